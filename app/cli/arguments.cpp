@@ -1,0 +1,172 @@
+#include "cli/arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "catalog.hpp"
+
+namespace tilestep::app {
+namespace {
+
+constexpr Size kSmallest{640, 400}, kLargest{7680, 4320};
+constexpr int kMostSteps = 1'000'000;
+constexpr std::array<std::string_view, 2> kThemes = {"dark", "light"};
+constexpr std::array<std::string_view, 5> kTabs = {"data", "measured", "kernel", "lesson",
+                                                   "glossary"};
+constexpr std::array<std::string_view, 4> kBackends = {"auto", "cuda", "emulated", "recorded"};
+
+template <class Number>
+std::optional<Number> parsed(std::string_view text) {
+  Number value{};
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// The place of `text` among `names`.
+std::size_t parse_choice(std::string_view option, std::string_view text,
+                         std::span<const std::string_view> names) {
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end()) {
+    throw Error(fmt::format("{} cannot be '{}'; allowed: {}", option, text, fmt::join(names, ", ")));
+  }
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+std::string lesson_ids() {
+  std::vector<std::string> ids;
+  for (const lab::Lesson* lesson : lessons()) ids.push_back(lesson->info().id);
+  return joined(ids);
+}
+
+}  // namespace
+
+std::string joined(std::span<const std::string> words, std::string_view separator) {
+  return fmt::format("{}", fmt::join(words.begin(), words.end(), separator));
+}
+
+void LessonArguments::sort_out() {
+  if (!lesson.empty()) return;
+  const auto name =
+      std::find_if(assignments.begin(), assignments.end(), [](const std::string& text) {
+        return !text.empty() && text.find('=') == std::string::npos;
+      });
+  if (name == assignments.end()) return;
+  lesson = *name;
+  assignments.erase(name);
+}
+
+const lab::Lesson& LessonArguments::chosen(bool needed) {
+  sort_out();
+  if (!lesson.empty()) return tilestep::lesson(lesson);
+  if (needed) throw Error(fmt::format("name a lesson; the lessons are: {}", lesson_ids()));
+  return *lessons().front();
+}
+
+lab::Settings LessonArguments::settings() {
+  const lab::Knobs& knobs = chosen(false).knobs();
+  lab::Settings settings;
+  for (const std::string& assignment : assignments) knobs.set(settings, assignment);
+  return settings;
+}
+
+void add_lesson(CLI::App& command, LessonArguments& lesson) {
+  command.add_option("LESSON", lesson.lesson, "A lesson, as `tilestep list` names it");
+  command
+      .add_option("--set", lesson.assignments,
+                  "Sets a knob, as `tilestep list` names it; may be given several times")
+      ->type_name("KNOB=VALUE");
+}
+
+void add_look(CLI::App& command, LookArguments& look) {
+  add_lesson(command, look.lesson);
+  command.add_option("--size", look.size, "Pixels, 640x400–7680x4320; 1440x900 if not given")
+      ->type_name("WxH");
+  command.add_option("--step", look.step, "How many steps are done, from 0; beyond the last: the last")
+      ->type_name("N");
+  command.add_option("--theme", look.theme, "dark or light")->type_name("THEME");
+  command.add_option("--tab", look.tab, "data, measured, kernel, lesson or glossary")
+      ->type_name("TAB");
+  command.add_option("--text-scale", look.text_scale, "Size of the text, 1–2")->type_name("X");
+  command.add_option("--backend", look.backend, "auto, cuda, emulated or recorded")
+      ->type_name("BACKEND");
+  command.add_flag("--presenter", look.presenter, "Presenter mode: large type");
+}
+
+ShellOptions LookArguments::shell(bool lesson_needed) {
+  ShellOptions options;
+  options.lesson = lesson.chosen(lesson_needed).info().id;
+  options.settings = lesson.settings();
+  // The lesson says which combinations of knobs it takes only when it runs; each value is known now.
+  options.backend = parse_backend(backend);
+  options.step = parse_step(step);
+  options.theme = parse_theme(theme);
+  options.tab = parse_tab(tab);
+  options.presenter = presenter;
+  options.text_scale = parse_text_scale(text_scale);
+  return options;
+}
+
+Size parse_size(std::string_view text) {
+  const std::size_t cross = text.find('x');
+  if (cross != std::string_view::npos) {
+    const auto width = parsed<int>(text.substr(0, cross));
+    const auto height = parsed<int>(text.substr(cross + 1));
+    if (width && height && *width >= kSmallest.width && *width <= kLargest.width &&
+        *height >= kSmallest.height && *height <= kLargest.height) {
+      return {*width, *height};
+    }
+  }
+  throw Error(fmt::format("--size cannot be '{}'; allowed: WIDTHxHEIGHT in pixels, {}x{}–{}x{}", text,
+                          kSmallest.width, kSmallest.height, kLargest.width, kLargest.height));
+}
+
+int parse_step(std::string_view text) {
+  const auto step = parsed<int>(text);
+  if (!step || *step < 0 || *step > kMostSteps) {
+    throw Error(
+        fmt::format("--step cannot be '{}'; allowed: a whole number 0–{}", text, kMostSteps));
+  }
+  return *step;
+}
+
+float parse_text_scale(std::string_view text) {
+  const auto scale = parsed<float>(text);
+  if (!scale || !(*scale >= 1.0f && *scale <= 2.0f)) {
+    throw Error(fmt::format("--text-scale cannot be '{}'; allowed: 1–2", text));
+  }
+  return *scale;
+}
+
+ui::ThemeKind parse_theme(std::string_view text) {
+  return parse_choice("--theme", text, kThemes) == 0 ? ui::ThemeKind::dark : ui::ThemeKind::light;
+}
+
+Tab parse_tab(std::string_view text) {
+  constexpr std::array kKinds = {Tab::data, Tab::measured, Tab::kernel, Tab::lesson, Tab::glossary};
+  static_assert(kKinds.size() == kTabs.size());
+  return kKinds.at(parse_choice("--tab", text, kTabs));
+}
+
+std::string parse_backend(std::string_view text) {
+  return std::string(kBackends.at(parse_choice("--backend", text, kBackends)));
+}
+
+void FormatArguments::check() const {
+  if (json + csv + markdown > 1) {
+    throw Error("only one of --json, --csv and --markdown can be given at once");
+  }
+}
+
+std::vector<const lab::Lesson*> parse_lessons(const std::vector<std::string>& names) {
+  std::vector<const lab::Lesson*> chosen;
+  for (const std::string& name : names) chosen.push_back(&lesson(name));
+  if (names.empty()) chosen.assign(lessons().begin(), lessons().end());
+  return chosen;
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lab/lesson.hpp"
+#include "shell/shell.hpp"
+
+/// The arguments that several commands share. Every function throws Error naming the allowed values.
+namespace tilestep::app {
+
+/// A lesson and its knobs, as written: `LESSON --set k=v --set k=v`, in any order.
+struct LessonArguments {
+  std::string lesson;
+  std::vector<std::string> assignments;
+
+  /// The lesson. Where none is named: the first, or an Error if the command needs one.
+  const lab::Lesson& chosen(bool needed = true);
+  lab::Settings settings();
+
+ private:
+  /// `--set a=1 b=2 LESSON` gives all three to --set: what is no assignment is the lesson.
+  void sort_out();
+};
+void add_lesson(CLI::App& command, LessonArguments& lesson);
+
+/// How a picture or window looks, as written.
+struct LookArguments {
+  LessonArguments lesson;
+  std::string size = "1440x900";
+  std::string step = "0";
+  std::string theme = "dark";
+  std::string tab = "data";
+  std::string text_scale = "1";
+  std::string backend = "auto";
+  bool presenter = false;
+
+  ShellOptions shell(bool lesson_needed);
+};
+void add_look(CLI::App& command, LookArguments& look);
+
+struct Size {
+  int width = 0, height = 0;
+};
+/// "1440x900"; 640x400–7680x4320.
+Size parse_size(std::string_view text);
+int parse_step(std::string_view text);
+float parse_text_scale(std::string_view text);
+ui::ThemeKind parse_theme(std::string_view text);
+Tab parse_tab(std::string_view text);
+/// Checks that `text` is auto, cuda, emulated or recorded, and returns it.
+std::string parse_backend(std::string_view text);
+
+/// The form in which a command prints its result: at most one may be chosen.
+struct FormatArguments {
+  bool json = false, csv = false, markdown = false;
+  void check() const;
+};
+
+/// Lesson ids of `names`, or of all lessons if it is empty.
+std::vector<const lab::Lesson*> parse_lessons(const std::vector<std::string>& names);
+
+std::string joined(std::span<const std::string> words, std::string_view separator = ", ");
+
+}  // namespace tilestep::app

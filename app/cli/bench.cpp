@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "catalog.hpp"
+#include "cli/arguments.hpp"
+#include "cli/bench_parts.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "cli/report_text.hpp"
+#include "lab/recording.hpp"
+
+namespace tilestep::app {
+namespace {
+
+struct BenchArguments {
+  std::string what;
+  FormatArguments format;
+};
+
+/// Measures now where that is possible, else says so and gives what was recorded.
+lab::Report bench_of(const lab::Lesson& lesson) {
+  lab::Request request;
+  request.lesson = lesson.info().id;
+  request.action = lab::Request::Action::bench;
+  const simt::CudaStatus status = simt::cuda_status();
+  request.backend = status.available ? "cuda" : "recorded";
+  if (!status.available) {
+    const lab::Recording* recording = lab::recording(request.lesson);
+    if (recording == nullptr) {
+      throw Error(fmt::format("nothing was measured here ({}), and no bench of '{}' was recorded",
+                              status.reason, request.lesson),
+                  ExitCode::unavailable);
+    }
+    remark(fmt::format("nothing was measured here ({}); these numbers were recorded on {} on {}",
+                       status.reason, recording->bench.device.name, recording->recorded_at));
+  }
+  TerminalProgress progress;
+  return answer(request, progress);
+}
+
+/// The ladder alone, as the README shows it, with the device and the day below it.
+std::string ladder_markdown(const lab::Report& report) {
+  const lab::Table* ladder = report.table("ladder");
+  const std::string table =
+      ladder != nullptr ? ladder->to_markdown() : measurement_table(report).to_markdown();
+  return fmt::format("{}\n{}{}{}, {} on {}.\n", table, report.device.name,
+                     report.device.driver.empty() ? "" : ", driver " + report.device.driver,
+                     report.device.toolkit.empty() ? "" : ", CUDA " + report.device.toolkit,
+                     report.recorded_at.empty() ? "measured" : "recorded",
+                     report.recorded_at.empty() ? today() : report.recorded_at);
+}
+
+int bench_lessons(const std::vector<const lab::Lesson*>& chosen, bool one,
+                  const FormatArguments& format) {
+  nlohmann::json all = nlohmann::json::array();
+  std::string text;
+  bool ok = true;
+  for (const lab::Lesson* lesson : chosen) {
+    const lab::Report report = bench_of(*lesson);
+    ok = ok && report.ok();
+    all.push_back(lab::to_json(report));
+    text += (text.empty() ? "" : "\n") +
+            (format.markdown ? ladder_markdown(report) : report_text(report));
+  }
+  print(format.json ? json_text(one ? all.front() : all) : text);
+  return static_cast<int>(ok ? ExitCode::good : ExitCode::check_failed);
+}
+
+void print_table(const lab::Table& table, const nlohmann::json& json,
+                 const FormatArguments& format) {
+  if (format.json) {
+    print(json_text(json));
+  } else if (format.markdown) {
+    print(table.to_markdown());
+  } else {
+    print(table.title + "\n" + aligned(table));
+  }
+}
+
+int bench(const BenchArguments& arguments) {
+  arguments.format.check();
+  if (arguments.what == "simt" || arguments.what == "ui") {
+    const BenchPart part = arguments.what == "simt" ? bench_emulator() : bench_frames();
+    print_table(part.table, part.json, arguments.format);
+    return static_cast<int>(ExitCode::good);
+  }
+  if (arguments.what.empty()) return bench_lessons(parse_lessons({}), false, arguments.format);
+  try {
+    return bench_lessons({&lesson(arguments.what)}, true, arguments.format);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::bad_input) throw;
+    throw Error(fmt::format("{}; besides them: simt, ui", error.what()));
+  }
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Invocation& invocation) {
+  auto arguments = std::make_shared<BenchArguments>();
+  CLI::App* command = app.add_subcommand(
+      "bench", "Times a lesson's kernels; simt: the emulator; ui: a frame of each scene");
+  command->add_option("WHAT", arguments->what, "A lesson, simt or ui; all lessons if not given");
+  command->add_flag("--json", arguments->format.json, "As JSON");
+  command->add_flag("--markdown", arguments->format.markdown, "The ladder as a Markdown table");
+  command->callback([arguments, &invocation] {
+    invocation.action = [arguments] { return bench(*arguments); };
+  });
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,112 @@
+#include "cli/cli.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <new>
+
+#include "cli/arguments.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "simt/error.hpp"
+
+namespace tilestep::app {
+namespace {
+
+constexpr const char* kAbout =
+    "tilestep teaches how GPU kernels for language models work: step through what a kernel did, "
+    "see what it cost.";
+constexpr const char* kExitCodes =
+    "Exit codes: 0 good; 1 a check failed; 2 bad usage or input; 3 the device, display or a file is "
+    "not there.\n`tilestep COMMAND --help` says more of a command.";
+
+std::vector<std::string> command_names(CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+/// Without a command the window opens: `tilestep --theme light` is `tilestep open --theme light`.
+std::vector<std::string> with_command(CLI::App& app, std::vector<std::string> arguments) {
+  if (arguments.empty()) return {"open"};
+  const std::string& first = arguments.front();
+  if (first == "-h" || first == "--help" || first == "--version") return arguments;
+  if (first.starts_with("-")) {
+    arguments.insert(arguments.begin(), "open");
+    return arguments;
+  }
+  const std::vector<std::string> names = command_names(app);
+  if (std::find(names.begin(), names.end(), first) == names.end()) {
+    throw Error(fmt::format("there is no command '{}'; the commands are: {}", first, joined(names)));
+  }
+  return arguments;
+}
+
+std::string option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    names.push_back(option->get_positional() ? option->get_name(true) : option->get_name());
+  }
+  return joined(names);
+}
+
+/// What was wrong, on one line, and what the command allows.
+std::string sentence(CLI::App& app, const CLI::ParseError& error) {
+  const auto chosen = app.get_subcommands();
+  const CLI::App& command = chosen.empty() ? app : *chosen.front();
+  const std::string name =
+      chosen.empty() ? std::string("tilestep") : "tilestep " + command.get_name();
+  std::string what = error.what();
+  const auto extras = command.remaining();
+  if (!extras.empty()) {
+    what = fmt::format("'{}' is not understood here", extras.front());
+  } else if (const auto colon = what.find(": 1 required"); colon != std::string::npos) {
+    what = fmt::format("{} needs a value", what.substr(0, colon));
+  }
+  std::replace(what.begin(), what.end(), '\n', ' ');
+  return fmt::format("{}; allowed with '{}': {}", what, name, option_names(command));
+}
+
+int fail(const std::exception& error, ExitCode code) {
+  remark(error.what());
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int run_cli(const std::vector<std::string>& arguments, const std::string& program) {
+  Invocation invocation;
+  invocation.program = program;
+  CLI::App app(kAbout, "tilestep");
+  app.footer(kExitCodes);
+  app.set_version_flag("--version", "tilestep " TILESTEP_VERSION);
+  app.require_subcommand(0, 1);
+  for (const auto add : {add_open, add_list, add_run, add_bench, add_record, add_shot, add_tour,
+                         add_worker, add_doctor}) {
+    add(app, invocation);
+  }
+  try {
+    std::vector<std::string> words = with_command(app, arguments);
+    std::reverse(words.begin(), words.end());  // as CLI11 takes them
+    app.parse(std::move(words));
+    const int code = invocation.action();
+    flush_output();
+    return code;
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return fail(Error(sentence(app, error)), ExitCode::bad_input);
+  } catch (const Error& error) {
+    return fail(error, error.code());
+  } catch (const std::bad_alloc&) {
+    return fail(Error("there is not enough memory for this; choose smaller values"),
+                ExitCode::unavailable);
+  } catch (const std::exception& error) {
+    return fail(error, ExitCode::unavailable);
+  }
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+namespace tilestep::app {
+
+/// What the command line was parsed to: a command's `add_…` sets `action` when the command is chosen.
+struct Invocation {
+  std::string program;  ///< path of tilestep itself
+  std::function<int()> action;
+};
+
+// One function a command: adds it to `app` with its options. The action returns the exit code and
+// throws Error.
+void add_open(CLI::App& app, Invocation& invocation);
+void add_list(CLI::App& app, Invocation& invocation);
+void add_run(CLI::App& app, Invocation& invocation);
+void add_bench(CLI::App& app, Invocation& invocation);
+void add_record(CLI::App& app, Invocation& invocation);
+void add_shot(CLI::App& app, Invocation& invocation);
+void add_tour(CLI::App& app, Invocation& invocation);
+void add_worker(CLI::App& app, Invocation& invocation);
+void add_doctor(CLI::App& app, Invocation& invocation);
+
+}  // namespace tilestep::app

@@ -1,0 +1,148 @@
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+
+#include "catalog.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "lab/assets.hpp"
+#include "lab/recording.hpp"
+#include "simt/backends.hpp"
+#include "ui/ui.hpp"
+#include "window/window.hpp"
+
+namespace tilestep::app {
+namespace {
+
+struct Finding {
+  std::string id;
+  bool ok = false;
+  std::string what;
+  std::string to_do;  ///< empty if there is nothing to do
+};
+
+Finding cuda_finding() {
+  const simt::CudaStatus status = simt::cuda_status();
+  if (!status.available) {
+    return {"cuda", false, status.reason,
+            "nothing is needed: kernels run under CPU emulation, and measured numbers come from "
+            "recordings"};
+  }
+  const simt::DeviceInfo& device = status.device;
+  return {"cuda", true,
+          fmt::format("{}, compute capability {}.{}, {} SMs, {:.0f} GiB, driver {}, CUDA {}",
+                      device.name, device.compute_capability / 10, device.compute_capability % 10,
+                      device.multiprocessors,
+                      static_cast<double>(device.memory_bytes) / (1024.0 * 1024.0 * 1024.0),
+                      device.driver, device.toolkit),
+          ""};
+}
+
+Finding emulator_finding() {
+  const simt::DeviceInfo device = simt::make_emulated_device(emulated_kernels())->info();
+  return {"emulator", true,
+          fmt::format("{}, {} OS thread{}", device.name, device.multiprocessors,
+                      device.multiprocessors == 1 ? "" : "s"),
+          ""};
+}
+
+/// CUPTI belongs to the CUDA Toolkit; it is looked for where the system and the toolkit put it.
+Finding counters_finding() {
+  std::vector<std::string> names = {"libcupti.so"};
+  for (const char* version : {"13", "12"}) names.push_back(fmt::format("libcupti.so.{}", version));
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const char* home = std::getenv(variable)) {
+      names.push_back(std::string(home) + "/extras/CUPTI/lib64/libcupti.so");
+      names.push_back(std::string(home) + "/lib64/libcupti.so");
+    }
+  }
+  names.emplace_back("/usr/local/cuda/extras/CUPTI/lib64/libcupti.so");
+  names.emplace_back("/usr/local/cuda/lib64/libcupti.so");
+  for (const std::string& name : names) {
+    if (void* library = ::dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL)) {
+      ::dlclose(library);
+      return {"counters", true,
+              fmt::format("CUPTI can be loaded ({}); no lesson counts with it yet", name), ""};
+    }
+  }
+  return {"counters", false, "CUPTI, the library for hardware counters, cannot be loaded",
+          "nothing is needed: no lesson counts with it yet; it comes with the CUDA Toolkit"};
+}
+
+std::vector<Finding> display_findings() {
+  const DisplayStatus status = display_status();
+  return {{"window", status.window,
+           status.window ? (status.window_reason.empty() ? "a window can be opened"
+                                                         : status.window_reason)
+                         : status.window_reason,
+           status.window ? "" : "use `tilestep tour --out tour` for pages and pictures instead"},
+          {"pictures", status.offscreen,
+           status.offscreen ? fmt::format("drawn without a display, by {}", status.offscreen_reason)
+                            : status.offscreen_reason,
+           status.offscreen ? "" : "install libegl1 and libegl-mesa0, or the GPU's own driver"}};
+}
+
+std::vector<Finding> font_findings() {
+  std::vector<Finding> findings;
+  std::istringstream report(ui::font_report());
+  for (std::string line; std::getline(report, line);) {
+    const bool ok = line.find("not found") == std::string::npos;
+    findings.push_back({"font", ok, line, ok ? "" : "install fonts-inter and fonts-jetbrains-mono"});
+  }
+  return findings;
+}
+
+std::vector<Finding> data_findings() {
+  std::string devices;
+  for (const lab::Recording& recording : lab::recordings()) {
+    devices += fmt::format("{}{} on {}, {}", devices.empty() ? "" : "; ", recording.lesson,
+                           recording.bench.device.name, recording.recorded_at);
+  }
+  return {{"texts", true, fmt::format("{} built in", lab::assets().size()), ""},
+          {"recordings", !devices.empty(), devices.empty() ? "none built in" : devices,
+           devices.empty() ? "make some with `tilestep record --out assets/recordings` where there "
+                             "is a GPU, and build again"
+                           : ""}};
+}
+
+std::vector<Finding> findings() {
+  std::vector<Finding> all = {cuda_finding(), emulator_finding(), counters_finding()};
+  for (const auto& part : {display_findings(), font_findings(), data_findings()}) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+int doctor(bool as_json) {
+  nlohmann::json parts = nlohmann::json::array();
+  std::string text = "tilestep " TILESTEP_VERSION "\n";
+  for (const Finding& finding : findings()) {
+    parts.push_back({{"id", finding.id},
+                     {"ok", finding.ok},
+                     {"what", finding.what},
+                     {"to_do", finding.to_do.empty() ? nlohmann::json(nullptr)
+                                                     : nlohmann::json(finding.to_do)}});
+    text += fmt::format("  {}  {:<11} {}\n", finding.ok ? "ok" : "— ", finding.id, finding.what);
+    if (!finding.to_do.empty()) text += fmt::format("      {:<11} → {}\n", "", finding.to_do);
+  }
+  print(as_json ? json_text({{"version", TILESTEP_VERSION}, {"parts", std::move(parts)}}) : text);
+  return static_cast<int>(ExitCode::good);
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Invocation& invocation) {
+  auto as_json = std::make_shared<bool>(false);
+  CLI::App* command =
+      app.add_subcommand("doctor", "Says what works on this machine, and what to do");
+  command->add_flag("--json", *as_json, "As JSON");
+  command->callback([as_json, &invocation] {
+    invocation.action = [as_json] { return doctor(*as_json); };
+  });
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,56 @@
+#include <memory>
+
+#include "catalog.hpp"
+#include "cli/arguments.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "cli/report_text.hpp"
+
+namespace tilestep::app {
+namespace {
+
+struct RunArguments {
+  LessonArguments lesson;
+  std::string backend = "auto";
+  FormatArguments format;
+};
+
+int run(RunArguments& arguments) {
+  arguments.format.check();
+  lab::Request request;
+  request.lesson = arguments.lesson.chosen().info().id;
+  request.params = arguments.lesson.settings();
+  request.backend = parse_backend(arguments.backend);
+  const lab::Report report = [&request] {
+    TerminalProgress progress;
+    return answer(request, progress);
+  }();
+  if (arguments.format.json) {
+    print(json_text(lab::to_json(report)));
+  } else if (arguments.format.csv) {
+    print(report_csv(report));
+  } else if (arguments.format.markdown) {
+    print(report_markdown(report));
+  } else {
+    print(report_text(report));
+  }
+  return static_cast<int>(report.ok() ? ExitCode::good : ExitCode::check_failed);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Invocation& invocation) {
+  auto arguments = std::make_shared<RunArguments>();
+  CLI::App* command = app.add_subcommand("run", "Runs a lesson and prints what it found");
+  add_lesson(*command, arguments->lesson);
+  command->add_option("--backend", arguments->backend, "auto, cuda, emulated or recorded")
+      ->type_name("BACKEND");
+  command->add_flag("--json", arguments->format.json, "Everything, as JSON");
+  command->add_flag("--csv", arguments->format.csv, "The tables, as CSV");
+  command->add_flag("--markdown", arguments->format.markdown, "Everything but the trace, as Markdown");
+  command->callback([arguments, &invocation] {
+    invocation.action = [arguments] { return run(*arguments); };
+  });
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,148 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "catalog.hpp"
+#include "cli/command.hpp"
+#include "cli/output.hpp"
+#include "cli/tour_page.hpp"
+#include "scene.hpp"
+#include "window/window.hpp"
+
+namespace tilestep::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A gallery of more than this is no longer stepped through.
+constexpr int kMostPictures = 6;
+
+struct TourArguments {
+  std::string out;
+};
+
+class Tour {
+ public:
+  explicit Tour(fs::path folder) : folder_(std::move(folder)) {}
+  int make();
+
+ private:
+  TourStop stop(const lab::Lesson& lesson);
+  void draw(TourStop& stop);
+  void draw_one(const TourStop& stop, int step, ui::ThemeKind theme, const std::string& file);
+  void write(const fs::path& relative, std::string_view text);
+
+  fs::path folder_;
+  std::unique_ptr<Offscreen> canvas_;  ///< made with the first picture
+  std::string missing_;  ///< why pictures cannot be drawn; empty if they can
+  bool checks_ok_ = true;
+};
+
+void Tour::write(const fs::path& relative, std::string_view text) {
+  write_file(folder_ / relative, text);
+  print_line((folder_ / relative).string());
+}
+
+/// The steps that get a picture: all of a short trace, else evenly spread ones with first and last.
+std::set<int> pictured_steps(int tiles) {
+  std::set<int> steps;
+  const int count = std::min(tiles + 1, kMostPictures);
+  for (int i = 0; i < count; ++i) steps.insert(count == 1 ? 0 : tiles * i / (count - 1));
+  return steps;
+}
+
+scenes::StepAxis steps_of(const lab::Report& report) {
+  for (const auto& scene : scenes::make_scenes()) {
+    if (scene->lesson() != report.lesson) continue;
+    scene->load(report);
+    return scene->steps();
+  }
+  throw Error(fmt::format("the lesson '{}' has no scene", report.lesson), ExitCode::unavailable);
+}
+
+void Tour::draw_one(const TourStop& stop, int step, ui::ThemeKind theme, const std::string& file) {
+  ShotOptions options;
+  options.shell.lesson = stop.info.id;
+  options.shell.step = step;
+  options.shell.theme = theme;
+  options.shell.still = true;
+  options.out = (folder_ / stop.info.id / file).string();
+  if (!canvas_) canvas_ = std::make_unique<Offscreen>();
+  canvas_->shoot(options);
+  print_line(options.out);
+}
+
+void Tour::draw(TourStop& stop) {
+  if (missing_.empty()) {
+    try {
+      const scenes::StepAxis axis = steps_of(stop.report);
+      for (const int step : pictured_steps(axis.tiles)) {
+        const std::string file = fmt::format("step-{}.png", step);
+        draw_one(stop, step, ui::ThemeKind::dark, file);
+        stop.pictures.push_back(
+            {file, step == 0 ? std::string("start") : fmt::format("{} {}", axis.noun, step),
+             fmt::format("{}, {} of {} {}s done", stop.info.title, step, axis.tiles, axis.noun)});
+      }
+      draw_one(stop, axis.tiles, ui::ThemeKind::light, "light.png");
+      stop.light_file = "light.png";
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::unavailable) throw;
+      missing_ = error.what();
+    }
+  }
+  stop.missing = missing_;
+}
+
+TourStop Tour::stop(const lab::Lesson& lesson) {
+  TourStop stop;
+  stop.info = lesson.info();
+  lab::Request request;
+  request.lesson = stop.info.id;
+  {
+    TerminalProgress progress;
+    stop.report = answer(request, progress);
+  }
+  checks_ok_ = checks_ok_ && stop.report.ok();
+  const fs::path folder = stop.info.id;
+  write(folder / "report.json", json_text(lab::to_json(stop.report)));
+  for (const lab::Table& table : stop.report.tables) {
+    write(folder / (table.id + ".csv"), table.to_csv());
+    write(folder / (table.id + ".md"), table.to_markdown());
+  }
+  draw(stop);
+  write(page_path(stop.info), lesson_page(stop));
+  return stop;
+}
+
+int Tour::make() {
+  make_folder(folder_);
+  std::vector<TourStop> stops;
+  for (const lab::Lesson* lesson : lessons()) stops.push_back(stop(*lesson));
+  write("index.html", index_page(stops));
+  print_line(fmt::format("\nThe tour is ready: open {} in a browser.",
+                         fs::absolute(folder_ / "index.html").lexically_normal().string()));
+  if (!missing_.empty()) {
+    throw Error(fmt::format("the tour has no pictures: {}", missing_), ExitCode::unavailable);
+  }
+  return static_cast<int>(checks_ok_ ? ExitCode::good : ExitCode::check_failed);
+}
+
+}  // namespace
+
+void add_tour(CLI::App& app, Invocation& invocation) {
+  auto arguments = std::make_shared<TourArguments>();
+  CLI::App* command = app.add_subcommand(
+      "tour", "Makes pages, pictures and tables of every lesson; needs no display");
+  command->add_option("--out", arguments->out, "Folder for the tour")->type_name("DIR");
+  command->callback([arguments, &invocation] {
+    invocation.action = [arguments] {
+      if (arguments->out.empty()) throw Error("say where the tour goes: --out DIR");
+      return Tour(arguments->out).make();
+    };
+  });
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,317 @@
+#include "cli/tour_page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "cli/report_text.hpp"
+
+namespace tilestep::app {
+namespace {
+
+/// What is longer is in the CSV beside the page.
+constexpr std::size_t kMostRows = 100;
+
+constexpr std::string_view kStyle = R"css(
+:root { color-scheme: dark light;
+  --back: #0f1216; --panel: #171b21; --raised: #1f252d; --line: #2b323c; --text: #e8ebef;
+  --muted: #9aa5b3; --accent: #56b4e9; --good: #3ec28f; --wrong: #ff7b5c; --bar: #56b4e926; }
+@media (prefers-color-scheme: light) { :root {
+  --back: #f5f6f8; --panel: #ffffff; --raised: #eef1f4; --line: #dbe0e6; --text: #1a1f26;
+  --muted: #596574; --accent: #0065a3; --good: #00724f; --wrong: #b33a00; --bar: #0072b21f; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--back); color: var(--text);
+  font: 16px/1.55 Inter, system-ui, -apple-system, "Segoe UI", sans-serif; }
+main, header.top, footer { max-width: 1120px; margin: 0 auto; padding: 0 24px; }
+header.top { padding-top: 48px; padding-bottom: 8px; }
+header.top nav { margin-bottom: 24px; font-size: 14px; }
+h1 { font-size: 40px; line-height: 1.15; letter-spacing: -0.02em; margin: 4px 0 12px; }
+h2 { font-size: 22px; letter-spacing: -0.01em; margin: 48px 0 12px; }
+h3 { font-size: 16px; margin: 24px 0 8px; }
+p.lead { font-size: 20px; color: var(--muted); max-width: 44em; margin: 0 0 16px; }
+.chapter { color: var(--accent); font-size: 13px; font-weight: 600; letter-spacing: .08em;
+  text-transform: uppercase; }
+a { color: var(--accent); text-decoration: none; } a:hover { text-decoration: underline; }
+.note { color: var(--muted); font-size: 14px; }
+.panel { background: var(--panel); border: 1px solid var(--line); border-radius: 12px;
+  padding: 16px 20px; }
+.summary { border-left: 3px solid var(--accent); margin: 24px 0; font-size: 18px; }
+.chips { display: flex; flex-wrap: wrap; gap: 8px; padding: 0; margin: 16px 0; list-style: none; }
+.chips li { background: var(--raised); border: 1px solid var(--line); border-radius: 999px;
+  padding: 3px 12px; font: 13px/1.5 "JetBrains Mono", ui-monospace, monospace; }
+.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 12px;
+  background: var(--panel); }
+table { border-collapse: collapse; width: 100%; font-size: 14px; }
+th { text-align: left; font-weight: 600; color: var(--muted); font-size: 13px; }
+th, td { padding: 8px 16px; border-bottom: 1px solid var(--line); vertical-align: top; }
+tr:last-child td { border-bottom: 0; }
+tbody tr:hover { background: var(--raised); }
+td.n, th.n { text-align: right; white-space: nowrap; }
+td.n { font-family: "JetBrains Mono", ui-monospace, monospace; font-variant-numeric: tabular-nums; }
+td.bar { background: linear-gradient(90deg, var(--bar) var(--full), transparent 0); }
+.mark { display: inline-block; border: 1px solid var(--line); border-radius: 999px;
+  padding: 0 9px; font-size: 12px; white-space: nowrap; background: var(--raised); }
+.mark.measured, .mark.counted { border-color: var(--good); }
+.mark.recorded { border-color: var(--accent); }
+.ok { color: var(--good); font-weight: 600; } .failed { color: var(--wrong); font-weight: 600; }
+.gallery input { position: absolute; opacity: 0; pointer-events: none; }
+.gallery .steps { display: flex; flex-wrap: wrap; gap: 6px; margin-bottom: 12px; }
+.gallery label { cursor: pointer; padding: 5px 14px; border-radius: 8px; font-size: 14px;
+  border: 1px solid var(--line); background: var(--panel); color: var(--muted); }
+.gallery label:hover { color: var(--text); }
+.gallery figure { display: none; margin: 0; }
+img { display: block; max-width: 100%; height: auto; border-radius: 12px;
+  border: 1px solid var(--line); }
+.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 460px), 1fr));
+  gap: 24px; margin: 32px 0; }
+.card { background: var(--panel); border: 1px solid var(--line); border-radius: 16px; color: inherit;
+  overflow: hidden; display: block; transition: border-color .15s, transform .15s; }
+.card:hover { text-decoration: none; border-color: var(--accent); transform: translateY(-2px); }
+.card img { border: 0; border-bottom: 1px solid var(--line); border-radius: 0; }
+.card div { padding: 16px 20px 20px; } .card h2 { margin: 4px 0 6px; }
+.card p { margin: 0; color: var(--muted); }
+code { font-family: "JetBrains Mono", ui-monospace, monospace; font-size: .92em; }
+footer { color: var(--muted); font-size: 14px; padding-top: 48px; padding-bottom: 48px; }
+)css";
+
+std::string page(std::string_view title, std::string_view style, std::string_view body) {
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
+      html_escaped(title), kStyle, style, body);
+}
+
+bool numeric(const lab::Table& table, std::size_t column) {
+  return std::none_of(table.rows.begin(), table.rows.end(), [column](const auto& row) {
+    return std::holds_alternative<std::string>(row.at(column));
+  });
+}
+
+std::string table_html(const lab::Table& table) {
+  std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const lab::Column& column = table.columns[c];
+    html += fmt::format("<th{}>{}{}</th>", numeric(table, c) ? " class=\"n\"" : "",
+                        html_escaped(column.label),
+                        column.unit.empty() ? "" : " (" + html_escaped(column.unit) + ")");
+  }
+  html += "</tr></thead>\n<tbody>\n";
+  const std::size_t rows = std::min(table.rows.size(), kMostRows);
+  for (std::size_t r = 0; r < rows; ++r) {
+    html += "<tr>";
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      html += fmt::format("<td{}>{}</td>", numeric(table, c) ? " class=\"n\"" : "",
+                          html_escaped(table.text(r, c)));
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody>\n</table></div>\n";
+}
+
+std::string table_section(const lab::Table& table) {
+  std::string html = fmt::format("<h3>{}</h3>\n", html_escaped(table.title)) + table_html(table);
+  const std::string id = html_escaped(table.id);
+  html += fmt::format("<p class=\"note\"><a href=\"{0}.csv\">{0}.csv</a> · <a href=\"{0}.md\">{0}.md"
+                      "</a>{1}</p>\n",
+                      id,
+                      table.rows.size() > kMostRows
+                          ? fmt::format(" · the first {} of {} rows are shown here", kMostRows,
+                                        table.rows.size())
+                          : std::string());
+  return html;
+}
+
+/// The largest value of each unit, so that a bar behind a number says how it compares.
+std::map<std::string, double> largest_by_unit(const lab::Report& report) {
+  std::map<std::string, double> largest;
+  for (const lab::Measurement& m : report.measurements) {
+    if (std::isfinite(m.value)) largest[m.unit] = std::max(largest[m.unit], m.value);
+  }
+  return largest;
+}
+
+std::string measurement_row(const lab::Measurement& m, const lab::Report& report, double largest) {
+  const bool bar = m.samples > 0 && m.stable() && largest > 0 && std::isfinite(m.value);
+  const std::string spread =
+      m.p10 && m.p90 ? fmt::format("{}–{}", number_words(*m.p10), number_words(*m.p90)) : "";
+  return fmt::format(
+      "<tr><td>{}</td><td>{}</td><td class=\"n{}\"{}>{}</td><td class=\"n\">{}</td>"
+      "<td><span class=\"mark {}\" title=\"{}\">{}</span></td><td>{}</td></tr>\n",
+      html_escaped(m.id), html_escaped(m.variant), bar ? " bar" : "",
+      bar ? fmt::format(" style=\"--full: {:.1f}%\"", 100 * m.value / largest) : std::string(),
+      html_escaped(value_words(m)), html_escaped(spread), lab::to_text(m.provenance),
+      html_escaped(provenance_words(m, report)), lab::to_text(m.provenance),
+      html_escaped(m.detail));
+}
+
+/// One sentence for each kind of number on the page, so that the marks need no hovering.
+std::string provenance_notes(const lab::Report& report) {
+  std::vector<std::string> sentences;
+  for (const lab::Measurement& m : report.measurements) {
+    lab::Measurement bare = m;
+    bare.samples = 0;
+    const std::string words = provenance_words(bare, report);
+    if (std::find(sentences.begin(), sentences.end(), words) == sentences.end()) {
+      sentences.push_back(words);
+    }
+  }
+  return html_escaped(fmt::format("{}", fmt::join(sentences, " · ")));
+}
+
+std::string measurement_section(const lab::Report& report) {
+  if (report.measurements.empty()) return "";
+  const auto largest = largest_by_unit(report);
+  std::string html =
+      "<h2>Measured</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th>what</th><th>variant</th>"
+      "<th class=\"n\">value</th><th class=\"n\">p10–p90</th><th>where from</th><th>detail</th>"
+      "</tr></thead>\n<tbody>\n";
+  for (const lab::Measurement& m : report.measurements) {
+    html += measurement_row(m, report, largest.contains(m.unit) ? largest.at(m.unit) : 0);
+  }
+  return html + fmt::format("</tbody>\n</table></div>\n<p class=\"note\">{}</p>\n",
+                            provenance_notes(report));
+}
+
+std::string check_section(const lab::Report& report) {
+  if (report.checks.empty()) return "";
+  std::string html =
+      "<h2>Checked against the reference</h2>\n<div class=\"scroll\"><table>\n<thead><tr>"
+      "<th>check</th><th>result</th><th class=\"n\">max error</th><th class=\"n\">tolerance</th>"
+      "<th>why this tolerance</th></tr></thead>\n<tbody>\n";
+  for (const lab::Check& check : report.checks) {
+    html += fmt::format(
+        "<tr><td>{}</td><td class=\"{}\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
+        "<td>{}</td></tr>\n",
+        html_escaped(check.id), check.ok ? "ok" : "failed", check.ok ? "✓ ok" : "✗ failed",
+        number_words(check.max_error), number_words(check.tolerance), html_escaped(check.detail));
+  }
+  return html + "</tbody>\n</table></div>\n";
+}
+
+/// Which picture is chosen is the browser's own state of a group of radio buttons: the arrow keys
+/// step through it, without a script.
+std::string gallery(const TourStop& stop) {
+  if (stop.pictures.empty()) {
+    return fmt::format("<p class=\"panel\">The pictures are missing: {}</p>\n",
+                       html_escaped(stop.missing));
+  }
+  const std::size_t chosen = stop.pictures.size() / 2;
+  std::string inputs, labels, figures;
+  for (std::size_t i = 0; i < stop.pictures.size(); ++i) {
+    const TourPicture& picture = stop.pictures[i];
+    inputs += fmt::format("<input type=\"radio\" name=\"step\" id=\"s{}\"{}>\n", i,
+                          i == chosen ? " checked" : "");
+    labels += fmt::format("<label for=\"s{}\">{}</label>", i, html_escaped(picture.label));
+    figures += fmt::format("<figure class=\"f{0}\"><a href=\"{1}\"><img src=\"{1}\" alt=\"{2}\">"
+                           "</a></figure>\n",
+                           i, html_escaped(picture.file), html_escaped(picture.alt));
+  }
+  return fmt::format(
+      "<div class=\"gallery\">\n{}<div class=\"steps\">{}</div>\n{}</div>\n"
+      "<p class=\"note\">Click a step, or press ← and → once a step is chosen.{}</p>\n",
+      inputs, labels, figures,
+      stop.light_file.empty()
+          ? std::string()
+          : fmt::format(" The last one <a href=\"{}\">in the light theme</a>, for projectors.",
+                        html_escaped(stop.light_file)));
+}
+
+std::string gallery_style(std::size_t pictures) {
+  std::string style;
+  for (std::size_t i = 0; i < pictures; ++i) {
+    style += fmt::format(
+        "#s{0}:checked ~ .f{0} {{ display: block; }}\n"
+        "#s{0}:checked ~ .steps label[for=s{0}] {{ background: var(--accent); color: var(--back); "
+        "border-color: var(--accent); }}\n"
+        "#s{0}:focus-visible ~ .steps label[for=s{0}] {{ outline: 2px solid var(--text); }}\n",
+        i);
+  }
+  return style;
+}
+
+std::string chips(const lab::Report& report) {
+  std::string html = fmt::format("<ul class=\"chips\"><li>{}</li>",
+                                 html_escaped(device_words(report)));
+  for (const auto& [id, value] : report.params) {
+    html += fmt::format("<li>{} = {}</li>", html_escaped(id), html_escaped(lab::to_text(value)));
+  }
+  return html + "</ul>\n";
+}
+
+std::string card(const TourStop& stop) {
+  std::string picture;
+  if (!stop.pictures.empty()) {
+    const TourPicture& last = stop.pictures.back();
+    const std::string folder = html_escaped(stop.info.id) + "/";
+    picture = "<picture>";
+    if (!stop.light_file.empty()) {
+      picture += fmt::format("<source media=\"(prefers-color-scheme: light)\" srcset=\"{}{}\">",
+                             folder, html_escaped(stop.light_file));
+    }
+    picture += fmt::format("<img src=\"{}{}\" alt=\"{}\"></picture>", folder,
+                           html_escaped(last.file), html_escaped(last.alt));
+  }
+  return fmt::format(
+      "<a class=\"card\" href=\"{}\">{}<div><span class=\"chapter\">{}</span><h2>{}</h2><p>{}</p>"
+      "</div></a>\n",
+      html_escaped(page_path(stop.info)), picture, html_escaped(stop.info.chapter),
+      html_escaped(stop.info.title), html_escaped(stop.info.takeaway));
+}
+
+}  // namespace
+
+std::string html_escaped(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '&': escaped += "&amp;"; break;
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      case '"': escaped += "&quot;"; break;
+      case '\'': escaped += "&#39;"; break;
+      default: escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::string page_path(const lab::LessonInfo& info) { return info.id + "/index.html"; }
+
+std::string lesson_page(const TourStop& stop) {
+  std::string body = fmt::format(
+      "<header class=\"top\"><nav><a href=\"../index.html\">tilestep</a></nav>"
+      "<span class=\"chapter\">{}</span><h1>{}</h1><p class=\"lead\">{}</p></header>\n<main>\n",
+      html_escaped(stop.info.chapter), html_escaped(stop.info.title),
+      html_escaped(stop.info.takeaway));
+  body += gallery(stop);
+  body += fmt::format("<p class=\"panel summary\">{}</p>\n", html_escaped(stop.report.summary));
+  body += chips(stop.report);
+  body += "<h2>What the kernel recorded</h2>\n";
+  for (const lab::Table& table : stop.report.tables) body += table_section(table);
+  body += measurement_section(stop.report);
+  body += check_section(stop.report);
+  body += fmt::format(
+      "</main>\n<footer>All of it as data: <a href=\"report.json\">report.json</a>. Make it "
+      "yourself: <code>tilestep run {0} --json</code>, or open the window with "
+      "<code>tilestep open {0}</code>.</footer>\n",
+      html_escaped(stop.info.id));
+  return page(stop.info.title + " · tilestep", gallery_style(stop.pictures.size()), body);
+}
+
+std::string index_page(const std::vector<TourStop>& stops) {
+  std::string body =
+      "<header class=\"top\"><h1>tilestep</h1><p class=\"lead\">How GPU kernels for language models "
+      "work, step by step. Every picture here is drawn from what a kernel recorded while it ran, and "
+      "every number says where it comes from.</p></header>\n<main>\n<div class=\"cards\">\n";
+  for (const TourStop& stop : stops) body += card(stop);
+  body +=
+      "</div>\n</main>\n<footer>This is the tour, made by <code>tilestep tour</code>. On a machine "
+      "with a display, <code>tilestep</code> opens the window, where the steps are yours to "
+      "take.</footer>\n";
+  return page("tilestep: the tour", "", body);
+}
+
+}  // namespace tilestep::app

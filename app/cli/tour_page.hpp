@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lab/lesson.hpp"
+
+/// The tour's pages: HTML that needs nothing but itself and the pictures beside it.
+namespace tilestep::app {
+
+struct TourPicture {
+  std::string file;   ///< beside the page
+  std::string label;  ///< "tile 2"
+  std::string alt;    ///< what it shows, for those who do not see it
+};
+
+/// Everything a lesson's page shows.
+struct TourStop {
+  lab::LessonInfo info;
+  lab::Report report;
+  std::vector<TourPicture> pictures;   ///< in step order, dark
+  std::string light_file;              ///< the last step in the light theme; empty if not drawn
+  std::string missing;                 ///< why there are no pictures; empty if there are
+};
+
+/// Path of a lesson's page inside the tour: "online-softmax/index.html".
+std::string page_path(const lab::LessonInfo& info);
+std::string lesson_page(const TourStop& stop);
+std::string index_page(const std::vector<TourStop>& stops);
+
+/// `text` for use between tags and in attributes.
+std::string html_escaped(std::string_view text);
+
+}  // namespace tilestep::app

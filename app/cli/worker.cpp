@@ -1,0 +1,31 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "cli/command.hpp"
+#include "simt/error.hpp"
+#include "worker/worker_loop.hpp"
+
+namespace tilestep::app {
+namespace {
+
+int work() {
+  // Messages get a descriptor of their own: what a library prints must not land among them.
+  const int output = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (output < 0) {
+    throw Error("the worker has no standard output to answer on", ExitCode::unavailable);
+  }
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  const int code = worker_loop(STDIN_FILENO, output);
+  ::close(output);
+  return code;
+}
+
+}  // namespace
+
+void add_worker(CLI::App& app, Invocation& invocation) {
+  CLI::App* command = app.add_subcommand(
+      "worker", "Takes one JSON request a line and gives one JSON message a line");
+  command->callback([&invocation] { invocation.action = work; });
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <cmath>
+
+#include "shell/shell_state.hpp"
+
+namespace tilestep::app {
+namespace {
+
+using ui::Font;
+using ui::px;
+using ui::Role;
+
+struct KeyLine {
+  const char* keys;
+  const char* what;
+};
+constexpr KeyLine kLines[] = {
+    {"←  →", "Step back and on (a clicker works too)"},
+    {"Shift ←  →", "One line of the kernel"},
+    {",  .", "The same"},
+    {"Home  End", "First and last step"},
+    {"Space", "Play and pause"},
+    {"R", "Reset knobs and step"},
+    {"↑  ↓  1–9", "Lesson"},
+    {"D  M  K  L  G", "Data, Measured, Kernel, Lesson, Glossary"},
+    {"P", "Presenter mode"},
+    {"T", "Dark and light theme"},
+    {"F11", "Full screen"},
+    {"?", "This list; Esc closes it"},
+};
+
+}  // namespace
+
+void draw_key_list(ShellState& state, ImVec2 size) {
+  ImGui::SetNextWindowPos({0, 0});
+  ImGui::SetNextWindowSize(size);
+  ImGui::SetNextWindowFocus();
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, ui::faded(ui::palette(ui::theme(), Role::background), 0.78f));
+  ImGui::Begin("keys", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav);
+  ImGui::PopStyleColor();
+  const float row = std::round(px(32));
+  const float wanted = 2 * px(24) + px(40) + row * static_cast<float>(std::size(kLines));
+  const ImVec2 panel_size(std::min(px(560), size.x - px(32)), std::min(wanted, size.y - px(32)));
+  const ImVec2 min(std::round((size.x - panel_size.x) / 2), std::round((size.y - panel_size.y) / 2));
+  {
+    const PanelScope panel("key_panel", {min, {min.x + panel_size.x, min.y + panel_size.y}}, 0, 24);
+    ui::map("key_list", "Keys", "open", min, {min.x + panel_size.x, min.y + panel_size.y});
+    ui::text("Keys", Font::section);
+    ui::space(16);
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+    const float keys_width = px(168);
+    for (const KeyLine& line : kLines) {
+      const ImVec2 at = ImGui::GetCursorScreenPos();
+      const float width = ImGui::GetContentRegionAvail().x;
+      ui::draw_text({at.x, at.y + px(4)}, line.keys, Font::mono, Role::accent);
+      ui::draw_text({at.x + keys_width, at.y + px(5)},
+                    ui::fitted(line.what, Font::body, width - keys_width));
+      ImGui::Dummy({width, row});
+    }
+    ImGui::PopStyleVar();
+  }
+  if (ImGui::IsMouseClicked(0) &&
+      !ImGui::IsMouseHoveringRect(min, {min.x + panel_size.x, min.y + panel_size.y}, false)) {
+    state.key_list = false;
+  }
+  ImGui::End();
+}
+
+}  // namespace tilestep::app

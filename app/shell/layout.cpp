@@ -1,0 +1,83 @@
+#include "shell/layout.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tilestep::app {
+namespace {
+
+/// The sizes of the parts in design pixels.
+struct Plan {
+  float rail, margin, gap, header, side, tabs, transport;
+};
+
+Plan plan_for(float width, float height, bool presenter, bool two_rows) {
+  const bool wide = width >= 1240;
+  Plan plan{};
+  plan.rail = presenter ? 0 : wide ? 216 : 56;
+  plan.margin = wide ? 16 : 8;
+  plan.gap = 8;
+  plan.header = height >= 760 ? 80 : 68;
+  plan.side = wide ? std::clamp(width * 0.222f, 320.0f, 400.0f) : 264;
+  plan.tabs = std::clamp(height * 0.285f, 176.0f, 460.0f);
+  plan.transport = two_rows ? 96 : 56;
+  return plan;
+}
+
+Rect rect(float x0, float y0, float x1, float y1) {
+  return {{std::round(x0), std::round(y0)}, {std::round(x1), std::round(y1)}};
+}
+
+/// One part above the other; `height` is that of the visible column.
+void stack(Layout& layout, const Plan& plan, float scale) {
+  const float gap = plan.gap * scale;
+  const float picture = std::max(300 * scale, layout.content.height() * 0.72f);
+  const float right = layout.content.max.x - 16 * scale;  // room for the scrollbar
+  float y = layout.content.min.y;
+  const auto next = [&](float height) {
+    const Rect part = rect(layout.content.min.x, y, right, y + height);
+    y += height + gap;
+    return part;
+  };
+  layout.picture = next(picture);
+  layout.transport = next(plan.transport * scale);
+  layout.side = next(400 * scale);
+  layout.tabs = next(340 * scale);
+}
+
+void columns(Layout& layout, const Plan& plan, float scale) {
+  const Rect& all = layout.content;
+  const float gap = plan.gap * scale;
+  const float tabs_top = all.max.y - plan.tabs * scale;
+  const float side_left = all.max.x - plan.side * scale;
+  const float transport_top = tabs_top - gap - plan.transport * scale;
+  layout.picture = rect(all.min.x, all.min.y, side_left - gap, transport_top - gap);
+  layout.transport = rect(all.min.x, transport_top, side_left - gap, tabs_top - gap);
+  layout.side = rect(side_left, all.min.y, all.max.x, tabs_top - gap);
+  layout.tabs = rect(all.min.x, tabs_top, all.max.x, all.max.y);
+}
+
+}  // namespace
+
+Layout make_layout(ImVec2 size, float scale, bool presenter) {
+  const float width = size.x / scale, height = size.y / scale;
+  Layout layout;
+  layout.stacked = width < 800 || height < 500;
+  layout.two_rows = layout.stacked && width < 640;
+  layout.rail_kind = presenter        ? RailKind::none
+                     : width >= 1240  ? RailKind::full
+                                      : RailKind::narrow;
+  const Plan plan = plan_for(width, height, presenter, layout.two_rows);
+  const float rail = plan.rail * scale, margin = plan.margin * scale;
+  layout.rail = rect(0, 0, rail, size.y);
+  layout.header = rect(rail + margin, 0, size.x - margin, plan.header * scale);
+  layout.content = rect(rail + margin, plan.header * scale, size.x - margin, size.y - margin);
+  if (layout.stacked) {
+    stack(layout, plan, scale);
+  } else {
+    columns(layout, plan, scale);
+  }
+  return layout;
+}
+
+}  // namespace tilestep::app

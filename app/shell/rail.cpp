@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "shell/shell_state.hpp"
+
+namespace tilestep::app {
+namespace {
+
+using ui::Font;
+using ui::px;
+using ui::Role;
+
+ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+
+/// The mark of the program: tiles that step up.
+void draw_mark(ImVec2 at, float size) {
+  const float tile = size * 0.28f, gap = size * 0.08f;
+  for (int column = 0; column < 3; ++column) {
+    for (int row = 0; row <= column; ++row) {
+      const float x = at.x + static_cast<float>(column) * (tile + gap);
+      const float y = at.y + size - tile - static_cast<float>(row) * (tile + gap);
+      const bool top = row == column;
+      list().AddRectFilled({x, y}, {x + tile, y + tile},
+                           ui::color(top ? Role::accent : Role::faint), size * 0.06f);
+    }
+  }
+}
+
+/// One lesson in the rail; the narrow rail shows its number only.
+bool lesson_row(const LessonState& lesson, std::size_t index, bool chosen, bool narrow) {
+  const float width = ImGui::GetContentRegionAvail().x;
+  const float height = std::round(px(40));
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  const ImVec2 max(min.x + width, min.y + height);
+  ImGui::PushID(lesson.info.id.c_str());
+  const bool pressed = ImGui::InvisibleButton("lesson", {width, height});
+  const float hover = ui::animate("hover", ImGui::IsItemHovered() ? 1.0f : 0.0f, 0.12f);
+  ImGui::PopID();
+  if (ImGui::IsItemHovered()) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+  if (chosen) {
+    list().AddRectFilled(min, max, ui::color(Role::raised), px(ui::kControlCorner));
+    list().AddRectFilled({min.x, min.y + px(8)}, {min.x + px(3), max.y - px(8)},
+                         ui::color(Role::accent), px(2));
+  } else if (hover > 0) {
+    list().AddRectFilled(min, max, ui::color(Role::raised, hover), px(ui::kControlCorner));
+  }
+  const std::string number = std::to_string(index + 1);
+  const float middle = (min.y + max.y) / 2;
+  const Role role = chosen ? Role::text : Role::muted;
+  const ImVec2 digit = ui::text_size(number, Font::mono_note);
+  if (narrow) {
+    ui::draw_text({(min.x + max.x) / 2, middle - digit.y / 2}, number, Font::mono_note, role,
+                  ui::Align::center);
+    ui::tooltip(fmt::format("{} · {}", lesson.info.chapter, lesson.info.title));
+  } else {
+    ui::draw_text({min.x + px(14), middle - digit.y / 2}, number, Font::mono_note, Role::muted);
+    const float left = px(34);
+    const Font font = chosen ? Font::body_bold : Font::body;
+    const std::string title = ui::fitted(lesson.info.title, font, width - left - px(8));
+    ui::draw_text({min.x + left, middle - ui::text_size(title, font).y / 2}, title, font, role);
+    if (title != lesson.info.title) ui::tooltip(lesson.info.title);
+  }
+  ui::map("lesson_" + lesson.info.id, lesson.info.title, chosen ? "selected" : "", min, max);
+  return pressed;
+}
+
+void lessons(ShellState& state, bool narrow) {
+  std::string chapter;
+  for (std::size_t i = 0; i < state.session.lessons().size(); ++i) {
+    const LessonState& lesson = state.session.lessons()[i];
+    if (lesson.info.chapter != chapter) {
+      if (!chapter.empty()) ui::space(16);
+      chapter = lesson.info.chapter;
+      if (!narrow) ui::text(chapter, Font::note, Role::muted);
+    }
+    if (lesson_row(lesson, i, i == state.session.chosen(), narrow)) state.session.choose(i);
+  }
+}
+
+void tools(ShellState& state, bool narrow) {
+  const auto next = [narrow] {
+    if (!narrow) ImGui::SameLine(0, px(4));
+  };
+  const bool dark = ui::theme() == ui::ThemeKind::dark;
+  if (ui::button("theme", dark ? "Light theme" : "Dark theme",
+                 {.icon = dark ? ui::Icon::sun : ui::Icon::moon})) {
+    state.toggle_theme();
+  }
+  next();
+  if (ui::button("presenter", "Presenter mode", {.icon = ui::Icon::screen})) {
+    state.set_presenter(true);
+  }
+  next();
+  const float scale = state.ui.look().text_scale;
+  if (ui::button("text_smaller", "A−", {.enabled = scale > 1.0f, .width = 32})) {
+    state.set_text_scale(scale - 0.25f);
+  }
+  ui::tooltip("Smaller text");
+  next();
+  if (ui::button("text_larger", "A+", {.enabled = scale < 2.0f, .width = 32})) {
+    state.set_text_scale(scale + 0.25f);
+  }
+  ui::tooltip("Larger text");
+  next();
+  if (ui::button("help", "Keys", {.icon = ui::Icon::help})) state.key_list = !state.key_list;
+}
+
+}  // namespace
+
+void draw_rail(ShellState& state, const Layout& layout) {
+  if (layout.rail_kind == RailKind::none) return;
+  const bool narrow = layout.rail_kind == RailKind::narrow;
+  const Rect& place = layout.rail;
+  list().AddRectFilled(place.min, place.max, ui::color(Role::panel));
+  list().AddLine({place.max.x - 1, place.min.y}, {place.max.x - 1, place.max.y},
+                 ui::color(Role::border));
+  const float pad = px(12);
+  const float head = px(narrow ? 60 : 72);
+  const float mark = px(24);
+  draw_mark({place.min.x + (narrow ? (place.width() - mark) / 2 : px(18)), place.min.y + px(24)},
+            mark);
+  if (!narrow) {
+    ui::draw_text({place.min.x + px(52), place.min.y + px(24)}, "tilestep", Font::section);
+  }
+  const float row = std::round(px(ui::kControlHeight));
+  const float foot = pad * 2 + (narrow ? 5 * row + 4 * ImGui::GetStyle().ItemSpacing.y : row);
+
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
+  ImGui::SetCursorScreenPos({place.min.x + pad, place.min.y + head});
+  ImGui::BeginChild("lessons", {place.width() - 2 * pad, place.height() - head - foot});
+  lessons(state, narrow);
+  ImGui::EndChild();
+  ImGui::SetCursorScreenPos({place.min.x + pad, place.max.y - foot + pad});
+  ImGui::BeginChild("tools", {place.width() - pad, foot - pad}, false,
+                    ImGuiWindowFlags_NoScrollbar);
+  tools(state, narrow);
+  ImGui::EndChild();
+  ImGui::PopStyleColor();
+}
+
+}  // namespace tilestep::app

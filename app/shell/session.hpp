@@ -1,0 +1,102 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lab/lesson.hpp"
+#include "scene.hpp"
+#include "worker/lab_client.hpp"
+
+namespace tilestep::app {
+
+/// One lesson as the user left it.
+struct LessonState {
+  lab::LessonInfo info;
+  lab::Knobs knobs;
+  std::unique_ptr<scenes::Scene> scene;
+
+  lab::Settings settings;  ///< complete
+  scenes::Cursor cursor;
+  int wanted_step = 0;  ///< where to stand once the first report is there
+  std::optional<lab::Report> report;
+  std::optional<lab::Report> bench;
+  std::optional<LabFailure> failure;
+  std::optional<LabFailure> bench_failure;
+  std::optional<Ticket> run;        ///< under way
+  std::optional<Ticket> bench_run;  ///< under way
+  LabProgress progress;
+  LabProgress bench_progress;
+  std::optional<double> due_s;  ///< when the changed knobs are sent
+  std::map<int, int> guesses;   ///< the answer committed to, by the step it was asked at
+  int table = 0;                ///< chosen under Data
+
+  /// Knobs were changed and the report on show is not theirs yet.
+  bool outdated() const { return due_s.has_value() || run.has_value(); }
+};
+
+/// What the shell does without a window: which lesson, where in its trace, and the talk with the
+/// lab. Times are seconds of a clock that the caller keeps.
+class Session {
+ public:
+  /// The knobs of `lessons` that are not set stand at their defaults.
+  Session(LabClient& lab, std::vector<LessonState> lessons, std::string backend);
+
+  std::vector<LessonState>& lessons() { return lessons_; }
+  const LessonState& lesson() const { return lessons_[chosen_]; }
+  LessonState& lesson() { return lessons_[chosen_]; }
+  std::size_t chosen() const { return chosen_; }
+  /// Goes to a lesson; asks for its report if it has none.
+  void choose(std::size_t index);
+
+  // ---- where in the trace ----
+  scenes::StepAxis axis() const;
+  int step() const;
+  void go(scenes::Cursor cursor);
+  void step_on();
+  void step_back();
+  void line_on();
+  void line_back();
+  void first();
+  void last();
+
+  // ---- playback ----
+  bool playing() const { return playing_; }
+  void toggle_play();
+  void stop() { playing_ = false; }
+  double speed() const { return speed_; }
+  void set_speed(double speed) { speed_ = speed; }
+  /// Lets `seconds` of playback pass.
+  void advance(double seconds);
+
+  // ---- knobs and the lab ----
+  /// A changed knob is sent after a short rest, so that a dragged slider makes one run, not fifty.
+  void set_knob(const std::string& id, lab::KnobValue value, double now_s);
+  /// Default knobs, first step.
+  void reset(double now_s);
+  void run_again(double now_s);
+  void start_bench();
+  void set_rest_s(double rest_s) { rest_s_ = rest_s; }
+  /// Sends what is due, takes in what the lab says. Returns true if something changed.
+  bool update(double now_s);
+  /// True while knobs wait to be sent.
+  bool waiting() const { return lesson().due_s.has_value(); }
+
+ private:
+  void submit_run();
+  bool take(const LabUpdate& update);
+  void take_report(LessonState& lesson, const lab::Report& report);
+
+  LabClient& lab_;
+  std::vector<LessonState> lessons_;
+  std::string backend_;
+  std::size_t chosen_ = 0;
+  bool playing_ = false;
+  double speed_ = 1;
+  double played_s_ = 0;
+  double rest_s_ = 0.08;
+};
+
+}  // namespace tilestep::app

@@ -1,0 +1,229 @@
+#include "shell/shell.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "catalog.hpp"
+#include "shell/shell_state.hpp"
+#include "shell/steps.hpp"
+
+namespace tilestep::app {
+namespace {
+
+
+std::vector<LessonState> all_lessons() {
+  std::vector<LessonState> all;
+  for (auto& scene : scenes::make_scenes()) {
+    const lab::Lesson& lesson = tilestep::lesson(scene->lesson());
+    LessonState state;
+    state.info = lesson.info();
+    state.knobs = lesson.knobs();
+    state.scene = std::move(scene);
+    all.push_back(std::move(state));
+  }
+  return all;
+}
+
+std::size_t index_of(const std::vector<LessonState>& lessons, const std::string& id) {
+  if (id.empty()) return 0;
+  for (std::size_t i = 0; i < lessons.size(); ++i) {
+    if (lessons[i].info.id == id) return i;
+  }
+  tilestep::lesson(id);  // throws, naming the lessons
+  throw Error(fmt::format("the lesson '{}' has no picture yet", id));
+}
+
+
+}  // namespace
+
+struct Shell::State : ShellState {
+  using ShellState::ShellState;
+};
+
+ShellState::ShellState(LabClient& lab, const ShellOptions& options)
+    : session(lab, all_lessons(), options.backend), tab(options.tab) {
+  ui.look() = {options.theme, options.presenter, 1.0f, std::clamp(options.text_scale, 1.0f, 2.0f),
+               options.still};
+  if (options.still) session.set_rest_s(0);
+  const std::size_t chosen = index_of(session.lessons(), options.lesson);
+  LessonState& lesson = session.lessons()[chosen];
+  lesson.settings = lesson.knobs.completed(options.settings);
+  lesson.wanted_step = options.step;
+  session.choose(chosen);
+}
+
+double ShellState::now_s() const {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
+
+void ShellState::set_presenter(bool presenter) { ui.look().presenter = presenter; }
+
+void ShellState::toggle_theme() {
+  ui::ThemeKind& theme = ui.look().theme;
+  theme = theme == ui::ThemeKind::dark ? ui::ThemeKind::light : ui::ThemeKind::dark;
+}
+
+void ShellState::set_text_scale(float text_scale) {
+  ui.look().text_scale = std::clamp(text_scale, 1.0f, 2.0f);
+}
+
+PanelScope::PanelScope(const char* id, const Rect& place, ImGuiWindowFlags flags, float padding) {
+  ImGui::SetCursorScreenPos({place.min.x, place.min.y - ImGui::GetScrollY()});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui::px(padding), ui::px(padding)});
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, ui::color(ui::Role::panel));
+  ImGui::BeginChild(id, place.size(), true, flags);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+}
+PanelScope::~PanelScope() { ImGui::EndChild(); }
+
+Shell::Shell(LabClient& lab, ShellOptions options)
+    : state_(std::make_unique<State>(lab, options)) {}
+Shell::~Shell() = default;
+
+bool Shell::prepare_fonts(float display_scale) {
+  state_->ui.look().display_scale = display_scale;
+  return state_->ui.prepare_fonts(*ImGui::GetIO().Fonts);
+}
+
+void Shell::draw(ImVec2 size) {
+  const ui::Context::Current current(state_->ui);
+  state_->ui.begin_frame();
+  state_->session.advance(static_cast<double>(ui::animation_seconds()));
+  const Layout layout = make_layout(size, state_->ui.scale(), ui::presenter());
+  const ui::FontScope body(ui::Font::body);
+
+  ImGui::SetNextWindowPos({0, 0});
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::Begin("tilestep", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
+                   ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoScrollWithMouse);
+  ImGui::PopStyleVar();
+  draw_rail(*state_, layout);
+  draw_header(*state_, layout);
+
+  ImGui::SetCursorScreenPos(layout.content.min);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
+  ImGui::BeginChild("column", layout.content.size(), false,
+                    layout.stacked ? 0 : ImGuiWindowFlags_NoScrollbar |
+                                             ImGuiWindowFlags_NoScrollWithMouse);
+  ImGui::PopStyleColor();
+  draw_stage(*state_, layout);
+  draw_transport(*state_, layout);
+  draw_side_panel(*state_, layout);
+  draw_tabs(*state_, layout);
+  ImGui::EndChild();
+  ImGui::End();
+  if (state_->key_list) draw_key_list(*state_, size);
+  state_->drawn = true;
+}
+
+bool Shell::update() { return state_->session.update(state_->now_s()); }
+
+bool Shell::animating() const {
+  const LessonState& lesson = state_->session.lesson();
+  if (state_->ui.look().still) return false;
+  const bool copied = state_->copied_s && state_->now_s() - *state_->copied_s < 2;
+  return state_->session.playing() || state_->ui.redraw_requested() || copied ||
+         lesson.outdated() || lesson.bench_run.has_value();
+}
+
+bool Shell::take_full_screen_toggle() { return std::exchange(state_->full_screen_toggle, false); }
+
+int Shell::step() const { return state_->session.step(); }
+
+std::string Shell::window_title() const {
+  return fmt::format("{} – tilestep", state_->session.lesson().info.title);
+}
+
+std::string Shell::ui_map_json() const {
+  nlohmann::json parts = nlohmann::json::array();
+  for (const ui::MapEntry& part : state_->ui.map()) {
+    parts.push_back({{"id", part.id},
+                     {"label", part.label},
+                     {"value", part.value},
+                     {"rect",
+                      {std::lround(part.min.x), std::lround(part.min.y),
+                       std::lround(part.max.x - part.min.x),
+                       std::lround(part.max.y - part.min.y)}}});
+  }
+  const LessonState& lesson = state_->session.lesson();
+  const nlohmann::json map = {{"lesson", lesson.info.id},
+                              {"step", state_->session.step()},
+                              {"parts", std::move(parts)}};
+  return map.dump(1);
+}
+
+// ---- keys ---------------------------------------------------------------------------------------
+
+namespace {
+
+/// Keys that move along the trace. Returns false if `key` is none.
+bool trace_key(Session& session, Key key, bool shift) {
+  switch (key) {
+    case Key::right: shift ? session.line_on() : session.step_on(); return true;
+    case Key::left: shift ? session.line_back() : session.step_back(); return true;
+    case Key::page_down: session.step_on(); return true;
+    case Key::page_up: session.step_back(); return true;
+    case Key::period: session.line_on(); return true;
+    case Key::comma: session.line_back(); return true;
+    case Key::home: session.first(); return true;
+    case Key::end: session.last(); return true;
+    case Key::space: session.toggle_play(); return true;
+    default: return false;
+  }
+}
+
+/// Keys that choose a lesson. Returns false if `key` is none.
+bool lesson_key(Session& session, Key key) {
+  const std::size_t count = session.lessons().size(), now = session.chosen();
+  if (key == Key::up || key == Key::down) {
+    if (key == Key::up && now > 0) session.choose(now - 1);
+    if (key == Key::down && now + 1 < count) session.choose(now + 1);
+    return true;
+  }
+  if (key < Key::digit_1 || key > Key::digit_9) return false;
+  const auto wanted =
+      static_cast<std::size_t>(static_cast<int>(key) - static_cast<int>(Key::digit_1));
+  if (wanted < count) session.choose(wanted);
+  return true;
+}
+
+std::optional<Tab> tab_key(Key key) {
+  switch (key) {
+    case Key::d: return Tab::data;
+    case Key::m: return Tab::measured;
+    case Key::k: return Tab::kernel;
+    case Key::l: return Tab::lesson;
+    case Key::g: return Tab::glossary;
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+void Shell::key(Key key, bool shift) {
+  ShellState& state = *state_;
+  if (key == Key::f11) {
+    state.full_screen_toggle = true;
+    return;
+  }
+  // What is typed into a field is not for us.
+  if (ImGui::GetCurrentContext() != nullptr && ImGui::GetIO().WantTextInput) return;
+  if (key == Key::question) state.key_list = !state.key_list;
+  if (key == Key::escape) state.key_list = false;
+  if (trace_key(state.session, key, shift) || lesson_key(state.session, key)) return;
+  if (const auto tab = tab_key(key)) state.tab = *tab;
+  if (key == Key::t) state.toggle_theme();
+  if (key == Key::p) state.set_presenter(!state.ui.look().presenter);
+  if (key == Key::r) state.session.reset(state.now_s());
+}
+
+}  // namespace tilestep::app

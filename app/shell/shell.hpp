@@ -1,0 +1,94 @@
+#pragma once
+
+#include <imgui.h>
+
+#include <memory>
+#include <string>
+
+#include "lab/knob.hpp"
+#include "ui/ui.hpp"
+#include "worker/lab_client.hpp"
+
+namespace tilestep::app {
+
+enum class Tab { data, measured, kernel, lesson, glossary };
+
+struct ShellOptions {
+  std::string lesson;      ///< empty: the first
+  lab::Settings settings;  ///< knobs that differ from the defaults
+  std::string backend = "auto";
+  int step = 0;  ///< completed coarse steps; beyond the last: the last
+  Tab tab = Tab::data;
+  ui::ThemeKind theme = ui::ThemeKind::dark;
+  bool presenter = false;
+  float text_scale = 1.0f;  ///< 1.0–2.0
+  bool still = false;       ///< no animation: pictures and tests
+};
+
+/// Keys the shell knows; the window translates.
+enum class Key {
+  left,
+  right,
+  up,
+  down,
+  home,
+  end,
+  page_up,
+  page_down,
+  space,
+  r,
+  d,
+  k,
+  m,
+  l,
+  g,
+  p,
+  t,
+  f11,
+  question,
+  escape,
+  comma,
+  period,
+  digit_1,
+  digit_2,
+  digit_3,
+  digit_4,
+  digit_5,
+  digit_6,
+  digit_7,
+  digit_8,
+  digit_9,
+};
+
+/// The window's content: rail, header, picture, transport, side panel, tabs. Draws into the current
+/// ImGui frame; owns the scenes and asks `lab` for reports.
+class Shell {
+ public:
+  Shell(LabClient& lab, ShellOptions options);
+  ~Shell();
+
+  /// Before ImGui::NewFrame: (re)builds the fonts if theme or scale asks for it. Returns true if
+  /// the font atlas changed and the renderer must upload it again.
+  bool prepare_fonts(float display_scale);
+  /// Draws one frame that fills `size` (framebuffer pixels).
+  void draw(ImVec2 size);
+  void key(Key key, bool shift);
+  /// Takes in what the lab has to say. Returns true if something changed.
+  bool update();
+  /// True while an animation or playback needs frames without events.
+  bool animating() const;
+  /// True once after F11.
+  bool take_full_screen_toggle();
+  /// Where the user stands, for tests: completed coarse steps.
+  int step() const;
+  std::string window_title() const;
+  /// The map of the last frame as JSON: {"lesson", "step", "parts": [{"id", "label", "value",
+  /// "rect": [x, y, w, h]}]}.
+  std::string ui_map_json() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tilestep::app

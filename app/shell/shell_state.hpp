@@ -1,0 +1,56 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shell/layout.hpp"
+#include "shell/session.hpp"
+#include "shell/shell.hpp"
+#include "ui/context.hpp"
+
+/// What the parts of the window share. Each part is one function in a file of its own.
+namespace tilestep::app {
+
+struct ShellState {
+  ShellState(LabClient& lab, const ShellOptions& options);
+
+  Session session;
+  ui::Context ui;
+  Tab tab = Tab::data;
+  bool key_list = false;
+  bool full_screen_toggle = false;
+  bool drawn = false;
+  std::optional<double> copied_s;  ///< when the table was copied
+  int hovered_row = -1;
+
+  double now_s() const;
+  void set_presenter(bool presenter);
+  void toggle_theme();
+  void set_text_scale(float text_scale);
+};
+
+void draw_rail(ShellState& state, const Layout& layout);
+void draw_header(ShellState& state, const Layout& layout);
+/// The picture with what lies over it: progress, failure.
+void draw_stage(ShellState& state, const Layout& layout);
+void draw_transport(ShellState& state, const Layout& layout);
+void draw_side_panel(ShellState& state, const Layout& layout);
+void draw_tabs(ShellState& state, const Layout& layout);
+void draw_key_list(ShellState& state, ImVec2 size);
+
+/// "Emulated on CPU · throughput recorded on NVIDIA H200, 2026-05-12".
+std::string device_sentence(const lab::Report& report);
+
+/// A panel: background, hairline, rounded corners, padding; its content is drawn between.
+class PanelScope {
+ public:
+  PanelScope(const char* id, const Rect& place, ImGuiWindowFlags flags = 0,
+             float padding = ui::kGap);
+  ~PanelScope();
+  PanelScope(const PanelScope&) = delete;
+  PanelScope& operator=(const PanelScope&) = delete;
+};
+
+}  // namespace tilestep::app

@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "shell/shell_state.hpp"
+
+namespace tilestep::app {
+namespace {
+
+using ui::Font;
+using ui::px;
+using ui::Role;
+
+ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+
+/// A thin line along the top of the panel: a share of it where the lab says how far it is, else a
+/// piece that wanders.
+void progress_line(const LessonState& lesson) {
+  const ImVec2 min = ImGui::GetWindowPos();
+  const float width = ImGui::GetWindowWidth() - 2 * px(ui::kCorner);
+  const float left = min.x + px(ui::kCorner), y = min.y + 1;
+  list().PushClipRect(min, {min.x + ImGui::GetWindowWidth(), min.y + ImGui::GetWindowHeight()},
+                      false);
+  float from = 0, to = static_cast<float>(std::clamp(lesson.progress.fraction, 0.0, 1.0));
+  if (to <= 0) {
+    const auto phase = static_cast<float>(std::fmod(ImGui::GetTime(), 1.4) / 1.4);
+    from = std::max(0.0f, phase * 1.3f - 0.3f);
+    to = std::min(1.0f, phase * 1.3f);
+  }
+  list().AddRectFilled({left + width * from, y}, {left + width * to, y + px(2)},
+                       ui::color(Role::accent));
+  list().PopClipRect();
+  ui::map("progress", "Progress", lesson.progress.note, {left, y}, {left + width, y + px(2)});
+}
+
+std::string failure_sentence(const LabFailure& failure) {
+  std::string sentence = failure.sentence;
+  if (!sentence.empty() && sentence.back() != '.') sentence += '.';
+  if (failure.worker_died) sentence += " Another worker has been started.";
+  if (!sentence.empty() && sentence[0] >= 'a' && sentence[0] <= 'z') {
+    sentence[0] = static_cast<char>(sentence[0] - 'a' + 'A');
+  }
+  return sentence;
+}
+
+/// What went wrong and what to do about it, over the upper part of the picture.
+void failure_banner(ShellState& state, const LabFailure& failure) {
+  const std::string sentence = failure_sentence(failure);
+  const float width = ImGui::GetContentRegionAvail().x;
+  const float text_width = width - px(16 + 24 + 16);
+  const float text_height = ui::wrapped_size(sentence, text_width).y;
+  const float button_row = std::round(px(ui::kControlHeight));
+  const float height = px(16) + text_height + px(12) + button_row + px(16);
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  const ImVec2 max(min.x + width, min.y + height);
+  list().AddRectFilled(min, max, ui::color(Role::raised), px(ui::kCorner));
+  list().AddRectFilled(min, max, ui::color(Role::wrong, 0.08f), px(ui::kCorner));
+  list().AddRect(min, max, ui::color(Role::wrong), px(ui::kCorner), 0, px(1));
+  const float line = ui::text_size("x").y;
+  ui::cross({min.x + px(24), min.y + px(16) + line / 2}, px(6), Role::wrong);
+  ui::draw_wrapped({min.x + px(40), min.y + px(16)}, sentence, text_width);
+  ui::map("failure", "Failure", sentence, min, max);
+  ImGui::SetCursorScreenPos({min.x + px(40), max.y - px(16) - button_row});
+  if (ui::button("run_again", "Run again", {.primary = true})) {
+    state.session.run_again(state.now_s());
+  }
+  ImGui::SameLine();
+  if (ui::button("reset_knobs", "Reset knobs")) state.session.reset(state.now_s());
+  ImGui::SetCursorScreenPos({min.x, max.y + px(ui::kGapSmall)});
+  ImGui::Dummy({1, 1});
+}
+
+void picture(ShellState& state) {
+  LessonState& lesson = state.session.lesson();
+  // A picture that no longer belongs to the knobs stays, a little dimmer.
+  state.ui.set_opacity(ui::animate("outdated", lesson.outdated() || lesson.failure ? 0.5f : 1.0f));
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
+  ImGui::BeginChild("scene", {0, 0}, false,
+                    ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+  lesson.scene->draw_picture(lesson.cursor);
+  ImGui::EndChild();
+  ImGui::PopStyleColor();
+  state.ui.set_opacity(1);
+}
+
+}  // namespace
+
+void draw_stage(ShellState& state, const Layout& layout) {
+  const LessonState& lesson = state.session.lesson();
+  const PanelScope panel("picture", layout.picture,
+                         ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+  ui::map("picture", "Picture", "", layout.picture.min, layout.picture.max);
+  if (lesson.failure && !lesson.outdated()) failure_banner(state, *lesson.failure);
+  if (lesson.report) {
+    picture(state);
+  } else if (!lesson.failure) {
+    ui::empty_state("Running the kernel …", lesson.progress.note.empty()
+                                                ? "The picture is drawn from what it records."
+                                                : lesson.progress.note);
+  }
+  if (lesson.outdated()) progress_line(lesson);
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "scene.hpp"
+
+/// Moves of the cursor along a trace. All of them stay inside the axis.
+namespace tilestep::app {
+
+/// After `step` completed coarse steps.
+scenes::Cursor at_step(const scenes::StepAxis& axis, int step);
+/// How many coarse steps are complete at `cursor`.
+int completed_steps(const scenes::StepAxis& axis, scenes::Cursor cursor);
+scenes::Cursor inside(const scenes::StepAxis& axis, scenes::Cursor cursor);
+
+/// A whole coarse step on; inside one, to its end.
+scenes::Cursor step_on(const scenes::StepAxis& axis, scenes::Cursor cursor);
+/// A whole coarse step back; inside one, to before it.
+scenes::Cursor step_back(const scenes::StepAxis& axis, scenes::Cursor cursor);
+/// One phase on or back.
+scenes::Cursor line_on(const scenes::StepAxis& axis, scenes::Cursor cursor);
+scenes::Cursor line_back(const scenes::StepAxis& axis, scenes::Cursor cursor);
+
+bool at_start(const scenes::StepAxis& axis, scenes::Cursor cursor);
+bool at_end(const scenes::StepAxis& axis, scenes::Cursor cursor);
+
+}  // namespace tilestep::app

@@ -1,0 +1,223 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "lab/assets.hpp"
+#include "shell/shell_state.hpp"
+
+namespace tilestep::app {
+namespace {
+
+using ui::Font;
+using ui::px;
+using ui::Role;
+
+ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+
+struct TabName {
+  Tab tab;
+  const char* id;
+  const char* label;
+};
+constexpr std::array<TabName, 5> kTabs = {{{Tab::data, "tab_data", "Data"},
+                                           {Tab::measured, "tab_measured", "Measured"},
+                                           {Tab::kernel, "tab_kernel", "Kernel"},
+                                           {Tab::lesson, "tab_lesson", "Lesson"},
+                                           {Tab::glossary, "tab_glossary", "Glossary"}}};
+
+bool tab_label(const TabName& tab, bool chosen) {
+  const Font font = chosen ? Font::body_bold : Font::body;
+  const float height = std::round(px(32));
+  // The bold width for both, so that choosing a tab does not move its neighbours.
+  const float width = std::ceil(ui::text_size(tab.label, Font::body_bold).x) + px(24);
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  const ImVec2 max(min.x + width, min.y + height);
+  const bool pressed = ImGui::InvisibleButton(tab.id, {width, height});
+  const bool hovered = ImGui::IsItemHovered();
+  if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+  ui::draw_text({(min.x + max.x) / 2, min.y + (height - ui::text_size("x").y) / 2}, tab.label,
+                font, chosen || hovered ? Role::text : Role::muted, ui::Align::center);
+  if (chosen) {
+    list().AddRectFilled({min.x + px(12), max.y + px(2)}, {max.x - px(12), max.y + px(4)},
+                         ui::color(Role::accent), px(1));
+  }
+  ui::map(tab.id, tab.label, chosen ? "selected" : "", min, max);
+  return pressed;
+}
+
+/// The report that the Measured tab shows: a bench of this session before what the run carries.
+const lab::Report* measured_report(const LessonState& lesson) {
+  if (lesson.bench) return &*lesson.bench;
+  return lesson.report ? &*lesson.report : nullptr;
+}
+
+// ---- what stands at the right end of the row of tabs ---------------------------------------------
+
+void data_tools(ShellState& state, float room) {
+  LessonState& lesson = state.session.lesson();
+  if (!lesson.report || lesson.report->tables.empty()) return;
+  const auto& tables = lesson.report->tables;
+  lesson.table = std::clamp(lesson.table, 0, static_cast<int>(tables.size()) - 1);
+  std::vector<std::string> titles;
+  float wanted = 0;
+  for (const lab::Table& table : tables) {
+    titles.push_back(table.title);
+    wanted += std::ceil(ui::text_size(table.title).x) + px(24);
+  }
+  const float copy = std::round(px(ui::kControlHeight)) + px(8);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float choice = std::min({wanted, room - copy});
+  const bool fits = wanted <= room - copy;
+  const float list_width = std::min(room - copy, px(240));
+  ImGui::SetCursorScreenPos({at.x + room - copy - (fits ? choice : list_width), at.y});
+  const auto chosen = fits ? ui::segmented("table", titles, lesson.table)
+                           : ui::dropdown("table", "Table", titles, lesson.table, list_width);
+  if (chosen) lesson.table = *chosen;
+  ImGui::SetCursorScreenPos({at.x + room - copy + px(8), at.y});
+  const bool copied = state.copied_s && state.now_s() - *state.copied_s < 2;
+  if (ui::button("copy_csv", copied ? "Copied" : "Copy CSV",
+                 {.icon = copied ? ui::Icon::check : ui::Icon::copy})) {
+    const auto& table = tables[static_cast<std::size_t>(lesson.table)];
+    ImGui::SetClipboardText(table.to_csv().c_str());
+    state.copied_s = state.now_s();
+  }
+}
+
+void measured_tools(ShellState& state, float room) {
+  LessonState& lesson = state.session.lesson();
+  if (!lesson.report || lesson.report->device.backend != "cuda") return;
+  const bool busy = lesson.bench_run.has_value();
+  std::string label = "Measure on this GPU";
+  if (busy) label = fmt::format("Measuring … {:.0f} %", 100 * lesson.bench_progress.fraction);
+  const float width = std::min(ui::text_size("Measure on this GPU").x + px(24), room);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({at.x + room - width, at.y});
+  if (ui::button("measure", label,
+                 {.primary = !busy, .enabled = !busy, .width = width / px(1)})) {
+    state.session.start_bench();
+  }
+}
+
+void kernel_tools(const ShellState& state, float room) {
+  const LessonState& lesson = state.session.lesson();
+  if (!lesson.report) return;
+  const std::string path =
+      ui::fitted(lesson.scene->source(lesson.cursor).path, Font::mono_note, room);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float y = at.y + (px(32) - ui::text_size(path, Font::mono_note).y) / 2;
+  ui::draw_text({at.x + room, y}, path, Font::mono_note, Role::muted, ui::Align::right);
+}
+
+// ---- the tabs ------------------------------------------------------------------------------------
+
+void nothing_yet() {
+  ui::empty_state("Nothing here yet", "The numbers come with the first run of the kernel.");
+}
+
+void data_tab(ShellState& state) {
+  LessonState& lesson = state.session.lesson();
+  if (!lesson.report || lesson.report->tables.empty()) return nothing_yet();
+  const auto& tables = lesson.report->tables;
+  lesson.table = std::clamp(lesson.table, 0, static_cast<int>(tables.size()) - 1);
+  const lab::Table& table = tables[static_cast<std::size_t>(lesson.table)];
+  ui::TableLook look;
+  look.current_row = lesson.scene->table_row(table.id, lesson.cursor);
+  // The table of the steps themselves shows what has been computed so far and no more.
+  if (table.id == state.session.axis().noun + "s") look.visible_rows = state.session.step();
+  const int hovered = ui::data_table(table, look);
+  if (hovered != state.hovered_row) {
+    state.hovered_row = hovered;
+    lesson.scene->hover_row(table.id, hovered);
+    ui::request_redraw();
+  }
+}
+
+void measured_tab(ShellState& state) {
+  LessonState& lesson = state.session.lesson();
+  const lab::Report* report = measured_report(lesson);
+  if (lesson.bench_failure) {
+    ui::paragraph(fmt::format("The measurement failed: {}", lesson.bench_failure->sentence),
+                  Font::body, Role::wrong);
+  }
+  if (report == nullptr) return nothing_yet();
+  lesson.scene->draw_measured(*report);
+}
+
+void kernel_tab(ShellState& state) {
+  LessonState& lesson = state.session.lesson();
+  if (!lesson.report) return nothing_yet();
+  const scenes::SourceMark mark = lesson.scene->source(lesson.cursor);
+  try {
+    ui::source_view("kernel", lab::asset(mark.path), mark.current, mark.step_lines);
+  } catch (const Error& error) {
+    ui::empty_state("No source", error.what());
+  }
+}
+
+void text_tab(const std::string& path) {
+  try {
+    ui::markdown(lab::asset(path));
+  } catch (const Error& error) {
+    ui::empty_state("No text", error.what());
+  }
+}
+
+void tab_content(ShellState& state) {
+  switch (state.tab) {
+    case Tab::data: data_tab(state); break;
+    case Tab::measured: measured_tab(state); break;
+    case Tab::kernel: kernel_tab(state); break;
+    case Tab::lesson:
+      text_tab(fmt::format("assets/lessons/{}.md", state.session.lesson().info.id));
+      break;
+    case Tab::glossary: text_tab("assets/glossary.md"); break;
+  }
+}
+
+void tab_row(ShellState& state) {
+  const ImVec2 start = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  ImGui::SetCursorScreenPos({start.x - px(12), start.y});  // the first label stands at the edge
+  for (std::size_t i = 0; i < kTabs.size(); ++i) {
+    if (i > 0) ImGui::SameLine(0, 0);
+    if (tab_label(kTabs[i], state.tab == kTabs[i].tab)) state.tab = kTabs[i].tab;
+  }
+  const float used = ImGui::GetItemRectMax().x - start.x + px(16);
+  const float room = width - used;
+  if (room > px(80)) {
+    ImGui::SetCursorScreenPos({start.x + used, start.y});
+    if (state.tab == Tab::data) data_tools(state, room);
+    if (state.tab == Tab::measured) measured_tools(state, room);
+    if (state.tab == Tab::kernel) kernel_tools(state, room);
+  }
+  const float bottom = start.y + std::round(px(36));
+  list().AddLine({start.x, bottom}, {start.x + width, bottom}, ui::color(Role::border));
+  ImGui::SetCursorScreenPos({start.x, bottom + px(8)});
+}
+
+}  // namespace
+
+void draw_tabs(ShellState& state, const Layout& layout) {
+  const PanelScope panel("tabs", layout.tabs,
+                         ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse, 12);
+  tab_row(state);
+  if (state.tab != Tab::data && state.hovered_row >= 0) {
+    state.hovered_row = -1;
+    state.session.lesson().scene->hover_row("", -1);
+  }
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
+  // A tab of its own keeps its own scroll position.
+  const std::string name = fmt::format("content_{}_{}", static_cast<int>(state.tab),
+                                       state.session.chosen());
+  const bool scrolls_itself = state.tab == Tab::data || state.tab == Tab::kernel;
+  ImGui::BeginChild(name.c_str(), {0, 0}, false,
+                    scrolls_itself ? ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse
+                                   : 0);
+  tab_content(state);
+  ImGui::EndChild();
+  ImGui::PopStyleColor();
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "shell/shell_state.hpp"
+#include "shell/steps.hpp"
+
+namespace tilestep::app {
+namespace {
+
+using ui::Font;
+using ui::Icon;
+using ui::px;
+using ui::Role;
+
+constexpr double kSpeeds[] = {0.5, 1, 2, 4};
+constexpr const char* kSpeedNames[] = {"0.5×", "1×", "2×", "4×"};
+
+std::string capital(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') {
+    text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  }
+  return text;
+}
+
+void step_buttons(ShellState& state, const scenes::StepAxis& axis) {
+  Session& session = state.session;
+  const scenes::Cursor cursor = session.lesson().cursor;
+  const bool ready = session.lesson().report.has_value();
+  const bool back = ready && !at_start(axis, cursor), on = ready && !at_end(axis, cursor);
+  const float gap = px(4);
+  const std::string& noun = axis.noun;
+  if (ui::button("first", fmt::format("First {}", noun), {.icon = Icon::first, .enabled = back})) {
+    session.first();
+  }
+  ImGui::SameLine(0, gap);
+  if (ui::button("previous", fmt::format("Previous {}", noun),
+                 {.icon = Icon::back, .enabled = back})) {
+    session.step_back();
+  }
+  ImGui::SameLine(0, gap);
+  const bool playing = session.playing();
+  if (ui::button("play", playing ? "Pause" : "Play",
+                 {.icon = playing ? Icon::pause : Icon::play, .primary = true, .enabled = ready})) {
+    session.toggle_play();
+  }
+  ImGui::SameLine(0, gap);
+  if (ui::button("next", fmt::format("Next {}", noun), {.icon = Icon::forward, .enabled = on})) {
+    session.step_on();
+  }
+  ImGui::SameLine(0, gap);
+  if (ui::button("last", fmt::format("Last {}", noun), {.icon = Icon::last, .enabled = on})) {
+    session.last();
+  }
+  ImGui::SameLine(0, px(12));
+  if (ui::button("next_line", "Next line", {.icon = Icon::line, .enabled = on})) {
+    session.line_on();
+  }
+}
+
+/// "tile 2 of 4", and the phase inside it.
+void place_label(const ShellState& state, const scenes::StepAxis& axis, float width) {
+  const scenes::Cursor cursor = state.session.lesson().cursor;
+  const std::string place = cursor.tile == 0
+                                ? fmt::format("{} {}s to come", axis.tiles, axis.noun)
+                                : fmt::format("{} {} of {}", axis.noun, cursor.tile, axis.tiles);
+  const auto phase = static_cast<std::size_t>(cursor.phase);
+  const bool named = cursor.tile > 0 && phase < axis.phase_names.size();
+  const std::string name = named ? axis.phase_names[phase] : std::string();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float row = std::round(px(ui::kControlHeight));
+  if (name.empty()) {
+    const float y = at.y + (row - ui::text_size(place).y) / 2;
+    ui::draw_text({at.x, y}, ui::fitted(capital(place), Font::body, width));
+  } else {
+    const float top = at.y + (row - ui::text_size("x", Font::note).y * 2) / 2;
+    ui::draw_text({at.x, top}, ui::fitted(capital(place), Font::note, width), Font::note);
+    ui::draw_text({at.x, top + ui::text_size("x", Font::note).y},
+                  ui::fitted(name, Font::note, width), Font::note, Role::muted);
+  }
+  ImGui::Dummy({width, row});
+  ui::map("place", place, name, at, {at.x + width, at.y + row});
+}
+
+void speed_choice(ShellState& state, bool narrow) {
+  Session& session = state.session;
+  std::size_t now = 1;
+  for (std::size_t i = 0; i < std::size(kSpeeds); ++i) {
+    if (kSpeeds[i] == session.speed()) now = i;
+  }
+  if (narrow) {  // one button that goes round
+    if (ui::button("speed", kSpeedNames[now], {.width = 52})) {
+      session.set_speed(kSpeeds[(now + 1) % std::size(kSpeeds)]);
+    }
+    return;
+  }
+  const std::vector<std::string> names(std::begin(kSpeedNames), std::end(kSpeedNames));
+  if (const auto chosen = ui::segmented("speed", names, static_cast<int>(now), 208)) {
+    session.set_speed(kSpeeds[static_cast<std::size_t>(*chosen)]);
+  }
+}
+
+void scrub(ShellState& state, const scenes::StepAxis& axis, float width) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({at.x, at.y + px(4)});
+  if (const auto step = ui::scrubber("scrubber", state.session.step(), axis.tiles, width)) {
+    state.session.stop();
+    state.session.go(at_step(axis, *step));
+  }
+}
+
+}  // namespace
+
+void draw_transport(ShellState& state, const Layout& layout) {
+  const PanelScope panel("transport", layout.transport,
+                         ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse, 12);
+  const scenes::StepAxis axis = state.session.axis();
+  const float width = ImGui::GetContentRegionAvail().x;
+  const bool narrow = width < px(860);
+  const float speed = px(narrow ? 52 : 208), label = px(narrow ? 112 : 148);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  step_buttons(state, axis);
+  const float after = ImGui::GetItemRectMax().x - at.x + px(16);
+  if (layout.two_rows) {
+    ImGui::SameLine(0, px(16));
+    place_label(state, axis, std::max(px(24), width - after - speed - px(8)));
+    ImGui::SetCursorScreenPos({at.x + width - speed, at.y});
+    speed_choice(state, true);
+    ImGui::SetCursorScreenPos({at.x, at.y + px(40)});
+    scrub(state, axis, width);
+    return;
+  }
+  const float scrubber = width - after - label - speed - 2 * px(16);
+  ImGui::SetCursorScreenPos({at.x + after, at.y});
+  scrub(state, axis, scrubber);
+  ImGui::SetCursorScreenPos({at.x + after + scrubber + px(16), at.y});
+  place_label(state, axis, label);
+  ImGui::SetCursorScreenPos({at.x + width - speed, at.y});
+  speed_choice(state, narrow);
+}
+
+}  // namespace tilestep::app

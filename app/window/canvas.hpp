@@ -1,0 +1,38 @@
+#pragma once
+
+#include <imgui.h>
+
+#include <string>
+
+#include "shell/shell.hpp"
+
+/// What the window and the offscreen pictures share.
+namespace tilestep::app {
+
+/// An ImGui context of its own, current until the end of the scope.
+class ImGuiScope {
+ public:
+  ImGuiScope();
+  ~ImGuiScope();
+  ImGuiScope(const ImGuiScope&) = delete;
+  ImGuiScope& operator=(const ImGuiScope&) = delete;
+
+ private:
+  ImGuiContext* own_;
+  ImGuiContext* before_;
+};
+
+/// Real pixels a design pixel for a surface of `width` × `height` on a display whose content scale
+/// is `content_scale`: large surfaces get larger type, in steps, so that a picture for a stage reads
+/// as well as the design size of 1440×900.
+float design_scale(int width, int height, float content_scale);
+
+/// Draws frames until the layout has settled: ImGui learns sizes and scroll ranges from the frame
+/// before. `begin` starts a frame of the renderer, if there is one.
+void settle(Shell& shell, ImVec2 size, int frames);
+
+/// Writes a text file by way of a temporary one, so that a reader never sees half of it.
+/// Throws Error (unavailable).
+void write_atomically(const std::string& path, const std::string& text);
+
+}  // namespace tilestep::app

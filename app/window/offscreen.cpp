@@ -1,0 +1,80 @@
+#include <imgui_impl_opengl3.h>
+
+#include <optional>
+#include <utility>
+
+#include "window/canvas.hpp"
+#include "window/gl_target.hpp"
+#include "window/png.hpp"
+#include "window/window.hpp"
+
+namespace tilestep::app {
+namespace {
+
+/// ImGui's OpenGL renderer for the current context.
+class RendererScope {
+ public:
+  RendererScope() { ImGui_ImplOpenGL3_Init("#version 330 core"); }
+  ~RendererScope() { ImGui_ImplOpenGL3_Shutdown(); }
+  RendererScope(const RendererScope&) = delete;
+  RendererScope& operator=(const RendererScope&) = delete;
+};
+
+/// Keeps what the lab says of a failure: a picture of a failed run would look like a result.
+class Listener final : public LabClient {
+ public:
+  explicit Listener(LabClient& lab) : lab_(lab) {}
+  Ticket submit(const lab::Request& request) override { return lab_.submit(request); }
+  std::optional<LabUpdate> poll() override {
+    auto update = lab_.poll();
+    if (update) {
+      if (const auto* failed = std::get_if<LabFailure>(&update->what)) failure = *failed;
+    }
+    return update;
+  }
+  void cancel() override { lab_.cancel(); }
+  bool busy() const override { return lab_.busy(); }
+
+  std::optional<LabFailure> failure;
+
+ private:
+  LabClient& lab_;
+};
+
+}  // namespace
+
+struct Offscreen::State {
+  GlTarget target;
+};
+
+Offscreen::Offscreen() : state_(std::make_unique<State>()) {}
+Offscreen::~Offscreen() = default;
+std::string Offscreen::renderer() const { return state_->target.renderer(); }
+
+void Offscreen::shoot(const ShotOptions& options) {
+  const auto inline_lab = make_inline_lab();
+  Listener lab(*inline_lab);
+  ShellOptions still = options.shell;
+  still.still = true;
+  const ImGuiScope imgui;
+  Shell shell(lab, still);
+  while (shell.update() || lab.busy()) {
+  }
+  if (lab.failure) throw Error(lab.failure->sentence, lab.failure->code);
+
+  state_->target.begin(options.width, options.height);
+  shell.prepare_fonts(design_scale(options.width, options.height, 1));
+  const RendererScope renderer;
+  ImGui_ImplOpenGL3_NewFrame();
+  const ImVec2 size(static_cast<float>(options.width), static_cast<float>(options.height));
+  // A cursor outside the picture: nothing is hovered.
+  ImGui::GetIO().MousePos = {-1e6f, -1e6f};
+  settle(shell, size, 5);
+  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+  write_png(options.out, options.width, options.height, state_->target.pixels());
+  if (!options.ui_map.empty()) write_atomically(options.ui_map, shell.ui_map_json());
+}
+
+void take_shot(const ShotOptions& options) { Offscreen().shoot(options); }
+
+}  // namespace tilestep::app

@@ -1,0 +1,308 @@
+#include "window/window.hpp"
+
+#include <GLFW/glfw3.h>
+#include <fmt/format.h>
+#include <imgui_impl_glfw.h>
+#include <imgui_impl_opengl3.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstdlib>
+#include <optional>
+
+#include "window/canvas.hpp"
+
+namespace tilestep::app {
+namespace {
+
+constexpr int kMinWidth = 1024, kMinHeight = 640;
+/// ImGui needs a few frames to answer an event: the press, the change, the new layout.
+constexpr int kFramesAnEvent = 3;
+
+std::string glfw_reason() {
+  const char* description = nullptr;
+  glfwGetError(&description);
+  return description == nullptr ? "GLFW cannot open one" : description;
+}
+
+class GlfwScope {
+ public:
+  GlfwScope() {
+    if (glfwInit() == GLFW_FALSE) {
+      throw Error(fmt::format("no display: {}. Without one, use `tilestep tour --out DIR` for "
+                              "pictures and tables of every lesson",
+                              glfw_reason()),
+                  ExitCode::unavailable);
+    }
+  }
+  ~GlfwScope() { glfwTerminate(); }
+  GlfwScope(const GlfwScope&) = delete;
+  GlfwScope& operator=(const GlfwScope&) = delete;
+};
+
+std::optional<Key> key_of(int glfw_key) {
+  switch (glfw_key) {
+    case GLFW_KEY_LEFT: return Key::left;
+    case GLFW_KEY_RIGHT: return Key::right;
+    case GLFW_KEY_UP: return Key::up;
+    case GLFW_KEY_DOWN: return Key::down;
+    case GLFW_KEY_HOME: return Key::home;
+    case GLFW_KEY_END: return Key::end;
+    case GLFW_KEY_PAGE_UP: return Key::page_up;
+    case GLFW_KEY_PAGE_DOWN: return Key::page_down;
+    case GLFW_KEY_F11: return Key::f11;
+    case GLFW_KEY_ESCAPE: return Key::escape;
+    default: return std::nullopt;
+  }
+}
+
+/// Letters and signs come as characters, so that they are where the keyboard's layout has them.
+std::optional<Key> key_of_character(unsigned character) {
+  if (character >= '1' && character <= '9') {
+    return static_cast<Key>(static_cast<int>(Key::digit_1) + static_cast<int>(character - '1'));
+  }
+  const unsigned lower = character >= 'A' && character <= 'Z' ? character + 32 : character;
+  switch (lower) {
+    case ' ': return Key::space;
+    case 'r': return Key::r;
+    case 'd': return Key::d;
+    case 'k': return Key::k;
+    case 'm': return Key::m;
+    case 'l': return Key::l;
+    case 'g': return Key::g;
+    case 'p': return Key::p;
+    case 't': return Key::t;
+    case '?': return Key::question;
+    case ',': return Key::comma;
+    case '.': return Key::period;
+    default: return std::nullopt;
+  }
+}
+
+/// The GLFW window, with the shell that its events go to.
+class Window {
+ public:
+  explicit Window(const WindowOptions& options);
+  ~Window();
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  void attach(Shell& shell) { shell_ = &shell; }
+  void run();
+
+ private:
+  static Window& of(GLFWwindow* window) {
+    return *static_cast<Window*>(glfwGetWindowUserPointer(window));
+  }
+  void set_callbacks();
+  void woken() { frames_due_ = kFramesAnEvent; }
+  void wait();
+  void draw();
+  void write_map();
+  void toggle_full_screen();
+  float content_scale() const;
+
+  GLFWwindow* window_ = nullptr;
+  Shell* shell_ = nullptr;
+  int frames_due_ = kFramesAnEvent;
+  int restore_[4] = {0, 0, 0, 0};  ///< x, y, width, height before full screen
+  std::string map_path_;
+  std::string map_;
+  std::string title_;
+};
+
+Window::Window(const WindowOptions& options) {
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
+  glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+  glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
+  glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
+  int width = std::max(options.width, kMinWidth), height = std::max(options.height, kMinHeight);
+  if (GLFWmonitor* monitor = glfwGetPrimaryMonitor()) {
+    int x = 0, y = 0, most_width = 0, most_height = 0;
+    glfwGetMonitorWorkarea(monitor, &x, &y, &most_width, &most_height);
+    if (most_width > 0 && most_height > 0) {
+      width = std::min(width, most_width);
+      height = std::min(height, most_height);
+    }
+  }
+  window_ = glfwCreateWindow(width, height, "tilestep", nullptr, nullptr);
+  if (window_ == nullptr) {
+    throw Error(fmt::format("no display: {}. The window needs OpenGL 3.3; without it, use "
+                            "`tilestep tour --out DIR` for pictures and tables of every lesson",
+                            glfw_reason()),
+                ExitCode::unavailable);
+  }
+  glfwSetWindowSizeLimits(window_, std::min(kMinWidth, width), std::min(kMinHeight, height),
+                          GLFW_DONT_CARE, GLFW_DONT_CARE);
+  glfwSetWindowUserPointer(window_, this);
+  glfwMakeContextCurrent(window_);
+  glfwSwapInterval(1);
+  set_callbacks();  // ImGui's own callbacks, installed next, call these
+  ImGui_ImplGlfw_InitForOpenGL(window_, true);
+  ImGui_ImplOpenGL3_Init("#version 330 core");
+  if (const char* path = std::getenv("TILESTEP_UI_MAP")) map_path_ = path;
+}
+
+Window::~Window() {
+  if (window_ == nullptr) return;
+  ImGui_ImplOpenGL3_Shutdown();
+  ImGui_ImplGlfw_Shutdown();
+  glfwDestroyWindow(window_);
+}
+
+void Window::set_callbacks() {
+  glfwSetKeyCallback(window_, [](GLFWwindow* window, int key, int, int action, int modifiers) {
+    of(window).woken();
+    if (action == GLFW_RELEASE) return;
+    if (action == GLFW_REPEAT && (key == GLFW_KEY_F11 || key == GLFW_KEY_ESCAPE)) return;
+    if (const auto known = key_of(key)) {
+      of(window).shell_->key(*known, (modifiers & GLFW_MOD_SHIFT) != 0);
+    }
+  });
+  glfwSetCharCallback(window_, [](GLFWwindow* window, unsigned character) {
+    of(window).woken();
+    if (const auto known = key_of_character(character)) of(window).shell_->key(*known, false);
+  });
+  glfwSetCursorPosCallback(window_, [](GLFWwindow* window, double, double) { of(window).woken(); });
+  glfwSetCursorEnterCallback(window_, [](GLFWwindow* window, int) { of(window).woken(); });
+  glfwSetMouseButtonCallback(window_,
+                             [](GLFWwindow* window, int, int, int) { of(window).woken(); });
+  glfwSetScrollCallback(window_, [](GLFWwindow* window, double, double) { of(window).woken(); });
+  glfwSetWindowFocusCallback(window_, [](GLFWwindow* window, int) { of(window).woken(); });
+  glfwSetWindowRefreshCallback(window_, [](GLFWwindow* window) { of(window).woken(); });
+  glfwSetFramebufferSizeCallback(window_,
+                                 [](GLFWwindow* window, int, int) { of(window).woken(); });
+  glfwSetWindowContentScaleCallback(window_,
+                                    [](GLFWwindow* window, float, float) { of(window).woken(); });
+}
+
+/// Sleeps until something happens; an idle window draws nothing.
+void Window::wait() {
+  if (frames_due_ > 0) {
+    glfwPollEvents();
+  } else if (shell_->animating()) {
+    glfwWaitEventsTimeout(1.0 / 60);
+  } else if (ImGui::GetIO().WantTextInput) {
+    glfwWaitEventsTimeout(0.4);  // the text cursor blinks
+  } else {
+    glfwWaitEvents();
+  }
+}
+
+float Window::content_scale() const {
+  float scale = 1, unused = 1;
+  glfwGetWindowContentScale(window_, &scale, &unused);
+  // Where the window counts in points of its own (macOS, Wayland), ImGui scales the picture itself.
+  int points = 0, pixels = 0, height = 0;
+  glfwGetWindowSize(window_, &points, &height);
+  glfwGetFramebufferSize(window_, &pixels, &height);
+  const float density =
+      points > 0 ? static_cast<float>(pixels) / static_cast<float>(points) : 1.0f;
+  return scale / std::max(density, 0.1f);
+}
+
+void Window::draw() {
+  int width = 0, height = 0;
+  glfwGetWindowSize(window_, &width, &height);
+  int pixels_wide = 0, pixels_high = 0;
+  glfwGetFramebufferSize(window_, &pixels_wide, &pixels_high);
+  if (width < 1 || height < 1 || pixels_wide < 1) return;  // minimised
+  if (shell_->prepare_fonts(design_scale(width, height, content_scale()))) {
+#if IMGUI_VERSION_NUM < 19200
+    ImGui_ImplOpenGL3_DestroyFontsTexture();
+    ImGui_ImplOpenGL3_CreateFontsTexture();
+#endif
+  }
+  ImGui_ImplOpenGL3_NewFrame();
+  ImGui_ImplGlfw_NewFrame();
+  ImGui::NewFrame();
+  shell_->draw(ImGui::GetIO().DisplaySize);
+  ImGui::Render();
+  glViewport(0, 0, pixels_wide, pixels_high);
+  glClearColor(0, 0, 0, 1);
+  glClear(GL_COLOR_BUFFER_BIT);
+  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+  glfwSwapBuffers(window_);
+  if (title_ != shell_->window_title()) {
+    title_ = shell_->window_title();
+    glfwSetWindowTitle(window_, title_.c_str());
+  }
+  write_map();
+}
+
+void Window::write_map() {
+  if (map_path_.empty()) return;
+  std::string map = shell_->ui_map_json();
+  if (map == map_) return;
+  write_atomically(map_path_, map);
+  map_ = std::move(map);
+}
+
+void Window::toggle_full_screen() {
+  if (glfwGetWindowMonitor(window_) != nullptr) {
+    glfwSetWindowMonitor(window_, nullptr, restore_[0], restore_[1], restore_[2], restore_[3], 0);
+    return;
+  }
+  GLFWmonitor* monitor = glfwGetPrimaryMonitor();
+  const GLFWvidmode* mode = monitor == nullptr ? nullptr : glfwGetVideoMode(monitor);
+  if (mode == nullptr) return;
+  glfwGetWindowPos(window_, &restore_[0], &restore_[1]);
+  glfwGetWindowSize(window_, &restore_[2], &restore_[3]);
+  glfwSetWindowMonitor(window_, monitor, 0, 0, mode->width, mode->height, mode->refreshRate);
+}
+
+void Window::run() {
+  assert(shell_ != nullptr);
+  while (glfwWindowShouldClose(window_) == GLFW_FALSE) {
+    wait();
+    if (glfwWindowShouldClose(window_) != GLFW_FALSE) break;
+    if (shell_->update()) woken();
+    if (shell_->take_full_screen_toggle()) toggle_full_screen();
+    if (frames_due_ == 0 && !shell_->animating() && !ImGui::GetIO().WantTextInput) continue;
+    if (frames_due_ > 0) --frames_due_;
+    draw();
+  }
+}
+
+}  // namespace
+
+int run_window(const WindowOptions& options) {
+  const GlfwScope glfw;
+  const ImGuiScope imgui;
+  Window window(options);
+  ProcessLabOptions lab_options;
+  lab_options.program = options.program;
+  lab_options.wake = [] { glfwPostEmptyEvent(); };
+  const auto lab = make_process_lab(lab_options);
+  Shell shell(*lab, options.shell);
+  window.attach(shell);
+  window.run();
+  return 0;
+}
+
+DisplayStatus display_status() {
+  DisplayStatus status;
+  if (glfwInit() == GLFW_FALSE) {
+    status.window_reason = fmt::format("no display: {}", glfw_reason());
+  } else {
+    glfwWindowHint(GLFW_VISIBLE, GLFW_FALSE);
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+    glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
+    glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+    GLFWwindow* window = glfwCreateWindow(64, 64, "tilestep", nullptr, nullptr);
+    status.window = window != nullptr;
+    if (!status.window) status.window_reason = glfw_reason();
+    if (status.window) glfwDestroyWindow(window);
+    glfwTerminate();
+  }
+  try {
+    status.offscreen_reason = Offscreen().renderer();
+    status.offscreen = true;
+  } catch (const Error& error) {
+    status.offscreen_reason = error.what();
+  }
+  return status;
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lab/knob.hpp"
+#include "shell/shell.hpp"
+
+namespace tilestep::app {
+
+struct WindowOptions {
+  ShellOptions shell;
+  int width = 1440, height = 900;
+  std::string program;  ///< path of tilestep itself, for the worker
+};
+
+/// Opens the window and runs until it is closed. Throws Error (unavailable) without a display, with
+/// a sentence that suggests `tilestep tour`. Returns the exit code.
+/// With the environment variable TILESTEP_UI_MAP=FILE the map of what is on screen is written there
+/// after each frame that changes it (atomically), so that a test can press "Next tile" by name.
+int run_window(const WindowOptions& options);
+
+struct ShotOptions {
+  ShellOptions shell;
+  int width = 1440, height = 900;
+  std::string out;     ///< PNG file
+  std::string ui_map;  ///< JSON file; empty: none
+};
+
+/// Draws pictures without a display. The EGL context is made once, so that many pictures are quick.
+class Offscreen {
+ public:
+  /// Throws Error (unavailable) if EGL cannot make an OpenGL 3.3 context, saying what to install.
+  Offscreen();
+  ~Offscreen();
+  Offscreen(const Offscreen&) = delete;
+  Offscreen& operator=(const Offscreen&) = delete;
+  /// As take_shot.
+  void shoot(const ShotOptions& options);
+  /// The name of the OpenGL renderer.
+  std::string renderer() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Draws one picture without a display (EGL) and writes it. Runs the lesson in this process.
+/// Throws Error (unavailable) if EGL cannot make a context, saying what to install.
+void take_shot(const ShotOptions& options);
+
+/// What it costs the CPU to build one frame, in milliseconds: the median of `frames`, without a GPU
+/// and without drawing. For `tilestep bench ui`.
+double frame_cost_ms(const ShellOptions& options, int width, int height, int frames);
+
+/// What `tilestep doctor` says of displays: one line each for the window and the offscreen target.
+struct DisplayStatus {
+  bool window = false;
+  std::string window_reason;
+  bool offscreen = false;
+  std::string offscreen_reason;  ///< or the renderer's name
+};
+DisplayStatus display_status();
+
+}  // namespace tilestep::app

@@ -1,0 +1,41 @@
+#include <deque>
+#include <utility>
+
+#include "catalog.hpp"
+#include "worker/lab_client.hpp"
+
+namespace tilestep::app {
+namespace {
+
+class InlineLab final : public LabClient {
+ public:
+  Ticket submit(const lab::Request& request) override {
+    updates_.clear();
+    const Ticket ticket = ++newest_;
+    lab::NoProgress progress;
+    try {
+      updates_.push_back({ticket, answer(request, progress)});
+    } catch (const Error& error) {
+      updates_.push_back({ticket, LabFailure{error.what(), error.code(), false}});
+    }
+    return ticket;
+  }
+  std::optional<LabUpdate> poll() override {
+    if (updates_.empty()) return std::nullopt;
+    LabUpdate update = std::move(updates_.front());
+    updates_.pop_front();
+    return update;
+  }
+  void cancel() override { updates_.clear(); }
+  bool busy() const override { return false; }
+
+ private:
+  Ticket newest_ = 0;
+  std::deque<LabUpdate> updates_;
+};
+
+}  // namespace
+
+std::unique_ptr<LabClient> make_inline_lab() { return std::make_unique<InlineLab>(); }
+
+}  // namespace tilestep::app

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "lab/lesson.hpp"
+#include "simt/backends.hpp"
+
+namespace tilestep {
+
+/// The lessons in teaching order.
+std::span<const lab::Lesson* const> lessons();
+/// Throws Error naming all lessons.
+const lab::Lesson& lesson(std::string_view id);
+
+/// The kernels of all lessons, compiled for the CPU emulation.
+std::span<const simt::KernelEntry> emulated_kernels();
+
+/// Answers a request on this machine, in this thread: picks the device, runs, and adds recorded
+/// measurements (provenance `recorded`) where the lesson has a recording. `auto` means CUDA where
+/// it works, else emulation. Throws Error.
+lab::Report answer(const lab::Request& request, lab::Progress& progress,
+                   simt::EmulationOptions emulation = {});
+
+}  // namespace tilestep

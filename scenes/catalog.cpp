@@ -1,0 +1,12 @@
+#include "online_softmax_scene.hpp"
+#include "scene.hpp"
+
+namespace tilestep::scenes {
+
+std::vector<std::unique_ptr<Scene>> make_scenes() {
+  std::vector<std::unique_ptr<Scene>> scenes;
+  scenes.push_back(std::make_unique<OnlineSoftmaxScene>());
+  return scenes;
+}
+
+}  // namespace tilestep::scenes

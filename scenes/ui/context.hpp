@@ -1,0 +1,87 @@
+#pragma once
+
+#include <any>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ui/fonts.hpp"
+#include "ui/theme.hpp"
+#include "ui/ui.hpp"
+
+namespace tilestep::ui {
+
+/// How the window looks and moves.
+struct Look {
+  ThemeKind theme = ThemeKind::dark;
+  bool presenter = false;
+  float display_scale = 1;  ///< real pixels a design pixel, from the display
+  float text_scale = 1;     ///< the user's choice, 1–2
+  bool still = false;       ///< no animation: everything stands at its end state
+};
+
+/// What the functions of ui.hpp work on. One a window; owned by the shell.
+class Context {
+ public:
+  /// Makes a context current until the end of the scope.
+  class Current {
+   public:
+    explicit Current(Context& context);
+    ~Current();
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+
+   private:
+    Context* before_;
+  };
+  static Context& current();
+
+  Look& look() { return look_; }
+  const Look& look() const { return look_; }
+  /// Real pixels a design pixel: display, text size and presenter mode together.
+  float scale() const;
+
+  /// Builds the fonts into `atlas` if the scale changed. Returns true if the atlas changed.
+  bool prepare_fonts(ImFontAtlas& atlas);
+  const FontSet& fonts() const { return fonts_; }
+
+  /// After ImGui::NewFrame: empties the map, sets ImGui's style.
+  void begin_frame();
+  std::vector<MapEntry>& map() { return map_; }
+  bool redraw_requested() const { return redraw_; }
+  void request_redraw() { redraw_ = true; }
+  /// Seconds since the last frame for animations; 0 when still.
+  float animation_seconds() const;
+
+  /// Everything is drawn with this alpha while it is below 1 (a picture that is out of date).
+  float opacity() const { return opacity_; }
+  void set_opacity(float opacity) { opacity_ = opacity; }
+
+  /// What a widget keeps between frames, by a name of its own.
+  template <class T>
+  T& kept(std::string_view name) {
+    std::any& slot = kept_[std::string(name)];
+    if (!slot.has_value()) slot = T{};
+    return *std::any_cast<T>(&slot);
+  }
+
+ private:
+  Look look_;
+  FontSet fonts_;
+  std::vector<MapEntry> map_;
+  std::map<std::string, std::any> kept_;
+  float opacity_ = 1;
+  bool redraw_ = false;
+};
+
+// ---- shared by the widgets of this folder -------------------------------------------------------
+
+/// The size that ImGui's draw list wants for `font`, in real pixels.
+float font_pixels(Font font);
+/// Draws with an explicit colour; `position` is the top left corner.
+void draw_text_in(ImVec2 position, std::string_view text, Font font, ImU32 color);
+/// The name that a kept value of this widget has: unique within the window.
+std::string kept_name(std::string_view kind, std::string_view id);
+
+}  // namespace tilestep::ui

@@ -1,0 +1,231 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "ui/context.hpp"
+#include "ui/control_parts.hpp"
+
+namespace tilestep::ui {
+namespace {
+
+ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+
+struct ButtonColors {
+  ImU32 fill, edge, ink;
+};
+
+ButtonColors button_colors(const ButtonLook& look, float hover, bool held) {
+  if (!look.enabled) return {color(Role::raised, 0.4f), color(Role::border, 0.6f), color(Role::faint)};
+  if (look.primary) {
+    const ImU32 accent = color(Role::accent);
+    const ImU32 lit = mixed(accent, color(Role::text), 0.18f * hover + (held ? 0.15f : 0.0f));
+    return {lit, faded(accent, 0), color(Role::on_accent)};
+  }
+  if (look.selected) {
+    return {mixed(color(Role::raised), color(Role::accent), 0.14f + 0.06f * hover),
+            color(Role::accent), color(Role::text)};
+  }
+  const ImU32 fill = mixed(color(Role::raised), color(Role::border), held ? 1.0f : 0.7f * hover);
+  return {fill, color(Role::border), color(Role::text)};
+}
+
+}  // namespace
+
+void use_hand() {
+  if (ImGui::IsItemHovered()) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+}
+
+bool button(std::string_view id, std::string_view label, const ButtonLook& look) {
+  const bool icon_only = look.icon != Icon::none && look.width == 0;
+  const float height = std::round(px(kControlHeight));
+  float width = px(look.width);
+  if (icon_only) {
+    width = height;
+  } else if (look.width <= 0) {
+    width = std::ceil(text_size(label).x) + 2 * px(12) + px(look.icon == Icon::none ? 0 : 22);
+  }
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  const ImVec2 size(std::round(width), height);
+  const ImVec2 max(min.x + size.x, min.y + size.y);
+  ImGui::PushID(id.data(), id.data() + id.size());
+  const bool pressed = ImGui::InvisibleButton("button", size) && look.enabled;
+  const bool hovered = ImGui::IsItemHovered() && look.enabled;
+  const float hover = animate("hover", hovered ? 1.0f : 0.0f, 0.12f);
+  const ButtonColors colors = button_colors(look, hover, hovered && ImGui::IsItemActive());
+  ImGui::PopID();
+  if (look.enabled) use_hand();
+
+  list().AddRectFilled(min, max, colors.fill, px(kControlCorner));
+  list().AddRect(min, max, colors.edge, px(kControlCorner));
+  const ImVec2 center((min.x + max.x) / 2, (min.y + max.y) / 2);
+  if (icon_only) {
+    draw_icon(look.icon, center, px(14), colors.ink);
+    tooltip(label);
+  } else {
+    const float icon_room = look.icon == Icon::none ? 0 : px(14 + 8);
+    const std::string shown = fitted(label, Font::body, size.x - px(16) - icon_room);
+    const ImVec2 text = text_size(shown);
+    const float left = std::round(center.x - (text.x + icon_room) / 2);
+    if (look.icon != Icon::none) {
+      draw_icon(look.icon, {left + px(7), center.y}, px(14), colors.ink);
+    }
+    draw_text_in({left + icon_room, std::round(center.y - text.y / 2)}, shown, Font::body,
+                 colors.ink);
+    if (shown != label) tooltip(label);
+  }
+  map(id, label, !look.enabled ? "disabled" : look.selected ? "selected" : "", min, max);
+  return pressed;
+}
+
+std::optional<int> segmented(std::string_view id, const std::vector<std::string>& labels,
+                             int selected, float width) {
+  const float pad = px(12), height = std::round(px(kControlHeight));
+  std::vector<float> widths;
+  for (const std::string& label : labels) {
+    widths.push_back(std::ceil(text_size(label).x) + 2 * pad);
+  }
+  const float wanted = std::accumulate(widths.begin(), widths.end(), 0.0f);
+  const float room = width > 0 ? px(width) : std::min(wanted, ImGui::GetContentRegionAvail().x);
+  if (wanted > 0) {
+    for (float& each : widths) each = std::floor(each * room / wanted);
+  }
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  const float total = std::accumulate(widths.begin(), widths.end(), 0.0f);
+  list().AddRectFilled(min, {min.x + total, min.y + height}, color(Role::raised),
+                       px(kControlCorner));
+  std::optional<int> chosen;
+  ImGui::PushID(id.data(), id.data() + id.size());
+  ImGui::BeginGroup();
+  float x = min.x;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const int index = static_cast<int>(i);
+    const ImVec2 low(x, min.y), high(x + widths[i], min.y + height);
+    ImGui::SetCursorScreenPos(low);
+    ImGui::PushID(index);
+    if (ImGui::InvisibleButton("part", {std::max(widths[i], 1.0f), height}) && index != selected) {
+      chosen = index;
+    }
+    const float hover = animate("hover", ImGui::IsItemHovered() ? 1.0f : 0.0f, 0.12f);
+    use_hand();
+    ImGui::PopID();
+    if (index == selected) {
+      list().AddRectFilled(low, high, mixed(color(Role::raised), color(Role::accent), 0.2f),
+                           px(kControlCorner));
+      list().AddRect(low, high, color(Role::accent), px(kControlCorner));
+    } else if (hover > 0) {
+      list().AddRectFilled(low, high, color(Role::border, 0.7f * hover), px(kControlCorner));
+    }
+    const std::string shown = fitted(labels[i], Font::body, widths[i] - px(8));
+    draw_text({(low.x + high.x) / 2, (low.y + high.y - text_size(shown).y) / 2}, shown, Font::body,
+              index == selected ? Role::text : Role::muted, Align::center);
+    if (shown != labels[i]) tooltip(labels[i]);
+    map(fmt::format("{}_{}", id, i), labels[i], index == selected ? "selected" : "", low, high);
+    x += widths[i];
+  }
+  list().AddRect(min, {min.x + total, min.y + height}, color(Role::border), px(kControlCorner));
+  ImGui::EndGroup();
+  ImGui::PopID();
+  return chosen;
+}
+
+std::optional<int> dropdown(std::string_view id, std::string_view label,
+                            const std::vector<std::string>& choices, int selected, float width) {
+  std::optional<int> chosen;
+  const bool known = selected >= 0 && selected < static_cast<int>(choices.size());
+  const std::string shown = known ? choices[static_cast<std::size_t>(selected)] : std::string();
+  const FontScope body(Font::body);
+  const float pad = (std::round(px(kControlHeight)) - font_pixels(Font::body)) / 2;
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {px(12), pad});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(kGapSmall), px(kGapSmall)});
+  ImGui::SetNextItemWidth(width);
+  ImGui::PushID(id.data(), id.data() + id.size());
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  const ImVec2 max(min.x + width, min.y + std::round(px(kControlHeight)));
+  map(id, label, shown, min, max);
+  if (ImGui::BeginCombo("##choices", shown.c_str(),
+                        ImGuiComboFlags_HeightLarge | ImGuiComboFlags_NoArrowButton)) {
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      const int index = static_cast<int>(i);
+      if (ImGui::Selectable(choices[i].c_str(), index == selected) && index != selected) {
+        chosen = index;
+      }
+      map(fmt::format("{}_{}", id, i), choices[i], index == selected ? "selected" : "",
+          ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+    }
+    ImGui::EndCombo();
+  }
+  ImGui::PopID();
+  ImGui::PopStyleVar(2);
+  use_hand();
+  const ImVec2 tip(max.x - px(16), (min.y + max.y) / 2 + px(2));
+  const ImVec2 points[] = {{tip.x - px(5), tip.y - px(5)}, tip, {tip.x + px(5), tip.y - px(5)}};
+  list().AddPolyline(points, 3, color(Role::muted), 0, px(1.5f));
+  return chosen;
+}
+
+std::optional<float> slider(std::string_view id, float share, float width, const SliderLook& look) {
+  const float height = std::round(px(24));
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  const float radius = px(look.knob_radius);
+  const float left = min.x + radius, right = min.x + std::max(width, 4 * radius) - radius;
+  ImGui::PushID(id.data(), id.data() + id.size());
+  ImGui::InvisibleButton("slider", {right + radius - min.x, height});
+  const bool active = ImGui::IsItemActive();
+  const bool lit = active || ImGui::IsItemHovered();
+  const float hover = animate("hover", lit ? 1.0f : 0.0f, 0.12f);
+  ImGui::PopID();
+  use_hand();
+  std::optional<float> changed;
+  if (active) {
+    const float wanted =
+        std::clamp((ImGui::GetIO().MousePos.x - left) / (right - left), 0.0f, 1.0f);
+    if (wanted != share) changed = wanted;
+  }
+  const float y = std::round(min.y + height / 2);
+  const float x = left + (right - left) * std::clamp(share, 0.0f, 1.0f);
+  const float half = px(2);
+  list().AddRectFilled({left, y - half}, {right, y + half}, color(Role::border), half);
+  if (look.ticks > 1 && (right - left) / static_cast<float>(look.ticks) > px(6)) {
+    for (int tick = 0; tick <= look.ticks; ++tick) {
+      const float at = left + (right - left) * static_cast<float>(tick) / static_cast<float>(look.ticks);
+      list().AddCircleFilled({at, y}, px(3.5f), color(at <= x ? Role::accent : Role::faint));
+    }
+  }
+  list().AddRectFilled({left, y - half}, {x, y + half}, color(Role::accent), half);
+  list().AddCircleFilled({x, y}, radius + px(1.5f) * hover, color(Role::accent));
+  list().AddCircleFilled({x, y}, radius - px(3), color(Role::panel));
+  return changed;
+}
+
+std::optional<int> scrubber(std::string_view id, int value, int count, float width) {
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  const float share = count > 0 ? static_cast<float>(value) / static_cast<float>(count) : 0;
+  const auto moved = slider(id, share, width, {.ticks = count, .knob_radius = 8});
+  map(id, "Scrubber", fmt::format("{}/{}", value, count), min, ImGui::GetItemRectMax());
+  if (!moved) return std::nullopt;
+  const int wanted = static_cast<int>(std::lround(*moved * static_cast<float>(count)));
+  if (wanted == value) return std::nullopt;
+  return wanted;
+}
+
+bool toggle_switch(std::string_view id, bool on) {
+  const ImVec2 size(std::round(px(40)), std::round(px(24)));
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  ImGui::PushID(id.data(), id.data() + id.size());
+  const bool pressed = ImGui::InvisibleButton("switch", size);
+  const float place = animate("place", on ? 1.0f : 0.0f, 0.15f);
+  ImGui::PopID();
+  use_hand();
+  const float radius = size.y / 2;
+  const ImVec2 max(min.x + size.x, min.y + size.y);
+  list().AddRectFilled(min, max, mixed(color(Role::raised), color(Role::accent), place), radius);
+  list().AddRect(min, max, mixed(color(Role::faint), color(Role::accent), place), radius);
+  const float x = min.x + radius + (size.x - 2 * radius) * place;
+  list().AddCircleFilled({x, min.y + radius}, radius - px(5),
+                         mixed(color(Role::muted), color(Role::on_accent), place));
+  return pressed;
+}
+
+}  // namespace tilestep::ui

@@ -1,0 +1,150 @@
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <map>
+
+#include "ui/context.hpp"
+
+namespace tilestep::ui {
+namespace {
+
+ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+
+float length(ImVec2 v) { return std::sqrt(v.x * v.x + v.y * v.y); }
+
+}  // namespace
+
+ImVec2 text_size(std::string_view text, Font font) {
+  return ui::font(font)->CalcTextSizeA(font_pixels(font), FLT_MAX, 0, text.data(),
+                                       text.data() + text.size());
+}
+
+void draw_text_in(ImVec2 position, std::string_view text, Font font, ImU32 color) {
+  list().AddText(ui::font(font), font_pixels(font), position, color, text.data(),
+                 text.data() + text.size());
+}
+
+ImVec2 draw_text(ImVec2 position, std::string_view text, Font font, Role role, Align align,
+                 float alpha) {
+  const ImVec2 size = text_size(text, font);
+  if (align == Align::center) position.x -= size.x / 2;
+  if (align == Align::right) position.x -= size.x;
+  draw_text_in({std::round(position.x), std::round(position.y)}, text, font, color(role, alpha));
+  return size;
+}
+
+std::string fitted(std::string_view text, Font font, float width) {
+  if (text_size(text, font).x <= width) return std::string(text);
+  constexpr std::string_view kEllipsis = "…";
+  const float room = width - text_size(kEllipsis, font).x;
+  if (room <= 0) return {};
+  // Binary search over the byte length, kept at the start of a UTF-8 character.
+  std::size_t fits = 0, too_long = text.size();
+  while (too_long - fits > 1) {
+    const std::size_t middle = (fits + too_long) / 2;
+    (text_size(text.substr(0, middle), font).x <= room ? fits : too_long) = middle;
+  }
+  while (fits > 0 && (static_cast<unsigned char>(text[fits]) & 0xC0u) == 0x80u) --fits;
+  while (fits > 0 && text[fits - 1] == ' ') --fits;
+  return std::string(text.substr(0, fits)).append(kEllipsis);
+}
+
+ImVec2 wrapped_size(std::string_view text, float width, Font font) {
+  return ui::font(font)->CalcTextSizeA(font_pixels(font), FLT_MAX, std::max(width, 1.0f),
+                                       text.data(), text.data() + text.size());
+}
+
+ImVec2 draw_wrapped(ImVec2 position, std::string_view text, float width, Font font, Role role) {
+  list().AddText(ui::font(font), font_pixels(font), position, color(role), text.data(),
+                 text.data() + text.size(), std::max(width, 1.0f));
+  return wrapped_size(text, width, font);
+}
+
+void text(std::string_view text, Font font, Role role) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const std::string shown = fitted(text, font, ImGui::GetContentRegionAvail().x);
+  ImGui::Dummy(draw_text(at, shown, font, role));
+}
+
+void paragraph(std::string_view text, Font font, Role role) {
+  const float width = ImGui::GetContentRegionAvail().x;
+  ImGui::Dummy(draw_wrapped(ImGui::GetCursorScreenPos(), text, width, font, role));
+}
+
+void space(float design_pixels) {
+  // ImGui adds its own item spacing below a dummy.
+  ImGui::Dummy({0, std::max(0.0f, px(design_pixels) - ImGui::GetStyle().ItemSpacing.y)});
+}
+
+void tooltip(std::string_view sentence) {
+  if (sentence.empty() || !ImGui::IsItemHovered()) return;
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(12), px(kGapSmall)});
+  ImGui::BeginTooltip();
+  const float width = std::min(px(320), text_size(sentence, Font::note).x + 1);
+  ImGui::Dummy(draw_wrapped(ImGui::GetCursorScreenPos(), sentence, width, Font::note));
+  ImGui::EndTooltip();
+  ImGui::PopStyleVar();
+}
+
+void hatch(ImVec2 min, ImVec2 max, Role role, float spacing) {
+  const float gap = std::max(px(spacing), 2.0f);
+  const float height = max.y - min.y, width = max.x - min.x;
+  if (width <= 0 || height <= 0) return;
+  list().PushClipRect(min, max, true);
+  // Lines start at whole gaps of the screen, so that neighbouring cells join without a seam.
+  const float first = std::floor((min.x + min.y) / gap) * gap;
+  for (float sum = first; sum < max.x + max.y; sum += gap) {
+    list().AddLine({sum - min.y, min.y}, {sum - max.y, max.y}, color(role), px(1));
+  }
+  list().PopClipRect();
+}
+
+void dashed_line(ImVec2 from, ImVec2 to, Role role, float thickness) {
+  const ImVec2 way(to.x - from.x, to.y - from.y);
+  const float total = length(way);
+  if (total <= 0) return;
+  const float dash = px(5), gap = px(4);
+  const ImVec2 unit(way.x / total, way.y / total);
+  for (float at = 0; at < total; at += dash + gap) {
+    const float end = std::min(at + dash, total);
+    list().AddLine({from.x + unit.x * at, from.y + unit.y * at},
+                   {from.x + unit.x * end, from.y + unit.y * end}, color(role), px(thickness));
+  }
+}
+
+void dashed_rect(ImVec2 min, ImVec2 max, Role role, float thickness) {
+  dashed_line(min, {max.x, min.y}, role, thickness);
+  dashed_line({max.x, min.y}, max, role, thickness);
+  dashed_line(max, {min.x, max.y}, role, thickness);
+  dashed_line({min.x, max.y}, min, role, thickness);
+}
+
+void arrow(ImVec2 from, ImVec2 to, Role role, float thickness) {
+  const ImVec2 way(to.x - from.x, to.y - from.y);
+  const float total = length(way);
+  if (total <= 0) return;
+  const ImVec2 unit(way.x / total, way.y / total);
+  const float head = std::min(px(4 + 3 * thickness), total);
+  const ImVec2 base(to.x - unit.x * head, to.y - unit.y * head);
+  const float half = head * 0.5f;
+  list().AddLine(from, base, color(role), px(thickness));
+  list().AddTriangleFilled(to, {base.x - unit.y * half, base.y + unit.x * half},
+                           {base.x + unit.y * half, base.y - unit.x * half}, color(role));
+}
+
+void cross(ImVec2 center, float radius, Role role) {
+  const float thickness = std::max(radius * 0.3f, 1.5f);
+  list().AddLine({center.x - radius, center.y - radius}, {center.x + radius, center.y + radius},
+                 color(role), thickness);
+  list().AddLine({center.x - radius, center.y + radius}, {center.x + radius, center.y - radius},
+                 color(role), thickness);
+}
+
+void check(ImVec2 center, float radius, Role role) {
+  const ImVec2 points[] = {{center.x - radius, center.y + radius * 0.1f},
+                           {center.x - radius * 0.25f, center.y + radius * 0.8f},
+                           {center.x + radius, center.y - radius * 0.7f}};
+  list().AddPolyline(points, 3, color(role), 0, std::max(radius * 0.3f, 1.5f));
+}
+
+}  // namespace tilestep::ui

@@ -1,0 +1,202 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+#include "ui/context.hpp"
+#include "ui/control_parts.hpp"
+
+namespace tilestep::ui {
+namespace {
+
+using lab::Knob;
+using lab::KnobKind;
+using lab::KnobValue;
+
+/// What a number field keeps while its user types.
+struct Field {
+  std::array<char, 32> text{};
+  bool editing = false;
+  std::string note;  ///< why the value is another one than was typed
+};
+
+double number_of(const KnobValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  const auto* real = std::get_if<double>(&value);
+  return real == nullptr ? 0 : *real;
+}
+
+KnobValue value_of(const Knob& knob, double number) {
+  const double inside = std::clamp(number, knob.min, knob.max);
+  if (knob.kind == KnobKind::integer) {
+    return std::clamp<std::int64_t>(std::llround(inside), std::llround(knob.min),
+                                    std::llround(knob.max));
+  }
+  return inside;
+}
+
+/// A range that starts at 0 cannot be cut into decades; its slider begins one step above.
+double log_start(const Knob& knob) { return knob.min > 0 ? knob.min : 1; }
+
+float share_of(const Knob& knob, double number) {
+  if (knob.max <= knob.min) return 0;
+  if (knob.logarithmic && knob.max > log_start(knob)) {
+    const double start = log_start(knob);
+    const double place = std::log(std::max(number, start) / start) / std::log(knob.max / start);
+    return static_cast<float>(place);
+  }
+  return static_cast<float>((number - knob.min) / (knob.max - knob.min));
+}
+
+double number_at(const Knob& knob, float share) {
+  if (knob.logarithmic && knob.max > log_start(knob)) {
+    if (share <= 0) return knob.min;
+    const double start = log_start(knob);
+    const double exact = start * std::pow(knob.max / start, static_cast<double>(share));
+    // Two digits are what a hand can choose; the ends stay exact.
+    if (share >= 1 || exact < 100) return exact;
+    const double step = std::pow(10.0, std::floor(std::log10(exact)) - 1);
+    return std::round(exact / step) * step;
+  }
+  const double exact = knob.min + (knob.max - knob.min) * static_cast<double>(share);
+  if (knob.kind == KnobKind::integer) return exact;
+  const double step = std::pow(10.0, std::floor(std::log10(knob.max - knob.min)) - 2);
+  return std::round(exact / step) * step;
+}
+
+std::string label_of(const Knob& knob) {
+  return knob.unit.empty() ? knob.label : fmt::format("{} ({})", knob.label, knob.unit);
+}
+
+/// Takes over what was typed: the knob's own rules first, the nearest allowed number otherwise.
+std::optional<KnobValue> typed_value(const Knob& knob, Field& field) {
+  const std::string_view typed(field.text.data());
+  try {
+    field.note.clear();
+    return knob.parsed(typed);
+  } catch (const Error&) {
+    field.note = fmt::format("Allowed: {}", knob.allowed());
+  }
+  double number = 0;
+  const auto [end, failed] = std::from_chars(typed.data(), typed.data() + typed.size(), number);
+  if (failed == std::errc{} && end != typed.data() && std::isfinite(number)) {
+    return value_of(knob, number);
+  }
+  return std::nullopt;
+}
+
+std::optional<KnobValue> number_field(const Knob& knob, const KnobValue& value, float width) {
+  Field& field = Context::current().kept<Field>(kept_name("field", knob.id));
+  if (!field.editing) {
+    const std::string text = lab::to_text(value);
+    const std::size_t count = std::min(text.size(), field.text.size() - 1);
+    std::memcpy(field.text.data(), text.data(), count);
+    field.text[count] = '\0';
+  }
+  std::optional<KnobValue> changed;
+  {
+    const FontScope mono(Font::mono_note);
+    const float pad = (std::round(px(28)) - font_pixels(Font::mono_note)) / 2;
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {px(kGapSmall), pad});
+    ImGui::SetNextItemWidth(width);
+    ImGui::InputText("##number", field.text.data(), field.text.size(),
+                     ImGuiInputTextFlags_AutoSelectAll | ImGuiInputTextFlags_CharsScientific);
+    ImGui::PopStyleVar();
+  }
+  const bool was_editing = field.editing;
+  field.editing = ImGui::IsItemActive();
+  if (was_editing && !field.editing && ImGui::IsItemDeactivatedAfterEdit()) {
+    changed = typed_value(knob, field);
+  }
+  map("knob_" + knob.id, knob.label, lab::to_text(value), ImGui::GetItemRectMin(),
+      ImGui::GetItemRectMax());
+  if (changed && *changed == value) changed.reset();
+  return changed;
+}
+
+std::optional<KnobValue> number_knob(const Knob& knob, const KnobValue& value) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  const float field_width = std::round(std::min(px(96), width * 0.4f));
+  const float row = std::round(px(28));
+  const std::string label = fitted(label_of(knob), Font::body, width - field_width - px(8));
+  draw_text({at.x, at.y + (row - text_size(label).y) / 2}, label);
+  ImGui::InvisibleButton("label", {std::max(width - field_width - px(8), 1.0f), row});
+  tooltip(knob.help);
+  ImGui::SetCursorScreenPos({at.x + width - field_width, at.y});
+  std::optional<KnobValue> changed = number_field(knob, value, field_width);
+
+  ImGui::SetCursorScreenPos({at.x, at.y + row + px(2)});
+  if (const auto share = slider("range", share_of(knob, number_of(value)), width)) {
+    const KnobValue wanted = value_of(knob, number_at(knob, *share));
+    if (wanted != value) changed = wanted;
+    Context::current().kept<Field>(kept_name("field", knob.id)).note.clear();
+  }
+  map("slider_" + knob.id, knob.label, lab::to_text(value), ImGui::GetItemRectMin(),
+      ImGui::GetItemRectMax());
+  tooltip(fmt::format("{} Allowed: {}.", knob.help, knob.allowed()));
+  const Field& field = Context::current().kept<Field>(kept_name("field", knob.id));
+  if (!field.note.empty()) paragraph(field.note, Font::note, Role::wrong);
+  return changed;
+}
+
+std::optional<KnobValue> toggle_knob(const Knob& knob, bool on) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  const float row = std::round(px(28)), room = std::round(px(40));
+  const std::string label = fitted(label_of(knob), Font::body, width - room - px(8));
+  draw_text({at.x, at.y + (row - text_size(label).y) / 2}, label);
+  bool pressed = ImGui::InvisibleButton("label", {std::max(width - room - px(8), 1.0f), row});
+  use_hand();
+  tooltip(knob.help);
+  ImGui::SetCursorScreenPos({at.x + width - room, at.y + px(2)});
+  pressed = toggle_switch("switch", on) || pressed;
+  map("knob_" + knob.id, knob.label, on ? "true" : "false", ImGui::GetItemRectMin(),
+      ImGui::GetItemRectMax());
+  if (pressed) return KnobValue(!on);
+  return std::nullopt;
+}
+
+std::optional<KnobValue> choice_knob(const Knob& knob, const std::string& chosen) {
+  text(label_of(knob));
+  tooltip(knob.help);
+  const float width = ImGui::GetContentRegionAvail().x;
+  float wanted = 0;
+  for (const std::string& choice : knob.choices) wanted += text_size(choice).x + px(24);
+  const auto at = std::find(knob.choices.begin(), knob.choices.end(), chosen);
+  const int selected = static_cast<int>(at - knob.choices.begin());
+  std::optional<int> index;
+  if (knob.choices.size() > 3 || wanted > width) {
+    index = dropdown("knob_" + knob.id, knob.label, knob.choices, selected, width);
+    tooltip(knob.help);
+  } else {
+    const ImVec2 min = ImGui::GetCursorScreenPos();
+    index = segmented("knob_" + knob.id, knob.choices, selected,
+                      width / Context::current().scale());
+    map("knob_" + knob.id, knob.label, chosen, min, ImGui::GetItemRectMax());
+  }
+  if (!index) return std::nullopt;
+  return KnobValue(knob.choices[static_cast<std::size_t>(*index)]);
+}
+
+}  // namespace
+
+std::optional<KnobValue> knob(const Knob& knob, const KnobValue& value) {
+  ImGui::PushID(knob.id.c_str());
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {px(kGapSmall), px(4)});
+  std::optional<KnobValue> changed;
+  switch (knob.kind) {
+    case KnobKind::integer:
+    case KnobKind::real: changed = number_knob(knob, value); break;
+    case KnobKind::toggle: changed = toggle_knob(knob, std::get<bool>(value)); break;
+    case KnobKind::choice: changed = choice_knob(knob, std::get<std::string>(value)); break;
+  }
+  ImGui::PopStyleVar();
+  ImGui::PopID();
+  return changed;
+}
+
+}  // namespace tilestep::ui

@@ -1,0 +1,176 @@
+#include "ui/markdown_document.hpp"
+
+#include <md4c.h>
+
+#include <cassert>
+
+namespace tilestep::ui {
+namespace {
+
+using Kind = MarkdownBlock::Kind;
+
+class Builder {
+ public:
+  std::vector<MarkdownBlock> take() { return std::move(blocks_); }
+
+  void enter(MD_BLOCKTYPE type, void* detail) {
+    switch (type) {
+      case MD_BLOCK_UL: lists_.push_back(-1); break;
+      case MD_BLOCK_OL:
+        lists_.push_back(static_cast<int>(static_cast<MD_BLOCK_OL_DETAIL*>(detail)->start));
+        break;
+      case MD_BLOCK_LI: start_item(); break;
+      case MD_BLOCK_QUOTE: ++quotes_; break;
+      case MD_BLOCK_P:
+        // The first paragraph of an item is the item itself.
+        if (blocks_.empty() || blocks_.back().kind != Kind::item || !blocks_.back().text.empty()) {
+          start(Kind::paragraph);
+        }
+        break;
+      case MD_BLOCK_H:
+        start(Kind::heading).level = static_cast<int>(static_cast<MD_BLOCK_H_DETAIL*>(detail)->level);
+        break;
+      case MD_BLOCK_HR: start(Kind::rule); break;
+      case MD_BLOCK_CODE: start(Kind::code); break;
+      case MD_BLOCK_TABLE: start(Kind::table); break;
+      case MD_BLOCK_TR: blocks_.back().rows.emplace_back(); break;
+      case MD_BLOCK_TH:
+      case MD_BLOCK_TD: start_cell(type, static_cast<MD_BLOCK_TD_DETAIL*>(detail)); break;
+      default: break;
+    }
+    joined_ = false;
+  }
+
+  void leave(MD_BLOCKTYPE type) {
+    if (type == MD_BLOCK_UL || type == MD_BLOCK_OL) lists_.pop_back();
+    if (type == MD_BLOCK_QUOTE) --quotes_;
+    joined_ = false;
+  }
+
+  void span(MD_SPANTYPE type, bool entered) {
+    const int change = entered ? 1 : -1;
+    if (type == MD_SPAN_STRONG || type == MD_SPAN_EM) bold_ += change;
+    if (type == MD_SPAN_CODE) code_ += change;
+    if (type == MD_SPAN_A) link_ += change;
+  }
+
+  void text(MD_TEXTTYPE type, std::string_view text) {
+    if (blocks_.empty()) return;
+    if (blocks_.back().kind == Kind::code) {
+      blocks_.back().code += text;
+      return;
+    }
+    switch (type) {
+      case MD_TEXT_BR:
+        target().emplace_back();
+        joined_ = false;
+        break;
+      case MD_TEXT_SOFTBR: joined_ = false; break;
+      case MD_TEXT_ENTITY: add(entity(text)); break;
+      default: add(text); break;
+    }
+  }
+
+ private:
+  MarkdownBlock& start(Kind kind) {
+    MarkdownBlock block;
+    block.kind = kind;
+    block.depth = static_cast<int>(lists_.size()) + quotes_;
+    blocks_.push_back(std::move(block));
+    return blocks_.back();
+  }
+
+  void start_item() {
+    assert(!lists_.empty());
+    MarkdownBlock& item = start(Kind::item);
+    int& number = lists_.back();
+    item.marker = number < 0 ? "•" : std::to_string(number++) + ".";
+  }
+
+  void start_cell(MD_BLOCKTYPE type, const MD_BLOCK_TD_DETAIL* detail) {
+    MarkdownBlock& table = blocks_.back();
+    table.rows.back().emplace_back();
+    if (type == MD_BLOCK_TH) table.right.push_back(detail->align == MD_ALIGN_RIGHT);
+  }
+
+  MarkdownText& target() {
+    MarkdownBlock& block = blocks_.back();
+    if (block.kind == Kind::table && !block.rows.empty() && !block.rows.back().empty()) {
+      return block.rows.back().back();
+    }
+    return block.text;
+  }
+
+  static std::string entity(std::string_view name) {
+    if (name == "&amp;") return "&";
+    if (name == "&lt;") return "<";
+    if (name == "&gt;") return ">";
+    if (name == "&quot;") return "\"";
+    if (name == "&nbsp;") return "\u00A0";
+    return std::string(name);
+  }
+
+  /// Cuts at spaces; a piece that follows another without a space joins its word. Code stays whole.
+  void add(std::string_view text) {
+    std::size_t at = 0;
+    while (at < text.size()) {
+      const bool space = text[at] == ' ' || text[at] == '\n';
+      if (space && code_ == 0) {
+        joined_ = false;
+        ++at;
+        continue;
+      }
+      const std::size_t end =
+          code_ > 0 ? text.size() : std::min(text.find_first_of(" \n", at), text.size());
+      add_piece({std::string(text.substr(at, end - at)), bold_ > 0, code_ > 0, link_ > 0});
+      at = end;
+    }
+  }
+
+  void add_piece(MarkdownPiece piece) {
+    MarkdownText& words = target();
+    if (!joined_ || words.empty()) words.emplace_back();
+    words.back().push_back(std::move(piece));
+    joined_ = true;
+  }
+
+  std::vector<MarkdownBlock> blocks_;
+  std::vector<int> lists_;  ///< the next number, or −1 for bullets
+  int quotes_ = 0;
+  int bold_ = 0, code_ = 0, link_ = 0;
+  bool joined_ = false;  ///< no space since the last piece
+};
+
+Builder& builder(void* user) { return *static_cast<Builder*>(user); }
+
+}  // namespace
+
+std::vector<MarkdownBlock> parse_markdown(std::string_view text) {
+  MD_PARSER parser{};
+  parser.flags = MD_FLAG_TABLES | MD_FLAG_NOHTML;
+  parser.enter_block = [](MD_BLOCKTYPE type, void* detail, void* user) {
+    builder(user).enter(type, detail);
+    return 0;
+  };
+  parser.leave_block = [](MD_BLOCKTYPE type, void*, void* user) {
+    builder(user).leave(type);
+    return 0;
+  };
+  parser.enter_span = [](MD_SPANTYPE type, void*, void* user) {
+    builder(user).span(type, true);
+    return 0;
+  };
+  parser.leave_span = [](MD_SPANTYPE type, void*, void* user) {
+    builder(user).span(type, false);
+    return 0;
+  };
+  parser.text = [](MD_TEXTTYPE type, const MD_CHAR* bytes, MD_SIZE size, void* user) {
+    builder(user).text(type, std::string_view(bytes, size));
+    return 0;
+  };
+  Builder built;
+  md_parse(text.data(), static_cast<MD_SIZE>(text.size()), &parser, &built);
+  return built.take();
+}
+
+}  // namespace tilestep::ui

@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ui/context.hpp"
+
+namespace tilestep::ui {
+namespace {
+
+ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+
+/// A shape of its own for each provenance, so that the word can be left out where room is short.
+void draw_mark(lab::Provenance provenance, ImVec2 center, float radius, ImU32 ink) {
+  const float thickness = std::max(px(1.25f), 1.0f);
+  switch (provenance) {
+    case lab::Provenance::measured:  // a stopwatch
+      list().AddCircle(center, radius, ink, 0, thickness);
+      list().AddLine(center, {center.x, center.y - radius * 0.65f}, ink, thickness);
+      list().AddLine(center, {center.x + radius * 0.5f, center.y}, ink, thickness);
+      break;
+    case lab::Provenance::counted:  // tally marks
+      for (int stroke = -1; stroke <= 1; ++stroke) {
+        const float x = center.x + static_cast<float>(stroke) * radius * 0.7f;
+        list().AddLine({x, center.y - radius}, {x, center.y + radius}, ink, thickness);
+      }
+      break;
+    case lab::Provenance::traced: {  // a path with its points
+      const ImVec2 points[] = {{center.x - radius, center.y + radius * 0.7f},
+                               {center.x, center.y - radius * 0.6f},
+                               {center.x + radius, center.y + radius * 0.2f}};
+      list().AddPolyline(points, 3, ink, 0, thickness);
+      for (const ImVec2& point : points) list().AddCircleFilled(point, radius * 0.32f, ink);
+      break;
+    }
+    case lab::Provenance::derived:  // an equals sign
+      for (const float side : {-0.35f, 0.35f}) {
+        list().AddLine({center.x - radius, center.y + side * radius},
+                       {center.x + radius, center.y + side * radius}, ink, thickness);
+      }
+      break;
+    case lab::Provenance::recorded:  // a record button
+      list().AddCircle(center, radius, ink, 0, thickness);
+      list().AddCircleFilled(center, radius * 0.5f, ink);
+      break;
+  }
+}
+
+float mark_width(std::string_view word) { return px(16) + std::ceil(text_size(word, Font::note).x); }
+
+std::string plain_sentence(lab::Provenance provenance) {
+  switch (provenance) {
+    case lab::Provenance::measured: return "Measured: timed on the device named, in this run.";
+    case lab::Provenance::counted: return "Counted by a hardware counter of the GPU.";
+    case lab::Provenance::traced: return "Traced: recorded by the kernel itself while it ran.";
+    case lab::Provenance::derived: return "Derived with a formula.";
+    case lab::Provenance::recorded:
+      return "Recorded: measured earlier, on the GPU and day named.";
+  }
+  return {};
+}
+
+}  // namespace
+
+void provenance_mark(lab::Provenance provenance, std::string_view sentence) {
+  const std::string_view word = lab::to_text(provenance);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float height = text_size(word, Font::note).y;
+  const ImVec2 size(mark_width(word), height);
+  draw_mark(provenance, {at.x + px(6), std::round(at.y + height / 2)}, px(4.5f), color(Role::muted));
+  draw_text({at.x + px(16), at.y}, word, Font::note, Role::muted);
+  ImGui::PushID(static_cast<int>(at.x * 31 + at.y));
+  ImGui::InvisibleButton("provenance", size);
+  ImGui::PopID();
+  tooltip(sentence.empty() ? plain_sentence(provenance) : std::string(sentence));
+}
+
+void readout(const Readout& readout) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  const std::string_view word = lab::to_text(readout.provenance);
+  ImGui::PushID(readout.id.c_str());
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  ImGui::BeginGroup();
+  const float mark_room = mark_width(word);
+  draw_text(at, fitted(readout.label, Font::note, width - mark_room - px(8)), Font::note,
+            Role::muted);
+  ImGui::SetCursorScreenPos({std::max(at.x, at.x + width - mark_room), at.y});
+  provenance_mark(readout.provenance,
+                  readout.detail.empty()
+                      ? plain_sentence(readout.provenance)
+                      : fmt::format("{}\n{}", plain_sentence(readout.provenance), readout.detail));
+
+  const float note_height = text_size("x", Font::note).y;
+  const float unit_room =
+      readout.unit.empty() ? 0 : text_size(readout.unit, Font::body).x + px(kGapSmall);
+  // A long number becomes smaller before it is cut.
+  const bool large = text_size(readout.value, Font::mono_large).x + unit_room <= width;
+  const Font font = large ? Font::mono_large : Font::mono;
+  const ImVec2 line(at.x, at.y + note_height);
+  const std::string shown = fitted(readout.value, font, width - unit_room);
+  const ImVec2 size = draw_text(line, shown, font, readout.role);
+  const float unit_height = text_size("x", Font::body).y;
+  draw_text({line.x + size.x + px(kGapSmall), line.y + (size.y - unit_height) * 0.72f},
+            readout.unit, Font::body, Role::muted);
+  ImGui::SetCursorScreenPos(line);
+  ImGui::Dummy({width, size.y});
+  ImGui::EndGroup();
+  ImGui::PopStyleVar();
+  ImGui::PopID();
+  map(readout.id, readout.label,
+      readout.unit.empty() ? readout.value : fmt::format("{} {}", readout.value, readout.unit), at,
+      ImGui::GetItemRectMax());
+}
+
+std::string provenance_sentence(const lab::Measurement& measurement, const lab::Report& report) {
+  const std::string device =
+      measurement.device.empty() ? report.device.name : measurement.device;
+  const std::string day =
+      measurement.recorded_at.empty() ? report.recorded_at : measurement.recorded_at;
+  std::string sentence;
+  switch (measurement.provenance) {
+    case lab::Provenance::measured: sentence = fmt::format("Measured on {}", device); break;
+    case lab::Provenance::counted:
+      sentence = fmt::format("Counted by the hardware counters of {}", device);
+      break;
+    case lab::Provenance::traced:
+      sentence = fmt::format("Traced by the kernel itself on {}", device);
+      break;
+    case lab::Provenance::derived: sentence = "Derived with a formula"; break;
+    case lab::Provenance::recorded:
+      sentence = fmt::format("Recorded on {}{}{}", device, day.empty() ? "" : ", ", day);
+      break;
+  }
+  if (measurement.samples > 0) {
+    sentence += fmt::format(", {} samples", measurement.samples);
+    if (measurement.p10 && measurement.p90) {
+      sentence += fmt::format(", 80 % of them from {:.4g} to {:.4g} {}", *measurement.p10,
+                              *measurement.p90, measurement.unit);
+    }
+    if (!measurement.stable()) sentence += " (unstable: they spread by more than 10 %)";
+  }
+  sentence += ".";
+  if (!measurement.detail.empty()) sentence += " " + measurement.detail;
+  return sentence;
+}
+
+void badge(std::string_view id, std::string_view text, Role role) {
+  const float room = ImGui::GetContentRegionAvail().x;
+  const float height = std::round(px(24)), pad = px(12);
+  const std::string shown = fitted(text, Font::note, room - 2 * pad - px(12));
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  const ImVec2 size(std::ceil(text_size(shown, Font::note).x) + 2 * pad + px(12), height);
+  const ImVec2 max(min.x + size.x, min.y + size.y);
+  list().AddRectFilled(min, max, color(Role::raised), height / 2);
+  list().AddRect(min, max, color(Role::border), height / 2);
+  list().AddCircleFilled({min.x + pad + px(1), min.y + height / 2}, px(3.5f), color(role));
+  draw_text({min.x + pad + px(12), min.y + (height - text_size(shown, Font::note).y) / 2}, shown,
+            Font::note, Role::text);
+  ImGui::Dummy(size);
+  if (shown != text) tooltip(text);
+  map(id, text, "", min, max);
+}
+
+void empty_state(std::string_view title, std::string_view sentence) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float width = std::min(room.x, px(480));
+  const ImVec2 title_size = text_size(title, Font::section);
+  const ImVec2 words = wrapped_size(sentence, width);
+  const float gap = sentence.empty() ? 0 : px(kGapSmall);
+  const float top = at.y + std::max(0.0f, (room.y - title_size.y - gap - words.y) / 2);
+  const float middle = at.x + room.x / 2;
+  draw_text({middle, top}, fitted(title, Font::section, room.x), Font::section, Role::text,
+            Align::center);
+  draw_wrapped({middle - std::min(words.x, width) / 2, top + title_size.y + gap}, sentence, width,
+               Font::body, Role::muted);
+  ImGui::Dummy({room.x, std::max(1.0f, std::min(room.y, top - at.y + title_size.y + gap + words.y))});
+}
+
+}  // namespace tilestep::ui

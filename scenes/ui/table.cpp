@@ -1,0 +1,201 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ui/context.hpp"
+
+namespace tilestep::ui {
+namespace {
+
+ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+
+std::string heading(const lab::Column& column) {
+  return column.unit.empty() ? column.label : fmt::format("{} ({})", column.label, column.unit);
+}
+
+bool is_number(const lab::Cell& cell) { return std::holds_alternative<double>(cell); }
+
+/// How a table is laid out in the room it has.
+struct Columns {
+  std::vector<float> widths;
+  std::vector<bool> numeric;
+  float total = 0;
+};
+
+/// A table may have tens of thousands of rows: widths are taken from an even sample of them.
+std::vector<std::size_t> sampled_rows(std::size_t count) {
+  constexpr std::size_t kSample = 96;
+  std::vector<std::size_t> rows;
+  const std::size_t step = std::max<std::size_t>(1, count / kSample);
+  for (std::size_t row = 0; row < count; row += step) rows.push_back(row);
+  if (count > 0 && rows.back() != count - 1) rows.push_back(count - 1);
+  return rows;
+}
+
+Columns natural_columns(const lab::Table& table) {
+  Columns columns;
+  const auto rows = sampled_rows(table.rows.size());
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    float width = text_size(heading(table.columns[c]), Font::note).x;
+    bool numeric = false;
+    for (const std::size_t row : rows) {
+      width = std::max(width, text_size(table.text(row, c), Font::mono).x);
+      if (c < table.rows[row].size() && is_number(table.rows[row][c])) numeric = true;
+    }
+    columns.widths.push_back(std::ceil(std::min(width, px(420))) + px(kGapLarge));
+    columns.numeric.push_back(numeric);
+    columns.total += columns.widths.back();
+  }
+  return columns;
+}
+
+/// What is kept between frames, for one table.
+struct Kept {
+  std::string rows;  ///< the widths belong to a table with these first and last rows …
+  float scale = 0;   ///< … at this scale
+  Columns natural;
+  int current = -1;
+  float scroll_x = 0;
+};
+
+Columns laid_out(const lab::Table& table, Kept& kept, float room) {
+  const float scale = Context::current().scale();
+  std::string rows = std::to_string(table.rows.size());
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    rows += table.text(0, c) + '|' + table.text(table.rows.size() - 1, c) + '|';
+  }
+  if (kept.rows != rows || kept.scale != scale) {
+    kept = {std::move(rows), scale, natural_columns(table), -1, 0};
+  }
+  Columns columns = kept.natural;
+  if (columns.total < room && !columns.widths.empty()) {
+    // Spare room is shared, but numbers a hand apart are hard to read along a row.
+    const float share = (room - columns.total) / static_cast<float>(columns.widths.size());
+    for (float& width : columns.widths) width = std::floor(width + std::min(share, px(72)));
+    columns.total = 0;
+    for (const float width : columns.widths) columns.total += width;
+  }
+  return columns;
+}
+
+class TableView {
+ public:
+  TableView(const lab::Table& table, const TableLook& look, const Columns& columns)
+      : table_(table), look_(look), columns_(columns), row_height_(std::round(px(26))) {}
+
+  float row_height() const { return row_height_; }
+
+  void draw_header(ImVec2 at, float width, float scroll_x) const {
+    list().PushClipRect(at, {at.x + width, at.y + row_height_}, true);
+    float x = at.x - scroll_x;
+    for (std::size_t c = 0; c < table_.columns.size(); ++c) {
+      const float end = x + columns_.widths[c];
+      const std::string label =
+          fitted(heading(table_.columns[c]), Font::note, columns_.widths[c] - px(8));
+      const float y = at.y + (row_height_ - text_size(label, Font::note).y) / 2;
+      const bool right = columns_.numeric[c];
+      draw_text({right ? end - px(12) : x + px(12), y}, label, Font::note, Role::muted,
+                right ? Align::right : Align::left);
+      x = end;
+    }
+    list().PopClipRect();
+    list().AddLine({at.x, at.y + row_height_}, {at.x + width, at.y + row_height_},
+                   color(Role::border));
+  }
+
+  /// Returns true if the pointer is on the row.
+  bool draw_row(std::size_t row, ImVec2 at, float width) const {
+    const int index = static_cast<int>(row);
+    const ImVec2 max(at.x + width, at.y + row_height_);
+    const bool current = index == look_.current_row;
+    const bool hovered = ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(at, max);
+    if (current) {
+      list().AddRectFilled(at, max, color(Role::accent, 0.16f), px(4));
+      list().AddRectFilled(at, {at.x + px(3), max.y}, color(Role::accent), px(2));
+    } else if (hovered) {
+      list().AddRectFilled(at, max, color(Role::raised), px(4));
+    }
+    const bool to_come = look_.visible_rows >= 0 && index >= look_.visible_rows;
+    float x = at.x;
+    for (std::size_t c = 0; c < table_.columns.size(); ++c) {
+      draw_cell(row, c, x, at.y, to_come);
+      x += columns_.widths[c];
+    }
+    if (current || row % 64 == 0) {
+      map(fmt::format("row_{}", row), table_.text(row, 0), current ? "current" : "", at, max);
+    }
+    return hovered;
+  }
+
+ private:
+  void draw_cell(std::size_t row, std::size_t c, float x, float y, bool to_come) const {
+    // The first column names the row; the numbers of a row to come would give the answer away.
+    const bool hidden = to_come && c > 0;
+    const std::string text = hidden ? "·" : table_.text(row, c);
+    const float width = columns_.widths[c];
+    const std::string shown = fitted(text, Font::mono, width - px(16));
+    const float top = y + (row_height_ - font_pixels(Font::mono)) / 2;
+    const bool right = columns_.numeric[c];
+    draw_text({right ? x + width - px(12) : x + px(12), top}, shown, Font::mono,
+              to_come ? Role::faint : Role::text, right ? Align::right : Align::left);
+  }
+
+  const lab::Table& table_;
+  const TableLook& look_;
+  const Columns& columns_;
+  float row_height_;
+};
+
+void scroll_to(Kept& kept, int current, float row_height) {
+  if (kept.current == current) return;
+  kept.current = current;
+  if (current < 0) return;
+  const float top = static_cast<float>(current) * row_height;
+  const float view = ImGui::GetWindowHeight();
+  const float scroll = ImGui::GetScrollY();
+  if (top < scroll || top + 2 * row_height > scroll + view) {
+    ImGui::SetScrollY(std::max(0.0f, top - view / 2));
+  }
+}
+
+}  // namespace
+
+int data_table(const lab::Table& table, const TableLook& look) {
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  if (table.columns.empty() || table.rows.empty()) {
+    empty_state("No rows", "This table has nothing to show for the current knobs.");
+    return -1;
+  }
+  Kept& kept = Context::current().kept<Kept>(kept_name("table", table.id));
+  const Columns columns = laid_out(table, kept, room.x - ImGui::GetStyle().ScrollbarSize);
+  const TableView view(table, look, columns);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  view.draw_header(at, room.x, kept.scroll_x);
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  ImGui::Dummy({1, view.row_height() + 1});
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
+  const float height = std::max(room.y - view.row_height() - 1, view.row_height());
+  int hovered = -1;
+  ImGui::BeginChild(table.id.c_str(), {room.x, height}, false,
+                    ImGuiWindowFlags_HorizontalScrollbar);
+  scroll_to(kept, look.current_row, view.row_height());
+  kept.scroll_x = ImGui::GetScrollX();
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(table.rows.size()), view.row_height());
+  while (clipper.Step()) {
+    for (int row = clipper.DisplayStart; row < clipper.DisplayEnd; ++row) {
+      const ImVec2 place = ImGui::GetCursorScreenPos();
+      if (view.draw_row(static_cast<std::size_t>(row), place, columns.total)) hovered = row;
+      ImGui::Dummy({columns.total, view.row_height()});
+    }
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  map("table_" + table.id, table.title, fmt::format("{} rows", table.rows.size()), at,
+      {at.x + room.x, at.y + room.y});
+  return hovered;
+}
+
+}  // namespace tilestep::ui

@@ -1,0 +1,225 @@
+#pragma once
+
+#include <imgui.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lab/knob.hpp"
+#include "lab/report.hpp"
+
+/// Everything a scene draws with. One ui::Context exists a window; like ImGui's, it is current while
+/// a frame is drawn, so that a scene names roles and never colours or pixels.
+namespace tilestep::ui {
+
+/// What a colour is for.
+enum class Role {
+  background,  ///< behind everything
+  panel,       ///< the panels
+  raised,      ///< controls, cells
+  border,      ///< hairlines round panels and cells
+  grid,        ///< grid lines of plots
+  text,
+  muted,   ///< labels, notes: still readable at 4.5:1
+  faint,   ///< what is to come
+  accent,  ///< current, the one accent colour
+  on_accent,
+  good,
+  wrong,   ///< red, always with a cross
+  wasted,  ///< hatched
+  // Okabe–Ito, for categories
+  blue, orange, green, purple, sky, vermillion, yellow,
+};
+
+enum class Font { note, body, body_bold, section, title, mono_note, mono, mono_large };
+
+enum class ThemeKind { dark, light };
+
+// ---- the current context --------------------------------------------------------------------
+
+ImU32 color(Role role, float alpha = 1.0f);
+/// A viridis-like heat colour for t in 0–1, light enough on dark and dark enough on light.
+ImU32 heat(float t);
+/// Black or white, whichever reads better on `background`.
+ImU32 readable_on(ImU32 background);
+/// Design pixels (at 100 %) to real ones.
+float px(float design_pixels);
+ImFont* font(Font font);
+ThemeKind theme();
+bool presenter();
+/// The time step of animations; 0 in pictures and tests, where everything stands at its end state.
+float animation_seconds();
+/// Asks for another frame soon (an animation is under way).
+void request_redraw();
+
+/// A value that moves to `target` in about `seconds` and stays there; `id` names it within the
+/// current ImGui window. In pictures and tests it is always `target`.
+float animate(std::string_view id, float target, float seconds = 0.25f);
+/// Which fonts are in use and what to do about a missing one: one line for each family.
+std::string font_report();
+
+/// Uses a font until the end of the scope.
+class FontScope {
+ public:
+  explicit FontScope(Font font);
+  ~FontScope();
+  FontScope(const FontScope&) = delete;
+  FontScope& operator=(const FontScope&) = delete;
+};
+
+// ---- the map of what is on screen -----------------------------------------------------------
+
+/// One control or labelled part, so that a test finds "Next tile" by name.
+struct MapEntry {
+  std::string id;
+  std::string label;
+  std::string value;
+  ImVec2 min, max;  ///< framebuffer pixels
+};
+/// Adds a part to this frame's map.
+void map(std::string_view id, std::string_view label, std::string_view value, ImVec2 min,
+         ImVec2 max);
+const std::vector<MapEntry>& map_entries();
+
+// ---- drawing on the current window's draw list ------------------------------------------------
+
+enum class Align { left, center, right };
+
+/// Draws text at `position` (its top edge; x is its left edge, centre or right edge as `align`).
+/// Returns its size.
+ImVec2 draw_text(ImVec2 position, std::string_view text, Font font = Font::body,
+                 Role role = Role::text, Align align = Align::left, float alpha = 1.0f);
+ImVec2 text_size(std::string_view text, Font font = Font::body);
+/// Cuts `text` with an ellipsis so that it fits `width`.
+std::string fitted(std::string_view text, Font font, float width);
+/// Diagonal lines inside a rectangle: what is wasted.
+void hatch(ImVec2 min, ImVec2 max, Role role, float spacing = 6.0f);
+void dashed_rect(ImVec2 min, ImVec2 max, Role role, float thickness = 1.5f);
+void dashed_line(ImVec2 from, ImVec2 to, Role role, float thickness = 1.5f);
+void arrow(ImVec2 from, ImVec2 to, Role role, float thickness = 1.5f);
+void cross(ImVec2 center, float radius, Role role);
+void check(ImVec2 center, float radius, Role role);
+/// Draws text that wraps at `width`; returns its size.
+ImVec2 draw_wrapped(ImVec2 position, std::string_view text, float width, Font font = Font::body,
+                    Role role = Role::text);
+ImVec2 wrapped_size(std::string_view text, float width, Font font = Font::body);
+/// One line of text as an ImGui item, cut with an ellipsis where the window ends.
+void text(std::string_view text, Font font = Font::body, Role role = Role::text);
+/// Text as an ImGui item that wraps at the window's right edge.
+void paragraph(std::string_view text, Font font = Font::body, Role role = Role::text);
+/// Vertical room in design pixels.
+void space(float design_pixels);
+/// A wrapped tooltip for the last item while the pointer is on it.
+void tooltip(std::string_view sentence);
+
+// ---- controls (each adds itself to the map) ----------------------------------------------------
+
+enum class Icon {
+  none, first, back, play, pause, forward, last, line, reset,
+  sun, moon, screen, help, copy, check, cross,
+};
+/// Draws an icon in a square of `size` real pixels.
+void draw_icon(Icon icon, ImVec2 center, float size, ImU32 color);
+
+struct ButtonLook {
+  Icon icon = Icon::none;
+  bool primary = false;   ///< accent, filled
+  bool selected = false;  ///< a chosen one of several
+  bool enabled = true;
+  /// Design pixels. 0: as wide as the label, or a square with the icon alone; negative: icon and
+  /// label side by side, as wide as they need.
+  float width = 0;
+};
+/// A button with `label` (for an icon alone the label is its tooltip and its name in the map).
+bool button(std::string_view id, std::string_view label, const ButtonLook& look = {});
+/// One of a few choices side by side; returns the newly chosen index, if any.
+std::optional<int> segmented(std::string_view id, const std::vector<std::string>& labels,
+                             int selected, float width = 0);
+/// One of several choices from a list that opens; `width` in real pixels. The map names each open
+/// choice `id_index`.
+std::optional<int> dropdown(std::string_view id, std::string_view label,
+                            const std::vector<std::string>& choices, int selected, float width);
+/// The fitting control for a knob, with its label above, full width. Returns the new value on change.
+std::optional<lab::KnobValue> knob(const lab::Knob& knob, const lab::KnobValue& value);
+/// A slider over whole steps 0…count, for the transport bar.
+std::optional<int> scrubber(std::string_view id, int value, int count, float width);
+
+// ---- numbers, tables, text ----------------------------------------------------------------------
+
+/// A number people look at: large value, small unit, a small provenance mark whose tooltip is the
+/// whole sentence.
+struct Readout {
+  std::string id;
+  std::string label;
+  std::string value;
+  std::string unit;
+  lab::Provenance provenance = lab::Provenance::traced;
+  std::string detail;
+  Role role = Role::text;
+};
+void readout(const Readout& readout);
+/// "measured on NVIDIA H200, 30 samples", and so on for each provenance.
+std::string provenance_sentence(const lab::Measurement& measurement, const lab::Report& report);
+/// The small mark alone, after the last item on the same line.
+void provenance_mark(lab::Provenance provenance, std::string_view sentence);
+
+struct TableLook {
+  int current_row = -1;  ///< accent
+  int visible_rows = -1;  ///< rows from here on are to come: dim, without their numbers; −1: all
+};
+/// Draws the table, filling the width; returns the hovered row or −1.
+int data_table(const lab::Table& table, const TableLook& look = {});
+/// Source text with line numbers, `current` marked with the accent and scrolled to, `step_lines`
+/// marked quietly.
+void source_view(std::string_view id, std::string_view source, int current,
+                 const std::vector<int>& step_lines);
+/// CommonMark with tables, wrapped to the width.
+void markdown(std::string_view text);
+/// "Nothing here yet" states: a title, a sentence on what to do, centred.
+void empty_state(std::string_view title, std::string_view sentence);
+/// A small filled pill with a text.
+void badge(std::string_view id, std::string_view text, Role role);
+
+// ---- plots ------------------------------------------------------------------------------------
+
+struct Bar {
+  std::string label;
+  double value = 0;
+  std::optional<double> p10, p90;  ///< drawn as a whisker
+  Role role = Role::accent;
+  std::string note;  ///< after the value
+};
+struct BarPlot {
+  std::string id;
+  std::string title;
+  std::string unit;
+  std::vector<Bar> bars;
+  std::optional<double> roof;  ///< a labelled line that no bar should pass
+  std::string roof_label;
+};
+/// Horizontal bars with their values, filling the width; the axis carries the unit.
+void bar_plot(const BarPlot& plot);
+
+struct Curve {
+  std::string label;
+  std::vector<double> x, y;
+  std::vector<double> low, high;  ///< a band; empty if none
+  Role role = Role::accent;
+  bool dashed = false;
+};
+struct LinePlot {
+  std::string id;
+  std::string title;
+  std::string x_label, y_label;  ///< with units
+  bool x_log = false, y_log = false;
+  std::vector<Curve> curves;
+  std::optional<double> roof;
+  std::string roof_label;
+  std::optional<double> marked_x;  ///< "you are here"
+};
+/// Fills `size`; curves are labelled at their ends.
+void line_plot(const LinePlot& plot, ImVec2 size);
+
+}  // namespace tilestep::ui

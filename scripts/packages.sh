@@ -1,0 +1,82 @@
+# Sourced by ./run and ./test: the Debian packages that tilestep is built from, and how they get there.
+
+build_packages=(
+  cmake ninja-build g++ pkg-config
+  libglfw3-dev libimgui-dev libfreetype-dev libfmt-dev nlohmann-json3-dev libcli11-dev libmd4c-dev
+  libstb-dev libboost-dev libboost-context-dev libboost-filesystem-dev
+  libegl-dev libgl-dev libegl1 libgl1 libgl1-mesa-dri libegl-mesa0 libglx-mesa0
+  fonts-inter fonts-jetbrains-mono
+)
+test_packages=(catch2 xvfb xauth xdotool procps clang-format)
+
+say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
+
+# Runs a command with its output kept in the file $1, which is shown if the command fails.
+quietly() {
+  local log=$1
+  shift
+  mkdir -p "$(dirname "$log")"
+  if ! "$@" >"$log" 2>&1; then
+    cat "$log" >&2
+    return 1
+  fi
+}
+
+is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# Installs those of the packages named that are missing. Where that cannot be done it says what is
+# needed and goes on: the libraries may be there without the package system knowing.
+need_packages() {
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    say "no apt-get here; these Debian packages (or their like) are needed: $*"
+    return 0
+  fi
+  local missing=() package
+  for package in "$@"; do
+    is_installed "$package" || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null || { [ ! -t 0 ] && ! sudo -n true 2>/dev/null; }; then
+      say "please install as root: apt-get install ${missing[*]}"
+      return 0
+    fi
+    as_root=(sudo)
+  fi
+  say "installing ${missing[*]}"
+  local log=$root/build/packages.log
+  quietly "$log" "${as_root[@]}" apt-get -q update || say "the package lists could not be renewed"
+  local known=()
+  for package in "${missing[@]}"; do
+    if apt-cache show "$package" >/dev/null 2>&1; then
+      known+=("$package")
+    else
+      say "this system has no package $package"
+    fi
+  done
+  [ ${#known[@]} -gt 0 ] || return 0
+  quietly "$log" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -q -y --no-install-recommends install "${known[@]}" ||
+    say "not everything could be installed; going on with what is there"
+}
+
+# Configures the preset $1 and builds it with all cores. Its folder is build/$2.
+build_preset() {
+  local preset=$1 folder=$root/build/$2
+  local generator=()
+  if [ ! -f "$folder/CMakeCache.txt" ] && command -v ninja >/dev/null; then
+    generator=(-G Ninja)
+  fi
+  (cd "$root" && quietly "$root/build/$2-configure.log" cmake --preset "$preset" "${generator[@]}") ||
+    return 1  # said here because `set -e` does not hold where a caller tests the result
+  grep -h 'CUDA backend' "$root/build/$2-configure.log" | sed "s/^-- /$(basename "$0"): /" >&2 || true
+  say "building $preset"
+  if [ -t 2 ]; then
+    (cd "$root" && cmake --build --preset "$preset" --parallel "$(nproc)" >&2)
+  else
+    (cd "$root" && quietly "$root/build/$2-build.log" \
+      cmake --build --preset "$preset" --parallel "$(nproc)")
+  fi
+}

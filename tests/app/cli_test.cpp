@@ -1,0 +1,346 @@
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "app/child.hpp"
+#include "app/text_checks.hpp"
+#include "catch.hpp"
+
+using namespace tilestep::tests;
+using nlohmann::json;
+
+namespace {
+
+const std::vector<std::string> kRun = {"run", "online-softmax", "--backend", "emulated"};
+
+std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// Exit 2, nothing on standard output, and one sentence that names what is allowed.
+void check_refused(const std::vector<std::string>& arguments,
+                   const std::vector<std::string>& named) {
+  const Outcome outcome = run_tilestep(arguments);
+  INFO(outcome.err);
+  for (const std::string& argument : arguments) UNSCOPED_INFO(argument);
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  CHECK(outcome.err.starts_with("tilestep: "));
+  for (const std::string& name : named) check_contains(outcome.err, name);
+}
+
+bool is_number(const json& value) {
+  return value.is_number() || value == "inf" || value == "-inf" || value == "nan";
+}
+bool is_null_or_text(const json& value) { return value.is_null() || value.is_string(); }
+
+void check_no_nan(const json& value) {
+  CHECK(value != "nan");
+  if (value.is_structured()) {
+    for (const json& part : value) check_no_nan(part);
+  }
+}
+
+void check_table(const json& table) {
+  CHECK(table.at("id").is_string());
+  CHECK(table.at("title").is_string());
+  REQUIRE(!table.at("columns").empty());
+  for (const json& column : table.at("columns")) {
+    CHECK(column.at("id").is_string());
+    CHECK(column.at("label").is_string());
+    CHECK(is_null_or_text(column.at("unit")));
+  }
+  for (const json& row : table.at("rows")) {
+    CHECK(row.size() == table.at("columns").size());
+    for (const json& cell : row) CHECK((cell.is_null() || cell.is_string() || is_number(cell)));
+  }
+}
+
+void check_measurement(const json& m) {
+  static const std::set<std::string> kProvenances = {"measured", "counted", "traced", "derived",
+                                                     "recorded"};
+  CHECK(m.at("id").is_string());
+  CHECK(m.at("variant").is_string());
+  CHECK(kProvenances.contains(m.at("provenance").get<std::string>()));
+  CHECK(is_number(m.at("value")));
+  CHECK(m.at("unit").is_string());
+  CHECK((m.at("p10").is_null() || is_number(m.at("p10"))));
+  CHECK((m.at("p90").is_null() || is_number(m.at("p90"))));
+  CHECK(m.at("samples").is_number_integer());
+  if (m.at("provenance") == "recorded") {
+    CHECK(m.at("device").is_string());
+    check_matches(m.at("recorded_at").get<std::string>(), "20[0-9]{2}-[01][0-9]-[0-3][0-9]");
+  }
+  // A timed number needs samples enough; under emulation nothing is timed.
+  if (m.at("provenance") == "measured") CHECK(m.at("samples").get<int>() >= 20);
+}
+
+void check_report(const json& report) {
+  CHECK(report.at("lesson") == "online-softmax");
+  CHECK(report.at("params").is_object());
+  CHECK(!report.at("summary").get<std::string>().empty());
+  const json& device = report.at("device");
+  CHECK(std::set<std::string>{"cuda", "emulated", "recorded"}.contains(
+      device.at("backend").get<std::string>()));
+  CHECK(!device.at("name").get<std::string>().empty());
+  CHECK(is_null_or_text(device.at("recorded_at")));
+  REQUIRE(!report.at("tables").empty());
+  for (const json& table : report.at("tables")) check_table(table);
+  for (const json& m : report.at("measurements")) check_measurement(m);
+  REQUIRE(!report.at("checks").empty());
+  for (const json& check : report.at("checks")) {
+    CHECK(check.at("id").is_string());
+    CHECK(check.at("ok").is_boolean());
+    CHECK(is_number(check.at("max_error")));
+    CHECK(is_number(check.at("tolerance")));
+  }
+  CHECK(report.at("trace").is_object());
+}
+
+const json& tiles_of(const json& report) {
+  const auto& tables = report.at("tables");
+  const auto tiles = std::find_if(tables.begin(), tables.end(),
+                                  [](const json& table) { return table.at("id") == "tiles"; });
+  REQUIRE(tiles != tables.end());
+  return *tiles;
+}
+
+}  // namespace
+
+TEST_CASE("run --json has every member of the contract and the golden table", "[cli]") {
+  const Outcome outcome = run_tilestep(with(kRun, {"--json"}));
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const json report = outcome.json();
+  check_report(report);
+  CHECK(report.at("device").at("backend") == "emulated");
+  CHECK(report.at("params").at("preset") == "worked-example");
+  for (const json& check : report.at("checks")) CHECK(check.at("ok") == true);
+  const json golden = {{0, 3.0, 3.0, 0.000, 1.59, 11.390},
+                       {1, 5.0, 5.0, 0.135, 1.32, 13.175},
+                       {2, 4.0, 5.0, 1.000, 1.89, 12.880},
+                       {3, 6.0, 6.0, 0.368, 1.72, 14.054}};
+  const json& rows = tiles_of(report).at("rows");
+  REQUIRE(rows.size() == golden.size());
+  for (std::size_t r = 0; r < golden.size(); ++r) {
+    REQUIRE(rows[r].size() == golden[r].size());
+    for (std::size_t c = 0; c < golden[r].size(); ++c) {
+      INFO("row " << r << ", column " << c);
+      CHECK(rows[r][c].get<double>() == golden[r][c].get<double>());
+    }
+  }
+}
+
+TEST_CASE("emulated runs never claim a measured throughput", "[cli]") {
+  const json report = run_tilestep(with(kRun, {"--json"})).json();
+  for (const json& m : report.at("measurements")) CHECK(m.at("provenance") != "measured");
+}
+
+TEST_CASE("run as CSV, Markdown and text shows the same table", "[cli]") {
+  const Outcome csv = run_tilestep(with(kRun, {"--csv"}));
+  CHECK(csv.code == 0);
+  check_contains(csv.out, "\n1,5.0,5.0,0.135,1.32,13.175\n");
+  const Outcome markdown = run_tilestep(with(kRun, {"--markdown"}));
+  CHECK(markdown.code == 0);
+  check_contains(markdown.out, "| 1 | 5.0 | 5.0 | 0.135 | 1.32 | 13.175 |");
+  const Outcome text = run_tilestep(kRun);
+  CHECK(text.code == 0);
+  for (const char* part : {"0.135", "13.175", "CPU emulation", "preset=worked-example"}) {
+    check_contains(text.out, part);
+  }
+}
+
+TEST_CASE("run --set takes knobs before and after the lesson, apart and together", "[cli]") {
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"run", "online-softmax", "--set", "preset=random", "--set", "keys=8"},
+           {"run", "--set", "preset=random", "keys=8", "online-softmax"},
+           {"run", "--set=preset=random", "--set=keys=8", "online-softmax"}}) {
+    const Outcome outcome =
+        run_tilestep(with(words, {"--backend", "emulated", "--json"}));
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK(outcome.json().at("params").at("preset") == "random");
+    CHECK(outcome.json().at("params").at("keys") == 8);
+  }
+}
+
+TEST_CASE("all-masked has no NaN anywhere", "[cli]") {
+  const Outcome outcome =
+      run_tilestep(with(kRun, {"--set", "preset=all-masked", "--json"}));
+  REQUIRE(outcome.code == 0);
+  check_no_nan(outcome.json());
+}
+
+TEST_CASE("every preset runs and its checks hold", "[cli]") {
+  const json list = run_tilestep({"list", "--json"}).json();
+  for (const json& knob : list.at("lessons").at(0).at("knobs")) {
+    if (knob.at("id") != "preset") continue;
+    for (const json& preset : knob.at("choices")) {
+      const Outcome outcome = run_tilestep(
+          with(kRun, {"--set", "preset=" + preset.get<std::string>(), "--json"}));
+      INFO(preset << ": " << outcome.err);
+      CHECK(outcome.code == 0);
+      check_report(outcome.json());
+    }
+  }
+}
+
+TEST_CASE("list names the lessons, their knobs and what these allow", "[cli]") {
+  const Outcome text = run_tilestep({"list"});
+  CHECK(text.code == 0);
+  check_contains(text.out, "online-softmax");
+  const json list = run_tilestep({"list", "--json"}).json();
+  const json& lesson = list.at("lessons").at(0);
+  CHECK(lesson.at("id") == "online-softmax");
+  std::set<std::string> ids;
+  for (const json& knob : lesson.at("knobs")) {
+    ids.insert(knob.at("id").get<std::string>());
+    CHECK(!knob.at("help").get<std::string>().empty());
+    CHECK(!knob.at("allowed").get<std::string>().empty());
+    CHECK(!knob.at("default").is_null());
+  }
+  for (const char* id :
+       {"preset", "keys", "tile_width", "head_dim", "accumulator", "seed", "skip_rescale"}) {
+    CHECK(ids.contains(id));
+  }
+}
+
+TEST_CASE("every knob refuses what it does not allow, naming what it does", "[cli]") {
+  const json list = run_tilestep({"list", "--json"}).json();
+  for (const json& lesson : list.at("lessons")) {
+    for (const json& knob : lesson.at("knobs")) {
+      const std::string id = knob.at("id").get<std::string>();
+      std::vector<std::string> bad = {"", "nonsense", "1e999", "NaN"};
+      if (knob.contains("min")) {
+        bad.push_back(std::to_string(knob.at("min").get<std::int64_t>() - 1));
+        bad.push_back(std::to_string(knob.at("max").get<std::int64_t>() + 1));
+        bad.push_back(std::to_string(knob.at("min").get<std::int64_t>()) + "x");
+        if (knob.at("kind") == "integer") bad.emplace_back("1.5");
+      }
+      for (const std::string& value : bad) {
+        check_refused({"run", lesson.at("id").get<std::string>(), "--set", id + "=" + value},
+                      {"'" + id + "'", knob.at("allowed").get<std::string>()});
+      }
+    }
+  }
+  check_refused(with(kRun, {"--set", "tile_width=0"}), {"1–1024"});
+}
+
+TEST_CASE("bad flags, lessons, knobs and commands exit 2 and name what is allowed", "[cli]") {
+  check_refused({"run"}, {"online-softmax"});
+  check_refused({"run", "no-such-lesson"}, {"no-such-lesson", "online-softmax"});
+  check_refused({"open", "no-such-lesson"}, {"online-softmax"});
+  check_refused({"shot", "no-such-lesson", "--out", "x.png"}, {"online-softmax"});
+  check_refused({"bench", "no-such-lesson"}, {"online-softmax", "simt", "ui"});
+  check_refused({"record", "no-such-lesson", "--out", "x"}, {"online-softmax"});
+  check_refused(with(kRun, {"--set", "no_such_knob=1"}), {"no_such_knob", "tile_width", "keys"});
+  check_refused(with(kRun, {"--set", "=1"}), {"knob=value"});
+  check_refused(with(kRun, {"--set", "tile_width"}), {"knob=value"});
+  check_refused(with(kRun, {"--set"}), {"--set"});
+  check_refused({"run", "online-softmax", "--backend", "metal"},
+                {"auto, cuda, emulated, recorded"});
+  check_refused(with(kRun, {"--json", "--csv"}), {"--json", "--csv", "--markdown"});
+  check_refused({"bench", "online-softmax", "--json", "--markdown"}, {"--json", "--markdown"});
+  check_refused(with(kRun, {"--no-such-flag"}), {"--no-such-flag", "--json", "--set"});
+  check_refused(with(kRun, {"extra"}), {"extra"});
+  check_refused({"no-such-command"}, {"no-such-command", "run", "tour", "doctor"});
+  check_refused({"--no-such-flag"}, {"--no-such-flag", "--theme"});
+  check_refused({"list", "--json", "extra"}, {"extra"});
+  check_refused({"tour"}, {"--out"});
+  check_refused({"record"}, {"--out"});
+  check_refused({"shot", "online-softmax"}, {"--out"});
+  check_refused({"doctor", "--yaml"}, {"--yaml", "--json"});
+}
+
+TEST_CASE("pictures refuse sizes, themes, tabs, steps and scales that are not allowed", "[cli]") {
+  const std::vector<std::string> shot = {"shot", "online-softmax", "--out", "x.png"};
+  for (const char* size : {"", "640", "639x400", "640x399", "7681x4320", "7680x4321", "ax400",
+                           "640x400x2", "-640x400", "1e3x900", "99999999999x900"}) {
+    check_refused(with(shot, {"--size", size}), {"640x400–7680x4320"});
+  }
+  for (const char* theme : {"", "Dark", "blue"}) {
+    check_refused(with(shot, {"--theme", theme}), {"dark, light"});
+  }
+  check_refused(with(shot, {"--tab", "code"}), {"data, measured, kernel, lesson, glossary"});
+  for (const char* step : {"", "-1", "1.5", "two", "99999999999999"}) {
+    check_refused(with(shot, {"--step", step}), {"0–"});
+  }
+  for (const char* scale : {"", "0.9", "2.1", "nan", "big"}) {
+    check_refused(with(shot, {"--text-scale", scale}), {"1–2"});
+  }
+}
+
+TEST_CASE("--version and --help print and exit 0", "[cli]") {
+  const Outcome version = run_tilestep({"--version"});
+  CHECK(version.code == 0);
+  check_matches(version.out, "tilestep [0-9]+\\.[0-9]+\\.[0-9]+\n");
+  const Outcome help = run_tilestep({"--help"});
+  CHECK(help.code == 0);
+  for (const char* command :
+       {"open", "list", "run", "bench", "record", "shot", "tour", "worker", "doctor"}) {
+    check_contains(help.out, command);
+    CHECK(run_tilestep({command, "--help"}).code == 0);
+  }
+}
+
+TEST_CASE("without a display the window says so, suggests the tour and exits 3", "[cli]") {
+  const Outcome outcome =
+      run_tilestep({}, "", {{"DISPLAY", ""}, {"WAYLAND_DISPLAY", ""}});
+  CHECK(outcome.code == 3);
+  check_contains(outcome.err, "tilestep tour");
+}
+
+TEST_CASE("what cannot be written exits 3 with the reason", "[cli]") {
+  TemporaryFolder folder;
+  std::ofstream(folder.path() / "file") << "not a folder";
+  const std::string below_a_file = (folder.path() / "file" / "x").string();
+  const Outcome tour = run_tilestep({"tour", "--out", below_a_file});
+  CHECK(tour.code == 3);
+  check_contains(tour.err, below_a_file);
+}
+
+TEST_CASE("a full standard output exits 3", "[cli]") {
+  if (!std::filesystem::exists("/dev/full")) return;
+  Child child({"sh", "-c", std::string("exec '") + TILESTEP_PROGRAM + "' list >/dev/full"});
+  CHECK(child.finish(std::chrono::seconds(30)) == 3);
+  check_contains(child.err(), "standard output");
+}
+
+TEST_CASE("doctor says what works, as text and as JSON", "[cli]") {
+  const Outcome text = run_tilestep({"doctor"});
+  CHECK(text.code == 0);
+  const Outcome outcome = run_tilestep({"doctor", "--json"});
+  REQUIRE(outcome.code == 0);
+  std::set<std::string> ids;
+  const json said = outcome.json();
+  for (const json& part : said.at("parts")) {
+    ids.insert(part.at("id").get<std::string>());
+    CHECK(part.at("ok").is_boolean());
+    CHECK(!part.at("what").get<std::string>().empty());
+    // What does not work comes with what to do.
+    if (!part.at("ok").get<bool>()) CHECK(part.at("to_do").is_string());
+    check_contains(text.out, part.at("what").get<std::string>());
+  }
+  for (const char* id :
+       {"cuda", "emulator", "counters", "window", "pictures", "font", "texts", "recordings"}) {
+    CHECK(ids.contains(id));
+  }
+}
+
+TEST_CASE("bench of the lesson measures, or shows what was recorded and says so", "[cli]") {
+  const Outcome outcome = run_tilestep({"bench", "online-softmax", "--json"});
+  INFO(outcome.err);
+  if (outcome.code == 3) {
+    check_contains(outcome.err, "recorded");
+    return;
+  }
+  REQUIRE(outcome.code == 0);
+  const json report = outcome.json();
+  for (const json& m : report.at("measurements")) check_measurement(m);
+  if (report.at("device").at("backend") == "cuda") return;
+  check_contains(outcome.err, "nothing was measured here");
+  CHECK(report.at("device").at("backend") == "recorded");
+  for (const json& m : report.at("measurements")) CHECK(m.at("provenance") != "measured");
+}

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <regex>
+#include <string>
+
+#include "catch.hpp"
+
+// Catch2 v2 and v3 name their text matchers differently; these two are the same in both.
+namespace tilestep::tests {
+
+inline void check_contains(const std::string& text, const std::string& part) {
+  INFO("looking for '" << part << "' in:\n" << text);
+  CHECK(text.find(part) != std::string::npos);
+}
+
+/// The whole of `text` is of the form `pattern`.
+inline void check_matches(const std::string& text, const std::string& pattern) {
+  INFO("'" << text << "' should be of the form " << pattern);
+  CHECK(std::regex_match(text, std::regex(pattern)));
+}
+
+}  // namespace tilestep::tests

@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <regex>
+
+#include "app/child.hpp"
+#include "app/text_checks.hpp"
+#include "catch.hpp"
+
+using namespace tilestep::tests;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct PictureSize {
+  unsigned width = 0, height = 0;
+};
+
+/// Width and height out of the header of a PNG file; checks its signature.
+PictureSize png_size(const fs::path& path) {
+  const std::string bytes = file_text(path);
+  INFO(path);
+  REQUIRE(bytes.size() > 24);
+  CHECK(bytes.substr(0, 8) == "\x89PNG\r\n\x1a\n");
+  CHECK(bytes.substr(12, 4) == "IHDR");
+  const auto number = [&bytes](std::size_t at) {
+    unsigned value = 0;
+    for (std::size_t i = 0; i < 4; ++i) {
+      value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+    }
+    return value;
+  };
+  return {number(16), number(20)};
+}
+
+/// Every file that a page names in src, srcset or href must be there.
+void check_links(const fs::path& page) {
+  const std::string html = file_text(page);
+  static const std::regex kLink("(?:src|srcset|href)=\"([^\"#:]+)\"");
+  int links = 0;
+  for (auto at = std::sregex_iterator(html.begin(), html.end(), kLink);
+       at != std::sregex_iterator(); ++at, ++links) {
+    INFO(page << " names " << (*at)[1].str());
+    CHECK(fs::exists(page.parent_path() / (*at)[1].str()));
+  }
+  CHECK(links > 0);
+}
+
+bool is_there(const nlohmann::json& parts, const std::string& id) {
+  return std::any_of(parts.begin(), parts.end(), [&id](const nlohmann::json& part) {
+    return part.at("id") == id && part.at("ok") == true;
+  });
+}
+
+bool pictures_work() {
+  if (is_there(run_tilestep({"doctor", "--json"}).json().at("parts"), "pictures")) return true;
+  WARN("no pictures can be drawn here (see `tilestep doctor`): the pictures are not tested");
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("the tour has an index, a page, pictures and tables of every lesson", "[tour]") {
+  const bool pictures = pictures_work();
+  TemporaryFolder folder;
+  const fs::path out = folder.path() / "a" / "tour";
+  const Environment no_display = {{"DISPLAY", ""}, {"WAYLAND_DISPLAY", ""}};
+  const Outcome outcome = run_tilestep({"tour", "--out", out.string()}, "", no_display);
+  INFO(outcome.err);
+  CHECK(outcome.code == (pictures ? 0 : 3));
+  check_contains(outcome.out, (out / "index.html").string());
+  check_links(out / "index.html");
+  const auto list = run_tilestep({"list", "--json"}).json();
+  for (const auto& lesson : list.at("lessons")) {
+    const fs::path place = out / lesson.at("id").get<std::string>();
+    check_links(place / "index.html");
+    const auto report = nlohmann::json::parse(file_text(place / "report.json"));
+    CHECK(report.at("lesson") == lesson.at("id"));
+    for (const auto& table : report.at("tables")) {
+      const std::string id = table.at("id").get<std::string>();
+      CHECK(!file_text(place / (id + ".csv")).empty());
+      CHECK(!file_text(place / (id + ".md")).empty());
+    }
+    check_contains(file_text(place / "index.html"), lesson.at("title").get<std::string>());
+    if (!pictures) continue;
+    int drawn = 0;
+    for (const auto& entry : fs::directory_iterator(place)) {
+      if (entry.path().extension() != ".png") continue;
+      const PictureSize size = png_size(entry.path());
+      CHECK(size.width == 1440);
+      CHECK(size.height == 900);
+      ++drawn;
+    }
+    CHECK(drawn >= 4);
+  }
+  // Making it again over itself is fine.
+  CHECK(run_tilestep({"tour", "--out", out.string()}, "", no_display).code == outcome.code);
+}
+
+TEST_CASE("a shot has the size asked for and a map of what is on it", "[tour]") {
+  if (!pictures_work()) return;
+  TemporaryFolder folder;
+  const std::string png = (folder.path() / "a.png").string();
+  const std::string map = (folder.path() / "a.json").string();
+  for (const auto& [size, theme] : std::vector<std::pair<std::string, std::string>>{
+           {"1440x900", "dark"}, {"1024x640", "light"}, {"2560x1440", "dark"}}) {
+    const Outcome outcome =
+        run_tilestep({"shot", "online-softmax", "--step", "2", "--size", size, "--theme", theme,
+                      "--backend", "emulated", "--out", png, "--ui-map", map});
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const PictureSize drawn = png_size(png);
+    CHECK(std::to_string(drawn.width) + "x" + std::to_string(drawn.height) == size);
+    const auto parts = nlohmann::json::parse(file_text(map));
+    CHECK(parts.at("lesson") == "online-softmax");
+    CHECK(parts.at("step") == 2);
+    CHECK(parts.at("parts").size() > 10);
+  }
+}
+
+TEST_CASE("a shot of the same step is the same picture", "[tour]") {
+  if (!pictures_work()) return;
+  TemporaryFolder folder;
+  const auto draw = [&](const char* name, const char* step) {
+    const fs::path path = folder.path() / name;
+    const Outcome outcome = run_tilestep({"shot", "online-softmax", "--step", step, "--backend",
+                                          "emulated", "--out", path.string()});
+    INFO(outcome.err);
+    CHECK(outcome.code == 0);
+    return file_text(path);
+  };
+  const std::string first = draw("1.png", "1");
+  CHECK((first == draw("again.png", "1")));
+  CHECK((first != draw("2.png", "2")));
+}
+
+TEST_CASE("a picture that cannot be written exits 3 with its name", "[tour]") {
+  if (!pictures_work()) return;
+  const Outcome outcome =
+      run_tilestep({"shot", "online-softmax", "--out", "/no/such/folder/a.png"});
+  CHECK(outcome.code == 3);
+  check_contains(outcome.err, "/no/such/folder/a.png");
+}

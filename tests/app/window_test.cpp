@@ -1,0 +1,202 @@
+#include <signal.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "app/child.hpp"
+#include "app/text_checks.hpp"
+#include "catch.hpp"
+
+using namespace tilestep::tests;
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+/// An X server of this test's own, on a display number that is free.
+class Display {
+ public:
+  Display()
+      : server_({"sh", "-c",
+                 "exec Xvfb -displayfd 1 -screen 0 1600x1000x24 -nolisten tcp -noreset"}) {
+    if (const auto number = server_.read_line(30s)) name_ = ":" + *number;
+  }
+  /// Empty if the server did not start.
+  const std::string& name() const { return name_; }
+  std::string tool(std::vector<std::string> words) const {
+    words.insert(words.begin(), "xdotool");
+    Child tool(words, {{"DISPLAY", name_}});
+    tool.finish(30s);
+    return tool.out();
+  }
+
+ private:
+  Child server_;
+  std::string name_;
+};
+
+/// tilestep in a real window, with the map of what is on screen.
+class Window {
+ public:
+  Window(const Display& display, const std::vector<std::string>& arguments)
+      : display_(display), map_file_(folder_.path() / "map.json") {
+    std::vector<std::string> words = {TILESTEP_PROGRAM, "open", "online-softmax"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    program_ = std::make_unique<Child>(words, Environment{{"DISPLAY", display.name()},
+                                                          {"WAYLAND_DISPLAY", ""},
+                                                          {"LIBGL_ALWAYS_SOFTWARE", "1"},
+                                                          {"TILESTEP_UI_MAP", map_file_.string()}});
+  }
+
+  Child& program() { return *program_; }
+  json map() const { return json::parse(file_text(map_file_), nullptr, false); }
+  int step() const {
+    const json now = map();
+    return now.is_object() ? now.value("step", -1) : -1;
+  }
+  /// The part whose label or id holds `words`, in any case.
+  std::optional<json> part(const std::string& words) const {
+    const json now = map();
+    if (!now.is_object()) return std::nullopt;
+    for (const json& one : now.at("parts")) {
+      const std::string names =
+          one.at("label").get<std::string>() + "\n" + one.at("id").get<std::string>();
+      if (lower(names).find(lower(words)) != std::string::npos) return one;
+    }
+    return std::nullopt;
+  }
+  bool says(const std::string& words) const {
+    return lower(file_text(map_file_)).find(lower(words)) != std::string::npos;
+  }
+  void focus() {
+    id_ = display_.tool({"search", "--sync", "--onlyvisible", "--pid",
+                         std::to_string(program_->pid())});
+    id_ = id_.substr(0, id_.find('\n'));
+    display_.tool({"windowfocus", "--sync", id_});
+  }
+  void press(const std::string& key) { display_.tool({"key", key}); }
+  void click(const json& part) {
+    const json& rect = part.at("rect");
+    const auto middle = [&rect](int axis) {
+      return std::to_string(
+          static_cast<int>(rect[axis].get<double>() + rect[axis + 2].get<double>() / 2));
+    };
+    display_.tool({"mousemove", "--window", id_, middle(0), middle(1), "click", "1"});
+  }
+
+ private:
+  const Display& display_;
+  TemporaryFolder folder_;
+  std::filesystem::path map_file_;
+  std::unique_ptr<Child> program_;
+  std::string id_;
+};
+
+bool tools_are_there() {
+  for (const char* tool : {"Xvfb", "xdotool"}) {
+    if (has_program(tool)) continue;
+    WARN("the window is not tested: there is no " << tool << " here");
+    return false;
+  }
+  return true;
+}
+
+std::unique_ptr<Display> make_display() {
+  if (!tools_are_there()) return nullptr;
+  auto display = std::make_unique<Display>();
+  if (!display->name().empty()) return display;
+  WARN("the window is not tested: Xvfb does not start here");
+  return nullptr;
+}
+
+void wait_until_ready(Window& window) {
+  const bool ready = eventually(
+      [&] { return !window.program().alive() || window.part("next tile").has_value(); }, 60s);
+  INFO("the last map: " << window.map().dump());
+  REQUIRE(ready);
+  REQUIRE(window.program().alive());
+  window.focus();
+}
+
+}  // namespace
+
+TEST_CASE("keys move the step in a real window", "[window]") {
+  const auto display = make_display();
+  if (!display) return;
+  Window window(*display, {"--backend", "emulated"});
+  wait_until_ready(window);
+  CHECK(eventually([&] { return window.step() == 0; }));
+  // The first key may come before the report is drawn; the ones after it must each count.
+  window.press("End");
+  REQUIRE(eventually([&] { return window.step() == 4; }));
+  window.press("Home");
+  CHECK(eventually([&] { return window.step() == 0; }));
+  window.press("Right");
+  CHECK(eventually([&] { return window.step() == 1; }));
+  window.press("Next");  // a clicker's PageDown
+  CHECK(eventually([&] { return window.step() == 2; }));
+  window.press("Left");
+  CHECK(eventually([&] { return window.step() == 1; }));
+}
+
+TEST_CASE("a click on Next tile moves the step", "[window]") {
+  const auto display = make_display();
+  if (!display) return;
+  Window window(*display, {"--backend", "emulated"});
+  wait_until_ready(window);
+  for (int step = 1; step <= 2; ++step) {
+    const auto next = window.part("next tile");
+    REQUIRE(next.has_value());
+    window.click(*next);
+    CHECK(eventually([&] { return window.step() == step; }));
+  }
+}
+
+TEST_CASE("the window survives its worker, says so and starts another", "[window]") {
+  const auto display = make_display();
+  if (!display) return;
+  Window window(*display, {"--backend", "emulated"});
+  wait_until_ready(window);
+  window.press("End");
+  REQUIRE(eventually([&] { return window.step() == 4; }));
+  const auto workers = children_of(window.program().pid());
+  REQUIRE(workers.size() == 1);
+  ::kill(workers.front(), SIGKILL);
+  CHECK(eventually([&] { return window.says("worker"); }));
+  CHECK(window.program().alive());
+  window.press("Home");
+  CHECK(eventually([&] { return window.step() == 0; }));
+}
+
+TEST_CASE("a window whose worker crashes at every run stays and says so", "[window]") {
+  const auto display = make_display();
+  if (!display) return;
+  ::setenv("TILESTEP_WORKER_FAULT", "crash", 1);
+  Window window(*display, {"--backend", "emulated"});
+  ::unsetenv("TILESTEP_WORKER_FAULT");
+  CHECK(eventually([&] { return window.says("worker"); }, 60s));
+  CHECK(window.program().alive());
+}
+
+TEST_CASE("the window ends with its worker", "[window]") {
+  const auto display = make_display();
+  if (!display) return;
+  pid_t worker = 0;
+  {
+    Window window(*display, {"--backend", "emulated"});
+    wait_until_ready(window);
+    REQUIRE(eventually([&] { return !children_of(window.program().pid()).empty(); }));
+    worker = children_of(window.program().pid()).front();
+  }
+  // Even a window that was killed takes its worker along: nobody is left to read.
+  CHECK(eventually([&] { return ::kill(worker, 0) != 0; }));
+}

@@ -1,0 +1,30 @@
+#pragma once
+
+// Catch2 v2 (one header) and v3 (a library) side by side.
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+using Catch::Approx;
+#else
+#include <catch2/catch.hpp>
+#endif
+
+#include <string>
+#include <utility>
+
+#include "simt/error.hpp"
+
+namespace tilestep::tests {
+
+/// The sentence of the Error that `act` throws; empty (and a failed test) if it throws none.
+template <class Act>
+std::string error_of(Act&& act) {
+  try {
+    std::forward<Act>(act)();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  FAIL_CHECK("expected a tilestep::Error, but nothing was thrown");
+  return "";
+}
+
+}  // namespace tilestep::tests
