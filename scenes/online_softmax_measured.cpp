@@ -1,5 +1,5 @@
 // The Measured tab of the online-softmax lesson: the ladder at one shape as bars under the roof of
-// the device's own copy, and against the width of the rows as curves.
+// the device's own copy, and against the threads that share a row as curves.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,16 +10,18 @@
 namespace tilestep::scenes {
 namespace {
 
+constexpr double kColumns = 8192;
+
 /// A bench made in this window comes first; else the one that was recorded on a real GPU.
 const lab::Report* bench_of(const lab::Report& report) {
-  if (report.table("ladder_measured") != nullptr) return &report;
+  if (report.table("ladder_blocks") != nullptr) return &report;
   const lab::Recording* recording = lab::recording("online-softmax");
   return recording == nullptr ? nullptr : &recording->bench;
 }
 
 ui::Role role_of(const std::string& rung) {
-  if (rung == "three-pass") return ui::Role::vermillion;
-  if (rung == "online-two-pass") return ui::Role::orange;
+  if (rung == "three-pass") return ui::Role::purple;
+  if (rung == "online-two-pass") return ui::Role::sky;
   return ui::Role::accent;
 }
 
@@ -41,7 +43,7 @@ ui::BarPlot bars_of(const lab::Report& bench) {
   }
   if (const lab::Measurement* copy = bench.measurement("copy_bandwidth")) {
     plot.roof = copy->value;
-    plot.roof_label = fmt::format("copy {:.0f} GB/s", copy->value);
+    plot.roof_label = "copy";
   }
   return plot;
 }
@@ -54,15 +56,18 @@ double number_in(const lab::Table& table, std::size_t row, std::string_view colu
   return 0;
 }
 
-ui::LinePlot curves_of(const lab::Report& bench) {
+/// Rows of one width, against how many threads share a row: where the repeated reads of the lower
+/// rungs are answered by L1 and where they are not.
+ui::LinePlot curves_of(const lab::Report& bench, double columns) {
   ui::LinePlot plot;
-  plot.id = "ladder_by_columns";
-  plot.title = "The same against the width of a row";
-  plot.x_label = "columns (log)";
+  plot.id = "ladder_by_threads";
+  plot.title = fmt::format("The same by threads a row, {:.0f} columns", columns);
+  plot.x_label = "threads a row";
   plot.y_label = "useful GB/s";
   plot.x_log = true;
-  const lab::Table& table = *bench.table("ladder_measured");
+  const lab::Table& table = *bench.table("ladder_blocks");
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    if (number_in(table, row, "columns") != columns) continue;
     const std::string rung = table.text(row, 0);
     auto curve = std::find_if(plot.curves.begin(), plot.curves.end(),
                               [&](const ui::Curve& one) { return one.label == rung; });
@@ -72,7 +77,7 @@ ui::LinePlot curves_of(const lab::Report& bench) {
       fresh.role = role_of(rung);
       curve = plot.curves.insert(plot.curves.end(), std::move(fresh));
     }
-    curve->x.push_back(number_in(table, row, "columns"));
+    curve->x.push_back(number_in(table, row, "threads"));
     curve->y.push_back(number_in(table, row, "bandwidth"));
     curve->low.push_back(number_in(table, row, "p10"));
     curve->high.push_back(number_in(table, row, "p90"));
@@ -94,12 +99,18 @@ void OnlineSoftmaxScene::draw_measured(const lab::Report& report) {
     return;
   }
   const lab::Measurement* rate = bench->measurement("softmax_bandwidth");
-  if (rate == nullptr || bench->table("ladder_measured") == nullptr) {
+  if (rate == nullptr || bench->table("ladder_blocks") == nullptr) {
     ui::empty_state("This recording holds no ladder",
                     "Make it anew with tilestep record on a machine with an NVIDIA GPU.");
     return;
   }
-  ui::draw_text(ImGui::GetCursorScreenPos(), ui::provenance_sentence(*rate, *bench), ui::Font::note,
+  const std::string where = fmt::format(
+      "{} on {}{}: FP32, one read and one write of each element counted, median of {} "
+      "samples; each rung at its best block size",
+      bench->recorded_at.empty() ? "Measured" : "Recorded", bench->device.name,
+      bench->recorded_at.empty() ? "" : ", " + bench->recorded_at, rate->samples);
+  ui::draw_text(ImGui::GetCursorScreenPos(),
+                ui::fitted(where, ui::Font::note, ImGui::GetContentRegionAvail().x), ui::Font::note,
                 ui::Role::muted);
   ImGui::Dummy({1, ui::px(24)});
   const float width = ImGui::GetContentRegionAvail().x;
@@ -111,7 +122,7 @@ void OnlineSoftmaxScene::draw_measured(const lab::Report& report) {
   if (side_by_side) ImGui::SameLine(0, ui::px(24));
   const float height = side_by_side ? ImGui::GetContentRegionAvail().y : ui::px(220);
   ImGui::BeginChild("ladder_curves", {0, height});
-  ui::line_plot(curves_of(*bench), ImGui::GetContentRegionAvail());
+  ui::line_plot(curves_of(*bench, kColumns), ImGui::GetContentRegionAvail());
   ImGui::EndChild();
 }
 

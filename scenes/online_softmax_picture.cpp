@@ -90,8 +90,8 @@ OnlineSoftmaxScene::Layout OnlineSoftmaxScene::layout() const {
   const bool overview = static_cast<float>(trace_.keys) * px(6) > size.x;
   const float overview_height = overview ? px(to.tight ? 16 : 24) : 0;
   const float label_height = ui::text_size("0", Font::note).y + px(to.tight ? 4 : 10);
-  const float left = to.min.x + px(52);
-  const float right = to.max.x - px(76);
+  const float left = to.min.x + px(60);
+  const float right = to.max.x - px(92);
 
   const float charts_top = to.min.y + sentence_height + overview_height;
   const float charts_bottom = to.max.y - bottom_height - px(to.tight ? 6 : 16);
@@ -256,7 +256,8 @@ void OnlineSoftmaxScene::draw_scores(const Layout& layout, const KeyAxis& axis,
       widest = std::max(widest, ui::text_size(text, Font::mono_note).x);
     }
   }
-  const bool values = widest > 0 && axis.slot > widest + px(3);
+  const bool tall = layout.scores_max.y - layout.scores_min.y > px(64);
+  const bool values = tall && widest > 0 && axis.slot > widest + px(3);
   const float half = axis.bar_width() / 2;
   for (int key = axis.first_key; key < axis.end_key; ++key) {
     const double score = trace_.scores[static_cast<std::size_t>(key)];
@@ -313,11 +314,11 @@ void OnlineSoftmaxScene::draw_running_maximum(const Layout& layout, const KeyAxi
   if (last_y < 0) return;
   const SoftmaxMoment now = moment(cursor);
   // The label stands in the right margin, where no bar is; a dashed line leads to it.
-  ui::dashed_line(at(last_x, last_y), at(layout.scores_max.x + px(4), last_y), Role::purple, 1.0f);
+  ui::dashed_line(at(last_x, last_y), at(layout.scores_max.x + px(10), last_y), Role::purple, 1.0f);
   const std::string label = "m = " + score_text(now.m);
   const Font font = layout.formula_font;
   const float x =
-      std::min(layout.scores_max.x + px(8), layout.max.x - ui::text_size(label, font).x);
+      std::min(layout.scores_max.x + px(16), layout.max.x - ui::text_size(label, font).x);
   ui::draw_text(at(x, last_y - ui::text_size(label, font).y / 2), label, font, Role::purple);
 }
 
@@ -456,7 +457,7 @@ void OnlineSoftmaxScene::draw_sums(const Layout& layout, Cursor cursor) const {
     // Grey: what earlier tiles left after the rescale. Accent: what this tile added. Dashed: what
     // the sum was before.
     fill(at(left, y), at(x_of(kept), y + height), Role::sky, 0.9f);
-    if (growing) {
+    if (growing && row.now != row.kept) {
       const double total = mixed(moved_ < 1 ? kept : row.now, row.now, eased);
       fill(at(std::min(x_of(kept), x_of(total)), y),
            at(std::max(x_of(kept), x_of(total)), y + height), Role::accent);

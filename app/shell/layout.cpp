@@ -19,7 +19,7 @@ Plan plan_for(float width, float height, bool presenter, bool two_rows) {
   plan.gap = 8;
   plan.header = height >= 760 ? 80 : 68;
   plan.side = wide ? std::clamp(width * 0.222f, 320.0f, 400.0f) : 264;
-  plan.tabs = std::clamp(height * 0.285f, 176.0f, 460.0f);
+  plan.tabs = std::clamp(height * 0.28f, 188.0f, 400.0f);
   plan.transport = two_rows ? 96 : 56;
   return plan;
 }
@@ -64,6 +64,7 @@ Layout make_layout(ImVec2 size, float scale, bool presenter) {
   Layout layout;
   layout.stacked = width < 800 || height < 500;
   layout.two_rows = layout.stacked && width < 640;
+  layout.dense = !layout.stacked && !presenter && height < 760;
   layout.rail_kind = presenter        ? RailKind::none
                      : width >= 1240  ? RailKind::full
                                       : RailKind::narrow;

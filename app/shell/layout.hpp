@@ -18,6 +18,7 @@ struct Layout {
   RailKind rail_kind = RailKind::full;
   bool stacked = false;   ///< too little room for columns: one column that scrolls
   bool two_rows = false;  ///< the transport bar takes two rows
+  bool dense = false;     ///< numbers in the side panel take one line each
   Rect rail;
   Rect header;
   Rect content;  ///< what scrolls when stacked; holds the four below

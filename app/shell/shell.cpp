@@ -96,6 +96,7 @@ void Shell::draw(ImVec2 size) {
   state_->ui.begin_frame();
   state_->session.advance(static_cast<double>(ui::animation_seconds()));
   const Layout layout = make_layout(size, state_->ui.scale(), ui::presenter());
+  state_->ui.set_dense(layout.dense);
   const ui::FontScope body(ui::Font::body);
 
   ImGui::SetNextWindowPos({0, 0});

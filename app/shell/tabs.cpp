@@ -61,16 +61,17 @@ void data_tools(ShellState& state, float room) {
   const auto& tables = lesson.report->tables;
   lesson.table = std::clamp(lesson.table, 0, static_cast<int>(tables.size()) - 1);
   std::vector<std::string> titles;
-  float wanted = 0;
+  float wanted = 0, widest = 0;
   for (const lab::Table& table : tables) {
     titles.push_back(table.title);
     wanted += std::ceil(ui::text_size(table.title).x) + px(24);
+    widest = std::max(widest, ui::text_size(table.title).x + px(52));
   }
   const float copy = std::round(px(ui::kControlHeight)) + px(8);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float choice = std::min({wanted, room - copy});
   const bool fits = wanted <= room - copy;
-  const float list_width = std::min(room - copy, px(240));
+  const float list_width = std::min(room - copy, std::ceil(widest));
   ImGui::SetCursorScreenPos({at.x + room - copy - (fits ? choice : list_width), at.y});
   const auto chosen = fits ? ui::segmented("table", titles, lesson.table)
                            : ui::dropdown("table", "Table", titles, lesson.table, list_width);
@@ -194,7 +195,7 @@ void tab_row(ShellState& state) {
   }
   const float bottom = start.y + std::round(px(36));
   list().AddLine({start.x, bottom}, {start.x + width, bottom}, ui::color(Role::border));
-  ImGui::SetCursorScreenPos({start.x, bottom + px(8)});
+  ImGui::SetCursorScreenPos({start.x, bottom + px(4)});
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ void speed_choice(ShellState& state, bool narrow) {
     return;
   }
   const std::vector<std::string> names(std::begin(kSpeedNames), std::end(kSpeedNames));
-  if (const auto chosen = ui::segmented("speed", names, static_cast<int>(now), 208)) {
+  if (const auto chosen = ui::segmented("speed", names, static_cast<int>(now), 176)) {
     session.set_speed(kSpeeds[static_cast<std::size_t>(*chosen)]);
   }
 }
@@ -117,8 +117,8 @@ void draw_transport(ShellState& state, const Layout& layout) {
                          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse, 12);
   const scenes::StepAxis axis = state.session.axis();
   const float width = ImGui::GetContentRegionAvail().x;
-  const bool narrow = width < px(860);
-  const float speed = px(narrow ? 52 : 208), label = px(narrow ? 112 : 148);
+  const bool narrow = width < px(760);
+  const float speed = px(narrow ? 52 : 176), label = px(narrow ? 112 : 148);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   step_buttons(state, axis);
   const float after = ImGui::GetItemRectMax().x - at.x + px(16);

@@ -29,10 +29,10 @@ float design_scale(int width, int height, float content_scale) {
   const float scale = std::max(content_scale, 0.5f);
   const float room =
       std::min(static_cast<float>(width) / scale / 1440, static_cast<float>(height) / scale / 900);
-  // Half of the spare room goes to the type, half to the picture; quarter steps keep the glyphs
+  // Most of the spare room goes to the type, the rest to the picture; quarter steps keep the glyphs
   // from being built anew at each pixel of a resize.
-  const float growth = 1 + std::max(0.0f, room - 1) * 0.5f;
-  return scale * std::min(std::floor(growth * 4) / 4, 2.0f);
+  const float growth = std::pow(std::max(room, 1.0f), 0.8f);
+  return scale * std::min(std::round(growth * 4) / 4, 2.0f);
 }
 
 void settle(Shell& shell, ImVec2 size, int frames) {

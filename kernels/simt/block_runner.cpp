@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <bit>
 #include <cassert>
 #include <cstring>
 #include <new>
+#include <utility>
 
 constinit thread_local uint3 threadIdx{0, 0, 0};
 constinit thread_local uint3 blockIdx{0, 0, 0};
@@ -168,6 +167,12 @@ void BlockRunner::run_thread(int thread) {
                 ExitCode::check_failed));
     }
     abandoned_ = true;
+  } catch (...) {
+    if (!error_) {
+      error_ = std::make_exception_ptr(
+          Error(position(thread) + " threw something unknown", ExitCode::check_failed));
+    }
+    abandoned_ = true;
   }
   threads_[thread].state = State::ended;
   ++ended_;
@@ -199,12 +204,12 @@ Context& BlockRunner::start(int thread) {
 // A block's stacks do not fit the first cache: fetches the one that is needed after the next
 // switch.
 inline void BlockRunner::prefetch_next() const {
-  if (cursor_ < count_) {
-    const char* top = threads_[order_[cursor_]].stack_top;
-    __builtin_prefetch(top - kCacheLine);
-    __builtin_prefetch(top);
-    __builtin_prefetch(top + kCacheLine);
-  }
+  if (cursor_ == count_) return;
+  const char* top = threads_[order_[cursor_]].stack_top;
+  if (top == nullptr) return;  // it has never been suspended
+  __builtin_prefetch(top - kCacheLine);
+  __builtin_prefetch(top);
+  __builtin_prefetch(top + kCacheLine);
 }
 
 // Who runs while thread `me` waits. When nothing can, `me` unwinds.

@@ -4,7 +4,6 @@
 /// What simt adds to plain CUDA C++. Included by simt.hpp under nvcc.
 
 #include <cuda_runtime.h>
-#include <math_constants.h>
 
 #include <cmath>
 

@@ -54,6 +54,10 @@ class Context {
   /// Seconds since the last frame for animations; 0 when still.
   float animation_seconds() const;
 
+  /// Too little height for large numbers: readouts take one line each.
+  bool dense() const { return dense_; }
+  void set_dense(bool dense) { dense_ = dense; }
+
   /// Everything is drawn with this alpha while it is below 1 (a picture that is out of date).
   float opacity() const { return opacity_; }
   void set_opacity(float opacity) { opacity_ = opacity; }
@@ -73,6 +77,7 @@ class Context {
   std::map<std::string, std::any> kept_;
   float opacity_ = 1;
   bool redraw_ = false;
+  bool dense_ = false;
 };
 
 // ---- shared by the widgets of this folder -------------------------------------------------------

@@ -65,7 +65,7 @@ bool button(std::string_view id, std::string_view label, const ButtonLook& look)
     tooltip(label);
   } else {
     const float icon_room = look.icon == Icon::none ? 0 : px(14 + 8);
-    const std::string shown = fitted(label, Font::body, size.x - px(16) - icon_room);
+    const std::string shown = fitted(label, Font::body, size.x - px(6) - icon_room);
     const ImVec2 text = text_size(shown);
     const float left = std::round(center.x - (text.x + icon_room) / 2);
     if (look.icon != Icon::none) {
@@ -134,7 +134,8 @@ std::optional<int> dropdown(std::string_view id, std::string_view label,
                             const std::vector<std::string>& choices, int selected, float width) {
   std::optional<int> chosen;
   const bool known = selected >= 0 && selected < static_cast<int>(choices.size());
-  const std::string shown = known ? choices[static_cast<std::size_t>(selected)] : std::string();
+  const std::string full = known ? choices[static_cast<std::size_t>(selected)] : std::string();
+  const std::string shown = fitted(full, Font::body, width - px(48));
   const FontScope body(Font::body);
   const float pad = (std::round(px(kControlHeight)) - font_pixels(Font::body)) / 2;
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {px(12), pad});
@@ -143,7 +144,7 @@ std::optional<int> dropdown(std::string_view id, std::string_view label,
   ImGui::PushID(id.data(), id.data() + id.size());
   const ImVec2 min = ImGui::GetCursorScreenPos();
   const ImVec2 max(min.x + width, min.y + std::round(px(kControlHeight)));
-  map(id, label, shown, min, max);
+  map(id, label, full, min, max);
   if (ImGui::BeginCombo("##choices", shown.c_str(),
                         ImGuiComboFlags_HeightLarge | ImGuiComboFlags_NoArrowButton)) {
     for (std::size_t i = 0; i < choices.size(); ++i) {

@@ -75,21 +75,40 @@ void provenance_mark(lab::Provenance provenance, std::string_view sentence) {
   tooltip(sentence.empty() ? plain_sentence(provenance) : std::string(sentence));
 }
 
-void readout(const Readout& readout) {
+namespace {
+
+std::string mark_sentence(const Readout& readout) {
+  const std::string plain = plain_sentence(readout.provenance);
+  return readout.detail.empty() ? plain : fmt::format("{}\n{}", plain, readout.detail);
+}
+
+/// Label and value on one line; of the mark the shape alone.
+void dense_readout(const Readout& readout) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
-  const std::string_view word = lab::to_text(readout.provenance);
-  ImGui::PushID(readout.id.c_str());
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
-  ImGui::BeginGroup();
-  const float mark_room = mark_width(word);
+  const std::string value =
+      readout.unit.empty() ? readout.value : fmt::format("{} {}", readout.value, readout.unit);
+  const std::string shown = fitted(value, Font::mono, width * 0.6f);
+  const ImVec2 size = text_size(shown, Font::mono);
+  const float middle = at.y + size.y / 2;
+  draw_text({at.x + width, at.y}, shown, Font::mono, readout.role, Align::right);
+  const float room = width - size.x - px(28);
+  const ImVec2 label =
+      draw_text({at.x, middle - text_size("x", Font::note).y / 2},
+                fitted(readout.label, Font::note, room), Font::note, Role::muted);
+  draw_mark(readout.provenance, {at.x + label.x + px(14), middle}, px(4.5f), color(Role::muted));
+  ImGui::InvisibleButton(readout.id.c_str(), {width, size.y});
+  tooltip(mark_sentence(readout));
+}
+
+void large_readout(const Readout& readout) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  const float mark_room = mark_width(lab::to_text(readout.provenance));
   draw_text(at, fitted(readout.label, Font::note, width - mark_room - px(8)), Font::note,
             Role::muted);
   ImGui::SetCursorScreenPos({std::max(at.x, at.x + width - mark_room), at.y});
-  provenance_mark(readout.provenance,
-                  readout.detail.empty()
-                      ? plain_sentence(readout.provenance)
-                      : fmt::format("{}\n{}", plain_sentence(readout.provenance), readout.detail));
+  provenance_mark(readout.provenance, mark_sentence(readout));
 
   const float note_height = text_size("x", Font::note).y;
   const float unit_room =
@@ -105,8 +124,22 @@ void readout(const Readout& readout) {
             readout.unit, Font::body, Role::muted);
   ImGui::SetCursorScreenPos(line);
   ImGui::Dummy({width, size.y});
+}
+
+}  // namespace
+
+void readout(const Readout& readout) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::PushID(readout.id.c_str());
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  ImGui::BeginGroup();
+  if (Context::current().dense()) {
+    dense_readout(readout);
+  } else {
+    large_readout(readout);
+  }
+  ImGui::PopStyleVar();  // the gap after the group is the usual one
   ImGui::EndGroup();
-  ImGui::PopStyleVar();
   ImGui::PopID();
   map(readout.id, readout.label,
       readout.unit.empty() ? readout.value : fmt::format("{} {}", readout.value, readout.unit), at,

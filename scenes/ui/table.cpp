@@ -41,7 +41,8 @@ Columns natural_columns(const lab::Table& table) {
     bool numeric = false;
     for (const std::size_t row : rows) {
       width = std::max(width, text_size(table.text(row, c), Font::mono).x);
-      if (c < table.rows[row].size() && is_number(table.rows[row][c])) numeric = true;
+      // The first column names the row, so it stands at the edge like a name.
+      if (c > 0 && c < table.rows[row].size() && is_number(table.rows[row][c])) numeric = true;
     }
     columns.widths.push_back(std::ceil(std::min(width, px(420))) + px(kGapLarge));
     columns.numeric.push_back(numeric);
@@ -72,7 +73,7 @@ Columns laid_out(const lab::Table& table, Kept& kept, float room) {
   if (columns.total < room && !columns.widths.empty()) {
     // Spare room is shared, but numbers a hand apart are hard to read along a row.
     const float share = (room - columns.total) / static_cast<float>(columns.widths.size());
-    for (float& width : columns.widths) width = std::floor(width + std::min(share, px(72)));
+    for (float& width : columns.widths) width = std::floor(width + std::min(share, px(120)));
     columns.total = 0;
     for (const float width : columns.widths) columns.total += width;
   }
@@ -82,7 +83,7 @@ Columns laid_out(const lab::Table& table, Kept& kept, float room) {
 class TableView {
  public:
   TableView(const lab::Table& table, const TableLook& look, const Columns& columns)
-      : table_(table), look_(look), columns_(columns), row_height_(std::round(px(26))) {}
+      : table_(table), look_(look), columns_(columns), row_height_(std::round(px(24))) {}
 
   float row_height() const { return row_height_; }
 
@@ -181,12 +182,13 @@ int data_table(const lab::Table& table, const TableLook& look) {
                     ImGuiWindowFlags_HorizontalScrollbar);
   scroll_to(kept, look.current_row, view.row_height());
   kept.scroll_x = ImGui::GetScrollX();
+  const float row_width = std::max(columns.total, ImGui::GetContentRegionAvail().x);
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(table.rows.size()), view.row_height());
   while (clipper.Step()) {
     for (int row = clipper.DisplayStart; row < clipper.DisplayEnd; ++row) {
       const ImVec2 place = ImGui::GetCursorScreenPos();
-      if (view.draw_row(static_cast<std::size_t>(row), place, columns.total)) hovered = row;
+      if (view.draw_row(static_cast<std::size_t>(row), place, row_width)) hovered = row;
       ImGui::Dummy({columns.total, view.row_height()});
     }
   }
