@@ -4,20 +4,13 @@
 
 #include <algorithm>
 
-#include "lab/recording.hpp"
+#include "measured_parts.hpp"
 #include "online_softmax_scene.hpp"
 
 namespace tilestep::scenes {
 namespace {
 
 constexpr double kColumns = 8192;
-
-/// A bench made in this window comes first; else the one that was recorded on a real GPU.
-const lab::Report* bench_of(const lab::Report& report) {
-  if (report.table("ladder_blocks") != nullptr) return &report;
-  const lab::Recording* recording = lab::recording("online-softmax");
-  return recording == nullptr ? nullptr : &recording->bench;
-}
 
 ui::Role role_of(const std::string& rung) {
   if (rung == "three-pass") return ui::Role::purple;
@@ -48,14 +41,6 @@ ui::BarPlot bars_of(const lab::Report& bench) {
   return plot;
 }
 
-double number_in(const lab::Table& table, std::size_t row, std::string_view column) {
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    if (table.columns[c].id != column) continue;
-    if (const auto* number = std::get_if<double>(&table.rows[row][c])) return *number;
-  }
-  return 0;
-}
-
 /// Rows of one width, against how many threads share a row: where the repeated reads of the lower
 /// rungs are answered by L1 and where they are not.
 ui::LinePlot curves_of(const lab::Report& bench, double columns) {
@@ -66,8 +51,13 @@ ui::LinePlot curves_of(const lab::Report& bench, double columns) {
   plot.y_label = "useful GB/s";
   plot.x_log = true;
   const lab::Table& table = *bench.table("ladder_blocks");
+  const std::vector<double> widths = column(table, "columns");
+  const std::vector<double> threads = column(table, "threads");
+  const std::vector<double> rates = column(table, "bandwidth");
+  const std::vector<double> lows = column(table, "p10");
+  const std::vector<double> highs = column(table, "p90");
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
-    if (number_in(table, row, "columns") != columns) continue;
+    if (widths[row] != columns) continue;
     const std::string rung = table.text(row, 0);
     auto curve = std::find_if(plot.curves.begin(), plot.curves.end(),
                               [&](const ui::Curve& one) { return one.label == rung; });
@@ -77,10 +67,10 @@ ui::LinePlot curves_of(const lab::Report& bench, double columns) {
       fresh.role = role_of(rung);
       curve = plot.curves.insert(plot.curves.end(), std::move(fresh));
     }
-    curve->x.push_back(number_in(table, row, "threads"));
-    curve->y.push_back(number_in(table, row, "bandwidth"));
-    curve->low.push_back(number_in(table, row, "p10"));
-    curve->high.push_back(number_in(table, row, "p90"));
+    curve->x.push_back(threads[row]);
+    curve->y.push_back(rates[row]);
+    curve->low.push_back(lows[row]);
+    curve->high.push_back(highs[row]);
   }
   if (const lab::Measurement* copy = bench.measurement("copy_bandwidth")) {
     plot.roof = copy->value;
@@ -92,23 +82,17 @@ ui::LinePlot curves_of(const lab::Report& bench, double columns) {
 }  // namespace
 
 void OnlineSoftmaxScene::draw_measured(const lab::Report& report) {
-  const lab::Report* bench = bench_of(report);
+  const lab::Report* bench = bench_of(report, lesson(), "ladder_blocks");
   if (bench == nullptr) {
     ui::empty_state("Nothing measured yet",
                     "On a machine with an NVIDIA GPU, press Measure here or run tilestep bench.");
     return;
   }
   const lab::Measurement* rate = bench->measurement("softmax_bandwidth");
-  if (rate == nullptr || bench->table("ladder_blocks") == nullptr) {
-    ui::empty_state("This recording holds no ladder",
-                    "Make it anew with tilestep record on a machine with an NVIDIA GPU.");
-    return;
-  }
   const std::string where = fmt::format(
-      "{} on {}{}: FP32, one read and one write of each element counted, median of {} "
-      "samples; each rung at its best block size",
-      bench->recorded_at.empty() ? "Measured" : "Recorded", bench->device.name,
-      bench->recorded_at.empty() ? "" : ", " + bench->recorded_at, rate->samples);
+      "{}: FP32, one read and one write of each element counted, median of {} samples; "
+      "each rung at its best block size",
+      where_measured(*bench), rate == nullptr ? 0 : rate->samples);
   ui::draw_text(ImGui::GetCursorScreenPos(),
                 ui::fitted(where, ui::Font::note, ImGui::GetContentRegionAvail().x), ui::Font::note,
                 ui::Role::muted);

@@ -9,6 +9,7 @@
 
 #include "online_softmax_scene.hpp"
 #include "online_softmax_text.hpp"
+#include "picture_parts.hpp"
 
 namespace tilestep::scenes {
 
@@ -19,22 +20,6 @@ using ui::px;
 using ui::Role;
 
 namespace {
-
-ImVec2 at(float x, float y) {
-  return {x, y};
-}
-
-ImDrawList* draw_list() {
-  return ImGui::GetWindowDrawList();
-}
-
-void fill(ImVec2 min, ImVec2 max, Role role, float alpha = 1.0f) {
-  draw_list()->AddRectFilled(min, max, ui::color(role, alpha), px(2));
-}
-
-void line(ImVec2 from, ImVec2 to, Role role, float thickness = 1.0f, float alpha = 1.0f) {
-  draw_list()->AddLine(from, to, ui::color(role, alpha), px(thickness));
-}
 
 float mixed(double from, double to, float t) {
   return static_cast<float>(from + (to - from) * static_cast<double>(t));
@@ -361,7 +346,9 @@ void OnlineSoftmaxScene::draw_weights(const Layout& layout, const KeyAxis& axis,
     const ImVec2 min(x - half, top(shown)), max(x + half, layout.weights_max.y);
     fill(min, max, stale ? Role::wrong : (fresh ? Role::accent : Role::sky), fresh ? 1.0f : 0.9f);
     if (values) {
-      const std::string text = number(is, fine ? 3 : 2);
+      const int digits = fine ? 3 : 2;
+      const bool tiny = is > 0 && is < 0.5 * std::pow(10.0, -digits);
+      const std::string text = tiny ? "≈0" : number(is, digits);
       const ImVec2 size = ui::text_size(text, Font::mono_note);
       const float y = min.y - size.y - px(1);
       // The outline of what was must not run through the number.

@@ -32,7 +32,8 @@ std::size_t parse_choice(std::string_view option, std::string_view text,
                          std::span<const std::string_view> names) {
   const auto found = std::find(names.begin(), names.end(), text);
   if (found == names.end()) {
-    throw Error(fmt::format("{} cannot be '{}'; allowed: {}", option, text, fmt::join(names, ", ")));
+    throw Error(
+        fmt::format("{} cannot be '{}'; allowed: {}", option, text, fmt::join(names, ", ")));
   }
   return static_cast<std::size_t>(found - names.begin());
 }
@@ -51,10 +52,9 @@ std::string joined(std::span<const std::string> words, std::string_view separato
 
 void LessonArguments::sort_out() {
   if (!lesson.empty()) return;
-  const auto name =
-      std::find_if(assignments.begin(), assignments.end(), [](const std::string& text) {
-        return !text.empty() && text.find('=') == std::string::npos;
-      });
+  const auto name = std::find_if(
+      assignments.begin(), assignments.end(),
+      [](const std::string& text) { return !text.empty() && text.find('=') == std::string::npos; });
   if (name == assignments.end()) return;
   lesson = *name;
   assignments.erase(name);
@@ -86,7 +86,8 @@ void add_look(CLI::App& command, LookArguments& look) {
   add_lesson(command, look.lesson);
   command.add_option("--size", look.size, "Pixels, 640x400–7680x4320; 1440x900 if not given")
       ->type_name("WxH");
-  command.add_option("--step", look.step, "How many steps are done, from 0; beyond the last: the last")
+  command
+      .add_option("--step", look.step, "How many steps are done, from 0; beyond the last: the last")
       ->type_name("N");
   command.add_option("--theme", look.theme, "dark or light")->type_name("THEME");
   command.add_option("--tab", look.tab, "data, measured, kernel, lesson or glossary")
@@ -101,7 +102,8 @@ ShellOptions LookArguments::shell(bool lesson_needed) {
   ShellOptions options;
   options.lesson = lesson.chosen(lesson_needed).info().id;
   options.settings = lesson.settings();
-  // The lesson says which combinations of knobs it takes only when it runs; each value is known now.
+  // The lesson says which combinations of knobs it takes only when it runs; each value is known
+  // now.
   options.backend = parse_backend(backend);
   options.step = parse_step(step);
   options.theme = parse_theme(theme);
@@ -121,8 +123,9 @@ Size parse_size(std::string_view text) {
       return {*width, *height};
     }
   }
-  throw Error(fmt::format("--size cannot be '{}'; allowed: WIDTHxHEIGHT in pixels, {}x{}–{}x{}", text,
-                          kSmallest.width, kSmallest.height, kLargest.width, kLargest.height));
+  throw Error(fmt::format("--size cannot be '{}'; allowed: WIDTHxHEIGHT in pixels, {}x{}–{}x{}",
+                          text, kSmallest.width, kSmallest.height, kLargest.width,
+                          kLargest.height));
 }
 
 int parse_step(std::string_view text) {

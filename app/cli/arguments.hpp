@@ -10,7 +10,8 @@
 #include "lab/lesson.hpp"
 #include "shell/shell.hpp"
 
-/// The arguments that several commands share. Every function throws Error naming the allowed values.
+/// The arguments that several commands share. Every function throws Error naming the allowed
+/// values.
 namespace tilestep::app {
 
 /// A lesson and its knobs, as written: `LESSON --set k=v --set k=v`, in any order.

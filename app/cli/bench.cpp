@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "catalog.hpp"
 #include "cli/arguments.hpp"
@@ -39,16 +40,73 @@ lab::Report bench_of(const lab::Lesson& lesson) {
   return answer(request, progress);
 }
 
-/// The ladder alone, as the README shows it, with the device and the day below it.
-std::string ladder_markdown(const lab::Report& report) {
+/// The timed rate of a rung of the ladder, if there is one.
+const lab::Measurement* rate_of(const lab::Report& report, const std::string& rung) {
+  for (const lab::Measurement& m : report.measurements) {
+    if (m.variant == rung && m.unit == "GB/s" && m.samples > 0) return &m;
+  }
+  return nullptr;
+}
+
+/// The rungs of the report's table `ladder` (rung first, why last) with the rate of each. Without
+/// such a table: all measurements.
+lab::Table ladder_table(const lab::Report& report) {
   const lab::Table* ladder = report.table("ladder");
-  const std::string table =
-      ladder != nullptr ? ladder->to_markdown() : measurement_table(report).to_markdown();
-  return fmt::format("{}\n{}{}{}, {} on {}.\n", table, report.device.name,
-                     report.device.driver.empty() ? "" : ", driver " + report.device.driver,
-                     report.device.toolkit.empty() ? "" : ", CUDA " + report.device.toolkit,
-                     report.recorded_at.empty() ? "measured" : "recorded",
-                     report.recorded_at.empty() ? today() : report.recorded_at);
+  if (ladder == nullptr) return measurement_table(report);
+  lab::Table table{"ladder_rates",
+                   ladder->title,
+                   {{"rung", "rung", "", -1},
+                    {"why", "what changed", "", -1},
+                    {"rate", "median", "GB/s", 0},
+                    {"spread", "p10–p90", "GB/s", -1},
+                    {"fraction", "of copy", "", 2}},
+                   {}};
+  for (std::size_t r = 0; r < ladder->rows.size(); ++r) {
+    const std::string rung = ladder->text(r, 0);
+    std::vector<lab::Cell> row = {
+        "`" + rung + "`", ladder->text(r, ladder->columns.size() - 1), {}, {}, {}};
+    if (const lab::Measurement* rate = rate_of(report, rung)) {
+      row[2] = rate->stable() ? lab::Cell(rate->value) : lab::Cell("unstable");
+      if (rate->p10 && rate->p90) row[3] = fmt::format("{:.0f}–{:.0f}", *rate->p10, *rate->p90);
+    }
+    if (const auto* fraction = report.measurement("fraction_of_copy", rung)) {
+      row[4] = fraction->value;
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+/// What the details of all rungs begin with, in whole phrases: the shape they share.
+std::string shared_detail(const lab::Report& report) {
+  const lab::Table* ladder = report.table("ladder");
+  std::optional<std::string> shared;
+  for (std::size_t r = 0; ladder != nullptr && r < ladder->rows.size(); ++r) {
+    const lab::Measurement* rate = rate_of(report, ladder->text(r, 0));
+    if (rate == nullptr) continue;
+    if (!shared) shared = rate->detail;
+    while (!rate->detail.starts_with(*shared)) {
+      const std::size_t comma = shared->rfind(", ");
+      shared->resize(comma == std::string::npos ? 0 : comma);
+    }
+  }
+  return shared.value_or("");
+}
+
+/// The ladder as the README shows it, with the shape, the device and the day below it.
+std::string ladder_markdown(const lab::Report& report) {
+  std::string text = ladder_table(report).to_markdown() + "\n";
+  const std::string shape = shared_detail(report);
+  if (!shape.empty()) text += shape + " on ";
+  text += report.device.name;
+  if (!report.device.driver.empty()) text += ", driver " + report.device.driver;
+  if (!report.device.toolkit.empty()) text += ", toolkit " + report.device.toolkit;
+  text += report.recorded_at.empty() ? ", measured on " + today()
+                                     : ", recorded on " + report.recorded_at;
+  if (const auto* copy = report.measurement("copy_bandwidth")) {
+    text += fmt::format("; the device's own copy in the same run: {:.0f} GB/s", copy->value);
+  }
+  return text + ".\n";
 }
 
 int bench_lessons(const std::vector<const lab::Lesson*>& chosen, bool one,
@@ -103,9 +161,8 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   command->add_option("WHAT", arguments->what, "A lesson, simt or ui; all lessons if not given");
   command->add_flag("--json", arguments->format.json, "As JSON");
   command->add_flag("--markdown", arguments->format.markdown, "The ladder as a Markdown table");
-  command->callback([arguments, &invocation] {
-    invocation.action = [arguments] { return bench(*arguments); };
-  });
+  command->callback(
+      [arguments, &invocation] { invocation.action = [arguments] { return bench(*arguments); }; });
 }
 
 }  // namespace tilestep::app

@@ -18,7 +18,8 @@ constexpr const char* kAbout =
     "tilestep teaches how GPU kernels for language models work: step through what a kernel did, "
     "see what it cost.";
 constexpr const char* kExitCodes =
-    "Exit codes: 0 good; 1 a check failed; 2 bad usage or input; 3 the device, display or a file is "
+    "Exit codes: 0 good; 1 a check failed; 2 bad usage or input; 3 the device, display or a file "
+    "is "
     "not there.\n`tilestep COMMAND --help` says more of a command.";
 
 std::vector<std::string> command_names(CLI::App& app) {
@@ -40,7 +41,8 @@ std::vector<std::string> with_command(CLI::App& app, std::vector<std::string> ar
   }
   const std::vector<std::string> names = command_names(app);
   if (std::find(names.begin(), names.end(), first) == names.end()) {
-    throw Error(fmt::format("there is no command '{}'; the commands are: {}", first, joined(names)));
+    throw Error(
+        fmt::format("there is no command '{}'; the commands are: {}", first, joined(names)));
   }
   return arguments;
 }

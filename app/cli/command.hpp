@@ -6,7 +6,8 @@
 
 namespace tilestep::app {
 
-/// What the command line was parsed to: a command's `add_…` sets `action` when the command is chosen.
+/// What the command line was parsed to: a command's `add_…` sets `action` when the command is
+/// chosen.
 struct Invocation {
   std::string program;  ///< path of tilestep itself
   std::function<int()> action;

@@ -34,7 +34,7 @@ Finding cuda_finding() {
   }
   const simt::DeviceInfo& device = status.device;
   return {"cuda", true,
-          fmt::format("{}, compute capability {}.{}, {} SMs, {:.0f} GiB, driver {}, CUDA {}",
+          fmt::format("{}, compute capability {}.{}, {} SMs, {:.0f} GiB, driver {}, toolkit {}",
                       device.name, device.compute_capability / 10, device.compute_capability % 10,
                       device.multiprocessors,
                       static_cast<double>(device.memory_bytes) / (1024.0 * 1024.0 * 1024.0),
@@ -76,9 +76,9 @@ Finding counters_finding() {
 std::vector<Finding> display_findings() {
   const DisplayStatus status = display_status();
   return {{"window", status.window,
-           status.window ? (status.window_reason.empty() ? "a window can be opened"
-                                                         : status.window_reason)
-                         : status.window_reason,
+           status.window
+               ? (status.window_reason.empty() ? "a window can be opened" : status.window_reason)
+               : status.window_reason,
            status.window ? "" : "use `tilestep tour --out tour` for pages and pictures instead"},
           {"pictures", status.offscreen,
            status.offscreen ? fmt::format("drawn without a display, by {}", status.offscreen_reason)
@@ -91,7 +91,8 @@ std::vector<Finding> font_findings() {
   std::istringstream report(ui::font_report());
   for (std::string line; std::getline(report, line);) {
     const bool ok = line.find("not found") == std::string::npos;
-    findings.push_back({"font", ok, line, ok ? "" : "install fonts-inter and fonts-jetbrains-mono"});
+    findings.push_back(
+        {"font", ok, line, ok ? "" : "install fonts-inter and fonts-jetbrains-mono"});
   }
   return findings;
 }
@@ -140,9 +141,8 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
   CLI::App* command =
       app.add_subcommand("doctor", "Says what works on this machine, and what to do");
   command->add_flag("--json", *as_json, "As JSON");
-  command->callback([as_json, &invocation] {
-    invocation.action = [as_json] { return doctor(*as_json); };
-  });
+  command->callback(
+      [as_json, &invocation] { invocation.action = [as_json] { return doctor(*as_json); }; });
 }
 
 }  // namespace tilestep::app

@@ -24,8 +24,8 @@ json lesson_json(const lab::Lesson& lesson) {
 
 std::string lesson_text(const lab::Lesson& lesson) {
   const lab::LessonInfo& info = lesson.info();
-  std::string text = fmt::format("{}  {} · {}\n  {}\n", info.id, info.chapter, info.title,
-                                 info.takeaway);
+  std::string text =
+      fmt::format("{}  {} · {}\n  {}\n", info.id, info.chapter, info.title, info.takeaway);
   for (const lab::Knob& knob : lesson.knobs()) {
     text += fmt::format("    {:<14} {} [{}; {} if not set]\n", knob.id, knob.help, knob.allowed(),
                         lab::to_text(knob.initial));
@@ -50,9 +50,8 @@ void add_list(CLI::App& app, Invocation& invocation) {
   auto as_json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("list", "Lists the lessons and their knobs");
   command->add_flag("--json", *as_json, "As JSON");
-  command->callback([as_json, &invocation] {
-    invocation.action = [as_json] { return list(*as_json); };
-  });
+  command->callback(
+      [as_json, &invocation] { invocation.action = [as_json] { return list(*as_json); }; });
 }
 
 }  // namespace tilestep::app

@@ -8,7 +8,8 @@ namespace tilestep::app {
 
 void add_open(CLI::App& app, Invocation& invocation) {
   auto look = std::make_shared<LookArguments>();
-  CLI::App* command = app.add_subcommand("open", "Opens the window; what happens without a command");
+  CLI::App* command =
+      app.add_subcommand("open", "Opens the window; what happens without a command");
   add_look(*command, *look);
   command->callback([look, &invocation] {
     invocation.action = [look, &invocation] {

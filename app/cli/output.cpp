@@ -12,14 +12,18 @@
 
 namespace tilestep::app {
 
-void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
 
 void print_line(std::string_view text) {
   print(text);
   std::fputc('\n', stdout);
 }
 
-void remark(std::string_view sentence) { fmt::print(stderr, "tilestep: {}\n", sentence); }
+void remark(std::string_view sentence) {
+  fmt::print(stderr, "tilestep: {}\n", sentence);
+}
 
 std::string json_text(const nlohmann::json& json, int indent) {
   return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
@@ -28,9 +32,9 @@ std::string json_text(const nlohmann::json& json, int indent) {
 void flush_output() {
   errno = 0;
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    throw Error(fmt::format("the result cannot be written to standard output: {}",
-                            std::strerror(errno)),
-                ExitCode::unavailable);
+    throw Error(
+        fmt::format("the result cannot be written to standard output: {}", std::strerror(errno)),
+        ExitCode::unavailable);
   }
 }
 
@@ -51,9 +55,9 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   file.close();
   if (!file) {
-    throw Error(fmt::format("the file '{}' cannot be written: {}", path.string(),
-                            std::strerror(errno)),
-                ExitCode::unavailable);
+    throw Error(
+        fmt::format("the file '{}' cannot be written: {}", path.string(), std::strerror(errno)),
+        ExitCode::unavailable);
   }
 }
 

@@ -70,14 +70,13 @@ int record(const RecordArguments& arguments) {
 
 void add_record(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<RecordArguments>();
-  CLI::App* command = app.add_subcommand(
-      "record", "Measures lessons on this machine's GPU and keeps the numbers");
+  CLI::App* command =
+      app.add_subcommand("record", "Measures lessons on this machine's GPU and keeps the numbers");
   command->add_option("LESSON", arguments->names, "Lessons; all if none is named");
   command->add_option("--out", arguments->out, "Folder; the file is DIR/<gpu>/<lesson>.json")
       ->type_name("DIR");
-  command->callback([arguments, &invocation] {
-    invocation.action = [arguments] { return record(*arguments); };
-  });
+  command->callback(
+      [arguments, &invocation] { invocation.action = [arguments] { return record(*arguments); }; });
 }
 
 }  // namespace tilestep::app

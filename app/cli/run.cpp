@@ -47,10 +47,10 @@ void add_run(CLI::App& app, Invocation& invocation) {
       ->type_name("BACKEND");
   command->add_flag("--json", arguments->format.json, "Everything, as JSON");
   command->add_flag("--csv", arguments->format.csv, "The tables, as CSV");
-  command->add_flag("--markdown", arguments->format.markdown, "Everything but the trace, as Markdown");
-  command->callback([arguments, &invocation] {
-    invocation.action = [arguments] { return run(*arguments); };
-  });
+  command->add_flag("--markdown", arguments->format.markdown,
+                    "Everything but the trace, as Markdown");
+  command->callback(
+      [arguments, &invocation] { invocation.action = [arguments] { return run(*arguments); }; });
 }
 
 }  // namespace tilestep::app

@@ -31,15 +31,13 @@ int shot(ShotArguments& arguments) {
 
 void add_shot(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<ShotArguments>();
-  CLI::App* command =
-      app.add_subcommand("shot", "Draws one picture of a lesson; needs no display");
+  CLI::App* command = app.add_subcommand("shot", "Draws one picture of a lesson; needs no display");
   add_look(*command, arguments->look);
   command->add_option("--out", arguments->out, "The PNG file to write")->type_name("F.png");
   command->add_option("--ui-map", arguments->ui_map, "Writes where each control is, as JSON")
       ->type_name("F.json");
-  command->callback([arguments, &invocation] {
-    invocation.action = [arguments] { return shot(*arguments); };
-  });
+  command->callback(
+      [arguments, &invocation] { invocation.action = [arguments] { return shot(*arguments); }; });
 }
 
 }  // namespace tilestep::app

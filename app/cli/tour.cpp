@@ -37,7 +37,7 @@ class Tour {
 
   fs::path folder_;
   std::unique_ptr<Offscreen> canvas_;  ///< made with the first picture
-  std::string missing_;  ///< why pictures cannot be drawn; empty if they can
+  std::string missing_;                ///< why pictures cannot be drawn; empty if they can
   bool checks_ok_ = true;
 };
 
@@ -82,8 +82,9 @@ void Tour::draw(TourStop& stop) {
       for (const int step : pictured_steps(axis.tiles)) {
         const std::string file = fmt::format("step-{}.png", step);
         draw_one(stop, step, ui::ThemeKind::dark, file);
+        // Tiles are counted from 0, as in the tables: after step 1, tile 0 is done.
         stop.pictures.push_back(
-            {file, step == 0 ? std::string("start") : fmt::format("{} {}", axis.noun, step),
+            {file, step == 0 ? std::string("start") : fmt::format("{} {}", axis.noun, step - 1),
              fmt::format("{}, {} of {} {}s done", stop.info.title, step, axis.tiles, axis.noun)});
       }
       draw_one(stop, axis.tiles, ui::ThemeKind::light, "light.png");

@@ -16,11 +16,13 @@ constexpr std::size_t kMostRows = 100;
 
 constexpr std::string_view kStyle = R"css(
 :root { color-scheme: dark light;
-  --back: #0f1216; --panel: #171b21; --raised: #1f252d; --line: #2b323c; --text: #e8ebef;
-  --muted: #9aa5b3; --accent: #56b4e9; --good: #3ec28f; --wrong: #ff7b5c; --bar: #56b4e926; }
+  --back: #0e1116; --panel: #151a21; --raised: #1f2630; --line: #2c3541; --text: #e6eaf0;
+  --muted: #9da9b8; --accent: #ffb84d; --on-accent: #1b1203; --link: #7cc8f5; --good: #4cc38a;
+  --wrong: #ff6b6b; --bar: #ffb84d2e; }
 @media (prefers-color-scheme: light) { :root {
-  --back: #f5f6f8; --panel: #ffffff; --raised: #eef1f4; --line: #dbe0e6; --text: #1a1f26;
-  --muted: #596574; --accent: #0065a3; --good: #00724f; --wrong: #b33a00; --bar: #0072b21f; } }
+  --back: #f1f4f8; --panel: #ffffff; --raised: #ebeff4; --line: #c6ced8; --text: #10151c;
+  --muted: #4a5666; --accent: #b84e00; --on-accent: #ffffff; --link: #0062a0; --good: #0f7b4f;
+  --wrong: #c62828; --bar: #b84e0026; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--back); color: var(--text);
   font: 16px/1.55 Inter, system-ui, -apple-system, "Segoe UI", sans-serif; }
@@ -33,7 +35,7 @@ h3 { font-size: 16px; margin: 24px 0 8px; }
 p.lead { font-size: 20px; color: var(--muted); max-width: 44em; margin: 0 0 16px; }
 .chapter { color: var(--accent); font-size: 13px; font-weight: 600; letter-spacing: .08em;
   text-transform: uppercase; }
-a { color: var(--accent); text-decoration: none; } a:hover { text-decoration: underline; }
+a { color: var(--link); text-decoration: none; } a:hover { text-decoration: underline; }
 .note { color: var(--muted); font-size: 14px; }
 .panel { background: var(--panel); border: 1px solid var(--line); border-radius: 12px;
   padding: 16px 20px; }
@@ -54,7 +56,7 @@ td.bar { background: linear-gradient(90deg, var(--bar) var(--full), transparent 
 .mark { display: inline-block; border: 1px solid var(--line); border-radius: 999px;
   padding: 0 9px; font-size: 12px; white-space: nowrap; background: var(--raised); }
 .mark.measured, .mark.counted { border-color: var(--good); }
-.mark.recorded { border-color: var(--accent); }
+.mark.recorded { border-color: var(--link); }
 .ok { color: var(--good); font-weight: 600; } .failed { color: var(--wrong); font-weight: 600; }
 .gallery input { position: absolute; opacity: 0; pointer-events: none; }
 .gallery .steps { display: flex; flex-wrap: wrap; gap: 6px; margin-bottom: 12px; }
@@ -64,7 +66,7 @@ td.bar { background: linear-gradient(90deg, var(--bar) var(--full), transparent 
 .gallery figure { display: none; margin: 0; }
 img { display: block; max-width: 100%; height: auto; border-radius: 12px;
   border: 1px solid var(--line); }
-.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 460px), 1fr));
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr));
   gap: 24px; margin: 32px 0; }
 .card { background: var(--panel); border: 1px solid var(--line); border-radius: 16px; color: inherit;
   overflow: hidden; display: block; transition: border-color .15s, transform .15s; }
@@ -114,13 +116,13 @@ std::string table_html(const lab::Table& table) {
 std::string table_section(const lab::Table& table) {
   std::string html = fmt::format("<h3>{}</h3>\n", html_escaped(table.title)) + table_html(table);
   const std::string id = html_escaped(table.id);
-  html += fmt::format("<p class=\"note\"><a href=\"{0}.csv\">{0}.csv</a> · <a href=\"{0}.md\">{0}.md"
-                      "</a>{1}</p>\n",
-                      id,
-                      table.rows.size() > kMostRows
-                          ? fmt::format(" · the first {} of {} rows are shown here", kMostRows,
-                                        table.rows.size())
-                          : std::string());
+  html += fmt::format(
+      "<p class=\"note\"><a href=\"{0}.csv\">{0}.csv</a> · <a href=\"{0}.md\">{0}.md"
+      "</a>{1}</p>\n",
+      id,
+      table.rows.size() > kMostRows
+          ? fmt::format(" · the first {} of {} rows are shown here", kMostRows, table.rows.size())
+          : std::string());
   return html;
 }
 
@@ -148,9 +150,10 @@ std::string measurement_row(const lab::Measurement& m, const lab::Report& report
 }
 
 /// One sentence for each kind of number on the page, so that the marks need no hovering.
-std::string provenance_notes(const lab::Report& report) {
+std::string provenance_notes(const lab::Report& report, bool timed) {
   std::vector<std::string> sentences;
   for (const lab::Measurement& m : report.measurements) {
+    if ((m.samples > 0) != timed) continue;
     lab::Measurement bare = m;
     bare.samples = 0;
     const std::string words = provenance_words(bare, report);
@@ -161,18 +164,20 @@ std::string provenance_notes(const lab::Report& report) {
   return html_escaped(fmt::format("{}", fmt::join(sentences, " · ")));
 }
 
-std::string measurement_section(const lab::Report& report) {
-  if (report.measurements.empty()) return "";
+/// The timed measurements, or those that were not timed, under a heading of their own.
+std::string measurement_section(const lab::Report& report, bool timed, std::string_view heading) {
   const auto largest = largest_by_unit(report);
-  std::string html =
-      "<h2>Measured</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th>what</th><th>variant</th>"
-      "<th class=\"n\">value</th><th class=\"n\">p10–p90</th><th>where from</th><th>detail</th>"
-      "</tr></thead>\n<tbody>\n";
+  std::string rows;
   for (const lab::Measurement& m : report.measurements) {
-    html += measurement_row(m, report, largest.contains(m.unit) ? largest.at(m.unit) : 0);
+    if ((m.samples > 0) != timed) continue;
+    rows += measurement_row(m, report, largest.contains(m.unit) ? largest.at(m.unit) : 0);
   }
-  return html + fmt::format("</tbody>\n</table></div>\n<p class=\"note\">{}</p>\n",
-                            provenance_notes(report));
+  if (rows.empty()) return "";
+  return fmt::format(
+      "<h2>{}</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th>what</th><th>variant</th>"
+      "<th class=\"n\">value</th><th class=\"n\">p10–p90</th><th>where from</th><th>detail</th>"
+      "</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n<p class=\"note\">{}</p>\n",
+      heading, rows, provenance_notes(report, timed));
 }
 
 std::string check_section(const lab::Report& report) {
@@ -205,9 +210,10 @@ std::string gallery(const TourStop& stop) {
     inputs += fmt::format("<input type=\"radio\" name=\"step\" id=\"s{}\"{}>\n", i,
                           i == chosen ? " checked" : "");
     labels += fmt::format("<label for=\"s{}\">{}</label>", i, html_escaped(picture.label));
-    figures += fmt::format("<figure class=\"f{0}\"><a href=\"{1}\"><img src=\"{1}\" alt=\"{2}\">"
-                           "</a></figure>\n",
-                           i, html_escaped(picture.file), html_escaped(picture.alt));
+    figures += fmt::format(
+        "<figure class=\"f{0}\"><a href=\"{1}\"><img src=\"{1}\" alt=\"{2}\">"
+        "</a></figure>\n",
+        i, html_escaped(picture.file), html_escaped(picture.alt));
   }
   return fmt::format(
       "<div class=\"gallery\">\n{}<div class=\"steps\">{}</div>\n{}</div>\n"
@@ -224,7 +230,8 @@ std::string gallery_style(std::size_t pictures) {
   for (std::size_t i = 0; i < pictures; ++i) {
     style += fmt::format(
         "#s{0}:checked ~ .f{0} {{ display: block; }}\n"
-        "#s{0}:checked ~ .steps label[for=s{0}] {{ background: var(--accent); color: var(--back); "
+        "#s{0}:checked ~ .steps label[for=s{0}] {{ background: var(--accent); color: "
+        "var(--on-accent); "
         "border-color: var(--accent); }}\n"
         "#s{0}:focus-visible ~ .steps label[for=s{0}] {{ outline: 2px solid var(--text); }}\n",
         i);
@@ -233,8 +240,8 @@ std::string gallery_style(std::size_t pictures) {
 }
 
 std::string chips(const lab::Report& report) {
-  std::string html = fmt::format("<ul class=\"chips\"><li>{}</li>",
-                                 html_escaped(device_words(report)));
+  std::string html =
+      fmt::format("<ul class=\"chips\"><li>{}</li>", html_escaped(device_words(report)));
   for (const auto& [id, value] : report.params) {
     html += fmt::format("<li>{} = {}</li>", html_escaped(id), html_escaped(lab::to_text(value)));
   }
@@ -267,18 +274,31 @@ std::string html_escaped(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
     switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      case '\'': escaped += "&#39;"; break;
-      default: escaped += c;
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      default:
+        escaped += c;
     }
   }
   return escaped;
 }
 
-std::string page_path(const lab::LessonInfo& info) { return info.id + "/index.html"; }
+std::string page_path(const lab::LessonInfo& info) {
+  return info.id + "/index.html";
+}
 
 std::string lesson_page(const TourStop& stop) {
   std::string body = fmt::format(
@@ -291,7 +311,8 @@ std::string lesson_page(const TourStop& stop) {
   body += chips(stop.report);
   body += "<h2>What the kernel recorded</h2>\n";
   for (const lab::Table& table : stop.report.tables) body += table_section(table);
-  body += measurement_section(stop.report);
+  body += measurement_section(stop.report, true, "Throughput");
+  body += measurement_section(stop.report, false, "Numbers");
   body += check_section(stop.report);
   body += fmt::format(
       "</main>\n<footer>All of it as data: <a href=\"report.json\">report.json</a>. Make it "
@@ -303,8 +324,10 @@ std::string lesson_page(const TourStop& stop) {
 
 std::string index_page(const std::vector<TourStop>& stops) {
   std::string body =
-      "<header class=\"top\"><h1>tilestep</h1><p class=\"lead\">How GPU kernels for language models "
-      "work, step by step. Every picture here is drawn from what a kernel recorded while it ran, and "
+      "<header class=\"top\"><h1>tilestep</h1><p class=\"lead\">How GPU kernels for language "
+      "models "
+      "work, step by step. Every picture here is drawn from what a kernel recorded while it ran, "
+      "and "
       "every number says where it comes from.</p></header>\n<main>\n<div class=\"cards\">\n";
   for (const TourStop& stop : stops) body += card(stop);
   body +=

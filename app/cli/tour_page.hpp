@@ -19,9 +19,9 @@ struct TourPicture {
 struct TourStop {
   lab::LessonInfo info;
   lab::Report report;
-  std::vector<TourPicture> pictures;   ///< in step order, dark
-  std::string light_file;              ///< the last step in the light theme; empty if not drawn
-  std::string missing;                 ///< why there are no pictures; empty if there are
+  std::vector<TourPicture> pictures;  ///< in step order, dark
+  std::string light_file;             ///< the last step in the light theme; empty if not drawn
+  std::string missing;                ///< why there are no pictures; empty if there are
 };
 
 /// Path of a lesson's page inside the tour: "online-softmax/index.html".

@@ -19,7 +19,9 @@ Plan plan_for(float width, float height, bool presenter, bool two_rows) {
   plan.gap = 8;
   plan.header = height >= 760 ? 80 : 68;
   plan.side = wide ? std::clamp(width * 0.222f, 320.0f, 400.0f) : 264;
-  plan.tabs = std::clamp(height * 0.28f, 188.0f, 400.0f);
+  // In presenter mode the picture gets the room.
+  plan.tabs = presenter ? std::clamp(height * 0.24f, 164.0f, 400.0f)
+                        : std::clamp(height * 0.28f, 188.0f, 400.0f);
   plan.transport = two_rows ? 96 : 56;
   return plan;
 }
@@ -31,8 +33,11 @@ Rect rect(float x0, float y0, float x1, float y1) {
 /// One part above the other; `height` is that of the visible column.
 void stack(Layout& layout, const Plan& plan, float scale) {
   const float gap = plan.gap * scale;
-  const float picture = std::max(300 * scale, layout.content.height() * 0.72f);
   const float right = layout.content.max.x - 16 * scale;  // room for the scrollbar
+  // The transport stays in sight under the picture, unless that leaves no picture.
+  const float above = layout.content.height() - plan.transport * scale - gap;
+  const float most = std::max(420 * scale, right - layout.content.min.x);
+  const float picture = std::clamp(above, 260 * scale, most);
   float y = layout.content.min.y;
   const auto next = [&](float height) {
     const Rect part = rect(layout.content.min.x, y, right, y + height);
@@ -45,7 +50,7 @@ void stack(Layout& layout, const Plan& plan, float scale) {
   layout.tabs = next(340 * scale);
 }
 
-void columns(Layout& layout, const Plan& plan, float scale) {
+void columns(Layout& layout, const Plan& plan, float scale, bool presenter) {
   const Rect& all = layout.content;
   const float gap = plan.gap * scale;
   const float tabs_top = all.max.y - plan.tabs * scale;
@@ -53,8 +58,9 @@ void columns(Layout& layout, const Plan& plan, float scale) {
   const float transport_top = tabs_top - gap - plan.transport * scale;
   layout.picture = rect(all.min.x, all.min.y, side_left - gap, transport_top - gap);
   layout.transport = rect(all.min.x, transport_top, side_left - gap, tabs_top - gap);
-  layout.side = rect(side_left, all.min.y, all.max.x, tabs_top - gap);
-  layout.tabs = rect(all.min.x, tabs_top, all.max.x, all.max.y);
+  // In presenter mode the numbers and the question need the whole height.
+  layout.side = rect(side_left, all.min.y, all.max.x, presenter ? all.max.y : tabs_top - gap);
+  layout.tabs = rect(all.min.x, tabs_top, presenter ? side_left - gap : all.max.x, all.max.y);
 }
 
 }  // namespace
@@ -76,7 +82,7 @@ Layout make_layout(ImVec2 size, float scale, bool presenter) {
   if (layout.stacked) {
     stack(layout, plan, scale);
   } else {
-    columns(layout, plan, scale);
+    columns(layout, plan, scale, presenter);
   }
   return layout;
 }

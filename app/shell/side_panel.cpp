@@ -16,11 +16,11 @@ using ui::Role;
 ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
 
 void divider() {
-  ui::space(16);
+  ui::space(12);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   list().AddLine(at, {at.x + width, at.y}, ui::color(Role::border));
-  ui::space(16);
+  ui::space(12);
 }
 
 /// A right or wrong guess, with the reason.

@@ -36,6 +36,8 @@ class InlineLab final : public LabClient {
 
 }  // namespace
 
-std::unique_ptr<LabClient> make_inline_lab() { return std::make_unique<InlineLab>(); }
+std::unique_ptr<LabClient> make_inline_lab() {
+  return std::make_unique<InlineLab>();
+}
 
 }  // namespace tilestep::app

@@ -44,7 +44,7 @@ class LabClient {
 };
 
 struct ProcessLabOptions {
-  std::string program;                      ///< path of tilestep itself; run as `program worker`
+  std::string program;                        ///< path of tilestep itself; run as `program worker`
   std::chrono::milliseconds deadline{60000};  ///< a run that takes longer is ended
   std::chrono::milliseconds stop_grace{500};  ///< how long a cancelled run may take to stop
   std::function<void()> wake;  ///< called from another thread when `poll` has something new

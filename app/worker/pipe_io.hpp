@@ -6,8 +6,8 @@
 
 namespace tilestep::app {
 
-/// Writes all of `text` to `fd`, also where the system takes it in pieces. Returns false if the other
-/// end is gone or, for a non-blocking `fd`, does not take it.
+/// Writes all of `text` to `fd`, also where the system takes it in pieces. Returns false if the
+/// other end is gone or, for a non-blocking `fd`, does not take it.
 bool write_all(int fd, std::string_view text);
 
 /// Puts lines together from the pieces that a pipe delivers.

@@ -68,8 +68,8 @@ class ProcessLab final : public LabClient {
   int wake_fd_ = -1;
 
   mutable std::mutex mutex_;
-  Ticket newest_ = 0;            ///< the ticket of the last submit
-  bool busy_ = false;            ///< the newest one is waited for
+  Ticket newest_ = 0;  ///< the ticket of the last submit
+  bool busy_ = false;  ///< the newest one is waited for
   bool quit_ = false;
   std::optional<Order> wanted_;  ///< submitted, not yet sent
   std::deque<LabUpdate> updates_;
@@ -193,8 +193,9 @@ void ProcessLab::take_message(const std::string& line) {
   } catch (const std::exception& error) {
     const Ticket ticket = running_->ticket;
     running_.reset();
-    fail(ticket, {fmt::format("The worker sent a message that is not understood: {}.", error.what()),
-                  ExitCode::unavailable, false});
+    fail(ticket,
+         {fmt::format("The worker sent a message that is not understood: {}.", error.what()),
+          ExitCode::unavailable, false});
   }
 }
 
@@ -276,15 +277,11 @@ void ProcessLab::worker_ended() {
   failure.code = ExitCode::unavailable;
   failure.worker_died = true;
   if (was) {
-    failure.sentence = fmt::format(
-        "The worker process {} while it ran {}. Nothing else is lost: another one is started for the "
-        "next run.",
-        how, was->lesson);
+    failure.sentence = fmt::format("The worker process {} while it ran {}.", how, was->lesson);
     fail(was->ticket, std::move(failure));
     return;
   }
-  failure.sentence = fmt::format(
-      "The worker process {}. Nothing is lost: another one is started for the next run.", how);
+  failure.sentence = fmt::format("The worker process {} between two runs.", how);
   {
     const std::lock_guard lock(mutex_);
     if (busy_) return;  // the next run is on its way and starts one
@@ -293,7 +290,9 @@ void ProcessLab::worker_ended() {
   if (options_.wake) options_.wake();
 }
 
-void ProcessLab::fail(Ticket ticket, LabFailure failure) { deliver({ticket, std::move(failure)}); }
+void ProcessLab::fail(Ticket ticket, LabFailure failure) {
+  deliver({ticket, std::move(failure)});
+}
 
 void ProcessLab::deliver(LabUpdate update) {
   {

@@ -31,7 +31,8 @@ using nlohmann::json;
 constexpr std::chrono::milliseconds kProgressInterval{50};
 /// How often the reader looks whether the loop has finished, once there is no more input.
 constexpr int kIdlePollMs = 20;
-/// A run that nobody waits for and that does not stop (a kernel that hangs) is left behind after this.
+/// A run that nobody waits for and that does not stop (a kernel that hangs) is left behind after
+/// this.
 constexpr std::chrono::seconds kAbandonAfter{5};
 
 constexpr std::string_view kAllowedLines =
@@ -99,7 +100,9 @@ void obey_fault() {
   while (std::string_view(fault) == "hang") ::pause();
 }
 
-bool is_ticket(const json& value) { return value.is_number_unsigned(); }
+bool is_ticket(const json& value) {
+  return value.is_number_unsigned();
+}
 
 class WorkerLoop {
  public:
@@ -154,6 +157,7 @@ int WorkerLoop::run() {
 void WorkerLoop::answer_one(const Job& job) {
   SentProgress progress(output_, job.ticket, cancel_running_);
   try {
+    progress.report(0, "starting");
     obey_fault();
     const lab::Report report = answer(job.request, progress);
     output_.send({{"type", "report"}, {"ticket", job.ticket}, {"report", lab::to_json(report)}});
@@ -213,11 +217,11 @@ void WorkerLoop::take_line(const std::string& line) {
   if (line.find_first_not_of(" \t\r") == std::string::npos) return;
   json message = json::parse(line, nullptr, false);
   if (message.is_discarded() || !message.is_object()) {
-    output_.error(nullptr,
-                  fmt::format("this line is {}; {}",
-                              message.is_discarded() ? "not JSON" : "not a JSON object",
-                              kAllowedLines),
-                  ExitCode::bad_input);
+    output_.error(
+        nullptr,
+        fmt::format("this line is {}; {}",
+                    message.is_discarded() ? "not JSON" : "not a JSON object", kAllowedLines),
+        ExitCode::bad_input);
     return;
   }
   if (message.contains("cancel")) return take_cancel(message);

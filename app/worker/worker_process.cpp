@@ -19,8 +19,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long a killed process may take to vanish. Only a process stuck inside the system takes longer;
-/// it is then left to the system, because nobody may wait for it.
+/// How long a killed process may take to vanish. Only a process stuck inside the system takes
+/// longer; it is then left to the system, because nobody may wait for it.
 constexpr std::chrono::milliseconds kKillGrace{500};
 
 struct Pipe {
@@ -46,15 +46,24 @@ Pipe make_pipe() {
 
 std::string signal_name(int number) {
   switch (number) {
-    case SIGABRT: return " (SIGABRT)";
-    case SIGBUS: return " (SIGBUS)";
-    case SIGFPE: return " (SIGFPE)";
-    case SIGILL: return " (SIGILL)";
-    case SIGINT: return " (SIGINT)";
-    case SIGKILL: return " (SIGKILL)";
-    case SIGSEGV: return " (SIGSEGV)";
-    case SIGTERM: return " (SIGTERM)";
-    default: return "";
+    case SIGABRT:
+      return " (SIGABRT)";
+    case SIGBUS:
+      return " (SIGBUS)";
+    case SIGFPE:
+      return " (SIGFPE)";
+    case SIGILL:
+      return " (SIGILL)";
+    case SIGINT:
+      return " (SIGINT)";
+    case SIGKILL:
+      return " (SIGKILL)";
+    case SIGSEGV:
+      return " (SIGSEGV)";
+    case SIGTERM:
+      return " (SIGTERM)";
+    default:
+      return "";
   }
 }
 
@@ -75,8 +84,7 @@ int spawn(const std::string& program, int input, int output, pid_t& pid) {
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   std::string name = program, command = "worker";
   char* const arguments[] = {name.data(), command.data(), nullptr};
-  const int error =
-      ::posix_spawn(&pid, program.c_str(), &files, &attributes, arguments, environ);
+  const int error = ::posix_spawn(&pid, program.c_str(), &files, &attributes, arguments, environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   return error;
@@ -129,7 +137,8 @@ std::string WorkerProcess::end(std::chrono::milliseconds grace) {
   if (!reaped_within(grace)) kill();
   if (pid_ >= 0) return "does not end";
   if (WIFSIGNALED(status_)) {
-    return fmt::format("was ended by signal {}{}", WTERMSIG(status_), signal_name(WTERMSIG(status_)));
+    return fmt::format("was ended by signal {}{}", WTERMSIG(status_),
+                       signal_name(WTERMSIG(status_)));
   }
   return fmt::format("ended with exit code {}", WEXITSTATUS(status_));
 }

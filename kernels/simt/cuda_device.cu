@@ -10,6 +10,7 @@
 
 #include "simt/cuda_device.hpp"
 #include "simt/cuda_dialect.hpp"
+#include "simt/cupti_counters.hpp"
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
@@ -164,6 +165,13 @@ class CudaDevice final : public Device {
   bool can_time() const override { return true; }
   std::vector<double> time_ms(const std::function<void()>& work, const TimingPlan& plan) override;
   void stop_when(std::function<bool()> asked) override { stop_ = std::move(asked); }
+  CounterStatus counters() override { return counters_.status(); }
+  std::vector<std::map<std::string, double>> count(
+      const std::vector<std::string>& metrics,
+      const std::vector<std::function<void()>>& works) override {
+    throw_if_given_up();
+    return counters_.count(metrics, works);
+  }
 
   /// Throws Error that names what failed, and the last kernel if it is a kernel's fault.
   void check(cudaError_t error, const char* what);
@@ -182,6 +190,7 @@ class CudaDevice final : public Device {
   std::function<bool()> stop_;
   std::string last_launch_;
   void* flush_ = nullptr;
+  CuptiCounters counters_;
 };
 
 void CudaDevice::check(cudaError_t error, const char* what) {

@@ -138,7 +138,9 @@ std::unique_ptr<Context> Fibers::make(Body body) {
         previous_ = self;
         running_ = &main_;
 #if defined(TILESTEP_ASAN)
-        __sanitizer_start_switch_fiber(nullptr, main_.stack_bottom, main_.stack_bytes);
+        // Null would free the fake stack (detect_stack_use_after_return), where the frames that are
+        // about to return lie; so it is kept.
+        __sanitizer_start_switch_fiber(&self->fake_stack, main_.stack_bottom, main_.stack_bytes);
 #endif
 #if defined(TILESTEP_TSAN)
         __tsan_switch_to_fiber(main_.tsan, 0);

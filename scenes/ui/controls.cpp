@@ -95,6 +95,7 @@ std::optional<int> segmented(std::string_view id, const std::vector<std::string>
   const float total = std::accumulate(widths.begin(), widths.end(), 0.0f);
   list().AddRectFilled(min, {min.x + total, min.y + height}, color(Role::raised),
                        px(kControlCorner));
+  list().AddRect(min, {min.x + total, min.y + height}, color(Role::border), px(kControlCorner));
   std::optional<int> chosen;
   ImGui::PushID(id.data(), id.data() + id.size());
   ImGui::BeginGroup();
@@ -124,7 +125,6 @@ std::optional<int> segmented(std::string_view id, const std::vector<std::string>
     map(fmt::format("{}_{}", id, i), labels[i], index == selected ? "selected" : "", low, high);
     x += widths[i];
   }
-  list().AddRect(min, {min.x + total, min.y + height}, color(Role::border), px(kControlCorner));
   ImGui::EndGroup();
   ImGui::PopID();
   return chosen;

@@ -77,6 +77,22 @@ void provenance_mark(lab::Provenance provenance, std::string_view sentence) {
 
 namespace {
 
+/// Lines of whole words that fit `width`, for text that is centred line by line.
+std::vector<std::string> wrapped_lines(std::string_view text, float width) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string word(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!lines.empty() && text_size(lines.back() + " " + word).x <= width) {
+      lines.back() += " " + word;
+    } else {
+      lines.push_back(word);
+    }
+  }
+  return lines;
+}
+
 std::string mark_sentence(const Readout& readout) {
   const std::string plain = plain_sentence(readout.provenance);
   return readout.detail.empty() ? plain : fmt::format("{}\n{}", plain, readout.detail);
@@ -198,17 +214,21 @@ void badge(std::string_view id, std::string_view text, Role role) {
 void empty_state(std::string_view title, std::string_view sentence) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  const float width = std::min(room.x, px(480));
-  const ImVec2 title_size = text_size(title, Font::section);
-  const ImVec2 words = wrapped_size(sentence, width);
-  const float gap = sentence.empty() ? 0 : px(kGapSmall);
-  const float top = at.y + std::max(0.0f, (room.y - title_size.y - gap - words.y) / 2);
+  const std::vector<std::string> lines = wrapped_lines(sentence, std::min(room.x, px(520)));
+  const float title_height = text_size("x", Font::section).y;
+  const float line_height = text_size("x").y * 1.15f;
+  const float height =
+      title_height + px(kGapSmall) + line_height * static_cast<float>(lines.size());
   const float middle = at.x + room.x / 2;
-  draw_text({middle, top}, fitted(title, Font::section, room.x), Font::section, Role::text,
+  float y = at.y + std::max(0.0f, (room.y - height) / 2);
+  draw_text({middle, y}, fitted(title, Font::section, room.x), Font::section, Role::text,
             Align::center);
-  draw_wrapped({middle - std::min(words.x, width) / 2, top + title_size.y + gap}, sentence, width,
-               Font::body, Role::muted);
-  ImGui::Dummy({room.x, std::max(1.0f, std::min(room.y, top - at.y + title_size.y + gap + words.y))});
+  y += title_height + px(kGapSmall);
+  for (const std::string& line : lines) {
+    draw_text({middle, y}, line, Font::body, Role::muted, Align::center);
+    y += line_height;
+  }
+  ImGui::Dummy({room.x, std::max(1.0f, std::min(room.y, y - at.y))});
 }
 
 }  // namespace tilestep::ui

@@ -101,7 +101,8 @@ void scroll_to(Kept& kept, int current, float line_height) {
     kept.current = current;
     if (current > 0) {
       const float top = static_cast<float>(current - 1) * line_height;
-      kept.scroll_target = std::max(0.0f, std::round(top - ImGui::GetWindowHeight() / 3));
+      kept.scroll_target = std::max(
+          0.0f, std::floor((top - ImGui::GetWindowHeight() / 3) / line_height) * line_height);
     }
   }
   if (kept.scroll_target < 0) return;
@@ -129,7 +130,7 @@ void source_view(std::string_view id, std::string_view source, int current,
     kept = {source.data(), source.size(), tinted(source), 0, -1};
   }
   const View view(source, current, step_lines, static_cast<int>(kept.lines.size()));
-  float width = ImGui::GetContentRegionAvail().x;
+  float width = 0;
   for (const SyntaxLine& line : kept.lines) width = std::max(width, view.width_of(line));
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);

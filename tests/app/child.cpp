@@ -90,7 +90,7 @@ Child::~Child() {
     ::waitpid(pid_, &status_, 0);
   }
   close_input();
-  if (out_fd_ >= 0) ::close(out_fd_);
+  close_output();
   if (err_fd_ >= 0) ::close(err_fd_);
 }
 
@@ -104,6 +104,10 @@ void Child::write(std::string_view text) {
 
 void Child::close_input() {
   if (in_ >= 0) ::close(std::exchange(in_, -1));
+}
+
+void Child::close_output() {
+  if (out_fd_ >= 0) ::close(std::exchange(out_fd_, -1));
 }
 
 bool Child::pump(std::chrono::milliseconds limit) {
@@ -149,7 +153,7 @@ bool Child::alive() {
 }
 
 Outcome run_tilestep(const std::vector<std::string>& arguments, const std::string& input,
-                 const Environment& extra) {
+                     const Environment& extra) {
   std::vector<std::string> words = {TILESTEP_PROGRAM};
   words.insert(words.end(), arguments.begin(), arguments.end());
   Child child(words, extra);

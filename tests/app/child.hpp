@@ -30,6 +30,8 @@ class Child {
   pid_t pid() const { return pid_; }
   void write(std::string_view text);
   void close_input();
+  /// Stops reading, as a parent that is gone does.
+  void close_output();
   /// The next line of its standard output; nothing at the end or after `limit`.
   std::optional<std::string> read_line(std::chrono::milliseconds limit);
   /// Reads both outputs to their end and waits. Returns the exit code; 128 + n for signal n.
@@ -57,7 +59,7 @@ struct Outcome {
 
 /// Runs tilestep with `arguments` to its end.
 Outcome run_tilestep(const std::vector<std::string>& arguments, const std::string& input = "",
-                 const Environment& extra = {});
+                     const Environment& extra = {});
 
 /// Processes whose parent is `parent`.
 std::vector<pid_t> children_of(pid_t parent);

@@ -13,7 +13,8 @@ namespace {
 
 const std::vector<std::string> kRun = {"run", "online-softmax", "--backend", "emulated"};
 
-std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
+std::vector<std::string> with(std::vector<std::string> words,
+                              const std::vector<std::string>& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -34,7 +35,9 @@ void check_refused(const std::vector<std::string>& arguments,
 bool is_number(const json& value) {
   return value.is_number() || value == "inf" || value == "-inf" || value == "nan";
 }
-bool is_null_or_text(const json& value) { return value.is_null() || value.is_string(); }
+bool is_null_or_text(const json& value) {
+  return value.is_null() || value.is_string();
+}
 
 void check_no_nan(const json& value) {
   CHECK(value != "nan");
@@ -157,8 +160,7 @@ TEST_CASE("run --set takes knobs before and after the lesson, apart and together
            {"run", "online-softmax", "--set", "preset=random", "--set", "keys=8"},
            {"run", "--set", "preset=random", "keys=8", "online-softmax"},
            {"run", "--set=preset=random", "--set=keys=8", "online-softmax"}}) {
-    const Outcome outcome =
-        run_tilestep(with(words, {"--backend", "emulated", "--json"}));
+    const Outcome outcome = run_tilestep(with(words, {"--backend", "emulated", "--json"}));
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
     CHECK(outcome.json().at("params").at("preset") == "random");
@@ -167,8 +169,7 @@ TEST_CASE("run --set takes knobs before and after the lesson, apart and together
 }
 
 TEST_CASE("all-masked has no NaN anywhere", "[cli]") {
-  const Outcome outcome =
-      run_tilestep(with(kRun, {"--set", "preset=all-masked", "--json"}));
+  const Outcome outcome = run_tilestep(with(kRun, {"--set", "preset=all-masked", "--json"}));
   REQUIRE(outcome.code == 0);
   check_no_nan(outcome.json());
 }
@@ -178,8 +179,8 @@ TEST_CASE("every preset runs and its checks hold", "[cli]") {
   for (const json& knob : list.at("lessons").at(0).at("knobs")) {
     if (knob.at("id") != "preset") continue;
     for (const json& preset : knob.at("choices")) {
-      const Outcome outcome = run_tilestep(
-          with(kRun, {"--set", "preset=" + preset.get<std::string>(), "--json"}));
+      const Outcome outcome =
+          run_tilestep(with(kRun, {"--set", "preset=" + preset.get<std::string>(), "--json"}));
       INFO(preset << ": " << outcome.err);
       CHECK(outcome.code == 0);
       check_report(outcome.json());
@@ -286,8 +287,7 @@ TEST_CASE("--version and --help print and exit 0", "[cli]") {
 }
 
 TEST_CASE("without a display the window says so, suggests the tour and exits 3", "[cli]") {
-  const Outcome outcome =
-      run_tilestep({}, "", {{"DISPLAY", ""}, {"WAYLAND_DISPLAY", ""}});
+  const Outcome outcome = run_tilestep({}, "", {{"DISPLAY", ""}, {"WAYLAND_DISPLAY", ""}});
   CHECK(outcome.code == 3);
   check_contains(outcome.err, "tilestep tour");
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <fstream>
 #include <regex>
 
 #include "app/child.hpp"
@@ -134,8 +135,10 @@ TEST_CASE("a shot of the same step is the same picture", "[tour]") {
 
 TEST_CASE("a picture that cannot be written exits 3 with its name", "[tour]") {
   if (!pictures_work()) return;
-  const Outcome outcome =
-      run_tilestep({"shot", "online-softmax", "--out", "/no/such/folder/a.png"});
+  TemporaryFolder folder;
+  std::ofstream(folder.path() / "file") << "not a folder";
+  const std::string png = (folder.path() / "file" / "a.png").string();
+  const Outcome outcome = run_tilestep({"shot", "online-softmax", "--out", png});
   CHECK(outcome.code == 3);
-  check_contains(outcome.err, "/no/such/folder/a.png");
+  check_contains(outcome.err, png);
 }

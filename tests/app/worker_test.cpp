@@ -18,11 +18,11 @@ constexpr auto kPatience = 120s;
 
 /// A request whose run takes long enough to be met in the middle.
 json long_request(int ticket) {
-  return {{"ticket", ticket},
-          {"lesson", "online-softmax"},
-          {"backend", "emulated"},
-          {"params",
-           {{"preset", "random"}, {"keys", 65536}, {"tile_width", 1024}, {"head_dim", 128}}}};
+  return {
+      {"ticket", ticket},
+      {"lesson", "online-softmax"},
+      {"backend", "emulated"},
+      {"params", {{"preset", "random"}, {"keys", 65536}, {"tile_width", 1024}, {"head_dim", 128}}}};
 }
 json short_request(int ticket) {
   return {{"ticket", ticket}, {"lesson", "online-softmax"}, {"backend", "emulated"}};
@@ -164,26 +164,14 @@ TEST_CASE("a cancel ends the run in progress and one that waits", "[worker]") {
 }
 
 TEST_CASE("the worker gives up when nobody reads its answers", "[worker]") {
-  // The reader goes away, as a window that was killed does; the input stays open a while longer.
-  Child shell({"sh", "-c",
-               std::string("(cat; sleep 60) | '") + TILESTEP_PROGRAM + "' worker | head -c 1"});
-  shell.write(long_request(1).dump() + "\n");
-  const bool gone = eventually(
-      [&] {
-        for (const pid_t child : children_of(shell.pid())) {
-          if (file_text("/proc/" + std::to_string(child) + "/cmdline").find("worker") !=
-              std::string::npos) {
-            return false;
-          }
-        }
-        return !children_of(shell.pid()).empty();
-      },
-      60s);
-  CHECK(gone);
-  for (const pid_t child : children_of(shell.pid())) {
-    for (const pid_t grandchild : children_of(child)) ::kill(grandchild, SIGKILL);
-    ::kill(child, SIGKILL);
-  }
+  Worker idle;
+  idle.child().close_output();
+  CHECK(eventually([&] { return !idle.child().alive(); }));
+  Worker busy;
+  busy.send(long_request(1));
+  REQUIRE(busy.child().read_line(kPatience).has_value());  // it has started
+  busy.child().close_output();
+  CHECK(eventually([&] { return !busy.child().alive(); }));
 }
 
 TEST_CASE("Ctrl-C in the terminal does not end the worker", "[worker]") {

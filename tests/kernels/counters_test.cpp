@@ -6,11 +6,19 @@
 using namespace tilestep;
 using tilestep::tests::error_of;
 
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
 TEST_CASE("the emulation says that it has no hardware counters", "[simt]") {
   const auto device = simt::make_emulated_device({});
   const simt::CounterStatus status = device->counters();
   REQUIRE_FALSE(status.available);
-  REQUIRE_THAT(status.reason, Catch::Matchers::Contains("GPU"));
+  REQUIRE(contains(status.reason, "GPU"));
   const std::string text =
       error_of([&] { simt::count(*device, {simt::metric::kLoadSectors}, [] {}); });
   REQUIRE(text == status.reason);
@@ -50,6 +58,6 @@ TEST_CASE("hardware counters of a GPU, where there is one", "[simt]") {
   const double read = counted.at(simt::metric::kDramBytesRead);
   REQUIRE(read > 0.5 * static_cast<double>(kBytes));
   REQUIRE(read < 1.5 * static_cast<double>(kBytes));
-  REQUIRE_THAT(error_of([&] { simt::count(*device, {"no_such_metric.sum"}, [] {}); }),
-               Catch::Matchers::Contains("no_such_metric"));
+  REQUIRE(contains(error_of([&] { simt::count(*device, {"no_such_metric.sum"}, [] {}); }),
+                   "no_such_metric"));
 }

@@ -138,13 +138,13 @@ TEST_CASE("simt: an access out of bounds is reported", "[simt]") {
 }
 
 __global__ void read_vector(Global<const float> in, Global<float4> out, int offset) {
-  out[0] = as<float4>(in + offset)[0];
+  out[blockIdx.x] = as<float4>(in + offset)[0];
 }
 
 TEST_CASE("simt: a misaligned or overlong vector access is reported", "[simt]") {
   const auto device = make_emulated();
   Buffer<float> in(*device, counting<float>(10));
-  Buffer<float4> out(*device, 1);
+  Buffer<float4> out(*device, 2);  // one for each block
   const auto text = [&](int offset) {
     return error_in({1}, 0, read_vector, global(in.span(), "in"), global(out.span(), "out"),
                     offset);

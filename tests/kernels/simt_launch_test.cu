@@ -7,7 +7,6 @@
 #include "catch.hpp"
 #include "kernels/simt_testing.hpp"
 #include "simt/simt.hpp"
-#include "simt/simt_bench.hpp"
 
 namespace tilestep::simt {
 namespace {

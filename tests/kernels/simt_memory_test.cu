@@ -41,7 +41,7 @@ __global__ void all_atomics(Global<int> cells, Global<unsigned long long> wide) 
   atomicAnd(&cells[3], ~(1 << (i % 5)));
   atomicOr(&cells[4], 1 << (i % 5));
   atomicXor(&cells[5], i);
-  for (int old = cells[6], seen = 0;; old = seen) {  // a sum by compare and swap
+  for (int old = 0, seen = 0;; old = seen) {  // a sum by compare and swap
     seen = atomicCAS(&cells[6], old, old + i);
     if (seen == old) break;
   }

@@ -1,0 +1,32 @@
+#include "measured_parts.hpp"
+
+#include "lab/recording.hpp"
+
+namespace tilestep::scenes {
+
+const lab::Report* bench_of(const lab::Report& report, std::string_view lesson,
+                            std::string_view table_id) {
+  if (report.table(table_id) != nullptr) return &report;
+  const lab::Recording* recording = lab::recording(lesson);
+  if (recording == nullptr || recording->bench.table(table_id) == nullptr) return nullptr;
+  return &recording->bench;
+}
+
+std::string where_measured(const lab::Report& bench) {
+  if (bench.recorded_at.empty()) return "measured on " + bench.device.name;
+  return "recorded on " + bench.device.name + ", " + bench.recorded_at;
+}
+
+std::vector<double> column(const lab::Table& table, std::string_view id) {
+  std::vector<double> values;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    if (table.columns[c].id != id) continue;
+    for (const auto& row : table.rows) {
+      const auto* number = std::get_if<double>(&row[c]);
+      values.push_back(number == nullptr ? 0 : *number);
+    }
+  }
+  return values;
+}
+
+}  // namespace tilestep::scenes
