@@ -5,6 +5,8 @@
 #include <array>
 #include <string>
 
+#include "coalescing/coalescing.hpp"
+#include "coalescing/coalescing_kernels.hpp"
 #include "lab/recording.hpp"
 #include "online_softmax/online_softmax.hpp"
 #include "online_softmax/online_softmax_kernels.hpp"
@@ -14,6 +16,7 @@ namespace {
 
 constexpr std::array kEmulatedKernels = {
     simt::KernelEntry{"online-softmax", online_softmax::kernels_emulated},
+    simt::KernelEntry{"coalescing", coalescing::kernels_emulated},
 };
 
 /// A run that was not timed here still shows the throughput of a real GPU, labelled as recorded.
@@ -58,7 +61,8 @@ std::unique_ptr<simt::Device> make_device(const std::string& backend,
 }  // namespace
 
 std::span<const lab::Lesson* const> lessons() {
-  static const std::array<const lab::Lesson*, 1> all = {&online_softmax::lesson()};
+  static const std::array<const lab::Lesson*, 2> all = {&online_softmax::lesson(),
+                                                        &coalescing::lesson()};
   return all;
 }
 

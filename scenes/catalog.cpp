@@ -1,3 +1,4 @@
+#include "coalescing_scene.hpp"
 #include "online_softmax_scene.hpp"
 #include "scene.hpp"
 
@@ -6,6 +7,7 @@ namespace tilestep::scenes {
 std::vector<std::unique_ptr<Scene>> make_scenes() {
   std::vector<std::unique_ptr<Scene>> scenes;
   scenes.push_back(std::make_unique<OnlineSoftmaxScene>());
+  scenes.push_back(std::make_unique<CoalescingScene>());
   return scenes;
 }
 

@@ -97,7 +97,7 @@ std::string shared_detail(const lab::Report& report) {
 std::string ladder_markdown(const lab::Report& report) {
   std::string text = ladder_table(report).to_markdown() + "\n";
   const std::string shape = shared_detail(report);
-  if (!shape.empty()) text += shape + " on ";
+  if (!shape.empty()) text += shape + ". ";
   text += report.device.name;
   if (!report.device.driver.empty()) text += ", driver " + report.device.driver;
   if (!report.device.toolkit.empty()) text += ", toolkit " + report.device.toolkit;

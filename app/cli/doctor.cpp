@@ -65,12 +65,11 @@ Finding counters_finding() {
   for (const std::string& name : names) {
     if (void* library = ::dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL)) {
       ::dlclose(library);
-      return {"counters", true,
-              fmt::format("CUPTI can be loaded ({}); no lesson counts with it yet", name), ""};
+      return {"counters", true, fmt::format("CUPTI can be loaded ({})", name), ""};
     }
   }
   return {"counters", false, "CUPTI, the library for hardware counters, cannot be loaded",
-          "nothing is needed: no lesson counts with it yet; it comes with the CUDA Toolkit"};
+          "needed only where hardware counters are asked for; it comes with the CUDA Toolkit"};
 }
 
 std::vector<Finding> display_findings() {

@@ -76,25 +76,23 @@ void Tour::draw_one(const TourStop& stop, int step, ui::ThemeKind theme, const s
 }
 
 void Tour::draw(TourStop& stop) {
-  if (missing_.empty()) {
-    try {
-      const scenes::StepAxis axis = steps_of(stop.report);
-      for (const int step : pictured_steps(axis.tiles)) {
-        const std::string file = fmt::format("step-{}.png", step);
-        draw_one(stop, step, ui::ThemeKind::dark, file);
-        // Tiles are counted from 0, as in the tables: after step 1, tile 0 is done.
-        stop.pictures.push_back(
-            {file, step == 0 ? std::string("start") : fmt::format("{} {}", axis.noun, step - 1),
-             fmt::format("{}, {} of {} {}s done", stop.info.title, step, axis.tiles, axis.noun)});
-      }
-      draw_one(stop, axis.tiles, ui::ThemeKind::light, "light.png");
-      stop.light_file = "light.png";
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::unavailable) throw;
-      missing_ = error.what();
+  try {
+    const scenes::StepAxis axis = steps_of(stop.report);
+    for (const int step : pictured_steps(axis.tiles)) {
+      const std::string file = fmt::format("step-{}.png", step);
+      draw_one(stop, step, ui::ThemeKind::dark, file);
+      // Tiles are counted from 0, as in the tables: after step 1, tile 0 is done.
+      stop.pictures.push_back(
+          {file, step == 0 ? std::string("start") : fmt::format("{} {}", axis.noun, step - 1),
+           fmt::format("{}, {} of {} {}s done", stop.info.title, step, axis.tiles, axis.noun)});
     }
+    draw_one(stop, axis.tiles, ui::ThemeKind::light, "light.png");
+    stop.light_file = "light.png";
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::unavailable) throw;
+    stop.missing = error.what();
+    if (missing_.empty()) missing_ = fmt::format("{}: {}", stop.info.id, error.what());
   }
-  stop.missing = missing_;
 }
 
 TourStop Tour::stop(const lab::Lesson& lesson) {
@@ -126,7 +124,8 @@ int Tour::make() {
   print_line(fmt::format("\nThe tour is ready: open {} in a browser.",
                          fs::absolute(folder_ / "index.html").lexically_normal().string()));
   if (!missing_.empty()) {
-    throw Error(fmt::format("the tour has no pictures: {}", missing_), ExitCode::unavailable);
+    throw Error(fmt::format("pictures are missing from the tour: {}", missing_),
+                ExitCode::unavailable);
   }
   return static_cast<int>(checks_ok_ ? ExitCode::good : ExitCode::check_failed);
 }

@@ -46,6 +46,7 @@ a { color: var(--link); text-decoration: none; } a:hover { text-decoration: unde
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 12px;
   background: var(--panel); }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
+th, td.w { white-space: nowrap; }
 th { text-align: left; font-weight: 600; color: var(--muted); font-size: 13px; }
 th, td { padding: 8px 16px; border-bottom: 1px solid var(--line); vertical-align: top; }
 tr:last-child td { border-bottom: 0; }
@@ -92,6 +93,12 @@ bool numeric(const lab::Table& table, std::size_t column) {
   });
 }
 
+/// Short words stay on one line, so that names do not break at their hyphens.
+std::string_view cell_class(std::string_view text) {
+  constexpr std::size_t kShort = 24;
+  return text.size() <= kShort ? " class=\"w\"" : "";
+}
+
 std::string table_html(const lab::Table& table) {
   std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -105,8 +112,9 @@ std::string table_html(const lab::Table& table) {
   for (std::size_t r = 0; r < rows; ++r) {
     html += "<tr>";
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      html += fmt::format("<td{}>{}</td>", numeric(table, c) ? " class=\"n\"" : "",
-                          html_escaped(table.text(r, c)));
+      const std::string text = table.text(r, c);
+      html += fmt::format("<td{}>{}</td>", numeric(table, c) ? " class=\"n\"" : cell_class(text),
+                          html_escaped(text));
     }
     html += "</tr>\n";
   }
@@ -126,21 +134,23 @@ std::string table_section(const lab::Table& table) {
   return html;
 }
 
-/// The largest value of each unit, so that a bar behind a number says how it compares.
-std::map<std::string, double> largest_by_unit(const lab::Report& report) {
+/// The largest timed rate of each unit, so that a bar behind a number says how it compares.
+std::map<std::string, double> largest_rates(const lab::Report& report) {
   std::map<std::string, double> largest;
   for (const lab::Measurement& m : report.measurements) {
-    if (std::isfinite(m.value)) largest[m.unit] = std::max(largest[m.unit], m.value);
+    if (m.samples == 0 || !m.unit.ends_with("/s") || !std::isfinite(m.value)) continue;
+    largest[m.unit] = std::max(largest[m.unit], m.value);
   }
   return largest;
 }
 
 std::string measurement_row(const lab::Measurement& m, const lab::Report& report, double largest) {
-  const bool bar = m.samples > 0 && m.stable() && largest > 0 && std::isfinite(m.value);
+  const bool bar = largest > 0 && m.samples > 0 && m.stable() && std::isfinite(m.value);
   const std::string spread =
       m.p10 && m.p90 ? fmt::format("{}–{}", number_words(*m.p10), number_words(*m.p90)) : "";
   return fmt::format(
-      "<tr><td>{}</td><td>{}</td><td class=\"n{}\"{}>{}</td><td class=\"n\">{}</td>"
+      "<tr><td class=\"w\">{}</td><td class=\"w\">{}</td><td class=\"n{}\"{}>{}</td><td "
+      "class=\"n\">{}</td>"
       "<td><span class=\"mark {}\" title=\"{}\">{}</span></td><td>{}</td></tr>\n",
       html_escaped(m.id), html_escaped(m.variant), bar ? " bar" : "",
       bar ? fmt::format(" style=\"--full: {:.1f}%\"", 100 * m.value / largest) : std::string(),
@@ -166,7 +176,7 @@ std::string provenance_notes(const lab::Report& report, bool timed) {
 
 /// The timed measurements, or those that were not timed, under a heading of their own.
 std::string measurement_section(const lab::Report& report, bool timed, std::string_view heading) {
-  const auto largest = largest_by_unit(report);
+  const auto largest = largest_rates(report);
   std::string rows;
   for (const lab::Measurement& m : report.measurements) {
     if ((m.samples > 0) != timed) continue;
@@ -188,7 +198,8 @@ std::string check_section(const lab::Report& report) {
       "<th>why this tolerance</th></tr></thead>\n<tbody>\n";
   for (const lab::Check& check : report.checks) {
     html += fmt::format(
-        "<tr><td>{}</td><td class=\"{}\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
+        "<tr><td class=\"w\">{}</td><td class=\"w {}\">{}</td><td class=\"n\">{}</td><td "
+        "class=\"n\">{}</td>"
         "<td>{}</td></tr>\n",
         html_escaped(check.id), check.ok ? "ok" : "failed", check.ok ? "✓ ok" : "✗ failed",
         number_words(check.max_error), number_words(check.tolerance), html_escaped(check.detail));
@@ -200,7 +211,7 @@ std::string check_section(const lab::Report& report) {
 /// step through it, without a script.
 std::string gallery(const TourStop& stop) {
   if (stop.pictures.empty()) {
-    return fmt::format("<p class=\"panel\">The pictures are missing: {}</p>\n",
+    return fmt::format("<p class=\"panel\">There are no pictures: {}</p>\n",
                        html_escaped(stop.missing));
   }
   const std::size_t chosen = stop.pictures.size() / 2;

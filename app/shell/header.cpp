@@ -44,8 +44,7 @@ void draw_header(ShellState& state, const Layout& layout) {
   if (lesson.report) {
     const std::string sentence = device_sentence(*lesson.report);
     const float room = place.width() * 0.46f;
-    const float width =
-        std::min(room, std::ceil(ui::text_size(sentence, Font::note).x) + px(38));
+    const float width = std::min(room, std::ceil(ui::text_size(sentence, Font::note).x) + px(38));
     right -= width;
     ImGui::SetCursorScreenPos({right, top + (title_height - px(24)) / 2});
     ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
@@ -59,16 +58,14 @@ void draw_header(ShellState& state, const Layout& layout) {
   }
   const std::string title = ui::fitted(lesson.info.title, Font::title, right - place.min.x);
   const ImVec2 size = ui::draw_text({place.min.x, top}, title, Font::title);
-  ui::map("title", lesson.info.title, "", {place.min.x, top},
-          {place.min.x + size.x, top + size.y});
+  ui::map("title", lesson.info.title, "", {place.min.x, top}, {place.min.x + size.x, top + size.y});
 
   const std::string takeaway = ui::fitted(lesson.info.takeaway, Font::body, place.width());
   const ImVec2 at(place.min.x, top + title_height);
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy(ui::draw_text(at, takeaway, Font::body, Role::muted));
   if (takeaway != lesson.info.takeaway) ui::tooltip(lesson.info.takeaway);
-  ui::map("takeaway", lesson.info.takeaway, "", ImGui::GetItemRectMin(),
-          ImGui::GetItemRectMax());
+  ui::map("takeaway", lesson.info.takeaway, "", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
 }
 
 }  // namespace tilestep::app

@@ -16,8 +16,7 @@ struct KeyLine {
 };
 constexpr KeyLine kLines[] = {
     {"←  →", "Step back and on (a clicker works too)"},
-    {"Shift ←  →", "One line of the kernel"},
-    {",  .", "The same"},
+    {"Shift ← →  , .", "One line of the kernel"},
     {"Home  End", "First and last step"},
     {"Space", "Play and pause"},
     {"R", "Reset knobs and step"},
@@ -35,15 +34,17 @@ void draw_key_list(ShellState& state, ImVec2 size) {
   ImGui::SetNextWindowPos({0, 0});
   ImGui::SetNextWindowSize(size);
   ImGui::SetNextWindowFocus();
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, ui::faded(ui::palette(ui::theme(), Role::background), 0.78f));
+  ImGui::PushStyleColor(ImGuiCol_WindowBg,
+                        ui::faded(ui::palette(ui::theme(), Role::background), 0.78f));
   ImGui::Begin("keys", nullptr,
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
                    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav);
   ImGui::PopStyleColor();
   const float row = std::round(px(32));
-  const float wanted = 2 * px(24) + px(40) + row * static_cast<float>(std::size(kLines));
+  const float wanted = 2 * px(24) + px(56) + row * static_cast<float>(std::size(kLines));
   const ImVec2 panel_size(std::min(px(560), size.x - px(32)), std::min(wanted, size.y - px(32)));
-  const ImVec2 min(std::round((size.x - panel_size.x) / 2), std::round((size.y - panel_size.y) / 2));
+  const ImVec2 min(std::round((size.x - panel_size.x) / 2),
+                   std::round((size.y - panel_size.y) / 2));
   {
     const PanelScope panel("key_panel", {min, {min.x + panel_size.x, min.y + panel_size.y}}, 0, 24);
     ui::map("key_list", "Keys", "open", min, {min.x + panel_size.x, min.y + panel_size.y});

@@ -71,9 +71,7 @@ Layout make_layout(ImVec2 size, float scale, bool presenter) {
   layout.stacked = width < 800 || height < 500;
   layout.two_rows = layout.stacked && width < 640;
   layout.dense = !layout.stacked && !presenter && height < 760;
-  layout.rail_kind = presenter        ? RailKind::none
-                     : width >= 1240  ? RailKind::full
-                                      : RailKind::narrow;
+  layout.rail_kind = presenter ? RailKind::none : width >= 1240 ? RailKind::full : RailKind::narrow;
   const Plan plan = plan_for(width, height, presenter, layout.two_rows);
   const float rail = plan.rail * scale, margin = plan.margin * scale;
   layout.rail = rect(0, 0, rail, size.y);

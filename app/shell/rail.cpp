@@ -12,7 +12,9 @@ using ui::Font;
 using ui::px;
 using ui::Role;
 
-ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+ImDrawList& list() {
+  return *ImGui::GetWindowDrawList();
+}
 
 /// The mark of the program: tiles that step up.
 void draw_mark(ImVec2 at, float size) {

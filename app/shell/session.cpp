@@ -34,7 +34,9 @@ scenes::StepAxis Session::axis() const {
   return lesson().report ? lesson().scene->steps() : scenes::StepAxis{};
 }
 
-int Session::step() const { return completed_steps(axis(), lesson().cursor); }
+int Session::step() const {
+  return completed_steps(axis(), lesson().cursor);
+}
 
 void Session::go(scenes::Cursor cursor) {
   LessonState& now = lesson();
@@ -107,7 +109,9 @@ void Session::reset(double now_s) {
   if (changed || now.failure) now.due_s = now_s;
 }
 
-void Session::run_again(double now_s) { lesson().due_s = now_s; }
+void Session::run_again(double now_s) {
+  lesson().due_s = now_s;
+}
 
 void Session::submit_run() {
   // The lab keeps the newest run only: those of other lessons are not coming any more.

@@ -14,7 +14,6 @@
 namespace tilestep::app {
 namespace {
 
-
 std::vector<LessonState> all_lessons() {
   std::vector<LessonState> all;
   for (auto& scene : scenes::make_scenes()) {
@@ -36,7 +35,6 @@ std::size_t index_of(const std::vector<LessonState>& lessons, const std::string&
   tilestep::lesson(id);  // throws, naming the lessons
   throw Error(fmt::format("the lesson '{}' has no picture yet", id));
 }
-
 
 }  // namespace
 
@@ -61,7 +59,9 @@ double ShellState::now_s() const {
   return std::chrono::duration<double>(now).count();
 }
 
-void ShellState::set_presenter(bool presenter) { ui.look().presenter = presenter; }
+void ShellState::set_presenter(bool presenter) {
+  ui.look().presenter = presenter;
+}
 
 void ShellState::toggle_theme() {
   ui::ThemeKind& theme = ui.look().theme;
@@ -80,7 +80,9 @@ PanelScope::PanelScope(const char* id, const Rect& place, ImGuiWindowFlags flags
   ImGui::PopStyleColor();
   ImGui::PopStyleVar();
 }
-PanelScope::~PanelScope() { ImGui::EndChild(); }
+PanelScope::~PanelScope() {
+  ImGui::EndChild();
+}
 
 Shell::Shell(LabClient& lab, ShellOptions options)
     : state_(std::make_unique<State>(lab, options)) {}
@@ -112,9 +114,9 @@ void Shell::draw(ImVec2 size) {
 
   ImGui::SetCursorScreenPos(layout.content.min);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
-  ImGui::BeginChild("column", layout.content.size(), false,
-                    layout.stacked ? 0 : ImGuiWindowFlags_NoScrollbar |
-                                             ImGuiWindowFlags_NoScrollWithMouse);
+  ImGui::BeginChild(
+      "column", layout.content.size(), false,
+      layout.stacked ? 0 : ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
   ImGui::PopStyleColor();
   draw_stage(*state_, layout);
   draw_transport(*state_, layout);
@@ -126,7 +128,9 @@ void Shell::draw(ImVec2 size) {
   state_->drawn = true;
 }
 
-bool Shell::update() { return state_->session.update(state_->now_s()); }
+bool Shell::update() {
+  return state_->session.update(state_->now_s());
+}
 
 bool Shell::animating() const {
   const LessonState& lesson = state_->session.lesson();
@@ -136,9 +140,13 @@ bool Shell::animating() const {
          lesson.outdated() || lesson.bench_run.has_value();
 }
 
-bool Shell::take_full_screen_toggle() { return std::exchange(state_->full_screen_toggle, false); }
+bool Shell::take_full_screen_toggle() {
+  return std::exchange(state_->full_screen_toggle, false);
+}
 
-int Shell::step() const { return state_->session.step(); }
+int Shell::step() const {
+  return state_->session.step();
+}
 
 std::string Shell::window_title() const {
   return fmt::format("{} – tilestep", state_->session.lesson().info.title);
@@ -147,18 +155,17 @@ std::string Shell::window_title() const {
 std::string Shell::ui_map_json() const {
   nlohmann::json parts = nlohmann::json::array();
   for (const ui::MapEntry& part : state_->ui.map()) {
-    parts.push_back({{"id", part.id},
-                     {"label", part.label},
-                     {"value", part.value},
-                     {"rect",
-                      {std::lround(part.min.x), std::lround(part.min.y),
-                       std::lround(part.max.x - part.min.x),
-                       std::lround(part.max.y - part.min.y)}}});
+    parts.push_back(
+        {{"id", part.id},
+         {"label", part.label},
+         {"value", part.value},
+         {"rect",
+          {std::lround(part.min.x), std::lround(part.min.y), std::lround(part.max.x - part.min.x),
+           std::lround(part.max.y - part.min.y)}}});
   }
   const LessonState& lesson = state_->session.lesson();
-  const nlohmann::json map = {{"lesson", lesson.info.id},
-                              {"step", state_->session.step()},
-                              {"parts", std::move(parts)}};
+  const nlohmann::json map = {
+      {"lesson", lesson.info.id}, {"step", state_->session.step()}, {"parts", std::move(parts)}};
   return map.dump(1);
 }
 
@@ -169,16 +176,35 @@ namespace {
 /// Keys that move along the trace. Returns false if `key` is none.
 bool trace_key(Session& session, Key key, bool shift) {
   switch (key) {
-    case Key::right: shift ? session.line_on() : session.step_on(); return true;
-    case Key::left: shift ? session.line_back() : session.step_back(); return true;
-    case Key::page_down: session.step_on(); return true;
-    case Key::page_up: session.step_back(); return true;
-    case Key::period: session.line_on(); return true;
-    case Key::comma: session.line_back(); return true;
-    case Key::home: session.first(); return true;
-    case Key::end: session.last(); return true;
-    case Key::space: session.toggle_play(); return true;
-    default: return false;
+    case Key::right:
+      shift ? session.line_on() : session.step_on();
+      return true;
+    case Key::left:
+      shift ? session.line_back() : session.step_back();
+      return true;
+    case Key::page_down:
+      session.step_on();
+      return true;
+    case Key::page_up:
+      session.step_back();
+      return true;
+    case Key::period:
+      session.line_on();
+      return true;
+    case Key::comma:
+      session.line_back();
+      return true;
+    case Key::home:
+      session.first();
+      return true;
+    case Key::end:
+      session.last();
+      return true;
+    case Key::space:
+      session.toggle_play();
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -199,12 +225,18 @@ bool lesson_key(Session& session, Key key) {
 
 std::optional<Tab> tab_key(Key key) {
   switch (key) {
-    case Key::d: return Tab::data;
-    case Key::m: return Tab::measured;
-    case Key::k: return Tab::kernel;
-    case Key::l: return Tab::lesson;
-    case Key::g: return Tab::glossary;
-    default: return std::nullopt;
+    case Key::d:
+      return Tab::data;
+    case Key::m:
+      return Tab::measured;
+    case Key::k:
+      return Tab::kernel;
+    case Key::l:
+      return Tab::lesson;
+    case Key::g:
+      return Tab::glossary;
+    default:
+      return std::nullopt;
   }
 }
 

@@ -13,7 +13,9 @@ using ui::Font;
 using ui::px;
 using ui::Role;
 
-ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+ImDrawList& list() {
+  return *ImGui::GetWindowDrawList();
+}
 
 void divider() {
   ui::space(12);
@@ -39,7 +41,8 @@ void verdict(const scenes::Question& question, int guess) {
       right ? "Right." : fmt::format("Not so: {}.", question.choices.at(answer));
   const float room = ImGui::GetContentRegionAvail().x - px(24);
   ImGui::Dummy({room, ui::draw_wrapped({at.x + px(24), at.y}, text, room, Font::body_bold,
-                                       right ? Role::good : Role::wrong).y});
+                                       right ? Role::good : Role::wrong)
+                          .y});
   ui::map("predict_verdict", "Verdict", right ? "right" : "wrong", at, ImGui::GetItemRectMax());
   ui::paragraph(question.because, Font::body, Role::muted);
 }
@@ -104,9 +107,8 @@ void predict_card(ShellState& state) {
   if (!question && !judged) return;
   divider();
   const Score score = score_of(lesson, axis, step);
-  heading("Predict", score.asked == 0
-                         ? std::string()
-                         : fmt::format("{} of {} right", score.right, score.asked));
+  heading("Predict", score.asked == 0 ? std::string()
+                                      : fmt::format("{} of {} right", score.right, score.asked));
   if (judged) {
     verdict(*judged, before->second);
     if (question) ui::space(16);
@@ -124,8 +126,7 @@ void knobs(ShellState& state) {
   const ImVec2 after = ImGui::GetCursorScreenPos();
   const float reset_width = ui::text_size("Reset").x + px(46);
   ImGui::SetCursorScreenPos({at.x + width - reset_width, at.y - px(6)});
-  if (ui::button("reset", "Reset",
-                 {.icon = ui::Icon::reset, .enabled = changed, .width = -1})) {
+  if (ui::button("reset", "Reset", {.icon = ui::Icon::reset, .enabled = changed, .width = -1})) {
     state.session.reset(state.now_s());
   }
   ImGui::SetCursorScreenPos({after.x, after.y + px(6)});

@@ -12,7 +12,9 @@ using ui::Font;
 using ui::px;
 using ui::Role;
 
-ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+ImDrawList& list() {
+  return *ImGui::GetWindowDrawList();
+}
 
 /// A thin line along the top of the panel: a share of it where the lab says how far it is, else a
 /// piece that wanders.

@@ -9,7 +9,9 @@ using scenes::StepAxis;
 
 namespace {
 
-int last_phase(const StepAxis& axis) { return std::max(axis.phases, 1) - 1; }
+int last_phase(const StepAxis& axis) {
+  return std::max(axis.phases, 1) - 1;
+}
 
 }  // namespace
 
@@ -31,7 +33,9 @@ Cursor step_on(const StepAxis& axis, Cursor cursor) {
   return at_step(axis, completed_steps(axis, cursor) + 1);
 }
 
-Cursor step_back(const StepAxis& axis, Cursor cursor) { return at_step(axis, cursor.tile - 1); }
+Cursor step_back(const StepAxis& axis, Cursor cursor) {
+  return at_step(axis, cursor.tile - 1);
+}
 
 Cursor line_on(const StepAxis& axis, Cursor cursor) {
   if (cursor.phase < last_phase(axis)) return {cursor.tile, cursor.phase + 1};
@@ -45,7 +49,9 @@ Cursor line_back(const StepAxis& axis, Cursor cursor) {
   return at_step(axis, cursor.tile - 1);
 }
 
-bool at_start(const StepAxis&, Cursor cursor) { return cursor.tile <= 0; }
+bool at_start(const StepAxis&, Cursor cursor) {
+  return cursor.tile <= 0;
+}
 
 bool at_end(const StepAxis& axis, Cursor cursor) {
   return completed_steps(axis, cursor) >= axis.tiles;

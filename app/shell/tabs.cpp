@@ -14,7 +14,9 @@ using ui::Font;
 using ui::px;
 using ui::Role;
 
-ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+ImDrawList& list() {
+  return *ImGui::GetWindowDrawList();
+}
 
 struct TabName {
   Tab tab;
@@ -37,8 +39,8 @@ bool tab_label(const TabName& tab, bool chosen) {
   const bool pressed = ImGui::InvisibleButton(tab.id, {width, height});
   const bool hovered = ImGui::IsItemHovered();
   if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
-  ui::draw_text({(min.x + max.x) / 2, min.y + (height - ui::text_size("x").y) / 2}, tab.label,
-                font, chosen || hovered ? Role::text : Role::muted, ui::Align::center);
+  ui::draw_text({(min.x + max.x) / 2, min.y + (height - ui::text_size("x").y) / 2}, tab.label, font,
+                chosen || hovered ? Role::text : Role::muted, ui::Align::center);
   if (chosen) {
     list().AddRectFilled({min.x + px(12), max.y + px(2)}, {max.x - px(12), max.y + px(4)},
                          ui::color(Role::accent), px(1));
@@ -53,7 +55,8 @@ const lab::Report* measured_report(const LessonState& lesson) {
   return lesson.report ? &*lesson.report : nullptr;
 }
 
-// ---- what stands at the right end of the row of tabs ---------------------------------------------
+// ---- what stands at the right end of the row of tabs
+// ---------------------------------------------
 
 void data_tools(ShellState& state, float room) {
   LessonState& lesson = state.session.lesson();
@@ -95,8 +98,7 @@ void measured_tools(ShellState& state, float room) {
   const float width = std::min(ui::text_size("Measure on this GPU").x + px(24), room);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({at.x + room - width, at.y});
-  if (ui::button("measure", label,
-                 {.primary = !busy, .enabled = !busy, .width = width / px(1)})) {
+  if (ui::button("measure", label, {.primary = !busy, .enabled = !busy, .width = width / px(1)})) {
     state.session.start_bench();
   }
 }
@@ -111,7 +113,8 @@ void kernel_tools(const ShellState& state, float room) {
   ui::draw_text({at.x + room, y}, path, Font::mono_note, Role::muted, ui::Align::right);
 }
 
-// ---- the tabs ------------------------------------------------------------------------------------
+// ---- the tabs
+// ------------------------------------------------------------------------------------
 
 void nothing_yet() {
   ui::empty_state("Nothing here yet", "The numbers come with the first run of the kernel.");
@@ -167,13 +170,21 @@ void text_tab(const std::string& path) {
 
 void tab_content(ShellState& state) {
   switch (state.tab) {
-    case Tab::data: data_tab(state); break;
-    case Tab::measured: measured_tab(state); break;
-    case Tab::kernel: kernel_tab(state); break;
+    case Tab::data:
+      data_tab(state);
+      break;
+    case Tab::measured:
+      measured_tab(state);
+      break;
+    case Tab::kernel:
+      kernel_tab(state);
+      break;
     case Tab::lesson:
       text_tab(fmt::format("assets/lessons/{}.md", state.session.lesson().info.id));
       break;
-    case Tab::glossary: text_tab("assets/glossary.md"); break;
+    case Tab::glossary:
+      text_tab("assets/glossary.md");
+      break;
   }
 }
 
@@ -210,12 +221,12 @@ void draw_tabs(ShellState& state, const Layout& layout) {
   }
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
   // A tab of its own keeps its own scroll position.
-  const std::string name = fmt::format("content_{}_{}", static_cast<int>(state.tab),
-                                       state.session.chosen());
+  const std::string name =
+      fmt::format("content_{}_{}", static_cast<int>(state.tab), state.session.chosen());
   const bool scrolls_itself = state.tab == Tab::data || state.tab == Tab::kernel;
-  ImGui::BeginChild(name.c_str(), {0, 0}, false,
-                    scrolls_itself ? ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse
-                                   : 0);
+  ImGui::BeginChild(
+      name.c_str(), {0, 0}, false,
+      scrolls_itself ? ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse : 0);
   tab_content(state);
   ImGui::EndChild();
   ImGui::PopStyleColor();

@@ -23,8 +23,8 @@ class ImGuiScope {
 };
 
 /// Real pixels a design pixel for a surface of `width` × `height` on a display whose content scale
-/// is `content_scale`: large surfaces get larger type, in steps, so that a picture for a stage reads
-/// as well as the design size of 1440×900.
+/// is `content_scale`: large surfaces get larger type, in steps, so that a picture for a stage
+/// reads as well as the design size of 1440×900.
 float design_scale(int width, int height, float content_scale);
 
 /// Draws frames until the layout has settled: ImGui learns sizes and scroll ranges from the frame

@@ -86,9 +86,8 @@ std::string make_current(EGLDisplay display, Attempt& made) {
   if (eglBindAPI(EGL_OPENGL_API) == EGL_FALSE) return "EGL knows no desktop OpenGL";
   const bool surfaceless =
       has_word(eglQueryString(display, EGL_EXTENSIONS), "EGL_KHR_surfaceless_context");
-  const EGLint wanted[] = {EGL_SURFACE_TYPE,    surfaceless ? EGL_DONT_CARE : EGL_PBUFFER_BIT,
-                           EGL_RENDERABLE_TYPE, EGL_OPENGL_BIT,
-                           EGL_NONE};
+  const EGLint wanted[] = {EGL_SURFACE_TYPE, surfaceless ? EGL_DONT_CARE : EGL_PBUFFER_BIT,
+                           EGL_RENDERABLE_TYPE, EGL_OPENGL_BIT, EGL_NONE};
   EGLConfig config = nullptr;
   EGLint count = 0;
   if (eglChooseConfig(display, wanted, &config, 1, &count) == EGL_FALSE || count == 0) {
@@ -129,8 +128,8 @@ std::vector<EGLDisplay> displays() {
     EGLint count = 0;
     query_devices(static_cast<EGLint>(devices.size()), devices.data(), &count);
     for (int i = 0; i < count; ++i) {
-      all.push_back(platform_display(EGL_PLATFORM_DEVICE_EXT,
-                                     devices[static_cast<std::size_t>(i)], nullptr));
+      all.push_back(
+          platform_display(EGL_PLATFORM_DEVICE_EXT, devices[static_cast<std::size_t>(i)], nullptr));
     }
   }
   all.push_back(eglGetDisplay(EGL_DEFAULT_DISPLAY));
@@ -155,11 +154,12 @@ GlTarget::GlTarget() : state_(std::make_unique<State>()) {
     give_up(state_->egl);
   }
   if (!reason.empty()) {
-    throw Error(fmt::format("pictures cannot be drawn here: {}. Install a software renderer (Debian "
-                            "and Ubuntu: libegl1 libgl1 libgl1-mesa-dri) or the GPU driver's EGL "
-                            "library",
-                            reason),
-                ExitCode::unavailable);
+    throw Error(
+        fmt::format("pictures cannot be drawn here: {}. Install a software renderer (Debian "
+                    "and Ubuntu: libegl1 libgl1 libgl1-mesa-dri) or the GPU driver's EGL "
+                    "library",
+                    reason),
+        ExitCode::unavailable);
   }
   state_->gl = load_gl();
   state_->renderer = reinterpret_cast<const char*>(glGetString(GL_RENDERER));
@@ -167,9 +167,13 @@ GlTarget::GlTarget() : state_(std::make_unique<State>()) {
   state_->gl.gen_renderbuffers(1, &state_->colors);
 }
 
-GlTarget::~GlTarget() { give_up(state_->egl); }
+GlTarget::~GlTarget() {
+  give_up(state_->egl);
+}
 
-const std::string& GlTarget::renderer() const { return state_->renderer; }
+const std::string& GlTarget::renderer() const {
+  return state_->renderer;
+}
 
 void GlTarget::begin(int width, int height) {
   State& state = *state_;

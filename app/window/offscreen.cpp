@@ -49,7 +49,9 @@ struct Offscreen::State {
 
 Offscreen::Offscreen() : state_(std::make_unique<State>()) {}
 Offscreen::~Offscreen() = default;
-std::string Offscreen::renderer() const { return state_->target.renderer(); }
+std::string Offscreen::renderer() const {
+  return state_->target.renderer();
+}
 
 void Offscreen::shoot(const ShotOptions& options) {
   const auto inline_lab = make_inline_lab();
@@ -75,6 +77,8 @@ void Offscreen::shoot(const ShotOptions& options) {
   if (!options.ui_map.empty()) write_atomically(options.ui_map, shell.ui_map_json());
 }
 
-void take_shot(const ShotOptions& options) { Offscreen().shoot(options); }
+void take_shot(const ShotOptions& options) {
+  Offscreen().shoot(options);
+}
 
 }  // namespace tilestep::app

@@ -42,17 +42,28 @@ class GlfwScope {
 
 std::optional<Key> key_of(int glfw_key) {
   switch (glfw_key) {
-    case GLFW_KEY_LEFT: return Key::left;
-    case GLFW_KEY_RIGHT: return Key::right;
-    case GLFW_KEY_UP: return Key::up;
-    case GLFW_KEY_DOWN: return Key::down;
-    case GLFW_KEY_HOME: return Key::home;
-    case GLFW_KEY_END: return Key::end;
-    case GLFW_KEY_PAGE_UP: return Key::page_up;
-    case GLFW_KEY_PAGE_DOWN: return Key::page_down;
-    case GLFW_KEY_F11: return Key::f11;
-    case GLFW_KEY_ESCAPE: return Key::escape;
-    default: return std::nullopt;
+    case GLFW_KEY_LEFT:
+      return Key::left;
+    case GLFW_KEY_RIGHT:
+      return Key::right;
+    case GLFW_KEY_UP:
+      return Key::up;
+    case GLFW_KEY_DOWN:
+      return Key::down;
+    case GLFW_KEY_HOME:
+      return Key::home;
+    case GLFW_KEY_END:
+      return Key::end;
+    case GLFW_KEY_PAGE_UP:
+      return Key::page_up;
+    case GLFW_KEY_PAGE_DOWN:
+      return Key::page_down;
+    case GLFW_KEY_F11:
+      return Key::f11;
+    case GLFW_KEY_ESCAPE:
+      return Key::escape;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -63,19 +74,32 @@ std::optional<Key> key_of_character(unsigned character) {
   }
   const unsigned lower = character >= 'A' && character <= 'Z' ? character + 32 : character;
   switch (lower) {
-    case ' ': return Key::space;
-    case 'r': return Key::r;
-    case 'd': return Key::d;
-    case 'k': return Key::k;
-    case 'm': return Key::m;
-    case 'l': return Key::l;
-    case 'g': return Key::g;
-    case 'p': return Key::p;
-    case 't': return Key::t;
-    case '?': return Key::question;
-    case ',': return Key::comma;
-    case '.': return Key::period;
-    default: return std::nullopt;
+    case ' ':
+      return Key::space;
+    case 'r':
+      return Key::r;
+    case 'd':
+      return Key::d;
+    case 'k':
+      return Key::k;
+    case 'm':
+      return Key::m;
+    case 'l':
+      return Key::l;
+    case 'g':
+      return Key::g;
+    case 'p':
+      return Key::p;
+    case 't':
+      return Key::t;
+    case '?':
+      return Key::question;
+    case ',':
+      return Key::comma;
+    case '.':
+      return Key::period;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -171,8 +195,7 @@ void Window::set_callbacks() {
   glfwSetScrollCallback(window_, [](GLFWwindow* window, double, double) { of(window).woken(); });
   glfwSetWindowFocusCallback(window_, [](GLFWwindow* window, int) { of(window).woken(); });
   glfwSetWindowRefreshCallback(window_, [](GLFWwindow* window) { of(window).woken(); });
-  glfwSetFramebufferSizeCallback(window_,
-                                 [](GLFWwindow* window, int, int) { of(window).woken(); });
+  glfwSetFramebufferSizeCallback(window_, [](GLFWwindow* window, int, int) { of(window).woken(); });
   glfwSetWindowContentScaleCallback(window_,
                                     [](GLFWwindow* window, float, float) { of(window).woken(); });
 }
@@ -197,8 +220,7 @@ float Window::content_scale() const {
   int points = 0, pixels = 0, height = 0;
   glfwGetWindowSize(window_, &points, &height);
   glfwGetFramebufferSize(window_, &pixels, &height);
-  const float density =
-      points > 0 ? static_cast<float>(pixels) / static_cast<float>(points) : 1.0f;
+  const float density = points > 0 ? static_cast<float>(pixels) / static_cast<float>(points) : 1.0f;
   return scale / std::max(density, 0.1f);
 }
 

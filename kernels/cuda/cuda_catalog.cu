@@ -1,5 +1,6 @@
 // The table of lessons that have CUDA kernels, and what the module exports.
 
+#include "coalescing/coalescing_kernels.hpp"
 #include "online_softmax/online_softmax_kernels.hpp"
 #include "simt/cuda_device.hpp"
 #include "simt/cuda_module.hpp"
@@ -9,6 +10,7 @@ namespace {
 
 constexpr simt::KernelEntry kKernels[] = {
     {"online-softmax", online_softmax::kernels_cuda},
+    {"coalescing", coalescing::kernels_cuda},
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ struct Spread {
 /// Quantiles are interpolated between the two nearest samples. Throws Error for no samples.
 Spread spread_of(std::vector<double> samples);
 
-/// `amount` over a time in ms, in 10^9 a second: bytes give GB/s, FLOPs give GFLOP/s. The slow end of
-/// the times is the low end of the rates.
+/// `amount` over a time in ms, in 10^9 a second: bytes give GB/s, FLOPs give GFLOP/s. The slow end
+/// of the times is the low end of the rates.
 Spread rate_of(const Spread& time_ms, double amount);
 
 /// A timed number (provenance `measured`).

@@ -62,7 +62,10 @@ void launch(Device& device, const Launch& shape, void (*kernel)(Params...), Args
   static_assert(sizeof...(Params) == sizeof...(Args),
                 "the kernel takes another number of arguments");
   cuda::before_launch(device, shape, reinterpret_cast<const void*>(kernel));
-  kernel<<<shape.grid, shape.block, shape.shared_bytes>>>(static_cast<Params>(args)...);
+  // nvcc reads neighbouring words of shared memory together, up to 16 bytes from a multiple of 16,
+  // also where the loop uses fewer of them: what it reads must lie inside the allocation.
+  const std::size_t shared_bytes = (shape.shared_bytes + 15) / 16 * 16;
+  kernel<<<shape.grid, shape.block, shared_bytes>>>(static_cast<Params>(args)...);
   cuda::after_launch(device, shape);
 }
 

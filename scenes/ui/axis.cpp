@@ -46,7 +46,8 @@ std::vector<double> Axis::ticks(int most) const {
   if (log) return log_ticks(low, high, std::max(most, 1));
   const double step = round_step((high - low) / std::max(most, 1));
   std::vector<double> ticks;
-  for (double tick = std::ceil(low / step - 1e-9) * step; tick <= high + step * 1e-6; tick += step) {
+  for (double tick = std::ceil(low / step - 1e-9) * step; tick <= high + step * 1e-6;
+       tick += step) {
     ticks.push_back(std::abs(tick) < step * 1e-9 ? 0 : tick);
   }
   return ticks;

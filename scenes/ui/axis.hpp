@@ -21,7 +21,8 @@ struct Axis {
 Axis axis_for(const std::vector<double>& values, bool log, bool from_zero);
 /// "4.3k", "0.05", "1e-7": short enough for a tick.
 std::string tick_text(double value);
-/// A value with about four significant digits and no exponent where it can be avoided: "4271", "0.873".
+/// A value with about four significant digits and no exponent where it can be avoided: "4271",
+/// "0.873".
 std::string value_text(double value);
 
 }  // namespace tilestep::ui

@@ -14,7 +14,9 @@ Context* current_context = nullptr;
 Context::Current::Current(Context& context) : before_(current_context) {
   current_context = &context;
 }
-Context::Current::~Current() { current_context = before_; }
+Context::Current::~Current() {
+  current_context = before_;
+}
 
 Context& Context::current() {
   assert(current_context != nullptr && "ui is used outside a frame");
@@ -41,13 +43,27 @@ float Context::animation_seconds() const {
   return look_.still ? 0.0f : std::min(ImGui::GetIO().DeltaTime, 0.05f);
 }
 
-float px(float design_pixels) { return design_pixels * Context::current().scale(); }
-ImFont* font(Font font) { return Context::current().fonts().font(font); }
-float font_pixels(Font font) { return Context::current().fonts().pixels(font); }
-ThemeKind theme() { return Context::current().look().theme; }
-bool presenter() { return Context::current().look().presenter; }
-float animation_seconds() { return Context::current().animation_seconds(); }
-void request_redraw() { Context::current().request_redraw(); }
+float px(float design_pixels) {
+  return design_pixels * Context::current().scale();
+}
+ImFont* font(Font font) {
+  return Context::current().fonts().font(font);
+}
+float font_pixels(Font font) {
+  return Context::current().fonts().pixels(font);
+}
+ThemeKind theme() {
+  return Context::current().look().theme;
+}
+bool presenter() {
+  return Context::current().look().presenter;
+}
+float animation_seconds() {
+  return Context::current().animation_seconds();
+}
+void request_redraw() {
+  Context::current().request_redraw();
+}
 
 float animate(std::string_view id, float target, float seconds) {
   Context& context = Context::current();
@@ -84,7 +100,9 @@ FontScope::FontScope(Font font) {
   ImGui::PushFont(ui::font(font));
 #endif
 }
-FontScope::~FontScope() { ImGui::PopFont(); }
+FontScope::~FontScope() {
+  ImGui::PopFont();
+}
 
 void map(std::string_view id, std::string_view label, std::string_view value, ImVec2 min,
          ImVec2 max) {
@@ -100,6 +118,8 @@ void map(std::string_view id, std::string_view label, std::string_view value, Im
                                       ImVec2(seen_max.x * density.x, seen_max.y * density.y)});
 }
 
-const std::vector<MapEntry>& map_entries() { return Context::current().map(); }
+const std::vector<MapEntry>& map_entries() {
+  return Context::current().map();
+}
 
 }  // namespace tilestep::ui

@@ -10,14 +10,17 @@
 namespace tilestep::ui {
 namespace {
 
-ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+ImDrawList& list() {
+  return *ImGui::GetWindowDrawList();
+}
 
 struct ButtonColors {
   ImU32 fill, edge, ink;
 };
 
 ButtonColors button_colors(const ButtonLook& look, float hover, bool held) {
-  if (!look.enabled) return {color(Role::raised, 0.4f), color(Role::border, 0.6f), color(Role::faint)};
+  if (!look.enabled)
+    return {color(Role::raised, 0.4f), color(Role::border, 0.6f), color(Role::faint)};
   if (look.primary) {
     const ImU32 accent = color(Role::accent);
     const ImU32 lit = mixed(accent, color(Role::text), 0.18f * hover + (held ? 0.15f : 0.0f));
@@ -190,7 +193,8 @@ std::optional<float> slider(std::string_view id, float share, float width, const
   list().AddRectFilled({left, y - half}, {right, y + half}, color(Role::border), half);
   if (look.ticks > 1 && (right - left) / static_cast<float>(look.ticks) > px(6)) {
     for (int tick = 0; tick <= look.ticks; ++tick) {
-      const float at = left + (right - left) * static_cast<float>(tick) / static_cast<float>(look.ticks);
+      const float at =
+          left + (right - left) * static_cast<float>(tick) / static_cast<float>(look.ticks);
       list().AddCircleFilled({at, y}, px(3.5f), color(at <= x ? Role::accent : Role::faint));
     }
   }

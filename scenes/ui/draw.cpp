@@ -8,9 +8,13 @@
 namespace tilestep::ui {
 namespace {
 
-ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+ImDrawList& list() {
+  return *ImGui::GetWindowDrawList();
+}
 
-float length(ImVec2 v) { return std::sqrt(v.x * v.x + v.y * v.y); }
+float length(ImVec2 v) {
+  return std::sqrt(v.x * v.x + v.y * v.y);
+}
 
 }  // namespace
 
@@ -79,11 +83,12 @@ void space(float design_pixels) {
 void tooltip(std::string_view sentence) {
   if (sentence.empty() || !ImGui::IsItemHovered()) return;
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(12), px(kGapSmall)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, px(kControlCorner));
   ImGui::BeginTooltip();
   const float width = std::min(px(320), text_size(sentence, Font::note).x + 1);
   ImGui::Dummy(draw_wrapped(ImGui::GetCursorScreenPos(), sentence, width, Font::note));
   ImGui::EndTooltip();
-  ImGui::PopStyleVar();
+  ImGui::PopStyleVar(2);
 }
 
 void hatch(ImVec2 min, ImVec2 max, Role role, float spacing) {

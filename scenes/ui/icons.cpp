@@ -79,18 +79,25 @@ void draw_transport(Icon icon, const Pen& pen) {
       pen.bar(-0.85f, -0.7f, -0.6f, 0.7f);
       pen.triangle_left(0.75f, -0.5f, 0.75f);
       break;
-    case Icon::back: pen.triangle_left(0.5f, -0.75f, 0.8f); break;
-    case Icon::play: pen.triangle(-0.5f, 0.85f, 0.85f); break;
+    case Icon::back:
+      pen.triangle_left(0.5f, -0.75f, 0.8f);
+      break;
+    case Icon::play:
+      pen.triangle(-0.5f, 0.85f, 0.85f);
+      break;
     case Icon::pause:
       pen.bar(-0.6f, -0.75f, -0.15f, 0.75f);
       pen.bar(0.15f, -0.75f, 0.6f, 0.75f);
       break;
-    case Icon::forward: pen.triangle(-0.5f, 0.75f, 0.8f); break;
+    case Icon::forward:
+      pen.triangle(-0.5f, 0.75f, 0.8f);
+      break;
     case Icon::last:
       pen.bar(0.6f, -0.7f, 0.85f, 0.7f);
       pen.triangle(-0.75f, 0.5f, 0.75f);
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -106,9 +113,15 @@ void draw_icon(Icon icon, ImVec2 center, float size, ImU32 color) {
       pen.head({0.65f, 0.85f}, {0.3f, 0.25f}, {1.0f, 0.25f});
       pen.line(0.65f, -0.3f, 0.65f, 0.4f);
       break;
-    case Icon::reset: draw_reset(pen); break;
-    case Icon::sun: draw_sun(pen); break;
-    case Icon::moon: draw_moon(pen, center, size, color); break;
+    case Icon::reset:
+      draw_reset(pen);
+      break;
+    case Icon::sun:
+      draw_sun(pen);
+      break;
+    case Icon::moon:
+      draw_moon(pen, center, size, color);
+      break;
     case Icon::screen:
       pen.box(-0.95f, -0.75f, 0.95f, 0.4f);
       pen.line(0, 0.4f, 0, 0.8f);
@@ -132,8 +145,11 @@ void draw_icon(Icon icon, ImVec2 center, float size, ImU32 color) {
       pen.line(-0.65f, -0.65f, 0.65f, 0.65f);
       pen.line(-0.65f, 0.65f, 0.65f, -0.65f);
       break;
-    case Icon::none: break;
-    default: draw_transport(icon, pen); break;
+    case Icon::none:
+      break;
+    default:
+      draw_transport(icon, pen);
+      break;
   }
 }
 

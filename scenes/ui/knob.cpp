@@ -39,7 +39,9 @@ KnobValue value_of(const Knob& knob, double number) {
 }
 
 /// A range that starts at 0 cannot be cut into decades; its slider begins one step above.
-double log_start(const Knob& knob) { return knob.min > 0 ? knob.min : 1; }
+double log_start(const Knob& knob) {
+  return knob.min > 0 ? knob.min : 1;
+}
 
 float share_of(const Knob& knob, double number) {
   if (knob.max <= knob.min) return 0;
@@ -174,8 +176,8 @@ std::optional<KnobValue> choice_knob(const Knob& knob, const std::string& chosen
     tooltip(knob.help);
   } else {
     const ImVec2 min = ImGui::GetCursorScreenPos();
-    index = segmented("knob_" + knob.id, knob.choices, selected,
-                      width / Context::current().scale());
+    index =
+        segmented("knob_" + knob.id, knob.choices, selected, width / Context::current().scale());
     map("knob_" + knob.id, knob.label, chosen, min, ImGui::GetItemRectMax());
   }
   if (!index) return std::nullopt;
@@ -190,9 +192,15 @@ std::optional<KnobValue> knob(const Knob& knob, const KnobValue& value) {
   std::optional<KnobValue> changed;
   switch (knob.kind) {
     case KnobKind::integer:
-    case KnobKind::real: changed = number_knob(knob, value); break;
-    case KnobKind::toggle: changed = toggle_knob(knob, std::get<bool>(value)); break;
-    case KnobKind::choice: changed = choice_knob(knob, std::get<std::string>(value)); break;
+    case KnobKind::real:
+      changed = number_knob(knob, value);
+      break;
+    case KnobKind::toggle:
+      changed = toggle_knob(knob, std::get<bool>(value));
+      break;
+    case KnobKind::choice:
+      changed = choice_knob(knob, std::get<std::string>(value));
+      break;
   }
   ImGui::PopStyleVar();
   ImGui::PopID();

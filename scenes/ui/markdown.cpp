@@ -8,7 +8,9 @@
 namespace tilestep::ui {
 namespace {
 
-ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+ImDrawList& list() {
+  return *ImGui::GetWindowDrawList();
+}
 
 /// Lines longer than this are hard to read (about 90 characters).
 constexpr float kMeasure = 760;
@@ -149,11 +151,19 @@ void table_block(const MarkdownBlock& table, float width) {
 void draw_block(const MarkdownBlock& block, float width, bool first) {
   using Kind = MarkdownBlock::Kind;
   switch (block.kind) {
-    case Kind::heading: heading(block, width, first); break;
+    case Kind::heading:
+      heading(block, width, first);
+      break;
     case Kind::paragraph:
-    case Kind::item: item_text(block, width); break;
-    case Kind::code: code_block(block, width); break;
-    case Kind::table: table_block(block, width); break;
+    case Kind::item:
+      item_text(block, width);
+      break;
+    case Kind::code:
+      code_block(block, width);
+      break;
+    case Kind::table:
+      table_block(block, width);
+      break;
     case Kind::rule: {
       const ImVec2 at = ImGui::GetCursorScreenPos();
       list().AddLine({at.x, at.y + px(8)}, {at.x + width, at.y + px(8)}, color(Role::border));

@@ -15,12 +15,18 @@ class Builder {
 
   void enter(MD_BLOCKTYPE type, void* detail) {
     switch (type) {
-      case MD_BLOCK_UL: lists_.push_back(-1); break;
+      case MD_BLOCK_UL:
+        lists_.push_back(-1);
+        break;
       case MD_BLOCK_OL:
         lists_.push_back(static_cast<int>(static_cast<MD_BLOCK_OL_DETAIL*>(detail)->start));
         break;
-      case MD_BLOCK_LI: start_item(); break;
-      case MD_BLOCK_QUOTE: ++quotes_; break;
+      case MD_BLOCK_LI:
+        start_item();
+        break;
+      case MD_BLOCK_QUOTE:
+        ++quotes_;
+        break;
       case MD_BLOCK_P:
         // The first paragraph of an item is the item itself.
         if (blocks_.empty() || blocks_.back().kind != Kind::item || !blocks_.back().text.empty()) {
@@ -28,15 +34,27 @@ class Builder {
         }
         break;
       case MD_BLOCK_H:
-        start(Kind::heading).level = static_cast<int>(static_cast<MD_BLOCK_H_DETAIL*>(detail)->level);
+        start(Kind::heading).level =
+            static_cast<int>(static_cast<MD_BLOCK_H_DETAIL*>(detail)->level);
         break;
-      case MD_BLOCK_HR: start(Kind::rule); break;
-      case MD_BLOCK_CODE: start(Kind::code); break;
-      case MD_BLOCK_TABLE: start(Kind::table); break;
-      case MD_BLOCK_TR: blocks_.back().rows.emplace_back(); break;
+      case MD_BLOCK_HR:
+        start(Kind::rule);
+        break;
+      case MD_BLOCK_CODE:
+        start(Kind::code);
+        break;
+      case MD_BLOCK_TABLE:
+        start(Kind::table);
+        break;
+      case MD_BLOCK_TR:
+        blocks_.back().rows.emplace_back();
+        break;
       case MD_BLOCK_TH:
-      case MD_BLOCK_TD: start_cell(type, static_cast<MD_BLOCK_TD_DETAIL*>(detail)); break;
-      default: break;
+      case MD_BLOCK_TD:
+        start_cell(type, static_cast<MD_BLOCK_TD_DETAIL*>(detail));
+        break;
+      default:
+        break;
     }
     joined_ = false;
   }
@@ -65,9 +83,15 @@ class Builder {
         target().emplace_back();
         joined_ = false;
         break;
-      case MD_TEXT_SOFTBR: joined_ = false; break;
-      case MD_TEXT_ENTITY: add(entity(text)); break;
-      default: add(text); break;
+      case MD_TEXT_SOFTBR:
+        joined_ = false;
+        break;
+      case MD_TEXT_ENTITY:
+        add(entity(text));
+        break;
+      default:
+        add(text);
+        break;
     }
   }
 
@@ -141,7 +165,9 @@ class Builder {
   bool joined_ = false;  ///< no space since the last piece
 };
 
-Builder& builder(void* user) { return *static_cast<Builder*>(user); }
+Builder& builder(void* user) {
+  return *static_cast<Builder*>(user);
+}
 
 }  // namespace
 

@@ -9,7 +9,9 @@
 namespace tilestep::ui {
 namespace {
 
-ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+ImDrawList& list() {
+  return *ImGui::GetWindowDrawList();
+}
 
 struct Room {
   ImVec2 min, max;
@@ -17,7 +19,9 @@ struct Room {
   float height() const { return max.y - min.y; }
 };
 
-float line_height(Font font) { return text_size("x", font).y; }
+float line_height(Font font) {
+  return text_size("x", font).y;
+}
 
 /// Vertical grid lines with their numbers below, and the unit at the right end.
 void draw_bar_axis(const Axis& axis, const Room& room, const std::string& unit) {
@@ -61,8 +65,8 @@ void draw_bar(const BarPlot& plot, const Bar& bar, const Axis& axis, const Room&
   draw_text({x, y}, value, Font::mono_note);
   const float note_x = x + size.x + px(kGapSmall);
   draw_text({note_x, middle - line_height(Font::note) / 2},
-            fitted(bar.note, Font::note, ImGui::GetWindowPos().x + ImGui::GetWindowWidth() -
-                                             px(kGap) - note_x),
+            fitted(bar.note, Font::note,
+                   ImGui::GetWindowPos().x + ImGui::GetWindowWidth() - px(kGap) - note_x),
             Font::note, Role::muted);
 }
 
@@ -136,7 +140,8 @@ class LinePlotView {
     if (plot.roof) ys.push_back(*plot.roof);
     x_ = axis_for(xs, plot.x_log, false);
     y_ = axis_for(ys, plot.y_log, true);
-    if (!plot.x_log && !xs.empty()) x_.high = std::max(*std::max_element(xs.begin(), xs.end()), x_.low + 1e-12);
+    if (!plot.x_log && !xs.empty())
+      x_.high = std::max(*std::max_element(xs.begin(), xs.end()), x_.low + 1e-12);
     place_room();
   }
 
@@ -167,7 +172,8 @@ class LinePlotView {
     }
     ends = std::min(ends, size_.x * 0.28f);
     const float note = line_height(Font::note);
-    const float top = (plot_.title.empty() ? 0 : line_height(Font::body_bold) + px(4)) + note + px(8);
+    const float top =
+        (plot_.title.empty() ? 0 : line_height(Font::body_bold) + px(4)) + note + px(8);
     room_.min = {at_.x + ticks + px(kGapSmall), at_.y + top};
     room_.max = {at_.x + size_.x - ends - px(kGap), at_.y + size_.y - 2 * note - px(10)};
     room_.max.x = std::max(room_.max.x, room_.min.x + px(40));
@@ -212,7 +218,8 @@ class LinePlotView {
     if (curve.low.size() >= count && curve.high.size() >= count) {
       for (std::size_t i = 0; i + 1 < count; ++i) {
         if (!drawable(curve, i) || !drawable(curve, i + 1)) continue;
-        list().AddQuadFilled(point(curve.x[i], curve.low[i]), point(curve.x[i + 1], curve.low[i + 1]),
+        list().AddQuadFilled(point(curve.x[i], curve.low[i]),
+                             point(curve.x[i + 1], curve.low[i + 1]),
                              point(curve.x[i + 1], curve.high[i + 1]),
                              point(curve.x[i], curve.high[i]), color(curve.role, 0.16f));
       }
@@ -294,7 +301,8 @@ class LinePlotView {
       for (std::size_t i = 0; i < std::min(curve.x.size(), curve.y.size()); ++i) {
         if (!drawable(curve, i)) continue;
         const ImVec2 place = point(curve.x[i], curve.y[i]);
-        const float away = std::abs(place.x - mouse) + std::abs(place.y - ImGui::GetIO().MousePos.y);
+        const float away =
+            std::abs(place.x - mouse) + std::abs(place.y - ImGui::GetIO().MousePos.y);
         if (away < best) {
           best = away;
           nearest = i;

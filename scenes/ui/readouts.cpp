@@ -8,7 +8,9 @@
 namespace tilestep::ui {
 namespace {
 
-ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+ImDrawList& list() {
+  return *ImGui::GetWindowDrawList();
+}
 
 /// A shape of its own for each provenance, so that the word can be left out where room is short.
 void draw_mark(lab::Provenance provenance, ImVec2 center, float radius, ImU32 ink) {
@@ -46,14 +48,20 @@ void draw_mark(lab::Provenance provenance, ImVec2 center, float radius, ImU32 in
   }
 }
 
-float mark_width(std::string_view word) { return px(16) + std::ceil(text_size(word, Font::note).x); }
+float mark_width(std::string_view word) {
+  return px(16) + std::ceil(text_size(word, Font::note).x);
+}
 
 std::string plain_sentence(lab::Provenance provenance) {
   switch (provenance) {
-    case lab::Provenance::measured: return "Measured: timed on the device named, in this run.";
-    case lab::Provenance::counted: return "Counted by a hardware counter of the GPU.";
-    case lab::Provenance::traced: return "Traced: recorded by the kernel itself while it ran.";
-    case lab::Provenance::derived: return "Derived with a formula.";
+    case lab::Provenance::measured:
+      return "Measured: timed on the device named, in this run.";
+    case lab::Provenance::counted:
+      return "Counted by a hardware counter of the GPU.";
+    case lab::Provenance::traced:
+      return "Traced: recorded by the kernel itself while it ran.";
+    case lab::Provenance::derived:
+      return "Derived with a formula.";
     case lab::Provenance::recorded:
       return "Recorded: measured earlier, on the GPU and day named.";
   }
@@ -67,7 +75,8 @@ void provenance_mark(lab::Provenance provenance, std::string_view sentence) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float height = text_size(word, Font::note).y;
   const ImVec2 size(mark_width(word), height);
-  draw_mark(provenance, {at.x + px(6), std::round(at.y + height / 2)}, px(4.5f), color(Role::muted));
+  draw_mark(provenance, {at.x + px(6), std::round(at.y + height / 2)}, px(4.5f),
+            color(Role::muted));
   draw_text({at.x + px(16), at.y}, word, Font::note, Role::muted);
   ImGui::PushID(static_cast<int>(at.x * 31 + at.y));
   ImGui::InvisibleButton("provenance", size);
@@ -109,9 +118,8 @@ void dense_readout(const Readout& readout) {
   const float middle = at.y + size.y / 2;
   draw_text({at.x + width, at.y}, shown, Font::mono, readout.role, Align::right);
   const float room = width - size.x - px(28);
-  const ImVec2 label =
-      draw_text({at.x, middle - text_size("x", Font::note).y / 2},
-                fitted(readout.label, Font::note, room), Font::note, Role::muted);
+  const ImVec2 label = draw_text({at.x, middle - text_size("x", Font::note).y / 2},
+                                 fitted(readout.label, Font::note, room), Font::note, Role::muted);
   draw_mark(readout.provenance, {at.x + label.x + px(14), middle}, px(4.5f), color(Role::muted));
   ImGui::InvisibleButton(readout.id.c_str(), {width, size.y});
   tooltip(mark_sentence(readout));
@@ -163,20 +171,23 @@ void readout(const Readout& readout) {
 }
 
 std::string provenance_sentence(const lab::Measurement& measurement, const lab::Report& report) {
-  const std::string device =
-      measurement.device.empty() ? report.device.name : measurement.device;
+  const std::string device = measurement.device.empty() ? report.device.name : measurement.device;
   const std::string day =
       measurement.recorded_at.empty() ? report.recorded_at : measurement.recorded_at;
   std::string sentence;
   switch (measurement.provenance) {
-    case lab::Provenance::measured: sentence = fmt::format("Measured on {}", device); break;
+    case lab::Provenance::measured:
+      sentence = fmt::format("Measured on {}", device);
+      break;
     case lab::Provenance::counted:
       sentence = fmt::format("Counted by the hardware counters of {}", device);
       break;
     case lab::Provenance::traced:
       sentence = fmt::format("Traced by the kernel itself on {}", device);
       break;
-    case lab::Provenance::derived: sentence = "Derived with a formula"; break;
+    case lab::Provenance::derived:
+      sentence = "Derived with a formula";
+      break;
     case lab::Provenance::recorded:
       sentence = fmt::format("Recorded on {}{}{}", device, day.empty() ? "" : ", ", day);
       break;

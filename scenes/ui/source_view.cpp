@@ -10,7 +10,9 @@
 namespace tilestep::ui {
 namespace {
 
-ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+ImDrawList& list() {
+  return *ImGui::GetWindowDrawList();
+}
 
 struct Kept {
   const char* data = nullptr;
@@ -22,12 +24,18 @@ struct Kept {
 
 Role role_of(Syntax kind) {
   switch (kind) {
-    case Syntax::plain: return Role::text;
-    case Syntax::keyword: return Role::purple;
-    case Syntax::cuda: return Role::sky;
-    case Syntax::number: return Role::orange;
-    case Syntax::string: return Role::green;
-    case Syntax::comment: return Role::muted;
+    case Syntax::plain:
+      return Role::text;
+    case Syntax::keyword:
+      return Role::purple;
+    case Syntax::cuda:
+      return Role::sky;
+    case Syntax::number:
+      return Role::orange;
+    case Syntax::string:
+      return Role::green;
+    case Syntax::comment:
+      return Role::muted;
   }
   return Role::text;
 }
@@ -50,9 +58,10 @@ class View {
   void draw(int number, const SyntaxLine& line, ImVec2 at, float width) const {
     const float left = ImGui::GetWindowPos().x;
     if (number == current_) {
-      list().AddRectFilled({left, at.y}, {left + width, at.y + height_},
-                           color(Role::accent, 0.17f), px(4));
-      list().AddRectFilled({left, at.y}, {left + px(3), at.y + height_}, color(Role::accent), px(2));
+      list().AddRectFilled({left, at.y}, {left + width, at.y + height_}, color(Role::accent, 0.17f),
+                           px(4));
+      list().AddRectFilled({left, at.y}, {left + px(3), at.y + height_}, color(Role::accent),
+                           px(2));
       map("source_line", source_.substr(line.begin, line.end - line.begin), std::to_string(number),
           {left, at.y}, {left + width, at.y + height_});
     }
@@ -83,10 +92,9 @@ class View {
     }
     const float size = font_pixels(Font::note) * 0.82f;
     const float wide = text_size(digit, Font::note).x * 0.82f;
-    list().AddText(font(Font::note), size,
-                   {std::round(center.x - wide / 2), std::round(center.y - size / 2)},
-                   color(now ? Role::on_accent : Role::muted), digit.data(),
-                   digit.data() + digit.size());
+    list().AddText(
+        font(Font::note), size, {std::round(center.x - wide / 2), std::round(center.y - size / 2)},
+        color(now ? Role::on_accent : Role::muted), digit.data(), digit.data() + digit.size());
   }
 
   std::string_view source_;

@@ -8,21 +8,25 @@ namespace tilestep::ui {
 namespace {
 
 constexpr std::array<std::string_view, 66> kKeywords = {
-    "alignas",  "auto",     "bool",      "break",     "case",      "catch",    "char",
-    "class",    "concept",  "const",     "constexpr", "consteval", "constinit", "continue",
-    "decltype", "default",  "delete",    "do",        "double",    "else",     "enum",
-    "explicit", "extern",   "false",     "float",     "for",       "friend",   "goto",
-    "if",       "inline",   "int",       "long",      "mutable",   "namespace", "new",
-    "noexcept", "nullptr",  "operator",  "override",  "private",   "protected", "public",
-    "requires", "return",   "short",     "signed",    "sizeof",    "static",   "static_assert",
-    "static_cast", "struct", "switch",   "template",  "this",      "throw",    "true",
-    "try",      "typename", "union",     "unsigned",  "using",     "virtual",  "void",
-    "volatile", "while",    "final"};
+    "alignas",     "auto",     "bool",     "break",     "case",      "catch",     "char",
+    "class",       "concept",  "const",    "constexpr", "consteval", "constinit", "continue",
+    "decltype",    "default",  "delete",   "do",        "double",    "else",      "enum",
+    "explicit",    "extern",   "false",    "float",     "for",       "friend",    "goto",
+    "if",          "inline",   "int",      "long",      "mutable",   "namespace", "new",
+    "noexcept",    "nullptr",  "operator", "override",  "private",   "protected", "public",
+    "requires",    "return",   "short",    "signed",    "sizeof",    "static",    "static_assert",
+    "static_cast", "struct",   "switch",   "template",  "this",      "throw",     "true",
+    "try",         "typename", "union",    "unsigned",  "using",     "virtual",   "void",
+    "volatile",    "while",    "final"};
 constexpr std::array<std::string_view, 9> kCudaWords = {
     "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "dim3", "float2", "float4", "half"};
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+bool is_digit(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
 
 int characters(std::string_view text) {
   return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) {
@@ -31,8 +35,10 @@ int characters(std::string_view text) {
 }
 
 Syntax word_kind(std::string_view word) {
-  if (std::find(kKeywords.begin(), kKeywords.end(), word) != kKeywords.end()) return Syntax::keyword;
-  if (std::find(kCudaWords.begin(), kCudaWords.end(), word) != kCudaWords.end()) return Syntax::cuda;
+  if (std::find(kKeywords.begin(), kKeywords.end(), word) != kKeywords.end())
+    return Syntax::keyword;
+  if (std::find(kCudaWords.begin(), kCudaWords.end(), word) != kCudaWords.end())
+    return Syntax::cuda;
   // __global__, __shared__, __syncthreads, __shfl_xor_sync, …
   return word.starts_with("__") ? Syntax::cuda : Syntax::plain;
 }
@@ -70,8 +76,9 @@ class Scanner {
       return Syntax::comment;
     }
     const char c = source_[at_];
-    const bool starts_line = source_.substr(line_.begin, at_ - line_.begin).find_first_not_of(' ') ==
-                             std::string_view::npos;
+    const bool starts_line =
+        source_.substr(line_.begin, at_ - line_.begin).find_first_not_of(' ') ==
+        std::string_view::npos;
     if (c == '#' && starts_line) {
       ++at_;
       while (is_word(peek(0))) ++at_;
@@ -134,6 +141,8 @@ class Scanner {
 
 }  // namespace
 
-std::vector<SyntaxLine> tinted(std::string_view source) { return Scanner(source).lines(); }
+std::vector<SyntaxLine> tinted(std::string_view source) {
+  return Scanner(source).lines();
+}
 
 }  // namespace tilestep::ui

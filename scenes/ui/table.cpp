@@ -8,13 +8,17 @@
 namespace tilestep::ui {
 namespace {
 
-ImDrawList& list() { return *ImGui::GetWindowDrawList(); }
+ImDrawList& list() {
+  return *ImGui::GetWindowDrawList();
+}
 
 std::string heading(const lab::Column& column) {
   return column.unit.empty() ? column.label : fmt::format("{} ({})", column.label, column.unit);
 }
 
-bool is_number(const lab::Cell& cell) { return std::holds_alternative<double>(cell); }
+bool is_number(const lab::Cell& cell) {
+  return std::holds_alternative<double>(cell);
+}
 
 /// How a table is laid out in the room it has.
 struct Columns {

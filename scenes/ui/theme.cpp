@@ -14,8 +14,8 @@ constexpr ImU32 rgb(unsigned hex) {
   return IM_COL32((hex >> 16) & 255u, (hex >> 8) & 255u, hex & 255u, 255);
 }
 
-// Categories are Okabe and Ito's eight colours ("Color Universal Design", 2008), a little lighter on
-// dark panels and a little darker on white ones, so that each keeps 3:1 against its panel.
+// Categories are Okabe and Ito's eight colours ("Color Universal Design", 2008), a little lighter
+// on dark panels and a little darker on white ones, so that each keeps 3:1 against its panel.
 constexpr std::array<ImU32, kRoleCount> kDark = {
     rgb(0x0E1116), rgb(0x151A21), rgb(0x1F2630), rgb(0x2C3541), rgb(0x252D38),
     rgb(0xE6EAF0), rgb(0x9DA9B8), rgb(0x596577), rgb(0xFFB84D), rgb(0x1B1203),
@@ -28,9 +28,9 @@ constexpr std::array<ImU32, kRoleCount> kLight = {
     rgb(0x00805D), rgb(0xA3457C), rgb(0x2A86BB), rgb(0xB23A12), rgb(0x877B00)};
 
 // Nine samples of the viridis map (van der Walt and Smith, 2015).
-constexpr std::array<ImU32, 9> kViridis = {
-    rgb(0x440154), rgb(0x472D7B), rgb(0x3B528B), rgb(0x2C728E), rgb(0x21918C),
-    rgb(0x28AE80), rgb(0x5EC962), rgb(0xADDC30), rgb(0xFDE725)};
+constexpr std::array<ImU32, 9> kViridis = {rgb(0x440154), rgb(0x472D7B), rgb(0x3B528B),
+                                           rgb(0x2C728E), rgb(0x21918C), rgb(0x28AE80),
+                                           rgb(0x5EC962), rgb(0xADDC30), rgb(0xFDE725)};
 
 float linear(float channel) {
   return channel <= 0.04045f ? channel / 12.92f : std::pow((channel + 0.055f) / 1.055f, 2.4f);
@@ -102,13 +102,17 @@ ImU32 faded(ImU32 color, float alpha) {
 float em_size(Font font) {
   switch (font) {
     case Font::note:
-    case Font::mono_note: return 13;
+    case Font::mono_note:
+      return 13;
     case Font::body:
     case Font::body_bold:
-    case Font::mono: return 16;
-    case Font::section: return 20;
+    case Font::mono:
+      return 16;
+    case Font::section:
+      return 20;
     case Font::title:
-    case Font::mono_large: return 28;
+    case Font::mono_large:
+      return 28;
   }
   return 16;
 }

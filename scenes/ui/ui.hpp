@@ -10,8 +10,8 @@
 #include "lab/knob.hpp"
 #include "lab/report.hpp"
 
-/// Everything a scene draws with. One ui::Context exists a window; like ImGui's, it is current while
-/// a frame is drawn, so that a scene names roles and never colours or pixels.
+/// Everything a scene draws with. One ui::Context exists a window; like ImGui's, it is current
+/// while a frame is drawn, so that a scene names roles and never colours or pixels.
 namespace tilestep::ui {
 
 /// What a colour is for.
@@ -30,7 +30,13 @@ enum class Role {
   wrong,   ///< red, always with a cross
   wasted,  ///< hatched
   // Okabe–Ito, for categories
-  blue, orange, green, purple, sky, vermillion, yellow,
+  blue,
+  orange,
+  green,
+  purple,
+  sky,
+  vermillion,
+  yellow,
 };
 
 enum class Font { note, body, body_bold, section, title, mono_note, mono, mono_large };
@@ -117,8 +123,22 @@ void tooltip(std::string_view sentence);
 // ---- controls (each adds itself to the map) ----------------------------------------------------
 
 enum class Icon {
-  none, first, back, play, pause, forward, last, line, reset,
-  sun, moon, screen, help, copy, check, cross,
+  none,
+  first,
+  back,
+  play,
+  pause,
+  forward,
+  last,
+  line,
+  reset,
+  sun,
+  moon,
+  screen,
+  help,
+  copy,
+  check,
+  cross,
 };
 /// Draws an icon in a square of `size` real pixels.
 void draw_icon(Icon icon, ImVec2 center, float size, ImU32 color);
@@ -141,7 +161,8 @@ std::optional<int> segmented(std::string_view id, const std::vector<std::string>
 /// choice `id_index`.
 std::optional<int> dropdown(std::string_view id, std::string_view label,
                             const std::vector<std::string>& choices, int selected, float width);
-/// The fitting control for a knob, with its label above, full width. Returns the new value on change.
+/// The fitting control for a knob, with its label above, full width. Returns the new value on
+/// change.
 std::optional<lab::KnobValue> knob(const lab::Knob& knob, const lab::KnobValue& value);
 /// A slider over whole steps 0…count, for the transport bar.
 std::optional<int> scrubber(std::string_view id, int value, int count, float width);
@@ -166,7 +187,7 @@ std::string provenance_sentence(const lab::Measurement& measurement, const lab::
 void provenance_mark(lab::Provenance provenance, std::string_view sentence);
 
 struct TableLook {
-  int current_row = -1;  ///< accent
+  int current_row = -1;   ///< accent
   int visible_rows = -1;  ///< rows from here on are to come: dim, without their numbers; −1: all
 };
 /// Draws the table, filling the width; returns the hovered row or −1.

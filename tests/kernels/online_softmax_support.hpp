@@ -8,6 +8,14 @@
 
 namespace tilestep::tests {
 
+/// ThreadSanitizer makes each switch between emulated threads some fifty times slower; the sweeps
+/// take fewer shapes there.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kFewShapes = true;
+#else
+inline constexpr bool kFewShapes = false;
+#endif
+
 /// An emulated device that knows this lesson's kernels alone.
 inline std::unique_ptr<simt::Device> softmax_device(
     simt::ThreadOrder order = simt::ThreadOrder::ascending, std::uint64_t seed = 1) {

@@ -140,8 +140,10 @@ TEST_CASE("tabs, theme, presenter mode and the key list answer their keys", "[ui
   Stage stage;
   stage.lab.answer();
   stage.frame();
-  for (const auto& [key, tab] : {std::pair{Key::k, "tab_kernel"}, {Key::m, "tab_measured"},
-                                 {Key::l, "tab_lesson"}, {Key::g, "tab_glossary"},
+  for (const auto& [key, tab] : {std::pair{Key::k, "tab_kernel"},
+                                 {Key::m, "tab_measured"},
+                                 {Key::l, "tab_lesson"},
+                                 {Key::g, "tab_glossary"},
                                  {Key::d, "tab_data"}}) {
     stage.shell.key(key, false);
     stage.frame();
@@ -204,7 +206,8 @@ TEST_CASE("a guess is judged after the step", "[ui_shell]") {
   CHECK_FALSE(stage.has("predict_verdict"));
 }
 
-TEST_CASE("a number typed beyond its range is clamped, and the field says the range", "[ui_shell]") {
+TEST_CASE("a number typed beyond its range is clamped, and the field says the range",
+          "[ui_shell]") {
   Stage stage;
   stage.lab.answer();
   stage.frame({1440, 2600});

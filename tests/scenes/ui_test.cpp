@@ -62,8 +62,8 @@ TEST_CASE("heat colours and the text on them can be told apart", "[ui]") {
   for (const ui::ThemeKind theme : kThemes) {
     frame.look().theme = theme;
     frame.draw(kSize, [&] {
-      for (const float t : {-1.0f, 0.0f, 0.3f, 0.7f, 1.0f, 2.0f,
-                            std::numeric_limits<float>::quiet_NaN()}) {
+      for (const float t :
+           {-1.0f, 0.0f, 0.3f, 0.7f, 1.0f, 2.0f, std::numeric_limits<float>::quiet_NaN()}) {
         const ImU32 heat = ui::heat(t);
         CHECK(ui::contrast(heat, ui::readable_on(heat)) >= 4.5f);
         CHECK(ui::contrast(heat, ui::color(Role::panel)) > 1.2f);
@@ -257,13 +257,25 @@ TEST_CASE("axes have round numbers inside their range", "[ui]") {
 
   tests::SceneFrame frame;
   const auto parts = frame.draw(kSize, [] {
-    ui::bar_plot({"ladder", "Ladder", "GB/s", {{"naive", 900, 880, 910, Role::sky, ""}}, 4200.0,
-                  "copy"});
-    ui::line_plot({"sweep", "Sweep", "columns", "GB/s", true, false,
-                   {{"online", {1, 10, 100}, {1, 2, 3}, {0.9, 1.9, 2.9}, {1.1, 2.1, 3.1},
-                     Role::accent, false},
+    ui::bar_plot(
+        {"ladder", "Ladder", "GB/s", {{"naive", 900, 880, 910, Role::sky, ""}}, 4200.0, "copy"});
+    ui::line_plot({"sweep",
+                   "Sweep",
+                   "columns",
+                   "GB/s",
+                   true,
+                   false,
+                   {{"online",
+                     {1, 10, 100},
+                     {1, 2, 3},
+                     {0.9, 1.9, 2.9},
+                     {1.1, 2.1, 3.1},
+                     Role::accent,
+                     false},
                     {"empty", {}, {}, {}, {}, Role::blue, true}},
-                   4.0, "roof", 10.0},
+                   4.0,
+                   "roof",
+                   10.0},
                   {400, 240});
   });
   CHECK(parts.at("ladder_0").value == "900 GB/s");
@@ -280,7 +292,8 @@ TEST_CASE("where a number comes from is said in a sentence", "[ui]") {
   measured.p10 = 3990;
   measured.p90 = 4010;
   measured.samples = 30;
-  CHECK(ui::provenance_sentence(measured, report).starts_with("Measured on NVIDIA H200, 30 samples"));
+  CHECK(
+      ui::provenance_sentence(measured, report).starts_with("Measured on NVIDIA H200, 30 samples"));
   measured.provenance = lab::Provenance::recorded;
   measured.device = "NVIDIA L4";
   measured.recorded_at = "2026-05-12";

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+/// What the kernels and the driver both name: access patterns, element sizes, sizes of a launch.
+namespace tilestep::coalescing {
+
+inline constexpr int kLanes = 32;             ///< threads of a warp
+inline constexpr int kThreadsPerBlock = 256;  ///< of the lesson's kernel
+inline constexpr int kWarpsPerBlock = kThreadsPerBlock / kLanes;
+inline constexpr int kSectorBytes = 32;  ///< what memory is fetched in
+inline constexpr int kLineBytes = 128;   ///< of L1 and L2: four sectors
+inline constexpr int kTracedBlocks = 8;  ///< the first blocks of the launch, whose warps are traced
+
+/// Which element thread i takes. The kernel source has the arithmetic of each.
+enum class Pattern {
+  sequential,     ///< i
+  strided,        ///< i × stride
+  offset,         ///< i + offset
+  reversed,       ///< elements − 1 − i
+  permuted_warp,  ///< the 32 elements of the warp, in another order
+  permuted,       ///< all elements, in another order
+  broadcast,      ///< i / 32: one element for the whole warp
+  aos,            ///< i × fields + 1: the second field of structure i
+  soa,            ///< pitch + i: the second of `fields` arrays
+  matrix_row,     ///< consecutive threads along a row of a row-major matrix
+  matrix_column,  ///< consecutive threads down a column of it
+};
+inline constexpr std::array kPatterns = {
+    Pattern::sequential,    Pattern::strided,    Pattern::offset,        Pattern::reversed,
+    Pattern::permuted_warp, Pattern::permuted,   Pattern::broadcast,     Pattern::aos,
+    Pattern::soa,           Pattern::matrix_row, Pattern::matrix_column,
+};
+
+enum class ElementSize { bytes_1, bytes_2, bytes_4, bytes_8, bytes_16 };
+inline constexpr std::array kElementSizes = {ElementSize::bytes_1, ElementSize::bytes_2,
+                                             ElementSize::bytes_4, ElementSize::bytes_8,
+                                             ElementSize::bytes_16};
+
+/// load: out[i] = in[index]; store: out[index] = in[i].
+enum class Access { load, store };
+
+/// All numbers that a launch of a pattern needs.
+struct PatternShape {
+  Pattern pattern = Pattern::sequential;
+  Access access = Access::load;
+  int element_bytes = 4;
+  std::int64_t elements = 0;        ///< one a thread
+  std::int64_t array_elements = 0;  ///< of the array that the pattern indexes
+  std::int64_t stride = 1;
+  std::int64_t offset = 0;
+  std::int64_t fields = 1;
+  std::int64_t pitch = 0;              ///< soa: elements from one field's array to the next
+  std::int64_t rows = 1, columns = 1;  ///< of the matrix
+  unsigned lane_multiplier = 1;        ///< permuted_warp: odd
+  unsigned lane_addend = 0;
+  unsigned multiplier = 1;  ///< permuted: odd
+  unsigned mask = 0;        ///< permuted: the smallest 2^k − 1 that is not below elements − 1
+  unsigned shift = 0;       ///< permuted: half the bits of the mask
+};
+
+}  // namespace tilestep::coalescing
