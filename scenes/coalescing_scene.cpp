@@ -23,7 +23,7 @@ void CoalescingScene::load(const lab::Report& report) {
 }
 
 StepAxis CoalescingScene::steps() const {
-  return {static_cast<int>(trace_.requests.size()), 1, "request", {"request"}};
+  return {static_cast<int>(trace_.requests.size()), 1, "request", {}};
 }
 
 const WarpRequest* CoalescingScene::request(Cursor cursor) const {

@@ -11,7 +11,7 @@ struct Plan {
   float rail, margin, gap, header, side, tabs, transport;
 };
 
-Plan plan_for(float width, float height, bool presenter, bool two_rows) {
+Plan plan_for(float width, float height, bool presenter, bool two_rows, bool plots) {
   const bool wide = width >= 1240;
   Plan plan{};
   plan.rail = presenter ? 0 : wide ? 216 : 56;
@@ -19,9 +19,10 @@ Plan plan_for(float width, float height, bool presenter, bool two_rows) {
   plan.gap = 8;
   plan.header = height >= 760 ? 80 : 68;
   plan.side = wide ? std::clamp(width * 0.222f, 320.0f, 400.0f) : 264;
-  // In presenter mode the picture gets the room.
+  // In presenter mode the picture gets the room; plots want more of it than a table's few rows.
+  const float share = plots && height >= 760 ? 0.36f : 0.28f;
   plan.tabs = presenter ? std::clamp(height * 0.24f, 164.0f, 400.0f)
-                        : std::clamp(height * 0.28f, 188.0f, 400.0f);
+                        : std::clamp(height * share, 188.0f, 520.0f);
   plan.transport = two_rows ? 96 : 56;
   return plan;
 }
@@ -65,14 +66,14 @@ void columns(Layout& layout, const Plan& plan, float scale, bool presenter) {
 
 }  // namespace
 
-Layout make_layout(ImVec2 size, float scale, bool presenter) {
+Layout make_layout(ImVec2 size, float scale, bool presenter, bool plots) {
   const float width = size.x / scale, height = size.y / scale;
   Layout layout;
   layout.stacked = width < 800 || height < 500;
   layout.two_rows = layout.stacked && width < 640;
   layout.dense = !layout.stacked && !presenter && height < 760;
   layout.rail_kind = presenter ? RailKind::none : width >= 1240 ? RailKind::full : RailKind::narrow;
-  const Plan plan = plan_for(width, height, presenter, layout.two_rows);
+  const Plan plan = plan_for(width, height, presenter, layout.two_rows, plots);
   const float rail = plan.rail * scale, margin = plan.margin * scale;
   layout.rail = rect(0, 0, rail, size.y);
   layout.header = rect(rail + margin, 0, size.x - margin, plan.header * scale);

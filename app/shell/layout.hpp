@@ -28,7 +28,8 @@ struct Layout {
   Rect tabs;
 };
 
-/// `size` of the window in real pixels, `scale` of the design (display, text size, presenter mode).
-Layout make_layout(ImVec2 size, float scale, bool presenter);
+/// `size` of the window in real pixels, `scale` of the design (display, text size, presenter mode),
+/// `plots`: the tab in front holds plots, which get more height.
+Layout make_layout(ImVec2 size, float scale, bool presenter, bool plots);
 
 }  // namespace tilestep::app

@@ -97,7 +97,8 @@ void Shell::draw(ImVec2 size) {
   const ui::Context::Current current(state_->ui);
   state_->ui.begin_frame();
   state_->session.advance(static_cast<double>(ui::animation_seconds()));
-  const Layout layout = make_layout(size, state_->ui.scale(), ui::presenter());
+  const Layout layout =
+      make_layout(size, state_->ui.scale(), ui::presenter(), state_->tab == Tab::measured);
   state_->ui.set_dense(layout.dense);
   const ui::FontScope body(ui::Font::body);
 

@@ -53,6 +53,7 @@ void step_buttons(ShellState& state, const scenes::StepAxis& axis) {
   if (ui::button("last", fmt::format("Last {}", noun), {.icon = Icon::last, .enabled = on})) {
     session.last();
   }
+  if (axis.phases < 2) return;  // a step without lines of its own
   ImGui::SameLine(0, px(12));
   if (ui::button("next_line", "Next line", {.icon = Icon::line, .enabled = on})) {
     session.line_on();

@@ -220,7 +220,7 @@ TEST_CASE("the parts of the window never overlap or leave it", "[ui_session]") {
                             ImVec2(3840, 2160), ImVec2(1280, 720)}) {
     for (const float scale : {1.0f, 1.25f, 1.35f, 1.5f, 2.0f}) {
       for (const bool presenter : {false, true}) {
-        const Layout layout = make_layout(size, scale, presenter);
+        const Layout layout = make_layout(size, scale, presenter, false);
         INFO(size.x << "x" << size.y << " at " << scale << (presenter ? " presenter" : ""));
         CHECK(layout.picture.width() >= 300);
         CHECK(layout.picture.height() >= 200);
