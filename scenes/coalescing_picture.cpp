@@ -104,7 +104,7 @@ void CoalescingScene::draw_picture(Cursor cursor) {
   ui::draw_text(at(min.x, lanes_top - label - px(2)), "32 lanes of the warp", Font::note,
                 Role::muted);
   if (!tight) {
-    ui::draw_text(at(max.x, max.y - share_height - label - px(4)),
+    ui::draw_text(at(max.x, max.y - share_height - label + px(8)),
                   "memory: 32-byte sectors in 128-byte lines", Font::note, Role::muted,
                   Align::right);
   }

@@ -64,9 +64,8 @@ void CoalescingScene::draw_readouts(Cursor cursor) {
   ui::readout({"sectors", "sectors", value(stats.sectors),
                shown == nullptr ? "" : fmt::format("best {}", stats.best_sectors),
                lab::Provenance::traced, traced, best ? ui::Role::text : ui::Role::accent});
-  ui::readout({"fetched", "bytes moved", value(stats.bytes_fetched),
-               shown == nullptr ? "B" : fmt::format("B, {} used", stats.bytes_used),
-               lab::Provenance::traced, traced});
+  ui::readout(
+      {"fetched", "bytes moved", value(stats.bytes_fetched), "B", lab::Provenance::traced, traced});
   ui::readout({"efficiency", "efficiency",
                shown == nullptr ? "–" : fmt::format("{:.0f}", stats.efficiency()), "%",
                lab::Provenance::traced, "bytes used / (sectors × 32)",
