@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+/// A software model of how a Hopper tensor core adds up FP8 products.
+namespace tilestep::accumulator_precision {
+
+/// One step takes the accumulator and the exact products of `group` neighbours along k, shifts all
+/// of them to the largest exponent among them, cuts what lies below 2^(largest − fraction_bits),
+/// adds exactly, and keeps the leading bits of the sum as the new accumulator. DeepSeek-V3
+/// technical report, section 3.3.2 (about 14 bits); Xie et al., "MMA-Sim: bit-accurate reference
+/// model of tensor cores and matrix cores", 2025. The defaults are tried against a GPU by the
+/// lesson's bench, beside other values (table `hopper_model`).
+struct HopperModel {
+  int group = 32;
+  int fraction_bits = 13;
+  /// A product of significands lies in [1, 4). Whether the exponent that counts is that of the
+  /// normalized product, or just the sum of the factors' exponents.
+  bool normalized = false;
+  bool toward_zero = true;  ///< what cutting does to negative numbers; else toward −infinity
+  int mantissa_bits = 13;   ///< that the accumulator keeps, cut toward zero
+
+  bool operator==(const HopperModel&) const = default;
+};
+
+/// Σ a[i]·b[i] of E4M3 bits (no NaN), as FP32. `start` is what the accumulator holds before.
+float hopper_fp8_dot(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b,
+                     const HopperModel& model = {}, float start = 0);
+
+/// The models that the bench compares with the hardware; the first is the default.
+std::vector<HopperModel> hopper_candidates();
+
+/// The largest error of a dot product by the model, for products whose absolute values add up to
+/// `absolute_sum`, over `k` products: each step cuts `group` + 1 numbers and the result, each by
+/// less than a unit of at most 2^-fraction_bits (2^-mantissa_bits) of what has been added so far.
+double hopper_error_bound(const HopperModel& model, int k, double absolute_sum);
+
+}  // namespace tilestep::accumulator_precision

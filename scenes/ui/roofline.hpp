@@ -1,0 +1,53 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lab/report.hpp"
+#include "ui/ui.hpp"
+
+/// The roofline: attainable FLOP/s = min(compute roof, FLOP per byte · memory roof), both axes
+/// logarithmic. Williams, Waterman & Patterson, "Roofline: an insightful visual performance model",
+/// 2009.
+namespace tilestep::ui {
+
+/// A horizontal roof: what the arithmetic units do at most.
+struct ComputeRoof {
+  std::string label;
+  double tflops = 0;
+  bool datasheet = false;  ///< from a datasheet, not measured: dim and dashed
+};
+
+/// A sloping roof: what the memory brings at most.
+struct MemoryRoof {
+  std::string label;
+  double tb_s = 0;
+  bool datasheet = false;
+};
+
+struct RooflineDot {
+  std::string label;
+  double flop_per_byte = 0;
+  double tflops = 0;
+  Role role = Role::accent;
+  lab::Provenance provenance = lab::Provenance::measured;  ///< derived: hollow
+  std::string detail;                                      ///< shown while the pointer is on it
+};
+
+struct Roofline {
+  std::string id;
+  std::string title;
+  std::vector<ComputeRoof> compute;
+  std::vector<MemoryRoof> memory;
+  std::vector<RooflineDot> dots;
+};
+
+/// What the measured roofs allow at `flop_per_byte`, in TFLOP/s, under the compute roof `roof` and
+/// the best measured memory roof; 0 if no memory roof was measured.
+double attainable(const Roofline& plot, const ComputeRoof& roof, double flop_per_byte);
+
+/// Draws the plot into `size` as one ImGui item. Every dot is labelled beside it where there is
+/// room, else while the pointer is on it. Dots whose numbers are not positive are left out.
+void roofline(const Roofline& plot, ImVec2 size);
+
+}  // namespace tilestep::ui
