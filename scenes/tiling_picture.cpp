@@ -23,6 +23,10 @@ float height_of(Font font) {
 
 }  // namespace
 
+float TilingScene::bar_height(const Layout& layout) {
+  return layout.tight ? layout.note + px(2) : px(23);
+}
+
 TilingScene::Layout TilingScene::layout() const {
   Layout to;
   to.min = ImGui::GetCursorScreenPos();
@@ -31,16 +35,14 @@ TilingScene::Layout TilingScene::layout() const {
   to.tight = size.y < px(360);
   to.heading = to.tight ? Font::body_bold : Font::section;
   to.note = height_of(Font::note);
-  const float title = to.tight ? 0 : to.note + px(6);
-  const float bar = to.tight ? to.note + px(2) : px(24);
-  const float strip = title + 2 * bar;
+  const float strip = 2 * bar_height(to);
   const float middle = std::round(to.min.x + size.x * 0.5f);
   to.bars_min = at(to.min.x, to.max.y - strip);
   to.bars_max = at(middle - px(12), to.max.y);
   to.formula_min = at(middle + px(12), to.max.y - strip);
   to.formula_max = to.max;
   const float top = to.min.y + height_of(to.heading) + px(to.tight ? 2 : 10);
-  const float bottom = to.max.y - strip - px(to.tight ? 2 : 16);
+  const float bottom = to.max.y - strip - px(to.tight ? 2 : 14);
   place_tiles(to, top, bottom);
   place_matrices(to, top, bottom);
   return to;
@@ -187,7 +189,7 @@ void TilingScene::draw_bands(const Layout& layout, const TilingMoment& now) cons
       if ((i == now.k_tile) != (pass == 1)) continue;
       const int k0 = i * trace_.tile;
       mark(layout.a, row, k0, trace_.rows(), depth(i), Role::sky, i, "a_tile");
-      mark(layout.b, k0, column, depth(i), trace_.columns(), Role::orange, i, "b_tile");
+      mark(layout.b, k0, column, depth(i), trace_.columns(), Role::purple, i, "b_tile");
     }
   }
   const ImVec2 from = layout.c.corner(row, column);
@@ -207,13 +209,6 @@ void TilingScene::draw_bands(const Layout& layout, const TilingMoment& now) cons
 
 void TilingScene::draw_bars(const Layout& layout, const TilingMoment& now) const {
   float y = layout.bars_min.y;
-  if (!layout.tight) {
-    ui::draw_text(at(layout.bars_min.x, y),
-                  ui::fitted("global loads of this block so far", Font::note,
-                             layout.bars_max.x - layout.bars_min.x),
-                  Font::note, Role::muted);
-    y += layout.note + px(6);
-  }
   const bool naive_alone = trace_.block.variant == tiling::Variant::naive;
   const auto name = to_text(trace_.block.variant);
   const float names =
@@ -225,13 +220,21 @@ void TilingScene::draw_bars(const Layout& layout, const TilingMoment& now) const
     fewer = fmt::format("{:.1f}× fewer",
                         static_cast<double>(now.naive_loads) / static_cast<double>(now.loads));
   }
-  const float numbers = ui::text_size(std::to_string(total), Font::mono_note).x + px(10) +
-                        (fewer.empty() ? 0 : ui::text_size("10.0× fewer", Font::note).x + px(10));
+  std::string what = "global loads so far";
+  float numbers = ui::text_size(std::to_string(total), Font::mono_note).x + px(20);
+  const float with_words = numbers + ui::text_size(what, Font::note).x;
+  if (!fewer.empty()) numbers += ui::text_size(fewer, Font::note).x;
+  const float whole = layout.bars_max.x - layout.bars_min.x - names;
+  if (with_words < whole * 0.75f) {
+    numbers = std::max(numbers, with_words);
+  } else {
+    what.clear();
+  }
   const float left = layout.bars_min.x + names;
   const float room = std::max(layout.bars_max.x - numbers - left, px(8));
-  const float row = layout.tight ? layout.note + px(2) : px(24);
+  const float row = bar_height(layout);
   const auto bar = [&](const char* id, std::string_view label, std::int64_t loads, Role role,
-                       const std::string& note) {
+                       const std::string& note, Role note_role) {
     const float thick = std::min(row - px(4), px(16));
     const float top = y + (row - thick) / 2;
     const float text = y + (row - layout.note) / 2;
@@ -243,12 +246,12 @@ void TilingScene::draw_bars(const Layout& layout, const TilingMoment& now) const
     if (loads > 0) fill(at(left, top), at(std::max(end, left + px(2)), top + thick), role);
     const std::string value = std::to_string(loads);
     const ImVec2 size = ui::draw_text(at(end + px(6), text), value, Font::mono_note, Role::text);
-    ui::draw_text(at(end + size.x + px(14), text), note, Font::note, Role::accent);
+    ui::draw_text(at(end + size.x + px(14), text), note, Font::note, note_role);
     ui::map(id, label, value, at(layout.bars_min.x, y), at(layout.bars_max.x, y + row));
     y += row;
   };
-  if (!naive_alone) bar("bar_block", name, now.loads, Role::sky, fewer);
-  bar("bar_naive", "naive", now.naive_loads, Role::vermillion, "");
+  if (!naive_alone) bar("bar_block", name, now.loads, Role::green, fewer, Role::accent);
+  bar("bar_naive", "naive", now.naive_loads, Role::vermillion, what, Role::muted);
 }
 
 void TilingScene::draw_formula(const Layout& layout, Cursor cursor) const {
@@ -257,20 +260,22 @@ void TilingScene::draw_formula(const Layout& layout, Cursor cursor) const {
       fmt::format("thread {} → {}: its sum", thread_of(picked_), name_in_c(picked_));
   const Font who_font = Font::note;
   ui::draw_text(layout.formula_min, ui::fitted(who, who_font, width), who_font, Role::muted);
-  const float y = layout.formula_min.y + layout.note + px(layout.tight ? 2 : 6);
-  // As many products written out as fit, in the larger type if one fits.
-  for (const Font font : {layout.tight ? Font::mono_note : Font::mono, Font::mono_note}) {
-    for (int terms = 3; terms >= 0; --terms) {
-      const std::string text = formula(cursor, terms);
-      if (ui::text_size(text, font).x > width && (terms > 0 || font == Font::mono)) continue;
-      if (font == Font::mono && terms == 0 && moment(cursor).multiplied) break;
-      const std::string shown = ui::fitted(text, font, width);
-      const ImVec2 size = ui::draw_text(at(layout.formula_min.x, y), shown, font);
-      ui::map("formula", who, shown, at(layout.formula_min.x, y),
-              at(layout.formula_min.x + size.x, y + size.y));
-      return;
-    }
+  const float y = layout.formula_min.y + layout.note + px(layout.tight ? 2 : 5);
+  // Two products in the larger type, else as many as fit in the smaller one.
+  const bool products = moment(cursor).multiplied;
+  const auto fits = [&](int terms, Font font) {
+    return ui::text_size(formula(cursor, terms), font).x <= width;
+  };
+  Font font = Font::mono_note;
+  int terms = 3;
+  if (!layout.tight && fits(products ? 2 : 0, Font::mono)) {
+    font = Font::mono;
   }
+  while (terms > 0 && !fits(terms, font)) --terms;
+  const std::string shown = ui::fitted(formula(cursor, terms), font, width);
+  const ImVec2 size = ui::draw_text(at(layout.formula_min.x, y), shown, font);
+  ui::map("formula", who, shown, at(layout.formula_min.x, y),
+          at(layout.formula_min.x + size.x, y + size.y));
 }
 
 }  // namespace tilestep::scenes

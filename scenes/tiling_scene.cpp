@@ -172,33 +172,44 @@ std::string TilingScene::formula(Cursor cursor, int terms) const {
 }
 
 void TilingScene::draw_readouts(Cursor) {
-  struct Wanted {
-    const char* id;
-    const char* label;
-    const char* unit;
-    int decimals;
-    ui::Role role;
-  };
-  static constexpr ui::Role kPlain = ui::Role::text;
-  static constexpr Wanted kWanted[] = {
-      {"global_loads", "global loads, all blocks", "", 0, kPlain},
-      {"loads_per_output", "global loads per output", "", 1, kPlain},
-      {"reuse_factor", "reuse factor", "×", 1, ui::Role::accent},
-      {"arithmetic_intensity", "arithmetic intensity", "FLOP/B", 2, kPlain},
-      {"ideal_bytes", "bytes from HBM, at best", "B", 0, kPlain},
-      {"bank_conflict_ways", "worst bank conflict", "-way", 0, kPlain},
-      {"shared_bytes_per_block", "shared memory per block", "B", 0, kPlain},
-      {"registers_per_thread", "registers per thread", "", 0, kPlain},
-      {"occupancy_limit", "occupancy limit", "", 2, kPlain},
-      {"race_share", "orders that went wrong", "", 2, ui::Role::wrong}};
   const std::string variant(to_text(trace_.variant));
-  for (const Wanted& wanted : kWanted) {
-    const lab::Measurement* m = report_.measurement(wanted.id, variant);
-    // The conflicts and races of a rung without a picture are shared-tile's: not its own.
-    if (m == nullptr) continue;
-    ui::readout({wanted.id, wanted.label, fmt::format("{:.{}f}", m->value, wanted.decimals),
-                 wanted.unit, m->provenance, ui::provenance_sentence(*m, report_), wanted.role});
-  }
+  struct Number {
+    const lab::Measurement* from;
+    std::string value, how;
+  };
+  const auto read = [&](const char* id, int decimals) {
+    const lab::Measurement* m = report_.measurement(id, variant);
+    if (m == nullptr) return Number{nullptr, "", ""};
+    return Number{m, fmt::format("{:.{}f}", m->value, decimals),
+                  ui::provenance_sentence(*m, report_)};
+  };
+  // A second number that belongs to the first stands where its unit would.
+  const auto show = [&](const char* id, const char* label, int decimals, std::string unit,
+                        ui::Role role, const Number& second) {
+    const Number first = read(id, decimals);
+    if (first.from == nullptr) return;
+    std::string how = first.how;
+    if (second.from != nullptr) how += "\n" + second.how;
+    ui::readout(
+        {id, label, first.value, std::move(unit), first.from->provenance, std::move(how), role});
+  };
+  const ui::Role plain = ui::Role::text;
+  const Number none{nullptr, "", ""};
+  const Number per_output = read("loads_per_output", 1);
+  show("global_loads", "global loads, all blocks", 0, per_output.value + " per output", plain,
+       per_output);
+  show("reuse_factor", "reuse factor", 1, "products/load", ui::Role::accent, none);
+  show("arithmetic_intensity", "arithmetic intensity", 2, "FLOP/B", plain, none);
+  show("ideal_bytes", "bytes from HBM, at best", 0, "B", plain, none);
+  const Number ways = read("bank_conflict_ways", 0);
+  const std::string conflict = ways.from == nullptr    ? "B"
+                               : ways.from->value <= 1 ? "B, no bank conflict"
+                                                       : "B, " + ways.value + "-way conflict";
+  show("shared_bytes_per_block", "shared memory per block", 0, conflict, plain, ways);
+  const Number occupancy = read("occupancy_limit", 2);
+  show("registers_per_thread", "registers per thread", 0,
+       occupancy.from == nullptr ? "" : "occupancy ≤ " + occupancy.value, plain, occupancy);
+  show("race_share", "share of orders gone wrong", 2, "", ui::Role::wrong, none);
 }
 
 int TilingScene::table_row(std::string_view table_id, Cursor cursor) const {

@@ -58,6 +58,7 @@ class TilingScene final : public Scene {
   Question race_question() const;
 
   // The picture: where everything stands, and the matrices, in tiling_picture.cpp.
+  static float bar_height(const Layout& layout);
   Layout layout() const;
   void place_tiles(Layout& to, float top, float bottom) const;
   void place_matrices(Layout& to, float top, float bottom) const;

@@ -34,9 +34,10 @@ void draw_in_cell(ImVec2 min, ImVec2 max, const std::string& text, ImU32 ink) {
       text.data(), text.data() + text.size());
 }
 
-/// How often something is used, as a place on the heat scale: 32 times is the most a tile allows.
+/// How often something is used, as a place on the heat scale: a step for each doubling, up to the
+/// 32 times that a tile allows, and short of the end, where the accent would not be seen.
 float heat_of(int uses) {
-  return std::clamp(0.25f + 0.15f * std::log2(static_cast<float>(std::max(uses, 1))), 0.0f, 1.0f);
+  return std::min(0.15f + 0.1f * std::log2(static_cast<float>(std::max(uses, 1))), 0.7f);
 }
 
 struct CellRect {
@@ -61,7 +62,7 @@ void TilingScene::draw_tiles(const Layout& layout, const TilingMoment& now) cons
 
 void TilingScene::draw_tile(const Grid& grid, bool is_a, const TilingMoment& now) const {
   const int edge = trace_.tile;
-  const Role role = is_a ? Role::sky : Role::orange;
+  const Role role = is_a ? Role::sky : Role::purple;
   const char* prefix = is_a ? "sa" : "sb";
   const KTile* tile = now.k_tile < 0 ? nullptr : &k_tile(now.k_tile);
   for (int i = 0; i < edge * edge; ++i) {
@@ -161,8 +162,11 @@ void TilingScene::draw_picked(const Layout& layout, const TilingMoment& now) con
   const int row = picked_ / edge;
   const int column = picked_ % edge;
   const auto frame = [&](const Grid& grid, int row0, int column0, int rows, int columns) {
-    outline(grid.corner(row0, column0), grid.corner(row0 + rows, column0 + columns), Role::accent,
-            2.5f);
+    const ImVec2 from = grid.corner(row0, column0);
+    const ImVec2 to = grid.corner(row0 + rows, column0 + columns);
+    // A dark seam round the accent keeps it visible on every heat colour.
+    outline(from, to, Role::background, 4.5f);
+    outline(from, to, Role::accent, 2);
   };
   frame(layout.block, row, column, 1, 1);
   if (now.k_tile < 0) return;
@@ -228,8 +232,11 @@ void TilingScene::draw_phases(const Layout& layout, const TilingMoment& now) con
   const Font font = large ? Font::body : Font::note;
   const float step = ui::text_size("0", font).y + px(large ? 6 : 1);
   const int lines = static_cast<int>((max.y - min.y) / step);
-  const std::string count = now.k_tile < 0 ? fmt::format("{} k-tiles", k_tiles())
-                                           : fmt::format("k-tile {} of {}", now.k_tile, k_tiles());
+  const std::string count =
+      now.k_tile < 0
+          ? fmt::format("k = 0–{}", trace_.k - 1)
+          : fmt::format("k = {} of 0–{}", range(now.k_tile * trace_.tile, depth(now.k_tile)),
+                        trace_.k - 1);
   if (!shared()) {
     const std::string text = "No shared memory: every product loads both operands.";
     ui::draw_text(min, ui::fitted(count, Font::body_bold, width), Font::body_bold);
@@ -260,15 +267,22 @@ void TilingScene::draw_phases(const Layout& layout, const TilingMoment& now) con
     const float radius = px(large ? 4 : 3);
     if (gone) {
       ui::cross(at(min.x + px(5), middle), radius, role);
-    } else if (current) {
-      draw_list()->AddCircleFilled(at(min.x + px(5), middle), radius, ui::color(role));
+    } else if (current || done) {
+      draw_list()->AddCircleFilled(at(min.x + px(5), middle), current ? radius : radius * 0.6f,
+                                   ui::color(role));
     } else {
-      draw_list()->AddCircle(at(min.x + px(5), middle), radius, ui::color(role), 0, px(1.2f));
+      draw_list()->AddCircle(at(min.x + px(5), middle), radius * 0.8f, ui::color(role), 0,
+                             px(1.2f));
     }
     const std::string text = gone ? "no barrier" : kNames[static_cast<std::size_t>(i)];
     ui::draw_text(at(min.x + px(16), y), ui::fitted(text, font, width - px(16)), font, role);
     y += step;
   }
+  if (trace_.block.variant == trace_.variant) return;
+  const std::string other = fmt::format("picture: {}", to_text(trace_.block.variant));
+  if (y + layout.note > max.y) return;
+  ui::draw_text(at(min.x, max.y - layout.note), ui::fitted(other, Font::note, width), Font::note,
+                Role::muted);
 }
 
 void TilingScene::draw_tile_labels(const Layout& layout, const TilingMoment& now) const {
@@ -277,17 +291,31 @@ void TilingScene::draw_tile_labels(const Layout& layout, const TilingMoment& now
   const std::string rows = range(trace_.first_row(), trace_.rows());
   const std::string columns = range(trace_.first_column(), trace_.columns());
   const std::string prefix = shared() ? "s" : "";
-  const auto label = [&](const Grid& grid, float y, const std::string& text) {
-    const std::string shown = ui::fitted(text, Font::note, grid.max.x - grid.min.x);
-    ui::draw_text(at(grid.min.x, y), shown, Font::note, Role::muted);
-  };
   const float above = layout.tile_b.min.y - layout.gap - layout.wall - layout.note - px(3);
   const float below = layout.tile_a.max.y + px(3);
-  const char* what = !now.multiplied ? ": loaded by thread" : ": reads";
+  const char* what = now.multiplied ? ": reads" : ": loading thread";
   const std::string uses = !shared() ? ": global loads" : now.k_tile < 0 ? "" : what;
-  label(layout.tile_b, above, fmt::format("{}B[{}][{}]{}", prefix, k, columns, uses));
-  label(layout.tile_a, below, fmt::format("{}A[{}][{}]{}", prefix, rows, k, uses));
-  label(layout.block, below, fmt::format("C[{}][{}]", rows, columns));
+  // The colour says whose tile it is; where room is short its name alone stands beside it.
+  const auto label = [&](const Grid& grid, float y, Role role, const std::string& text,
+                         const std::string& counts, const char* name) {
+    const float chip = std::round(layout.note * 0.5f);
+    const float middle = std::round(y + (layout.note - chip) / 2);
+    draw_list()->AddRectFilled(at(grid.min.x, middle), at(grid.min.x + chip, middle + chip),
+                               ui::color(role), px(2));
+    const float x = grid.min.x + chip + px(5);
+    const float room = grid.max.x - x;
+    for (const std::string& shown : {text + counts, text, std::string(name)}) {
+      if (ui::text_size(shown, Font::note).x > room) continue;
+      ui::draw_text(at(x, y), shown, Font::note, Role::muted);
+      return;
+    }
+  };
+  label(layout.tile_b, above, Role::purple, fmt::format("{}B[{}][{}]", prefix, k, columns), uses,
+        shared() ? "sB" : "B");
+  label(layout.tile_a, below, Role::sky, fmt::format("{}A[{}][{}]", prefix, rows, k), uses,
+        shared() ? "sA" : "A");
+  label(layout.block, below, Role::green, fmt::format("C[{}][{}]", rows, columns),
+        now.k_tile < 0 ? "" : ": sums", "C");
 }
 
 void TilingScene::draw_tooltip(const Layout& layout, Cursor cursor) const {

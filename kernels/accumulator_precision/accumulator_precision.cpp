@@ -109,7 +109,7 @@ class AccumulatorPrecisionLesson final : public lab::Lesson {
  public:
   const lab::LessonInfo& info() const override {
     static const lab::LessonInfo info{
-        std::string(kLessonId), "Accumulator precision", "Matrix multiplication",
+        std::string(kLessonId), "Accumulator precision", "Number formats",
         "Multiply in few bits, add in many: a sum stops growing once a term is below half a "
         "spacing."};
     return info;

@@ -35,12 +35,12 @@ double relative_bound(GemmVariant variant, int k) {
       // The parts of 128 add up to no more than the whole; then one FP32 rounding for each part.
       return hopper_error_bound({}, kGemmTile, 1) + steps(kGemmTile) * 0x1p-24;
     case GemmVariant::mma_fp16_acc16:
-      // FP16's half spacing for the result; products and accumulator cut by under 2^-20 each.
-      return steps(16) * (0x1p-11 + 17 * 0x1p-20);
+      // FP16's half spacing for the result; products and accumulator cut by under 2^-20 each; an
+      // instruction may take its 16 products in two steps.
+      return steps(8) * (0x1p-11 + 9 * 0x1p-20);
     case GemmVariant::mma_fp16_acc32:
     case GemmVariant::mma_bf16:
-      // FP32's result, cut; products and accumulator keep at least 22 bits after the point, and an
-      // instruction may take its 16 products in two steps.
+      // The same, but the result is FP32's, cut, and at least 22 bits are kept after the point.
       return steps(8) * (0x1p-23 + 9 * 0x1p-22);
   }
   return 0;

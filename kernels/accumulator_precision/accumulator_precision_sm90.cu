@@ -160,7 +160,9 @@ __device__ __forceinline__ void wgmma_fp8_tile(const std::uint8_t* a, const std:
   const Source source = source_of(a, b, shape);
   const int tiles = shape.k / kRowBytes;
   const int group = static_cast<int>(threadIdx.x) / 128;  // 64 rows of the tile each
-  constexpr int kAhead = kStages - 2;
+  // A stage may be filled again once no warpgroup multiplies it any more. At a barrier all have
+  // waited for the product of the tile before (promoted), or of the one before that.
+  constexpr int kAhead = kPromoted ? kStages - 1 : kStages - 2;
 #pragma unroll
   for (int tile = 0; tile < kAhead; ++tile) {
     if (tile < tiles) source.start(stages + tile * kStageBytes, tile);
@@ -171,14 +173,14 @@ __device__ __forceinline__ void wgmma_fp8_tile(const std::uint8_t* a, const std:
 #pragma unroll
   for (int i = 0; i < 64; ++i) sums[i] = 0.0f;
   for (int tile = 0; tile < tiles; ++tile) {
-    // The stage that is filled now was multiplied two tiles ago, and every warpgroup had waited
-    // for that product before it came to the barrier of the tile before.
+    simt::cp_async_wait<kAhead - 1>();
+    publish_to_tensor_cores();
+    // Everybody's part of this tile must have arrived before it is multiplied, and everybody's
+    // product of the stage that is filled next must be done.
+    __syncthreads();
     const int ahead = tile + kAhead;
     if (ahead < tiles) source.start(stages + ahead % kStages * kStageBytes, ahead);
     simt::cp_async_commit();
-    simt::cp_async_wait<kAhead>();
-    publish_to_tensor_cores();
-    __syncthreads();  // everybody's part of this tile must have arrived before it is multiplied
 
     const std::uint8_t* stage = stages + tile % kStages * kStageBytes;
     const std::uint64_t a_tile = descriptor(stage + group * 64 * kRowBytes);
