@@ -5,11 +5,14 @@
 #include <array>
 #include <string>
 
+#include "accumulator_precision/accumulator_precision_kernels.hpp"
 #include "coalescing/coalescing.hpp"
 #include "coalescing/coalescing_kernels.hpp"
 #include "lab/recording.hpp"
 #include "online_softmax/online_softmax.hpp"
 #include "online_softmax/online_softmax_kernels.hpp"
+#include "tiling/tiling.hpp"
+#include "tiling/tiling_kernels.hpp"
 
 namespace tilestep {
 namespace {
@@ -17,6 +20,8 @@ namespace {
 constexpr std::array kEmulatedKernels = {
     simt::KernelEntry{"online-softmax", online_softmax::kernels_emulated},
     simt::KernelEntry{"coalescing", coalescing::kernels_emulated},
+    simt::KernelEntry{"tiling", tiling::kernels_emulated},
+    simt::KernelEntry{"accumulator-precision", accumulator_precision::kernels_emulated},
 };
 
 /// A run that was not timed here still shows the throughput of a real GPU, labelled as recorded.
@@ -61,8 +66,8 @@ std::unique_ptr<simt::Device> make_device(const std::string& backend,
 }  // namespace
 
 std::span<const lab::Lesson* const> lessons() {
-  static const std::array<const lab::Lesson*, 2> all = {&online_softmax::lesson(),
-                                                        &coalescing::lesson()};
+  static const std::array<const lab::Lesson*, 3> all = {&online_softmax::lesson(),
+                                                        &coalescing::lesson(), &tiling::lesson()};
   return all;
 }
 

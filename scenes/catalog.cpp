@@ -1,6 +1,7 @@
 #include "coalescing_scene.hpp"
 #include "online_softmax_scene.hpp"
 #include "scene.hpp"
+#include "tiling_scene.hpp"
 
 namespace tilestep::scenes {
 
@@ -8,6 +9,7 @@ std::vector<std::unique_ptr<Scene>> make_scenes() {
   std::vector<std::unique_ptr<Scene>> scenes;
   scenes.push_back(std::make_unique<OnlineSoftmaxScene>());
   scenes.push_back(std::make_unique<CoalescingScene>());
+  scenes.push_back(std::make_unique<TilingScene>());
   return scenes;
 }
 

@@ -73,7 +73,7 @@ ui::BarPlot ladder(const std::vector<Rung>& rungs, int size, bool bf16) {
     if (rung.size != size || rung.bf16() != bf16) continue;
     if (rung.is_peer()) {
       plot.roof = rung.tflops;
-      plot.roof_label = rung.name;
+      plot.roof_label = rung.stable() ? rung.name : rung.name + " (unstable)";
       continue;
     }
     std::string note;
@@ -85,6 +85,8 @@ ui::BarPlot ladder(const std::vector<Rung>& rungs, int size, bool bf16) {
     const Role role = bf16 ? Role::purple : Role::accent;
     plot.bars.push_back({rung.name, rung.tflops, rung.p10, rung.p90, role, note});
   }
+  // The roof's name says which format this is; the title would take a rung's room.
+  if (plot.roof) plot.title.clear();
   return plot;
 }
 

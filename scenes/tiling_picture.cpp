@@ -35,16 +35,19 @@ TilingScene::Layout TilingScene::layout() const {
   to.tight = size.y < px(360);
   to.heading = to.tight ? Font::body_bold : Font::section;
   to.note = height_of(Font::note);
-  const float strip = 2 * bar_height(to);
-  const float middle = std::round(to.min.x + size.x * 0.5f);
-  to.bars_min = at(to.min.x, to.max.y - strip);
-  to.bars_max = at(middle - px(12), to.max.y);
-  to.formula_min = at(middle + px(12), to.max.y - strip);
-  to.formula_max = to.max;
   const float top = to.min.y + height_of(to.heading) + px(to.tight ? 2 : 10);
-  const float bottom = to.max.y - strip - px(to.tight ? 2 : 14);
-  place_tiles(to, top, bottom);
-  place_matrices(to, top, bottom);
+  place_tiles(to, top, to.max.y);
+  // Below the matrices: the bars and the sum, side by side where there is room.
+  const float right = to.tile_a.min.x - to.gap - to.wall - px(to.tight ? 16 : 36);
+  const bool beside = right - to.min.x > px(640);
+  const float rows = 2 * bar_height(to);
+  const float middle = std::round((to.min.x + right) / 2);
+  const float strip = beside ? rows : 2 * rows + px(to.tight ? 0 : 6);
+  to.bars_min = at(to.min.x, to.max.y - strip);
+  to.bars_max = at(beside ? middle - px(12) : right, to.bars_min.y + rows);
+  to.formula_min = at(beside ? middle + px(12) : to.min.x, to.max.y - rows);
+  to.formula_max = at(right, to.max.y);
+  place_matrices(to, right, top, to.bars_min.y - px(to.tight ? 2 : 12));
   return to;
 }
 
@@ -74,10 +77,9 @@ void TilingScene::place_tiles(Layout& to, float top, float bottom) const {
   to.block = grid(second, second);
 }
 
-void TilingScene::place_matrices(Layout& to, float top, float bottom) const {
+void TilingScene::place_matrices(Layout& to, float right, float top, float bottom) const {
   const float label = to.note + px(3);
   const float left = to.min.x;
-  const float right = to.tile_a.min.x - to.wall - px(to.tight ? 16 : 40);
   const float gap = px(to.tight ? 5 : 10);
   const float least = px(9);
   const auto text = [&](const char* name, int rows, int columns) {
@@ -260,7 +262,7 @@ void TilingScene::draw_formula(const Layout& layout, Cursor cursor) const {
       fmt::format("thread {} → {}: its sum", thread_of(picked_), name_in_c(picked_));
   const Font who_font = Font::note;
   ui::draw_text(layout.formula_min, ui::fitted(who, who_font, width), who_font, Role::muted);
-  const float y = layout.formula_min.y + layout.note + px(layout.tight ? 2 : 5);
+  const float y = layout.formula_min.y + layout.note + px(layout.tight ? 1 : 5);
   // Two products in the larger type, else as many as fit in the smaller one.
   const bool products = moment(cursor).multiplied;
   const auto fits = [&](int terms, Font font) {

@@ -189,27 +189,42 @@ void TilingScene::draw_readouts(Cursor) {
     const Number first = read(id, decimals);
     if (first.from == nullptr) return;
     std::string how = first.how;
+    lab::Provenance provenance = first.from->provenance;
+    if (report_.recorded_at.empty() && !first.from->recorded_at.empty()) {
+      provenance = lab::Provenance::recorded;
+      how += fmt::format("\nOf the timed kernel, on {}, {}.", first.from->device,
+                         first.from->recorded_at);
+    }
     if (second.from != nullptr) how += "\n" + second.how;
-    ui::readout(
-        {id, label, first.value, std::move(unit), first.from->provenance, std::move(how), role});
+    ui::readout({id, label, first.value, std::move(unit), provenance, std::move(how), role});
   };
   const ui::Role plain = ui::Role::text;
   const Number none{nullptr, "", ""};
   const Number per_output = read("loads_per_output", 1);
-  show("global_loads", "global loads, all blocks", 0, per_output.value + " per output", plain,
-       per_output);
-  show("reuse_factor", "reuse factor", 1, "products/load", ui::Role::accent, none);
-  show("arithmetic_intensity", "arithmetic intensity", 2, "FLOP/B", plain, none);
-  show("ideal_bytes", "bytes from HBM, at best", 0, "B", plain, none);
   const Number ways = read("bank_conflict_ways", 0);
-  const std::string conflict = ways.from == nullptr    ? "B"
-                               : ways.from->value <= 1 ? "B, no bank conflict"
-                                                       : "B, " + ways.value + "-way conflict";
-  show("shared_bytes_per_block", "shared memory per block", 0, conflict, plain, ways);
   const Number occupancy = read("occupancy_limit", 2);
+  const bool narrow = ImGui::GetContentRegionAvail().x < ui::px(250);
+  if (narrow) {
+    show("global_loads", "global loads", 0, "", plain, none);
+    show("loads_per_output", "per output", 1, "", plain, none);
+  } else {
+    show("global_loads", "global loads", 0, per_output.value + " per output", plain, per_output);
+  }
+  show("reuse_factor", "reuse factor", 1, "×", ui::Role::accent, none);
+  show("arithmetic_intensity", narrow ? "intensity" : "arithmetic intensity", 2, "FLOP/B", plain,
+       none);
+  show("ideal_bytes", "HBM, at best", 0, "B", plain, none);
+  std::string conflict = "B";
+  if (!narrow && ways.from != nullptr) {
+    conflict = ways.from->value <= 1 ? "B, no bank conflict" : "B, " + ways.value + "-way conflict";
+  }
+  show("shared_bytes_per_block", "shared memory", 0, conflict, plain, ways);
+  if (narrow) show("bank_conflict_ways", "bank conflict", 0, "-way", plain, none);
+  const bool together = !narrow && occupancy.from != nullptr;
   show("registers_per_thread", "registers per thread", 0,
-       occupancy.from == nullptr ? "" : "occupancy ≤ " + occupancy.value, plain, occupancy);
-  show("race_share", "share of orders gone wrong", 2, "", ui::Role::wrong, none);
+       together ? "occupancy ≤ " + occupancy.value : "", plain, occupancy);
+  if (narrow) show("occupancy_limit", "occupancy limit", 2, "", plain, none);
+  show("race_share", "orders gone wrong", 2, "", ui::Role::wrong, none);
 }
 
 int TilingScene::table_row(std::string_view table_id, Cursor cursor) const {

@@ -61,7 +61,7 @@ class TilingScene final : public Scene {
   static float bar_height(const Layout& layout);
   Layout layout() const;
   void place_tiles(Layout& to, float top, float bottom) const;
-  void place_matrices(Layout& to, float top, float bottom) const;
+  void place_matrices(Layout& to, float right, float top, float bottom) const;
   void draw_matrices(const Layout& layout, Cursor cursor) const;
   void draw_bands(const Layout& layout, const TilingMoment& now) const;
   void draw_bars(const Layout& layout, const TilingMoment& now) const;
@@ -75,6 +75,7 @@ class TilingScene final : public Scene {
   void draw_picked(const Layout& layout, const TilingMoment& now) const;
   void draw_barriers(const Layout& layout, const TilingMoment& now) const;
   void draw_phases(const Layout& layout, const TilingMoment& now) const;
+  std::string phase_note(const TilingMoment& now) const;
   void draw_tile_labels(const Layout& layout, const TilingMoment& now) const;
   void draw_tooltip(const Layout& layout, Cursor cursor) const;
 

@@ -223,6 +223,18 @@ void TilingScene::draw_barriers(const Layout& layout, const TilingMoment& now) c
        block.max.x, block.max.y, "barrier_after_multiply");
 }
 
+/// What the numbers in the tiles say.
+std::string TilingScene::phase_note(const TilingMoment& now) const {
+  if (trace_.block.variant != trace_.variant) {
+    return fmt::format("picture of {}", to_text(trace_.block.variant));
+  }
+  if (now.k_tile < 0) return "";
+  if (!now.multiplied) return "each element: the number of the thread that loads it";
+  const std::vector<int>& reads = k_tile(now.k_tile).a_reads;
+  return fmt::format("each element is read {} times",
+                     *std::max_element(reads.begin(), reads.end()));
+}
+
 /// In the corner that the tiles leave free: which k-tile this is, and the four phases.
 void TilingScene::draw_phases(const Layout& layout, const TilingMoment& now) const {
   const ImVec2 min = at(layout.tile_a.min.x + px(4), layout.tile_b.min.y);
@@ -232,13 +244,15 @@ void TilingScene::draw_phases(const Layout& layout, const TilingMoment& now) con
   const Font font = large ? Font::body : Font::note;
   const float step = ui::text_size("0", font).y + px(large ? 6 : 1);
   const int lines = static_cast<int>((max.y - min.y) / step);
-  const std::string count =
-      now.k_tile < 0
-          ? fmt::format("k = 0–{}", trace_.k - 1)
-          : fmt::format("k = {} of 0–{}", range(now.k_tile * trace_.tile, depth(now.k_tile)),
-                        trace_.k - 1);
+  const std::string here =
+      "k = " +
+      (now.k_tile < 0 ? range(0, trace_.k) : range(now.k_tile * trace_.tile, depth(now.k_tile)));
+  const std::string of_all = fmt::format("{} of 0–{}", here, trace_.k - 1);
+  const bool room_for_all = ui::text_size(of_all, large ? Font::body_bold : font).x <= width;
+  const std::string count = now.k_tile >= 0 && k_tiles() > 1 && room_for_all ? of_all : here;
   if (!shared()) {
-    const std::string text = "No shared memory: every product loads both operands.";
+    const std::string text =
+        "No shared memory: every product loads both operands. The numbers count global loads.";
     ui::draw_text(min, ui::fitted(count, Font::body_bold, width), Font::body_bold);
     const float below = min.y + ui::text_size("0", Font::body_bold).y + px(4);
     if (below + ui::wrapped_size(text, width, Font::note).y > max.y) return;
@@ -278,11 +292,10 @@ void TilingScene::draw_phases(const Layout& layout, const TilingMoment& now) con
     ui::draw_text(at(min.x + px(16), y), ui::fitted(text, font, width - px(16)), font, role);
     y += step;
   }
-  if (trace_.block.variant == trace_.variant) return;
-  const std::string other = fmt::format("picture: {}", to_text(trace_.block.variant));
-  if (y + layout.note > max.y) return;
-  ui::draw_text(at(min.x, max.y - layout.note), ui::fitted(other, Font::note, width), Font::note,
-                Role::muted);
+  const std::string note = phase_note(now);
+  const float height = ui::wrapped_size(note, width, Font::note).y;
+  if (note.empty() || y + height > max.y) return;
+  ui::draw_wrapped(at(min.x, max.y - height), note, width, Font::note, Role::muted);
 }
 
 void TilingScene::draw_tile_labels(const Layout& layout, const TilingMoment& now) const {
@@ -295,27 +308,35 @@ void TilingScene::draw_tile_labels(const Layout& layout, const TilingMoment& now
   const float below = layout.tile_a.max.y + px(3);
   const char* what = now.multiplied ? ": reads" : ": loading thread";
   const std::string uses = !shared() ? ": global loads" : now.k_tile < 0 ? "" : what;
-  // The colour says whose tile it is; where room is short its name alone stands beside it.
-  const auto label = [&](const Grid& grid, float y, Role role, const std::string& text,
-                         const std::string& counts, const char* name) {
-    const float chip = std::round(layout.note * 0.5f);
-    const float middle = std::round(y + (layout.note - chip) / 2);
-    draw_list()->AddRectFilled(at(grid.min.x, middle), at(grid.min.x + chip, middle + chip),
-                               ui::color(role), px(2));
-    const float x = grid.min.x + chip + px(5);
-    const float room = grid.max.x - x;
-    for (const std::string& shown : {text + counts, text, std::string(name)}) {
-      if (ui::text_size(shown, Font::note).x > room) continue;
-      ui::draw_text(at(x, y), shown, Font::note, Role::muted);
-      return;
-    }
+  struct Label {
+    const Grid& grid;
+    float y;
+    Role role;                         ///< says whose tile it is
+    std::array<std::string, 3> texts;  ///< from the longest to the shortest
   };
-  label(layout.tile_b, above, Role::purple, fmt::format("{}B[{}][{}]", prefix, k, columns), uses,
-        shared() ? "sB" : "B");
-  label(layout.tile_a, below, Role::sky, fmt::format("{}A[{}][{}]", prefix, rows, k), uses,
-        shared() ? "sA" : "A");
-  label(layout.block, below, Role::green, fmt::format("C[{}][{}]", rows, columns),
-        now.k_tile < 0 ? "" : ": sums", "C");
+  const std::string a = fmt::format("{}A[{}][{}]", prefix, rows, k);
+  const std::string b = fmt::format("{}B[{}][{}]", prefix, k, columns);
+  const std::string c = fmt::format("C[{}][{}]", rows, columns);
+  const Label labels[] = {
+      {layout.tile_a, below, Role::sky, {a + uses, a, prefix + "A"}},
+      {layout.tile_b, above, Role::purple, {b + uses, b, prefix + "B"}},
+      {layout.block, below, Role::green, {now.k_tile < 0 ? c : c + ": sums", c, "C"}}};
+  const float chip = std::round(layout.note * 0.5f);
+  const float indent = chip + px(5);
+  const float room = layout.block.max.x - layout.block.min.x - indent;
+  // All three are as long as the one with the least room allows.
+  std::size_t length = 0;
+  const auto fits = [&](const Label& label) {
+    return ui::text_size(label.texts[length], Font::note).x <= room;
+  };
+  while (length < 2 && !std::all_of(std::begin(labels), std::end(labels), fits)) ++length;
+  for (const Label& label : labels) {
+    const ImVec2 corner = at(label.grid.min.x, std::round(label.y + (layout.note - chip) / 2));
+    draw_list()->AddRectFilled(corner, at(corner.x + chip, corner.y + chip), ui::color(label.role),
+                               px(2));
+    ui::draw_text(at(label.grid.min.x + indent, label.y),
+                  ui::fitted(label.texts[length], Font::note, room), Font::note, Role::muted);
+  }
 }
 
 void TilingScene::draw_tooltip(const Layout& layout, Cursor cursor) const {
@@ -325,9 +346,17 @@ void TilingScene::draw_tooltip(const Layout& layout, Cursor cursor) const {
   const int edge = trace_.tile;
   if (const int i = layout.block.element_at(mouse); i >= 0) {
     if (i / edge >= trace_.rows() || i % edge >= trace_.columns()) return;
-    ImGui::SetTooltip("%s, thread %d\nsum so far %s\nclick to follow this thread",
-                      name_in_c(i).c_str(), thread_of(i),
-                      number(static_cast<double>(sum(i, cursor)), 4).c_str());
+    std::string text =
+        fmt::format("{}, thread {}\nsum so far {}\nclick to follow this thread", name_in_c(i),
+                    thread_of(i), number(static_cast<double>(sum(i, cursor)), 4));
+    const tiling::Races& races = trace_.races;
+    const bool first_wrong = trace_.first_row() + i / edge == races.row &&
+                             trace_.first_column() + i % edge == races.column;
+    if (finished(now) && races.order >= 0 && first_wrong) {
+      text += fmt::format("\nwithout the barrier: {} instead of {}",
+                          number(static_cast<double>(races.got), 4), number(races.want, 4));
+    }
+    ImGui::SetTooltip("%s", text.c_str());
     return;
   }
   if (now.k_tile < 0) return;

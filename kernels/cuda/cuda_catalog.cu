@@ -1,9 +1,11 @@
 // The table of lessons that have CUDA kernels, and what the module exports.
 
+#include "accumulator_precision/accumulator_precision_kernels.hpp"
 #include "coalescing/coalescing_kernels.hpp"
 #include "online_softmax/online_softmax_kernels.hpp"
 #include "simt/cuda_device.hpp"
 #include "simt/cuda_module.hpp"
+#include "tiling/tiling_kernels.hpp"
 
 namespace tilestep {
 namespace {
@@ -11,6 +13,8 @@ namespace {
 constexpr simt::KernelEntry kKernels[] = {
     {"online-softmax", online_softmax::kernels_cuda},
     {"coalescing", coalescing::kernels_cuda},
+    {"tiling", tiling::kernels_cuda},
+    {"accumulator-precision", accumulator_precision::kernels_cuda},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "ui/axis.hpp"
@@ -157,15 +158,15 @@ class View {
     }
   }
 
-  /// Compute roofs are named above their right end, the memory roof along its foot.
+  /// Compute roofs are named at their right end (measured ones below, datasheet ones above), the
+  /// memory roof along its foot.
   void label_roofs() {
     const auto name = [&](const std::string& label, ImVec2 where, Align align, bool datasheet) {
       const ImVec2 size = text_size(label, Font::note);
       const float left = align == Align::right ? where.x - size.x : where.x;
       const Box box{{left, where.y}, {left + size.x, where.y + size.y}};
       if (!box.within({at_, {room_.max.x + 1, room_.max.y}}) || !is_free(box)) return;
-      draw_text(box.min, label, Font::note, datasheet ? Role::faint : Role::muted);
-      taken_.push_back(box);
+      write(box, box.min, label, datasheet ? Role::faint : Role::muted);
     };
     // Measured roofs come first: where names collide, the datasheet's are left out.
     for (const bool datasheet : {false, true}) {
@@ -173,7 +174,8 @@ class View {
         if (roof.datasheet != datasheet || roof.tflops <= 0) continue;
         const ImVec2 end = point(x_.high, roof.tflops);
         name(fmt::format("{} {}", roof.label, value_text(roof.tflops)),
-             {end.x - px(4), end.y - note_ - px(1)}, Align::right, datasheet);
+             {end.x - px(4), end.y + px(datasheet ? -1 : 3) - (datasheet ? note_ : 0)},
+             Align::right, datasheet);
       }
       for (const MemoryRoof& roof : plot_.memory) {
         if (roof.datasheet != datasheet || roof.tb_s <= 0) continue;
@@ -198,6 +200,10 @@ class View {
   }
 
   void draw_dots() {
+    // Leaders and plates lie under the dots.
+    for (const RooflineDot& dot : plot_.dots) {
+      if (drawable(dot)) label_dot(dot, point(dot.flop_per_byte, dot.tflops));
+    }
     for (std::size_t i = 0; i < plot_.dots.size(); ++i) {
       const RooflineDot& dot = plot_.dots[i];
       if (!drawable(dot)) continue;
@@ -207,7 +213,6 @@ class View {
       } else {
         list().AddCircleFilled(place, px(5), color(dot.role));
       }
-      label_dot(dot, place);
       map(fmt::format("{}_dot_{}", plot_.id, i), dot.label,
           fmt::format("{} FLOP/B, {} TFLOP/s", value_text(dot.flop_per_byte),
                       value_text(dot.tflops)),
@@ -215,25 +220,34 @@ class View {
     }
   }
 
-  /// The first free place right, left, above or below the dot.
+  /// The first free place beside the dot, the nearest ones first; farther ones with a leader.
   void label_dot(const RooflineDot& dot, ImVec2 place) {
     const ImVec2 size = text_size(dot.label, Font::note);
-    const float away = px(9);
-    const ImVec2 corners[] = {{place.x + away, place.y - size.y / 2},
-                              {place.x - away - size.x, place.y - size.y / 2},
-                              {place.x + away, place.y - size.y / 2 - px(9)},
-                              {place.x + away, place.y - size.y / 2 + px(9)},
-                              {place.x - away - size.x, place.y - size.y / 2 + px(9)},
-                              {place.x - away - size.x, place.y - size.y / 2 - px(9)},
-                              {place.x - size.x / 2, place.y - size.y - px(7)},
-                              {place.x - size.x / 2, place.y + px(7)}};
-    for (const ImVec2 corner : corners) {
-      const Box box{corner, {corner.x + size.x, corner.y + size.y - px(2)}};
-      if (!box.within(room_) || !is_free(box)) continue;
-      draw_text(corner, dot.label, Font::note);
-      taken_.push_back(box);
-      return;
+    constexpr std::array kRows = {0, -1, 1, -2, 2, -3, 3, -4, 4};
+    for (const int row : kRows) {
+      const float down = px(10) * static_cast<float>(row);
+      const float away = px(row == 0 ? 9 : 12 + 2 * static_cast<float>(std::abs(row)));
+      for (const bool right : {true, false}) {
+        const float x = right ? place.x + away : place.x - away - size.x;
+        const ImVec2 corner(x, place.y + down - size.y / 2);
+        const Box box{{x, corner.y + px(1)}, {x + size.x, corner.y + size.y - px(2)}};
+        if (!box.within(room_) || !is_free(box)) continue;
+        if (std::abs(row) > 1) {
+          const float edge = right ? x - px(2) : x + size.x + px(2);
+          list().AddLine(place, {edge, place.y + down}, color(Role::muted), px(1));
+        }
+        write(box, corner, dot.label, Role::text);
+        return;
+      }
     }
+  }
+
+  /// Text on a plate that keeps lines from running through it.
+  void write(const Box& box, ImVec2 corner, const std::string& text, Role role) {
+    list().AddRectFilled({box.min.x - px(2), box.min.y}, {box.max.x + px(2), box.max.y},
+                         color(Role::panel, 0.85f), px(2));
+    draw_text(corner, text, Font::note, role);
+    taken_.push_back(box);
   }
 
   void draw_hover() const {
