@@ -1,10 +1,22 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "picture_parts.hpp"
 #include "tiling_scene.hpp"
 
 /// Where the parts of the tiling picture stand; shared by the files that draw it.
 namespace tilestep::scenes {
+
+struct CellRect {
+  ImVec2 min, max;
+};
+/// A cell with its seam; cells of few pixels have none.
+inline CellRect cell_rect(ImVec2 corner, ImVec2 size) {
+  const float seam = size.x >= ui::px(7) ? std::max(1.0f, std::round(ui::px(1))) : 0.0f;
+  return {corner, at(corner.x + size.x - seam, corner.y + size.y - seam)};
+}
 
 /// A matrix, or a tile of one, on screen.
 struct TilingScene::Grid {
@@ -33,10 +45,13 @@ struct TilingScene::Layout {
   ImVec2 min, max;  ///< the whole picture
   bool tight = false;
   ui::Font heading = ui::Font::section;
-  float note = 0;             ///< height of a line of notes
-  Grid a, b, c;               ///< the matrices
-  Grid tile_a, tile_b;        ///< the tiles in shared memory
-  Grid block;                 ///< C's block
+  float note = 0;         ///< height of a line of notes
+  Grid a, b, c;           ///< the matrices
+  Grid tile_a, tile_b;    ///< the tiles in shared memory
+  Grid block;             ///< C's block
+  Grid naive_a, naive_b;  ///< the same tiles as `naive` loads them, small
+  ImVec2 naive_label;
+  bool naive_shown = false;   ///< false where there is no room, or the picture is naive's own
   float wall = 0, gap = 0;    ///< a barrier's thickness, and what is free on either side of it
   ImVec2 bars_min, bars_max;  ///< global loads so far
   ImVec2 formula_min, formula_max;

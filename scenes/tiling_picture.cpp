@@ -48,6 +48,7 @@ TilingScene::Layout TilingScene::layout() const {
   to.formula_min = at(beside ? middle + px(12) : to.min.x, to.max.y - rows);
   to.formula_max = at(right, to.max.y);
   place_matrices(to, right, top, to.bars_min.y - px(to.tight ? 2 : 12));
+  place_naive(to, top);
   return to;
 }
 
@@ -120,6 +121,7 @@ void TilingScene::draw_picture(Cursor cursor) {
   const ImVec2 size = ui::draw_text(where.min, text, where.heading);
   ui::map("sentence", text, "", where.min, at(where.min.x + size.x, where.min.y + size.y));
   draw_matrices(where, cursor);
+  draw_naive(where, now);
   draw_tiles(where, now);
   draw_block(where, cursor);
   draw_picked(where, now);

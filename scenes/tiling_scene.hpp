@@ -67,7 +67,10 @@ class TilingScene final : public Scene {
   void draw_bars(const Layout& layout, const TilingMoment& now) const;
   void draw_formula(const Layout& layout, Cursor cursor) const;
 
-  // The tiles and C's block, in tiling_tiles.cpp.
+  // The same block in `naive`, in tiling_naive.cpp; the tiles and C's block, in tiling_tiles.cpp.
+  void place_naive(Layout& to, float top) const;
+  std::string naive_note(const TilingMoment& now) const;
+  void draw_naive(const Layout& layout, const TilingMoment& now) const;
   void draw_tiles(const Layout& layout, const TilingMoment& now) const;
   void draw_tile(const Grid& grid, bool is_a, const TilingMoment& now) const;
   static void hatch_outside(const Grid& grid, int rows, int columns);

@@ -40,15 +40,6 @@ float heat_of(int uses) {
   return std::min(0.15f + 0.1f * std::log2(static_cast<float>(std::max(uses, 1))), 0.7f);
 }
 
-struct CellRect {
-  ImVec2 min, max;
-};
-/// A cell with its seam; cells of few pixels have none.
-CellRect cell_rect(ImVec2 corner, ImVec2 size) {
-  const float seam = size.x >= px(7) ? std::max(1.0f, std::round(px(1))) : 0.0f;
-  return {corner, at(corner.x + size.x - seam, corner.y + size.y - seam)};
-}
-
 std::string range(int first, int count) {
   return count == 1 ? std::to_string(first) : fmt::format("{}–{}", first, first + count - 1);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -148,9 +149,12 @@ class Buffer {
   void fill(int byte) {
     if (count_ > 0) device_->fill(data_, byte, bytes());
   }
-  std::vector<T> download() const {
-    std::vector<T> host(count_);
-    if (count_ > 0) device_->copy_out(host.data(), data_, bytes());
+  std::vector<T> download() const { return download(count_); }
+  /// The first `count` elements alone: what lies behind them may never have been written.
+  std::vector<T> download(std::size_t count) const {
+    assert(count <= count_);
+    std::vector<T> host(count);
+    if (count > 0) device_->copy_out(host.data(), data_, count * sizeof(T));
     return host;
   }
 

@@ -137,9 +137,8 @@ class Trace {
   Log download() const {
     const std::uint64_t total = count_.download().front();
     Log log;
-    log.records = records_.download();
-    log.dropped = total > log.records.size() ? total - log.records.size() : 0;
-    log.records.resize(static_cast<std::size_t>(total - log.dropped));
+    log.dropped = total > records_.count() ? total - records_.count() : 0;
+    log.records = records_.download(static_cast<std::size_t>(total - log.dropped));
     // The counter gives each thread's own accesses in order, but between threads it gives whatever
     // order they happened to run in, which would differ from run to run.
     std::stable_sort(log.records.begin(), log.records.end(),

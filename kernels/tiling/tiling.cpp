@@ -43,8 +43,8 @@ constexpr VariantText kVariantTexts[kVariants] = {
      "are multiplied, without passing through registers.",
      "kernels/tiling/tiling_double_buffered.cu"},
     {"warp-tile",
-     "Each warp has a rectangle of C whose lanes share what they read, eight by sixteen elements a "
-     "thread, more stages, and blocks in an order that keeps their tiles in L2.",
+     "Each warp has a rectangle of C whose lanes share what they read; deeper tiles in three or "
+     "four stages, and blocks in an order that keeps their tiles in L2.",
      "kernels/tiling/tiling_warp_tile.cu"},
     {"tensor-core",
      "BF16 inputs and mma.sync on tensor cores with FP32 accumulators: one instruction of a warp "
@@ -85,7 +85,7 @@ class TilingLesson final : public lab::Lesson {
  public:
   const lab::LessonInfo& info() const override {
     static const lab::LessonInfo info{
-        std::string(kLessonId), "Tiling and the roofline", "Matrix product",
+        std::string(kLessonId), "Tiling and roofline", "Matrix product",
         "Load a tile once, use it many times: what limits a kernel is the trips to memory."};
     return info;
   }

@@ -10,8 +10,9 @@
 #include "tiling/tiling_bench_parts.hpp"
 
 // What is timed: C = A·B of square matrices of random numbers, every rung and cuBLAS in one run,
-// clocks warm. The roofs are the device's own copy and cuBLAS. Every rung's result is compared with
-// double before its time counts.
+// each after more than half a second of itself, so that the clock is the one that the load leaves.
+// The roofs are the device's own copy and cuBLAS. Every rung's result is compared with double
+// before its time counts.
 
 namespace tilestep::tiling {
 namespace {
@@ -23,6 +24,10 @@ constexpr int kCountedSize = 4096;
 constexpr double kMostSeconds = 60;
 constexpr int kFewSamples = 20;
 constexpr int kManySamples = 40;
+constexpr double kSettleMs = 600;
+/// To choose among configurations, the clock need not have settled.
+constexpr double kShortSettleMs = 50;
+constexpr int kMostWarmups = 2000;
 
 class Bench {
  public:
@@ -83,7 +88,8 @@ class Bench {
       report_.checks.push_back(
           {fmt::format("ladder_{}", to_text(variant)), w.ok, w.error, w.bound,
            "Against double at 1, 33 x 7 x 100, 128, 257 x 100 x 129, 512, 1000 x 1100 x 1030 and "
-           "2048 (there 256 elements); tolerance: the rounding of k FP32 additions."});
+           "2048 (there 256 elements); tolerance: what rounding can explain in the order of the "
+           "kernel's additions."});
     }
   }
 
@@ -109,22 +115,30 @@ class Bench {
                  "the device's own copy of 1 GiB, counted as read and written"));
   }
 
-  Spread time(const Runner& runner, Problem& problem, int samples, int warmups) {
+  /// Under load the clock falls until power and heat have settled: what is timed comes after that.
+  Spread time(const Runner& runner, Problem& problem, int samples, double settle_ms) {
+    const auto work = [&] { runner.launch(problem); };
     simt::TimingPlan plan;
+    plan.warmups = 1;
+    plan.samples = 1;
+    const double once_ms = spread_of(device_.time_ms(work, plan)).median;
     plan.samples = samples;
-    plan.warmups = warmups;
+    plan.warmups = std::clamp(static_cast<int>(settle_ms / once_ms), 1, kMostWarmups);
     plan.max_seconds = 20;
-    return spread_of(device_.time_ms([&] { runner.launch(problem); }, plan));
+    return spread_of(device_.time_ms(work, plan));
   }
 
   void check_timed(const Runner& runner, Problem& problem) {
     const Worst worst = error_of(device_, runner, problem);
     report_.checks.push_back(
-        {fmt::format("{}_{}_{}", runner.label, problem.shape.m, report_.checks.size()), worst.ok,
+        {fmt::format("{}, {} at {}", runner.id, runner.configuration, problem.shape.m), worst.ok,
          worst.error, worst.bound,
-         fmt::format("{} ({}) against double at {} random elements of C and "
-                     "four corners, none of the others NaN.",
-                     runner.label, runner.configuration, kProbes - 4)});
+         fmt::format("Against double at {} random elements of C and its four corners, none of the "
+                     "others NaN; tolerance: what rounding can explain{}.",
+                     kProbes - 4,
+                     runner.adding == Adding::in_order || runner.adding == Adding::tensor_core
+                         ? " in the order of the kernel's additions"
+                         : " in any order of additions")});
   }
 
   void time_size(int size) {
@@ -146,7 +160,7 @@ class Bench {
       const Runner runner = library_runner(device_, kernels_, precision);
       check_timed(runner, problem);
       Result result{runner, std::nullopt, problem.shape.m, {}, 0};
-      result.tflops = tflops_of(time(runner, problem, kManySamples, 20), problem.shape);
+      result.tflops = tflops_of(time(runner, problem, kManySamples, kSettleMs), problem.shape);
       if (!best || result.tflops.median > best->tflops.median) best = result;
     }
     best->peer = best->tflops.median;
@@ -167,7 +181,7 @@ class Bench {
       check_timed(runner, problem);
       // The slow rungs have one configuration: no need to choose.
       if (all.size() == 1) break;
-      const Spread time_ms = time(runner, problem, kFewSamples, 3);
+      const Spread time_ms = time(runner, problem, kFewSamples, kShortSettleMs);
       configurations_.rows.push_back(
           {std::string(to_text(variant)), runner.configuration, static_cast<double>(size),
            tflops_of(time_ms, problem.shape).median,
@@ -180,7 +194,7 @@ class Bench {
     best_[variant] = best;
     const Runner runner = rung_runner(device_, kernels_, variant, best);
     const bool slow = variant <= Variant::coalesced;
-    const Spread time_ms = time(runner, problem, slow ? kFewSamples : kManySamples, slow ? 1 : 5);
+    const Spread time_ms = time(runner, problem, slow ? kFewSamples : kManySamples, kSettleMs);
     if (size == kSizes[0]) seconds_at_first_[variant] = time_ms.median * 1e-3;
     results_.push_back({runner, variant, size, tflops_of(time_ms, problem.shape), peer});
   }
@@ -275,33 +289,41 @@ class Bench {
     const char* unit;
     std::vector<std::string> metrics;  ///< added up
     double scale;
+    int decimals;
   };
 
   /// What the hardware counts during one launch of each rung's best configuration.
   void add_counters() {
     if (!device_.counters().available) return;
-    const Counter counters[] = {
-        {"dram_bytes",
-         "DRAM bytes",
-         "B",
-         {simt::metric::kDramBytesRead, simt::metric::kDramBytesWritten},
-         1},
-        {"bank_conflicts", "shared bank conflicts", "", {simt::metric::kSharedBankConflicts}, 1},
-        {"tensor_pipe",
-         "tensor pipe active",
-         "",
-         {"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"},
-         0.01},
-        {"achieved_occupancy",
-         "achieved occupancy",
-         "",
-         {"sm__warps_active.avg.pct_of_peak_sustained_active"},
-         0.01}};
+    const Counter counters[] = {{"dram_bytes",
+                                 "DRAM traffic",
+                                 "MB",
+                                 {simt::metric::kDramBytesRead, simt::metric::kDramBytesWritten},
+                                 1e-6,
+                                 0},
+                                {"bank_conflicts",
+                                 "shared bank conflicts",
+                                 "million",
+                                 {simt::metric::kSharedBankConflicts},
+                                 1e-6,
+                                 2},
+                                {"tensor_pipe",
+                                 "tensor pipe active",
+                                 "%",
+                                 {"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"},
+                                 1,
+                                 1},
+                                {"achieved_occupancy",
+                                 "achieved occupancy",
+                                 "%",
+                                 {"sm__warps_active.avg.pct_of_peak_sustained_active"},
+                                 1,
+                                 1}};
     lab::Table table{"counters",
                      fmt::format("Hardware counters at {0}³, one launch", kCountedSize),
                      {{"rung", "rung", "", -1}},
                      {}};
-    for (const Counter& c : counters) table.columns.push_back({c.id, c.label, c.unit, -1});
+    for (const Counter& c : counters) table.columns.push_back({c.id, c.label, c.unit, c.decimals});
     Problem problem(device_, {kCountedSize, kCountedSize, kCountedSize});
     for (const Variant variant : rungs_) {
       tell(0.9, fmt::format("counting {}", to_text(variant)));
@@ -330,7 +352,9 @@ class Bench {
                                  fmt::format("{}³, {}", kCountedSize, runner.configuration));
     m.provenance = lab::Provenance::counted;
     report_.measurements.push_back(m);
-    if (std::string_view(counter.id) == "dram_bytes") dram_bytes_[variant] = value;
+    if (std::string_view(counter.id) == "dram_bytes") {
+      dram_bytes_[variant] = value / counter.scale;
+    }
     return value;
   }
 

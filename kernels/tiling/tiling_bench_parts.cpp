@@ -70,7 +70,9 @@ Runner rung_runner(simt::Device& device, const Kernels& kernels, Variant variant
                    int configuration) {
   Runner runner;
   runner.label = to_text(variant);
+  runner.id = to_text(variant);
   runner.tensor_core = variant == Variant::tensor_core;
+  runner.adding = runner.tensor_core ? Adding::tensor_core : Adding::in_order;
   runner.configuration =
       configuration == kBestConfiguration
           ? "chosen by size"
@@ -91,6 +93,8 @@ Runner rung_runner(simt::Device& device, const Kernels& kernels, Variant variant
 Runner library_runner(simt::Device& device, const Kernels& kernels, Precision precision) {
   Runner runner;
   runner.tensor_core = precision == Precision::bf16;
+  runner.id = runner.tensor_core ? "library_bf16" : "library_fp32";
+  runner.adding = runner.tensor_core ? Adding::any_order_tensor_core : Adding::any_order;
   runner.label = kernels.library(device).name + (runner.tensor_core ? " BF16" : " FP32");
   runner.configuration = precision == Precision::fp32_pedantic ? "pedantic" : "default";
   runner.launch = [&device, &kernels, precision](Problem& p) {
@@ -127,7 +131,7 @@ Worst error_of(simt::Device& device, const Runner& runner, Problem& problem) {
   const Matrices& matrices = runner.tensor_core ? problem.bf16 : problem.fp32;
   Worst worst;
   if (flops_of(s) <= 4e8) {
-    const Product exact = reference_product(s, matrices, runner.tensor_core);
+    const Product exact = reference_product(s, matrices, runner.adding);
     for (std::size_t i = 0; i < got.size(); ++i) {
       worst.add(static_cast<double>(got[i]), exact.c[i], exact.bound[i]);
     }
@@ -144,7 +148,7 @@ Worst error_of(simt::Device& device, const Runner& runner, Problem& problem) {
       row = probe % 2 == 0 ? 0 : s.m - 1;
       column = probe / 2 == 0 ? 0 : s.n - 1;
     }
-    const Element exact = reference_element(s, matrices, row, column, runner.tensor_core);
+    const Element exact = reference_element(s, matrices, row, column, runner.adding);
     const auto at = static_cast<std::size_t>(row) * static_cast<std::size_t>(s.n) +
                     static_cast<std::size_t>(column);
     worst.add(static_cast<double>(got[at]), exact.value, exact.bound);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tiling/tiling_reference.hpp"
 #include "tiling/tiling_report.hpp"
 
 /// What the bench multiplies, how it compares results with double, and how it writes down times.
@@ -38,7 +39,9 @@ class Problem {
 /// Everything that multiplies: a configuration of a rung, or the library.
 struct Runner {
   std::string label;  ///< "warp-tile", or the library's name
+  std::string id;     ///< for checks: "warp-tile", "library_bf16"
   bool tensor_core = false;
+  Adding adding = Adding::in_order;
   std::string configuration;
   std::function<void(Problem&)> launch;
 };

@@ -368,7 +368,8 @@ Outcome gather(const Params& params, simt::Device& device, lab::Progress& progre
   outcome.shape = shape_of(params);
   const bool bf16 = params.variant == Variant::tensor_core;
   outcome.matrices = make_matrices(outcome.shape, params.seed, bf16);
-  outcome.reference = reference_product(outcome.shape, outcome.matrices, bf16);
+  outcome.reference = reference_product(outcome.shape, outcome.matrices,
+                                        bf16 ? Adding::tensor_core : Adding::in_order);
   describe_configuration(outcome, kernels);
   outcome.resources = kernels.resources(device, params.variant, kBestConfiguration);
 

@@ -11,11 +11,53 @@ namespace {
 
 constexpr double kUnitRoundoff = numeric::Fp32::kUnitRoundoff;
 
-/// Relative to the sum of the products' magnitudes.
-double relative_bound(int k, bool tensor_core) {
-  const double ku = static_cast<double>(k) * kUnitRoundoff;
-  return ku / (1 - ku) * (tensor_core ? 4 : 1);
-}
+/// Products that mma.m16n8k16 adds at once.
+constexpr int kMmaDepth = 16;
+/// The bounds are made of the exact sums; a kernel's own differ from them by what is bounded.
+constexpr double kSlack = 1.01;
+
+/// The sum of one element of C and its error bound, product by product.
+class RunningSum {
+ public:
+  explicit RunningSum(Adding adding) : adding_(adding) {}
+
+  void add(double product) {
+    if (adding_ == Adding::tensor_core && terms_ % kMmaDepth == 0) close_group();
+    sum_ += product;
+    magnitude_ += std::abs(product);
+    if (adding_ == Adding::in_order) weight_ += std::abs(product) + std::abs(sum_);
+    ++terms_;
+  }
+  double sum() const { return sum_; }
+  double bound() {
+    const double ku = static_cast<double>(terms_) * kUnitRoundoff;
+    switch (adding_) {
+      case Adding::in_order:
+        return kSlack * kUnitRoundoff * weight_;
+      case Adding::tensor_core:
+        close_group();
+        return kSlack * (kMmaDepth + 1) * 2 * kUnitRoundoff * weight_;
+      case Adding::any_order:
+        return ku / (1 - ku) * magnitude_;
+      case Adding::any_order_tensor_core:
+        break;
+    }
+    return 4 * ku / (1 - ku) * magnitude_;
+  }
+
+ private:
+  void close_group() {
+    if (terms_ > 0) weight_ += std::abs(before_) + magnitude_;
+    before_ = sum_;
+    magnitude_ = 0;
+  }
+
+  Adding adding_;
+  int terms_ = 0;
+  double sum_ = 0, before_ = 0;
+  double magnitude_ = 0;  ///< of the products, of this group alone for the tensor cores
+  double weight_ = 0;     ///< what the unit roundoff is multiplied with
+};
 
 std::size_t index_of(int row, int column, int columns) {
   return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) +
@@ -53,38 +95,34 @@ std::vector<std::uint16_t> bf16_bits(std::span<const float> values) {
 }
 
 // One outer product of a column of A and a row of B after another.
-Product reference_product(const GemmShape& shape, const Matrices& matrices, bool tensor_core) {
-  const std::size_t outputs = index_of(shape.m, 0, shape.n);
-  Product product{std::vector<double>(outputs, 0.0), std::vector<double>(outputs, 0.0)};
+Product reference_product(const GemmShape& shape, const Matrices& matrices, Adding adding) {
+  std::vector<RunningSum> sums(index_of(shape.m, 0, shape.n), RunningSum(adding));
   for (int kk = 0; kk < shape.k; ++kk) {
     const float* b_row = &matrices.b[index_of(kk, 0, shape.n)];
     for (int row = 0; row < shape.m; ++row) {
       const auto a = static_cast<double>(matrices.a[index_of(row, kk, shape.k)]);
-      double* c = &product.c[index_of(row, 0, shape.n)];
-      double* bound = &product.bound[index_of(row, 0, shape.n)];
+      RunningSum* c = &sums[index_of(row, 0, shape.n)];
       for (int column = 0; column < shape.n; ++column) {
-        const double term = a * static_cast<double>(b_row[column]);
-        c[column] += term;
-        bound[column] += std::abs(term);
+        c[column].add(a * static_cast<double>(b_row[column]));
       }
     }
   }
-  const double relative = relative_bound(shape.k, tensor_core);
-  for (double& bound : product.bound) bound *= relative;
+  Product product;
+  for (RunningSum& sum : sums) {
+    product.c.push_back(sum.sum());
+    product.bound.push_back(sum.bound());
+  }
   return product;
 }
 
 Element reference_element(const GemmShape& shape, const Matrices& matrices, int row, int column,
-                          bool tensor_core) {
-  Element element;
+                          Adding adding) {
+  RunningSum sum(adding);
   for (int kk = 0; kk < shape.k; ++kk) {
-    const double term = static_cast<double>(matrices.a[index_of(row, kk, shape.k)]) *
-                        static_cast<double>(matrices.b[index_of(kk, column, shape.n)]);
-    element.value += term;
-    element.bound += std::abs(term);
+    sum.add(static_cast<double>(matrices.a[index_of(row, kk, shape.k)]) *
+            static_cast<double>(matrices.b[index_of(kk, column, shape.n)]));
   }
-  element.bound *= relative_bound(shape.k, tensor_core);
-  return element;
+  return {sum.sum(), sum.bound()};
 }
 
 std::int64_t tiled_loads(const GemmShape& shape, int tile_m, int tile_n) {

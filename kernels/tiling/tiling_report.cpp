@@ -83,12 +83,11 @@ std::int64_t expected_loads(const Outcome& outcome) {
 std::vector<lab::Check> checks_of(const Outcome& outcome) {
   const Trace& trace = outcome.trace;
   const std::string bound =
-      "Against double; tolerance: k additions and products in FP32 in any order, k·2^-24 of the "
-      "sum "
-      "of the products' magnitudes" +
-      std::string(trace.variant == Variant::tensor_core
-                      ? ", and 4 times that for tensor cores, which truncate."
-                      : ".");
+      trace.variant == Variant::tensor_core
+          ? "Against double; tolerance: in each mma 16 products and the sum so far lose less than "
+            "2^-23 of the largest, added up along k."
+          : "Against double; tolerance: each product and each sum along k is rounded to FP32 by at "
+            "most 2^-24 of itself, added up along k.";
   std::vector<lab::Check> checks;
   checks.push_back(
       compare("result", outcome.timed, outcome.reference.c, outcome.reference.bound, bound));

@@ -235,24 +235,18 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
 
 // ---- configurations -----------------------------------------------------------------------------
 
-using Wide = MmaTiling<128, 256, 32, 64, 64, 4, 1>;
-using WideDeep = MmaTiling<128, 256, 64, 64, 64, 3, 1>;
-using Tall = MmaTiling<256, 128, 32, 64, 64, 4, 1>;
-using TallDeep = MmaTiling<256, 128, 64, 64, 64, 3, 1>;
-using Square = MmaTiling<128, 128, 32, 64, 64, 4, 2>;
-using SquareDeep = MmaTiling<128, 128, 64, 64, 64, 3, 2>;
+using Across = MmaTiling<128, 256, 64, 64, 64, 3, 1>;
+using Down = MmaTiling<256, 128, 64, 64, 64, 3, 1>;
+using Square = MmaTiling<128, 128, 64, 64, 64, 3, 2>;
 using Small = MmaTiling<64, 64, 32, 32, 32, 3, 2>;
 
 constexpr Configuration kConfigurations[] = {
-    {"128x256x32, 8 warps of 64x64, 4 stages", 128, 256, 32, false},
     {"128x256x64, 8 warps of 64x64, 3 stages", 128, 256, 64, false},
-    {"256x128x32, 8 warps of 64x64, 4 stages", 256, 128, 32, false},
     {"256x128x64, 8 warps of 64x64, 3 stages", 256, 128, 64, false},
-    {"128x128x32, 4 warps of 64x64, 4 stages", 128, 128, 32, false},
     {"128x128x64, 4 warps of 64x64, 3 stages", 128, 128, 64, false},
     {"64x64x32, 4 warps of 32x32, 3 stages", 64, 64, 32, true},
 };
-constexpr int kSmall = 6;
+constexpr int kSmall = 3;
 
 template <class T, class Whole, class In>
 void launch_with(const Call& call, Whole, In a, In b, Out c) {
@@ -280,17 +274,11 @@ void launch_tensor_core(const Call& call, int configuration, const OperandsBf16&
   const bool counted = operands.loads.data != nullptr;
   switch (chosen_configuration(kConfigurations, configuration, call.shape, counted, kSmall)) {
     case 0:
-      return launch_whole<Wide>(call, operands);
+      return launch_whole<Across>(call, operands);
     case 1:
-      return launch_whole<WideDeep>(call, operands);
+      return launch_whole<Down>(call, operands);
     case 2:
-      return launch_whole<Tall>(call, operands);
-    case 3:
-      return launch_whole<TallDeep>(call, operands);
-    case 4:
       return launch_whole<Square>(call, operands);
-    case 5:
-      return launch_whole<SquareDeep>(call, operands);
     default:
       break;
   }

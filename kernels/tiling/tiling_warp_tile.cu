@@ -194,26 +194,18 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
 
 // ---- configurations -----------------------------------------------------------------------------
 
-using Wide = WarpTiling<256, 128, 8, 64, 64, 8, 16, 4, 1>;
-using WideDeep = WarpTiling<256, 128, 16, 64, 64, 8, 16, 3, 1>;
+using Square = WarpTiling<128, 128, 16, 64, 32, 8, 8, 3, 2>;
 using Across = WarpTiling<128, 256, 8, 64, 64, 8, 16, 4, 1>;
-using Narrow = WarpTiling<128, 128, 8, 64, 64, 8, 16, 4, 2>;
-using NarrowDeep = WarpTiling<128, 128, 16, 64, 64, 8, 16, 3, 2>;
-using Square = WarpTiling<128, 128, 8, 64, 32, 8, 8, 4, 2>;
-using SquareDeep = WarpTiling<128, 128, 16, 64, 32, 8, 8, 3, 2>;
+using Down = WarpTiling<256, 128, 16, 64, 64, 8, 16, 3, 1>;
 using Small = WarpTiling<64, 64, 8, 64, 32, 8, 8, 3, 4>;
 
 constexpr Configuration kConfigurations[] = {
-    {"128x128x8, 8x16 a thread, 128 threads, 4 stages", 128, 128, 8, false},
-    {"128x128x16, 8x16 a thread, 128 threads, 3 stages", 128, 128, 16, false},
-    {"256x128x8, 8x16 a thread, 256 threads, 4 stages", 256, 128, 8, false},
-    {"256x128x16, 8x16 a thread, 256 threads, 3 stages", 256, 128, 16, false},
-    {"128x256x8, 8x16 a thread, 256 threads, 4 stages", 128, 256, 8, false},
-    {"128x128x8, 8x8 a thread, 256 threads, 4 stages", 128, 128, 8, false},
     {"128x128x16, 8x8 a thread, 256 threads, 3 stages", 128, 128, 16, false},
+    {"128x256x8, 8x16 a thread, 256 threads, 4 stages", 128, 256, 8, false},
+    {"256x128x16, 8x16 a thread, 256 threads, 3 stages", 256, 128, 16, false},
     {"64x64x8, 8x8 a thread, 64 threads, 3 stages", 64, 64, 8, true},
 };
-constexpr int kSmall = 7;
+constexpr int kSmall = 3;
 
 template <class T, class Whole, class In>
 void launch_with(const Call& call, Whole, In a, In b, Out c) {
@@ -241,19 +233,11 @@ void launch_warp_tile(const Call& call, int configuration, const Operands& opera
   const bool counted = operands.loads.data != nullptr;
   switch (chosen_configuration(kConfigurations, configuration, call.shape, counted, kSmall)) {
     case 0:
-      return launch_whole<Narrow>(call, operands);
-    case 1:
-      return launch_whole<NarrowDeep>(call, operands);
-    case 2:
-      return launch_whole<Wide>(call, operands);
-    case 3:
-      return launch_whole<WideDeep>(call, operands);
-    case 4:
-      return launch_whole<Across>(call, operands);
-    case 5:
       return launch_whole<Square>(call, operands);
-    case 6:
-      return launch_whole<SquareDeep>(call, operands);
+    case 1:
+      return launch_whole<Across>(call, operands);
+    case 2:
+      return launch_whole<Down>(call, operands);
     default:
       break;
   }

@@ -20,8 +20,8 @@ constexpr int kSizes[] = {1, 7, 16, 33, 64, 100, 128, 257};
 void check_shape(simt::Device& device, const GemmShape& shape, bool counted) {
   const Matrices fp32 = make_matrices(shape, 7, false);
   const Matrices bf16 = make_matrices(shape, 7, true);
-  const Product exact = reference_product(shape, fp32, false);
-  const Product exact_bf16 = reference_product(shape, bf16, true);
+  const Product exact = reference_product(shape, fp32, Adding::in_order);
+  const Product exact_bf16 = reference_product(shape, bf16, Adding::tensor_core);
   for (int i = 0; i < kVariants; ++i) {
     const auto variant = static_cast<Variant>(i);
     const bool tensor_core = variant == Variant::tensor_core;
@@ -82,7 +82,8 @@ TEST_CASE("every compiled configuration is right where its tiles divide", "[tili
         Variant::vectorized, Variant::double_buffered, Variant::warp_tile, Variant::tensor_core}) {
     const bool tensor_core = variant == Variant::tensor_core;
     const Matrices matrices = make_matrices(shape, 3, tensor_core);
-    const Product exact = reference_product(shape, matrices, tensor_core);
+    const Product exact =
+        reference_product(shape, matrices, tensor_core ? Adding::tensor_core : Adding::in_order);
     const auto count =
         static_cast<int>(tests::tiling_kernels(*device).configurations(variant).size());
     for (int configuration = 0; configuration < count; ++configuration) {

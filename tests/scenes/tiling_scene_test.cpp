@@ -105,6 +105,13 @@ void check_picture(const Parts& parts, const tiling::Trace& trace, const TilingS
     const bool inside = i / trace.tile < trace.rows() && i % trace.tile < trace.columns();
     CHECK((parts.at(cell("c", i, trace.tile)).value == "outside") == !inside);
   }
+  if (parts.count("naive_a") == 1) {
+    const auto loads = [&](int count) {
+      return multiplied ? std::to_string(count) + " loads" : std::string("to come");
+    };
+    CHECK(parts.at("naive_a").value == loads(trace.columns()));
+    CHECK(parts.at("naive_b").value == loads(trace.rows()));
+  }
   CHECK(within(parts.at("a_tile"), parts.at("a_band")));
   CHECK(within(parts.at("b_tile"), parts.at("b_band")));
   CHECK(within(parts.at("c_block"), parts.at("matrix_c")));
