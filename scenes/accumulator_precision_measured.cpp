@@ -26,11 +26,11 @@ Role role_of(GemmVariant variant) {
     case GemmVariant::wgmma_fp8:
       return Role::vermillion;
     case GemmVariant::wgmma_fp8_promoted:
-      return Role::accent;
+      return Role::blue;
     case GemmVariant::mma_fp16_acc16:
       return Role::purple;
     case GemmVariant::mma_fp16_acc32:
-      return Role::sky;
+      return Role::yellow;
     case GemmVariant::mma_bf16:
       return Role::green;
   }
@@ -47,9 +47,32 @@ std::optional<double> cell(const lab::Table& table, std::size_t row, std::string
   return std::nullopt;
 }
 
-/// Where and how, on a line of its own below the controls.
+/// Where and how, in what is left of the line of controls.
 void draw_where(const std::string& where) {
-  ui::text(where, Font::note, Role::muted);
+  ImGui::SameLine(0, px(16));
+  const ImVec2 here = ImGui::GetCursorScreenPos();
+  const float room = ImGui::GetContentRegionAvail().x;
+  ui::draw_text(at(here.x, here.y + px(8)), ui::fitted(where, Font::note, room), Font::note,
+                Role::muted);
+  ImGui::NewLine();
+  ui::space(4);
+}
+
+/// Two plots of the same bars, side by side where there is room: then the names stand once.
+void draw_pair(const ui::BarPlot& first, ui::BarPlot second) {
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const bool side_by_side = room.x > px(700);
+  const float height = px(28 * static_cast<float>(first.bars.size()) + 60);
+  ImGui::BeginChild(first.id.c_str(), {side_by_side ? room.x * 0.58f : room.x, height});
+  ui::bar_plot(first);
+  ImGui::EndChild();
+  if (side_by_side) {
+    for (ui::Bar& bar : second.bars) bar.label.clear();
+    ImGui::SameLine(0, px(24));
+  }
+  ImGui::BeginChild(second.id.c_str(), {0, height});
+  ui::bar_plot(second);
+  ImGui::EndChild();
 }
 
 void nothing_measured() {
@@ -66,7 +89,6 @@ void AccumulatorPrecisionScene::draw_measured(const lab::Report& report) {
                   .value_or(measured_);
   if (measured_ == 3) {
     // A run without a GPU has this table too.
-    ImGui::SameLine(0, px(16));
     draw_scales(report.table("scaling") != nullptr || bench == nullptr ? report : *bench);
     return;
   }
@@ -121,10 +143,10 @@ void AccumulatorPrecisionScene::draw_price(const lab::Report& bench) const {
   }
   ui::BarPlot rates, errors;
   rates.id = "gemm_rate";
-  rates.title = "How fast";
+  rates.title = "Throughput";
   rates.unit = "TFLOP/s";
   errors.id = "gemm_error_bars";
-  errors.title = "How far off, on uniform data";
+  errors.title = "Error on uniform data";
   errors.unit = "%";
   for (std::size_t row = 0; row < table->rows.size(); ++row) {
     const std::string name = table->text(row, 0);
@@ -142,7 +164,7 @@ void AccumulatorPrecisionScene::draw_price(const lab::Report& bench) const {
   }
   const auto k = cell(*table, 0, "k").value_or(0);
   const auto m = cell(*table, 0, "m").value_or(0);
-  draw_where(fmt::format("{}; M = N = {:g}, K = {:g}; the same kernels, side by side",
+  draw_where(fmt::format("{}; M = N = {:g}, K = {:g}, median; whiskers hold 80 % of the samples",
                          where_measured(bench), m, k));
   // The price in a sentence, from the two measured pairs.
   const auto* straight = bench.measurement("gemm_rate", "wgmma-fp8");
@@ -156,17 +178,7 @@ void AccumulatorPrecisionScene::draw_price(const lab::Report& bench) const {
     ui::paragraph(price, Font::body_bold);
     ui::map("price", price, "", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   }
-  ui::space(4);
-  const ImVec2 room = ImGui::GetContentRegionAvail();
-  const bool side_by_side = room.x > px(760);
-  const float height = px(28 * static_cast<float>(rates.bars.size()) + 64);
-  ImGui::BeginChild("rates", {side_by_side ? (room.x - px(24)) / 2 : room.x, height});
-  ui::bar_plot(rates);
-  ImGui::EndChild();
-  if (side_by_side) ImGui::SameLine(0, px(24));
-  ImGui::BeginChild("errors", {0, height});
-  ui::bar_plot(errors);
-  ImGui::EndChild();
+  draw_pair(rates, std::move(errors));
 }
 
 void AccumulatorPrecisionScene::draw_model(const lab::Report& bench) const {
@@ -176,18 +188,24 @@ void AccumulatorPrecisionScene::draw_model(const lab::Report& bench) const {
                     "It describes wgmma, which needs a GPU of compute capability 9.0.");
     return;
   }
+  draw_where(where_measured(bench));
   std::string agrees;
+  const lab::Measurement* any = nullptr;
   for (const auto data : kGemmData) {
     const auto* m = bench.measurement("model_bit_equal", to_text(data));
     if (m == nullptr) continue;
-    agrees += fmt::format("{}{} % on {}", agrees.empty() ? "" : ", ",
-                          m->value == 100 ? "100" : fmt::format("{:.2f}", m->value), to_text(data));
+    any = m;
+    agrees +=
+        fmt::format("{}{} % on {} data", agrees.empty() ? "" : ", ",
+                    m->value == 100 ? "100" : fmt::format("{:.2f}", m->value),
+                    data == accumulator_precision::GemmData::outliers ? "outlier" : to_text(data));
   }
-  ui::paragraph("Bit-equal to wgmma-fp8: " + agrees + " data.", Font::body_bold);
-  ui::map("model_agrees", agrees, "", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
-  if (const auto* m = bench.measurement("model_bit_equal", "uniform")) {
-    draw_where(fmt::format("{}; {}. Below, with other parameters: {}.", where_measured(bench),
-                           m->detail, table->title));
+  if (any != nullptr) {
+    ui::paragraph("The same bits as the hardware: " + agrees + ".", Font::body_bold);
+    ui::map("model_agrees", agrees, "", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+    ui::paragraph(
+        fmt::format("The {}. The table has other parameters, too. {}.", any->detail, table->title),
+        Font::note, Role::muted);
   }
   ui::data_table(*table);
 }
@@ -213,17 +231,7 @@ void AccumulatorPrecisionScene::draw_scales(const lab::Report& report) const {
     errors.bars.push_back({scheme, cell(*table, row, "error").value_or(0), {}, {}, role, count});
     lost.bars.push_back({scheme, cell(*table, row, "lost").value_or(0), {}, {}, role, ""});
   }
-  ui::space(4);
-  const ImVec2 room = ImGui::GetContentRegionAvail();
-  const bool side_by_side = room.x > px(760);
-  const float height = px(28 * static_cast<float>(errors.bars.size()) + 64);
-  ImGui::BeginChild("scaling_error", {side_by_side ? (room.x - px(24)) / 2 : room.x, height});
-  ui::bar_plot(errors);
-  ImGui::EndChild();
-  if (side_by_side) ImGui::SameLine(0, px(24));
-  ImGui::BeginChild("scaling_lost", {0, height});
-  ui::bar_plot(lost);
-  ImGui::EndChild();
+  draw_pair(errors, std::move(lost));
   const std::size_t why = table->columns.size() - 1;
   const std::string sentence = table->text(table->rows.size() - 1, why);
   ui::paragraph(table->text(table->rows.size() - 1, 0) + ": " + sentence);

@@ -179,7 +179,7 @@ bool AccumulatorPrecisionScene::chip(int number, ImVec2 min, ImVec2 max) {
   const bool hovered = ImGui::IsItemHovered();
   if (hovered) {
     ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
-    lit_accumulator_ = number;
+    hovered_chip_ = number;
   }
   const float round = (max.y - min.y) / 2;
   if (chosen || hovered) {
@@ -211,6 +211,8 @@ void AccumulatorPrecisionScene::draw_chips(const Layout& layout) {
   float total = 0;
   for (int i = 0; i < count; ++i) total += width_of(i) + px(4);
   int chosen = focus_;
+  const int hovered_before = hovered_chip_;
+  hovered_chip_ = -1;
   if (x + total <= layout.chips_max.x) {
     for (int i = 0; i < count; ++i) {
       const float right = x + width_of(i);
@@ -225,6 +227,8 @@ void AccumulatorPrecisionScene::draw_chips(const Layout& layout) {
                   ui::fitted(next, Font::note, layout.chips_max.x - right - px(10)), Font::note,
                   Role::muted);
   }
+  // The lines above are drawn already: another frame brings them along.
+  if (chosen != focus_ || hovered_chip_ != hovered_before) ui::request_redraw();
   focus_ = chosen % count;
 }
 

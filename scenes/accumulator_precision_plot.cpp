@@ -89,7 +89,8 @@ void AccumulatorPrecisionScene::draw_exact(const PlotSpace& plot,
 void AccumulatorPrecisionScene::draw_sum(const PlotSpace& plot, int number_of,
                                          const AccumulatorMoment& now) const {
   const AccumulatorTrace& a = accumulator(number_of);
-  const bool lit = number_of == focus_ || number_of == lit_accumulator_;
+  const bool lit =
+      number_of == focus_ || number_of == lit_accumulator_ || number_of == hovered_chip_;
   const Role role = role_of(a.method);
   const int last = now.rounded ? now.point : now.point - 1;
   std::vector<ImVec2> way;
@@ -137,23 +138,21 @@ void AccumulatorPrecisionScene::draw_frozen(const Layout& layout, const PlotSpac
   }
 }
 
-/// How many points of the lines lie in a box.
-int AccumulatorPrecisionScene::points_in(const PlotSpace& plot, ImVec2 min, ImVec2 max) const {
-  int count = 0;
+/// The lines as points a few pixels apart, so that a label finds where it covers none.
+std::vector<ImVec2> AccumulatorPrecisionScene::ink(const PlotSpace& plot) const {
+  std::vector<ImVec2> all;
+  float last = -FLT_MAX;
   for (int point = 0; point < points(); ++point) {
-    const auto p = static_cast<std::size_t>(point);
     const float x = plot.at_x(terms_added(point));
-    if (x < min.x || x > max.x) continue;
-    const auto covered = [&](double sum) {
-      const float y = plot.at_y(sum);
-      return y > min.y && y < max.y;
-    };
-    count += covered(trace_.exact[p]) ? 1 : 0;
+    if (x - last < px(3)) continue;
+    last = x;
+    const auto p = static_cast<std::size_t>(point);
+    all.push_back(at(x, plot.at_y(trace_.exact[p])));
     for (const AccumulatorTrace& a : trace_.accumulators) {
-      count += covered(static_cast<double>(a.steps[p].sum)) ? 1 : 0;
+      all.push_back(at(x, plot.at_y(static_cast<double>(a.steps[p].sum))));
     }
   }
-  return count;
+  return all;
 }
 
 /// What the verdict says, beside the flat part of the line, where it covers the least.
@@ -176,6 +175,7 @@ void AccumulatorPrecisionScene::draw_frozen_note(const Layout& layout, const Plo
   const float height = layout.note * static_cast<float>(lines.size());
   // Every place of a coarse net is tried: the one that covers the least, and of those the nearest.
   constexpr int kColumns = 12, kRows = 8;
+  const std::vector<ImVec2> lines_drawn = ink(plot);
   const float room_x = plot.max.x - plot.min.x - width - px(8);
   const float room_y = plot.max.y - plot.min.y - height - px(2);
   ImVec2 best(plot.min.x + px(4), plot.min.y);
@@ -185,9 +185,11 @@ void AccumulatorPrecisionScene::draw_frozen_note(const Layout& layout, const Plo
         at(plot.min.x + px(4) + room_x * static_cast<float>(i % kColumns) / (kColumns - 1),
            plot.min.y + room_y * static_cast<float>(i / kColumns % kRows) / (kRows - 1));
     const ImVec2 max = at(min.x + width, min.y + height);
-    const auto pad = [](ImVec2 point, float by) { return at(point.x + by, point.y + by); };
-    float cost =
-        static_cast<float>(std::min(points_in(plot, pad(min, -px(4)), pad(max, px(4))), 100));
+    const Box padded{at(min.x - px(4), min.y - px(4)), at(max.x + px(4), max.y + px(4))};
+    auto cost =
+        static_cast<float>(std::count_if(lines_drawn.begin(), lines_drawn.end(), [&](ImVec2 point) {
+          return inside(point, padded.min, padded.max);
+        }));
     for (const Box& label : labels) {
       const bool touches = label.min.x < max.x + px(4) && min.x < label.max.x + px(4) &&
                            label.min.y < max.y && min.y < label.max.y;

@@ -74,7 +74,7 @@ class AccumulatorPrecisionScene final : public Scene {
                    const std::vector<Box>& labels) const;
   void draw_frozen_note(const Layout& layout, const PlotSpace& plot, ImVec2 place,
                         const std::vector<Box>& labels) const;
-  int points_in(const PlotSpace& plot, ImVec2 min, ImVec2 max) const;
+  std::vector<ImVec2> ink(const PlotSpace& plot) const;
   std::vector<Box> draw_end_labels(const Layout& layout, const PlotSpace& plot,
                                    const AccumulatorMoment& now);
   void draw_cursor(const Layout& layout, const PlotSpace& plot, const AccumulatorMoment& now) const;
@@ -127,8 +127,9 @@ class AccumulatorPrecisionScene final : public Scene {
   accumulator_precision::Trace trace_;
   lab::Report report_;
   int focus_ = 0;
-  int lit_point_ = -1;         ///< hovered in the table of terms
-  int lit_accumulator_ = -1;   ///< hovered in the table of accumulators, or its chip or label
+  int lit_point_ = -1;        ///< hovered in the table of terms
+  int lit_accumulator_ = -1;  ///< hovered in the table of accumulators
+  int hovered_chip_ = -1;
   double low_ = 0, high_ = 1;  ///< of the sums
   // Of the Measured tab.
   int measured_ = 0;

@@ -32,7 +32,7 @@ struct Scheme {
 constexpr Scheme kSchemes[] = {
     {"per-tensor", {kRows, kDepth}, {kColumns, kDepth}},
     {"per-row", {1, kDepth}, {1, kDepth}},
-    {"per-block 1x128 and 128x128", {1, kBlock}, {kBlock, kBlock}},
+    {"per-block 1x128, 128x128", {1, kBlock}, {kBlock, kBlock}},
 };
 
 /// Row-major, k fastest.

@@ -120,8 +120,8 @@ TEST_CASE("a verdict names what is lost", "[accumulator_precision]") {
   params.terms = 4096;
   const Trace trace = trace_of(*device, params);
   // Term i is 1/(i + 1), so that the first one that is lost says how large it may be.
-  for (const Method method : {Method::fp8_e4m3, Method::fp8_e5m2, Method::fp16, Method::bf16,
-                              Method::promoted}) {
+  for (const Method method :
+       {Method::fp8_e4m3, Method::fp8_e5m2, Method::fp16, Method::bf16, Method::promoted}) {
     const AccumulatorTrace& a = *trace.accumulator(method);
     INFO(a.label << ": " << a.verdict);
     REQUIRE(a.frozen_at > 0);
