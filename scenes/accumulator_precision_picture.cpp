@@ -92,8 +92,8 @@ AccumulatorPrecisionScene::Layout AccumulatorPrecisionScene::layout() const {
     return (width - names - values - 2 * to.group_gap) / static_cast<float>(count);
   };
   // The number line stands beside the bits where the widest format leaves room for it, so that
-  // nothing moves when another one comes into focus.
-  const bool beside = to.tight || cells(size.x * 0.56f, bits) >= px(11);
+  // nothing moves when another one comes into focus, or where the plot needs the height more.
+  const bool beside = size.y < px(430) || cells(size.x * 0.56f, bits) >= px(11);
   const float wanted = px(to.tight ? 15 : 26);
   const float room = cells(beside ? size.x * 0.56f : size.x, focused().format.bits());
   to.cell = std::max(std::floor(std::min(wanted, room)), 2.0f);

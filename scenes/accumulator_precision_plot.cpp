@@ -176,6 +176,9 @@ void AccumulatorPrecisionScene::draw_frozen_note(const Layout& layout, const Plo
   // Every place of a coarse net is tried: the one that covers the least, and of those the nearest.
   constexpr int kColumns = 12, kRows = 8;
   const std::vector<ImVec2> lines_drawn = ink(plot);
+  const ImVec2 axis_name = ui::text_size("running sum", Font::note);
+  std::vector<Box> taken = labels;
+  taken.push_back({plot.min, at(plot.min.x + axis_name.x + px(8), plot.min.y + axis_name.y)});
   const float room_x = plot.max.x - plot.min.x - width - px(8);
   const float room_y = plot.max.y - plot.min.y - height - px(2);
   ImVec2 best(plot.min.x + px(4), plot.min.y);
@@ -190,7 +193,7 @@ void AccumulatorPrecisionScene::draw_frozen_note(const Layout& layout, const Plo
         static_cast<float>(std::count_if(lines_drawn.begin(), lines_drawn.end(), [&](ImVec2 point) {
           return inside(point, padded.min, padded.max);
         }));
-    for (const Box& label : labels) {
+    for (const Box& label : taken) {
       const bool touches = label.min.x < max.x + px(4) && min.x < label.max.x + px(4) &&
                            label.min.y < max.y && min.y < label.max.y;
       cost += touches ? 1000.0f : 0.0f;
