@@ -111,6 +111,7 @@ void AccumulatorPrecisionScene::draw_errors(const lab::Report& bench) {
   plot.x_label = "K, products in a sum";
   plot.y_label = "relative error in %";
   plot.x_log = plot.y_log = true;
+  std::string without_error;
   for (const GemmVariant variant : kGemmVariants) {
     ui::Curve curve;
     curve.label = to_text(variant);
@@ -123,10 +124,16 @@ void AccumulatorPrecisionScene::draw_errors(const lab::Report& bench) {
       curve.x.push_back(*k);
       curve.y.push_back(*error);
     }
-    if (!curve.x.empty()) plot.curves.push_back(std::move(curve));
+    // A logarithmic axis has no place for 0.
+    const bool drawn =
+        std::any_of(curve.y.begin(), curve.y.end(), [](double error) { return error > 0; });
+    if (!drawn && !curve.x.empty())
+      without_error += (without_error.empty() ? "" : ", ") + curve.label;
+    if (drawn) plot.curves.push_back(std::move(curve));
   }
   draw_where(where_measured(bench) +
-             "; all multiply the same E4M3 numbers, only the adding differs");
+             "; all multiply the same E4M3 numbers, only the adding differs" +
+             (without_error.empty() ? "" : "; no error at all: " + without_error));
   if (plot.curves.empty()) {
     ui::empty_state("No errors in this measurement", "It was made without tensor cores.");
     return;
