@@ -51,11 +51,13 @@ struct Params {
   int top_k = 1;
   Routing routing = Routing::balanced;
   double skew = 1.0;  ///< exponent of `skewed`
-  int tile = 8;       ///< token slots that are multiplied together: 8, 16, 32, 64 or 128
+  int tile_choice = 0;  ///< 8 << tile_choice token slots are multiplied together
   double capacity = 0;  ///< factor: an expert takes ⌈factor·tokens·top_k / experts⌉; 0: no limit
   Scheme scheme = Scheme::packed;
   std::string custom;  ///< "5:2,7:0": first choice of token 5 is E2, of token 7 E0; for `custom`
   std::int64_t seed = 1;
+
+  int tile() const { return 8 << tile_choice; }
 };
 
 /// The knobs, bound to Params: tokens experts top_k routing skew tile capacity scheme custom seed.

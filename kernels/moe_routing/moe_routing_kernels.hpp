@@ -21,6 +21,11 @@ struct RouteShape {
   Scheme scheme = Scheme::packed;
 };
 
+/// Rows of the scratch array `chunk_counts`.
+constexpr std::size_t chunks_of(std::int64_t assignments) {
+  return static_cast<std::size_t>((assignments + 255) / 256);
+}
+
 struct RouteArrays {
   simt::Span<const float> logits;       ///< [tokens × experts]
   simt::Span<int> expert;               ///< [tokens × top_k]
@@ -29,6 +34,7 @@ struct RouteArrays {
   simt::Span<int> wanted, kept;         ///< [experts]
   simt::Span<int> first_slot;           ///< [experts + 1]; the last is the number of slots laid out
   simt::Span<int> first_tile;           ///< [experts + 1]; the last is the number of tiles that run
+  simt::Span<int> chunk_counts;         ///< scratch: chunks_of(assignments) × experts
   simt::Span<int> lines;  ///< [kSteps], may be empty: source lines, written by kernels
 };
 
@@ -40,7 +46,9 @@ struct GroupedShape {
   int tile = 8;    ///< n: token slots of a tile
   int slots = 0;   ///< rows of `x` and `y`
   Scheme scheme = Scheme::packed;
-  int blocks = 0;  ///< persistent blocks of `packed`; 0: as many as the device runs at once
+  int blocks = 0;  ///< persistent blocks of `packed`; 0: as many as the device runs at once (the
+                   ///< picture's kernel: eight)
+  int most_tiles = 0;  ///< tiles of the expert that has the most, for the picture's other schemes
 };
 
 /// BF16 as bit patterns.
@@ -78,17 +86,19 @@ class Kernels : public simt::KernelSet {
   /// Router, histogram, scan and placement: fills everything but `logits`.
   virtual void route(simt::Device& device, const RouteShape& shape,
                      const RouteArrays& arrays) const = 0;
-  /// x[slot] = tokens[token] for every kept assignment; other rows are zero. `rows`: slots of `x`.
-  virtual void permute(simt::Device& device, const RouteShape& shape, int hidden, int rows,
+  /// x[slot] = tokens[token] for every kept assignment; other rows are zero.
+  virtual void permute(simt::Device& device, const RouteShape& shape, int hidden,
                        simt::Span<const std::uint16_t> tokens, simt::Span<const int> slot,
-                       simt::Span<std::uint16_t> x) const = 0;
-  /// The grouped product of the picture, a warp a tile row of 16 outputs × `tile` tokens.
-  virtual void multiply(simt::Device& device, const GroupedShape& shape,
-                        const GroupedArrays& arrays, const TileRecording& recording) const = 0;
+                       simt::Span<std::uint16_t> x, simt::Span<int> lines) const = 0;
+  /// The grouped product of the picture, a warp a block. Returns how many blocks were launched.
+  /// Throws Error (unavailable) below compute capability 8.0.
+  virtual int multiply(simt::Device& device, const GroupedShape& shape, const GroupedArrays& arrays,
+                       const TileRecording& recording, simt::Span<int> lines) const = 0;
   /// out[token] = Σ over kept choices of gate · y[slot], in the order of the choices.
   virtual void combine(simt::Device& device, const RouteShape& shape, int width,
                        simt::Span<const float> gate, simt::Span<const int> slot,
-                       simt::Span<const float> y, simt::Span<float> out) const = 0;
+                       simt::Span<const float> y, simt::Span<float> out,
+                       simt::Span<int> lines) const = 0;
 
   // The large product of the bench, in moe_routing_gemm.cu and moe_routing_sm90.cu.
   virtual std::span<const Configuration> configurations() const = 0;
