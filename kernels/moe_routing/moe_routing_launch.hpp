@@ -6,7 +6,7 @@
 #include <span>
 
 #include "moe_routing/moe_routing_kernels.hpp"
-#include "simt/backends.hpp"
+#include "simt/simt.hpp"  // SIMT_BACKEND
 
 namespace tilestep::moe_routing::SIMT_BACKEND {
 
