@@ -54,8 +54,7 @@ std::string Knob::allowed() const {
     case KnobKind::integer:
     case KnobKind::real:
       return (zero_word.empty() ? "" : zero_word + " or ") + number_text(min) + "–" +
-             number_text(max) +
-             (kind == KnobKind::integer ? " (a whole number)" : "");
+             number_text(max) + (kind == KnobKind::integer ? " (a whole number)" : "");
     case KnobKind::toggle:
       return "true or false";
     case KnobKind::choice:

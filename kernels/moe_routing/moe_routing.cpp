@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cassert>
-#include <map>
+#include <functional>
 #include <span>
+#include <utility>
 
+#include "moe_routing/moe_routing_bench.hpp"
 #include "moe_routing/moe_routing_kernels.hpp"
 #include "moe_routing/moe_routing_report.hpp"
 #include "simt/counters.hpp"
@@ -21,7 +23,7 @@ const Kernels& kernels_of(const simt::Device& device) {
 }
 
 RouteShape route_shape(const Params& params) {
-  return {params.tokens,      params.experts, params.top_k,
+  return {params.tokens,       params.experts, params.top_k,
           capacity_of(params), params.tile(),  params.scheme};
 }
 
@@ -67,9 +69,7 @@ struct TileBuffers {
     begin.fill(0);
     end.fill(0);
   }
-  TileRecording recording() {
-    return {block.span(), processor.span(), begin.span(), end.span()};
-  }
+  TileRecording recording() { return {block.span(), processor.span(), begin.span(), end.span()}; }
 
   simt::Buffer<int> block, processor;
   simt::Buffer<unsigned long long> begin, end;
@@ -85,8 +85,8 @@ void fill_tiles(Trace& trace, const Placement& placement, TileBuffers& buffers) 
   for (int e = 0; e < trace.experts; ++e) {
     const ExpertTrace& expert = trace.expert[static_cast<std::size_t>(e)];
     for (int number = 0; number < expert.tiles; ++number) {
-      const auto i = static_cast<std::size_t>(
-          placement.first_tile[static_cast<std::size_t>(e)] + number);
+      const auto i =
+          static_cast<std::size_t>(placement.first_tile[static_cast<std::size_t>(e)] + number);
       TileTrace tile;
       tile.expert = e;
       tile.number = number;
@@ -112,8 +112,8 @@ void fill_tokens(Outcome& outcome) {
   for (int t = 0; t < std::min(params.tokens, kShownTokens); ++t) {
     TokenTrace token;
     if (params.experts <= kMostLogits) {
-      const auto first = outcome.inputs.logits.begin() +
-                         static_cast<std::ptrdiff_t>(t) * params.experts;
+      const auto first =
+          outcome.inputs.logits.begin() + static_cast<std::ptrdiff_t>(t) * params.experts;
       token.logits.assign(first, first + params.experts);
     }
     for (int choice = 0; choice < params.top_k; ++choice) {
@@ -200,7 +200,7 @@ void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress
   out.fill(0xFF);
   kernels.permute(device, shape, kHidden, tokens.span(), std::as_const(route.slot).span(), x.span(),
                   route.lines.span());
-  GroupedShape grouped{params.experts, kHidden,       kWidth, params.tile(),
+  GroupedShape grouped{params.experts,          kHidden,       kWidth, params.tile(),
                        static_cast<int>(slots), params.scheme, 0,      0};
   for (const ExpertTrace& expert : trace.expert) {
     grouped.most_tiles = std::max(grouped.most_tiles, expert.tiles);
@@ -211,8 +211,7 @@ void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress
                              std::as_const(route.first_slot).span(),
                              std::as_const(route.first_tile).span(),
                              std::as_const(route.kept).span()};
-  trace.blocks =
-      kernels.multiply(device, grouped, arrays, tiles.recording(), route.lines.span());
+  trace.blocks = kernels.multiply(device, grouped, arrays, tiles.recording(), route.lines.span());
   progress.report(0.7, "combining what the experts gave");
   kernels.combine(device, shape, kWidth, std::as_const(route.gate).span(),
                   std::as_const(route.slot).span(), std::as_const(y).span(), out.span(),
@@ -225,8 +224,7 @@ void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress
   fill_tiles(trace, outcome.device, tiles);
   fill_tokens(outcome);
   progress.check();
-  count_tensor_work(outcome, device,
-                    [&] { kernels.multiply(device, grouped, arrays, {}, {}); });
+  count_tensor_work(outcome, device, [&] { kernels.multiply(device, grouped, arrays, {}, {}); });
 }
 
 class MoeRoutingLesson final : public lab::Lesson {

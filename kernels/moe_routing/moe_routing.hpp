@@ -50,7 +50,7 @@ struct Params {
   int experts = 4;
   int top_k = 1;
   Routing routing = Routing::balanced;
-  double skew = 1.0;  ///< exponent of `skewed`
+  double skew = 1.0;    ///< exponent of `skewed`
   int tile_choice = 0;  ///< 8 << tile_choice token slots are multiplied together
   double capacity = 0;  ///< factor: an expert takes ⌈factor·tokens·top_k / experts⌉; 0: no limit
   Scheme scheme = Scheme::packed;

@@ -103,17 +103,19 @@ const lab::KnobTable<Params>& knob_table() {
         .integer(&Params::experts,
                  {"experts", "Experts", "", "How many experts the router chooses among."}, 2,
                  kMostExperts, true)
-        .integer(&Params::top_k,
-                 {"top_k", "Top-k", "", "To how many experts each token goes; at most all of them."},
-                 1, 8)
-        .choice(&Params::routing,
-                {"routing", "Routing", "",
-                 "Whom the router prefers; custom is balanced with the changes of the knob custom."},
-                routing_names())
-        .real(&Params::skew,
-              {"skew", "Skew", "",
-               "For skewed: expert e is wanted in proportion to (e + 1)^-skew."},
-              0, 3)
+        .integer(
+            &Params::top_k,
+            {"top_k", "Top-k", "", "To how many experts each token goes; at most all of them."}, 1,
+            8)
+        .choice(
+            &Params::routing,
+            {"routing", "Routing", "",
+             "Whom the router prefers; custom is balanced with the changes of the knob custom."},
+            routing_names())
+        .real(
+            &Params::skew,
+            {"skew", "Skew", "", "For skewed: expert e is wanted in proportion to (e + 1)^-skew."},
+            0, 3)
         .choice(&Params::tile_choice,
                 {"tile", "Tile", "tokens", "Token slots that the tensor cores run together."},
                 tile_names())
@@ -124,8 +126,7 @@ const lab::KnobTable<Params>& knob_table() {
               0.5, 4, false, "off")
         .choice(&Params::scheme,
                 {"scheme", "Scheme", "", "How the experts' products are laid out."}, scheme_names())
-        .text(&Params::custom,
-              {"custom", "Custom", "", "Who goes where, for the routing custom."},
+        .text(&Params::custom, {"custom", "Custom", "", "Who goes where, for the routing custom."},
               "pairs token:expert with commas between, such as 5:2,7:0, or nothing",
               is_list_of_moves)
         .integer(&Params::seed, {"seed", "Seed", "", "Chooses the random numbers."}, 0, 2147483647);

@@ -58,8 +58,7 @@ void fill_logits(const Params& params, std::mt19937& generator, std::vector<floa
     for (int choice = 0; choice < params.top_k; ++choice) {
       const auto preferred =
           (static_cast<std::int64_t>(token) * params.top_k + choice) % params.experts;
-      set(token, static_cast<int>(preferred),
-          4 - 0.4 * choice + 0.2 * (uniform(generator) - 0.5));
+      set(token, static_cast<int>(preferred), 4 - 0.4 * choice + 0.2 * (uniform(generator) - 0.5));
     }
   }
   for (const Move& move : moves_of(params)) set(move.token, move.expert, 6);

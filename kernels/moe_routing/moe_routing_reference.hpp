@@ -23,7 +23,7 @@ Inputs make_inputs(const Params& params);
 struct Placement {
   std::vector<int> expert, rank, slot;  ///< [tokens × top_k]; slot −1: dropped
   std::vector<double> probability, gate;
-  std::vector<int> wanted, kept;           ///< [experts]
+  std::vector<int> wanted, kept;            ///< [experts]
   std::vector<int> first_slot, first_tile;  ///< [experts + 1]
   int slots() const { return first_slot.back(); }
   int tiles() const { return first_tile.back(); }

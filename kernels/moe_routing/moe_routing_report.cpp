@@ -62,8 +62,8 @@ std::int64_t misplaced(const Placement& placed) {
       taken[static_cast<std::size_t>(slot)] = true;
     }
   }
-  const auto kept = std::count_if(placed.slot.begin(), placed.slot.end(),
-                                  [](int slot) { return slot >= 0; });
+  const auto kept =
+      std::count_if(placed.slot.begin(), placed.slot.end(), [](int slot) { return slot >= 0; });
   std::int64_t counted = 0;
   for (const int k : placed.kept) counted += k;
   return wrong + std::abs(kept - counted);
@@ -95,8 +95,9 @@ std::vector<lab::Check> checks_of(const Outcome& outcome) {
                outcome.reference.bound[i]);
   }
   checks.push_back(result.check(
-      "result", "The layer's output against a dense product in double; tolerance: each mma loses "
-                "less than 17 · 2^-23 of its magnitudes, gates and sums are rounded."));
+      "result",
+      "The layer's output against a dense product in double; tolerance: each mma loses "
+      "less than 17 · 2^-23 of its magnitudes, gates and sums are rounded."));
   Comparison gates;
   const double relative = gate_bound(outcome.params, outcome.inputs.logits);
   for (std::size_t i = 0; i < outcome.gate.size(); ++i) {
@@ -113,19 +114,20 @@ std::vector<lab::Check> checks_of(const Outcome& outcome) {
   checks.push_back(none_check("choices", differing(device.expert, host.expert),
                               "Chosen experts that sorting the same logits does not give."));
   checks.push_back(none_check("places",
-                              differing(device.rank, host.rank) + differing(device.slot, host.slot) +
+                              differing(device.rank, host.rank) +
+                                  differing(device.slot, host.slot) +
                                   differing(device.first_slot, host.first_slot) +
                                   differing(device.first_tile, host.first_tile),
                               "Places, slots and tiles that counting on the host does not give."));
   checks.push_back(none_check("permutation", misplaced(device),
                               "Kept assignments without a slot of their own in their expert."));
-  checks.push_back(none_check(
-      "totals",
-      std::abs(trace.kept() + trace.dropped() -
-               std::int64_t{trace.tokens} * static_cast<std::int64_t>(trace.top_k)),
-      "Kept and dropped assignments are all there are: tokens · top-k."));
-  checks.push_back(none_check("capacity", over_capacity(trace),
-                              "Experts that keep more than their capacity."));
+  checks.push_back(
+      none_check("totals",
+                 std::abs(trace.kept() + trace.dropped() -
+                          std::int64_t{trace.tokens} * static_cast<std::int64_t>(trace.top_k)),
+                 "Kept and dropped assignments are all there are: tokens · top-k."));
+  checks.push_back(
+      none_check("capacity", over_capacity(trace), "Experts that keep more than their capacity."));
   checks.push_back(none_check("tiles", tiles_not_run(trace),
                               "Tiles that did not record themselves exactly once."));
   return checks;
@@ -164,10 +166,10 @@ lab::Table assignment_table(const Trace& trace) {
     const TokenTrace& token = trace.token[t];
     for (std::size_t choice = 0; choice < token.expert.size(); ++choice) {
       const int slot = token.slot[choice];
-      table.rows.push_back({static_cast<double>(t), static_cast<double>(choice),
-                            fmt::format("E{}", token.expert[choice]),
-                            static_cast<double>(token.gate[choice]),
-                            slot < 0 ? lab::Cell("dropped") : lab::Cell(static_cast<double>(slot))});
+      table.rows.push_back(
+          {static_cast<double>(t), static_cast<double>(choice),
+           fmt::format("E{}", token.expert[choice]), static_cast<double>(token.gate[choice]),
+           slot < 0 ? lab::Cell("dropped") : lab::Cell(static_cast<double>(slot))});
     }
   }
   return table;
@@ -263,9 +265,9 @@ std::vector<lab::Measurement> measurements_of(const Outcome& outcome) {
                        trace.capacity < 0
                            ? std::string("no capacity is set, nothing is dropped")
                            : fmt::format("beyond the {} slots of their expert", trace.capacity)));
-  all.push_back(number("busiest_expert", Provenance::traced, most.kept, "tokens",
-                       fmt::format("kept by E{}; the even share is {:.4g}", busiest,
-                                   real / trace.experts)));
+  all.push_back(
+      number("busiest_expert", Provenance::traced, most.kept, "tokens",
+             fmt::format("kept by E{}; the even share is {:.4g}", busiest, real / trace.experts)));
   if (trace.tiles_run <= kShownTiles) {
     all.push_back(number(
         "busy_share", Provenance::traced, 100 * busy_share(trace), "%",

@@ -34,7 +34,4 @@ struct Outcome {
 /// The report of a run: summary, tables, measurements, checks, trace.
 lab::Report make_report(const Outcome& outcome, const simt::DeviceInfo& device);
 
-/// Times the schemes beside the library. Throws Error (unavailable) if the device cannot time.
-lab::Report bench_report(simt::Device& device, lab::Progress& progress);
-
 }  // namespace tilestep::moe_routing

@@ -80,8 +80,7 @@ json token_json(const TokenTrace& token) {
 TokenTrace token_from(const json& from, const Trace& trace) {
   const auto top_k = static_cast<std::size_t>(trace.top_k);
   TokenTrace token;
-  const auto logits =
-      static_cast<std::size_t>(trace.experts > kMostLogits ? 0 : trace.experts);
+  const auto logits = static_cast<std::size_t>(trace.experts > kMostLogits ? 0 : trace.experts);
   token.logits = numbers<float>(from, "logits", logits);
   token.expert = numbers<int>(from, "expert", top_k);
   for (const int e : token.expert) in_range(e, 0, trace.experts - 1, "an expert's number");
@@ -89,8 +88,8 @@ TokenTrace token_from(const json& from, const Trace& trace) {
   token.gate = numbers<float>(from, "gate", top_k);
   token.rank = numbers<int>(from, "rank", top_k);
   token.slot = numbers<int>(from, "slot", top_k);
-  token.output = static_cast<float>(
-      lab::number_from_json(lab::member<json>(from, "output", kWhere)));
+  token.output =
+      static_cast<float>(lab::number_from_json(lab::member<json>(from, "output", kWhere)));
   return token;
 }
 
