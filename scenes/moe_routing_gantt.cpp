@@ -41,8 +41,8 @@ std::vector<int> MoeRoutingScene::gantt_blocks(int most) const {
 void MoeRoutingScene::draw_gantt(const Layout& layout, Cursor cursor) const {
   const Rect& all = layout.gantt;
   if (all.height() < 3 * layout.note) return;
+  if (!done(Step::multiply, cursor)) return draw_step_list(all, cursor);
   const bool gpu = trace_.clock_unit == "ns";
-  const bool ran = done(Step::multiply, cursor);
   const int blocks = static_cast<int>(gantt_blocks(1 << 30).size());
   const float head = layout.note + px(4);
   const float foot = layout.note + px(3);
@@ -50,15 +50,11 @@ void MoeRoutingScene::draw_gantt(const Layout& layout, Cursor cursor) const {
   const float room = all.max.y - foot - rows_top;
   const int most = std::max(1, static_cast<int>(room / std::max(px(3), 2.0f)));
   const std::vector<int> shown = gantt_blocks(most);
-  const std::string title =
-      !ran ? "blocks over time: to come at multiply"
-           : fmt::format("{} block{} over time{}", blocks, blocks == 1 ? "" : "s",
-                         static_cast<int>(shown.size()) < blocks
-                             ? fmt::format(", {} shown", shown.size())
-                             : "");
-  const ImVec2 size = ui::draw_text(all.min, ui::fitted(title, Font::note, all.width()), Font::note,
-                                    ran ? Role::muted : Role::faint);
-  ui::map("gantt", title, ran ? std::to_string(shown.size()) : "to come", all.min, all.max);
+  std::string title = fmt::format("{} block{} over time", blocks, blocks == 1 ? "" : "s");
+  if (static_cast<int>(shown.size()) < blocks) title += fmt::format(", {} shown", shown.size());
+  const ImVec2 size =
+      ui::draw_text(all.min, ui::fitted(title, Font::note, all.width()), Font::note, Role::muted);
+  ui::map("gantt", title, std::to_string(shown.size()), all.min, all.max);
   const float names =
       ui::text_size(fmt::format("block {}", std::max(trace_.blocks - 1, 0)), Font::note).x;
   TimeAxis axis;
@@ -67,10 +63,6 @@ void MoeRoutingScene::draw_gantt(const Layout& layout, Cursor cursor) const {
   axis.axis.high = std::max(axis.end, 1e-9);
   axis.left = all.min.x + names + px(10);
   axis.right = all.max.x - px(2);
-  if (!ran) {
-    ui::dashed_rect(at(axis.left, rows_top), at(axis.right, all.max.y - foot), Role::faint, 1);
-    return;
-  }
   if (has_straggler() && last_block() >= 0) {
     const std::string last = fmt::format("last to end: block {}", last_block());
     if (ui::text_size(last, Font::note).x + size.x + px(20) < all.width()) {
@@ -92,7 +84,7 @@ void MoeRoutingScene::draw_gantt(const Layout& layout, Cursor cursor) const {
                   Align::right);
   }
   const float bottom = rows_top + row * static_cast<float>(shown.size());
-  const char* unit = gpu ? "µs" : "mma instructions of the block";
+  const char* unit = gpu ? "µs" : "mma";
   const float unit_left = axis.right - ui::text_size(unit, Font::note).x - px(10);
   for (const double tick : axis.axis.ticks(6)) {
     const float x = std::round(axis.at_time(tick * axis.unit));
@@ -102,6 +94,85 @@ void MoeRoutingScene::draw_gantt(const Layout& layout, Cursor cursor) const {
     ui::draw_text(at(x, bottom + px(2)), text, Font::note, Role::muted, Align::center);
   }
   ui::draw_text(at(axis.right, bottom + px(2)), unit, Font::note, Role::muted, Align::right);
+}
+
+/// Before the product: the steps as a row, and what the current one does.
+void MoeRoutingScene::draw_step_list(const Rect& area, Cursor cursor) const {
+  const float note = height_of(Font::note);
+  const float gap = px(18);
+  float width = -gap;
+  for (int i = 0; i < moe_routing::kSteps; ++i) {
+    width += ui::text_size(to_text(static_cast<Step>(i)), Font::note).x + px(16) + gap;
+  }
+  float y = area.min.y;
+  // Where not all have room, the transport bar says how far it is.
+  if (width <= area.width()) {
+    float x = area.min.x;
+    for (int i = 0; i < moe_routing::kSteps; ++i) {
+      const auto step = static_cast<Step>(i);
+      const ImVec2 size = ui::text_size(to_text(step), Font::note);
+      const ImVec2 max = at(x + size.x + px(16), y + note + px(8));
+      const bool current = now(step, cursor);
+      if (current) fill(at(x, y), max, Role::accent);
+      if (!current) outline(at(x, y), max, Role::border, 1);
+      const Role role = current ? Role::on_accent : done(step, cursor) ? Role::muted : Role::faint;
+      ui::draw_text(at(x + px(8), y + px(4)), to_text(step), Font::note, role);
+      if (i + 1 < moe_routing::kSteps) {
+        const float middle = y + note / 2 + px(4);
+        ui::arrow(at(max.x + px(3), middle), at(max.x + gap - px(3), middle), Role::faint, 1);
+      }
+      ui::map(fmt::format("step_{}", i), to_text(step),
+              current              ? "current"
+              : done(step, cursor) ? "done"
+                                   : "to come",
+              at(x, y), max);
+      x = max.x + gap;
+    }
+    y += note + px(18);
+  }
+  const std::string text = explanation(cursor);
+  const float most = std::min(area.width(), px(620));
+  if (y + ui::wrapped_size(text, most, Font::body).y <= area.max.y) {
+    ui::draw_wrapped(at(area.min.x, y), text, most, Font::body, Role::muted);
+  } else if (y + ui::wrapped_size(text, area.width(), Font::note).y <= area.max.y) {
+    ui::draw_wrapped(at(area.min.x, y), text, area.width(), Font::note, Role::muted);
+  }
+}
+
+std::string MoeRoutingScene::explanation(Cursor cursor) const {
+  if (cursor.tile <= 0) {
+    return fmt::format(
+        "A token is a row of {} numbers, an expert a matrix of its own. Only a few experts work on "
+        "each token, so that a model can have many.",
+        moe_routing::kHidden);
+  }
+  switch (static_cast<Step>(cursor.tile - 1)) {
+    case Step::score:
+      return fmt::format(
+          "A logit says how well an expert suits a token. The bars are the logits of token {}: the "
+          "highest win.",
+          followed());
+    case Step::top_k:
+      return fmt::format(
+          "Softmax makes probabilities of a token's logits. The {} stays; the gate is its share "
+          "among what stays. Of equal logits the lower index wins.",
+          trace_.top_k == 1 ? "largest" : fmt::format("largest {} of them", trace_.top_k));
+    case Step::count:
+      return "A histogram of the choices. What one expert has more than another is decided here: "
+             "all that follows can only deal with it.";
+    case Step::offset:
+      return trace_.capacity < 0
+                 ? "An exclusive scan over the counts: an expert's rows begin where those before "
+                   "it "
+                   "end. Hatched slots fill up its last tile."
+                 : "An exclusive scan over the kept counts. What stands above the capacity line is "
+                   "dropped: the expert never sees it.";
+    case Step::permute:
+      return "The tokens of an expert are copied side by side: its work is now one dense matrix "
+             "product, in tiles that the tensor cores take whole.";
+    default:
+      return {};
+  }
 }
 
 /// One block's tiles in their experts' colours, the padded part of each hatched; then the time that

@@ -48,16 +48,7 @@ MoeRoutingScene::Layout MoeRoutingScene::layout(Cursor cursor) const {
   const float width = to.left_end - to.min.x;
   const float height = to.details.min.y - px(lines > 0 ? 8 : 0) - grid_top;
   to.tokens.min = at(to.min.x, grid_top);
-  to.tokens.cell = 1;
-  for (int columns = 1; columns <= shown_tokens(); ++columns) {
-    const int rows = (shown_tokens() + columns - 1) / columns;
-    const float cell = std::min(
-        {width / static_cast<float>(columns), height / static_cast<float>(rows), px(kMostCell)});
-    if (cell <= to.tokens.cell) continue;
-    to.tokens.cell = cell;
-    to.tokens.columns = columns;
-  }
-  if (to.tokens.cell > px(8)) to.tokens.cell = std::floor(to.tokens.cell);
+  place_tokens(to.tokens, width, height);
 
   // Right: the columns, their rows of values, the blocks over time.
   const float names = ui::text_size("first slot", Font::note).x + px(12);
@@ -83,6 +74,29 @@ MoeRoutingScene::Layout MoeRoutingScene::layout(Cursor cursor) const {
   return to;
 }
 
+/// The largest cells that fit; a full last row is worth a little of their size.
+void MoeRoutingScene::place_tokens(Grid& grid, float width, float height) const {
+  const int count = shown_tokens();
+  const auto cell_of = [&](int columns) {
+    const int rows = (count + columns - 1) / columns;
+    return std::min(
+        {width / static_cast<float>(columns), height / static_cast<float>(rows), px(kMostCell)});
+  };
+  grid.cell = 0;
+  for (int columns = 1; columns <= count; ++columns) {
+    if (cell_of(columns) < grid.cell) continue;
+    grid.cell = cell_of(columns);
+    grid.columns = columns;
+  }
+  const float least = grid.cell * 0.9f;
+  for (int columns = 1; columns <= count && count % grid.columns != 0; ++columns) {
+    if (columns < 6 || count % columns != 0 || cell_of(columns) < least) continue;
+    grid.cell = cell_of(columns);
+    grid.columns = columns;
+  }
+  if (grid.cell > px(8)) grid.cell = std::floor(grid.cell);
+}
+
 MoeRoutingScene::Columns MoeRoutingScene::columns(ImVec2 min, ImVec2 max) const {
   Columns to;
   to.min = min;
@@ -92,7 +106,10 @@ MoeRoutingScene::Columns MoeRoutingScene::columns(ImVec2 min, ImVec2 max) const 
   const float height = to.max.y - to.min.y;
   to.pile_gap = trace_.dropped() > 0 ? std::round(std::min(px(5), height * 0.03f)) : 0;
   to.tile_gap = std::round(px(4));
-  const float usable = to.pitch - std::max(px(6), to.pitch * 0.16f);
+  // Wide columns leave room for the number of a tile's block on their right.
+  const float tag = ui::text_size("b00", Font::note).x + px(8);
+  const float beside = to.pitch > 5 * tag ? 2 * tag : std::max(px(6), to.pitch * 0.16f);
+  const float usable = to.pitch - beside;
   // The largest cells that any number of them side by side allows.
   ImVec2 best = at(0, 0);
   for (int across = 1; across <= to.tile && all_shown(); across *= 2) {
@@ -133,6 +150,8 @@ void MoeRoutingScene::draw_picture(Cursor cursor) {
   ui::map("sentence", text, "", where.min, at(where.min.x + size.x, where.min.y + size.y));
   draw_names(where, cursor);
   draw_rows(where, cursor);
+  draw_lanes(where);
+  draw_ways(where, cursor);
   draw_columns(where, cursor);
   draw_tokens(where, cursor);
   draw_followed(where, cursor);
@@ -204,7 +223,7 @@ void MoeRoutingScene::follow_pointer(const Layout& layout, Cursor cursor) {
 
 // ---- the columns --------------------------------------------------------------------------------
 
-void MoeRoutingScene::draw_columns(const Layout& layout, Cursor cursor) const {
+void MoeRoutingScene::draw_lanes(const Layout& layout) const {
   const Columns& columns = layout.columns;
   for (int e = 0; e < experts() && columns.width >= px(8); ++e) {
     const float beside = px(3);
@@ -216,6 +235,10 @@ void MoeRoutingScene::draw_columns(const Layout& layout, Cursor cursor) const {
     const Rect lane = columns.lane(lit_expert_);
     draw_list()->AddRectFilled(lane.min, lane.max, ui::color(Role::raised, 0.55f), px(3));
   }
+}
+
+void MoeRoutingScene::draw_columns(const Layout& layout, Cursor cursor) const {
+  const Columns& columns = layout.columns;
   line(at(columns.min.x, columns.max.y + px(1)), at(columns.max.x, columns.max.y + px(1)),
        Role::border, 1.5f);
   if (!done(Step::count, cursor)) {
@@ -344,7 +367,7 @@ void MoeRoutingScene::draw_column_bar(const Layout& layout, int e, Cursor cursor
 void MoeRoutingScene::draw_tiles(const Layout& layout, int e, Cursor cursor) const {
   const Columns& columns = layout.columns;
   const bool ran = done(Step::multiply, cursor);
-  const float beside = columns.pitch - columns.width;
+  const float beside = (columns.pitch - columns.width) / 2;
   for (int n = 0; n < expert(e).tiles; ++n) {
     const Rect place = columns.tile_rect(e, n);
     if (place.height() < px(4) || columns.width < px(5)) return;  // the next is as thin
@@ -367,7 +390,7 @@ void MoeRoutingScene::draw_tiles(const Layout& layout, int e, Cursor cursor) con
     if (ran && tile_trace != nullptr && place.height() >= layout.note) {
       for (const char* prefix : {"block ", "b"}) {
         const std::string text = fmt::format("{}{}", prefix, tile_trace->block);
-        if (ui::text_size(text, Font::note).x > beside - px(8)) continue;
+        if (ui::text_size(text, Font::note).x > beside - px(6)) continue;
         ui::draw_text(at(place.max.x + px(5), place.center().y - layout.note / 2), text, Font::note,
                       lit ? Role::text : Role::muted);
         break;
@@ -405,8 +428,10 @@ void MoeRoutingScene::draw_capacity(const Layout& layout, Cursor) const {
   const float room = columns.min.x - layout.left_end - px(12);
   const ImVec2 size = ui::text_size(text, Font::note);
   if (size.x <= room) {
-    ui::draw_text(at(columns.min.x - px(4), high - size.y / 2), text, Font::note, Role::text,
-                  Align::right);
+    const ImVec2 corner = at(columns.min.x - px(4), high - size.y / 2);
+    draw_list()->AddRectFilled(at(corner.x - size.x - px(3), corner.y),
+                               at(corner.x, corner.y + size.y), ui::color(Role::panel));
+    ui::draw_text(corner, text, Font::note, Role::text, Align::right);
   }
   ui::map("capacity", text, std::to_string(trace_.capacity), at(columns.min.x, high - px(2)),
           at(columns.max.x, low + px(2)));

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "online_softmax_text.hpp"
+#include "ui/context.hpp"
 
 namespace tilestep::scenes {
 
@@ -80,7 +82,7 @@ void MoeRoutingScene::load(const lab::Report& report) {
 }
 
 StepAxis MoeRoutingScene::steps() const {
-  return {moe_routing::kSteps, 1, "step", {"step"}};
+  return {moe_routing::kSteps, 1, "step", {}};
 }
 
 const TileTrace* MoeRoutingScene::tile(int expert, int number) const {
@@ -153,9 +155,9 @@ std::string MoeRoutingScene::sentence(Cursor cursor) const {
     case Step::combine:
       break;
   }
-  return fmt::format("Combine: {} of {} slots were useful ({}); the busiest expert, E{}, had {}.",
+  return fmt::format("Combine: {} of {} slots were useful ({}); E{} was busiest with {}.",
                      trace_.kept(), trace_.slots(), percent(trace_.useful()), trace_.busiest(),
-                     counted(busiest.kept, "token"));
+                     busiest.kept);
 }
 
 std::string MoeRoutingScene::formula(Cursor cursor, int choices) const {
@@ -273,7 +275,6 @@ MoeRoutingScene::TensorPipe MoeRoutingScene::tensor_pipe() const {
     pipe.percent = live->value;
     pipe.provenance = live->recorded_at.empty() ? live->provenance : lab::Provenance::recorded;
     pipe.how = ui::provenance_sentence(*live, report_);
-    if (!live->detail.empty()) pipe.how += "\n" + live->detail;
     return pipe;
   }
   pipe.how = report_.device.backend == "emulated"
@@ -283,53 +284,78 @@ MoeRoutingScene::TensorPipe MoeRoutingScene::tensor_pipe() const {
   return pipe;
 }
 
-/// The three ways to say how much of the tensor cores' time is of use, side by side.
-void MoeRoutingScene::draw_utilization() {
-  struct Way {
-    const char* id;
-    const char* label;
-    std::optional<double> percent;
-    lab::Provenance provenance;
-    std::string how;
-    ui::Role role;
-  };
+/// The three ways to say how much of the tensor cores' time is of use, side by side where there is
+/// room. A number is shown once its step is done, so that it gives no answer away.
+void MoeRoutingScene::draw_utilization(Cursor cursor) {
   const lab::Measurement* useful = report_.measurement("useful_slots");
   const lab::Measurement* busy = report_.measurement("busy_share");
   const TensorPipe pipe = tensor_pipe();
+  const auto way = [&](const char* id, const char* label, const std::optional<double>& percent,
+                       lab::Provenance provenance, std::string how, bool known) {
+    const bool shown = percent && known;
+    return ui::Readout{
+        id,         label,          shown ? fmt::format("{:.0f}", *percent) : "—", shown ? "%" : "",
+        provenance, std::move(how), shown ? ui::Role::text : ui::Role::muted};
+  };
+  const auto how = [&](const lab::Measurement* m, const char* formula) {
+    if (m == nullptr) return std::string("It is not in this report.");
+    return fmt::format("{} {}", ui::provenance_sentence(*m, report_), formula);
+  };
   const auto value = [](const lab::Measurement* m) {
     return m == nullptr ? std::optional<double>() : std::optional<double>(m->value);
   };
-  const auto how = [&](const lab::Measurement* m, const char* formula) {
-    return m == nullptr ? std::string("not in this report")
-                        : ui::provenance_sentence(*m, report_) + "\n" + formula;
-  };
-  const Way ways[] = {
-      {"useful_slots", "useful slots", value(useful), lab::Provenance::derived,
-       how(useful, "kept choices / (tiles × tile)"), ui::Role::accent},
-      {"busy_share", "busy blocks", value(busy), lab::Provenance::traced,
-       how(busy, "time in tiles / (blocks × time until the last block ends)"), ui::Role::text},
-      {"tensor_pipe", "tensor pipe", pipe.percent, pipe.provenance, pipe.how, ui::Role::text}};
-  for (const Way& way : ways) {
-    ui::readout({way.id, way.label, way.percent ? fmt::format("{:.0f}", *way.percent) : "—",
-                 way.percent ? "%" : "", way.provenance, way.how,
-                 way.percent ? way.role : ui::Role::muted});
+  ui::Readout ways[] = {
+      way("useful_slots", "useful slots", value(useful), lab::Provenance::derived,
+          how(useful, "Kept choices / (tiles · tile)."), done(Step::offset, cursor)),
+      way("busy_share", "busy blocks", value(busy), lab::Provenance::traced,
+          how(busy, "Time in tiles / (blocks · time until the last one ends)."),
+          done(Step::multiply, cursor)),
+      way("tensor_pipe", "tensor pipe", pipe.percent, pipe.provenance, pipe.how,
+          done(Step::multiply, cursor))};
+  if (ways[0].unit.size() > 0) ways[0].role = ui::Role::accent;
+  const float width = ImGui::GetContentRegionAvail().x / 3;
+  const ImVec2 from = ImGui::GetCursorScreenPos();
+  const float label = ui::text_size("x", ui::Font::note).y;
+  const float number = ui::text_size("0", ui::Font::mono_large).y;
+  const bool narrow = width < ui::text_size("useful slots", ui::Font::note).x + ui::px(4);
+  if (narrow || ui::Context::current().dense()) {
+    for (const ui::Readout& each : ways) ui::readout(each);
+    return;
   }
+  float x = from.x;
+  for (const ui::Readout& each : ways) {
+    ui::draw_text({x, from.y}, each.label, ui::Font::note, ui::Role::muted);
+    const ImVec2 size =
+        ui::draw_text({x, from.y + label}, each.value, ui::Font::mono_large, each.role);
+    ui::draw_text({x + size.x + ui::px(4), from.y + label + (number - label) * 0.7f}, each.unit,
+                  ui::Font::note, ui::Role::muted);
+    ImGui::SetCursorScreenPos({x, from.y + label + number});
+    ui::provenance_mark(each.provenance, each.detail);
+    ui::map(each.id, each.label,
+            each.unit.empty() ? each.value : fmt::format("{} {}", each.value, each.unit),
+            {x, from.y}, {x + width, from.y + 2 * label + number});
+    x += width;
+  }
+  ImGui::SetCursorScreenPos(from);
+  ImGui::Dummy({3 * width, 2 * label + number + ui::px(4)});
 }
 
-void MoeRoutingScene::draw_readouts(Cursor) {
-  draw_utilization();
-  const auto show = [&](const char* id, const char* label, std::string unit, ui::Role role) {
+void MoeRoutingScene::draw_readouts(Cursor cursor) {
+  draw_utilization(cursor);
+  const auto show = [&](const char* id, const char* label, Step known_after, std::string unit,
+                        ui::Role role) {
     const lab::Measurement* m = report_.measurement(id);
     if (m == nullptr) return;
-    ui::readout({id, label, fmt::format("{:.0f}", m->value), std::move(unit), m->provenance,
-                 ui::provenance_sentence(*m, report_) +
-                     (m->detail.empty() ? std::string() : "\n" + m->detail),
-                 role});
+    const bool known = done(known_after, cursor);
+    ui::readout({id, label, known ? fmt::format("{:.0f}", m->value) : "—",
+                 known ? std::move(unit) : "", m->provenance, ui::provenance_sentence(*m, report_),
+                 known ? role : ui::Role::muted});
   };
-  show("slots_run", "slots run", fmt::format("{} real", trace_.kept()), ui::Role::text);
-  show("busiest_expert", "busiest expert", fmt::format("tokens, E{}", trace_.busiest()),
+  show("slots_run", "slots run", Step::offset, fmt::format("{} real", trace_.kept()),
        ui::Role::text);
-  show("dropped_assignments", "dropped", "",
+  show("busiest_expert", "busiest expert", Step::offset, fmt::format("in E{}", trace_.busiest()),
+       ui::Role::text);
+  show("dropped_assignments", "dropped", Step::offset, "",
        trace_.dropped() > 0 ? ui::Role::wrong : ui::Role::text);
 }
 

@@ -51,9 +51,11 @@ class MoeRoutingScene final : public Scene {
 
   // Where everything stands, and what the pointer is on, in moe_routing_picture.cpp.
   Layout layout(Cursor cursor) const;
+  void place_tokens(Grid& grid, float width, float height) const;
   Columns columns(ImVec2 min, ImVec2 max) const;
   void follow_pointer(const Layout& layout, Cursor cursor);
   Hit hit(const Layout& layout, Cursor cursor) const;
+  void draw_lanes(const Layout& layout) const;
   void draw_columns(const Layout& layout, Cursor cursor) const;
   void draw_column_cells(const Layout& layout, int expert, Cursor cursor) const;
   void draw_column_bar(const Layout& layout, int expert, Cursor cursor) const;
@@ -72,12 +74,16 @@ class MoeRoutingScene final : public Scene {
   void draw_row(const Layout& layout, const Row& row, float top, bool label) const;
   void draw_names(const Layout& layout, Cursor cursor) const;
   std::vector<Row> value_rows(Cursor cursor) const;
+  Rect followed_place(const Layout& layout, int choice, Cursor cursor) const;
+  void draw_ways(const Layout& layout, Cursor cursor) const;
   void draw_followed(const Layout& layout, Cursor cursor) const;
   void draw_details(const Layout& layout, Cursor cursor) const;
   void draw_dragged(const Layout& layout) const;
 
-  // The blocks over time, in moe_routing_gantt.cpp.
+  // The blocks over time, and before they run what each step does, in moe_routing_gantt.cpp.
   void draw_gantt(const Layout& layout, Cursor cursor) const;
+  void draw_step_list(const Rect& area, Cursor cursor) const;
+  std::string explanation(Cursor cursor) const;
   void draw_gantt_row(const TimeAxis& axis, int block, ImVec2 min, ImVec2 max) const;
   std::vector<int> gantt_blocks(int most) const;
 
@@ -97,7 +103,7 @@ class MoeRoutingScene final : public Scene {
     std::string how;
   };
   TensorPipe tensor_pipe() const;
-  void draw_utilization();
+  void draw_utilization(Cursor cursor);
 
   int experts() const { return trace_.experts; }
   int shown_tokens() const { return static_cast<int>(trace_.token.size()); }

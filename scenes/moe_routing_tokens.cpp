@@ -25,7 +25,7 @@ void MoeRoutingScene::draw_tokens(const Layout& layout, Cursor cursor) const {
   const std::string first =
       all_shown() ? all : fmt::format("the first {} of {}", shown_tokens(), all);
   const bool chosen = done(Step::top_k, cursor);
-  const char* means = chosen ? ": number of the best expert" : ": waiting";
+  const char* means = chosen ? ": the best expert's number" : ": waiting";
   const float width = layout.left_end - layout.caption.x;
   const bool fits = ui::text_size(first + means, Font::note).x <= width;
   ui::draw_text(layout.caption, ui::fitted(fits ? first + means : first, Font::note, width),
@@ -240,43 +240,79 @@ void MoeRoutingScene::draw_names(const Layout& layout, Cursor) const {
 
 // ---- the followed token -------------------------------------------------------------------------
 
-/// Frames round every cell of the followed token, and its way from the grid to them.
-void MoeRoutingScene::draw_followed(const Layout& layout, Cursor cursor) const {
+/// Where a choice of the followed token is: at the foot of its expert's column, then in its slot.
+MoeRoutingScene::Rect MoeRoutingScene::followed_place(const Layout& layout, int choice,
+                                                      Cursor cursor) const {
   const Columns& columns = layout.columns;
   const TokenTrace& each = token(followed());
-  const Rect from = layout.tokens.at_token(followed());
-  if (done(Step::top_k, cursor)) {
-    for (std::size_t c = 0; c < each.expert.size(); ++c) {
-      const int e = each.expert[c];
-      const auto& here = expert(e);
-      const bool is_dropped = each.slot[c] < 0;
-      // To the foot of its expert's column, and then to its own slot there.
-      Rect to = {at(columns.left(e), columns.max.y - px(2)),
-                 at(columns.left(e) + columns.width, columns.max.y)};
-      const int place = is_dropped ? each.rank[c] - here.kept : each.slot[c] - here.first_slot;
-      const bool arrived = done(is_dropped ? Step::offset : Step::permute, cursor);
-      if (arrived && columns.cells) {
-        to = is_dropped ? columns.dropped(e, here.tiles, place) : columns.slot(e, place);
-      } else if (arrived) {
-        const float y =
-            is_dropped ? columns.pile_foot(here.tiles) - columns.scale * static_cast<float>(place)
-                       : columns.max.y - columns.height(place);
-        to.min.y = std::clamp(y - px(2), columns.min.y, columns.max.y);
-        to.max.y = to.min.y + px(3);
-      }
-      const ImVec2 start = at(from.max.x, from.center().y);
-      const ImVec2 end = at(to.min.x, to.center().y);
-      const float bend = std::max((end.x - start.x) * 0.5f, px(8));
-      const Role role = is_dropped && done(Step::offset, cursor) ? Role::wrong : Role::accent;
-      draw_list()->AddBezierCubic(start, at(start.x + bend, start.y), at(end.x - bend, end.y), end,
-                                  ui::color(role, 0.75f), px(1.5f), 0);
-      draw_frame(to.min, to.max);
-      ui::map(fmt::format("followed_{}", c), fmt::format("token {} in E{}", followed(), e),
-              number(static_cast<double>(each.gate[c]), 2), to.min, to.max);
-    }
+  const auto c = static_cast<std::size_t>(choice);
+  const int e = each.expert[c];
+  const auto& here = expert(e);
+  const bool is_dropped = each.slot[c] < 0;
+  if (!done(is_dropped ? Step::offset : Step::permute, cursor)) {
+    return {at(columns.left(e), columns.max.y - px(3)),
+            at(columns.left(e) + columns.width, columns.max.y)};
   }
+  const int place = is_dropped ? each.rank[c] - here.kept : each.slot[c] - here.first_slot;
+  if (columns.cells) {
+    return is_dropped ? columns.dropped(e, here.tiles, place) : columns.slot(e, place);
+  }
+  const float y = is_dropped
+                      ? columns.pile_foot(here.tiles) - columns.scale * static_cast<float>(place)
+                      : columns.max.y - columns.height(place);
+  const float top = std::clamp(y - px(2), columns.min.y, columns.max.y - px(3));
+  return {at(columns.left(e), top), at(columns.left(e) + columns.width, top + px(3))};
+}
+
+/// The followed token's way from the grid to its experts, behind the cells.
+void MoeRoutingScene::draw_ways(const Layout& layout, Cursor cursor) const {
+  if (!done(Step::top_k, cursor)) return;
+  const TokenTrace& each = token(followed());
+  const Rect from = layout.tokens.at_token(followed());
+  for (std::size_t c = 0; c < each.expert.size(); ++c) {
+    const Rect to = followed_place(layout, static_cast<int>(c), cursor);
+    const ImVec2 start = at(from.max.x, from.center().y);
+    const ImVec2 end = at(to.min.x, to.center().y);
+    const float bend = std::max((end.x - start.x) * 0.5f, px(8));
+    const Role role = each.slot[c] < 0 && done(Step::offset, cursor) ? Role::wrong : Role::accent;
+    draw_list()->AddBezierCubic(start, at(start.x + bend, start.y), at(end.x - bend, end.y), end,
+                                ui::color(role, 0.8f), px(1.5f), 0);
+  }
+}
+
+/// Frames round every cell of the followed token.
+void MoeRoutingScene::draw_followed(const Layout& layout, Cursor cursor) const {
+  const TokenTrace& each = token(followed());
+  for (std::size_t c = 0; c < each.expert.size() && done(Step::top_k, cursor); ++c) {
+    const Rect to = followed_place(layout, static_cast<int>(c), cursor);
+    draw_frame(to.min, to.max);
+    ui::map(fmt::format("followed_{}", c),
+            fmt::format("token {} in E{}", followed(), each.expert[c]),
+            number(static_cast<double>(each.gate[c]), 2), to.min, to.max);
+  }
+  const Rect from = layout.tokens.at_token(followed());
   draw_frame(from.min, from.max);
 }
+
+namespace {
+
+/// Lines of whole words that fit `width`: a number is not broken at its point.
+std::vector<std::string> lines_of(const std::string& text, float width, Font font) {
+  std::vector<std::string> lines;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t end = std::min(text.find(' ', from), text.size());
+    const std::string word = text.substr(from, end - from);
+    from = end + 1;
+    if (!lines.empty() && ui::text_size(lines.back() + " " + word, font).x <= width) {
+      lines.back() += " " + word;
+    } else {
+      lines.push_back(word);
+    }
+  }
+  return lines;
+}
+
+}  // namespace
 
 void MoeRoutingScene::draw_details(const Layout& layout, Cursor cursor) const {
   const float width = layout.details.width();
@@ -289,19 +325,30 @@ void MoeRoutingScene::draw_details(const Layout& layout, Cursor cursor) const {
   std::string first = who;
   if (custom()) first += ": drag it to another expert";
   y += ui::draw_text(at(layout.details.min.x, y), ui::fitted(first, who_font, width), who_font).y;
+  const Font font = Font::mono_note;
+  const float line = height_of(font);
+  const auto most = static_cast<std::size_t>(std::max(0.0f, (layout.max.y + 1 - y) / line));
+  if (most == 0) return;
   // As many of its choices as there is room for.
   int choices = trace_.top_k;
-  std::string text = formula(cursor, choices);
-  while (choices > 0 && y + ui::wrapped_size(text, width, Font::mono_note).y > layout.max.y + 1) {
-    text = formula(cursor, --choices);
+  std::vector<std::string> lines = lines_of(formula(cursor, choices), width, font);
+  while (choices > 1 && lines.size() > most) {
+    lines = lines_of(formula(cursor, --choices), width, font);
   }
-  if (y + ui::wrapped_size(text, width, Font::mono_note).y > layout.max.y + 1) {
-    text = ui::fitted(formula(cursor, trace_.top_k), Font::mono_note, width);
+  if (lines.size() > most) {
+    lines.resize(most);
+    lines.back() = ui::fitted(lines.back() + " …", font, width);
   }
-  if (y + height_of(Font::mono_note) > layout.max.y + 1) return;
-  const ImVec2 size = ui::draw_wrapped(at(layout.details.min.x, y), text, width, Font::mono_note);
-  ui::map("formula", who, text, at(layout.details.min.x, y),
-          at(layout.details.min.x + size.x, y + size.y));
+  float widest = 0;
+  std::string shown;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const ImVec2 place = at(layout.details.min.x, y + line * static_cast<float>(i));
+    const std::string text = ui::fitted(lines[i], font, width);
+    widest = std::max(widest, ui::draw_text(place, text, font).x);
+    shown += (i == 0 ? "" : " ") + text;
+  }
+  ui::map("formula", who, shown, at(layout.details.min.x, y),
+          at(layout.details.min.x + widest, y + line * static_cast<float>(lines.size())));
 }
 
 /// The token under way from its expert to another.
