@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "moe_routing_layout.hpp"
 #include "ui/axis.hpp"
@@ -38,6 +39,18 @@ std::vector<int> MoeRoutingScene::gantt_blocks(int most) const {
   return blocks;
 }
 
+/// Some blocks are done well before the last.
+bool MoeRoutingScene::has_tail() const {
+  std::map<int, double> ends;
+  double last = 0;
+  for (const TileTrace& each : trace_.tiles) {
+    ends[each.block] = std::max(ends[each.block], each.end);
+    last = std::max(last, each.end);
+  }
+  return std::any_of(ends.begin(), ends.end(),
+                     [&](const auto& each) { return each.second < 0.98 * last; });
+}
+
 void MoeRoutingScene::draw_gantt(const Layout& layout, Cursor cursor) const {
   const Rect& all = layout.gantt;
   if (all.height() < 3 * layout.note) return;
@@ -50,7 +63,10 @@ void MoeRoutingScene::draw_gantt(const Layout& layout, Cursor cursor) const {
   const float room = all.max.y - foot - rows_top;
   const int most = std::max(1, static_cast<int>(room / std::max(px(3), 2.0f)));
   const std::vector<int> shown = gantt_blocks(most);
-  std::string title = fmt::format("{} block{} over time", blocks, blocks == 1 ? "" : "s");
+  const bool all_recorded = trace_.tiles_run == static_cast<std::int64_t>(trace_.tiles.size());
+  std::string title = all_recorded && trace_.blocks > blocks
+                          ? fmt::format("{} of {} blocks had a tile to run", blocks, trace_.blocks)
+                          : fmt::format("{} block{} over time", blocks, blocks == 1 ? "" : "s");
   if (static_cast<int>(shown.size()) < blocks) title += fmt::format(", {} shown", shown.size());
   const ImVec2 size =
       ui::draw_text(all.min, ui::fitted(title, Font::note, all.width()), Font::note, Role::muted);
@@ -63,7 +79,8 @@ void MoeRoutingScene::draw_gantt(const Layout& layout, Cursor cursor) const {
   axis.axis.high = std::max(axis.end, 1e-9);
   axis.left = all.min.x + names + px(10);
   axis.right = all.max.x - px(2);
-  if (has_straggler() && last_block() >= 0) {
+  const bool uneven = has_tail();
+  if (uneven) {
     const std::string last = fmt::format("last to end: block {}", last_block());
     if (ui::text_size(last, Font::note).x + size.x + px(20) < all.width()) {
       ui::draw_text(at(all.max.x, all.min.y), last, Font::note, Role::accent, Align::right);
@@ -80,11 +97,13 @@ void MoeRoutingScene::draw_gantt(const Layout& layout, Cursor cursor) const {
     if (static_cast<int>(i) % every != 0) continue;
     ui::draw_text(at(axis.left - px(8), top + std::max(0.0f, (row - layout.note) / 2)),
                   fmt::format("block {}", shown[i]), Font::note,
-                  shown[i] == last_block() && has_straggler() ? Role::accent : Role::muted,
-                  Align::right);
+                  shown[i] == last_block() && uneven ? Role::accent : Role::muted, Align::right);
   }
-  const float bottom = rows_top + row * static_cast<float>(shown.size());
-  const char* unit = gpu ? "µs" : "mma";
+  draw_ticks(axis, rows_top + row * static_cast<float>(shown.size()));
+}
+
+void MoeRoutingScene::draw_ticks(const TimeAxis& axis, float bottom) const {
+  const char* unit = axis.unit > 1 ? "µs" : "mma";
   const float unit_left = axis.right - ui::text_size(unit, Font::note).x - px(10);
   for (const double tick : axis.axis.ticks(6)) {
     const float x = std::round(axis.at_time(tick * axis.unit));

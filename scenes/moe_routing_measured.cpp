@@ -25,22 +25,6 @@ namespace {
 constexpr std::string_view kRates = "moe_rate";
 constexpr std::string_view kLibrary = "cuBLAS loop";
 
-/// The text of a column in a row; empty if there is no such column.
-std::string text_in(const lab::Table& table, std::size_t row, std::string_view id) {
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    if (table.columns[c].id == id) return table.text(row, c);
-  }
-  return {};
-}
-
-std::optional<double> number_in(const lab::Table& table, std::size_t row, std::string_view id) {
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    const auto* value = std::get_if<double>(&table.rows[row][c]);
-    if (table.columns[c].id == id && value != nullptr) return *value;
-  }
-  return std::nullopt;
-}
-
 /// A row of the table `moe_rate`.
 struct Rate {
   std::string scheme, routing;
@@ -197,75 +181,51 @@ void MoeRoutingScene::draw_measured(const lab::Report& report) {
   }
   view_ = ui::segmented("measured_view", {"By skew", "By experts", "Blocks", "Counters"}, view_)
               .value_or(view_);
-  if (view_ < 2) return draw_rates(*bench, view_ == 1);
+  if (view_ == 0) return draw_by_skew(*bench);
+  if (view_ == 1) return draw_by_experts(*bench);
   if (view_ == 2) return draw_recorded_blocks(*bench);
   draw_counters(*bench);
 }
 
-void MoeRoutingScene::draw_rates(const lab::Report& bench, bool by_experts) {
+namespace {
+
+constexpr const char* kHow =
+    ", 8192 tokens, 4096 × 4096 experts, top-1, BF16, random data, median; useful: 2 · kept tokens "
+    "· 4096² FLOP";
+
+float plot_height() {
+  return std::max(ImGui::GetContentRegionAvail().y - px(4), px(170));
+}
+
+void draw_no_rates() {
+  ImGui::NewLine();
+  ui::empty_state("The measurement is empty", "Press Measure, or run tilestep bench moe-routing.");
+}
+
+}  // namespace
+
+void MoeRoutingScene::draw_by_skew(const lab::Report& bench) {
   const std::vector<Rate> rates = rates_of(bench);
-  if (rates.empty()) {
-    ImGui::NewLine();
-    ui::empty_state("The measurement is empty",
-                    "Press Measure, or run tilestep bench moe-routing.");
-    return;
-  }
-  const std::vector<int> experts = distinct(rates, [](const Rate& rate) { return rate.experts; });
-  const auto routings = distinct(rates, [](const Rate& rate) { return rate.routing_name(); });
+  if (rates.empty()) return draw_no_rates();
+  const std::vector<int> counts = distinct(rates, [](const Rate& rate) { return rate.experts; });
   std::vector<std::string> names;
-  if (by_experts) {
-    names = routings;
-  } else {
-    for (const int count : experts) names.push_back(fmt::format("{} experts", count));
-  }
-  int& choice = by_experts ? routing_choice_ : experts_choice_;
-  choice = choose(by_experts ? "measured_routing" : "measured_experts", names, choice);
-  draw_where(where_measured(bench) +
-             ", 8192 tokens, 4096 × 4096 experts, top-1, BF16, random data, median; useful: 2 · "
-             "kept tokens · 4096² FLOP");
-  std::vector<Rate> shown;
-  const auto chosen = static_cast<std::size_t>(choice);
+  for (const int count : counts) names.push_back(fmt::format("{} experts", count));
+  experts_choice_ = choose("measured_experts", names, experts_choice_);
+  draw_where(where_measured(bench) + kHow);
+  std::vector<Rate> shown, one_hot;
   for (const Rate& rate : rates) {
-    const bool is_it =
-        by_experts ? rate.routing_name() == routings[chosen] : rate.experts == experts[chosen];
-    if (is_it) shown.push_back(rate);
-  }
-  const ImVec2 room = ImGui::GetContentRegionAvail();
-  const float height = std::max(room.y - px(4), px(170));
-  if (by_experts) {
-    // Few counts were measured: bars side by side say more than a line through two points.
-    const std::vector<int> counts = distinct(shown, [](const Rate& rate) { return rate.experts; });
-    const float gap = px(24);
-    const auto many = static_cast<float>(counts.size());
-    const bool beside = room.x > px(420) * many;
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      std::vector<Rate> of_count;
-      for (const Rate& rate : shown) {
-        if (rate.experts == counts[i]) of_count.push_back(rate);
-      }
-      ui::BarPlot plot = bars_of(of_count);
-      plot.id = fmt::format("rate_{}_experts", counts[i]);
-      plot.title = fmt::format("{} experts, {}", counts[i], routings[chosen]);
-      if (beside && i > 0) ImGui::SameLine(0, gap);
-      ImGui::BeginChild(plot.id.c_str(), {beside ? (room.x - gap * (many - 1)) / many : room.x,
-                                          beside ? height : px(190)});
-      ui::bar_plot(plot);
-      ImGui::EndChild();
-    }
-    return;
+    if (rate.experts != counts[static_cast<std::size_t>(experts_choice_)]) continue;
+    (rate.routing == "one-hot" ? one_hot : shown).push_back(rate);
   }
   ui::LinePlot plot = curves_over(shown, [](const Rate& rate) { return rate.unevenness(); });
   plot.id = "rate_by_skew";
   plot.x_label = "skew: exponent of the routing, 0 is balanced";
   if (params_.routing == moe_routing::Routing::skewed) plot.marked_x = params_.skew;
   if (params_.routing == moe_routing::Routing::balanced) plot.marked_x = 0;
-  std::vector<Rate> one_hot;
-  for (const Rate& rate : shown) {
-    if (rate.routing == "one-hot") one_hot.push_back(rate);
-  }
-  const bool beside = !one_hot.empty() && room.x > px(760);
-  const float width = beside ? (room.x - px(24)) * 0.58f : room.x;
-  ui::line_plot(plot, {width, height});
+  const float room = ImGui::GetContentRegionAvail().x;
+  const float height = plot_height();
+  const bool beside = !one_hot.empty() && room > px(760);
+  ui::line_plot(plot, {beside ? (room - px(24)) * 0.58f : room, height});
   if (!beside) return;
   ImGui::SameLine(0, px(24));
   ImGui::BeginChild("one_hot", {0, height});
@@ -274,6 +234,36 @@ void MoeRoutingScene::draw_rates(const lab::Report& bench, bool by_experts) {
   bars.title = "one-hot: all to one expert";
   ui::bar_plot(bars);
   ImGui::EndChild();
+}
+
+/// Few counts were measured: bars side by side say more than a line through two points.
+void MoeRoutingScene::draw_by_experts(const lab::Report& bench) {
+  const std::vector<Rate> rates = rates_of(bench);
+  if (rates.empty()) return draw_no_rates();
+  const auto routings = distinct(rates, [](const Rate& rate) { return rate.routing_name(); });
+  routing_choice_ = choose("measured_routing", routings, routing_choice_);
+  draw_where(where_measured(bench) + kHow);
+  const std::string& routing = routings[static_cast<std::size_t>(routing_choice_)];
+  const std::vector<int> counts = distinct(rates, [](const Rate& rate) { return rate.experts; });
+  const float room = ImGui::GetContentRegionAvail().x;
+  const float height = plot_height();
+  const float gap = px(24);
+  const auto many = static_cast<float>(counts.size());
+  const bool beside = room > px(420) * many;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    std::vector<Rate> shown;
+    for (const Rate& rate : rates) {
+      if (rate.experts == counts[i] && rate.routing_name() == routing) shown.push_back(rate);
+    }
+    ui::BarPlot plot = bars_of(shown);
+    plot.id = fmt::format("rate_{}_experts", counts[i]);
+    plot.title = fmt::format("{} experts, {}", counts[i], routing);
+    if (beside && i > 0) ImGui::SameLine(0, gap);
+    ImGui::BeginChild(plot.id.c_str(), {beside ? (room - gap * (many - 1)) / many : room,
+                                        beside ? height : px(190)});
+    ui::bar_plot(plot);
+    ImGui::EndChild();
+  }
 }
 
 // ---- the recorded blocks over time --------------------------------------------------------------

@@ -291,6 +291,11 @@ void MoeRoutingScene::draw_column_cells(const Layout& layout, int e, Cursor curs
   // Tokens travel from their place in the grid; in a still picture they have arrived.
   const float way = ui::animate("moe_permuted", moved_in ? 1.0f : 0.0f, 0.7f);
   const Role role = expert_role(e);
+  // Nothing behind the cells shows through their seams.
+  for (int n = 0; n < here.tiles; ++n) {
+    const Rect whole = columns.tile_rect(e, n);
+    draw_list()->AddRectFilled(whole.min, whole.max, ui::color(Role::panel));
+  }
   for (int i = 0; i < here.tiles * columns.tile; ++i) {
     const Rect place = columns.slot(e, i);
     std::string value = "padded";
@@ -300,7 +305,11 @@ void MoeRoutingScene::draw_column_cells(const Layout& layout, int e, Cursor curs
       outline(place.min, place.max, Role::wasted, 1, 0.8f);
     } else if (!moved_in) {
       value = "free";
-      ui::dashed_rect(place.min, place.max, role, 1);
+      if (place.height() >= px(14)) {
+        ui::dashed_rect(place.min, place.max, role, 1);
+      } else {
+        outline(place.min, place.max, role, 1, 0.7f);
+      }
     } else {
       const int number = kept_[static_cast<std::size_t>(e)][static_cast<std::size_t>(i)].token;
       value = fmt::format("token {}", number);

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "measured_parts.hpp"
 #include "online_softmax_text.hpp"
 #include "ui/context.hpp"
 
@@ -94,8 +95,9 @@ const TileTrace* MoeRoutingScene::tile(int expert, int number) const {
 
 bool MoeRoutingScene::has_straggler() const {
   const int most = expert(trace_.busiest()).kept;
-  return std::any_of(trace_.expert.begin(), trace_.expert.end(),
-                     [most](const ExpertTrace& each) { return each.kept < most; });
+  const auto as_busy = std::count_if(trace_.expert.begin(), trace_.expert.end(),
+                                     [most](const ExpertTrace& each) { return each.kept == most; });
+  return as_busy == 1;
 }
 
 int MoeRoutingScene::last_block() const {
@@ -139,10 +141,8 @@ std::string MoeRoutingScene::sentence(Cursor cursor) const {
                            counted(trace_.capacity, "slot"), trace_.kept(), choices,
                            trace_.dropped());
       }
-      return fmt::format(
-          "Offset: each expert's first slot is the sum of those before; {} of {} "
-          "are laid out.",
-          counted(trace_.tiles_run, "tile"), counted(trace_.tile, "slot"));
+      return fmt::format("Offset: each expert starts where the one before ends; {} of {}.",
+                         counted(trace_.tiles_run, "tile"), counted(trace_.tile, "slot"));
     case Step::permute:
       return fmt::format("Permute: {} are gathered expert by expert; {} hold{} none.",
                          counted(trace_.kept(), "token row"),
@@ -277,9 +277,26 @@ MoeRoutingScene::TensorPipe MoeRoutingScene::tensor_pipe() const {
     pipe.how = ui::provenance_sentence(*live, report_);
     return pipe;
   }
+  // Not of this run: the nearest of those that were counted on a GPU, and the mark says so.
+  const lab::Report* bench = bench_of(report_, lesson(), "moe_counters");
+  const lab::Table* table = bench == nullptr ? nullptr : bench->table("moe_counters");
+  int best = -1;
+  for (std::size_t row = 0; table != nullptr && row < table->rows.size(); ++row) {
+    const auto value = number_in(*table, row, "tensor_pipe");
+    if (!value || text_in(*table, row, "scheme") != to_text(trace_.scheme)) continue;
+    const int likeness = text_in(*table, row, "routing") == to_text(trace_.routing) ? 1 : 0;
+    if (likeness <= best) continue;
+    best = likeness;
+    pipe.percent = *value;
+    pipe.provenance = lab::Provenance::recorded;
+    pipe.how = fmt::format(
+        "Counted by the hardware, {}: the large product of the Measured tab with scheme {} and "
+        "routing {}.",
+        where_measured(*bench), text_in(*table, row, "scheme"), text_in(*table, row, "routing"));
+  }
+  if (pipe.percent) return pipe;
   pipe.how = report_.device.backend == "emulated"
-                 ? "The emulator has no tensor pipe to count. Measured shows what was counted on a "
-                   "GPU."
+                 ? "The emulator has no tensor pipe to count, and no count of a GPU is recorded."
                  : "Not counted: hardware counters need permission; tilestep doctor says how.";
   return pipe;
 }

@@ -82,6 +82,8 @@ class MoeRoutingScene final : public Scene {
 
   // The blocks over time, and before they run what each step does, in moe_routing_gantt.cpp.
   void draw_gantt(const Layout& layout, Cursor cursor) const;
+  void draw_ticks(const TimeAxis& axis, float bottom) const;
+  bool has_tail() const;
   void draw_step_list(const Rect& area, Cursor cursor) const;
   std::string explanation(Cursor cursor) const;
   void draw_gantt_row(const TimeAxis& axis, int block, ImVec2 min, ImVec2 max) const;
@@ -93,7 +95,8 @@ class MoeRoutingScene final : public Scene {
   Question slots_question() const;
 
   // The Measured tab, in moe_routing_measured.cpp.
-  void draw_rates(const lab::Report& bench, bool by_experts);
+  void draw_by_skew(const lab::Report& bench);
+  void draw_by_experts(const lab::Report& bench);
   void draw_recorded_blocks(const lab::Report& bench);
   void draw_counters(const lab::Report& bench) const;
   /// How busy the tensor pipe was, counted; says why where it is not known.
@@ -121,7 +124,7 @@ class MoeRoutingScene final : public Scene {
   }
   /// Every token has a cell of its own.
   bool all_shown() const { return trace_.tokens == shown_tokens(); }
-  /// The busiest expert has more to do than another.
+  /// One expert alone has the most to do.
   bool has_straggler() const;
   /// The last to be done; −1 where no tile was recorded.
   int last_block() const;

@@ -5,6 +5,7 @@
 
 #include "catalog.hpp"
 #include "catch.hpp"
+#include "lab/recording.hpp"
 #include "scene_frame.hpp"
 
 using namespace tilestep;
@@ -398,10 +399,13 @@ TEST_CASE("a number is not shown before its step has made it", "[moe_routing_sce
     CHECK((parts.at("useful_slots").value == "—") == (step < 4));
     CHECK((parts.at("slots_run").value == "—") == (step < 4));
     CHECK((parts.at("busy_share").value == "—") == (step < 6));
-    // Five of eight slots a tile; the emulator counts no tensor pipe.
+    // Five of eight slots a tile; shown once they are laid out.
     if (step >= 4) CHECK(parts.at("useful_slots").value.rfind("62", 0) == 0);
     if (step >= 4) CHECK(parts.at("slots_run").value.rfind("32", 0) == 0);
-    CHECK(parts.at("tensor_pipe").value == "—");
+    // The emulator counts no tensor pipe: the number is one of a recording, or there is none.
+    if (lab::recording("moe-routing") == nullptr || step < 6) {
+      CHECK(parts.at("tensor_pipe").value == "—");
+    }
   }
 }
 
