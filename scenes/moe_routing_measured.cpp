@@ -31,7 +31,7 @@ struct Rate {
   double skew = 0;
   int experts = 0;
   double tflops = 0, p10 = 0, p90 = 0;
-  std::optional<double> of_cublas;
+  std::optional<double> of_cublas, cublas;
 
   /// How uneven the routing is, as an exponent: balanced is none.
   std::optional<double> unevenness() const {
@@ -41,6 +41,7 @@ struct Rate {
   }
   /// The peer's rate on the same routing, in the same run.
   std::optional<double> library() const {
+    if (cublas) return cublas;
     if (!of_cublas || *of_cublas <= 0) return std::nullopt;
     return tflops / *of_cublas;
   }
@@ -62,6 +63,7 @@ std::vector<Rate> rates_of(const lab::Report& bench) {
     rate.p10 = number_in(table, row, "p10").value_or(rate.tflops);
     rate.p90 = number_in(table, row, "p90").value_or(rate.tflops);
     rate.of_cublas = number_in(table, row, "of_cublas");
+    rate.cublas = number_in(table, row, "cublas_tflops");
     if (rate.tflops > 0) rates.push_back(std::move(rate));
   }
   return rates;
@@ -313,8 +315,9 @@ void draw_blocks(const Recorded& recorded, ImVec2 min, ImVec2 max) {
   if (blocks.empty() || end <= 0) return;
   const float note = height_of(Font::note);
   const double share = 100 * busy / (end * static_cast<double>(blocks.size()));
-  const std::string title = fmt::format("{}: {} blocks, {:.0f} µs, {:.0f} % of their time in tiles",
-                                        recorded.name, blocks.size(), end, share);
+  const std::string title =
+      fmt::format("{}: {} blocks recorded, {:.0f} µs, {:.0f} % of their time in tiles",
+                  recorded.name, blocks.size(), end, share);
   ui::draw_text(min, ui::fitted(title, Font::body_bold, max.x - min.x), Font::body_bold);
   const float top = min.y + height_of(Font::body_bold) + px(6);
   const float bottom = max.y - note - px(6);
