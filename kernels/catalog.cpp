@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "accumulator_precision/accumulator_precision.hpp"
 #include "accumulator_precision/accumulator_precision_kernels.hpp"
 #include "coalescing/coalescing.hpp"
 #include "coalescing/coalescing_kernels.hpp"
@@ -66,8 +67,9 @@ std::unique_ptr<simt::Device> make_device(const std::string& backend,
 }  // namespace
 
 std::span<const lab::Lesson* const> lessons() {
-  static const std::array<const lab::Lesson*, 3> all = {&online_softmax::lesson(),
-                                                        &coalescing::lesson(), &tiling::lesson()};
+  static const std::array<const lab::Lesson*, 4> all = {&online_softmax::lesson(),
+                                                        &coalescing::lesson(), &tiling::lesson(),
+                                                        &accumulator_precision::lesson()};
   return all;
 }
 

@@ -1,3 +1,4 @@
+#include "accumulator_precision_scene.hpp"
 #include "coalescing_scene.hpp"
 #include "online_softmax_scene.hpp"
 #include "scene.hpp"
@@ -10,6 +11,7 @@ std::vector<std::unique_ptr<Scene>> make_scenes() {
   scenes.push_back(std::make_unique<OnlineSoftmaxScene>());
   scenes.push_back(std::make_unique<CoalescingScene>());
   scenes.push_back(std::make_unique<TilingScene>());
+  scenes.push_back(std::make_unique<AccumulatorPrecisionScene>());
   return scenes;
 }
 

@@ -59,8 +59,11 @@ bool lesson_row(const LessonState& lesson, std::size_t index, bool chosen, bool 
   } else {
     ui::draw_text({min.x + px(14), middle - digit.y / 2}, number, Font::mono_note, Role::muted);
     const float left = px(34);
-    const Font font = chosen ? Font::body_bold : Font::body;
-    const std::string title = ui::fitted(lesson.info.title, font, width - left - px(8));
+    const float room = width - left - px(8);
+    // A long title in smaller type reads better than one that is cut off.
+    const bool fits = ui::text_size(lesson.info.title, Font::body_bold).x <= room;
+    const Font font = !fits ? Font::note : chosen ? Font::body_bold : Font::body;
+    const std::string title = ui::fitted(lesson.info.title, font, room);
     ui::draw_text({min.x + left, middle - ui::text_size(title, font).y / 2}, title, font, role);
     if (title != lesson.info.title) ui::tooltip(lesson.info.title);
   }

@@ -93,9 +93,11 @@ struct AccumulatorTrace {
   /// Number of the first term from which on the sum never changes, although what is left adds up
   /// to more than a spacing; −1 if it goes on moving.
   int frozen_at = -1;
-  double frozen_spacing = 0;  ///< spacing of the format's numbers there
-  std::string verdict;        ///< a short sentence
-  int line = 0;               ///< 1-based line of kSourcePath of the rounded addition
+  /// Spacing of the format's numbers where a term is lost: at the sum; for kahan at the
+  /// compensation.
+  double frozen_spacing = 0;
+  std::string verdict;  ///< a short sentence
+  int line = 0;         ///< 1-based line of kSourcePath of the rounded addition
   bool operator==(const AccumulatorTrace&) const = default;
 };
 
@@ -130,7 +132,11 @@ struct StepView {
   std::string before_bits, after_bits;  ///< "0 1011 000": sign, exponent, mantissa
   double unrounded = 0;                 ///< before + added
   double spacing = 0;                   ///< of the format's numbers at `unrounded`
-  double rounding_error = 0;            ///< after − unrounded
+  /// The format's numbers on either side of `unrounded`; one of them is it where the format has it.
+  double below = 0, above = 0;
+  /// `unrounded` lies past the format's largest number: then `above` (or `below`) is none of it.
+  bool past_end = false;
+  double rounding_error = 0;  ///< after − unrounded
   Direction direction = Direction::exact;
   bool lost = false;      ///< the term is not 0, but the accumulator did not change
   bool promotes = false;  ///< the partial sum goes to the FP32 total after this term
@@ -156,9 +162,19 @@ Trace trace_from_json(const nlohmann::json& json);
 //   tensor_core_rate    variant, m, n, k, rate (TFLOP/s), p10, p90, error in percent at the same k
 //   hopper_model        parameters of the software model, shares of bit-equal outputs in percent
 //
+// and of `run`:
+//
+//   terms               a row a term, or about kSampledRows of them where there are more than
+//                       kAllRows: terms added so far, the last one, the exact sum, and a column for
+//                       each accumulator (id as to_text gives it): its sum
+//
 // and of `run` and `bench`:
 //
 //   scaling             scheme, number of scales, relative error in percent, elements lost
+
+/// Up to so many terms the table `terms` has all of them.
+inline constexpr int kAllRows = 256;
+inline constexpr int kSampledRows = 128;
 
 /// The data that the GEMMs are tried on.
 enum class GemmData { uniform, normal, outliers };

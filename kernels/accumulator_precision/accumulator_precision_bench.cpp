@@ -70,7 +70,7 @@ Comparison compare(const std::vector<float>& c, const std::vector<double>& exact
 std::vector<lab::Column> error_columns() {
   std::vector<lab::Column> columns = {{"data", "data", "", -1}, {"k", "K", "", 0}};
   for (const GemmVariant variant : kGemmVariants) {
-    columns.push_back({std::string(to_text(variant)), std::string(to_text(variant)), "%", 4});
+    columns.push_back({std::string(to_text(variant)), std::string(to_text(variant)), "%", -1});
   }
   return columns;
 }

@@ -16,9 +16,17 @@ namespace {
 /// Points kept on each side of a place where a sum freezes, and at both ends.
 constexpr int kWindow = 64;
 
-/// The spacing that a term must overcome: where the sum stands, in the format that it is added in.
+/// The spacing where the sum stands, in the format that it is added in.
 double spacing_at(const MethodRun& run, std::size_t term) {
   return numeric::ulp(run.method.format, static_cast<double>(run.steps[term].after));
+}
+
+/// The spacing that a term must overcome to count. With Kahan's method terms gather in the
+/// compensation until they move the sum, so that the sum rests for good when that is frozen.
+double spacing_for_terms(const MethodRun& run, std::size_t term) {
+  const auto gathered = static_cast<double>(run.steps.back().extra);
+  const bool gathers = run.method.method == Method::kahan && gathered != 0;
+  return gathers ? numeric::ulp(run.method.format, gathered) : spacing_at(run, term);
 }
 
 /// The accumulator is at the largest number of a format that saturates.
@@ -52,20 +60,26 @@ double error_percent(float sum, double exact) {
   return std::isnan(error) ? error : 100 * error / std::abs(exact);
 }
 
+std::string counted(int terms) {
+  return fmt::format("{} {}", terms, terms == 1 ? "term" : "terms");
+}
+
 std::string verdict(const AccumulatorTrace& a, const Params& params) {
   if (std::isnan(a.final_sum)) return "not a number: the sum left the format's range";
   if (std::isinf(a.final_sum)) return "infinite: the sum left the format's range";
   if (a.frozen_at >= 0 && saturated(a.format, a.final_sum)) {
-    return fmt::format("stays at {:.6g} from term {} on: the format's largest number", a.final_sum,
-                       a.frozen_at);
+    return fmt::format("stays at {:.6g} after {}: the format's largest number", a.final_sum,
+                       counted(a.frozen_at));
   }
   if (a.frozen_at >= 0) {
     const bool nearest = params.rounding == Rounding::nearest;
+    // What meets the sum: a term, what was remembered of several, or a block of them.
+    const char* where = a.method == Method::kahan ? "at the compensation" : "there";
+    const char* what = a.method == Method::pairwise ? "block" : "term";
     return fmt::format(
-        "stays at {:.6g} from term {} on: numbers stand {:.4g} apart there, and a term below "
-        "{:.4g} "
+        "stays at {:.6g} after {}: numbers stand {:.4g} apart {}, and a {} below {:.4g} "
         "is lost",
-        a.final_sum, a.frozen_at, a.frozen_spacing,
+        a.final_sum, counted(a.frozen_at), a.frozen_spacing, where, what,
         nearest ? a.frozen_spacing / 2 : a.frozen_spacing);
   }
   if (a.error_percent < 0.05) return "holds";
@@ -113,7 +127,7 @@ void fill_trace(Outcome& outcome) {
     a.error_percent = error_percent(a.final_sum, trace.exact_sum);
     a.frozen_at = frozen_at(run, outcome.exact);
     if (a.frozen_at >= 0) {
-      a.frozen_spacing = spacing_at(run, static_cast<std::size_t>(a.frozen_at));
+      a.frozen_spacing = spacing_for_terms(run, static_cast<std::size_t>(a.frozen_at));
     }
     a.verdict = verdict(a, params);
     a.line = run.line;

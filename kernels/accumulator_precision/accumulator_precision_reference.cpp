@@ -1,5 +1,6 @@
 #include "accumulator_precision/accumulator_precision_reference.hpp"
 
+#include <bit>
 #include <cassert>
 #include <cmath>
 #include <limits>
@@ -29,9 +30,9 @@ double to_double(Fixed value) {
 
 /// Position of the highest 1.
 int highest_bit(Fixed magnitude) {
-  int bit = 0;
-  while ((magnitude >> (bit + 1)) != 0) ++bit;
-  return bit;
+  const auto high = static_cast<std::uint64_t>(magnitude >> 64);
+  const auto low = static_cast<std::uint64_t>(magnitude);
+  return high != 0 ? 127 - std::countl_zero(high) : 63 - std::countl_zero(low);
 }
 
 double round_fixed(numeric::FloatSpec format, Fixed exact, Rounding rounding,

@@ -109,7 +109,7 @@ lab::Table verdicts_table(const Trace& trace) {
                    fmt::format("What became of the sums; exact: {:.6g}", trace.exact_sum),
                    {{"accumulator", "accumulator", "", -1},
                     {"sum", "sum", "", -1},
-                    {"frozen_at", "frozen from term", "", 0},
+                    {"frozen_at", "frozen after", "terms", 0},
                     {"spacing", "spacing there", "", -1},
                     {"verdict", "verdict", "", -1}},
                    {}};
@@ -118,6 +118,30 @@ lab::Table verdicts_table(const Trace& trace) {
     table.rows.push_back({a.label, static_cast<double>(a.final_sum),
                           frozen ? lab::Cell(static_cast<double>(a.frozen_at)) : lab::Cell(),
                           frozen ? lab::Cell(a.frozen_spacing) : lab::Cell(), a.verdict});
+  }
+  return table;
+}
+
+lab::Table terms_table(const Trace& trace) {
+  lab::Table table{"terms",
+                   "The sums, term by term",
+                   {{"added", "terms added", "", 0},
+                    {"term", "the last one", "", 6},
+                    {"exact", "exact sum", "", 6}},
+                   {}};
+  for (const AccumulatorTrace& a : trace.accumulators) {
+    table.columns.push_back({std::string(to_text(a.method)), a.label, "", -1});
+  }
+  const auto points = static_cast<int>(trace.points.size());
+  const int stride =
+      trace.terms <= kAllRows ? 1 : std::max(1, (points + kSampledRows - 1) / kSampledRows);
+  for (int point = (points - 1) % stride; point < points; point += stride) {
+    const auto p = static_cast<std::size_t>(point);
+    std::vector<lab::Cell>& row = table.rows.emplace_back();
+    row = {trace.points[p] + 1.0, static_cast<double>(trace.term[p]), trace.exact[p]};
+    for (const AccumulatorTrace& a : trace.accumulators) {
+      row.emplace_back(static_cast<double>(a.steps[p].sum));
+    }
   }
   return table;
 }
@@ -137,8 +161,9 @@ std::vector<lab::Measurement> measurements(const Outcome& outcome) {
     all.push_back(
         lab::derived("error", name, a.error_percent, "%", "|final sum - exact sum| / |exact sum|"));
     if (a.frozen_at >= 0) {
-      all.push_back(lab::derived("frozen_at", name, a.frozen_at, "",
-                                 "first term after which the recorded sum never changes"));
+      all.push_back(lab::derived("frozen_at", name, a.frozen_at, "terms",
+                                 "how many terms were added when the recorded sum changed for "
+                                 "the last time"));
       all.back().provenance = lab::Provenance::traced;
     }
   }
@@ -164,7 +189,7 @@ lab::Report make_report(const Outcome& outcome, const simt::DeviceInfo& device) 
   report.summary = summary(outcome.trace);
   report.device = device;
   report.tables = {accumulators_table(outcome.trace), verdicts_table(outcome.trace),
-                   scaling_table(outcome.scaling)};
+                   terms_table(outcome.trace), scaling_table(outcome.scaling)};
   report.measurements = measurements(outcome);
   report.checks = {check_sums(outcome), check_steps(outcome), check_chain(outcome),
                    check_recorded(outcome), scaling_check(outcome.scaling)};

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string>
@@ -191,6 +192,12 @@ StepView step_view(const Trace& trace, const AccumulatorTrace& accumulator, std:
   view.single_addition = accumulator.method != Method::pairwise;
   view.unrounded = static_cast<double>(step.before) + static_cast<double>(step.added);
   view.spacing = numeric::ulp(accumulator.format, view.unrounded);
+  const double near = numeric::round_to(accumulator.format, view.unrounded, Rounding::truncate,
+                                        numeric::Overflow::saturate);
+  const double far = near + std::copysign(view.spacing, view.unrounded);
+  view.below = std::min(near, far);
+  view.above = std::max(near, far);
+  view.past_end = std::abs(view.unrounded) > numeric::max_finite(accumulator.format);
   view.rounding_error = static_cast<double>(step.after) - view.unrounded;
   if (view.single_addition && view.rounding_error != 0) {
     view.direction = view.rounding_error > 0 ? Direction::up : Direction::down;

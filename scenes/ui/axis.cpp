@@ -20,9 +20,11 @@ std::vector<double> log_ticks(double low, double high, int most) {
   const double decades = std::log10(high / low);
   std::vector<double> factors = {1};
   if (decades * 3 <= most) factors = {1, 2, 5};
-  const int stride = std::max(1, static_cast<int>(std::ceil(decades / most)));
   std::vector<double> ticks;
   const int last = static_cast<int>(std::floor(std::log10(high) + 1e-9));
+  // Powers of ten between the ends, which decades cut off at both ends do not tell.
+  const int powers = last - static_cast<int>(std::ceil(std::log10(low) - 1e-9)) + 1;
+  const int stride = std::max(1, (powers + most - 1) / most);
   for (int power = static_cast<int>(std::floor(std::log10(low))); power <= last; ++power) {
     if (power % stride != 0) continue;
     for (const double factor : factors) {

@@ -54,7 +54,8 @@ TEST_CASE("the default gives the table of the lesson", "[accumulator_precision]"
   CHECK(rows == std::vector<std::vector<std::string>>{{"FP8", "3", "32.0", "49.9"},
                                                       {"FP16", "10", "63.9", "0.0"},
                                                       {"FP32", "23", "63.9", "0.0"}});
-  for (const char* part : {"64 terms", "63.9", "FP8 reaches 32.0", "49.9 %", "stays at 32"}) {
+  for (const char* part :
+       {"64 terms", "63.9", "FP8 reaches 32.0", "49.9 %", "stays at 32 after 33 terms"}) {
     CHECK(contains(report.summary, part));
   }
 }
@@ -109,6 +110,55 @@ TEST_CASE("the place where FP8 freezes", "[accumulator_precision]") {
   }
   CHECK(contains(fp8.verdict, "stand 4 apart"));
   CHECK(contains(fp8.verdict, "below 2 is lost"));
+}
+
+TEST_CASE("a verdict names what is lost", "[accumulator_precision]") {
+  const auto device = accumulator_device();
+  Params params;
+  params.accumulators = AccumulatorSet::all;
+  params.distribution = Distribution::decreasing;
+  params.terms = 4096;
+  const Trace trace = trace_of(*device, params);
+  // Term i is 1/(i + 1), so that the first one that is lost says how large it may be.
+  for (const Method method :
+       {Method::fp8_e4m3, Method::fp8_e5m2, Method::fp16, Method::bf16, Method::promoted}) {
+    const AccumulatorTrace& a = *trace.accumulator(method);
+    INFO(a.label << ": " << a.verdict);
+    REQUIRE(a.frozen_at > 0);
+    const double first_lost = 1.0 / (a.frozen_at + 1);
+    CHECK(first_lost <= a.frozen_spacing / 2);
+    CHECK(first_lost > a.frozen_spacing / 4);
+    CHECK(contains(a.verdict, "after " + std::to_string(a.frozen_at) + " terms"));
+  }
+  // Kahan's sum rests while terms still gather in the compensation, for a term more here.
+  const AccumulatorTrace& kahan = *trace.accumulator(Method::kahan);
+  CHECK(1.0 / (kahan.frozen_at + 1) > kahan.frozen_spacing / 2);
+  CHECK(1.0 / (kahan.frozen_at + 2) <= kahan.frozen_spacing / 2);
+  CHECK(contains(kahan.verdict, "at the compensation"));
+  CHECK(contains(trace.accumulator(Method::pairwise)->verdict, "a block below"));
+}
+
+TEST_CASE("the table of terms has every sum, or some of them", "[accumulator_precision]") {
+  const auto device = accumulator_device();
+  Params params;
+  params.terms = GENERATE(1, 64, 256, 257, 5000);
+  const lab::Report report = run_accumulators(*device, params);
+  const Trace trace = trace_from_json(report.trace);
+  const lab::Table* table = report.table("terms");
+  REQUIRE(table != nullptr);
+  REQUIRE_FALSE(table->rows.empty());
+  if (params.terms <= kAllRows) CHECK(static_cast<int>(table->rows.size()) == params.terms);
+  CHECK(static_cast<int>(table->rows.size()) <= kAllRows);
+  CHECK(std::get<double>(table->rows.back()[0]) == params.terms);
+  CHECK(std::get<double>(table->rows.back()[2]) == trace.exact_sum);
+  for (const auto& row : table->rows) {
+    const int term = static_cast<int>(std::get<double>(row[0])) - 1;
+    const auto at = std::find(trace.points.begin(), trace.points.end(), term);
+    REQUIRE(at != trace.points.end());
+    const auto point = static_cast<std::size_t>(at - trace.points.begin());
+    CHECK(std::get<double>(row[3]) ==
+          static_cast<double>(trace.accumulators.front().steps[point].sum));
+  }
 }
 
 TEST_CASE("the recorded lines are the rounded additions", "[accumulator_precision]") {
