@@ -291,6 +291,9 @@ void MoeRoutingScene::draw_column_cells(const Layout& layout, int e, Cursor curs
   // Tokens travel from their place in the grid; in a still picture they have arrived.
   const float way = ui::animate("moe_permuted", moved_in ? 1.0f : 0.0f, 0.7f);
   const Role role = expert_role(e);
+  // All tokens' numbers fit, or none is drawn.
+  const ImVec2 widest = ui::text_size(std::to_string(trace_.tokens - 1), Font::mono_note);
+  const bool numbers = widest.x <= columns.cell.x - px(3);
   // Nothing behind the cells shows through their seams.
   for (int n = 0; n < here.tiles; ++n) {
     const Rect whole = columns.tile_rect(e, n);
@@ -315,7 +318,9 @@ void MoeRoutingScene::draw_column_cells(const Layout& layout, int e, Cursor curs
       value = fmt::format("token {}", number);
       const Rect cell = layout.tokens.at_token(std::max(number, 0)).towards(place, way);
       draw_list()->AddRectFilled(cell.min, cell.max, ui::color(role));
-      draw_inside(cell.min, cell.max, std::to_string(number), ui::readable_on(ui::color(role)));
+      if (numbers) {
+        draw_inside(cell.min, cell.max, std::to_string(number), ui::readable_on(ui::color(role)));
+      }
     }
     ui::map(fmt::format("slot_{}_{}", e, i), fmt::format("slot {} of E{}", i, e), value, place.min,
             place.max);

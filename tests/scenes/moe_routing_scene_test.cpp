@@ -327,7 +327,7 @@ TEST_CASE("with more tokens than cells, columns are bars as long as their counts
   SceneFrame frame;
   for (const lab::Settings& settings :
        {shape(4096, 8, 2, "skewed", 32, 1), shape(2000, 64, 1, "skewed", 8),
-        shape(65536, 256, 1, "random", 128)}) {
+        shape(8192, 256, 1, "random", 128)}) {
     const lab::Report report = report_of(settings);
     const auto trace = moe_routing::trace_from_json(report.trace);
     MoeRoutingScene scene;
@@ -428,7 +428,7 @@ TEST_CASE("the MoE scene draws at every knob's extremes and sizes", "[moe_routin
                                       shape(256, 256, 8, "random", 8),
                                       shape(256, 2, 1, "one-hot", 8, 0.5),
                                       shape(64, 16, 4, "skewed", 8, 1.25, "tile-padded"),
-                                      shape(65536, 256, 1, "skewed", 8, 4, "padded-to-capacity")};
+                                      shape(8192, 256, 1, "skewed", 8, 4, "padded-to-capacity")};
   for (const lab::Knob& knob : lesson("moe-routing").knobs()) {
     for (const std::string& choice : knob.choices) cases.push_back({{knob.id, choice}});
     for (const double value : {knob.min, knob.max}) {
