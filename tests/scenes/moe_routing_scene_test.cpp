@@ -31,7 +31,7 @@ lab::Settings shape(std::int64_t tokens, std::int64_t experts, std::int64_t top_
   lab::Settings settings = {{"tokens", tokens},
                             {"experts", experts},
                             {"top_k", top_k},
-                            {"tile", tile},
+                            {"tile", std::to_string(tile)},
                             {"routing", std::string(routing)},
                             {"scheme", std::string(scheme)}};
   if (capacity > 0) settings["capacity"] = capacity;
