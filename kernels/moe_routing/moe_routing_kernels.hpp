@@ -47,7 +47,7 @@ struct GroupedShape {
   int slots = 0;   ///< rows of `x` and `y`
   Scheme scheme = Scheme::packed;
   int blocks = 0;  ///< persistent blocks of `packed`; 0: as many as the device runs at once (the
-                   ///< picture's kernel: eight)
+                   ///< picture's kernel: four)
   int most_tiles = 0;  ///< tiles of the expert that has the most, for the picture's other schemes
 };
 
