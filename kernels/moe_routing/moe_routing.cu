@@ -28,7 +28,7 @@ constexpr int kThreads = 256;
 /// Assignments that a block counts; one a thread.
 constexpr int kChunk = kThreads;
 /// Persistent blocks of the picture's packed product: few, so that each has several tiles.
-constexpr int kPictureBlocks = 8;
+constexpr int kPictureBlocks = 4;
 constexpr int kMmaRows = 16, kMmaColumns = 8, kMmaDepth = 16;
 
 template <class T>

@@ -47,7 +47,7 @@ struct GroupedShape {
   int slots = 0;   ///< rows of `x` and `y`
   Scheme scheme = Scheme::packed;
   int blocks = 0;  ///< persistent blocks of `packed`; 0: as many as the device runs at once (the
-                   ///< picture's kernel: eight)
+                   ///< picture's kernel: four)
   int most_tiles = 0;  ///< tiles of the expert that has the most, for the picture's other schemes
 };
 
@@ -103,7 +103,8 @@ class Kernels : public simt::KernelSet {
   // The large product of the bench, in moe_routing_gemm.cu and moe_routing_sm90.cu.
   virtual std::span<const Configuration> configurations() const = 0;
   /// The same as `multiply` for sizes that are multiples of the configuration's tile (hidden and
-  /// width; tokens need not be). `first_tile` counts tiles of `tile_tokens`.
+  /// width; tokens need not be). `first_tile` counts tiles of `tile_tokens`; a recording has
+  /// `first_tile` · width / `tile_width` tiles, expert by expert.
   virtual void grouped_gemm(simt::Device& device, int configuration, const GroupedShape& shape,
                             const GroupedArrays& arrays, const TileRecording& recording) const = 0;
   virtual LibraryStatus library(simt::Device& device) const = 0;

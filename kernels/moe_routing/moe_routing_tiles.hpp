@@ -53,16 +53,17 @@ struct TilePlace {
 /// the tiles across `width` is its first number.
 ///
 /// `packed`: block b computes the tiles b, b + gridDim.x, b + 2·gridDim.x … Else blockIdx.y is the
-/// expert and blockIdx.x the tile among the expert's; a block beyond them has none.
+/// expert and blockIdx.x the tile among the expert's; a block beyond them has none. Where kBlocks
+/// neighbours compute a tile together, they count as one block.
 ///
 /// It holds three numbers and no more, because it lives in registers through the whole product.
-template <int kTileTokens, int kTileWidth>
+template <int kTileTokens, int kTileWidth, int kBlocks = 1>
 class TileWalk {
  public:
   __device__ __forceinline__ TileWalk(const GroupedOperands& operands, const GroupedShape& shape) {
     const bool packed = shape.scheme == Scheme::packed;
     expert_ = packed ? 0 : static_cast<int>(blockIdx.y);
-    number_ = static_cast<int>(blockIdx.x);
+    number_ = static_cast<int>(blockIdx.x) / kBlocks;
     if (!packed) number_ += operands.first_tile[expert_] * across(shape);
     end_ = operands.first_tile[packed ? shape.experts : expert_ + 1] * across(shape);
     find(operands, shape);
@@ -71,7 +72,7 @@ class TileWalk {
   __device__ __forceinline__ bool there() const { return number_ < end_; }
   __device__ __forceinline__ void advance(const GroupedOperands& operands,
                                           const GroupedShape& shape) {
-    number_ += static_cast<int>(gridDim.x);
+    number_ += static_cast<int>(gridDim.x) / kBlocks;
     find(operands, shape);
   }
 
@@ -110,7 +111,8 @@ class TileWalk {
   int number_, end_, expert_;
 };
 
-/// Writes down when the calling block computed a tile, where `number` says; one thread calls it.
+/// Writes down when the calling block computed a tile, where `number` says; one thread calls it, of
+/// the first block where several compute a tile together.
 /// The clock: on a GPU nanoseconds that all multiprocessors share, under emulation the mma
 /// instructions that the block has issued.
 class TileRecorder {
@@ -121,10 +123,11 @@ class TileRecorder {
   __device__ __forceinline__ void begins(const GroupedOperands& operands, int number) const {
     if (operands.begin) operands.begin[number] = now();
   }
-  __device__ __forceinline__ void ends(const GroupedOperands& operands, int number) {
+  __device__ __forceinline__ void ends(const GroupedOperands& operands, int number,
+                                       int blocks_together = 1) {
     ++tiles_;
     if (!operands.begin) return;
-    const auto block = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x);
+    const int block = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x) / blocks_together;
     operands.end[number] = now();
     operands.block[number] = block;
     operands.processor[number] = processor(block);
