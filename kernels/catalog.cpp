@@ -10,6 +10,8 @@
 #include "coalescing/coalescing.hpp"
 #include "coalescing/coalescing_kernels.hpp"
 #include "lab/recording.hpp"
+#include "moe_routing/moe_routing.hpp"
+#include "moe_routing/moe_routing_kernels.hpp"
 #include "online_softmax/online_softmax.hpp"
 #include "online_softmax/online_softmax_kernels.hpp"
 #include "tiling/tiling.hpp"
@@ -23,6 +25,7 @@ constexpr std::array kEmulatedKernels = {
     simt::KernelEntry{"coalescing", coalescing::kernels_emulated},
     simt::KernelEntry{"tiling", tiling::kernels_emulated},
     simt::KernelEntry{"accumulator-precision", accumulator_precision::kernels_emulated},
+    simt::KernelEntry{"moe-routing", moe_routing::kernels_emulated},
 };
 
 /// A run that was not timed here still shows the throughput of a real GPU, labelled as recorded.
@@ -67,9 +70,9 @@ std::unique_ptr<simt::Device> make_device(const std::string& backend,
 }  // namespace
 
 std::span<const lab::Lesson* const> lessons() {
-  static const std::array<const lab::Lesson*, 4> all = {&online_softmax::lesson(),
-                                                        &coalescing::lesson(), &tiling::lesson(),
-                                                        &accumulator_precision::lesson()};
+  static const std::array<const lab::Lesson*, 5> all = {
+      &online_softmax::lesson(), &coalescing::lesson(), &tiling::lesson(),
+      &accumulator_precision::lesson(), &moe_routing::lesson()};
   return all;
 }
 

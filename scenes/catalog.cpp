@@ -1,5 +1,6 @@
 #include "accumulator_precision_scene.hpp"
 #include "coalescing_scene.hpp"
+#include "moe_routing_scene.hpp"
 #include "online_softmax_scene.hpp"
 #include "scene.hpp"
 #include "tiling_scene.hpp"
@@ -12,6 +13,7 @@ std::vector<std::unique_ptr<Scene>> make_scenes() {
   scenes.push_back(std::make_unique<CoalescingScene>());
   scenes.push_back(std::make_unique<TilingScene>());
   scenes.push_back(std::make_unique<AccumulatorPrecisionScene>());
+  scenes.push_back(std::make_unique<MoeRoutingScene>());
   return scenes;
 }
 

@@ -29,4 +29,19 @@ std::vector<double> column(const lab::Table& table, std::string_view id) {
   return values;
 }
 
+std::string text_in(const lab::Table& table, std::size_t row, std::string_view id) {
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    if (table.columns[c].id == id) return table.text(row, c);
+  }
+  return {};
+}
+
+std::optional<double> number_in(const lab::Table& table, std::size_t row, std::string_view id) {
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const auto* value = std::get_if<double>(&table.rows[row][c]);
+    if (table.columns[c].id == id && value != nullptr) return *value;
+  }
+  return std::nullopt;
+}
+
 }  // namespace tilestep::scenes

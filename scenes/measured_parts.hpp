@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,5 +20,10 @@ std::string where_measured(const lab::Report& bench);
 
 /// The numbers of a column, 0 where a cell holds none; empty if there is no such column.
 std::vector<double> column(const lab::Table& table, std::string_view id);
+
+/// One cell by its column's id: as shown, empty if there is no such column; or as a number, nothing
+/// if it holds none.
+std::string text_in(const lab::Table& table, std::size_t row, std::string_view id);
+std::optional<double> number_in(const lab::Table& table, std::size_t row, std::string_view id);
 
 }  // namespace tilestep::scenes

@@ -68,6 +68,9 @@ class Scene {
   virtual SourceMark source(Cursor cursor) const = 0;
   /// The question before the step after `cursor`; nothing if there is none to ask.
   virtual std::optional<Question> question(Cursor cursor) const = 0;
+  /// Knobs that the user changed in the picture itself since the last call; the shell sets them as
+  /// if their controls had been used. Values are allowed ones.
+  virtual std::optional<lab::Settings> take_request() { return std::nullopt; }
 };
 
 /// All scenes, in teaching order (scenes/catalog.cpp, the one table).

@@ -142,6 +142,10 @@ void Session::start_bench() {
 
 bool Session::update(double now_s) {
   bool changed = false;
+  if (const auto request = lesson().scene->take_request()) {
+    for (const auto& [id, value] : *request) set_knob(id, value, now_s);
+    changed = true;
+  }
   if (lesson().due_s && now_s >= *lesson().due_s) {
     submit_run();
     changed = true;

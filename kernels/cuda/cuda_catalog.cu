@@ -2,6 +2,7 @@
 
 #include "accumulator_precision/accumulator_precision_kernels.hpp"
 #include "coalescing/coalescing_kernels.hpp"
+#include "moe_routing/moe_routing_kernels.hpp"
 #include "online_softmax/online_softmax_kernels.hpp"
 #include "simt/cuda_device.hpp"
 #include "simt/cuda_module.hpp"
@@ -15,6 +16,7 @@ constexpr simt::KernelEntry kKernels[] = {
     {"coalescing", coalescing::kernels_cuda},
     {"tiling", tiling::kernels_cuda},
     {"accumulator-precision", accumulator_precision::kernels_cuda},
+    {"moe-routing", moe_routing::kernels_cuda},
 };
 
 }  // namespace

@@ -43,6 +43,7 @@ std::optional<std::int64_t> parsed_integer(std::string_view text) {
 }
 
 bool within(const Knob& knob, double value) {
+  if (value == 0 && !knob.zero_word.empty()) return true;
   return std::isfinite(value) && value >= knob.min && value <= knob.max;
 }
 
@@ -52,12 +53,14 @@ std::string Knob::allowed() const {
   switch (kind) {
     case KnobKind::integer:
     case KnobKind::real:
-      return number_text(min) + "–" + number_text(max) +
-             (kind == KnobKind::integer ? " (a whole number)" : "");
+      return (zero_word.empty() ? "" : zero_word + " or ") + number_text(min) + "–" +
+             number_text(max) + (kind == KnobKind::integer ? " (a whole number)" : "");
     case KnobKind::toggle:
       return "true or false";
     case KnobKind::choice:
       return "one of " + joined(choices);
+    case KnobKind::text:
+      return form;
   }
   return "";
 }
@@ -91,6 +94,11 @@ KnobValue Knob::checked(const KnobValue& value) const {
         }
       }
       break;
+    case KnobKind::text:
+      if (const auto* v = std::get_if<std::string>(&value)) {
+        if (fits == nullptr || fits(*v)) return value;
+      }
+      break;
   }
   refuse(*this, to_text(value));
 }
@@ -101,6 +109,7 @@ KnobValue Knob::parsed(std::string_view text) const {
       if (const auto value = parsed_integer(text)) return checked(*value);
       break;
     case KnobKind::real:
+      if (!zero_word.empty() && text == zero_word) return 0.0;
       if (const auto value = parsed_real(text)) return checked(*value);
       break;
     case KnobKind::toggle:
@@ -108,6 +117,7 @@ KnobValue Knob::parsed(std::string_view text) const {
       if (text == "false" || text == "off" || text == "0") return false;
       break;
     case KnobKind::choice:
+    case KnobKind::text:
       return checked(std::string(text));
   }
   refuse(*this, text);

@@ -13,13 +13,13 @@
 
 namespace tilestep::lab {
 
-/// The value of a knob: integer, real, toggle or choice (by its name).
+/// The value of a knob: integer, real, toggle, choice (by its name) or text.
 using KnobValue = std::variant<std::int64_t, double, bool, std::string>;
 
 /// Values of knobs by knob id. A lesson fills in its defaults for those that are absent.
 using Settings = std::map<std::string, KnobValue, std::less<>>;
 
-enum class KnobKind { integer, real, toggle, choice };
+enum class KnobKind { integer, real, toggle, choice, text };
 
 /// What a knob is, said once: the controls, `--set`, JSON and the sweep tests all read this.
 struct Knob {
@@ -30,7 +30,10 @@ struct Knob {
   KnobKind kind = KnobKind::integer;
   double min = 0, max = 0;           ///< integer and real
   bool logarithmic = false;          ///< integer and real: the slider's scale
+  std::string zero_word;             ///< real: if set, 0 is allowed too, and called this
   std::vector<std::string> choices;  ///< choice
+  std::string form;                  ///< text: what may be written, in words, with an example
+  bool (*fits)(std::string_view) = nullptr;  ///< text: whether it is of that form
   KnobValue initial;
 
   /// The allowed values in words: "1–1024", "one of fp32, fp16, bf16", "true or false".
@@ -98,11 +101,12 @@ class KnobTable {
   }
 
   KnobTable& real(double Params::*member, Words words, double min, double max,
-                  bool logarithmic = false) {
+                  bool logarithmic = false, std::string zero_word = {}) {
     Knob knob = make(std::move(words), KnobKind::real);
     knob.min = min;
     knob.max = max;
     knob.logarithmic = logarithmic;
+    knob.zero_word = std::move(zero_word);
     return add(
         std::move(knob), [member](const Params& p) { return KnobValue(p.*member); },
         [member](Params& p, const KnobValue& v) { p.*member = std::get<double>(v); });
@@ -130,6 +134,17 @@ class KnobTable {
             if (names[i] == name) p.*member = static_cast<Enum>(i);
           }
         });
+  }
+
+  /// `form` says in words what may be written, `fits` checks it.
+  KnobTable& text(std::string Params::*member, Words words, std::string form,
+                  bool (*fits)(std::string_view)) {
+    Knob knob = make(std::move(words), KnobKind::text);
+    knob.form = std::move(form);
+    knob.fits = fits;
+    return add(
+        std::move(knob), [member](const Params& p) { return KnobValue(p.*member); },
+        [member](Params& p, const KnobValue& v) { p.*member = std::get<std::string>(v); });
   }
 
   Knobs knobs() const {

@@ -166,7 +166,7 @@ json to_json(const Settings& settings) {
 }
 
 json to_json(const Knob& knob) {
-  static constexpr const char* kKinds[] = {"integer", "real", "toggle", "choice"};
+  static constexpr const char* kKinds[] = {"integer", "real", "toggle", "choice", "text"};
   json to = {{"id", knob.id},
              {"label", knob.label},
              {"unit", knob.unit.empty() ? json(nullptr) : json(knob.unit)},

@@ -16,6 +16,7 @@ namespace {
 // Values from the cuBLAS and CUDA documentation ("cublasComputeType_t", "cudaDataType_t"): the
 // library is loaded at run time, so that no header and no link is needed.
 constexpr int kNoTranspose = 0;
+constexpr int kTranspose = 1;
 constexpr int kTypeFp32 = 0;
 constexpr int kTypeBf16 = 14;
 constexpr int kComputeFp32 = 68;
@@ -122,22 +123,28 @@ void Cublas::load() {
 
 void Cublas::gemm_fp32(int m, int n, int k, const float* a, const float* b, float* c,
                        bool pedantic) const {
-  gemm(m, n, k, a, b, c, kTypeFp32, pedantic ? kComputeFp32Pedantic : kComputeFp32);
+  gemm(m, n, k, a, b, false, c, kTypeFp32, pedantic ? kComputeFp32Pedantic : kComputeFp32);
 }
 
 void Cublas::gemm_bf16(int m, int n, int k, const void* a, const void* b, float* c) const {
-  gemm(m, n, k, a, b, c, kTypeBf16, kComputeFp32);
+  gemm(m, n, k, a, b, false, c, kTypeBf16, kComputeFp32);
+}
+
+void Cublas::gemm_bf16_transposed(int m, int n, int k, const void* a, const void* b,
+                                  float* c) const {
+  gemm(m, n, k, a, b, true, c, kTypeBf16, kComputeFp32);
 }
 
 // cuBLAS counts columns first: its C is our C turned, and C turned is B turned times A turned,
-// which in memory are B and A as they lie.
-void Cublas::gemm(int m, int n, int k, const void* a, const void* b, float* c, int type,
-                  int compute_type) const {
+// which in memory are B and A as they lie. Where B is given as its transpose, it is turned back.
+void Cublas::gemm(int m, int n, int k, const void* a, const void* b, bool transposed_b, float* c,
+                  int type, int compute_type) const {
   if (handle_ == nullptr) throw Error(reason_, ExitCode::unavailable);
   const float one = 1.0f;
   const float zero = 0.0f;
-  const int status = gemm_ex_(handle_, kNoTranspose, kNoTranspose, n, m, k, &one, b, type, n, a,
-                              type, k, &zero, c, kTypeFp32, n, compute_type, kDefaultAlgorithm);
+  const int status = gemm_ex_(handle_, transposed_b ? kTranspose : kNoTranspose, kNoTranspose, n, m,
+                              k, &one, b, type, transposed_b ? k : n, a, type, k, &zero, c,
+                              kTypeFp32, n, compute_type, kDefaultAlgorithm);
   if (status != kSuccess) {
     throw Error("cuBLAS refused a product of " + std::to_string(m) + " x " + std::to_string(n) +
                     " x " + std::to_string(k) + " (status " + std::to_string(status) + ")",

@@ -28,6 +28,8 @@ class Cublas {
                  bool pedantic) const;
   /// A and B in BF16, accumulated in FP32, C written in FP32. Throws Error.
   void gemm_bf16(int m, int n, int k, const void* a, const void* b, float* c) const;
+  /// The same with B given as its transpose [n × k]: C = A · Bᵀ. Throws Error.
+  void gemm_bf16_transposed(int m, int n, int k, const void* a, const void* b, float* c) const;
 
  private:
   Cublas();
@@ -37,8 +39,8 @@ class Cublas {
                          const void* alpha, const void* a, int a_type, int a_pitch, const void* b,
                          int b_type, int b_pitch, const void* beta, void* c, int c_type,
                          int c_pitch, int compute_type, int algorithm);
-  void gemm(int m, int n, int k, const void* a, const void* b, float* c, int type,
-            int compute_type) const;
+  void gemm(int m, int n, int k, const void* a, const void* b, bool transposed_b, float* c,
+            int type, int compute_type) const;
 
   void* handle_ = nullptr;
   GemmEx gemm_ex_ = nullptr;

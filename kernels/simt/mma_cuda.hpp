@@ -60,6 +60,20 @@ __device__ __forceinline__ void cp_async16(T* to, const T* from) {
 #endif
 }
 
+/// The same, but zeros where `inside` is false; then `from` is not read.
+template <class T>
+__device__ __forceinline__ void cp_async16(T* to, const T* from, bool inside) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  const int bytes = inside ? 16 : 0;  // what is missing of the 16 is filled with zeros
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(to)),
+               "l"(from), "r"(bytes)
+               : "memory");
+#else
+  *reinterpret_cast<uint4*>(to) =
+      inside ? *reinterpret_cast<const uint4*>(from) : make_uint4(0, 0, 0, 0);
+#endif
+}
+
 /// One element of 4 bytes. Where `inside` is false `from` is not read.
 template <class T>
 __device__ __forceinline__ void cp_async4(T* to, const T* from, bool inside) {

@@ -91,6 +91,10 @@ void cp_async16(Shared<T> to, Global<const T> from) {
   *simt::as<uint4>(to) = *simt::as<const uint4>(from);
 }
 template <class T>
+void cp_async16(Shared<T> to, Global<const T> from, bool inside) {
+  *simt::as<uint4>(to) = inside ? *simt::as<const uint4>(from) : uint4{};
+}
+template <class T>
 void cp_async4(Shared<T> to, Global<const T> from, bool inside) {
   static_assert(sizeof(T) == 4);
   *to = inside ? *from : T{};

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <string>
 
 #include "ui/context.hpp"
 #include "ui/control_parts.hpp"
@@ -18,7 +19,7 @@ using lab::KnobValue;
 
 /// What a number field keeps while its user types.
 struct Field {
-  std::array<char, 32> text{};
+  std::array<char, 512> text{};
   bool editing = false;
   std::string note;  ///< why the value is another one than was typed
 };
@@ -30,6 +31,7 @@ double number_of(const KnobValue& value) {
 }
 
 KnobValue value_of(const Knob& knob, double number) {
+  if (!knob.zero_word.empty() && number < knob.min / 2) return 0.0;
   const double inside = std::clamp(number, knob.min, knob.max);
   if (knob.kind == KnobKind::integer) {
     return std::clamp<std::int64_t>(std::llround(inside), std::llround(knob.min),
@@ -45,6 +47,8 @@ double log_start(const Knob& knob) {
 
 float share_of(const Knob& knob, double number) {
   if (knob.max <= knob.min) return 0;
+  // The word for zero stands at the slider's left end.
+  if (!knob.zero_word.empty()) return static_cast<float>(number / knob.max);
   if (knob.logarithmic && knob.max > log_start(knob)) {
     const double start = log_start(knob);
     const double place = std::log(std::max(number, start) / start) / std::log(knob.max / start);
@@ -63,7 +67,8 @@ double number_at(const Knob& knob, float share) {
     const double step = std::pow(10.0, std::floor(std::log10(exact)) - 1);
     return std::round(exact / step) * step;
   }
-  const double exact = knob.min + (knob.max - knob.min) * static_cast<double>(share);
+  const double low = knob.zero_word.empty() ? knob.min : 0;
+  const double exact = low + (knob.max - low) * static_cast<double>(share);
   if (knob.kind == KnobKind::integer) return exact;
   const double step = std::pow(10.0, std::floor(std::log10(knob.max - knob.min)) - 2);
   return std::round(exact / step) * step;
@@ -82,6 +87,7 @@ std::optional<KnobValue> typed_value(const Knob& knob, Field& field) {
   } catch (const Error&) {
     field.note = fmt::format("Allowed: {}", knob.allowed());
   }
+  if (knob.kind == KnobKind::text) return std::nullopt;
   double number = 0;
   const auto [end, failed] = std::from_chars(typed.data(), typed.data() + typed.size(), number);
   if (failed == std::errc{} && end != typed.data() && std::isfinite(number)) {
@@ -90,10 +96,16 @@ std::optional<KnobValue> typed_value(const Knob& knob, Field& field) {
   return std::nullopt;
 }
 
-std::optional<KnobValue> number_field(const Knob& knob, const KnobValue& value, float width) {
+/// The value as its field shows it.
+std::string shown(const Knob& knob, const KnobValue& value) {
+  const bool zero = !knob.zero_word.empty() && number_of(value) == 0;
+  return zero ? knob.zero_word : lab::to_text(value);
+}
+
+std::optional<KnobValue> typed_field(const Knob& knob, const KnobValue& value, float width) {
   Field& field = Context::current().kept<Field>(kept_name("field", knob.id));
   if (!field.editing) {
-    const std::string text = lab::to_text(value);
+    const std::string text = shown(knob, value);
     const std::size_t count = std::min(text.size(), field.text.size() - 1);
     std::memcpy(field.text.data(), text.data(), count);
     field.text[count] = '\0';
@@ -105,7 +117,9 @@ std::optional<KnobValue> number_field(const Knob& knob, const KnobValue& value, 
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {px(kGapSmall), pad});
     ImGui::SetNextItemWidth(width);
     ImGui::InputText("##number", field.text.data(), field.text.size(),
-                     ImGuiInputTextFlags_AutoSelectAll | ImGuiInputTextFlags_CharsScientific);
+                     knob.kind == KnobKind::text || !knob.zero_word.empty()
+                         ? ImGuiInputTextFlags_AutoSelectAll
+                         : ImGuiInputTextFlags_AutoSelectAll | ImGuiInputTextFlags_CharsScientific);
     ImGui::PopStyleVar();
   }
   const bool was_editing = field.editing;
@@ -129,7 +143,7 @@ std::optional<KnobValue> number_knob(const Knob& knob, const KnobValue& value) {
   ImGui::InvisibleButton("label", {std::max(width - field_width - px(8), 1.0f), row});
   tooltip(knob.help);
   ImGui::SetCursorScreenPos({at.x + width - field_width, at.y});
-  std::optional<KnobValue> changed = number_field(knob, value, field_width);
+  std::optional<KnobValue> changed = typed_field(knob, value, field_width);
 
   ImGui::SetCursorScreenPos({at.x, at.y + row + px(2)});
   if (const auto share = slider("range", share_of(knob, number_of(value)), width)) {
@@ -139,6 +153,16 @@ std::optional<KnobValue> number_knob(const Knob& knob, const KnobValue& value) {
   }
   map("slider_" + knob.id, knob.label, lab::to_text(value), ImGui::GetItemRectMin(),
       ImGui::GetItemRectMax());
+  tooltip(fmt::format("{} Allowed: {}.", knob.help, knob.allowed()));
+  const Field& field = Context::current().kept<Field>(kept_name("field", knob.id));
+  if (!field.note.empty()) paragraph(field.note, Font::note, Role::wrong);
+  return changed;
+}
+
+std::optional<KnobValue> text_knob(const Knob& knob, const KnobValue& value) {
+  text(label_of(knob));
+  tooltip(fmt::format("{} Allowed: {}.", knob.help, knob.allowed()));
+  std::optional<KnobValue> changed = typed_field(knob, value, ImGui::GetContentRegionAvail().x);
   tooltip(fmt::format("{} Allowed: {}.", knob.help, knob.allowed()));
   const Field& field = Context::current().kept<Field>(kept_name("field", knob.id));
   if (!field.note.empty()) paragraph(field.note, Font::note, Role::wrong);
@@ -200,6 +224,9 @@ std::optional<KnobValue> knob(const Knob& knob, const KnobValue& value) {
       break;
     case KnobKind::choice:
       changed = choice_knob(knob, std::get<std::string>(value));
+      break;
+    case KnobKind::text:
+      changed = text_knob(knob, value);
       break;
   }
   ImGui::PopStyleVar();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <utility>
 
 #include "catch.hpp"
 #include "shell/layout.hpp"
@@ -30,6 +31,10 @@ class FakeScene final : public scenes::Scene {
   void hover_row(std::string_view, int) override {}
   scenes::SourceMark source(Cursor) const override { return {}; }
   std::optional<scenes::Question> question(Cursor) const override { return std::nullopt; }
+  std::optional<lab::Settings> take_request() override {
+    return std::exchange(wanted, std::nullopt);
+  }
+  std::optional<lab::Settings> wanted;  ///< as if the picture itself had been changed
 };
 
 class FakeLab final : public LabClient {
@@ -153,6 +158,25 @@ TEST_CASE("knobs rest before they are sent, and only the newest answer counts", 
   session.update(4.0);
   CHECK(keys_of(lab.requests.back()) == 16);
   CHECK(session.step() == 0);
+}
+
+TEST_CASE("what is changed in the picture is sent like a knob", "[ui_session]") {
+  FakeLab lab;
+  Session session(lab, fake_lessons(2), "auto");
+  session.choose(0);
+  lab.updates.push_back({1, report_of("first")});
+  session.update(0);
+  auto& scene = dynamic_cast<FakeScene&>(*session.lesson().scene);
+  scene.wanted = lab::Settings{{"keys", std::int64_t{33}}};
+  CHECK(session.update(1.0));
+  CHECK(session.lesson().outdated());
+  CHECK(std::get<std::int64_t>(session.lesson().settings.at("keys")) == 33);
+  CHECK(lab.requests.size() == 1);
+  session.update(1.09);
+  REQUIRE(lab.requests.size() == 2);
+  CHECK(keys_of(lab.requests[1]) == 33);
+  session.update(2.0);  // asked for once
+  CHECK(lab.requests.size() == 2);
 }
 
 TEST_CASE("a failure is kept until a run works again", "[ui_session]") {
