@@ -326,7 +326,7 @@ void MoeRoutingScene::draw_details(const Layout& layout, Cursor cursor) const {
   const Font who_font = large ? Font::body_bold : Font::note;
   float y = layout.details.min.y;
   std::string first = who;
-  if (custom()) first += ": drag it to another expert";
+  if (custom()) first += ": drag it";
   y += ui::draw_text(at(layout.details.min.x, y), ui::fitted(first, who_font, width), who_font).y;
   const Font font = Font::mono_note;
   const float line = height_of(font);
