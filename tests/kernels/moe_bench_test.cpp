@@ -32,12 +32,15 @@ class PretendingKernels final : public Kernels {
   bool broken = false;
 
   void route(simt::Device&, const RouteShape&, const RouteArrays&) const override {}
-  void permute(simt::Device&, const RouteShape&, int, int, simt::Span<const std::uint16_t>,
-               simt::Span<const int>, simt::Span<std::uint16_t>) const override {}
-  void multiply(simt::Device&, const GroupedShape&, const GroupedArrays&,
-                const TileRecording&) const override {}
+  void permute(simt::Device&, const RouteShape&, int, simt::Span<const std::uint16_t>,
+               simt::Span<const int>, simt::Span<std::uint16_t>, simt::Span<int>) const override {}
+  int multiply(simt::Device&, const GroupedShape&, const GroupedArrays&, const TileRecording&,
+               simt::Span<int>) const override {
+    return 0;
+  }
   void combine(simt::Device&, const RouteShape&, int, simt::Span<const float>,
-               simt::Span<const int>, simt::Span<const float>, simt::Span<float>) const override {}
+               simt::Span<const int>, simt::Span<const float>, simt::Span<float>,
+               simt::Span<int>) const override {}
   std::span<const Configuration> configurations() const override {
     return kernels_.configurations().subspan(2, 2);
   }
