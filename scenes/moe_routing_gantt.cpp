@@ -17,12 +17,19 @@ using ui::Font;
 using ui::px;
 using ui::Role;
 
+namespace {
+
+constexpr float kMostHatchLines = 2000;
+
+}  // namespace
+
 /// From the recorded clock to the screen.
 struct MoeRoutingScene::TimeAxis {
   ui::Axis axis;
   double unit = 1;  ///< clock ticks a unit shown
   double end = 0;   ///< of the last tile, in units shown
   float left = 0, right = 1;
+  float hatch = 5;  ///< design pixels between hatch lines; 0: rows too thin for any
   float at_time(double clock) const { return left + (right - left) * axis.place(clock / unit); }
 };
 
@@ -88,6 +95,9 @@ void MoeRoutingScene::draw_gantt(const Layout& layout, Cursor cursor) const {
   }
   const float row =
       std::min(room / static_cast<float>(std::max<std::size_t>(shown.size(), 1)), px(22));
+  // Many long rows have their hatch lines further apart: a draw list does not hold any number.
+  const float length = static_cast<float>(shown.size()) * (axis.right - axis.left) / px(1);
+  axis.hatch = row < px(6) ? 0 : std::max(5.0f, length / kMostHatchLines);
   int every = 1;
   while (static_cast<float>(every) * row < layout.note) every *= 2;
   for (std::size_t i = 0; i < shown.size(); ++i) {
@@ -214,7 +224,9 @@ void MoeRoutingScene::draw_gantt_row(const TimeAxis& axis, int block, ImVec2 min
     draw_list()->AddRectFilled(at(left, min.y), at(real, max.y), ui::color(role));
     if (real < right - seam - 0.5f) {
       draw_list()->AddRectFilled(at(real, min.y), at(right - seam, max.y), ui::color(role, 0.25f));
-      ui::hatch(at(real, min.y), at(right - seam, max.y), Role::wasted, 5);
+      if (axis.hatch > 0) {
+        ui::hatch(at(real, min.y), at(right - seam, max.y), Role::wasted, axis.hatch);
+      }
     }
     if (!draw_inside(at(left, min.y), at(real, max.y), fmt::format("E{}", each.expert),
                      ui::readable_on(ui::color(role)))) {

@@ -79,6 +79,8 @@ struct MoeRoutingScene::Columns {
   float tile_gap = 0;  ///< between tiles, of cells
   float pile_gap = 0;  ///< below what was dropped
   float scale = 1;     ///< height of a slot, of bars
+  float hatch = 5;     ///< design pixels between hatch lines
+  bool plain = false;  ///< so many cells that each is drawn with few strokes
 
   float left(int expert) const {
     const float x = min.x + pitch * static_cast<float>(expert) + (pitch - width) / 2;

@@ -55,15 +55,19 @@ class MoeRoutingScene final : public Scene {
   Columns columns(ImVec2 min, ImVec2 max) const;
   void follow_pointer(const Layout& layout, Cursor cursor);
   Hit hit(const Layout& layout, Cursor cursor) const;
+  void draw_tooltip(const Layout& layout, Cursor cursor) const;
+
+  // The experts' columns, in moe_routing_columns.cpp.
   void draw_lanes(const Layout& layout) const;
   void draw_columns(const Layout& layout, Cursor cursor) const;
   void draw_column_cells(const Layout& layout, int expert, Cursor cursor) const;
+  static void draw_padding(const Columns& columns, int expert, int from, int to);
+  void draw_pile(const Columns& columns, int expert) const;
   void draw_column_bar(const Layout& layout, int expert, Cursor cursor) const;
   void draw_tiles(const Layout& layout, int expert, Cursor cursor) const;
   void draw_demand(const Layout& layout, Cursor cursor) const;
   void draw_capacity(const Layout& layout, Cursor cursor) const;
   void draw_straggler(const Layout& layout, Cursor cursor) const;
-  void draw_tooltip(const Layout& layout, Cursor cursor) const;
 
   // The tokens, the router's rows under the columns and the followed token's numbers, in
   // moe_routing_tokens.cpp.

@@ -56,8 +56,11 @@ void MoeRoutingScene::draw_token(const Layout& layout, int number, Cursor cursor
         draw_list()->AddRectFilled(min, max, ui::color(expert_role(each.expert[c])));
         continue;
       }
-      draw_list()->AddRectFilled(min, max, ui::color(Role::wrong, 0.22f));
-      outline(min, max, Role::wrong, 1);
+      // A band too thin for a cross is red as a whole.
+      const bool thin = right - left < px(6);
+      draw_list()->AddRectFilled(min, max, ui::color(Role::wrong, thin ? 0.8f : 0.22f));
+      if (thin) continue;
+      if (shown_tokens() <= 64) outline(min, max, Role::wrong, 1);
       ui::cross(at((left + right) / 2, (min.y + max.y) / 2),
                 std::min(right - left, cell.height()) * 0.26f, Role::wrong);
     }
@@ -323,7 +326,7 @@ void MoeRoutingScene::draw_details(const Layout& layout, Cursor cursor) const {
   const Font who_font = large ? Font::body_bold : Font::note;
   float y = layout.details.min.y;
   std::string first = who;
-  if (custom()) first += ": drag it to another expert";
+  if (custom()) first += ": drag it";
   y += ui::draw_text(at(layout.details.min.x, y), ui::fitted(first, who_font, width), who_font).y;
   const Font font = Font::mono_note;
   const float line = height_of(font);

@@ -427,6 +427,8 @@ TEST_CASE("the MoE scene draws at every knob's extremes and sizes", "[moe_routin
                                       shape(1, 2, 1, "balanced", 128),
                                       shape(256, 256, 8, "random", 8),
                                       shape(256, 2, 1, "one-hot", 8, 0.5),
+                                      shape(256, 8, 8, "one-hot", 8, 0.5),
+                                      shape(256, 16, 1, "skewed", 128),
                                       shape(64, 16, 4, "skewed", 8, 1.25, "tile-padded"),
                                       shape(8192, 256, 1, "skewed", 8, 4, "padded-to-capacity")};
   for (const lab::Knob& knob : lesson("moe-routing").knobs()) {
@@ -465,7 +467,7 @@ TEST_CASE("the MoE scene draws at every knob's extremes and sizes", "[moe_routin
   }
   // Twice the text in the smallest picture, and in the largest.
   frame.look().text_scale = 2;
-  for (const lab::Settings& settings : {cases[0], cases[2], cases[4]}) {
+  for (const lab::Settings& settings : {cases[0], cases[2], cases[4], cases[6]}) {
     MoeRoutingScene scene;
     scene.load(report_of(settings));
     for (const ImVec2 size : kSizes) {
