@@ -180,6 +180,7 @@ json to_json(const Knob& knob) {
   } else if (knob.kind == KnobKind::real) {
     to["min"] = knob.min;
     to["max"] = knob.max;
+    if (!knob.zero_word.empty()) to["zero"] = knob.zero_word;
   } else if (knob.kind == KnobKind::choice) {
     to["choices"] = knob.choices;
   }

@@ -75,7 +75,8 @@ struct TileBuffers {
   simt::Buffer<unsigned long long> begin, end;
 };
 
-void fill_tiles(Trace& trace, const Placement& placement, TileBuffers& buffers) {
+void fill_tiles(Outcome& outcome, TileBuffers& buffers) {
+  Trace& trace = outcome.trace;
   const std::vector<int> block = buffers.block.download();
   const std::vector<int> processor = buffers.processor.download();
   const std::vector<unsigned long long> begin = buffers.begin.download();
@@ -86,7 +87,7 @@ void fill_tiles(Trace& trace, const Placement& placement, TileBuffers& buffers) 
     const ExpertTrace& expert = trace.expert[static_cast<std::size_t>(e)];
     for (int number = 0; number < expert.tiles; ++number) {
       const auto i =
-          static_cast<std::size_t>(placement.first_tile[static_cast<std::size_t>(e)] + number);
+          static_cast<std::size_t>(outcome.device.first_tile[static_cast<std::size_t>(e)] + number);
       TileTrace tile;
       tile.expert = e;
       tile.number = number;
@@ -95,15 +96,17 @@ void fill_tiles(Trace& trace, const Placement& placement, TileBuffers& buffers) 
       tile.processor = processor[i];
       tile.begin = static_cast<double>(begin[i] - origin);
       tile.end = static_cast<double>(end[i] - origin);
-      trace.tiles.push_back(tile);
+      outcome.tiles.push_back(tile);
     }
   }
-  std::stable_sort(trace.tiles.begin(), trace.tiles.end(),
+  std::stable_sort(outcome.tiles.begin(), outcome.tiles.end(),
                    [](const TileTrace& a, const TileTrace& b) {
                      return a.begin != b.begin ? a.begin < b.begin : a.block < b.block;
                    });
-  trace.tiles_run = static_cast<std::int64_t>(trace.tiles.size());
-  if (trace.tiles.size() > kShownTiles) trace.tiles.resize(kShownTiles);
+  trace.tiles_run = static_cast<std::int64_t>(outcome.tiles.size());
+  const auto shown = std::min<std::size_t>(outcome.tiles.size(), kShownTiles);
+  trace.tiles.assign(outcome.tiles.begin(),
+                     outcome.tiles.begin() + static_cast<std::ptrdiff_t>(shown));
 }
 
 void fill_tokens(Outcome& outcome) {
@@ -217,11 +220,10 @@ void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress
                   std::as_const(route.slot).span(), std::as_const(y).span(), out.span(),
                   route.lines.span());
   device.synchronize();
-  outcome.y = y.download();
   outcome.out = out.download();
   const std::vector<int> lines = route.lines.download();
   std::copy(lines.begin(), lines.end(), trace.lines.begin());
-  fill_tiles(trace, outcome.device, tiles);
+  fill_tiles(outcome, tiles);
   fill_tokens(outcome);
   progress.check();
   count_tensor_work(outcome, device, [&] { kernels.multiply(device, grouped, arrays, {}, {}); });
@@ -243,25 +245,7 @@ class MoeRoutingLesson final : public lab::Lesson {
 
   lab::Report run(const lab::Settings& settings, simt::Device& device,
                   lab::Progress& progress) const override {
-    Outcome outcome;
-    outcome.params = params_from(settings);
-    const Params& params = outcome.params;
-    progress.report(0.05, "making tokens and logits");
-    outcome.inputs = make_inputs(params);
-    Trace& trace = outcome.trace;
-    trace.tokens = params.tokens;
-    trace.experts = params.experts;
-    trace.top_k = params.top_k;
-    trace.tile = params.tile();
-    trace.capacity = capacity_of(params);
-    trace.routing = params.routing;
-    trace.scheme = params.scheme;
-    trace.clock_unit = device.can_time() ? "ns" : "mma";
-    run_kernels(outcome, device, progress);
-    progress.report(0.8, "comparing with the reference");
-    outcome.host = reference_placement(params, outcome.inputs.logits);
-    progress.check();
-    outcome.reference = reference_output(params, outcome.inputs, outcome.host);
+    const Outcome outcome = gather(params_from(settings), device, progress);
     lab::Report report = make_report(outcome, device.info());
     progress.report(1, "done");
     return report;
@@ -273,6 +257,28 @@ class MoeRoutingLesson final : public lab::Lesson {
 };
 
 }  // namespace
+
+Outcome gather(const Params& params, simt::Device& device, lab::Progress& progress) {
+  Outcome outcome;
+  outcome.params = params;
+  progress.report(0.05, "making tokens and logits");
+  outcome.inputs = make_inputs(params);
+  Trace& trace = outcome.trace;
+  trace.tokens = params.tokens;
+  trace.experts = params.experts;
+  trace.top_k = params.top_k;
+  trace.tile = params.tile();
+  trace.capacity = capacity_of(params);
+  trace.routing = params.routing;
+  trace.scheme = params.scheme;
+  trace.clock_unit = device.can_time() ? "ns" : "mma";
+  run_kernels(outcome, device, progress);
+  progress.report(0.8, "comparing with the reference");
+  outcome.host = reference_placement(params, outcome.inputs.logits);
+  progress.check();
+  outcome.reference = reference_output(params, outcome.inputs, outcome.host);
+  return outcome;
+}
 
 const lab::Lesson& lesson() {
   static const MoeRoutingLesson lesson;

@@ -16,6 +16,7 @@
 // step depends on the order in which threads happen to run: places are counted, never raced for.
 
 #include <cassert>
+#include <cfloat>
 
 #include "moe_routing/moe_routing_launch.hpp"
 #include "simt/mma.hpp"
@@ -47,19 +48,25 @@ struct Chosen {
   Global<float> probability, gate;
 };
 
+/// A logit that can be compared and subtracted: NaN counts as the lowest number, and infinities as
+/// the lowest and the largest. With a NaN no comparison holds, and nobody would be chosen.
+__device__ float comparable(float logit) {
+  return fminf(fmaxf(logit, -FLT_MAX), FLT_MAX);
+}
+
 __global__ void score_and_choose(Global<const float> logits, Chosen chosen, RouteShape shape,
                                  Global<int> lines) {
   const int token = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (token >= shape.tokens) return;
   const auto row = logits + token * shape.experts;
 
-  note(lines, Step::score, __LINE__ + 1);
-  float largest = row[0];
-  for (int e = 1; e < shape.experts; ++e) largest = fmaxf(largest, row[e]);
+  note(lines, Step::score, __LINE__ + 4);
+  float largest = -FLT_MAX;
+  for (int e = 0; e < shape.experts; ++e) largest = fmaxf(largest, comparable(row[e]));
   float sum = 0;
-  for (int e = 0; e < shape.experts; ++e) sum += expf(row[e] - largest);
+  for (int e = 0; e < shape.experts; ++e) sum += expf(comparable(row[e]) - largest);
 
-  note(lines, Step::top_k, __LINE__ + 1);
+  note(lines, Step::top_k, __LINE__ + 11);
   float last = largest;  // the choice before; the first may be as large as the largest itself
   int last_expert = -1;
   float of_chosen = 0;
@@ -67,7 +74,7 @@ __global__ void score_and_choose(Global<const float> logits, Chosen chosen, Rout
     int best = -1;
     float best_logit = 0;
     for (int e = 0; e < shape.experts; ++e) {
-      const float logit = row[e];
+      const float logit = comparable(row[e]);
       // Behind the last choice in the order "larger logit first, among equals the lower number".
       const bool open = logit < last || (logit == last && e > last_expert);
       if (open && (best < 0 || logit > best_logit)) {
@@ -274,12 +281,13 @@ __global__ void multiply_tiles(Global<const std::uint16_t> x, Global<const std::
   int tile = static_cast<int>(blockIdx.x) + (packed ? 0 : first_tile[e]);
   const int end = first_tile[packed ? shape.experts : e + 1];
   unsigned long long issued = 0;
+  // Outside the loop: the first block may have no tile.
+  note(lines, Step::multiply, __LINE__ + 8);
   while (tile < end) {
     while (tile >= first_tile[e + 1]) ++e;
     const unsigned long long begin = clock_of(issued);
     const std::int64_t slot = first_slot[e] + std::int64_t{tile - first_tile[e]} * shape.tile;
     const auto w = weights + std::int64_t{e} * shape.width * shape.hidden;
-    note(lines, Step::multiply, __LINE__ + 2);
     for (int column = 0; column < shape.tile; column += kMmaColumns) {
       const int rows = static_cast<int>(first_slot[e + 1] - slot) - column;
       issued += static_cast<unsigned>(
@@ -307,7 +315,7 @@ __global__ void combine_choices(Global<const float> gate, Global<const int> slot
   if (token >= shape.tokens) return;
   const std::int64_t i = number % width;
   float sum = 0;
-  note(lines, Step::combine, __LINE__ + 1);
+  note(lines, Step::combine, __LINE__ + 4);
   for (int choice = 0; choice < shape.top_k; ++choice) {
     const std::int64_t assignment = token * shape.top_k + choice;
     const std::int64_t from = slot[assignment];

@@ -54,7 +54,9 @@ struct Params {
   int tile_choice = 0;  ///< 8 << tile_choice token slots are multiplied together
   double capacity = 0;  ///< factor: an expert takes ⌈factor·tokens·top_k / experts⌉; 0: no limit
   Scheme scheme = Scheme::packed;
-  std::string custom;  ///< "5:2,7:0": first choice of token 5 is E2, of token 7 E0; for `custom`
+  /// "5:2,7:0": first choice of token 5 is E2, of token 7 E0; for `custom`. Of two moves of a token
+  /// the later one holds.
+  std::string custom;
   std::int64_t seed = 1;
 
   int tile() const { return 8 << tile_choice; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <random>
 
@@ -61,7 +62,9 @@ void fill_logits(const Params& params, std::mt19937& generator, std::vector<floa
       set(token, static_cast<int>(preferred), 4 - 0.4 * choice + 0.2 * (uniform(generator) - 0.5));
     }
   }
-  for (const Move& move : moves_of(params)) set(move.token, move.expert, 6);
+  std::map<int, int> moved;  // of two moves of a token the later one holds
+  for (const Move& move : moves_of(params)) moved[move.token] = move.expert;
+  for (const auto& [token, expert] : moved) set(token, expert, 6);
 }
 
 double dot(const Inputs& inputs, int token, int expert, int row, double& weight) {

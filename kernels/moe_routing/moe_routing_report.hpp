@@ -23,13 +23,16 @@ struct Outcome {
   Placement device;  ///< as the kernels placed
   Placement host;
   std::vector<float> probability, gate;  ///< [tokens × top_k], of the kernels
-  std::vector<float> y;                  ///< [slots × kWidth]
   std::vector<float> out;                ///< [tokens × kWidth]
   LayerOutput reference;
+  std::vector<TileTrace> tiles;  ///< all that ran, by begin, then block
   Trace trace;
   double tensor_pipe = -1;          ///< share of cycles, counted; −1: not counted
   double tensor_instructions = -1;  ///< counted; −1: not counted
 };
+
+/// Runs the kernels and the reference. Throws Error as the device does.
+Outcome gather(const Params& params, simt::Device& device, lab::Progress& progress);
 
 /// The report of a run: summary, tables, measurements, checks, trace.
 lab::Report make_report(const Outcome& outcome, const simt::DeviceInfo& device);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 
 #include "lab/json.hpp"
 #include "lab/report.hpp"
@@ -13,6 +14,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kWhere = "MoE trace";
+/// Of the trace's counts and places; −1 says that there is none.
+constexpr int kLeastNumber = -1, kLargestNumber = 1 << 30;
 
 json floats(const std::vector<float>& values) {
   json array = json::array();
@@ -31,10 +34,21 @@ std::vector<T> numbers(const json& from, std::string_view name, std::size_t coun
   }
   std::vector<T> values;
   for (const json& item : array) {
-    try {
-      values.push_back(static_cast<T>(lab::number_from_json(item)));
-    } catch (const Error&) {
-      throw Error(fmt::format("{}: '{}' holds something that is no number", kWhere, name));
+    if constexpr (std::is_integral_v<T>) {
+      // Also keeps out what an int cannot hold: to convert that would be undefined.
+      const bool whole = item.is_number_integer() && item.get<double>() >= kLeastNumber &&
+                         item.get<double>() <= kLargestNumber;
+      if (!whole) {
+        throw Error(fmt::format("{}: '{}' holds {}; allowed: whole numbers {}–{}", kWhere, name,
+                                item.dump(), kLeastNumber, kLargestNumber));
+      }
+      values.push_back(item.get<T>());
+    } else {
+      try {
+        values.push_back(static_cast<T>(lab::number_from_json(item)));
+      } catch (const Error&) {
+        throw Error(fmt::format("{}: '{}' holds something that is no number", kWhere, name));
+      }
     }
   }
   return values;
@@ -65,6 +79,13 @@ void take(const json& from, const char* name, std::vector<Item>& items, Value It
 int in_range(int value, int low, int high, std::string_view what) {
   if (value >= low && value <= high) return value;
   throw Error(fmt::format("{}: {} is {}; allowed: {}–{}", kWhere, what, value, low, high));
+}
+
+/// Of `all` things the first `most` are kept in a trace, or all if they are fewer.
+void require_shown(std::string_view name, std::size_t there, std::int64_t all, int most) {
+  const std::int64_t want = std::min<std::int64_t>(all, most);
+  if (static_cast<std::int64_t>(there) == want) return;
+  throw Error(fmt::format("{}: '{}' must have {} rows, but has {}", kWhere, name, want, there));
 }
 
 json token_json(const TokenTrace& token) {
@@ -172,13 +193,14 @@ Trace trace_from_json(const json& from) {
   trace.routing = named<Routing>(from, "routing", kRoutings);
   trace.scheme = named<Scheme>(from, "scheme", kSchemes);
   trace.tiles_run = lab::member<std::int64_t>(from, "tiles_run", kWhere);
-  trace.blocks = in_range(whole("blocks"), 0, 1 << 30, "blocks");
+  trace.blocks = in_range(whole("blocks"), 0, kLargestNumber, "blocks");
   trace.clock_unit = lab::member<std::string>(from, "clock_unit", kWhere);
   const std::vector<int> lines = numbers<int>(from, "lines", trace.lines.size());
   std::copy(lines.begin(), lines.end(), trace.lines.begin());
   for (const json& token : lab::array_of(from, "token", kWhere)) {
     trace.token.push_back(token_from(token, trace));
   }
+  require_shown("token", trace.token.size(), trace.tokens, kShownTokens);
   const auto expert = lab::member<json>(from, "expert", kWhere);
   trace.expert.resize(static_cast<std::size_t>(trace.experts));
   take(expert, "wanted", trace.expert, &ExpertTrace::wanted);
@@ -189,12 +211,16 @@ Trace trace_from_json(const json& from) {
   const auto tiles = lab::member<json>(from, "tiles", kWhere);
   trace.tiles.resize(lab::array_of(tiles, "expert", kWhere).size());
   take(tiles, "expert", trace.tiles, &TileTrace::expert);
+  require_shown("tiles", trace.tiles.size(), trace.tiles_run, kShownTiles);
   for (const TileTrace& tile : trace.tiles) {
     in_range(tile.expert, 0, trace.experts - 1, "an expert's number");
   }
   take(tiles, "number", trace.tiles, &TileTrace::number);
   take(tiles, "kept", trace.tiles, &TileTrace::kept);
   take(tiles, "block", trace.tiles, &TileTrace::block);
+  for (const TileTrace& tile : trace.tiles) {
+    in_range(tile.block, 0, trace.blocks - 1, "a tile's block");
+  }
   take(tiles, "processor", trace.tiles, &TileTrace::processor);
   take(tiles, "begin", trace.tiles, &TileTrace::begin);
   take(tiles, "end", trace.tiles, &TileTrace::end);

@@ -19,7 +19,7 @@ using lab::KnobValue;
 
 /// What a number field keeps while its user types.
 struct Field {
-  std::array<char, 512> text{};
+  std::array<char, 4096> text{};  ///< room for 256 moves of tokens
   bool editing = false;
   std::string note;  ///< why the value is another one than was typed
 };

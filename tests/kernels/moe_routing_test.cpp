@@ -1,11 +1,14 @@
 #include "moe_routing/moe_routing.hpp"
 
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <random>
+#include <set>
 #include <string_view>
 
 #include "catch.hpp"
+#include "lab/assets.hpp"
 #include "moe_routing/moe_routing_kernels.hpp"
 #include "moe_routing/moe_routing_report.hpp"
 #include "simt/backends.hpp"
@@ -14,6 +17,13 @@ using namespace tilestep;
 using namespace tilestep::moe_routing;
 
 namespace {
+
+/// ThreadSanitizer makes each switch between emulated threads some fifty times slower.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kFewShapes = true;
+#else
+constexpr bool kFewShapes = false;
+#endif
 
 /// An emulated device that knows this lesson's kernels alone; with TILESTEP_TEST_BACKEND=cuda in
 /// the environment the first CUDA device.
@@ -43,6 +53,25 @@ std::string failed_checks(const lab::Report& report) {
   return names;
 }
 
+/// Whether the kept assignments of the shown tokens have slots of their own, each inside its
+/// expert's; where all tokens are shown, as many as `kept` says.
+bool is_bijection(const Trace& trace, std::int64_t kept) {
+  std::set<int> taken;
+  std::int64_t placed = 0;
+  for (const TokenTrace& token : trace.token) {
+    for (std::size_t choice = 0; choice < token.slot.size(); ++choice) {
+      const int slot = token.slot[choice];
+      if (slot < 0) continue;
+      const ExpertTrace& expert = trace.expert[static_cast<std::size_t>(token.expert[choice])];
+      if (slot < expert.first_slot || slot >= expert.first_slot + expert.kept) return false;
+      taken.insert(slot);
+      ++placed;
+    }
+  }
+  const bool all_shown = trace.tokens <= kShownTokens;
+  return static_cast<std::int64_t>(taken.size()) == placed && (!all_shown || placed == kept);
+}
+
 /// What must hold for every combination of knobs, counted here anew from the trace and the tables.
 void check_invariants(const Params& params, const lab::Report& report) {
   const Trace trace = trace_from_json(report.trace);
@@ -64,6 +93,7 @@ void check_invariants(const Params& params, const lab::Report& report) {
     good = good && (params.capacity <= 0 ? expert.kept == expert.wanted : expert.kept <= capacity);
   }
   CHECK(good);
+  CHECK(is_bijection(trace, kept));
   CHECK(kept + dropped == static_cast<std::int64_t>(params.tokens) * params.top_k);
   CHECK(slots == trace.slots());
   CHECK(failed_checks(report).empty());
@@ -89,6 +119,39 @@ Params random_params(std::mt19937& generator, int most_tokens, int most_experts)
                      ":" + std::to_string(below(params.experts));
   }
   return params;
+}
+
+/// What the router's kernels make of `logits`.
+struct Routed {
+  std::vector<int> expert, slot, wanted, first_slot, first_tile;
+  std::vector<float> gate;
+};
+Routed route(simt::Device& device, const RouteShape& shape, const std::vector<float>& logits) {
+  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
+  const auto assignments = static_cast<std::size_t>(shape.tokens * shape.top_k);
+  const auto experts = static_cast<std::size_t>(shape.experts);
+  const simt::Buffer<float> in(device, std::span<const float>(logits));
+  simt::Buffer<int> expert(device, assignments), rank(device, assignments),
+      slot(device, assignments), wanted(device, experts), kept(device, experts),
+      first_slot(device, experts + 1), first_tile(device, experts + 1),
+      chunks(device, chunks_of(static_cast<std::int64_t>(assignments)) * experts);
+  simt::Buffer<float> probability(device, assignments), gate(device, assignments);
+  kernels.route(device, shape,
+                {in.span(),
+                 expert.span(),
+                 probability.span(),
+                 gate.span(),
+                 rank.span(),
+                 slot.span(),
+                 wanted.span(),
+                 kept.span(),
+                 first_slot.span(),
+                 first_tile.span(),
+                 chunks.span(),
+                 {}});
+  device.synchronize();
+  return {expert.download(),     slot.download(),       wanted.download(),
+          first_slot.download(), first_tile.download(), gate.download()};
 }
 
 }  // namespace
@@ -122,7 +185,8 @@ TEST_CASE("the default table and summary", "[moe_routing]") {
 TEST_CASE("invariants hold for 2000 random combinations of knobs", "[moe_routing]") {
   const auto device = device_with();
   std::mt19937 generator(42);
-  for (int i = 0; i < 2000; ++i) {
+  const int cases = kFewShapes ? 200 : 2000;
+  for (int i = 0; i < cases; ++i) {
     const Params params = random_params(generator, i % 20 == 0 ? 300 : 40, i % 20 == 0 ? 64 : 12);
     CAPTURE(i, params.tokens, params.experts, params.top_k, to_text(params.routing),
             params.capacity, to_text(params.scheme), params.tile(), params.custom);
@@ -188,35 +252,29 @@ TEST_CASE("nothing depends on the order of the threads", "[moe_routing]") {
 
 TEST_CASE("equal logits go to the lower number, and the kernels take any logits", "[moe_routing]") {
   const auto device = device_with();
-  const auto& kernels = static_cast<const Kernels&>(device->kernels(kLessonId));
   const RouteShape shape{3, 4, 2, -1, 8, Scheme::packed};
   // All equal; two pairs of equals; so far apart that exp underflows.
-  const std::vector<float> logits = {1, 1, 1, 1, 0, 2, 0, 2, -3e38f, 0, 3e38f, 0};
-  const simt::Buffer<float> in(*device, std::span<const float>(logits));
-  simt::Buffer<int> expert(*device, 6), rank(*device, 6), slot(*device, 6), wanted(*device, 4),
-      kept(*device, 4), first_slot(*device, 5), first_tile(*device, 5),
-      chunks(*device, chunks_of(6) * 4);
-  simt::Buffer<float> probability(*device, 6), gate(*device, 6);
-  kernels.route(*device, shape,
-                {in.span(),
-                 expert.span(),
-                 probability.span(),
-                 gate.span(),
-                 rank.span(),
-                 slot.span(),
-                 wanted.span(),
-                 kept.span(),
-                 first_slot.span(),
-                 first_tile.span(),
-                 chunks.span(),
-                 {}});
-  device->synchronize();
-  CHECK(expert.download() == std::vector<int>{0, 1, 1, 3, 2, 1});
-  CHECK(gate.download() == std::vector<float>{0.5f, 0.5f, 0.5f, 0.5f, 1, 0});
-  CHECK(wanted.download() == std::vector<int>{1, 3, 1, 1});
-  CHECK(first_slot.download() == std::vector<int>{0, 1, 4, 5, 6});
-  CHECK(first_tile.download() == std::vector<int>{0, 1, 2, 3, 4});
-  CHECK(slot.download() == std::vector<int>{0, 1, 2, 5, 4, 3});
+  const Routed routed = route(*device, shape, {1, 1, 1, 1, 0, 2, 0, 2, -3e38f, 0, 3e38f, 0});
+  CHECK(routed.expert == std::vector<int>{0, 1, 1, 3, 2, 1});
+  CHECK(routed.gate == std::vector<float>{0.5f, 0.5f, 0.5f, 0.5f, 1, 0});
+  CHECK(routed.wanted == std::vector<int>{1, 3, 1, 1});
+  CHECK(routed.first_slot == std::vector<int>{0, 1, 4, 5, 6});
+  CHECK(routed.first_tile == std::vector<int>{0, 1, 2, 3, 4});
+  CHECK(routed.slot == std::vector<int>{0, 1, 2, 5, 4, 3});
+}
+
+TEST_CASE("logits that are no numbers choose nobody outside the experts", "[moe_routing]") {
+  const auto device = device_with();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  const RouteShape shape{4, 3, 3, -1, 8, Scheme::packed};
+  const Routed routed =
+      route(*device, shape, {nan, nan, nan, nan, 1, 0, -inf, inf, 0, -inf, -inf, -inf});
+  CHECK(routed.expert == std::vector<int>{0, 1, 2, 1, 2, 0, 1, 2, 0, 0, 1, 2});
+  for (const float gate : routed.gate) CHECK((gate >= 0 && gate <= 1));
+  CHECK(routed.gate[0] == Approx(1.0 / 3));
+  CHECK(routed.gate[6] == 1);
+  CHECK(routed.wanted == std::vector<int>{4, 4, 4});
 }
 
 TEST_CASE("one expert for all: a straggler, and what capacity does to it", "[moe_routing]") {
@@ -248,6 +306,89 @@ TEST_CASE("custom routing moves tokens", "[moe_routing]") {
   CHECK(trace.expert[3].kept == 10);
   CHECK(trace.expert[3].tiles == 2);
   CHECK(trace.expert[3].padded == 6);
+}
+
+TEST_CASE("of two moves of a token the later one holds", "[moe_routing]") {
+  const auto device = device_with();
+  const lab::Report report = report_of(*device, {{"routing", std::string("custom")},
+                                                 {"top_k", std::int64_t{2}},
+                                                 {"custom", std::string("0:2,0:3")}});
+  const Trace trace = trace_from_json(report.trace);
+  CHECK(trace.token[0].expert == std::vector<int>{3, 0});
+}
+
+TEST_CASE("the recorded lines are the statements of the steps", "[moe_routing]") {
+  const auto device = device_with();
+  const std::string_view source = lab::asset(kSourcePath);
+  const auto line = [&](int number) {
+    std::size_t from = 0;
+    for (int i = 1; i < number; ++i) from = source.find('\n', from) + 1;
+    return std::string(source.substr(from, source.find('\n', from) - from));
+  };
+  // Also where the first block of the product has no tile, because E0 has no token.
+  const lab::Settings none_for_e0 = {{"tokens", std::int64_t{1}},
+                                     {"routing", std::string("custom")},
+                                     {"custom", std::string("0:3")},
+                                     {"scheme", std::string("tile-padded")}};
+  for (const lab::Settings& settings : {lab::Settings{}, none_for_e0}) {
+    const Trace trace = trace_from_json(report_of(*device, settings).trace);
+    static constexpr const char* kStatements[kSteps] = {
+        "sum += expf(",
+        "logit > best_logit",
+        "atomicAdd(&counts[",
+        "exclusive_scan(values, slots)",
+        "x[to * hidden + i] = tokens[",
+        "issued += ",
+        "sum += gate[",
+    };
+    for (std::size_t step = 0; step < kSteps; ++step) {
+      REQUIRE(trace.lines[step] > 0);
+      CHECK(line(trace.lines[step]).find(kStatements[step]) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("every check fails when what it guards is broken", "[moe_routing]") {
+  const auto device = device_with();
+  Params params;
+  params.routing = Routing::skewed;
+  params.top_k = 2;
+  params.capacity = 1;
+  lab::NoProgress progress;
+  const Outcome good = gather(params, *device, progress);
+  REQUIRE(failed_checks(make_report(good, device->info())).empty());
+  using Break = void (*)(Outcome&);
+  const std::pair<const char*, Break> breaks[] = {
+      {"result", [](Outcome& o) { o.out[5] += 1e-3f; }},
+      {"result", [](Outcome& o) { o.out.back() = std::numeric_limits<float>::quiet_NaN(); }},
+      {"gates", [](Outcome& o) { o.gate[3] += 1e-4f; }},
+      {"choices", [](Outcome& o) { std::swap(o.device.expert[0], o.device.expert[1]); }},
+      {"places", [](Outcome& o) { ++o.device.rank[7]; }},
+      {"permutation", [](Outcome& o) { o.device.slot[1] = o.device.slot[0]; }},
+      {"totals", [](Outcome& o) { ++o.trace.expert[1].wanted; }},
+      {"capacity", [](Outcome& o) { o.trace.expert[0].kept += 1000; }},
+      {"tiles", [](Outcome& o) { o.tiles[1].block = -1; }},
+      {"tiles", [](Outcome& o) { o.tiles.back().end = o.tiles.back().begin - 1; }},
+  };
+  for (const auto& [id, broken] : breaks) {
+    Outcome outcome = good;
+    broken(outcome);
+    const std::string failed = " " + failed_checks(make_report(outcome, device->info()));
+    CAPTURE(id, failed);
+    CHECK(failed.find(std::string(" ") + id + " ") != std::string::npos);
+  }
+}
+
+TEST_CASE("the numbers are of all tiles, the picture of the first", "[moe_routing]") {
+  const auto device = device_with();
+  Params params;
+  params.tokens = 20000;
+  const lab::Report report = report_of(*device, settings_of(params));
+  const Trace trace = trace_from_json(report.trace);
+  CHECK(trace.tiles_run == 2500);
+  CHECK(static_cast<int>(trace.tiles.size()) == kShownTiles);
+  REQUIRE(report.measurement("busy_share") != nullptr);
+  if (!device->can_time()) CHECK(report.measurement("busy_share")->value == Approx(100));
 }
 
 TEST_CASE("bad knobs name what is allowed", "[moe_routing]") {
@@ -288,4 +429,17 @@ TEST_CASE("the trace travels as JSON", "[moe_routing]") {
   broken = report.trace;
   broken.erase("scheme");
   CHECK_THROWS_AS(trace_from_json(broken), Error);
+  // What a scene takes for an index must be one.
+  const auto refused = [&](const auto& change) {
+    nlohmann::json changed = report.trace;
+    change(changed);
+    CHECK_THROWS_AS(trace_from_json(changed), Error);
+  };
+  refused([](nlohmann::json& j) { j["token"].erase(0); });
+  refused([](nlohmann::json& j) { j["tiles_run"] = 100000; });
+  refused([](nlohmann::json& j) { j["tiles"]["block"][0] = 1000000; });
+  refused([](nlohmann::json& j) { j["tiles"]["block"][0] = -1; });
+  refused([](nlohmann::json& j) { j["expert"]["kept"][0] = 1e300; });
+  refused([](nlohmann::json& j) { j["expert"]["kept"][0] = 18446744073709551615ull; });
+  refused([](nlohmann::json& j) { j["token"][0]["slot"][0] = "nan"; });
 }
