@@ -157,7 +157,7 @@ class Bench {
   std::optional<lab::Spread> time_library(const GroupedProblem& problem, const RoutingCase& routing,
                                           const std::vector<int>& counts) {
     if (!library_.available) return std::nullopt;
-    LaidOut laid_out(device_, problem, layout_of(counts, Scheme::packed, 1));
+    LaidOut laid_out(device_, problem, layout_of(counts, Scheme::packed, 1), 0);
     const auto work = [&] {
       kernels_.library_loop(device_, laid_out.shape(), laid_out.arrays(),
                             laid_out.layout().first_slot, laid_out.layout().kept);
@@ -188,7 +188,8 @@ class Bench {
     if (peer) row[8] = peer->median;
     if (std::isfinite(best.ms)) {
       const Configuration& tile = configuration(best.configuration);
-      LaidOut laid_out(device_, problem, layout_of(counts, scheme, tile.tile_tokens));
+      LaidOut laid_out(device_, problem, layout_of(counts, scheme, tile.tile_tokens),
+                       tile.tile_width);
       const lab::Spread tflops =
           tflops_of(time(work_of(best.configuration, laid_out), kSamples, kSettleMs));
       const GroupedLayout& layout = laid_out.layout();
@@ -216,7 +217,7 @@ class Bench {
       const double bytes = LaidOut::bytes_of(problem, layout) +
                            static_cast<double>(problem.weights.bytes() + problem.x.bytes());
       if (bytes > kMostMemory * static_cast<double>(device_.info().memory_bytes)) continue;
-      LaidOut laid_out(device_, problem, std::move(layout));
+      LaidOut laid_out(device_, problem, std::move(layout), tile.tile_width);
       const auto work = work_of(number, laid_out);
       worst_[std::string(to_text(scheme))].add(error_of(device_, problem, laid_out, false, work));
       const double ms = time(work, kFewSamples, kShortSettleMs).median;
@@ -251,7 +252,8 @@ class Bench {
       if (best == best_.end()) continue;
       const int number = best->second.configuration;
       LaidOut laid_out(device_, problem,
-                       layout_of(counts, scheme, configuration(number).tile_tokens));
+                       layout_of(counts, scheme, configuration(number).tile_tokens),
+                       configuration(number).tile_width);
       record(variant, scheme, routing, number, laid_out);
       count(variant, scheme, routing, work_of(number, laid_out));
     }

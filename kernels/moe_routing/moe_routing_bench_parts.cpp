@@ -59,13 +59,24 @@ GroupedProblem::GroupedProblem(simt::Device& device, int of_tokens, int of_exper
       x(device, numbers(of_tokens, of_hidden), 11),
       weights(device, numbers(of_experts, of_width) * static_cast<std::size_t>(of_hidden), 12) {}
 
-LaidOut::LaidOut(simt::Device& device, const GroupedProblem& problem, GroupedLayout layout)
+namespace {
+
+std::vector<int> order_of(const GroupedLayout& layout, int width, int tile_width) {
+  if (layout.scheme != Scheme::packed || tile_width == 0) return {};
+  return tails_last(layout, width / tile_width);
+}
+
+}  // namespace
+
+LaidOut::LaidOut(simt::Device& device, const GroupedProblem& problem, GroupedLayout layout,
+                 int tile_width)
     : problem_(problem),
       layout_(std::move(layout)),
       x_(device, layout_.scheme == Scheme::packed ? 0 : numbers(layout_.slots(), problem.hidden)),
       first_slot_(device, std::span<const int>(layout_.first_slot)),
       first_tile_(device, std::span<const int>(layout_.first_tile)),
       kept_(device, std::span<const int>(layout_.kept)),
+      order_(device, std::span<const int>(order_of(layout_, problem.width, tile_width))),
       y_(device, numbers(layout_.slots(), problem.width)) {
   assert(layout_.kept_tokens() == problem.tokens);
   if (x_.count() == 0) return;
@@ -99,7 +110,8 @@ GroupedArrays LaidOut::arrays() {
           y_.span(),
           first_slot_.span(),
           first_tile_.span(),
-          kept_.span()};
+          kept_.span(),
+          order_.span()};
 }
 
 double LaidOut::bytes_of(const GroupedProblem& problem, const GroupedLayout& layout) {

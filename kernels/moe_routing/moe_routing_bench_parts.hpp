@@ -42,7 +42,9 @@ struct GroupedProblem {
 /// The problem's tokens as a layout wants them, with room for the result.
 class LaidOut {
  public:
-  LaidOut(simt::Device& device, const GroupedProblem& problem, GroupedLayout layout);
+  /// `tile_width`: of the configuration that will run; 0: none, the library alone.
+  LaidOut(simt::Device& device, const GroupedProblem& problem, GroupedLayout layout,
+          int tile_width);
 
   const GroupedLayout& layout() const { return layout_; }
   GroupedShape shape() const;
@@ -56,6 +58,7 @@ class LaidOut {
   GroupedLayout layout_;
   simt::Buffer<std::uint16_t> x_;  ///< empty for `packed`, which takes the tokens as they lie
   simt::Buffer<int> first_slot_, first_tile_, kept_;
+  simt::Buffer<int> order_;  ///< empty unless `packed`
   simt::Buffer<float> y_;
 };
 

@@ -90,6 +90,27 @@ GroupedLayout layout_of(std::span<const int> kept, Scheme scheme, int tile) {
   return layout;
 }
 
+std::vector<int> tails_last(const GroupedLayout& layout, int tiles_across) {
+  std::vector<int> order, rows;
+  for (int e = 0; e < layout.experts(); ++e) {
+    const auto at = static_cast<std::size_t>(e);
+    const int first = layout.first_tile[at];
+    const int down = layout.first_tile[at + 1] - first;
+    for (int i = 0; i < down * tiles_across; ++i) {
+      order.push_back(first * tiles_across + i);
+      const int tile = tile_down(i, down, tiles_across);
+      rows.push_back(std::min(layout.kept[at] - tile * layout.tile, layout.tile));
+    }
+  }
+  std::vector<int> by_rows(order.size());
+  std::iota(by_rows.begin(), by_rows.end(), 0);
+  std::stable_sort(by_rows.begin(), by_rows.end(), [&](int a, int b) {
+    return rows[static_cast<std::size_t>(a)] > rows[static_cast<std::size_t>(b)];
+  });
+  for (int& i : by_rows) i = order[static_cast<std::size_t>(i)];
+  return by_rows;
+}
+
 GroupedElement grouped_element(std::span<const std::uint16_t> w, std::span<const std::uint16_t> x) {
   assert(w.size() == x.size());
   GroupedElement element;

@@ -33,6 +33,11 @@ struct GroupedLayout {
 /// more than 2^31 − 1 slots.
 GroupedLayout layout_of(std::span<const int> kept, Scheme scheme, int tile);
 
+/// The tiles of a `packed` layout for `order`: whole ones first, then the experts' last ones, the
+/// fuller first. Tail tiles of which a part is empty take less time, and what is handed out last
+/// decides how long the others wait. `tiles_across`: width / tile_width.
+std::vector<int> tails_last(const GroupedLayout& layout, int tiles_across);
+
 /// An element of the product and how far rounding may take a kernel from it.
 struct GroupedElement {
   double value = 0;

@@ -57,6 +57,9 @@ struct GroupedArrays {
   simt::Span<const std::uint16_t> weights;  ///< [experts × width × hidden]
   simt::Span<float> y;                      ///< [slots × width]
   simt::Span<const int> first_slot, first_tile, kept;
+  /// Of the large product and for `packed` alone: the tile numbers in the order in which they are
+  /// handed out, [tiles · width / tile_width]. Empty: in the order of the numbers.
+  simt::Span<const int> order = {};
 };
 
 /// What each tile's block writes down; all spans empty: no recording.
@@ -71,6 +74,17 @@ struct Configuration {
   int tile_tokens = 0, tile_width = 0, tile_hidden = 0;
   bool hopper = false;  ///< wgmma: needs compute capability 9.0
 };
+
+/// Of an expert's tiles, in the order of their numbers, number `in_expert` is this one down its
+/// tokens. In groups of 8 down, column by column: what runs together shares rows of x and of W,
+/// which L2 then holds.
+inline constexpr int kTilesInGroup = 8;
+constexpr int tile_down(int in_expert, int tiles_down, int tiles_across) {
+  const int in_group = kTilesInGroup * tiles_across;
+  const int first = in_expert / in_group * kTilesInGroup;
+  const int down = tiles_down - first < kTilesInGroup ? tiles_down - first : kTilesInGroup;
+  return first + in_expert % in_group % down;
+}
 
 /// How the vendor's matrix library is doing.
 struct LibraryStatus {

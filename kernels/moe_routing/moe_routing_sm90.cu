@@ -58,6 +58,8 @@ struct HopperTiling {
       kTokens / kCluster;  ///< that one block of the cluster fetches
   static constexpr std::size_t kSharedBytes =
       kStages * kStageBytes + 2 * kStages * sizeof(std::uint64_t) + kAlignment;
+  /// Of a tile with no more than half of its tokens only that half is fetched and multiplied.
+  static constexpr bool kHalves = kTokens == 256 && kCluster == 1;
   static_assert(kTokens == 128 || kTokens == 256);
   static_assert(kBlockWidth <= 256 && kFetchedTokens <= 256, "TMA fetches 256 rows at most");
   using Walk = TileWalk<kTileTokens, kTileWidth, kCluster>;
@@ -65,7 +67,7 @@ struct HopperTiling {
 
 /// What TMA must know of the two arrays.
 struct TensorMaps {
-  CUtensorMap weights, x;
+  CUtensorMap weights, x, half_x;  ///< half_x: half as many tokens at a time, for kHalves
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -109,15 +111,17 @@ __device__ __forceinline__ void copy_tiles(const TensorMaps& maps, const Grouped
     const TilePlace place = walk.place(operands, shape);
     const int w_row = walk.expert() * shape.width + place.first_width + rank * T::kBlockWidth;
     const int x_row = place.first_slot + rank * T::kFetchedTokens;
+    const bool half = T::kHalves && place.rows <= T::kTileTokens / 2;
     for (int k = 0; k < shape.hidden; k += kDepth) {
       // All who multiply, in both blocks, must be done with what the stage held: also the other
       // block's copy comes here.
       wait_for(stages.empty(turn.stage), turn.parity ^ 1);
       const unsigned full = stages.full(turn.stage);
-      arrive_expecting(full, T::kStageBytes);
+      arrive_expecting(full, half ? T::kStageBytes - T::kXBytes / 2 : T::kStageBytes);
       fetch<1>(maps.weights, stages.w(turn.stage), full, k, w_row);
-      fetch<T::kBlocks>(maps.x, stages.x(turn.stage) + rank * T::kFetchedTokens * kRowBytes, full,
-                        k, x_row);
+      fetch<T::kBlocks>(half ? maps.half_x : maps.x,
+                        stages.x(turn.stage) + rank * T::kFetchedTokens * kRowBytes, full, k,
+                        x_row);
       turn.pass();
     }
   }
@@ -156,6 +160,41 @@ __device__ __forceinline__ void store(const typename T::Sums& sums, float* y, in
   }
 }
 
+/// A warpgroup's products of a tile, along all of k; with kHalf of the first half of its tokens.
+template <class T, bool kHalf>
+__device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stages<T>& stages,
+                                              Turn& turn, int hidden, int group) {
+  int before = 0;
+  for (int k = 0; k < hidden; k += kDepth) {
+    wait_for(stages.full(turn.stage), turn.parity);
+    const std::uint64_t x = descriptor(stages.x(turn.stage));
+    wgmma_begin();
+#pragma unroll
+    for (int step = 0; step < kDepth / 16; ++step) {
+      // 32 bytes further along k: the hardware applies the swizzle to the address that results.
+      const auto further = static_cast<std::uint64_t>(step * 32 / 16);
+#pragma unroll
+      for (int piece = 0; piece < T::kWarpgroupWidth / 64; ++piece) {
+        const int row = group * T::kWarpgroupWidth + piece * 64;
+        const std::uint64_t w = descriptor(stages.w(turn.stage) + row * kRowBytes);
+        if constexpr (kHalf) {
+          wgmma_half(sums[piece], w + further, x + further, k == 0 && step == 0);
+        } else {
+          wgmma(sums[piece], w + further, x + further, k == 0 && step == 0);
+        }
+      }
+    }
+    wgmma_commit();
+    // The stage before is read to its end once no more than this one's products are under way.
+    wgmma_wait<1>();
+    if (k > 0) hand_back(stages, before);
+    before = turn.stage;
+    turn.pass();
+  }
+  wgmma_wait<0>();
+  hand_back(stages, before);
+}
+
 /// What the two multiplying warpgroups do; `group` is 0 or 1.
 template <class T>
 __device__ __forceinline__ void multiply_tiles(const GroupedOperands& operands,
@@ -168,31 +207,12 @@ __device__ __forceinline__ void multiply_tiles(const GroupedOperands& operands,
   typename T::Walk walk(operands, shape);
   for (; walk.there(); walk.advance(operands, shape)) {
     if (records) recorder.begins(operands, walk.number());
-    int before = 0;
-    for (int k = 0; k < shape.hidden; k += kDepth) {
-      wait_for(stages.full(turn.stage), turn.parity);
-      const std::uint64_t x = descriptor(stages.x(turn.stage));
-      wgmma_begin();
-#pragma unroll
-      for (int step = 0; step < kDepth / 16; ++step) {
-        // 32 bytes further along k: the hardware applies the swizzle to the address that results.
-        const auto further = static_cast<std::uint64_t>(step * 32 / 16);
-#pragma unroll
-        for (int piece = 0; piece < T::kWarpgroupWidth / 64; ++piece) {
-          const int row = group * T::kWarpgroupWidth + piece * 64;
-          const std::uint64_t w = descriptor(stages.w(turn.stage) + row * kRowBytes);
-          wgmma(sums[piece], w + further, x + further, k == 0 && step == 0);
-        }
-      }
-      wgmma_commit();
-      // The stage before is read to its end once no more than this one's products are under way.
-      wgmma_wait<1>();
-      if (k > 0) hand_back(stages, before);
-      before = turn.stage;
-      turn.pass();
+    bool half = false;
+    if constexpr (T::kHalves) {
+      half = walk.place(operands, shape).rows <= T::kTileTokens / 2;
+      if (half) multiply_tile<T, true>(sums, stages, turn, shape.hidden, group);
     }
-    wgmma_wait<0>();
-    hand_back(stages, before);
+    if (!half) multiply_tile<T, false>(sums, stages, turn, shape.hidden, group);
 #pragma unroll
     for (int piece = 0; piece < T::kWarpgroupWidth / 64; ++piece) settle(sums[piece]);
     const TilePlace place = walk.place(operands, shape);
@@ -329,9 +349,11 @@ constexpr Configuration kConfigurations[] = {
 template <class T>
 void launch(simt::Device& device, const Configuration& tile, const GroupedShape& shape,
             const GroupedArrays& arrays, const TileRecording& recording) {
-  const TensorMaps maps{tensor_map(arrays.weights.data, std::int64_t{shape.experts} * shape.width,
-                                   shape.hidden, T::kBlockWidth),
-                        tensor_map(arrays.x.data, shape.slots, shape.hidden, T::kFetchedTokens)};
+  const TensorMaps maps{
+      tensor_map(arrays.weights.data, std::int64_t{shape.experts} * shape.width, shape.hidden,
+                 T::kBlockWidth),
+      tensor_map(arrays.x.data, shape.slots, shape.hidden, T::kFetchedTokens),
+      tensor_map(arrays.x.data, shape.slots, shape.hidden, T::kFetchedTokens / 2)};
   void (*kernel)(TensorMaps, GroupedOperands, GroupedShape) = nullptr;
   if constexpr (T::kBlocks == 1) {
     kernel = grouped_gemm_hopper<T>;

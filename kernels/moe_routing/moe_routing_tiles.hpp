@@ -23,7 +23,7 @@ namespace tilestep::moe_routing::SIMT_BACKEND {
 struct GroupedOperands {
   simt::Global<const std::uint16_t> x, weights;
   simt::Global<float> y;
-  simt::Global<const int> first_slot, first_tile;
+  simt::Global<const int> first_slot, first_tile, order;
   // Empty without a recording.
   simt::Global<int> block, processor;
   simt::Global<unsigned long long> begin, end;
@@ -35,6 +35,7 @@ inline GroupedOperands operands_of(const GroupedArrays& arrays, const TileRecord
           simt::global(arrays.y, "y"),
           simt::global(arrays.first_slot, "first_slot"),
           simt::global(arrays.first_tile, "first_tile"),
+          simt::global(arrays.order, "order"),
           simt::global(recording.block, "block"),
           simt::global(recording.processor, "processor"),
           simt::global(recording.begin, "begin"),
@@ -52,27 +53,27 @@ struct TilePlace {
 /// kTileWidth rows of its W. Tiles are numbered expert by expert: the expert's `first_tile` times
 /// the tiles across `width` is its first number.
 ///
-/// `packed`: block b computes the tiles b, b + gridDim.x, b + 2·gridDim.x … Else blockIdx.y is the
-/// expert and blockIdx.x the tile among the expert's; a block beyond them has none. Where kBlocks
-/// neighbours compute a tile together, they count as one block.
+/// `packed`: block b computes the tiles b, b + gridDim.x, b + 2·gridDim.x … of the list `order`.
+/// Else blockIdx.y is the expert and blockIdx.x the tile among the expert's; a block beyond them
+/// has none. Where kBlocks neighbours compute a tile together, they count as one block.
 ///
-/// It holds three numbers and no more, because it lives in registers through the whole product.
+/// It holds four numbers and no more, because it lives in registers through the whole product.
 template <int kTileTokens, int kTileWidth, int kBlocks = 1>
 class TileWalk {
  public:
   __device__ __forceinline__ TileWalk(const GroupedOperands& operands, const GroupedShape& shape) {
     const bool packed = shape.scheme == Scheme::packed;
     expert_ = packed ? 0 : static_cast<int>(blockIdx.y);
-    number_ = static_cast<int>(blockIdx.x) / kBlocks;
-    if (!packed) number_ += operands.first_tile[expert_] * across(shape);
+    position_ = static_cast<int>(blockIdx.x) / kBlocks;
+    if (!packed) position_ += operands.first_tile[expert_] * across(shape);
     end_ = operands.first_tile[packed ? shape.experts : expert_ + 1] * across(shape);
     find(operands, shape);
   }
 
-  __device__ __forceinline__ bool there() const { return number_ < end_; }
+  __device__ __forceinline__ bool there() const { return position_ < end_; }
   __device__ __forceinline__ void advance(const GroupedOperands& operands,
                                           const GroupedShape& shape) {
-    number_ += static_cast<int>(gridDim.x) / kBlocks;
+    position_ += static_cast<int>(gridDim.x) / kBlocks;
     find(operands, shape);
   }
 
@@ -84,13 +85,12 @@ class TileWalk {
   /// column by column.
   __device__ __forceinline__ TilePlace place(const GroupedOperands& operands,
                                              const GroupedShape& shape) const {
-    constexpr int kGroup = 8;
     const int first_tile = operands.first_tile[expert_];
     const int tiles_down = operands.first_tile[expert_ + 1] - first_tile;
     const int in_expert = number_ - first_tile * across(shape);
-    const int in_group = kGroup * across(shape);
-    const int first_down = in_expert / in_group * kGroup;
-    const int down = min(tiles_down - first_down, kGroup);
+    const int in_group = kTilesInGroup * across(shape);
+    const int first_down = in_expert / in_group * kTilesInGroup;
+    const int down = min(tiles_down - first_down, kTilesInGroup);
     const int position = in_expert % in_group;
     const int first_token = (first_down + position % down) * kTileTokens;
     const int first_slot = operands.first_slot[expert_] + first_token;
@@ -105,10 +105,15 @@ class TileWalk {
   /// On to the expert whose tile it is.
   __device__ __forceinline__ void find(const GroupedOperands& operands, const GroupedShape& shape) {
     if (!there()) return;
+    number_ = position_;
+    if (operands.order) {
+      number_ = operands.order[position_];
+      expert_ = 0;
+    }
     while (number_ >= operands.first_tile[expert_ + 1] * across(shape)) ++expert_;
   }
 
-  int number_, end_, expert_;
+  int position_, end_, number_ = 0, expert_;
 };
 
 /// Writes down when the calling block computed a tile, where `number` says; one thread calls it, of

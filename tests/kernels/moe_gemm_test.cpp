@@ -78,7 +78,7 @@ constexpr int kLibrary = -1;
 
 /// `configuration` kLibrary: the library's loop.
 GroupedRun run_grouped(simt::Device& device, int configuration, const GroupedLayout& layout,
-                       int hidden, int width, int blocks) {
+                       int hidden, int width, int blocks, bool tails_at_end = false) {
   GroupedRun run{layout, hidden, width, {}, {}, {}, {}};
   run.x = random_bf16(static_cast<std::size_t>(layout.slots() * hidden), 3);
   run.weights = random_bf16(static_cast<std::size_t>(layout.experts() * width * hidden), 4);
@@ -97,9 +97,16 @@ GroupedRun run_grouped(simt::Device& device, int configuration, const GroupedLay
   y.fill(0xFF);
   const GroupedShape shape{layout.experts(), hidden,        width, layout.tile,
                            layout.slots(),   layout.scheme, blocks};
-  const GroupedArrays arrays{x.span(),          weights.span(),    y.span(),
-                             first_slot.span(), first_tile.span(), kept.span()};
   const Kernels& kernels = kernels_of(device);
+  std::vector<int> tile_order;
+  if (tails_at_end) {
+    const auto tile_width =
+        kernels.configurations()[static_cast<std::size_t>(configuration)].tile_width;
+    tile_order = tails_last(layout, width / tile_width);
+  }
+  const simt::Buffer<int> order(device, std::span<const int>(tile_order));
+  const GroupedArrays arrays{x.span(),          weights.span(), y.span(),    first_slot.span(),
+                             first_tile.span(), kept.span(),    order.span()};
   if (configuration == kLibrary) {
     kernels.library_loop(device, shape, arrays, layout.first_slot, layout.kept);
     run.y = y.download();
@@ -170,6 +177,32 @@ TEST_CASE("persistent blocks go from tile to tile and from expert to expert", "[
         CHECK(wrong_elements(run) == 0);
       }
     }
+  }
+}
+
+TEST_CASE("tiles are handed out whole ones first, and none is lost", "[moe_gemm]") {
+  const std::vector<int> kept = {300, 0, 129, 64, 1};
+  const GroupedLayout layout = layout_of(kept, Scheme::packed, 64);
+  const std::vector<int> order = tails_last(layout, 3);
+  REQUIRE(order.size() == static_cast<std::size_t>(3 * layout.tiles()));
+  std::set<int> seen(order.begin(), order.end());
+  CHECK(seen.size() == order.size());
+  // 4 + 2 + 1 whole tiles, then 44, 1 and 1 tokens, each by three tiles of W. Expert 0 has five
+  // tiles down: its last are numbers 4, 9 and 14; expert 2 has three, from 15 on.
+  CHECK(std::vector<int>(order.end() - 9, order.end()) ==
+        std::vector<int>{4, 9, 14, 17, 20, 23, 27, 28, 29});
+
+  const auto device = gemm_device(simt::ThreadOrder::shuffled, 5);
+  const auto all = kernels_of(*device).configurations();
+  for (std::size_t c = 3; c < all.size(); ++c) {
+    CAPTURE(std::string(all[c].name));
+    // Tails of more than half a tile, of half, and of less.
+    const std::vector<int> ragged = {129, 0, 300, 64, 256, 1, 128};
+    const int width = std::max(128, all[c].tile_width);
+    const auto run =
+        run_grouped(*device, static_cast<int>(c),
+                    layout_of(ragged, Scheme::packed, all[c].tile_tokens), 128, width, 3, true);
+    CHECK(wrong_elements(run) == 0);
   }
 }
 
