@@ -270,9 +270,6 @@ __global__ void multiply_tiles(Global<const std::uint16_t> x, Global<const std::
                                Global<float> y, Global<const int> first_slot,
                                Global<const int> first_tile, GroupedShape shape, Recorded recorded,
                                Global<int> lines) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  __trap();  // no mma of BF16 here; the launch refuses before it comes to this
-#else
   const bool packed = shape.scheme == Scheme::packed;
   const int block = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x);
   const int blocks = static_cast<int>(gridDim.x);
@@ -302,7 +299,6 @@ __global__ void multiply_tiles(Global<const std::uint16_t> x, Global<const std::
     if (!packed) break;
     tile += blocks;
   }
-#endif
 }
 
 // ---- combine ------------------------------------------------------------------------------------

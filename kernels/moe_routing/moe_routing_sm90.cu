@@ -349,11 +349,11 @@ constexpr Configuration kConfigurations[] = {
 template <class T>
 void launch(simt::Device& device, const Configuration& tile, const GroupedShape& shape,
             const GroupedArrays& arrays, const TileRecording& recording) {
-  const TensorMaps maps{
-      tensor_map(arrays.weights.data, std::int64_t{shape.experts} * shape.width, shape.hidden,
-                 T::kBlockWidth),
-      tensor_map(arrays.x.data, shape.slots, shape.hidden, T::kFetchedTokens),
-      tensor_map(arrays.x.data, shape.slots, shape.hidden, T::kFetchedTokens / 2)};
+  const TensorMaps maps{tensor_map(arrays.weights.data, std::int64_t{shape.experts} * shape.width,
+                                   shape.hidden, T::kBlockWidth),
+                        tensor_map(arrays.x.data, shape.slots, shape.hidden, T::kFetchedTokens),
+                        tensor_map(arrays.x.data, shape.slots, shape.hidden,
+                                   T::kHalves ? T::kFetchedTokens / 2 : T::kFetchedTokens)};
   void (*kernel)(TensorMaps, GroupedOperands, GroupedShape) = nullptr;
   if constexpr (T::kBlocks == 1) {
     kernel = grouped_gemm_hopper<T>;
