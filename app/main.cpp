@@ -3,7 +3,7 @@
 #include <system_error>
 #include <vector>
 
-#include "cli/cli.hpp"
+#include "app/cli/cli.hpp"
 
 namespace {
 

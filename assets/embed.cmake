@@ -11,7 +11,7 @@ foreach(file IN LISTS FILES)
   math(EXPR index "${index} + 1")
 endforeach()
 file(WRITE ${OUT} "// Made by assets/embed.cmake.
-#include \"lab/assets.hpp\"
+#include \"kernels/base/lab/assets.hpp\"
 
 namespace tilestep::lab {
 namespace {

@@ -1,31 +1,25 @@
-#include "catalog.hpp"
+#include "kernels/catalog.hpp"
 
 #include <fmt/format.h>
 
-#include <array>
 #include <string>
 
-#include "accumulator_precision/accumulator_precision.hpp"
-#include "accumulator_precision/accumulator_precision_kernels.hpp"
-#include "coalescing/coalescing.hpp"
-#include "coalescing/coalescing_kernels.hpp"
-#include "lab/recording.hpp"
-#include "moe_routing/moe_routing.hpp"
-#include "moe_routing/moe_routing_kernels.hpp"
-#include "online_softmax/online_softmax.hpp"
-#include "online_softmax/online_softmax_kernels.hpp"
-#include "tiling/tiling.hpp"
-#include "tiling/tiling_kernels.hpp"
+#include "kernels/base/lab/recording.hpp"
 
 namespace tilestep {
+
+#define LESSON(chapter, id, title)           \
+  namespace id {                             \
+  const lab::Lesson& lesson();               \
+  const simt::KernelSet& kernels_emulated(); \
+  }
+#include "kernels/lessons.def"
+
 namespace {
 
-constexpr std::array kEmulatedKernels = {
-    simt::KernelEntry{"online-softmax", online_softmax::kernels_emulated},
-    simt::KernelEntry{"coalescing", coalescing::kernels_emulated},
-    simt::KernelEntry{"tiling", tiling::kernels_emulated},
-    simt::KernelEntry{"accumulator-precision", accumulator_precision::kernels_emulated},
-    simt::KernelEntry{"moe-routing", moe_routing::kernels_emulated},
+constexpr simt::KernelEntry kEmulatedKernels[] = {
+#define LESSON(chapter, id, title) {#id, id::kernels_emulated},
+#include "kernels/lessons.def"
 };
 
 /// A run that was not timed here still shows the throughput of a real GPU, labelled as recorded.
@@ -70,9 +64,10 @@ std::unique_ptr<simt::Device> make_device(const std::string& backend,
 }  // namespace
 
 std::span<const lab::Lesson* const> lessons() {
-  static const std::array<const lab::Lesson*, 5> all = {
-      &online_softmax::lesson(), &coalescing::lesson(), &tiling::lesson(),
-      &accumulator_precision::lesson(), &moe_routing::lesson()};
+  static const lab::Lesson* const all[] = {
+#define LESSON(chapter, id, title) &id::lesson(),
+#include "kernels/lessons.def"
+  };
   return all;
 }
 

@@ -3,13 +3,15 @@
 #include <span>
 #include <string_view>
 
-#include "lab/lesson.hpp"
-#include "simt/backends.hpp"
+#include "kernels/base/lab/lesson.hpp"
+#include "kernels/base/simt/backends.hpp"
 
 namespace tilestep {
 
 /// The lessons in teaching order.
 std::span<const lab::Lesson* const> lessons();
+/// What the window opens on when no lesson is named: the one that asks for no knowledge of hardware.
+inline constexpr std::string_view kOpeningLesson = "online-softmax";
 /// Throws Error naming all lessons.
 const lab::Lesson& lesson(std::string_view id);
 

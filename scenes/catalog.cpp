@@ -1,20 +1,18 @@
-#include "accumulator_precision_scene.hpp"
-#include "coalescing_scene.hpp"
-#include "moe_routing_scene.hpp"
-#include "online_softmax_scene.hpp"
-#include "scene.hpp"
-#include "tiling_scene.hpp"
+#include "scenes/scene.hpp"
 
-namespace tilestep::scenes {
+namespace tilestep {
 
-std::vector<std::unique_ptr<Scene>> make_scenes() {
+#define LESSON(chapter, id, title)             \
+  namespace id {                               \
+  std::unique_ptr<scenes::Scene> make_scene(); \
+  }
+#include "kernels/lessons.def"
+
+std::vector<std::unique_ptr<scenes::Scene>> scenes::make_scenes() {
   std::vector<std::unique_ptr<Scene>> scenes;
-  scenes.push_back(std::make_unique<OnlineSoftmaxScene>());
-  scenes.push_back(std::make_unique<CoalescingScene>());
-  scenes.push_back(std::make_unique<TilingScene>());
-  scenes.push_back(std::make_unique<AccumulatorPrecisionScene>());
-  scenes.push_back(std::make_unique<MoeRoutingScene>());
+#define LESSON(chapter, id, title) scenes.push_back(id::make_scene());
+#include "kernels/lessons.def"
   return scenes;
 }
 
-}  // namespace tilestep::scenes
+}  // namespace tilestep

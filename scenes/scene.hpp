@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lab/report.hpp"
-#include "ui/ui.hpp"
+#include "kernels/base/lab/report.hpp"
+#include "scenes/ui/ui.hpp"
 
 namespace tilestep::scenes {
 
@@ -31,7 +31,7 @@ struct StepAxis {
 
 /// Lines of kernel source that belong to a step.
 struct SourceMark {
-  std::string path;             ///< asset path: "kernels/online_softmax/online_softmax.cu"
+  std::string path;             ///< asset path: "kernels/attention/online_softmax/one_pass.cu"
   int current = 0;              ///< 1-based line of the current phase; 0: none
   std::vector<int> step_lines;  ///< the lines of all phases of this coarse step, in order
 };

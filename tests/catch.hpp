@@ -11,7 +11,7 @@ using Catch::Approx;
 #include <string>
 #include <utility>
 
-#include "simt/error.hpp"
+#include "kernels/base/simt/error.hpp"
 
 namespace tilestep::tests {
 

@@ -1,4 +1,4 @@
-#include "cli/arguments.hpp"
+#include "app/cli/arguments.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <charconv>
 #include <optional>
 
-#include "catalog.hpp"
+#include "kernels/catalog.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -64,7 +64,7 @@ const lab::Lesson& LessonArguments::chosen(bool needed) {
   sort_out();
   if (!lesson.empty()) return tilestep::lesson(lesson);
   if (needed) throw Error(fmt::format("name a lesson; the lessons are: {}", lesson_ids()));
-  return *lessons().front();
+  return tilestep::lesson(kOpeningLesson);
 }
 
 lab::Settings LessonArguments::settings() {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lab/lesson.hpp"
-#include "shell/shell.hpp"
+#include "app/shell/shell.hpp"
+#include "kernels/base/lab/lesson.hpp"
 
 /// The arguments that several commands share. Every function throws Error naming the allowed
 /// values.
@@ -19,7 +19,7 @@ struct LessonArguments {
   std::string lesson;
   std::vector<std::string> assignments;
 
-  /// The lesson. Where none is named: the first, or an Error if the command needs one.
+  /// The lesson. Where none is named: kOpeningLesson, or an Error if the command needs one.
   const lab::Lesson& chosen(bool needed = true);
   lab::Settings settings();
 

@@ -4,13 +4,13 @@
 #include <memory>
 #include <optional>
 
-#include "catalog.hpp"
-#include "cli/arguments.hpp"
-#include "cli/bench_parts.hpp"
-#include "cli/command.hpp"
-#include "cli/output.hpp"
-#include "cli/report_text.hpp"
-#include "lab/recording.hpp"
+#include "app/cli/arguments.hpp"
+#include "app/cli/bench_parts.hpp"
+#include "app/cli/command.hpp"
+#include "app/cli/output.hpp"
+#include "app/cli/report_text.hpp"
+#include "kernels/base/lab/recording.hpp"
+#include "kernels/catalog.hpp"
 
 namespace tilestep::app {
 namespace {

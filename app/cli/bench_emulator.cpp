@@ -1,7 +1,7 @@
 #include <thread>
 
-#include "cli/bench_parts.hpp"
-#include "simt/simt_bench.hpp"
+#include "app/cli/bench_parts.hpp"
+#include "kernels/base/simt/bench.hpp"
 
 namespace tilestep::app {
 

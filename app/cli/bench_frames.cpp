@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "catalog.hpp"
-#include "cli/bench_parts.hpp"
-#include "window/window.hpp"
+#include "app/cli/bench_parts.hpp"
+#include "app/window/window.hpp"
+#include "kernels/catalog.hpp"
 
 namespace tilestep::app {
 namespace {

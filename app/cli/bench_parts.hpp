@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lab/report.hpp"
+#include "kernels/base/lab/report.hpp"
 
 /// The benches that belong to no lesson.
 namespace tilestep::app {

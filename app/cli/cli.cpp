@@ -1,4 +1,4 @@
-#include "cli/cli.hpp"
+#include "app/cli/cli.hpp"
 
 #include <fmt/format.h>
 
@@ -6,10 +6,10 @@
 #include <exception>
 #include <new>
 
-#include "cli/arguments.hpp"
-#include "cli/command.hpp"
-#include "cli/output.hpp"
-#include "simt/error.hpp"
+#include "app/cli/arguments.hpp"
+#include "app/cli/command.hpp"
+#include "app/cli/output.hpp"
+#include "kernels/base/simt/error.hpp"
 
 namespace tilestep::app {
 namespace {

@@ -6,14 +6,14 @@
 #include <memory>
 #include <sstream>
 
-#include "catalog.hpp"
-#include "cli/command.hpp"
-#include "cli/output.hpp"
-#include "lab/assets.hpp"
-#include "lab/recording.hpp"
-#include "simt/backends.hpp"
-#include "ui/ui.hpp"
-#include "window/window.hpp"
+#include "app/cli/command.hpp"
+#include "app/cli/output.hpp"
+#include "app/window/window.hpp"
+#include "kernels/base/lab/assets.hpp"
+#include "kernels/base/lab/recording.hpp"
+#include "kernels/base/simt/backends.hpp"
+#include "kernels/catalog.hpp"
+#include "scenes/ui/ui.hpp"
 
 namespace tilestep::app {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "catalog.hpp"
-#include "cli/command.hpp"
-#include "cli/output.hpp"
+#include "app/cli/command.hpp"
+#include "app/cli/output.hpp"
+#include "kernels/catalog.hpp"
 
 namespace tilestep::app {
 namespace {

@@ -1,8 +1,8 @@
 #include <memory>
 
-#include "cli/arguments.hpp"
-#include "cli/command.hpp"
-#include "window/window.hpp"
+#include "app/cli/arguments.hpp"
+#include "app/cli/command.hpp"
+#include "app/window/window.hpp"
 
 namespace tilestep::app {
 

@@ -1,4 +1,4 @@
-#include "cli/output.hpp"
+#include "app/cli/output.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "lab/lesson.hpp"
+#include "kernels/base/lab/lesson.hpp"
 
 namespace tilestep::app {
 

@@ -2,11 +2,11 @@
 
 #include <memory>
 
-#include "catalog.hpp"
-#include "cli/arguments.hpp"
-#include "cli/command.hpp"
-#include "cli/output.hpp"
-#include "lab/recording.hpp"
+#include "app/cli/arguments.hpp"
+#include "app/cli/command.hpp"
+#include "app/cli/output.hpp"
+#include "kernels/base/lab/recording.hpp"
+#include "kernels/catalog.hpp"
 
 namespace tilestep::app {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/report_text.hpp"
+#include "app/cli/report_text.hpp"
 
 #include <fmt/format.h>
 

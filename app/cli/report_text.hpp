@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "lab/report.hpp"
+#include "kernels/base/lab/report.hpp"
 
 /// A report as text: for a terminal, and as CSV and Markdown.
 namespace tilestep::app {

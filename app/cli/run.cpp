@@ -1,10 +1,10 @@
 #include <memory>
 
-#include "catalog.hpp"
-#include "cli/arguments.hpp"
-#include "cli/command.hpp"
-#include "cli/output.hpp"
-#include "cli/report_text.hpp"
+#include "app/cli/arguments.hpp"
+#include "app/cli/command.hpp"
+#include "app/cli/output.hpp"
+#include "app/cli/report_text.hpp"
+#include "kernels/catalog.hpp"
 
 namespace tilestep::app {
 namespace {

@@ -5,12 +5,12 @@
 #include <memory>
 #include <set>
 
-#include "catalog.hpp"
-#include "cli/command.hpp"
-#include "cli/output.hpp"
-#include "cli/tour_page.hpp"
-#include "scene.hpp"
-#include "window/window.hpp"
+#include "app/cli/command.hpp"
+#include "app/cli/output.hpp"
+#include "app/cli/tour_page.hpp"
+#include "app/window/window.hpp"
+#include "kernels/catalog.hpp"
+#include "scenes/scene.hpp"
 
 namespace tilestep::app {
 namespace {

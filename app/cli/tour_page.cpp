@@ -1,4 +1,4 @@
-#include "cli/tour_page.hpp"
+#include "app/cli/tour_page.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "cli/report_text.hpp"
+#include "app/cli/report_text.hpp"
 
 namespace tilestep::app {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lab/lesson.hpp"
+#include "kernels/base/lab/lesson.hpp"
 
 /// The tour's pages: HTML that needs nothing but itself and the pictures beside it.
 namespace tilestep::app {

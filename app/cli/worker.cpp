@@ -1,9 +1,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "cli/command.hpp"
-#include "simt/error.hpp"
-#include "worker/worker_loop.hpp"
+#include "app/cli/command.hpp"
+#include "app/worker/worker_loop.hpp"
+#include "kernels/base/simt/error.hpp"
 
 namespace tilestep::app {
 namespace {

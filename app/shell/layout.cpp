@@ -1,4 +1,4 @@
-#include "shell/layout.hpp"
+#include "app/shell/layout.hpp"
 
 #include <algorithm>
 #include <cmath>

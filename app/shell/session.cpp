@@ -1,9 +1,9 @@
-#include "shell/session.hpp"
+#include "app/shell/session.hpp"
 
 #include <cassert>
 #include <utility>
 
-#include "shell/steps.hpp"
+#include "app/shell/steps.hpp"
 
 namespace tilestep::app {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "lab/lesson.hpp"
-#include "scene.hpp"
-#include "worker/lab_client.hpp"
+#include "app/worker/lab_client.hpp"
+#include "kernels/base/lab/lesson.hpp"
+#include "scenes/scene.hpp"
 
 namespace tilestep::app {
 

@@ -1,4 +1,4 @@
-#include "shell/shell.hpp"
+#include "app/shell/shell.hpp"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "catalog.hpp"
-#include "shell/shell_state.hpp"
-#include "shell/steps.hpp"
+#include "app/shell/shell_state.hpp"
+#include "app/shell/steps.hpp"
+#include "kernels/catalog.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -27,8 +27,7 @@ std::vector<LessonState> all_lessons() {
   return all;
 }
 
-std::size_t index_of(const std::vector<LessonState>& lessons, const std::string& id) {
-  if (id.empty()) return 0;
+std::size_t index_of(const std::vector<LessonState>& lessons, std::string_view id) {
   for (std::size_t i = 0; i < lessons.size(); ++i) {
     if (lessons[i].info.id == id) return i;
   }
@@ -47,7 +46,9 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
   ui.look() = {options.theme, options.presenter, 1.0f, std::clamp(options.text_scale, 1.0f, 2.0f),
                options.still};
   if (options.still) session.set_rest_s(0);
-  const std::size_t chosen = index_of(session.lessons(), options.lesson);
+  const std::size_t chosen =
+      index_of(session.lessons(),
+               options.lesson.empty() ? kOpeningLesson : std::string_view(options.lesson));
   LessonState& lesson = session.lessons()[chosen];
   lesson.settings = lesson.knobs.completed(options.settings);
   lesson.wanted_step = options.step;

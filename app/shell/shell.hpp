@@ -5,16 +5,16 @@
 #include <memory>
 #include <string>
 
-#include "lab/knob.hpp"
-#include "ui/ui.hpp"
-#include "worker/lab_client.hpp"
+#include "app/worker/lab_client.hpp"
+#include "kernels/base/lab/knob.hpp"
+#include "scenes/ui/ui.hpp"
 
 namespace tilestep::app {
 
 enum class Tab { data, measured, kernel, lesson, glossary };
 
 struct ShellOptions {
-  std::string lesson;      ///< empty: the first
+  std::string lesson;      ///< empty: kOpeningLesson
   lab::Settings settings;  ///< knobs that differ from the defaults
   std::string backend = "auto";
   int step = 0;  ///< completed coarse steps; beyond the last: the last

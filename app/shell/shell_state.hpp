@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "shell/layout.hpp"
-#include "shell/session.hpp"
-#include "shell/shell.hpp"
-#include "ui/context.hpp"
+#include "app/shell/layout.hpp"
+#include "app/shell/session.hpp"
+#include "app/shell/shell.hpp"
+#include "scenes/ui/context.hpp"
 
 /// What the parts of the window share. Each part is one function in a file of its own.
 namespace tilestep::app {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "shell/shell_state.hpp"
+#include "app/shell/shell_state.hpp"
 
 namespace tilestep::app {
 namespace {

@@ -1,4 +1,4 @@
-#include "shell/steps.hpp"
+#include "app/shell/steps.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "scene.hpp"
+#include "scenes/scene.hpp"
 
 /// Moves of the cursor along a trace. All of them stay inside the axis.
 namespace tilestep::app {

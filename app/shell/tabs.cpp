@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "lab/assets.hpp"
-#include "shell/shell_state.hpp"
+#include "app/shell/shell_state.hpp"
+#include "kernels/base/lab/assets.hpp"
 
 namespace tilestep::app {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "shell/shell_state.hpp"
-#include "shell/steps.hpp"
+#include "app/shell/shell_state.hpp"
+#include "app/shell/steps.hpp"
 
 namespace tilestep::app {
 namespace {

@@ -1,4 +1,4 @@
-#include "window/canvas.hpp"
+#include "app/window/canvas.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <vector>
 
-#include "window/window.hpp"
+#include "app/window/window.hpp"
 
 namespace tilestep::app {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "shell/shell.hpp"
+#include "app/shell/shell.hpp"
 
 /// What the window and the offscreen pictures share.
 namespace tilestep::app {

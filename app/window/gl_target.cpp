@@ -1,4 +1,4 @@
-#include "window/gl_target.hpp"
+#include "app/window/gl_target.hpp"
 
 #include <EGL/egl.h>
 #include <EGL/eglext.h>
@@ -11,7 +11,7 @@
 #include <cassert>
 #include <string_view>
 
-#include "simt/error.hpp"
+#include "kernels/base/simt/error.hpp"
 
 #ifndef EGL_PLATFORM_SURFACELESS_MESA
 #define EGL_PLATFORM_SURFACELESS_MESA 0x31DD

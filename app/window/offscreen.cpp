@@ -3,10 +3,10 @@
 #include <optional>
 #include <utility>
 
-#include "window/canvas.hpp"
-#include "window/gl_target.hpp"
-#include "window/png.hpp"
-#include "window/window.hpp"
+#include "app/window/canvas.hpp"
+#include "app/window/gl_target.hpp"
+#include "app/window/png.hpp"
+#include "app/window/window.hpp"
 
 namespace tilestep::app {
 namespace {

@@ -1,4 +1,4 @@
-#include "window/png.hpp"
+#include "app/window/png.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #include <stb_image_write.h>
 
-#include "simt/error.hpp"
+#include "kernels/base/simt/error.hpp"
 
 namespace tilestep::app {
 

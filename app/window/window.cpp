@@ -1,4 +1,4 @@
-#include "window/window.hpp"
+#include "app/window/window.hpp"
 
 #include <GLFW/glfw3.h>
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "window/canvas.hpp"
+#include "app/window/canvas.hpp"
 
 namespace tilestep::app {
 namespace {

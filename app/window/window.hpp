@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "lab/knob.hpp"
-#include "shell/shell.hpp"
+#include "app/shell/shell.hpp"
+#include "kernels/base/lab/knob.hpp"
 
 namespace tilestep::app {
 

@@ -1,8 +1,8 @@
 #include <deque>
 #include <utility>
 
-#include "catalog.hpp"
-#include "worker/lab_client.hpp"
+#include "app/worker/lab_client.hpp"
+#include "kernels/catalog.hpp"
 
 namespace tilestep::app {
 namespace {

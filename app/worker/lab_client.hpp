@@ -8,7 +8,7 @@
 #include <string>
 #include <variant>
 
-#include "lab/lesson.hpp"
+#include "kernels/base/lab/lesson.hpp"
 
 namespace tilestep::app {
 

@@ -1,4 +1,4 @@
-#include "worker/pipe_io.hpp"
+#include "app/worker/pipe_io.hpp"
 
 #include <unistd.h>
 

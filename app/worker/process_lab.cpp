@@ -15,8 +15,8 @@
 #include <thread>
 #include <utility>
 
-#include "worker/lab_client.hpp"
-#include "worker/worker_process.hpp"
+#include "app/worker/lab_client.hpp"
+#include "app/worker/worker_process.hpp"
 
 namespace tilestep::app {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/worker_loop.hpp"
+#include "app/worker/worker_loop.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -18,9 +18,9 @@
 #include <string_view>
 #include <thread>
 
-#include "catalog.hpp"
-#include "worker/lab_client.hpp"
-#include "worker/pipe_io.hpp"
+#include "app/worker/lab_client.hpp"
+#include "app/worker/pipe_io.hpp"
+#include "kernels/catalog.hpp"
 
 namespace tilestep::app {
 namespace {

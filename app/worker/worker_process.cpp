@@ -1,4 +1,4 @@
-#include "worker/worker_process.hpp"
+#include "app/worker/worker_process.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "simt/error.hpp"
+#include "kernels/base/simt/error.hpp"
 
 namespace tilestep::app {
 namespace {

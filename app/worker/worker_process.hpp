@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "worker/pipe_io.hpp"
+#include "app/worker/pipe_io.hpp"
 
 namespace tilestep::app {
 

@@ -1,4 +1,4 @@
-#include "ui/axis.hpp"
+#include "scenes/ui/axis.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "ui/context.hpp"
+#include "scenes/ui/context.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "ui/fonts.hpp"
-#include "ui/theme.hpp"
-#include "ui/ui.hpp"
+#include "scenes/ui/fonts.hpp"
+#include "scenes/ui/theme.hpp"
+#include "scenes/ui/ui.hpp"
 
 namespace tilestep::ui {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "ui/context.hpp"
-#include "ui/control_parts.hpp"
+#include "scenes/ui/context.hpp"
+#include "scenes/ui/control_parts.hpp"
 
 namespace tilestep::ui {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "ui/context.hpp"
+#include "scenes/ui/context.hpp"
 
 namespace tilestep::ui {
 namespace {

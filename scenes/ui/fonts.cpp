@@ -1,4 +1,4 @@
-#include "ui/fonts.hpp"
+#include "scenes/ui/fonts.hpp"
 
 #include <fmt/format.h>
 

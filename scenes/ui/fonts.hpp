@@ -3,8 +3,8 @@
 #include <array>
 #include <string>
 
-#include "ui/theme.hpp"
-#include "ui/ui.hpp"
+#include "scenes/ui/theme.hpp"
+#include "scenes/ui/ui.hpp"
 
 namespace tilestep::ui {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ui/context.hpp"
+#include "scenes/ui/context.hpp"
 
 // Icons are drawn, not taken from a font, so that they look the same at every size and everywhere.
 namespace tilestep::ui {

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <string>
 
-#include "ui/context.hpp"
-#include "ui/control_parts.hpp"
+#include "scenes/ui/context.hpp"
+#include "scenes/ui/control_parts.hpp"
 
 namespace tilestep::ui {
 namespace {

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "ui/context.hpp"
-#include "ui/markdown_document.hpp"
+#include "scenes/ui/context.hpp"
+#include "scenes/ui/markdown_document.hpp"
 
 namespace tilestep::ui {
 namespace {

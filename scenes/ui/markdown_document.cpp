@@ -1,4 +1,4 @@
-#include "ui/markdown_document.hpp"
+#include "scenes/ui/markdown_document.hpp"
 
 #include <md4c.h>
 

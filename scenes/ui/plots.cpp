@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ui/axis.hpp"
-#include "ui/context.hpp"
+#include "scenes/ui/axis.hpp"
+#include "scenes/ui/context.hpp"
 
 namespace tilestep::ui {
 namespace {

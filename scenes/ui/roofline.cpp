@@ -1,4 +1,4 @@
-#include "ui/roofline.hpp"
+#include "scenes/ui/roofline.hpp"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 
-#include "ui/axis.hpp"
-#include "ui/context.hpp"
+#include "scenes/ui/axis.hpp"
+#include "scenes/ui/context.hpp"
 
 namespace tilestep::ui {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "lab/report.hpp"
-#include "ui/ui.hpp"
+#include "kernels/base/lab/report.hpp"
+#include "scenes/ui/ui.hpp"
 
 /// The roofline: attainable FLOP/s = min(compute roof, FLOP per byte · memory roof), both axes
 /// logarithmic. Williams, Waterman & Patterson, "Roofline: an insightful visual performance model",

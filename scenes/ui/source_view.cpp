@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "ui/context.hpp"
-#include "ui/syntax.hpp"
+#include "scenes/ui/context.hpp"
+#include "scenes/ui/syntax.hpp"
 
 namespace tilestep::ui {
 namespace {

@@ -1,4 +1,4 @@
-#include "ui/syntax.hpp"
+#include "scenes/ui/syntax.hpp"
 
 #include <algorithm>
 #include <array>

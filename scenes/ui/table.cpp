@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ui/context.hpp"
+#include "scenes/ui/context.hpp"
 
 namespace tilestep::ui {
 namespace {

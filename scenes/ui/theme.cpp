@@ -1,11 +1,11 @@
-#include "ui/theme.hpp"
+#include "scenes/ui/theme.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <cmath>
 
-#include "ui/context.hpp"
+#include "scenes/ui/context.hpp"
 
 namespace tilestep::ui {
 namespace {

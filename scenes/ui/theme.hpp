@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ui/ui.hpp"
+#include "scenes/ui/ui.hpp"
 
 /// The one place that holds the visual language: colours, type sizes, spacing.
 namespace tilestep::ui {

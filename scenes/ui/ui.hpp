@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lab/knob.hpp"
-#include "lab/report.hpp"
+#include "kernels/base/lab/knob.hpp"
+#include "kernels/base/lab/report.hpp"
 
 /// Everything a scene draws with. One ui::Context exists a window; like ImGui's, it is current
 /// while a frame is drawn, so that a scene names roles and never colours or pixels.

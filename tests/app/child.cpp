@@ -1,4 +1,4 @@
-#include "app/child.hpp"
+#include "tests/app/child.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -2,9 +2,9 @@
 #include <fstream>
 #include <set>
 
-#include "app/child.hpp"
-#include "app/text_checks.hpp"
-#include "catch.hpp"
+#include "tests/app/child.hpp"
+#include "tests/app/text_checks.hpp"
+#include "tests/catch.hpp"
 
 using namespace tilestep::tests;
 using nlohmann::json;

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <thread>
 
-#include "app/child.hpp"
-#include "app/text_checks.hpp"
-#include "catch.hpp"
-#include "worker/lab_client.hpp"
+#include "app/worker/lab_client.hpp"
+#include "tests/app/child.hpp"
+#include "tests/app/text_checks.hpp"
+#include "tests/catch.hpp"
 
 using namespace tilestep;
 using namespace tilestep::app;

@@ -3,7 +3,7 @@
 #include <regex>
 #include <string>
 
-#include "catch.hpp"
+#include "tests/catch.hpp"
 
 // Catch2 v2 and v3 name their text matchers differently; these two are the same in both.
 namespace tilestep::tests {

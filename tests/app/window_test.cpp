@@ -6,9 +6,9 @@
 #include <memory>
 #include <optional>
 
-#include "app/child.hpp"
-#include "app/text_checks.hpp"
-#include "catch.hpp"
+#include "tests/app/child.hpp"
+#include "tests/app/text_checks.hpp"
+#include "tests/catch.hpp"
 
 using namespace tilestep::tests;
 using namespace std::chrono_literals;

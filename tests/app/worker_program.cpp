@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "worker/worker_loop.hpp"
+#include "app/worker/worker_loop.hpp"
 
 /// `tilestep worker` and nothing else of tilestep.
 int main(int argc, char** argv) {

@@ -3,10 +3,10 @@
 #include <chrono>
 #include <set>
 
-#include "app/child.hpp"
-#include "app/text_checks.hpp"
-#include "catch.hpp"
-#include "lab/report.hpp"
+#include "kernels/base/lab/report.hpp"
+#include "tests/app/child.hpp"
+#include "tests/app/text_checks.hpp"
+#include "tests/catch.hpp"
 
 using namespace tilestep::tests;
 using namespace std::chrono_literals;

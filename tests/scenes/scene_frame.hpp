@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
-#include "ui/context.hpp"
-#include "ui/ui.hpp"
+#include "scenes/ui/context.hpp"
+#include "scenes/ui/ui.hpp"
 
 namespace tilestep::tests {
 

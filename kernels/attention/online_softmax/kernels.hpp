@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <type_traits>
+
+#include "kernels/base/simt/device.hpp"
+
+/// What the lesson's driver asks of its kernels; one_pass.cu answers, once for each backend.
+namespace tilestep::online_softmax {
+
+/// Sizes of an attention launch. scores [queries × keys], values [keys × head_dim], output
+/// [queries × head_dim], all FP32 and row-major.
+struct AttentionShape {
+  int queries = 0;
+  int keys = 0;
+  int tile_width = 0;
+  int head_dim = 0;
+  bool skip_rescale = false;
+};
+
+/// The formats that the kernel is compiled for: what l and O are rounded to after every operation.
+enum class KernelFormat { fp32, fp16, bf16 };
+
+/// What the recording kernel writes for one tile.
+struct StepRecord {
+  float tile_max, m_old, m, rescale, tile_sum, l_old, l, o_old, o, output;
+};
+static_assert(std::is_trivially_copyable_v<StepRecord>);
+
+/// Where a recording goes: one record a tile, one weight a key, one source line a phase.
+struct Recording {
+  int query = 0;
+  int component = 0;
+  simt::Span<StepRecord> steps;  ///< tiles
+  simt::Span<float> weights;     ///< keys
+  simt::Span<int> lines;         ///< 4
+};
+
+/// The ladder: softmax of each row of a matrix.
+enum class Rung { three_pass, online_two_pass, online_one_read };
+inline constexpr Rung kRungs[] = {Rung::three_pass, Rung::online_two_pass, Rung::online_one_read};
+constexpr std::string_view to_text(Rung rung) {
+  constexpr std::string_view kNames[] = {"three-pass", "online-two-pass", "online-one-read"};
+  return kNames[static_cast<int>(rung)];
+}
+
+/// Block sizes that every rung is compiled for.
+inline constexpr int kRowBlocks[] = {128, 256, 512, 1024};
+
+/// The widest row that `online_one_read` keeps in the registers of one block of `threads`: at most
+/// 64 numbers a thread, and at most half of the 65536 registers of a multiprocessor, since a thread
+/// needs registers for other things too.
+constexpr int one_read_columns(int threads) {
+  return threads * 64 < 32768 ? threads * 64 : 32768;
+}
+inline constexpr int kOneReadMaxColumns = one_read_columns(1024);
+
+/// A matrix of FP32 and how many threads share a row (one of kRowBlocks).
+struct RowShape {
+  std::size_t rows = 0;
+  int columns = 0;
+  int threads = 256;
+};
+
+class Kernels : public simt::KernelSet {
+ public:
+  /// The timed kernel: all queries, nothing recorded. Asynchronous. Throws Error for a shape that
+  /// it does not take (each size at least 1, head_dim ≤ 128, tile_width ≤ 1024).
+  virtual void attention(simt::Device& device, const AttentionShape& shape, KernelFormat format,
+                         simt::Span<const float> scores, simt::Span<const float> values,
+                         simt::Span<float> output) const = 0;
+
+  /// The same kernel, recording: computes `recording.query` alone, into its row of `output`.
+  virtual void attention_recorded(simt::Device& device, const AttentionShape& shape,
+                                  KernelFormat format, simt::Span<const float> scores,
+                                  simt::Span<const float> values, simt::Span<float> output,
+                                  const Recording& recording) const = 0;
+
+  /// Softmax's two sums without the maximum: sums[0] = Σ exp(s_j) v_j, sums[1] = Σ exp(s_j), in
+  /// FP32.
+  virtual void naive_sums(simt::Device& device, simt::Span<const float> scores,
+                          simt::Span<const float> values, simt::Span<float> sums) const = 0;
+
+  /// Softmax of each row, asynchronous; a row of −inf alone gives zeros. Throws Error for an empty
+  /// matrix, a block size that is not compiled, or a row too wide for the rung.
+  virtual void softmax_rows(simt::Device& device, Rung rung, const RowShape& shape,
+                            simt::Span<const float> input, simt::Span<float> output) const = 0;
+};
+
+const simt::KernelSet& kernels_emulated();
+const simt::KernelSet& kernels_cuda();
+
+}  // namespace tilestep::online_softmax

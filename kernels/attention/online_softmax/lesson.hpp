@@ -1,0 +1,108 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/lab/knob.hpp"
+#include "kernels/base/lab/lesson.hpp"
+
+/// The online-softmax lesson: attention for one query with its keys in tiles, one pass, three
+/// running numbers (maximum m, denominator l, accumulator O). Milakov & Gimelshein, "Online
+/// normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022.
+namespace tilestep::online_softmax {
+
+inline constexpr std::string_view kLessonId = "online-softmax";
+/// The kernel source that `Trace::lines` numbers.
+inline constexpr std::string_view kSourcePath = "kernels/attention/online_softmax/one_pass.cu";
+
+enum class Preset { worked_example, random, rising, falling, equal, outlier, masked, all_masked };
+/// The format that l and O are kept in.
+enum class Accumulator { fp32, fp16, bf16 };
+
+std::string_view to_text(Preset preset);
+std::string_view to_text(Accumulator accumulator);
+
+struct Params {
+  Preset preset = Preset::worked_example;
+  int keys = 16;
+  int tile_width = 4;  ///< keys a tile
+  int head_dim = 1;    ///< components of a value vector
+  Accumulator accumulator = Accumulator::fp32;
+  std::int64_t seed = 1;
+  bool skip_rescale = false;  ///< breaks the algorithm on purpose
+  int component = 0;          ///< of the output, shown in the table
+  int queries = 8;
+  int query = 0;  ///< the one that is recorded
+
+  int tiles() const { return (keys + tile_width - 1) / tile_width; }
+};
+
+/// The knobs, bound to Params.
+const lab::KnobTable<Params>& knob_table();
+/// `settings` checked, also across knobs. Throws Error naming the knob and the allowed values.
+Params params_from(const lab::Settings& settings);
+
+/// What the kernels read, row-major.
+struct Inputs {
+  std::vector<float> scores;  ///< queries × keys; −inf where masked
+  std::vector<float> values;  ///< keys × head_dim
+};
+/// The preset's data, the same for the same Params on every machine. Scores span less than 600 in
+/// a row, so that exp(s − max) never leaves the range of a double.
+Inputs make_inputs(const Params& params, lab::Progress& progress);
+
+/// One line of the recurrence, as the kernel recorded it while it ran. A tile takes four phases:
+/// 0: m = max(m_old, tile_max); 1: rescale = exp(m_old − m); 2: the weights exp(s − m) and their
+/// sum; 3: l and O.
+struct TraceStep {
+  float tile_max = 0;
+  float m_old = 0;
+  float m = 0;
+  float rescale = 0;
+  float tile_sum = 0;  ///< sum of the tile's weights
+  float l_old = 0;
+  float l = 0;
+  float o_old = 0;
+  float o = 0;       ///< the component of O that is shown
+  float output = 0;  ///< O / l so far; 0 while l is 0
+  bool operator==(const TraceStep&) const = default;
+};
+
+/// How many phases a tile's step has.
+inline constexpr int kPhases = 4;
+
+/// All that the picture is drawn from: one query, one component.
+struct Trace {
+  int keys = 0;
+  int tile_width = 0;
+  int query = 0;
+  int component = 0;
+  bool skip_rescale = false;
+  std::vector<float> scores;          ///< keys
+  std::vector<float> values;          ///< keys: the component of each value vector
+  std::vector<float> weights;         ///< keys: exp(s − m) when the key's tile was computed
+  std::vector<TraceStep> steps;       ///< one a tile
+  std::array<int, kPhases> lines{};   ///< 1-based line of kSourcePath of each phase
+  std::vector<double> exact_outputs;  ///< softmax over the keys up to and with each tile
+  double exact_max = 0;               ///< of the whole row
+  double exact_l = 0;                 ///< Σ exp(s − exact_max)
+  double exact_output = 0;
+  float naive_numerator = 0, naive_denominator = 0;  ///< Σ exp(s) v and Σ exp(s), by its kernel
+  int first_wrong_tile = -1;                         ///< −1: the output is right after every tile
+
+  int tiles() const { return static_cast<int>(steps.size()); }
+  bool operator==(const Trace&) const = default;
+};
+
+/// Columns of numbers, compact; non-finite numbers as lab::number_to_json writes them.
+nlohmann::json to_json(const Trace& trace);
+/// Throws Error saying which member is missing or wrong.
+Trace trace_from_json(const nlohmann::json& json);
+
+const lab::Lesson& lesson();
+
+}  // namespace tilestep::online_softmax

@@ -1,0 +1,503 @@
+// Online softmax: the kernels of the lesson.
+//
+//   online_softmax     attention, one block a query, keys in tiles, one pass: the kernel that the
+//                      picture shows. scores [queries × keys], values [keys × head_dim],
+//                      output [queries × head_dim]
+//   naive_softmax_sum  the two sums of softmax without the maximum, to see them overflow
+//
+// and a ladder over a matrix [rows × columns], softmax of each row, one block a row:
+//
+//   three_pass         maximum, sum, write: every element is read three times
+//   online_two_pass    maximum and sum in one sweep: read twice
+//   online_one_read    the row stays in registers: read once
+//
+// All arrays are FP32 and row-major. What lies between kernel and accessors is in simt/simt.hpp:
+// compiled by nvcc, an accessor is a plain pointer.
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/attention/online_softmax/kernels.hpp"
+#include "kernels/attention/online_softmax/shapes.hpp"
+#include "kernels/base/numeric/float_format.hpp"
+#include "kernels/base/simt/simt.hpp"
+
+namespace tilestep::online_softmax::SIMT_BACKEND {
+
+constexpr unsigned kAllLanes = 0xFFFFFFFFu;
+constexpr int kMaxWarps = 32;
+
+// ---- small parts --------------------------------------------------------------------------------
+
+/// What exp's argument is measured from. While everything so far is masked the maximum is −inf, and
+/// −inf − (−inf) would be NaN; from any finite point exp(−inf) is the 0 that it should be.
+__device__ inline float finite_base(float m) {
+  return m == -INFINITY ? 0.0f : m;
+}
+
+struct Larger {
+  __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
+};
+struct Plus {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+
+/// Combines the values of the first `lanes` lanes (a power of two) of a warp; lane 0 has the
+/// result, and with 32 lanes all have it.
+template <class Combine>
+__device__ float warp_reduce(float value, int lanes, Combine combine) {
+  for (int offset = lanes / 2; offset > 0; offset /= 2) {
+    value = combine(value, __shfl_xor_sync(kAllLanes, value, offset));
+  }
+  return value;
+}
+
+/// Combines the values of a block; every thread has the result. `lanes` as for warp_reduce, `slots`
+/// is shared memory for one number a warp.
+template <class Combine>
+__device__ float block_reduce(float value, int lanes, float* slots, Combine combine) {
+  value = warp_reduce(value, lanes, combine);
+  if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = value;
+  __syncthreads();  // every warp's slot must be written before any thread reads the slots
+  value = slots[0];
+  for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) value = combine(value, slots[warp]);
+  return value;
+}
+
+/// Product and sum as an accumulator of this format has them: one rounding each. The _rn functions
+/// keep the compiler from fusing the two into one instruction with a single rounding.
+template <class Format>
+__device__ float times(float a, float b) {
+  return Format::round(__fmul_rn(a, b));
+}
+template <class Format>
+__device__ float plus(float a, float b) {
+  return Format::round(__fadd_rn(a, b));
+}
+
+// ---- recording ----------------------------------------------------------------------------------
+
+/// The timed kernel's recorder: nothing, and the compiler leaves nothing of it.
+struct NoRecorder {
+  __device__ void line(int, int) const {}
+  __device__ void weight(int, float) const {}
+  __device__ void step(int, const StepRecord&) const {}
+};
+
+/// Writes down what the kernel has in its registers: the thread that owns the chosen component of O
+/// writes the state after each tile and the source line of each phase, every thread the weights of
+/// its keys.
+template <class Steps, class Weights, class Lines>
+struct StepRecorder {
+  int component;
+  Steps steps;
+  Weights weights;
+  Lines lines;
+
+  __device__ bool writes() const { return static_cast<int>(threadIdx.x) == component; }
+  __device__ void line(int phase, int number) const {
+    if (writes()) lines[phase] = number;
+  }
+  __device__ void weight(int key, float p) const { weights[key] = p; }
+  __device__ void step(int tile, const StepRecord& record) const {
+    if (writes()) steps[tile] = record;
+  }
+};
+
+// ---- the lesson's kernel ------------------------------------------------------------------------
+
+/// Block b computes query first_query + b: output = Σ softmax(scores)_j values_j. All threads know
+/// m and l; thread c owns component c of O. Shared memory: tile_width weights. `lanes` is how many
+/// lanes of a warp a tile can occupy, up to a power of two.
+template <class Format, class Recorder, class Scores, class Values, class Output>
+__global__ void online_softmax(Scores scores, Values values, Output output, AttentionShape shape,
+                               int first_query, int lanes, Recorder recorder) {
+  // Slots of their own: a fast warp writes its sum while a slow one still reads the maxima.
+  __shared__ float warp_maxima[kMaxWarps];
+  __shared__ float warp_sums[kMaxWarps];
+  const auto weights = simt::dynamic_shared<float>(static_cast<std::size_t>(shape.tile_width));
+  const int thread = static_cast<int>(threadIdx.x);
+  const int threads = static_cast<int>(blockDim.x);
+  const int query = first_query + static_cast<int>(blockIdx.x);
+  const auto row = scores + static_cast<std::size_t>(query) * shape.keys;
+
+  float m = -INFINITY;  // nothing is known before the first tile
+  float l = 0.0f;
+  float o = 0.0f;
+  for (int tile = 0, first = 0; first < shape.keys; ++tile, first += shape.tile_width) {
+    const int width = min(shape.tile_width, shape.keys - first);
+    float tile_max = -INFINITY;
+    for (int j = thread; j < width; j += threads) tile_max = fmaxf(tile_max, row[first + j]);
+    tile_max = block_reduce(tile_max, lanes, warp_maxima, Larger{});
+
+    // 1. The maximum of all keys so far.
+    recorder.line(0, __LINE__ + 1);
+    const float m_new = fmaxf(m, tile_max);
+
+    // 2. What is already in l and O was measured from the old maximum: bring it to the new one.
+    const float base = finite_base(m_new);
+    recorder.line(1, __LINE__ + 1);
+    const float rescale = shape.skip_rescale ? 1.0f : expf(m - base);
+
+    // 3. The weights of this tile's keys, none larger than 1. The scores come from L1 this time.
+    // The barrier in the first block_reduce has passed since the last tile's weights were read.
+    float tile_sum = 0.0f;
+    recorder.line(2, __LINE__ + 2);
+    for (int j = thread; j < width; j += threads) {
+      const float p = expf(row[first + j] - base);
+      weights[j] = p;
+      tile_sum += p;
+      recorder.weight(first + j, p);
+    }
+    // The barrier inside is also the one between writing `weights` and reading them below.
+    tile_sum = block_reduce(tile_sum, lanes, warp_sums, Plus{});
+
+    // 4. The tile joins l and O.
+    recorder.line(3, __LINE__ + 1);
+    const float l_new = plus<Format>(times<Format>(l, rescale), tile_sum);
+    float o_new = times<Format>(o, rescale);
+    if (thread < shape.head_dim) {
+      const auto column = values + (static_cast<std::size_t>(first) * shape.head_dim + thread);
+      for (int j = 0; j < width; ++j) {
+        const float value = column[static_cast<std::size_t>(j) * shape.head_dim];
+        o_new = plus<Format>(o_new, times<Format>(weights[j], value));
+      }
+    }
+
+    recorder.step(tile, StepRecord{tile_max, m, m_new, rescale, tile_sum, l, l_new, o, o_new,
+                                   l_new > 0.0f ? o_new / l_new : 0.0f});
+    m = m_new;
+    l = l_new;
+    o = o_new;
+  }
+  // Only at the very end are the weights divided by their sum. With every key masked the sum is 0,
+  // and the output is 0 by definition.
+  if (thread < shape.head_dim) {
+    const std::size_t at = static_cast<std::size_t>(query) * shape.head_dim + thread;
+    output[at] = l > 0.0f ? o / l : 0.0f;
+  }
+}
+
+/// Softmax as its formula stands, without the maximum: exp(s) leaves FP32 above 88.7. One block.
+template <class Scores, class Values, class Sums>
+__global__ void naive_softmax_sum(Scores scores, Values values, Sums sums, int keys) {
+  __shared__ float numerators[kMaxWarps];
+  __shared__ float denominators[kMaxWarps];
+  float numerator = 0.0f;
+  float denominator = 0.0f;
+  for (int j = static_cast<int>(threadIdx.x); j < keys; j += static_cast<int>(blockDim.x)) {
+    const float weight = expf(scores[j]);
+    numerator += weight * values[j];
+    denominator += weight;
+  }
+  numerator = block_reduce(numerator, 32, numerators, Plus{});
+  denominator = block_reduce(denominator, 32, denominators, Plus{});
+  if (threadIdx.x == 0) {
+    sums[0] = numerator;
+    sums[1] = denominator;
+  }
+}
+
+// ---- the ladder ---------------------------------------------------------------------------------
+
+// A row is read in packs: float4 where every row starts on 16 bytes, else float. A warp that reads
+// float4 asks for 512 bytes with one instruction.
+
+__device__ inline float largest(float4 x) {
+  return fmaxf(fmaxf(x.x, x.y), fmaxf(x.z, x.w));
+}
+__device__ inline float largest(float x) {
+  return x;
+}
+__device__ inline float total(float4 x) {
+  return (x.x + x.y) + (x.z + x.w);
+}
+__device__ inline float total(float x) {
+  return x;
+}
+__device__ inline float4 exp_from(float4 x, float base) {
+  return make_float4(expf(x.x - base), expf(x.y - base), expf(x.z - base), expf(x.w - base));
+}
+__device__ inline float exp_from(float x, float base) {
+  return expf(x - base);
+}
+__device__ inline float4 scaled(float4 x, float by) {
+  return make_float4(x.x * by, x.y * by, x.z * by, x.w * by);
+}
+__device__ inline float scaled(float x, float by) {
+  return x * by;
+}
+
+/// A pack with x in each place.
+template <class Pack>
+__device__ Pack every(float x) {
+  if constexpr (sizeof(Pack) == sizeof(float))
+    return x;
+  else
+    return make_float4(x, x, x, x);
+}
+
+/// A maximum and the sum of exp(x − maximum) of the elements seen.
+struct MaxSum {
+  float m;
+  float l;
+};
+
+/// Brings the sums of a warp's lanes to one maximum, each with one exp, and adds them up.
+__device__ inline MaxSum warp_merge(MaxSum mine) {
+  const float m = warp_reduce(mine.m, 32, Larger{});
+  return {m, warp_reduce(mine.l * expf(mine.m - finite_base(m)), 32, Plus{})};
+}
+
+/// The same for a block: one barrier, because maximum and sum travel together.
+__device__ inline MaxSum block_merge(MaxSum mine, float* maxima, float* sums) {
+  mine = warp_merge(mine);
+  const unsigned lane = threadIdx.x % 32;
+  if (lane == 0) {
+    maxima[threadIdx.x / 32] = mine.m;
+    sums[threadIdx.x / 32] = mine.l;
+  }
+  __syncthreads();  // every warp's pair must be written before any warp reads the pairs
+  const bool pair = lane < blockDim.x / 32;
+  return warp_merge({pair ? maxima[lane] : -INFINITY, pair ? sums[lane] : 0.0f});
+}
+
+/// The row's sum as a factor; 0 for a row of −inf alone, whose weights are 0 by definition.
+__device__ inline float inverse(float l) {
+  return l > 0.0f ? 1.0f / l : 0.0f;
+}
+
+/// Safe softmax as textbooks have it. `packs` a row.
+template <class Pack, class Input, class Output>
+__global__ void three_pass(Input input, Output output, int packs) {
+  __shared__ float maxima[kMaxWarps];
+  __shared__ float sums[kMaxWarps];
+  const auto x = input + static_cast<std::size_t>(blockIdx.x) * packs;
+  const auto y = output + static_cast<std::size_t>(blockIdx.x) * packs;
+  const int first = static_cast<int>(threadIdx.x);
+  const int stride = static_cast<int>(blockDim.x);
+
+  float m = -INFINITY;
+  for (int i = first; i < packs; i += stride) m = fmaxf(m, largest(x[i]));
+  const float base = finite_base(block_reduce(m, 32, maxima, Larger{}));
+
+  float l = 0.0f;
+  for (int i = first; i < packs; i += stride) l += total(exp_from(x[i], base));
+  const float scale = inverse(block_reduce(l, 32, sums, Plus{}));
+
+  for (int i = first; i < packs; i += stride) __stcs(&y[i], scaled(exp_from(x[i], base), scale));
+}
+
+/// Each thread keeps maximum and sum of its own elements and rescales the sum when the maximum
+/// rises, so that one sweep gives both; the write needs a second.
+template <class Pack, class Input, class Output>
+__global__ void online_two_pass(Input input, Output output, int packs) {
+  __shared__ float maxima[kMaxWarps];
+  __shared__ float sums[kMaxWarps];
+  const auto x = input + static_cast<std::size_t>(blockIdx.x) * packs;
+  const auto y = output + static_cast<std::size_t>(blockIdx.x) * packs;
+  const int first = static_cast<int>(threadIdx.x);
+  const int stride = static_cast<int>(blockDim.x);
+
+  MaxSum mine = {-INFINITY, 0.0f};
+  for (int i = first; i < packs; i += stride) {
+    const Pack pack = x[i];
+    const float m = fmaxf(mine.m, largest(pack));
+    const float base = finite_base(m);
+    mine.l = mine.l * expf(mine.m - base) + total(exp_from(pack, base));
+    mine.m = m;
+  }
+  const MaxSum all = block_merge(mine, maxima, sums);
+  const float base = finite_base(all.m);
+  const float scale = inverse(all.l);
+
+  for (int i = first; i < packs; i += stride) __stcs(&y[i], scaled(exp_from(x[i], base), scale));
+}
+
+/// The row lies in the block's registers from the one read to the one write: `kPacks` packs a
+/// thread, whose loads are all under way at once. A thread takes exp from its own maximum, before
+/// the row's is known; the merge then rescales thread by thread, which is the online step again,
+/// and costs one barrier where maximum and sum in turn would cost two.
+template <int kThreads, int kPacks, class Pack, class Input, class Output>
+__global__ void __launch_bounds__(kThreads) online_one_read(Input input, Output output, int packs) {
+  __shared__ float maxima[kMaxWarps];
+  __shared__ float sums[kMaxWarps];
+  const auto x = input + static_cast<std::size_t>(blockIdx.x) * packs;
+  const auto y = output + static_cast<std::size_t>(blockIdx.x) * packs;
+  const int thread = static_cast<int>(threadIdx.x);
+
+  Pack held[kPacks];
+  for (int k = 0; k < kPacks; ++k) {
+    const int i = k * kThreads + thread;
+    held[k] = i < packs ? __ldcs(&x[i]) : every<Pack>(-INFINITY);
+  }
+
+  MaxSum mine = {-INFINITY, 0.0f};
+  for (int k = 0; k < kPacks; ++k) mine.m = fmaxf(mine.m, largest(held[k]));
+  const float own_base = finite_base(mine.m);
+  for (int k = 0; k < kPacks; ++k) {
+    held[k] = exp_from(held[k], own_base);
+    mine.l += total(held[k]);
+  }
+  const MaxSum all = block_merge(mine, maxima, sums);
+  const float scale = expf(mine.m - finite_base(all.m)) * inverse(all.l);
+
+  // Streaming stores: nobody reads the result soon, so it need not push other rows out of L2.
+  for (int k = 0; k < kPacks; ++k) {
+    const int i = k * kThreads + thread;
+    if (i < packs) __stcs(&y[i], scaled(held[k], scale));
+  }
+}
+
+// ---- launches -----------------------------------------------------------------------------------
+
+/// Rows as packs.
+template <class Pack>
+struct Rows {
+  simt::Device& device;
+  RowShape shape;
+  simt::Span<const float> input;
+  simt::Span<float> output;
+
+  static constexpr int kWidth = sizeof(Pack) / sizeof(float);
+
+  using In = decltype(simt::as<const Pack>(simt::Global<const float>{}));
+  using Out = decltype(simt::as<Pack>(simt::Global<float>{}));
+
+  template <class Kernel>
+  void launch(const char* name, Kernel kernel) const {
+    simt::launch(device,
+                 simt::Launch{.name = name,
+                              .grid = dim3(static_cast<unsigned>(shape.rows)),
+                              .block = dim3(static_cast<unsigned>(shape.threads))},
+                 kernel, simt::as<const Pack>(simt::global(input, "input")),
+                 simt::as<Pack>(simt::global(output, "output")), shape.columns / kWidth);
+  }
+
+  template <int kThreads, int kPacks>
+  void one_read_with() const {
+    launch("online_one_read", online_one_read<kThreads, kPacks, Pack, In, Out>);
+  }
+
+  /// The smallest compiled number of packs that holds the row. Rows of single floats are the rare
+  /// case and have fewer sizes.
+  template <int kThreads>
+  void one_read() const {
+    const int needed = (shape.columns / kWidth + kThreads - 1) / kThreads;
+    if constexpr (kWidth == 4) {
+      if (needed <= 1) return one_read_with<kThreads, 1>();
+      if (needed <= 2) return one_read_with<kThreads, 2>();
+      if (needed <= 4) return one_read_with<kThreads, 4>();
+      if (needed <= 8) return one_read_with<kThreads, 8>();
+    } else if (needed <= 8) {
+      return one_read_with<kThreads, 8>();
+    }
+    return one_read_with<kThreads, one_read_columns(kThreads) / kThreads / kWidth>();
+  }
+
+  void run(Rung rung) const {
+    if (rung == Rung::three_pass) return launch("three_pass", three_pass<Pack, In, Out>);
+    if (rung == Rung::online_two_pass) {
+      return launch("online_two_pass", online_two_pass<Pack, In, Out>);
+    }
+    if (shape.threads == 128) return one_read<128>();
+    if (shape.threads == 256) return one_read<256>();
+    if (shape.threads == 512) return one_read<512>();
+    return one_read<1024>();
+  }
+};
+
+/// One launch of the lesson's kernel. A block has a thread for each component and, up to 128, for
+/// each key of a tile.
+template <class Format, class Recorder>
+void launch_attention(simt::Device& device, const AttentionShape& shape,
+                      simt::Span<const float> scores, simt::Span<const float> values,
+                      simt::Span<float> output, int first_query, int blocks,
+                      const Recorder& recorder) {
+  const int wanted = shape.tile_width > shape.head_dim ? shape.tile_width : shape.head_dim;
+  const int warps = wanted >= 128 ? 4 : (wanted + 31) / 32;
+  int lanes = 1;
+  while (lanes < 32 && lanes < shape.tile_width) lanes *= 2;
+  simt::launch(
+      device,
+      simt::Launch{.name = "online_softmax",
+                   .grid = dim3(static_cast<unsigned>(blocks)),
+                   .block = dim3(static_cast<unsigned>(warps) * 32),
+                   .shared_bytes = static_cast<std::size_t>(shape.tile_width) * sizeof(float)},
+      online_softmax<Format, Recorder, simt::Global<const float>, simt::Global<const float>,
+                     simt::Global<float>>,
+      simt::global(scores, "scores"), simt::global(values, "values"),
+      simt::global(output, "output"), shape, first_query, lanes, recorder);
+}
+
+/// Calls `run` with an object of the format's type.
+template <class Run>
+void with_format(KernelFormat format, Run run) {
+  if (format == KernelFormat::fp16) return run(numeric::Fp16{});
+  if (format == KernelFormat::bf16) return run(numeric::Bf16{});
+  return run(numeric::Fp32{});
+}
+
+class KernelsHere final : public Kernels {
+ public:
+  void attention(simt::Device& device, const AttentionShape& shape, KernelFormat format,
+                 simt::Span<const float> scores, simt::Span<const float> values,
+                 simt::Span<float> output) const override {
+    check_attention(shape, scores, values, output);
+    with_format(format, [&](auto kind) {
+      launch_attention<decltype(kind)>(device, shape, scores, values, output, 0, shape.queries,
+                                       NoRecorder{});
+    });
+  }
+
+  void attention_recorded(simt::Device& device, const AttentionShape& shape, KernelFormat format,
+                          simt::Span<const float> scores, simt::Span<const float> values,
+                          simt::Span<float> output, const Recording& recording) const override {
+    check_attention(shape, scores, values, output);
+    assert(recording.query >= 0 && recording.query < shape.queries);
+    assert(recording.component >= 0 && recording.component < shape.head_dim);
+    const StepRecorder<simt::Global<StepRecord>, simt::Global<float>, simt::Global<int>> recorder{
+        recording.component, simt::global(recording.steps, "steps"),
+        simt::global(recording.weights, "weights"), simt::global(recording.lines, "lines")};
+    with_format(format, [&](auto kind) {
+      launch_attention<decltype(kind)>(device, shape, scores, values, output, recording.query, 1,
+                                       recorder);
+    });
+  }
+
+  void naive_sums(simt::Device& device, simt::Span<const float> scores,
+                  simt::Span<const float> values, simt::Span<float> sums) const override {
+    assert(scores.count == values.count && sums.count == 2);
+    simt::launch(device,
+                 simt::Launch{.name = "naive_softmax_sum", .grid = dim3(1), .block = dim3(128)},
+                 naive_softmax_sum<simt::Global<const float>, simt::Global<const float>,
+                                   simt::Global<float>>,
+                 simt::global(scores, "scores"), simt::global(values, "values"),
+                 simt::global(sums, "sums"), static_cast<int>(scores.count));
+  }
+
+  void softmax_rows(simt::Device& device, Rung rung, const RowShape& shape,
+                    simt::Span<const float> input, simt::Span<float> output) const override {
+    check_rows(rung, shape, input, output);
+    const auto aligned = [](const float* data) {
+      return reinterpret_cast<std::uintptr_t>(data) % alignof(float4) == 0;
+    };
+    if (shape.columns % 4 == 0 && aligned(input.data) && aligned(output.data)) {
+      Rows<float4>{device, shape, input, output}.run(rung);
+    } else {
+      Rows<float>{device, shape, input, output}.run(rung);
+    }
+  }
+};
+
+}  // namespace tilestep::online_softmax::SIMT_BACKEND
+
+namespace tilestep::online_softmax {
+
+const simt::KernelSet& SIMT_KERNELS(kernels)() {
+  static const SIMT_BACKEND::KernelsHere kernels;
+  return kernels;
+}
+
+}  // namespace tilestep::online_softmax

@@ -1,0 +1,143 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "kernels/attention/online_softmax/lesson.hpp"
+
+namespace tilestep::online_softmax {
+namespace {
+
+constexpr float kMasked = -std::numeric_limits<float>::infinity();
+
+// The lesson's worked example: four tiles of four keys.
+constexpr std::array<float, 16> kExampleScores = {1, 3, 0.5f, 2, 2.5f, 0, 5, 1,
+                                                  4, 2, 1,    3, 1,    0, 6, 2};
+constexpr std::array<float, 16> kExampleValues = {10, 12, 8, 11, 19, 20, 13, 15,
+                                                  13, 8,  9, 12, 13, 10, 15, 8};
+
+enum class Stream : std::uint64_t { scores = 1, values = 2, tops = 3 };
+
+/// A number in [0, 1) that depends on nothing but its arguments (a counter-based generator: the
+/// finaliser of SplitMix64, Steele, Lea & Flood 2014), so that data is the same on every machine
+/// and needs no order.
+double uniform(std::int64_t seed, Stream stream, std::int64_t row, std::int64_t column) {
+  std::uint64_t x = 0;
+  for (const std::uint64_t part :
+       {static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(stream),
+        static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(column)}) {
+    x = (x ^ part) + 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    x ^= x >> 31;
+  }
+  return static_cast<double>(x >> 11) * 0x1.0p-53;
+}
+
+/// To tenths, so that the numbers in the picture are the numbers that were used.
+float tenths(double value) {
+  return static_cast<float>(std::round(value * 10) / 10);
+}
+
+/// Bell-shaped enough for scores: the sum of three uniforms, in −6…6.
+double spread(const Params& p, int query, int key) {
+  double sum = 0;
+  for (int i = 0; i < 3; ++i) sum += uniform(p.seed, Stream::scores, query, 3LL * key + i);
+  return 4 * (sum - 1.5);
+}
+
+/// Which keys of a row are not masked: [first, end).
+struct Visible {
+  int first = 0, end = 0;
+};
+
+/// A causal tail: the last tiles are masked, the tile before them half; with three tiles or more
+/// the first tile is masked too, so that the recurrence starts from m = −inf twice.
+Visible causal(const Params& p, int query) {
+  const int tiles = p.tiles();
+  const int width = p.tile_width;
+  const int cut_tile = tiles < 3 ? 0 : std::clamp(3 * tiles / 4, 1, tiles - 2);
+  const int first_key = cut_tile * width;
+  const int tile_keys = std::min(width, p.keys - first_key);
+  const int half = std::max(1, tile_keys / 2);
+  // A later query sees more keys, as in a causal mask, but never the whole of the cut tile.
+  const int more = query % std::max(1, tile_keys - half);
+  return {tiles < 3 ? 0 : width, first_key + half + more};
+}
+
+/// The tile's largest score, for the presets whose tiles rise or fall by a fixed step.
+float stepped_top(const Params& p, int tile) {
+  const double tiles = p.tiles();
+  if (p.preset == Preset::rising) {
+    return static_cast<float>(1 + tile * std::min(1.0, 200 / tiles));
+  }
+  return static_cast<float>(6 - tile * std::min(0.5, 20 / tiles));
+}
+
+float stepped_score(const Params& p, int query, int key) {
+  const int tile = key / p.tile_width;
+  const int tile_keys = std::min(p.tile_width, p.keys - tile * p.tile_width);
+  const int top_key = static_cast<int>(uniform(p.seed, Stream::tops, query, tile) * tile_keys);
+  const float top = stepped_top(p, tile);
+  if (key - tile * p.tile_width == top_key) return top;
+  return top - tenths(0.3 + 2.7 * uniform(p.seed, Stream::scores, query, key));
+}
+
+float score(const Params& p, int query, int key) {
+  switch (p.preset) {
+    case Preset::worked_example:
+      return kExampleScores[static_cast<std::size_t>((key + query) % 16)];
+    case Preset::random:
+      return tenths(spread(p, query, key));
+    case Preset::rising:
+    case Preset::falling:
+      return stepped_score(p, query, key);
+    case Preset::equal:
+      return 2.0f + 0.5f * static_cast<float>(query % 8);
+    case Preset::outlier:
+      // FP32 ends at 3.4e38 = exp(88.7): one of these terms alone is past it.
+      if (key == 5 * p.keys / 8) return 120.0f + static_cast<float>(query % 8);
+      if (key == p.keys / 4) return 95.0f;
+      return tenths(spread(p, query, key));
+    case Preset::masked: {
+      const Visible visible = causal(p, query);
+      const bool seen = key >= visible.first && key < visible.end;
+      return seen ? tenths(spread(p, query, key)) : kMasked;
+    }
+    case Preset::all_masked:
+      return kMasked;
+  }
+  return 0;
+}
+
+float value(const Params& p, int key, int component) {
+  if (p.preset == Preset::worked_example) {
+    return kExampleValues[static_cast<std::size_t>(key % 16)] + static_cast<float>(component);
+  }
+  const double u = uniform(p.seed, Stream::values, key, component);
+  // Only `random` has values of both signs, where terms of O cancel.
+  return tenths(p.preset == Preset::random ? -10 + 30 * u : 5 + 15 * u);
+}
+
+}  // namespace
+
+Inputs make_inputs(const Params& params, lab::Progress& progress) {
+  Inputs inputs;
+  const auto keys = static_cast<std::size_t>(params.keys);
+  inputs.scores.resize(keys * static_cast<std::size_t>(params.queries));
+  inputs.values.resize(keys * static_cast<std::size_t>(params.head_dim));
+  std::size_t at = 0;
+  for (int query = 0; query < params.queries; ++query) {
+    progress.check();
+    for (int key = 0; key < params.keys; ++key) inputs.scores[at++] = score(params, query, key);
+  }
+  at = 0;
+  for (int key = 0; key < params.keys; ++key) {
+    if (key % 4096 == 0) progress.check();
+    for (int c = 0; c < params.head_dim; ++c) inputs.values[at++] = value(params, key, c);
+  }
+  return inputs;
+}
+
+}  // namespace tilestep::online_softmax

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/attention/online_softmax/lesson.hpp"
+#include "kernels/attention/online_softmax/reference.hpp"
+
+/// The parts that the lesson's answers are put together from.
+namespace tilestep::online_softmax {
+
+/// What a run has gathered: what the kernels wrote, and the answers in double.
+struct Outcome {
+  Params params;
+  Trace trace;
+  std::vector<float> output;          ///< queries × head_dim, by the timed kernel
+  std::vector<float> recorded_row;    ///< head_dim: the chosen query, by the recording kernel
+  std::vector<PrefixState> expected;  ///< of the algorithm as it ran, rescale skipped or not
+  std::vector<PrefixState> exact;     ///< of softmax
+  ReferenceOutput reference;          ///< of the algorithm as it ran
+};
+
+/// The report of a run: summary, tables `tiles`, `naive`, `ladder`, measurements, checks, trace.
+lab::Report make_report(const Outcome& outcome, const simt::DeviceInfo& device);
+
+/// The rungs with what each reads and writes, and why it is faster than the one before.
+lab::Table ladder_table();
+
+/// Times the ladder and the attention kernel. Throws Error (unavailable) if the device cannot time.
+lab::Report bench_report(simt::Device& device, lab::Progress& progress);
+
+}  // namespace tilestep::online_softmax

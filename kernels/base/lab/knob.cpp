@@ -1,0 +1,163 @@
+#include "kernels/base/lab/knob.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <system_error>
+
+namespace tilestep::lab {
+namespace {
+
+std::string number_text(double value) {
+  if (value == std::floor(value) && std::abs(value) < 1e15) return fmt::format("{:.0f}", value);
+  return fmt::format("{:g}", value);
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += words[i];
+  }
+  return text;
+}
+
+[[noreturn]] void refuse(const Knob& knob, std::string_view given) {
+  throw Error(fmt::format("knob '{}' cannot be '{}'; allowed: {}", knob.id, given, knob.allowed()));
+}
+
+std::optional<double> parsed_real(std::string_view text) {
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::int64_t> parsed_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+bool within(const Knob& knob, double value) {
+  if (value == 0 && !knob.zero_word.empty()) return true;
+  return std::isfinite(value) && value >= knob.min && value <= knob.max;
+}
+
+}  // namespace
+
+std::string Knob::allowed() const {
+  switch (kind) {
+    case KnobKind::integer:
+    case KnobKind::real:
+      return (zero_word.empty() ? "" : zero_word + " or ") + number_text(min) + "–" +
+             number_text(max) + (kind == KnobKind::integer ? " (a whole number)" : "");
+    case KnobKind::toggle:
+      return "true or false";
+    case KnobKind::choice:
+      return "one of " + joined(choices);
+    case KnobKind::text:
+      return form;
+  }
+  return "";
+}
+
+KnobValue Knob::checked(const KnobValue& value) const {
+  switch (kind) {
+    case KnobKind::integer:
+      if (const auto* v = std::get_if<std::int64_t>(&value)) {
+        if (within(*this, static_cast<double>(*v))) return value;
+      } else if (const auto* real = std::get_if<double>(&value)) {
+        // JSON writers may spell a whole number as 4.0.
+        if (within(*this, *real) && *real == std::floor(*real)) {
+          return static_cast<std::int64_t>(*real);
+        }
+      }
+      break;
+    case KnobKind::real: {
+      double number = std::nan("");
+      if (const auto* v = std::get_if<double>(&value)) number = *v;
+      if (const auto* v = std::get_if<std::int64_t>(&value)) number = static_cast<double>(*v);
+      if (within(*this, number)) return number;
+      break;
+    }
+    case KnobKind::toggle:
+      if (std::holds_alternative<bool>(value)) return value;
+      break;
+    case KnobKind::choice:
+      if (const auto* v = std::get_if<std::string>(&value)) {
+        for (const std::string& name : choices) {
+          if (name == *v) return value;
+        }
+      }
+      break;
+    case KnobKind::text:
+      if (const auto* v = std::get_if<std::string>(&value)) {
+        if (fits == nullptr || fits(*v)) return value;
+      }
+      break;
+  }
+  refuse(*this, to_text(value));
+}
+
+KnobValue Knob::parsed(std::string_view text) const {
+  switch (kind) {
+    case KnobKind::integer:
+      if (const auto value = parsed_integer(text)) return checked(*value);
+      break;
+    case KnobKind::real:
+      if (!zero_word.empty() && text == zero_word) return 0.0;
+      if (const auto value = parsed_real(text)) return checked(*value);
+      break;
+    case KnobKind::toggle:
+      if (text == "true" || text == "on" || text == "1") return true;
+      if (text == "false" || text == "off" || text == "0") return false;
+      break;
+    case KnobKind::choice:
+    case KnobKind::text:
+      return checked(std::string(text));
+  }
+  refuse(*this, text);
+}
+
+std::string to_text(const KnobValue& value) {
+  if (const auto* v = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *v);
+  if (const auto* v = std::get_if<double>(&value)) return fmt::format("{}", *v);
+  if (const auto* v = std::get_if<bool>(&value)) return *v ? "true" : "false";
+  return std::get<std::string>(value);
+}
+
+const Knob& Knobs::at(std::string_view id) const {
+  std::vector<std::string> ids;
+  for (const Knob& knob : knobs_) {
+    if (knob.id == id) return knob;
+    ids.push_back(knob.id);
+  }
+  throw Error(fmt::format("there is no knob '{}'; the knobs are: {}", id, joined(ids)));
+}
+
+Settings Knobs::defaults() const {
+  Settings settings;
+  for (const Knob& knob : knobs_) settings[knob.id] = knob.initial;
+  return settings;
+}
+
+Settings Knobs::completed(const Settings& settings) const {
+  Settings all = defaults();
+  for (const auto& [id, value] : settings) all[id] = at(id).checked(value);
+  return all;
+}
+
+void Knobs::set(Settings& settings, std::string_view assignment) const {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    throw Error(fmt::format("'{}' is not of the form knob=value, as in tile_width=4", assignment));
+  }
+  const Knob& knob = at(assignment.substr(0, equals));
+  settings[knob.id] = knob.parsed(assignment.substr(equals + 1));
+}
+
+}  // namespace tilestep::lab

@@ -1,0 +1,198 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "kernels/base/simt/error.hpp"
+
+namespace tilestep::lab {
+
+/// The value of a knob: integer, real, toggle, choice (by its name) or text.
+using KnobValue = std::variant<std::int64_t, double, bool, std::string>;
+
+/// Values of knobs by knob id. A lesson fills in its defaults for those that are absent.
+using Settings = std::map<std::string, KnobValue, std::less<>>;
+
+enum class KnobKind { integer, real, toggle, choice, text };
+
+/// What a knob is, said once: the controls, `--set`, JSON and the sweep tests all read this.
+struct Knob {
+  std::string id;     ///< snake_case, as in `--set id=value`
+  std::string label;  ///< for people
+  std::string unit;   ///< empty if none
+  std::string help;   ///< one sentence
+  KnobKind kind = KnobKind::integer;
+  double min = 0, max = 0;           ///< integer and real
+  bool logarithmic = false;          ///< integer and real: the slider's scale
+  std::string zero_word;             ///< real: if set, 0 is allowed too, and called this
+  std::vector<std::string> choices;  ///< choice
+  std::string form;                  ///< text: what may be written, in words, with an example
+  bool (*fits)(std::string_view) = nullptr;  ///< text: whether it is of that form
+  KnobValue initial;
+
+  /// The allowed values in words: "1–1024", "one of fp32, fp16, bf16", "true or false".
+  std::string allowed() const;
+  /// Throws Error naming the knob and the allowed values unless `value` is one of them. Integers
+  /// are accepted for real knobs; the result has the knob's own type.
+  KnobValue checked(const KnobValue& value) const;
+  /// `text` as written after `--set id=`. Throws Error as `checked` does.
+  KnobValue parsed(std::string_view text) const;
+};
+
+/// `value` as `--set` would take it.
+std::string to_text(const KnobValue& value);
+
+/// The knobs of a lesson, in the order shown.
+class Knobs {
+ public:
+  Knobs() = default;
+  explicit Knobs(std::vector<Knob> knobs) : knobs_(std::move(knobs)) {}
+
+  const std::vector<Knob>& all() const { return knobs_; }
+  auto begin() const { return knobs_.begin(); }
+  auto end() const { return knobs_.end(); }
+  /// Throws Error naming all knob ids.
+  const Knob& at(std::string_view id) const;
+  Settings defaults() const;
+  /// `settings` checked, with defaults for what is absent. Throws Error for an unknown id or a
+  /// value that is not allowed.
+  Settings completed(const Settings& settings) const;
+  /// Sets one knob from "id=value". Throws Error.
+  void set(Settings& settings, std::string_view assignment) const;
+
+ private:
+  std::vector<Knob> knobs_;
+};
+
+/// Binds the knobs of a lesson to the members of its `Params` struct, once:
+///
+///     static const KnobTable<Params> table = KnobTable<Params>()
+///         .integer(&Params::keys, {"keys", "Keys", "", "How many keys …"}, 1, 65536, true)
+///         .choice(&Params::preset, {"preset", …}, {"worked-example", "random"})
+///         .toggle(&Params::skip_rescale, {"skip_rescale", …});
+///
+/// The defaults are those of `Params{}`. An enum member of `choice` numbers the choices from 0.
+template <class Params>
+class KnobTable {
+ public:
+  struct Words {
+    std::string id, label, unit, help;
+  };
+
+  template <class Integer>
+  KnobTable& integer(Integer Params::*member, Words words, std::int64_t min, std::int64_t max,
+                     bool logarithmic = false) {
+    Knob knob = make(std::move(words), KnobKind::integer);
+    knob.min = static_cast<double>(min);
+    knob.max = static_cast<double>(max);
+    knob.logarithmic = logarithmic;
+    return add(
+        std::move(knob),
+        [member](const Params& p) { return KnobValue(static_cast<std::int64_t>(p.*member)); },
+        [member](Params& p, const KnobValue& v) {
+          p.*member = static_cast<Integer>(std::get<std::int64_t>(v));
+        });
+  }
+
+  KnobTable& real(double Params::*member, Words words, double min, double max,
+                  bool logarithmic = false, std::string zero_word = {}) {
+    Knob knob = make(std::move(words), KnobKind::real);
+    knob.min = min;
+    knob.max = max;
+    knob.logarithmic = logarithmic;
+    knob.zero_word = std::move(zero_word);
+    return add(
+        std::move(knob), [member](const Params& p) { return KnobValue(p.*member); },
+        [member](Params& p, const KnobValue& v) { p.*member = std::get<double>(v); });
+  }
+
+  KnobTable& toggle(bool Params::*member, Words words) {
+    return add(
+        make(std::move(words), KnobKind::toggle),
+        [member](const Params& p) { return KnobValue(p.*member); },
+        [member](Params& p, const KnobValue& v) { p.*member = std::get<bool>(v); });
+  }
+
+  template <class Enum>
+  KnobTable& choice(Enum Params::*member, Words words, std::vector<std::string> names) {
+    Knob knob = make(std::move(words), KnobKind::choice);
+    knob.choices = names;
+    return add(
+        std::move(knob),
+        [member, names](const Params& p) {
+          return KnobValue(names.at(static_cast<std::size_t>(p.*member)));
+        },
+        [member, names](Params& p, const KnobValue& v) {
+          const auto& name = std::get<std::string>(v);
+          for (std::size_t i = 0; i < names.size(); ++i) {
+            if (names[i] == name) p.*member = static_cast<Enum>(i);
+          }
+        });
+  }
+
+  /// `form` says in words what may be written, `fits` checks it.
+  KnobTable& text(std::string Params::*member, Words words, std::string form,
+                  bool (*fits)(std::string_view)) {
+    Knob knob = make(std::move(words), KnobKind::text);
+    knob.form = std::move(form);
+    knob.fits = fits;
+    return add(
+        std::move(knob), [member](const Params& p) { return KnobValue(p.*member); },
+        [member](Params& p, const KnobValue& v) { p.*member = std::get<std::string>(v); });
+  }
+
+  Knobs knobs() const {
+    std::vector<Knob> knobs;
+    for (const Row& row : rows_) knobs.push_back(row.knob);
+    return Knobs(std::move(knobs));
+  }
+
+  /// Checks `settings` and fills in defaults. Throws Error.
+  Params params(const Settings& settings) const {
+    const Settings all = knobs().completed(settings);
+    Params params;
+    for (const Row& row : rows_) row.set(params, all.at(row.knob.id));
+    return params;
+  }
+
+  Settings settings(const Params& params) const {
+    Settings settings;
+    for (const Row& row : rows_) settings[row.knob.id] = row.get(params);
+    return settings;
+  }
+
+ private:
+  using Get = std::function<KnobValue(const Params&)>;
+  using Set = std::function<void(Params&, const KnobValue&)>;
+  struct Row {
+    Knob knob;
+    Get get;
+    Set set;
+  };
+
+  static Knob make(Words words, KnobKind kind) {
+    Knob knob;
+    knob.id = std::move(words.id);
+    knob.label = std::move(words.label);
+    knob.unit = std::move(words.unit);
+    knob.help = std::move(words.help);
+    knob.kind = kind;
+    return knob;
+  }
+
+  KnobTable& add(Knob knob, Get get, Set set) {
+    knob.initial = get(Params{});
+    rows_.push_back({std::move(knob), std::move(get), std::move(set)});
+    return *this;
+  }
+
+  std::vector<Row> rows_;
+};
+
+}  // namespace tilestep::lab

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kernels/base/lab/knob.hpp"
+#include "kernels/base/simt/device.hpp"
+
+namespace tilestep::lab {
+
+/// A cell: number (may be inf or NaN), text, or nothing.
+using Cell = std::variant<std::monostate, double, std::string>;
+
+struct Column {
+  std::string id;
+  std::string label;
+  std::string unit;   ///< empty if none
+  int decimals = -1;  ///< digits after the point of a number shown; -1: as many as it needs
+};
+
+/// A table as the window shows it under Data and the command line prints it. Numbers are rounded to
+/// the column's decimals when they are shown and in JSON; the full values are in the trace.
+struct Table {
+  std::string id;
+  std::string title;
+  std::vector<Column> columns;
+  std::vector<std::vector<Cell>> rows;
+
+  /// The cell as shown: "0.135", "inf", "" for nothing.
+  std::string text(std::size_t row, std::size_t column) const;
+  std::string to_csv() const;
+  std::string to_markdown() const;
+};
+
+/// Where a number comes from.
+enum class Provenance {
+  measured,  ///< timed on the device named, in this run
+  counted,   ///< a hardware counter
+  traced,    ///< recorded by the kernel itself
+  derived,   ///< a formula, shown
+  recorded,  ///< measured earlier, on a named GPU on a named day
+};
+std::string_view to_text(Provenance provenance);
+/// Throws Error naming the five words.
+Provenance provenance_from(std::string_view text);
+
+struct Measurement {
+  std::string id;       ///< what was measured: "softmax_bandwidth"
+  std::string variant;  ///< the kernel variant: "online-one-read"; empty if none
+  Provenance provenance = Provenance::derived;
+  double value = 0;
+  std::string unit;           ///< "GB/s", "ms", "reads/element"; "" for a plain number
+  std::optional<double> p10;  ///< timed numbers: the 10th and 90th percentile
+  std::optional<double> p90;
+  int samples = 0;          ///< 0: not a timed number
+  std::string detail;       ///< shape, formula, or what else explains the number
+  std::string device;       ///< where it was measured or counted; empty: the report's device
+  std::string recorded_at;  ///< ISO date of a recorded number; empty otherwise
+
+  /// A spread (p90 − p10)/median over 10 % withholds the headline number.
+  bool stable() const;
+};
+
+/// A comparison with the reference.
+struct Check {
+  std::string id;
+  bool ok = false;
+  double max_error = 0;
+  double tolerance = 0;
+  std::string detail;  ///< where the tolerance comes from, in one sentence
+};
+
+/// The answer of a lesson to a request: plain data, to and from JSON.
+struct Report {
+  std::string lesson;
+  Settings params;
+  std::string summary;  ///< one sentence in plain words
+  simt::DeviceInfo device;
+  std::string recorded_at;  ///< ISO date if this report is a recording, else empty
+  std::vector<Table> tables;
+  std::vector<Measurement> measurements;
+  std::vector<Check> checks;
+  nlohmann::json trace;  ///< the lesson's own; its `from_json` is in the lesson's header
+
+  bool ok() const;
+  const Table* table(std::string_view id) const;
+  const Measurement* measurement(std::string_view id, std::string_view variant = {}) const;
+};
+
+/// JSON has no inf or NaN: they travel as the strings "inf", "-inf", "nan".
+nlohmann::json number_to_json(double value);
+/// A number, or one of those strings. Throws Error.
+double number_from_json(const nlohmann::json& json);
+
+nlohmann::json to_json(const KnobValue& value);
+nlohmann::json to_json(const Settings& settings);
+nlohmann::json to_json(const Knob& knob);
+nlohmann::json to_json(const Report& report);
+/// Throws Error saying which member is missing or wrong.
+Settings settings_from_json(const nlohmann::json& json);
+Report report_from_json(const nlohmann::json& json);
+
+}  // namespace tilestep::lab

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/base/simt/device.hpp"
+
+namespace tilestep::simt {
+
+/// One row of a backend's table of kernels: a lesson, spelled as in code (`online_softmax`), and its
+/// kernels.
+struct KernelEntry {
+  std::string_view lesson;
+  const KernelSet& (*kernels)();
+
+  /// Whether these are the kernels of the lesson `id`, spelled for people: `online-softmax`.
+  constexpr bool belongs_to(std::string_view id) const {
+    const auto same = [](char a, char b) { return a == b || (a == '_' && b == '-'); };
+    return std::equal(lesson.begin(), lesson.end(), id.begin(), id.end(), same);
+  }
+};
+
+/// In which order the emulator lets the threads of a block run between two barriers.
+enum class ThreadOrder { ascending, descending, shuffled };
+
+/// How the emulator runs.
+struct EmulationOptions {
+  ThreadOrder order = ThreadOrder::ascending;
+  std::uint64_t seed = 1;  ///< for `shuffled`
+  int os_threads = 0;      ///< 0: one for each core
+};
+
+/// The CPU emulation. `table` must outlive the device.
+std::unique_ptr<Device> make_emulated_device(std::span<const KernelEntry> table,
+                                             EmulationOptions options = {});
+
+/// Whether the CUDA backend can be used on this machine, and if not, why and what to do.
+struct CudaStatus {
+  bool built = false;      ///< the module was built (its file lies beside the program)
+  bool available = false;  ///< module loaded, driver there, a device found
+  std::string reason;      ///< one sentence, empty when available
+  DeviceInfo device;       ///< filled when available
+};
+CudaStatus cuda_status();
+
+/// The first CUDA device. Throws Error (unavailable) with `cuda_status().reason`.
+std::unique_ptr<Device> make_cuda_device();
+
+}  // namespace tilestep::simt

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "kernels/base/simt/backends.hpp"
+#include "kernels/base/simt/block_runner.hpp"
+
+namespace tilestep::simt::emulated {
+
+/// The OS threads that blocks run on. They live as long as the pool, because the fibers of a runner
+/// must stay on the OS thread that made them. Used by one thread at a time.
+class BlockPool {
+ public:
+  explicit BlockPool(const EmulationOptions& options);
+  ~BlockPool();
+  BlockPool(const BlockPool&) = delete;
+  BlockPool& operator=(const BlockPool&) = delete;
+
+  int os_threads() const { return os_threads_; }
+
+  /// Runs all blocks of a launch and waits. `stop` (may be empty) is asked on the calling thread
+  /// before and during the launch. Throws what the first failing block (in block order) threw, or
+  /// Cancelled.
+  void run(const Launch& launch, ThreadFunction thread, void* data,
+           const std::function<bool()>& stop);
+
+ private:
+  void work(int worker);
+  void run_blocks(BlockRunner& runner, LaunchJob& job);
+  void wait(LaunchJob& job, const std::function<bool()>& stop, bool& cancelled);
+
+  EmulationOptions options_;
+  int os_threads_;
+  std::vector<std::thread> threads_;
+
+  std::mutex mutex_;
+  std::condition_variable work_there_;
+  std::condition_variable work_done_;
+  std::uint64_t generation_ = 0;  ///< counts launches
+  int wanted_ = 0;                ///< OS threads that take part in the launch
+  int busy_ = 0;                  ///< those of them that have not finished
+  bool quit_ = false;
+  LaunchJob* job_ = nullptr;
+  std::exception_ptr error_;
+  std::uint64_t error_block_ = 0;
+};
+
+}  // namespace tilestep::simt::emulated

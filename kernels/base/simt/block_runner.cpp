@@ -1,0 +1,302 @@
+#include "kernels/base/simt/block_runner.hpp"
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <cstring>
+#include <new>
+#include <utility>
+
+constinit thread_local uint3 threadIdx{0, 0, 0};
+constinit thread_local uint3 blockIdx{0, 0, 0};
+constinit thread_local dim3 blockDim;
+constinit thread_local dim3 gridDim;
+
+namespace tilestep::simt::emulated {
+namespace {
+
+constinit thread_local BlockRunner* runner = nullptr;
+
+constexpr std::size_t kSharedAlignment = 128;
+
+// Ends a thread of a block that is given up. Caught where the thread began.
+struct Unwind {};
+
+bool same_place(const std::source_location& a, const std::source_location& b) {
+  if (std::memcmp(&a, &b, sizeof a) == 0) return true;  // nearly always: one pointer
+  return a.line() == b.line() && a.column() == b.column() &&
+         std::strcmp(a.file_name(), b.file_name()) == 0;
+}
+
+}  // namespace
+
+BlockRunner::BlockRunner(const EmulationOptions& options) : options_(options) {}
+
+BlockRunner::~BlockRunner() {
+  quit_ = true;
+  for (Context* context : idle_) {
+    fibers_.switch_to(*context);
+#if defined(TILESTEP_TSAN)
+    __tsan_destroy_fiber(context->tsan);
+#endif
+  }
+}
+
+BlockRunner& BlockRunner::current() {
+  if (runner == nullptr) throw Error("a word that only kernels may use was used outside a kernel");
+  return *runner;
+}
+
+bool BlockRunner::inside_kernel() {
+  return runner != nullptr;
+}
+
+void BlockRunner::FreeAligned::operator()(unsigned char* memory) const {
+  ::operator delete (memory, std::align_val_t{kSharedAlignment});
+}
+
+void BlockRunner::begin(const LaunchJob& job) {
+  job_ = &job;
+  const dim3 block = job.launch->block;
+  count_ = static_cast<int>(block.x * block.y * block.z);
+  const auto count = static_cast<std::size_t>(count_);
+  threads_.resize(count);
+  order_.resize(count);
+  ready_.resize(count);
+  warps_.resize((count + kWarp - 1) / kWarp);
+  int thread = 0;
+  for (unsigned z = 0; z < block.z; ++z) {
+    for (unsigned y = 0; y < block.y; ++y) {
+      for (unsigned x = 0; x < block.x; ++x) threads_[thread++].index = {x, y, z};
+    }
+  }
+  const bool down = options_.order == ThreadOrder::descending;
+  for (int i = 0; i < count_; ++i) order_[i] = down ? count_ - 1 - i : i;
+  if (job.launch->shared_bytes > shared_capacity_) {
+    shared_.reset();
+    shared_capacity_ = job.launch->shared_bytes;
+    shared_.reset(static_cast<unsigned char*>(
+        ::operator new (shared_capacity_, std::align_val_t{kSharedAlignment})));
+  }
+  blockDim = block;
+  gridDim = job.launch->grid;
+}
+
+void BlockRunner::run(std::uint64_t linear) {
+  block_ = linear;
+  const dim3 grid = job_->launch->grid;
+  blockIdx = {static_cast<unsigned>(linear % grid.x),
+              static_cast<unsigned>(linear / grid.x % grid.y),
+              static_cast<unsigned>(linear / grid.x / grid.y)};
+  // Each block has its own sequence, so that the orders do not depend on which OS thread runs it.
+  random_state_ = options_.seed + (linear + 1) * 0x9E3779B97F4A7C15u;
+  for (Thread& thread : threads_) thread.state = State::unstarted;
+  ended_ = 0;
+  mismatch_ = abandoned_ = false;
+  error_ = nullptr;
+  ready_head_ = ready_size_ = 0;
+  if (warps_used_) reset_warps();
+  // NaN in floats: a kernel that reads what no thread wrote shows it.
+  if (job_->launch->shared_bytes > 0) std::memset(shared_.get(), 0xFF, job_->launch->shared_bytes);
+  begin_phase();
+  Context& first = start(order_[cursor_++]);
+  runner = this;
+  fibers_.switch_to(first);
+  runner = nullptr;
+  assert(abandoned_ || ended_ == count_);
+  if (error_) std::rethrow_exception(error_);
+}
+
+// The thread that runs next, or kNone when the block is over.
+inline int BlockRunner::pick_next() {
+  if (!abandoned_) [[likely]] {
+    if (ready_size_ > 0) {
+      const int thread = ready_[ready_head_];
+      ready_head_ = ready_head_ + 1 == count_ ? 0 : ready_head_ + 1;
+      --ready_size_;
+      return thread;
+    }
+    if (cursor_ < count_) return order_[cursor_++];
+  }
+  return pick_unusual();
+}
+
+// When no thread can run: all have ended, or they wait for what never comes and are to unwind.
+int BlockRunner::pick_unusual() {
+  if (!abandoned_) {
+    if (ended_ == count_) return kNone;
+    error_ = std::make_exception_ptr(Error(stall_report(), ExitCode::check_failed));
+    abandoned_ = true;
+  }
+  for (int thread = 0; thread < count_; ++thread) {
+    const State state = threads_[thread].state;
+    if (state == State::at_barrier || state == State::at_warp) return thread;
+  }
+  return kNone;
+}
+
+// What a fiber does all its life: threads that have not started, one after the other.
+void BlockRunner::fiber_body() {
+  Context& self = fibers_.running();
+  while (!quit_) {
+    int next = starting_;
+    do {
+      threads_[next].context = &self;
+      run_thread(next);
+      next = pick_next();
+    } while (next != kNone && threads_[next].state == State::unstarted);
+    idle_.push_back(&self);
+    fibers_.switch_to(next == kNone ? fibers_.main() : *threads_[next].context);
+  }
+}
+
+void BlockRunner::run_thread(int thread) {
+  current_ = thread;
+  threadIdx = threads_[thread].index;
+  threads_[thread].state = State::running;
+  try {
+    job_->thread(job_->data);
+  } catch (const Unwind&) {
+  } catch (const Error&) {
+    if (!error_) error_ = std::current_exception();
+    abandoned_ = true;
+  } catch (const std::exception& other) {
+    if (!error_) {
+      error_ = std::make_exception_ptr(
+          Error(fmt::format("{} threw an exception: {}", position(thread), other.what()),
+                ExitCode::check_failed));
+    }
+    abandoned_ = true;
+  } catch (...) {
+    if (!error_) {
+      error_ = std::make_exception_ptr(
+          Error(position(thread) + " threw something unknown", ExitCode::check_failed));
+    }
+    abandoned_ = true;
+  }
+  threads_[thread].state = State::ended;
+  ++ended_;
+}
+
+void BlockRunner::begin_phase() {
+  cursor_ = 0;
+  arrived_ = 0;
+  votes_ = 0;
+  if (options_.order == ThreadOrder::shuffled) {
+    for (int i = count_ - 1; i > 0; --i) {
+      std::swap(order_[i], order_[random() % static_cast<std::uint64_t>(i + 1)]);
+    }
+  }
+}
+
+// The context in which a thread that has not started shall begin.
+Context& BlockRunner::start(int thread) {
+  starting_ = thread;
+  if (idle_.empty()) {
+    contexts_.push_back(fibers_.make([this] { fiber_body(); }));
+    return *contexts_.back();
+  }
+  Context* context = idle_.back();
+  idle_.pop_back();
+  return *context;
+}
+
+// A block's stacks do not fit the first cache: fetches the one that is needed after the next
+// switch.
+inline void BlockRunner::prefetch_next() const {
+  if (cursor_ == count_) return;
+  const char* top = threads_[order_[cursor_]].stack_top;
+  if (top == nullptr) return;  // it has never been suspended
+  __builtin_prefetch(top - kCacheLine);
+  __builtin_prefetch(top);
+  __builtin_prefetch(top + kCacheLine);
+}
+
+// Who runs while thread `me` waits. When nothing can, `me` unwinds.
+Pause BlockRunner::pause(int me) {
+  const int next = pick_next();
+  if (abandoned_) [[unlikely]]
+    throw Unwind{};
+  if (next == me) return {nullptr, me};
+  threads_[me].stack_top = static_cast<const char*>(__builtin_frame_address(0));
+  prefetch_next();
+  const Thread& thread = threads_[next];
+  return {thread.state == State::unstarted ? &start(next) : thread.context, me};
+}
+
+// Thread `me` goes on, or unwinds if the block was given up meanwhile.
+void BlockRunner::resume(int me) {
+  if (abandoned_) [[unlikely]]
+    throw Unwind{};
+  current_ = me;
+  Thread& self = threads_[me];
+  threadIdx = self.index;
+  self.state = State::running;
+}
+
+Pause BlockRunner::arrive_at_barrier(bool predicate, std::source_location at) {
+  const int me = current_;
+  if (arrived_ == 0) {
+    barrier_at_ = at;
+  } else if (!same_place(barrier_at_, at)) {
+    mismatch_ = true;  // reported once nothing else can run, so that the report is always the same
+  }
+  Thread& self = threads_[me];
+  self.place = at;
+  self.state = State::at_barrier;
+  votes_ += predicate ? 1 : 0;
+  if (++arrived_ == count_ && !mismatch_) {
+    vote_result_ = votes_;
+    if (block_ >= job_->end_block.load(std::memory_order_relaxed)) abandoned_ = true;
+    begin_phase();
+  }
+  return pause(me);
+}
+
+Pause arrive_at_barrier(bool predicate, std::source_location at) {
+  if (runner == nullptr) [[unlikely]]
+    BlockRunner::current();  // throws
+  return runner->arrive_at_barrier(predicate, at);
+}
+
+int leave_barrier(int thread) {
+  return runner->leave_barrier(thread);
+}
+
+void* BlockRunner::dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset,
+                                         std::size_t alignment) {
+  const std::size_t have = job_->launch->shared_bytes;
+  if (byte_offset % alignment != 0) {
+    fail(
+        fmt::format("takes dynamic shared memory from byte {} on, but its elements must start at a "
+                    "multiple of {} bytes",
+                    byte_offset, alignment));
+  }
+  if (byte_offset > have || bytes > have - byte_offset) {
+    fail(
+        fmt::format("takes {} bytes of dynamic shared memory from byte {} on, but the launch gave "
+                    "the block {} bytes",
+                    bytes, byte_offset, have));
+  }
+  return shared_.get() + byte_offset;
+}
+
+void BlockRunner::fail(const std::string& what) const {
+  throw Error(fmt::format("{} {}", position(current_), what), ExitCode::check_failed);
+}
+
+std::string BlockRunner::position(int thread) const {
+  const uint3 t = threads_[thread].index;
+  return fmt::format("{}: thread ({},{},{}) of block ({},{},{})", job_->launch->name, t.x, t.y, t.z,
+                     blockIdx.x, blockIdx.y, blockIdx.z);
+}
+
+// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+std::uint64_t BlockRunner::random() {
+  std::uint64_t z = random_state_ += 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+}  // namespace tilestep::simt::emulated

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "kernels/base/simt/backends.hpp"
+#include "kernels/base/simt/emulator.hpp"
+#include "kernels/base/simt/fiber.hpp"
+
+namespace tilestep::simt::emulated {
+
+/// What all OS threads that work at a launch share.
+struct LaunchJob {
+  const Launch* launch = nullptr;
+  ThreadFunction thread = nullptr;
+  void* data = nullptr;
+  std::uint64_t blocks = 0;
+  std::atomic<std::uint64_t> next_block{0};
+  /// Blocks from here on need not run any more: an earlier one failed, or the run was cancelled.
+  std::atomic<std::uint64_t> end_block{0};
+};
+
+/// Runs the threads of one block at a time, each as a fiber, on the OS thread that owns it.
+///
+/// Scheduling: in each phase (from one block barrier to the next) the threads run in `order_`, each
+/// until it waits or ends; lanes whose warp collective completed come first. A thread that ends
+/// without having waited leaves its fiber to the next one, so that a kernel without barriers never
+/// switches. When nothing can run though threads wait, the kernel is wrong, and the report says
+/// why.
+class BlockRunner {
+ public:
+  explicit BlockRunner(const EmulationOptions& options);
+  ~BlockRunner();
+  BlockRunner(const BlockRunner&) = delete;
+  BlockRunner& operator=(const BlockRunner&) = delete;
+
+  /// Prepares for the blocks of a launch.
+  void begin(const LaunchJob& job);
+  /// Runs block `linear` (x fastest). Throws Error. A block that the job no longer needs may return
+  /// early.
+  void run(std::uint64_t linear);
+
+  /// The runner of the calling OS thread. Throws Error outside a kernel.
+  static BlockRunner& current();
+  static bool inside_kernel();
+
+  Pause arrive_at_barrier(bool predicate, std::source_location at);
+  int leave_barrier(int thread) {
+    resume(thread);
+    return vote_result_;
+  }
+  std::uint64_t warp_collective(WarpOp op, unsigned mask, std::uint64_t value, int source,
+                                std::source_location at);
+  void* dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset, std::size_t alignment);
+  int lane() const { return current_ % kWarp; }
+  /// Throws Error: "<kernel>: thread (…) of block (…) <what>".
+  [[noreturn]] void fail(const std::string& what) const;
+
+ private:
+  static constexpr int kWarp = 32;
+  static constexpr int kNone = -1;
+  static constexpr std::size_t kCacheLine = 64;
+
+  enum class State : std::uint8_t { unstarted, running, at_barrier, at_warp, ended };
+
+  struct alignas(kCacheLine) Thread {
+    uint3 index{};  ///< its threadIdx
+    State state = State::unstarted;
+    Context* context = nullptr;       ///< where it runs or is suspended
+    const char* stack_top = nullptr;  ///< roughly, where it was last suspended
+    std::source_location place;       ///< what it waits at
+  };
+
+  /// Lanes that wait for each other. Masks of one warp that do not overlap meet independently; a
+  /// meeting is kept under the lowest lane of its mask.
+  struct Meeting {
+    unsigned mask = 0;
+    unsigned arrived = 0;
+    WarpOp op = WarpOp::sync;
+  };
+  struct Warp {
+    std::array<Meeting, kWarp> meetings;
+    std::array<std::uint64_t, kWarp> values;
+    std::array<std::uint64_t, kWarp> results;
+    std::array<int, kWarp> sources;
+    std::array<unsigned, kWarp> masks;
+    std::array<WarpOp, kWarp> ops;
+  };
+
+  void fiber_body();
+  void run_thread(int thread);
+  int pick_next();
+  int pick_unusual();
+  void begin_phase();
+  Pause pause(int me);
+  void resume(int me);
+  void prefetch_next() const;
+  Context& start(int thread);
+  void complete(Warp& warp, int first_thread, Meeting& meeting);
+  void reset_warps();
+  std::string position(int thread) const;
+  std::string stall_report() const;
+  std::string warp_stall(int thread) const;
+  std::string barrier_stall(int thread) const;
+  int missing_lane(int thread) const;
+  std::uint64_t random();
+
+  EmulationOptions options_;
+  const LaunchJob* job_ = nullptr;
+  std::uint64_t block_ = 0;
+  int count_ = 0;  ///< threads of a block
+  Fibers fibers_;
+  std::vector<std::unique_ptr<Context>> contexts_;
+  std::vector<Context*> idle_;
+  bool quit_ = false;
+
+  int current_ = 0;
+  int starting_ = 0;  ///< thread that an idle context shall begin with
+  int cursor_ = 0;    ///< into order_
+  int arrived_ = 0;
+  int ended_ = 0;
+  int votes_ = 0;
+  int vote_result_ = 0;
+  bool mismatch_ = false;   ///< threads wait at barriers in different lines
+  bool abandoned_ = false;  ///< what is suspended is to unwind
+  bool warps_used_ = false;
+  std::source_location barrier_at_;
+  std::exception_ptr error_;
+  std::uint64_t random_state_ = 0;
+
+  std::vector<int> order_;
+  std::vector<Thread> threads_;
+  std::vector<Warp> warps_;
+  std::vector<int> ready_;  ///< lanes released by a collective, a ring
+  int ready_head_ = 0;
+  int ready_size_ = 0;
+
+  struct FreeAligned {
+    void operator()(unsigned char* memory) const;
+  };
+  std::unique_ptr<unsigned char, FreeAligned> shared_;
+  std::size_t shared_capacity_ = 0;
+};
+
+}  // namespace tilestep::simt::emulated

@@ -1,0 +1,318 @@
+// The CUDA backend's device: memory, copies, timing and the launches of simt::launch.
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "kernels/base/simt/cuda_device.hpp"
+#include "kernels/base/simt/cuda_dialect.hpp"
+#include "kernels/base/simt/cupti_counters.hpp"
+
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#define TILESTEP_NVTX 1
+#endif
+
+namespace tilestep::simt::cuda {
+namespace {
+
+constexpr std::size_t kDefaultSharedBytes = 48 * 1024;  // beyond it a kernel must opt in
+constexpr int kLeastSamples = 20;
+constexpr int kBatch = 10;  // samples queued before the host waits
+constexpr int kLeastCapability = 75;
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+// Errors after which CUDA refuses all further work of this process.
+bool is_fatal(cudaError_t error) {
+  switch (error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorHardwareStackError:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorECCUncorrectable:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string text_of(cudaError_t error) {
+  return std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + ")";
+}
+
+DeviceInfo info_of(int device) {
+  cudaDeviceProp properties{};
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, device);
+      error != cudaSuccess) {
+    throw Error("the CUDA device does not tell its properties: " + text_of(error),
+                ExitCode::unavailable);
+  }
+  int driver = 0;
+  int runtime = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  DeviceInfo info;
+  info.backend = "cuda";
+  info.name = properties.name;
+  info.driver = "CUDA " + version_text(driver);
+  info.toolkit = version_text(runtime);
+  info.compute_capability = properties.major * 10 + properties.minor;
+  info.multiprocessors = properties.multiProcessorCount;
+  info.memory_bytes = properties.totalGlobalMem;
+  info.l2_bytes = static_cast<std::size_t>(properties.l2CacheSize);
+  info.shared_bytes_per_block = properties.sharedMemPerBlockOptin;
+  return info;
+}
+
+// Why there is no usable device, or empty.
+std::string reason_against_use() {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+    return "no NVIDIA driver is installed here (libcuda.so.1 was not found), so kernels run under "
+           "CPU emulation";
+  }
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaErrorInsufficientDriver) {
+    int runtime = 0;
+    cudaRuntimeGetVersion(&runtime);
+    return "the NVIDIA driver supports CUDA " + version_text(driver) +
+           ", but the CUDA backend was built with " + version_text(runtime) +
+           "; update the driver or build with an older toolkit";
+  }
+  if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0)) {
+    return "the NVIDIA driver is there, but it sees no GPU (nvidia-smi lists them; "
+           "CUDA_VISIBLE_DEVICES may hide them)";
+  }
+  if (error != cudaSuccess) return "CUDA does not start: " + text_of(error);
+  return "";
+}
+
+class Event {
+ public:
+  Event() { cudaEventCreate(&event_); }
+  ~Event() { cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(std::span<const KernelEntry> table) : table_(table), info_(info_of(0)) {
+    check(cudaSetDevice(0), "choose the GPU");
+    check(cudaFree(nullptr), "start work on the GPU");  // makes the context
+  }
+  ~CudaDevice() override { cudaFree(flush_); }
+
+  const DeviceInfo& info() const override { return info_; }
+
+  const KernelSet& kernels(std::string_view lesson) const override {
+    for (const KernelEntry& entry : table_) {
+      if (entry.belongs_to(lesson)) return entry.kernels();
+    }
+    throw Error("the lesson " + std::string(lesson) + " has no kernels for CUDA",
+                ExitCode::unavailable);
+  }
+
+  void* allocate(std::size_t bytes) override {
+    void* memory = nullptr;
+    const cudaError_t error = cudaMalloc(&memory, bytes);
+    if (error == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // the error is not to be seen by the next launch
+      std::size_t available = 0;
+      std::size_t total = 0;
+      cudaMemGetInfo(&available, &total);
+      throw Error("the GPU has no room for " + std::to_string(bytes) + " more bytes (" +
+                      std::to_string(available) + " of " + std::to_string(total) + " are free)",
+                  ExitCode::unavailable);
+    }
+    check(error, "allocate memory");
+    return memory;
+  }
+  void release(void* memory) noexcept override { cudaFree(memory); }
+  void copy_in(void* device, const void* host, std::size_t bytes) override {
+    check(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "copy to the GPU");
+  }
+  void copy_out(void* host, const void* device, std::size_t bytes) override {
+    check(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost), "copy from the GPU");
+  }
+  void copy_on_device(void* to, const void* from, std::size_t bytes) override {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice), "copy on the GPU");
+  }
+  void fill(void* device, int byte, std::size_t bytes) override {
+    check(cudaMemsetAsync(device, byte, bytes), "fill memory");
+  }
+  void synchronize() override {
+    throw_if_given_up();
+    check(cudaDeviceSynchronize(), "wait for the GPU");
+  }
+  bool can_time() const override { return true; }
+  std::vector<double> time_ms(const std::function<void()>& work, const TimingPlan& plan) override;
+  void stop_when(std::function<bool()> asked) override { stop_ = std::move(asked); }
+  CounterStatus counters() override { return counters_.status(); }
+  std::vector<std::map<std::string, double>> count(
+      const std::vector<std::string>& metrics,
+      const std::vector<std::function<void()>>& works) override {
+    throw_if_given_up();
+    return counters_.count(metrics, works);
+  }
+
+  /// Throws Error that names what failed, and the last kernel if it is a kernel's fault.
+  void check(cudaError_t error, const char* what);
+  void launching(const char* name) { last_launch_ = name; }
+
+ private:
+  void throw_if_given_up() const {
+    if (stop_ && stop_()) throw Cancelled();
+  }
+  void flush_l2();
+  void time_batch(const std::function<void()>& work, const TimingPlan& plan, int count,
+                  std::vector<double>& samples);
+
+  std::span<const KernelEntry> table_;
+  DeviceInfo info_;
+  std::function<bool()> stop_;
+  std::string last_launch_;
+  void* flush_ = nullptr;
+  CuptiCounters counters_;
+};
+
+void CudaDevice::check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  cudaGetLastError();  // so that the next call does not report it again
+  if (is_fatal(error) && !last_launch_.empty()) {
+    throw Error(last_launch_ + ": the kernel failed on the GPU: " + text_of(error) +
+                    ". CUDA does no more work for this process; the emulated backend names the "
+                    "thread for most such errors, compute-sanitizer for the rest",
+                ExitCode::check_failed);
+  }
+  throw Error(std::string("the GPU did not ") + what + ": " + text_of(error),
+              ExitCode::unavailable);
+}
+
+// Writes more than fits L2, so that what a sample reads comes from memory.
+void CudaDevice::flush_l2() {
+  const std::size_t bytes = std::max<std::size_t>(2 * info_.l2_bytes, 64 << 20);
+  if (flush_ == nullptr) flush_ = allocate(bytes);
+  check(cudaMemsetAsync(flush_, 0, bytes), "flush its L2 cache");
+}
+
+// Queues `count` samples at once: while one runs the next is already there, so that no sample
+// contains the time that the host takes to launch it.
+void CudaDevice::time_batch(const std::function<void()>& work, const TimingPlan& plan, int count,
+                            std::vector<double>& samples) {
+  const std::vector<Event> begin(static_cast<std::size_t>(count));
+  const std::vector<Event> end(static_cast<std::size_t>(count));
+  if (!plan.flush_l2) work();  // untimed: keeps the GPU busy while the samples are queued
+  for (int i = 0; i < count; ++i) {
+    if (plan.flush_l2) flush_l2();
+    check(cudaEventRecord(begin[i].get()), "record a time");
+    work();
+    check(cudaEventRecord(end[i].get()), "record a time");
+  }
+  check(cudaEventSynchronize(end.back().get()), "finish the timed work");
+  for (int i = 0; i < count; ++i) {
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, begin[i].get(), end[i].get()), "tell a time");
+    samples.push_back(static_cast<double>(ms));
+  }
+}
+
+std::vector<double> CudaDevice::time_ms(const std::function<void()>& work, const TimingPlan& plan) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < plan.warmups; ++i) {
+    throw_if_given_up();
+    work();
+    check(cudaDeviceSynchronize(), "finish the warm-up");
+  }
+  std::vector<double> samples;
+  while (static_cast<int>(samples.size()) < plan.samples) {
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    const int done = static_cast<int>(samples.size());
+    if (took.count() > plan.max_seconds && done >= kLeastSamples) break;
+    throw_if_given_up();
+    time_batch(work, plan, std::min(kBatch, plan.samples - done), samples);
+  }
+  return samples;
+}
+
+CudaDevice& as_cuda(Device& device, const char* kernel) {
+  auto* cuda = dynamic_cast<CudaDevice*>(&device);
+  if (cuda == nullptr) {
+    throw Error(std::string(kernel) + " was compiled for CUDA, but launched on " +
+                device.info().name);
+  }
+  return *cuda;
+}
+
+}  // namespace
+
+void before_launch(Device& device, const Launch& shape, const void* kernel) {
+  CudaDevice& cuda = as_cuda(device, shape.name);
+  check_launch(shape, cuda.info());
+  if (shape.shared_bytes > kDefaultSharedBytes) {
+    cuda.check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(shape.shared_bytes)),
+               "allow the kernel its dynamic shared memory");
+  }
+  cuda.launching(shape.name);
+#if defined(TILESTEP_NVTX)
+  nvtxRangePushA(shape.name);
+#endif
+}
+
+void after_launch(Device& device, const Launch& shape) {
+#if defined(TILESTEP_NVTX)
+  nvtxRangePop();
+#endif
+  const cudaError_t error = cudaGetLastError();
+  if (error == cudaSuccess) return;
+  CudaDevice& cuda = as_cuda(device, shape.name);
+  if (is_fatal(error)) cuda.check(error, "launch");
+  throw Error(std::string(shape.name) + ": the GPU refused the launch: " + text_of(error),
+              ExitCode::check_failed);
+}
+
+CudaStatus status() {
+  CudaStatus status;
+  status.built = true;
+  status.reason = reason_against_use();
+  if (!status.reason.empty()) return status;
+  try {
+    status.device = info_of(0);
+  } catch (const Error& error) {
+    status.reason = error.what();
+    return status;
+  }
+  if (status.device.compute_capability < kLeastCapability) {
+    status.reason = status.device.name + " has compute capability " +
+                    std::to_string(status.device.compute_capability / 10) + "." +
+                    std::to_string(status.device.compute_capability % 10) +
+                    ", but the CUDA backend needs 7.5 or newer";
+    return status;
+  }
+  status.available = true;
+  return status;
+}
+
+std::unique_ptr<Device> make_device(std::span<const KernelEntry> table) {
+  return std::make_unique<CudaDevice>(table);
+}
+
+}  // namespace tilestep::simt::cuda

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "kernels/base/simt/backends.hpp"
+
+namespace tilestep::simt::cuda {
+
+/// What the CUDA runtime says of this machine. Never throws; `built` is true.
+CudaStatus status();
+
+/// The first CUDA device, with the kernels of `table` (which must outlive it). Throws Error.
+std::unique_ptr<Device> make_device(std::span<const KernelEntry> table);
+
+}  // namespace tilestep::simt::cuda

@@ -1,0 +1,72 @@
+#pragma once
+
+/// \file
+/// What simt adds to plain CUDA C++. Included by simt.hpp under nvcc.
+
+#include <cuda_runtime.h>
+
+#include <cmath>
+
+#include "kernels/base/simt/launch.hpp"
+
+namespace tilestep::simt {
+
+/// What a kernel takes for an array in global memory.
+template <class T>
+using Global = T*;
+/// The same, with the promise that nothing else points to the elements.
+template <class T>
+using GlobalRestrict = T* __restrict__;
+/// A part of dynamic shared memory.
+template <class T>
+using Shared = T*;
+
+/// `span` as a kernel argument; `name` is for the error texts of the emulation.
+template <class T>
+Global<T> global(Span<T> span, [[maybe_unused]] const char* name) {
+  return span.data;
+}
+
+/// `count` elements of the block's dynamic shared memory, from `byte_offset` on (a multiple of T's
+/// alignment). The emulation checks both; a GPU takes them on trust.
+template <class T>
+__device__ __forceinline__ T* dynamic_shared([[maybe_unused]] std::size_t count,
+                                             std::size_t byte_offset = 0,
+                                             [[maybe_unused]] const char* name = nullptr) {
+  extern __shared__ __align__(16) unsigned char simt_dynamic_shared_memory[];
+  return reinterpret_cast<T*>(simt_dynamic_shared_memory + byte_offset);
+}
+
+/// The same memory as elements of type V (float4, int2, …), to which it must be aligned.
+template <class V, class T>
+__host__ __device__ __forceinline__ auto as(T* pointer) {
+  using Element = std::conditional_t<std::is_const_v<T>, const V, V>;
+  return reinterpret_cast<Element*>(pointer);
+}
+
+namespace cuda {
+
+/// Checks the launch against the device's limits, allows the kernel its dynamic shared memory, and
+/// opens a profiler range. Throws Error that names the kernel.
+void before_launch(Device& device, const Launch& shape, const void* kernel);
+/// Closes the range. Throws Error that names the kernel if the device refused the launch.
+void after_launch(Device& device, const Launch& shape);
+
+}  // namespace cuda
+
+/// Starts `kernel` on every thread of the launch and returns at once. Throws Error that names the
+/// kernel for a launch that the device refuses; what goes wrong in a thread is reported by the
+/// next `Device::synchronize` or copy.
+template <class... Params, class... Args>
+void launch(Device& device, const Launch& shape, void (*kernel)(Params...), Args&&... args) {
+  static_assert(sizeof...(Params) == sizeof...(Args),
+                "the kernel takes another number of arguments");
+  cuda::before_launch(device, shape, reinterpret_cast<const void*>(kernel));
+  // nvcc reads neighbouring words of shared memory together, up to 16 bytes from a multiple of 16,
+  // also where the loop uses fewer of them: what it reads must lie inside the allocation.
+  const std::size_t shared_bytes = (shape.shared_bytes + 15) / 16 * 16;
+  kernel<<<shape.grid, shape.block, shared_bytes>>>(static_cast<Params>(args)...);
+  cuda::after_launch(device, shape);
+}
+
+}  // namespace tilestep::simt

@@ -1,0 +1,86 @@
+// Finds and loads the CUDA backend, a module beside the program.
+
+#include "kernels/base/simt/cuda_module.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "kernels/base/simt/backends.hpp"
+
+namespace tilestep::simt {
+namespace {
+
+constexpr const char* kFileName = "tilestep_cuda.so";
+constexpr const char* kOverride = "TILESTEP_CUDA_MODULE";
+
+struct Module {
+  bool built = false;
+  CudaStatusFunction status = nullptr;
+  CudaDeviceFunction make_device = nullptr;
+  std::string reason;  ///< why it cannot be used, empty if it can
+};
+
+std::filesystem::path module_path() {
+  if (const char* path = std::getenv(kOverride); path != nullptr && *path != '\0') return path;
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::filesystem::path(kFileName) : program.parent_path() / kFileName;
+}
+
+Module load_module() {
+  Module module;
+  const std::filesystem::path path = module_path();
+  std::error_code error;
+  module.built = std::filesystem::exists(path, error);
+  if (!module.built) {
+    module.reason = fmt::format(
+        "the CUDA backend was not built ({} is not there); install the CUDA Toolkit 12 or newer "
+        "and "
+        "build again",
+        path.string());
+    return module;
+  }
+  // Never unloaded: objects made by the module may outlive any handle.
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (handle == nullptr) {
+    const char* why = dlerror();
+    module.reason = fmt::format("the CUDA backend cannot be loaded: {}",
+                                why == nullptr ? "unknown reason" : why);
+    return module;
+  }
+  module.status = reinterpret_cast<CudaStatusFunction>(dlsym(handle, kCudaStatusSymbol));
+  module.make_device = reinterpret_cast<CudaDeviceFunction>(dlsym(handle, kCudaDeviceSymbol));
+  if (module.status == nullptr || module.make_device == nullptr) {
+    module.reason =
+        fmt::format("{} is no CUDA backend of this program; build again", path.string());
+  }
+  return module;
+}
+
+const Module& loaded_module() {
+  static const Module module = load_module();
+  return module;
+}
+
+}  // namespace
+
+CudaStatus cuda_status() {
+  const Module& module = loaded_module();
+  CudaStatus status;
+  status.built = module.built;
+  status.reason = module.reason;
+  if (module.reason.empty()) module.status(status);
+  return status;
+}
+
+std::unique_ptr<Device> make_cuda_device() {
+  const CudaStatus status = cuda_status();
+  if (!status.available) throw Error(status.reason, ExitCode::unavailable);
+  return std::unique_ptr<Device>(loaded_module().make_device());
+}
+
+}  // namespace tilestep::simt

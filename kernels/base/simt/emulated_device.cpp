@@ -1,0 +1,96 @@
+#include "kernels/base/simt/emulated_device.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <new>
+
+namespace tilestep::simt {
+namespace emulated {
+namespace {
+
+// What cudaMalloc aligns to, at least.
+constexpr std::align_val_t kAlignment{256};
+// The most that any GPU so far gives a block (compute capability 9.0: 227 KiB).
+constexpr std::size_t kSharedBytesPerBlock = 227 * 1024;
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "CPU";
+}
+
+}  // namespace
+
+EmulatedDevice::EmulatedDevice(std::span<const KernelEntry> table, const EmulationOptions& options)
+    : table_(table), pool_(options) {
+  info_.backend = "emulated";
+  info_.name = cpu_name();
+  info_.multiprocessors = pool_.os_threads();
+  info_.memory_bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+                       static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  info_.shared_bytes_per_block = kSharedBytesPerBlock;
+}
+
+const KernelSet& EmulatedDevice::kernels(std::string_view lesson) const {
+  for (const KernelEntry& entry : table_) {
+    if (entry.belongs_to(lesson)) return entry.kernels();
+  }
+  throw Error(fmt::format("the lesson {} has no kernels for the CPU emulation", lesson),
+              ExitCode::unavailable);
+}
+
+void* EmulatedDevice::allocate(std::size_t bytes) {
+  void* memory = ::operator new(bytes, kAlignment, std::nothrow);
+  if (memory == nullptr) {
+    throw Error(fmt::format("this machine has no room for {} more bytes", bytes),
+                ExitCode::unavailable);
+  }
+  // Fresh device memory holds anything. NaNs make a kernel that counts on zeros show it.
+  std::memset(memory, 0xFF, bytes);
+  return memory;
+}
+
+void EmulatedDevice::release(void* memory) noexcept {
+  ::operator delete(memory, kAlignment);
+}
+
+void EmulatedDevice::copy_in(void* device, const void* host, std::size_t bytes) {
+  std::memcpy(device, host, bytes);
+}
+
+void EmulatedDevice::copy_out(void* host, const void* device, std::size_t bytes) {
+  std::memcpy(host, device, bytes);
+}
+
+void EmulatedDevice::copy_on_device(void* to, const void* from, std::size_t bytes) {
+  std::memmove(to, from, bytes);
+}
+
+void EmulatedDevice::fill(void* device, int byte, std::size_t bytes) {
+  std::memset(device, byte, bytes);
+}
+
+std::vector<double> EmulatedDevice::time_ms(const std::function<void()>&, const TimingPlan&) {
+  throw Error("emulated kernels are not timed: their run time says nothing about a GPU",
+              ExitCode::unavailable);
+}
+
+void EmulatedDevice::run(const Launch& launch, ThreadFunction thread, void* data) {
+  check_launch(launch, info_);
+  pool_.run(launch, thread, data, stop_);
+}
+
+}  // namespace emulated
+
+std::unique_ptr<Device> make_emulated_device(std::span<const KernelEntry> table,
+                                             EmulationOptions options) {
+  return std::make_unique<emulated::EmulatedDevice>(table, options);
+}
+
+}  // namespace tilestep::simt

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <span>
+
+#include "kernels/base/simt/backends.hpp"
+#include "kernels/base/simt/block_pool.hpp"
+
+namespace tilestep::simt::emulated {
+
+/// The CPU as a device. Kernels run when they are launched; nothing is asynchronous.
+class EmulatedDevice final : public Device {
+ public:
+  EmulatedDevice(std::span<const KernelEntry> table, const EmulationOptions& options);
+
+  const DeviceInfo& info() const override { return info_; }
+  const KernelSet& kernels(std::string_view lesson) const override;
+  void* allocate(std::size_t bytes) override;
+  void release(void* memory) noexcept override;
+  void copy_in(void* device, const void* host, std::size_t bytes) override;
+  void copy_out(void* host, const void* device, std::size_t bytes) override;
+  void copy_on_device(void* to, const void* from, std::size_t bytes) override;
+  void fill(void* device, int byte, std::size_t bytes) override;
+  void synchronize() override {}
+  bool can_time() const override { return false; }
+  std::vector<double> time_ms(const std::function<void()>& work, const TimingPlan& plan) override;
+  void stop_when(std::function<bool()> asked) override { stop_ = std::move(asked); }
+
+  /// Runs a launch. Throws Error, Cancelled.
+  void run(const Launch& launch, ThreadFunction thread, void* data);
+
+ private:
+  std::span<const KernelEntry> table_;
+  BlockPool pool_;
+  DeviceInfo info_;
+  std::function<bool()> stop_;
+};
+
+}  // namespace tilestep::simt::emulated

@@ -1,0 +1,64 @@
+#include "kernels/base/simt/emulator.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "kernels/base/simt/block_runner.hpp"
+#include "kernels/base/simt/emulated_device.hpp"
+
+namespace tilestep::simt::emulated {
+namespace {
+
+// Adds kernel, block and thread if a kernel is running; a host may also look at a checked array.
+[[noreturn]] void fail(const std::string& what) {
+  if (BlockRunner::inside_kernel()) BlockRunner::current().fail(what);
+  throw Error("the host " + what);
+}
+
+}  // namespace
+
+void run(Device& device, const Launch& launch, ThreadFunction thread, void* data) {
+  auto* emulated = dynamic_cast<EmulatedDevice*>(&device);
+  if (emulated == nullptr) {
+    throw Error(fmt::format("{} was compiled for the CPU emulation, but launched on {}",
+                            launch.name, device.info().name));
+  }
+  if (BlockRunner::inside_kernel()) {
+    fail(fmt::format("launches {}: a kernel cannot launch another one here", launch.name));
+  }
+  emulated->run(launch, thread, data);
+}
+
+std::uint64_t warp_collective(WarpOp op, unsigned mask, std::uint64_t value, int source,
+                              std::source_location at) {
+  return BlockRunner::current().warp_collective(op, mask, value, source, at);
+}
+
+int lane() {
+  return BlockRunner::current().lane();
+}
+
+void* dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset, std::size_t alignment) {
+  return BlockRunner::current().dynamic_shared_memory(bytes, byte_offset, alignment);
+}
+
+void out_of_bounds(const char* name, std::ptrdiff_t index, std::size_t count) {
+  const std::string allowed = count == 0 ? std::string("none") : fmt::format("0–{}", count - 1);
+  fail(fmt::format("accesses {}[{}], but {} has {} elements (allowed: {})", name, index, name,
+                   count, allowed));
+}
+
+void misaligned(const char* name, std::ptrdiff_t index, std::size_t vector_bytes,
+                std::size_t alignment) {
+  fail(
+      fmt::format("takes {} from element {} on as vectors of {} bytes, but that address is no "
+                  "multiple of {} bytes",
+                  name, index, vector_bytes, alignment));
+}
+
+void bad_shuffle_width(int width) {
+  fail(fmt::format("shuffles with width {} (allowed: 1, 2, 4, 8, 16, 32)", width));
+}
+
+}  // namespace tilestep::simt::emulated

@@ -1,0 +1,75 @@
+#pragma once
+
+/// \file
+/// What the dialect's words call: the interface between a kernel that is compiled by the host
+/// compiler and the emulator that runs its threads. All functions but `run` are called from inside
+/// a kernel and throw Error that names kernel, block and thread.
+
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+
+#include "kernels/base/simt/device.hpp"
+#include "kernels/base/simt/emulated_types.hpp"
+#include "kernels/base/simt/fiber.hpp"
+#include "kernels/base/simt/launch.hpp"
+
+namespace tilestep::simt::emulated {
+
+/// Runs one CUDA thread: the kernel with the arguments that are bound in `data`.
+using ThreadFunction = void (*)(void* data);
+
+/// Runs all threads of a launch on an emulated device. Throws Error, Cancelled.
+void run(Device& device, const Launch& launch, ThreadFunction thread, void* data);
+
+/// The calling thread and the flow of control that runs while it waits (null: none need run).
+struct Pause {
+  Context* next;
+  int thread;
+};
+/// The two halves of a barrier; `arrive` may throw, and `leave` gives the number of threads that
+/// came with `predicate` true.
+Pause arrive_at_barrier(bool predicate, std::source_location at);
+int leave_barrier(int thread);
+
+/// Waits for all threads of the block. Returns how many of them came with `predicate` true.
+[[gnu::always_inline]] inline int block_barrier(bool predicate, std::source_location at) {
+  const Pause pause = arrive_at_barrier(predicate, at);
+  if (pause.next != nullptr) pause.next->owner->switch_to(*pause.next);
+  return leave_barrier(pause.thread);
+}
+
+enum class WarpOp : std::uint8_t {
+  sync,
+  shuffle,  ///< value of lane `source`
+  ballot,   ///< which lanes have a value other than 0
+  add,      ///< sum modulo 2^32
+  min_signed,
+  max_signed,
+  min_unsigned,
+  max_unsigned,
+  bit_and,
+  bit_or,
+  bit_xor,
+};
+
+/// Waits for all lanes that `mask` names, and combines their values. `source` is for shuffles.
+std::uint64_t warp_collective(WarpOp op, unsigned mask, std::uint64_t value, int source,
+                              std::source_location at);
+
+/// Lane of the calling thread in its warp, 0–31.
+int lane();
+
+/// The block's dynamic shared memory from `byte_offset` on, checked for `bytes` and `alignment`.
+void* dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset, std::size_t alignment);
+
+/// Reports `name[index]` of an array of `count` elements.
+[[noreturn]] void out_of_bounds(const char* name, std::ptrdiff_t index, std::size_t count);
+/// Reports that `name + index` is not aligned to `alignment` bytes, as vectors of `vector_bytes`
+/// are.
+[[noreturn]] void misaligned(const char* name, std::ptrdiff_t index, std::size_t vector_bytes,
+                             std::size_t alignment);
+/// Reports a shuffle whose width is not 1, 2, 4, 8, 16 or 32.
+[[noreturn]] void bad_shuffle_width(int width);
+
+}  // namespace tilestep::simt::emulated

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "kernels/base/simt/device.hpp"
+
+// dim3 is CUDA's own under nvcc, and the emulation's else.
+#if !defined(__CUDACC__)
+#include "kernels/base/simt/emulated_types.hpp"
+#endif
+
+namespace tilestep::simt {
+
+/// The shape of a launch, and its name for errors and profilers (a string literal).
+struct Launch {
+  const char* name = "kernel";
+  dim3 grid = 1;                 ///< blocks
+  dim3 block = 1;                ///< threads of a block
+  std::size_t shared_bytes = 0;  ///< dynamic shared memory of a block
+};
+
+/// The limits that every GPU since compute capability 3.0 has (CUDA C++ Programming Guide, "Compute
+/// Capabilities").
+inline constexpr unsigned kMaxThreadsPerBlock = 1024;
+inline constexpr unsigned kMaxBlockZ = 64;
+inline constexpr unsigned kMaxGridX = 2147483647;
+inline constexpr unsigned kMaxGridYZ = 65535;
+
+/// Throws Error that names the kernel and the limit if `launch` exceeds one.
+inline void check_launch(const Launch& launch, const DeviceInfo& device) {
+  const auto require = [&](bool good, const std::string& what, unsigned long long value,
+                           const std::string& allowed) {
+    if (!good) {
+      throw Error(std::string(launch.name) + ": " + what + " is " + std::to_string(value) +
+                  " (allowed: " + allowed + ")");
+    }
+  };
+  const auto require_between = [&](const char* what, unsigned value, unsigned most) {
+    require(value >= 1 && value <= most, what, value, "1–" + std::to_string(most));
+  };
+  require_between("grid.x", launch.grid.x, kMaxGridX);
+  require_between("grid.y", launch.grid.y, kMaxGridYZ);
+  require_between("grid.z", launch.grid.z, kMaxGridYZ);
+  require_between("block.x", launch.block.x, kMaxThreadsPerBlock);
+  require_between("block.y", launch.block.y, kMaxThreadsPerBlock);
+  require_between("block.z", launch.block.z, kMaxBlockZ);
+  const unsigned threads = launch.block.x * launch.block.y * launch.block.z;
+  require(threads <= kMaxThreadsPerBlock, "the number of threads of a block", threads,
+          "1–" + std::to_string(kMaxThreadsPerBlock));
+  require(launch.shared_bytes <= device.shared_bytes_per_block,
+          "the dynamic shared memory of a block, in bytes,", launch.shared_bytes,
+          "0–" + std::to_string(device.shared_bytes_per_block) + " on " + device.name);
+}
+
+}  // namespace tilestep::simt

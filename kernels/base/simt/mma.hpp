@@ -1,0 +1,33 @@
+#pragma once
+
+/// \file
+/// Tensor-core words of the dialect, each one PTX instruction on a GPU of compute capability 8.0 or
+/// newer, and the same with the documented fragment layout under emulation:
+///
+///     simt::mma_m16n8k16_bf16(d, a, b)       d += a·b, BF16 in, FP32 accumulators, by a whole warp
+///     simt::ldmatrix_x4(r, row)              four 8×8 matrices of 16-bit elements from shared
+///     memory simt::ldmatrix_x4_trans(r, row)        the same, each matrix transposed on its way
+///     simt::cp_async16(to, from)             16 bytes from global to shared memory, no register
+///     simt::cp_async16(to, from, inside)     the same; zeros instead where `inside` is false
+///     simt::cp_async4(to, from, inside)      4 bytes; zeros instead where `inside` is false
+///     simt::cp_async_commit(), simt::cp_async_wait<N>()
+///
+/// Fragments (PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"), with group =
+/// lane / 4 and pair = 2·(lane % 4); each register holds two BF16, the lower index in the low half:
+///
+///     a[0] = A[group][pair…]   a[1] = A[group+8][pair…]   a[2] = A[group][pair+8…]
+///     a[3] = A[group+8][pair+8…]                           A is 16 × 16
+///     b[0] = B[pair…][group]   b[1] = B[pair+8…][group]    B is 16 × 8
+///     d[0], d[1] = D[group][pair, pair+1]   d[2], d[3] = D[group+8][pair, pair+1]   D is 16 × 8
+///
+/// ldmatrix: lanes 8i … 8i+7 give the addresses of the eight rows of matrix i (16 bytes each,
+/// aligned to 16); r[i] is row `group`, elements `pair` and `pair`+1 of matrix i, or of its
+/// transpose. Rows of A then load as A's fragment; rows of B (k down, n across) load with `_trans`.
+
+#include "kernels/base/simt/simt.hpp"
+
+#if defined(__CUDACC__)
+#include "kernels/base/simt/mma_cuda.hpp"
+#else
+#include "kernels/base/simt/mma_emulated.hpp"
+#endif

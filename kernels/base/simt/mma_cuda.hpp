@@ -1,0 +1,106 @@
+#pragma once
+
+/// \file
+/// Included by mma.hpp under nvcc. Before compute capability 8.0 the copies are plain ones, and a
+/// kernel with the matrix instructions must not be launched (`kMmaCapability`).
+
+#include <cstdint>
+
+#include "kernels/base/simt/cuda_dialect.hpp"
+
+namespace tilestep::simt {
+
+/// The least compute capability (×10) that has the matrix instructions.
+inline constexpr int kMmaCapability = 80;
+
+/// Address in the shared window, which is what the instructions take.
+__device__ __forceinline__ unsigned shared_address(const void* pointer) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
+__device__ __forceinline__ void mma_m16n8k16_bf16(float (&d)[4], const unsigned (&a)[4],
+                                                  unsigned b0, unsigned b1) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+  asm volatile("trap;");
+#endif
+}
+
+__device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const std::uint16_t* row) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 750
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared_address(row))
+               : "memory");
+#endif
+}
+
+__device__ __forceinline__ void ldmatrix_x4_trans(unsigned (&r)[4], const std::uint16_t* row) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 750
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared_address(row))
+               : "memory");
+#endif
+}
+
+/// `to` is in shared, `from` in global memory, both aligned to 16 bytes. Passes by L1.
+template <class T>
+__device__ __forceinline__ void cp_async16(T* to, const T* from) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(shared_address(to)), "l"(from)
+               : "memory");
+#else
+  *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
+#endif
+}
+
+/// The same, but zeros where `inside` is false; then `from` is not read.
+template <class T>
+__device__ __forceinline__ void cp_async16(T* to, const T* from, bool inside) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  const int bytes = inside ? 16 : 0;  // what is missing of the 16 is filled with zeros
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(to)),
+               "l"(from), "r"(bytes)
+               : "memory");
+#else
+  *reinterpret_cast<uint4*>(to) =
+      inside ? *reinterpret_cast<const uint4*>(from) : make_uint4(0, 0, 0, 0);
+#endif
+}
+
+/// One element of 4 bytes. Where `inside` is false `from` is not read.
+template <class T>
+__device__ __forceinline__ void cp_async4(T* to, const T* from, bool inside) {
+  static_assert(sizeof(T) == 4);
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  const int bytes = inside ? 4 : 0;  // what is missing of the 4 is filled with zeros
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(shared_address(to)),
+               "l"(from), "r"(bytes)
+               : "memory");
+#else
+  *to = inside ? *from : T{};
+#endif
+}
+
+/// Closes a group of the copies that this thread started.
+__device__ __forceinline__ void cp_async_commit() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;\n" ::: "memory");
+#endif
+}
+
+/// Waits until at most kPending of this thread's newest groups are still under way.
+template <int kPending>
+__device__ __forceinline__ void cp_async_wait() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
+#endif
+}
+
+}  // namespace tilestep::simt

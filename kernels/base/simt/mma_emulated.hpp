@@ -1,0 +1,107 @@
+#pragma once
+
+/// \file
+/// Included by mma.hpp for the host compiler. A warp's lanes show each other their registers on a
+/// board and meet before and after they read it.
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "kernels/base/simt/emulated_dialect.hpp"
+
+namespace tilestep::simt {
+
+inline constexpr int kMmaCapability = 80;
+
+namespace emulated {
+
+/// What the lanes of one warp show each other.
+struct WarpBoard {
+  std::array<std::array<unsigned, 4>, 32> a;
+  std::array<std::array<unsigned, 2>, 32> b;
+  std::array<const std::uint16_t*, 32> rows;
+};
+
+/// The board of the calling thread's warp: a block runs on one OS thread.
+inline WarpBoard& warp_board() {
+  static thread_local std::array<WarpBoard, kMaxThreadsPerBlock / 32> boards;
+  const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  return boards[thread / 32];
+}
+
+/// The BF16 in the low (0) or high (1) half of a register.
+inline float bf16_half(unsigned pair, int half) {
+  return std::bit_cast<float>(half == 0 ? pair << 16 : pair & 0xFFFF0000u);
+}
+
+template <bool kTransposed>
+void ldmatrix_x4(unsigned (&r)[4], Shared<const std::uint16_t> row) {
+  WarpBoard& board = warp_board();
+  // The check of the whole row's bounds and alignment is what `as` does.
+  board.rows[lane()] = reinterpret_cast<const std::uint16_t*>(&simt::as<const uint4>(row)[0]);
+  __syncwarp();  // all rows' addresses must be on the board before any lane reads them
+  const int group = lane() / 4;
+  const int pair = lane() % 4 * 2;
+  for (int matrix = 0; matrix < 4; ++matrix) {
+    const auto* rows = &board.rows[matrix * 8];
+    const unsigned low = kTransposed ? rows[pair][group] : rows[group][pair];
+    const unsigned high = kTransposed ? rows[pair + 1][group] : rows[group][pair + 1];
+    r[matrix] = low | high << 16;
+  }
+  __syncwarp();  // all must have read before a lane goes on and writes to the board again
+}
+
+}  // namespace emulated
+
+inline void mma_m16n8k16_bf16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  emulated::WarpBoard& board = emulated::warp_board();
+  const int lane = emulated::lane();
+  for (int i = 0; i < 4; ++i) board.a[lane][i] = a[i];
+  board.b[lane] = {b0, b1};
+  __syncwarp();  // all fragments must be on the board before any lane reads them
+  const int group = lane / 4;
+  const int column = lane % 4 * 2;
+  for (int k = 0; k < 16; ++k) {
+    const int owner = k % 8 / 2;  // of k's pair among the four lanes of a group
+    const int half = k % 2;
+    const int upper = k / 8;
+    const auto& rows = board.a[group * 4 + owner];
+    const float top = emulated::bf16_half(rows[upper * 2], half);
+    const float bottom = emulated::bf16_half(rows[upper * 2 + 1], half);
+    for (int j = 0; j < 2; ++j) {
+      const float b = emulated::bf16_half(board.b[(column + j) * 4 + owner][upper], half);
+      d[j] += top * b;
+      d[2 + j] += bottom * b;
+    }
+  }
+  __syncwarp();  // all must have read before a lane goes on and writes to the board again
+}
+
+inline void ldmatrix_x4(unsigned (&r)[4], Shared<const std::uint16_t> row) {
+  emulated::ldmatrix_x4<false>(r, row);
+}
+inline void ldmatrix_x4_trans(unsigned (&r)[4], Shared<const std::uint16_t> row) {
+  emulated::ldmatrix_x4<true>(r, row);
+}
+
+/// Throws Error if one of the two is not aligned to 16 bytes, or ends before them.
+template <class T>
+void cp_async16(Shared<T> to, Global<const T> from) {
+  *simt::as<uint4>(to) = *simt::as<const uint4>(from);
+}
+template <class T>
+void cp_async16(Shared<T> to, Global<const T> from, bool inside) {
+  *simt::as<uint4>(to) = inside ? *simt::as<const uint4>(from) : uint4{};
+}
+template <class T>
+void cp_async4(Shared<T> to, Global<const T> from, bool inside) {
+  static_assert(sizeof(T) == 4);
+  *to = inside ? *from : T{};
+}
+// The copies above are done when they return.
+inline void cp_async_commit() {}
+template <int kPending>
+void cp_async_wait() {}
+
+}  // namespace tilestep::simt

@@ -1,0 +1,34 @@
+// The table of lessons that have CUDA kernels, and what the module exports.
+
+#include "kernels/base/simt/cuda_device.hpp"
+#include "kernels/base/simt/cuda_module.hpp"
+
+namespace tilestep {
+
+#define LESSON(chapter, id, title)       \
+  namespace id {                         \
+  const simt::KernelSet& kernels_cuda(); \
+  }
+#include "kernels/lessons.def"
+
+namespace {
+
+constexpr simt::KernelEntry kKernels[] = {
+#define LESSON(chapter, id, title) {#id, id::kernels_cuda},
+#include "kernels/lessons.def"
+};
+
+}  // namespace
+}  // namespace tilestep
+
+#define TILESTEP_EXPORT extern "C" __attribute__((visibility("default")))
+
+/// See kernels/base/simt/cuda_module.hpp.
+TILESTEP_EXPORT void tilestep_cuda_status(tilestep::simt::CudaStatus& status) {
+  status = tilestep::simt::cuda::status();
+}
+
+/// See kernels/base/simt/cuda_module.hpp.
+TILESTEP_EXPORT tilestep::simt::Device* tilestep_cuda_make_device() {
+  return tilestep::simt::cuda::make_device(tilestep::kKernels).release();
+}

@@ -1,0 +1,134 @@
+#include "kernels/experts/moe_routing/grouped.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
+
+namespace tilestep::moe_routing {
+namespace {
+
+constexpr double kUnitRoundoff = 0x1p-24;
+constexpr std::size_t kMmaDepth = 16;
+/// The bound is made of exact sums; the kernel's own differ from them by what is bounded.
+constexpr double kSlack = 1.01;
+
+double value_of(std::uint16_t bf16) {
+  return static_cast<double>(std::bit_cast<float>(std::uint32_t{bf16} << 16));
+}
+
+/// Whole numbers in proportion to `weights` that add up to `total`: each share is rounded down, and
+/// what is left goes to the largest remainders.
+std::vector<int> apportion(std::span<const double> weights, int total) {
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::vector<int> counts;
+  std::vector<double> remainders;
+  for (const double weight : weights) {
+    const double share = weight / sum * total;
+    counts.push_back(static_cast<int>(share));
+    remainders.push_back(share - std::floor(share));
+  }
+  std::vector<std::size_t> order(weights.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return remainders[a] > remainders[b]; });
+  int left = total - std::accumulate(counts.begin(), counts.end(), 0);
+  for (std::size_t i = 0; left > 0; i = (i + 1) % order.size(), --left) ++counts[order[i]];
+  return counts;
+}
+
+}  // namespace
+
+std::vector<int> top1_counts(Routing routing, double skew, int tokens, int experts) {
+  if (tokens < 0 || experts < 1) {
+    throw Error("moe-routing: " + std::to_string(tokens) + " tokens for " +
+                std::to_string(experts) + " experts; it takes 0 tokens or more, 1 expert or more");
+  }
+  std::vector<double> weights(static_cast<std::size_t>(experts), 1.0);
+  switch (routing) {
+    case Routing::balanced:
+      break;
+    case Routing::skewed:
+      for (std::size_t e = 0; e < weights.size(); ++e) {
+        weights[e] = std::pow(static_cast<double>(e) + 1, -skew);
+      }
+      break;
+    case Routing::one_hot:
+      std::fill(weights.begin() + 1, weights.end(), 0.0);
+      break;
+    case Routing::random:
+    case Routing::custom:
+      throw Error("moe-routing: the counts of '" + std::string(to_text(routing)) +
+                  "' come from the router; without one: balanced, skewed, one-hot");
+  }
+  return apportion(weights, tokens);
+}
+
+std::int64_t GroupedLayout::kept_tokens() const {
+  return std::accumulate(kept.begin(), kept.end(), std::int64_t{0});
+}
+
+GroupedLayout layout_of(std::span<const int> kept, Scheme scheme, int tile) {
+  assert(tile > 0 && !kept.empty());
+  GroupedLayout layout{scheme, tile, {kept.begin(), kept.end()}, {0}, {0}};
+  const int most = *std::max_element(kept.begin(), kept.end());
+  std::int64_t slots = 0;
+  for (const int count : kept) {
+    const int multiplied = scheme == Scheme::padded_to_capacity ? most : count;
+    const std::int64_t tiles = (std::int64_t{multiplied} + tile - 1) / tile;
+    slots += scheme == Scheme::packed ? count : tiles * tile;
+    if (slots > std::numeric_limits<int>::max()) {
+      throw Error("moe-routing: " + std::string(to_text(scheme)) +
+                  " would lay out more than 2147483647 slots");
+    }
+    layout.first_slot.push_back(static_cast<int>(slots));
+    layout.first_tile.push_back(layout.first_tile.back() + static_cast<int>(tiles));
+  }
+  return layout;
+}
+
+std::vector<int> tails_last(const GroupedLayout& layout, int tiles_across) {
+  std::vector<int> order, rows;
+  for (int e = 0; e < layout.experts(); ++e) {
+    const auto at = static_cast<std::size_t>(e);
+    const int first = layout.first_tile[at];
+    const int down = layout.first_tile[at + 1] - first;
+    for (int i = 0; i < down * tiles_across; ++i) {
+      order.push_back(first * tiles_across + i);
+      const int tile = tile_down(i, down, tiles_across);
+      rows.push_back(std::min(layout.kept[at] - tile * layout.tile, layout.tile));
+    }
+  }
+  std::vector<int> by_rows(order.size());
+  std::iota(by_rows.begin(), by_rows.end(), 0);
+  std::stable_sort(by_rows.begin(), by_rows.end(), [&](int a, int b) {
+    return rows[static_cast<std::size_t>(a)] > rows[static_cast<std::size_t>(b)];
+  });
+  for (int& i : by_rows) i = order[static_cast<std::size_t>(i)];
+  return by_rows;
+}
+
+GroupedElement grouped_element(std::span<const std::uint16_t> w, std::span<const std::uint16_t> x) {
+  assert(w.size() == x.size());
+  GroupedElement element;
+  double weight = 0;     // what the unit roundoff is multiplied with
+  double magnitude = 0;  // of all products
+  for (std::size_t first = 0; first < w.size(); first += kMmaDepth) {
+    weight += std::abs(element.value);
+    for (std::size_t k = first; k < std::min(first + kMmaDepth, w.size()); ++k) {
+      const double product = value_of(w[k]) * value_of(x[k]);
+      element.value += product;
+      weight += std::abs(product);
+      magnitude += std::abs(product);
+    }
+  }
+  element.bound = kSlack * (kMmaDepth + 1) * 2 * kUnitRoundoff * weight;
+  const double nu = static_cast<double>(w.size()) * kUnitRoundoff;
+  element.library_bound = 4 * nu / (1 - nu) * magnitude;
+  return element;
+}
+
+}  // namespace tilestep::moe_routing

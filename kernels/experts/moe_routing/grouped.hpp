@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/experts/moe_routing/kernels.hpp"
+
+/// The large grouped product as the host sees it: how many tokens go where, how each scheme lays
+/// them out, and what an element must be.
+namespace tilestep::moe_routing {
+
+/// How many of `tokens` go to each expert with top-1: `balanced` as even as it gets, `skewed` in
+/// proportion to (e + 1)^-skew (largest remainders rounded up), `one_hot` all to the first.
+/// Throws Error for a routing that needs a router.
+std::vector<int> top1_counts(Routing routing, double skew, int tokens, int experts);
+
+/// Where the slots and tiles of each expert begin.
+struct GroupedLayout {
+  Scheme scheme = Scheme::packed;
+  int tile = 0;                 ///< token slots of a tile
+  std::vector<int> kept;        ///< [experts]
+  std::vector<int> first_slot;  ///< [experts + 1]
+  std::vector<int> first_tile;  ///< [experts + 1]
+
+  int experts() const { return static_cast<int>(kept.size()); }
+  int slots() const { return first_slot.back(); }
+  int tiles() const { return first_tile.back(); }
+  std::int64_t kept_tokens() const;
+};
+/// `padded_to_capacity` gives every expert whole tiles for the busiest one's tokens, `tile_padded`
+/// whole tiles for its own, `packed` its own tokens and no more. Throws Error if there would be
+/// more than 2^31 − 1 slots.
+GroupedLayout layout_of(std::span<const int> kept, Scheme scheme, int tile);
+
+/// The tiles of a `packed` layout for `order`: whole ones first, then the experts' last ones, the
+/// fuller first. Tail tiles of which a part is empty take less time, and what is handed out last
+/// decides how long the others wait. `tiles_across`: width / tile_width.
+std::vector<int> tails_last(const GroupedLayout& layout, int tiles_across);
+
+/// An element of the product and how far rounding may take a kernel from it.
+struct GroupedElement {
+  double value = 0;
+  double bound = 0;          ///< for mma.m16n8k16 along k
+  double library_bound = 0;  ///< for tensor cores in an order that is not known
+};
+/// Σ w[k] · x[k] of BF16 bit patterns, in double. Bounds with u = 2^−24: 17 · 2u · Σ over groups of
+/// 16 of (|sum before| + Σ |product|), because 16 products and the accumulator are aligned to the
+/// largest and cut off, each losing less than one spacing (truncation seen by Fasi, Higham,
+/// Mikaitis & Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021); in any order 4 · n·u /
+/// (1 − n·u) · Σ |product| (Higham, "Accuracy and Stability of Numerical Algorithms", 3.1, four
+/// times for truncation and fewer bits kept).
+GroupedElement grouped_element(std::span<const std::uint16_t> w, std::span<const std::uint16_t> x);
+
+}  // namespace tilestep::moe_routing

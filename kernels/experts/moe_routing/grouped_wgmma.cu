@@ -1,0 +1,395 @@
+// The large grouped product by what Hopper alone has: the same tiles and the same schedule as
+// grouped_mma.cu, but
+//
+//   - TMA, the copy engine of a multiprocessor, brings whole tiles to shared memory; one thread
+//     asks for a tile, and no other has anything to do with it
+//   - wgmma multiplies straight from shared memory, 64 rows of W by 128 or 256 tokens at a time, by
+//     the four warps of a warpgroup
+//   - one warpgroup only copies, two only multiply; they meet at two mbarriers a stage, `full` and
+//     `empty`. The copies run ahead into the block's next tile while this one is stored
+//   - two neighbouring blocks may form a cluster: they multiply the same tokens by two parts of W,
+//     each fetches half of the tokens, and TMA puts that half into both
+//
+// A tile's row is 64 numbers of k, 128 bytes, in the "128-byte swizzle" that TMA writes and wgmma
+// reads. Compute capability 9.0 alone (sm_90a): elsewhere the kernels are compiled to a trap and
+// never launched. PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions",
+// "cp.async.bulk.tensor" and "mbarrier"; CUDA driver API, "cuTensorMapEncodeTiled".
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/experts/moe_routing/tiles.hpp"
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#include "kernels/experts/moe_routing/hopper.hpp"
+#endif
+
+namespace tilestep::moe_routing::cuda_backend {
+namespace {
+
+constexpr int kDepth = 64;  // numbers of k in a tile
+constexpr int kRowBytes = kDepth * 2;
+constexpr int kAlignment = 1024;  // of a tile: the pattern of its swizzle takes 8 rows
+constexpr int kWarpgroup = 128;   // threads
+constexpr int kMultipliers = 2;   // warpgroups that multiply
+constexpr int kThreads = (1 + kMultipliers) * kWarpgroup;
+constexpr int kStages = 4;
+/// Registers of a thread, once the copying warpgroup has given away what it does not need. Together
+/// no more than what the launch has: 384 · 168.
+[[maybe_unused]] constexpr int kCopierRegisters = 40;
+[[maybe_unused]] constexpr int kMultiplierRegisters = 232;
+
+/// kTokens slots by kPieces · 64 rows of W a warpgroup; kCluster blocks share their tokens.
+template <int kTokens, int kPieces, int kCluster>
+struct HopperTiling {
+  static constexpr int kTileTokens = kTokens;
+  static constexpr int kWarpgroupWidth = kPieces * 64;
+  static constexpr int kBlockWidth = kMultipliers * kWarpgroupWidth;
+  static constexpr int kTileWidth = kCluster * kBlockWidth;  ///< of all blocks of the cluster
+  static constexpr int kBlocks = kCluster;
+  using Sums = float[kPieces][kTokens / 2];  ///< of a thread, 128 of which have 64 rows of W
+  static constexpr int kWBytes = kBlockWidth * kRowBytes;
+  static constexpr int kXBytes = kTokens * kRowBytes;
+  static constexpr int kStageBytes = kWBytes + kXBytes;
+  static constexpr int kFetchedTokens =
+      kTokens / kCluster;  ///< that one block of the cluster fetches
+  static constexpr std::size_t kSharedBytes =
+      kStages * kStageBytes + 2 * kStages * sizeof(std::uint64_t) + kAlignment;
+  /// Of a tile with no more than half of its tokens only that half is fetched and multiplied.
+  static constexpr bool kHalves = kTokens == 256 && kCluster == 1;
+  static_assert(kTokens == 128 || kTokens == 256);
+  static_assert(kBlockWidth <= 256 && kFetchedTokens <= 256, "TMA fetches 256 rows at most");
+  using Walk = TileWalk<kTileTokens, kTileWidth, kCluster>;
+};
+
+/// What TMA must know of the two arrays.
+struct TensorMaps {
+  CUtensorMap weights, x, half_x;  ///< half_x: half as many tokens at a time, for kHalves
+};
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+using namespace hopper;
+
+// ---- the two roles ------------------------------------------------------------------------------
+
+/// The stages in shared memory, as addresses that the instructions take.
+template <class T>
+struct Stages {
+  unsigned tiles, barriers;
+
+  __device__ __forceinline__ unsigned w(int stage) const { return tiles + stage * T::kStageBytes; }
+  __device__ __forceinline__ unsigned x(int stage) const { return w(stage) + T::kWBytes; }
+  __device__ __forceinline__ unsigned full(int stage) const { return barriers + stage * 8; }
+  __device__ __forceinline__ unsigned empty(int stage) const { return full(stage) + kStages * 8; }
+};
+
+/// Which stage is next, and in which parity of its phases.
+struct Turn {
+  int stage = 0;
+  unsigned parity = 0;
+
+  __device__ __forceinline__ void pass() {
+    if (++stage == kStages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+/// What the copying thread does.
+template <class T>
+__device__ __forceinline__ void copy_tiles(const TensorMaps& maps, const GroupedOperands& operands,
+                                           const GroupedShape& shape, const Stages<T>& stages,
+                                           int rank) {
+  Turn turn;
+  typename T::Walk walk(operands, shape);
+  for (; walk.there(); walk.advance(operands, shape)) {
+    const TilePlace place = walk.place(operands, shape);
+    const int w_row = walk.expert() * shape.width + place.first_width + rank * T::kBlockWidth;
+    const int x_row = place.first_slot + rank * T::kFetchedTokens;
+    const bool half = T::kHalves && place.rows <= T::kTileTokens / 2;
+    for (int k = 0; k < shape.hidden; k += kDepth) {
+      // All who multiply, in both blocks, must be done with what the stage held: also the other
+      // block's copy comes here.
+      wait_for(stages.empty(turn.stage), turn.parity ^ 1);
+      const unsigned full = stages.full(turn.stage);
+      arrive_expecting(full, half ? T::kStageBytes - T::kXBytes / 2 : T::kStageBytes);
+      fetch<1>(maps.weights, stages.w(turn.stage), full, k, w_row);
+      fetch<T::kBlocks>(half ? maps.half_x : maps.x,
+                        stages.x(turn.stage) + rank * T::kFetchedTokens * kRowBytes, full, k,
+                        x_row);
+      turn.pass();
+    }
+  }
+}
+
+/// Tells the copying threads of all blocks that this warp is done with a stage.
+template <class T>
+__device__ __forceinline__ void hand_back(const Stages<T>& stages, int stage) {
+  const unsigned lane = threadIdx.x % 32;
+  if constexpr (T::kBlocks == 1) {
+    if (lane == 0) arrive(stages.empty(stage));
+  } else {
+    if (lane < T::kBlocks) arrive_at(stages.empty(stage), lane);
+  }
+}
+
+/// Stores a warpgroup's sums for the tokens below `rows`, from y[0] = its first row of W of the
+/// tile's first token. Eight lanes store neighbours of a token: a whole sector.
+template <class T>
+__device__ __forceinline__ void store(const typename T::Sums& sums, float* y, int width, int rows) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) % kWarpgroup / 32;
+  // Token 8j + r is `8 * width` floats further each time: one address to keep, not one a token.
+  float* to = y + (lane % 4 * 2 * width + warp * 16 + lane / 4);
+#pragma unroll
+  for (int j = 0; j < T::kTileTokens / 8; ++j, to += 8 * width) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if (j * 8 + lane % 4 * 2 + r >= rows) continue;
+#pragma unroll
+      for (int piece = 0; piece < T::kWarpgroupWidth / 64; ++piece) {
+        to[r * width + piece * 64] = sums[piece][4 * j + r];
+        to[r * width + piece * 64 + 8] = sums[piece][4 * j + 2 + r];
+      }
+    }
+  }
+}
+
+/// A warpgroup's products of a tile, along all of k; with kHalf of the first half of its tokens.
+template <class T, bool kHalf>
+__device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stages<T>& stages,
+                                              Turn& turn, int hidden, int group) {
+  int before = 0;
+  for (int k = 0; k < hidden; k += kDepth) {
+    wait_for(stages.full(turn.stage), turn.parity);
+    const std::uint64_t x = descriptor(stages.x(turn.stage));
+    wgmma_begin();
+#pragma unroll
+    for (int step = 0; step < kDepth / 16; ++step) {
+      // 32 bytes further along k: the hardware applies the swizzle to the address that results.
+      const auto further = static_cast<std::uint64_t>(step * 32 / 16);
+#pragma unroll
+      for (int piece = 0; piece < T::kWarpgroupWidth / 64; ++piece) {
+        const int row = group * T::kWarpgroupWidth + piece * 64;
+        const std::uint64_t w = descriptor(stages.w(turn.stage) + row * kRowBytes);
+        if constexpr (kHalf) {
+          wgmma_half(sums[piece], w + further, x + further, k == 0 && step == 0);
+        } else {
+          wgmma(sums[piece], w + further, x + further, k == 0 && step == 0);
+        }
+      }
+    }
+    wgmma_commit();
+    // The stage before is read to its end once no more than this one's products are under way.
+    wgmma_wait<1>();
+    if (k > 0) hand_back(stages, before);
+    before = turn.stage;
+    turn.pass();
+  }
+  wgmma_wait<0>();
+  hand_back(stages, before);
+}
+
+/// What the two multiplying warpgroups do; `group` is 0 or 1.
+template <class T>
+__device__ __forceinline__ void multiply_tiles(const GroupedOperands& operands,
+                                               const GroupedShape& shape, const Stages<T>& stages,
+                                               int rank, int group) {
+  const bool records = rank == 0 && threadIdx.x == kWarpgroup;
+  TileRecorder recorder(0);
+  Turn turn;
+  typename T::Sums sums = {};
+  typename T::Walk walk(operands, shape);
+  for (; walk.there(); walk.advance(operands, shape)) {
+    if (records) recorder.begins(operands, walk.number());
+    bool half = false;
+    if constexpr (T::kHalves) {
+      half = walk.place(operands, shape).rows <= T::kTileTokens / 2;
+      if (half) multiply_tile<T, true>(sums, stages, turn, shape.hidden, group);
+    }
+    if (!half) multiply_tile<T, false>(sums, stages, turn, shape.hidden, group);
+#pragma unroll
+    for (int piece = 0; piece < T::kWarpgroupWidth / 64; ++piece) settle(sums[piece]);
+    const TilePlace place = walk.place(operands, shape);
+    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(place.first_slot) * shape.width;
+    const int first_width = place.first_width + rank * T::kBlockWidth + group * T::kWarpgroupWidth;
+    store<T>(sums, operands.y + first + first_width, shape.width, place.rows);
+    if (records) recorder.ends(operands, walk.number(), T::kBlocks);
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void grouped_gemm_tiles(const TensorMaps& maps,
+                                                   const GroupedOperands& operands,
+                                                   const GroupedShape& shape) {
+  const unsigned raw = simt::shared_address(simt::dynamic_shared<std::uint8_t>(T::kSharedBytes));
+  const unsigned aligned = (raw + kAlignment - 1) / kAlignment * kAlignment;
+  const Stages<T> stages{aligned, aligned + kStages * T::kStageBytes};
+  const int rank = T::kBlocks == 1 ? 0 : static_cast<int>(rank_in_cluster());
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < kStages; ++stage) {
+      barrier_init(stages.full(stage), 1);
+      barrier_init(stages.empty(stage), T::kBlocks * kMultipliers * kWarpgroup / 32);
+    }
+    publish_barriers();
+  }
+  // No one may wait for or arrive at a barrier that is not there yet.
+  if constexpr (T::kBlocks == 1) {
+    __syncthreads();
+  } else {
+    cluster_barrier();
+  }
+  const int group = static_cast<int>(threadIdx.x) / kWarpgroup;
+  if (group == 0) {
+    keep_registers<kCopierRegisters>();
+    if (threadIdx.x == 0) copy_tiles<T>(maps, operands, shape, stages, rank);
+  } else {
+    take_registers<kMultiplierRegisters>();
+    multiply_tiles<T>(operands, shape, stages, rank, group - 1);
+  }
+  // A block must not end while the other may still arrive at its barriers.
+  if constexpr (T::kBlocks > 1) cluster_barrier();
+}
+
+#endif
+
+template <class T>
+__global__ void __launch_bounds__(kThreads, 1)
+    grouped_gemm_hopper(const __grid_constant__ TensorMaps maps, GroupedOperands operands,
+                        GroupedShape shape) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  grouped_gemm_tiles<T>(maps, operands, shape);
+#else
+  (void)maps, (void)operands, (void)shape;
+  asm volatile("trap;");
+#endif
+}
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#define TILESTEP_CLUSTER_OF_TWO __cluster_dims__(2, 1, 1)
+#else
+#define TILESTEP_CLUSTER_OF_TWO  // nor would it be launched
+#endif
+
+template <class T>
+__global__ void __launch_bounds__(kThreads, 1) TILESTEP_CLUSTER_OF_TWO
+    grouped_gemm_cluster(const __grid_constant__ TensorMaps maps, GroupedOperands operands,
+                         GroupedShape shape) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  static_assert(T::kBlocks == 2);
+  grouped_gemm_tiles<T>(maps, operands, shape);
+#else
+  (void)maps, (void)operands, (void)shape;
+  asm volatile("trap;");
+#endif
+}
+
+// ---- launching ----------------------------------------------------------------------------------
+
+/// The driver's cuTensorMapEncodeTiled, found at run time: so that nothing is linked to the driver.
+PFN_cuTensorMapEncodeTiled_v12000 tensor_map_encoder() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+#if CUDART_VERSION >= 12050
+  const cudaError_t result = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function,
+                                                              12000, cudaEnableDefault, &found);
+#else
+  const cudaError_t result =
+      cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found);
+#endif
+  if (result != cudaSuccess || found != cudaDriverEntryPointSuccess || function == nullptr) {
+    throw Error(
+        "moe-routing: the driver has no cuTensorMapEncodeTiled; the Hopper kernels need a "
+        "driver for CUDA 12.0 or newer",
+        ExitCode::unavailable);
+  }
+  return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
+}
+
+/// Of an array of `rows` × hidden BF16, fetched in boxes of box_rows × kDepth with the 128-byte
+/// swizzle; rows beyond the array read as 0.
+CUtensorMap tensor_map(const std::uint16_t* array, std::int64_t rows, int hidden, int box_rows) {
+  static const auto encode = tensor_map_encoder();
+  CUtensorMap map{};
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(hidden), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t row_bytes[] = {static_cast<cuuint64_t>(hidden) * sizeof(std::uint16_t)};
+  const cuuint32_t box[] = {kDepth, static_cast<cuuint32_t>(box_rows)};
+  const cuuint32_t steps[] = {1, 1};
+  const CUresult result =
+      encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<std::uint16_t*>(array), sizes,
+             row_bytes, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS) {
+    throw Error("moe-routing: the driver makes no tensor map of " + std::to_string(rows) + " x " +
+                    std::to_string(hidden) + " numbers (error " + std::to_string(result) + ")",
+                ExitCode::unavailable);
+  }
+  return map;
+}
+
+using Deep = HopperTiling<256, 1, 1>;
+using Wide = HopperTiling<128, 2, 1>;
+using DeepPair = HopperTiling<256, 1, 2>;
+using WidePair = HopperTiling<128, 2, 2>;
+
+constexpr Configuration kConfigurations[] = {
+    {"256 tokens x 128, TMA and wgmma 64x256, 4 stages", 256, Deep::kTileWidth, kDepth, true},
+    {"128 tokens x 256, TMA and wgmma 64x128, 4 stages", 128, Wide::kTileWidth, kDepth, true},
+    {"256 tokens x 256 by two blocks, TMA and wgmma 64x256, 4 stages", 256, DeepPair::kTileWidth,
+     kDepth, true},
+    {"128 tokens x 512 by two blocks, TMA and wgmma 64x128, 4 stages", 128, WidePair::kTileWidth,
+     kDepth, true},
+};
+
+template <class T>
+void launch(simt::Device& device, const Configuration& tile, const GroupedShape& shape,
+            const GroupedArrays& arrays, const TileRecording& recording) {
+  const TensorMaps maps{tensor_map(arrays.weights.data, std::int64_t{shape.experts} * shape.width,
+                                   shape.hidden, T::kBlockWidth),
+                        tensor_map(arrays.x.data, shape.slots, shape.hidden, T::kFetchedTokens),
+                        tensor_map(arrays.x.data, shape.slots, shape.hidden,
+                                   T::kHalves ? T::kFetchedTokens / 2 : T::kFetchedTokens)};
+  void (*kernel)(TensorMaps, GroupedOperands, GroupedShape) = nullptr;
+  if constexpr (T::kBlocks == 1) {
+    kernel = grouped_gemm_hopper<T>;
+  } else {
+    kernel = grouped_gemm_cluster<T>;
+  }
+  simt::Launch launch{.name = "grouped_gemm_hopper",
+                      .grid = dim3(1),
+                      .block = dim3(kThreads),
+                      .shared_bytes = T::kSharedBytes};
+  // A block fills a multiprocessor.
+  const int persistent = device.info().multiprocessors / T::kBlocks;
+  launch.grid = grid_of(shape, tile, persistent);
+  launch.grid.x *= T::kBlocks;
+  simt::launch(device, launch, kernel, maps, operands_of(arrays, recording), shape);
+}
+
+}  // namespace
+
+std::span<const Configuration> hopper_configurations() {
+  return kConfigurations;
+}
+
+void launch_hopper(simt::Device& device, int number, const GroupedShape& shape,
+                   const GroupedArrays& arrays, const TileRecording& recording) {
+  const Configuration& tile = kConfigurations[number];
+  switch (number) {
+    case 0:
+      return launch<Deep>(device, tile, shape, arrays, recording);
+    case 1:
+      return launch<Wide>(device, tile, shape, arrays, recording);
+    case 2:
+      return launch<DeepPair>(device, tile, shape, arrays, recording);
+    default:
+      return launch<WidePair>(device, tile, shape, arrays, recording);
+  }
+}
+
+}  // namespace tilestep::moe_routing::cuda_backend

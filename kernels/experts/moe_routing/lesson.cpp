@@ -1,0 +1,288 @@
+#include "kernels/experts/moe_routing/lesson.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+#include <span>
+#include <utility>
+
+#include "kernels/base/simt/counters.hpp"
+#include "kernels/experts/moe_routing/bench.hpp"
+#include "kernels/experts/moe_routing/kernels.hpp"
+#include "kernels/experts/moe_routing/report.hpp"
+
+namespace tilestep::moe_routing {
+namespace {
+
+constexpr const char* kTensorPipe =
+    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active";
+constexpr const char* kTensorInstructions = "sm__inst_executed_pipe_tensor.sum";
+
+const Kernels& kernels_of(const simt::Device& device) {
+  return static_cast<const Kernels&>(device.kernels(kLessonId));
+}
+
+RouteShape route_shape(const Params& params) {
+  return {params.tokens,       params.experts, params.top_k,
+          capacity_of(params), params.tile(),  params.scheme};
+}
+
+/// What the router's kernels write.
+struct RouteBuffers {
+  RouteBuffers(simt::Device& device, const Params& params, const Inputs& inputs)
+      : assignments(static_cast<std::size_t>(params.tokens) *
+                    static_cast<std::size_t>(params.top_k)),
+        experts(static_cast<std::size_t>(params.experts)),
+        logits(device, std::span<const float>(inputs.logits)),
+        expert(device, assignments),
+        probability(device, assignments),
+        gate(device, assignments),
+        rank(device, assignments),
+        slot(device, assignments),
+        wanted(device, experts),
+        kept(device, experts),
+        first_slot(device, experts + 1),
+        first_tile(device, experts + 1),
+        chunk_counts(device, chunks_of(static_cast<std::int64_t>(assignments)) * experts),
+        lines(device, kSteps) {
+    lines.fill(0);
+  }
+
+  RouteArrays arrays() {
+    return {logits.span(),     expert.span(),     probability.span(),  gate.span(),
+            rank.span(),       slot.span(),       wanted.span(),       kept.span(),
+            first_slot.span(), first_tile.span(), chunk_counts.span(), lines.span()};
+  }
+
+  std::size_t assignments, experts;
+  const simt::Buffer<float> logits;
+  simt::Buffer<int> expert;
+  simt::Buffer<float> probability, gate;
+  simt::Buffer<int> rank, slot, wanted, kept, first_slot, first_tile, chunk_counts, lines;
+};
+
+struct TileBuffers {
+  TileBuffers(simt::Device& device, std::size_t tiles)
+      : block(device, tiles), processor(device, tiles), begin(device, tiles), end(device, tiles) {
+    block.fill(0xFF);
+    processor.fill(0xFF);
+    begin.fill(0);
+    end.fill(0);
+  }
+  TileRecording recording() { return {block.span(), processor.span(), begin.span(), end.span()}; }
+
+  simt::Buffer<int> block, processor;
+  simt::Buffer<unsigned long long> begin, end;
+};
+
+void fill_tiles(Outcome& outcome, TileBuffers& buffers) {
+  Trace& trace = outcome.trace;
+  const std::vector<int> block = buffers.block.download();
+  const std::vector<int> processor = buffers.processor.download();
+  const std::vector<unsigned long long> begin = buffers.begin.download();
+  const std::vector<unsigned long long> end = buffers.end.download();
+  const unsigned long long origin =
+      begin.empty() ? 0 : *std::min_element(begin.begin(), begin.end());
+  for (int e = 0; e < trace.experts; ++e) {
+    const ExpertTrace& expert = trace.expert[static_cast<std::size_t>(e)];
+    for (int number = 0; number < expert.tiles; ++number) {
+      const auto i =
+          static_cast<std::size_t>(outcome.device.first_tile[static_cast<std::size_t>(e)] + number);
+      TileTrace tile;
+      tile.expert = e;
+      tile.number = number;
+      tile.kept = std::clamp(expert.kept - number * trace.tile, 0, trace.tile);
+      tile.block = block[i];
+      tile.processor = processor[i];
+      tile.begin = static_cast<double>(begin[i] - origin);
+      tile.end = static_cast<double>(end[i] - origin);
+      outcome.tiles.push_back(tile);
+    }
+  }
+  std::stable_sort(outcome.tiles.begin(), outcome.tiles.end(),
+                   [](const TileTrace& a, const TileTrace& b) {
+                     return a.begin != b.begin ? a.begin < b.begin : a.block < b.block;
+                   });
+  trace.tiles_run = static_cast<std::int64_t>(outcome.tiles.size());
+  const auto shown = std::min<std::size_t>(outcome.tiles.size(), kShownTiles);
+  trace.tiles.assign(outcome.tiles.begin(),
+                     outcome.tiles.begin() + static_cast<std::ptrdiff_t>(shown));
+}
+
+void fill_tokens(Outcome& outcome) {
+  const Params& params = outcome.params;
+  const Placement& placed = outcome.device;
+  for (int t = 0; t < std::min(params.tokens, kShownTokens); ++t) {
+    TokenTrace token;
+    if (params.experts <= kMostLogits) {
+      const auto first =
+          outcome.inputs.logits.begin() + static_cast<std::ptrdiff_t>(t) * params.experts;
+      token.logits.assign(first, first + params.experts);
+    }
+    for (int choice = 0; choice < params.top_k; ++choice) {
+      const auto i = static_cast<std::size_t>(t) * static_cast<std::size_t>(params.top_k) +
+                     static_cast<std::size_t>(choice);
+      token.expert.push_back(placed.expert[i]);
+      token.probability.push_back(outcome.probability[i]);
+      token.gate.push_back(outcome.gate[i]);
+      token.rank.push_back(placed.rank[i]);
+      token.slot.push_back(placed.slot[i]);
+    }
+    token.output = outcome.out[static_cast<std::size_t>(t) * kWidth];
+    outcome.trace.token.push_back(std::move(token));
+  }
+}
+
+void fill_experts(Outcome& outcome) {
+  const Placement& placed = outcome.device;
+  for (std::size_t e = 0; e < placed.wanted.size(); ++e) {
+    ExpertTrace expert;
+    expert.wanted = placed.wanted[e];
+    expert.kept = placed.kept[e];
+    expert.first_slot = placed.first_slot[e];
+    expert.tiles = placed.first_tile[e + 1] - placed.first_tile[e];
+    expert.padded = expert.tiles * outcome.trace.tile - expert.kept;
+    outcome.trace.expert.push_back(expert);
+  }
+}
+
+void download(Outcome& outcome, RouteBuffers& route) {
+  Placement& placed = outcome.device;
+  placed.expert = route.expert.download();
+  placed.rank = route.rank.download();
+  placed.slot = route.slot.download();
+  placed.wanted = route.wanted.download();
+  placed.kept = route.kept.download();
+  placed.first_slot = route.first_slot.download();
+  placed.first_tile = route.first_tile.download();
+  outcome.probability = route.probability.download();
+  outcome.gate = route.gate.download();
+}
+
+/// What the tensor cores did during one more launch; a metric that this chip lacks stays −1.
+void count_tensor_work(Outcome& outcome, simt::Device& device,
+                       const std::function<void()>& launch) {
+  if (!device.counters().available) return;
+  const auto count = [&](const char* metric, double& value) {
+    try {
+      value = simt::count(device, {metric}, launch).at(metric);
+    } catch (const Cancelled&) {
+      throw;
+    } catch (const Error&) {
+      value = -1;
+    }
+  };
+  count(kTensorPipe, outcome.tensor_pipe);
+  count(kTensorInstructions, outcome.tensor_instructions);
+}
+
+void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress) {
+  const Params& params = outcome.params;
+  const Kernels& kernels = kernels_of(device);
+  const RouteShape shape = route_shape(params);
+  Trace& trace = outcome.trace;
+  progress.report(0.2, "routing the tokens");
+  RouteBuffers route(device, params, outcome.inputs);
+  kernels.route(device, shape, route.arrays());
+  device.synchronize();
+  download(outcome, route);
+  fill_experts(outcome);
+  progress.check();
+
+  progress.report(0.5, "multiplying the experts' tiles");
+  const auto slots = static_cast<std::size_t>(outcome.device.slots());
+  const simt::Buffer<std::uint16_t> tokens(device,
+                                           std::span<const std::uint16_t>(outcome.inputs.tokens));
+  const simt::Buffer<std::uint16_t> weights(device,
+                                            std::span<const std::uint16_t>(outcome.inputs.weights));
+  simt::Buffer<std::uint16_t> x(device, slots * kHidden);
+  simt::Buffer<float> y(device, slots * kWidth);
+  simt::Buffer<float> out(device, static_cast<std::size_t>(params.tokens) * kWidth);
+  TileBuffers tiles(device, static_cast<std::size_t>(outcome.device.tiles()));
+  y.fill(0xFF);
+  out.fill(0xFF);
+  kernels.permute(device, shape, kHidden, tokens.span(), std::as_const(route.slot).span(), x.span(),
+                  route.lines.span());
+  GroupedShape grouped{params.experts,          kHidden,       kWidth, params.tile(),
+                       static_cast<int>(slots), params.scheme, 0,      0};
+  for (const ExpertTrace& expert : trace.expert) {
+    grouped.most_tiles = std::max(grouped.most_tiles, expert.tiles);
+  }
+  const GroupedArrays arrays{std::as_const(x).span(),
+                             weights.span(),
+                             y.span(),
+                             std::as_const(route.first_slot).span(),
+                             std::as_const(route.first_tile).span(),
+                             std::as_const(route.kept).span()};
+  trace.blocks = kernels.multiply(device, grouped, arrays, tiles.recording(), route.lines.span());
+  progress.report(0.7, "combining what the experts gave");
+  kernels.combine(device, shape, kWidth, std::as_const(route.gate).span(),
+                  std::as_const(route.slot).span(), std::as_const(y).span(), out.span(),
+                  route.lines.span());
+  device.synchronize();
+  outcome.out = out.download();
+  const std::vector<int> lines = route.lines.download();
+  std::copy(lines.begin(), lines.end(), trace.lines.begin());
+  fill_tiles(outcome, tiles);
+  fill_tokens(outcome);
+  progress.check();
+  count_tensor_work(outcome, device, [&] { kernels.multiply(device, grouped, arrays, {}, {}); });
+}
+
+class MoeRoutingLesson final : public lab::Lesson {
+ public:
+  const lab::LessonInfo& info() const override {
+    static const lab::LessonInfo info{
+        std::string(kLessonId), "MoE routing", "Mixture of experts",
+        "Tensor cores work in whole tiles: what counts is how full the experts' tiles are."};
+    return info;
+  }
+
+  const lab::Knobs& knobs() const override {
+    static const lab::Knobs knobs = knob_table().knobs();
+    return knobs;
+  }
+
+  lab::Report run(const lab::Settings& settings, simt::Device& device,
+                  lab::Progress& progress) const override {
+    const Outcome outcome = gather(params_from(settings), device, progress);
+    lab::Report report = make_report(outcome, device.info());
+    progress.report(1, "done");
+    return report;
+  }
+
+  lab::Report bench(simt::Device& device, lab::Progress& progress) const override {
+    return bench_report(device, progress);
+  }
+};
+
+}  // namespace
+
+Outcome gather(const Params& params, simt::Device& device, lab::Progress& progress) {
+  Outcome outcome;
+  outcome.params = params;
+  progress.report(0.05, "making tokens and logits");
+  outcome.inputs = make_inputs(params);
+  Trace& trace = outcome.trace;
+  trace.tokens = params.tokens;
+  trace.experts = params.experts;
+  trace.top_k = params.top_k;
+  trace.tile = params.tile();
+  trace.capacity = capacity_of(params);
+  trace.routing = params.routing;
+  trace.scheme = params.scheme;
+  trace.clock_unit = device.can_time() ? "ns" : "mma";
+  run_kernels(outcome, device, progress);
+  progress.report(0.8, "comparing with the reference");
+  outcome.host = reference_placement(params, outcome.inputs.logits);
+  progress.check();
+  outcome.reference = reference_output(params, outcome.inputs, outcome.host);
+  return outcome;
+}
+
+const lab::Lesson& lesson() {
+  static const MoeRoutingLesson lesson;
+  return lesson;
+}
+
+}  // namespace tilestep::moe_routing

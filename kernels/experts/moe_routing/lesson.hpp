@@ -1,0 +1,174 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/lab/knob.hpp"
+#include "kernels/base/lab/lesson.hpp"
+
+/// The MoE lesson: a router sends each of [tokens] to its best [top_k] of [experts]; every expert
+/// multiplies only its own tokens, in whole tiles of a tensor core's n side; what came out is
+/// combined by gate weights. Shazeer et al., "Outrageously large neural networks", 2017; Lepikhin
+/// et al., "GShard", 2020 (capacity); Fedus, Zoph & Shazeer, "Switch Transformers", 2021; Gale et
+/// al., "MegaBlocks", 2022 (no dropped tokens, grouped tiles).
+namespace tilestep::moe_routing {
+
+inline constexpr std::string_view kLessonId = "moe-routing";
+/// The kernel source that `Trace::lines` number.
+inline constexpr std::string_view kSourcePath = "kernels/experts/moe_routing/routing.cu";
+
+/// Whom the router prefers.
+enum class Routing {
+  balanced,  ///< token t to expert t·top_k mod experts and its right neighbours
+  skewed,    ///< expert e is wanted in proportion to (e + 1)^-skew
+  random,    ///< every expert equally likely
+  one_hot,   ///< first choice E0 for every token; further choices E1, E2, …
+  custom,    ///< balanced, changed by the knob `custom`
+};
+inline constexpr int kRoutings = 5;
+std::string_view to_text(Routing routing);
+
+/// How the experts' products are laid out for the tensor cores.
+enum class Scheme {
+  padded_to_capacity,  ///< every expert has as many slots as the fullest may have
+  tile_padded,         ///< each expert's slots are rounded up to whole tiles; one launch row an
+                       ///< expert, blocks without a tile leave at once
+  packed,              ///< kept assignments lie side by side; a list of tiles over all experts is
+                       ///< shared out among persistent blocks
+};
+inline constexpr int kSchemes = 3;
+std::string_view to_text(Scheme scheme);
+/// One sentence: what it does and what that costs.
+std::string_view what_it_does(Scheme scheme);
+
+struct Params {
+  int tokens = 32;
+  int experts = 4;
+  int top_k = 1;
+  Routing routing = Routing::balanced;
+  double skew = 1.0;    ///< exponent of `skewed`
+  int tile_choice = 0;  ///< 8 << tile_choice token slots are multiplied together
+  double capacity = 0;  ///< factor: an expert takes ⌈factor·tokens·top_k / experts⌉; 0: no limit
+  Scheme scheme = Scheme::packed;
+  /// "5:2,7:0": first choice of token 5 is E2, of token 7 E0; for `custom`. Of two moves of a token
+  /// the later one holds.
+  std::string custom;
+  std::int64_t seed = 1;
+
+  int tile() const { return 8 << tile_choice; }
+};
+
+/// The knobs, bound to Params: tokens experts top_k routing skew tile capacity scheme custom seed.
+const lab::KnobTable<Params>& knob_table();
+/// `settings` checked, also against each other (top_k ≤ experts; custom names tokens and experts
+/// that exist). Throws Error naming the knob and the allowed values.
+Params params_from(const lab::Settings& settings);
+
+/// Slots that an expert takes at most; −1: no limit.
+int capacity_of(const Params& params);
+
+// The picture's experts are small, so that 65536 tokens stay quick under emulation: kHidden numbers
+// a token in, kWidth out. The bench uses real sizes.
+inline constexpr int kHidden = 16;
+inline constexpr int kWidth = 16;
+/// The first tokens whose every number is kept in the trace; the counts are of all.
+inline constexpr int kShownTokens = 256;
+/// Tiles kept in the trace, of all that ran.
+inline constexpr int kShownTiles = 2048;
+
+/// What the kernels do, in order.
+enum class Step { score, top_k, count, offset, permute, multiply, combine };
+inline constexpr int kSteps = 7;
+std::string_view to_text(Step step);
+
+/// One token's way, as the kernels wrote it. Vectors of top_k elements, best choice first.
+struct TokenTrace {
+  std::vector<float> logits;       ///< [experts]; empty for more than kMostLogits experts
+  std::vector<int> expert;         ///< chosen
+  std::vector<float> probability;  ///< softmax over all experts, of the chosen
+  std::vector<float> gate;         ///< the same, divided by their sum over the chosen
+  std::vector<int> rank;  ///< place among those who want the expert, by token, then by choice
+  std::vector<int> slot;  ///< row in the permuted input; −1: dropped, the expert was full
+  float output = 0;       ///< first component of the combined output
+  bool operator==(const TokenTrace&) const = default;
+};
+inline constexpr int kMostLogits = 64;
+
+/// One expert, as counted and laid out on the device.
+struct ExpertTrace {
+  int wanted = 0;      ///< assignments that the router gave it
+  int kept = 0;        ///< of them within its capacity
+  int first_slot = 0;  ///< its first row in the permuted input
+  int tiles = 0;       ///< that the tensor cores run for it
+  int padded = 0;      ///< tiles · tile − kept
+  int dropped() const { return wanted - kept; }
+  bool operator==(const ExpertTrace&) const = default;
+};
+
+/// One tile as the block that ran it recorded it.
+struct TileTrace {
+  int expert = 0;
+  int number = 0;     ///< among the expert's tiles
+  int kept = 0;       ///< slots with a token; the rest are padding
+  int block = 0;      ///< linear block that ran it
+  int processor = 0;  ///< multiprocessor; under emulation the block again
+  /// Begin and end on the block's clock. On a GPU: ns since the first block began. Under
+  /// emulation: mma instructions that the block has issued before and after.
+  double begin = 0, end = 0;
+  bool operator==(const TileTrace&) const = default;
+};
+
+/// All that the picture is drawn from.
+struct Trace {
+  int tokens = 0, experts = 0, top_k = 0, tile = 0;
+  int capacity = -1;  ///< slots; −1: no limit
+  Routing routing = Routing::balanced;
+  Scheme scheme = Scheme::packed;
+  std::vector<TokenTrace> token;    ///< the first kShownTokens
+  std::vector<ExpertTrace> expert;  ///< all
+  std::vector<TileTrace> tiles;     ///< the first kShownTiles of `tiles_run`, by begin, then block
+  std::int64_t tiles_run = 0;
+  int blocks = 0;                   ///< that the grouped product was launched with
+  std::string clock_unit;           ///< "ns" or "mma"
+  std::array<int, kSteps> lines{};  ///< 1-based lines of kSourcePath
+
+  std::int64_t kept() const;
+  std::int64_t dropped() const;
+  /// Slots that the tensor cores run: tiles_run · tile.
+  std::int64_t slots() const { return tiles_run * tile; }
+  /// Kept assignments of all slots; 1 where no slot runs.
+  double useful() const;
+  /// The expert with the most kept assignments, the first of them.
+  int busiest() const;
+  /// Which token and choice lie in a slot of the permuted input, of those shown: {−1, −1} if none.
+  struct Assignment {
+    int token = -1, choice = -1;
+  };
+  Assignment in_slot(int slot) const;
+  bool operator==(const Trace&) const = default;
+};
+
+nlohmann::json to_json(const Trace& trace);
+/// Throws Error saying which member is missing or wrong.
+Trace trace_from_json(const nlohmann::json& json);
+
+// ---- tables and measurements, by id -------------------------------------------------------------
+//
+//   experts       expert, kept_tokens, tiles, padded_slots, dropped        (run)
+//   assignments   token, choice, expert, gate, slot                        (run, the shown tokens)
+//   tiles         tile, expert, kept, block, begin, end                    (run, the shown tiles)
+//   schemes       scheme, slots, useful, tiles, busiest block's share      (run: all three,
+//   derived) moe_rate      scheme, routing, skew, experts, useful TFLOP/s, p10, p90, slots,
+//   of_cublas (bench) gantt         scheme, routing, block, expert, begin_us, end_us (bench, a
+//   selection) moe_counters  scheme, routing, tensor_pipe, tensor_instructions        (bench)
+//
+//   measurements: useful_slots (derived, %), busy_share (traced, %), tensor_pipe (counted, %),
+//   slots_run, kept_assignments, dropped_assignments, busiest_expert
+
+const lab::Lesson& lesson();
+
+}  // namespace tilestep::moe_routing

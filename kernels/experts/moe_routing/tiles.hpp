@@ -1,0 +1,215 @@
+#pragma once
+
+/// \file
+/// What the kernels of the large grouped product share: which block computes which tile, and what
+/// it writes down about it. Included by grouped_mma.cu and grouped_wgmma.cu.
+
+#include <type_traits>
+
+#include "kernels/base/simt/simt.hpp"
+#include "kernels/experts/moe_routing/launch.hpp"
+
+// Loops over a thread's registers must vanish, or the registers become an array in memory. The host
+// compiler unrolls by itself.
+#if defined(__CUDACC__)
+#define TILESTEP_UNROLL _Pragma("unroll")
+#else
+#define TILESTEP_UNROLL
+#endif
+
+namespace tilestep::moe_routing::SIMT_BACKEND {
+
+/// The arrays of the grouped product as its kernels take them.
+struct GroupedOperands {
+  simt::Global<const std::uint16_t> x, weights;
+  simt::Global<float> y;
+  simt::Global<const int> first_slot, first_tile, order;
+  // Empty without a recording.
+  simt::Global<int> block, processor;
+  simt::Global<unsigned long long> begin, end;
+};
+
+inline GroupedOperands operands_of(const GroupedArrays& arrays, const TileRecording& recording) {
+  return {simt::global(arrays.x, "x"),
+          simt::global(arrays.weights, "weights"),
+          simt::global(arrays.y, "y"),
+          simt::global(arrays.first_slot, "first_slot"),
+          simt::global(arrays.first_tile, "first_tile"),
+          simt::global(arrays.order, "order"),
+          simt::global(recording.block, "block"),
+          simt::global(recording.processor, "processor"),
+          simt::global(recording.begin, "begin"),
+          simt::global(recording.end, "end")};
+}
+
+/// Where a tile lies.
+struct TilePlace {
+  int first_slot;   ///< first row in x and y
+  int rows;         ///< of them: the tile's tokens, or fewer where the expert ends
+  int first_width;  ///< first row of W
+};
+
+/// The calling block's tiles, one after the other. A tile is kTileTokens slots of one expert by
+/// kTileWidth rows of its W. Tiles are numbered expert by expert: the expert's `first_tile` times
+/// the tiles across `width` is its first number.
+///
+/// `packed`: block b computes the tiles b, b + gridDim.x, b + 2·gridDim.x … of the list `order`.
+/// Else blockIdx.y is the expert and blockIdx.x the tile among the expert's; a block beyond them
+/// has none. Where kBlocks neighbours compute a tile together, they count as one block.
+///
+/// It holds four numbers and no more, because it lives in registers through the whole product.
+template <int kTileTokens, int kTileWidth, int kBlocks = 1>
+class TileWalk {
+ public:
+  __device__ __forceinline__ TileWalk(const GroupedOperands& operands, const GroupedShape& shape) {
+    const bool packed = shape.scheme == Scheme::packed;
+    expert_ = packed ? 0 : static_cast<int>(blockIdx.y);
+    position_ = static_cast<int>(blockIdx.x) / kBlocks;
+    if (!packed) position_ += operands.first_tile[expert_] * across(shape);
+    end_ = operands.first_tile[packed ? shape.experts : expert_ + 1] * across(shape);
+    find(operands, shape);
+  }
+
+  __device__ __forceinline__ bool there() const { return position_ < end_; }
+  __device__ __forceinline__ void advance(const GroupedOperands& operands,
+                                          const GroupedShape& shape) {
+    position_ += static_cast<int>(gridDim.x) / kBlocks;
+    find(operands, shape);
+  }
+
+  __device__ __forceinline__ int number() const { return number_; }
+  __device__ __forceinline__ int expert() const { return expert_; }
+
+  /// Of the current tile, which must be there. Blocks that run together should share rows of x and
+  /// of W, which L2 then holds: in groups of 8 tiles down an expert's tokens, the tiles are taken
+  /// column by column.
+  __device__ __forceinline__ TilePlace place(const GroupedOperands& operands,
+                                             const GroupedShape& shape) const {
+    const int first_tile = operands.first_tile[expert_];
+    const int tiles_down = operands.first_tile[expert_ + 1] - first_tile;
+    const int in_expert = number_ - first_tile * across(shape);
+    const int in_group = kTilesInGroup * across(shape);
+    const int first_down = in_expert / in_group * kTilesInGroup;
+    const int down = min(tiles_down - first_down, kTilesInGroup);
+    const int position = in_expert % in_group;
+    const int first_token = (first_down + position % down) * kTileTokens;
+    const int first_slot = operands.first_slot[expert_] + first_token;
+    return {first_slot, min(operands.first_slot[expert_ + 1] - first_slot, kTileTokens),
+            position / down * kTileWidth};
+  }
+
+ private:
+  static __device__ __forceinline__ int across(const GroupedShape& shape) {
+    return shape.width / kTileWidth;
+  }
+  /// On to the expert whose tile it is.
+  __device__ __forceinline__ void find(const GroupedOperands& operands, const GroupedShape& shape) {
+    if (!there()) return;
+    number_ = position_;
+    if (operands.order) {
+      number_ = operands.order[position_];
+      expert_ = 0;
+    }
+    while (number_ >= operands.first_tile[expert_ + 1] * across(shape)) ++expert_;
+  }
+
+  int position_, end_, number_ = 0, expert_;
+};
+
+/// Writes down when the calling block computed a tile, where `number` says; one thread calls it, of
+/// the first block where several compute a tile together.
+/// The clock: on a GPU nanoseconds that all multiprocessors share, under emulation the mma
+/// instructions that the block has issued.
+class TileRecorder {
+ public:
+  __device__ __forceinline__ explicit TileRecorder(int mma_of_a_tile)
+      : mma_of_a_tile_(static_cast<unsigned>(mma_of_a_tile)) {}
+
+  __device__ __forceinline__ void begins(const GroupedOperands& operands, int number) const {
+    if (operands.begin) operands.begin[number] = now();
+  }
+  __device__ __forceinline__ void ends(const GroupedOperands& operands, int number,
+                                       int blocks_together = 1) {
+    ++tiles_;
+    if (!operands.begin) return;
+    const int block = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x) / blocks_together;
+    operands.end[number] = now();
+    operands.block[number] = block;
+    operands.processor[number] = processor(block);
+  }
+
+ private:
+  __device__ __forceinline__ unsigned long long now() const {
+#if defined(__CUDACC__)
+    unsigned long long nanoseconds = 0;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds)::"memory");
+    return nanoseconds;
+#else
+    return std::uint64_t{tiles_} * mma_of_a_tile_;
+#endif
+  }
+  static __device__ __forceinline__ int processor([[maybe_unused]] int block) {
+#if defined(__CUDACC__)
+    unsigned number = 0;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(number));
+    return static_cast<int>(number);
+#else
+    return block;
+#endif
+  }
+
+  unsigned mma_of_a_tile_;
+  unsigned tiles_ = 0;
+};
+
+/// Blocks of the launch: `persistent` many for `packed` (fewer if the shape asks), else as many
+/// tiles as an expert may have, for each expert. The counts are on the device alone, so for
+/// `tile_padded` an expert may have every slot.
+inline dim3 grid_of(const GroupedShape& shape, const Configuration& tile, int persistent) {
+  const auto tiles_of = [](int size, int of) { return (size + of - 1) / of; };
+  const int across = shape.width / tile.tile_width;
+  switch (shape.scheme) {
+    case Scheme::packed:
+      break;
+    case Scheme::tile_padded:
+      return {static_cast<unsigned>(tiles_of(shape.slots, tile.tile_tokens) * across),
+              static_cast<unsigned>(shape.experts)};
+    case Scheme::padded_to_capacity:
+      return {
+          static_cast<unsigned>(tiles_of(shape.slots / shape.experts, tile.tile_tokens) * across),
+          static_cast<unsigned>(shape.experts)};
+  }
+  const int blocks = shape.blocks > 0 ? shape.blocks : persistent;
+  return {static_cast<unsigned>(blocks)};
+}
+
+#if defined(__CUDACC__)
+// grouped_wgmma.cu
+std::span<const Configuration> hopper_configurations();
+/// `number` counts from the first of `hopper_configurations`; the shape was checked.
+void launch_hopper(simt::Device& device, int number, const GroupedShape& shape,
+                   const GroupedArrays& arrays, const TileRecording& recording);
+
+/// As many blocks of the kernel as the device runs at once.
+template <class... Params>
+int blocks_at_once(const simt::Device& device, const simt::Launch& launch,
+                   void (*kernel)(Params...)) {
+  const auto* function = reinterpret_cast<const void*>(kernel);
+  int blocks = 0;
+  cudaError_t result = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            static_cast<int>(launch.shared_bytes));
+  if (result == cudaSuccess) {
+    result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        &blocks, function, static_cast<int>(launch.block.x), launch.shared_bytes);
+  }
+  if (result != cudaSuccess || blocks < 1) {
+    throw Error(std::string(launch.name) + ": no block of it fits on a multiprocessor of " +
+                    device.info().name +
+                    (result == cudaSuccess ? "" : std::string(": ") + cudaGetErrorString(result)),
+                ExitCode::unavailable);
+  }
+  return blocks * device.info().multiprocessors;
+}
+#endif
+
+}  // namespace tilestep::moe_routing::SIMT_BACKEND

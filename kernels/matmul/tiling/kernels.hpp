@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/base/simt/device.hpp"
+#include "kernels/matmul/tiling/lesson.hpp"
+
+namespace tilestep::simt {
+struct TraceBuffer;
+}
+
+/// What the lesson's driver asks of its kernels; the .cu files answer, once for each backend.
+namespace tilestep::tiling {
+
+/// C [m × n] = A [m × k] · B [k × n], row-major.
+struct GemmShape {
+  int m = 0, n = 0, k = 0;
+};
+
+/// One compiled shape of a rung. Rungs with one shape have one configuration, number 0.
+struct Configuration {
+  std::string_view name;       ///< "128x128x16, 8x8 a thread, 3 stages"
+  int tile_m, tile_n, tile_k;  ///< what a block computes at a time
+  bool any_size;               ///< false: m, n and k must be multiples of the tile
+};
+
+/// What a kernel takes of a multiprocessor.
+struct Resources {
+  int threads = 0;  ///< of a block
+  std::size_t dynamic_shared_bytes = 0;
+  bool compiled = false;  ///< false under emulation: then what follows is not known
+  std::size_t static_shared_bytes = 0;
+  int registers = 0;                  ///< of a thread
+  std::size_t local_bytes = 0;        ///< of a thread; above 0, registers were spilled
+  int blocks_per_multiprocessor = 0;  ///< that fit at once
+  int warps_per_multiprocessor = 0;   ///< most that the device can hold
+};
+
+/// The operands of an FP32 rung. With `loads` (one number) each element of A and B that is loaded
+/// from global memory is counted there.
+struct Operands {
+  simt::Span<const float> a, b;
+  simt::Span<float> c;
+  simt::Span<unsigned long long> loads;
+};
+/// The same for the tensor-core rung: A and B as BF16 bit patterns.
+struct OperandsBf16 {
+  simt::Span<const std::uint16_t> a, b;
+  simt::Span<float> c;
+  simt::Span<unsigned long long> loads;
+};
+
+/// A run of one of the three variants with a picture, with tile × tile threads a block.
+struct PictureRun {
+  Variant variant = Variant::shared_tile;
+  int tile = 8;
+  int padding = 0;  ///< floats added to a row of the A tile
+  RemovedBarrier removed = RemovedBarrier::none;
+  int block_row = 0, block_col = 0;  ///< first block
+  int blocks_down = 0, blocks_across = 0;
+};
+
+/// Under which numbers the recorded accesses stand in the trace.
+enum Site : std::uint32_t { kSiteA, kSiteB, kSiteTileA, kSiteTileB };
+
+/// Where the recording of a single block goes.
+struct BlockRecording {
+  const simt::TraceBuffer* buffer = nullptr;
+  simt::Span<float> sums;  ///< k_tiles × tile × tile: by thread number
+  simt::Span<int> lines;   ///< kPhases
+};
+
+/// How the library computes. Both FP32 ways use FP32 arithmetic alone; the pedantic one also
+/// forbids algorithms that add in an unusual order.
+enum class Precision { fp32, fp32_pedantic, bf16 };
+
+/// How the matrix library of the device's vendor is doing.
+struct LibraryStatus {
+  bool available = false;
+  std::string name;    ///< "cuBLAS 13.0.2"
+  std::string reason;  ///< one sentence, empty when available
+};
+
+/// All work is asynchronous. Every call throws Error for a shape that the kernel does not take.
+class Kernels : public simt::KernelSet {
+ public:
+  virtual std::span<const Configuration> configurations(Variant variant) const = 0;
+
+  /// The FP32 rungs as they are timed.
+  virtual void gemm(simt::Device& device, Variant variant, int configuration,
+                    const GemmShape& shape, const Operands& operands) const = 0;
+  /// The tensor-core rung. Throws Error (unavailable) below compute capability 8.0.
+  virtual void gemm_bf16(simt::Device& device, int configuration, const GemmShape& shape,
+                         const OperandsBf16& operands) const = 0;
+  /// What the kernel of a configuration takes, for a shape that is a multiple of its tile.
+  virtual Resources resources(simt::Device& device, Variant variant, int configuration) const = 0;
+
+  /// One of the variants with a picture, with the picture's tile. With `recording` the run is of
+  /// one block, which writes down its accesses, partial sums and source lines.
+  virtual void picture(simt::Device& device, const PictureRun& run, const GemmShape& shape,
+                       const Operands& operands, const BlockRecording* recording) const = 0;
+
+  /// cuBLAS in the same process; not there under emulation.
+  virtual LibraryStatus library(simt::Device& device) const = 0;
+  /// C = A·B by the library: FP32 (no TF32, no emulation by other formats), or BF16 in and FP32
+  /// accumulated and written. `a` and `b` are float or BF16 bit patterns. Throws Error
+  /// (unavailable) with the library's reason.
+  virtual void library_gemm(simt::Device& device, Precision precision, const GemmShape& shape,
+                            const void* a, const void* b, float* c) const = 0;
+};
+
+/// The number of the configuration that `gemm` and `resources` choose themselves.
+inline constexpr int kBestConfiguration = -1;
+
+const simt::KernelSet& kernels_emulated();
+const simt::KernelSet& kernels_cuda();
+
+}  // namespace tilestep::tiling

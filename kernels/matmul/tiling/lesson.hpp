@@ -1,0 +1,154 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/lab/knob.hpp"
+#include "kernels/base/lab/lesson.hpp"
+
+/// The tiling lesson: C = A·B with A [m × k], B [k × n], C [m × n], row-major; a ladder of kernels
+/// from one load a product to tiles in shared memory, registers and tensor cores; the roofline.
+/// Williams, Waterman & Patterson, "Roofline: an insightful visual performance model", 2009.
+namespace tilestep::tiling {
+
+inline constexpr std::string_view kLessonId = "tiling";
+/// The kernel source that `BlockTrace::lines` number.
+inline constexpr std::string_view kSourcePath = "kernels/matmul/tiling/shared_tile.cu";
+
+/// The rungs of the ladder, slowest idea first. The first three have a picture of their own.
+enum class Variant {
+  naive,
+  coalesced,
+  shared_tile,
+  register_tile_1d,
+  register_tile_2d,
+  vectorized,
+  double_buffered,
+  warp_tile,
+  tensor_core,
+};
+inline constexpr int kVariants = 9;
+/// "shared-tile", as on the command line.
+std::string_view to_text(Variant variant);
+/// One sentence: what changed against the rung before, and why it is faster.
+std::string_view what_changed(Variant variant);
+constexpr bool has_picture(Variant variant) {
+  return variant <= Variant::shared_tile;
+}
+/// Where the rung's kernel is: a path of the repository, built in as an asset.
+std::string_view source_path(Variant variant);
+
+enum class RemovedBarrier { none, after_load, after_multiply };
+std::string_view to_text(RemovedBarrier removed);
+
+struct Params {
+  Variant variant = Variant::shared_tile;
+  int tile = 8;  ///< edge of the picture's square tiles; a block has tile × tile threads
+  int m = 32, n = 32, k = 32;
+  bool padding = false;                                  ///< of the A tile in shared memory
+  RemovedBarrier remove_barrier = RemovedBarrier::none;  ///< breaks `shared-tile` on purpose
+  std::int64_t seed = 1;
+
+  int blocks_down() const { return (m + tile - 1) / tile; }    ///< of C
+  int blocks_across() const { return (n + tile - 1) / tile; }  ///< of C
+  int k_tiles() const { return (k + tile - 1) / tile; }
+};
+
+/// The knobs, bound to Params: variant tile m n k padding remove_barrier seed.
+const lab::KnobTable<Params>& knob_table();
+Params params_from(const lab::Settings& settings);
+
+/// What happens in a k-tile of `shared-tile`, in order. naive and coalesced have `multiply` alone.
+enum class Phase { load, barrier_after_load, multiply, barrier_after_multiply };
+inline constexpr int kPhases = 4;
+
+/// What one block did in one k-tile, as its accesses recorded it. The A tile has `tile` rows of C's
+/// block and `tile` columns from k = k_tile·tile on; the B tile is the other way round. All vectors
+/// have tile × tile elements: of the A tile at [row·tile + kk], of the B tile at [kk·tile +
+/// column], `sums` at [row·tile + column]. Beyond the matrices' edges loads are 0.
+struct KTile {
+  std::vector<int> a_loads, b_loads;  ///< how often the block loaded the element from global memory
+  /// `shared-tile` alone, else empty. The linear thread that loaded the element (−1: none, it lies
+  /// outside), the slot of the tile in shared memory that it was stored to (in floats from the
+  /// tile's own start), and how often the block read that slot.
+  std::vector<int> a_loader, b_loader;
+  std::vector<int> a_slot, b_slot;
+  std::vector<int> a_reads, b_reads;
+  std::vector<float> sums;        ///< each thread's partial sum after this k-tile
+  std::int64_t loads_so_far = 0;  ///< global loads of the block up to and with this k-tile
+  bool operator==(const KTile&) const = default;
+};
+
+/// The chosen block in one kernel. Thread (x, y) of the block has number y·tile + x. In `naive` x
+/// runs down C's rows; in `coalesced` and `shared-tile` x runs across its columns.
+struct BlockTrace {
+  Variant variant = Variant::shared_tile;
+  std::vector<KTile> k_tiles;
+  /// 1-based lines of kSourcePath; 0 where the kernel has no such phase.
+  std::array<int, kPhases> lines{};
+  std::int64_t loads() const { return k_tiles.empty() ? 0 : k_tiles.back().loads_so_far; }
+  /// Which element of C's block (row·tile + column) thread `number` computes.
+  int element_of(int number, int tile) const {
+    return variant == Variant::naive ? number % tile * tile + number / tile : number;
+  }
+  bool operator==(const BlockTrace&) const = default;
+};
+
+/// How many times over shared memory had to serve the worst warp access of a kind (1: no bank
+/// conflict), from the addresses that were traced.
+struct BankWays {
+  int store_a = 1, store_b = 1, read_a = 1, read_b = 1;
+  int worst() const;
+  bool operator==(const BankWays&) const = default;
+};
+
+/// What removing the barrier did, over many orders of the threads.
+struct Races {
+  int orders = 0;             ///< 0: no barrier was removed (or the kernel has none)
+  int wrong_orders = 0;       ///< in which at least one element of C was wrong
+  std::string where;          ///< "emulated, chosen block" or "on the GPU, all blocks"
+  int order = -1;             ///< the first order that went wrong; −1: none did
+  int row = -1, column = -1;  ///< the first wrong element of C in that order, row-major
+  float got = 0;
+  double want = 0;
+  std::vector<int> wrong_elements;  ///< of C's chosen block in that order, row·tile + column
+  bool operator==(const Races&) const = default;
+};
+
+/// All that the picture is drawn from: one block of C, in the chosen kernel and beside it in
+/// `naive`, k-tile by k-tile.
+struct Trace {
+  Variant variant = Variant::shared_tile;  ///< chosen; the picture is of `block.variant`
+  int tile = 0, m = 0, n = 0, k = 0;
+  int padding = 0;                   ///< floats added to a row of the A tile in shared memory
+  int block_row = 0, block_col = 0;  ///< the chosen block, in blocks of C
+  std::vector<float> a_band;         ///< rows of the block × k
+  std::vector<float> b_band;         ///< k × columns of the block
+  std::vector<float> c_block;        ///< rows × columns of the block, as the kernel wrote it
+  std::vector<double> exact;         ///< the same in double
+  BlockTrace block;               ///< the chosen variant, or shared-tile for rungs without picture
+  BlockTrace naive;               ///< the same block of C in `naive`
+  BankWays bank_ways;             ///< shared-tile; all 1 for kernels without shared memory
+  std::int64_t global_loads = 0;  ///< elements of A and B loaded by the whole launch of `variant`
+  std::int64_t naive_global_loads = 0;  ///< the same for `naive`
+  Races races;
+
+  int first_row() const { return block_row * tile; }
+  int first_column() const { return block_col * tile; }
+  int rows() const { return m - first_row() < tile ? m - first_row() : tile; }
+  int columns() const { return n - first_column() < tile ? n - first_column() : tile; }
+  int k_tiles() const { return static_cast<int>(block.k_tiles.size()); }
+  bool operator==(const Trace&) const = default;
+};
+
+nlohmann::json to_json(const Trace& trace);
+/// Throws Error saying which member is missing or wrong.
+Trace trace_from_json(const nlohmann::json& json);
+
+const lab::Lesson& lesson();
+
+}  // namespace tilestep::tiling

@@ -1,0 +1,243 @@
+// C = A·B: rungs that compute more than one element of C a thread. In `shared_tile` every product
+// needs two reads of shared memory; what a thread keeps in registers it reads once for many
+// products.
+//
+//   register_tile_1d   8 rows × 1 column a thread: 9 reads for 8 products
+//   register_tile_2d   8 rows × 8 columns a thread: 16 reads for 64 products
+//   vectorized         the same with float4: loads of 16 bytes from global memory, and reads of 16
+//                      bytes from a turned A tile, in which a thread's rows are neighbours
+//
+// A [m × k], B [k × n], C [m × n], FP32, row-major. With kWhole the shape is a multiple of the
+// tile, and nothing is checked; else what lies outside is loaded as 0 and not stored.
+
+#include "kernels/matmul/tiling/rungs.hpp"
+
+namespace tilestep::tiling::SIMT_BACKEND {
+namespace {
+
+// ---- one column of results ----------------------------------------------------------------------
+
+/// 64 × 64 of C a block, 512 threads: thread t has column t % 64 and the rows from 8·(t / 64) on.
+/// A warp reads one element of A for all its lanes, and 32 neighbours of B.
+template <bool kWhole, class In>
+__global__ void __launch_bounds__(512) register_tile_1d(In a, In b, Out c, GemmShape shape) {
+  constexpr int kTile = 64;
+  constexpr int kDepth = 8;
+  constexpr int kRows = 8;
+  __shared__ float a_tile[kTile * kDepth];
+  __shared__ float b_tile[kDepth * kTile];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int first_row = static_cast<int>(blockIdx.y) * kTile;
+  const int first_column = static_cast<int>(blockIdx.x) * kTile;
+  // What this thread loads: one element of each tile.
+  const int a_row = thread / kDepth;
+  const int a_kk = thread % kDepth;
+  const int b_kk = thread / kTile;
+  const int b_column = thread % kTile;
+  // What it computes.
+  const int column = thread % kTile;
+  const int row = thread / kTile * kRows;
+
+  float sums[kRows] = {};
+  for (int k0 = 0; k0 < shape.k; k0 += kDepth) {
+    const bool a_inside = kWhole || (first_row + a_row < shape.m && k0 + a_kk < shape.k);
+    const bool b_inside = kWhole || (first_column + b_column < shape.n && k0 + b_kk < shape.k);
+    a_tile[a_row * kDepth + a_kk] =
+        a_inside ? static_cast<float>(a[(first_row + a_row) * shape.k + k0 + a_kk]) : 0.0f;
+    b_tile[b_kk * kTile + b_column] =
+        b_inside ? static_cast<float>(b[(k0 + b_kk) * shape.n + first_column + b_column]) : 0.0f;
+    __syncthreads();  // both tiles must be there before any thread reads them
+    TILESTEP_UNROLL
+    for (int kk = 0; kk < kDepth; ++kk) {
+      const float from_b = b_tile[kk * kTile + column];
+      TILESTEP_UNROLL
+      for (int i = 0; i < kRows; ++i) sums[i] += a_tile[(row + i) * kDepth + kk] * from_b;
+    }
+    __syncthreads();  // all must have read before the next tiles overwrite these
+  }
+  TILESTEP_UNROLL
+  for (int i = 0; i < kRows; ++i) {
+    const bool inside =
+        kWhole || (first_row + row + i < shape.m && first_column + column < shape.n);
+    if (inside) c[(first_row + row + i) * shape.n + first_column + column] = sums[i];
+  }
+}
+
+// ---- a square of results ------------------------------------------------------------------------
+
+constexpr int kEdge = 128;     // of the block's tile of C
+constexpr int kDepth = 8;      // of the tiles along k
+constexpr int kThreads = 256;  // 16 × 16, each with 8 × 8 elements of C
+constexpr int kSquare = 8;
+constexpr int kPitch = kEdge + 4;  // of `vectorized`'s turned A tile
+
+/// 128 × 128 of C a block, 256 threads: thread t has 8 × 8 neighbours.
+template <bool kWhole, class In>
+__global__ void __launch_bounds__(kThreads, 2)
+    register_tile_2d(In a, In b, Out c, GemmShape shape) {
+  __shared__ float a_tile[kEdge * kDepth];
+  __shared__ float b_tile[kDepth * kEdge];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int first_row = static_cast<int>(blockIdx.y) * kEdge;
+  const int first_column = static_cast<int>(blockIdx.x) * kEdge;
+  const int row = thread / 16 * kSquare;
+  const int column = thread % 16 * kSquare;
+
+  float sums[kSquare][kSquare] = {};
+  for (int k0 = 0; k0 < shape.k; k0 += kDepth) {
+    TILESTEP_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const int a_row = thread / kDepth + i * (kThreads / kDepth);
+      const int a_kk = thread % kDepth;
+      const int b_kk = thread / kEdge + i * (kThreads / kEdge);
+      const int b_column = thread % kEdge;
+      const bool a_inside = kWhole || (first_row + a_row < shape.m && k0 + a_kk < shape.k);
+      const bool b_inside = kWhole || (first_column + b_column < shape.n && k0 + b_kk < shape.k);
+      a_tile[a_row * kDepth + a_kk] =
+          a_inside ? static_cast<float>(a[(first_row + a_row) * shape.k + k0 + a_kk]) : 0.0f;
+      b_tile[b_kk * kEdge + b_column] =
+          b_inside ? static_cast<float>(b[(k0 + b_kk) * shape.n + first_column + b_column]) : 0.0f;
+    }
+    __syncthreads();  // both tiles must be there before any thread reads them
+    TILESTEP_UNROLL
+    for (int kk = 0; kk < kDepth; ++kk) {
+      float from_a[kSquare];
+      float from_b[kSquare];
+      TILESTEP_UNROLL
+      for (int i = 0; i < kSquare; ++i) {
+        from_a[i] = a_tile[(row + i) * kDepth + kk];
+        from_b[i] = b_tile[kk * kEdge + column + i];
+      }
+      TILESTEP_UNROLL
+      for (int i = 0; i < kSquare; ++i) {
+        TILESTEP_UNROLL
+        for (int j = 0; j < kSquare; ++j) sums[i][j] += from_a[i] * from_b[j];
+      }
+    }
+    __syncthreads();  // all must have read before the next tiles overwrite these
+  }
+  TILESTEP_UNROLL
+  for (int i = 0; i < kSquare; ++i) {
+    TILESTEP_UNROLL
+    for (int j = 0; j < kSquare; ++j) {
+      const int to_row = first_row + row + i;
+      const int to_column = first_column + column + j;
+      if (kWhole || (to_row < shape.m && to_column < shape.n)) {
+        c[to_row * shape.n + to_column] = sums[i][j];
+      }
+    }
+  }
+}
+
+// ---- sixteen bytes at a time --------------------------------------------------------------------
+
+/// Four neighbours of a row, 0 where they lie outside.
+template <bool kWhole, class In>
+__device__ __forceinline__ float4 load_row4(In from, int row, int column, int rows, int columns) {
+  if constexpr (kWhole) {
+    return load4(from + (row * columns + column));
+  } else {
+    const auto at = [&](int j) {
+      const bool inside = row < rows && column + j < columns;
+      return inside ? static_cast<float>(from[row * columns + column + j]) : 0.0f;
+    };
+    return make_float4(at(0), at(1), at(2), at(3));
+  }
+}
+
+/// The same tile; thread t has rows 4·(t / 16) … +3 and those 64 below, columns 4·(t % 16) … +3 and
+/// those 64 to the right. Were its 8 columns neighbours, the float4 reads of a warp would be 32
+/// bytes apart and meet in half of the banks. Rows of the A tile are padded by 4 floats: turned, a
+/// warp's stores would else meet in few banks; 4 keep rows aligned to 16 bytes.
+template <bool kWhole, class In>
+__global__ void __launch_bounds__(kThreads, 2) vectorized(In a, In b, Out c, GemmShape shape) {
+  const auto a_tile = simt::dynamic_shared<float>(kDepth * kPitch, 0, "A tile");
+  const auto b_tile =
+      simt::dynamic_shared<float>(kDepth * kEdge, kDepth * kPitch * sizeof(float), "B tile");
+  const int thread = static_cast<int>(threadIdx.x);
+  const int first_row = static_cast<int>(blockIdx.y) * kEdge;
+  const int first_column = static_cast<int>(blockIdx.x) * kEdge;
+  const int a_row = thread / 2;
+  const int a_kk = thread % 2 * 4;
+  const int b_kk = thread / 32;
+  const int b_column = thread % 32 * 4;
+  const int row = thread / 16 * 4;
+  const int column = thread % 16 * 4;
+
+  float sums[kSquare][kSquare] = {};
+  for (int k0 = 0; k0 < shape.k; k0 += kDepth) {
+    const float4 of_a = load_row4<kWhole>(a, first_row + a_row, k0 + a_kk, shape.m, shape.k);
+    const float4 of_b = load_row4<kWhole>(b, k0 + b_kk, first_column + b_column, shape.k, shape.n);
+    a_tile[(a_kk + 0) * kPitch + a_row] = of_a.x;
+    a_tile[(a_kk + 1) * kPitch + a_row] = of_a.y;
+    a_tile[(a_kk + 2) * kPitch + a_row] = of_a.z;
+    a_tile[(a_kk + 3) * kPitch + a_row] = of_a.w;
+    *simt::as<float4>(b_tile + (b_kk * kEdge + b_column)) = of_b;
+    __syncthreads();  // both tiles must be there before any thread reads them
+    TILESTEP_UNROLL
+    for (int kk = 0; kk < kDepth; ++kk) {
+      float from_a[kSquare];
+      float from_b[kSquare];
+      TILESTEP_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        read4(&from_a[half * 4], a_tile + (kk * kPitch + row + half * 64));
+        read4(&from_b[half * 4], b_tile + (kk * kEdge + column + half * 64));
+      }
+      TILESTEP_UNROLL
+      for (int i = 0; i < kSquare; ++i) {
+        TILESTEP_UNROLL
+        for (int j = 0; j < kSquare; ++j) sums[i][j] += from_a[i] * from_b[j];
+      }
+    }
+    __syncthreads();  // all must have read before the next tiles overwrite these
+  }
+  TILESTEP_UNROLL
+  for (int i = 0; i < kSquare; ++i) {
+    const int to_row = first_row + row + i % 4 + i / 4 * 64;
+    TILESTEP_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      store_row4<kWhole>(c, to_row, first_column + column + half * 64, shape, &sums[i][half * 4]);
+    }
+  }
+}
+
+// ---- launches -----------------------------------------------------------------------------------
+
+simt::Launch tile_launch(const char* name, const GemmShape& shape, int tile, int threads) {
+  return {.name = name,
+          .grid = dim3(static_cast<unsigned>(tiles_of(shape.n, tile)),
+                       static_cast<unsigned>(tiles_of(shape.m, tile))),
+          .block = dim3(static_cast<unsigned>(threads))};
+}
+
+bool whole_tiles(const GemmShape& shape, int tile, int depth) {
+  return shape.m % tile == 0 && shape.n % tile == 0 && shape.k % depth == 0;
+}
+
+}  // namespace
+
+void launch_register_tile_1d(const Call& call, const Operands& operands) {
+  const simt::Launch launch = tile_launch("register_tile_1d", call.shape, 64, 512);
+  with_accessors(operands, whole_tiles(call.shape, 64, 8), [&](auto whole, auto a, auto b, auto c) {
+    start(call, launch, register_tile_1d<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);
+  });
+}
+
+void launch_register_tile_2d(const Call& call, const Operands& operands) {
+  const simt::Launch launch = tile_launch("register_tile_2d", call.shape, kEdge, kThreads);
+  const bool divides = whole_tiles(call.shape, kEdge, kDepth);
+  with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
+    start(call, launch, register_tile_2d<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);
+  });
+}
+
+void launch_vectorized(const Call& call, const Operands& operands) {
+  simt::Launch launch = tile_launch("vectorized", call.shape, kEdge, kThreads);
+  launch.shared_bytes = kDepth * (kPitch + kEdge) * sizeof(float);
+  const bool divides = whole_tiles(call.shape, kEdge, kDepth);
+  with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
+    start(call, launch, vectorized<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);
+  });
+}
+
+}  // namespace tilestep::tiling::SIMT_BACKEND

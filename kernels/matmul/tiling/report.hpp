@@ -1,0 +1,68 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/base/lab/lesson.hpp"
+#include "kernels/matmul/tiling/kernels.hpp"
+#include "kernels/matmul/tiling/lesson.hpp"
+#include "kernels/matmul/tiling/reference.hpp"
+
+/// The parts that the lesson's answers are put together from.
+namespace tilestep::tiling {
+
+/// What a run has gathered: what the kernels wrote, and the answers in double.
+struct Outcome {
+  Params params;
+  GemmShape shape;
+  Matrices matrices;
+  Trace trace;
+  std::string configuration;    ///< of the launch whose loads were counted
+  int tile_m = 0, tile_n = 0;   ///< what one of its blocks computes; 1 × 1 without tiles
+  std::vector<float> counted;   ///< C by the counting run of the chosen variant
+  std::vector<float> timed;     ///< C by the same kernel as it is timed
+  std::vector<float> recorded;  ///< the chosen block by the recording run, rows × columns
+  Product reference;
+  Resources resources;  ///< of the launch
+};
+
+/// Runs the kernels with `params`: counts loads, records the chosen block, looks for races.
+Outcome gather(const Params& params, simt::Device& device, lab::Progress& progress);
+
+/// The report of a run: summary, tables, measurements, checks, trace.
+lab::Report make_report(const Outcome& outcome, const simt::DeviceInfo& device);
+
+/// The rungs with what changed in each.
+lab::Table ladder_table();
+
+/// Times the ladder and measures the roofs. Throws Error (unavailable) if the device cannot time.
+lab::Report bench_report(simt::Device& device, lab::Progress& progress);
+
+/// One labelled dot of the roofline.
+struct RooflinePoint {
+  std::string label;
+  double flop_per_byte = 0;
+  double tflops = 0;
+  lab::Provenance provenance = lab::Provenance::derived;
+  std::string formula;
+};
+/// Attention for one head without and with tiles, as its bytes and FLOPs say: what the memory and
+/// compute roofs (TB/s, TFLOP/s) allow.
+std::vector<RooflinePoint> attention_points(double roof_tb_s, double roof_tflops);
+lab::Table roofline_table(const std::vector<RooflinePoint>& points);
+
+/// Floating-point operations of C = A·B: a product and an addition each.
+inline double flops_of(const GemmShape& shape) {
+  return 2.0 * shape.m * shape.n * shape.k;
+}
+/// Bytes if A and B are read once (`input_bytes` an element) and C is written once in FP32.
+inline double ideal_bytes(const GemmShape& shape, int input_bytes) {
+  const double inputs =
+      static_cast<double>(shape.m) * shape.k + static_cast<double>(shape.k) * shape.n;
+  return input_bytes * inputs + 4.0 * shape.m * shape.n;
+}
+
+lab::Measurement derived(std::string id, std::string_view variant, double value, std::string unit,
+                         std::string detail);
+
+}  // namespace tilestep::tiling

@@ -1,0 +1,292 @@
+// C = A·B on tensor cores: BF16 in, FP32 accumulated and written. One instruction of a warp,
+// mma.sync.m16n8k16, multiplies 16 × 16 of A by 16 × 8 of B: 2048 products where an FMA of a warp
+// makes 32.
+//
+//   - cp.async brings tiles of A and B into one of several stages of shared memory, 16 bytes at a
+//     time
+//   - ldmatrix reads them as the fragments that mma wants, four 8 × 8 matrices at once
+//   - a 16-byte chunk of a row lies at a place that depends on the row (an XOR of its low bits), so
+//     that the eight rows of a matrix lie in all 32 banks, with no padding
+//   - the fragments of the next 16 k are read while the current ones are multiplied
+//
+// A [m × k], B [k × n] are BF16 bit patterns, C [m × n] is FP32, row-major. With kWhole the shape
+// is a multiple of the tile; else what lies outside is stored as 0 in shared memory. Fragment
+// layouts: simt/mma.hpp. Needs compute capability 8.0.
+
+#include "kernels/matmul/tiling/rungs.hpp"
+
+namespace tilestep::tiling::SIMT_BACKEND {
+namespace {
+
+using Bits = std::uint16_t;
+constexpr int kChunk = 8;  // elements in 16 bytes
+
+/// kTileM × kTileN of C a block, kWarpM × kWarpN a warp; kDepth along k, kStages in shared memory;
+/// kBlocks a multiprocessor.
+template <int kM, int kN, int kK, int kWM, int kWN, int kS, int kB>
+struct MmaTiling {
+  static constexpr int kTileM = kM, kTileN = kN, kDepth = kK;
+  static constexpr int kWarpM = kWM, kWarpN = kWN;
+  static constexpr int kStages = kS, kBlocks = kB;
+  static constexpr int kThreads = kM / kWM * (kN / kWN) * 32;
+  static constexpr int kATile = kM * kK;
+  static constexpr int kBTile = kK * kN;
+  static constexpr std::size_t kSharedBytes = kS * (kATile + kBTile) * sizeof(Bits);
+  static constexpr int kRowsOfA = kWM / 16;     // fragments down a warp's tile
+  static constexpr int kColumnsOfB = kWN / 16;  // pairs of fragments across it
+  static constexpr int kSteps = kK / 16;
+  static constexpr int kCopiesA = kATile / kChunk / kThreads;
+  static constexpr int kCopiesB = kBTile / kChunk / kThreads;
+  static_assert((kK == 32 || kK % 64 == 0) && kN % 64 == 0 && kWM % 16 == 0 && kWN % 16 == 0 &&
+                kSteps % 2 == 0);
+  static_assert(kATile % (kChunk * kThreads) == 0 && kBTile % (kChunk * kThreads) == 0);
+
+  // Chunk c of row r lies at chunk c ^ key(r): 8 rows of one chunk number are then in all 32 banks.
+  // In a row of 4 chunks two rows fill the banks once, so that rows pair up.
+  __device__ static constexpr int key_a(int row) { return kDepth == 32 ? row / 2 % 4 : row % 8; }
+  __device__ static constexpr int key_b(int kk) { return kk % 8; }
+};
+
+/// One chunk to shared memory: `row` and `column` of a matrix of rows × columns, 0 for what lies
+/// outside.
+template <bool kWhole, class In>
+__device__ __forceinline__ void copy_chunk(simt::Shared<Bits> to, In from, int row, int column,
+                                           int rows, int columns) {
+  if constexpr (kWhole) {
+    copy16(to, from);
+  } else if (row < rows && column + kChunk <= columns && columns % kChunk == 0) {
+    copy16(to, from);
+  } else {
+    for (int j = 0; j < kChunk; ++j) {
+      const bool inside = row < rows && column + j < columns;
+      to[j] = inside ? static_cast<Bits>(from[j]) : Bits{0};
+    }
+  }
+}
+
+/// This thread's part of the copies: where it reads next, and where that lies in a stage.
+template <class T, bool kWhole, class In>
+struct Copies {
+  static constexpr int kChunksA = T::kDepth / kChunk;
+  static constexpr int kChunksB = T::kTileN / kChunk;
+  static constexpr int kRowsAtOnce = T::kThreads / kChunksA;
+  static constexpr int kDepthAtOnce = T::kThreads / kChunksB;
+  // So all chunks of a thread have the same key.
+  static_assert(kRowsAtOnce % 8 == 0 && kDepthAtOnce % 8 == 0);
+
+  int a_row, a_kk, b_kk, b_column;  // of the first chunk, in the matrices
+  int a_to, b_to;
+  In a_from, b_from;
+
+  __device__ __forceinline__ Copies(In a, In b, const GemmShape& shape, int first_row,
+                                    int first_column)
+      : a_row(first_row + static_cast<int>(threadIdx.x) / kChunksA),
+        a_kk(static_cast<int>(threadIdx.x) % kChunksA * kChunk),
+        b_kk(static_cast<int>(threadIdx.x) / kChunksB),
+        b_column(first_column + static_cast<int>(threadIdx.x) % kChunksB * kChunk),
+        a_to((a_row - first_row) * T::kDepth +
+             (a_kk / kChunk ^ T::key_a(a_row - first_row)) * kChunk),
+        b_to(b_kk * T::kTileN + ((b_column - first_column) / kChunk ^ T::key_b(b_kk)) * kChunk),
+        a_from(a + (a_row * shape.k + a_kk)),
+        b_from(b + (b_kk * shape.n + b_column)) {}
+
+  /// Starts the copies of the tiles from k0 on, and moves on by one tile.
+  __device__ __forceinline__ void start(const GemmShape& shape, int k0, simt::Shared<Bits> a_tile,
+                                        simt::Shared<Bits> b_tile) {
+    TILESTEP_UNROLL
+    for (int i = 0; i < T::kCopiesA; ++i) {
+      const int down = i * kRowsAtOnce;
+      copy_chunk<kWhole>(a_tile + (a_to + down * T::kDepth), a_from + down * shape.k, a_row + down,
+                         k0 + a_kk, shape.m, shape.k);
+    }
+    TILESTEP_UNROLL
+    for (int i = 0; i < T::kCopiesB; ++i) {
+      const int deeper = i * kDepthAtOnce;
+      copy_chunk<kWhole>(b_tile + (b_to + deeper * T::kTileN), b_from + deeper * shape.n,
+                         k0 + b_kk + deeper, b_column, shape.k, shape.n);
+    }
+    a_from = a_from + T::kDepth;
+    b_from = b_from + T::kDepth * shape.n;
+  }
+};
+
+/// Where a lane finds the rows that it names to ldmatrix: lane l names row l % 16 and chunk l / 16
+/// of each 16 × 16 piece of the warp's tiles. XOR takes the place of adding in the chunk's number,
+/// because what is put together has no bits in common.
+template <class T>
+struct LaneRows {
+  int a_row, a_chunk;  // in elements, from a stage's start
+  int b_row, b_chunk;
+
+  __device__ __forceinline__ LaneRows(int row, int column, int lane)
+      : a_row((row + lane % 16) * T::kDepth),
+        a_chunk((lane / 16 ^ T::key_a(lane % 16)) * kChunk),
+        b_row(lane % 16 * T::kTileN),
+        b_chunk((column / kChunk ^ lane / 16 ^ T::key_b(lane % 16)) * kChunk) {}
+
+  __device__ __forceinline__ int a(int piece, int step) const {
+    return a_row + piece * 16 * T::kDepth + (a_chunk ^ step * 16);
+  }
+  __device__ __forceinline__ int b(int piece, int step) const {
+    return b_row + step * 16 * T::kTileN + (b_chunk ^ piece * 16);
+  }
+};
+
+/// What a warp multiplies for 16 k.
+template <class T>
+struct MmaFragments {
+  unsigned a[T::kRowsOfA][4];
+  unsigned b[T::kColumnsOfB][4];  // two fragments of 8 columns: registers 0–1 and 2–3
+
+  /// Reads the fragments of k = 16·step … +15.
+  __device__ __forceinline__ void read(simt::Shared<Bits> a_tile, simt::Shared<Bits> b_tile,
+                                       const LaneRows<T>& rows, int step) {
+    TILESTEP_UNROLL
+    for (int i = 0; i < T::kRowsOfA; ++i) simt::ldmatrix_x4(a[i], a_tile + rows.a(i, step));
+    TILESTEP_UNROLL
+    for (int j = 0; j < T::kColumnsOfB; ++j) {
+      simt::ldmatrix_x4_trans(b[j], b_tile + rows.b(j, step));
+    }
+  }
+};
+
+template <class T, bool kWhole, class In>
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks)
+    tensor_core(In a, In b, Out c, GemmShape shape) {
+  const auto a_tiles = simt::dynamic_shared<Bits>(T::kStages * T::kATile, 0, "A tiles");
+  const auto b_tiles = simt::dynamic_shared<Bits>(T::kStages * T::kBTile,
+                                                  T::kStages * T::kATile * sizeof(Bits), "B tiles");
+  const TileIndex tile =
+      grouped_tile<8>(tiles_of(shape.m, T::kTileM), tiles_of(shape.n, T::kTileN));
+  const int first_row = tile.row * T::kTileM;
+  const int first_column = tile.column * T::kTileN;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = warp / (T::kTileN / T::kWarpN) * T::kWarpM;
+  const int column = warp % (T::kTileN / T::kWarpN) * T::kWarpN;
+  const int tiles = tiles_of(shape.k, T::kDepth);
+  const LaneRows<T> rows(row, column, lane);
+  Copies<T, kWhole, In> copies(a, b, shape, first_row, first_column);
+
+  TILESTEP_UNROLL
+  for (int stage = 0; stage < T::kStages - 1; ++stage) {
+    if (stage < tiles) {
+      copies.start(shape, stage * T::kDepth, a_tiles + stage * T::kATile,
+                   b_tiles + stage * T::kBTile);
+    }
+    simt::cp_async_commit();  // an empty group too: so the groups can be counted
+  }
+  simt::cp_async_wait<T::kStages - 2>();
+  __syncthreads();  // everybody's part of the first stage must have arrived
+
+  float sums[T::kRowsOfA][T::kColumnsOfB * 2][4] = {};
+  MmaFragments<T> fragments[2];
+  fragments[0].read(a_tiles, b_tiles, rows, 0);
+  int reading = 0;
+  int writing = T::kStages - 1;
+  for (int number = 0; number < tiles; ++number) {
+    TILESTEP_UNROLL
+    for (int step = 0; step < T::kSteps; ++step) {
+      int next = step + 1;
+      if (next == T::kSteps) {
+        next = 0;
+        reading = reading + 1 == T::kStages ? 0 : reading + 1;
+        simt::cp_async_wait<T::kStages - 2>();
+        // Everybody's part of the next stage must have arrived before it is read, and everybody
+        // must have read the current one before the next copies overwrite it.
+        __syncthreads();
+      }
+      fragments[(step + 1) % 2].read(a_tiles + reading * T::kATile, b_tiles + reading * T::kBTile,
+                                     rows, next);
+      if (step == 0) {
+        // The stage that is written now was read in the tile before, up to the barrier above.
+        if (number + T::kStages - 1 < tiles) {
+          copies.start(shape, (number + T::kStages - 1) * T::kDepth, a_tiles + writing * T::kATile,
+                       b_tiles + writing * T::kBTile);
+        }
+        simt::cp_async_commit();
+        writing = writing + 1 == T::kStages ? 0 : writing + 1;
+      }
+      const MmaFragments<T>& now = fragments[step % 2];
+      TILESTEP_UNROLL
+      for (int i = 0; i < T::kRowsOfA; ++i) {
+        TILESTEP_UNROLL
+        for (int j = 0; j < T::kColumnsOfB * 2; ++j) {
+          simt::mma_m16n8k16_bf16(sums[i][j], now.a[i], now.b[j / 2][j % 2 * 2],
+                                  now.b[j / 2][j % 2 * 2 + 1]);
+        }
+      }
+    }
+  }
+
+  const int to_row = first_row + row + lane / 4;
+  const int to_column = first_column + column + lane % 4 * 2;
+  TILESTEP_UNROLL
+  for (int i = 0; i < T::kRowsOfA; ++i) {
+    TILESTEP_UNROLL
+    for (int j = 0; j < T::kColumnsOfB * 2; ++j) {
+      store_pair<kWhole>(c, to_row + i * 16, to_column + j * 8, shape, sums[i][j][0],
+                         sums[i][j][1]);
+      store_pair<kWhole>(c, to_row + i * 16 + 8, to_column + j * 8, shape, sums[i][j][2],
+                         sums[i][j][3]);
+    }
+  }
+}
+
+// ---- configurations -----------------------------------------------------------------------------
+
+using Across = MmaTiling<128, 256, 64, 64, 64, 3, 1>;
+using Down = MmaTiling<256, 128, 64, 64, 64, 3, 1>;
+using Square = MmaTiling<128, 128, 64, 64, 64, 3, 2>;
+using Small = MmaTiling<64, 64, 32, 32, 32, 3, 2>;
+
+constexpr Configuration kConfigurations[] = {
+    {"128x256x64, 8 warps of 64x64, 3 stages", 128, 256, 64, false},
+    {"256x128x64, 8 warps of 64x64, 3 stages", 256, 128, 64, false},
+    {"128x128x64, 4 warps of 64x64, 3 stages", 128, 128, 64, false},
+    {"64x64x32, 4 warps of 32x32, 3 stages", 64, 64, 32, true},
+};
+constexpr int kSmall = 3;
+
+template <class T, class Whole, class In>
+void launch_with(const Call& call, Whole, In a, In b, Out c) {
+  const int tiles = tiles_of(call.shape.m, T::kTileM) * tiles_of(call.shape.n, T::kTileN);
+  const simt::Launch launch = {.name = "tensor_core",
+                               .grid = dim3(static_cast<unsigned>(tiles)),
+                               .block = dim3(T::kThreads),
+                               .shared_bytes = T::kSharedBytes};
+  start(call, launch, tensor_core<T, Whole::value, In>, a, b, c, call.shape);
+}
+
+template <class T>
+void launch_whole(const Call& call, const OperandsBf16& operands) {
+  launch_with<T>(call, std::true_type{}, simt::global(operands.a, "A"),
+                 simt::global(operands.b, "B"), simt::global(operands.c, "C"));
+}
+
+}  // namespace
+
+std::span<const Configuration> tensor_core_configurations() {
+  return kConfigurations;
+}
+
+void launch_tensor_core(const Call& call, int configuration, const OperandsBf16& operands) {
+  const bool counted = operands.loads.data != nullptr;
+  switch (chosen_configuration(kConfigurations, configuration, call.shape, counted, kSmall)) {
+    case 0:
+      return launch_whole<Across>(call, operands);
+    case 1:
+      return launch_whole<Down>(call, operands);
+    case 2:
+      return launch_whole<Square>(call, operands);
+    default:
+      break;
+  }
+  const bool divides = call.shape.m % Small::kTileM == 0 && call.shape.n % Small::kTileN == 0 &&
+                       call.shape.k % Small::kDepth == 0;
+  with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
+    launch_with<Small>(call, whole, a, b, c);
+  });
+}
+
+}  // namespace tilestep::tiling::SIMT_BACKEND

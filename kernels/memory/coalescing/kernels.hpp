@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/base/simt/simt.hpp"
+#include "kernels/memory/coalescing/patterns.hpp"
+
+/// What the lesson's driver asks of its kernels; access.cu answers, once for each backend.
+namespace tilestep::coalescing {
+
+/// The sites of a traced launch of a pattern.
+inline constexpr std::uint32_t kPatternSite = 0;
+inline constexpr std::uint32_t kPlainSite = 1;
+
+/// 1-based lines of the kernel source.
+struct SourceLines {
+  int access = 0;  ///< the statement that loads and stores
+  int index = 0;   ///< the pattern's arithmetic
+};
+
+/// The ladder of copies.
+enum class CopyRung { strided, coalesced, vectorized };
+inline constexpr CopyRung kCopyRungs[] = {CopyRung::strided, CopyRung::coalesced,
+                                          CopyRung::vectorized};
+constexpr std::string_view to_text(CopyRung rung) {
+  constexpr std::string_view kNames[] = {"strided", "coalesced", "vectorized"};
+  return kNames[static_cast<int>(rung)];
+}
+
+/// How a copy is launched. `strided` and `coalesced` use `threads` alone.
+struct CopyConfig {
+  int threads = 256;       ///< of a block: 128, 256, 512 or 1024
+  int packs = 4;           ///< 16-byte loads under way in each thread: 1, 2, 4 or 8
+  bool streaming = false;  ///< hint to the caches that nothing is read or written again
+  int blocks = 0;          ///< 0: as many as there is work for; else each takes chunk after chunk
+};
+/// Floats that a thread of the strided copy takes, one after the other.
+inline constexpr int kStridedCopyFloats = 32;
+
+/// The ladder of transposes.
+enum class TransposeRung { naive, shared_tile, shared_tile_padded };
+inline constexpr TransposeRung kTransposeRungs[] = {
+    TransposeRung::naive, TransposeRung::shared_tile, TransposeRung::shared_tile_padded};
+constexpr std::string_view to_text(TransposeRung rung) {
+  constexpr std::string_view kNames[] = {"naive", "shared-tile", "shared-tile-padded"};
+  return kNames[static_cast<int>(rung)];
+}
+
+/// in [rows × columns] to out [columns × rows], FP32, row-major.
+struct TransposeShape {
+  int rows = 0;
+  int columns = 0;
+  int tile = 32;              ///< edge of a block's tile: 32 or 64
+  int thread_rows = 8;        ///< rows of the block's threads: 4, 8 or 16; each row has `tile`
+  bool down_columns = false;  ///< blocks that follow each other lie below each other
+};
+
+class Kernels : public simt::KernelSet {
+ public:
+  /// The timed kernel, asynchronous. `in` and `out` hold elements of `shape.element_bytes` and are
+  /// aligned to them: for a load `in` has array_elements and `out` elements, for a store the other
+  /// way round.
+  virtual void access(simt::Device& device, const PatternShape& shape,
+                      simt::Span<const unsigned char> in, simt::Span<unsigned char> out) const = 0;
+
+  /// The same kernel with traced accesses, run for the first `blocks` blocks alone.
+  virtual void access_traced(simt::Device& device, const PatternShape& shape, int blocks,
+                             simt::Span<const unsigned char> in, simt::Span<unsigned char> out,
+                             const simt::TraceBuffer& trace) const = 0;
+
+  /// Where the kernel source has a pattern's arithmetic and the access.
+  virtual SourceLines lines(Pattern pattern, Access access) const = 0;
+
+  /// Fills with random bits that depend on `seed` and the position alone.
+  virtual void fill_random(simt::Device& device, simt::Span<unsigned> words,
+                           unsigned seed) const = 0;
+
+  /// Copies floats, asynchronous. Throws Error for a configuration that is not compiled.
+  virtual void copy(simt::Device& device, CopyRung rung, const CopyConfig& config,
+                    simt::Span<const float> in, simt::Span<float> out) const = 0;
+
+  /// Transposes, asynchronous. Throws Error for a shape that is not compiled.
+  virtual void transpose(simt::Device& device, TransposeRung rung, const TransposeShape& shape,
+                         simt::Span<const float> in, simt::Span<float> out) const = 0;
+
+  /// The first block of a transpose with a tile of 32 and 8 thread rows, its accesses to shared
+  /// memory traced (site 0). Throws Error for the rung without shared memory.
+  virtual void transpose_traced(simt::Device& device, TransposeRung rung, int rows, int columns,
+                                simt::Span<const float> in, simt::Span<float> out,
+                                const simt::TraceBuffer& trace) const = 0;
+
+  /// Adds to wrong[0] how many of the words of `out` [columns × rows] differ from the transpose
+  /// of what `fill_random` wrote to a [rows × columns] array; a copy is a matrix of one row.
+  virtual void count_wrong(simt::Device& device, std::int64_t rows, std::int64_t columns,
+                           unsigned seed, simt::Span<const unsigned> out,
+                           simt::Span<unsigned long long> wrong) const = 0;
+};
+
+const simt::KernelSet& kernels_emulated();
+const simt::KernelSet& kernels_cuda();
+
+}  // namespace tilestep::coalescing

@@ -1,0 +1,270 @@
+#include "kernels/memory/coalescing/lesson.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+
+#include "kernels/memory/coalescing/kernels.hpp"
+#include "kernels/memory/coalescing/reference.hpp"
+#include "kernels/memory/coalescing/report.hpp"
+
+namespace tilestep::coalescing {
+namespace {
+
+constexpr int kTileEdge = 32;
+
+const Kernels& kernels_of(const simt::Device& device) {
+  return static_cast<const Kernels&>(device.kernels(kLessonId));
+}
+
+/// Random bytes: xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift
+/// generators, scrambled", 2016), eight at a time.
+std::vector<unsigned char> random_bytes(std::size_t count, std::int64_t seed) {
+  std::vector<unsigned char> bytes(count);
+  std::uint64_t state = static_cast<std::uint64_t>(seed) * 2 + 0x9E3779B97F4A7C15ULL;
+  for (std::size_t i = 0; i < count; i += 8) {
+    state ^= state >> 12;
+    state ^= state << 25;
+    state ^= state >> 27;
+    const std::uint64_t word = state * 0x2545F4914F6CDD1DULL;
+    for (std::size_t b = 0; b < 8 && i + b < count; ++b) {
+      bytes[i + b] = static_cast<unsigned char>(word >> (8 * b));
+    }
+  }
+  return bytes;
+}
+
+std::size_t bytes_of(const PatternShape& shape, bool pattern_side) {
+  const std::int64_t elements = pattern_side ? shape.array_elements : shape.elements;
+  return static_cast<std::size_t>(elements * shape.element_bytes);
+}
+
+/// Gathers the lanes' accesses, sorted by block and thread, into requests.
+std::vector<WarpRequest> requests_of(const std::vector<simt::TraceRecord>& records) {
+  using Key = std::tuple<std::uint32_t, std::uint32_t, simt::AccessKind>;
+  // A thread loads before it stores, and so does its warp.
+  std::map<Key, WarpRequest> requests;
+  for (const simt::TraceRecord& record : records) {
+    const std::uint32_t warp = record.thread / kLanes;
+    const auto lane = static_cast<std::size_t>(record.thread % kLanes);
+    const auto [found, fresh] = requests.try_emplace({record.block, warp, record.kind});
+    WarpRequest& request = found->second;
+    if (fresh) {
+      request.block = static_cast<int>(record.block);
+      request.warp = static_cast<int>(warp);
+      request.site = record.site == kPatternSite ? Site::pattern : Site::plain;
+      request.kind = record.kind == simt::AccessKind::load ? Access::load : Access::store;
+      request.byte_offset.fill(-1);
+    }
+    assert((request.active_lanes >> lane & 1U) == 0 && "a lane accessed twice in one request");
+    request.active_lanes |= 1U << lane;
+    request.byte_offset[lane] = static_cast<std::int64_t>(record.byte_offset);
+  }
+  std::vector<WarpRequest> ordered;
+  ordered.reserve(requests.size());
+  for (const auto& [key, request] : requests) ordered.push_back(request);
+  return ordered;
+}
+
+/// Traced addresses of the pattern's requests that are not what its definition says.
+std::int64_t wrong_offsets(const PatternShape& shape, const std::vector<WarpRequest>& requests) {
+  IndexWalk walk(shape);
+  std::int64_t wrong = 0;
+  for (const WarpRequest& request : requests) {
+    if (request.site != Site::pattern) continue;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      if (!request.active(lane)) continue;
+      const std::int64_t expected = walk.next() * shape.element_bytes;
+      if (request.byte_offset[static_cast<std::size_t>(lane)] != expected) ++wrong;
+    }
+  }
+  return wrong;
+}
+
+/// Elements that the first `threads` threads wrote and that differ between two outputs.
+std::int64_t differing(const PatternShape& shape, std::int64_t threads,
+                       const std::vector<unsigned char>& a, const std::vector<unsigned char>& b) {
+  const auto size = static_cast<std::size_t>(shape.element_bytes);
+  const bool load = shape.access == Access::load;
+  IndexWalk walk(shape);
+  std::int64_t differ = 0;
+  for (std::int64_t thread = 0; thread < threads; ++thread) {
+    const std::int64_t index = walk.next();
+    const std::size_t at = static_cast<std::size_t>(load ? thread : index) * size;
+    if (!std::equal(&a[at], &a[at] + size, &b[at])) ++differ;
+  }
+  return differ;
+}
+
+void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress) {
+  const PatternShape& shape = outcome.shape;
+  Trace& trace = outcome.trace;
+  progress.report(0.05, "making the arrays");
+  Arrays arrays(device, shape, outcome.params.seed);
+  progress.report(0.2, "running the kernel");
+  kernels_of(device).access(device, shape, arrays.in.span(), arrays.out.span());
+  device.synchronize();
+  const std::vector<unsigned char> timed = arrays.out.download();
+  progress.check();
+
+  progress.report(0.5, "recording its accesses");
+  arrays.out.fill(Arrays::kUntouched);
+  const std::int64_t blocks = std::min<std::int64_t>(outcome.params.blocks(), kTracedBlocks);
+  trace.requests = traced_requests(device, shape, blocks, arrays);
+  const std::vector<unsigned char> traced = arrays.out.download();
+  trace.traced_warps = std::min(outcome.params.warps(), blocks * kWarpsPerBlock);
+  progress.check();
+
+  progress.report(0.6, "comparing with the reference");
+  const std::int64_t threads = std::min(shape.elements, blocks * kThreadsPerBlock);
+  outcome.wrong_timed =
+      wrong_elements(shape, shape.elements, arrays.host_in, timed, Arrays::kUntouched);
+  progress.check();
+  outcome.wrong_traced = wrong_elements(shape, threads, arrays.host_in, traced, Arrays::kUntouched);
+  // Lanes that store to one place: which one wins may differ from launch to launch.
+  const bool one_place = shape.pattern == Pattern::broadcast && shape.access == Access::store;
+  outcome.differ = one_place ? 0 : differing(shape, threads, traced, timed);
+  outcome.wrong_offsets = wrong_offsets(shape, trace.requests);
+  progress.check();
+
+  const simt::CounterStatus counters = device.counters();
+  trace.counters_available = counters.available;
+  trace.counters_reason = counters.reason;
+  if (!counters.available) return;
+  progress.report(0.8, "counting in hardware");
+  const auto launch = [&] {
+    kernels_of(device).access(device, shape, arrays.in.span(), arrays.out.span());
+  };
+  outcome.counted = simt::count_global_traffic(device, {launch}, true).front();
+}
+
+class CoalescingLesson final : public lab::Lesson {
+ public:
+  const lab::LessonInfo& info() const override {
+    static const lab::LessonInfo info{
+        std::string(kLessonId), "Memory coalescing", "Memory",
+        "Memory arrives in 32-byte sectors: what counts is how many of them a warp touches."};
+    return info;
+  }
+
+  const lab::Knobs& knobs() const override {
+    static const lab::Knobs knobs = knob_table().knobs();
+    return knobs;
+  }
+
+  lab::Report run(const lab::Settings& settings, simt::Device& device,
+                  lab::Progress& progress) const override {
+    Outcome outcome;
+    outcome.params = params_from(settings);
+    outcome.shape = shape_of(outcome.params);
+    const SourceLines lines =
+        kernels_of(device).lines(outcome.params.pattern, outcome.params.access);
+    Trace& trace = outcome.trace;
+    trace.pattern = outcome.params.pattern;
+    trace.access = outcome.params.access;
+    trace.element_bytes = outcome.params.element_bytes();
+    trace.elements = outcome.params.elements;
+    trace.pattern_array_bytes = outcome.shape.array_elements * trace.element_bytes;
+    trace.warps = outcome.params.warps();
+    trace.access_line = lines.access;
+    trace.index_line = lines.index;
+    trace.statement = statement(outcome.params);
+    run_kernels(outcome, device, progress);
+    trace.tile_requests = traced_tiles(device, outcome.wrong_transposed);
+    lab::Report report = make_report(outcome, device.info());
+    progress.report(1, "done");
+    return report;
+  }
+
+  lab::Report bench(simt::Device& device, lab::Progress& progress) const override {
+    return bench_report(device, progress);
+  }
+};
+
+/// Index, in transposed order, of element i of a square tile.
+std::size_t transposed(std::size_t i) {
+  return i % kTileEdge * kTileEdge + i / kTileEdge;
+}
+
+}  // namespace
+
+Arrays::Arrays(simt::Device& device, const PatternShape& shape, std::int64_t seed)
+    : host_in(random_bytes(bytes_of(shape, shape.access == Access::load), seed)),
+      in(device, std::span<const unsigned char>(host_in)),
+      out(device, bytes_of(shape, shape.access == Access::store)) {
+  out.fill(kUntouched);
+}
+
+std::vector<WarpRequest> traced_requests(simt::Device& device, const PatternShape& shape,
+                                         std::int64_t blocks, Arrays& arrays) {
+  const std::int64_t threads = std::min(shape.elements, blocks * kThreadsPerBlock);
+  simt::Trace trace(device, static_cast<std::size_t>(2 * threads));
+  kernels_of(device).access_traced(device, shape, static_cast<int>(blocks), arrays.in.span(),
+                                   arrays.out.span(), trace.view());
+  device.synchronize();
+  const simt::Trace::Log log = trace.download();
+  assert(log.dropped == 0);
+  return requests_of(log.records);
+}
+
+std::vector<TileRequest> traced_tiles(simt::Device& device, std::int64_t& wrong) {
+  constexpr std::size_t kElements = std::size_t{kTileEdge} * kTileEdge;
+  std::vector<float> host(kElements);
+  for (std::size_t i = 0; i < kElements; ++i) host[i] = static_cast<float>(i);
+  const simt::Buffer<float> in(device, std::span<const float>(host));
+  simt::Buffer<float> out(device, kElements);
+  std::vector<TileRequest> requests;
+  for (const TransposeRung rung : {TransposeRung::shared_tile, TransposeRung::shared_tile_padded}) {
+    out.fill(0xFF);
+    simt::Trace trace(device, 2 * kElements);
+    kernels_of(device).transpose_traced(device, rung, kTileEdge, kTileEdge, in.span(), out.span(),
+                                        trace.view());
+    device.synchronize();
+    const simt::Trace::Log log = trace.download();
+    const std::vector<float> result = out.download();
+    for (std::size_t i = 0; i < kElements; ++i) wrong += result[transposed(i)] != host[i];
+    for (const simt::AccessKind kind : {simt::AccessKind::store, simt::AccessKind::load}) {
+      TileRequest request;
+      request.rung = to_text(rung);
+      request.kind = kind == simt::AccessKind::load ? Access::load : Access::store;
+      for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+        const auto first = std::find_if(log.records.begin(), log.records.end(), [&](const auto& r) {
+          return r.thread == lane && r.kind == kind;
+        });
+        assert(first != log.records.end());
+        request.byte_offset[lane] = static_cast<std::int32_t>(first->byte_offset);
+      }
+      request.ways = bank_ways(request.byte_offset);
+      requests.push_back(std::move(request));
+    }
+  }
+  return requests;
+}
+
+TraceTotals pattern_totals(const std::vector<WarpRequest>& requests, int element_bytes) {
+  TraceTotals totals;
+  for (const WarpRequest& request : requests) {
+    if (request.site != Site::pattern) continue;
+    const RequestStats stats = request_stats(request, element_bytes);
+    ++totals.requests;
+    totals.sectors += stats.sectors;
+    totals.lines += stats.lines;
+    totals.bytes_used += stats.bytes_used;
+    totals.bytes_fetched += stats.bytes_fetched;
+    totals.best_sectors += stats.best_sectors;
+    totals.best_lines += (stats.bytes_used + kLineBytes - 1) / kLineBytes;
+  }
+  return totals;
+}
+
+const lab::Lesson& lesson() {
+  static const CoalescingLesson lesson;
+  return lesson;
+}
+
+}  // namespace tilestep::coalescing

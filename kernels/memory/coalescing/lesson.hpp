@@ -1,0 +1,176 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/lab/knob.hpp"
+#include "kernels/base/lab/lesson.hpp"
+#include "kernels/memory/coalescing/patterns.hpp"
+
+/// The coalescing lesson: which 32-byte sectors of memory one warp's request touches, what share of
+/// their bytes is used, and what that does to bandwidth. CUDA C++ Best Practices Guide, "Coalesced
+/// Access to Global Memory"; CUDA C++ Programming Guide, "Device Memory Accesses".
+namespace tilestep::coalescing {
+
+inline constexpr std::string_view kLessonId = "coalescing";
+/// The kernel source that `Trace::access_line` and `Trace::index_line` number.
+inline constexpr std::string_view kSourcePath = "kernels/memory/coalescing/access.cu";
+
+std::string_view to_text(Pattern pattern);
+std::string_view to_text(Access access);
+
+struct Params {
+  Pattern pattern = Pattern::strided;
+  int stride = 2;
+  int offset = 1;
+  ElementSize element_size = ElementSize::bytes_4;
+  Access access = Access::load;
+  int fields = 4;
+  std::int64_t elements = 1024;  ///< that the launch accesses, one a thread
+  std::int64_t seed = 1;
+
+  constexpr int element_bytes() const { return 1 << static_cast<int>(element_size); }
+  std::int64_t blocks() const { return (elements + kThreadsPerBlock - 1) / kThreadsPerBlock; }
+  std::int64_t warps() const { return (elements + kLanes - 1) / kLanes; }
+};
+
+/// The knobs, bound to Params: pattern stride offset element_bytes access fields elements seed.
+const lab::KnobTable<Params>& knob_table();
+/// `settings` checked, also across knobs (the array must not be larger than 512 MiB). Throws Error
+/// naming the knob and the allowed values.
+Params params_from(const lab::Settings& settings);
+/// The settings that `pattern` depends on besides element_bytes, access and elements: "stride",
+/// "offset", "fields", "seed", or "" if none.
+std::string_view knob_of(Pattern pattern);
+/// The statement as the kernel executes it, with the numbers of `params`: "out[i] = in[i × 2]".
+std::string statement(const Params& params);
+/// The launch that `params` ask for; `array_elements` is the size of the array that the pattern
+/// indexes (the other array has `elements`).
+PatternShape shape_of(const Params& params);
+
+/// Which of a warp's two requests: the one whose addresses the pattern chooses, or the plain one
+/// ([i]) on the other array. A warp that loads by pattern then stores plainly; a warp that stores
+/// by pattern has loaded plainly before.
+enum class Site { pattern, plain };
+
+/// One request: the accesses of a warp's lanes for one instruction, as the kernel recorded them.
+struct WarpRequest {
+  int block = 0;
+  int warp = 0;  ///< in its block
+  Site site = Site::pattern;
+  Access kind = Access::load;
+  std::uint32_t active_lanes = 0;  ///< bit l: lane l took part
+  /// Of the first byte that each lane touches, from the start of the array (which is aligned to
+  /// 256 bytes); −1 for a lane that took no part.
+  std::array<std::int64_t, kLanes> byte_offset{};
+
+  bool active(int lane) const { return (active_lanes >> lane & 1U) != 0; }
+  bool operator==(const WarpRequest&) const = default;
+};
+
+/// A 32-byte sector that a request touches.
+struct Sector {
+  std::int64_t index = 0;        ///< byte offset / 32
+  std::uint32_t used_bytes = 0;  ///< bit b: byte b of the sector is touched by some lane
+  std::uint32_t lanes = 0;       ///< bit l: lane l touches it
+
+  std::int64_t line() const { return index / (kLineBytes / kSectorBytes); }
+  bool operator==(const Sector&) const = default;
+};
+/// The sectors that `request` touches with accesses of `element_bytes`, in ascending order.
+std::vector<Sector> touched_sectors(const WarpRequest& request, int element_bytes);
+
+/// What a request costs, counted from its lanes' addresses.
+struct RequestStats {
+  int lanes = 0;
+  int sectors = 0;        ///< different 32-byte sectors with at least one touched byte
+  int lines = 0;          ///< different 128-byte lines
+  int bytes_used = 0;     ///< different bytes touched
+  int bytes_fetched = 0;  ///< sectors × 32
+  int best_sectors = 0;   ///< the fewest that can hold bytes_used: ⌈bytes_used / 32⌉
+  /// bytes_used / bytes_fetched, in percent.
+  double efficiency() const { return bytes_fetched == 0 ? 0 : 100.0 * bytes_used / bytes_fetched; }
+};
+RequestStats request_stats(const WarpRequest& request, int element_bytes);
+
+/// One warp's request to shared memory, recorded by a transpose that stages a 32 × 32 tile of
+/// 4-byte elements. Shared memory has 32 banks of 4 bytes; different words of one bank take turns.
+struct TileRequest {
+  std::string rung;  ///< "shared-tile" or "shared-tile-padded"
+  Access kind = Access::store;
+  std::array<std::int32_t, kLanes> byte_offset{};  ///< from the start of the tile
+  int ways = 0;  ///< the most different words that one bank has to deliver; 1: no conflict
+
+  bool operator==(const TileRequest&) const = default;
+};
+inline constexpr int kBanks = 32;
+inline constexpr int kBankBytes = 4;
+/// Ways of a request with these byte offsets (4-byte accesses).
+int bank_ways(const std::array<std::int32_t, kLanes>& byte_offset);
+
+/// All that the picture is drawn from: the requests of the first blocks, in the order block, warp,
+/// and the order of execution within the warp (two requests a warp).
+struct Trace {
+  Pattern pattern = Pattern::strided;
+  Access access = Access::load;
+  int element_bytes = 4;
+  std::int64_t elements = 0;
+  std::int64_t pattern_array_bytes = 0;  ///< size of the array that the pattern indexes
+  std::int64_t warps = 0;                ///< of the launch
+  std::int64_t traced_warps = 0;         ///< of them, those whose requests are below
+  int access_line = 0;                   ///< 1-based line of kSourcePath: the statement
+  int index_line = 0;                    ///< the pattern's arithmetic
+  std::string statement;                 ///< as the function of this name gives it
+  bool counters_available = false;       ///< the device counted the launch in hardware too
+  std::string counters_reason;           ///< why not and what to do, one sentence
+  std::vector<WarpRequest> requests;
+
+  /// One request to shared memory of each kind, by the transposes with a tile.
+  std::vector<TileRequest> tile_requests;
+
+  /// Position of the pattern's request of each traced warp in `requests`.
+  std::vector<std::size_t> pattern_requests() const;
+  bool operator==(const Trace&) const = default;
+};
+
+/// Compact: a request is {"block", "warp", "site": "pattern"|"plain", "kind": "load"|"store",
+/// "bytes": [one offset a lane, null for a lane that took no part]}. Statistics are not written;
+/// they follow from the addresses.
+nlohmann::json to_json(const Trace& trace);
+/// Throws Error saying which member is missing or wrong.
+Trace trace_from_json(const nlohmann::json& json);
+
+/// Tables of a run:
+///  - `requests`: block, warp, site, kind, lanes, sectors, lines, bytes_used, bytes_fetched,
+///    efficiency; one row a traced request, in the order of Trace::requests
+///  - `patterns`: pattern, index, sectors_per_request, efficiency; every pattern with these knobs,
+///    derived
+///  - `bank_conflicts`: rung, kind, lane_distance, ways; one row for each of Trace::tile_requests
+///
+/// Measurements of a run, of the pattern's requests: traced sectors_per_request, lines_per_request,
+/// bytes_fetched, bytes_used, efficiency; derived best_… of each, requests; traced bank_ways with
+/// variant "shared-tile/load" and so on; and with counters, variant "hardware", counted
+/// sectors_per_request, requests, dram_bytes_read, dram_bytes_written.
+///
+/// Tables of a bench, all GB/s being useful bytes (read and written) over time, and `expected` the
+/// bandwidth of the device's copy times useful over moved bytes:
+///  - `copy_ladder`, `copy_configurations`, `transpose_ladder`, `transpose_configurations`
+///  - `bandwidth_by_stride`: stride, load, load_p10, load_p90, store, store_p10, store_p90,
+///  expected
+///  - `bandwidth_by_offset`: offset and the same
+///  - `bandwidth_by_pattern`: pattern, element_bytes, access, bandwidth, p10, p90, expected,
+///    sectors_per_request
+///  - `counted_sweep`, with counters: pattern, element_bytes, access, setting, traced, counted,
+///    difference
+///
+/// Measurements of a bench: copy_bandwidth (variants "device", "strided", "coalesced",
+/// "vectorized"), fraction_of_device_copy, transpose_bandwidth (variant: the rung),
+/// fraction_of_copy, useful_bandwidth (variant: the pattern, 4-byte loads).
+const lab::Lesson& lesson();
+
+}  // namespace tilestep::coalescing

@@ -1,0 +1,238 @@
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/memory/coalescing/lesson.hpp"
+
+namespace tilestep::coalescing {
+namespace {
+
+constexpr std::int64_t kMaxArrayBytes = std::int64_t{512} << 20;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 24;
+constexpr std::int64_t kSmallestMatrixSide = 32;
+
+const std::vector<std::string>& pattern_names() {
+  static const std::vector<std::string> names = {
+      "sequential", "strided", "offset", "reversed",   "permuted-warp", "permuted",
+      "broadcast",  "aos",     "soa",    "matrix-row", "matrix-column"};
+  return names;
+}
+const std::vector<std::string>& access_names() {
+  static const std::vector<std::string> names = {"load", "store"};
+  return names;
+}
+
+std::int64_t rounded_up(std::int64_t value, std::int64_t to) {
+  return (value + to - 1) / to * to;
+}
+
+/// SplitMix64's mixing step (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators",
+/// 2014).
+std::uint64_t mixed(std::uint64_t x) {
+  x += 0x9E3779B97F4A7C15ULL;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+  return x ^ (x >> 31);
+}
+
+void set_permutations(PatternShape& shape, std::int64_t seed) {
+  const std::uint64_t random = mixed(static_cast<std::uint64_t>(seed));
+  // 1 would leave the lanes in their order, and only an odd number reaches every lane.
+  shape.lane_multiplier = static_cast<unsigned>(3 + 2 * (random % 15));
+  shape.lane_addend = static_cast<unsigned>(random >> 8 & 31);
+  shape.multiplier = static_cast<unsigned>(random >> 32) | 1U;
+  const auto bits =
+      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(shape.elements - 1)));
+  shape.mask = (1U << bits) - 1;
+  shape.shift = static_cast<unsigned>(bits + 1) / 2;
+}
+
+/// Elements of the array that the pattern indexes.
+std::int64_t array_elements(const PatternShape& shape) {
+  switch (shape.pattern) {
+    case Pattern::strided:
+      return shape.elements * shape.stride;
+    case Pattern::offset:
+      return shape.elements + shape.offset;
+    case Pattern::permuted_warp:
+      return rounded_up(shape.elements, kLanes);
+    case Pattern::broadcast:
+      return (shape.elements + kLanes - 1) / kLanes;
+    case Pattern::aos:
+      return shape.elements * shape.fields;
+    case Pattern::soa:
+      return shape.fields * shape.pitch;
+    case Pattern::matrix_row:
+    case Pattern::matrix_column:
+      return shape.rows * shape.columns;
+    default:
+      return shape.elements;
+  }
+}
+
+std::int64_t array_bytes(const Params& params) {
+  return shape_of(params).array_elements * params.element_bytes();
+}
+
+/// The most elements for which the pattern's array is not too large.
+std::int64_t most_elements(Params params) {
+  std::int64_t low = 1;
+  std::int64_t high = kMaxElements;
+  while (low < high) {
+    params.elements = (low + high + 1) / 2;
+    if (array_bytes(params) <= kMaxArrayBytes) {
+      low = params.elements;
+    } else {
+      high = params.elements - 1;
+    }
+  }
+  return low;
+}
+
+}  // namespace
+
+std::string_view to_text(Pattern pattern) {
+  return pattern_names().at(static_cast<std::size_t>(pattern));
+}
+std::string_view to_text(Access access) {
+  return access_names().at(static_cast<std::size_t>(access));
+}
+
+const lab::KnobTable<Params>& knob_table() {
+  static const lab::KnobTable<Params> table = [] {
+    lab::KnobTable<Params> t;
+    t.choice(&Params::pattern, {"pattern", "Pattern", "", "Which element each thread takes."},
+             pattern_names())
+        .integer(&Params::stride,
+                 {"stride", "Stride", "elements",
+                  "How far the elements of neighbouring threads lie apart, for strided."},
+                 1, 64)
+        .integer(&Params::offset,
+                 {"offset", "Offset", "elements",
+                  "How far past an aligned address the first thread starts, for offset."},
+                 0, 31)
+        .choice(&Params::element_size,
+                {"element_bytes", "Element", "bytes", "How many bytes each thread takes at once."},
+                {"1", "2", "4", "8", "16"})
+        .choice(&Params::access,
+                {"access", "Access", "", "Whether the pattern chooses what is loaded or stored."},
+                access_names())
+        .integer(&Params::fields,
+                 {"fields", "Fields", "", "How many fields a structure has, for aos and soa."}, 2,
+                 8)
+        .integer(&Params::elements,
+                 {"elements", "Elements", "",
+                  "How many elements the launch accesses, one by each thread."},
+                 kLanes, kMaxElements, true)
+        .integer(
+            &Params::seed,
+            {"seed", "Seed", "", "Chooses the order for permuted and permuted-warp, and the data."},
+            0, 2147483647);
+    return t;
+  }();
+  return table;
+}
+
+Params params_from(const lab::Settings& settings) {
+  const Params params = knob_table().params(settings);
+  if (array_bytes(params) > kMaxArrayBytes) {
+    const std::string_view knob = knob_of(params.pattern);
+    const std::string with =
+        knob.empty()
+            ? ""
+            : fmt::format(", {} = {}", knob,
+                          lab::to_text(knob_table().settings(params).at(std::string(knob))));
+    throw Error(
+        fmt::format("elements is {}, but with pattern = {}{} and element_bytes = {} the "
+                    "allowed values are {}–{}: the array may take 512 MiB",
+                    params.elements, to_text(params.pattern), with, params.element_bytes(), kLanes,
+                    most_elements(params)));
+  }
+  return params;
+}
+
+std::string_view knob_of(Pattern pattern) {
+  switch (pattern) {
+    case Pattern::strided:
+      return "stride";
+    case Pattern::offset:
+      return "offset";
+    case Pattern::permuted_warp:
+    case Pattern::permuted:
+      return "seed";
+    case Pattern::aos:
+    case Pattern::soa:
+      return "fields";
+    default:
+      return "";
+  }
+}
+
+std::string statement(const Params& params) {
+  const PatternShape shape = shape_of(params);
+  std::string index;
+  switch (params.pattern) {
+    case Pattern::sequential:
+      index = "i";
+      break;
+    case Pattern::strided:
+      index = fmt::format("i × {}", shape.stride);
+      break;
+    case Pattern::offset:
+      index = fmt::format("i + {}", shape.offset);
+      break;
+    case Pattern::reversed:
+      index = fmt::format("{} − i", shape.elements - 1);
+      break;
+    case Pattern::permuted_warp:
+      index = fmt::format("warp's first + (lane × {} + {}) mod 32", shape.lane_multiplier,
+                          shape.lane_addend);
+      break;
+    case Pattern::permuted:
+      index = "permutation(i)";
+      break;
+    case Pattern::broadcast:
+      index = "i / 32";
+      break;
+    case Pattern::aos:
+      index = fmt::format("i × {} + 1", shape.fields);
+      break;
+    case Pattern::soa:
+      index = fmt::format("{} + i", shape.pitch);
+      break;
+    case Pattern::matrix_row:
+      index = fmt::format("(i / {0}) × {0} + i mod {0}", shape.columns);
+      break;
+    case Pattern::matrix_column:
+      index = fmt::format("(i mod {0}) × {1} + i / {0}", shape.rows, shape.columns);
+      break;
+  }
+  return params.access == Access::load ? fmt::format("out[i] = in[{}]", index)
+                                       : fmt::format("out[{}] = in[i]", index);
+}
+
+PatternShape shape_of(const Params& params) {
+  PatternShape shape;
+  shape.pattern = params.pattern;
+  shape.access = params.access;
+  shape.element_bytes = params.element_bytes();
+  shape.elements = params.elements;
+  shape.stride = params.stride;
+  shape.offset = params.offset;
+  shape.fields = params.fields;
+  // Whole blocks, so that every field's array starts on a sector, a line and more.
+  shape.pitch = rounded_up(params.elements, kThreadsPerBlock);
+  // As square as powers of two allow, and never so flat that a warp holds whole columns.
+  shape.columns = kSmallestMatrixSide;
+  while (shape.columns * shape.columns < params.elements) shape.columns *= 2;
+  shape.rows = rounded_up(params.elements, shape.columns) / shape.columns;
+  if (shape.rows < kSmallestMatrixSide) shape.rows = kSmallestMatrixSide;
+  set_permutations(shape, params.seed);
+  shape.array_elements = array_elements(shape);
+  return shape;
+}
+
+}  // namespace tilestep::coalescing

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/memory/coalescing/lesson.hpp"
+
+/// What the kernels ought to do, by walking the pattern's definition instead of its formula.
+namespace tilestep::coalescing {
+
+/// The indices of threads 0, 1, 2 …, found step by step: a stride is added up, a matrix walked cell
+/// by cell, a permutation looked up in a table.
+class IndexWalk {
+ public:
+  explicit IndexWalk(const PatternShape& shape);
+  /// The index of the next thread.
+  std::int64_t next();
+
+ private:
+  PatternShape shape_;
+  std::int64_t thread_ = -1;
+  std::int64_t index_ = 0;
+  std::int64_t row_ = 0, column_ = 0;
+  std::vector<std::uint32_t> order_;  ///< of the lanes, or what follows each place when permuted
+};
+
+/// What `out` holds after the first `threads` threads of a launch, where it held `before` in every
+/// byte. With a broadcast store the last lane's value wins here; any of the warp's is right.
+std::vector<unsigned char> reference_output(const PatternShape& shape, std::int64_t threads,
+                                            std::span<const unsigned char> in,
+                                            unsigned char before);
+
+/// How many elements of `out` are not what the first `threads` threads may leave there.
+std::int64_t wrong_elements(const PatternShape& shape, std::int64_t threads,
+                            std::span<const unsigned char> in, std::span<const unsigned char> out,
+                            unsigned char before);
+
+/// Sectors that the whole launch's requests ask for, pattern side, and different bytes that they
+/// use of them: both summed request by request, over at most `max_warps` warps from the first on.
+struct PatternCost {
+  std::int64_t requests = 0;
+  std::int64_t sectors = 0;
+  std::int64_t bytes_used = 0;
+
+  double sectors_per_request() const {
+    return static_cast<double>(sectors) / static_cast<double>(requests);
+  }
+  /// In percent.
+  double efficiency() const {
+    return 100.0 * static_cast<double>(bytes_used) / static_cast<double>(sectors * kSectorBytes);
+  }
+};
+PatternCost reference_cost(const PatternShape& shape, std::int64_t max_warps);
+
+}  // namespace tilestep::coalescing

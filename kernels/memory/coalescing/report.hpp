@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/base/simt/counters.hpp"
+#include "kernels/memory/coalescing/kernels.hpp"
+#include "kernels/memory/coalescing/lesson.hpp"
+
+/// The parts that the lesson's answers are put together from.
+namespace tilestep::coalescing {
+
+/// The arrays of a launch, in device memory.
+struct Arrays {
+  /// `in` random, `out` with every byte `kUntouched`. Throws Error if there is no room.
+  Arrays(simt::Device& device, const PatternShape& shape, std::int64_t seed);
+  static constexpr unsigned char kUntouched = 0xA5;
+
+  std::vector<unsigned char> host_in;
+  simt::Buffer<unsigned char> in;
+  simt::Buffer<unsigned char> out;
+};
+
+/// What a run has gathered.
+struct Outcome {
+  Params params;
+  PatternShape shape;
+  Trace trace;
+  std::int64_t wrong_timed = 0;    ///< elements of the timed kernel's output that are not right
+  std::int64_t wrong_traced = 0;   ///< the same for the traced kernel
+  std::int64_t differ = 0;         ///< elements that traced and timed kernel left different
+  std::int64_t wrong_offsets = 0;  ///< traced addresses that are not what the definition says
+  std::int64_t wrong_transposed = 0;
+  std::optional<simt::GlobalTraffic> counted;  ///< of the whole launch
+};
+
+/// The requests of the first `blocks` blocks of a launch, as the traced kernel recorded them; its
+/// output is left in `arrays.out`. Throws Error.
+std::vector<WarpRequest> traced_requests(simt::Device& device, const PatternShape& shape,
+                                         std::int64_t blocks, Arrays& arrays);
+
+/// Requests to shared memory of the transposes with a tile, first block and first warp, one store
+/// and one load each. Adds to `wrong` how many elements of the tile came out wrong.
+std::vector<TileRequest> traced_tiles(simt::Device& device, std::int64_t& wrong);
+
+/// Sums over the pattern's requests of a trace.
+struct TraceTotals {
+  std::size_t requests = 0;
+  double sectors = 0, lines = 0, bytes_used = 0, bytes_fetched = 0;
+  double best_sectors = 0, best_lines = 0;
+};
+TraceTotals pattern_totals(const std::vector<WarpRequest>& requests, int element_bytes);
+
+/// The report of a run: summary, tables, measurements, checks, trace.
+lab::Report make_report(const Outcome& outcome, const simt::DeviceInfo& device);
+
+/// Times the ladders and sweeps, and counts where there are counters. Throws Error (unavailable)
+/// if the device cannot time.
+lab::Report bench_report(simt::Device& device, lab::Progress& progress);
+
+/// Tolerance of a comparison of counted with traced sectors per request: the counters of one of
+/// many units may miss some events at the borders of a run.
+inline constexpr double kCountTolerance = 0.005;
+
+}  // namespace tilestep::coalescing

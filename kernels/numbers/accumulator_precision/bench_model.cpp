@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "kernels/base/lab/timing.hpp"
+#include "kernels/numbers/accumulator_precision/bench.hpp"
+#include "kernels/numbers/accumulator_precision/hopper.hpp"
+#include "kernels/numbers/accumulator_precision/launch.hpp"
+
+// Each output of wgmma-fp8 is a dot product of random numbers: the software model must give the
+// same bits. Several models are tried, so that a wrong default shows.
+
+namespace tilestep::accumulator_precision {
+namespace {
+
+constexpr GemmShape kTrial = {128, 128, 256};  // 16384 dot products
+constexpr int kLongDepth = 4096;               // for the default model alone
+
+/// Share of the outputs that `model` gives bit for bit, in percent.
+double equal_percent(const GemmProblem& problem, const std::vector<float>& hardware,
+                     const HopperModel& model) {
+  const auto k = static_cast<std::size_t>(problem.shape.k);
+  const auto n = static_cast<std::size_t>(problem.shape.n);
+  std::size_t equal = 0;
+  for (std::size_t i = 0; i < hardware.size(); ++i) {
+    const float dot = hopper_fp8_dot(std::span(problem.a_bits).subspan(i / n * k, k),
+                                     std::span(problem.b_bits).subspan(i % n * k, k), model);
+    equal += dot == hardware[i] ? 1 : 0;
+  }
+  return 100 * static_cast<double>(equal) / static_cast<double>(hardware.size());
+}
+
+/// A problem and what the hardware made of it.
+struct Trial {
+  GemmProblem problem;
+  std::vector<float> hardware;
+
+  Trial(const Bench& bench, const GemmShape& shape, GemmData data)
+      : problem(bench, shape, data, 4242),
+        hardware(problem.result(bench, GemmVariant::wgmma_fp8)) {}
+};
+
+struct Score {
+  HopperModel model;
+  double percent[std::size(kGemmData)] = {};
+  double lowest() const { return *std::min_element(std::begin(percent), std::end(percent)); }
+};
+
+lab::Table model_table(const std::vector<Score>& scores) {
+  lab::Table table{
+      "hopper_model",
+      fmt::format("Models of the FP8 path: share of {} dot products of {} that are bit-equal",
+                  kTrial.m * kTrial.n, kTrial.k),
+      {{"fraction_bits", "fraction bits", "", 0},
+       {"group", "products a step", "", 0},
+       {"exponent", "exponent of a product", "", -1},
+       {"cut", "cut", "", -1},
+       {"mantissa_bits", "mantissa bits kept", "", 0},
+       {"default", "default", "", -1}},
+      {}};
+  for (const GemmData data : kGemmData) {
+    table.columns.push_back({std::string(to_text(data)), std::string(to_text(data)), "%", 2});
+  }
+  for (const Score& score : scores) {
+    const HopperModel& m = score.model;
+    table.rows.push_back({static_cast<double>(m.fraction_bits), static_cast<double>(m.group),
+                          std::string(m.normalized ? "of the product" : "sum of the factors'"),
+                          std::string(m.toward_zero ? "toward zero" : "down"),
+                          static_cast<double>(m.mantissa_bits),
+                          std::string(m == HopperModel{} ? "yes" : "")});
+    for (const double percent : score.percent) table.rows.back().emplace_back(percent);
+  }
+  return table;
+}
+
+}  // namespace
+
+void bench_model(const Bench& bench) {
+  if (!can_run(bench.device.info(), GemmVariant::wgmma_fp8)) return;
+  std::vector<Score> scores;
+  for (const HopperModel& model : hopper_candidates()) scores.push_back({model, {}});
+  double lowest = 100;
+  for (std::size_t d = 0; d < std::size(kGemmData); ++d) {
+    const Trial trial(bench, kTrial, kGemmData[d]);
+    for (Score& score : scores) {
+      bench.progress.check();
+      score.percent[d] = equal_percent(trial.problem, trial.hardware, score.model);
+    }
+    const Trial deep(bench, {kTrial.m, kTrial.n, kLongDepth}, kGemmData[d]);
+    const double equal = equal_percent(deep.problem, deep.hardware, HopperModel{});
+    lowest = std::min({lowest, equal, scores.front().percent[d]});
+    bench.report.measurements.push_back(lab::derived(
+        "model_bit_equal", to_text(kGemmData[d]), equal, "%",
+        fmt::format("share of {} dot products of {} for which the default software model and "
+                    "wgmma-fp8 agree in every bit",
+                    kTrial.m * kTrial.n, kLongDepth)));
+  }
+  bench.report.checks.push_back(
+      {"model_bit_equal", lowest == 100, 100 - lowest, 0,
+       fmt::format("Percent of dot products for which the default software model and wgmma-fp8 "
+                   "differ in any bit: the worst of {} kinds of data at K = {} and {}, {} dot "
+                   "products each.",
+                   std::size(kGemmData), kTrial.k, kLongDepth, kTrial.m * kTrial.n)});
+  std::stable_sort(scores.begin(), scores.end(),
+                   [](const Score& x, const Score& y) { return x.lowest() > y.lowest(); });
+  bench.report.tables.push_back(model_table(scores));
+}
+
+}  // namespace tilestep::accumulator_precision

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/base/simt/device.hpp"
+#include "kernels/numbers/accumulator_precision/methods.hpp"
+
+/// What the lesson's driver asks of its kernels; the .cu files answer, once for each backend.
+namespace tilestep::accumulator_precision {
+
+/// Sums [sums] of columns of terms [terms × sums], FP32.
+struct SumShape {
+  int terms = 0;
+  int sums = 0;
+};
+
+/// How the sums are kept. FP8 saturates, the other formats overflow to infinity.
+struct SumMethod {
+  Method method = Method::fp32;
+  numeric::FloatSpec format;
+  Rounding rounding = Rounding::nearest;
+  int promote_every = 1;
+  std::uint32_t seed = 0;  ///< of stochastic rounding
+};
+
+/// What an addition rounds past the largest number to.
+TILESTEP_HOST_DEVICE constexpr numeric::Overflow overflow_of(numeric::FloatSpec format) {
+  return format.bits() == 8 ? numeric::Overflow::saturate : numeric::Overflow::to_infinity;
+}
+
+/// The 32 random bits of stochastic rounding: of sum `sum`, for addition `place` of its term `term`
+/// (a permuted congruence of the four numbers; Steele, Lea and Flood, "Fast splittable pseudorandom
+/// number generators", 2014, for the mixer).
+TILESTEP_HOST_DEVICE constexpr std::uint32_t random_bits(std::uint32_t seed, int sum, int term,
+                                                         int place) {
+  std::uint64_t x = (static_cast<std::uint64_t>(seed) << 32) ^
+                    (static_cast<std::uint64_t>(sum) << 24) ^
+                    (static_cast<std::uint64_t>(term) * 64 + static_cast<std::uint64_t>(place));
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return static_cast<std::uint32_t>((x ^ (x >> 31)) >> 32);
+}
+/// `place` of pairwise: 0 rounds the term, 1 … 31 the merges from the lowest level up, and from
+/// here on the merges that answer for the terms so far.
+inline constexpr int kAnswerPlace = 32;
+/// Levels of pairwise: enough for 2^20 terms.
+inline constexpr int kLevels = 21;
+inline constexpr int kMaxTerms = 65536;
+
+static_assert(std::is_trivially_copyable_v<Step>);
+
+/// Where a recording goes.
+struct SumRecording {
+  int sum = 0;
+  simt::Span<Step> steps;  ///< terms
+  simt::Span<int> line;    ///< 1
+};
+
+/// C [m × n] = A [m × k] · Bᵀ, with B [n × k]: both row-major with k fastest, C FP32 row-major.
+struct GemmShape {
+  int m = 0, n = 0, k = 0;
+};
+/// The operands as E4M3 bits, and the same numbers as FP16 and BF16 bits.
+struct GemmOperands {
+  simt::Span<const std::uint8_t> a, b;
+  simt::Span<const std::uint16_t> a_fp16, b_fp16;
+  simt::Span<const std::uint16_t> a_bf16, b_bf16;
+  simt::Span<float> c;
+};
+/// What m, n and k of a tensor-core GEMM must be multiples of.
+inline constexpr int kGemmTile = 128;
+
+/// Scaled blocks: element (row, kk) of a matrix has scale[row / rows][kk / columns].
+struct ScaleBlock {
+  int rows = 1;
+  int columns = 1;
+};
+/// C = (scaled A) · (scaled B)ᵀ: E4M3 bits, each with its FP32 scale. [rows / block.rows rounded
+/// up] × [k / block.columns rounded up] scales.
+struct ScaledOperands {
+  simt::Span<const std::uint8_t> a, b;
+  simt::Span<const float> a_scales, b_scales;
+  ScaleBlock a_block, b_block;
+  simt::Span<float> c;
+};
+
+class Kernels : public simt::KernelSet {
+ public:
+  /// The timed kernel: every column's sum, nothing recorded. Asynchronous. Throws Error for a shape
+  /// that it does not take (terms 1–65536, sums 1–65536, promote_every at least 1).
+  virtual void sums(simt::Device& device, const SumShape& shape, const SumMethod& method,
+                    simt::Span<const float> terms, simt::Span<float> sums) const = 0;
+  /// The same kernel, recording one sum.
+  virtual void sums_recorded(simt::Device& device, const SumShape& shape, const SumMethod& method,
+                             simt::Span<const float> terms, simt::Span<float> sums,
+                             const SumRecording& recording) const = 0;
+
+  /// Scaled FP8 product, asynchronous: FP32 sums over 128 of k, each multiplied by its two scales
+  /// and added into an FP32 total. Blocks of scales must not end inside 128 of k.
+  virtual void scaled_gemm(simt::Device& device, const GemmShape& shape,
+                           const ScaledOperands& operands) const = 0;
+  /// The same product of E4M3 bits in FP64, exact where sums stay below 2^35: the tensor cores'
+  /// reference.
+  virtual void exact_gemm(simt::Device& device, const GemmShape& shape,
+                          simt::Span<const std::uint8_t> a, simt::Span<const std::uint8_t> b,
+                          simt::Span<double> c) const = 0;
+  /// E4M3 bits as FP16 and as BF16, which hold every one of them exactly.
+  virtual void widen(simt::Device& device, simt::Span<const std::uint8_t> bits,
+                     simt::Span<std::uint16_t> fp16, simt::Span<std::uint16_t> bf16) const = 0;
+
+  /// A GEMM on tensor cores, asynchronous. Throws Error (unavailable) where `device` lacks the
+  /// instruction, and Error for a shape that is no multiple of kGemmTile.
+  virtual void tensor_core_gemm(simt::Device& device, GemmVariant variant, const GemmShape& shape,
+                                const GemmOperands& operands) const = 0;
+};
+
+const simt::KernelSet& kernels_emulated();
+const simt::KernelSet& kernels_cuda();
+
+}  // namespace tilestep::accumulator_precision

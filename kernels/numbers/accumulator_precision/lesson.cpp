@@ -1,0 +1,150 @@
+#include "kernels/numbers/accumulator_precision/lesson.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "kernels/numbers/accumulator_precision/reference.hpp"
+#include "kernels/numbers/accumulator_precision/report.hpp"
+
+namespace tilestep::accumulator_precision {
+namespace {
+
+/// Pairwise is compared after every term up to here, and after the last alone beyond: its reference
+/// starts anew for each.
+constexpr int kMostPairwisePrefixes = 512;
+/// About how many terms the reference adds up for the sums that are not recorded.
+constexpr int kReferenceTerms = 1 << 18;
+
+/// Lets the device ask whether the run was given up, for as long as the run lasts.
+class StopWhenCancelled {
+ public:
+  StopWhenCancelled(simt::Device& device, const lab::Progress& progress) : device_(device) {
+    device_.stop_when([&progress] { return progress.cancelled(); });
+  }
+  ~StopWhenCancelled() { device_.stop_when({}); }
+  StopWhenCancelled(const StopWhenCancelled&) = delete;
+  StopWhenCancelled& operator=(const StopWhenCancelled&) = delete;
+
+ private:
+  simt::Device& device_;
+};
+
+/// terms × kSums, so that neighbouring threads read neighbouring numbers.
+std::vector<float> make_terms(const Params& params) {
+  std::vector<float> terms;
+  terms.reserve(static_cast<std::size_t>(params.terms) * kSums);
+  for (int i = 0; i < params.terms; ++i) {
+    for (int sum = 0; sum < kSums; ++sum) terms.push_back(term_of(params, sum, i));
+  }
+  return terms;
+}
+
+std::vector<float> column(const std::vector<float>& terms, int sum) {
+  std::vector<float> one;
+  for (auto i = static_cast<std::size_t>(sum); i < terms.size(); i += kSums) {
+    one.push_back(terms[i]);
+  }
+  return one;
+}
+
+void run_kernels(MethodRun& run, const Params& params, simt::Device& device,
+                 const simt::Buffer<float>& terms) {
+  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
+  const SumShape shape{params.terms, kSums};
+  simt::Buffer<float> sums(device, kSums);
+  sums.fill(0xFF);
+  kernels.sums(device, shape, run.method, terms.span(), sums.span());
+  device.synchronize();
+  run.sums = sums.download();
+
+  simt::Buffer<Step> steps(device, static_cast<std::size_t>(params.terms));
+  simt::Buffer<int> line(device, 1);
+  sums.fill(0xFF);
+  steps.fill(0xFF);
+  kernels.sums_recorded(device, shape, run.method, terms.span(), sums.span(),
+                        SumRecording{0, steps.span(), line.span()});
+  device.synchronize();
+  run.recorded_sum = sums.download().front();
+  run.steps = steps.download();
+  run.line = line.download().front();
+}
+
+void run_reference(MethodRun& run, const Params& params, const std::vector<float>& terms,
+                   lab::Progress& progress) {
+  const bool last_only =
+      run.method.method == Method::pairwise && params.terms > kMostPairwisePrefixes;
+  const int compared = std::clamp(kReferenceTerms / params.terms, 1, kSums);
+  for (int sum = 0; sum < compared; ++sum) {
+    progress.check();
+    const auto expected = reference_sums(run.method, sum, column(terms, sum), sum > 0 || last_only);
+    run.expected_sums.push_back(expected.back());
+    if (sum == 0) run.expected = expected;
+  }
+}
+
+void run_methods(Outcome& outcome, simt::Device& device, lab::Progress& progress) {
+  const Params& params = outcome.params;
+  progress.report(0, "making terms");
+  const std::vector<float> terms = make_terms(params);
+  outcome.terms = column(terms, 0);
+  outcome.exact = exact_prefixes(outcome.terms);
+  const simt::Buffer<float> on_device(device, std::span<const float>(terms));
+  const std::vector<Method> methods = methods_of(params);
+  for (std::size_t i = 0; i < methods.size(); ++i) {
+    progress.report(0.05 + 0.75 * static_cast<double>(i) / static_cast<double>(methods.size()),
+                    fmt::format("adding up: {}", to_text(methods[i])));
+    progress.check();
+    MethodRun& run = outcome.runs.emplace_back();
+    run.method = {methods[i], format_of(methods[i], params.small_format), params.rounding,
+                  params.promote_every, static_cast<std::uint32_t>(params.seed)};
+    run_kernels(run, params, device, on_device);
+    run_reference(run, params, terms, progress);
+  }
+}
+
+class AccumulatorPrecisionLesson final : public lab::Lesson {
+ public:
+  const lab::LessonInfo& info() const override {
+    static const lab::LessonInfo info{
+        std::string(kLessonId), "Accumulator precision", "Number formats",
+        "Multiply in few bits, add in many: a sum stops growing once a term is below half a "
+        "spacing."};
+    return info;
+  }
+
+  const lab::Knobs& knobs() const override {
+    static const lab::Knobs knobs = knob_table().knobs();
+    return knobs;
+  }
+
+  lab::Report run(const lab::Settings& settings, simt::Device& device,
+                  lab::Progress& progress) const override {
+    Outcome outcome;
+    outcome.params = params_from(settings);
+    const StopWhenCancelled stop(device, progress);
+    run_methods(outcome, device, progress);
+    fill_trace(outcome);
+    progress.report(0.85, "multiplying with scales");
+    outcome.scaling = run_scaling(device, outcome.params.seed, progress);
+    lab::Report report = make_report(outcome, device.info());
+    progress.report(1, "done");
+    return report;
+  }
+
+  lab::Report bench(simt::Device& device, lab::Progress& progress) const override {
+    const StopWhenCancelled stop(device, progress);
+    return bench_report(device, progress);
+  }
+};
+
+}  // namespace
+
+const lab::Lesson& lesson() {
+  static const AccumulatorPrecisionLesson lesson;
+  return lesson;
+}
+
+}  // namespace tilestep::accumulator_precision

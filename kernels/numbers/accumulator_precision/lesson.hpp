@@ -1,0 +1,185 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/lab/knob.hpp"
+#include "kernels/base/lab/lesson.hpp"
+#include "kernels/base/numeric/small_float.hpp"
+#include "kernels/numbers/accumulator_precision/methods.hpp"
+
+/// The accumulator-precision lesson: one sum, kept in FP8, FP16, FP32 and others, term by term; the
+/// same on the tensor cores of a Hopper GPU; and scales that let FP8 hold data with outliers.
+/// Micikevicius et al., "FP8 formats for deep learning", 2022; DeepSeek-AI, "DeepSeek-V3 technical
+/// report", 2024, section 3.3.
+namespace tilestep::accumulator_precision {
+
+inline constexpr std::string_view kLessonId = "accumulator-precision";
+/// The kernel source that `AccumulatorTrace::line` numbers.
+inline constexpr std::string_view kSourcePath = "kernels/numbers/accumulator_precision/sums.cu";
+
+enum class Distribution { near_one, positive, mixed_sign, one_large_many_small, decreasing };
+
+/// What the knob `accumulators` chooses. A knob holds one value, not a set, so that the sets worth
+/// comparing have names; then each method alone.
+enum class AccumulatorSet {
+  basic,          ///< FP8 E4M3, FP16, FP32
+  all,            ///< all nine
+  small_formats,  ///< FP8 E4M3, FP8 E5M2, FP16, BF16
+  wide_formats,   ///< FP16, BF16, TF32, FP32
+  remedies,       ///< the small format alone, promoted, kahan, pairwise, FP32
+  fp8_e4m3,
+  fp8_e5m2,
+  fp16,
+  bf16,
+  tf32,
+  fp32,
+  promoted,
+  kahan,
+  pairwise
+};
+
+/// The format that the remedies work in.
+enum class SmallFormat { fp8_e4m3, fp8_e5m2, fp16, bf16 };
+
+std::string_view to_text(Distribution distribution);
+std::string_view to_text(Method method);  ///< "fp8-e4m3", … "pairwise"
+std::string_view to_text(AccumulatorSet set);
+std::string_view to_text(SmallFormat format);
+std::string_view to_text(Rounding rounding);
+
+struct Params {
+  int terms = 64;
+  Distribution distribution = Distribution::near_one;
+  AccumulatorSet accumulators = AccumulatorSet::basic;
+  Rounding rounding = Rounding::nearest;
+  int promote_every = 16;  ///< terms of a partial sum, for `promoted`
+  SmallFormat small_format = SmallFormat::fp8_e4m3;
+  std::int64_t seed = 1;
+};
+
+/// The knobs, bound to Params.
+const lab::KnobTable<Params>& knob_table();
+/// `settings` checked. Throws Error naming the knob and the allowed values.
+Params params_from(const lab::Settings& settings);
+
+/// The methods of the chosen set, in the order of kMethods, the small format itself first.
+std::vector<Method> methods_of(const Params& params);
+/// The format that `method` rounds to after every addition.
+numeric::FloatSpec format_of(Method method, SmallFormat small_format);
+/// How tables and curves call it: "FP8", "FP16", "promoted FP8". E4M3 is plain "FP8" unless `both`
+/// FP8 formats are shown.
+std::string label_of(Method method, SmallFormat small_format, bool both);
+
+/// How many independent sums the kernel computes, a thread each; number 0 is recorded.
+inline constexpr int kSums = 64;
+
+/// Term `term` of sum `sum`: an FP32 number and a multiple of 2^-60, the same on every machine up
+/// to the last bit of the C library's sine.
+float term_of(const Params& params, int sum, int term);
+
+/// One accumulator through all kept points.
+struct AccumulatorTrace {
+  Method method = Method::fp32;
+  std::string label;
+  numeric::FloatSpec format;
+  std::vector<Step> steps;  ///< one for each of Trace::points
+  float final_sum = 0;
+  double error_percent = 0;  ///< |final_sum − exact| / |exact| × 100; inf where the exact sum is 0
+  /// Number of the first term from which on the sum never changes, although what is left adds up
+  /// to more than a spacing; −1 if it goes on moving.
+  int frozen_at = -1;
+  /// Spacing of the format's numbers where a term is lost: at the sum; for kahan at the
+  /// compensation.
+  double frozen_spacing = 0;
+  std::string verdict;  ///< a short sentence
+  int line = 0;         ///< 1-based line of kSourcePath of the rounded addition
+  bool operator==(const AccumulatorTrace&) const = default;
+};
+
+/// All that the picture is drawn from.
+struct Trace {
+  int terms = 0;
+  Distribution distribution = Distribution::near_one;
+  Rounding rounding = Rounding::nearest;
+  int promote_every = 0;
+  SmallFormat small_format = SmallFormat::fp8_e4m3;
+  /// Numbers of the terms that are kept, rising: all up to kMaxPoints, else every so many, and all
+  /// of the first and last terms and around each place where a sum freezes.
+  std::vector<int> points;
+  std::vector<float> term;    ///< one a point
+  std::vector<double> exact;  ///< one a point: sum up to and with the term
+  double exact_sum = 0;       ///< of all terms
+  std::vector<AccumulatorTrace> accumulators;
+
+  /// The accumulator of `method`, or nullptr.
+  const AccumulatorTrace* accumulator(Method method) const;
+  bool operator==(const Trace&) const = default;
+};
+/// The most points, not counting those around special places.
+inline constexpr int kMaxPoints = 4096;
+
+/// What rounding did to one addition.
+enum class Direction { exact, up, down };
+std::string_view to_text(Direction direction);
+
+/// Everything about one addition that the stepper shows, from the recorded numbers alone.
+struct StepView {
+  std::string before_bits, after_bits;  ///< "0 1011 000": sign, exponent, mantissa
+  double unrounded = 0;                 ///< before + added
+  double spacing = 0;                   ///< of the format's numbers at `unrounded`
+  /// The format's numbers on either side of `unrounded`; one of them is it where the format has it.
+  double below = 0, above = 0;
+  /// `unrounded` lies past the format's largest number: then `above` (or `below`) is none of it.
+  bool past_end = false;
+  double rounding_error = 0;  ///< after − unrounded
+  Direction direction = Direction::exact;
+  bool lost = false;      ///< the term is not 0, but the accumulator did not change
+  bool promotes = false;  ///< the partial sum goes to the FP32 total after this term
+  /// False for pairwise, whose answer so far is a tree of additions and not one: then `unrounded`
+  /// and what depends on it are about the answer's last step only in `before_bits`, `after_bits`.
+  bool single_addition = true;
+};
+/// `point` is an index into `points`.
+StepView step_view(const Trace& trace, const AccumulatorTrace& accumulator, std::size_t point);
+/// The bits of a number of the format, parted: "0 1011 000".
+std::string bits_text(numeric::FloatSpec format, float value);
+
+/// Columns of numbers, compact; non-finite numbers as lab::number_to_json writes them.
+nlohmann::json to_json(const Trace& trace);
+/// Throws Error saying which member is missing or wrong.
+Trace trace_from_json(const nlohmann::json& json);
+
+// ---- the tensor-core part: what `bench` measures (tables by id)
+// ----------------------------------
+//
+//   tensor_core_error   data, k, then a column for each GemmVariant (id as to_text gives it):
+//                       relative Frobenius error |C - exact| / |exact|, in percent
+//   tensor_core_rate    variant, m, n, k, rate (TFLOP/s), p10, p90, error in percent at the same k
+//   hopper_model        parameters of the software model, shares of bit-equal outputs in percent
+//
+// and of `run`:
+//
+//   terms               a row a term, or about kSampledRows of them where there are more than
+//                       kAllRows: terms added so far, the last one, the exact sum, and a column for
+//                       each accumulator (id as to_text gives it): its sum
+//
+// and of `run` and `bench`:
+//
+//   scaling             scheme, number of scales, relative error in percent, elements lost
+
+/// Up to so many terms the table `terms` has all of them.
+inline constexpr int kAllRows = 256;
+inline constexpr int kSampledRows = 128;
+
+/// The data that the GEMMs are tried on.
+enum class GemmData { uniform, normal, outliers };
+inline constexpr GemmData kGemmData[] = {GemmData::uniform, GemmData::normal, GemmData::outliers};
+std::string_view to_text(GemmData data);
+
+const lab::Lesson& lesson();
+
+}  // namespace tilestep::accumulator_precision

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string_view>
+
+#include "kernels/base/numeric/small_float.hpp"
+
+/// The lesson's own words that kernels and driver share; needs nothing but the number formats.
+namespace tilestep::accumulator_precision {
+
+using numeric::Rounding;  // nearest, truncate, stochastic
+
+/// Ways to keep a sum. The first six round to a format after every addition; the last three are
+/// remedies for `Params::small_format`.
+enum class Method { fp8_e4m3, fp8_e5m2, fp16, bf16, tf32, fp32, promoted, kahan, pairwise };
+inline constexpr Method kMethods[] = {Method::fp8_e4m3, Method::fp8_e5m2, Method::fp16,
+                                      Method::bf16,     Method::tf32,     Method::fp32,
+                                      Method::promoted, Method::kahan,    Method::pairwise};
+
+/// One term, as the kernel recorded it. All numbers are numbers of the accumulator's format, save
+/// for `total`, which is FP32, and `added` where it is the term itself.
+struct Step {
+  float before = 0;  ///< the accumulator that is added to, before
+  float added = 0;   ///< what is added: the term; for kahan the term less the compensation
+  float after = 0;   ///< the accumulator, after
+  float sum = 0;     ///< what the method would answer if the terms ended here
+  float extra = 0;   ///< promoted: the FP32 total; kahan: the compensation; else 0
+  bool operator==(const Step&) const = default;
+};
+
+/// The GEMMs on real tensor cores, E4M3 values in, FP32 out.
+enum class GemmVariant { wgmma_fp8, wgmma_fp8_promoted, mma_fp16_acc16, mma_fp16_acc32, mma_bf16 };
+inline constexpr GemmVariant kGemmVariants[] = {
+    GemmVariant::wgmma_fp8, GemmVariant::wgmma_fp8_promoted, GemmVariant::mma_fp16_acc16,
+    GemmVariant::mma_fp16_acc32, GemmVariant::mma_bf16};
+constexpr std::string_view to_text(GemmVariant variant) {
+  constexpr std::string_view kNames[] = {"wgmma-fp8", "wgmma-fp8-promoted", "mma-fp16-acc16",
+                                         "mma-fp16-acc32", "mma-bf16"};
+  return kNames[static_cast<int>(variant)];
+}
+
+}  // namespace tilestep::accumulator_precision

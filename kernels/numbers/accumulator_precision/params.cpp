@@ -1,0 +1,192 @@
+#include <cassert>
+#include <cmath>
+#include <string>
+
+#include "kernels/numbers/accumulator_precision/kernels.hpp"
+#include "kernels/numbers/accumulator_precision/lesson.hpp"
+
+namespace tilestep::accumulator_precision {
+namespace {
+
+using Names = std::vector<std::string>;
+
+const Names& distribution_names() {
+  static const Names names = {"near-one", "positive", "mixed-sign", "one-large-many-small",
+                              "decreasing"};
+  return names;
+}
+const Names& method_names() {
+  static const Names names = {"fp8-e4m3", "fp8-e5m2", "fp16",  "bf16",    "tf32",
+                              "fp32",     "promoted", "kahan", "pairwise"};
+  return names;
+}
+const Names& set_names() {
+  static const Names names = [] {
+    Names all = {"basic", "all", "small-formats", "wide-formats", "remedies"};
+    all.insert(all.end(), method_names().begin(), method_names().end());
+    return all;
+  }();
+  return names;
+}
+const Names& small_format_names() {
+  static const Names names = {"fp8-e4m3", "fp8-e5m2", "fp16", "bf16"};
+  return names;
+}
+const Names& rounding_names() {
+  static const Names names = {"nearest", "truncate", "stochastic"};
+  return names;
+}
+
+template <class Enum>
+std::size_t number_of(Enum value) {
+  return static_cast<std::size_t>(value);
+}
+
+/// A uniform multiple of 2^-24 in [0, 1) that depends on the seed and the two places alone.
+double uniform(std::int64_t seed, int sum, int term) {
+  const std::uint32_t bits = random_bits(static_cast<std::uint32_t>(seed), sum, term, 63);
+  return static_cast<double>(bits >> 8) * 0x1p-24;
+}
+
+}  // namespace
+
+std::string_view to_text(Distribution distribution) {
+  return distribution_names().at(number_of(distribution));
+}
+std::string_view to_text(Method method) {
+  return method_names().at(number_of(method));
+}
+std::string_view to_text(AccumulatorSet set) {
+  return set_names().at(number_of(set));
+}
+std::string_view to_text(SmallFormat format) {
+  return small_format_names().at(number_of(format));
+}
+std::string_view to_text(Rounding rounding) {
+  return rounding_names().at(number_of(rounding));
+}
+std::string_view to_text(Direction direction) {
+  constexpr std::string_view kNames[] = {"exact", "up", "down"};
+  return kNames[number_of(direction)];
+}
+std::string_view to_text(GemmData data) {
+  constexpr std::string_view kNames[] = {"uniform", "normal", "outliers"};
+  return kNames[number_of(data)];
+}
+
+const lab::KnobTable<Params>& knob_table() {
+  static const lab::KnobTable<Params> table = [] {
+    lab::KnobTable<Params> t;
+    t.integer(&Params::terms, {"terms", "Terms", "", "How many numbers are added up."}, 1,
+              kMaxTerms, true)
+        .choice(&Params::distribution,
+                {"distribution", "Distribution", "",
+                 "What the numbers are like; near-one is 0.998 + 0.15 sin(i)."},
+                distribution_names())
+        .choice(&Params::accumulators,
+                {"accumulators", "Accumulators", "",
+                 "Which formats and remedies keep the sum: a set of them, or one alone."},
+                set_names())
+        .choice(&Params::rounding,
+                {"rounding", "Rounding", "",
+                 "How the sum is rounded to its format after every addition."},
+                rounding_names())
+        .integer(&Params::promote_every,
+                 {"promote_every", "Promote every", "terms",
+                  "How many terms a partial sum has before promoted adds it to its FP32 total."},
+                 16, 512, true)
+        .choice(&Params::small_format,
+                {"small_format", "Small format", "",
+                 "The format that the remedies promoted, kahan and pairwise work in."},
+                small_format_names())
+        .integer(&Params::seed,
+                 {"seed", "Seed", "", "Chooses the random numbers and stochastic rounding."}, 0,
+                 2147483647);
+    return t;
+  }();
+  return table;
+}
+
+Params params_from(const lab::Settings& settings) {
+  return knob_table().params(settings);
+}
+
+std::vector<Method> methods_of(const Params& params) {
+  using enum Method;
+  switch (params.accumulators) {
+    case AccumulatorSet::basic:
+      return {fp8_e4m3, fp16, fp32};
+    case AccumulatorSet::all:
+      return {std::begin(kMethods), std::end(kMethods)};
+    case AccumulatorSet::small_formats:
+      return {fp8_e4m3, fp8_e5m2, fp16, bf16};
+    case AccumulatorSet::wide_formats:
+      return {fp16, bf16, tf32, fp32};
+    case AccumulatorSet::remedies:
+      // The small formats are the first four methods.
+      return {static_cast<Method>(params.small_format), fp32, promoted, kahan, pairwise};
+    default: {
+      constexpr auto kFirst = static_cast<int>(AccumulatorSet::fp8_e4m3);
+      return {static_cast<Method>(static_cast<int>(params.accumulators) - kFirst)};
+    }
+  }
+}
+
+numeric::FloatSpec format_of(Method method, SmallFormat small_format) {
+  switch (method) {
+    case Method::fp8_e4m3:
+      return numeric::kE4m3;
+    case Method::fp8_e5m2:
+      return numeric::kE5m2;
+    case Method::fp16:
+      return numeric::kFp16;
+    case Method::bf16:
+      return numeric::kBf16;
+    case Method::tf32:
+      return numeric::kTf32;
+    case Method::fp32:
+      return numeric::kFp32;
+    default:
+      return format_of(static_cast<Method>(small_format), small_format);
+  }
+}
+
+std::string label_of(Method method, SmallFormat small_format, bool both) {
+  switch (method) {
+    case Method::fp8_e4m3:
+      return both ? "FP8 E4M3" : "FP8";
+    case Method::fp8_e5m2:
+      return "FP8 E5M2";
+    case Method::fp16:
+      return "FP16";
+    case Method::bf16:
+      return "BF16";
+    case Method::tf32:
+      return "TF32";
+    case Method::fp32:
+      return "FP32";
+    default:
+      return std::string(to_text(method)) + " " +
+             label_of(static_cast<Method>(small_format), small_format, both);
+  }
+}
+
+float term_of(const Params& params, int sum, int term) {
+  const double u = uniform(params.seed, sum, term);
+  switch (params.distribution) {
+    case Distribution::near_one:
+      return static_cast<float>(0.998 + 0.15 * std::sin(static_cast<double>(term + sum)));
+    case Distribution::positive:
+      return static_cast<float>(2 * u);
+    case Distribution::mixed_sign:
+      return static_cast<float>(2 * u - 1);
+    case Distribution::one_large_many_small:
+      return term == 0 ? 256.0f : static_cast<float>(0.08 + 0.04 * u);
+    case Distribution::decreasing:
+      return 1.0f / static_cast<float>(term + 1 + sum);
+  }
+  assert(false);
+  return 0;
+}
+
+}  // namespace tilestep::accumulator_precision

@@ -1,0 +1,200 @@
+#include "kernels/numbers/accumulator_precision/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "kernels/base/lab/timing.hpp"
+
+namespace tilestep::accumulator_precision {
+namespace {
+
+// ---- checks -------------------------------------------------------------------------------------
+
+/// Bits differ; all NaN count as the same.
+bool differ(float a, float b) {
+  if (std::isnan(a) && std::isnan(b)) return false;
+  return std::memcmp(&a, &b, sizeof a) != 0 && !(a == 0 && b == 0);
+}
+
+struct Differences {
+  double count = 0, compared = 0;
+  void add(float a, float b) {
+    count += differ(a, b) ? 1 : 0;
+    ++compared;
+  }
+  lab::Check check(std::string id, const std::string& detail) const {
+    return {std::move(id), count == 0, count, 0,
+            fmt::format("{} {:.0f} numbers were compared; max_error counts those that differ.",
+                        detail, compared)};
+  }
+};
+
+lab::Check check_sums(const Outcome& outcome) {
+  Differences differences;
+  for (const MethodRun& run : outcome.runs) {
+    for (std::size_t i = 0; i < run.expected_sums.size(); ++i) {
+      differences.add(run.sums[i], run.expected_sums[i]);
+    }
+  }
+  return differences.check("sums",
+                           "Bit for bit the same as in exact integer arithmetic, in which rounding "
+                           "is a division with remainder.");
+}
+
+lab::Check check_steps(const Outcome& outcome) {
+  Differences differences;
+  for (const MethodRun& run : outcome.runs) {
+    const std::size_t skipped = run.steps.size() - run.expected.size();
+    for (std::size_t i = 0; i < run.expected.size(); ++i) {
+      differences.add(run.steps[skipped + i].sum, run.expected[i]);
+    }
+  }
+  return differences.check("steps",
+                           "The recorded sum after each term, bit for bit as in exact integer "
+                           "arithmetic (pairwise of many terms: after the last).");
+}
+
+lab::Check check_recorded(const Outcome& outcome) {
+  Differences differences;
+  for (const MethodRun& run : outcome.runs) {
+    differences.add(run.sums.front(), run.recorded_sum);
+    differences.add(run.sums.front(), run.steps.back().sum);
+  }
+  return differences.check("traced_equals_timed",
+                           "The recording kernel's sum and its last step have the bits of the "
+                           "timed kernel's.");
+}
+
+/// Every step starts from what the step before left.
+lab::Check check_chain(const Outcome& outcome) {
+  Differences differences;
+  for (const MethodRun& run : outcome.runs) {
+    float left = 0;
+    for (std::size_t i = 0; i < run.steps.size(); ++i) {
+      differences.add(run.steps[i].before, left);
+      const bool promotes = run.method.method == Method::promoted &&
+                            (i + 1) % static_cast<std::size_t>(run.method.promote_every) == 0;
+      left = promotes ? 0 : run.steps[i].after;
+    }
+  }
+  return differences.check("recorded_chain",
+                           "Each term starts from the bits that the one before left.");
+}
+
+// ---- tables -------------------------------------------------------------------------------------
+
+lab::Table accumulators_table(const Trace& trace) {
+  lab::Table table{
+      "accumulators",
+      fmt::format("The sum of {} {}", trace.terms, trace.terms == 1 ? "term" : "terms"),
+      {{"accumulator", "accumulator", "", -1},
+       {"mantissa_bits", "mantissa bits", "", 0},
+       {"final_sum", "final sum", "", 1},
+       {"error", "error", "%", 1}},
+      {}};
+  for (const AccumulatorTrace& a : trace.accumulators) {
+    table.rows.push_back({a.label, static_cast<double>(a.format.mantissa_bits),
+                          static_cast<double>(a.final_sum), a.error_percent});
+  }
+  return table;
+}
+
+lab::Table verdicts_table(const Trace& trace) {
+  lab::Table table{"verdicts",
+                   fmt::format("What became of the sums; exact: {:.6g}", trace.exact_sum),
+                   {{"accumulator", "accumulator", "", -1},
+                    {"sum", "sum", "", -1},
+                    {"frozen_at", "frozen after", "terms", 0},
+                    {"spacing", "spacing there", "", -1},
+                    {"verdict", "verdict", "", -1}},
+                   {}};
+  for (const AccumulatorTrace& a : trace.accumulators) {
+    const bool frozen = a.frozen_at >= 0;
+    table.rows.push_back({a.label, static_cast<double>(a.final_sum),
+                          frozen ? lab::Cell(static_cast<double>(a.frozen_at)) : lab::Cell(),
+                          frozen ? lab::Cell(a.frozen_spacing) : lab::Cell(), a.verdict});
+  }
+  return table;
+}
+
+lab::Table terms_table(const Trace& trace) {
+  lab::Table table{"terms",
+                   "The sums, term by term",
+                   {{"added", "terms added", "", 0},
+                    {"term", "the last one", "", 6},
+                    {"exact", "exact sum", "", 6}},
+                   {}};
+  for (const AccumulatorTrace& a : trace.accumulators) {
+    table.columns.push_back({std::string(to_text(a.method)), a.label, "", -1});
+  }
+  const auto points = static_cast<int>(trace.points.size());
+  const int stride =
+      trace.terms <= kAllRows ? 1 : std::max(1, (points + kSampledRows - 1) / kSampledRows);
+  for (int point = (points - 1) % stride; point < points; point += stride) {
+    const auto p = static_cast<std::size_t>(point);
+    std::vector<lab::Cell>& row = table.rows.emplace_back();
+    row = {trace.points[p] + 1.0, static_cast<double>(trace.term[p]), trace.exact[p]};
+    for (const AccumulatorTrace& a : trace.accumulators) {
+      row.emplace_back(static_cast<double>(a.steps[p].sum));
+    }
+  }
+  return table;
+}
+
+// ---- measurements and summary -------------------------------------------------------------------
+
+std::vector<lab::Measurement> measurements(const Outcome& outcome) {
+  const Trace& trace = outcome.trace;
+  std::vector<lab::Measurement> all;
+  all.push_back(lab::derived("exact_sum", "", trace.exact_sum, "",
+                             "all terms added without rounding, in 128-bit integers of 2^-60"));
+  for (const AccumulatorTrace& a : trace.accumulators) {
+    const std::string_view name = to_text(a.method);
+    all.push_back(lab::derived("final_sum", name, static_cast<double>(a.final_sum), "",
+                               "the accumulator after the last term"));
+    all.back().provenance = lab::Provenance::traced;
+    all.push_back(
+        lab::derived("error", name, a.error_percent, "%", "|final sum - exact sum| / |exact sum|"));
+    if (a.frozen_at >= 0) {
+      all.push_back(lab::derived("frozen_at", name, a.frozen_at, "terms",
+                                 "how many terms were added when the recorded sum changed for "
+                                 "the last time"));
+      all.back().provenance = lab::Provenance::traced;
+    }
+  }
+  return all;
+}
+
+std::string summary(const Trace& trace) {
+  std::string text = fmt::format("The exact sum of {} {} is {:.1f}.", trace.terms,
+                                 trace.terms == 1 ? "term" : "terms", trace.exact_sum);
+  for (const AccumulatorTrace& a : trace.accumulators) {
+    text += fmt::format(" {} reaches {:.1f}, an error of {:.1f} %: {}.", a.label, a.final_sum,
+                        a.error_percent, a.verdict);
+  }
+  return text;
+}
+
+}  // namespace
+
+lab::Report make_report(const Outcome& outcome, const simt::DeviceInfo& device) {
+  lab::Report report;
+  report.lesson = kLessonId;
+  report.params = knob_table().settings(outcome.params);
+  report.summary = summary(outcome.trace);
+  report.device = device;
+  report.tables = {accumulators_table(outcome.trace), verdicts_table(outcome.trace),
+                   terms_table(outcome.trace), scaling_table(outcome.scaling)};
+  report.measurements = measurements(outcome);
+  report.checks = {check_sums(outcome), check_steps(outcome), check_chain(outcome),
+                   check_recorded(outcome), scaling_check(outcome.scaling)};
+  report.trace = to_json(outcome.trace);
+  return report;
+}
+
+}  // namespace tilestep::accumulator_precision

@@ -1,0 +1,254 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <span>
+
+#include "kernels/numbers/accumulator_precision/launch.hpp"
+#include "kernels/numbers/accumulator_precision/report.hpp"
+
+// FP8 holds numbers of very different sizes only if each is first divided by a scale that brings it
+// near the format's largest number. How many scales there are decides what an outlier costs: with
+// one for a whole tensor it pushes everything else down into E4M3's subnormals, or to zero.
+
+namespace tilestep::accumulator_precision {
+namespace {
+
+constexpr int kRows = 32;     // of A: tokens
+constexpr int kColumns = 32;  // of Bᵀ: outputs
+constexpr int kDepth = 512;   // along k: channels
+constexpr int kBlock = 128;
+/// One group of kBlock channels has activations this many times as large as the others, and weights
+/// as many times smaller, so that it contributes as much as they do. Activations of a few channels
+/// that are thousands of times larger are common in language models (Sun et al., "Massive
+/// activations in large language models", 2024).
+constexpr double kOutlierChannels = 32768;
+
+struct Scheme {
+  std::string_view name;
+  ScaleBlock a, b;
+};
+constexpr Scheme kSchemes[] = {
+    {"per-tensor", {kRows, kDepth}, {kColumns, kDepth}},
+    {"per-row", {1, kDepth}, {1, kDepth}},
+    {"per-block 1x128, 128x128", {1, kBlock}, {kBlock, kBlock}},
+};
+
+/// Row-major, k fastest.
+struct Matrix {
+  int rows = 0;
+  std::vector<float> elements;
+  double at(int row, int kk) const {
+    return static_cast<double>(
+        elements[static_cast<std::size_t>(row) * kDepth + static_cast<std::size_t>(kk)]);
+  }
+};
+
+bool outlier_channel(int kk) {
+  return kk / kBlock == 1;
+}
+
+/// Normal numbers; some rows (tokens) are up to 2^7 times larger.
+Matrix activations(std::mt19937& generator) {
+  std::normal_distribution<double> normal;
+  Matrix matrix{kRows, {}};
+  for (int row = 0; row < kRows; ++row) {
+    const double size = std::ldexp(1.0, row % 8);
+    for (int kk = 0; kk < kDepth; ++kk) {
+      const double channel = outlier_channel(kk) ? kOutlierChannels : 1;
+      matrix.elements.push_back(static_cast<float>(normal(generator) * size * channel));
+    }
+  }
+  return matrix;
+}
+
+Matrix weights(std::mt19937& generator) {
+  std::normal_distribution<double> normal;
+  Matrix matrix{kColumns, {}};
+  for (int row = 0; row < kColumns; ++row) {
+    for (int kk = 0; kk < kDepth; ++kk) {
+      const double channel = outlier_channel(kk) ? 1 / kOutlierChannels : 1;
+      matrix.elements.push_back(static_cast<float>(normal(generator) * channel));
+    }
+  }
+  return matrix;
+}
+
+/// A matrix as E4M3 bits with scales.
+struct Quantized {
+  ScaleBlock block;
+  std::vector<std::uint8_t> bits;
+  std::vector<float> scales;
+  double lost = 0;  ///< elements that became 0
+
+  float scale(int row, int kk) const {
+    const int across = (kDepth + block.columns - 1) / block.columns;
+    return scales[static_cast<std::size_t>(row / block.rows * across + kk / block.columns)];
+  }
+  double at(int row, int kk) const {
+    const auto i = static_cast<std::size_t>(row) * kDepth + static_cast<std::size_t>(kk);
+    return numeric::decode(numeric::kE4m3, bits[i]) * static_cast<double>(scale(row, kk));
+  }
+};
+
+Quantized quantize(const Matrix& matrix, const ScaleBlock& block) {
+  Quantized q{block, {}, std::vector<float>(scale_count(block, matrix.rows, kDepth)), 0};
+  const int across = (kDepth + block.columns - 1) / block.columns;
+  const double largest = numeric::max_finite(numeric::kE4m3);
+  for (int row = 0; row < matrix.rows; ++row) {
+    for (int kk = 0; kk < kDepth; ++kk) {
+      float& scale =
+          q.scales[static_cast<std::size_t>(row / block.rows * across + kk / block.columns)];
+      scale = std::max(scale, static_cast<float>(std::abs(matrix.at(row, kk)) / largest));
+    }
+  }
+  for (float& scale : q.scales) scale = scale > 0 ? scale : 1;
+  for (int row = 0; row < matrix.rows; ++row) {
+    for (int kk = 0; kk < kDepth; ++kk) {
+      const double scaled = matrix.at(row, kk) / static_cast<double>(q.scale(row, kk));
+      const double rounded =
+          numeric::round_to(numeric::kE4m3, scaled, Rounding::nearest, numeric::Overflow::saturate);
+      q.lost += rounded == 0 && scaled != 0 ? 1 : 0;
+      q.bits.push_back(static_cast<std::uint8_t>(numeric::encode(numeric::kE4m3, rounded)));
+    }
+  }
+  return q;
+}
+
+std::vector<float> multiply(simt::Device& device, const Quantized& a, const Quantized& b) {
+  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
+  const simt::Buffer<std::uint8_t> a_bits(device, std::span<const std::uint8_t>(a.bits));
+  const simt::Buffer<std::uint8_t> b_bits(device, std::span<const std::uint8_t>(b.bits));
+  const simt::Buffer<float> a_scales(device, std::span<const float>(a.scales));
+  const simt::Buffer<float> b_scales(device, std::span<const float>(b.scales));
+  simt::Buffer<float> c(device, static_cast<std::size_t>(kRows) * kColumns);
+  c.fill(0xFF);
+  kernels.scaled_gemm(
+      device, {kRows, kColumns, kDepth},
+      {a_bits.span(), b_bits.span(), a_scales.span(), b_scales.span(), a.block, b.block, c.span()});
+  device.synchronize();
+  return c.download();
+}
+
+/// Matrices in double, row-major, as the comparisons read them.
+struct Doubles {
+  std::vector<double> a, b;
+};
+
+template <class Matrices>
+std::vector<double> in_double(const Matrices& matrix, int rows) {
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(rows) * kDepth);
+  for (int row = 0; row < rows; ++row) {
+    for (int kk = 0; kk < kDepth; ++kk) values.push_back(matrix.at(row, kk));
+  }
+  return values;
+}
+
+/// A·Bᵀ in double; with `absolute` of the absolute values.
+std::vector<double> product(const Doubles& m, bool absolute) {
+  std::vector<double> c;
+  c.reserve(static_cast<std::size_t>(kRows) * kColumns);
+  for (int row = 0; row < kRows; ++row) {
+    const double* a = &m.a[static_cast<std::size_t>(row) * kDepth];
+    for (int column = 0; column < kColumns; ++column) {
+      const double* b = &m.b[static_cast<std::size_t>(column) * kDepth];
+      double sum = 0;
+      for (int kk = 0; kk < kDepth; ++kk) sum += absolute ? std::abs(a[kk] * b[kk]) : a[kk] * b[kk];
+      c.push_back(sum);
+    }
+  }
+  return c;
+}
+
+/// Compares C with `exact`, the product of the numbers before they were rounded, row by row, and
+/// with that of the rounded ones.
+void compare(ScalingResult& result, const std::vector<double>& exact, const Doubles& rounded,
+             const std::vector<float>& c) {
+  const std::vector<double> expected = product(rounded, false);
+  const std::vector<double> absolute = product(rounded, true);
+  double errors = 0;
+  for (int row = 0; row < kRows; ++row) {
+    double row_error = 0;
+    double row_size = 0;
+    for (int column = 0; column < kColumns; ++column) {
+      const auto i = static_cast<std::size_t>(row * kColumns + column);
+      const auto got = static_cast<double>(c[i]);
+      row_error += (got - exact[i]) * (got - exact[i]);
+      row_size += exact[i] * exact[i];
+      const double off = std::abs(got - expected[i]) / (absolute[i] > 0 ? absolute[i] : 1);
+      result.kernel_error =
+          off > result.kernel_error || std::isnan(off) ? off : result.kernel_error;
+    }
+    errors += std::sqrt(row_error / row_size);
+  }
+  result.error_percent = 100 * errors / kRows;
+}
+
+}  // namespace
+
+std::vector<ScalingResult> run_scaling(simt::Device& device, std::int64_t seed,
+                                       lab::Progress& progress) {
+  std::mt19937 generator(static_cast<unsigned>(seed));
+  const Matrix a = activations(generator);
+  const Matrix b = weights(generator);
+  const std::vector<double> exact = product({in_double(a, kRows), in_double(b, kColumns)}, false);
+  std::vector<ScalingResult> results;
+  for (const Scheme& scheme : kSchemes) {
+    progress.check();
+    const Quantized qa = quantize(a, scheme.a);
+    const Quantized qb = quantize(b, scheme.b);
+    ScalingResult& result = results.emplace_back();
+    result.scheme = scheme.name;
+    result.scales = static_cast<double>(qa.scales.size() + qb.scales.size());
+    result.lost_percent =
+        100 * (qa.lost + qb.lost) / static_cast<double>(qa.bits.size() + qb.bits.size());
+    compare(result, exact, {in_double(qa, kRows), in_double(qb, kColumns)},
+            multiply(device, qa, qb));
+    // A product meets at most kBlock roundings in its partial sum, three with the scales, and one
+    // for each block in the total; 1.01 for what first order leaves out.
+    result.kernel_bound = 1.01 * (kBlock + 3 + kDepth / kBlock) * 0x1p-24;
+  }
+  return results;
+}
+
+lab::Table scaling_table(const std::vector<ScalingResult>& results) {
+  lab::Table table{
+      "scaling",
+      fmt::format("E4M3 with scales, on data with outliers: C = A·B, {} x {} by {} x {}", kRows,
+                  kDepth, kDepth, kColumns),
+      {{"scheme", "scales", "", -1},
+       {"scales", "how many", "", 0},
+       {"error", "error of a row", "%", 1},
+       {"lost", "elements rounded to 0", "%", 1},
+       {"why", "what an outlier costs", "", -1}},
+      {}};
+  constexpr const char* kWhy[] = {
+      "One outlier sets the scale of everything: small numbers fall among the subnormals or to 0.",
+      "It costs its own row alone; a channel that is large in every row still costs them all.",
+      "It costs 128 numbers. The scales change every 128 along k, so the partial sums must be "
+      "multiplied and added in FP32 there: the same step promotes them, which is why DeepGEMM does "
+      "both at once."};
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const ScalingResult& r = results[i];
+    table.rows.push_back(
+        {std::string(r.scheme), r.scales, r.error_percent, r.lost_percent, std::string(kWhy[i])});
+  }
+  return table;
+}
+
+lab::Check scaling_check(const std::vector<ScalingResult>& results) {
+  lab::Check check{"scaling", true, 0, 0,
+                   "The scaled kernel against the same E4M3 numbers and scales in double, relative "
+                   "to the sum of |a·b|; tolerance: 2^-24 for each of the up to 135 roundings that "
+                   "a product meets."};
+  for (const ScalingResult& r : results) {
+    check.ok = check.ok && r.kernel_error <= r.kernel_bound;
+    check.max_error = std::max(check.max_error, r.kernel_error);
+    check.tolerance = r.kernel_bound;
+  }
+  return check;
+}
+
+}  // namespace tilestep::accumulator_precision

@@ -1,0 +1,211 @@
+#include "scenes/attention/online_softmax/scene.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scenes/attention/online_softmax/text.hpp"
+
+namespace tilestep::scenes {
+
+using softmax_text::number;
+
+void OnlineSoftmaxScene::load(const lab::Report& report) {
+  online_softmax::Trace trace = online_softmax::trace_from_json(report.trace);
+  trace_ = std::move(trace);
+  report_ = report;
+  skips_rescale_ = trace_.skip_rescale;
+
+  score_low_ = 0;
+  score_high_ = 0;
+  score_decimals_ = 1;
+  bool any = false;
+  for (const float score : trace_.scores) {
+    if (!std::isfinite(score)) continue;
+    score_low_ = any ? std::min<double>(score_low_, score) : std::min<double>(0, score);
+    score_high_ = any ? std::max<double>(score_high_, score) : score;
+    any = true;
+    if (std::abs(score * 10 - std::round(score * 10)) > 1e-3) score_decimals_ = 2;
+  }
+  if (score_high_ - score_low_ < 1e-6) score_high_ = score_low_ + 1;
+  l_most_ = 0;
+  o_most_ = 0;
+  for (const auto& step : trace_.steps) {
+    if (std::isfinite(step.l)) l_most_ = std::max<double>(l_most_, std::abs(step.l));
+    if (std::isfinite(step.o)) o_most_ = std::max<double>(o_most_, std::abs(step.o));
+  }
+  if (l_most_ <= 0) l_most_ = 1;
+  if (o_most_ <= 0) o_most_ = 1;
+  shown_ = {-1, 0};
+  lit_tile_ = -1;
+}
+
+StepAxis OnlineSoftmaxScene::steps() const {
+  return {tiles(), 4, "tile", {"maximum", "rescale", "weights", "accumulate"}};
+}
+
+SoftmaxMoment OnlineSoftmaxScene::moment(Cursor cursor) const {
+  SoftmaxMoment now;
+  now.m_old = now.m = now.tile_max = -std::numeric_limits<double>::infinity();
+  if (cursor.tile <= 0 || cursor.tile > tiles()) return now;
+  now.tile = cursor.tile - 1;
+  now.phase = static_cast<SoftmaxPhase>(std::clamp(cursor.phase, 0, 3));
+  const auto& step = trace_.steps[static_cast<std::size_t>(now.tile)];
+  now.m_old = step.m_old;
+  now.m = step.m;
+  now.tile_max = step.tile_max;
+  now.l_old = now.l_kept = now.l = step.l_old;
+  now.o_old = now.o_kept = now.o = step.o_old;
+  if (now.phase >= SoftmaxPhase::rescale) {
+    now.rescale = step.rescale;
+    now.l_kept = now.l = step.l_old * step.rescale;
+    now.o_kept = now.o = step.o_old * step.rescale;
+  }
+  if (now.phase >= SoftmaxPhase::weights) now.tile_sum = step.tile_sum;
+  if (now.phase >= SoftmaxPhase::accumulate) {
+    now.l = step.l;
+    now.o = step.o;
+    now.output = step.output;
+  } else if (now.tile > 0) {
+    now.output = trace_.steps[static_cast<std::size_t>(now.tile) - 1].output;
+  }
+  return now;
+}
+
+double OnlineSoftmaxScene::weight(int key, Cursor cursor) const {
+  const SoftmaxMoment now = moment(cursor);
+  const int tile = tile_of(key);
+  if (now.tile < 0 || tile > now.tile) return 0;
+  if (tile == now.tile && now.phase < SoftmaxPhase::weights) return 0;
+  double weight = trace_.weights[static_cast<std::size_t>(key)];
+  for (int later = tile + 1; later <= now.tile && weight > 0; ++later) {
+    if (later == now.tile && now.phase < SoftmaxPhase::rescale) break;
+    weight *= trace_.steps[static_cast<std::size_t>(later)].rescale;
+  }
+  return weight;
+}
+
+std::string OnlineSoftmaxScene::score_text(double score) const {
+  return number(score, score_decimals_);
+}
+
+std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
+  const SoftmaxMoment now = moment(cursor);
+  if (now.tile < 0) {
+    return fmt::format("Nothing is known yet: m = −∞, l = 0, O = 0. {} of {} {} wait.",
+                       tiles() == 1 ? "One tile" : fmt::format("{} tiles", tiles()),
+                       trace_.tile_width, trace_.tile_width == 1 ? "key" : "keys");
+  }
+  const std::string tile = fmt::format("Tile {}", now.tile);
+  std::string text;
+  if (std::isinf(now.m)) {
+    text = tile + " is masked from end to end: no key adds anything.";
+  } else if (std::isinf(now.m_old)) {
+    text = fmt::format("{} sets the first maximum, {}: nothing to rescale yet.", tile,
+                       score_text(now.m));
+  } else if (std::isinf(now.tile_max)) {
+    text = tile + " is masked: m, l and O stay as they are.";
+  } else if (now.tile_max <= now.m_old) {
+    text = fmt::format("{} peaks at {}, not above {}: nothing to rescale.", tile,
+                       score_text(now.tile_max), score_text(now.m_old));
+  } else if (skips_rescale_) {
+    text =
+        fmt::format("{} raises the maximum to {}, but the rescale is skipped: l and O mix scales.",
+                    tile, score_text(now.m));
+  } else {
+    text = fmt::format("{} brings {}, above {}: what was summed shrinks to {} %.", tile,
+                       score_text(now.tile_max), score_text(now.m_old),
+                       number(100 * std::exp(now.m_old - now.m), 1));
+  }
+  return text;
+}
+
+int OnlineSoftmaxScene::table_row(std::string_view table_id, Cursor cursor) const {
+  return table_id == "tiles" ? std::clamp(cursor.tile, 0, tiles()) - 1 : -1;
+}
+
+void OnlineSoftmaxScene::hover_row(std::string_view table_id, int row) {
+  lit_tile_ = table_id == "tiles" && row < tiles() ? row : -1;
+}
+
+SourceMark OnlineSoftmaxScene::source(Cursor cursor) const {
+  SourceMark mark;
+  mark.path = "kernels/attention/online_softmax/one_pass.cu";
+  mark.step_lines.assign(trace_.lines.begin(), trace_.lines.end());
+  if (cursor.tile > 0 && cursor.phase >= 0 && cursor.phase < 4 && mark.step_lines.size() == 4) {
+    mark.current = mark.step_lines[static_cast<std::size_t>(cursor.phase)];
+  }
+  return mark;
+}
+
+std::optional<Question> OnlineSoftmaxScene::question(Cursor cursor) const {
+  if (cursor.tile >= tiles() || cursor.phase != 3) return std::nullopt;
+  const auto& next = trace_.steps[static_cast<std::size_t>(cursor.tile)];
+  const SoftmaxMoment now = moment(cursor);
+  Question question;
+  if (skips_rescale_) {
+    if (wrong_at(cursor.tile - 1)) return std::nullopt;
+    question.text = fmt::format("The rescale is skipped. Is the output still right after tile {}?",
+                                cursor.tile);
+    question.choices = {"Right", "Wrong"};
+    question.answer = trace_.first_wrong_tile == cursor.tile ? 1 : 0;
+    question.because =
+        question.answer == 1
+            ? fmt::format("The maximum rose from {} to {}: the old sums needed a factor of {}.",
+                          score_text(next.m_old), score_text(next.m),
+                          number(std::exp(next.m_old - next.m), 3))
+            : "The factor would have been 1, or there was nothing summed yet.";
+    return question;
+  }
+  const std::string peak = score_text(next.tile_max);
+  question.text = std::isinf(now.m)
+                      ? fmt::format(
+                            "Tile {} peaks at {}, and nothing is summed yet. What is the "
+                            "largest weight in it?",
+                            cursor.tile, peak)
+                      : fmt::format(
+                            "Tile {} peaks at {}; m is {}. What happens to l and O before "
+                            "the tile is added?",
+                            cursor.tile, peak, score_text(now.m));
+  if (std::isinf(now.m)) {
+    if (std::isinf(next.m)) return std::nullopt;
+    question.choices = {peak, fmt::format("exp({})", peak), "1"};
+    question.answer = 2;
+    question.because =
+        fmt::format("The weight of the largest score is exp({0} − {0}) = 1, whatever it is.", peak);
+    return question;
+  }
+  question.choices = {"They shrink", "They stay", "They grow"};
+  question.answer = next.rescale < 1 ? 0 : 1;
+  question.because = fmt::format(
+      "m = max({}, {}) = {}, so the factor is exp({} − {}) = {}.", score_text(next.m_old), peak,
+      score_text(next.m), score_text(next.m_old), score_text(next.m), number(next.rescale, 3));
+  return question;
+}
+
+void OnlineSoftmaxScene::draw_readouts(Cursor cursor) {
+  const SoftmaxMoment now = moment(cursor);
+  const std::string kernel = "recorded by the kernel while it ran on " + report_.device.name;
+  ui::readout({"m", "running maximum m", score_text(now.m), "", lab::Provenance::traced, kernel});
+  ui::readout({"l", "denominator l", number(now.l, 2), "", lab::Provenance::traced, kernel});
+  ui::readout({"output", "output O / l", number(now.output, 3), "", lab::Provenance::traced, kernel,
+               wrong_at(cursor.tile - 1) ? ui::Role::wrong : ui::Role::accent});
+  if (cursor.tile == tiles() && cursor.phase == 3) {
+    const double difference = std::abs(now.output - trace_.exact_output);
+    ui::readout({"difference", "off the exact softmax by", number(difference, 3), "",
+                 lab::Provenance::derived,
+                 fmt::format("|{} − {}|; the exact value is computed in double precision from the "
+                             "whole row at once",
+                             number(now.output, 6), number(trace_.exact_output, 6)),
+                 difference > 1e-2 * std::max(1.0, std::abs(trace_.exact_output))
+                     ? ui::Role::wrong
+                     : ui::Role::good});
+  }
+}
+
+}  // namespace tilestep::scenes
+
+std::unique_ptr<tilestep::scenes::Scene> tilestep::online_softmax::make_scene() {
+  return std::make_unique<scenes::OnlineSoftmaxScene>();
+}

@@ -1,0 +1,383 @@
+#include "scenes/experts/moe_routing/scene.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "scenes/attention/online_softmax/text.hpp"
+#include "scenes/shared/measured_parts.hpp"
+#include "scenes/ui/context.hpp"
+
+namespace tilestep::scenes {
+
+using moe_routing::ExpertTrace;
+using moe_routing::Routing;
+using moe_routing::Scheme;
+using moe_routing::Step;
+using moe_routing::TileTrace;
+using moe_routing::TokenTrace;
+using softmax_text::number;
+
+namespace {
+
+/// Tiles whose place in the trace is remembered; more than any knobs allow to be kept.
+constexpr std::int64_t kMostTiles = 1 << 22;
+
+std::string counted(std::int64_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string percent(double share) {
+  const double value = 100 * share;
+  // Not quite all is not shown as all, and a little not as nothing.
+  const int decimals = (value > 99 && value < 100) || (value > 0 && value < 1) ? 2 : 0;
+  return fmt::format("{:.{}f} %", value, decimals);
+}
+
+}  // namespace
+
+void MoeRoutingScene::load(const lab::Report& report) {
+  moe_routing::Trace trace = moe_routing::trace_from_json(report.trace);
+  params_ = moe_routing::params_from(report.params);
+  const bool same_tokens = trace.token.size() == trace_.token.size();
+  trace_ = std::move(trace);
+  report_ = report;
+  lit_token_ = lit_expert_ = lit_tile_ = table_token_ = table_expert_ = table_tile_ = -1;
+  dragged_ = -1;
+  // A token stays followed from run to run while it is there.
+  if (!same_tokens) picked_ = std::min(5, shown_tokens() - 1);
+
+  kept_.assign(trace_.expert.size(), {});
+  dropped_.assign(trace_.expert.size(), {});
+  for (std::size_t e = 0; all_shown() && e < kept_.size(); ++e) {
+    kept_[e].resize(static_cast<std::size_t>(trace_.expert[e].kept));
+  }
+  for (int t = 0; all_shown() && t < shown_tokens(); ++t) {
+    const TokenTrace& each = token(t);
+    for (std::size_t c = 0; c < each.expert.size(); ++c) {
+      const auto e = static_cast<std::size_t>(each.expert[c]);
+      const Assignment here{t, static_cast<int>(c)};
+      const int place = each.slot[c] - trace_.expert[e].first_slot;
+      if (each.slot[c] < 0) {
+        dropped_[e].push_back(here);
+      } else if (place >= 0 && place < trace_.expert[e].kept) {
+        kept_[e][static_cast<std::size_t>(place)] = here;
+      }
+    }
+  }
+  std::int64_t tiles = 0;
+  first_tile_.clear();
+  for (const ExpertTrace& each : trace_.expert) {
+    first_tile_.push_back(static_cast<int>(std::min(tiles, kMostTiles)));
+    tiles += each.tiles;
+  }
+  tile_at_.assign(static_cast<std::size_t>(std::min(tiles, kMostTiles)), -1);
+  for (std::size_t i = 0; i < trace_.tiles.size(); ++i) {
+    const TileTrace& each = trace_.tiles[i];
+    const auto place = static_cast<std::size_t>(
+        first_tile_.at(static_cast<std::size_t>(each.expert)) + each.number);
+    if (place < tile_at_.size()) tile_at_[place] = static_cast<int>(i);
+  }
+}
+
+StepAxis MoeRoutingScene::steps() const {
+  return {moe_routing::kSteps, 1, "step", {}};
+}
+
+const TileTrace* MoeRoutingScene::tile(int expert, int number) const {
+  const auto place =
+      static_cast<std::size_t>(first_tile_[static_cast<std::size_t>(expert)] + number);
+  if (place >= tile_at_.size() || tile_at_[place] < 0) return nullptr;
+  return &trace_.tiles[static_cast<std::size_t>(tile_at_[place])];
+}
+
+bool MoeRoutingScene::has_straggler() const {
+  const int most = expert(trace_.busiest()).kept;
+  const auto as_busy = std::count_if(trace_.expert.begin(), trace_.expert.end(),
+                                     [most](const ExpertTrace& each) { return each.kept == most; });
+  return as_busy == 1;
+}
+
+int MoeRoutingScene::last_block() const {
+  const auto last =
+      std::max_element(trace_.tiles.begin(), trace_.tiles.end(),
+                       [](const TileTrace& a, const TileTrace& b) { return a.end < b.end; });
+  return last == trace_.tiles.end() ? -1 : last->block;
+}
+
+std::string MoeRoutingScene::sentence(Cursor cursor) const {
+  const std::int64_t choices = static_cast<std::int64_t>(trace_.tokens) * trace_.top_k;
+  const std::string tokens = counted(trace_.tokens, "token");
+  const ExpertTrace& busiest = expert(trace_.busiest());
+  const auto wanted = std::max_element(
+      trace_.expert.begin(), trace_.expert.end(),
+      [](const ExpertTrace& a, const ExpertTrace& b) { return a.wanted < b.wanted; });
+  if (cursor.tile <= 0) {
+    return fmt::format("{} wait{}; a router will send {} to {} of {} experts.", tokens,
+                       trace_.tokens == 1 ? "s" : "", trace_.tokens == 1 ? "it" : "each",
+                       trace_.top_k, experts());
+  }
+  switch (static_cast<Step>(cursor.tile - 1)) {
+    case Step::score:
+      return fmt::format("Score: {} × {} experts = {} logits, one for each pair.", tokens,
+                         experts(), static_cast<std::int64_t>(trace_.tokens) * experts());
+    case Step::top_k:
+      return trace_.top_k == 1
+                 ? fmt::format("Top-1: each token keeps its best expert; its gate is 1.")
+                 : fmt::format(
+                       "Top-{}: each token keeps its {} best experts, {} choices in all; "
+                       "its gates add up to 1.",
+                       trace_.top_k, trace_.top_k, choices);
+    case Step::count:
+      return fmt::format(
+          "Count: E{} is wanted {} times; an even share would be {}.",
+          wanted - trace_.expert.begin(), wanted->wanted,
+          number(static_cast<double>(choices) / experts(), choices % experts() ? 1 : 0));
+    case Step::offset:
+      if (trace_.capacity >= 0) {
+        return fmt::format("Offset: a capacity of {} keeps {} of {} and drops {}.",
+                           counted(trace_.capacity, "slot"), trace_.kept(), choices,
+                           trace_.dropped());
+      }
+      return fmt::format("Offset: each expert starts where the one before ends; {} of {}.",
+                         counted(trace_.tiles_run, "tile"), counted(trace_.tile, "slot"));
+    case Step::permute:
+      return fmt::format("Permute: {} are gathered expert by expert; {} hold{} none.",
+                         counted(trace_.kept(), "token row"),
+                         counted(trace_.slots() - trace_.kept(), "slot"),
+                         trace_.slots() - trace_.kept() == 1 ? "s" : "");
+    case Step::multiply:
+      return fmt::format("Multiply: tensor cores run {} in {}, {} of them real ({}).",
+                         counted(trace_.slots(), "slot"), counted(trace_.tiles_run, "tile"),
+                         trace_.kept(), percent(trace_.useful()));
+    case Step::combine:
+      break;
+  }
+  return fmt::format("Combine: {} of {} slots were useful ({}); E{} was busiest with {}.",
+                     trace_.kept(), trace_.slots(), percent(trace_.useful()), trace_.busiest(),
+                     busiest.kept);
+}
+
+std::string MoeRoutingScene::formula(Cursor cursor, int choices) const {
+  const TokenTrace& each = token(followed());
+  if (cursor.tile <= 0) return fmt::format("{} numbers, not routed yet", moe_routing::kHidden);
+  const auto step = static_cast<Step>(cursor.tile - 1);
+  if (step == Step::score) {
+    if (each.logits.empty()) return fmt::format("{} logits", experts());
+    const auto best = std::max_element(each.logits.begin(), each.logits.end());
+    return fmt::format("highest of {} logits: E{}, {}", experts(), best - each.logits.begin(),
+                       number(static_cast<double>(*best), 2));
+  }
+  std::string text;
+  const int count = std::min(choices, static_cast<int>(each.expert.size()));
+  for (int c = 0; c < count; ++c) {
+    const auto i = static_cast<std::size_t>(c);
+    const int e = each.expert[i];
+    const int first = expert(e).first_slot;
+    const std::string gate = number(static_cast<double>(each.gate[i]), 2);
+    const bool is_dropped = each.slot[i] < 0;
+    if (!text.empty()) text += step == Step::combine ? " + " : "; ";
+    switch (step) {
+      case Step::top_k:
+        text += fmt::format("E{}: softmax {}, gate {}", e,
+                            number(static_cast<double>(each.probability[i]), 2), gate);
+        break;
+      case Step::count:
+        text += fmt::format("E{}: {} before it", e, each.rank[i]);
+        break;
+      case Step::offset:
+      case Step::permute:
+        text += is_dropped
+                    ? fmt::format("E{}: place {} ≥ capacity {}, dropped", e, each.rank[i],
+                                  trace_.capacity)
+                    : fmt::format("E{}: slot {} + {} = {}", e, first, each.rank[i], each.slot[i]);
+        break;
+      case Step::multiply: {
+        const TileTrace* ran =
+            is_dropped ? nullptr : tile(e, (each.slot[i] - first) / std::max(1, trace_.tile));
+        text += is_dropped ? fmt::format("E{}: dropped", e)
+                : ran == nullptr
+                    ? fmt::format("E{}·x", e)
+                    : fmt::format("E{}·x in tile {}, block {}", e, ran->number, ran->block);
+        break;
+      }
+      default:
+        text +=
+            is_dropped ? fmt::format("0 (E{} dropped it)", e) : fmt::format("{}·E{}(x)", gate, e);
+    }
+  }
+  if (count < static_cast<int>(each.expert.size())) text += step == Step::combine ? " + …" : "; …";
+  if (step != Step::combine) return text;
+  return fmt::format("y = {}, y[0] = {}", text, number(static_cast<double>(each.output), 3));
+}
+
+std::string MoeRoutingScene::moved(int token, int expert) const {
+  std::map<int, int> moves;
+  for (std::size_t from = 0; from < params_.custom.size();) {
+    const std::size_t end = std::min(params_.custom.find(',', from), params_.custom.size());
+    const std::string pair = params_.custom.substr(from, end - from);
+    const std::size_t colon = pair.find(':');
+    // The knob was checked: a pair without a colon is not there.
+    if (colon != std::string::npos) {
+      moves[std::stoi(pair.substr(0, colon))] = std::stoi(pair.substr(colon + 1));
+    }
+    from = end + 1;
+  }
+  moves[token] = expert;
+  std::string text;
+  for (const auto& [each, where] : moves) {
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", each, where);
+  }
+  return text;
+}
+
+std::optional<lab::Settings> MoeRoutingScene::take_request() {
+  return std::exchange(request_, std::nullopt);
+}
+
+int MoeRoutingScene::table_row(std::string_view table_id, Cursor cursor) const {
+  if (shown_tokens() == 0 || !done(Step::top_k, cursor)) return -1;
+  if (table_id == "assignments") return followed() * trace_.top_k;
+  if (table_id == "experts") return token(followed()).expert.front();
+  if (table_id == "schemes") return static_cast<int>(trace_.scheme);
+  return -1;
+}
+
+void MoeRoutingScene::hover_row(std::string_view table_id, int row) {
+  table_token_ = table_expert_ = table_tile_ = -1;
+  if (row < 0) return;
+  if (table_id == "experts" && row < experts()) table_expert_ = row;
+  if (table_id == "assignments" && row / trace_.top_k < shown_tokens()) {
+    table_token_ = row / trace_.top_k;
+  }
+  if (table_id == "tiles" && row < static_cast<int>(trace_.tiles.size())) table_tile_ = row;
+}
+
+SourceMark MoeRoutingScene::source(Cursor cursor) const {
+  SourceMark mark;
+  mark.path = moe_routing::kSourcePath;
+  for (const int line : trace_.lines) {
+    if (line > 0) mark.step_lines.push_back(line);
+  }
+  if (cursor.tile > 0 && cursor.tile <= moe_routing::kSteps) {
+    mark.current = trace_.lines[static_cast<std::size_t>(cursor.tile - 1)];
+  }
+  return mark;
+}
+
+// ---- numbers beside the picture -----------------------------------------------------------------
+
+MoeRoutingScene::TensorPipe MoeRoutingScene::tensor_pipe() const {
+  TensorPipe pipe;
+  if (const lab::Measurement* live = report_.measurement("tensor_pipe")) {
+    pipe.percent = live->value;
+    pipe.provenance = live->recorded_at.empty() ? live->provenance : lab::Provenance::recorded;
+    pipe.how = ui::provenance_sentence(*live, report_);
+    return pipe;
+  }
+  // Not of this run: the nearest of those that were counted on a GPU, and the mark says so.
+  const lab::Report* bench = bench_of(report_, lesson(), "moe_counters");
+  const lab::Table* table = bench == nullptr ? nullptr : bench->table("moe_counters");
+  int best = -1;
+  for (std::size_t row = 0; table != nullptr && row < table->rows.size(); ++row) {
+    const auto value = number_in(*table, row, "tensor_pipe");
+    if (!value || text_in(*table, row, "scheme") != to_text(trace_.scheme)) continue;
+    const int likeness = text_in(*table, row, "routing") == to_text(trace_.routing) ? 1 : 0;
+    if (likeness <= best) continue;
+    best = likeness;
+    pipe.percent = *value;
+    pipe.provenance = lab::Provenance::recorded;
+    pipe.how = fmt::format(
+        "Counted by the hardware, {}: the large product of the Measured tab with scheme {} and "
+        "routing {}.",
+        where_measured(*bench), text_in(*table, row, "scheme"), text_in(*table, row, "routing"));
+  }
+  if (pipe.percent) return pipe;
+  pipe.how = report_.device.backend == "emulated"
+                 ? "The emulator has no tensor pipe to count, and no count of a GPU is recorded."
+                 : "Not counted: hardware counters need permission; tilestep doctor says how.";
+  return pipe;
+}
+
+/// The three ways to say how much of the tensor cores' time is of use, side by side where there is
+/// room. A number is shown once its step is done, so that it gives no answer away.
+void MoeRoutingScene::draw_utilization(Cursor cursor) {
+  const lab::Measurement* useful = report_.measurement("useful_slots");
+  const lab::Measurement* busy = report_.measurement("busy_share");
+  const TensorPipe pipe = tensor_pipe();
+  const auto way = [&](const char* id, const char* label, const std::optional<double>& percent,
+                       lab::Provenance provenance, std::string how, bool known) {
+    const bool shown = percent && known;
+    return ui::Readout{
+        id,         label,          shown ? fmt::format("{:.0f}", *percent) : "—", shown ? "%" : "",
+        provenance, std::move(how), shown ? ui::Role::text : ui::Role::muted};
+  };
+  const auto how = [&](const lab::Measurement* m, const char* formula) {
+    if (m == nullptr) return std::string("It is not in this report.");
+    return fmt::format("{} {}", ui::provenance_sentence(*m, report_), formula);
+  };
+  const auto value = [](const lab::Measurement* m) {
+    return m == nullptr ? std::optional<double>() : std::optional<double>(m->value);
+  };
+  ui::Readout ways[] = {
+      way("useful_slots", "useful slots", value(useful), lab::Provenance::derived,
+          how(useful, "Kept choices / (tiles · tile)."), done(Step::offset, cursor)),
+      way("busy_share", "busy blocks", value(busy), lab::Provenance::traced,
+          how(busy, "Time in tiles / (blocks · time until the last one ends)."),
+          done(Step::multiply, cursor)),
+      way("tensor_pipe", "tensor pipe", pipe.percent, pipe.provenance, pipe.how,
+          done(Step::multiply, cursor))};
+  if (ways[0].unit.size() > 0) ways[0].role = ui::Role::accent;
+  const float width = ImGui::GetContentRegionAvail().x / 3;
+  const ImVec2 from = ImGui::GetCursorScreenPos();
+  const float label = ui::text_size("x", ui::Font::note).y;
+  const float number = ui::text_size("0", ui::Font::mono_large).y;
+  const bool narrow = width < ui::text_size("useful slots", ui::Font::note).x + ui::px(4);
+  if (narrow || ui::Context::current().dense()) {
+    for (const ui::Readout& each : ways) ui::readout(each);
+    return;
+  }
+  float x = from.x;
+  for (const ui::Readout& each : ways) {
+    ui::draw_text({x, from.y}, each.label, ui::Font::note, ui::Role::muted);
+    const ImVec2 size =
+        ui::draw_text({x, from.y + label}, each.value, ui::Font::mono_large, each.role);
+    ui::draw_text({x + size.x + ui::px(4), from.y + label + (number - label) * 0.7f}, each.unit,
+                  ui::Font::note, ui::Role::muted);
+    ImGui::SetCursorScreenPos({x, from.y + label + number});
+    ui::provenance_mark(each.provenance, each.detail);
+    ui::map(each.id, each.label,
+            each.unit.empty() ? each.value : fmt::format("{} {}", each.value, each.unit),
+            {x, from.y}, {x + width, from.y + 2 * label + number});
+    x += width;
+  }
+  ImGui::SetCursorScreenPos(from);
+  ImGui::Dummy({3 * width, 2 * label + number + ui::px(4)});
+}
+
+void MoeRoutingScene::draw_readouts(Cursor cursor) {
+  draw_utilization(cursor);
+  const auto show = [&](const char* id, const char* label, Step known_after, std::string unit,
+                        ui::Role role) {
+    const lab::Measurement* m = report_.measurement(id);
+    if (m == nullptr) return;
+    const bool known = done(known_after, cursor);
+    ui::readout({id, label, known ? fmt::format("{:.0f}", m->value) : "—",
+                 known ? std::move(unit) : "", m->provenance, ui::provenance_sentence(*m, report_),
+                 known ? role : ui::Role::muted});
+  };
+  show("slots_run", "slots run", Step::offset, fmt::format("{} real", trace_.kept()),
+       ui::Role::text);
+  show("busiest_expert", "busiest expert", Step::offset, fmt::format("in E{}", trace_.busiest()),
+       ui::Role::text);
+  show("dropped_assignments", "dropped", Step::offset, "",
+       trace_.dropped() > 0 ? ui::Role::wrong : ui::Role::text);
+}
+
+}  // namespace tilestep::scenes
+
+std::unique_ptr<tilestep::scenes::Scene> tilestep::moe_routing::make_scene() {
+  return std::make_unique<scenes::MoeRoutingScene>();
+}

@@ -1,0 +1,255 @@
+#include "scenes/matmul/tiling/scene.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "scenes/attention/online_softmax/text.hpp"
+
+namespace tilestep::scenes {
+
+using softmax_text::number;
+using tiling::KTile;
+using tiling::Phase;
+using tiling::RemovedBarrier;
+using tiling::Variant;
+
+namespace {
+
+int total(const std::vector<int>& values) {
+  return std::accumulate(values.begin(), values.end(), 0);
+}
+int most(const std::vector<int>& values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
+std::string times(int count) {
+  return count == 1 ? "once" : count == 2 ? "twice" : fmt::format("{} times", count);
+}
+std::string counted(std::int64_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+/// A factor of a product: negative ones in brackets.
+std::string factor(float value) {
+  const std::string text = number(static_cast<double>(value), 2);
+  return value < 0 ? "(" + text + ")" : text;
+}
+
+}  // namespace
+
+void TilingScene::load(const lab::Report& report) {
+  tiling::Trace trace = tiling::trace_from_json(report.trace);
+  params_ = tiling::params_from(report.params);
+  const bool same_block = trace.tile == trace_.tile && trace.rows() == trace_.rows() &&
+                          trace.columns() == trace_.columns();
+  trace_ = std::move(trace);
+  report_ = report;
+  lit_k_tile_ = -1;
+  // A thread stays picked from run to run while it has the same place.
+  if (!same_block) picked_ = trace_.rows() / 3 * trace_.tile + trace_.columns() / 2;
+}
+
+StepAxis TilingScene::steps() const {
+  if (!shared()) return {k_tiles(), 1, "k-tile", {"multiply"}};
+  return {k_tiles(), tiling::kPhases, "k-tile", {"load", "barrier", "multiply", "barrier"}};
+}
+
+TilingMoment TilingScene::moment(Cursor cursor) const {
+  TilingMoment now;
+  if (cursor.tile <= 0 || k_tiles() == 0) return now;
+  now.k_tile = std::min(cursor.tile, k_tiles()) - 1;
+  now.phase = shared() ? static_cast<Phase>(std::clamp(cursor.phase, 0, tiling::kPhases - 1))
+                       : Phase::multiply;
+  now.loaded = true;
+  now.multiplied = now.phase >= Phase::multiply;
+  now.loads = k_tile(now.k_tile).loads_so_far;
+  const int naive_tile = now.multiplied ? now.k_tile : now.k_tile - 1;
+  if (naive_tile >= 0) {
+    now.naive_loads = trace_.naive.k_tiles[static_cast<std::size_t>(naive_tile)].loads_so_far;
+  }
+  return now;
+}
+
+float TilingScene::sum(int element, Cursor cursor) const {
+  const TilingMoment now = moment(cursor);
+  const int tile = now.multiplied ? now.k_tile : now.k_tile - 1;
+  return tile < 0 ? 0.0f : k_tile(tile).sums[static_cast<std::size_t>(element)];
+}
+
+int TilingScene::thread_of(int element) const {
+  // In `naive` threadIdx.x runs down the rows, which turns the numbering; turning twice is nothing.
+  return trace_.block.element_of(element, trace_.tile);
+}
+
+bool TilingScene::removed(Phase barrier) const {
+  if (!shared()) return false;
+  return (barrier == Phase::barrier_after_load &&
+          params_.remove_barrier == RemovedBarrier::after_load) ||
+         (barrier == Phase::barrier_after_multiply &&
+          params_.remove_barrier == RemovedBarrier::after_multiply);
+}
+
+std::string TilingScene::name_in_c(int element) const {
+  return fmt::format("C[{}][{}]", trace_.first_row() + element / trace_.tile,
+                     trace_.first_column() + element % trace_.tile);
+}
+
+std::string TilingScene::sentence(Cursor cursor) const {
+  const TilingMoment now = moment(cursor);
+  const int threads = trace_.tile * trace_.tile;
+  if (now.k_tile < 0) {
+    const std::string wait = counted(k_tiles(), "k-tile") + (k_tiles() == 1 ? " waits" : " wait");
+    if (trace_.block.variant == trace_.variant) {
+      return fmt::format("Nothing is loaded yet: {} for a block of {}.", wait,
+                         counted(threads, "thread"));
+    }
+    return fmt::format("{} has no picture of its own; shared-tile shows the idea. {}.",
+                       to_text(trace_.variant), wait);
+  }
+  const tiling::Races& races = trace_.races;
+  if (finished(now) && races.orders > 0 &&
+      (now.phase == Phase::barrier_after_multiply || races.wrong_orders > 0)) {
+    if (races.wrong_orders == 0) {
+      return fmt::format("Without the barrier {}, none of {} orders of the threads went wrong.",
+                         to_text(params_.remove_barrier), races.orders);
+    }
+    return fmt::format("Without the barrier {}, C is wrong in {} of {} orders, first C[{}][{}].",
+                       to_text(params_.remove_barrier), races.wrong_orders, races.orders, races.row,
+                       races.column);
+  }
+  const KTile& tile = k_tile(now.k_tile);
+  const int loads = total(tile.a_loads) + total(tile.b_loads);
+  const int products = trace_.rows() * trace_.columns() * depth(now.k_tile);
+  const std::string name = fmt::format("K-tile {}", now.k_tile);
+  if (!shared()) {
+    return fmt::format("{}: {} for {}; each element of A is loaded {}.", name,
+                       counted(loads, "global load"), counted(products, "product"),
+                       times(most(tile.a_loads)));
+  }
+  switch (now.phase) {
+    case Phase::load:
+      return fmt::format("{}: {} load {} from global memory, each once.", name,
+                         counted(threads, "thread"), counted(loads, "element"));
+    case Phase::barrier_after_load:
+      if (removed(now.phase)) return "No barrier: a thread may read what is not stored yet.";
+      return fmt::format("Barrier: no thread reads before all {} have stored.", threads);
+    case Phase::multiply:
+      return fmt::format("{}: each element is read {}, so {} feed {}.", name,
+                         times(most(tile.a_reads)), counted(loads, "load"),
+                         counted(products, "product"));
+    case Phase::barrier_after_multiply:
+      break;
+  }
+  if (removed(now.phase)) {
+    return "No barrier: a thread may overwrite the tile that others still read.";
+  }
+  return fmt::format("{}: {} load {} once; each is then read {}.", name, counted(threads, "thread"),
+                     counted(loads, "element"), times(most(tile.a_reads)));
+}
+
+std::string TilingScene::formula(Cursor cursor, int terms) const {
+  const TilingMoment now = moment(cursor);
+  if (now.k_tile < 0) return "sum = 0";
+  const std::string after = number(static_cast<double>(sum(picked_, cursor)), 3);
+  if (!now.multiplied) return "sum = " + after;
+  const int row = picked_ / trace_.tile;
+  const int column = picked_ % trace_.tile;
+  std::string text = "0";
+  if (now.k_tile > 0) {
+    text = number(
+        static_cast<double>(k_tile(now.k_tile - 1).sums[static_cast<std::size_t>(picked_)]), 3);
+  }
+  const int depth_here = depth(now.k_tile);
+  for (int i = 0; i < std::min(terms, depth_here); ++i) {
+    const int kk = now.k_tile * trace_.tile + i;
+    const float a = trace_.a_band[static_cast<std::size_t>(row * trace_.k + kk)];
+    const float b = trace_.b_band[static_cast<std::size_t>(kk * trace_.columns() + column)];
+    text += fmt::format(" + {}·{}", factor(a), factor(b));
+  }
+  if (depth_here > terms) text += " + …";
+  return text + " = " + after;
+}
+
+void TilingScene::draw_readouts(Cursor) {
+  const std::string variant(to_text(trace_.variant));
+  struct Number {
+    const lab::Measurement* from;
+    std::string value, how;
+  };
+  const auto read = [&](const char* id, int decimals) {
+    const lab::Measurement* m = report_.measurement(id, variant);
+    if (m == nullptr) return Number{nullptr, "", ""};
+    return Number{m, fmt::format("{:.{}f}", m->value, decimals),
+                  ui::provenance_sentence(*m, report_)};
+  };
+  // A second number that belongs to the first stands where its unit would.
+  const auto show = [&](const char* id, const char* label, int decimals, std::string unit,
+                        ui::Role role, const Number& second) {
+    const Number first = read(id, decimals);
+    if (first.from == nullptr) return;
+    std::string how = first.how;
+    lab::Provenance provenance = first.from->provenance;
+    if (report_.recorded_at.empty() && !first.from->recorded_at.empty()) {
+      provenance = lab::Provenance::recorded;
+      how += fmt::format("\nOf the timed kernel, on {}, {}.", first.from->device,
+                         first.from->recorded_at);
+    }
+    if (second.from != nullptr) how += "\n" + second.how;
+    ui::readout({id, label, first.value, std::move(unit), provenance, std::move(how), role});
+  };
+  const ui::Role plain = ui::Role::text;
+  const Number none{nullptr, "", ""};
+  const Number per_output = read("loads_per_output", 1);
+  const Number ways = read("bank_conflict_ways", 0);
+  const Number occupancy = read("occupancy_limit", 2);
+  const bool narrow = ImGui::GetContentRegionAvail().x < ui::px(250);
+  if (narrow) {
+    show("global_loads", "global loads", 0, "", plain, none);
+    show("loads_per_output", "per output", 1, "", plain, none);
+  } else {
+    show("global_loads", "global loads", 0, per_output.value + " per output", plain, per_output);
+  }
+  show("reuse_factor", "reuse factor", 1, "×", ui::Role::accent, none);
+  show("arithmetic_intensity", narrow ? "intensity" : "arithmetic intensity", 2, "FLOP/B", plain,
+       none);
+  show("ideal_bytes", "HBM, at best", 0, "B", plain, none);
+  std::string conflict = "B";
+  if (!narrow && ways.from != nullptr) {
+    conflict = ways.from->value <= 1 ? "B, no bank conflict" : "B, " + ways.value + "-way conflict";
+  }
+  show("shared_bytes_per_block", "shared memory", 0, conflict, plain, ways);
+  if (narrow) show("bank_conflict_ways", "bank conflict", 0, "-way", plain, none);
+  const bool together = !narrow && occupancy.from != nullptr;
+  show("registers_per_thread", "registers per thread", 0,
+       together ? "occupancy ≤ " + occupancy.value : "", plain, occupancy);
+  if (narrow) show("occupancy_limit", "occupancy limit", 2, "", plain, none);
+  show("race_share", "orders gone wrong", 2, "", ui::Role::wrong, none);
+}
+
+int TilingScene::table_row(std::string_view table_id, Cursor cursor) const {
+  return table_id == "k_tiles" ? std::clamp(cursor.tile, 0, k_tiles()) - 1 : -1;
+}
+
+void TilingScene::hover_row(std::string_view table_id, int row) {
+  lit_k_tile_ = table_id == "k_tiles" && row < k_tiles() ? row : -1;
+}
+
+SourceMark TilingScene::source(Cursor cursor) const {
+  SourceMark mark;
+  mark.path = tiling::source_path(trace_.variant);
+  // A rung without a picture shows its own source, where the picture's steps have no lines.
+  if (trace_.block.variant != trace_.variant) return mark;
+  for (const int line : trace_.block.lines) {
+    if (line > 0) mark.step_lines.push_back(line);
+  }
+  const TilingMoment now = moment(cursor);
+  if (now.k_tile >= 0) mark.current = trace_.block.lines[static_cast<std::size_t>(now.phase)];
+  return mark;
+}
+
+}  // namespace tilestep::scenes
+
+std::unique_ptr<tilestep::scenes::Scene> tilestep::tiling::make_scene() {
+  return std::make_unique<scenes::TilingScene>();
+}

@@ -1,0 +1,129 @@
+#include "scenes/memory/coalescing/scene.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "scenes/shared/strokes.hpp"
+
+namespace tilestep::scenes {
+
+using coalescing::Access;
+using coalescing::RequestStats;
+using coalescing::Site;
+using coalescing::WarpRequest;
+
+void CoalescingScene::load(const lab::Report& report) {
+  trace_ = coalescing::trace_from_json(report.trace);
+  params_ = coalescing::params_from(report.params);
+  report_ = report;
+  lit_row_ = -1;
+  lit_lanes_ = 0;
+  lit_sector_ = -1;
+}
+
+StepAxis CoalescingScene::steps() const {
+  return {static_cast<int>(trace_.requests.size()), 1, "request", {}};
+}
+
+const WarpRequest* CoalescingScene::request(Cursor cursor) const {
+  const int count = static_cast<int>(trace_.requests.size());
+  const int index = lit_row_ >= 0 && lit_row_ < std::min(cursor.tile, count)
+                        ? lit_row_
+                        : std::min(cursor.tile, count) - 1;
+  return index < 0 ? nullptr : &trace_.requests[static_cast<std::size_t>(index)];
+}
+
+std::string CoalescingScene::sentence(Cursor cursor) const {
+  const WarpRequest* shown = request(cursor);
+  if (shown == nullptr) {
+    return fmt::format("32 lanes are about to run {}, {} bytes each.", trace_.statement,
+                       trace_.element_bytes);
+  }
+  const RequestStats stats = request_stats(*shown, trace_.element_bytes);
+  const std::string who = fmt::format("Block {}, warp {} {}", shown->block, shown->warp,
+                                      shown->kind == Access::load ? "loads" : "stores");
+  if (stats.sectors == stats.best_sectors) {
+    return fmt::format("{}: {} {}, the fewest that can hold its {} bytes.", who, stats.sectors,
+                       stats.sectors == 1 ? "sector" : "sectors", stats.bytes_used);
+  }
+  return fmt::format("{}: {} sectors move for {} bytes that {} could hold.", who, stats.sectors,
+                     stats.bytes_used, stats.best_sectors);
+}
+
+void CoalescingScene::draw_readouts(Cursor cursor) {
+  const WarpRequest* shown = request(cursor);
+  const RequestStats stats =
+      shown == nullptr ? RequestStats{} : request_stats(*shown, trace_.element_bytes);
+  const std::string traced =
+      "counted from the addresses that the kernel recorded while it ran on " + report_.device.name;
+  const bool best = stats.sectors == stats.best_sectors;
+  const auto value = [&](int number) {
+    return shown == nullptr ? std::string("–") : std::to_string(number);
+  };
+  ui::readout({"sectors", "sectors", value(stats.sectors),
+               shown == nullptr ? "" : fmt::format("best {}", stats.best_sectors),
+               lab::Provenance::traced, traced, best ? ui::Role::text : ui::Role::accent});
+  ui::readout(
+      {"fetched", "bytes moved", value(stats.bytes_fetched), "B", lab::Provenance::traced, traced});
+  ui::readout({"efficiency", "efficiency",
+               shown == nullptr ? "–" : fmt::format("{:.0f}", stats.efficiency()), "%",
+               lab::Provenance::traced, "bytes used / (sectors × 32)",
+               best ? ui::Role::good : ui::Role::accent});
+  ui::readout({"lines", "128-byte lines", value(stats.lines), "", lab::Provenance::traced, traced});
+  if (const auto* counted = report_.measurement("sectors_per_request", "hardware")) {
+    ui::readout({"counted", "sectors, by hardware", fmt::format("{:.2f}", counted->value), "",
+                 counted->provenance, counted->detail});
+  }
+}
+
+int CoalescingScene::table_row(std::string_view table_id, Cursor cursor) const {
+  return table_id == "requests" ? std::min(cursor.tile, steps().tiles) - 1 : -1;
+}
+
+void CoalescingScene::hover_row(std::string_view table_id, int row) {
+  lit_row_ = table_id == "requests" ? row : -1;
+}
+
+SourceMark CoalescingScene::source(Cursor cursor) const {
+  SourceMark mark;
+  mark.path = coalescing::kSourcePath;
+  mark.step_lines = {trace_.index_line, trace_.access_line};
+  if (cursor.tile > 0) mark.current = trace_.access_line;
+  return mark;
+}
+
+std::optional<Question> CoalescingScene::question(Cursor cursor) const {
+  if (cursor.tile >= steps().tiles) return std::nullopt;
+  const WarpRequest& next = trace_.requests[static_cast<std::size_t>(cursor.tile)];
+  // Later warps repeat what the first has shown.
+  if (next.site != Site::pattern || next.block != 0 || next.warp != 0) return std::nullopt;
+  const RequestStats stats = request_stats(next, trace_.element_bytes);
+  Question question;
+  question.text = fmt::format(
+      "{}, {} bytes an element, 32 lanes. How many 32-byte sectors does the "
+      "request touch?",
+      trace_.statement, trace_.element_bytes);
+  std::vector<int> choices = {stats.sectors};
+  for (const int other : {stats.best_sectors, 32, 4, 8, 1, 16}) {
+    if (choices.size() < 4 && std::find(choices.begin(), choices.end(), other) == choices.end()) {
+      choices.push_back(other);
+    }
+  }
+  std::sort(choices.begin(), choices.end());
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    question.choices.push_back(std::to_string(choices[i]));
+    if (choices[i] == stats.sectors) question.answer = static_cast<int>(i);
+  }
+  question.because = fmt::format(
+      "The lanes touch {} different bytes in {} sectors of {} lines: {:.0f} "
+      "% of what moves is used.",
+      stats.bytes_used, stats.sectors, stats.lines, stats.efficiency());
+  return question;
+}
+
+}  // namespace tilestep::scenes
+
+std::unique_ptr<tilestep::scenes::Scene> tilestep::coalescing::make_scene() {
+  return std::make_unique<scenes::CoalescingScene>();
+}

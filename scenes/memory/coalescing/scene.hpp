@@ -1,0 +1,60 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/memory/coalescing/lesson.hpp"
+#include "scenes/scene.hpp"
+
+namespace tilestep::coalescing {
+std::unique_ptr<scenes::Scene> make_scene();
+}
+
+namespace tilestep::scenes {
+
+/// Memory coalescing: the 32 lanes of a warp above, the sectors of memory that their request
+/// touches below, a connector from each lane to its bytes, all from the addresses that the kernel
+/// recorded.
+class CoalescingScene final : public Scene {
+ public:
+  std::string_view lesson() const override { return "coalescing"; }
+  void load(const lab::Report& report) override;
+  StepAxis steps() const override;
+  void draw_picture(Cursor cursor) override;
+  void draw_readouts(Cursor cursor) override;
+  void draw_measured(const lab::Report& report) override;
+  int table_row(std::string_view table_id, Cursor cursor) const override;
+  void hover_row(std::string_view table_id, int row) override;
+  SourceMark source(Cursor cursor) const override;
+  std::optional<Question> question(Cursor cursor) const override;
+
+  /// What happens at `cursor` in one plain sentence.
+  std::string sentence(Cursor cursor) const;
+
+ private:
+  struct Strip;  ///< where the touched 128-byte lines stand
+
+  /// The request that is on screen: the cursor's, or the hovered row's; null before the first.
+  const coalescing::WarpRequest* request(Cursor cursor) const;
+  Strip strip(const std::vector<coalescing::Sector>& sectors, ImVec2 min, ImVec2 max) const;
+  void draw_lanes(const coalescing::WarpRequest* request, ImVec2 min, ImVec2 max);
+  void draw_memory(const Strip& strip, const std::vector<coalescing::Sector>& sectors);
+  void draw_connectors(const coalescing::WarpRequest& request, const Strip& strip, ImVec2 lanes_min,
+                       ImVec2 lanes_max) const;
+  void draw_share(const coalescing::RequestStats& stats, ImVec2 min, ImVec2 max) const;
+  void draw_curves(const lab::Report& bench) const;
+  void draw_patterns(const lab::Report& bench) const;
+  void draw_copies(const lab::Report& bench) const;
+  void draw_transposes(const lab::Report& bench) const;
+  void draw_banks(ImVec2 size) const;
+
+  coalescing::Trace trace_;
+  coalescing::Params params_;
+  lab::Report report_;
+  int lit_row_ = -1;
+  std::uint32_t lit_lanes_ = 0;   ///< hovered, as a mask
+  std::int64_t lit_sector_ = -1;  ///< hovered
+  int view_ = 0;                  ///< of the Measured tab
+};
+
+}  // namespace tilestep::scenes

@@ -1,0 +1,146 @@
+#include "scenes/numbers/accumulator_precision/scene.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scenes/numbers/accumulator_precision/layout.hpp"
+
+namespace tilestep::scenes {
+
+using accumulator_parts::number;
+using accumulator_precision::Method;
+using accumulator_precision::Step;
+using accumulator_precision::StepView;
+
+void AccumulatorPrecisionScene::load(const lab::Report& report) {
+  accumulator_precision::Trace trace = accumulator_precision::trace_from_json(report.trace);
+  if (trace.accumulators.empty()) throw Error("accumulator-precision trace: no accumulators");
+  const std::optional<Method> before =
+      trace_.accumulators.empty() ? std::nullopt : std::optional(focused().method);
+  trace_ = std::move(trace);
+  report_ = report;
+  lit_point_ = lit_accumulator_ = -1;
+
+  // The one that was in focus stays; else the first that freezes, for that is what to look at.
+  focus_ = 0;
+  for (std::size_t i = trace_.accumulators.size(); i-- > 0;) {
+    if (trace_.accumulators[i].frozen_at >= 0) focus_ = static_cast<int>(i);
+  }
+  for (std::size_t i = 0; i < trace_.accumulators.size(); ++i) {
+    if (before && trace_.accumulators[i].method == *before) focus_ = static_cast<int>(i);
+  }
+
+  low_ = *std::min_element(trace_.exact.begin(), trace_.exact.end());
+  high_ = *std::max_element(trace_.exact.begin(), trace_.exact.end());
+  for (const AccumulatorTrace& a : trace_.accumulators) {
+    for (const Step& s : a.steps) {
+      if (!std::isfinite(s.sum)) continue;
+      low_ = std::min(low_, static_cast<double>(s.sum));
+      high_ = std::max(high_, static_cast<double>(s.sum));
+    }
+  }
+}
+
+StepAxis AccumulatorPrecisionScene::steps() const {
+  // Not every term of a long sum is kept, so that a step is not "a term" there.
+  return {points(), 2, every_term() ? "term" : "addition", {"add", "round"}};
+}
+
+AccumulatorMoment AccumulatorPrecisionScene::moment(Cursor cursor) const {
+  if (cursor.tile <= 0) return {};
+  return {std::min(cursor.tile, points()) - 1, cursor.phase >= 1};
+}
+
+AccumulatorPrecisionScene::Fate AccumulatorPrecisionScene::fate(int point) const {
+  using accumulator_precision::Direction;
+  const Step& s = step(point);
+  const double unrounded = static_cast<double>(s.before) + static_cast<double>(s.added);
+  const double off = static_cast<double>(s.after) - unrounded;
+  const bool lost = trace_.term[static_cast<std::size_t>(point)] != 0 && s.after == s.before;
+  return {off > 0   ? Direction::up
+          : off < 0 ? Direction::down
+                    : Direction::exact,
+          lost, numeric::ulp(focused().format, unrounded)};
+}
+
+void AccumulatorPrecisionScene::draw_readouts(Cursor cursor) {
+  const AccumulatorMoment now = moment(cursor);
+  // Before the rounding the numbers are those that the step before left.
+  const int point = now.point >= 0 && !now.rounded ? now.point - 1 : now.point;
+  const bool any = point >= 0;
+  const auto p = static_cast<std::size_t>(std::max(point, 0));
+  const double sum = any ? static_cast<double>(step(point).sum) : 0;
+  const double exact = any ? trace_.exact[p] : 0;
+  const std::string label = focused().label;
+  ui::readout({"sum", label + " says", number(sum, digits()), "", lab::Provenance::traced,
+               "recorded by the kernel while it ran on " + report_.device.name, ui::Role::accent});
+  ui::readout({"exact", "exact sum", number(exact, 7), "", lab::Provenance::derived,
+               "the same terms added without rounding, in 128-bit integers of 2^-60"});
+  if (any && exact != 0) {
+    const double percent = 100 * std::abs(sum - exact) / std::abs(exact);
+    ui::readout(
+        {"error", "error", number(percent, 3), "%", lab::Provenance::derived,
+         fmt::format("|{} − {}| / |{}|", number(sum, 9), number(exact, 9), number(exact, 9)),
+         percent > 10 ? ui::Role::wrong : ui::Role::text});
+  }
+  if (!any) return;
+  const StepView v = view(point);
+  if (v.single_addition && std::isfinite(v.spacing)) {
+    ui::readout({"spacing", "numbers stand apart by", accumulator_parts::spacing_text(v.spacing),
+                 "", lab::Provenance::derived,
+                 fmt::format("the spacing (ulp) of a format with {} mantissa bits at {}: the power "
+                             "of two at or below it, times 2^-{}",
+                             focused().format.mantissa_bits, number(v.unrounded, 6),
+                             focused().format.mantissa_bits)});
+  }
+  const int frozen = focused().frozen_at;
+  if (frozen >= 0 && trace_.points[p] >= frozen) {
+    ui::readout({"frozen", "frozen after", fmt::format("{}", frozen), "terms",
+                 lab::Provenance::traced, focused().verdict, ui::Role::wrong});
+  }
+}
+
+int AccumulatorPrecisionScene::table_row(std::string_view table_id, Cursor cursor) const {
+  if (table_id == "accumulators" || table_id == "verdicts") return focus_;
+  if (table_id != "terms") return -1;
+  const AccumulatorMoment now = moment(cursor);
+  const lab::Table* table = report_.table(table_id);
+  if (now.point < 0 || table == nullptr) return -1;
+  // The last row that is not past the cursor.
+  int found = -1;
+  for (std::size_t row = 0; row < table->rows.size(); ++row) {
+    const auto* added = std::get_if<double>(&table->rows[row].at(0));
+    if (added != nullptr && *added <= terms_added(now.point)) found = static_cast<int>(row);
+  }
+  return found;
+}
+
+void AccumulatorPrecisionScene::hover_row(std::string_view table_id, int row) {
+  lit_point_ = lit_accumulator_ = -1;
+  const bool accumulators = table_id == "accumulators" || table_id == "verdicts";
+  if (accumulators && row < static_cast<int>(trace_.accumulators.size())) lit_accumulator_ = row;
+  const lab::Table* table = report_.table("terms");
+  if (table_id != "terms" || table == nullptr || row < 0) return;
+  if (row >= static_cast<int>(table->rows.size())) return;
+  const auto* added = std::get_if<double>(&table->rows[static_cast<std::size_t>(row)].at(0));
+  if (added == nullptr) return;
+  const auto at =
+      std::lower_bound(trace_.points.begin(), trace_.points.end(), static_cast<int>(*added) - 1);
+  if (at != trace_.points.end()) lit_point_ = static_cast<int>(at - trace_.points.begin());
+}
+
+SourceMark AccumulatorPrecisionScene::source(Cursor cursor) const {
+  SourceMark mark;
+  mark.path = accumulator_precision::kSourcePath;
+  mark.step_lines = {focused().line};
+  if (moment(cursor).point >= 0) mark.current = focused().line;
+  return mark;
+}
+
+}  // namespace tilestep::scenes
+
+std::unique_ptr<tilestep::scenes::Scene> tilestep::accumulator_precision::make_scene() {
+  return std::make_unique<scenes::AccumulatorPrecisionScene>();
+}

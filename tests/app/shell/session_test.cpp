@@ -1,0 +1,269 @@
+// The shell's logic with a scene and a lab of its own: no kernel, no window.
+#include "app/shell/session.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <utility>
+
+#include "app/shell/layout.hpp"
+#include "app/shell/steps.hpp"
+#include "tests/catch.hpp"
+
+using namespace tilestep;
+using namespace tilestep::app;
+using scenes::Cursor;
+
+namespace {
+
+const scenes::StepAxis kAxis{4, 3, "tile", {"load", "max", "add"}};
+
+class FakeScene final : public scenes::Scene {
+ public:
+  std::string_view lesson() const override { return "fake"; }
+  void load(const lab::Report& report) override {
+    if (report.summary == "bad") throw Error("the trace has no tiles");
+  }
+  scenes::StepAxis steps() const override { return kAxis; }
+  void draw_picture(Cursor) override {}
+  void draw_readouts(Cursor) override {}
+  void draw_measured(const lab::Report&) override {}
+  int table_row(std::string_view, Cursor cursor) const override { return cursor.tile - 1; }
+  void hover_row(std::string_view, int) override {}
+  scenes::SourceMark source(Cursor) const override { return {}; }
+  std::optional<scenes::Question> question(Cursor) const override { return std::nullopt; }
+  std::optional<lab::Settings> take_request() override {
+    return std::exchange(wanted, std::nullopt);
+  }
+  std::optional<lab::Settings> wanted;  ///< as if the picture itself had been changed
+};
+
+class FakeLab final : public LabClient {
+ public:
+  Ticket submit(const lab::Request& request) override {
+    requests.push_back(request);
+    return static_cast<Ticket>(requests.size());
+  }
+  std::optional<LabUpdate> poll() override {
+    if (updates.empty()) return std::nullopt;
+    LabUpdate update = updates.front();
+    updates.pop_front();
+    return update;
+  }
+  void cancel() override {}
+  bool busy() const override { return false; }
+
+  std::vector<lab::Request> requests;
+  std::deque<LabUpdate> updates;
+};
+
+lab::Report report_of(std::string summary) {
+  lab::Report report;
+  report.lesson = "fake";
+  report.summary = std::move(summary);
+  return report;
+}
+
+std::vector<LessonState> fake_lessons(int count) {
+  std::vector<LessonState> lessons;
+  for (int i = 0; i < count; ++i) {
+    LessonState lesson;
+    lesson.info.id = "fake";
+    lab::Knob keys;
+    keys.id = "keys";
+    keys.min = 1;
+    keys.max = 100;
+    keys.initial = std::int64_t{16};
+    lesson.knobs = lab::Knobs({keys});
+    lesson.scene = std::make_unique<FakeScene>();
+    lessons.push_back(std::move(lesson));
+  }
+  return lessons;
+}
+
+std::int64_t keys_of(const lab::Request& request) {
+  return std::get<std::int64_t>(request.params.at("keys"));
+}
+
+}  // namespace
+
+TEST_CASE("steps land on whole tiles, lines go through the phases", "[ui_session]") {
+  CHECK(at_step(kAxis, 0) == Cursor{0, 2});
+  CHECK(at_step(kAxis, 99) == Cursor{4, 2});
+  CHECK(step_on(kAxis, {0, 2}) == Cursor{1, 2});
+  CHECK(step_on(kAxis, {2, 0}) == Cursor{2, 2});
+  CHECK(step_on(kAxis, {4, 2}) == Cursor{4, 2});
+  CHECK(step_back(kAxis, {2, 1}) == Cursor{1, 2});
+  CHECK(step_back(kAxis, {0, 2}) == Cursor{0, 2});
+  CHECK(line_on(kAxis, {0, 2}) == Cursor{1, 0});
+  CHECK(line_on(kAxis, {4, 2}) == Cursor{4, 2});
+  CHECK(line_back(kAxis, {1, 0}) == Cursor{0, 2});
+  CHECK(completed_steps(kAxis, {3, 1}) == 2);
+  CHECK(at_end(kAxis, {4, 2}));
+  CHECK_FALSE(at_end(kAxis, {4, 1}));
+  // There and back again over the whole trace.
+  Cursor cursor = at_step(kAxis, 0);
+  int moves = 0;
+  for (; !at_end(kAxis, cursor); ++moves) cursor = line_on(kAxis, cursor);
+  CHECK(moves == 12);
+  for (; moves > 0; --moves) cursor = line_back(kAxis, cursor);
+  CHECK(cursor == at_step(kAxis, 0));
+}
+
+TEST_CASE("the first report puts the cursor where it was asked to be", "[ui_session]") {
+  FakeLab lab;
+  auto lessons = fake_lessons(1);
+  lessons[0].wanted_step = 2;
+  Session session(lab, std::move(lessons), "emulated");
+  session.choose(0);
+  REQUIRE(lab.requests.size() == 1);
+  CHECK(lab.requests[0].backend == "emulated");
+  session.step_on();  // nothing is loaded yet
+  CHECK(session.step() == 0);
+  lab.updates.push_back({1, LabProgress{0.5, "tile 2"}});
+  lab.updates.push_back({1, report_of("good")});
+  CHECK(session.update(0));
+  CHECK(session.step() == 2);
+  CHECK_FALSE(session.lesson().outdated());
+}
+
+TEST_CASE("knobs rest before they are sent, and only the newest answer counts", "[ui_session]") {
+  FakeLab lab;
+  Session session(lab, fake_lessons(1), "auto");
+  session.choose(0);
+  lab.updates.push_back({1, report_of("first")});
+  session.update(0);
+  session.last();
+
+  for (int keys = 20; keys <= 30; ++keys) session.set_knob("keys", std::int64_t{keys}, 1.0);
+  session.update(1.05);
+  CHECK(lab.requests.size() == 1);
+  CHECK(session.lesson().outdated());
+  session.update(1.09);
+  REQUIRE(lab.requests.size() == 2);
+  CHECK(keys_of(lab.requests[1]) == 30);
+
+  session.set_knob("keys", std::int64_t{40}, 2.0);
+  session.update(2.1);
+  REQUIRE(lab.requests.size() == 3);
+  lab.updates.push_back({2, report_of("late")});
+  CHECK_FALSE(session.update(2.2));
+  CHECK(session.lesson().report->summary == "first");
+  lab.updates.push_back({3, report_of("newest")});
+  CHECK(session.update(2.3));
+  CHECK(session.lesson().report->summary == "newest");
+  CHECK(session.step() == 4);  // the cursor stays
+
+  CHECK_THROWS_AS(session.set_knob("keys", std::int64_t{0}, 3.0), Error);
+  session.reset(4.0);
+  session.update(4.0);
+  CHECK(keys_of(lab.requests.back()) == 16);
+  CHECK(session.step() == 0);
+}
+
+TEST_CASE("what is changed in the picture is sent like a knob", "[ui_session]") {
+  FakeLab lab;
+  Session session(lab, fake_lessons(2), "auto");
+  session.choose(0);
+  lab.updates.push_back({1, report_of("first")});
+  session.update(0);
+  auto& scene = dynamic_cast<FakeScene&>(*session.lesson().scene);
+  scene.wanted = lab::Settings{{"keys", std::int64_t{33}}};
+  CHECK(session.update(1.0));
+  CHECK(session.lesson().outdated());
+  CHECK(std::get<std::int64_t>(session.lesson().settings.at("keys")) == 33);
+  CHECK(lab.requests.size() == 1);
+  session.update(1.09);
+  REQUIRE(lab.requests.size() == 2);
+  CHECK(keys_of(lab.requests[1]) == 33);
+  session.update(2.0);  // asked for once
+  CHECK(lab.requests.size() == 2);
+}
+
+TEST_CASE("a failure is kept until a run works again", "[ui_session]") {
+  FakeLab lab;
+  Session session(lab, fake_lessons(1), "auto");
+  session.choose(0);
+  lab.updates.push_back({1, LabFailure{"the worker died", ExitCode::unavailable, true}});
+  session.update(0);
+  REQUIRE(session.lesson().failure);
+  CHECK(session.lesson().failure->worker_died);
+  session.run_again(1);
+  session.update(1);
+  REQUIRE(lab.requests.size() == 2);
+  lab.updates.push_back({2, report_of("bad")});  // a report that the scene refuses
+  session.update(1);
+  CHECK(session.lesson().failure->sentence == "the trace has no tiles");
+  CHECK_FALSE(session.lesson().report);
+  session.run_again(2);
+  session.update(2);
+  lab.updates.push_back({3, report_of("good")});
+  session.update(2);
+  CHECK_FALSE(session.lesson().failure);
+}
+
+TEST_CASE("a lesson left before its report came asks again", "[ui_session]") {
+  FakeLab lab;
+  Session session(lab, fake_lessons(2), "auto");
+  session.choose(0);
+  session.choose(1);
+  session.choose(0);
+  CHECK(lab.requests.size() == 3);
+  session.start_bench();
+  CHECK(lab.requests.back().action == lab::Request::Action::bench);
+  lab.updates.push_back({4, report_of("bench")});
+  session.update(0);
+  CHECK(session.lesson().bench->summary == "bench");
+  CHECK_FALSE(session.lesson().report);
+}
+
+TEST_CASE("playback goes line by line at its speed and stops at the end", "[ui_session]") {
+  FakeLab lab;
+  Session session(lab, fake_lessons(1), "auto");
+  session.choose(0);
+  session.toggle_play();  // nothing to play yet
+  CHECK_FALSE(session.playing());
+  lab.updates.push_back({1, report_of("good")});
+  session.update(0);
+  session.toggle_play();
+  session.advance(0.61);
+  CHECK(session.lesson().cursor == Cursor{1, 0});
+  session.set_speed(4);
+  session.advance(0.31);
+  CHECK(session.lesson().cursor == Cursor{1, 2});
+  session.advance(60);
+  CHECK(session.step() == 4);
+  CHECK_FALSE(session.playing());
+  session.toggle_play();  // again from the start
+  CHECK(session.step() == 0);
+  session.step_on();  // a hand on the controls
+  CHECK_FALSE(session.playing());
+}
+
+TEST_CASE("the parts of the window never overlap or leave it", "[ui_session]") {
+  for (const ImVec2 size : {ImVec2(1024, 640), ImVec2(1440, 900), ImVec2(2560, 1440),
+                            ImVec2(3840, 2160), ImVec2(1280, 720)}) {
+    for (const float scale : {1.0f, 1.25f, 1.35f, 1.5f, 2.0f}) {
+      for (const bool presenter : {false, true}) {
+        const Layout layout = make_layout(size, scale, presenter, false);
+        INFO(size.x << "x" << size.y << " at " << scale << (presenter ? " presenter" : ""));
+        CHECK(layout.picture.width() >= 300);
+        CHECK(layout.picture.height() >= 200);
+        CHECK(layout.header.min.x >= layout.rail.max.x);
+        CHECK(layout.picture.max.y <= layout.transport.min.y);
+        CHECK(layout.transport.max.y <= layout.tabs.min.y);
+        CHECK((layout.rail_kind == RailKind::none) == presenter);
+        if (layout.stacked) continue;
+        if (scale == 1) {  // the picture is the largest part
+          const float area = layout.picture.width() * layout.picture.height();
+          CHECK(area >= layout.tabs.width() * layout.tabs.height());
+        }
+        CHECK(layout.picture.max.x <= layout.side.min.x);
+        CHECK((presenter ? layout.tabs.max.x <= layout.side.min.x
+                         : layout.side.max.y <= layout.tabs.min.y));
+        CHECK(layout.side.max.x <= size.x);
+        CHECK(layout.tabs.max.y <= size.y);
+      }
+    }
+  }
+}

@@ -1,0 +1,272 @@
+// The whole window without a window: the shell with the real lesson, frames that nobody renders,
+// and a lab whose answers come when the test says so.
+#include "app/shell/shell.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <nlohmann/json.hpp>
+
+#include "app/window/canvas.hpp"
+#include "app/window/window.hpp"
+#include "kernels/base/lab/lesson.hpp"
+#include "kernels/catalog.hpp"
+#include "tests/catch.hpp"
+
+using namespace tilestep;
+using namespace tilestep::app;
+
+namespace {
+
+class HeldLab final : public LabClient {
+ public:
+  Ticket submit(const lab::Request& request) override {
+    requests.push_back(request);
+    return static_cast<Ticket>(requests.size());
+  }
+  std::optional<LabUpdate> poll() override {
+    if (updates.empty()) return std::nullopt;
+    LabUpdate update = std::move(updates.front());
+    updates.pop_front();
+    return update;
+  }
+  void cancel() override {}
+  bool busy() const override { return !updates.empty(); }
+
+  /// Answers the newest request.
+  void answer() {
+    lab::NoProgress progress;
+    lab::Request request = requests.back();
+    request.backend = "emulated";
+    updates.push_back({requests.size(), tilestep::answer(request, progress)});
+  }
+
+  std::vector<lab::Request> requests;
+  std::deque<LabUpdate> updates;
+};
+
+struct Stage {
+  explicit Stage(ShellOptions options = {}) : shell(lab, still(std::move(options))) {}
+
+  static ShellOptions still(ShellOptions options) {
+    options.still = true;
+    return options;
+  }
+  void frame(ImVec2 size = {1440, 900}) {
+    shell.update();
+    if (shell.prepare_fonts(1)) {
+      unsigned char* pixels = nullptr;
+      int width = 0, height = 0;
+      ImGui::GetIO().Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);
+    }
+    settle(shell, size, 2);
+    map = nlohmann::json::parse(shell.ui_map_json());
+  }
+  bool has(const std::string& id) const {
+    return std::any_of(map["parts"].begin(), map["parts"].end(),
+                       [&](const auto& part) { return part["id"] == id; });
+  }
+  nlohmann::json part(const std::string& id) const {
+    for (const auto& part : map["parts"]) {
+      if (part["id"] == id) return part;
+    }
+    FAIL("no part '" << id << "' on screen");
+    return {};
+  }
+  void click(const std::string& id) {
+    const auto rect = part(id)["rect"].get<std::vector<float>>();
+    ImGuiIO& io = ImGui::GetIO();
+    io.MousePos = {rect[0] + rect[2] / 2, rect[1] + rect[3] / 2};
+    frame();
+    io.MouseDown[0] = true;
+    frame();
+    io.MouseDown[0] = false;
+    frame();
+  }
+
+  ImGuiScope imgui;
+  HeldLab lab;
+  Shell shell;
+  nlohmann::json map;
+};
+
+}  // namespace
+
+TEST_CASE("before the first report the window says what happens", "[ui_shell]") {
+  Stage stage;
+  stage.frame();
+  CHECK(stage.has("progress"));
+  CHECK(stage.part("next")["value"] == "disabled");
+  stage.lab.answer();
+  stage.frame();
+  CHECK_FALSE(stage.has("progress"));
+  CHECK(stage.map["step"] == 0);
+  CHECK(stage.map["lesson"] == "online-softmax");
+  for (const char* id : {"first", "previous", "play", "next", "last", "next_line", "scrubber",
+                         "tab_data", "tab_kernel", "lesson_online-softmax", "theme", "presenter",
+                         "help", "copy_csv", "title", "device"}) {
+    INFO(id);
+    CHECK(stage.has(id));
+  }
+  CHECK(stage.part("next")["label"] == "Next tile");
+}
+
+TEST_CASE("keys and clicks move the step", "[ui_shell]") {
+  Stage stage;
+  stage.lab.answer();
+  stage.frame();
+  stage.shell.key(Key::right, false);
+  stage.shell.key(Key::page_down, false);
+  CHECK(stage.shell.step() == 2);
+  stage.shell.key(Key::left, false);
+  CHECK(stage.shell.step() == 1);
+  stage.shell.key(Key::end, false);
+  CHECK(stage.shell.step() == 4);
+  stage.shell.key(Key::home, false);
+  stage.shell.key(Key::right, true);  // one line: the first tile is not complete
+  CHECK(stage.shell.step() == 0);
+  stage.shell.key(Key::right, false);
+  CHECK(stage.shell.step() == 1);
+  stage.frame();
+  stage.click("next");
+  CHECK(stage.shell.step() == 2);
+  stage.click("last");
+  CHECK(stage.shell.step() == 4);
+  CHECK(stage.part("next")["value"] == "disabled");
+  stage.click("first");
+  CHECK(stage.shell.step() == 0);
+  CHECK_FALSE(stage.shell.animating());
+}
+
+TEST_CASE("tabs, theme, presenter mode and the key list answer their keys", "[ui_shell]") {
+  Stage stage;
+  stage.lab.answer();
+  stage.frame();
+  for (const auto& [key, tab] : {std::pair{Key::k, "tab_kernel"},
+                                 {Key::m, "tab_measured"},
+                                 {Key::l, "tab_lesson"},
+                                 {Key::g, "tab_glossary"},
+                                 {Key::d, "tab_data"}}) {
+    stage.shell.key(key, false);
+    stage.frame();
+    CHECK(stage.part(tab)["value"] == "selected");
+  }
+  stage.shell.key(Key::t, false);
+  stage.frame();
+  CHECK(stage.part("theme")["label"] == "Dark theme");
+  stage.shell.key(Key::question, false);
+  stage.frame();
+  CHECK(stage.has("key_list"));
+  stage.shell.key(Key::escape, false);
+  stage.frame();
+  CHECK_FALSE(stage.has("key_list"));
+  stage.shell.key(Key::p, false);
+  stage.frame();
+  CHECK_FALSE(stage.has("help"));
+  CHECK_FALSE(stage.has("reset"));
+  stage.click("presenter");
+  CHECK(stage.has("help"));
+  CHECK_FALSE(stage.shell.take_full_screen_toggle());
+  stage.shell.key(Key::f11, false);
+  CHECK(stage.shell.take_full_screen_toggle());
+  CHECK_FALSE(stage.shell.take_full_screen_toggle());
+}
+
+TEST_CASE("a failure shows its sentence and the ways on", "[ui_shell]") {
+  Stage stage;
+  stage.lab.updates.push_back(
+      {1, LabFailure{"the worker stopped while it ran the kernel", ExitCode::unavailable, true}});
+  stage.frame();
+  CHECK(stage.part("failure")["value"] ==
+        "The worker stopped while it ran the kernel. Another worker has been started.");
+  CHECK(stage.has("reset_knobs"));
+  stage.click("run_again");
+  stage.frame();
+  CHECK(stage.lab.requests.size() == 2);
+  stage.lab.answer();
+  stage.frame();
+  CHECK_FALSE(stage.has("failure"));
+  CHECK(stage.has("table_tiles"));
+}
+
+TEST_CASE("a guess is judged after the step", "[ui_shell]") {
+  ShellOptions options;
+  options.step = 1;
+  Stage stage(options);
+  stage.lab.answer();
+  stage.frame();
+  REQUIRE(stage.has("predict_0"));
+  stage.click("predict_0");
+  CHECK(stage.part("predict_0")["value"] == "selected");
+  CHECK_FALSE(stage.has("predict_verdict"));
+  stage.shell.key(Key::right, false);
+  stage.frame();
+  const std::string verdict = stage.part("predict_verdict")["value"];
+  CHECK((verdict == "right" || verdict == "wrong"));
+  stage.shell.key(Key::left, false);
+  stage.frame();
+  CHECK_FALSE(stage.has("predict_verdict"));
+}
+
+TEST_CASE("a number typed beyond its range is clamped, and the field says the range",
+          "[ui_shell]") {
+  Stage stage;
+  stage.lab.answer();
+  stage.frame({1440, 2600});
+  REQUIRE(stage.has("knob_keys"));
+  const auto rect = stage.part("knob_keys")["rect"].get<std::vector<float>>();
+  ImGuiIO& io = ImGui::GetIO();
+  io.MousePos = {rect[0] + 8, rect[1] + rect[3] / 2};
+  stage.frame({1440, 2600});
+  io.MouseDown[0] = true;
+  stage.frame({1440, 2600});
+  io.MouseDown[0] = false;
+  stage.frame({1440, 2600});
+  CHECK(io.WantTextInput);
+  io.AddInputCharactersUTF8("99999999");
+  stage.shell.key(Key::right, false);  // typed into the field, not for the transport
+  CHECK(stage.shell.step() == 0);
+  stage.frame({1440, 2600});
+  io.MousePos = {4, 4};
+  io.MouseDown[0] = true;
+  stage.frame({1440, 2600});
+  io.MouseDown[0] = false;
+  stage.frame({1440, 2600});
+  stage.frame({1440, 2600});
+  REQUIRE(stage.lab.requests.size() >= 2);
+  CHECK(std::get<std::int64_t>(stage.lab.requests.back().params.at("keys")) == 65536);
+}
+
+TEST_CASE("every part stays inside the window at every size and text scale", "[ui_shell]") {
+  for (const ImVec2 size : {ImVec2(1024, 640), ImVec2(1440, 900), ImVec2(2560, 1440)}) {
+    for (const float text_scale : {1.0f, 1.5f, 2.0f}) {
+      for (const bool presenter : {false, true}) {
+        for (const Tab tab : {Tab::data, Tab::measured, Tab::kernel, Tab::lesson, Tab::glossary}) {
+          ShellOptions options;
+          options.step = 2;
+          options.tab = tab;
+          options.presenter = presenter;
+          options.text_scale = text_scale;
+          Stage stage(options);
+          stage.lab.answer();
+          stage.frame(size);
+          for (const auto& part : stage.map["parts"]) {
+            const auto rect = part["rect"].get<std::vector<float>>();
+            INFO(part.dump() << " at " << size.x << "x" << size.y << " text " << text_scale);
+            CHECK(rect[0] >= 0);
+            CHECK(rect[1] >= 0);
+            CHECK(rect[0] + rect[2] <= size.x + 1);
+            CHECK(rect[1] + rect[3] <= size.y + 1);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a frame costs little", "[ui_shell]") {
+  ShellOptions options;
+  options.backend = "emulated";
+  const double cost_ms = frame_cost_ms(options, 1440, 900, 20);
+  CHECK(cost_ms > 0);
+  CHECK(cost_ms < 50);  // generous: a sanitizer build on a busy machine
+}

@@ -1,0 +1,145 @@
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "kernels/attention/online_softmax/reference.hpp"
+#include "tests/catch.hpp"
+#include "tests/kernels/attention/online_softmax/support.hpp"
+
+using namespace tilestep;
+using namespace tilestep::online_softmax;
+using tilestep::tests::error_of;
+using tilestep::tests::softmax_device;
+using tilestep::tests::softmax_kernels;
+
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+std::vector<float> random_rows(std::size_t count, float size) {
+  std::mt19937 generator(17);
+  std::uniform_real_distribution<float> uniform(-size, size);
+  std::vector<float> values(count);
+  for (float& value : values) value = uniform(generator);
+  return values;
+}
+
+std::vector<float> softmax(simt::Device& device, Rung rung, const RowShape& shape,
+                           const std::vector<float>& host) {
+  const simt::Buffer<float> input(device, std::span<const float>(host));
+  simt::Buffer<float> output(device, host.size());
+  output.fill(0xFF);  // NaN where no thread writes
+  softmax_kernels(device).softmax_rows(device, rung, shape, input.span(), output.span());
+  device.synchronize();
+  return output.download();
+}
+
+/// The largest error, as a multiple of what is tolerated.
+double excess(const std::vector<float>& got, const std::vector<float>& input, std::size_t columns,
+              double span) {
+  const double tolerance = ladder_tolerance(static_cast<int>(columns), span);
+  double worst = 0;
+  for (std::size_t row = 0; row < input.size() / columns; ++row) {
+    const auto exact = reference_softmax(std::span(input).subspan(row * columns, columns));
+    for (std::size_t i = 0; i < columns; ++i) {
+      const double error = std::abs(static_cast<double>(got[row * columns + i]) - exact[i]);
+      // Weights under FP32's normal numbers have fewer digits.
+      const double allowed = tolerance * exact[i] + 0x1.0p-126;
+      worst = std::isnan(error) ? std::numeric_limits<double>::infinity()
+                                : std::max(worst, error / allowed);
+    }
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("every rung gives the softmax of every row", "[online_softmax]") {
+  const auto device = softmax_device(simt::ThreadOrder::shuffled, 3);
+  for (const Rung rung : kRungs) {
+    for (const std::size_t rows : {1, 3}) {
+      for (const int columns : {1, 2, 3, 4, 127, 128, 1000, 1001, 4096, 4100, 8192}) {
+        for (const int threads : kRowBlocks) {
+          if (rung == Rung::online_one_read && columns > one_read_columns(threads)) continue;
+          if (tests::kFewShapes && threads > 128) continue;
+          const auto input = random_rows(rows * static_cast<std::size_t>(columns), 4);
+          const auto got = softmax(*device, rung, {rows, columns, threads}, input);
+          INFO(to_text(rung) << " " << rows << " x " << columns << ", " << threads << " threads");
+          CHECK(excess(got, input, static_cast<std::size_t>(columns), 8) <= 1);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the widest rows fit, wider ones are refused in words", "[online_softmax]") {
+  const auto device = softmax_device();
+  for (const int threads : kRowBlocks) {
+    for (const int columns : {one_read_columns(threads), one_read_columns(threads) - 1}) {
+      const auto input = random_rows(static_cast<std::size_t>(columns), 4);
+      const auto got = softmax(*device, Rung::online_one_read, {1, columns, threads}, input);
+      INFO(columns << " columns, " << threads << " threads");
+      CHECK(excess(got, input, static_cast<std::size_t>(columns), 8) <= 1);
+    }
+  }
+  const auto wide = random_rows(40000, 4);
+  const std::string sentence = error_of([&] {
+    softmax(*device, Rung::online_one_read, {1, 40000, 1024}, wide);
+  });
+  CHECK(sentence.find("1–32768") != std::string::npos);
+  const auto got = softmax(*device, Rung::online_two_pass, {1, 40000, 1024}, wide);
+  CHECK(excess(got, wide, 40000, 8) <= 1);
+}
+
+TEST_CASE("rows of many, in any order of threads", "[online_softmax]") {
+  const auto device = softmax_device(simt::ThreadOrder::descending);
+  const auto input = random_rows(127 * 60, 4);
+  for (const Rung rung : kRungs) {
+    CHECK(excess(softmax(*device, rung, {127, 60, 128}, input), input, 60, 8) <= 1);
+  }
+}
+
+TEST_CASE("large scores, masked elements and masked rows", "[online_softmax]") {
+  const auto device = softmax_device();
+  const int columns = GENERATE(300, 301);
+  const auto width = static_cast<std::size_t>(columns);
+  auto input = random_rows(3 * width, 4);
+  for (std::size_t i = 0; i < width; ++i) {
+    input[i] += 1000;                   // exp(1000) alone is far past FP32
+    input[width + i] = kMinusInfinity;  // a row of nothing
+    if (i < 200) input[2 * width + i] = kMinusInfinity;
+  }
+  for (const Rung rung : kRungs) {
+    INFO(to_text(rung) << ", " << columns << " columns");
+    const auto got = softmax(*device, rung, {3, columns, 128}, input);
+    CHECK(excess(got, input, width, 8) <= 1);
+    for (std::size_t i = 0; i < width; ++i) CHECK(got[width + i] == 0.0f);
+  }
+}
+
+TEST_CASE("shapes that mean nothing are refused", "[online_softmax]") {
+  const auto device = softmax_device();
+  for (const Rung rung : kRungs) {
+    CHECK(error_of([&] {
+            softmax(*device, rung, {0, 8, 128}, {});
+          }).find("nothing to do") != std::string::npos);
+    CHECK(error_of([&] {
+            softmax(*device, rung, {8, 0, 128}, {});
+          }).find("nothing to do") != std::string::npos);
+    const auto input = random_rows(8, 1);
+    CHECK(error_of([&] {
+            softmax(*device, rung, {1, 8, 100}, input);
+          }).find("128, 256, 512") != std::string::npos);
+  }
+  simt::Buffer<float> nothing(*device, 0);
+  const auto refused = [&](const AttentionShape& shape) {
+    return error_of([&] {
+      softmax_kernels(*device).attention(*device, shape, KernelFormat::fp32, nothing.span(),
+                                         nothing.span(), nothing.span());
+    });
+  };
+  CHECK(refused({1, 0, 4, 1, false}).find("keys is 0") != std::string::npos);
+  CHECK(refused({1, 4, 0, 1, false}).find("1–1024") != std::string::npos);
+  CHECK(refused({1, 4, 4, 129, false}).find("1–128") != std::string::npos);
+  CHECK(refused({0, 4, 4, 1, false}).find("queries is 0") != std::string::npos);
+}

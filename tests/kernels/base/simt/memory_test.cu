@@ -1,0 +1,213 @@
+// Atomics, views, vectors, shared memory, math words, traces.
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/base/simt/simt.hpp"
+#include "tests/catch.hpp"
+#include "tests/kernels/base/simt/testing.hpp"
+
+namespace tilestep::simt {
+namespace {
+
+template <class T>
+__global__ void add_all(Global<T> total, T value) {
+  atomicAdd(&total[0], value);
+}
+
+template <class T>
+T added(Device& device, T value, unsigned blocks, unsigned threads) {
+  Buffer<T> total(device, 1);
+  total.fill(0);
+  launch(device, {.name = "add_all", .grid = {blocks}, .block = {threads}}, add_all<T>,
+         global(total.span(), "total"), value);
+  return total.download().front();
+}
+
+TEST_CASE("simt: atomic sums over many blocks", "[simt]") {
+  const auto device = make_emulated(ThreadOrder::shuffled);
+  CHECK(added<int>(*device, -2, 100, 64) == -12800);
+  CHECK(added<unsigned>(*device, 3, 100, 64) == 19200);
+  CHECK(added<unsigned long long>(*device, 1ULL << 33, 10, 10) == 100ULL << 33);
+  CHECK(added<float>(*device, 0.5f, 100, 64) == 3200);
+  CHECK(added<double>(*device, 0.125, 100, 64) == 800);
+}
+
+__global__ void all_atomics(Global<int> cells, Global<unsigned long long> wide) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  atomicSub(&cells[0], 1);
+  atomicMin(&cells[1], -i);
+  atomicMax(&cells[2], i);
+  atomicAnd(&cells[3], ~(1 << (i % 5)));
+  atomicOr(&cells[4], 1 << (i % 5));
+  atomicXor(&cells[5], i);
+  for (int old = 0, seen = 0;; old = seen) {  // a sum by compare and swap
+    seen = atomicCAS(&cells[6], old, old + i);
+    if (seen == old) break;
+  }
+  if (atomicExch(&cells[7], 1) == 0) atomicAdd(&cells[8], 1);
+  atomicMax(&wide[0], static_cast<unsigned long long>(i) << 32);
+  __threadfence();
+}
+
+TEST_CASE("simt: the other atomics", "[simt]") {
+  constexpr int kThreads = 20 * 50;
+  const auto device = make_emulated();
+  Buffer<int> cells(*device, std::vector<int>{0, 0, 0, 0xFF, 0, 0, 0, 0, 0});
+  Buffer<unsigned long long> wide(*device, 1);
+  wide.fill(0);
+  launch(*device, {.name = "all_atomics", .grid = {20}, .block = {50}}, all_atomics,
+         global(cells.span(), "cells"), global(wide.span(), "wide"));
+  int parity = 0;
+  for (int i = 0; i < kThreads; ++i) parity ^= i;
+  CHECK(cells.download() == std::vector<int>{-kThreads, 1 - kThreads, kThreads - 1, 0xE0, 0x1F,
+                                             parity, kThreads * (kThreads - 1) / 2, 1, 1});
+  CHECK(wide.download().front() == static_cast<unsigned long long>(kThreads - 1) << 32);
+}
+
+__global__ void move_vectors(Global<const float> in, Global<float> out) {
+  const Checked<const float4> vectors = as<float4>(in);
+  const float4 v = __ldg(&vectors[threadIdx.x]);
+  as<float2>(out)[2 * threadIdx.x] = make_float2(v.w, v.z);
+  __stcs(&as<float2>(out + 2)[2 * threadIdx.x], make_float2(v.y, v.x));
+}
+
+TEST_CASE("simt: arrays seen as vectors", "[simt]") {
+  const auto device = make_emulated();
+  Buffer<float> in(*device, counting<float>(16));
+  Buffer<float> out(*device, 16);
+  const Span<const float> in_span = in.span();
+  launch(*device, {.name = "move_vectors", .block = {4}}, move_vectors, global(in_span, "in"),
+         global(out.span(), "out"));
+  CHECK(out.download() == std::vector<float>{3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12});
+}
+
+TEST_CASE("simt: a checked view behaves like a pointer", "[simt]") {
+  int numbers[] = {1, 2, 3, 4};
+  Checked<int> view(numbers, 4, "numbers");
+  CHECK(*view == 1);
+  CHECK(*(view + 2) == 3);
+  CHECK((view + 3)[-1] == 3);
+  CHECK((view + 5 - 3)[1] == 4);
+  CHECK(&view[2] == numbers + 2);
+  view += 2;
+  ++view;
+  const Checked<const int> constant = view;
+  CHECK(constant[0] == 4);
+  CHECK(outcome_of([&] { (void)constant[1]; }) ==
+        "the host accesses numbers[4], but numbers has 4 elements (allowed: 0–3)");
+  CHECK(static_cast<bool>(view));
+  CHECK_FALSE(static_cast<bool>(Checked<int>()));
+}
+
+__global__ void look_at_shared(Global<int> out) {
+  const Shared<float> values = dynamic_shared<float>(64);
+  const int t = static_cast<int>(threadIdx.x);
+  const int fresh = std::isnan(values[t]) ? 1 : 0;
+  __syncthreads();  // all have looked before anyone writes
+  values[t] = 1;
+  out[static_cast<int>(blockIdx.x) * 64 + t] = fresh;
+}
+
+TEST_CASE("simt: dynamic shared memory is NaN before every block", "[simt]") {
+  const auto device = make_emulated();
+  Buffer<int> out(*device, 5 * 64);
+  launch(*device,
+         {.name = "look_at_shared", .grid = {5}, .block = {64}, .shared_bytes = 64 * sizeof(float)},
+         look_at_shared, global(out.span(), "out"));
+  CHECK(out.download() == std::vector<int>(5 * 64, 1));
+}
+
+__global__ void compute_words(Global<double> out) {
+  out[0] = rsqrtf(4.0f) + __fdividef(1.0f, 4.0f) + __expf(0.0f) + exp2f(3.0f) + log2f(8.0f);
+  out[1] = fmaxf(1.0f, NAN) + fminf(2.0f, INFINITY) + max(1, 2u) + min(1.5, 2.0f);
+  out[2] = __popc(0xF0u) + __clz(1) * 100 + __ffs(8) * 10000;
+  out[3] = __uint_as_float(__float_as_uint(1.5f)) + __int_as_float(__float_as_int(0.25f));
+  out[4] = static_cast<double>(clock64() <= clock64());
+  out[5] = warpSize + fabsf(-1.0f) + sqrtf(9.0f);
+}
+
+TEST_CASE("simt: math words", "[simt]") {
+  const auto device = make_emulated();
+  Buffer<double> out(*device, 6);
+  launch(*device, {.name = "compute_words"}, compute_words, global(out.span(), "out"));
+  CHECK(out.download() == std::vector<double>{0.5 + 0.25 + 1 + 8 + 3, 1 + 2 + 2 + 1.5,
+                                              4 + 3100 + 40000, 1.75, 1, 36});
+}
+
+template <class In, class Out>
+__global__ void gather(In in, Out out, int stride) {
+  const int t = static_cast<int>(threadIdx.x);
+  const int i = static_cast<int>(blockIdx.x * blockDim.x) + t;
+  out[i] = in[t * stride];
+  if (t == 0) out[i] += 1;
+}
+
+constexpr std::uint32_t kIn = 1;
+constexpr std::uint32_t kOut = 2;
+
+Trace::Log trace_gather(Device& device, std::size_t capacity, std::vector<float>& result) {
+  Buffer<float> in(device, counting<float>(64));
+  Buffer<float> out(device, 16);
+  Trace trace(device, capacity);
+  const Span<const float> in_span = in.span();
+  launch(device, {.name = "gather", .grid = {2}, .block = {8}},
+         gather<Traced<const float>, Traced<float>>, traced(in_span, "in", trace.view(), kIn),
+         traced(out.span(), "out", trace.view(), kOut), 3);
+  result = out.download();
+  return trace.download();
+}
+
+TEST_CASE("simt: a traced kernel records each access, and computes the same", "[simt]") {
+  for (const EmulationOptions& options : all_orders()) {
+    const auto device = make_emulated_device({}, options);
+    std::vector<float> result;
+    const Trace::Log log = trace_gather(*device, 1000, result);
+    CHECK(log.dropped == 0);
+    REQUIRE(log.records.size() == 2 * (8 * 2 + 2));
+    std::size_t next = 0;
+    const auto expect = [&](unsigned block, unsigned thread, std::uint32_t site,
+                            std::uint64_t offset, AccessKind kind) {
+      const TraceRecord& record = log.records[next++];
+      CHECK(record.block == block);
+      CHECK(record.thread == thread);
+      CHECK(record.site == site);
+      CHECK(record.byte_offset == offset);
+      CHECK(record.bytes == sizeof(float));
+      CHECK(record.kind == kind);
+    };
+    for (unsigned block = 0; block < 2; ++block) {
+      for (unsigned thread = 0; thread < 8; ++thread) {
+        const std::uint64_t to = (block * 8 + thread) * sizeof(float);
+        expect(block, thread, kIn, thread * 3 * sizeof(float), AccessKind::load);
+        expect(block, thread, kOut, to, AccessKind::store);
+        if (thread == 0) expect(block, thread, kOut, to, AccessKind::load);
+        if (thread == 0) expect(block, thread, kOut, to, AccessKind::store);
+        CHECK(result[block * 8 + thread] == static_cast<float>(thread * 3 + (thread == 0)));
+      }
+    }
+  }
+}
+
+TEST_CASE("simt: a trace that is full drops and counts", "[simt]") {
+  const auto device = make_emulated();
+  std::vector<float> result;
+  const Trace::Log log = trace_gather(*device, 10, result);
+  CHECK(log.records.size() == 10);
+  CHECK(log.dropped == 26);
+  CHECK(result[1] == 3);
+  const Trace::Log none = trace_gather(*device, 0, result);
+  CHECK(none.records.empty());
+  CHECK(none.dropped == 36);
+}
+
+TEST_CASE("simt: a traced view checks bounds and keeps its origin", "[simt]") {
+  const auto device = make_emulated();
+  Buffer<float> data(*device, counting<float>(8));
+  Trace trace(*device, 4);
+  const auto view = traced(data.span(), "data", trace.view(), 7) + 5;
+  CHECK(missing_in(outcome_of([&] { (void)view[3]; }), {"accesses data[8]"}) == "");
+}
+
+}  // namespace
+}  // namespace tilestep::simt

@@ -1,0 +1,221 @@
+// The bench of the grouped product where there is no GPU: its layouts, its checks and what it makes
+// of a recording are real, the times are pretended.
+
+#include "kernels/experts/moe_routing/bench.hpp"
+
+#include <cmath>
+#include <memory>
+#include <set>
+
+#include "kernels/base/simt/backends.hpp"
+#include "kernels/experts/moe_routing/bench_parts.hpp"
+#include "tests/catch.hpp"
+
+using namespace tilestep;
+using namespace tilestep::moe_routing;
+using tests::error_of;
+
+namespace {
+
+constexpr BenchSize kTiny = {90, 64, 128, {3, 5}};
+
+std::unique_ptr<simt::Device> emulated() {
+  static const simt::KernelEntry table[] = {{kLessonId, kernels_emulated}};
+  return simt::make_emulated_device(table, {});
+}
+
+/// The emulated kernels with two configurations, and a library that multiplies in double. A
+/// configuration may be broken: it then leaves the last row of y alone.
+class PretendingKernels final : public Kernels {
+ public:
+  explicit PretendingKernels(simt::Device& real)
+      : real_(real), kernels_(static_cast<const Kernels&>(real.kernels(kLessonId))) {}
+  bool broken = false;
+
+  void route(simt::Device&, const RouteShape&, const RouteArrays&) const override {}
+  void permute(simt::Device&, const RouteShape&, int, simt::Span<const std::uint16_t>,
+               simt::Span<const int>, simt::Span<std::uint16_t>, simt::Span<int>) const override {}
+  int multiply(simt::Device&, const GroupedShape&, const GroupedArrays&, const TileRecording&,
+               simt::Span<int>) const override {
+    return 0;
+  }
+  void combine(simt::Device&, const RouteShape&, int, simt::Span<const float>,
+               simt::Span<const int>, simt::Span<const float>, simt::Span<float>,
+               simt::Span<int>) const override {}
+  std::span<const Configuration> configurations() const override {
+    return kernels_.configurations().subspan(2, 2);
+  }
+  void grouped_gemm(simt::Device&, int configuration, const GroupedShape& shape,
+                    const GroupedArrays& arrays, const TileRecording& recording) const override {
+    kernels_.grouped_gemm(real_, configuration + 2, shape, arrays, recording);
+    const int rows = shape.scheme == Scheme::packed ? shape.slots : 0;
+    if (!broken || rows == 0) return;
+    float* last = arrays.y.data + static_cast<std::size_t>((rows - 1) * shape.width);
+    std::fill(last, last + shape.width, std::nanf(""));
+  }
+  LibraryStatus library(simt::Device&) const override { return {true, "loops", ""}; }
+  void library_loop(simt::Device&, const GroupedShape& shape, const GroupedArrays& arrays,
+                    std::span<const int> first_slot, std::span<const int> kept) const override {
+    const auto hidden = static_cast<std::size_t>(shape.hidden);
+    const auto width = static_cast<std::size_t>(shape.width);
+    for (std::size_t e = 0; e < kept.size(); ++e) {
+      for (int row = 0; row < kept[e]; ++row) {
+        const auto slot = static_cast<std::size_t>(first_slot[e] + row);
+        for (std::size_t column = 0; column < width; ++column) {
+          const GroupedElement sum =
+              grouped_element({arrays.weights.data + (e * width + column) * hidden, hidden},
+                              {arrays.x.data + slot * hidden, hidden});
+          arrays.y.data[slot * width + column] = static_cast<float>(sum.value);
+        }
+      }
+    }
+  }
+
+ private:
+  simt::Device& real_;
+  const Kernels& kernels_;
+};
+
+/// Runs on the emulation and pretends to a clock that shows 1 ms for everything, and to one
+/// counter.
+class PretendingDevice final : public simt::Device {
+ public:
+  PretendingDevice() : real_(emulated()), kernels_(*real_), info_(real_->info()) {
+    info_.memory_bytes = 1 << 20;
+    info_.name = "pretended";
+  }
+  PretendingKernels& own_kernels() { return kernels_; }
+  void set_memory(std::size_t bytes) { info_.memory_bytes = bytes; }
+
+  const simt::DeviceInfo& info() const override { return info_; }
+  const simt::KernelSet& kernels(std::string_view) const override { return kernels_; }
+  void* allocate(std::size_t bytes) override { return real_->allocate(bytes); }
+  void release(void* memory) noexcept override { real_->release(memory); }
+  void copy_in(void* to, const void* from, std::size_t n) override { real_->copy_in(to, from, n); }
+  void copy_out(void* to, const void* from, std::size_t n) override {
+    real_->copy_out(to, from, n);
+  }
+  void copy_on_device(void* to, const void* from, std::size_t n) override {
+    real_->copy_on_device(to, from, n);
+  }
+  void fill(void* to, int byte, std::size_t n) override { real_->fill(to, byte, n); }
+  void synchronize() override { real_->synchronize(); }
+  bool can_time() const override { return true; }
+  std::vector<double> time_ms(const std::function<void()>&, const simt::TimingPlan& plan) override {
+    return std::vector<double>(static_cast<std::size_t>(plan.samples), 1.0);
+  }
+  simt::CounterStatus counters() override { return {true, ""}; }
+  std::vector<std::map<std::string, double>> count(
+      const std::vector<std::string>& metrics,
+      const std::vector<std::function<void()>>& works) override {
+    if (metrics.front().find("inst") == std::string::npos) throw Error("no such counter");
+    return std::vector<std::map<std::string, double>>(works.size(), {{metrics.front(), 64.0}});
+  }
+  void stop_when(std::function<bool()> asked) override { real_->stop_when(std::move(asked)); }
+
+ private:
+  std::unique_ptr<simt::Device> real_;
+  PretendingKernels kernels_;
+  simt::DeviceInfo info_;
+};
+
+double number_in(const lab::Table& table, std::size_t row, std::string_view id) {
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const auto* value = std::get_if<double>(&table.rows[row][c]);
+    if (table.columns[c].id == id && value != nullptr) return *value;
+  }
+  return std::nan("");
+}
+
+}  // namespace
+
+TEST_CASE("the bench has a rate for every scheme, routing and number of experts", "[moe_gemm]") {
+  PretendingDevice device;
+  lab::NoProgress progress;
+  const lab::Report report = bench_report(device, progress, kTiny);
+  for (const lab::Check& check : report.checks) {
+    CAPTURE(check.id, check.max_error, check.tolerance);
+    CHECK(check.ok);
+    CHECK(check.max_error <= check.tolerance);
+  }
+  CHECK(report.checks.size() == 4);
+  const lab::Table* rates = report.table("moe_rate");
+  REQUIRE(rates != nullptr);
+  REQUIRE(rates->rows.size() == 2 * 5 * 3);
+  const double tflops = 2.0 * 90 * 64 * 128 * 1e-9;
+  for (std::size_t row = 0; row < rates->rows.size(); ++row) {
+    CHECK(number_in(*rates, row, "tflops") == Approx(tflops));
+    CHECK(number_in(*rates, row, "of_cublas") == Approx(1));
+    CHECK(number_in(*rates, row, "slots") >= 90);
+  }
+  // Every row of the ladder has a rate and a fraction under its name, which the command line asks.
+  const lab::Table* ladder = report.table("ladder");
+  REQUIRE(ladder != nullptr);
+  CHECK(ladder->rows.size() == 6);
+  for (std::size_t row = 0; row < ladder->rows.size(); ++row) {
+    CHECK(report.measurement("moe_rate", ladder->text(row, 0)) != nullptr);
+    CHECK(report.measurement("fraction_of_cublas", ladder->text(row, 0)) != nullptr);
+  }
+  CHECK(report.measurement("skew_keeps", "packed, skewed 1") != nullptr);
+  CHECK(report.measurement("library_bf16", "loops") != nullptr);
+  const lab::Measurement* busy = report.measurement("busy_share", "packed, skewed 1");
+  REQUIRE(busy != nullptr);
+  CHECK(busy->value > 0);
+  CHECK(busy->value <= 100);
+  CHECK(lab::to_json(report).dump().size() < 200000);
+  // Of the counters the chip has one; the other's cells are empty.
+  const lab::Table* counters = report.table("moe_counters");
+  REQUIRE(counters != nullptr);
+  REQUIRE(counters->rows.size() == 6);
+  CHECK(number_in(*counters, 0, "tensor_instructions") == 64);
+  CHECK(std::isnan(number_in(*counters, 0, "tensor_pipe")));
+}
+
+TEST_CASE("the bench leaves out what does not fit in memory", "[moe_gemm]") {
+  PretendingDevice device;
+  lab::NoProgress progress;
+  const BenchSize size = kTiny;
+  // Room for the weights and the packed tokens, not for five times the tokens.
+  const double packed = 90.0 * (2 * 64 + 4 * 128) + 5.0 * 64 * 128 * 2;
+  device.set_memory(static_cast<std::size_t>(packed * 1.3));
+  const lab::Report report = bench_report(device, progress, size);
+  CHECK(report.measurement("moe_rate", "packed, one-hot, 5 experts") != nullptr);
+  CHECK(report.measurement("moe_rate", "padded-to-capacity, one-hot, 5 experts") == nullptr);
+  CHECK(report.table("moe_rate")->rows.size() == 30);
+}
+
+TEST_CASE("the bench's checks see a row that was not computed", "[moe_gemm]") {
+  PretendingDevice device;
+  device.own_kernels().broken = true;
+  lab::NoProgress progress;
+  const lab::Report report = bench_report(device, progress, kTiny);
+  for (const lab::Check& check : report.checks) {
+    CHECK(check.ok == (check.id != "grouped_packed"));
+  }
+}
+
+TEST_CASE("the bench refuses what cannot be timed", "[moe_gemm]") {
+  const auto device = emulated();
+  lab::NoProgress progress;
+  CHECK(error_of([&] { bench_report(*device, progress); }).find("emulation") != std::string::npos);
+}
+
+TEST_CASE("runs of one expert become one bar, and lanes are thinned out evenly", "[moe_gemm]") {
+  std::vector<RanTile> tiles;
+  for (int lane = 0; lane < 10; ++lane) {
+    for (int i = 0; i < 6; ++i) {
+      tiles.push_back({lane, i / 2, 10.0 * i, 10.0 * i + 9});
+    }
+  }
+  CHECK(busy_share(tiles) == Approx(54.0 / 59));
+  const auto all = runs_of_experts(tiles, 30);
+  REQUIRE(all.size() == 30);
+  CHECK(all[0].begin_us == 0);
+  CHECK(all[0].end_us == 19);
+  CHECK(all[1].expert == 1);
+  const auto some = runs_of_experts(tiles, 12);
+  CHECK(some.size() == 12);
+  std::set<int> lanes;
+  for (const RanTile& run : some) lanes.insert(run.lane);
+  CHECK(lanes == std::set<int>{0, 3, 6, 9});
+}

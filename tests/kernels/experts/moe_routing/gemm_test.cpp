@@ -1,0 +1,309 @@
+// The large grouped product against double: every configuration, every scheme, experts with no
+// token, with a few, and with one more than a tile.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <set>
+#include <string>
+
+#include "kernels/base/simt/backends.hpp"
+#include "kernels/experts/moe_routing/grouped.hpp"
+#include "kernels/experts/moe_routing/kernels.hpp"
+#include "tests/catch.hpp"
+
+using namespace tilestep;
+using namespace tilestep::moe_routing;
+using tests::error_of;
+
+namespace {
+
+const std::vector<int> kRagged = {7, 0, 129, 1, 64};
+constexpr Scheme kAllSchemes[] = {Scheme::padded_to_capacity, Scheme::tile_padded, Scheme::packed};
+
+std::unique_ptr<simt::Device> gemm_device(simt::ThreadOrder order = simt::ThreadOrder::ascending,
+                                          std::uint64_t seed = 1) {
+  const char* backend = std::getenv("TILESTEP_TEST_BACKEND");
+  if (backend != nullptr && std::string_view(backend) == "cuda") return simt::make_cuda_device();
+  static const simt::KernelEntry table[] = {{kLessonId, kernels_emulated}};
+  simt::EmulationOptions options;
+  options.order = order;
+  options.seed = seed;
+  return simt::make_emulated_device(table, options);
+}
+
+const Kernels& kernels_of(const simt::Device& device) {
+  return static_cast<const Kernels&>(device.kernels(kLessonId));
+}
+
+/// BF16 patterns of random numbers of both signs between 1/2 and 4 in magnitude.
+std::vector<std::uint16_t> random_bf16(std::size_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::vector<std::uint16_t> bits(count);
+  for (std::uint16_t& one : bits) {
+    const auto random = static_cast<std::uint32_t>(generator());
+    const std::uint32_t exponent = 126 + random % 3;
+    one = static_cast<std::uint16_t>((random >> 31) << 15 | exponent << 7 | (random >> 8 & 0x7F));
+  }
+  return bits;
+}
+
+struct Recorded {
+  std::vector<int> block, processor;
+  std::vector<unsigned long long> begin, end;
+};
+
+/// A grouped product on the device, its operands and its result.
+struct GroupedRun {
+  GroupedLayout layout;
+  int hidden = 0, width = 0;
+  std::vector<std::uint16_t> x, weights;
+  std::vector<float> y;
+  Recorded recorded;
+
+  std::span<const std::uint16_t> row_of_x(int slot) const {
+    return std::span(x).subspan(static_cast<std::size_t>(slot * hidden),
+                                static_cast<std::size_t>(hidden));
+  }
+  std::span<const std::uint16_t> row_of_w(int expert, int row) const {
+    return std::span(weights).subspan(static_cast<std::size_t>((expert * width + row) * hidden),
+                                      static_cast<std::size_t>(hidden));
+  }
+};
+
+constexpr int kLibrary = -1;
+
+/// `configuration` kLibrary: the library's loop.
+GroupedRun run_grouped(simt::Device& device, int configuration, const GroupedLayout& layout,
+                       int hidden, int width, int blocks, bool tails_at_end = false) {
+  GroupedRun run{layout, hidden, width, {}, {}, {}, {}};
+  run.x = random_bf16(static_cast<std::size_t>(layout.slots() * hidden), 3);
+  run.weights = random_bf16(static_cast<std::size_t>(layout.experts() * width * hidden), 4);
+  for (int e = 0; e < layout.experts(); ++e) {  // rows of padding are zero
+    const auto at = static_cast<std::size_t>(e);
+    const int from = (layout.first_slot[at] + layout.kept[at]) * hidden;
+    std::fill(run.x.begin() + from, run.x.begin() + layout.first_slot[at + 1] * hidden, 0);
+  }
+  using Bits = std::uint16_t;
+  const simt::Buffer<Bits> x(device, std::span<const Bits>(run.x));
+  const simt::Buffer<Bits> weights(device, std::span<const Bits>(run.weights));
+  const simt::Buffer<int> first_slot(device, std::span<const int>(layout.first_slot));
+  const simt::Buffer<int> first_tile(device, std::span<const int>(layout.first_tile));
+  const simt::Buffer<int> kept(device, std::span<const int>(layout.kept));
+  simt::Buffer<float> y(device, static_cast<std::size_t>(layout.slots() * width));
+  y.fill(0xFF);
+  const GroupedShape shape{layout.experts(), hidden,        width, layout.tile,
+                           layout.slots(),   layout.scheme, blocks};
+  const Kernels& kernels = kernels_of(device);
+  std::vector<int> tile_order;
+  if (tails_at_end) {
+    const auto tile_width =
+        kernels.configurations()[static_cast<std::size_t>(configuration)].tile_width;
+    tile_order = tails_last(layout, width / tile_width);
+  }
+  const simt::Buffer<int> order(device, std::span<const int>(tile_order));
+  const GroupedArrays arrays{x.span(),          weights.span(), y.span(),    first_slot.span(),
+                             first_tile.span(), kept.span(),    order.span()};
+  if (configuration == kLibrary) {
+    kernels.library_loop(device, shape, arrays, layout.first_slot, layout.kept);
+    run.y = y.download();
+    return run;
+  }
+  const Configuration& tile = kernels.configurations()[static_cast<std::size_t>(configuration)];
+  const auto tiles = static_cast<std::size_t>(layout.tiles() * (width / tile.tile_width));
+  simt::Buffer<int> block(device, tiles), processor(device, tiles);
+  simt::Buffer<unsigned long long> begin(device, tiles), end(device, tiles);
+  block.fill(0xFF);
+  end.fill(0);
+  kernels.grouped_gemm(device, configuration, shape, arrays,
+                       {block.span(), processor.span(), begin.span(), end.span()});
+  device.synchronize();
+  run.y = y.download();
+  run.recorded = {block.download(), processor.download(), begin.download(), end.download()};
+  return run;
+}
+
+/// Elements of y that are wrong: those of tokens against double, those of padding against 0.
+int wrong_elements(const GroupedRun& run, bool library = false) {
+  int wrong = 0;
+  for (int e = 0; e < run.layout.experts(); ++e) {
+    const auto at = static_cast<std::size_t>(e);
+    for (int slot = run.layout.first_slot[at]; slot < run.layout.first_slot[at + 1]; ++slot) {
+      for (int row = 0; row < run.width; ++row) {
+        const auto got =
+            static_cast<double>(run.y[static_cast<std::size_t>(slot * run.width + row)]);
+        const GroupedElement want = grouped_element(run.row_of_w(e, row), run.row_of_x(slot));
+        const double allowed = library ? want.library_bound : want.bound;
+        const double off = std::abs(got - want.value);
+        wrong += off <= allowed ? 0 : 1;  // NaN is not
+      }
+    }
+  }
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("every configuration and scheme of the grouped product is right", "[moe_gemm]") {
+  const auto device = gemm_device(simt::ThreadOrder::shuffled, 3);
+  const auto all = kernels_of(*device).configurations();
+  REQUIRE(all.size() >= 4);
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    for (const Scheme scheme : kAllSchemes) {
+      const GroupedLayout layout = layout_of(kRagged, scheme, all[c].tile_tokens);
+      CAPTURE(std::string(all[c].name), std::string(to_text(scheme)));
+      const int width = std::max(256, all[c].tile_width);
+      const auto run = run_grouped(*device, static_cast<int>(c), layout, 128, width, 0);
+      CHECK(wrong_elements(run) == 0);
+    }
+  }
+}
+
+TEST_CASE("persistent blocks go from tile to tile and from expert to expert", "[moe_gemm]") {
+  const auto device = gemm_device(simt::ThreadOrder::descending);
+  const auto all = kernels_of(*device).configurations();
+  // Fewer, as many and more stages than tiles along k; blocks that share out evenly, and not.
+  for (const int hidden : {64, 128, 320}) {
+    for (const int blocks : {1, 3, 40}) {
+      // The smallest tiles, and Hopper's where there are any: the others share their code.
+      for (std::size_t c = 3; c < all.size(); ++c) {
+        const GroupedLayout layout = layout_of(kRagged, Scheme::packed, all[c].tile_tokens);
+        const int width = std::max(128, all[c].tile_width);
+        CAPTURE(hidden, blocks, std::string(all[c].name));
+        const auto run = run_grouped(*device, static_cast<int>(c), layout, hidden, width, blocks);
+        CHECK(wrong_elements(run) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("tiles are handed out whole ones first, and none is lost", "[moe_gemm]") {
+  const std::vector<int> kept = {300, 0, 129, 64, 1};
+  const GroupedLayout layout = layout_of(kept, Scheme::packed, 64);
+  const std::vector<int> order = tails_last(layout, 3);
+  REQUIRE(order.size() == static_cast<std::size_t>(3 * layout.tiles()));
+  std::set<int> seen(order.begin(), order.end());
+  CHECK(seen.size() == order.size());
+  // 4 + 2 + 1 whole tiles, then 44, 1 and 1 tokens, each by three tiles of W. Expert 0 has five
+  // tiles down: its last are numbers 4, 9 and 14; expert 2 has three, from 15 on.
+  CHECK(std::vector<int>(order.end() - 9, order.end()) ==
+        std::vector<int>{4, 9, 14, 17, 20, 23, 27, 28, 29});
+
+  const auto device = gemm_device(simt::ThreadOrder::shuffled, 5);
+  const auto all = kernels_of(*device).configurations();
+  for (std::size_t c = 3; c < all.size(); ++c) {
+    CAPTURE(std::string(all[c].name));
+    // Tails of more than half a tile, of half, and of less.
+    const std::vector<int> ragged = {129, 0, 300, 64, 256, 1, 128};
+    const int width = std::max(128, all[c].tile_width);
+    const auto run =
+        run_grouped(*device, static_cast<int>(c),
+                    layout_of(ragged, Scheme::packed, all[c].tile_tokens), 128, width, 3, true);
+    CHECK(wrong_elements(run) == 0);
+  }
+}
+
+TEST_CASE("the order of threads changes no bit of the grouped product", "[moe_gemm]") {
+  std::vector<float> first;
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    const auto device = gemm_device(simt::ThreadOrder::shuffled, seed);
+    const GroupedLayout layout = layout_of(kRagged, Scheme::packed, 64);
+    const auto run = run_grouped(*device, 3, layout, 192, 64, 2);
+    if (first.empty()) first = run.y;
+    CHECK(run.y == first);
+  }
+}
+
+TEST_CASE("a recording holds every tile once, in the block that the schedule says", "[moe_gemm]") {
+  const auto device = gemm_device();
+  constexpr int kBlocks = 3;
+  const GroupedLayout layout = layout_of(kRagged, Scheme::packed, 64);
+  const auto run = run_grouped(*device, 3, layout, 64, 128, kBlocks);
+  const Recorded& r = run.recorded;
+  REQUIRE(r.block.size() == 2u * (1 + 0 + 3 + 1 + 1));
+  std::vector<unsigned long long> free_at(kBlocks, 0);
+  for (std::size_t tile = 0; tile < r.block.size(); ++tile) {
+    CAPTURE(tile);
+    REQUIRE(r.block[tile] == static_cast<int>(tile) % kBlocks);
+    CHECK(r.processor[tile] >= 0);
+    CHECK(r.end[tile] > r.begin[tile]);
+    auto& free = free_at[static_cast<std::size_t>(r.block[tile])];
+    CHECK(r.begin[tile] >= free);
+    free = r.end[tile];
+  }
+  if (device->info().backend == "emulated") {
+    // A tile of 64 × 64 over 64 of k is 4 · 8 · 4 instructions.
+    CHECK(r.end[0] - r.begin[0] == 128);
+    CHECK(free_at[0] == 4 * 128);
+  }
+}
+
+TEST_CASE("a grid of experts and tiles records no tile that is not there", "[moe_gemm]") {
+  const auto device = gemm_device();
+  const GroupedLayout layout = layout_of(kRagged, Scheme::tile_padded, 64);
+  const auto run = run_grouped(*device, 3, layout, 64, 64, 0);
+  REQUIRE(run.recorded.block.size() == 6);
+  const std::set<int> blocks(run.recorded.block.begin(), run.recorded.block.end());
+  CHECK(blocks.size() == 6);
+  CHECK(*blocks.begin() >= 0);
+}
+
+TEST_CASE("layouts keep their promises for any counts", "[moe_gemm]") {
+  std::mt19937 generator(5);
+  for (int turn = 0; turn < 200; ++turn) {
+    std::vector<int> kept(1 + generator() % 9);
+    for (int& count : kept) count = static_cast<int>(generator() % 300);
+    const int tile = 8 << generator() % 5;
+    const int most = *std::max_element(kept.begin(), kept.end());
+    for (const Scheme scheme : kAllSchemes) {
+      const GroupedLayout layout = layout_of(kept, scheme, tile);
+      for (std::size_t e = 0; e < kept.size(); ++e) {
+        const int slots = layout.first_slot[e + 1] - layout.first_slot[e];
+        const int tiles = layout.first_tile[e + 1] - layout.first_tile[e];
+        const int held = scheme == Scheme::padded_to_capacity ? most : kept[e];
+        CHECK(tiles * tile >= held);
+        CHECK(tiles * tile - held < tile);
+        CHECK(slots == (scheme == Scheme::packed ? kept[e] : tiles * tile));
+      }
+    }
+  }
+  CHECK(error_of([] {
+          const std::vector<int> many(256, 16000000);
+          layout_of(many, Scheme::padded_to_capacity, 128);
+        }).find("2147483647") != std::string::npos);
+}
+
+TEST_CASE("top-1 counts add up and follow the routing", "[moe_gemm]") {
+  CHECK(top1_counts(Routing::balanced, 0, 32, 4) == std::vector<int>{8, 8, 8, 8});
+  CHECK(top1_counts(Routing::balanced, 0, 10, 4) == std::vector<int>{3, 3, 2, 2});
+  CHECK(top1_counts(Routing::one_hot, 0, 10, 3) == std::vector<int>{10, 0, 0});
+  CHECK(top1_counts(Routing::skewed, 1, 11, 3) == std::vector<int>{6, 3, 2});
+  for (const double skew : {0.0, 0.5, 1.0, 1.5, 4.0}) {
+    const auto counts = top1_counts(Routing::skewed, skew, 8192, 64);
+    CHECK(std::accumulate(counts.begin(), counts.end(), 0) == 8192);
+    CHECK(std::is_sorted(counts.rbegin(), counts.rend()));
+  }
+  CHECK(error_of([] { top1_counts(Routing::random, 0, 8, 4); }).find("balanced, skewed") !=
+        std::string::npos);
+  CHECK(error_of([] { top1_counts(Routing::balanced, 0, 8, 0); }).find("1 expert") !=
+        std::string::npos);
+}
+
+TEST_CASE("sizes that the grouped product does not take are refused by name", "[moe_gemm]") {
+  const auto device = gemm_device();
+  const GroupedLayout layout = layout_of(kRagged, Scheme::packed, 64);
+  const auto refusal = [&](int hidden, int width) {
+    return error_of([&] { run_grouped(*device, 3, layout, hidden, width, 0); });
+  };
+  CHECK(refusal(100, 64).find("hidden is 100") != std::string::npos);
+  CHECK(refusal(64, 96).find("multiples of 64") != std::string::npos);
+  if (device->info().backend == "emulated") {
+    CHECK(error_of([&] { run_grouped(*device, kLibrary, layout, 64, 64, 0); }).find("emulation") !=
+          std::string::npos);
+  } else if (kernels_of(*device).library(*device).available) {
+    CHECK(wrong_elements(run_grouped(*device, kLibrary, layout, 64, 64, 0), true) == 0);
+  }
+}

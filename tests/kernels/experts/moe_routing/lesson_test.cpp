@@ -1,0 +1,445 @@
+#include "kernels/experts/moe_routing/lesson.hpp"
+
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <random>
+#include <set>
+#include <string_view>
+
+#include "kernels/base/lab/assets.hpp"
+#include "kernels/base/simt/backends.hpp"
+#include "kernels/experts/moe_routing/kernels.hpp"
+#include "kernels/experts/moe_routing/report.hpp"
+#include "tests/catch.hpp"
+
+using namespace tilestep;
+using namespace tilestep::moe_routing;
+
+namespace {
+
+/// ThreadSanitizer makes each switch between emulated threads some fifty times slower.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kFewShapes = true;
+#else
+constexpr bool kFewShapes = false;
+#endif
+
+/// An emulated device that knows this lesson's kernels alone; with TILESTEP_TEST_BACKEND=cuda in
+/// the environment the first CUDA device.
+std::unique_ptr<simt::Device> device_with(simt::ThreadOrder order = simt::ThreadOrder::ascending,
+                                          std::uint64_t seed = 1) {
+  const char* backend = std::getenv("TILESTEP_TEST_BACKEND");
+  if (backend != nullptr && std::string_view(backend) == "cuda") return simt::make_cuda_device();
+  static const simt::KernelEntry table[] = {{kLessonId, kernels_emulated}};
+  simt::EmulationOptions options;
+  options.order = order;
+  options.seed = seed;
+  return simt::make_emulated_device(table, options);
+}
+
+lab::Report report_of(simt::Device& device, const lab::Settings& settings) {
+  lab::NoProgress progress;
+  return lesson().run(settings, device, progress);
+}
+
+lab::Settings settings_of(const Params& params) {
+  return knob_table().settings(params);
+}
+
+std::string failed_checks(const lab::Report& report) {
+  std::string names;
+  for (const lab::Check& check : report.checks) names += check.ok ? "" : check.id + " ";
+  return names;
+}
+
+/// Whether the kept assignments of the shown tokens have slots of their own, each inside its
+/// expert's; where all tokens are shown, as many as `kept` says.
+bool is_bijection(const Trace& trace, std::int64_t kept) {
+  std::set<int> taken;
+  std::int64_t placed = 0;
+  for (const TokenTrace& token : trace.token) {
+    for (std::size_t choice = 0; choice < token.slot.size(); ++choice) {
+      const int slot = token.slot[choice];
+      if (slot < 0) continue;
+      const ExpertTrace& expert = trace.expert[static_cast<std::size_t>(token.expert[choice])];
+      if (slot < expert.first_slot || slot >= expert.first_slot + expert.kept) return false;
+      taken.insert(slot);
+      ++placed;
+    }
+  }
+  const bool all_shown = trace.tokens <= kShownTokens;
+  return static_cast<std::int64_t>(taken.size()) == placed && (!all_shown || placed == kept);
+}
+
+/// What must hold for every combination of knobs, counted here anew from the trace and the tables.
+void check_invariants(const Params& params, const lab::Report& report) {
+  const Trace trace = trace_from_json(report.trace);
+  std::int64_t kept = 0, dropped = 0, slots = 0;
+  int capacity = params.tokens * params.top_k;
+  if (params.capacity > 0) {
+    while (capacity > 0 &&
+           capacity - 1 >= params.capacity * params.tokens * params.top_k / params.experts - 1e-9) {
+      --capacity;
+    }
+  }
+  bool good = static_cast<int>(trace.expert.size()) == params.experts;
+  for (const ExpertTrace& expert : trace.expert) {
+    kept += expert.kept;
+    dropped += expert.wanted - expert.kept;
+    slots += expert.tiles * params.tile();
+    good = good && expert.padded == expert.tiles * params.tile() - expert.kept;
+    good = good && expert.padded >= 0 && expert.kept <= expert.wanted;
+    good = good && (params.capacity <= 0 ? expert.kept == expert.wanted : expert.kept <= capacity);
+  }
+  CHECK(good);
+  CHECK(is_bijection(trace, kept));
+  CHECK(kept + dropped == static_cast<std::int64_t>(params.tokens) * params.top_k);
+  CHECK(slots == trace.slots());
+  CHECK(failed_checks(report).empty());
+}
+
+Params random_params(std::mt19937& generator, int most_tokens, int most_experts) {
+  const auto below = [&](int count) {
+    return static_cast<int>(generator() % static_cast<unsigned>(count));
+  };
+  Params params;
+  params.tokens = 1 + below(most_tokens);
+  params.experts = 2 + below(most_experts - 1);
+  params.top_k = 1 + below(std::min(8, params.experts));
+  params.routing = static_cast<Routing>(below(kRoutings));
+  params.skew = below(31) * 0.1;
+  params.tile_choice = below(5);
+  params.capacity = below(2) == 0 ? 0 : 0.5 + below(36) * 0.1;
+  params.capacity = std::min(params.capacity, 4.0);
+  params.scheme = static_cast<Scheme>(below(kSchemes));
+  params.seed = below(1000000);
+  for (int i = below(4); i > 0; --i) {
+    params.custom += (params.custom.empty() ? "" : ",") + std::to_string(below(params.tokens)) +
+                     ":" + std::to_string(below(params.experts));
+  }
+  return params;
+}
+
+/// What the router's kernels make of `logits`.
+struct Routed {
+  std::vector<int> expert, slot, wanted, first_slot, first_tile;
+  std::vector<float> gate;
+};
+Routed route(simt::Device& device, const RouteShape& shape, const std::vector<float>& logits) {
+  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
+  const auto assignments = static_cast<std::size_t>(shape.tokens * shape.top_k);
+  const auto experts = static_cast<std::size_t>(shape.experts);
+  const simt::Buffer<float> in(device, std::span<const float>(logits));
+  simt::Buffer<int> expert(device, assignments), rank(device, assignments),
+      slot(device, assignments), wanted(device, experts), kept(device, experts),
+      first_slot(device, experts + 1), first_tile(device, experts + 1),
+      chunks(device, chunks_of(static_cast<std::int64_t>(assignments)) * experts);
+  simt::Buffer<float> probability(device, assignments), gate(device, assignments);
+  kernels.route(device, shape,
+                {in.span(),
+                 expert.span(),
+                 probability.span(),
+                 gate.span(),
+                 rank.span(),
+                 slot.span(),
+                 wanted.span(),
+                 kept.span(),
+                 first_slot.span(),
+                 first_tile.span(),
+                 chunks.span(),
+                 {}});
+  device.synchronize();
+  return {expert.download(),     slot.download(),       wanted.download(),
+          first_slot.download(), first_tile.download(), gate.download()};
+}
+
+}  // namespace
+
+TEST_CASE("the default table and summary", "[moe_routing]") {
+  const auto device = device_with();
+  const lab::Report report = report_of(*device, {});
+  const lab::Table* table = report.table("experts");
+  REQUIRE(table != nullptr);
+  REQUIRE(table->rows.size() == 4);
+  for (std::size_t e = 0; e < 4; ++e) {
+    CHECK(table->text(e, 0) == "E" + std::to_string(e));
+    CHECK(table->text(e, 1) == "8");
+    CHECK(table->text(e, 2) == "1");
+    CHECK(table->text(e, 3) == "0");
+    CHECK(table->text(e, 4) == "0");
+  }
+  for (const char* part :
+       {"balanced", "top 1", "4 experts", "32 token-slots", "32 real", "100%", "8 tokens"}) {
+    CHECK(report.summary.find(part) != std::string::npos);
+  }
+  // On a GPU the blocks do not begin at the same moment.
+  if (device->can_time()) {
+    CHECK(report.measurement("busy_share")->value > 0);
+  } else {
+    CHECK(report.measurement("busy_share")->value == Approx(100));
+  }
+  CHECK(failed_checks(report).empty());
+}
+
+TEST_CASE("invariants hold for 2000 random combinations of knobs", "[moe_routing]") {
+  const auto device = device_with();
+  std::mt19937 generator(42);
+  const int cases = kFewShapes ? 200 : 2000;
+  for (int i = 0; i < cases; ++i) {
+    const Params params = random_params(generator, i % 20 == 0 ? 300 : 40, i % 20 == 0 ? 64 : 12);
+    CAPTURE(i, params.tokens, params.experts, params.top_k, to_text(params.routing),
+            params.capacity, to_text(params.scheme), params.tile(), params.custom);
+    check_invariants(params, report_of(*device, settings_of(params)));
+  }
+}
+
+TEST_CASE("extremes", "[moe_routing]") {
+  const auto device = device_with();
+  const auto run = [&](Params params) {
+    CAPTURE(params.tokens, params.experts, params.top_k, to_text(params.scheme));
+    check_invariants(params, report_of(*device, settings_of(params)));
+  };
+  for (int scheme = 0; scheme < kSchemes; ++scheme) {
+    Params params;
+    params.scheme = static_cast<Scheme>(scheme);
+    params.tokens = 1;
+    params.experts = 2;
+    run(params);
+    params.top_k = 2;
+    params.tile_choice = 4;
+    run(params);
+    params.tokens = 1031;
+    params.experts = 256;
+    params.top_k = 8;
+    params.routing = Routing::skewed;
+    params.skew = 3;
+    params.capacity = 0.5;
+    run(params);
+    params.routing = Routing::one_hot;
+    run(params);
+  }
+  Params many;
+  many.tokens = 20011;
+  many.experts = 61;
+  many.top_k = 2;
+  many.routing = Routing::random;
+  run(many);
+}
+
+TEST_CASE("nothing depends on the order of the threads", "[moe_routing]") {
+  Params params;
+  params.tokens = 300;
+  params.experts = 7;
+  params.top_k = 3;
+  params.routing = Routing::skewed;
+  params.capacity = 1;
+  for (int scheme = 0; scheme < kSchemes; ++scheme) {
+    params.scheme = static_cast<Scheme>(scheme);
+    const Trace first = trace_from_json(report_of(*device_with(), settings_of(params)).trace);
+    for (const auto order : {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
+      for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+        const auto device = device_with(order, seed);
+        const lab::Report report = report_of(*device, settings_of(params));
+        CHECK(failed_checks(report).empty());
+        const Trace trace = trace_from_json(report.trace);
+        CHECK(trace.token == first.token);
+        CHECK(trace.expert == first.expert);
+      }
+    }
+  }
+}
+
+TEST_CASE("equal logits go to the lower number, and the kernels take any logits", "[moe_routing]") {
+  const auto device = device_with();
+  const RouteShape shape{3, 4, 2, -1, 8, Scheme::packed};
+  // All equal; two pairs of equals; so far apart that exp underflows.
+  const Routed routed = route(*device, shape, {1, 1, 1, 1, 0, 2, 0, 2, -3e38f, 0, 3e38f, 0});
+  CHECK(routed.expert == std::vector<int>{0, 1, 1, 3, 2, 1});
+  CHECK(routed.gate == std::vector<float>{0.5f, 0.5f, 0.5f, 0.5f, 1, 0});
+  CHECK(routed.wanted == std::vector<int>{1, 3, 1, 1});
+  CHECK(routed.first_slot == std::vector<int>{0, 1, 4, 5, 6});
+  CHECK(routed.first_tile == std::vector<int>{0, 1, 2, 3, 4});
+  CHECK(routed.slot == std::vector<int>{0, 1, 2, 5, 4, 3});
+}
+
+TEST_CASE("logits that are no numbers choose nobody outside the experts", "[moe_routing]") {
+  const auto device = device_with();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  const RouteShape shape{4, 3, 3, -1, 8, Scheme::packed};
+  const Routed routed =
+      route(*device, shape, {nan, nan, nan, nan, 1, 0, -inf, inf, 0, -inf, -inf, -inf});
+  CHECK(routed.expert == std::vector<int>{0, 1, 2, 1, 2, 0, 1, 2, 0, 0, 1, 2});
+  for (const float gate : routed.gate) CHECK((gate >= 0 && gate <= 1));
+  CHECK(routed.gate[0] == Approx(1.0 / 3));
+  CHECK(routed.gate[6] == 1);
+  CHECK(routed.wanted == std::vector<int>{4, 4, 4});
+}
+
+TEST_CASE("one expert for all: a straggler, and what capacity does to it", "[moe_routing]") {
+  const auto device = device_with();
+  Params params;
+  params.routing = Routing::one_hot;
+  Trace trace = trace_from_json(report_of(*device, settings_of(params)).trace);
+  CHECK(trace.expert[0].kept == 32);
+  CHECK(trace.expert[1].tiles == 0);
+  CHECK(trace.useful() == 1);
+  params.capacity = 1;
+  trace = trace_from_json(report_of(*device, settings_of(params)).trace);
+  CHECK(trace.expert[0].kept == 8);
+  CHECK(trace.dropped() == 24);
+  // By token: the first eight stay.
+  CHECK(trace.token[7].slot[0] == 7);
+  CHECK(trace.token[8].slot[0] == -1);
+  CHECK(trace.token[8].output == 0);
+}
+
+TEST_CASE("custom routing moves tokens", "[moe_routing]") {
+  const auto device = device_with();
+  const lab::Report report =
+      report_of(*device, {{"routing", std::string("custom")}, {"custom", std::string("0:3,5:3")}});
+  const Trace trace = trace_from_json(report.trace);
+  CHECK(trace.token[0].expert[0] == 3);
+  CHECK(trace.token[5].expert[0] == 3);
+  CHECK(trace.token[1].expert[0] == 1);
+  CHECK(trace.expert[3].kept == 10);
+  CHECK(trace.expert[3].tiles == 2);
+  CHECK(trace.expert[3].padded == 6);
+}
+
+TEST_CASE("of two moves of a token the later one holds", "[moe_routing]") {
+  const auto device = device_with();
+  const lab::Report report = report_of(*device, {{"routing", std::string("custom")},
+                                                 {"top_k", std::int64_t{2}},
+                                                 {"custom", std::string("0:2,0:3")}});
+  const Trace trace = trace_from_json(report.trace);
+  CHECK(trace.token[0].expert == std::vector<int>{3, 0});
+}
+
+TEST_CASE("the recorded lines are the statements of the steps", "[moe_routing]") {
+  const auto device = device_with();
+  const std::string_view source = lab::asset(kSourcePath);
+  const auto line = [&](int number) {
+    std::size_t from = 0;
+    for (int i = 1; i < number; ++i) from = source.find('\n', from) + 1;
+    return std::string(source.substr(from, source.find('\n', from) - from));
+  };
+  // Also where the first block of the product has no tile, because E0 has no token.
+  const lab::Settings none_for_e0 = {{"tokens", std::int64_t{1}},
+                                     {"routing", std::string("custom")},
+                                     {"custom", std::string("0:3")},
+                                     {"scheme", std::string("tile-padded")}};
+  for (const lab::Settings& settings : {lab::Settings{}, none_for_e0}) {
+    const Trace trace = trace_from_json(report_of(*device, settings).trace);
+    static constexpr const char* kStatements[kSteps] = {
+        "sum += expf(",
+        "logit > best_logit",
+        "atomicAdd(&counts[",
+        "exclusive_scan(values, slots)",
+        "x[to * hidden + i] = tokens[",
+        "issued += ",
+        "sum += gate[",
+    };
+    for (std::size_t step = 0; step < kSteps; ++step) {
+      REQUIRE(trace.lines[step] > 0);
+      CHECK(line(trace.lines[step]).find(kStatements[step]) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("every check fails when what it guards is broken", "[moe_routing]") {
+  const auto device = device_with();
+  Params params;
+  params.routing = Routing::skewed;
+  params.top_k = 2;
+  params.capacity = 1;
+  lab::NoProgress progress;
+  const Outcome good = gather(params, *device, progress);
+  REQUIRE(failed_checks(make_report(good, device->info())).empty());
+  using Break = void (*)(Outcome&);
+  const std::pair<const char*, Break> breaks[] = {
+      {"result", [](Outcome& o) { o.out[5] += 1e-3f; }},
+      {"result", [](Outcome& o) { o.out.back() = std::numeric_limits<float>::quiet_NaN(); }},
+      {"gates", [](Outcome& o) { o.gate[3] += 1e-4f; }},
+      {"choices", [](Outcome& o) { std::swap(o.device.expert[0], o.device.expert[1]); }},
+      {"places", [](Outcome& o) { ++o.device.rank[7]; }},
+      {"permutation", [](Outcome& o) { o.device.slot[1] = o.device.slot[0]; }},
+      {"totals", [](Outcome& o) { ++o.trace.expert[1].wanted; }},
+      {"capacity", [](Outcome& o) { o.trace.expert[0].kept += 1000; }},
+      {"tiles", [](Outcome& o) { o.tiles[1].block = -1; }},
+      {"tiles", [](Outcome& o) { o.tiles.back().end = o.tiles.back().begin - 1; }},
+  };
+  for (const auto& [id, broken] : breaks) {
+    Outcome outcome = good;
+    broken(outcome);
+    const std::string failed = " " + failed_checks(make_report(outcome, device->info()));
+    CAPTURE(id, failed);
+    CHECK(failed.find(std::string(" ") + id + " ") != std::string::npos);
+  }
+}
+
+TEST_CASE("the numbers are of all tiles, the picture of the first", "[moe_routing]") {
+  const auto device = device_with();
+  Params params;
+  params.tokens = 20000;
+  const lab::Report report = report_of(*device, settings_of(params));
+  const Trace trace = trace_from_json(report.trace);
+  CHECK(trace.tiles_run == 2500);
+  CHECK(static_cast<int>(trace.tiles.size()) == kShownTiles);
+  REQUIRE(report.measurement("busy_share") != nullptr);
+  if (!device->can_time()) CHECK(report.measurement("busy_share")->value == Approx(100));
+}
+
+TEST_CASE("bad knobs name what is allowed", "[moe_routing]") {
+  const auto device = device_with();
+  const auto complaint = [&](lab::Settings settings) -> std::string {
+    try {
+      report_of(*device, settings);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(complaint({{"top_k", std::int64_t{5}}}).find("1–4 with 4 experts") != std::string::npos);
+  CHECK(complaint({{"custom", std::string("5:2,")}}).find("token:expert") != std::string::npos);
+  CHECK(complaint({{"custom", std::string("40:2")}}).find("tokens 0–31") != std::string::npos);
+  CHECK(complaint({{"custom", std::string("4:9")}}).find("experts 0–3") != std::string::npos);
+  CHECK(complaint({{"capacity", 0.3}}).find("off or 0.5–4") != std::string::npos);
+  CHECK(complaint({{"tile", std::string("12")}}).find("one of 8, 16") != std::string::npos);
+  CHECK(lesson().knobs().at("capacity").parsed("off") == lab::KnobValue(0.0));
+  CHECK_THROWS_AS(lesson().knobs().at("capacity").parsed("on"), Error);
+}
+
+TEST_CASE("the trace travels as JSON", "[moe_routing]") {
+  const auto device = device_with();
+  Params params;
+  params.routing = Routing::skewed;
+  params.top_k = 2;
+  params.capacity = 1;
+  const lab::Report report = report_of(*device, settings_of(params));
+  const Trace trace = trace_from_json(report.trace);
+  CHECK(to_json(trace) == report.trace);
+  nlohmann::json broken = report.trace;
+  broken["expert"]["kept"].erase(0);
+  CHECK_THROWS_AS(trace_from_json(broken), Error);
+  broken = report.trace;
+  broken["tiles"]["expert"][0] = 99;
+  CHECK_THROWS_AS(trace_from_json(broken), Error);
+  broken = report.trace;
+  broken.erase("scheme");
+  CHECK_THROWS_AS(trace_from_json(broken), Error);
+  // What a scene takes for an index must be one.
+  const auto refused = [&](const auto& change) {
+    nlohmann::json changed = report.trace;
+    change(changed);
+    CHECK_THROWS_AS(trace_from_json(changed), Error);
+  };
+  refused([](nlohmann::json& j) { j["token"].erase(0); });
+  refused([](nlohmann::json& j) { j["tiles_run"] = 100000; });
+  refused([](nlohmann::json& j) { j["tiles"]["block"][0] = 1000000; });
+  refused([](nlohmann::json& j) { j["tiles"]["block"][0] = -1; });
+  refused([](nlohmann::json& j) { j["expert"]["kept"][0] = 1e300; });
+  refused([](nlohmann::json& j) { j["expert"]["kept"][0] = 18446744073709551615ull; });
+  refused([](nlohmann::json& j) { j["token"][0]["slot"][0] = "nan"; });
+}

@@ -1,0 +1,143 @@
+// Every rung of the ladder against double, over sizes that no tile divides and such that all do.
+
+#include <string>
+
+#include "tests/catch.hpp"
+#include "tests/kernels/matmul/tiling/support.hpp"
+
+using namespace tilestep;
+using namespace tilestep::tiling;
+using tests::error_of;
+using tests::run_gemm;
+using tests::tiling_device;
+using tests::wrong_elements;
+
+namespace {
+
+constexpr int kSizes[] = {1, 7, 16, 33, 64, 100, 128, 257};
+
+/// All rungs on one shape, counted (bounds-checked kernels) and as they are timed.
+void check_shape(simt::Device& device, const GemmShape& shape, bool counted) {
+  const Matrices fp32 = make_matrices(shape, 7, false);
+  const Matrices bf16 = make_matrices(shape, 7, true);
+  const Product exact = reference_product(shape, fp32, Adding::in_order);
+  const Product exact_bf16 = reference_product(shape, bf16, Adding::tensor_core);
+  for (int i = 0; i < kVariants; ++i) {
+    const auto variant = static_cast<Variant>(i);
+    const bool tensor_core = variant == Variant::tensor_core;
+    const tests::GemmRun run =
+        run_gemm(device, variant, kBestConfiguration, shape, tensor_core ? bf16 : fp32, counted);
+    if (wrong_elements(run.c, tensor_core ? exact_bf16 : exact) == 0) continue;
+    FAIL_CHECK(std::string(to_text(variant))
+               << " is wrong for " << shape.m << " x " << shape.n << " x " << shape.k);
+  }
+}
+
+/// What one block of the variant computes where any size is allowed.
+const Configuration& any_size_configuration(const Kernels& kernels, Variant variant) {
+  for (const Configuration& one : kernels.configurations(variant)) {
+    if (one.any_size) return one;
+  }
+  throw Error("no configuration for any size");
+}
+
+}  // namespace
+
+TEST_CASE("every rung is right for every pair of M and N, with K in turn", "[tiling]") {
+  const auto device = tiling_device();
+  int turn = 0;
+  for (const int m : kSizes) {
+    for (const int n : kSizes) {
+      const int k = kSizes[turn++ % 8];
+      check_shape(*device, {m, n, k}, false);
+    }
+  }
+}
+
+TEST_CASE("every rung is right for every K", "[tiling]") {
+  const auto device = tiling_device();
+  for (const int k : kSizes) {
+    check_shape(*device, {33, 64, k}, false);
+    check_shape(*device, {64, 100, k}, false);
+    check_shape(*device, {7, 1, k}, false);
+  }
+}
+
+TEST_CASE("every rung is right whatever the order of its threads", "[tiling]") {
+  for (const auto order : {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
+    for (const std::uint64_t seed : {1u, 2u}) {
+      const auto device = tiling_device(order, seed);
+      check_shape(*device, {33, 70, 40}, false);
+      check_shape(*device, {64, 64, 96}, false);
+      check_shape(*device, {65, 17, 100}, false);
+    }
+  }
+}
+
+TEST_CASE("every compiled configuration is right where its tiles divide", "[tiling]") {
+  const auto device = tiling_device(simt::ThreadOrder::shuffled, 5);
+  const GemmShape shape{256, 256, 192};
+  for (const Variant variant :
+       {Variant::shared_tile, Variant::register_tile_1d, Variant::register_tile_2d,
+        Variant::vectorized, Variant::double_buffered, Variant::warp_tile, Variant::tensor_core}) {
+    const bool tensor_core = variant == Variant::tensor_core;
+    const Matrices matrices = make_matrices(shape, 3, tensor_core);
+    const Product exact =
+        reference_product(shape, matrices, tensor_core ? Adding::tensor_core : Adding::in_order);
+    const auto count =
+        static_cast<int>(tests::tiling_kernels(*device).configurations(variant).size());
+    for (int configuration = 0; configuration < count; ++configuration) {
+      CAPTURE(std::string(to_text(variant)), configuration);
+      const auto run = run_gemm(*device, variant, configuration, shape, matrices, false);
+      CHECK(wrong_elements(run.c, exact) == 0);
+    }
+  }
+}
+
+TEST_CASE("counted loads equal an independent count, and counting changes nothing", "[tiling]") {
+  const auto device = tiling_device();
+  const Kernels& kernels = tests::tiling_kernels(*device);
+  for (const GemmShape shape :
+       {GemmShape{64, 64, 64}, GemmShape{33, 100, 17}, GemmShape{129, 7, 40}, GemmShape{1, 1, 1}}) {
+    check_shape(*device, shape, true);
+    for (int i = 0; i < kVariants; ++i) {
+      const auto variant = static_cast<Variant>(i);
+      CAPTURE(std::string(to_text(variant)), shape.m, shape.n, shape.k);
+      const Configuration& tile = any_size_configuration(kernels, variant);
+      // Block by block: the rows and columns that it has, each over all of k.
+      std::int64_t expected = 0;
+      const bool untiled = variant == Variant::naive || variant == Variant::coalesced;
+      const int down = untiled ? 1 : tile.tile_m;
+      const int across = untiled ? 1 : tile.tile_n;
+      for (int row = 0; row < shape.m; row += down) {
+        for (int column = 0; column < shape.n; column += across) {
+          const int rows = row + down < shape.m ? down : shape.m - row;
+          const int columns = column + across < shape.n ? across : shape.n - column;
+          expected += static_cast<std::int64_t>(rows + columns) * shape.k;
+        }
+      }
+      const Matrices matrices = make_matrices(shape, 1, variant == Variant::tensor_core);
+      CHECK(run_gemm(*device, variant, kBestConfiguration, shape, matrices, true).loads ==
+            expected);
+    }
+  }
+}
+
+TEST_CASE("a shape that the kernels do not take is refused with a reason", "[tiling]") {
+  const auto device = tiling_device();
+  const Kernels& kernels = tests::tiling_kernels(*device);
+  const auto refused = [&](const GemmShape& shape, Variant variant, int configuration) {
+    return error_of([&] { kernels.gemm(*device, variant, configuration, shape, {}); });
+  };
+  CHECK(refused({0, 1, 1}, Variant::naive, 0).find("m is 0") != std::string::npos);
+  CHECK(refused({65536, 1, 65536}, Variant::naive, 0).find("2147483647") != std::string::npos);
+  const Matrices matrices = make_matrices({100, 128, 128}, 1, false);
+  CHECK(error_of([&] {
+          run_gemm(*device, Variant::warp_tile, 0, {100, 128, 128}, matrices, false);
+        }).find("not a multiple") != std::string::npos);
+  if (device->info().backend == "emulated") {
+    CHECK_FALSE(kernels.library(*device).available);
+    CHECK(kernels.library(*device).reason.find("emulation") != std::string::npos);
+    CHECK_FALSE(kernels.resources(*device, Variant::warp_tile, 0).compiled);
+  }
+}

@@ -1,0 +1,141 @@
+#include <numeric>
+
+#include "kernels/memory/coalescing/report.hpp"
+#include "tests/catch.hpp"
+#include "tests/kernels/memory/coalescing/support.hpp"
+
+using namespace tilestep;
+using namespace tilestep::coalescing;
+using tilestep::tests::coalescing_device;
+using tilestep::tests::coalescing_kernels;
+using tilestep::tests::contains;
+using tilestep::tests::error_of;
+
+namespace {
+
+std::vector<float> counting(std::size_t count) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 1.0f);
+  return values;
+}
+
+std::vector<float> copied(simt::Device& device, CopyRung rung, const CopyConfig& config,
+                          const std::vector<float>& host) {
+  const simt::Buffer<float> in(device, std::span<const float>(host));
+  simt::Buffer<float> out(device, host.size());
+  coalescing_kernels(device).copy(device, rung, config, in.span(), out.span());
+  device.synchronize();
+  return out.download();
+}
+
+/// Elements of the transpose that are in the wrong place.
+int wrong_in_transpose(simt::Device& device, TransposeRung rung, const TransposeShape& shape) {
+  const auto rows = static_cast<std::size_t>(shape.rows);
+  const auto columns = static_cast<std::size_t>(shape.columns);
+  const std::vector<float> host = counting(rows * columns);
+  const simt::Buffer<float> in(device, std::span<const float>(host));
+  simt::Buffer<float> out(device, host.size());
+  coalescing_kernels(device).transpose(device, rung, shape, in.span(), out.span());
+  device.synchronize();
+  const std::vector<float> got = out.download();
+  int wrong = 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t column = 0; column < columns; ++column) {
+      wrong += got[column * rows + row] != host[row * columns + column];
+    }
+  }
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("every copy in every configuration copies", "[coalescing]") {
+  const auto device = coalescing_device(simt::ThreadOrder::shuffled, 2);
+  for (const std::size_t count : {1, 2, 3, 31, 1000, 4096, 4099, 20001}) {
+    const std::vector<float> host = counting(count);
+    for (const CopyRung rung : kCopyRungs) {
+      for (const int threads : {128, 1024}) {
+        for (const int packs : {1, 2, 4, 8}) {
+          if (rung != CopyRung::vectorized && packs > 1) continue;
+          for (const int blocks : {0, 1, 3}) {
+            INFO(to_text(rung) << " " << count << " " << threads << " " << packs << " " << blocks);
+            REQUIRE(copied(*device, rung, {threads, packs, blocks == 3, blocks}, host) == host);
+          }
+        }
+      }
+    }
+  }
+  REQUIRE(contains(error_of([&] {
+                     copied(*device, CopyRung::vectorized, {256, 3, false, 0}, counting(64));
+                   }),
+                   "1, 2, 4, 8"));
+}
+
+TEST_CASE("every transpose turns matrices of all shapes", "[coalescing]") {
+  for (const auto order : {simt::ThreadOrder::ascending, simt::ThreadOrder::shuffled}) {
+    const auto device = coalescing_device(order, 7);
+    for (const auto& [rows, columns] : {std::pair{1, 1}, {1, 70}, {33, 31}, {64, 64}, {100, 37}}) {
+      for (const TransposeRung rung : kTransposeRungs) {
+        for (const int tile : {32, 64}) {
+          for (const int thread_rows : {4, 8, 16}) {
+            for (const bool down : {false, true}) {
+              INFO(to_text(rung) << " " << rows << " x " << columns << ", tile " << tile << ", "
+                                 << thread_rows);
+              REQUIRE(wrong_in_transpose(*device, rung, {rows, columns, tile, thread_rows, down}) ==
+                      0);
+            }
+          }
+        }
+      }
+    }
+  }
+  const auto device = coalescing_device();
+  REQUIRE(contains(error_of([&] {
+                     wrong_in_transpose(*device, TransposeRung::naive, {8, 8, 48, 8, false});
+                   }),
+                   "32, 64"));
+}
+
+TEST_CASE("bank conflicts of the tiles as their accesses were traced", "[coalescing]") {
+  const auto device = coalescing_device();
+  std::int64_t wrong = 0;
+  const std::vector<TileRequest> requests = traced_tiles(*device, wrong);
+  REQUIRE(wrong == 0);
+  REQUIRE(requests.size() == 4);
+  for (const TileRequest& request : requests) {
+    INFO(request.rung << " " << to_text(request.kind));
+    const bool column_without_padding =
+        request.rung == "shared-tile" && request.kind == Access::load;
+    REQUIRE(request.ways == (column_without_padding ? 32 : 1));
+    const int distance = request.byte_offset[1] - request.byte_offset[0];
+    if (request.kind == Access::store) REQUIRE(distance == 4);
+    if (request.kind == Access::load) REQUIRE(distance == (column_without_padding ? 128 : 132));
+  }
+}
+
+TEST_CASE("ways of a request to shared memory", "[coalescing]") {
+  std::array<std::int32_t, kLanes> bytes{};
+  REQUIRE(bank_ways(bytes) == 1);  // all lanes the same word: a broadcast
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    bytes[lane] = static_cast<std::int32_t>(lane * 8);
+  }
+  REQUIRE(bank_ways(bytes) == 2);
+}
+
+TEST_CASE("random words are found again, and wrong ones counted", "[coalescing]") {
+  const auto device = coalescing_device();
+  const auto& kernels = coalescing_kernels(*device);
+  simt::Buffer<unsigned> words(*device, 35);
+  simt::Buffer<unsigned long long> wrong(*device, 1);
+  wrong.fill(0);
+  kernels.fill_random(*device, words.span(), 4);
+  kernels.count_wrong(*device, 1, 35, 4, words.span(), wrong.span());
+  REQUIRE(wrong.download().front() == 0);
+  std::vector<unsigned> host = words.download();
+  host[3] ^= 1U;
+  words.upload(host);
+  kernels.count_wrong(*device, 1, 35, 4, words.span(), wrong.span());
+  REQUIRE(wrong.download().front() == 1);
+  kernels.count_wrong(*device, 5, 7, 4, words.span(), wrong.span());
+  REQUIRE(wrong.download().front() > 20);
+}

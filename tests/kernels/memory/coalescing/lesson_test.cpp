@@ -1,0 +1,341 @@
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "kernels/base/lab/assets.hpp"
+#include "tests/catch.hpp"
+#include "tests/kernels/memory/coalescing/support.hpp"
+
+using namespace tilestep;
+using namespace tilestep::coalescing;
+using tilestep::tests::coalescing_device;
+using tilestep::tests::contains;
+using tilestep::tests::error_of;
+using tilestep::tests::run_coalescing;
+
+namespace {
+
+std::string source_line(int number) {
+  std::istringstream source{std::string(lab::asset(kSourcePath))};
+  std::string line;
+  for (int i = 0; i < number; ++i) std::getline(source, line);
+  return line;
+}
+
+double sectors(const lab::Report& report) {
+  return report.measurement("sectors_per_request")->value;
+}
+
+/// The index of thread i, written down once more from the lesson's text.
+std::int64_t index_by_text(const Params& p, std::int64_t i) {
+  const PatternShape s = shape_of(p);
+  const std::int64_t lane = i % 32;
+  switch (p.pattern) {
+    case Pattern::sequential:
+    case Pattern::matrix_row:
+      return i;
+    case Pattern::strided:
+      return i * p.stride;
+    case Pattern::offset:
+      return i + p.offset;
+    case Pattern::reversed:
+      return p.elements - 1 - i;
+    case Pattern::permuted_warp:
+      return (i - lane) + (lane * s.lane_multiplier + s.lane_addend) % 32;
+    case Pattern::broadcast:
+      return i / 32;
+    case Pattern::aos:
+      return i * p.fields + 1;
+    case Pattern::soa:
+      return (p.elements + 255) / 256 * 256 + i;
+    case Pattern::matrix_column:
+      return i % s.rows * s.columns + i / s.rows;
+    case Pattern::permuted:
+      break;
+  }
+  auto x = static_cast<std::uint64_t>(i);
+  const std::uint64_t size = std::uint64_t{s.mask} + 1;
+  do {
+    for (std::uint64_t round = 0; round < 3; ++round) {
+      x = (x * s.multiplier + round) % size;
+      x = x ^ (x >> s.shift);
+    }
+  } while (x >= static_cast<std::uint64_t>(p.elements));
+  return static_cast<std::int64_t>(x);
+}
+
+/// Touched sectors and lines and bytes of all pattern requests of the traced blocks, byte by byte.
+struct Count {
+  double requests = 0, sectors = 0, lines = 0, bytes = 0;
+};
+Count count_by_text(const Params& p) {
+  Count count;
+  const std::int64_t threads = std::min<std::int64_t>(p.elements, 8 * 256);
+  for (std::int64_t first = 0; first < threads; first += 32) {
+    std::set<std::int64_t> bytes, touched, lines;
+    for (std::int64_t i = first; i < std::min(first + 32, threads); ++i) {
+      const std::int64_t start = index_by_text(p, i) * p.element_bytes();
+      for (std::int64_t b = start; b < start + p.element_bytes(); ++b) {
+        bytes.insert(b);
+        touched.insert(b / 32);
+        lines.insert(b / 128);
+      }
+    }
+    count.requests += 1;
+    count.sectors += static_cast<double>(touched.size());
+    count.lines += static_cast<double>(lines.size());
+    count.bytes += static_cast<double>(bytes.size());
+  }
+  return count;
+}
+
+void require_all_good(const lab::Report& report) {
+  for (const lab::Check& check : report.checks) {
+    INFO(check.id << ": " << check.max_error << ", " << check.detail);
+    REQUIRE(check.ok);
+  }
+}
+
+Params with(Pattern pattern, ElementSize size = ElementSize::bytes_4) {
+  Params p;
+  p.pattern = pattern;
+  p.element_size = size;
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("the sectors that the lesson promises", "[coalescing]") {
+  const auto device = coalescing_device();
+  const std::map<int, double> by_stride = {{1, 4}, {2, 8}, {4, 16}, {8, 32}, {16, 32}, {32, 32}};
+  for (const auto& [stride, expected] : by_stride) {
+    Params p = with(Pattern::strided);
+    p.stride = stride;
+    const lab::Report report = run_coalescing(*device, p);
+    INFO("stride " << stride);
+    REQUIRE(sectors(report) == expected);
+    REQUIRE(report.measurement("sectors_per_request")->provenance == lab::Provenance::traced);
+  }
+  REQUIRE(sectors(run_coalescing(*device, with(Pattern::offset))) == 5);
+  REQUIRE(sectors(run_coalescing(*device, with(Pattern::broadcast))) == 1);
+  REQUIRE(sectors(run_coalescing(*device, with(Pattern::sequential, ElementSize::bytes_16))) == 16);
+  REQUIRE(sectors(run_coalescing(*device, with(Pattern::reversed))) == 4);
+  REQUIRE(sectors(run_coalescing(*device, with(Pattern::permuted_warp))) == 4);
+  REQUIRE(sectors(run_coalescing(*device, with(Pattern::soa))) == 4);
+  REQUIRE(sectors(run_coalescing(*device, with(Pattern::aos))) == 16);
+  REQUIRE(sectors(run_coalescing(*device, with(Pattern::matrix_row))) == 4);
+  REQUIRE(sectors(run_coalescing(*device, with(Pattern::matrix_column))) == 32);
+}
+
+TEST_CASE("every pattern, size and direction against a count of its own", "[coalescing]") {
+  const auto device = coalescing_device();
+  for (const Pattern pattern : kPatterns) {
+    for (const ElementSize size : kElementSizes) {
+      for (const Access access : {Access::load, Access::store}) {
+        // 1024: as the window starts; the others leave partial warps and blocks, or more blocks
+        // than are traced.
+        for (const std::int64_t elements : {1024, 33, 301, 2500}) {
+          Params p = with(pattern, size);
+          p.access = access;
+          p.elements = elements;
+          p.stride = 3;
+          p.offset = 7;
+          p.fields = 5;
+          INFO(statement(p) << ", " << p.element_bytes() << " bytes, " << elements);
+          const lab::Report report = run_coalescing(*device, p);
+          require_all_good(report);
+          const Count count = count_by_text(p);
+          REQUIRE(sectors(report) == Approx(count.sectors / count.requests).epsilon(1e-12));
+          REQUIRE(report.measurement("lines_per_request")->value ==
+                  Approx(count.lines / count.requests).epsilon(1e-12));
+          REQUIRE(report.measurement("bytes_used")->value == count.bytes);
+          REQUIRE(report.measurement("bytes_fetched")->value == count.sectors * 32);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("settings of strided, offset and aos against a count of their own", "[coalescing]") {
+  const auto device = coalescing_device();
+  const auto agree = [&](const Params& p) {
+    INFO(statement(p) << ", " << p.element_bytes() << " bytes");
+    const lab::Report report = run_coalescing(*device, p);
+    require_all_good(report);
+    const Count count = count_by_text(p);
+    REQUIRE(sectors(report) == Approx(count.sectors / count.requests).epsilon(1e-12));
+  };
+  for (const ElementSize size : {ElementSize::bytes_1, ElementSize::bytes_8}) {
+    for (const int stride : {1, 2, 5, 17, 31, 64}) {
+      Params p = with(Pattern::strided, size);
+      p.stride = stride;
+      agree(p);
+    }
+    for (const int offset : {0, 2, 13, 31}) {
+      Params p = with(Pattern::offset, size);
+      p.offset = offset;
+      agree(p);
+    }
+    for (int fields = 2; fields <= 8; ++fields) {
+      Params p = with(Pattern::aos, size);
+      p.fields = fields;
+      agree(p);
+    }
+  }
+  for (const std::int64_t seed : {0, 2, 2147483647}) {
+    Params p = with(Pattern::permuted);
+    p.seed = seed;
+    agree(p);
+  }
+}
+
+TEST_CASE("the order of threads changes nothing", "[coalescing]") {
+  const auto reference = coalescing_device();
+  for (const Access access : {Access::load, Access::store}) {
+    Params p = with(Pattern::permuted);
+    p.access = access;
+    p.elements = 700;
+    const nlohmann::json expected = run_coalescing(*reference, p).trace;
+    for (const auto order : {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
+      const auto device = coalescing_device(order, 5);
+      const lab::Report report = run_coalescing(*device, p);
+      require_all_good(report);
+      REQUIRE(report.trace == expected);
+    }
+  }
+}
+
+TEST_CASE("the trace holds both requests of every traced warp", "[coalescing]") {
+  const auto device = coalescing_device();
+  Params p;
+  p.elements = 2500;  // 10 blocks, of which 8 are traced
+  const Trace trace = trace_from_json(run_coalescing(*device, p).trace);
+  REQUIRE(trace.warps == 79);
+  REQUIRE(trace.traced_warps == 64);
+  REQUIRE(trace.requests.size() == 128);
+  for (std::size_t i = 0; i < trace.requests.size(); ++i) {
+    const WarpRequest& request = trace.requests[i];
+    REQUIRE(request.block == static_cast<int>(i / 16));
+    REQUIRE(request.warp == static_cast<int>(i / 2 % 8));
+    REQUIRE((request.site == Site::pattern) == (i % 2 == 0));
+    REQUIRE((request.kind == Access::load) == (i % 2 == 0));
+  }
+  p.access = Access::store;
+  const Trace stores = trace_from_json(run_coalescing(*device, p).trace);
+  REQUIRE(stores.requests[0].site == Site::plain);
+  REQUIRE(stores.requests[0].kind == Access::load);
+  REQUIRE(stores.requests[1].site == Site::pattern);
+  REQUIRE(stores.requests[1].kind == Access::store);
+  REQUIRE(stores.pattern_requests().size() == 64);
+
+  p.elements = 40;  // a warp with 8 lanes
+  const Trace partial = trace_from_json(run_coalescing(*device, p).trace);
+  REQUIRE(partial.requests.size() == 4);
+  REQUIRE(std::popcount(partial.requests.back().active_lanes) == 8);
+  REQUIRE(partial.requests.back().byte_offset[8] == -1);
+}
+
+TEST_CASE("sectors of a request know their bytes and lanes", "[coalescing]") {
+  WarpRequest request;
+  request.byte_offset.fill(-1);
+  request.active_lanes = 0b111;
+  request.byte_offset[0] = 40;
+  request.byte_offset[1] = 32;
+  request.byte_offset[2] = 128;
+  const std::vector<Sector> sectors = touched_sectors(request, 4);
+  REQUIRE(sectors.size() == 2);
+  REQUIRE(sectors[0] == Sector{1, 0xF0F, 0b011});
+  REQUIRE(sectors[1] == Sector{4, 0xF, 0b100});
+  const RequestStats stats = request_stats(request, 4);
+  REQUIRE(stats.lanes == 3);
+  REQUIRE(stats.sectors == 2);
+  REQUIRE(stats.lines == 2);
+  REQUIRE(stats.bytes_used == 12);
+  REQUIRE(stats.bytes_fetched == 64);
+  REQUIRE(stats.best_sectors == 1);
+  REQUIRE(stats.efficiency() == 18.75);
+}
+
+TEST_CASE("a coalescing trace survives JSON, and broken ones are refused", "[coalescing]") {
+  const auto device = coalescing_device();
+  Params p = with(Pattern::offset);
+  p.elements = 100;
+  const nlohmann::json json = run_coalescing(*device, p).trace;
+  const Trace trace = trace_from_json(nlohmann::json::parse(json.dump()));
+  REQUIRE(to_json(trace) == json);
+  REQUIRE(trace == trace_from_json(to_json(trace)));
+
+  const auto broken = [&](const std::function<void(nlohmann::json&)>& change) {
+    nlohmann::json copy = json;
+    change(copy);
+    return error_of([&] { trace_from_json(copy); });
+  };
+  REQUIRE(contains(broken([](auto& j) { j["pattern"] = "zigzag"; }), "matrix-column"));
+  REQUIRE(contains(broken([](auto& j) { j["element_bytes"] = 3; }), "1, 2, 4, 8, 16"));
+  REQUIRE(contains(broken([](auto& j) { j["requests"][0]["bytes"].erase(0); }), "32"));
+  REQUIRE(contains(broken([](auto& j) { j["requests"][0]["bytes"][0] = -4; }), "bytes"));
+  REQUIRE(contains(broken([](auto& j) { j["requests"][0]["bytes"][0] = 2; }), "aligned"));
+  REQUIRE(contains(broken([](auto& j) { j.erase("warps"); }), "warps"));
+}
+
+TEST_CASE("the numbered source lines are those of the statement", "[coalescing]") {
+  const auto device = coalescing_device();
+  const auto& kernels = tests::coalescing_kernels(*device);
+  const std::map<Pattern, std::string> arithmetic = {
+      {Pattern::sequential, "return i;"},
+      {Pattern::strided, "return i * stride;"},
+      {Pattern::offset, "return i + offset;"},
+      {Pattern::reversed, "return elements - 1 - i;"},
+      {Pattern::permuted_warp, "lane * multiplier + addend"},
+      {Pattern::permuted, "x * multiplier + round"},
+      {Pattern::broadcast, "return i / 32;"},
+      {Pattern::aos, "return i * fields + 1;"},
+      {Pattern::soa, "return 1 * pitch + i;"},
+      {Pattern::matrix_row, "return row * columns + column;"},
+      {Pattern::matrix_column, "return row * columns + column;"}};
+  std::set<int> lines;
+  for (const Pattern pattern : kPatterns) {
+    const SourceLines load = kernels.lines(pattern, Access::load);
+    const SourceLines store = kernels.lines(pattern, Access::store);
+    REQUIRE(contains(source_line(load.access), "out[i] = in[index(i)];"));
+    REQUIRE(contains(source_line(store.access), "out[index(i)] = in[i];"));
+    REQUIRE(contains(source_line(load.index), arithmetic.at(pattern)));
+    REQUIRE(load.index == store.index);
+    lines.insert(load.index);
+  }
+  REQUIRE(lines.size() == kPatterns.size());
+}
+
+TEST_CASE("an array that is too large is refused with what is allowed", "[coalescing]") {
+  const lab::Knobs knobs = knob_table().knobs();
+  lab::Settings settings = knobs.defaults();
+  knobs.set(settings, "stride=64");
+  knobs.set(settings, "element_bytes=16");
+  knobs.set(settings, "elements=16777216");
+  const std::string text = error_of([&] { params_from(settings); });
+  REQUIRE(contains(text, "32–524288"));
+  REQUIRE(contains(text, "stride = 64"));
+  knobs.set(settings, "elements=524288");
+  REQUIRE(params_from(settings).elements == 524288);
+}
+
+TEST_CASE("the report of a run has its tables and best values", "[coalescing]") {
+  const auto device = coalescing_device();
+  const lab::Report report = run_coalescing(*device, Params{});
+  require_all_good(report);
+  REQUIRE(report.table("requests")->rows.size() == 64);
+  REQUIRE(report.table("patterns")->rows.size() == kPatterns.size());
+  REQUIRE(report.table("bank_conflicts")->rows.size() == 4);
+  REQUIRE(report.measurement("best_sectors_per_request")->value == 4);
+  REQUIRE(report.measurement("efficiency")->value == 50);
+  REQUIRE(report.measurement("sectors_per_request", "hardware") == nullptr);
+  const Trace trace = trace_from_json(report.trace);
+  REQUIRE_FALSE(trace.counters_available);
+  REQUIRE(contains(trace.counters_reason, "GPU"));
+  REQUIRE(trace.statement == "out[i] = in[i × 2]");
+  REQUIRE(contains(report.summary, "8 sectors"));
+}

@@ -1,0 +1,290 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "kernels/base/lab/assets.hpp"
+#include "tests/catch.hpp"
+#include "tests/kernels/numbers/accumulator_precision/support.hpp"
+
+using namespace tilestep;
+using namespace tilestep::accumulator_precision;
+using tilestep::tests::accumulator_device;
+using tilestep::tests::error_of;
+using tilestep::tests::run_accumulators;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+Trace trace_of(simt::Device& device, const Params& params) {
+  const lab::Report report = run_accumulators(device, params);
+  for (const lab::Check& check : report.checks) {
+    INFO(check.id << ": " << check.max_error << " of " << check.tolerance << ". " << check.detail);
+    CHECK(check.ok);
+  }
+  return trace_from_json(report.trace);
+}
+
+std::string source_line(int number) {
+  const std::string_view source = lab::asset(kSourcePath);
+  std::size_t begin = 0;
+  for (int line = 1; line < number; ++line) begin = source.find('\n', begin) + 1;
+  return std::string(source.substr(begin, source.find('\n', begin) - begin));
+}
+
+}  // namespace
+
+TEST_CASE("the default gives the table of the lesson", "[accumulator_precision]") {
+  const auto device = accumulator_device();
+  const lab::Report report = run_accumulators(*device, {});
+  CHECK(report.ok());
+  const lab::Table* table = report.table("accumulators");
+  REQUIRE(table != nullptr);
+  std::vector<std::string> labels;
+  for (const lab::Column& column : table->columns) labels.push_back(column.label);
+  CHECK(labels == std::vector<std::string>{"accumulator", "mantissa bits", "final sum", "error"});
+  CHECK(table->columns[3].unit == "%");
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t r = 0; r < table->rows.size(); ++r) {
+    rows.emplace_back();
+    for (std::size_t c = 0; c < 4; ++c) rows.back().push_back(table->text(r, c));
+  }
+  CHECK(rows == std::vector<std::vector<std::string>>{{"FP8", "3", "32.0", "49.9"},
+                                                      {"FP16", "10", "63.9", "0.0"},
+                                                      {"FP32", "23", "63.9", "0.0"}});
+  for (const char* part :
+       {"64 terms", "63.9", "FP8 reaches 32.0", "49.9 %", "stays at 32 after 33 terms"}) {
+    CHECK(contains(report.summary, part));
+  }
+}
+
+TEST_CASE("with 16384 terms FP16 is frozen too", "[accumulator_precision]") {
+  const auto device = accumulator_device();
+  Params params;
+  params.terms = 16384;
+  const Trace trace = trace_of(*device, params);
+  // An independent computation: long double for the exact sum, the definition for FP16 (spacing
+  // from the exponent, nearest even by nearbyint), float for FP32.
+  long double exact = 0;
+  double fp16 = 0;
+  float fp32 = 0;
+  for (int i = 0; i < params.terms; ++i) {
+    const auto t = static_cast<float>(0.998 + 0.15 * std::sin(i));
+    exact += static_cast<long double>(t);
+    fp32 += t;
+    const double sum = fp16 + static_cast<double>(t);
+    const double spacing = std::ldexp(1.0, std::ilogb(sum) - 10);
+    fp16 = std::nearbyint(sum / spacing) * spacing;
+  }
+  CHECK(std::abs(trace.exact_sum - static_cast<double>(exact)) < 1e-9);
+  const AccumulatorTrace* half = trace.accumulator(Method::fp16);
+  REQUIRE(half != nullptr);
+  CHECK(static_cast<double>(half->final_sum) == fp16);
+  CHECK(half->final_sum == 4096);
+  CHECK(half->frozen_at > 4000);
+  CHECK(half->frozen_at < 4200);
+  CHECK(half->frozen_spacing == 4);
+  CHECK(trace.accumulator(Method::fp32)->final_sum == fp32);
+  CHECK(trace.accumulator(Method::fp32)->frozen_at == -1);
+  CHECK(trace.accumulator(Method::bf16) == nullptr);
+}
+
+TEST_CASE("the place where FP8 freezes", "[accumulator_precision]") {
+  const auto device = accumulator_device();
+  const Trace trace = trace_of(*device, {});
+  const AccumulatorTrace& fp8 = *trace.accumulator(Method::fp8_e4m3);
+  REQUIRE(fp8.frozen_at > 0);
+  REQUIRE(trace.points.size() == 64);
+  const auto frozen = static_cast<std::size_t>(fp8.frozen_at);
+  CHECK(fp8.steps[frozen - 1].before != 32);
+  for (std::size_t i = frozen; i < 64; ++i) {
+    const StepView view = step_view(trace, fp8, i);
+    CHECK(view.lost);
+    CHECK(view.before_bits == "0 1100 000");
+    CHECK(view.after_bits == "0 1100 000");
+    CHECK(view.spacing == 4);
+    CHECK(view.direction == Direction::down);
+    CHECK(view.rounding_error == -static_cast<double>(trace.term[i]));
+  }
+  CHECK(contains(fp8.verdict, "stand 4 apart"));
+  CHECK(contains(fp8.verdict, "below 2 is lost"));
+}
+
+TEST_CASE("a verdict names what is lost", "[accumulator_precision]") {
+  const auto device = accumulator_device();
+  Params params;
+  params.accumulators = AccumulatorSet::all;
+  params.distribution = Distribution::decreasing;
+  params.terms = 4096;
+  const Trace trace = trace_of(*device, params);
+  // Term i is 1/(i + 1), so that the first one that is lost says how large it may be.
+  for (const Method method :
+       {Method::fp8_e4m3, Method::fp8_e5m2, Method::fp16, Method::bf16, Method::promoted}) {
+    const AccumulatorTrace& a = *trace.accumulator(method);
+    INFO(a.label << ": " << a.verdict);
+    REQUIRE(a.frozen_at > 0);
+    const double first_lost = 1.0 / (a.frozen_at + 1);
+    CHECK(first_lost <= a.frozen_spacing / 2);
+    CHECK(first_lost > a.frozen_spacing / 4);
+    CHECK(contains(a.verdict, "after " + std::to_string(a.frozen_at) + " terms"));
+  }
+  // Kahan's sum rests while terms still gather in the compensation, for a term more here.
+  const AccumulatorTrace& kahan = *trace.accumulator(Method::kahan);
+  CHECK(1.0 / (kahan.frozen_at + 1) > kahan.frozen_spacing / 2);
+  CHECK(1.0 / (kahan.frozen_at + 2) <= kahan.frozen_spacing / 2);
+  CHECK(contains(kahan.verdict, "at the compensation"));
+  CHECK(contains(trace.accumulator(Method::pairwise)->verdict, "a block below"));
+}
+
+TEST_CASE("the table of terms has every sum, or some of them", "[accumulator_precision]") {
+  const auto device = accumulator_device();
+  Params params;
+  params.terms = GENERATE(1, 64, 256, 257, 5000);
+  const lab::Report report = run_accumulators(*device, params);
+  const Trace trace = trace_from_json(report.trace);
+  const lab::Table* table = report.table("terms");
+  REQUIRE(table != nullptr);
+  REQUIRE_FALSE(table->rows.empty());
+  if (params.terms <= kAllRows) CHECK(static_cast<int>(table->rows.size()) == params.terms);
+  CHECK(static_cast<int>(table->rows.size()) <= kAllRows);
+  CHECK(std::get<double>(table->rows.back()[0]) == params.terms);
+  CHECK(std::get<double>(table->rows.back()[2]) == trace.exact_sum);
+  for (const auto& row : table->rows) {
+    const int term = static_cast<int>(std::get<double>(row[0])) - 1;
+    const auto at = std::find(trace.points.begin(), trace.points.end(), term);
+    REQUIRE(at != trace.points.end());
+    const auto point = static_cast<std::size_t>(at - trace.points.begin());
+    CHECK(std::get<double>(row[3]) ==
+          static_cast<double>(trace.accumulators.front().steps[point].sum));
+  }
+}
+
+TEST_CASE("the recorded lines are the rounded additions", "[accumulator_precision]") {
+  const auto device = accumulator_device();
+  Params params;
+  params.accumulators = AccumulatorSet::all;
+  const Trace trace = trace_of(*device, params);
+  CHECK(contains(source_line(trace.accumulator(Method::fp16)->line), "s = adder.plus(s, t"));
+  CHECK(contains(source_line(trace.accumulator(Method::promoted)->line), "adder.plus(partial, t"));
+  CHECK(contains(source_line(trace.accumulator(Method::kahan)->line), "s = adder.plus(s, y"));
+  CHECK(contains(source_line(trace.accumulator(Method::pairwise)->line), "adder.plus(level[l]"));
+}
+
+TEST_CASE("remedies save a small format", "[accumulator_precision]") {
+  const auto device = accumulator_device();
+  Params params;
+  params.accumulators = AccumulatorSet::remedies;
+  params.small_format = SmallFormat::fp16;
+  params.terms = 16384;
+  const Trace trace = trace_of(*device, params);
+  CHECK(trace.accumulator(Method::fp16)->error_percent > 70);
+  for (const Method remedy : {Method::promoted, Method::kahan, Method::pairwise}) {
+    INFO(to_text(remedy));
+    CHECK(trace.accumulator(remedy)->error_percent < 0.1);
+    CHECK(trace.accumulator(remedy)->frozen_at == -1);
+  }
+  const AccumulatorTrace& promoted = *trace.accumulator(Method::promoted);
+  CHECK(step_view(trace, promoted, 15).promotes);
+  CHECK_FALSE(step_view(trace, promoted, 14).promotes);
+  CHECK(promoted.steps[16].before == 0);
+  CHECK(promoted.steps[15].extra == promoted.steps[15].after);
+}
+
+TEST_CASE("every knob at its ends, the trace through JSON", "[accumulator_precision]") {
+  const auto device = accumulator_device();
+  Params params;
+  params.accumulators = AccumulatorSet::all;
+  params.distribution =
+      GENERATE(Distribution::near_one, Distribution::positive, Distribution::mixed_sign,
+               Distribution::one_large_many_small, Distribution::decreasing);
+  params.rounding = GENERATE(Rounding::nearest, Rounding::truncate, Rounding::stochastic);
+  params.terms = GENERATE(1, 33, 600);
+  params.small_format = params.terms == 33 ? SmallFormat::bf16 : SmallFormat::fp8_e4m3;
+  params.promote_every = 512;
+  params.seed = 2147483647;
+  const Trace trace = trace_of(*device, params);
+  CHECK(trace.points.size() == static_cast<std::size_t>(params.terms));
+  CHECK(trace.accumulators.size() == 9);
+  CHECK(trace_from_json(nlohmann::json::parse(to_json(trace).dump())) == trace);
+}
+
+TEST_CASE("many terms are thinned out, but not where a sum freezes", "[accumulator_precision]") {
+  const auto device = accumulator_device();
+  Params params;
+  params.terms = 65536;
+  params.accumulators = AccumulatorSet::fp16;
+  const Trace trace = trace_of(*device, params);
+  CHECK(trace.points.size() < 4096 + 300);
+  CHECK(trace.points.front() == 0);
+  CHECK(trace.points.back() == 65535);
+  const int frozen = trace.accumulators.front().frozen_at;
+  REQUIRE(frozen > 0);
+  const auto at = std::find(trace.points.begin(), trace.points.end(), frozen);
+  REQUIRE(at != trace.points.end());
+  CHECK(*(at - 1) == frozen - 1);
+  CHECK(*(at + 1) == frozen + 1);
+}
+
+TEST_CASE("stochastic rounding does not freeze", "[accumulator_precision]") {
+  const auto device = accumulator_device();
+  Params params;
+  params.terms = 4096;
+  params.accumulators = AccumulatorSet::wide_formats;
+  params.rounding = Rounding::stochastic;
+  const Trace trace = trace_of(*device, params);
+  CHECK(trace.accumulator(Method::bf16)->frozen_at == -1);
+  CHECK(trace.accumulator(Method::bf16)->error_percent < 20);
+  params.rounding = Rounding::nearest;
+  CHECK(trace_of(*device, params).accumulator(Method::bf16)->error_percent > 80);
+}
+
+TEST_CASE("finer scales lose less", "[accumulator_precision]") {
+  const auto device = accumulator_device();
+  Params params;
+  params.seed = GENERATE(1, 2, 3);
+  const lab::Report report = run_accumulators(*device, params);
+  const lab::Table* table = report.table("scaling");
+  REQUIRE(table != nullptr);
+  REQUIRE(table->rows.size() == 3);
+  const auto error = [&](std::size_t row) { return std::get<double>(table->rows[row][2]); };
+  CHECK(error(0) > 2 * error(1));
+  CHECK(error(1) > 2 * error(2));
+  CHECK(error(2) < 5);
+}
+
+TEST_CASE("a damaged accumulator trace is refused in words", "[accumulator_precision]") {
+  const auto device = accumulator_device();
+  const nlohmann::json good = run_accumulators(*device, {}).trace;
+  const auto sentence = [&](const auto& damage) {
+    nlohmann::json bad = good;
+    damage(bad);
+    return error_of([&] { trace_from_json(bad); });
+  };
+  CHECK(contains(sentence([](auto& j) { j.erase("points"); }), "'points'"));
+  CHECK(contains(sentence([](auto& j) { j["points"][1] = 0; }), "must rise"));
+  CHECK(contains(sentence([](auto& j) { j["term"].erase(0); }), "'term' must have 64"));
+  CHECK(contains(sentence([](auto& j) { j["rounding"] = "x"; }), "nearest, truncate"));
+  CHECK(contains(sentence([](auto& j) { j["accumulators"][0]["steps"]["after"][3] = true; }),
+                 "no number"));
+  CHECK(
+      contains(sentence([](auto& j) { j["accumulators"][0]["mantissa_bits"] = 99; }), "no format"));
+  CHECK(contains(sentence([](auto& j) { j = 3; }), "object"));
+}
+
+TEST_CASE("tensor cores are refused in words where there are none", "[accumulator_precision]") {
+  static const simt::KernelEntry table[] = {{kLessonId, kernels_emulated}};
+  const auto device = simt::make_emulated_device(table, {});
+  const auto& kernels = tests::accumulator_kernels(*device);
+  CHECK(contains(error_of([&] {
+                   kernels.tensor_core_gemm(*device, GemmVariant::wgmma_fp8, {128, 128, 128}, {});
+                 }),
+                 "Hopper"));
+  CHECK(contains(error_of([&] {
+                   kernels.tensor_core_gemm(*device, GemmVariant::mma_bf16, {128, 128, 128}, {});
+                 }),
+                 "emulation"));
+  lab::NoProgress progress;
+  CHECK(contains(error_of([&] { lesson().bench(*device, progress); }), "emulation"));
+}
