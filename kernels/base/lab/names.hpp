@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+
+/// The words of an enum are said once, beside it, in the order of its values from 0 on:
+///
+///     enum class Access { load, store };
+///     constexpr auto names_of(Access) { return std::to_array<std::string_view>({"load", "store"}); }
+///
+/// Knobs, JSON, tables and error texts all read them. Light enough for kernel files.
+namespace tilestep {
+
+template <class Enum>
+concept Named = std::is_enum_v<Enum> && requires(Enum value) {
+  names_of(value)[0];
+};
+
+/// How many values there are.
+template <Named Enum>
+constexpr std::size_t count_of() {
+  return names_of(Enum{}).size();
+}
+
+template <Named Enum>
+constexpr std::string_view name_of(Enum value) {
+  return names_of(Enum{}).at(static_cast<std::size_t>(value));
+}
+
+/// The value called `name`, if there is one.
+template <Named Enum>
+constexpr std::optional<Enum> named(std::string_view name) {
+  for (std::size_t i = 0; i < count_of<Enum>(); ++i) {
+    if (names_of(Enum{})[i] == name) return static_cast<Enum>(i);
+  }
+  return std::nullopt;
+}
+
+/// All values, in order: `for (const Pattern pattern : all_of<Pattern>())`.
+template <Named Enum>
+constexpr auto all_of() {
+  std::array<Enum, count_of<Enum>()> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<Enum>(i);
+  return all;
+}
+
+}  // namespace tilestep
