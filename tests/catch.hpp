@@ -9,11 +9,16 @@ using Catch::Approx;
 #endif
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "kernels/base/simt/error.hpp"
 
 namespace tilestep::tests {
+
+inline bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 /// The sentence of the Error that `act` throws; empty (and a failed test) if it throws none.
 template <class Act>

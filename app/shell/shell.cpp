@@ -154,21 +154,41 @@ std::string Shell::window_title() const {
   return fmt::format("{} – tilestep", state_->session.lesson().info.title);
 }
 
-std::string Shell::ui_map_json() const {
-  nlohmann::json parts = nlohmann::json::array();
-  for (const ui::MapEntry& part : state_->ui.map()) {
-    parts.push_back(
-        {{"id", part.id},
-         {"label", part.label},
-         {"value", part.value},
-         {"rect",
-          {std::lround(part.min.x), std::lround(part.min.y), std::lround(part.max.x - part.min.x),
-           std::lround(part.max.y - part.min.y)}}});
+namespace {
+
+nlohmann::json rectangle(ImVec2 min, ImVec2 max) {
+  return {std::lround(min.x), std::lround(min.y), std::lround(max.x - min.x),
+          std::lround(max.y - min.y)};
+}
+
+nlohmann::json parts_json(const std::vector<ui::MapEntry>& parts) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const ui::MapEntry& part : parts) {
+    list.push_back({{"id", part.id},
+                    {"label", part.label},
+                    {"value", part.value},
+                    {"rect", rectangle(part.min, part.max)},
+                    {"raw", rectangle(part.raw_min, part.raw_max)},
+                    {"least", {std::lround(part.least.x), std::lround(part.least.y)}},
+                    {"cut", part.cut}});
   }
-  const LessonState& lesson = state_->session.lesson();
-  const nlohmann::json map = {
-      {"lesson", lesson.info.id}, {"step", state_->session.step()}, {"parts", std::move(parts)}};
+  return list;
+}
+
+}  // namespace
+
+std::string Shell::ui_map_json() const {
+  nlohmann::json lost = parts_json(state_->ui.lost());
+  for (nlohmann::json& part : lost) part.erase("rect");
+  const nlohmann::json map = {{"lesson", state_->session.lesson().info.id},
+                              {"step", state_->session.step()},
+                              {"parts", parts_json(state_->ui.map())},
+                              {"lost", std::move(lost)}};
   return map.dump(1);
+}
+
+ui::Context& Shell::context() {
+  return state_->ui;
 }
 
 // ---- keys ---------------------------------------------------------------------------------------

@@ -9,6 +9,10 @@
 #include "kernels/base/lab/knob.hpp"
 #include "scenes/ui/ui.hpp"
 
+namespace tilestep::ui {
+class Context;
+}
+
 namespace tilestep::app {
 
 enum class Tab { data, measured, kernel, lesson, glossary };
@@ -83,8 +87,12 @@ class Shell {
   int step() const;
   std::string window_title() const;
   /// The map of the last frame as JSON: {"lesson", "step", "parts": [{"id", "label", "value",
-  /// "rect": [x, y, w, h]}]}.
+  /// "rect": [x, y, w, h], "raw": […], "least": [w, h], "cut"}], "lost": […]}. `rect` is what can be
+  /// seen, `raw` where it was drawn, `least` the size below which it cannot be read; `cut` parts and
+  /// the `lost` ones (nothing of which is in sight) cannot be scrolled to either.
   std::string ui_map_json() const;
+  /// What the window draws with, for tests.
+  ui::Context& context();
 
  private:
   struct State;

@@ -1,5 +1,7 @@
 #include "scenes/ui/context.hpp"
 
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -33,6 +35,8 @@ bool Context::prepare_fonts(ImFontAtlas& atlas) {
 
 void Context::begin_frame() {
   map_.clear();
+  lost_.clear();
+  texts_.clear();
   redraw_ = false;
   opacity_ = 1;
   apply_style(look_.theme, scale());
@@ -104,18 +108,62 @@ FontScope::~FontScope() {
   ImGui::PopFont();
 }
 
+namespace {
+
+/// One direction of a window and of the windows around it.
+struct Reach {
+  float from, to;  ///< what scrolling can bring into sight
+};
+
+Reach reach(float seen_from, float seen_to, float scroll, float most) {
+  return {seen_from - scroll, seen_to + most - scroll};
+}
+
+}  // namespace
+
+bool can_be_reached(ImVec2 min, ImVec2 max) {
+  constexpr float kSlack = 1;  // rounding to whole pixels
+  const ImGuiWindow* window = ImGui::GetCurrentWindowRead();
+  for (; window != nullptr; window = window->ParentWindow) {
+    const ImRect& seen = window->InnerRect;
+    const bool scrolls = (window->Flags & ImGuiWindowFlags_NoScrollWithMouse) == 0;
+    const ImVec2 most = scrolls ? window->ScrollMax : ImVec2(0, 0);
+    const Reach x = reach(seen.Min.x, seen.Max.x, scrolls ? window->Scroll.x : 0, most.x);
+    const Reach y = reach(seen.Min.y, seen.Max.y, scrolls ? window->Scroll.y : 0, most.y);
+    if (min.x < x.from - kSlack || max.x > x.to + kSlack || min.y < y.from - kSlack ||
+        max.y > y.to + kSlack) {
+      return false;
+    }
+    if ((window->Flags & ImGuiWindowFlags_ChildWindow) == 0) break;
+    // Scrolled into sight, it lies somewhere in the window; the window itself must be in sight.
+    min = ImClamp(min, seen.Min, seen.Max);
+    max = ImClamp(max, seen.Min, seen.Max);
+  }
+  return true;
+}
+
 void map(std::string_view id, std::string_view label, std::string_view value, ImVec2 min,
-         ImVec2 max) {
-  // Only what can be seen: a part that is scrolled away has no place on the screen.
+         ImVec2 max, ImVec2 least) {
   const ImVec2 clip_min = ImGui::GetWindowDrawList()->GetClipRectMin();
   const ImVec2 clip_max = ImGui::GetWindowDrawList()->GetClipRectMax();
-  const ImVec2 seen_min(std::max(min.x, clip_min.x), std::max(min.y, clip_min.y));
-  const ImVec2 seen_max(std::min(max.x, clip_max.x), std::min(max.y, clip_max.y));
-  if (seen_min.x >= seen_max.x || seen_min.y >= seen_max.y) return;
   const ImVec2 density = ImGui::GetIO().DisplayFramebufferScale;
-  Context::current().map().push_back({std::string(id), std::string(label), std::string(value),
-                                      ImVec2(seen_min.x * density.x, seen_min.y * density.y),
-                                      ImVec2(seen_max.x * density.x, seen_max.y * density.y)});
+  const auto pixels = [density](ImVec2 at) { return ImVec2(at.x * density.x, at.y * density.y); };
+  MapEntry part;
+  part.id = id;
+  part.label = label;
+  part.value = value;
+  part.min = pixels({std::max(min.x, clip_min.x), std::max(min.y, clip_min.y)});
+  part.max = pixels({std::min(max.x, clip_max.x), std::min(max.y, clip_max.y)});
+  part.raw_min = pixels(min);
+  part.raw_max = pixels(max);
+  part.least = pixels(least);
+  part.cut = !can_be_reached(min, max);
+  // A part that is scrolled away has no place on the screen.
+  const bool seen = part.min.x < part.max.x && part.min.y < part.max.y;
+  if (seen)
+    Context::current().map().push_back(std::move(part));
+  else if (part.cut)
+    Context::current().lost().push_back(std::move(part));
 }
 
 const std::vector<MapEntry>& map_entries() {

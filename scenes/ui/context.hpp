@@ -21,6 +21,15 @@ struct Look {
   bool still = false;       ///< no animation: everything stands at its end state
 };
 
+/// A text as it was drawn, for the sweep that looks for overprinting.
+struct DrawnText {
+  std::string text;
+  ImVec2 min, max;     ///< before clipping, ImGui's pixels
+  ImGuiID window = 0;  ///< texts of different windows may lie on each other: tooltips, lists
+  bool seen = true;    ///< some of it is in sight
+  bool cut = false;    ///< as in MapEntry
+};
+
 /// What the functions of ui.hpp work on. One a window; owned by the shell.
 class Context {
  public:
@@ -49,6 +58,12 @@ class Context {
   /// After ImGui::NewFrame: empties the map, sets ImGui's style.
   void begin_frame();
   std::vector<MapEntry>& map() { return map_; }
+  /// Parts of which nothing can be seen nor scrolled to: each is a mistake of the layout.
+  std::vector<MapEntry>& lost() { return lost_; }
+  /// Keeps every text drawn from now on until the next frame begins.
+  void record_texts(bool on) { records_texts_ = on; }
+  bool records_texts() const { return records_texts_; }
+  std::vector<DrawnText>& texts() { return texts_; }
   bool redraw_requested() const { return redraw_; }
   void request_redraw() { redraw_ = true; }
   /// Seconds since the last frame for animations; 0 when still.
@@ -73,7 +88,9 @@ class Context {
  private:
   Look look_;
   FontSet fonts_;
-  std::vector<MapEntry> map_;
+  std::vector<MapEntry> map_, lost_;
+  std::vector<DrawnText> texts_;
+  bool records_texts_ = false;
   std::map<std::string, std::any> kept_;
   float opacity_ = 1;
   bool redraw_ = false;
@@ -86,6 +103,8 @@ class Context {
 float font_pixels(Font font);
 /// Draws with an explicit colour; `position` is the top left corner.
 void draw_text_in(ImVec2 position, std::string_view text, Font font, ImU32 color);
+/// Whether all of a rectangle in the current window can be seen or scrolled to.
+bool can_be_reached(ImVec2 min, ImVec2 max);
 /// The name that a kept value of this widget has: unique within the window.
 std::string kept_name(std::string_view kind, std::string_view id);
 

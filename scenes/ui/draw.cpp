@@ -1,3 +1,5 @@
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -16,6 +18,20 @@ float length(ImVec2 v) {
   return std::sqrt(v.x * v.x + v.y * v.y);
 }
 
+/// For the sweep that looks for overprinting; costs nothing in a window. What is scrolled away is
+/// left out.
+void record_text(std::string_view text, ImVec2 min, ImVec2 size) {
+  Context& context = Context::current();
+  if (!context.records_texts() || text.empty()) return;
+  const ImVec2 max(min.x + size.x, min.y + size.y);
+  const bool seen =
+      ImRect(min, max).Overlaps(ImRect(list().GetClipRectMin(), list().GetClipRectMax()));
+  const bool cut = !can_be_reached(min, max);
+  if (!seen && !cut) return;
+  context.texts().push_back(
+      {std::string(text), min, max, ImGui::GetCurrentWindowRead()->ID, seen, cut});
+}
+
 }  // namespace
 
 ImVec2 text_size(std::string_view text, Font font) {
@@ -26,6 +42,7 @@ ImVec2 text_size(std::string_view text, Font font) {
 void draw_text_in(ImVec2 position, std::string_view text, Font font, ImU32 color) {
   list().AddText(ui::font(font), font_pixels(font), position, color, text.data(),
                  text.data() + text.size());
+  record_text(text, position, text_size(text, font));
 }
 
 ImVec2 draw_text(ImVec2 position, std::string_view text, Font font, Role role, Align align,
@@ -61,7 +78,9 @@ ImVec2 wrapped_size(std::string_view text, float width, Font font) {
 ImVec2 draw_wrapped(ImVec2 position, std::string_view text, float width, Font font, Role role) {
   list().AddText(ui::font(font), font_pixels(font), position, color(role), text.data(),
                  text.data() + text.size(), std::max(width, 1.0f));
-  return wrapped_size(text, width, font);
+  const ImVec2 size = wrapped_size(text, width, font);
+  record_text(text, position, size);
+  return size;
 }
 
 void text(std::string_view text, Font font, Role role) {

@@ -130,6 +130,7 @@ namespace {
 class LinePlotView {
  public:
   LinePlotView(const LinePlot& plot, ImVec2 at, ImVec2 size) : plot_(plot), at_(at), size_(size) {
+    size_.y = std::max(size_.y, above() + px(kLeastRoom) + below());
     std::vector<double> xs, ys;
     for (const Curve& curve : plot.curves) {
       xs.insert(xs.end(), curve.x.begin(), curve.x.end());
@@ -145,6 +146,9 @@ class LinePlotView {
     place_room();
   }
 
+  /// As asked, or taller: a plot of no height shows nothing.
+  ImVec2 size() const { return size_; }
+
   void draw() {
     draw_title();
     draw_axes();
@@ -158,6 +162,15 @@ class LinePlotView {
   }
 
  private:
+  static constexpr float kLeastRoom = 40;
+
+  /// What title and name of the axis take above the curves, and the numbers below them.
+  float above() const {
+    const float title = plot_.title.empty() ? 0 : line_height(Font::body_bold) + px(4);
+    return title + line_height(Font::note) + px(8);
+  }
+  static float below() { return 2 * line_height(Font::note) + px(10); }
+
   ImVec2 point(double x, double y) const {
     return {room_.min.x + room_.width() * x_.place(x), room_.max.y - room_.height() * y_.place(y)};
   }
@@ -171,13 +184,9 @@ class LinePlotView {
       ends = std::max(ends, text_size(curve.label, Font::note).x);
     }
     ends = std::min(ends, size_.x * 0.28f);
-    const float note = line_height(Font::note);
-    const float top =
-        (plot_.title.empty() ? 0 : line_height(Font::body_bold) + px(4)) + note + px(8);
-    room_.min = {at_.x + ticks + px(kGapSmall), at_.y + top};
-    room_.max = {at_.x + size_.x - ends - px(kGap), at_.y + size_.y - 2 * note - px(10)};
-    room_.max.x = std::max(room_.max.x, room_.min.x + px(40));
-    room_.max.y = std::max(room_.max.y, room_.min.y + px(40));
+    room_.min = {at_.x + ticks + px(kGapSmall), at_.y + above()};
+    room_.max = {at_.x + size_.x - ends - px(kGap), at_.y + size_.y - below()};
+    room_.max.x = std::max(room_.max.x, room_.min.x + px(kLeastRoom));
   }
 
   void draw_title() const {
@@ -204,8 +213,12 @@ class LinePlotView {
     }
     list().AddLine({room_.min.x, room_.max.y}, room_.max, color(Role::border));
     const std::string label = plot_.x_log ? plot_.x_label + ", log scale" : plot_.x_label;
-    draw_text({(room_.min.x + room_.max.x) / 2, room_.max.y + line_height(Font::note) + px(6)},
-              fitted(label, Font::note, size_.x), Font::note, Role::muted, Align::center);
+    const std::string name = fitted(label, Font::note, size_.x);
+    const float half = text_size(name, Font::note).x / 2;
+    const float middle = std::clamp((room_.min.x + room_.max.x) / 2, at_.x + half,
+                                    std::max(at_.x + half, at_.x + size_.x - half));
+    draw_text({middle, room_.max.y + line_height(Font::note) + px(6)}, name, Font::note,
+              Role::muted, Align::center);
   }
 
   bool drawable(const Curve& curve, std::size_t i) const {
@@ -244,14 +257,18 @@ class LinePlotView {
     if (plot_.roof) {
       const float y = std::round(point(x_.low, *plot_.roof).y);
       dashed_line({room_.min.x, y}, {room_.max.x, y}, Role::muted);
-      draw_text({room_.min.x + px(4), y - line_height(Font::note) - px(1)},
+      // Over the line, or under it where the axis' name stands above.
+      const float over = y - line_height(Font::note) - px(1);
+      draw_text({room_.min.x + px(4), over < room_.min.y - px(4) ? y + px(1) : over},
                 fitted(plot_.roof_label, Font::note, room_.width()), Font::note, Role::muted);
     }
     if (plot_.marked_x && *plot_.marked_x >= x_.low && *plot_.marked_x <= x_.high) {
       const float x = std::round(point(*plot_.marked_x, y_.low).x);
       list().AddLine({x, room_.min.y}, {x, room_.max.y}, color(Role::accent), px(1.5f));
-      draw_text({x, room_.min.y - line_height(Font::note)}, "here", Font::note, Role::accent,
-                Align::center);
+      // At the foot, where neither the axis' name nor the roof's is.
+      const bool left = x > (room_.min.x + room_.max.x) / 2;
+      draw_text({x + px(left ? -4 : 4), room_.max.y - line_height(Font::note) - px(2)}, "here",
+                Font::note, Role::accent, left ? Align::right : Align::left);
     }
   }
 
@@ -328,10 +345,11 @@ class LinePlotView {
 
 void line_plot(const LinePlot& plot, ImVec2 size) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  LinePlotView(plot, at, size).draw();
-  ImGui::Dummy(size);
+  LinePlotView view(plot, at, size);
+  view.draw();
+  ImGui::Dummy(view.size());
   map(plot.id, plot.title, fmt::format("{} curves", plot.curves.size()), at,
-      {at.x + size.x, at.y + size.y});
+      {at.x + view.size().x, at.y + view.size().y});
 }
 
 }  // namespace tilestep::ui

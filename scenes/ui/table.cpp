@@ -93,6 +93,10 @@ class TableView {
 
   void draw_header(ImVec2 at, float width, float scroll_x) const {
     list().PushClipRect(at, {at.x + width, at.y + row_height_}, true);
+    // It scrolls sideways with the rows, which stand in a window of their own.
+    Context& context = Context::current();
+    const bool records = context.records_texts();
+    context.record_texts(records && columns_.total <= width);
     float x = at.x - scroll_x;
     for (std::size_t c = 0; c < table_.columns.size(); ++c) {
       const float end = x + columns_.widths[c];
@@ -104,6 +108,7 @@ class TableView {
                 right ? Align::right : Align::left);
       x = end;
     }
+    context.record_texts(records);
     list().PopClipRect();
     list().AddLine({at.x, at.y + row_height_}, {at.x + width, at.y + row_height_},
                    color(Role::border));

@@ -77,16 +77,23 @@ class FontScope {
 
 // ---- the map of what is on screen -----------------------------------------------------------
 
-/// One control or labelled part, so that a test finds "Next tile" by name.
+/// One control or labelled part, so that a test finds "Next tile" by name. Framebuffer pixels.
 struct MapEntry {
   std::string id;
   std::string label;
   std::string value;
-  ImVec2 min, max;  ///< framebuffer pixels
+  ImVec2 min, max;          ///< what can be seen of it
+  ImVec2 raw_min, raw_max;  ///< where it was drawn, before any window clipped it
+  ImVec2 least;             ///< below this size it cannot be read; 0: any size will do
+  bool cut = false;         ///< some of it can neither be seen nor scrolled to
+
+  bool too_small() const {
+    return raw_max.x - raw_min.x < least.x || raw_max.y - raw_min.y < least.y;
+  }
 };
-/// Adds a part to this frame's map.
+/// Adds a part to this frame's map. `least` is the smallest size at which it can still be read.
 void map(std::string_view id, std::string_view label, std::string_view value, ImVec2 min,
-         ImVec2 max);
+         ImVec2 max, ImVec2 least = {0, 0});
 const std::vector<MapEntry>& map_entries();
 
 // ---- drawing on the current window's draw list ------------------------------------------------

@@ -9,6 +9,7 @@
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
+#include "tests/skip.hpp"
 
 using namespace tilestep::tests;
 using namespace std::chrono_literals;
@@ -101,20 +102,15 @@ class Window {
   std::string id_;
 };
 
-bool tools_are_there() {
+std::unique_ptr<Display> make_display() {
   for (const char* tool : {"Xvfb", "xdotool"}) {
     if (has_program(tool)) continue;
-    WARN("the window is not tested: there is no " << tool << " here");
-    return false;
+    skip(std::string("the window is not tested: there is no ") + tool + " here");
+    return nullptr;
   }
-  return true;
-}
-
-std::unique_ptr<Display> make_display() {
-  if (!tools_are_there()) return nullptr;
   auto display = std::make_unique<Display>();
   if (!display->name().empty()) return display;
-  WARN("the window is not tested: Xvfb does not start here");
+  skip("the window is not tested: Xvfb does not start here");
   return nullptr;
 }
 

@@ -26,6 +26,9 @@ float mixed(double from, double to, float t) {
 }
 
 constexpr float kSecondsToMove = 0.35f;
+/// Below these heights (design pixels) bars are slivers that nobody can compare.
+constexpr float kLeastScores = 44, kLeastWeights = 30;
+constexpr float kScoresShare = 0.56f;
 
 }  // namespace
 
@@ -40,6 +43,8 @@ struct OnlineSoftmaxScene::Layout {
   float formula_width = 0, sum_width = 0;
   float formula_step = 0, sum_step = 0;
   bool tight = false;
+  /// 2: the current phase's, and no output; 0: none, nor the running sums.
+  int formula_rows = 5;
   Font formula_font = Font::mono;
 };
 
@@ -71,7 +76,6 @@ OnlineSoftmaxScene::Layout OnlineSoftmaxScene::layout() const {
   to.sentence = to.min;
   const float sentence_height =
       ui::text_size("0", to.tight ? Font::body_bold : Font::section).y + px(to.tight ? 4 : 12);
-  const float bottom_height = to.formula_step * 5 + px(to.tight ? 4 : 12);
   const bool overview = static_cast<float>(trace_.keys) * px(6) > size.x;
   const float overview_height = overview ? px(to.tight ? 16 : 24) : 0;
   const float label_height = ui::text_size("0", Font::note).y + px(to.tight ? 4 : 10);
@@ -79,14 +83,27 @@ OnlineSoftmaxScene::Layout OnlineSoftmaxScene::layout() const {
   const float right = to.max.x - px(92);
 
   const float charts_top = to.min.y + sentence_height + overview_height;
-  const float charts_bottom = to.max.y - bottom_height - px(to.tight ? 6 : 16);
-  const float charts_height = std::max(px(40), charts_bottom - charts_top - label_height);
-  to.overview_min = at(left, to.min.y + sentence_height);
-  to.overview_max = at(right, to.overview_min.y + (overview ? px(to.tight ? 12 : 16) : 0));
   // Room above the highest bar for its value.
   const float headroom = ui::text_size("0", Font::mono_note).y + px(4);
+  const float least_height = std::max((px(kLeastScores) + headroom) / kScoresShare,
+                                      (px(kLeastWeights) + headroom) / (1 - kScoresShare));
+  float bottom_height = 0, charts_bottom = 0, charts_height = 0;
+  const auto leave_for_formulas = [&](float rows) {
+    bottom_height = to.formula_step * rows + px(to.tight ? 4 : 12);
+    charts_bottom = to.max.y - bottom_height - px(to.tight ? 6 : 16);
+    charts_height = charts_bottom - charts_top - label_height;
+  };
+  // What the bars need is taken from the formulas; the readouts have their numbers too.
+  for (const int rows : {5, 2, 0}) {
+    to.formula_rows = rows;
+    leave_for_formulas(static_cast<float>(rows));
+    if (charts_height >= least_height) break;
+  }
+  charts_height = std::max(px(40), charts_height);
+  to.overview_min = at(left, to.min.y + sentence_height);
+  to.overview_max = at(right, to.overview_min.y + (overview ? px(to.tight ? 12 : 16) : 0));
   to.scores_min = at(left, charts_top + headroom);
-  to.scores_max = at(right, charts_top + charts_height * 0.56f);
+  to.scores_max = at(right, charts_top + charts_height * kScoresShare);
   to.tile_label_y = to.scores_max.y + px(to.tight ? 2 : 5);
   to.weights_min = at(left, to.scores_max.y + label_height + headroom);
   to.weights_max = at(right, charts_bottom);
@@ -95,7 +112,7 @@ OnlineSoftmaxScene::Layout OnlineSoftmaxScene::layout() const {
   to.formulas_min = at(to.min.x, bottom);
   to.sums_min = at(to.min.x + to.formula_width + px(24), bottom);
   to.sum_width = size.x - to.formula_width - px(24);
-  to.sum_step = to.formula_step * 5 / 3;
+  to.sum_step = to.formula_rows < 5 ? to.formula_step : to.formula_step * 5 / 3;
   return to;
 }
 
@@ -151,13 +168,18 @@ void OnlineSoftmaxScene::draw_picture(Cursor cursor) {
   const ImVec2 size = ui::draw_text(where.sentence, text, font);
   ui::map("sentence", text, "", where.sentence,
           at(where.sentence.x + size.x, where.sentence.y + size.y));
+  const auto map_chart = [](const char* id, ImVec2 min, ImVec2 max, float least) {
+    ui::map(id, id, "", min, max, {0, px(least)});
+  };
+  map_chart("scores", where.scores_min, where.scores_max, kLeastScores);
+  map_chart("weights", where.weights_min, where.weights_max, kLeastWeights);
   draw_tiles(where, axis, cursor);
   if (where.overview_max.y > where.overview_min.y) draw_overview(where, axis, cursor);
   draw_scores(where, axis, cursor);
   draw_running_maximum(where, axis, cursor);
   draw_weights(where, axis, cursor);
-  draw_formulas(where, cursor);
-  draw_sums(where, cursor);
+  if (where.formula_rows > 0) draw_formulas(where, cursor);
+  if (where.formula_rows > 0) draw_sums(where, cursor);
   draw_key_tooltip(where, axis, cursor);
 }
 
@@ -268,8 +290,8 @@ void OnlineSoftmaxScene::draw_scores(const Layout& layout, const KeyAxis& axis,
     const ImVec2 max(x + half, std::max(y, base));
     fill(min, max, role, to_come ? 0.45f : 1.0f);
     if (values) {
-      const float text_y =
-          y <= base ? min.y - ui::text_size("0", Font::mono_note).y - px(1) : max.y;
+      // Over the bar; over the base where the bar hangs down, for the tiles' names stand below.
+      const float text_y = min.y - ui::text_size("0", Font::mono_note).y - px(1);
       ui::draw_text(at(x, text_y), text, Font::mono_note, to_come ? Role::faint : Role::text,
                     Align::center);
     }
@@ -391,10 +413,13 @@ void OnlineSoftmaxScene::draw_formulas(const Layout& layout, Cursor cursor) cons
                           number(step.o, 2));
   }
   const int phase_of_row[] = {0, 1, 2, 3, 3};
+  int place = 0;
   for (int row = 0; row < 5; ++row) {
     const auto index = static_cast<std::size_t>(row);
-    const float y = layout.formulas_min.y + layout.formula_step * static_cast<float>(row);
     const int phase = phase_of_row[row];
+    if (layout.formula_rows < 5 && phase != (now.tile < 0 ? 3 : static_cast<int>(now.phase)))
+      continue;
+    const float y = layout.formulas_min.y + layout.formula_step * static_cast<float>(place++);
     const bool current = now.tile >= 0 && phase == static_cast<int>(now.phase);
     const bool to_come = now.tile < 0 || phase > static_cast<int>(now.phase);
     const float height = ui::text_size("0", layout.formula_font).y;
@@ -457,6 +482,7 @@ void OnlineSoftmaxScene::draw_sums(const Layout& layout, Cursor cursor) const {
     ui::map(fmt::format("bar_{}", row.name), row.name, text, at(left, y),
             at(left + width, y + height));
   }
+  if (layout.formula_rows < 5) return;
   const float y = layout.sums_min.y + layout.sum_step * 2;
   const bool wrong = wrong_at(now.tile);
   const Font font = layout.tight ? Font::mono : Font::mono_large;

@@ -77,7 +77,7 @@ void MoeRoutingScene::draw_gantt(const Layout& layout, Cursor cursor) const {
   if (static_cast<int>(shown.size()) < blocks) title += fmt::format(", {} shown", shown.size());
   const ImVec2 size =
       ui::draw_text(all.min, ui::fitted(title, Font::note, all.width()), Font::note, Role::muted);
-  ui::map("gantt", title, std::to_string(shown.size()), all.min, all.max);
+  ui::map("gantt", title, std::to_string(shown.size()), all.min, all.max, {px(80), px(32)});
   const float names =
       ui::text_size(fmt::format("block {}", std::max(trace_.blocks - 1, 0)), Font::note).x;
   TimeAxis axis;

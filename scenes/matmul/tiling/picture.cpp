@@ -251,7 +251,8 @@ void TilingScene::draw_bars(const Layout& layout, const TilingMoment& now) const
     const std::string value = std::to_string(loads);
     const ImVec2 size = ui::draw_text(at(end + px(6), text), value, Font::mono_note, Role::text);
     ui::draw_text(at(end + size.x + px(14), text), note, Font::note, note_role);
-    ui::map(id, label, value, at(layout.bars_min.x, y), at(layout.bars_max.x, y + row));
+    ui::map(id, label, value, at(layout.bars_min.x, y), at(layout.bars_max.x, y + row),
+            {px(60), px(12)});
     y += row;
   };
   if (!naive_alone) bar("bar_block", name, now.loads, Role::green, fewer, Role::accent);

@@ -234,7 +234,7 @@ void CoalescingScene::draw_memory(const Strip& strip, const std::vector<Sector>&
                         sector.index * kSectorBytes + kSectorBytes - 1),
             fmt::format("{} of 32 bytes used, {} lanes", std::popcount(sector.used_bytes),
                         std::popcount(sector.lanes)),
-            min, max);
+            min, max, {0, px(14)});
     if (sector.index == lit_sector_ && ImGui::IsWindowHovered()) {
       ImGui::SetTooltip("sector %lld: bytes %lld–%lld\n%d of 32 bytes used by %d lanes",
                         static_cast<long long>(sector.index),

@@ -68,7 +68,8 @@ void AccumulatorPrecisionScene::draw_axes(const Layout& layout, const PlotSpace&
     line(at(x, plot.max.y), at(x, plot.max.y + px(3)), Role::border);
     ui::draw_text(at(x, layout.ticks_top), text, Font::note, Role::muted, Align::center);
   }
-  ui::map("plot", "running sum", fmt::format("{} points", points()), plot.min, plot.max);
+  ui::map("plot", "running sum", fmt::format("{} points", points()), plot.min, plot.max,
+          {px(120), px(48)});
 }
 
 /// Dashed over the whole width: it is what the sums are held against, not what they do.
@@ -206,6 +207,7 @@ void AccumulatorPrecisionScene::draw_frozen_note(const Layout& layout, const Plo
     least = cost;
     best = min;
   }
+  if (least >= 100000) return;  // it would cover a label, and the sentence says it too
   const ImVec2 near =
       at(std::clamp(place.x, best.x, best.x + width), std::clamp(place.y, best.y, best.y + height));
   line(place, near, Role::muted, 1, 0.6f);
@@ -247,7 +249,10 @@ std::vector<AccumulatorPrecisionScene::Box> AccumulatorPrecisionScene::draw_end_
   }
   std::stable_sort(labels.begin(), labels.end(),
                    [](const EndLabel& a, const EndLabel& b) { return a.tip.y < b.tip.y; });
-  float lowest = plot.min.y + height / 2;
+  // At the first terms they stand where the name of the axis does.
+  const float name_end = plot.min.x + px(10) + ui::text_size("running sum", Font::note).x;
+  const bool below_name = last >= 0 && plot.at_x(terms_added(last)) + px(14) < name_end;
+  float lowest = plot.min.y + height / 2 + (below_name ? layout.note : 0);
   for (EndLabel& label : labels) {
     label.y = std::max(label.tip.y, lowest);
     lowest = label.y + height;

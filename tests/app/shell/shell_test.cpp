@@ -1,95 +1,12 @@
-// The whole window without a window: the shell with the real lesson, frames that nobody renders,
-// and a lab whose answers come when the test says so.
+// The whole window without a window, with the real lesson.
 #include "app/shell/shell.hpp"
 
-#include <algorithm>
-#include <deque>
-#include <nlohmann/json.hpp>
-
-#include "app/window/canvas.hpp"
 #include "app/window/window.hpp"
-#include "kernels/base/lab/lesson.hpp"
-#include "kernels/catalog.hpp"
-#include "tests/catch.hpp"
+#include "tests/app/shell/stage.hpp"
 
 using namespace tilestep;
 using namespace tilestep::app;
-
-namespace {
-
-class HeldLab final : public LabClient {
- public:
-  Ticket submit(const lab::Request& request) override {
-    requests.push_back(request);
-    return static_cast<Ticket>(requests.size());
-  }
-  std::optional<LabUpdate> poll() override {
-    if (updates.empty()) return std::nullopt;
-    LabUpdate update = std::move(updates.front());
-    updates.pop_front();
-    return update;
-  }
-  void cancel() override {}
-  bool busy() const override { return !updates.empty(); }
-
-  /// Answers the newest request.
-  void answer() {
-    lab::NoProgress progress;
-    lab::Request request = requests.back();
-    request.backend = "emulated";
-    updates.push_back({requests.size(), tilestep::answer(request, progress)});
-  }
-
-  std::vector<lab::Request> requests;
-  std::deque<LabUpdate> updates;
-};
-
-struct Stage {
-  explicit Stage(ShellOptions options = {}) : shell(lab, still(std::move(options))) {}
-
-  static ShellOptions still(ShellOptions options) {
-    options.still = true;
-    return options;
-  }
-  void frame(ImVec2 size = {1440, 900}) {
-    shell.update();
-    if (shell.prepare_fonts(1)) {
-      unsigned char* pixels = nullptr;
-      int width = 0, height = 0;
-      ImGui::GetIO().Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);
-    }
-    settle(shell, size, 2);
-    map = nlohmann::json::parse(shell.ui_map_json());
-  }
-  bool has(const std::string& id) const {
-    return std::any_of(map["parts"].begin(), map["parts"].end(),
-                       [&](const auto& part) { return part["id"] == id; });
-  }
-  nlohmann::json part(const std::string& id) const {
-    for (const auto& part : map["parts"]) {
-      if (part["id"] == id) return part;
-    }
-    FAIL("no part '" << id << "' on screen");
-    return {};
-  }
-  void click(const std::string& id) {
-    const auto rect = part(id)["rect"].get<std::vector<float>>();
-    ImGuiIO& io = ImGui::GetIO();
-    io.MousePos = {rect[0] + rect[2] / 2, rect[1] + rect[3] / 2};
-    frame();
-    io.MouseDown[0] = true;
-    frame();
-    io.MouseDown[0] = false;
-    frame();
-  }
-
-  ImGuiScope imgui;
-  HeldLab lab;
-  Shell shell;
-  nlohmann::json map;
-};
-
-}  // namespace
+using tests::Stage;
 
 TEST_CASE("before the first report the window says what happens", "[ui_shell]") {
   Stage stage;
@@ -234,33 +151,6 @@ TEST_CASE("a number typed beyond its range is clamped, and the field says the ra
   stage.frame({1440, 2600});
   REQUIRE(stage.lab.requests.size() >= 2);
   CHECK(std::get<std::int64_t>(stage.lab.requests.back().params.at("keys")) == 65536);
-}
-
-TEST_CASE("every part stays inside the window at every size and text scale", "[ui_shell]") {
-  for (const ImVec2 size : {ImVec2(1024, 640), ImVec2(1440, 900), ImVec2(2560, 1440)}) {
-    for (const float text_scale : {1.0f, 1.5f, 2.0f}) {
-      for (const bool presenter : {false, true}) {
-        for (const Tab tab : {Tab::data, Tab::measured, Tab::kernel, Tab::lesson, Tab::glossary}) {
-          ShellOptions options;
-          options.step = 2;
-          options.tab = tab;
-          options.presenter = presenter;
-          options.text_scale = text_scale;
-          Stage stage(options);
-          stage.lab.answer();
-          stage.frame(size);
-          for (const auto& part : stage.map["parts"]) {
-            const auto rect = part["rect"].get<std::vector<float>>();
-            INFO(part.dump() << " at " << size.x << "x" << size.y << " text " << text_scale);
-            CHECK(rect[0] >= 0);
-            CHECK(rect[1] >= 0);
-            CHECK(rect[0] + rect[2] <= size.x + 1);
-            CHECK(rect[1] + rect[3] <= size.y + 1);
-          }
-        }
-      }
-    }
-  }
 }
 
 TEST_CASE("a frame costs little", "[ui_shell]") {

@@ -23,9 +23,6 @@ inline const coalescing::Kernels& coalescing_kernels(const simt::Device& device)
   return static_cast<const coalescing::Kernels&>(device.kernels(coalescing::kLessonId));
 }
 
-inline bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 inline lab::Report run_coalescing(simt::Device& device, const coalescing::Params& params) {
   lab::NoProgress progress;

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "kernels/catalog.hpp"
 #include "scenes/attention/online_softmax/text.hpp"
-#include "tests/catch.hpp"
+#include "tests/lesson_contract/pictures.hpp"
+#include "tests/reports.hpp"
 #include "tests/scenes/scene_frame.hpp"
 
 using namespace tilestep;
@@ -14,17 +14,14 @@ using scenes::softmax_text::number;
 
 namespace {
 
-lab::Report report_of(const lab::Settings& settings) {
-  lab::NoProgress progress;
-  return answer({"online-softmax", settings, lab::Request::Action::run, "emulated"}, progress);
+const lab::Report& report_of(const lab::Settings& settings) {
+  return tests::report_of("online-softmax", settings);
 }
-
-const ImVec2 kSizes[] = {{860, 480}, {560, 240}, {1900, 1000}};
 
 }  // namespace
 
 TEST_CASE("the picture shows what the kernel recorded", "[online_softmax_scene]") {
-  const lab::Report report = report_of({});
+  const lab::Report& report = report_of({});
   const auto trace = online_softmax::trace_from_json(report.trace);
   OnlineSoftmaxScene scene;
   scene.load(report);
@@ -34,7 +31,7 @@ TEST_CASE("the picture shows what the kernel recorded", "[online_softmax_scene]"
       if (tile == 0 && phase != 3) continue;
       CAPTURE(tile, phase);
       const Cursor cursor{tile, phase};
-      auto parts = frame.draw(kSizes[0], [&] { scene.draw_picture(cursor); });
+      auto parts = frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture(cursor); });
       for (int key = 0; key < trace.keys; ++key) {
         const auto id = static_cast<std::size_t>(key);
         CHECK(parts.at("score_" + std::to_string(key)).value == number(trace.scores[id], 1));
@@ -66,13 +63,13 @@ TEST_CASE("the formulas carry the step's numbers", "[online_softmax_scene]") {
   OnlineSoftmaxScene scene;
   scene.load(report_of({}));
   tests::SceneFrame frame;
-  auto parts = frame.draw(kSizes[0], [&] { scene.draw_picture({2, 3}); });
+  auto parts = frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture({2, 3}); });
   CHECK(parts.at("formula_0").label == "m       = max(3.0, 5.0) = 5.0");
   CHECK(parts.at("formula_1").label == "rescale = exp(3.0 − 5.0) = 0.135");
   CHECK(parts.at("formula_3").label == "l       = 1.59 × 0.135 + 1.11 = 1.32");
   CHECK(parts.at("sentence").label.find("shrinks to 13.5 %") != std::string::npos);
   // A phase that is still to come is named without its result.
-  parts = frame.draw(kSizes[0], [&] { scene.draw_picture({2, 0}); });
+  parts = frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture({2, 0}); });
   CHECK(parts.at("formula_0").label.find("5.0") != std::string::npos);
   CHECK(parts.at("formula_3").label.find("1.32") == std::string::npos);
 }
@@ -92,7 +89,7 @@ TEST_CASE("every question has its answer in the trace", "[online_softmax_scene]"
                              "masked", "all-masked"}) {
     for (const bool skip : {false, true}) {
       CAPTURE(preset, skip);
-      const lab::Report report =
+      const lab::Report& report =
           report_of({{"preset", std::string(preset)}, {"skip_rescale", skip}});
       const auto trace = online_softmax::trace_from_json(report.trace);
       OnlineSoftmaxScene scene;
@@ -100,10 +97,6 @@ TEST_CASE("every question has its answer in the trace", "[online_softmax_scene]"
       for (int tile = 0; tile <= trace.tiles(); ++tile) {
         const auto question = scene.question({tile, 3});
         if (!question) continue;
-        REQUIRE(tile < trace.tiles());
-        REQUIRE(question->choices.size() >= 2);
-        REQUIRE(question->answer >= 0);
-        REQUIRE(question->answer < static_cast<int>(question->choices.size()));
         const auto& next = trace.steps[static_cast<std::size_t>(tile)];
         if (question->choices[0] == "They shrink") {
           CHECK((question->answer == 0) == (next.tile_max > next.m_old));
@@ -113,55 +106,33 @@ TEST_CASE("every question has its answer in the trace", "[online_softmax_scene]"
   }
 }
 
-TEST_CASE("the scene draws at every knob's extremes and sizes", "[online_softmax_scene]") {
+TEST_CASE("rows that are hard to draw", "[online_softmax_scene]") {
+  const auto keys = [](std::int64_t keys, std::int64_t tile_width) {
+    return lab::Settings{{"keys", keys}, {"tile_width", tile_width}};
+  };
+  contract::check_pictures(lesson("online-softmax"), {keys(65536, 1),
+                                                      keys(65536, 1024),
+                                                      keys(7, 1024),
+                                                      {{"preset", std::string("random")},
+                                                       {"queries", std::int64_t{1024}},
+                                                       {"query", std::int64_t{1023}},
+                                                       {"head_dim", std::int64_t{128}},
+                                                       {"component", std::int64_t{127}}}});
+}
+
+TEST_CASE("bars keep a height in every picture that the window can hold",
+          "[online_softmax_scene]") {
+  OnlineSoftmaxScene scene;
+  scene.load(report_of({}));
   tests::SceneFrame frame;
-  std::vector<lab::Settings> cases;
-  for (const lab::Knob& knob : lesson("online-softmax").knobs()) {
-    if (knob.kind == lab::KnobKind::choice) {
-      for (const std::string& choice : knob.choices) cases.push_back({{knob.id, choice}});
-    } else if (knob.kind == lab::KnobKind::toggle) {
-      cases.push_back({{knob.id, true}});
-    } else if (knob.id == "component" || knob.id == "query" || knob.id == "queries") {
-      cases.push_back({{knob.id, std::get<std::int64_t>(knob.initial)}});
-    } else {
-      cases.push_back({{knob.id, static_cast<std::int64_t>(knob.min)}});
-      cases.push_back({{knob.id, static_cast<std::int64_t>(knob.max)}});
-    }
-  }
-  cases.push_back({{"keys", std::int64_t{65536}}, {"tile_width", std::int64_t{1}}});
-  cases.push_back({{"keys", std::int64_t{65536}}, {"tile_width", std::int64_t{1024}}});
-  cases.push_back({{"keys", std::int64_t{7}}, {"tile_width", std::int64_t{1024}}});
-  cases.push_back({{"preset", std::string("random")},
-                   {"queries", std::int64_t{1024}},
-                   {"query", std::int64_t{1023}},
-                   {"head_dim", std::int64_t{128}},
-                   {"component", std::int64_t{127}}});
-  for (const lab::Settings& settings : cases) {
-    const lab::Report report = report_of(settings);
-    CAPTURE(lab::to_json(report.params).dump());
-    CHECK(report.ok());
-    OnlineSoftmaxScene scene;
-    scene.load(report);
-    const int tiles = scene.steps().tiles;
-    for (const ImVec2 size : kSizes) {
-      for (const auto theme : {ui::ThemeKind::dark, ui::ThemeKind::light}) {
-        frame.look().theme = theme;
-        for (const Cursor cursor : {Cursor{0, 3}, Cursor{1, 0}, Cursor{1, 1}, Cursor{tiles, 2},
-                                    Cursor{tiles, 3}, Cursor{(tiles + 1) / 2, 3}}) {
-          const auto parts = frame.draw(size, [&] { scene.draw_picture(cursor); });
-          CHECK(parts.count("sentence") == 1);
-          // Nothing lies outside the picture.
-          for (const auto& [id, part] : parts) {
-            CAPTURE(id, part.min.x, part.max.x, part.min.y, part.max.y);
-            REQUIRE(part.min.x >= -1);
-            REQUIRE(part.max.x <= size.x + 1);
-            REQUIRE(part.max.y <= size.y + 1);
-          }
-          frame.draw(size, [&] { scene.draw_readouts(cursor); });
-        }
-        frame.draw(size, [&] { scene.draw_measured(report); });
-      }
-    }
+  for (const float height : {188.0f, 210.0f, 240.0f, 300.0f, 480.0f}) {
+    CAPTURE(height);
+    const auto parts = frame.draw({640, height}, [&] { scene.draw_picture({2, 3}); });
+    CHECK_FALSE(parts.at("scores").too_small());
+    CHECK_FALSE(parts.at("weights").too_small());
+    // The formulas fold first: to the current phase's, then away.
+    CHECK(parts.count("formula_0") == (height > 400 ? 1 : 0));
+    CHECK(parts.count("formula_3") == (height > 230 ? 1 : 0));
   }
 }
 

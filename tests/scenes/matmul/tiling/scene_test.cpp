@@ -3,23 +3,22 @@
 #include <cmath>
 #include <numeric>
 
-#include "kernels/catalog.hpp"
 #include "scenes/ui/roofline.hpp"
-#include "tests/catch.hpp"
+#include "tests/lesson_contract/pictures.hpp"
+#include "tests/reports.hpp"
 #include "tests/scenes/scene_frame.hpp"
 
 using namespace tilestep;
 using scenes::Cursor;
 using scenes::TilingScene;
+using tests::Parts;
 using tests::SceneFrame;
+using tests::within;
 
 namespace {
 
-using Parts = std::map<std::string, ui::MapEntry>;
-
-lab::Report report_of(const lab::Settings& settings) {
-  lab::NoProgress progress;
-  return answer({"tiling", settings, lab::Request::Action::run, "emulated"}, progress);
+const lab::Report& report_of(const lab::Settings& settings) {
+  return tests::report_of("tiling", settings);
 }
 
 lab::Settings sizes(std::int64_t tile, std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -38,13 +37,6 @@ std::vector<Cursor> cursors_of(const TilingScene& scene) {
     for (int phase = 0; phase < axis.phases; ++phase) all.push_back({tile, phase});
   }
   return all;
-}
-
-const ImVec2 kSizes[] = {{860, 480}, {560, 240}, {1900, 1000}};
-
-bool within(const ui::MapEntry& inner, const ui::MapEntry& outer) {
-  return inner.min.x >= outer.min.x - 1 && inner.max.x <= outer.max.x + 1 &&
-         inner.min.y >= outer.min.y - 1 && inner.max.y <= outer.max.y + 1;
 }
 
 std::string cell(const char* prefix, int i, int tile) {
@@ -134,55 +126,6 @@ void check_picture(const Parts& parts, const tiling::Trace& trace, const TilingS
   CHECK(parts.at("barrier_after_multiply").value == state(3));
 }
 
-/// A bench as a GPU would answer it, for the layout alone.
-lab::Report bench_report() {
-  lab::Report bench;
-  bench.lesson = "tiling";
-  bench.device.name = "a GPU of the test";
-  lab::Table ladder{"ladder_measured",
-                    "ladder",
-                    {{"rung", "rung", "", -1},
-                     {"size", "size", "", 0},
-                     {"tflops", "rate", "TFLOP/s", 2},
-                     {"p10", "p10", "", 2},
-                     {"p90", "p90", "", 2},
-                     {"fraction", "of cuBLAS", "", 3}},
-                    {}};
-  lab::Table roofline{"roofline",
-                      "roofline",
-                      {{"label", "label", "", -1},
-                       {"flop_per_byte", "x", "", 2},
-                       {"tflops", "y", "", 3},
-                       {"provenance", "rate is", "", -1},
-                       {"formula", "bytes", "", -1}},
-                      {}};
-  for (const int size : {8192, 4096}) {
-    for (int i = 0; i < tiling::kVariants; ++i) {
-      const std::string rung(to_text(static_cast<tiling::Variant>(i)));
-      const double rate = 0.5 * std::pow(2.0, i);
-      ladder.rows.push_back({rung, static_cast<double>(size), rate, rate * 0.99, rate * 1.01, 0.5});
-      roofline.rows.push_back({rung + " " + std::to_string(size) + "³", size / 6.0, rate,
-                               std::string("measured"), std::string("each matrix once")});
-      if (size == 8192) continue;
-      roofline.rows.push_back({rung + " 4096³, counted bytes", 20.0 + 30 * i, rate,
-                               std::string("measured"), std::string("counted")});
-    }
-    ladder.rows.push_back(
-        {std::string("cuBLAS FP32"), static_cast<double>(size), 80.0, 79.0, 81.0, 1.0});
-  }
-  roofline.rows.push_back({std::string("naive attention"), 60.0, 200.0, std::string("derived"),
-                           std::string("a formula")});
-  bench.tables = {ladder, roofline};
-  for (const auto& [id, value] : std::map<std::string, double>{
-           {"copy_bandwidth", 4000}, {"library_fp32", 80}, {"datasheet_fp32", 100}}) {
-    lab::Measurement m;
-    m.id = id;
-    m.value = value;
-    bench.measurements.push_back(m);
-  }
-  return bench;
-}
-
 }  // namespace
 
 TEST_CASE("the tiling picture equals the trace at every step and phase", "[tiling_scene]") {
@@ -190,13 +133,13 @@ TEST_CASE("the tiling picture equals the trace at every step and phase", "[tilin
   for (const char* variant : {"shared-tile", "naive", "coalesced", "register-tile-2d"}) {
     // The chosen block is at neither edge in the first, and cut off on two sides in the second.
     for (const lab::Settings& size : {sizes(8, 24, 40, 20), sizes(8, 5, 7, 9)}) {
-      const lab::Report report = report_of(with(size, "variant", variant));
+      const lab::Report& report = report_of(with(size, "variant", variant));
       const auto trace = tiling::trace_from_json(report.trace);
       TilingScene scene;
       scene.load(report);
       for (const Cursor cursor : cursors_of(scene)) {
         CAPTURE(variant, trace.m, cursor.tile, cursor.phase);
-        const auto parts = frame.draw(kSizes[0], [&] { scene.draw_picture(cursor); });
+        const auto parts = frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture(cursor); });
         check_picture(parts, trace, scene, cursor);
       }
     }
@@ -205,15 +148,15 @@ TEST_CASE("the tiling picture equals the trace at every step and phase", "[tilin
 
 TEST_CASE("the picked thread's formula adds up", "[tiling_scene]") {
   SceneFrame frame;
-  const lab::Report report = report_of(sizes(4, 8, 8, 8));
+  const lab::Report& report = report_of(sizes(4, 8, 8, 8));
   const auto trace = tiling::trace_from_json(report.trace);
   TilingScene scene;
   scene.load(report);
-  const auto parts = frame.draw(kSizes[0], [&] { scene.draw_picture({1, 2}); });
+  const auto parts = frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture({1, 2}); });
   const ui::MapEntry target = parts.at("c_3_2");
-  ImGui::GetIO().MousePos = {(target.min.x + target.max.x) / 2, (target.min.y + target.max.y) / 2};
+  ImGui::GetIO().MousePos = tests::center(target);
   ImGui::GetIO().MouseDown[0] = true;
-  frame.draw(kSizes[0], [&] { scene.draw_picture({1, 2}); });
+  frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture({1, 2}); });
   ImGui::GetIO().MouseDown[0] = false;
   CHECK(scene.picked() == 3 * trace.tile + 2);
   CHECK(scene.thread_of(scene.picked()) == 3 * trace.tile + 2);
@@ -241,18 +184,18 @@ TEST_CASE("in naive, threads are numbered down the rows", "[tiling_scene]") {
 TEST_CASE("a removed barrier and what it broke are on screen", "[tiling_scene]") {
   SceneFrame frame;
   for (const char* removed : {"after-load", "after-multiply"}) {
-    const lab::Report report = report_of(with(sizes(8, 16, 16, 24), "remove_barrier", removed));
+    const lab::Report& report = report_of(with(sizes(8, 16, 16, 24), "remove_barrier", removed));
     const auto trace = tiling::trace_from_json(report.trace);
     REQUIRE(trace.races.wrong_orders > 0);
     TilingScene scene;
     scene.load(report);
     const int last = scene.steps().tiles;
-    auto parts = frame.draw(kSizes[0], [&] { scene.draw_picture({1, 3}); });
+    auto parts = frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture({1, 3}); });
     const std::string id =
         removed == std::string("after-load") ? "barrier_after_load" : "barrier_after_multiply";
     CHECK(parts.at(id).value == "removed");
     CHECK(parts.count("wrong_in_c") == 0);
-    parts = frame.draw(kSizes[0], [&] { scene.draw_picture({last, 3}); });
+    parts = frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture({last, 3}); });
     CHECK(parts.at("wrong_in_c").label ==
           "C[" + std::to_string(trace.races.row) + "][" + std::to_string(trace.races.column) + "]");
     for (const int i : trace.races.wrong_elements) {
@@ -270,7 +213,7 @@ TEST_CASE("a removed barrier and what it broke are on screen", "[tiling_scene]")
 
 TEST_CASE("the tiling questions are answered by the trace", "[tiling_scene]") {
   for (const char* variant : {"shared-tile", "naive"}) {
-    const lab::Report report = report_of(with(sizes(8, 16, 16, 20), "variant", variant));
+    const lab::Report& report = report_of(with(sizes(8, 16, 16, 20), "variant", variant));
     const auto trace = tiling::trace_from_json(report.trace);
     TilingScene scene;
     scene.load(report);
@@ -305,106 +248,29 @@ TEST_CASE("the kernel's lines follow the phases", "[tiling_scene]") {
   CHECK(scene.source({1, 0}).path == "kernels/matmul/tiling/warp_tile.cu");
 }
 
-namespace {
-
-void check_inside(const Parts& parts, ImVec2 size) {
-  for (const auto& [id, part] : parts) {
-    CAPTURE(id, part.min.x, part.max.x, part.min.y, part.max.y, size.x);
-    REQUIRE(part.min.x >= -1);
-    REQUIRE(part.min.y >= -1);
-    REQUIRE(part.max.x <= size.x + 1);
-    REQUIRE(part.max.y <= size.y + 1);
-  }
+TEST_CASE("products that are hard to draw", "[tiling_scene]") {
+  contract::check_pictures(lesson("tiling"),
+                           {sizes(32, 256, 256, 256), sizes(4, 1, 1, 1), sizes(32, 1, 256, 1),
+                            sizes(4, 256, 1, 256), sizes(4, 1, 1, 256)});
 }
 
-void check_apart(const Parts& parts, std::initializer_list<const char*> ids) {
-  for (const char* one : ids) {
-    for (const char* other : ids) {
-      if (one == other || parts.count(one) == 0 || parts.count(other) == 0) continue;
-      const ui::MapEntry& a = parts.at(one);
-      const ui::MapEntry& b = parts.at(other);
-      const bool touch = a.min.x < b.max.x - 1 && b.min.x < a.max.x - 1 && a.min.y < b.max.y - 1 &&
-                         b.min.y < a.max.y - 1;
-      CAPTURE(one, other);
-      REQUIRE_FALSE(touch);
-    }
-  }
-}
-
-}  // namespace
-
-TEST_CASE("the tiling scene draws at every knob's extremes and sizes", "[tiling_scene]") {
-  SceneFrame frame;
-  std::vector<lab::Settings> cases = {{},
-                                      sizes(32, 256, 256, 256),
-                                      sizes(4, 1, 1, 1),
-                                      sizes(32, 1, 256, 1),
-                                      sizes(4, 256, 1, 256),
-                                      sizes(4, 1, 1, 256)};
-  for (const lab::Knob& knob : lesson("tiling").knobs()) {
-    for (const std::string& choice : knob.choices) cases.push_back({{knob.id, choice}});
-    if (knob.kind == lab::KnobKind::toggle) cases.push_back({{knob.id, true}});
-    if (knob.kind != lab::KnobKind::integer) continue;
-    for (const double value : {knob.min, knob.max}) {
-      cases.push_back({{knob.id, static_cast<std::int64_t>(value)}});
-    }
-  }
-  for (const lab::Settings& settings : cases) {
-    const lab::Report report = report_of(settings);
-    CAPTURE(lab::to_json(report.params).dump());
-    CHECK(report.ok());
-    TilingScene scene;
-    scene.load(report);
-    const scenes::StepAxis axis = scene.steps();
-    for (const ImVec2 size : kSizes) {
-      for (const auto theme : {ui::ThemeKind::dark, ui::ThemeKind::light}) {
-        frame.look().theme = theme;
-        for (const Cursor cursor :
-             {Cursor{0, axis.phases - 1}, Cursor{1, 0}, Cursor{axis.tiles, axis.phases - 1}}) {
-          const auto parts = frame.draw(size, [&] { scene.draw_picture(cursor); });
-          check_inside(parts, size);
-          check_apart(parts, {"sentence", "matrix_a", "matrix_b", "matrix_c", "bar_block",
-                              "bar_naive", "formula", "sa_0_0", "sb_0_0", "c_0_0",
-                              "barrier_after_load", "barrier_after_multiply"});
-          frame.draw(size, [&] { scene.draw_readouts(cursor); });
-        }
-      }
-      frame.draw(size, [&] { scene.draw_measured(report); });
-    }
-  }
-}
-
-TEST_CASE("the measured views of the tiling lesson draw", "[tiling_scene]") {
+TEST_CASE("the measured views of the tiling lesson show the recording", "[tiling_scene]") {
   SceneFrame frame;
   TilingScene scene;
   scene.load(report_of({}));
-  const lab::Report bench = bench_report();
-  for (const ImVec2 size : kSizes) {
-    const auto show = [&](const std::string& press) {
-      auto parts = frame.draw(size, [&] { scene.draw_measured(bench); });
-      if (parts.count(press) > 0) {
-        const ui::MapEntry& button = parts.at(press);
-        ImGui::GetIO().MousePos = {(button.min.x + button.max.x) / 2,
-                                   (button.min.y + button.max.y) / 2};
-        for (const bool down : {false, true, false}) {
-          ImGui::GetIO().MouseDown[0] = down;
-          frame.draw(size, [&] { scene.draw_measured(bench); });
-        }
-        parts = frame.draw(size, [&] { scene.draw_measured(bench); });
-      }
-      return parts;
+  const lab::Report& bench = tests::recorded_bench("tiling");
+  for (const ImVec2 size : tests::kPictureSizes) {
+    const auto show = [&](const std::string& view) {
+      return frame.click(view, size, [&] { scene.draw_measured(bench); });
     };
-    auto parts = show("measured_view_0");
+    Parts parts = show("measured_view_0");
     // Bars below the window's edge are not on screen.
     if (size.y > 300) CHECK(parts.at("ladder_fp32_7").label == "warp-tile");
     CHECK(parts.at("ladder_fp32_0").label == "naive");
     parts = show("measured_view_1");
-    CHECK(parts.at("roofline").value == "10 dots");
     CHECK(parts.at("roofline_dot_0").label == "naive");
-    CHECK(parts.at("roofline_dot_0").value.rfind("20", 0) == 0);
     // A rung that is faster and moves fewer bytes stands higher and further right.
     CHECK(parts.at("roofline_dot_1").min.y < parts.at("roofline_dot_0").min.y);
-    CHECK(parts.at("roofline_dot_1").min.x > parts.at("roofline_dot_0").min.x);
     show("measured_view_2");
     show("measured_view_3");
   }

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/shell/shell.hpp"
+#include "app/window/canvas.hpp"
+#include "app/worker/lab_client.hpp"
+#include "tests/catch.hpp"
+#include "tests/reports.hpp"
+
+namespace tilestep::tests {
+
+/// A lab whose answers come when the test says so.
+class HeldLab final : public app::LabClient {
+ public:
+  app::Ticket submit(const lab::Request& request) override {
+    requests.push_back(request);
+    return static_cast<app::Ticket>(requests.size());
+  }
+  std::optional<app::LabUpdate> poll() override {
+    if (updates.empty()) return std::nullopt;
+    app::LabUpdate update = std::move(updates.front());
+    updates.pop_front();
+    return update;
+  }
+  void cancel() override {}
+  bool busy() const override { return !updates.empty(); }
+
+  /// Answers the newest request.
+  void answer() {
+    const lab::Request& request = requests.back();
+    updates.push_back({requests.size(), report_of(request.lesson, request.params)});
+  }
+
+  std::vector<lab::Request> requests;
+  std::deque<app::LabUpdate> updates;
+};
+
+/// The whole window without a window: the shell, and frames that nobody renders.
+struct Stage {
+  explicit Stage(app::ShellOptions options = {}) : shell(lab, still(std::move(options))) {}
+
+  static app::ShellOptions still(app::ShellOptions options) {
+    options.still = true;
+    return options;
+  }
+  /// Draws frames until the layout has settled.
+  void draw(ImVec2 size, float display_scale = 1) {
+    shell.update();
+    if (shell.prepare_fonts(display_scale)) {
+      unsigned char* pixels = nullptr;
+      int width = 0, height = 0;
+      ImGui::GetIO().Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);
+    }
+    app::settle(shell, size, 2);
+  }
+  /// The same, and reads the map of what is on screen.
+  void frame(ImVec2 size = {1440, 900}) {
+    draw(size);
+    map = nlohmann::json::parse(shell.ui_map_json());
+  }
+  bool has(const std::string& id) const {
+    return std::any_of(map["parts"].begin(), map["parts"].end(),
+                       [&](const auto& part) { return part["id"] == id; });
+  }
+  nlohmann::json part(const std::string& id) const {
+    for (const auto& part : map["parts"]) {
+      if (part["id"] == id) return part;
+    }
+    FAIL("no part '" << id << "' on screen");
+    return {};
+  }
+  void click(const std::string& id) {
+    const auto rect = part(id)["rect"].get<std::vector<float>>();
+    ImGuiIO& io = ImGui::GetIO();
+    io.MousePos = {rect[0] + rect[2] / 2, rect[1] + rect[3] / 2};
+    frame();
+    io.MouseDown[0] = true;
+    frame();
+    io.MouseDown[0] = false;
+    frame();
+  }
+
+  app::ImGuiScope imgui;
+  HeldLab lab;
+  app::Shell shell;
+  nlohmann::json map;
+};
+
+}  // namespace tilestep::tests

@@ -1,0 +1,251 @@
+// What every lesson promises, its picture aside. A lesson comes here by its line in lessons.def.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <set>
+
+#include "tests/catch.hpp"
+#include "tests/lesson_contract/knob_cases.hpp"
+#include "tests/reports.hpp"
+
+using namespace tilestep;
+using contract::to_text;
+using tests::contains;
+using tests::error_of;
+using tests::report_of;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+/// The lesson whose snake-case name is `id`.
+const lab::Lesson& named(std::string id) {
+  std::replace(id.begin(), id.end(), '_', '-');
+  return lesson(id);
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+template <class Items, class Name>
+void check_names_differ(const Items& items, Name&& name) {
+  std::set<std::string> names;
+  for (const auto& item : items) {
+    CAPTURE(name(item));
+    CHECK_FALSE(name(item).empty());
+    CHECK(names.insert(name(item)).second);
+  }
+}
+
+void check_tables(const lab::Report& report) {
+  CHECK_FALSE(report.tables.empty());
+  check_names_differ(report.tables, [](const lab::Table& table) { return table.id; });
+  for (const lab::Table& table : report.tables) {
+    CAPTURE(table.id);
+    CHECK_FALSE(table.title.empty());
+    check_names_differ(table.columns, [](const lab::Column& column) { return column.id; });
+    for (const auto& row : table.rows) {
+      if (row.size() != table.columns.size()) FAIL_CHECK("a row has another number of cells");
+    }
+  }
+}
+
+void check_measurements(const lab::Report& report) {
+  for (const lab::Measurement& m : report.measurements) {
+    CAPTURE(m.id, m.variant);
+    CHECK_FALSE(m.id.empty());
+    // Nothing is timed under emulation.
+    CHECK(m.provenance != lab::Provenance::measured);
+    const bool recorded = m.provenance == lab::Provenance::recorded;
+    CHECK(m.recorded_at.empty() == !recorded);
+    if (recorded) CHECK_FALSE(m.device.empty());
+  }
+}
+
+/// The report of any run, and its way through JSON.
+void check_report(const lab::Lesson& lesson, const lab::Settings& settings) {
+  INFO(to_text(settings));
+  const lab::Report& report = report_of(lesson.info().id, settings);
+  CHECK(report.lesson == lesson.info().id);
+  CHECK(report.params == lesson.knobs().completed(settings));
+  CHECK(report.device.backend == "emulated");
+  REQUIRE_FALSE(report.summary.empty());
+  CHECK(report.summary.back() == '.');
+  CHECK_FALSE(report.checks.empty());
+  CHECK(tests::failed_checks(report).empty());
+  check_names_differ(report.checks, [](const lab::Check& check) { return check.id; });
+  check_tables(report);
+  check_measurements(report);
+  const nlohmann::json json = lab::to_json(report);
+  const lab::Report back = lab::report_from_json(nlohmann::json::parse(json.dump()));
+  CHECK((lab::to_json(back) == json));
+  CHECK((back.trace == report.trace));
+}
+
+void check_info(const lab::Lesson& lesson) {
+  const lab::LessonInfo& info = lesson.info();
+  for (const std::string* words : {&info.id, &info.title, &info.chapter, &info.takeaway}) {
+    CHECK_FALSE(words->empty());
+  }
+  check_names_differ(lesson.knobs(), [](const lab::Knob& knob) { return knob.id; });
+  for (const lab::Knob& knob : lesson.knobs()) {
+    CAPTURE(knob.id);
+    CHECK_FALSE(knob.label.empty());
+    REQUIRE_FALSE(knob.help.empty());
+    CHECK(knob.help.back() == '.');
+    CHECK(knob.checked(knob.initial) == knob.initial);
+  }
+}
+
+void check_knob_ends(const lab::Lesson& lesson) {
+  check_report(lesson, {});
+  for (const lab::Settings& settings : contract::knob_ends(lesson)) {
+    check_report(lesson, settings);
+  }
+}
+
+void check_mixtures(const lab::Lesson& lesson) {
+  constexpr int kMixtures = 30;
+  int taken = 0;
+  for (const lab::Settings& settings : contract::knob_mixtures(lesson, kMixtures)) {
+    if (!contract::takes(lesson, settings)) continue;
+    ++taken;
+    check_report(lesson, settings);
+  }
+  CHECK(taken >= kMixtures / 3);
+}
+
+/// What `--set` refuses, in words that name the knob and what it allows.
+void check_refusals(const lab::Lesson& lesson) {
+  const lab::Knobs& knobs = lesson.knobs();
+  const auto refusal = [&](const std::string& assignment) {
+    lab::Settings settings;
+    return error_of([&] { knobs.set(settings, assignment); });
+  };
+  std::string ids;
+  for (const lab::Knob& knob : knobs) {
+    CAPTURE(knob.id);
+    ids += (ids.empty() ? "" : ", ") + knob.id;
+    std::vector<std::string> wrong = {"", "nonsense", "1e999", "NaN"};
+    if (knob.kind == lab::KnobKind::text) wrong = {"nonsense", ":"};
+    if (knob.kind == lab::KnobKind::integer) {
+      const auto least = static_cast<std::int64_t>(knob.min);
+      wrong.push_back(std::to_string(least - 1));
+      wrong.push_back(std::to_string(static_cast<std::int64_t>(knob.max) + 1));
+      wrong.push_back(std::to_string(least) + "x");
+      wrong.emplace_back("1.5");
+    }
+    if (knob.kind == lab::KnobKind::real) wrong.push_back(std::to_string(knob.max + 0.01));
+    for (const std::string& value : wrong) {
+      CAPTURE(value);
+      const std::string sentence = refusal(knob.id + "=" + value);
+      CHECK(contains(sentence, "'" + knob.id + "'"));
+      CHECK(contains(sentence, knob.allowed()));
+    }
+  }
+  CHECK(contains(refusal("no_such_knob=1"), "no_such_knob"));
+  CHECK(contains(refusal("no_such_knob=1"), ids));
+  // A run refuses the same.
+  const auto device = tests::test_device();
+  lab::NoProgress progress;
+  const std::string unknown = error_of([&] {
+    lesson.run({{"no_such_knob", std::int64_t{1}}}, *device, progress);
+  });
+  CHECK(contains(unknown, ids));
+}
+
+constexpr long kNever = std::numeric_limits<long>::max();
+
+/// Gives a run up after it has asked `most` times, or `limit` after the first time.
+class GivesUp final : public lab::Progress {
+ public:
+  explicit GivesUp(long most, std::chrono::milliseconds limit = std::chrono::hours(1))
+      : most_(most), end_(Clock::now() + limit) {}
+  void report(double fraction, std::string_view) override {
+    CHECK(fraction >= 0);
+    CHECK(fraction <= 1);
+  }
+  bool cancelled() const override { return ++asked_ > most_ || Clock::now() > end_; }
+  long asked() const { return asked_; }
+
+ private:
+  long most_;
+  Clock::time_point end_;
+  mutable std::atomic<long> asked_ = 0;
+};
+
+lab::Report run(const lab::Lesson& lesson, const lab::Settings& settings, simt::Device& device,
+                GivesUp& progress) {
+  device.stop_when([&progress] { return progress.cancelled(); });
+  return lesson.run(settings, device, progress);
+}
+
+void check_cancel(const lab::Lesson& lesson) {
+  const auto device = tests::test_device();
+  GivesUp never(kNever);
+  const nlohmann::json whole = lab::to_json(run(lesson, {}, *device, never));
+  const long asked = never.asked();
+  REQUIRE(asked >= 3);  // who never asks cannot be stopped
+  for (const long after : {0L, asked / 2, asked - 1}) {
+    CAPTURE(after, asked);
+    GivesUp progress(after);
+    CHECK_THROWS_AS(run(lesson, {}, *device, progress), Cancelled);
+  }
+  // The same device goes on as if nothing had been.
+  CHECK((lab::to_json(run(lesson, {}, *device, never)) == whole));
+}
+
+/// A run of any size ends soon after it was given up.
+void check_stops_soon(const lab::Lesson& lesson) {
+  constexpr double kSoon_s = 3;  // ASan and a busy machine included
+  const auto device = tests::test_device();
+  for (const lab::Knob& knob : lesson.knobs()) {
+    if (knob.kind != lab::KnobKind::integer) continue;
+    CAPTURE(knob.id);
+    const auto start = Clock::now();
+    GivesUp progress(kNever, std::chrono::milliseconds(50));
+    try {
+      run(lesson, {{knob.id, static_cast<std::int64_t>(knob.max)}}, *device, progress);
+    } catch (const Error&) {  // cancelled, or refused with these other knobs
+    }
+    CHECK(seconds_since(start) < kSoon_s);
+  }
+}
+
+void check_bench_without_gpu(const lab::Lesson& lesson) {
+  const auto device = tests::test_device();
+  if (device->can_time()) return;
+  lab::NoProgress progress;
+  try {
+    lesson.bench(*device, progress);
+    FAIL_CHECK("a bench ran under emulation");
+  } catch (const Error& error) {
+    INFO(error.what());
+    CHECK(error.code() == ExitCode::unavailable);
+    CHECK((contains(error.what(), "GPU") || contains(error.what(), "emulation")));
+  }
+}
+
+}  // namespace
+
+#define LESSON(chapter, id, title)                                                    \
+  TEST_CASE(title ": words, and every knob at its ends", "[" #id "]") {               \
+    check_info(named(#id));                                                           \
+    check_knob_ends(named(#id));                                                      \
+  }                                                                                   \
+  TEST_CASE(title ": knobs mixed", "[" #id "]") {                                     \
+    check_mixtures(named(#id));                                                       \
+  }                                                                                   \
+  TEST_CASE(title ": what is refused names what is allowed", "[" #id "]") {           \
+    check_refusals(named(#id));                                                       \
+  }                                                                                   \
+  TEST_CASE(title ": a cancelled run ends, and the next one is whole", "[" #id "]") { \
+    check_cancel(named(#id));                                                         \
+    check_stops_soon(named(#id));                                                     \
+  }                                                                                   \
+  TEST_CASE(title ": no bench without a GPU, in words", "[" #id "]") {                \
+    check_bench_without_gpu(named(#id));                                              \
+  }
+#include "kernels/lessons.def"

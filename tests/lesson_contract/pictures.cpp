@@ -1,0 +1,61 @@
+#include "tests/lesson_contract/pictures.hpp"
+
+#include <fmt/format.h>
+
+#include "tests/lesson_contract/knob_cases.hpp"
+#include "tests/lesson_contract/layout.hpp"
+#include "tests/reports.hpp"
+#include "tests/scenes/scene_frame.hpp"
+
+namespace tilestep::contract {
+
+using scenes::Cursor;
+using scenes::Scene;
+using tests::SceneFrame;
+
+namespace {
+
+void check_faults(SceneFrame& frame, const char* what) {
+  const std::string faults = layout_faults(frame.context());
+  INFO(what);
+  INFO(faults);
+  CHECK(faults.empty());
+}
+
+void check_looks(SceneFrame& frame, Scene& scene, ImVec2 size) {
+  for (const Cursor cursor : some_cursors(scene)) {
+    frame.look().theme = cursor.tile % 2 == 0 ? ui::ThemeKind::dark : ui::ThemeKind::light;
+    frame.draw(size, [&] { scene.draw_picture(cursor); });
+    INFO(fmt::format("{}x{}, step {}.{}", size.x, size.y, cursor.tile, cursor.phase));
+    check_faults(frame, "picture");
+  }
+}
+
+}  // namespace
+
+std::vector<Cursor> some_cursors(const Scene& scene) {
+  const scenes::StepAxis axis = scene.steps();
+  const int last = axis.phases - 1;
+  return {{0, last}, {1, 0}, {(axis.tiles + 1) / 2, last}, {axis.tiles, last}};
+}
+
+void check_pictures(const lab::Lesson& lesson, const std::vector<lab::Settings>& cases) {
+  SceneFrame frame;
+  frame.context().record_texts(true);
+  const auto scene = tests::scene_of(lesson.info().id);
+  for (const lab::Settings& settings : cases) {
+    INFO(to_text(settings));
+    const lab::Report& report = tests::report_of(lesson.info().id, settings);
+    scene->load(report);
+    REQUIRE(scene->steps().tiles >= 1);
+    REQUIRE(scene->steps().phases >= 1);
+    CHECK_FALSE(scene->steps().noun.empty());
+    for (const ImVec2 size : tests::kPictureSizes) check_looks(frame, *scene, size);
+    const Cursor end = some_cursors(*scene).back();
+    frame.draw_scrolling({300, 400}, [&] { scene->draw_readouts(end); });
+    check_faults(frame, "readouts");
+    frame.draw_scrolling({700, 300}, [&] { scene->draw_measured(report); });
+  }
+}
+
+}  // namespace tilestep::contract

@@ -1,0 +1,261 @@
+// What every lesson's picture promises. A lesson comes here by its line in lessons.def.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "app/window/canvas.hpp"
+#include "kernels/base/lab/assets.hpp"
+#include "tests/app/shell/stage.hpp"
+#include "tests/lesson_contract/knob_cases.hpp"
+#include "tests/lesson_contract/layout.hpp"
+#include "tests/lesson_contract/pictures.hpp"
+#include "tests/scenes/scene_frame.hpp"
+
+using namespace tilestep;
+using contract::layout_faults;
+using contract::some_cursors;
+using contract::to_text;
+using scenes::Cursor;
+using scenes::Scene;
+using tests::report_of;
+using tests::SceneFrame;
+
+namespace {
+
+/// The lesson whose snake-case name is `id`.
+const lab::Lesson& named(std::string id) {
+  std::replace(id.begin(), id.end(), '_', '-');
+  return lesson(id);
+}
+
+Cursor start_of(const Scene& scene) {
+  return {0, scene.steps().phases - 1};
+}
+
+/// All cursors of the first steps, and of the last.
+std::vector<Cursor> many_cursors(const Scene& scene) {
+  constexpr int kFirst = 40;
+  const scenes::StepAxis axis = scene.steps();
+  std::vector<Cursor> cursors = {start_of(scene)};
+  for (int tile = 1; tile <= axis.tiles; ++tile) {
+    if (tile > kFirst && tile < axis.tiles - 2) continue;
+    for (int phase = 0; phase < axis.phases; ++phase) cursors.push_back({tile, phase});
+  }
+  return cursors;
+}
+
+// ---- the whole window --------------------------------------------------------------------------
+
+const ImVec2 kWindows[] = {{1024, 640}, {1280, 720}, {1440, 900}, {3840, 2160}};
+constexpr app::Key kTabs[] = {app::Key::d, app::Key::m, app::Key::k, app::Key::l, app::Key::g};
+
+/// Sizes, themes, text sizes, with and without presenter mode, first to last step, every tab.
+void check_window(const lab::Lesson& lesson) {
+  const int steps = [&] {
+    const auto scene = tests::scene_of(lesson.info().id);
+    scene->load(report_of(lesson.info().id));
+    return scene->steps().tiles;
+  }();
+  int turn = 0;
+  for (const float text_scale : {1.0f, 1.5f, 2.0f}) {
+    for (const bool presenter : {false, true}) {
+      app::ShellOptions options;
+      options.lesson = lesson.info().id;
+      options.presenter = presenter;
+      options.text_scale = text_scale;
+      tests::Stage stage(options);
+      stage.lab.answer();
+      for (const ImVec2 size : kWindows) {
+        const float scale =
+            app::design_scale(static_cast<int>(size.x), static_cast<int>(size.y), 1);
+        stage.shell.key(app::Key::home, false);
+        for (const int until : {0, 1, (steps + 1) / 2, steps}) {
+          while (stage.shell.step() < until) stage.shell.key(app::Key::right, false);
+          stage.shell.key(kTabs[turn++ % std::size(kTabs)], false);
+          stage.shell.key(app::Key::t, false);
+          stage.shell.context().record_texts(true);
+          stage.draw(size, scale);
+          stage.draw(size, scale);  // what scrolls has learnt its length
+          const std::string faults = layout_faults(stage.shell.context());
+          INFO(fmt::format("{}x{}, text {}, {}, step {}, tab {}", size.x, size.y, text_scale,
+                           presenter ? "presenter" : "desk", until, (turn - 1) % 5));
+          INFO(faults);
+          CHECK(faults.empty());
+        }
+      }
+    }
+  }
+}
+
+// ---- the picture -----------------------------------------------------------------------------------
+
+/// A picture says which of its parts must keep a size; a sweep that is told of none sees no slivers.
+void check_least_sizes(const lab::Lesson& lesson) {
+  SceneFrame frame;
+  const auto scene = tests::scene_of(lesson.info().id);
+  scene->load(report_of(lesson.info().id));
+  const auto parts = frame.draw(tests::kPictureSizes[0],
+                                [&] { scene->draw_picture(some_cursors(*scene).back()); });
+  CHECK(std::any_of(parts.begin(), parts.end(),
+                    [](const auto& part) { return part.second.least.y > 0; }));
+}
+
+/// The pointer on every part, one after another: tooltips and what lights up stay in the window.
+void check_hover(const lab::Lesson& lesson) {
+  SceneFrame frame;
+  const auto scene = tests::scene_of(lesson.info().id);
+  scene->load(report_of(lesson.info().id));
+  const ImVec2 size = tests::kPictureSizes[0];
+  for (const Cursor cursor : some_cursors(*scene)) {
+    const auto draw = [&] { scene->draw_picture(cursor); };
+    const tests::Parts parts = frame.draw(size, draw);
+    CHECK_FALSE(parts.empty());
+    for (const auto& [id, part] : parts) {
+      CAPTURE(id, cursor.tile, cursor.phase);
+      ImGui::GetIO().MousePos = tests::center(part);
+      frame.draw(size, draw);
+      const tests::Parts hovered = frame.draw(size, draw);
+      CHECK(hovered.count("sentence") == parts.count("sentence"));
+    }
+  }
+}
+
+// ---- steps, rows, lines, questions ----------------------------------------------------------------
+
+void check_rows(const lab::Lesson& lesson) {
+  SceneFrame frame;
+  const auto scene = tests::scene_of(lesson.info().id);
+  const lab::Report& report = report_of(lesson.info().id);
+  scene->load(report);
+  bool any = false;
+  for (const lab::Table& table : report.tables) {
+    const int rows = static_cast<int>(table.rows.size());
+    for (const Cursor cursor : many_cursors(*scene)) {
+      const int row = scene->table_row(table.id, cursor);
+      CAPTURE(table.id, cursor.tile, cursor.phase);
+      CHECK(row >= -1);
+      CHECK(row < rows);
+      any = any || row >= 0;
+    }
+    for (const int row : {0, rows / 2, rows - 1, rows, -1}) {
+      scene->hover_row(table.id, row);
+      frame.draw(tests::kPictureSizes[0],
+                 [&] { scene->draw_picture(some_cursors(*scene).back()); });
+    }
+  }
+  CHECK(any);  // a table that follows the steps
+  CHECK(scene->table_row("no_such_table", start_of(*scene)) == -1);
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+bool is_code(const std::string& line) {
+  const std::size_t first = line.find_first_not_of(" \t");
+  return first != std::string::npos && line.compare(first, 2, "//") != 0;
+}
+
+/// Marked lines are code of a file that the program holds; the current one is among the step's.
+void check_source(const lab::Lesson& lesson) {
+  const auto scene = tests::scene_of(lesson.info().id);
+  std::vector<lab::Settings> cases = contract::knob_ends(lesson);
+  cases.push_back({});
+  for (const lab::Settings& settings : cases) {
+    scene->load(report_of(lesson.info().id, settings));
+    CHECK(scene->source(start_of(*scene)).current == 0);  // nothing has run
+    int marked = 0;
+    for (const Cursor cursor : many_cursors(*scene)) {
+      const scenes::SourceMark mark = scene->source(cursor);
+      const std::vector<std::string> lines = lines_of(lab::asset(mark.path));
+      INFO(to_text(settings) << mark.path << ", step " << cursor.tile << "." << cursor.phase);
+      for (const int line : mark.step_lines) {
+        REQUIRE(line >= 0);
+        REQUIRE(line <= static_cast<int>(lines.size()));
+        if (line > 0) CHECK(is_code(lines[static_cast<std::size_t>(line) - 1]));
+      }
+      if (mark.current == 0) continue;
+      ++marked;
+      CHECK(std::count(mark.step_lines.begin(), mark.step_lines.end(), mark.current) >= 1);
+    }
+    if (settings.empty()) CHECK(marked > 0);
+  }
+}
+
+void check_question(const scenes::Question& question) {
+  INFO(question.text);
+  CHECK(question.text.find('?') != std::string::npos);
+  CHECK(question.choices.size() >= 2);
+  CHECK(question.choices.size() <= 4);
+  const std::set<std::string> different(question.choices.begin(), question.choices.end());
+  CHECK(different.size() == question.choices.size());
+  CHECK(different.count("") == 0);
+  CHECK(question.answer >= 0);
+  CHECK(question.answer < static_cast<int>(question.choices.size()));
+  CHECK_FALSE(question.because.empty());
+}
+
+/// Well formed, asked again alike, none after the end, and the answer in no favourite place.
+void check_questions(const lab::Lesson& lesson) {
+  const auto scene = tests::scene_of(lesson.info().id);
+  std::vector<lab::Settings> cases = contract::knob_ends(lesson);
+  for (const lab::Settings& settings : contract::knob_mixtures(lesson, 30)) {
+    if (contract::takes(lesson, settings)) cases.push_back(settings);
+  }
+  int asked = 0;
+  std::vector<int> places(4, 0);
+  for (const lab::Settings& settings : cases) {
+    INFO(to_text(settings));
+    scene->load(report_of(lesson.info().id, settings));
+    for (const Cursor cursor : many_cursors(*scene)) {
+      const auto question = scene->question(cursor);
+      if (!question) continue;
+      CAPTURE(cursor.tile, cursor.phase);
+      check_question(*question);
+      CHECK(scene->question(cursor)->text == question->text);
+      CHECK(scene->question(cursor)->answer == question->answer);
+      CHECK(cursor.tile < scene->steps().tiles);
+      ++asked;
+      ++places[static_cast<std::size_t>(question->answer)];
+    }
+  }
+  CAPTURE(asked, places[0], places[1], places[2], places[3]);
+  CHECK(asked > 0);
+  CHECK(*std::max_element(places.begin(), places.end()) <= asked * 3 / 4);
+}
+
+}  // namespace
+
+#define LESSON(chapter, id, title)                                                  \
+  TEST_CASE(title ": the window at every size and look", "[" #id "_scene]") {       \
+    check_window(named(#id));                                                       \
+  }                                                                                 \
+  TEST_CASE(title ": the picture with every knob at its ends", "[" #id "_scene]") { \
+    contract::check_pictures(named(#id), contract::knob_ends(named(#id)));          \
+  }                                                                                 \
+  TEST_CASE(title ": the picture says what must keep a size", "[" #id "_scene]") {  \
+    check_least_sizes(named(#id));                                                  \
+  }                                                                                 \
+  TEST_CASE(title ": the pointer on every part", "[" #id "_scene]") {               \
+    check_hover(named(#id));                                                        \
+  }                                                                                 \
+  TEST_CASE(title ": rows of tables follow the steps", "[" #id "_scene]") {         \
+    check_rows(named(#id));                                                         \
+  }                                                                                 \
+  TEST_CASE(title ": marked lines are code", "[" #id "_scene]") {                   \
+    check_source(named(#id));                                                       \
+  }                                                                                 \
+  TEST_CASE(title ": questions", "[" #id "_scene]") {                               \
+    check_questions(named(#id));                                                    \
+  }
+#include "kernels/lessons.def"
