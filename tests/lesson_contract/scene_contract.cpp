@@ -9,6 +9,7 @@
 
 #include "app/window/canvas.hpp"
 #include "kernels/base/lab/assets.hpp"
+#include "kernels/lessons.hpp"
 #include "tests/app/shell/stage.hpp"
 #include "tests/lesson_contract/knob_cases.hpp"
 #include "tests/lesson_contract/layout.hpp"
@@ -25,12 +26,6 @@ using tests::report_of;
 using tests::SceneFrame;
 
 namespace {
-
-/// The lesson whose snake-case name is `id`.
-const lab::Lesson& named(std::string id) {
-  std::replace(id.begin(), id.end(), '_', '-');
-  return lesson(id);
-}
 
 Cursor start_of(const Scene& scene) {
   return {0, scene.steps().phases - 1};
@@ -238,24 +233,24 @@ void check_questions(const lab::Lesson& lesson) {
 
 #define LESSON(chapter, id, title)                                                  \
   TEST_CASE(title ": the window at every size and look", "[" #id "_scene]") {       \
-    check_window(named(#id));                                                       \
+    check_window(id::lesson());                                                     \
   }                                                                                 \
   TEST_CASE(title ": the picture with every knob at its ends", "[" #id "_scene]") { \
-    contract::check_pictures(named(#id), contract::knob_ends(named(#id)));          \
+    contract::check_pictures(id::lesson(), contract::knob_ends(id::lesson()));      \
   }                                                                                 \
   TEST_CASE(title ": the picture says what must keep a size", "[" #id "_scene]") {  \
-    check_least_sizes(named(#id));                                                  \
+    check_least_sizes(id::lesson());                                                \
   }                                                                                 \
   TEST_CASE(title ": the pointer on every part", "[" #id "_scene]") {               \
-    check_hover(named(#id));                                                        \
+    check_hover(id::lesson());                                                      \
   }                                                                                 \
   TEST_CASE(title ": rows of tables follow the steps", "[" #id "_scene]") {         \
-    check_rows(named(#id));                                                         \
+    check_rows(id::lesson());                                                       \
   }                                                                                 \
   TEST_CASE(title ": marked lines are code", "[" #id "_scene]") {                   \
-    check_source(named(#id));                                                       \
+    check_source(id::lesson());                                                     \
   }                                                                                 \
   TEST_CASE(title ": questions", "[" #id "_scene]") {                               \
-    check_questions(named(#id));                                                    \
+    check_questions(id::lesson());                                                  \
   }
 #include "kernels/lessons.def"
