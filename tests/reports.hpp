@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/catalog.hpp"
@@ -37,6 +38,20 @@ inline std::unique_ptr<simt::Device> test_device(
 template <class Kernels>
 const Kernels& kernels_of(const simt::Device& device, std::string_view lesson) {
   return static_cast<const Kernels&>(device.kernels(lesson));
+}
+
+/// A run of `lesson` on `device`.
+inline lab::Report run_on(simt::Device& device, const lab::Lesson& lesson,
+                          const lab::Settings& settings = {}) {
+  lab::NoProgress progress;
+  return lesson.run(settings, device, progress);
+}
+
+/// The 1-based line of a source file as it was built into the program.
+inline std::string source_line(std::string_view path, int number) {
+  std::string_view source = lab::asset(path);
+  for (int line = 1; line < number; ++line) source.remove_prefix(source.find('\n') + 1);
+  return std::string(source.substr(0, source.find('\n')));
 }
 
 /// What the program answers to a run under emulation, recorded measurements included. Made once a

@@ -149,8 +149,9 @@ void AccumulatorPrecisionScene::draw_bits(const Layout& layout,
   const Step& s = step(point);
   const StepView v = view(point);
   const AccumulatorTrace& a = focused();
+  const Font mono = layout.tight ? Font::mono_note : Font::mono;
   const auto say = [&](double value) { return number(value, digits()); };
-  const float text = (layout.row - px(layout.tight ? 2 : 4) - ui::text_size("0", Font::mono).y) / 2;
+  const float text = (layout.row - px(layout.tight ? 2 : 4) - ui::text_size("0", mono).y) / 2;
   const float note = (layout.row - px(layout.tight ? 2 : 4) - layout.note) / 2;
   const auto y_of = [&](int row) {
     return layout.bits_min.y + layout.row * static_cast<float>(row);
@@ -166,12 +167,12 @@ void AccumulatorPrecisionScene::draw_bits(const Layout& layout,
                          Role role, const char* id, const std::string& meaning = {}) {
     const float room = layout.bits_max.x - x;
     const auto fits = [&](const std::string& wide_words, const std::string& rest) {
-      return ui::text_size(wide_words, Font::mono).x + px(12) + ui::text_size(rest, Font::note).x <=
+      return ui::text_size(wide_words, mono).x + px(12) + ui::text_size(rest, Font::note).x <=
              room;
     };
     const std::string full = fits(meaning + words, note_words.full) ? meaning + words : words;
-    const std::string shown = ui::fitted(full, Font::mono, room);
-    const ImVec2 size = ui::draw_text(at(x, y_of(row) + text), shown, Font::mono);
+    const std::string shown = ui::fitted(full, mono, room);
+    const ImVec2 size = ui::draw_text(at(x, y_of(row) + text), shown, mono);
     const std::string& about = fits(shown, note_words.full) ? note_words.full : note_words.brief;
     if (fits(shown, about)) {
       ui::draw_text(at(x + size.x + px(12), y_of(row) + note), about, Font::note, role);
@@ -195,7 +196,7 @@ void AccumulatorPrecisionScene::draw_bits(const Layout& layout,
 
   name(2, "after");
   if (!now.rounded) {
-    ui::draw_text(at(layout.cells_left, y_of(2) + text), "…", Font::mono, Role::faint);
+    ui::draw_text(at(layout.cells_left, y_of(2) + text), "…", mono, Role::faint);
     return;
   }
   draw_cells(layout, y_of(2), v.after_bits, v.before_bits, true);

@@ -98,7 +98,7 @@ AccumulatorPrecisionScene::Layout AccumulatorPrecisionScene::layout() const {
   const float room = cells(beside ? size.x * 0.56f : size.x, focused().format.bits());
   to.cell = std::max(std::floor(std::min(wanted, room)), 2.0f);
   const float row_text = ui::text_size("0", Font::mono).y;
-  to.row = to.tight ? row_text + px(2) : std::max(row_text + px(6), px(28));
+  to.row = to.tight ? std::max(to.note + px(2), px(17)) : std::max(row_text + px(6), px(28));
 
   // From the bottom up.
   const float marks = px(to.tight ? 11 : 18);  // an arrow, above and below the number line

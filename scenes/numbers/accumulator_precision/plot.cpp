@@ -54,8 +54,10 @@ void AccumulatorPrecisionScene::draw_axes(const Layout& layout, const PlotSpace&
                   Role::muted, Align::right);
   }
   line(at(plot.min.x, plot.max.y), plot.max, Role::border);
-  ui::draw_text(at(plot.min.x + px(6), plot.min.y - px(layout.tight ? 0 : 4)), "running sum",
-                Font::note, Role::muted);
+  if (height > px(72)) {  // below that the sums' own labels need the place
+    ui::draw_text(at(plot.min.x + px(6), plot.min.y - px(layout.tight ? 0 : 4)), "running sum",
+                  Font::note, Role::muted);
+  }
   // The axis' name stands at its right end, in the row of the numbers.
   const std::string name = "terms added";
   const float name_left = plot.max.x - ui::text_size(name, Font::note).x;
@@ -69,7 +71,7 @@ void AccumulatorPrecisionScene::draw_axes(const Layout& layout, const PlotSpace&
     ui::draw_text(at(x, layout.ticks_top), text, Font::note, Role::muted, Align::center);
   }
   ui::map("plot", "running sum", fmt::format("{} points", points()), plot.min, plot.max,
-          {px(120), px(48)});
+          {px(120), px(40)});
 }
 
 /// Dashed over the whole width: it is what the sums are held against, not what they do.

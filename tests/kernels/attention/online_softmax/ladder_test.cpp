@@ -3,14 +3,12 @@
 #include <random>
 
 #include "kernels/attention/online_softmax/reference.hpp"
-#include "tests/catch.hpp"
 #include "tests/kernels/attention/online_softmax/support.hpp"
 
 using namespace tilestep;
 using namespace tilestep::online_softmax;
 using tilestep::tests::error_of;
-using tilestep::tests::softmax_device;
-using tilestep::tests::softmax_kernels;
+using tilestep::tests::test_device;
 
 namespace {
 
@@ -29,7 +27,8 @@ std::vector<float> softmax(simt::Device& device, Rung rung, const RowShape& shap
   const simt::Buffer<float> input(device, std::span<const float>(host));
   simt::Buffer<float> output(device, host.size());
   output.fill(0xFF);  // NaN where no thread writes
-  softmax_kernels(device).softmax_rows(device, rung, shape, input.span(), output.span());
+  tests::kernels_of<Kernels>(device, kLessonId)
+      .softmax_rows(device, rung, shape, input.span(), output.span());
   device.synchronize();
   return output.download();
 }
@@ -55,7 +54,7 @@ double excess(const std::vector<float>& got, const std::vector<float>& input, st
 }  // namespace
 
 TEST_CASE("every rung gives the softmax of every row", "[online_softmax]") {
-  const auto device = softmax_device(simt::ThreadOrder::shuffled, 3);
+  const auto device = test_device(simt::ThreadOrder::shuffled, 3);
   for (const Rung rung : kRungs) {
     for (const std::size_t rows : {1, 3}) {
       for (const int columns : {1, 2, 3, 4, 127, 128, 1000, 1001, 4096, 4100, 8192}) {
@@ -73,7 +72,7 @@ TEST_CASE("every rung gives the softmax of every row", "[online_softmax]") {
 }
 
 TEST_CASE("the widest rows fit, wider ones are refused in words", "[online_softmax]") {
-  const auto device = softmax_device();
+  const auto device = test_device();
   for (const int threads : kRowBlocks) {
     for (const int columns : {one_read_columns(threads), one_read_columns(threads) - 1}) {
       const auto input = random_rows(static_cast<std::size_t>(columns), 4);
@@ -92,7 +91,7 @@ TEST_CASE("the widest rows fit, wider ones are refused in words", "[online_softm
 }
 
 TEST_CASE("rows of many, in any order of threads", "[online_softmax]") {
-  const auto device = softmax_device(simt::ThreadOrder::descending);
+  const auto device = test_device(simt::ThreadOrder::descending);
   const auto input = random_rows(127 * 60, 4);
   for (const Rung rung : kRungs) {
     CHECK(excess(softmax(*device, rung, {127, 60, 128}, input), input, 60, 8) <= 1);
@@ -100,7 +99,7 @@ TEST_CASE("rows of many, in any order of threads", "[online_softmax]") {
 }
 
 TEST_CASE("large scores, masked elements and masked rows", "[online_softmax]") {
-  const auto device = softmax_device();
+  const auto device = test_device();
   const int columns = GENERATE(300, 301);
   const auto width = static_cast<std::size_t>(columns);
   auto input = random_rows(3 * width, 4);
@@ -118,7 +117,7 @@ TEST_CASE("large scores, masked elements and masked rows", "[online_softmax]") {
 }
 
 TEST_CASE("shapes that mean nothing are refused", "[online_softmax]") {
-  const auto device = softmax_device();
+  const auto device = test_device();
   for (const Rung rung : kRungs) {
     CHECK(error_of([&] {
             softmax(*device, rung, {0, 8, 128}, {});
@@ -134,8 +133,9 @@ TEST_CASE("shapes that mean nothing are refused", "[online_softmax]") {
   simt::Buffer<float> nothing(*device, 0);
   const auto refused = [&](const AttentionShape& shape) {
     return error_of([&] {
-      softmax_kernels(*device).attention(*device, shape, KernelFormat::fp32, nothing.span(),
-                                         nothing.span(), nothing.span());
+      tests::kernels_of<Kernels>(*device, kLessonId)
+          .attention(*device, shape, KernelFormat::fp32, nothing.span(), nothing.span(),
+                     nothing.span());
     });
   };
   CHECK(refused({1, 0, 4, 1, false}).find("keys is 0") != std::string::npos);

@@ -1,13 +1,12 @@
 #include <cmath>
 
 #include "kernels/attention/online_softmax/reference.hpp"
-#include "tests/catch.hpp"
 #include "tests/kernels/attention/online_softmax/support.hpp"
 
 using namespace tilestep;
 using namespace tilestep::online_softmax;
 using tilestep::tests::run_softmax;
-using tilestep::tests::softmax_device;
+using tilestep::tests::test_device;
 
 namespace {
 
@@ -22,10 +21,9 @@ class Devices {
   simt::Device& next() { return *devices_[turn_++ % std::size(devices_)]; }
 
  private:
-  std::unique_ptr<simt::Device> devices_[4] = {softmax_device(),
-                                               softmax_device(simt::ThreadOrder::descending),
-                                               softmax_device(simt::ThreadOrder::shuffled, 1),
-                                               softmax_device(simt::ThreadOrder::shuffled, 2)};
+  std::unique_ptr<simt::Device> devices_[4] = {
+      test_device(), test_device(simt::ThreadOrder::descending),
+      test_device(simt::ThreadOrder::shuffled, 1), test_device(simt::ThreadOrder::shuffled, 2)};
   std::size_t turn_ = 0;
 };
 
@@ -104,12 +102,12 @@ TEST_CASE("the order of threads changes no bit", "[online_softmax]") {
   params.head_dim = 40;
   params.component = 39;
   params.accumulator = GENERATE(Accumulator::fp32, Accumulator::fp16);
-  const auto ascending = softmax_device();
+  const auto ascending = test_device();
   const nlohmann::json expected = run_softmax(*ascending, params).trace;
-  const auto descending = softmax_device(simt::ThreadOrder::descending);
+  const auto descending = test_device(simt::ThreadOrder::descending);
   CHECK(run_softmax(*descending, params).trace == expected);
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
-    const auto shuffled = softmax_device(simt::ThreadOrder::shuffled, seed);
+    const auto shuffled = test_device(simt::ThreadOrder::shuffled, seed);
     INFO("seed " << seed);
     CHECK(run_softmax(*shuffled, params).trace == expected);
   }

@@ -1,3 +1,4 @@
+#include <cassert>
 #include <cmath>
 #include <limits>
 
@@ -56,6 +57,12 @@ Report sample_report() {
 }
 
 }  // namespace
+
+TEST_CASE("tests run with assertions on", "[lab]") {
+  bool on = false;
+  assert((on = true));
+  CHECK(on);
+}
 
 TEST_CASE("a knob takes what it allows and names it when it refuses", "[lab]") {
   const Knobs knobs = knob_table().knobs();

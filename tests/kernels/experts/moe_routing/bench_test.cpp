@@ -10,19 +10,14 @@
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/experts/moe_routing/bench_parts.hpp"
 #include "tests/catch.hpp"
+#include "tests/reports.hpp"
 
 using namespace tilestep;
 using namespace tilestep::moe_routing;
-using tests::error_of;
 
 namespace {
 
 constexpr BenchSize kTiny = {90, 64, 128, {3, 5}};
-
-std::unique_ptr<simt::Device> emulated() {
-  static const simt::KernelEntry table[] = {{kLessonId, kernels_emulated}};
-  return simt::make_emulated_device(table, {});
-}
 
 /// The emulated kernels with two configurations, and a library that multiplies in double. A
 /// configuration may be broken: it then leaves the last row of y alone.
@@ -80,7 +75,7 @@ class PretendingKernels final : public Kernels {
 /// counter.
 class PretendingDevice final : public simt::Device {
  public:
-  PretendingDevice() : real_(emulated()), kernels_(*real_), info_(real_->info()) {
+  PretendingDevice() : real_(tests::test_device()), kernels_(*real_), info_(real_->info()) {
     info_.memory_bytes = 1 << 20;
     info_.name = "pretended";
   }
@@ -192,12 +187,6 @@ TEST_CASE("the bench's checks see a row that was not computed", "[moe_gemm]") {
   for (const lab::Check& check : report.checks) {
     CHECK(check.ok == (check.id != "grouped_packed"));
   }
-}
-
-TEST_CASE("the bench refuses what cannot be timed", "[moe_gemm]") {
-  const auto device = emulated();
-  lab::NoProgress progress;
-  CHECK(error_of([&] { bench_report(*device, progress); }).find("emulation") != std::string::npos);
 }
 
 TEST_CASE("runs of one expert become one bar, and lanes are thinned out evenly", "[moe_gemm]") {

@@ -3,17 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <memory>
 #include <numeric>
 #include <random>
 #include <set>
 #include <string>
 
-#include "kernels/base/simt/backends.hpp"
 #include "kernels/experts/moe_routing/grouped.hpp"
 #include "kernels/experts/moe_routing/kernels.hpp"
 #include "tests/catch.hpp"
+#include "tests/reports.hpp"
 
 using namespace tilestep;
 using namespace tilestep::moe_routing;
@@ -24,19 +22,8 @@ namespace {
 const std::vector<int> kRagged = {7, 0, 129, 1, 64};
 constexpr Scheme kAllSchemes[] = {Scheme::padded_to_capacity, Scheme::tile_padded, Scheme::packed};
 
-std::unique_ptr<simt::Device> gemm_device(simt::ThreadOrder order = simt::ThreadOrder::ascending,
-                                          std::uint64_t seed = 1) {
-  const char* backend = std::getenv("TILESTEP_TEST_BACKEND");
-  if (backend != nullptr && std::string_view(backend) == "cuda") return simt::make_cuda_device();
-  static const simt::KernelEntry table[] = {{kLessonId, kernels_emulated}};
-  simt::EmulationOptions options;
-  options.order = order;
-  options.seed = seed;
-  return simt::make_emulated_device(table, options);
-}
-
 const Kernels& kernels_of(const simt::Device& device) {
-  return static_cast<const Kernels&>(device.kernels(kLessonId));
+  return tests::kernels_of<Kernels>(device, kLessonId);
 }
 
 /// BF16 patterns of random numbers of both signs between 1/2 and 4 in magnitude.
@@ -148,7 +135,7 @@ int wrong_elements(const GroupedRun& run, bool library = false) {
 }  // namespace
 
 TEST_CASE("every configuration and scheme of the grouped product is right", "[moe_gemm]") {
-  const auto device = gemm_device(simt::ThreadOrder::shuffled, 3);
+  const auto device = tests::test_device(simt::ThreadOrder::shuffled, 3);
   const auto all = kernels_of(*device).configurations();
   REQUIRE(all.size() >= 4);
   for (std::size_t c = 0; c < all.size(); ++c) {
@@ -163,7 +150,7 @@ TEST_CASE("every configuration and scheme of the grouped product is right", "[mo
 }
 
 TEST_CASE("persistent blocks go from tile to tile and from expert to expert", "[moe_gemm]") {
-  const auto device = gemm_device(simt::ThreadOrder::descending);
+  const auto device = tests::test_device(simt::ThreadOrder::descending);
   const auto all = kernels_of(*device).configurations();
   // Fewer, as many and more stages than tiles along k; blocks that share out evenly, and not.
   for (const int hidden : {64, 128, 320}) {
@@ -192,7 +179,7 @@ TEST_CASE("tiles are handed out whole ones first, and none is lost", "[moe_gemm]
   CHECK(std::vector<int>(order.end() - 9, order.end()) ==
         std::vector<int>{4, 9, 14, 17, 20, 23, 27, 28, 29});
 
-  const auto device = gemm_device(simt::ThreadOrder::shuffled, 5);
+  const auto device = tests::test_device(simt::ThreadOrder::shuffled, 5);
   const auto all = kernels_of(*device).configurations();
   for (std::size_t c = 3; c < all.size(); ++c) {
     CAPTURE(std::string(all[c].name));
@@ -209,7 +196,7 @@ TEST_CASE("tiles are handed out whole ones first, and none is lost", "[moe_gemm]
 TEST_CASE("the order of threads changes no bit of the grouped product", "[moe_gemm]") {
   std::vector<float> first;
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
-    const auto device = gemm_device(simt::ThreadOrder::shuffled, seed);
+    const auto device = tests::test_device(simt::ThreadOrder::shuffled, seed);
     const GroupedLayout layout = layout_of(kRagged, Scheme::packed, 64);
     const auto run = run_grouped(*device, 3, layout, 192, 64, 2);
     if (first.empty()) first = run.y;
@@ -218,7 +205,7 @@ TEST_CASE("the order of threads changes no bit of the grouped product", "[moe_ge
 }
 
 TEST_CASE("a recording holds every tile once, in the block that the schedule says", "[moe_gemm]") {
-  const auto device = gemm_device();
+  const auto device = tests::test_device();
   constexpr int kBlocks = 3;
   const GroupedLayout layout = layout_of(kRagged, Scheme::packed, 64);
   const auto run = run_grouped(*device, 3, layout, 64, 128, kBlocks);
@@ -242,7 +229,7 @@ TEST_CASE("a recording holds every tile once, in the block that the schedule say
 }
 
 TEST_CASE("a grid of experts and tiles records no tile that is not there", "[moe_gemm]") {
-  const auto device = gemm_device();
+  const auto device = tests::test_device();
   const GroupedLayout layout = layout_of(kRagged, Scheme::tile_padded, 64);
   const auto run = run_grouped(*device, 3, layout, 64, 64, 0);
   REQUIRE(run.recorded.block.size() == 6);
@@ -293,7 +280,7 @@ TEST_CASE("top-1 counts add up and follow the routing", "[moe_gemm]") {
 }
 
 TEST_CASE("sizes that the grouped product does not take are refused by name", "[moe_gemm]") {
-  const auto device = gemm_device();
+  const auto device = tests::test_device();
   const GroupedLayout layout = layout_of(kRagged, Scheme::packed, 64);
   const auto refusal = [&](int hidden, int width) {
     return error_of([&] { run_grouped(*device, 3, layout, hidden, width, 0); });

@@ -1,56 +1,30 @@
 #include "kernels/experts/moe_routing/lesson.hpp"
 
-#include <cstdlib>
 #include <limits>
-#include <memory>
 #include <random>
 #include <set>
 #include <string_view>
 
-#include "kernels/base/lab/assets.hpp"
-#include "kernels/base/simt/backends.hpp"
 #include "kernels/experts/moe_routing/kernels.hpp"
 #include "kernels/experts/moe_routing/report.hpp"
 #include "tests/catch.hpp"
+#include "tests/reports.hpp"
 
 using namespace tilestep;
 using namespace tilestep::moe_routing;
+using tests::contains;
+using tests::error_of;
+using tests::failed_checks;
+using tests::test_device;
 
 namespace {
 
-/// ThreadSanitizer makes each switch between emulated threads some fifty times slower.
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kFewShapes = true;
-#else
-constexpr bool kFewShapes = false;
-#endif
-
-/// An emulated device that knows this lesson's kernels alone; with TILESTEP_TEST_BACKEND=cuda in
-/// the environment the first CUDA device.
-std::unique_ptr<simt::Device> device_with(simt::ThreadOrder order = simt::ThreadOrder::ascending,
-                                          std::uint64_t seed = 1) {
-  const char* backend = std::getenv("TILESTEP_TEST_BACKEND");
-  if (backend != nullptr && std::string_view(backend) == "cuda") return simt::make_cuda_device();
-  static const simt::KernelEntry table[] = {{kLessonId, kernels_emulated}};
-  simt::EmulationOptions options;
-  options.order = order;
-  options.seed = seed;
-  return simt::make_emulated_device(table, options);
-}
-
 lab::Report report_of(simt::Device& device, const lab::Settings& settings) {
-  lab::NoProgress progress;
-  return lesson().run(settings, device, progress);
+  return tests::run_on(device, lesson(), settings);
 }
 
 lab::Settings settings_of(const Params& params) {
   return knob_table().settings(params);
-}
-
-std::string failed_checks(const lab::Report& report) {
-  std::string names;
-  for (const lab::Check& check : report.checks) names += check.ok ? "" : check.id + " ";
-  return names;
 }
 
 /// Whether the kept assignments of the shown tokens have slots of their own, each inside its
@@ -157,7 +131,7 @@ Routed route(simt::Device& device, const RouteShape& shape, const std::vector<fl
 }  // namespace
 
 TEST_CASE("the default table and summary", "[moe_routing]") {
-  const auto device = device_with();
+  const auto device = test_device();
   const lab::Report report = report_of(*device, {});
   const lab::Table* table = report.table("experts");
   REQUIRE(table != nullptr);
@@ -183,9 +157,9 @@ TEST_CASE("the default table and summary", "[moe_routing]") {
 }
 
 TEST_CASE("invariants hold for 2000 random combinations of knobs", "[moe_routing]") {
-  const auto device = device_with();
+  const auto device = test_device();
   std::mt19937 generator(42);
-  const int cases = kFewShapes ? 200 : 2000;
+  const int cases = tests::kFewShapes ? 200 : 2000;
   for (int i = 0; i < cases; ++i) {
     const Params params = random_params(generator, i % 20 == 0 ? 300 : 40, i % 20 == 0 ? 64 : 12);
     CAPTURE(i, params.tokens, params.experts, params.top_k, to_text(params.routing),
@@ -195,7 +169,7 @@ TEST_CASE("invariants hold for 2000 random combinations of knobs", "[moe_routing
 }
 
 TEST_CASE("extremes", "[moe_routing]") {
-  const auto device = device_with();
+  const auto device = test_device();
   const auto run = [&](Params params) {
     CAPTURE(params.tokens, params.experts, params.top_k, to_text(params.scheme));
     check_invariants(params, report_of(*device, settings_of(params)));
@@ -236,10 +210,10 @@ TEST_CASE("nothing depends on the order of the threads", "[moe_routing]") {
   params.capacity = 1;
   for (int scheme = 0; scheme < kSchemes; ++scheme) {
     params.scheme = static_cast<Scheme>(scheme);
-    const Trace first = trace_from_json(report_of(*device_with(), settings_of(params)).trace);
+    const Trace first = trace_from_json(report_of(*test_device(), settings_of(params)).trace);
     for (const auto order : {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
       for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-        const auto device = device_with(order, seed);
+        const auto device = test_device(order, seed);
         const lab::Report report = report_of(*device, settings_of(params));
         CHECK(failed_checks(report).empty());
         const Trace trace = trace_from_json(report.trace);
@@ -251,7 +225,7 @@ TEST_CASE("nothing depends on the order of the threads", "[moe_routing]") {
 }
 
 TEST_CASE("equal logits go to the lower number, and the kernels take any logits", "[moe_routing]") {
-  const auto device = device_with();
+  const auto device = test_device();
   const RouteShape shape{3, 4, 2, -1, 8, Scheme::packed};
   // All equal; two pairs of equals; so far apart that exp underflows.
   const Routed routed = route(*device, shape, {1, 1, 1, 1, 0, 2, 0, 2, -3e38f, 0, 3e38f, 0});
@@ -264,7 +238,7 @@ TEST_CASE("equal logits go to the lower number, and the kernels take any logits"
 }
 
 TEST_CASE("logits that are no numbers choose nobody outside the experts", "[moe_routing]") {
-  const auto device = device_with();
+  const auto device = test_device();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float inf = std::numeric_limits<float>::infinity();
   const RouteShape shape{4, 3, 3, -1, 8, Scheme::packed};
@@ -278,7 +252,7 @@ TEST_CASE("logits that are no numbers choose nobody outside the experts", "[moe_
 }
 
 TEST_CASE("one expert for all: a straggler, and what capacity does to it", "[moe_routing]") {
-  const auto device = device_with();
+  const auto device = test_device();
   Params params;
   params.routing = Routing::one_hot;
   Trace trace = trace_from_json(report_of(*device, settings_of(params)).trace);
@@ -296,7 +270,7 @@ TEST_CASE("one expert for all: a straggler, and what capacity does to it", "[moe
 }
 
 TEST_CASE("custom routing moves tokens", "[moe_routing]") {
-  const auto device = device_with();
+  const auto device = test_device();
   const lab::Report report =
       report_of(*device, {{"routing", std::string("custom")}, {"custom", std::string("0:3,5:3")}});
   const Trace trace = trace_from_json(report.trace);
@@ -309,7 +283,7 @@ TEST_CASE("custom routing moves tokens", "[moe_routing]") {
 }
 
 TEST_CASE("of two moves of a token the later one holds", "[moe_routing]") {
-  const auto device = device_with();
+  const auto device = test_device();
   const lab::Report report = report_of(*device, {{"routing", std::string("custom")},
                                                  {"top_k", std::int64_t{2}},
                                                  {"custom", std::string("0:2,0:3")}});
@@ -318,13 +292,7 @@ TEST_CASE("of two moves of a token the later one holds", "[moe_routing]") {
 }
 
 TEST_CASE("the recorded lines are the statements of the steps", "[moe_routing]") {
-  const auto device = device_with();
-  const std::string_view source = lab::asset(kSourcePath);
-  const auto line = [&](int number) {
-    std::size_t from = 0;
-    for (int i = 1; i < number; ++i) from = source.find('\n', from) + 1;
-    return std::string(source.substr(from, source.find('\n', from) - from));
-  };
+  const auto device = test_device();
   // Also where the first block of the product has no tile, because E0 has no token.
   const lab::Settings none_for_e0 = {{"tokens", std::int64_t{1}},
                                      {"routing", std::string("custom")},
@@ -343,13 +311,13 @@ TEST_CASE("the recorded lines are the statements of the steps", "[moe_routing]")
     };
     for (std::size_t step = 0; step < kSteps; ++step) {
       REQUIRE(trace.lines[step] > 0);
-      CHECK(line(trace.lines[step]).find(kStatements[step]) != std::string::npos);
+      CHECK(contains(tests::source_line(kSourcePath, trace.lines[step]), kStatements[step]));
     }
   }
 }
 
 TEST_CASE("every check fails when what it guards is broken", "[moe_routing]") {
-  const auto device = device_with();
+  const auto device = test_device();
   Params params;
   params.routing = Routing::skewed;
   params.top_k = 2;
@@ -373,14 +341,14 @@ TEST_CASE("every check fails when what it guards is broken", "[moe_routing]") {
   for (const auto& [id, broken] : breaks) {
     Outcome outcome = good;
     broken(outcome);
-    const std::string failed = " " + failed_checks(make_report(outcome, device->info()));
+    const std::string failed = "\n" + failed_checks(make_report(outcome, device->info()));
     CAPTURE(id, failed);
-    CHECK(failed.find(std::string(" ") + id + " ") != std::string::npos);
+    CHECK(contains(failed, std::string("\n") + id + " off by "));
   }
 }
 
 TEST_CASE("the numbers are of all tiles, the picture of the first", "[moe_routing]") {
-  const auto device = device_with();
+  const auto device = test_device();
   Params params;
   params.tokens = 20000;
   const lab::Report report = report_of(*device, settings_of(params));
@@ -392,14 +360,9 @@ TEST_CASE("the numbers are of all tiles, the picture of the first", "[moe_routin
 }
 
 TEST_CASE("bad knobs name what is allowed", "[moe_routing]") {
-  const auto device = device_with();
-  const auto complaint = [&](lab::Settings settings) -> std::string {
-    try {
-      report_of(*device, settings);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+  const auto device = test_device();
+  const auto complaint = [&](const lab::Settings& settings) {
+    return error_of([&] { report_of(*device, settings); });
   };
   CHECK(complaint({{"top_k", std::int64_t{5}}}).find("1–4 with 4 experts") != std::string::npos);
   CHECK(complaint({{"custom", std::string("5:2,")}}).find("token:expert") != std::string::npos);
@@ -412,7 +375,7 @@ TEST_CASE("bad knobs name what is allowed", "[moe_routing]") {
 }
 
 TEST_CASE("the trace travels as JSON", "[moe_routing]") {
-  const auto device = device_with();
+  const auto device = test_device();
   Params params;
   params.routing = Routing::skewed;
   params.top_k = 2;

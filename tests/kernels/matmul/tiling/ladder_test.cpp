@@ -2,14 +2,13 @@
 
 #include <string>
 
-#include "tests/catch.hpp"
 #include "tests/kernels/matmul/tiling/support.hpp"
 
 using namespace tilestep;
 using namespace tilestep::tiling;
 using tests::error_of;
 using tests::run_gemm;
-using tests::tiling_device;
+using tests::test_device;
 using tests::wrong_elements;
 
 namespace {
@@ -44,7 +43,7 @@ const Configuration& any_size_configuration(const Kernels& kernels, Variant vari
 }  // namespace
 
 TEST_CASE("every rung is right for every pair of M and N, with K in turn", "[tiling]") {
-  const auto device = tiling_device();
+  const auto device = test_device();
   int turn = 0;
   for (const int m : kSizes) {
     for (const int n : kSizes) {
@@ -55,7 +54,7 @@ TEST_CASE("every rung is right for every pair of M and N, with K in turn", "[til
 }
 
 TEST_CASE("every rung is right for every K", "[tiling]") {
-  const auto device = tiling_device();
+  const auto device = test_device();
   for (const int k : kSizes) {
     check_shape(*device, {33, 64, k}, false);
     check_shape(*device, {64, 100, k}, false);
@@ -66,7 +65,7 @@ TEST_CASE("every rung is right for every K", "[tiling]") {
 TEST_CASE("every rung is right whatever the order of its threads", "[tiling]") {
   for (const auto order : {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
     for (const std::uint64_t seed : {1u, 2u}) {
-      const auto device = tiling_device(order, seed);
+      const auto device = test_device(order, seed);
       check_shape(*device, {33, 70, 40}, false);
       check_shape(*device, {64, 64, 96}, false);
       check_shape(*device, {65, 17, 100}, false);
@@ -75,7 +74,7 @@ TEST_CASE("every rung is right whatever the order of its threads", "[tiling]") {
 }
 
 TEST_CASE("every compiled configuration is right where its tiles divide", "[tiling]") {
-  const auto device = tiling_device(simt::ThreadOrder::shuffled, 5);
+  const auto device = test_device(simt::ThreadOrder::shuffled, 5);
   const GemmShape shape{256, 256, 192};
   for (const Variant variant :
        {Variant::shared_tile, Variant::register_tile_1d, Variant::register_tile_2d,
@@ -95,7 +94,7 @@ TEST_CASE("every compiled configuration is right where its tiles divide", "[tili
 }
 
 TEST_CASE("counted loads equal an independent count, and counting changes nothing", "[tiling]") {
-  const auto device = tiling_device();
+  const auto device = test_device();
   const Kernels& kernels = tests::tiling_kernels(*device);
   for (const GemmShape shape :
        {GemmShape{64, 64, 64}, GemmShape{33, 100, 17}, GemmShape{129, 7, 40}, GemmShape{1, 1, 1}}) {
@@ -124,7 +123,7 @@ TEST_CASE("counted loads equal an independent count, and counting changes nothin
 }
 
 TEST_CASE("a shape that the kernels do not take is refused with a reason", "[tiling]") {
-  const auto device = tiling_device();
+  const auto device = test_device();
   const Kernels& kernels = tests::tiling_kernels(*device);
   const auto refused = [&](const GemmShape& shape, Variant variant, int configuration) {
     return error_of([&] { kernels.gemm(*device, variant, configuration, shape, {}); });

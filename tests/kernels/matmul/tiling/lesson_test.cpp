@@ -4,14 +4,14 @@
 #include <numeric>
 #include <string>
 
-#include "tests/catch.hpp"
 #include "tests/kernels/matmul/tiling/support.hpp"
 
 using namespace tilestep;
 using namespace tilestep::tiling;
 using tests::error_of;
+using tests::failed_checks;
 using tests::run_tiling;
-using tests::tiling_device;
+using tests::test_device;
 
 namespace {
 
@@ -25,14 +25,6 @@ Params params_of(Variant variant, int tile, int m, int n, int k) {
   return params;
 }
 
-std::string failed_checks(const lab::Report& report) {
-  std::string failed;
-  for (const lab::Check& check : report.checks) {
-    if (!check.ok) failed += check.id + " ";
-  }
-  return failed;
-}
-
 double loads_of(const lab::Report& report) {
   return report.measurement("global_loads", std::get<std::string>(report.params.at("variant")))
       ->value;
@@ -41,7 +33,7 @@ double loads_of(const lab::Report& report) {
 }  // namespace
 
 TEST_CASE("a tile is loaded once and read tile times", "[tiling]") {
-  const auto device = tiling_device();
+  const auto device = test_device();
   const lab::Report tiled = run_tiling(*device, params_of(Variant::shared_tile, 16, 64, 64, 64));
   CHECK(loads_of(tiled) == 2.0 * 64 * 64 * 64 / 16);
   CHECK(tiled.measurement("reuse_factor", "shared-tile")->value == 16.0);
@@ -52,7 +44,7 @@ TEST_CASE("a tile is loaded once and read tile times", "[tiling]") {
 }
 
 TEST_CASE("loads and results are right where no tile divides", "[tiling]") {
-  const auto device = tiling_device();
+  const auto device = test_device();
   for (int i = 0; i < kVariants; ++i) {
     for (const int tile : {4, 5, 12, 32}) {
       const Params params = params_of(static_cast<Variant>(i), tile, 37, 29, 41);
@@ -63,21 +55,8 @@ TEST_CASE("loads and results are right where no tile divides", "[tiling]") {
   }
 }
 
-TEST_CASE("the lesson holds at the ends of its knobs", "[tiling]") {
-  const auto device = tiling_device();
-  for (const Variant variant : {Variant::naive, Variant::shared_tile, Variant::warp_tile}) {
-    for (const int size : {1, 256}) {
-      const lab::Report report =
-          run_tiling(*device, params_of(variant, size == 1 ? 4 : 32, size, 1, size));
-      CHECK(failed_checks(report).empty());
-      const Trace trace = trace_from_json(report.trace);
-      CHECK(trace.block_row < (trace.m + trace.tile - 1) / trace.tile);
-    }
-  }
-}
-
 TEST_CASE("the trace of shared-tile tells who loaded what", "[tiling]") {
-  const auto device = tiling_device();
+  const auto device = test_device();
   Params params = params_of(Variant::shared_tile, 8, 20, 27, 19);
   for (const bool padding : {false, true}) {
     params.padding = padding;
@@ -112,7 +91,7 @@ TEST_CASE("the trace of shared-tile tells who loaded what", "[tiling]") {
 }
 
 TEST_CASE("naive loads every element of the bands once a product", "[tiling]") {
-  const auto device = tiling_device();
+  const auto device = test_device();
   const Trace trace =
       trace_from_json(run_tiling(*device, params_of(Variant::naive, 8, 32, 32, 32)).trace);
   CHECK(trace.block.variant == Variant::naive);
@@ -126,7 +105,7 @@ TEST_CASE("naive loads every element of the bands once a product", "[tiling]") {
 }
 
 TEST_CASE("padding removes the conflicts of the turned stores", "[tiling]") {
-  const auto device = tiling_device();
+  const auto device = test_device();
   for (const int tile : {8, 16, 32}) {
     Params params = params_of(Variant::shared_tile, tile, 32, 32, 32);
     const Trace without = trace_from_json(run_tiling(*device, params).trace);
@@ -139,7 +118,7 @@ TEST_CASE("padding removes the conflicts of the turned stores", "[tiling]") {
 }
 
 TEST_CASE("a removed barrier is found, a kept one never blamed", "[tiling]") {
-  const auto device = tiling_device();
+  const auto device = test_device();
   if (device->info().backend != "emulated") return;  // a GPU need not run into the race
   Params params;
   CHECK(trace_from_json(run_tiling(*device, params).trace).races.orders == 0);
@@ -164,7 +143,7 @@ TEST_CASE("a removed barrier is found, a kept one never blamed", "[tiling]") {
 }
 
 TEST_CASE("a tiling trace survives JSON, and a broken one says what is wrong", "[tiling]") {
-  const auto device = tiling_device();
+  const auto device = test_device();
   Params params = params_of(Variant::tensor_core, 6, 13, 9, 11);
   params.remove_barrier = RemovedBarrier::after_load;
   const lab::Report report = run_tiling(*device, params);
@@ -183,12 +162,4 @@ TEST_CASE("a tiling trace survives JSON, and a broken one says what is wrong", "
   CHECK(broken("variant", "odd").find("odd") != std::string::npos);
   CHECK(broken("a_band", nlohmann::json::array()).find("a_band") != std::string::npos);
   CHECK(broken("block", nlohmann::json::object()).find("'variant'") != std::string::npos);
-}
-
-TEST_CASE("the ladder cannot be timed under emulation", "[tiling]") {
-  const auto device = tiling_device();
-  if (device->can_time()) return;
-  lab::NoProgress progress;
-  CHECK(error_of([&] { lesson().bench(*device, progress); }).find("emulation") !=
-        std::string::npos);
 }

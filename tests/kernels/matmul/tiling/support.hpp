@@ -1,37 +1,21 @@
 #pragma once
 
-#include <cstdlib>
-#include <memory>
-#include <string_view>
 #include <vector>
 
-#include "kernels/base/simt/backends.hpp"
 #include "kernels/matmul/tiling/kernels.hpp"
 #include "kernels/matmul/tiling/lesson.hpp"
 #include "kernels/matmul/tiling/reference.hpp"
+#include "tests/catch.hpp"
+#include "tests/reports.hpp"
 
 namespace tilestep::tests {
 
-/// An emulated device that knows this lesson's kernels alone; with TILESTEP_TEST_BACKEND=cuda in
-/// the environment the first CUDA device.
-inline std::unique_ptr<simt::Device> tiling_device(
-    simt::ThreadOrder order = simt::ThreadOrder::ascending, std::uint64_t seed = 1) {
-  const char* backend = std::getenv("TILESTEP_TEST_BACKEND");
-  if (backend != nullptr && std::string_view(backend) == "cuda") return simt::make_cuda_device();
-  static const simt::KernelEntry table[] = {{tiling::kLessonId, tiling::kernels_emulated}};
-  simt::EmulationOptions options;
-  options.order = order;
-  options.seed = seed;
-  return simt::make_emulated_device(table, options);
-}
-
 inline const tiling::Kernels& tiling_kernels(const simt::Device& device) {
-  return static_cast<const tiling::Kernels&>(device.kernels(tiling::kLessonId));
+  return kernels_of<tiling::Kernels>(device, tiling::kLessonId);
 }
 
 inline lab::Report run_tiling(simt::Device& device, const tiling::Params& params) {
-  lab::NoProgress progress;
-  return tiling::lesson().run(tiling::knob_table().settings(params), device, progress);
+  return run_on(device, tiling::lesson(), tiling::knob_table().settings(params));
 }
 
 /// What a rung wrote, and how many elements it loaded (0 unless `counted`).

@@ -4,14 +4,11 @@
 #include <utility>
 
 #include "kernels/memory/coalescing/report.hpp"
-#include "tests/catch.hpp"
 #include "tests/kernels/memory/coalescing/support.hpp"
 
 using namespace tilestep;
 using namespace tilestep::coalescing;
-using tilestep::tests::coalescing_device;
 using tilestep::tests::contains;
-using tilestep::tests::error_of;
 
 namespace {
 
@@ -20,7 +17,7 @@ namespace {
 class PretendingDevice final : public simt::Device {
  public:
   explicit PretendingDevice(double sectors_per_request)
-      : real_(coalescing_device()), sectors_(sectors_per_request), info_(real_->info()) {
+      : real_(tests::test_device()), sectors_(sectors_per_request), info_(real_->info()) {
     info_.memory_bytes = 4 << 20;
     info_.multiprocessors = 2;
     info_.name = "pretended";
@@ -113,12 +110,6 @@ class PretendingDevice final : public simt::Device {
 };
 
 }  // namespace
-
-TEST_CASE("the bench of coalescing needs a device that can be timed", "[coalescing]") {
-  const auto device = coalescing_device();
-  lab::NoProgress progress;
-  REQUIRE(contains(error_of([&] { lesson().bench(*device, progress); }), "emulation"));
-}
 
 TEST_CASE("the bench of coalescing fills its tables", "[coalescing]") {
   PretendingDevice device(4);

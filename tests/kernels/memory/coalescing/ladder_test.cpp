@@ -1,12 +1,10 @@
 #include <numeric>
 
 #include "kernels/memory/coalescing/report.hpp"
-#include "tests/catch.hpp"
 #include "tests/kernels/memory/coalescing/support.hpp"
 
 using namespace tilestep;
 using namespace tilestep::coalescing;
-using tilestep::tests::coalescing_device;
 using tilestep::tests::coalescing_kernels;
 using tilestep::tests::contains;
 using tilestep::tests::error_of;
@@ -50,7 +48,7 @@ int wrong_in_transpose(simt::Device& device, TransposeRung rung, const Transpose
 }  // namespace
 
 TEST_CASE("every copy in every configuration copies", "[coalescing]") {
-  const auto device = coalescing_device(simt::ThreadOrder::shuffled, 2);
+  const auto device = tests::test_device(simt::ThreadOrder::shuffled, 2);
   for (const std::size_t count : {1, 2, 3, 31, 1000, 4096, 4099, 20001}) {
     const std::vector<float> host = counting(count);
     for (const CopyRung rung : kCopyRungs) {
@@ -73,7 +71,7 @@ TEST_CASE("every copy in every configuration copies", "[coalescing]") {
 
 TEST_CASE("every transpose turns matrices of all shapes", "[coalescing]") {
   for (const auto order : {simt::ThreadOrder::ascending, simt::ThreadOrder::shuffled}) {
-    const auto device = coalescing_device(order, 7);
+    const auto device = tests::test_device(order, 7);
     for (const auto& [rows, columns] : {std::pair{1, 1}, {1, 70}, {33, 31}, {64, 64}, {100, 37}}) {
       for (const TransposeRung rung : kTransposeRungs) {
         for (const int tile : {32, 64}) {
@@ -89,7 +87,7 @@ TEST_CASE("every transpose turns matrices of all shapes", "[coalescing]") {
       }
     }
   }
-  const auto device = coalescing_device();
+  const auto device = tests::test_device();
   REQUIRE(contains(error_of([&] {
                      wrong_in_transpose(*device, TransposeRung::naive, {8, 8, 48, 8, false});
                    }),
@@ -97,7 +95,7 @@ TEST_CASE("every transpose turns matrices of all shapes", "[coalescing]") {
 }
 
 TEST_CASE("bank conflicts of the tiles as their accesses were traced", "[coalescing]") {
-  const auto device = coalescing_device();
+  const auto device = tests::test_device();
   std::int64_t wrong = 0;
   const std::vector<TileRequest> requests = traced_tiles(*device, wrong);
   REQUIRE(wrong == 0);
@@ -123,7 +121,7 @@ TEST_CASE("ways of a request to shared memory", "[coalescing]") {
 }
 
 TEST_CASE("random words are found again, and wrong ones counted", "[coalescing]") {
-  const auto device = coalescing_device();
+  const auto device = tests::test_device();
   const auto& kernels = coalescing_kernels(*device);
   simt::Buffer<unsigned> words(*device, 35);
   simt::Buffer<unsigned long long> wrong(*device, 1);

@@ -3,28 +3,17 @@
 #include <functional>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
 
-#include "kernels/base/lab/assets.hpp"
-#include "tests/catch.hpp"
 #include "tests/kernels/memory/coalescing/support.hpp"
 
 using namespace tilestep;
 using namespace tilestep::coalescing;
-using tilestep::tests::coalescing_device;
 using tilestep::tests::contains;
 using tilestep::tests::error_of;
 using tilestep::tests::run_coalescing;
 
 namespace {
-
-std::string source_line(int number) {
-  std::istringstream source{std::string(lab::asset(kSourcePath))};
-  std::string line;
-  for (int i = 0; i < number; ++i) std::getline(source, line);
-  return line;
-}
 
 double sectors(const lab::Report& report) {
   return report.measurement("sectors_per_request")->value;
@@ -110,7 +99,7 @@ Params with(Pattern pattern, ElementSize size = ElementSize::bytes_4) {
 }  // namespace
 
 TEST_CASE("the sectors that the lesson promises", "[coalescing]") {
-  const auto device = coalescing_device();
+  const auto device = tests::test_device();
   const std::map<int, double> by_stride = {{1, 4}, {2, 8}, {4, 16}, {8, 32}, {16, 32}, {32, 32}};
   for (const auto& [stride, expected] : by_stride) {
     Params p = with(Pattern::strided);
@@ -132,7 +121,7 @@ TEST_CASE("the sectors that the lesson promises", "[coalescing]") {
 }
 
 TEST_CASE("every pattern, size and direction against a count of its own", "[coalescing]") {
-  const auto device = coalescing_device();
+  const auto device = tests::test_device();
   for (const Pattern pattern : kPatterns) {
     for (const ElementSize size : kElementSizes) {
       for (const Access access : {Access::load, Access::store}) {
@@ -161,7 +150,7 @@ TEST_CASE("every pattern, size and direction against a count of its own", "[coal
 }
 
 TEST_CASE("settings of strided, offset and aos against a count of their own", "[coalescing]") {
-  const auto device = coalescing_device();
+  const auto device = tests::test_device();
   const auto agree = [&](const Params& p) {
     INFO(statement(p) << ", " << p.element_bytes() << " bytes");
     const lab::Report report = run_coalescing(*device, p);
@@ -194,14 +183,14 @@ TEST_CASE("settings of strided, offset and aos against a count of their own", "[
 }
 
 TEST_CASE("the order of threads changes nothing", "[coalescing]") {
-  const auto reference = coalescing_device();
+  const auto reference = tests::test_device();
   for (const Access access : {Access::load, Access::store}) {
     Params p = with(Pattern::permuted);
     p.access = access;
     p.elements = 700;
     const nlohmann::json expected = run_coalescing(*reference, p).trace;
     for (const auto order : {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
-      const auto device = coalescing_device(order, 5);
+      const auto device = tests::test_device(order, 5);
       const lab::Report report = run_coalescing(*device, p);
       require_all_good(report);
       REQUIRE(report.trace == expected);
@@ -210,7 +199,7 @@ TEST_CASE("the order of threads changes nothing", "[coalescing]") {
 }
 
 TEST_CASE("the trace holds both requests of every traced warp", "[coalescing]") {
-  const auto device = coalescing_device();
+  const auto device = tests::test_device();
   Params p;
   p.elements = 2500;  // 10 blocks, of which 8 are traced
   const Trace trace = trace_from_json(run_coalescing(*device, p).trace);
@@ -261,7 +250,7 @@ TEST_CASE("sectors of a request know their bytes and lanes", "[coalescing]") {
 }
 
 TEST_CASE("a coalescing trace survives JSON, and broken ones are refused", "[coalescing]") {
-  const auto device = coalescing_device();
+  const auto device = tests::test_device();
   Params p = with(Pattern::offset);
   p.elements = 100;
   const nlohmann::json json = run_coalescing(*device, p).trace;
@@ -283,7 +272,7 @@ TEST_CASE("a coalescing trace survives JSON, and broken ones are refused", "[coa
 }
 
 TEST_CASE("the numbered source lines are those of the statement", "[coalescing]") {
-  const auto device = coalescing_device();
+  const auto device = tests::test_device();
   const auto& kernels = tests::coalescing_kernels(*device);
   const std::map<Pattern, std::string> arithmetic = {
       {Pattern::sequential, "return i;"},
@@ -301,9 +290,9 @@ TEST_CASE("the numbered source lines are those of the statement", "[coalescing]"
   for (const Pattern pattern : kPatterns) {
     const SourceLines load = kernels.lines(pattern, Access::load);
     const SourceLines store = kernels.lines(pattern, Access::store);
-    REQUIRE(contains(source_line(load.access), "out[i] = in[index(i)];"));
-    REQUIRE(contains(source_line(store.access), "out[index(i)] = in[i];"));
-    REQUIRE(contains(source_line(load.index), arithmetic.at(pattern)));
+    REQUIRE(contains(tests::source_line(kSourcePath, load.access), "out[i] = in[index(i)];"));
+    REQUIRE(contains(tests::source_line(kSourcePath, store.access), "out[index(i)] = in[i];"));
+    REQUIRE(contains(tests::source_line(kSourcePath, load.index), arithmetic.at(pattern)));
     REQUIRE(load.index == store.index);
     lines.insert(load.index);
   }
@@ -324,7 +313,7 @@ TEST_CASE("an array that is too large is refused with what is allowed", "[coales
 }
 
 TEST_CASE("the report of a run has its tables and best values", "[coalescing]") {
-  const auto device = coalescing_device();
+  const auto device = tests::test_device();
   const lab::Report report = run_coalescing(*device, Params{});
   require_all_good(report);
   REQUIRE(report.table("requests")->rows.size() == 64);

@@ -8,12 +8,10 @@
 
 #include "kernels/base/numeric/small_float.hpp"
 #include "kernels/numbers/accumulator_precision/launch.hpp"
-#include "tests/catch.hpp"
 #include "tests/kernels/numbers/accumulator_precision/support.hpp"
 
 using namespace tilestep;
 using namespace tilestep::accumulator_precision;
-using tilestep::tests::accumulator_device;
 using tilestep::tests::accumulator_kernels;
 using Bits = std::vector<std::uint8_t>;
 
@@ -135,7 +133,7 @@ TEST_CASE("more bits give a smaller error", "[accumulator_precision]") {
 }
 
 TEST_CASE("matrix kernels: exact product, widening, scales", "[accumulator_precision]") {
-  const auto device = accumulator_device(simt::ThreadOrder::shuffled, 3);
+  const auto device = tests::test_device(simt::ThreadOrder::shuffled, 3);
   const auto& kernels = accumulator_kernels(*device);
   std::mt19937 generator(2);
   constexpr int kM = 17, kN = 5, kK = 300;

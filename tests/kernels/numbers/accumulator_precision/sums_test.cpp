@@ -7,14 +7,12 @@
 #include <vector>
 
 #include "kernels/numbers/accumulator_precision/reference.hpp"
-#include "tests/catch.hpp"
 #include "tests/kernels/numbers/accumulator_precision/support.hpp"
 
 using namespace tilestep;
 using namespace tilestep::accumulator_precision;
 using boost::multiprecision::cpp_int;
 using boost::multiprecision::cpp_rational;
-using tilestep::tests::accumulator_device;
 using tilestep::tests::accumulator_kernels;
 using tilestep::tests::error_of;
 
@@ -153,7 +151,7 @@ bool same_bits(float a, float b) {
 }  // namespace
 
 TEST_CASE("every accumulator agrees with exact fractions", "[accumulator_precision]") {
-  const auto device = accumulator_device(simt::ThreadOrder::shuffled, 4);
+  const auto device = tests::test_device(simt::ThreadOrder::shuffled, 4);
   constexpr int kTerms = 150;
   constexpr int kColumns = 3;
   const auto matrix = random_matrix(kTerms * kColumns, 5);
@@ -197,7 +195,7 @@ TEST_CASE("the integer reference rounds as fractions do", "[accumulator_precisio
 }
 
 TEST_CASE("sums overflow as their formats do", "[accumulator_precision]") {
-  const auto device = accumulator_device();
+  const auto device = tests::test_device();
   const std::vector<float> terms = {300, 300, 60000, 60000, -60000};
   const auto sum_in = [&](Method kind, Rounding rounding) {
     const SumMethod method{kind, format_of(kind, SmallFormat::fp8_e4m3), rounding, 2, 0};
@@ -217,7 +215,7 @@ TEST_CASE("sums overflow as their formats do", "[accumulator_precision]") {
 TEST_CASE("any number of terms, sums and threads", "[accumulator_precision]") {
   for (const simt::ThreadOrder order :
        {simt::ThreadOrder::ascending, simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
-    const auto device = accumulator_device(order, 2);
+    const auto device = tests::test_device(order, 2);
     for (const int terms : {1, 2, 3, 7, 64, 100, 1023}) {
       for (const int sums : {1, 63, 65, 130}) {
         const auto matrix =
@@ -238,7 +236,7 @@ TEST_CASE("any number of terms, sums and threads", "[accumulator_precision]") {
 }
 
 TEST_CASE("shapes of sums that mean nothing are refused", "[accumulator_precision]") {
-  const auto device = accumulator_device();
+  const auto device = tests::test_device();
   const SumMethod method{Method::fp16, numeric::kFp16, Rounding::nearest, 16, 0};
   const auto refused = [&](const SumShape& shape, const SumMethod& with) {
     simt::Buffer<float> nothing(*device, 0);
