@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/base/lab/report.hpp"
+#include "scenes/shared/measured.hpp"
 #include "scenes/ui/ui.hpp"
 
 namespace tilestep::scenes {
@@ -58,8 +59,12 @@ class Scene {
   virtual void draw_picture(Cursor cursor) = 0;
   /// Numbers beside the picture, in the side panel, of the width available.
   virtual void draw_readouts(Cursor cursor) = 0;
+  /// What the Measured tab shows of a bench.
+  virtual measured::Spec measured_spec() const { return {}; }
   /// The Measured tab: throughput, from `report` (its measurements carry their provenance).
-  virtual void draw_measured(const lab::Report& report) = 0;
+  virtual void draw_measured(const lab::Report& report) {
+    measured_.draw(measured_spec(), report, lesson());
+  }
 
   /// Which row of the Data table belongs to the cursor; −1: none.
   virtual int table_row(std::string_view table_id, Cursor cursor) const = 0;
@@ -71,6 +76,9 @@ class Scene {
   /// Knobs that the user changed in the picture itself since the last call; the shell sets them as
   /// if their controls had been used. Values are allowed ones.
   virtual std::optional<lab::Settings> take_request() { return std::nullopt; }
+
+ private:
+  measured::Tab measured_;
 };
 
 /// All scenes, in teaching order (scenes/catalog.cpp, the one table).

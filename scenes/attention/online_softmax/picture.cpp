@@ -8,16 +8,16 @@
 #include <cmath>
 
 #include "scenes/attention/online_softmax/scene.hpp"
-#include "scenes/attention/online_softmax/text.hpp"
 #include "scenes/shared/strokes.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
-using softmax_text::number;
 using ui::Align;
 using ui::Font;
 using ui::px;
 using ui::Role;
+using words::number;
 
 namespace {
 

@@ -36,7 +36,7 @@ class OnlineSoftmaxScene final : public Scene {
   StepAxis steps() const override;
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
-  void draw_measured(const lab::Report& report) override;
+  measured::Spec measured_spec() const override;
   int table_row(std::string_view table_id, Cursor cursor) const override;
   void hover_row(std::string_view table_id, int row) override;
   SourceMark source(Cursor cursor) const override;

@@ -5,18 +5,18 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scenes/attention/online_softmax/text.hpp"
 #include "scenes/experts/moe_routing/layout.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
 using moe_routing::Step;
 using moe_routing::TokenTrace;
-using softmax_text::number;
 using ui::Align;
 using ui::Font;
 using ui::px;
 using ui::Role;
+using words::number;
 
 // ---- the tokens ---------------------------------------------------------------------------------
 

@@ -5,15 +5,17 @@
 #include <algorithm>
 #include <numeric>
 
-#include "scenes/attention/online_softmax/text.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
-using softmax_text::number;
 using tiling::KTile;
 using tiling::Phase;
 using tiling::RemovedBarrier;
 using tiling::Variant;
+using words::counted;
+using words::number;
+using words::times;
 
 namespace {
 
@@ -22,12 +24,6 @@ int total(const std::vector<int>& values) {
 }
 int most(const std::vector<int>& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
-}
-std::string times(int count) {
-  return count == 1 ? "once" : count == 2 ? "twice" : fmt::format("{} times", count);
-}
-std::string counted(std::int64_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 /// A factor of a product: negative ones in brackets.
@@ -99,7 +95,7 @@ std::string TilingScene::sentence(Cursor cursor) const {
   const TilingMoment now = moment(cursor);
   const int threads = trace_.tile * trace_.tile;
   if (now.k_tile < 0) {
-    const std::string wait = counted(k_tiles(), "k-tile") + (k_tiles() == 1 ? " waits" : " wait");
+    const std::string wait = counted(k_tiles(), "k-tile") + " " + words::verb(k_tiles(), "wait");
     if (trace_.block.variant == trace_.variant) {
       return fmt::format("Nothing is loaded yet: {} for a block of {}.", wait,
                          counted(threads, "thread"));
@@ -111,12 +107,12 @@ std::string TilingScene::sentence(Cursor cursor) const {
   if (finished(now) && races.orders > 0 &&
       (now.phase == Phase::barrier_after_multiply || races.wrong_orders > 0)) {
     if (races.wrong_orders == 0) {
-      return fmt::format("Without the barrier {}, none of {} orders of the threads went wrong.",
+      return fmt::format("Without the barrier {}, C is right in all {} orders of the threads.",
                          to_text(params_.remove_barrier), races.orders);
     }
-    return fmt::format("Without the barrier {}, C is wrong in {} of {} orders, first C[{}][{}].",
-                       to_text(params_.remove_barrier), races.wrong_orders, races.orders, races.row,
-                       races.column);
+    return fmt::format(
+        "Without the barrier {}, C is wrong in {} of {} orders of the threads, first at C[{}][{}].",
+        to_text(params_.remove_barrier), races.wrong_orders, races.orders, races.row, races.column);
   }
   const KTile& tile = k_tile(now.k_tile);
   const int loads = total(tile.a_loads) + total(tile.b_loads);

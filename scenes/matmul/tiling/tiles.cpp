@@ -7,18 +7,18 @@
 #include <array>
 #include <cmath>
 
-#include "scenes/attention/online_softmax/text.hpp"
 #include "scenes/matmul/tiling/layout.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
-using softmax_text::number;
 using tiling::KTile;
 using tiling::Phase;
 using ui::Align;
 using ui::Font;
 using ui::px;
 using ui::Role;
+using words::number;
 
 namespace {
 
