@@ -39,11 +39,11 @@ void OnlineSoftmaxScene::load(const lab::Report& report) {
   if (l_most_ <= 0) l_most_ = 1;
   if (o_most_ <= 0) o_most_ = 1;
   shown_ = {-1, 0};
-  lit_tile_ = -1;
+  lit_step_ = -1;
 }
 
 StepAxis OnlineSoftmaxScene::steps() const {
-  return {tiles(), 4, "tile", {"maximum", "rescale", "weights", "accumulate"}};
+  return {tiles(), 4, "tile", {"maximum", "rescale", "weights", "accumulate"}, "tiles"};
 }
 
 SoftmaxMoment OnlineSoftmaxScene::moment(Cursor cursor) const {
@@ -120,14 +120,6 @@ std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
                        number(100 * std::exp(now.m_old - now.m), 1));
   }
   return text;
-}
-
-int OnlineSoftmaxScene::table_row(std::string_view table_id, Cursor cursor) const {
-  return table_id == "tiles" ? std::clamp(cursor.tile, 0, tiles()) - 1 : -1;
-}
-
-void OnlineSoftmaxScene::hover_row(std::string_view table_id, int row) {
-  lit_tile_ = table_id == "tiles" && row < tiles() ? row : -1;
 }
 
 SourceMark OnlineSoftmaxScene::source(Cursor cursor) const {

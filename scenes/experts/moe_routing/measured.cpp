@@ -126,8 +126,7 @@ void draw_blocks(const lab::Table& spans, ImVec2 size) {
   const float bottom = max.y - height_of(Font::note) - px(6);
   const float height = std::max(1.0f, (bottom - top) / static_cast<float>(blocks.size()));
   const float width = size.x - px(4);
-  draw_list()->AddRectFilled(at(min.x, top), at(min.x + width, bottom),
-                             ui::color(Role::raised, 0.5f));
+  area(at(min.x, top), at(min.x + width, bottom), Role::raised, 0.5f);
   for (std::size_t row = 0; row < spans.rows.size(); ++row) {
     const int block = static_cast<int>(time(row, "block"));
     const auto place = std::lower_bound(blocks.begin(), blocks.end(), block) - blocks.begin();

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "scenes/shared/strokes.hpp"
 #include "scenes/shared/words.hpp"
 #include "scenes/ui/context.hpp"
 
@@ -316,7 +317,7 @@ void MoeRoutingScene::draw_utilization(Cursor cursor) {
   const float width = ImGui::GetContentRegionAvail().x / 3;
   const ImVec2 from = ImGui::GetCursorScreenPos();
   const float label = ui::text_size("x", ui::Font::note).y;
-  const float number = ui::text_size("0", ui::Font::mono_large).y;
+  const float number = height_of(ui::Font::mono_large);
   const bool narrow = width < ui::text_size("useful slots", ui::Font::note).x + ui::px(4);
   if (narrow || ui::Context::current().dense()) {
     for (const ui::Readout& each : ways) ui::readout(each);

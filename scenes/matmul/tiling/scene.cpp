@@ -41,14 +41,15 @@ void TilingScene::load(const lab::Report& report) {
                           trace.columns() == trace_.columns();
   trace_ = std::move(trace);
   report_ = report;
-  lit_k_tile_ = -1;
+  lit_step_ = -1;
   // A thread stays picked from run to run while it has the same place.
   if (!same_block) picked_ = trace_.rows() / 3 * trace_.tile + trace_.columns() / 2;
 }
 
 StepAxis TilingScene::steps() const {
-  if (!shared()) return {k_tiles(), 1, "k-tile", {"multiply"}};
-  return {k_tiles(), tiling::kPhases, "k-tile", {"load", "barrier", "multiply", "barrier"}};
+  if (!shared()) return {k_tiles(), 1, "k-tile", {"multiply"}, "k_tiles"};
+  return {
+      k_tiles(), tiling::kPhases, "k-tile", {"load", "barrier", "multiply", "barrier"}, "k_tiles"};
 }
 
 TilingMoment TilingScene::moment(Cursor cursor) const {
@@ -221,14 +222,6 @@ void TilingScene::draw_readouts(Cursor) {
        together ? "occupancy ≤ " + occupancy.value : "", plain, occupancy);
   if (narrow) show("occupancy_limit", "occupancy limit", 2, "", plain, none);
   show("race_share", "orders gone wrong", 2, "", ui::Role::wrong, none);
-}
-
-int TilingScene::table_row(std::string_view table_id, Cursor cursor) const {
-  return table_id == "k_tiles" ? std::clamp(cursor.tile, 0, k_tiles()) - 1 : -1;
-}
-
-void TilingScene::hover_row(std::string_view table_id, int row) {
-  lit_k_tile_ = table_id == "k_tiles" && row < k_tiles() ? row : -1;
 }
 
 SourceMark TilingScene::source(Cursor cursor) const {

@@ -34,8 +34,6 @@ class TilingScene final : public Scene {
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;
-  int table_row(std::string_view table_id, Cursor cursor) const override;
-  void hover_row(std::string_view table_id, int row) override;
   SourceMark source(Cursor cursor) const override;
   std::optional<Question> question(Cursor cursor) const override;
 
@@ -107,7 +105,6 @@ class TilingScene final : public Scene {
   tiling::Params params_;
   lab::Report report_;
   int picked_ = 0;
-  int lit_k_tile_ = -1;  ///< hovered in the table
 };
 
 }  // namespace tilestep::scenes

@@ -18,19 +18,19 @@ void CoalescingScene::load(const lab::Report& report) {
   trace_ = coalescing::trace_from_json(report.trace);
   params_ = coalescing::knob_table().params(report.params);
   report_ = report;
-  lit_row_ = -1;
+  lit_step_ = -1;
   lit_lanes_ = 0;
   lit_sector_ = -1;
 }
 
 StepAxis CoalescingScene::steps() const {
-  return {static_cast<int>(trace_.requests.size()), 1, "request", {}};
+  return {static_cast<int>(trace_.requests.size()), 1, "request", {}, "requests"};
 }
 
 const WarpRequest* CoalescingScene::request(Cursor cursor) const {
   const int count = static_cast<int>(trace_.requests.size());
-  const int index = lit_row_ >= 0 && lit_row_ < std::min(cursor.tile, count)
-                        ? lit_row_
+  const int index = lit_step_ >= 0 && lit_step_ < std::min(cursor.tile, count)
+                        ? lit_step_
                         : std::min(cursor.tile, count) - 1;
   return index < 0 ? nullptr : &trace_.requests[static_cast<std::size_t>(index)];
 }
@@ -77,14 +77,6 @@ void CoalescingScene::draw_readouts(Cursor cursor) {
     ui::readout({"counted", "sectors, by hardware", fmt::format("{:.2f}", counted->value), "",
                  counted->provenance, counted->detail});
   }
-}
-
-int CoalescingScene::table_row(std::string_view table_id, Cursor cursor) const {
-  return table_id == "requests" ? std::min(cursor.tile, steps().tiles) - 1 : -1;
-}
-
-void CoalescingScene::hover_row(std::string_view table_id, int row) {
-  lit_row_ = table_id == "requests" ? row : -1;
 }
 
 SourceMark CoalescingScene::source(Cursor cursor) const {

@@ -23,8 +23,6 @@ class CoalescingScene final : public Scene {
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;
-  int table_row(std::string_view table_id, Cursor cursor) const override;
-  void hover_row(std::string_view table_id, int row) override;
   SourceMark source(Cursor cursor) const override;
   std::optional<Question> question(Cursor cursor) const override;
 
@@ -47,7 +45,6 @@ class CoalescingScene final : public Scene {
   coalescing::Trace trace_;
   coalescing::Params params_;
   lab::Report report_;
-  int lit_row_ = -1;
   std::uint32_t lit_lanes_ = 0;   ///< hovered, as a mask
   std::int64_t lit_sector_ = -1;  ///< hovered
 };

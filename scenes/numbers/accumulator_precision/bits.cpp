@@ -97,8 +97,8 @@ void AccumulatorPrecisionScene::draw_cells(const Layout& layout, float y, const 
     if (digits) {
       const Font font = layout.cell >= px(20) ? Font::mono : Font::mono_note;
       const char text[] = {bits[i], '\0'};
-      ui::draw_text(at((min.x + max.x) / 2, (min.y + max.y - ui::text_size("0", font).y) / 2), text,
-                    font, changed ? Role::on_accent : Role::text, Align::center);
+      ui::draw_text(at((min.x + max.x) / 2, (min.y + max.y - height_of(font)) / 2), text, font,
+                    changed ? Role::on_accent : Role::text, Align::center);
     }
     ui::map(fmt::format("{}_bit_{}", after ? "after" : "before", place.bit),
             changed ? "changed" : "", one ? "1" : "0", min, max);
@@ -151,7 +151,7 @@ void AccumulatorPrecisionScene::draw_bits(const Layout& layout,
   const StepView v = view(point);
   const AccumulatorTrace& a = focused();
   const auto say = [&](double value) { return significant(value, digits()); };
-  const float text = (layout.row - px(layout.tight ? 2 : 4) - ui::text_size("0", Font::mono).y) / 2;
+  const float text = (layout.row - px(layout.tight ? 2 : 4) - height_of(Font::mono)) / 2;
   const float note = (layout.row - px(layout.tight ? 2 : 4) - layout.note) / 2;
   const auto y_of = [&](int row) {
     return layout.bits_min.y + layout.row * static_cast<float>(row);
@@ -320,7 +320,7 @@ void AccumulatorPrecisionScene::draw_blocks(const Layout& layout,
     outline(min, max, newest ? Role::accent : Role::border);
     const std::string text = std::to_string(sizes[i]);
     const Font font = ui::text_size(text, Font::mono).x < width - px(4) ? Font::mono : Font::note;
-    ui::draw_text(at((min.x + max.x) / 2, (min.y + max.y - ui::text_size("0", font).y) / 2),
+    ui::draw_text(at((min.x + max.x) / 2, (min.y + max.y - height_of(font)) / 2),
                   ui::fitted(text, font, width), font, newest ? Role::on_accent : Role::text,
                   Align::center);
     ui::map(fmt::format("block_{}", i), text, newest ? "newest" : "waits", min, max);

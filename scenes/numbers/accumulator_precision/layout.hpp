@@ -11,11 +11,9 @@
 /// that draw it share.
 namespace tilestep::scenes {
 
-struct AccumulatorPrecisionScene::Layout {
-  ImVec2 min, max;  ///< the whole picture
-  bool tight = false;
-  float note = 0;             ///< height of a line of notes
-  float heading = 0;          ///< height of the sentence
+struct AccumulatorPrecisionScene::Layout : Frame {
+  explicit Layout(const Frame& frame) : Frame(frame) {}
+
   ImVec2 plot_min, plot_max;  ///< where the lines are
   float rug_top = 0;          ///< the strip below the plot, down to rug_bottom
   float rug_bottom = 0;
@@ -45,8 +43,6 @@ std::string spacing_text(double spacing);
 ui::Role role_of(accumulator_precision::Method method);
 /// A small filled shape for a remedy, nothing for a plain format.
 void draw_mark(accumulator_precision::Method method, ImVec2 center, float radius);
-/// The largest of the fonts from `largest` down in which `text` fits `width`.
-ui::Font fitting_font(std::string_view text, ui::Font largest, float width);
 
 }  // namespace accumulator_parts
 }  // namespace tilestep::scenes

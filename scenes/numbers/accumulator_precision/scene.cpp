@@ -45,7 +45,8 @@ void AccumulatorPrecisionScene::load(const lab::Report& report) {
 
 StepAxis AccumulatorPrecisionScene::steps() const {
   // Not every term of a long sum is kept, so that a step is not "a term" there.
-  return {points(), 2, every_term() ? "term" : "addition", {"add", "round"}};
+  if (every_term()) return {points(), 2, "term", {"add", "round"}, "terms"};
+  return {points(), 2, "addition", {"add", "round"}};
 }
 
 AccumulatorMoment AccumulatorPrecisionScene::moment(Cursor cursor) const {
@@ -74,7 +75,7 @@ void AccumulatorPrecisionScene::draw_readouts(Cursor cursor) {
   const double sum = any ? static_cast<double>(step(point).sum) : 0;
   const double exact = any ? trace_.exact[p] : 0;
   const std::string label = focused().label;
-  ui::readout({"sum", label + " says", significant(sum, digits()), "", lab::Provenance::traced,
+  ui::readout({"sum", label + " holds", significant(sum, digits()), "", lab::Provenance::traced,
                "recorded by the kernel while it ran on " + report_.device.name, ui::Role::accent});
   ui::readout({"exact", "exact sum", significant(exact, 7), "", lab::Provenance::derived,
                "the same terms added without rounding, in 128-bit integers of 2^-60"});
@@ -88,8 +89,8 @@ void AccumulatorPrecisionScene::draw_readouts(Cursor cursor) {
   if (!any) return;
   const StepView v = view(point);
   if (v.single_addition && std::isfinite(v.spacing)) {
-    ui::readout({"spacing", "numbers stand apart by", accumulator_parts::spacing_text(v.spacing),
-                 "", lab::Provenance::derived,
+    ui::readout({"spacing", "numbers are apart by", accumulator_parts::spacing_text(v.spacing), "",
+                 lab::Provenance::derived,
                  fmt::format("the spacing (ulp) of a format with {} mantissa bits at {}: the power "
                              "of two at or below it, times 2^-{}",
                              focused().format.mantissa_bits, significant(v.unrounded, 6),

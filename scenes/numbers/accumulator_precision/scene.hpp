@@ -65,7 +65,6 @@ class AccumulatorPrecisionScene final : public Scene {
 
   // The picture, in accumulator_precision_picture.cpp.
   Layout layout() const;
-  void draw_sentence(const Layout& layout, Cursor cursor) const;
   void draw_chips(const Layout& layout);
   bool chip(int accumulator, ImVec2 min, ImVec2 max);
 
