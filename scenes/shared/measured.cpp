@@ -60,29 +60,36 @@ class Controls {
 
 namespace {
 
-constexpr float kGap = 24;         // between plots
-constexpr float kNarrowest = 360;  // a plot beside others is not narrower
+constexpr float kGap = 24;           // between plots
+constexpr float kNarrowest = 360;    // a plot beside others is not narrower
+constexpr float kLeastHeight = 200;  // with less below the controls no line is given to words
+constexpr float kLeastWords = 160;   // a cut sentence is at least this wide
 
-/// Where and how, beside the controls if it fits, else below them.
+/// Where and how: beside the controls if it fits or height is short, else below them.
 void draw_where(const std::string& where, bool controls) {
+  const float left = ImGui::GetContentRegionAvail().y;
+  ImVec2 here = ImGui::GetCursorScreenPos();
   float room = ImGui::GetContentRegionAvail().x;
   if (controls) {
     ImGui::SameLine(0, px(16));
     const float rest = ImGui::GetContentRegionAvail().x;
-    if (ui::text_size(where, Font::note).x <= rest) {
-      const ImVec2 here = ImGui::GetCursorScreenPos();
-      ui::draw_text({here.x, here.y + px(8)}, where, Font::note, Role::muted);
-      ui::map("where_measured", where, "", here, {here.x + rest, here.y + px(24)});
-      ImGui::NewLine();
-      return ui::space(4);
+    const bool beside = ui::text_size(where, Font::note).x <= rest ||
+                        (left < px(kLeastHeight) && rest >= px(kLeastWords));
+    if (beside) {
+      here = ImGui::GetCursorScreenPos();
+      here.y += px(8);
+      room = rest;
     }
     ImGui::NewLine();
-    room = ImGui::GetContentRegionAvail().x;
   }
   const std::string shown = ui::fitted(where, Font::note, room);
-  ui::text(shown, Font::note, Role::muted);
-  if (shown != where) ui::tooltip(where);
-  ui::map("where_measured", where, "", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+  const ImVec2 size = ui::draw_text(here, shown, Font::note, Role::muted);
+  const ImVec2 end(here.x + size.x, here.y + size.y);
+  ui::map("where_measured", where, "", here, end);
+  if (here.y >= ImGui::GetCursorScreenPos().y) ImGui::Dummy(size);
+  if (shown != where && ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(here, end)) {
+    ImGui::SetTooltip("%s", where.c_str());
+  }
   ui::space(4);
 }
 

@@ -58,7 +58,7 @@ Question ask_number(std::string text, double answer, const std::vector<double>& 
   for (const double other : others) {
     if (other >= least) words.push_back(say(other));
   }
-  for (const double other : {2 * answer, answer + 1, 4 * answer, answer + 2}) {
+  for (const double other : {2 * answer, answer + 1, 4 * answer, answer + 2, answer + 3}) {
     words.push_back(say(other));
   }
   return ask(std::move(text), say(answer), words, std::move(because));

@@ -198,8 +198,9 @@ class LinePlotView {
     if (plot.roof) ys.push_back(*plot.roof);
     x_ = axis_for(xs, plot.x_log, false);
     y_ = axis_for(ys, plot.y_log, true);
-    if (!plot.x_log && !xs.empty())
-      x_.high = std::max(*std::max_element(xs.begin(), xs.end()), x_.low + 1e-12);
+    // No margin at the right, where the labels are; a single value keeps it.
+    const double last = xs.empty() ? x_.low : *std::max_element(xs.begin(), xs.end());
+    if (!plot.x_log && last > x_.low) x_.high = last;
     place_room();
   }
 
