@@ -123,6 +123,12 @@ KnobValue Knob::parsed(std::string_view text) const {
   refuse(*this, text);
 }
 
+std::string Knob::words(const KnobValue& value) const {
+  const auto* number = std::get_if<double>(&value);
+  const bool zero = number != nullptr && *number == 0;
+  return zero && !zero_word.empty() ? zero_word : to_text(value);
+}
+
 std::string to_text(const KnobValue& value) {
   if (const auto* v = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *v);
   if (const auto* v = std::get_if<double>(&value)) return fmt::format("{}", *v);

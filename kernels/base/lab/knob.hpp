@@ -43,6 +43,8 @@ struct Knob {
   KnobValue checked(const KnobValue& value) const;
   /// `text` as written after `--set id=`. Throws Error as `checked` does.
   KnobValue parsed(std::string_view text) const;
+  /// `value` as `parsed` takes it, and as people read it: 0 is the zero word where there is one.
+  std::string words(const KnobValue& value) const;
 };
 
 /// `value` as `--set` would take it.

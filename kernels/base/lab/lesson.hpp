@@ -33,6 +33,8 @@ struct LessonInfo {
   std::string title;     ///< "Online softmax"
   std::string chapter;   ///< "Attention"
   std::string takeaway;  ///< one sentence, shown beside the title
+  /// Id of the table that `tilestep run` shows; empty: the first of the report.
+  std::string main_table = {};
 };
 
 /// One lesson, without any UI. Stateless; every call is independent.

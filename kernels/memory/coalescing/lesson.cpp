@@ -148,7 +148,8 @@ class CoalescingLesson final : public lab::Lesson {
   const lab::LessonInfo& info() const override {
     static const lab::LessonInfo info{
         std::string(kLessonId), "Memory coalescing", "Memory",
-        "Memory arrives in 32-byte sectors: what counts is how many of them a warp touches."};
+        "Memory arrives in 32-byte sectors: what counts is how many of them a warp touches.",
+        "patterns"};
     return info;
   }
 
