@@ -12,7 +12,7 @@ std::string settings_words(const lab::Report& report) {
   const lab::Knobs& knobs = lesson(report.lesson).knobs();
   std::string text;
   for (const auto& [id, value] : report.params) {
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", id, knobs.at(id).words(value));
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", id, knobs.at(id).text(value));
   }
   return text;
 }

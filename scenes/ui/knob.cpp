@@ -99,7 +99,7 @@ std::optional<KnobValue> typed_value(const Knob& knob, Field& field) {
 std::optional<KnobValue> typed_field(const Knob& knob, const KnobValue& value, float width) {
   Field& field = Context::current().kept<Field>(kept_name("field", knob.id));
   if (!field.editing) {
-    const std::string text = knob.words(value);
+    const std::string text = knob.text(value);
     const std::size_t count = std::min(text.size(), field.text.size() - 1);
     std::memcpy(field.text.data(), text.data(), count);
     field.text[count] = '\0';
