@@ -28,15 +28,20 @@ class HeldLab final : public app::LabClient {
     updates.pop_front();
     return update;
   }
-  void cancel() override {}
+  void cancel(app::Ticket ticket) override {
+    updates.push_back({ticket, app::LabGivenUp::cancelled});
+  }
   bool busy() const override { return !updates.empty(); }
 
   /// Answers the newest request.
   void answer() {
     const lab::Request& request = requests.back();
-    updates.push_back({requests.size(), report_of(request.lesson, request.params)});
+    lab::Report report = report_of(request.lesson, request.params);
+    report.device.backend = backend;
+    updates.push_back({requests.size(), std::move(report)});
   }
 
+  std::string backend = "emulated";  ///< that the answers name
   std::vector<lab::Request> requests;
   std::deque<app::LabUpdate> updates;
 };

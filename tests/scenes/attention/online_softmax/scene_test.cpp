@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "scenes/attention/online_softmax/text.hpp"
+#include "scenes/shared/words.hpp"
 #include "tests/lesson_contract/pictures.hpp"
 #include "tests/reports.hpp"
 #include "tests/scenes/scene_frame.hpp"
@@ -10,7 +10,7 @@
 using namespace tilestep;
 using scenes::Cursor;
 using scenes::OnlineSoftmaxScene;
-using scenes::softmax_text::number;
+using scenes::words::number;
 
 namespace {
 

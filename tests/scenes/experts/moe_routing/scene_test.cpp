@@ -340,7 +340,7 @@ TEST_CASE("the MoE questions are answered by the trace", "[moe_routing_scene]") 
   };
   MoeRoutingScene scene;
   scene.load(report_of({}));
-  CHECK(answer_of(scene, 2) == "None: all are wanted alike");
+  CHECK(answer_of(scene, 2) == "None: all are wanted equally");
   CHECK(answer_of(scene, 3) == "32");
   CHECK_FALSE(scene.question({0, 0}));
   CHECK_FALSE(scene.question({5, 0}));
