@@ -3,25 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
+#include "kernels/base/lab/names.hpp"
+
 namespace tilestep::lab {
-namespace {
-
-constexpr std::array<std::string_view, 5> kProvenances = {"measured", "counted", "traced",
-                                                          "derived", "recorded"};
-
-}  // namespace
-
 std::string_view to_text(Provenance provenance) {
-  return kProvenances.at(static_cast<std::size_t>(provenance));
+  return name_of(provenance);
 }
 
 Provenance provenance_from(std::string_view text) {
-  for (std::size_t i = 0; i < kProvenances.size(); ++i) {
-    if (kProvenances[i] == text) return static_cast<Provenance>(i);
-  }
+  if (const auto provenance = named<Provenance>(text)) return *provenance;
   throw Error(fmt::format(
       "provenance cannot be '{}'; allowed: measured, counted, traced, derived, recorded", text));
 }

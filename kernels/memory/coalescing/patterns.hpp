@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 /// What the kernels and the driver both name: access patterns, element sizes, sizes of a launch.
 namespace tilestep::coalescing {
@@ -27,6 +28,11 @@ enum class Pattern {
   matrix_row,     ///< consecutive threads along a row of a row-major matrix
   matrix_column,  ///< consecutive threads down a column of it
 };
+constexpr auto names_of(Pattern) {
+  return std::to_array<std::string_view>({"sequential", "strided", "offset", "reversed",
+                                          "permuted-warp", "permuted", "broadcast", "aos", "soa",
+                                          "matrix-row", "matrix-column"});
+}
 inline constexpr std::array kPatterns = {
     Pattern::sequential,    Pattern::strided,    Pattern::offset,        Pattern::reversed,
     Pattern::permuted_warp, Pattern::permuted,   Pattern::broadcast,     Pattern::aos,
@@ -40,6 +46,9 @@ inline constexpr std::array kElementSizes = {ElementSize::bytes_1, ElementSize::
 
 /// load: out[i] = in[index]; store: out[index] = in[i].
 enum class Access { load, store };
+constexpr auto names_of(Access) {
+  return std::to_array<std::string_view>({"load", "store"});
+}
 
 /// All numbers that a launch of a pattern needs.
 struct PatternShape {
