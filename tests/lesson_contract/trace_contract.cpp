@@ -1,26 +1,19 @@
 // The traces of all lessons as JSON: those of the recordings, which are older than this build.
 
-#include <string>
+#include <string_view>
 
 #include "kernels/base/lab/recording.hpp"
+#include "kernels/lessons.hpp"
 #include "tests/catch.hpp"
 #include "tests/lesson_contract/damage.hpp"
 
 namespace tilestep {
-
-#define LESSON(chapter, id, title)                         \
-  namespace id {                                           \
-  nlohmann::json trace_again(const nlohmann::json& trace); \
-  }
-#include "kernels/lessons.def"
-
 namespace {
 
 using nlohmann::json;
 
-/// The trace of the recording of the lesson whose snake-case name is `id`; null if there is none.
-json recorded_trace(std::string id) {
-  std::replace(id.begin(), id.end(), '_', '-');
+/// The trace of the lesson's recording; null if there is none.
+json recorded_trace(std::string_view id) {
   const lab::Recording* recording = lab::recording(id);
   return recording == nullptr ? json() : recording->run.trace;
 }
@@ -44,11 +37,13 @@ void check_damage(const json& trace, json (*again)(const json&)) {
 }  // namespace
 }  // namespace tilestep
 
-#define LESSON(chapter, id, title)                                                      \
-  TEST_CASE("the recorded trace still loads: " title, "[contract][" #id "]") {          \
-    tilestep::check_recorded(tilestep::recorded_trace(#id), tilestep::id::trace_again); \
-  }                                                                                     \
-  TEST_CASE("no damage to a trace goes unnoticed: " title, "[contract][" #id "]") {     \
-    tilestep::check_damage(tilestep::recorded_trace(#id), tilestep::id::trace_again);   \
+#define LESSON(chapter, id, title)                                                  \
+  TEST_CASE("the recorded trace still loads: " title, "[contract][" #id "]") {      \
+    tilestep::check_recorded(tilestep::recorded_trace(tilestep::id::kLessonId),     \
+                             tilestep::id::trace_again);                            \
+  }                                                                                 \
+  TEST_CASE("no damage to a trace goes unnoticed: " title, "[contract][" #id "]") { \
+    tilestep::check_damage(tilestep::recorded_trace(tilestep::id::kLessonId),       \
+                           tilestep::id::trace_again);                              \
   }
 #include "kernels/lessons.def"

@@ -8,14 +8,26 @@
 #include "kernels/base/lab/names.hpp"
 
 namespace tilestep::lab {
-std::string_view to_text(Provenance provenance) {
-  return name_of(provenance);
-}
 
 Provenance provenance_from(std::string_view text) {
   if (const auto provenance = named<Provenance>(text)) return *provenance;
   throw Error(fmt::format(
       "provenance cannot be '{}'; allowed: measured, counted, traced, derived, recorded", text));
+}
+
+Table readout_table(const std::vector<Measurement>& measurements, int decimals) {
+  Table table{"readouts",
+              "What the run says, and how",
+              {{"quantity", "quantity", "", -1},
+               {"value", "value", "", decimals},
+               {"unit", "unit", "", -1},
+               {"source", "source", "", -1},
+               {"how", "how", "", -1}},
+              {}};
+  for (const Measurement& m : measurements) {
+    table.add({m.id, m.value, m.unit, m.provenance, m.detail});
+  }
+  return table;
 }
 
 bool Measurement::stable() const {

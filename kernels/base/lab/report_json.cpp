@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
 #include "kernels/base/lab/fields.hpp"
+#include "kernels/base/lab/number.hpp"
 #include "kernels/base/lab/report.hpp"
 
 namespace tilestep::lab {
@@ -19,10 +19,7 @@ json cell_to_json(const Table& table, std::size_t row, std::size_t column) {
   if (const auto* number = std::get_if<double>(&cell)) {
     const int decimals = table.columns.at(column).decimals;
     if (decimals < 0 || !std::isfinite(*number)) return number_to_json(*number);
-    const std::string shown = table.text(row, column);
-    double rounded = 0;
-    std::from_chars(shown.data(), shown.data() + shown.size(), rounded);
-    return rounded;
+    return number_of<double>(table.text(row, column)).value();
   }
   if (const auto* words = std::get_if<std::string>(&cell)) return *words;
   return nullptr;

@@ -161,8 +161,6 @@ struct Trace {
 nlohmann::json to_json(const Trace& trace);
 /// Throws Error saying which member is missing or wrong.
 Trace trace_from_json(const nlohmann::json& json);
-/// Read and written again: what the tests of all lessons damage.
-nlohmann::json trace_again(const nlohmann::json& json);
 
 // ---- tables and measurements, by id -------------------------------------------------------------
 //

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/base/lab/names.hpp"
+
 /// What the kernels and the driver both name: access patterns, element sizes, sizes of a launch.
 namespace tilestep::coalescing {
 
@@ -33,16 +35,13 @@ constexpr auto names_of(Pattern) {
                                           "permuted-warp", "permuted", "broadcast", "aos", "soa",
                                           "matrix-row", "matrix-column"});
 }
-inline constexpr std::array kPatterns = {
-    Pattern::sequential,    Pattern::strided,    Pattern::offset,        Pattern::reversed,
-    Pattern::permuted_warp, Pattern::permuted,   Pattern::broadcast,     Pattern::aos,
-    Pattern::soa,           Pattern::matrix_row, Pattern::matrix_column,
-};
+inline constexpr auto kPatterns = all_of<Pattern>();
 
 enum class ElementSize { bytes_1, bytes_2, bytes_4, bytes_8, bytes_16 };
-inline constexpr std::array kElementSizes = {ElementSize::bytes_1, ElementSize::bytes_2,
-                                             ElementSize::bytes_4, ElementSize::bytes_8,
-                                             ElementSize::bytes_16};
+constexpr auto names_of(ElementSize) {
+  return std::to_array<std::string_view>({"1", "2", "4", "8", "16"});
+}
+inline constexpr auto kElementSizes = all_of<ElementSize>();
 
 /// load: out[i] = in[index]; store: out[index] = in[i].
 enum class Access { load, store };

@@ -159,8 +159,6 @@ std::string bits_text(numeric::FloatSpec format, float value);
 nlohmann::json to_json(const Trace& trace);
 /// Throws Error saying which member is missing or wrong.
 Trace trace_from_json(const nlohmann::json& json);
-/// Read and written again: what the tests of all lessons damage.
-nlohmann::json trace_again(const nlohmann::json& json);
 
 // ---- the tensor-core part: what `bench` measures (tables by id)
 // ----------------------------------
