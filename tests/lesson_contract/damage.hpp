@@ -1,11 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,7 +98,9 @@ class Walker {
     json before = std::exchange(json_.at(at), value);
     ++found_.tried;
     try {
-      const json back = again_(json_);
+      json back = again_(json_);
+      // A float has fewer digits than what it was read from.
+      if (back.contains(at) && nearly(back.at(at), value)) back.at(at) = value;
       if (honest == Honest::equal && back != json_) {
         const bool there = back.contains(at);
         complain(at, how, "written back as " + (there ? brief(back.at(at)) : "nothing"));
@@ -112,6 +114,11 @@ class Walker {
       complain(at, how, std::string("not an Error but: ") + error.what());
     }
     json_.at(at) = std::move(before);
+  }
+
+  static bool nearly(const json& a, const json& b) {
+    if (!a.is_number() || !b.is_number()) return false;
+    return std::abs(a.get<double>() - b.get<double>()) <= 1e-6 * std::abs(b.get<double>());
   }
 
   void complain(const json::json_pointer& at, const std::string& how, const std::string& what) {
