@@ -3,8 +3,7 @@
 /// \file
 /// The CUDA dialect that every kernel source (`.cu`) includes. The same source is compiled twice:
 ///  - by nvcc, where all of it is plain CUDA C++;
-///  - by the host compiler as C++ (`-xc++`), where these headers give CUDA's words their meaning
-///  and
+///  - by the host compiler as C++ (`-xc++`), where these headers give CUDA's words their meaning and
 ///    an emulator runs the threads (one fiber a thread, one OS thread a block).
 ///
 /// A kernel source looks like this:
@@ -37,16 +36,17 @@
 ///
 ///     simt::Global<T>          what a kernel takes: T*, or a bounds-checked view under emulation
 ///     simt::global(span, name) makes it from a Span<T> on the host; `name` is for error texts
-///     simt::dynamic_shared<T>(count, byte_offset = 0)   a part of the block's dynamic shared
-///     memory simt::as<float4>(accessor)                        the same memory as vectors, aligned
-///     to them simt::Traced<T>, simt::Trace                      accesses that write a trace
-///     (trace.hpp) simt::launch(device, {.name, .grid, .block, .shared_bytes}, kernel, arguments…)
+///     simt::Array<T, 16, 17>   `__shared__ simt::Array<float, 16, 17> tile;`: float tile[16][17]
+///     simt::dynamic_shared<T>(count, byte_offset = 0)   a part of the block's dynamic shared memory
+///     simt::as<float4>(accessor)    the same memory as vectors, aligned to them
+///     simt::Traced<T>, simt::Trace  accesses that write a trace (trace.hpp)
+///     simt::launch(device, {.name, .grid, .block, .shared_bytes}, kernel, arguments…)
 ///
 /// Where the emulation is stricter than a GPU: a `__syncthreads()` must be reached, in the same
 /// source line, by all threads of the block, those that ended included; a warp collective must be
 /// reached by all lanes that its mask names; a shuffle from a lane outside the mask gives a value
 /// with all bits set; `__activemask()` names the calling lane alone, the least that the guide
-/// promises; dynamic shared memory starts with all bits set. Where it is weaker: threads of a block
+/// promises; shared memory starts with all bits set. Where it is weaker: threads of a block
 /// must not wait for each other by polling memory.
 
 #include <cstddef>
@@ -65,4 +65,5 @@
 #include "kernels/base/simt/emulated_dialect.hpp"
 #endif
 
+#include "kernels/base/simt/shared_array.hpp"
 #include "kernels/base/simt/trace.hpp"
