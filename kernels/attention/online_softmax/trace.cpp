@@ -6,14 +6,23 @@
 namespace tilestep::online_softmax {
 namespace {
 
-constexpr int kMost = 1 << 30;
+/// A tile starts from what the tile before ended with.
+void set_starts(Trace& trace) {
+  TraceStep before;
+  before.m = -std::numeric_limits<float>::infinity();
+  for (TraceStep& step : trace.steps) {
+    step.m_old = before.m;
+    step.l_old = before.l;
+    step.o_old = before.o;
+    before = step;
+  }
+}
 
 std::int64_t tiles_of(const Trace& trace) {
   return (trace.keys - 1) / trace.tile_width + 1;
 }
 
-/// What a tile starts from is not among them: it is what the tile before ended with (the lesson
-/// checks that when it records).
+/// What a tile starts from is not among them (the lesson checks it when it records).
 lab::Fields<TraceStep> step_fields() {
   return lab::Fields<TraceStep>()
       .real("tile_max", &TraceStep::tile_max)
@@ -25,54 +34,34 @@ lab::Fields<TraceStep> step_fields() {
       .real("output", &TraceStep::output);
 }
 
-const lab::Fields<Trace>& fields() {
-  static const auto kFields =
-      lab::Fields<Trace>()
-          .whole("keys", &Trace::keys, 1, kMost)
-          .whole("tile_width", &Trace::tile_width, 1, kMost)
-          .whole("query", &Trace::query, 0, kMost)
-          .whole("component", &Trace::component, 0, kMost)
-          .flag("skip_rescale", &Trace::skip_rescale)
-          .constant("source", kSourcePath)
-          .wholes("lines", &Trace::lines, kPhases, 0, kMost)
-          .reals("scores", &Trace::scores, &Trace::keys)
-          .reals("values", &Trace::values, &Trace::keys)
-          .reals("weights", &Trace::weights, &Trace::keys)
-          .columns("steps", &Trace::steps, step_fields(), tiles_of)
-          .group("exact", lab::Fields<Trace>()
-                              .reals("outputs", &Trace::exact_outputs, tiles_of)
-                              .real("max", &Trace::exact_max)
-                              .real("l", &Trace::exact_l)
-                              .real("output", &Trace::exact_output))
-          .group("naive", lab::Fields<Trace>()
-                              .real("numerator", &Trace::naive_numerator)
-                              .real("denominator", &Trace::naive_denominator))
-          .whole("first_wrong_tile", &Trace::first_wrong_tile, -1,
-                 [](const Trace& trace) { return trace.tiles() - 1; });
-  return kFields;
+lab::Fields<Trace> trace_fields() {
+  return lab::Fields<Trace>()
+      .whole("keys", &Trace::keys, 1, lab::kMostCount)
+      .whole("tile_width", &Trace::tile_width, 1, lab::kMostCount)
+      .whole("query", &Trace::query, 0, lab::kMostCount)
+      .whole("component", &Trace::component, 0, lab::kMostCount)
+      .flag("skip_rescale", &Trace::skip_rescale)
+      .constant("source", kSourcePath)
+      .wholes("lines", &Trace::lines, kPhases, 0, lab::kMostCount)
+      .reals("scores", &Trace::scores, &Trace::keys)
+      .reals("values", &Trace::values, &Trace::keys)
+      .reals("weights", &Trace::weights, &Trace::keys)
+      .columns("steps", &Trace::steps, step_fields(), tiles_of)
+      .derive(set_starts)
+      .group("exact", lab::Fields<Trace>()
+                          .reals("outputs", &Trace::exact_outputs, tiles_of)
+                          .real("max", &Trace::exact_max)
+                          .real("l", &Trace::exact_l)
+                          .real("output", &Trace::exact_output))
+      .group("naive", lab::Fields<Trace>()
+                          .real("numerator", &Trace::naive_numerator)
+                          .real("denominator", &Trace::naive_denominator))
+      .whole("first_wrong_tile", &Trace::first_wrong_tile, -1,
+             [](const Trace& trace) { return trace.tiles() - 1; });
 }
 
 }  // namespace
 
-nlohmann::json to_json(const Trace& trace) {
-  return fields().to_json(trace);
-}
-
-Trace trace_from_json(const nlohmann::json& json) {
-  Trace trace = fields().from_json(json, "online-softmax trace");
-  TraceStep before;
-  before.m = -std::numeric_limits<float>::infinity();
-  for (TraceStep& step : trace.steps) {
-    step.m_old = before.m;
-    step.l_old = before.l;
-    step.o_old = before.o;
-    before = step;
-  }
-  return trace;
-}
-
-nlohmann::json trace_again(const nlohmann::json& json) {
-  return to_json(trace_from_json(json));
-}
+TILESTEP_TRACE_JSON("online-softmax trace", trace_fields())
 
 }  // namespace tilestep::online_softmax

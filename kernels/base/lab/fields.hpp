@@ -35,8 +35,8 @@ class NumberOf {
 
 /// For a list that may have any number of entries.
 inline constexpr std::int64_t kAnyCount = -1;
-inline constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
-inline constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+/// Of counts, places and source lines in a trace, where nothing says it better.
+inline constexpr int kMostCount = 1 << 30;
 
 /// How a float is written: by the shortest decimal that names it, or as the double that it equals.
 enum class Digits { shortest, all };
@@ -61,14 +61,16 @@ class FieldsFor {
 
 /// The members of a struct, each named once for both directions of JSON:
 ///
-///     static const auto fields = lab::Fields<Trace>()
-///         .whole("keys", &Trace::keys, 1, kMostKeys)
-///         .name("access", &Trace::access)                     // an enum with names_of
-///         .reals("scores", &Trace::scores, &Trace::keys)      // as many as there are keys
-///         .list("requests", &Trace::requests, request_fields())
-///         .constant("source", kSourcePath);
-///     nlohmann::json json = fields.to_json(trace);
-///     Trace trace = fields.from_json(json, "online-softmax trace");
+///     lab::Fields<Trace> trace_fields() {
+///       return lab::Fields<Trace>()
+///           .whole("keys", &Trace::keys, 1, kMostKeys)
+///           .name("access", &Trace::access)                  // an enum with names_of
+///           .reals("scores", &Trace::scores, &Trace::keys)   // as many as there are keys
+///           .list("requests", &Trace::requests, request_fields())
+///           .constant("source", kSourcePath);
+///     }
+///     nlohmann::json json = trace_fields().to_json(trace);
+///     Trace trace = trace_fields().from_json(json, "online-softmax trace");
 ///
 /// Members are read in the order declared, so that a range or a size may follow from those before.
 /// A member is given by its pointer, or by a generic lambda that answers a reference to it:
@@ -87,8 +89,8 @@ class Fields {
 
   /// A whole number from `least` to `most`, of any integral type.
   template <class Access>
-  Fields& whole(std::string name, Access access, NumberOf<T> least = kLeast,
-                NumberOf<T> most = kMost) {
+  Fields& whole(std::string name, Access access, NumberOf<T> least = kLeastWhole,
+                NumberOf<T> most = kMostWhole) {
     return add(std::move(name), access, [least, most](const Place& at, const T& object, auto& to) {
       to = at.whole<std::remove_reference_t<decltype(to)>>(least(object), most(object));
     });
@@ -127,8 +129,8 @@ class Fields {
 
   /// A std::vector of `count` whole numbers, or a std::array of them.
   template <class Access>
-  Fields& wholes(std::string name, Access access, NumberOf<T> count, NumberOf<T> least = kLeast,
-                 NumberOf<T> most = kMost) {
+  Fields& wholes(std::string name, Access access, NumberOf<T> count,
+                 NumberOf<T> least = kLeastWhole, NumberOf<T> most = kMostWhole) {
     return add(std::move(name), access,
                [count, least, most](const Place& at, const T& object, auto& to) {
                  const std::int64_t low = least(object), high = most(object);
@@ -239,6 +241,11 @@ class Fields {
     return custom({}, nullptr, [broken = std::move(broken)](const Place& at, T& object) {
       if (const std::string sentence = broken(object); !sentence.empty()) at.fail(sentence);
     });
+  }
+
+  /// Sets what follows from the members so far and is not in JSON.
+  Fields& derive(std::function<void(T&)> set) {
+    return custom({}, nullptr, [set = std::move(set)](const Place&, T& object) { set(object); });
   }
 
   /// The last member may be absent or null, and is then what it is in T{}.
@@ -365,3 +372,20 @@ class Fields {
 };
 
 }  // namespace tilestep::lab
+
+/// Ends a lesson's trace.cpp: the JSON of its Trace, both ways, by the Fields<Trace> that `fields`
+/// is. Error texts call it `where`.
+#define TILESTEP_TRACE_JSON(where, fields)                      \
+  static const tilestep::lab::Fields<Trace>& kept_fields() {    \
+    static const tilestep::lab::Fields<Trace> kFields = fields; \
+    return kFields;                                             \
+  }                                                             \
+  nlohmann::json to_json(const Trace& trace) {                  \
+    return kept_fields().to_json(trace);                        \
+  }                                                             \
+  Trace trace_from_json(const nlohmann::json& json) {           \
+    return kept_fields().from_json(json, where);                \
+  }                                                             \
+  nlohmann::json trace_again(const nlohmann::json& json) {      \
+    return to_json(trace_from_json(json));                      \
+  }

@@ -10,8 +10,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kLeastWhole = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t kMostWhole = std::numeric_limits<std::int64_t>::max();
 /// Beyond this a double does not tell neighbouring whole numbers apart.
 constexpr double kMostWholeDouble = 0x1p53;
 /// From here on a number rounds to an infinite float: FLT_MAX and half a step.

@@ -21,6 +21,9 @@ nlohmann::json number_to_json(double value);
 /// 0.10000000149011612. Reading it back gives the same float.
 nlohmann::json shortest_to_json(float value);
 
+inline constexpr std::int64_t kLeastWhole = std::numeric_limits<std::int64_t>::min();
+inline constexpr std::int64_t kMostWhole = std::numeric_limits<std::int64_t>::max();
+
 /// A place in a JSON document, and the way to it, so that what is wrong there is said in words:
 ///
 ///     const Place root(json, "tiling trace");
@@ -53,11 +56,10 @@ class Place {
 
   /// A whole number from `least` to `most`, which Int can hold.
   template <std::integral Int = int>
-  Int whole(std::int64_t least = std::numeric_limits<std::int64_t>::min(),
-            std::int64_t most = std::numeric_limits<std::int64_t>::max()) const {
+  Int whole(std::int64_t least = kLeastWhole, std::int64_t most = kMostWhole) const {
     using Limits = std::numeric_limits<Int>;
-    constexpr auto kMost = static_cast<std::int64_t>(
-        std::min<std::uint64_t>(Limits::max(), std::numeric_limits<std::int64_t>::max()));
+    constexpr auto kMost =
+        static_cast<std::int64_t>(std::min<std::uint64_t>(Limits::max(), kMostWhole));
     return static_cast<Int>(
         whole_number(std::max<std::int64_t>(least, Limits::min()), std::min(most, kMost)));
   }

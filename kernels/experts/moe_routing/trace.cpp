@@ -6,7 +6,6 @@
 namespace tilestep::moe_routing {
 namespace {
 
-constexpr int kMost = 1 << 30;  ///< of counts and places
 constexpr int kNone = -1;
 
 lab::Fields<TokenTrace> token_fields(const Trace& trace) {
@@ -15,52 +14,50 @@ lab::Fields<TokenTrace> token_fields(const Trace& trace) {
       .wholes("expert", &TokenTrace::expert, trace.top_k, 0, trace.experts - 1)
       .reals("probability", &TokenTrace::probability, trace.top_k)
       .reals("gate", &TokenTrace::gate, trace.top_k)
-      .wholes("rank", &TokenTrace::rank, trace.top_k, 0, kMost)
-      .wholes("slot", &TokenTrace::slot, trace.top_k, kNone, kMost)
+      .wholes("rank", &TokenTrace::rank, trace.top_k, 0, lab::kMostCount)
+      .wholes("slot", &TokenTrace::slot, trace.top_k, kNone, lab::kMostCount)
       .real("output", &TokenTrace::output);
 }
 
 lab::Fields<ExpertTrace> expert_fields() {
   return lab::Fields<ExpertTrace>()
-      .whole("wanted", &ExpertTrace::wanted, 0, kMost)
+      .whole("wanted", &ExpertTrace::wanted, 0, lab::kMostCount)
       .whole("kept", &ExpertTrace::kept, 0, &ExpertTrace::wanted)
-      .whole("first_slot", &ExpertTrace::first_slot, 0, kMost)
-      .whole("tiles", &ExpertTrace::tiles, 0, kMost)
-      .whole("padded", &ExpertTrace::padded, 0, kMost);
+      .whole("first_slot", &ExpertTrace::first_slot, 0, lab::kMostCount)
+      .whole("tiles", &ExpertTrace::tiles, 0, lab::kMostCount)
+      .whole("padded", &ExpertTrace::padded, 0, lab::kMostCount);
 }
 
 lab::Fields<TileTrace> tile_fields(const Trace& trace) {
   return lab::Fields<TileTrace>()
       .whole("expert", &TileTrace::expert, 0, trace.experts - 1)
-      .whole("number", &TileTrace::number, 0, kMost)
+      .whole("number", &TileTrace::number, 0, lab::kMostCount)
       .whole("kept", &TileTrace::kept, 0, trace.tile)
       .whole("block", &TileTrace::block, 0, trace.blocks - 1)
-      .whole("processor", &TileTrace::processor, 0, kMost)
+      .whole("processor", &TileTrace::processor, 0, lab::kMostCount)
       .real("begin", &TileTrace::begin)
       .real("end", &TileTrace::end);
 }
 
-const lab::Fields<Trace>& fields() {
-  static const auto kFields =
-      lab::Fields<Trace>()
-          .whole("tokens", &Trace::tokens, 1, 1 << 24)
-          .whole("experts", &Trace::experts, 1, 1 << 16)
-          .whole("top_k", &Trace::top_k, 1, &Trace::experts)
-          .whole("tile", &Trace::tile, 1, 1 << 16)
-          .whole("capacity", &Trace::capacity, kNone, kMost)
-          .name("routing", &Trace::routing)
-          .name("scheme", &Trace::scheme)
-          .whole("tiles_run", &Trace::tiles_run, 0, kMost)
-          .whole("blocks", &Trace::blocks, 0, kMost)
-          .text("clock_unit", &Trace::clock_unit)
-          .wholes("lines", &Trace::lines, kSteps, 0, kMost)
-          .list("token", &Trace::token, token_fields,
-                [](const Trace& trace) { return std::min(trace.tokens, kShownTokens); })
-          .columns("expert", &Trace::expert, expert_fields(), &Trace::experts)
-          .columns("tiles", &Trace::tiles, tile_fields, [](const Trace& trace) {
-            return std::min<std::int64_t>(trace.tiles_run, kShownTiles);
-          });
-  return kFields;
+lab::Fields<Trace> trace_fields() {
+  return lab::Fields<Trace>()
+      .whole("tokens", &Trace::tokens, 1, 1 << 24)
+      .whole("experts", &Trace::experts, 1, 1 << 16)
+      .whole("top_k", &Trace::top_k, 1, &Trace::experts)
+      .whole("tile", &Trace::tile, 1, 1 << 16)
+      .whole("capacity", &Trace::capacity, kNone, lab::kMostCount)
+      .name("routing", &Trace::routing)
+      .name("scheme", &Trace::scheme)
+      .whole("tiles_run", &Trace::tiles_run, 0, lab::kMostCount)
+      .whole("blocks", &Trace::blocks, 0, lab::kMostCount)
+      .text("clock_unit", &Trace::clock_unit)
+      .wholes("lines", &Trace::lines, kSteps, 0, lab::kMostCount)
+      .list("token", &Trace::token, token_fields,
+            [](const Trace& trace) { return std::min(trace.tokens, kShownTokens); })
+      .columns("expert", &Trace::expert, expert_fields(), &Trace::experts)
+      .columns("tiles", &Trace::tiles, tile_fields, [](const Trace& trace) {
+        return std::min<std::int64_t>(trace.tiles_run, kShownTiles);
+      });
 }
 
 }  // namespace
@@ -99,16 +96,6 @@ Trace::Assignment Trace::in_slot(int slot) const {
   return {};
 }
 
-nlohmann::json to_json(const Trace& trace) {
-  return fields().to_json(trace);
-}
-
-Trace trace_from_json(const nlohmann::json& json) {
-  return fields().from_json(json, "MoE trace");
-}
-
-nlohmann::json trace_again(const nlohmann::json& json) {
-  return to_json(trace_from_json(json));
-}
+TILESTEP_TRACE_JSON("MoE trace", trace_fields())
 
 }  // namespace tilestep::moe_routing

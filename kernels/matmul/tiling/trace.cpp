@@ -6,7 +6,6 @@
 namespace tilestep::tiling {
 namespace {
 
-constexpr int kMost = 1 << 30;  ///< of counts and source lines
 constexpr int kNone = -1;
 constexpr int kMostEdge = 1 << 15;
 
@@ -18,14 +17,14 @@ lab::Fields<KTile> k_tile_fields(const Trace& trace, Variant variant) {
   return lab::Fields<KTile>(lab::Digits::all)
       .reals("sums", &KTile::sums, elements)
       .whole("loads_so_far", &KTile::loads_so_far, 0)
-      .wholes("a_loads", &KTile::a_loads, elements, 0, kMost)
-      .wholes("b_loads", &KTile::b_loads, elements, 0, kMost)
+      .wholes("a_loads", &KTile::a_loads, elements, 0, lab::kMostCount)
+      .wholes("b_loads", &KTile::b_loads, elements, 0, lab::kMostCount)
       .wholes("a_loader", &KTile::a_loader, shared, kNone, elements - 1)
       .wholes("b_loader", &KTile::b_loader, shared, kNone, elements - 1)
       .wholes("a_slot", &KTile::a_slot, shared, kNone, slots - 1)
       .wholes("b_slot", &KTile::b_slot, shared, kNone, slots - 1)
-      .wholes("a_reads", &KTile::a_reads, shared, 0, kMost)
-      .wholes("b_reads", &KTile::b_reads, shared, 0, kMost);
+      .wholes("a_reads", &KTile::a_reads, shared, 0, lab::kMostCount)
+      .wholes("b_reads", &KTile::b_reads, shared, 0, lab::kMostCount);
 }
 
 lab::Fields<BlockTrace> block_fields(const Trace& trace) {
@@ -34,7 +33,7 @@ lab::Fields<BlockTrace> block_fields(const Trace& trace) {
   };
   return lab::Fields<BlockTrace>()
       .name("variant", &BlockTrace::variant)
-      .wholes("lines", &BlockTrace::lines, kPhases, 0, kMost)
+      .wholes("lines", &BlockTrace::lines, kPhases, 0, lab::kMostCount)
       .list("k_tiles", &BlockTrace::k_tiles, k_tiles, (trace.k - 1) / trace.tile + 1);
 }
 
@@ -48,10 +47,10 @@ lab::Fields<BankWays> ways_fields() {
 
 lab::Fields<Races> race_fields(const Trace& trace) {
   return lab::Fields<Races>(lab::Digits::all)
-      .whole("orders", &Races::orders, 0, kMost)
+      .whole("orders", &Races::orders, 0, lab::kMostCount)
       .whole("wrong_orders", &Races::wrong_orders, 0, &Races::orders)
       .text("where", &Races::where)
-      .whole("order", &Races::order, kNone, kMost)
+      .whole("order", &Races::order, kNone, lab::kMostCount)
       .whole("row", &Races::row, kNone, trace.m - 1)
       .whole("column", &Races::column, kNone, trace.n - 1)
       .real("got", &Races::got)
@@ -60,29 +59,27 @@ lab::Fields<Races> race_fields(const Trace& trace) {
               trace.tile * trace.tile - 1);
 }
 
-const lab::Fields<Trace>& fields() {
-  static const auto kFields =
-      lab::Fields<Trace>(lab::Digits::all)
-          .name("variant", &Trace::variant)
-          .whole("tile", &Trace::tile, 1, 32)
-          .whole("m", &Trace::m, 1, kMostEdge)
-          .whole("n", &Trace::n, 1, kMostEdge)
-          .whole("k", &Trace::k, 1, kMostEdge)
-          .whole("padding", &Trace::padding, 0, 32)
-          .constant("source", kSourcePath)
-          .whole("block_row", &Trace::block_row, 0, [](auto& t) { return (t.m - 1) / t.tile; })
-          .whole("block_col", &Trace::block_col, 0, [](auto& t) { return (t.n - 1) / t.tile; })
-          .reals("a_band", &Trace::a_band, [](auto& t) { return t.rows() * t.k; })
-          .reals("b_band", &Trace::b_band, [](auto& t) { return t.k * t.columns(); })
-          .reals("c_block", &Trace::c_block, [](auto& t) { return t.rows() * t.columns(); })
-          .reals("exact", &Trace::exact, [](auto& t) { return t.rows() * t.columns(); })
-          .object("block", &Trace::block, block_fields)
-          .object("naive", &Trace::naive, block_fields)
-          .object("bank_ways", &Trace::bank_ways, ways_fields())
-          .whole("global_loads", &Trace::global_loads, 0)
-          .whole("naive_global_loads", &Trace::naive_global_loads, 0)
-          .object("races", &Trace::races, race_fields);
-  return kFields;
+lab::Fields<Trace> trace_fields() {
+  return lab::Fields<Trace>(lab::Digits::all)
+      .name("variant", &Trace::variant)
+      .whole("tile", &Trace::tile, 1, 32)
+      .whole("m", &Trace::m, 1, kMostEdge)
+      .whole("n", &Trace::n, 1, kMostEdge)
+      .whole("k", &Trace::k, 1, kMostEdge)
+      .whole("padding", &Trace::padding, 0, 32)
+      .constant("source", kSourcePath)
+      .whole("block_row", &Trace::block_row, 0, [](auto& t) { return (t.m - 1) / t.tile; })
+      .whole("block_col", &Trace::block_col, 0, [](auto& t) { return (t.n - 1) / t.tile; })
+      .reals("a_band", &Trace::a_band, [](auto& t) { return t.rows() * t.k; })
+      .reals("b_band", &Trace::b_band, [](auto& t) { return t.k * t.columns(); })
+      .reals("c_block", &Trace::c_block, [](auto& t) { return t.rows() * t.columns(); })
+      .reals("exact", &Trace::exact, [](auto& t) { return t.rows() * t.columns(); })
+      .object("block", &Trace::block, block_fields)
+      .object("naive", &Trace::naive, block_fields)
+      .object("bank_ways", &Trace::bank_ways, ways_fields())
+      .whole("global_loads", &Trace::global_loads, 0)
+      .whole("naive_global_loads", &Trace::naive_global_loads, 0)
+      .object("races", &Trace::races, race_fields);
 }
 
 }  // namespace
@@ -91,16 +88,6 @@ int BankWays::worst() const {
   return std::max({store_a, store_b, read_a, read_b});
 }
 
-nlohmann::json to_json(const Trace& trace) {
-  return fields().to_json(trace);
-}
-
-Trace trace_from_json(const nlohmann::json& json) {
-  return fields().from_json(json, "tiling trace");
-}
-
-nlohmann::json trace_again(const nlohmann::json& json) {
-  return to_json(trace_from_json(json));
-}
+TILESTEP_TRACE_JSON("tiling trace", trace_fields())
 
 }  // namespace tilestep::tiling

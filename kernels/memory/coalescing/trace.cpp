@@ -10,7 +10,6 @@
 namespace tilestep::coalescing {
 namespace {
 
-constexpr int kMost = 1 << 30;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;  ///< of an array
 
 /// One offset a lane, null for a lane that took no part.
@@ -40,7 +39,7 @@ void read_bytes(const lab::Place& bytes, int element_bytes, WarpRequest& request
 
 lab::Fields<WarpRequest> request_fields(const Trace& trace) {
   return lab::Fields<WarpRequest>()
-      .whole("block", &WarpRequest::block, 0, kMost)
+      .whole("block", &WarpRequest::block, 0, lab::kMostCount)
       .whole("warp", &WarpRequest::warp, 0, kWarpsPerBlock - 1)
       .name("site", &WarpRequest::site)
       .name("kind", &WarpRequest::kind)
@@ -54,34 +53,34 @@ lab::Fields<TileRequest> tile_request_fields() {
   return lab::Fields<TileRequest>()
       .text("rung", &TileRequest::rung)
       .name("kind", &TileRequest::kind)
-      .wholes("bytes", &TileRequest::byte_offset, kLanes, 0, kMost)
+      .wholes("bytes", &TileRequest::byte_offset, kLanes, 0, lab::kMostCount)
       .whole("ways", &TileRequest::ways, 1, kLanes);
 }
 
-const lab::Fields<Trace>& fields() {
-  static const auto kFields =
-      lab::Fields<Trace>()
-          .name("pattern", &Trace::pattern)
-          .name("access", &Trace::access)
-          .whole("element_bytes", &Trace::element_bytes, 1, 16)
-          .check([](const Trace& trace) {
-            if (std::has_single_bit(static_cast<unsigned>(trace.element_bytes))) return "";
-            return "'element_bytes' must be one of 1, 2, 4, 8, 16";
-          })
-          .whole("elements", &Trace::elements, 1, kMostBytes)
-          .whole("pattern_array_bytes", &Trace::pattern_array_bytes, 1, kMostBytes)
-          .whole("warps", &Trace::warps, 1, kMostBytes)
-          .whole("traced_warps", &Trace::traced_warps, 0, &Trace::warps)
-          .constant("source", kSourcePath)
-          .whole("access_line", &Trace::access_line, 0, kMost)
-          .whole("index_line", &Trace::index_line, 0, kMost)
-          .text("statement", &Trace::statement)
-          .group("counters", lab::Fields<Trace>()
-                                 .flag("available", &Trace::counters_available)
-                                 .text("reason", &Trace::counters_reason))
-          .list("requests", &Trace::requests, request_fields)
-          .list("tile_requests", &Trace::tile_requests, tile_request_fields());
-  return kFields;
+std::string element_size(const Trace& trace) {
+  if (std::has_single_bit(static_cast<unsigned>(trace.element_bytes))) return {};
+  return fmt::format("'element_bytes' is {}; allowed: 1, 2, 4, 8, 16", trace.element_bytes);
+}
+
+lab::Fields<Trace> trace_fields() {
+  return lab::Fields<Trace>()
+      .name("pattern", &Trace::pattern)
+      .name("access", &Trace::access)
+      .whole("element_bytes", &Trace::element_bytes, 1, 16)
+      .check(element_size)
+      .whole("elements", &Trace::elements, 1, kMostBytes)
+      .whole("pattern_array_bytes", &Trace::pattern_array_bytes, 1, kMostBytes)
+      .whole("warps", &Trace::warps, 1, kMostBytes)
+      .whole("traced_warps", &Trace::traced_warps, 0, &Trace::warps)
+      .constant("source", kSourcePath)
+      .whole("access_line", &Trace::access_line, 0, lab::kMostCount)
+      .whole("index_line", &Trace::index_line, 0, lab::kMostCount)
+      .text("statement", &Trace::statement)
+      .group("counters", lab::Fields<Trace>()
+                             .flag("available", &Trace::counters_available)
+                             .text("reason", &Trace::counters_reason))
+      .list("requests", &Trace::requests, request_fields)
+      .list("tile_requests", &Trace::tile_requests, tile_request_fields());
 }
 
 }  // namespace
@@ -146,16 +145,6 @@ std::vector<std::size_t> Trace::pattern_requests() const {
   return positions;
 }
 
-nlohmann::json to_json(const Trace& trace) {
-  return fields().to_json(trace);
-}
-
-Trace trace_from_json(const nlohmann::json& json) {
-  return fields().from_json(json, "coalescing trace");
-}
-
-nlohmann::json trace_again(const nlohmann::json& json) {
-  return to_json(trace_from_json(json));
-}
+TILESTEP_TRACE_JSON("coalescing trace", trace_fields())
 
 }  // namespace tilestep::coalescing

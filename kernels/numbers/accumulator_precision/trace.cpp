@@ -9,8 +9,6 @@
 namespace tilestep::accumulator_precision {
 namespace {
 
-constexpr int kMost = 1 << 30;
-
 bool is_remedy(Method method) {
   return method >= Method::promoted;
 }
@@ -50,8 +48,18 @@ lab::Fields<AccumulatorTrace> accumulator_fields(const Trace& trace) {
       .whole("frozen_at", &AccumulatorTrace::frozen_at, -1, trace.terms - 1)
       .real("frozen_spacing", &AccumulatorTrace::frozen_spacing)
       .text("verdict", &AccumulatorTrace::verdict)
-      .whole("line", &AccumulatorTrace::line, 0, kMost)
+      .whole("line", &AccumulatorTrace::line, 0, lab::kMostCount)
       .columns("steps", &AccumulatorTrace::steps, step_fields, points_of(trace));
+}
+
+void set_plain_steps(Trace& trace) {
+  for (AccumulatorTrace& accumulator : trace.accumulators) {
+    if (is_remedy(accumulator.method)) continue;
+    for (std::size_t p = 0; p < trace.points.size(); ++p) {
+      accumulator.steps[p].added = trace.term[p];
+      accumulator.steps[p].sum = accumulator.steps[p].after;
+    }
+  }
 }
 
 std::string points_rise(const Trace& trace) {
@@ -62,22 +70,22 @@ std::string points_rise(const Trace& trace) {
   return rise ? "" : "'points' must rise";
 }
 
-const lab::Fields<Trace>& fields() {
-  static const auto kFields = lab::Fields<Trace>()
-                                  .whole("terms", &Trace::terms, 1, kMost)
-                                  .name("distribution", &Trace::distribution)
-                                  .name("rounding", &Trace::rounding)
-                                  .whole("promote_every", &Trace::promote_every, 1, kMost)
-                                  .name("small_format", &Trace::small_format)
-                                  .constant("source", kSourcePath)
-                                  .wholes("points", &Trace::points, lab::kAnyCount, 0,
-                                          [](const Trace& trace) { return trace.terms - 1; })
-                                  .check(points_rise)
-                                  .reals("term", &Trace::term, points_of)
-                                  .reals("exact", &Trace::exact, points_of)
-                                  .real("exact_sum", &Trace::exact_sum)
-                                  .list("accumulators", &Trace::accumulators, accumulator_fields);
-  return kFields;
+lab::Fields<Trace> trace_fields() {
+  return lab::Fields<Trace>()
+      .whole("terms", &Trace::terms, 1, lab::kMostCount)
+      .name("distribution", &Trace::distribution)
+      .name("rounding", &Trace::rounding)
+      .whole("promote_every", &Trace::promote_every, 1, lab::kMostCount)
+      .name("small_format", &Trace::small_format)
+      .constant("source", kSourcePath)
+      .wholes("points", &Trace::points, lab::kAnyCount, 0,
+              [](const Trace& trace) { return trace.terms - 1; })
+      .check(points_rise)
+      .reals("term", &Trace::term, points_of)
+      .reals("exact", &Trace::exact, points_of)
+      .real("exact_sum", &Trace::exact_sum)
+      .list("accumulators", &Trace::accumulators, accumulator_fields)
+      .derive(set_plain_steps);
 }
 
 }  // namespace
@@ -120,24 +128,6 @@ StepView step_view(const Trace& trace, const AccumulatorTrace& accumulator, std:
   return view;
 }
 
-nlohmann::json to_json(const Trace& trace) {
-  return fields().to_json(trace);
-}
-
-Trace trace_from_json(const nlohmann::json& json) {
-  Trace trace = fields().from_json(json, "accumulator-precision trace");
-  for (AccumulatorTrace& accumulator : trace.accumulators) {
-    if (is_remedy(accumulator.method)) continue;
-    for (std::size_t p = 0; p < trace.points.size(); ++p) {
-      accumulator.steps[p].added = trace.term[p];
-      accumulator.steps[p].sum = accumulator.steps[p].after;
-    }
-  }
-  return trace;
-}
-
-nlohmann::json trace_again(const nlohmann::json& json) {
-  return to_json(trace_from_json(json));
-}
+TILESTEP_TRACE_JSON("accumulator-precision trace", trace_fields())
 
 }  // namespace tilestep::accumulator_precision
