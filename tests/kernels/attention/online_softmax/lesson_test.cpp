@@ -198,7 +198,7 @@ TEST_CASE("narrow accumulators stop growing where the format ends", "[online_sof
 
 TEST_CASE("knobs refuse what is not allowed and say what is", "[online_softmax]") {
   const auto sentence = [](const char* id, lab::KnobValue value) {
-    return error_of([&] { params_from({{id, value}}); });
+    return error_of([&] { knob_table().params({{id, value}}); });
   };
   CHECK(contains(sentence("tile_width", std::int64_t{0}), "1–1024"));
   CHECK(contains(sentence("keys", std::int64_t{65537}), "1–65536"));
