@@ -8,6 +8,7 @@
 
 #include "app/cli/arguments.hpp"
 #include "app/cli/command.hpp"
+#include "app/cli/interrupt.hpp"
 #include "app/cli/output.hpp"
 #include "kernels/base/simt/error.hpp"
 
@@ -20,7 +21,7 @@ constexpr const char* kAbout =
 constexpr const char* kExitCodes =
     "Exit codes: 0 good; 1 a check failed; 2 bad usage or input; 3 the device, display or a file "
     "is "
-    "not there.\n`tilestep COMMAND --help` says more of a command.";
+    "not there; 130 ended by Ctrl-C.\n`tilestep COMMAND --help` says more of a command.";
 
 std::vector<std::string> command_names(CLI::App& app) {
   std::vector<std::string> names;
@@ -101,6 +102,10 @@ int run_cli(const std::vector<std::string>& arguments, const std::string& progra
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     return fail(Error(sentence(app, error)), ExitCode::bad_input);
+  } catch (const Cancelled& cancelled) {
+    remark(cancelled.what());
+    if (Interrupt::pressed()) Interrupt::end_program();
+    return static_cast<int>(cancelled.code());
   } catch (const Error& error) {
     return fail(error, error.code());
   } catch (const std::bad_alloc&) {

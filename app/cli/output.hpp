@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "app/cli/interrupt.hpp"
 #include "kernels/base/lab/lesson.hpp"
 
 namespace tilestep::app {
@@ -30,15 +31,17 @@ std::string today();
 /// "NVIDIA H200" → "nvidia-h200".
 std::string slug(std::string_view name);
 
-/// Progress on one line of a terminal on standard error; silent if that is no terminal.
+/// Progress on one line of a terminal on standard error; silent if that is no terminal. Ctrl-C gives
+/// the run up.
 class TerminalProgress final : public lab::Progress {
  public:
   TerminalProgress();
   ~TerminalProgress() override;
   void report(double fraction, std::string_view note) override;
-  bool cancelled() const override { return false; }
+  bool cancelled() const override { return Interrupt::pressed(); }
 
  private:
+  Interrupt interrupt_;
   bool terminal_;
   bool shown_ = false;
   std::chrono::steady_clock::time_point shown_at_;

@@ -32,7 +32,7 @@ class Listener final : public LabClient {
     }
     return update;
   }
-  void cancel() override { lab_.cancel(); }
+  void cancel(Ticket ticket) override { lab_.cancel(ticket); }
   bool busy() const override { return lab_.busy(); }
 
   std::optional<LabFailure> failure;
