@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -11,7 +10,11 @@
 
 namespace tilestep::app {
 
-/// Writes to standard output.
+/// Makes the three standard descriptors safe to write to: where one is closed, no file may take its
+/// number, and a full disk or a reader that is gone is an error to report, not a signal that kills.
+void prepare_output();
+
+/// Writes to standard output. What goes wrong is said by flush_output.
 void print(std::string_view text);
 void print_line(std::string_view text);
 /// A remark for the person, on standard error, after "tilestep: ".
@@ -20,11 +23,6 @@ void remark(std::string_view sentence);
 std::string json_text(const nlohmann::json& json, int indent = 2);
 /// Throws Error (unavailable) if standard output did not take everything (a full disk).
 void flush_output();
-
-/// Writes a whole file, making its folder. Throws Error (unavailable) with the reason.
-void write_file(const std::filesystem::path& path, std::string_view text);
-/// Throws Error (unavailable) with the reason.
-void make_folder(const std::filesystem::path& path);
 
 /// Today's date in UTC: "2026-01-31".
 std::string today();

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "app/file.hpp"
 #include "app/window/canvas.hpp"
 #include "app/window/frame_pace.hpp"
 
@@ -265,7 +266,7 @@ void Window::write_map() {
   if (map_path_.empty()) return;
   std::string map = shell_->ui_map_json();
   if (map == map_) return;
-  write_atomically(map_path_, map);
+  write_file(map_path_, map);
   map_ = std::move(map);
 }
 

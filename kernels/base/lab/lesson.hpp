@@ -41,6 +41,8 @@ struct LessonInfo {
   std::string title;     ///< "Online softmax"
   std::string chapter;   ///< "Attention"
   std::string takeaway;  ///< one sentence, shown beside the title
+  /// Id of the table that `tilestep run` shows; empty: the first of the report.
+  std::string main_table = {};
 };
 
 /// One lesson, without any UI. Stateless; every call is independent.
@@ -103,11 +105,11 @@ class LessonOf final : public Lesson {
   /// Its report is about the default params, except for what its tables say themselves.
   using Bench = Report (*)(simt::Device& device, Progress& progress);
 
-  /// `takeaway`: one sentence, shown beside the title. A lesson need not have a bench.
+  /// `takeaway` and `main_table` as in LessonInfo. A lesson need not have a bench.
   LessonOf(const LessonName& name, std::string takeaway, KnobTable<Params> table, Run to_run,
-           Bench to_bench = nullptr)
+           Bench to_bench = nullptr, std::string main_table = {})
       : info_{std::string(name.id), std::string(name.title), std::string(name.chapter),
-              std::move(takeaway)},
+              std::move(takeaway), std::move(main_table)},
         table_(std::move(table)),
         knobs_(table_.knobs()),
         run_(to_run),

@@ -23,7 +23,13 @@ std::filesystem::path module_path() {
   if (const char* path = std::getenv(kOverride); path != nullptr && *path != '\0') return path;
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? std::filesystem::path(kFileName) : program.parent_path() / kFileName;
+  if (error) return kFileName;
+  // Beside the program where it was built, in the library folder where it was installed.
+  const auto built = program.parent_path() / kFileName;
+  const auto installed = program.parent_path().parent_path() / "lib" / "tilestep" / kFileName;
+  return !std::filesystem::exists(built, error) && std::filesystem::exists(installed, error)
+             ? installed
+             : built;
 }
 
 template <class Function>

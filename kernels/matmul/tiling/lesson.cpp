@@ -87,7 +87,7 @@ const lab::KnobTable<Params>& knob_table() {
 const lab::Lesson& lesson() {
   static const lab::LessonOf<Params> lesson(
       kLesson, "Load a tile once, use it many times: what limits a kernel is the trips to memory.",
-      knob_table(), run, bench_report);
+      knob_table(), run, bench_report, "k_tiles");
   return lesson;
 }
 
