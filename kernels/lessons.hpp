@@ -15,6 +15,13 @@
 ///   trace_again()        a trace's JSON, read and written again (throws Error), in its trace.cpp
 ///   kernels_emulated(), kernels_cuda()   its kernels in each backend, defined by its .cu files
 namespace tilestep {
+
+/// Old spelling of name_of.
+template <Named Enum>
+constexpr std::string_view to_text(Enum value) {
+  return name_of(value);
+}
+
 namespace lessons_def {
 
 /// "online_softmax" as people write it: "online-softmax".

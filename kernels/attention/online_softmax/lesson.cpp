@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <span>
-#include <string>
 
 #include "kernels/attention/online_softmax/kernels.hpp"
 #include "kernels/attention/online_softmax/report.hpp"
@@ -12,33 +11,9 @@
 namespace tilestep::online_softmax {
 namespace {
 
-const std::vector<std::string>& preset_names() {
-  static const std::vector<std::string> names = {
-      "worked-example", "random", "rising", "falling", "equal", "outlier", "masked", "all-masked"};
-  return names;
-}
-const std::vector<std::string>& accumulator_names() {
-  static const std::vector<std::string> names = {"fp32", "fp16", "bf16"};
-  return names;
-}
-
 static_assert(static_cast<int>(Accumulator::fp32) == static_cast<int>(KernelFormat::fp32) &&
               static_cast<int>(Accumulator::fp16) == static_cast<int>(KernelFormat::fp16) &&
               static_cast<int>(Accumulator::bf16) == static_cast<int>(KernelFormat::bf16));
-
-/// Lets the device ask whether the run was given up, for as long as the run lasts.
-class StopWhenCancelled {
- public:
-  StopWhenCancelled(simt::Device& device, const lab::Progress& progress) : device_(device) {
-    device_.stop_when([&progress] { return progress.cancelled(); });
-  }
-  ~StopWhenCancelled() { device_.stop_when({}); }
-  StopWhenCancelled(const StopWhenCancelled&) = delete;
-  StopWhenCancelled& operator=(const StopWhenCancelled&) = delete;
-
- private:
-  simt::Device& device_;
-};
 
 /// The chosen query's scores, and the chosen component of every value.
 void fill_inputs(Trace& trace, const Params& params, const Inputs& inputs) {
@@ -130,108 +105,77 @@ void run_reference(Outcome& outcome, const Inputs& inputs, lab::Progress& progre
   }
 }
 
-class OnlineSoftmaxLesson final : public lab::Lesson {
- public:
-  const lab::LessonInfo& info() const override {
-    static const lab::LessonInfo info{
-        std::string(kLessonId), "Online softmax", "Attention",
-        "Softmax in one pass: when a larger score comes, shrink what is already summed."};
-    return info;
-  }
-
-  const lab::Knobs& knobs() const override {
-    static const lab::Knobs knobs = knob_table().knobs();
-    return knobs;
-  }
-
-  lab::Report run(const lab::Settings& settings, simt::Device& device,
-                  lab::Progress& progress) const override {
-    Outcome outcome;
-    outcome.params = params_from(settings);
-    const Params& params = outcome.params;
-    const StopWhenCancelled stop(device, progress);
-    progress.report(0, "making scores and values");
-    const Inputs inputs = make_inputs(params, progress);
-    outcome.trace.keys = params.keys;
-    outcome.trace.tile_width = params.tile_width;
-    outcome.trace.query = params.query;
-    outcome.trace.component = params.component;
-    outcome.trace.skip_rescale = params.skip_rescale;
-    fill_inputs(outcome.trace, params, inputs);
-    run_kernels(outcome, inputs, device, progress);
-    progress.report(0.7, "comparing with the reference");
-    run_reference(outcome, inputs, progress);
-    lab::Report report = make_report(outcome, device.info());
-    progress.report(1, "done");
-    return report;
-  }
-
-  lab::Report bench(simt::Device& device, lab::Progress& progress) const override {
-    const StopWhenCancelled stop(device, progress);
-    return bench_report(device, progress);
-  }
-};
-
-}  // namespace
-
-std::string_view to_text(Preset preset) {
-  return preset_names().at(static_cast<std::size_t>(preset));
-}
-std::string_view to_text(Accumulator accumulator) {
-  return accumulator_names().at(static_cast<std::size_t>(accumulator));
+lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
+  Outcome outcome;
+  outcome.params = params;
+  progress.report(0, "making scores and values");
+  const Inputs inputs = make_inputs(params, progress);
+  Trace& trace = outcome.trace;
+  trace.keys = params.keys;
+  trace.tile_width = params.tile_width;
+  trace.query = params.query;
+  trace.component = params.component;
+  trace.skip_rescale = params.skip_rescale;
+  fill_inputs(trace, params, inputs);
+  run_kernels(outcome, inputs, device, progress);
+  progress.report(0.7, "comparing with the reference");
+  run_reference(outcome, inputs, progress);
+  return report_of(outcome);
 }
 
-const lab::KnobTable<Params>& knob_table() {
-  static const lab::KnobTable<Params> table = [] {
-    lab::KnobTable<Params> t;
-    t.choice(&Params::preset,
-             {"preset", "Preset", "",
-              "Which scores and values the kernel gets; the worked example's 16 keys repeat when "
-              "there are more, shifted by one key for each query and by 1 for each component."},
-             preset_names())
-        .integer(&Params::keys, {"keys", "Keys", "", "How many keys the query looks at."}, 1, 65536,
-                 true)
-        .integer(&Params::tile_width,
-                 {"tile_width", "Tile width", "keys", "How many keys come at once."}, 1, 1024, true)
-        .integer(&Params::head_dim,
-                 {"head_dim", "Head dimension", "", "How many components a value has."}, 1, 128)
-        .choice(&Params::accumulator,
-                {"accumulator", "Accumulator", "",
-                 "The number format that l and O are rounded to after every operation."},
-                accumulator_names())
-        .integer(&Params::seed, {"seed", "Seed", "", "Chooses the random numbers."}, 0, 2147483647)
-        .toggle(&Params::skip_rescale,
-                {"skip_rescale", "Skip the rescale", "",
-                 "Breaks the algorithm on purpose: l and O keep their old scale when m rises."})
-        .integer(&Params::component,
-                 {"component", "Component", "",
-                  "Which component of the output is shown; below the head dimension."},
-                 0, 127)
-        .integer(&Params::queries,
-                 {"queries", "Queries", "", "How many queries the kernel computes, a block each."},
-                 1, 1024, true)
-        .integer(&Params::query,
-                 {"query", "Query", "", "Which query is recorded; below the number of queries."}, 0,
-                 1023);
-    return t;
-  }();
-  return table;
-}
-
-Params params_from(const lab::Settings& settings) {
-  const Params params = knob_table().params(settings);
+void check_places(const Params& params) {
   const auto below = [](const char* id, int value, const char* limit_id, int limit) {
     if (value < limit) return;
-    throw Error(fmt::format("{} is {}, but with {} = {} the allowed values are 0–{}", id, value,
-                            limit_id, limit, limit - 1));
+    lab::refuse_with(id, value, fmt::format("{} = {}", limit_id, limit),
+                     fmt::format("0–{}", limit - 1));
   };
   below("component", params.component, "head_dim", params.head_dim);
   below("query", params.query, "queries", params.queries);
-  return params;
+}
+
+}  // namespace
+
+const lab::KnobTable<Params>& knob_table() {
+  static const auto table =
+      lab::KnobTable<Params>()
+          .choice(&Params::preset,
+                  {"preset", "Preset", "",
+                   "Which scores and values the kernel gets; the worked example's 16 keys repeat "
+                   "when there are more, shifted by one key for each query and by 1 for each "
+                   "component."})
+          .integer(&Params::keys, {"keys", "Keys", "", "How many keys the query looks at."}, 1,
+                   65536, true)
+          .integer(&Params::tile_width,
+                   {"tile_width", "Tile width", "keys", "How many keys come at once."}, 1, 1024,
+                   true)
+          .integer(&Params::head_dim,
+                   {"head_dim", "Head dimension", "", "How many components a value has."}, 1, 128)
+          .choice(&Params::accumulator,
+                  {"accumulator", "Accumulator", "",
+                   "The number format that l and O are rounded to after every operation."})
+          .seed()
+          .toggle(&Params::skip_rescale,
+                  {"skip_rescale", "Skip the rescale", "",
+                   "Breaks the algorithm on purpose: l and O keep their old scale when m rises."})
+          .integer(&Params::component,
+                   {"component", "Component", "",
+                    "Which component of the output is shown; below the head dimension."},
+                   0, 127)
+          .integer(
+              &Params::queries,
+              {"queries", "Queries", "", "How many queries the kernel computes, a block each."}, 1,
+              1024, true)
+          .integer(&Params::query,
+                   {"query", "Query", "", "Which query is recorded; below the number of queries."},
+                   0, 1023)
+          .require(check_places);
+  return table;
 }
 
 const lab::Lesson& lesson() {
-  static const OnlineSoftmaxLesson lesson;
+  static const lab::LessonOf<Params> lesson(
+      kLesson, "Softmax in one pass: when a larger score comes, shrink what is already summed.",
+      knob_table(), run, bench_report);
   return lesson;
 }
 

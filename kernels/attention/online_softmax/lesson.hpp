@@ -1,30 +1,32 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
-#include <string_view>
 #include <vector>
 
-#include "kernels/base/lab/knob.hpp"
-#include "kernels/base/lab/lesson.hpp"
+#include "kernels/lessons.hpp"
 
 /// The online-softmax lesson: attention for one query with its keys in tiles, one pass, three
 /// running numbers (maximum m, denominator l, accumulator O). Milakov & Gimelshein, "Online
 /// normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022.
 namespace tilestep::online_softmax {
 
-inline constexpr std::string_view kLessonId = "online-softmax";
 /// The kernel source that `Trace::lines` numbers.
 inline constexpr std::string_view kSourcePath = "kernels/attention/online_softmax/one_pass.cu";
 
+using tilestep::to_text;
+
 enum class Preset { worked_example, random, rising, falling, equal, outlier, masked, all_masked };
+constexpr auto names_of(Preset) {
+  return std::to_array<std::string_view>({"worked-example", "random", "rising", "falling", "equal",
+                                          "outlier", "masked", "all-masked"});
+}
 /// The format that l and O are kept in.
 enum class Accumulator { fp32, fp16, bf16 };
-
-std::string_view to_text(Preset preset);
-std::string_view to_text(Accumulator accumulator);
+constexpr auto names_of(Accumulator) {
+  return std::to_array<std::string_view>({"fp32", "fp16", "bf16"});
+}
 
 struct Params {
   Preset preset = Preset::worked_example;
@@ -43,8 +45,6 @@ struct Params {
 
 /// The knobs, bound to Params.
 const lab::KnobTable<Params>& knob_table();
-/// `settings` checked, also across knobs. Throws Error naming the knob and the allowed values.
-Params params_from(const lab::Settings& settings);
 
 /// What the kernels read, row-major.
 struct Inputs {
@@ -102,7 +102,5 @@ struct Trace {
 nlohmann::json to_json(const Trace& trace);
 /// Throws Error saying which member is missing or wrong.
 Trace trace_from_json(const nlohmann::json& json);
-
-const lab::Lesson& lesson();
 
 }  // namespace tilestep::online_softmax

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/attention/online_softmax/lesson.hpp"
+#include "kernels/base/numeric/random.hpp"
 
 namespace tilestep::online_softmax {
 namespace {
@@ -19,18 +20,14 @@ constexpr std::array<float, 16> kExampleValues = {10, 12, 8, 11, 19, 20, 13, 15,
 
 enum class Stream : std::uint64_t { scores = 1, values = 2, tops = 3 };
 
-/// A number in [0, 1) that depends on nothing but its arguments (a counter-based generator: the
-/// finaliser of SplitMix64, Steele, Lea & Flood 2014), so that data is the same on every machine
-/// and needs no order.
+/// A number in [0, 1) that depends on nothing but its arguments, so that data is the same on every
+/// machine and needs no order.
 double uniform(std::int64_t seed, Stream stream, std::int64_t row, std::int64_t column) {
   std::uint64_t x = 0;
   for (const std::uint64_t part :
        {static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(stream),
         static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(column)}) {
-    x = (x ^ part) + 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    x ^= x >> 31;
+    x = numeric::mixed(x ^ part);
   }
   return static_cast<double>(x >> 11) * 0x1.0p-53;
 }

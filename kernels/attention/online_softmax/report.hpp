@@ -20,7 +20,7 @@ struct Outcome {
 };
 
 /// The report of a run: summary, tables `tiles`, `naive`, `ladder`, measurements, checks, trace.
-lab::Report make_report(const Outcome& outcome, const simt::DeviceInfo& device);
+lab::Report report_of(const Outcome& outcome);
 
 /// The rungs with what each reads and writes, and why it is faster than the one before.
 lab::Table ladder_table();

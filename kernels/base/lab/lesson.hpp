@@ -88,48 +88,45 @@ class StopWhenCancelled {
 ///     }
 ///
 ///     const lab::Lesson& lesson() {
-///       static const lab::LessonOf<Params> lesson{{
-///           .name = kLesson,             // from its line in lessons.def, see kernels/lessons.hpp
-///           .takeaway = "Load a tile once, use it many times.",
-///           .knobs = lab::KnobTable<Params>().integer(&Params::keys, {"keys", "Keys", "", "…"}, 1, 64),
-///           .run = run,
-///           .bench = bench,              // may be left out
-///       }};
+///       static const auto knobs = lab::KnobTable<Params>().integer(
+///           &Params::keys, {"keys", "Keys", "", "How many keys there are."}, 1, 64);
+///       static const lab::LessonOf<Params> lesson(
+///           kLesson, "Load a tile once, use it many times.", knobs, run);
 ///       return lesson;
 ///     }
+///
+/// `kLesson` is the lesson's line of lessons.def; see kernels/lessons.hpp.
 ///
 /// It checks the settings, stops the device when the caller gives up, and fills in what every
 /// report says: lesson, params and device.
 template <class Params>
 class LessonOf final : public Lesson {
  public:
-  struct Parts {
-    LessonName name;
-    std::string takeaway;  ///< one sentence, shown beside the title
-    KnobTable<Params> knobs;
-    Report (*run)(const Params& params, simt::Device& device, Progress& progress);
-    /// Its report is about the default params, except for what its tables say themselves.
-    Report (*bench)(simt::Device& device, Progress& progress) = nullptr;
-    std::string main_table = {};  ///< as in LessonInfo
-  };
+  using Run = Report (*)(const Params& params, simt::Device& device, Progress& progress);
+  /// Its report is about the default params, except for what its tables say themselves.
+  using Bench = Report (*)(simt::Device& device, Progress& progress);
 
-  explicit LessonOf(Parts parts)
-      : parts_(std::move(parts)),
-        info_{std::string(parts_.name.id), std::string(parts_.name.title),
-              std::string(parts_.name.chapter), parts_.takeaway, parts_.main_table},
-        knobs_(parts_.knobs.knobs()) {}
+  /// `takeaway` and `main_table` as in LessonInfo. A lesson need not have a bench.
+  LessonOf(const LessonName& name, std::string takeaway, KnobTable<Params> table, Run to_run,
+           Bench to_bench = nullptr, std::string main_table = {})
+      : info_{std::string(name.id), std::string(name.title), std::string(name.chapter),
+              std::move(takeaway), std::move(main_table)},
+        table_(std::move(table)),
+        knobs_(table_.knobs()),
+        run_(to_run),
+        bench_(to_bench) {}
 
   const LessonInfo& info() const override { return info_; }
   const Knobs& knobs() const override { return knobs_; }
 
   Report run(const Settings& settings, simt::Device& device, Progress& progress) const override {
-    const Params params = parts_.knobs.params(settings);
+    const Params params = table_.params(settings);
     const StopWhenCancelled stop(device, progress);
-    return completed(parts_.run(params, device, progress), params, device, progress);
+    return completed(run_(params, device, progress), params, device, progress);
   }
 
   Report bench(simt::Device& device, Progress& progress) const override {
-    if (parts_.bench == nullptr) {
+    if (bench_ == nullptr) {
       throw Error("the lesson " + info_.id + " has nothing to time", ExitCode::unavailable);
     }
     if (!device.can_time()) {
@@ -139,22 +136,24 @@ class LessonOf final : public Lesson {
                   ExitCode::unavailable);
     }
     const StopWhenCancelled stop(device, progress);
-    return completed(parts_.bench(device, progress), Params{}, device, progress);
+    return completed(bench_(device, progress), Params{}, device, progress);
   }
 
  private:
   Report completed(Report report, const Params& params, const simt::Device& device,
                    Progress& progress) const {
     report.lesson = info_.id;
-    report.params = parts_.knobs.settings(params);
+    report.params = table_.settings(params);
     report.device = device.info();
     progress.report(1, "done");
     return report;
   }
 
-  Parts parts_;
   LessonInfo info_;
+  KnobTable<Params> table_;
   Knobs knobs_;
+  Run run_;
+  Bench bench_;
 };
 
 /// What a lab is asked to do.

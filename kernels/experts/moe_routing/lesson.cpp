@@ -229,32 +229,13 @@ void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress
   count_tensor_work(outcome, device, [&] { kernels.multiply(device, grouped, arrays, {}, {}); });
 }
 
-class MoeRoutingLesson final : public lab::Lesson {
- public:
-  const lab::LessonInfo& info() const override {
-    static const lab::LessonInfo info{
-        std::string(kLessonId), "MoE routing", "Mixture of experts",
-        "Tensor cores work in whole tiles: what counts is how full the experts' tiles are."};
-    return info;
-  }
+lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
+  return report_of(gather(params, device, progress));
+}
 
-  const lab::Knobs& knobs() const override {
-    static const lab::Knobs knobs = knob_table().knobs();
-    return knobs;
-  }
-
-  lab::Report run(const lab::Settings& settings, simt::Device& device,
-                  lab::Progress& progress) const override {
-    const Outcome outcome = gather(params_from(settings), device, progress);
-    lab::Report report = make_report(outcome, device.info());
-    progress.report(1, "done");
-    return report;
-  }
-
-  lab::Report bench(simt::Device& device, lab::Progress& progress) const override {
-    return bench_report(device, progress);
-  }
-};
+lab::Report bench(simt::Device& device, lab::Progress& progress) {
+  return bench_report(device, progress);
+}
 
 }  // namespace
 
@@ -281,7 +262,9 @@ Outcome gather(const Params& params, simt::Device& device, lab::Progress& progre
 }
 
 const lab::Lesson& lesson() {
-  static const MoeRoutingLesson lesson;
+  static const lab::LessonOf<Params> lesson(
+      kLesson, "Tensor cores work in whole tiles: what counts is how full the experts' tiles are.",
+      knob_table(), run, bench);
   return lesson;
 }
 

@@ -1,14 +1,11 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "kernels/base/lab/knob.hpp"
-#include "kernels/base/lab/lesson.hpp"
+#include "kernels/lessons.hpp"
 
 /// The MoE lesson: a router sends each of [tokens] to its best [top_k] of [experts]; every expert
 /// multiplies only its own tokens, in whole tiles of a tensor core's n side; what came out is
@@ -17,9 +14,10 @@
 /// al., "MegaBlocks", 2022 (no dropped tokens, grouped tiles).
 namespace tilestep::moe_routing {
 
-inline constexpr std::string_view kLessonId = "moe-routing";
 /// The kernel source that `Trace::lines` number.
 inline constexpr std::string_view kSourcePath = "kernels/experts/moe_routing/routing.cu";
+
+using tilestep::to_text;
 
 /// Whom the router prefers.
 enum class Routing {
@@ -32,8 +30,7 @@ enum class Routing {
 constexpr auto names_of(Routing) {
   return std::to_array<std::string_view>({"balanced", "skewed", "random", "one-hot", "custom"});
 }
-inline constexpr int kRoutings = 5;
-std::string_view to_text(Routing routing);
+inline constexpr int kRoutings = static_cast<int>(count_of<Routing>());
 
 /// How the experts' products are laid out for the tensor cores.
 enum class Scheme {
@@ -46,8 +43,7 @@ enum class Scheme {
 constexpr auto names_of(Scheme) {
   return std::to_array<std::string_view>({"padded-to-capacity", "tile-padded", "packed"});
 }
-inline constexpr int kSchemes = 3;
-std::string_view to_text(Scheme scheme);
+inline constexpr int kSchemes = static_cast<int>(count_of<Scheme>());
 /// One sentence: what it does and what that costs.
 std::string_view what_it_does(Scheme scheme);
 
@@ -69,10 +65,8 @@ struct Params {
 };
 
 /// The knobs, bound to Params: tokens experts top_k routing skew tile capacity scheme custom seed.
+/// top_k is at most experts, and custom names tokens and experts that exist.
 const lab::KnobTable<Params>& knob_table();
-/// `settings` checked, also against each other (top_k ≤ experts; custom names tokens and experts
-/// that exist). Throws Error naming the knob and the allowed values.
-Params params_from(const lab::Settings& settings);
 
 /// Slots that an expert takes at most; −1: no limit.
 int capacity_of(const Params& params);
@@ -88,8 +82,11 @@ inline constexpr int kShownTiles = 2048;
 
 /// What the kernels do, in order.
 enum class Step { score, top_k, count, offset, permute, multiply, combine };
-inline constexpr int kSteps = 7;
-std::string_view to_text(Step step);
+constexpr auto names_of(Step) {
+  return std::to_array<std::string_view>(
+      {"score", "top-k", "count", "offset", "permute", "multiply", "combine"});
+}
+inline constexpr int kSteps = static_cast<int>(count_of<Step>());
 
 /// One token's way, as the kernels wrote it. Vectors of top_k elements, best choice first.
 struct TokenTrace {
@@ -167,14 +164,12 @@ Trace trace_from_json(const nlohmann::json& json);
 //   experts       expert, kept_tokens, tiles, padded_slots, dropped        (run)
 //   assignments   token, choice, expert, gate, slot                        (run, the shown tokens)
 //   tiles         tile, expert, kept, block, begin, end                    (run, the shown tiles)
-//   schemes       scheme, slots, useful, tiles, busiest block's share      (run: all three,
-//   derived) moe_rate      scheme, routing, skew, experts, useful TFLOP/s, p10, p90, slots,
-//   of_cublas (bench) gantt         scheme, routing, block, expert, begin_us, end_us (bench, a
-//   selection) moe_counters  scheme, routing, tensor_pipe, tensor_instructions        (bench)
+//   schemes       scheme, slots, useful, tiles, busiest block's share      (run: all, derived)
+//   moe_rate      scheme, routing, skew, experts, useful TFLOP/s, p10, p90, slots, of_cublas  (bench)
+//   gantt         scheme, routing, block, expert, begin_us, end_us         (bench, a selection)
+//   moe_counters  scheme, routing, tensor_pipe, tensor_instructions        (bench)
 //
 //   measurements: useful_slots (derived, %), busy_share (traced, %), tensor_pipe (counted, %),
 //   slots_run, kept_assignments, dropped_assignments, busiest_expert
-
-const lab::Lesson& lesson();
 
 }  // namespace tilestep::moe_routing

@@ -1,12 +1,11 @@
 #include "kernels/experts/moe_routing/reference.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <random>
 
+#include "kernels/base/lab/random.hpp"
 #include "kernels/base/numeric/float_format.hpp"
 #include "kernels/experts/moe_routing/report.hpp"
 
@@ -20,25 +19,6 @@ std::size_t at(int row, int column, int columns) {
          static_cast<std::size_t>(column);
 }
 
-/// In (0, 1), from the generator's own bits, so that every standard library gives the same number.
-double uniform(std::mt19937& generator) {
-  return (static_cast<double>(generator() >> 8) + 0.5) / 16777216.0;
-}
-
-std::uint16_t bf16_bits(double value) {
-  return static_cast<std::uint16_t>(
-      std::bit_cast<std::uint32_t>(numeric::Bf16::round(static_cast<float>(value))) >> 16);
-}
-double value_of(std::uint16_t bits) {
-  return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
-}
-
-std::vector<std::uint16_t> random_bf16(std::mt19937& generator, std::size_t count) {
-  std::vector<std::uint16_t> bits(count);
-  for (std::uint16_t& one : bits) one = bf16_bits(2 * uniform(generator) - 1);
-  return bits;
-}
-
 void fill_logits(const Params& params, std::mt19937& generator, std::vector<float>& logits) {
   const auto set = [&](int token, int expert, double value) {
     logits[at(token, expert, params.experts)] = static_cast<float>(value);
@@ -48,23 +28,28 @@ void fill_logits(const Params& params, std::mt19937& generator, std::vector<floa
   for (int token = 0; token < params.tokens; ++token) {
     for (int e = 0; e < params.experts; ++e) {
       if (drawn) {
-        set(token, e, -skew * std::log(e + 1.0) - std::log(-std::log(uniform(generator))));
+        set(token, e, -skew * std::log(e + 1.0) - std::log(-std::log(lab::uniform(generator))));
       } else if (params.routing == Routing::one_hot) {
-        set(token, e, 4 - 0.5 * e + 0.2 * (uniform(generator) - 0.5));
+        set(token, e, 4 - 0.5 * e + 0.2 * (lab::uniform(generator) - 0.5));
       } else {
-        set(token, e, 2 * uniform(generator) - 2);
+        set(token, e, 2 * lab::uniform(generator) - 2);
       }
     }
     if (drawn || params.routing == Routing::one_hot) continue;
     for (int choice = 0; choice < params.top_k; ++choice) {
       const auto preferred =
           (static_cast<std::int64_t>(token) * params.top_k + choice) % params.experts;
-      set(token, static_cast<int>(preferred), 4 - 0.4 * choice + 0.2 * (uniform(generator) - 0.5));
+      set(token, static_cast<int>(preferred),
+          4 - 0.4 * choice + 0.2 * (lab::uniform(generator) - 0.5));
     }
   }
   std::map<int, int> moved;  // of two moves of a token the later one holds
   for (const Move& move : moves_of(params)) moved[move.token] = move.expert;
   for (const auto& [token, expert] : moved) set(token, expert, 6);
+}
+
+double value_of(std::uint16_t bits) {
+  return static_cast<double>(numeric::Bf16::value(bits));
 }
 
 double dot(const Inputs& inputs, int token, int expert, int row, double& weight) {
@@ -84,10 +69,10 @@ double dot(const Inputs& inputs, int token, int expert, int row, double& weight)
 }  // namespace
 
 Inputs make_inputs(const Params& params) {
-  std::mt19937 generator(static_cast<std::mt19937::result_type>(params.seed));
+  std::mt19937 generator = lab::generator_of(params.seed);
   Inputs inputs;
-  inputs.tokens = random_bf16(generator, at(params.tokens, 0, kHidden));
-  inputs.weights = random_bf16(generator, at(params.experts * kWidth, 0, kHidden));
+  inputs.tokens = lab::uniform_bf16(generator, at(params.tokens, 0, kHidden));
+  inputs.weights = lab::uniform_bf16(generator, at(params.experts * kWidth, 0, kHidden));
   inputs.logits.resize(at(params.tokens, 0, params.experts));
   fill_logits(params, generator, inputs.logits);
   return inputs;

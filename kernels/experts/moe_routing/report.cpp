@@ -5,45 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/base/lab/check.hpp"
+#include "kernels/base/lab/closest.hpp"
+#include "kernels/base/lab/timing.hpp"
+
 namespace tilestep::moe_routing {
 namespace {
 
 // ---- checks -------------------------------------------------------------------------------------
-
-/// The worst of many comparisons, each against its own bound.
-class Comparison {
- public:
-  void add(double got, double want, double bound) {
-    const double off = std::abs(got - want);
-    const bool good = off <= bound;  // NaN is not
-    if (!good || (ok_ && off - bound > error_ - bound_) || !any_) {
-      error_ = std::isnan(off) ? INFINITY : off;
-      bound_ = bound;
-    }
-    ok_ = ok_ && good;
-    any_ = true;
-  }
-  lab::Check check(std::string id, std::string detail) const {
-    return {std::move(id), ok_, error_, bound_, std::move(detail)};
-  }
-
- private:
-  bool ok_ = true, any_ = false;
-  double error_ = 0, bound_ = 0;
-};
-
-/// How many of `wrong` things there are; none is allowed.
-lab::Check none_check(std::string id, std::int64_t wrong, std::string detail) {
-  return {std::move(id), wrong == 0, static_cast<double>(wrong), 0, std::move(detail)};
-}
-
-template <class T>
-std::int64_t differing(const std::vector<T>& a, const std::vector<T>& b) {
-  if (a.size() != b.size()) return static_cast<std::int64_t>(std::max(a.size(), b.size()));
-  std::int64_t wrong = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) wrong += a[i] != b[i] ? 1 : 0;
-  return wrong;
-}
 
 /// Kept assignments whose slot is taken twice, or lies outside their expert's slots.
 std::int64_t misplaced(const Placement& placed) {
@@ -100,7 +69,7 @@ std::int64_t tiles_misrecorded(const Outcome& outcome) {
 std::vector<lab::Check> checks_of(const Outcome& outcome) {
   const Trace& trace = outcome.trace;
   std::vector<lab::Check> checks;
-  Comparison result;
+  lab::Closest result;
   for (std::size_t i = 0; i < outcome.out.size(); ++i) {
     result.add(static_cast<double>(outcome.out[i]), outcome.reference.value[i],
                outcome.reference.bound[i]);
@@ -109,7 +78,7 @@ std::vector<lab::Check> checks_of(const Outcome& outcome) {
       "result",
       "The layer's output against a dense product in double; tolerance: each mma loses "
       "less than 17 · 2^-23 of its magnitudes, gates and sums are rounded."));
-  Comparison gates;
+  lab::Closest gates;
   const double relative = gate_bound(outcome.params, outcome.inputs.logits);
   for (std::size_t i = 0; i < outcome.gate.size(); ++i) {
     gates.add(static_cast<double>(outcome.gate[i]), outcome.host.gate[i],
@@ -122,25 +91,27 @@ std::vector<lab::Check> checks_of(const Outcome& outcome) {
                                "argument, the sum and two divisions rounded."));
   const Placement& device = outcome.device;
   const Placement& host = outcome.host;
-  checks.push_back(none_check("choices", differing(device.expert, host.expert),
-                              "Chosen experts that sorting the same logits does not give."));
-  checks.push_back(none_check("places",
-                              differing(device.rank, host.rank) +
-                                  differing(device.slot, host.slot) +
-                                  differing(device.first_slot, host.first_slot) +
-                                  differing(device.first_tile, host.first_tile),
-                              "Places, slots and tiles that counting on the host does not give."));
-  checks.push_back(none_check("permutation", misplaced(device),
-                              "Kept assignments without a slot of their own in their expert."));
+  checks.push_back(lab::none_wrong("choices", lab::differing(device.expert, host.expert),
+                                   "Chosen experts that sorting the same logits does not give."));
+  checks.push_back(lab::none_wrong(
+      "places",
+      lab::differing(device.rank, host.rank) + lab::differing(device.slot, host.slot) +
+          lab::differing(device.first_slot, host.first_slot) +
+          lab::differing(device.first_tile, host.first_tile),
+      "Places, slots and tiles that counting on the host does not give."));
   checks.push_back(
-      none_check("totals",
-                 std::abs(trace.kept() + trace.dropped() -
-                          std::int64_t{trace.tokens} * static_cast<std::int64_t>(trace.top_k)),
-                 "Kept and dropped assignments are all there are: tokens · top-k."));
+      lab::none_wrong("permutation", misplaced(device),
+                      "Kept assignments without a slot of their own in their expert."));
   checks.push_back(
-      none_check("capacity", over_capacity(trace), "Experts that keep more than their capacity."));
-  checks.push_back(none_check("tiles", tiles_misrecorded(outcome),
-                              "Tiles that no block recorded, or that overlap on their block."));
+      lab::none_wrong("totals",
+                      std::abs(trace.kept() + trace.dropped() -
+                               std::int64_t{trace.tokens} * static_cast<std::int64_t>(trace.top_k)),
+                      "Kept and dropped assignments are all there are: tokens · top-k."));
+  checks.push_back(lab::none_wrong("capacity", over_capacity(trace),
+                                   "Experts that keep more than their capacity."));
+  checks.push_back(
+      lab::none_wrong("tiles", tiles_misrecorded(outcome),
+                      "Tiles that no block recorded, or that overlap on their block."));
   return checks;
 }
 
@@ -157,9 +128,7 @@ lab::Table expert_table(const Trace& trace) {
                    {}};
   for (std::size_t e = 0; e < trace.expert.size(); ++e) {
     const ExpertTrace& one = trace.expert[e];
-    table.rows.push_back({fmt::format("E{}", e), static_cast<double>(one.kept),
-                          static_cast<double>(one.tiles), static_cast<double>(one.padded),
-                          static_cast<double>(one.dropped())});
+    table.add({fmt::format("E{}", e), one.kept, one.tiles, one.padded, one.dropped()});
   }
   return table;
 }
@@ -177,10 +146,8 @@ lab::Table assignment_table(const Trace& trace) {
     const TokenTrace& token = trace.token[t];
     for (std::size_t choice = 0; choice < token.expert.size(); ++choice) {
       const int slot = token.slot[choice];
-      table.rows.push_back(
-          {static_cast<double>(t), static_cast<double>(choice),
-           fmt::format("E{}", token.expert[choice]), static_cast<double>(token.gate[choice]),
-           slot < 0 ? lab::Cell("dropped") : lab::Cell(static_cast<double>(slot))});
+      table.add({t, choice, fmt::format("E{}", token.expert[choice]), token.gate[choice],
+                 slot < 0 ? lab::Cell("dropped") : lab::Cell(slot)});
     }
   }
   return table;
@@ -197,9 +164,8 @@ lab::Table tile_table(const Trace& trace) {
                     {"end", "end", trace.clock_unit, 0}},
                    {}};
   for (const TileTrace& tile : trace.tiles) {
-    table.rows.push_back({static_cast<double>(tile.number), fmt::format("E{}", tile.expert),
-                          static_cast<double>(tile.kept), static_cast<double>(tile.block),
-                          tile.begin, tile.end});
+    table.add({tile.number, fmt::format("E{}", tile.expert), tile.kept, tile.block, tile.begin,
+               tile.end});
   }
   return table;
 }
@@ -216,36 +182,22 @@ lab::Table scheme_table(const Outcome& outcome) {
                     {"what", "what it does", "", -1}},
                    {}};
   Placement placement = outcome.host;
-  for (int i = 0; i < kSchemes; ++i) {
-    const auto scheme = static_cast<Scheme>(i);
+  for (const Scheme scheme : all_of<Scheme>()) {
     lay_out_reference(outcome.params, scheme, placement);
     int most = 0;
     for (std::size_t e = 0; e + 1 < placement.first_tile.size(); ++e) {
       most = std::max(most, placement.first_tile[e + 1] - placement.first_tile[e]);
     }
     const double slots = static_cast<double>(placement.tiles()) * outcome.trace.tile;
-    table.rows.push_back(
-        {std::string(to_text(scheme)), slots,
-         slots > 0 ? 100 * static_cast<double>(outcome.trace.kept()) / slots : 100.0,
-         static_cast<double>(placement.tiles()),
-         placement.tiles() > 0 ? 100.0 * most / placement.tiles() : 0.0,
-         std::string(what_it_does(scheme))});
+    table.add({scheme, slots,
+               slots > 0 ? 100 * static_cast<double>(outcome.trace.kept()) / slots : 100.0,
+               placement.tiles(), placement.tiles() > 0 ? 100.0 * most / placement.tiles() : 0.0,
+               what_it_does(scheme)});
   }
   return table;
 }
 
 // ---- measurements, summary ----------------------------------------------------------------------
-
-lab::Measurement number(std::string id, lab::Provenance provenance, double value, std::string unit,
-                        std::string detail) {
-  lab::Measurement m;
-  m.id = std::move(id);
-  m.provenance = provenance;
-  m.value = value;
-  m.unit = std::move(unit);
-  m.detail = std::move(detail);
-  return m;
-}
 
 /// The share of the time until the last tile ended that the blocks spent in tiles; 1 without tiles.
 double busy_share(const Outcome& outcome) {
@@ -259,63 +211,46 @@ double busy_share(const Outcome& outcome) {
 }
 
 std::vector<lab::Measurement> measurements_of(const Outcome& outcome) {
-  using lab::Provenance;
   const Trace& trace = outcome.trace;
   const auto real = static_cast<double>(trace.kept());
   const auto slots = static_cast<double>(trace.slots());
   const int busiest = trace.busiest();
   const ExpertTrace& most = trace.expert[static_cast<std::size_t>(busiest)];
   std::vector<lab::Measurement> all;
-  all.push_back(number("useful_slots", Provenance::derived, 100 * trace.useful(), "%",
-                       fmt::format("kept assignments / slots run = {} / {}", real, slots)));
-  all.push_back(number("slots_run", Provenance::derived, slots, "slots",
-                       fmt::format("tiles · tile = {} · {}", trace.tiles_run, trace.tile)));
-  all.push_back(number("kept_assignments", Provenance::traced, real, "assignments",
-                       "within their expert's capacity, counted by the kernels"));
-  all.push_back(number("dropped_assignments", Provenance::traced,
-                       static_cast<double>(trace.dropped()), "assignments",
-                       trace.capacity < 0
-                           ? std::string("no capacity is set, nothing is dropped")
-                           : fmt::format("beyond the {} slots of their expert", trace.capacity)));
-  all.push_back(
-      number("busiest_expert", Provenance::traced, most.kept, "tokens",
-             fmt::format("kept by E{}; the even share is {:.4g}", busiest, real / trace.experts)));
-  all.push_back(number(
-      "busy_share", Provenance::traced, 100 * busy_share(outcome), "%",
+  all.push_back(lab::derived("useful_slots", "", 100 * trace.useful(), "%",
+                             fmt::format("kept assignments / slots run = {} / {}", real, slots)));
+  all.push_back(lab::derived("slots_run", "", slots, "slots",
+                             fmt::format("tiles · tile = {} · {}", trace.tiles_run, trace.tile)));
+  all.push_back(lab::traced("kept_assignments", "", real, "assignments",
+                            "within their expert's capacity, counted by the kernels"));
+  all.push_back(lab::traced(
+      "dropped_assignments", "", static_cast<double>(trace.dropped()), "assignments",
+      trace.capacity < 0 ? std::string("no capacity is set, nothing is dropped")
+                         : fmt::format("beyond the {} slots of their expert", trace.capacity)));
+  all.push_back(lab::traced(
+      "busiest_expert", "", most.kept, "tokens",
+      fmt::format("kept by E{}; the even share is {:.4g}", busiest, real / trace.experts)));
+  all.push_back(lab::traced(
+      "busy_share", "", 100 * busy_share(outcome), "%",
       fmt::format("time in tiles / (blocks · time until the last tile ended), {} blocks, in {}",
                   trace.blocks,
                   trace.clock_unit == "mma" ? "mma instructions issued" : "nanoseconds")));
   if (outcome.tensor_pipe >= 0) {
-    all.push_back(number("tensor_pipe", Provenance::counted, outcome.tensor_pipe, "%",
-                         "sm__pipe_tensor_cycles_active of one launch of the picture's small "
-                         "product: cycles in which the tensor pipe was active"));
+    all.push_back(lab::counted("tensor_pipe", "", outcome.tensor_pipe, "%",
+                               "sm__pipe_tensor_cycles_active of one launch of the picture's small "
+                               "product: cycles in which the tensor pipe was active"));
   }
   if (outcome.tensor_instructions >= 0) {
-    all.push_back(number("tensor_instructions", Provenance::counted, outcome.tensor_instructions,
-                         "instructions", "sm__inst_executed_pipe_tensor.sum of the same"));
+    all.push_back(lab::counted("tensor_instructions", "", outcome.tensor_instructions,
+                               "instructions", "sm__inst_executed_pipe_tensor.sum of the same"));
   }
   return all;
-}
-
-lab::Table readout_table(const std::vector<lab::Measurement>& measurements) {
-  lab::Table table{"readouts",
-                   "What the run says, and how",
-                   {{"quantity", "quantity", "", -1},
-                    {"value", "value", "", 1},
-                    {"unit", "unit", "", -1},
-                    {"source", "source", "", -1},
-                    {"how", "how", "", -1}},
-                   {}};
-  for (const lab::Measurement& m : measurements) {
-    table.rows.push_back({m.id, m.value, m.unit, std::string(to_text(m.provenance)), m.detail});
-  }
-  return table;
 }
 
 std::string summary_of(const Outcome& outcome) {
   const Trace& trace = outcome.trace;
   const int busiest = trace.busiest();
-  std::string routing(to_text(trace.routing));
+  std::string routing(name_of(trace.routing));
   if (trace.routing == Routing::skewed) routing += fmt::format(" {:g}", outcome.params.skew);
   std::string text = fmt::format(
       "With {} routing to the top {} of {} experts the tensor cores run {} token-slots for {} real "
@@ -332,16 +267,13 @@ std::string summary_of(const Outcome& outcome) {
 
 }  // namespace
 
-lab::Report make_report(const Outcome& outcome, const simt::DeviceInfo& device) {
+lab::Report report_of(const Outcome& outcome) {
   lab::Report report;
-  report.lesson = kLessonId;
-  report.params = knob_table().settings(outcome.params);
-  report.device = device;
   report.summary = summary_of(outcome);
   report.checks = checks_of(outcome);
   report.measurements = measurements_of(outcome);
   report.tables.push_back(expert_table(outcome.trace));
-  report.tables.push_back(readout_table(report.measurements));
+  report.tables.push_back(lab::readout_table(report.measurements, 1));
   report.tables.push_back(assignment_table(outcome.trace));
   report.tables.push_back(tile_table(outcome.trace));
   report.tables.push_back(scheme_table(outcome));

@@ -35,6 +35,6 @@ struct Outcome {
 Outcome gather(const Params& params, simt::Device& device, lab::Progress& progress);
 
 /// The report of a run: summary, tables, measurements, checks, trace.
-lab::Report make_report(const Outcome& outcome, const simt::DeviceInfo& device);
+lab::Report report_of(const Outcome& outcome);
 
 }  // namespace tilestep::moe_routing

@@ -1,23 +1,21 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "kernels/base/lab/knob.hpp"
-#include "kernels/base/lab/lesson.hpp"
+#include "kernels/lessons.hpp"
 
 /// The tiling lesson: C = A·B with A [m × k], B [k × n], C [m × n], row-major; a ladder of kernels
 /// from one load a product to tiles in shared memory, registers and tensor cores; the roofline.
 /// Williams, Waterman & Patterson, "Roofline: an insightful visual performance model", 2009.
 namespace tilestep::tiling {
 
-inline constexpr std::string_view kLessonId = "tiling";
 /// The kernel source that `BlockTrace::lines` number.
 inline constexpr std::string_view kSourcePath = "kernels/matmul/tiling/shared_tile.cu";
+
+using tilestep::to_text;
 
 /// The rungs of the ladder, slowest idea first. The first three have a picture of their own.
 enum class Variant {
@@ -36,9 +34,7 @@ constexpr auto names_of(Variant) {
                                           "register-tile-2d", "vectorized", "double-buffered",
                                           "warp-tile", "tensor-core"});
 }
-inline constexpr int kVariants = 9;
-/// "shared-tile", as on the command line.
-std::string_view to_text(Variant variant);
+inline constexpr int kVariants = static_cast<int>(count_of<Variant>());
 /// One sentence: what changed against the rung before, and why it is faster.
 std::string_view what_changed(Variant variant);
 constexpr bool has_picture(Variant variant) {
@@ -48,7 +44,9 @@ constexpr bool has_picture(Variant variant) {
 std::string_view source_path(Variant variant);
 
 enum class RemovedBarrier { none, after_load, after_multiply };
-std::string_view to_text(RemovedBarrier removed);
+constexpr auto names_of(RemovedBarrier) {
+  return std::to_array<std::string_view>({"none", "after-load", "after-multiply"});
+}
 
 struct Params {
   Variant variant = Variant::shared_tile;
@@ -65,7 +63,6 @@ struct Params {
 
 /// The knobs, bound to Params: variant tile m n k padding remove_barrier seed.
 const lab::KnobTable<Params>& knob_table();
-Params params_from(const lab::Settings& settings);
 
 /// What happens in a k-tile of `shared-tile`, in order. naive and coalesced have `multiply` alone.
 enum class Phase { load, barrier_after_load, multiply, barrier_after_multiply };
@@ -153,7 +150,5 @@ struct Trace {
 nlohmann::json to_json(const Trace& trace);
 /// Throws Error saying which member is missing or wrong.
 Trace trace_from_json(const nlohmann::json& json);
-
-const lab::Lesson& lesson();
 
 }  // namespace tilestep::tiling

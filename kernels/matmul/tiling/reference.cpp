@@ -1,9 +1,9 @@
 #include "kernels/matmul/tiling/reference.hpp"
 
-#include <bit>
+#include <algorithm>
 #include <cmath>
-#include <random>
 
+#include "kernels/base/lab/random.hpp"
 #include "kernels/base/numeric/float_format.hpp"
 
 namespace tilestep::tiling {
@@ -64,33 +64,24 @@ std::size_t index_of(int row, int column, int columns) {
          static_cast<std::size_t>(column);
 }
 
-std::vector<float> random_matrix(std::mt19937& generator, int rows, int columns, bool bf16) {
-  std::vector<float> values(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns));
-  for (float& value : values) {
-    // 24 bits of the generator, so that every standard library gives the same number.
-    const auto bits = static_cast<double>(generator() >> 8);
-    value = static_cast<float>((2 * bits + 1) / 16777216.0 - 1);
-    if (bf16) value = numeric::Bf16::round(value);
-  }
-  return values;
-}
-
 }  // namespace
 
 Matrices make_matrices(const GemmShape& shape, std::int64_t seed, bool bf16) {
-  std::mt19937 generator(static_cast<std::mt19937::result_type>(seed));
+  std::mt19937 generator = lab::generator_of(seed);
+  const auto matrix = [&](int rows, int columns) {
+    std::vector<float> values = lab::uniform_floats(generator, index_of(rows, 0, columns));
+    if (bf16) std::transform(values.begin(), values.end(), values.begin(), numeric::Bf16::round);
+    return values;
+  };
   Matrices matrices;
-  matrices.a = random_matrix(generator, shape.m, shape.k, bf16);
-  matrices.b = random_matrix(generator, shape.k, shape.n, bf16);
+  matrices.a = matrix(shape.m, shape.k);
+  matrices.b = matrix(shape.k, shape.n);
   return matrices;
 }
 
 std::vector<std::uint16_t> bf16_bits(std::span<const float> values) {
-  std::vector<std::uint16_t> bits;
-  bits.reserve(values.size());
-  for (const float value : values) {
-    bits.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16));
-  }
+  std::vector<std::uint16_t> bits(values.size());
+  std::transform(values.begin(), values.end(), bits.begin(), numeric::Bf16::bits);
   return bits;
 }
 

@@ -3,13 +3,15 @@
 #include <string>
 #include <vector>
 
-#include "kernels/base/lab/lesson.hpp"
+#include "kernels/base/lab/timing.hpp"
 #include "kernels/matmul/tiling/kernels.hpp"
 #include "kernels/matmul/tiling/lesson.hpp"
 #include "kernels/matmul/tiling/reference.hpp"
 
 /// The parts that the lesson's answers are put together from.
 namespace tilestep::tiling {
+
+using lab::derived;
 
 /// What a run has gathered: what the kernels wrote, and the answers in double.
 struct Outcome {
@@ -30,7 +32,7 @@ struct Outcome {
 Outcome gather(const Params& params, simt::Device& device, lab::Progress& progress);
 
 /// The report of a run: summary, tables, measurements, checks, trace.
-lab::Report make_report(const Outcome& outcome, const simt::DeviceInfo& device);
+lab::Report report_of(const Outcome& outcome);
 
 /// The rungs with what changed in each.
 lab::Table ladder_table();
@@ -66,8 +68,5 @@ inline double ideal_bytes(const GemmShape& shape, int input_bytes) {
       static_cast<double>(shape.m) * shape.k + static_cast<double>(shape.k) * shape.n;
   return input_bytes * inputs + 4.0 * shape.m * shape.n;
 }
-
-lab::Measurement derived(std::string id, std::string_view variant, double value, std::string unit,
-                         std::string detail);
 
 }  // namespace tilestep::tiling

@@ -224,15 +224,9 @@ TraceTotals pattern_totals(const std::vector<WarpRequest>& requests, int element
 }
 
 const lab::Lesson& lesson() {
-  static const lab::LessonOf<Params> lesson{{
-      .name = kLesson,
-      .takeaway =
-          "Memory arrives in 32-byte sectors: what counts is how many of them a warp touches.",
-      .knobs = knob_table(),
-      .run = run,
-      .bench = bench_report,
-      .main_table = "patterns",
-  }};
+  static const lab::LessonOf<Params> lesson(
+      kLesson, "Memory arrives in 32-byte sectors: what counts is how many of them a warp touches.",
+      knob_table(), run, bench_report, "patterns");
   return lesson;
 }
 

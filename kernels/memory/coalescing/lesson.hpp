@@ -1,15 +1,11 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "kernels/base/lab/knob.hpp"
-#include "kernels/base/lab/lesson.hpp"
 #include "kernels/lessons.hpp"
 #include "kernels/memory/coalescing/patterns.hpp"
 
@@ -21,12 +17,7 @@ namespace tilestep::coalescing {
 /// The kernel source that `Trace::access_line` and `Trace::index_line` number.
 inline constexpr std::string_view kSourcePath = "kernels/memory/coalescing/access.cu";
 
-constexpr std::string_view to_text(Pattern pattern) {
-  return name_of(pattern);
-}
-constexpr std::string_view to_text(Access access) {
-  return name_of(access);
-}
+using tilestep::to_text;
 
 struct Params {
   Pattern pattern = Pattern::strided;

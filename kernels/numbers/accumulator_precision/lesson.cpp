@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <span>
-#include <string>
 
 #include "kernels/numbers/accumulator_precision/reference.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
@@ -17,20 +16,6 @@ namespace {
 constexpr int kMostPairwisePrefixes = 512;
 /// About how many terms the reference adds up for the sums that are not recorded.
 constexpr int kReferenceTerms = 1 << 18;
-
-/// Lets the device ask whether the run was given up, for as long as the run lasts.
-class StopWhenCancelled {
- public:
-  StopWhenCancelled(simt::Device& device, const lab::Progress& progress) : device_(device) {
-    device_.stop_when([&progress] { return progress.cancelled(); });
-  }
-  ~StopWhenCancelled() { device_.stop_when({}); }
-  StopWhenCancelled(const StopWhenCancelled&) = delete;
-  StopWhenCancelled& operator=(const StopWhenCancelled&) = delete;
-
- private:
-  simt::Device& device_;
-};
 
 /// terms × kSums, so that neighbouring threads read neighbouring numbers.
 std::vector<float> make_terms(const Params& params) {
@@ -95,7 +80,7 @@ void run_methods(Outcome& outcome, simt::Device& device, lab::Progress& progress
   const std::vector<Method> methods = methods_of(params);
   for (std::size_t i = 0; i < methods.size(); ++i) {
     progress.report(0.05 + 0.75 * static_cast<double>(i) / static_cast<double>(methods.size()),
-                    fmt::format("adding up: {}", to_text(methods[i])));
+                    fmt::format("adding up: {}", name_of(methods[i])));
     progress.check();
     MethodRun& run = outcome.runs.emplace_back();
     run.method = {methods[i], format_of(methods[i], params.small_format), params.rounding,
@@ -105,45 +90,23 @@ void run_methods(Outcome& outcome, simt::Device& device, lab::Progress& progress
   }
 }
 
-class AccumulatorPrecisionLesson final : public lab::Lesson {
- public:
-  const lab::LessonInfo& info() const override {
-    static const lab::LessonInfo info{
-        std::string(kLessonId), "Accumulator precision", "Number formats",
-        "Multiply in few bits, add in many: a sum stops growing once a term is below half a "
-        "spacing."};
-    return info;
-  }
-
-  const lab::Knobs& knobs() const override {
-    static const lab::Knobs knobs = knob_table().knobs();
-    return knobs;
-  }
-
-  lab::Report run(const lab::Settings& settings, simt::Device& device,
-                  lab::Progress& progress) const override {
-    Outcome outcome;
-    outcome.params = params_from(settings);
-    const StopWhenCancelled stop(device, progress);
-    run_methods(outcome, device, progress);
-    fill_trace(outcome);
-    progress.report(0.85, "multiplying with scales");
-    outcome.scaling = run_scaling(device, outcome.params.seed, progress);
-    lab::Report report = make_report(outcome, device.info());
-    progress.report(1, "done");
-    return report;
-  }
-
-  lab::Report bench(simt::Device& device, lab::Progress& progress) const override {
-    const StopWhenCancelled stop(device, progress);
-    return bench_report(device, progress);
-  }
-};
+lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
+  Outcome outcome;
+  outcome.params = params;
+  run_methods(outcome, device, progress);
+  fill_trace(outcome);
+  progress.report(0.85, "multiplying with scales");
+  outcome.scaling = run_scaling(device, params.seed, progress);
+  return report_of(outcome);
+}
 
 }  // namespace
 
 const lab::Lesson& lesson() {
-  static const AccumulatorPrecisionLesson lesson;
+  static const lab::LessonOf<Params> lesson(
+      kLesson,
+      "Multiply in few bits, add in many: a sum stops growing once a term is below half a spacing.",
+      knob_table(), run, bench_report);
   return lesson;
 }
 

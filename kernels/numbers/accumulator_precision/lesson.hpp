@@ -3,12 +3,10 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "kernels/base/lab/knob.hpp"
-#include "kernels/base/lab/lesson.hpp"
 #include "kernels/base/numeric/small_float.hpp"
+#include "kernels/lessons.hpp"
 #include "kernels/numbers/accumulator_precision/methods.hpp"
 
 /// The accumulator-precision lesson: one sum, kept in FP8, FP16, FP32 and others, term by term; the
@@ -17,9 +15,10 @@
 /// report", 2024, section 3.3.
 namespace tilestep::accumulator_precision {
 
-inline constexpr std::string_view kLessonId = "accumulator-precision";
 /// The kernel source that `AccumulatorTrace::line` numbers.
 inline constexpr std::string_view kSourcePath = "kernels/numbers/accumulator_precision/sums.cu";
+
+using tilestep::to_text;
 
 enum class Distribution { near_one, positive, mixed_sign, one_large_many_small, decreasing };
 constexpr auto names_of(Distribution) {
@@ -45,18 +44,17 @@ enum class AccumulatorSet {
   kahan,
   pairwise
 };
+constexpr auto names_of(AccumulatorSet) {
+  return std::to_array<std::string_view>({"basic", "all", "small-formats", "wide-formats",
+                                          "remedies", "fp8-e4m3", "fp8-e5m2", "fp16", "bf16",
+                                          "tf32", "fp32", "promoted", "kahan", "pairwise"});
+}
 
 /// The format that the remedies work in.
 enum class SmallFormat { fp8_e4m3, fp8_e5m2, fp16, bf16 };
 constexpr auto names_of(SmallFormat) {
   return std::to_array<std::string_view>({"fp8-e4m3", "fp8-e5m2", "fp16", "bf16"});
 }
-
-std::string_view to_text(Distribution distribution);
-std::string_view to_text(Method method);  ///< "fp8-e4m3", … "pairwise"
-std::string_view to_text(AccumulatorSet set);
-std::string_view to_text(SmallFormat format);
-std::string_view to_text(Rounding rounding);
 
 struct Params {
   int terms = 64;
@@ -70,8 +68,6 @@ struct Params {
 
 /// The knobs, bound to Params.
 const lab::KnobTable<Params>& knob_table();
-/// `settings` checked. Throws Error naming the knob and the allowed values.
-Params params_from(const lab::Settings& settings);
 
 /// The methods of the chosen set, in the order of kMethods, the small format itself first.
 std::vector<Method> methods_of(const Params& params);
@@ -131,7 +127,9 @@ inline constexpr int kMaxPoints = 4096;
 
 /// What rounding did to one addition.
 enum class Direction { exact, up, down };
-std::string_view to_text(Direction direction);
+constexpr auto names_of(Direction) {
+  return std::to_array<std::string_view>({"exact", "up", "down"});
+}
 
 /// Everything about one addition that the stepper shows, from the recorded numbers alone.
 struct StepView {
@@ -184,9 +182,9 @@ inline constexpr int kSampledRows = 128;
 
 /// The data that the GEMMs are tried on.
 enum class GemmData { uniform, normal, outliers };
-inline constexpr GemmData kGemmData[] = {GemmData::uniform, GemmData::normal, GemmData::outliers};
-std::string_view to_text(GemmData data);
-
-const lab::Lesson& lesson();
+constexpr auto names_of(GemmData) {
+  return std::to_array<std::string_view>({"uniform", "normal", "outliers"});
+}
+inline constexpr auto kGemmData = all_of<GemmData>();
 
 }  // namespace tilestep::accumulator_precision

@@ -8,40 +8,6 @@
 namespace tilestep::accumulator_precision {
 namespace {
 
-using Names = std::vector<std::string>;
-
-const Names& distribution_names() {
-  static const Names names = {"near-one", "positive", "mixed-sign", "one-large-many-small",
-                              "decreasing"};
-  return names;
-}
-const Names& method_names() {
-  static const Names names = {"fp8-e4m3", "fp8-e5m2", "fp16",  "bf16",    "tf32",
-                              "fp32",     "promoted", "kahan", "pairwise"};
-  return names;
-}
-const Names& set_names() {
-  static const Names names = [] {
-    Names all = {"basic", "all", "small-formats", "wide-formats", "remedies"};
-    all.insert(all.end(), method_names().begin(), method_names().end());
-    return all;
-  }();
-  return names;
-}
-const Names& small_format_names() {
-  static const Names names = {"fp8-e4m3", "fp8-e5m2", "fp16", "bf16"};
-  return names;
-}
-const Names& rounding_names() {
-  static const Names names = {"nearest", "truncate", "stochastic"};
-  return names;
-}
-
-template <class Enum>
-std::size_t number_of(Enum value) {
-  return static_cast<std::size_t>(value);
-}
-
 /// A uniform multiple of 2^-24 in [0, 1) that depends on the seed and the two places alone.
 double uniform(std::int64_t seed, int sum, int term) {
   const std::uint32_t bits = random_bits(static_cast<std::uint32_t>(seed), sum, term, 63);
@@ -50,65 +16,28 @@ double uniform(std::int64_t seed, int sum, int term) {
 
 }  // namespace
 
-std::string_view to_text(Distribution distribution) {
-  return distribution_names().at(number_of(distribution));
-}
-std::string_view to_text(Method method) {
-  return method_names().at(number_of(method));
-}
-std::string_view to_text(AccumulatorSet set) {
-  return set_names().at(number_of(set));
-}
-std::string_view to_text(SmallFormat format) {
-  return small_format_names().at(number_of(format));
-}
-std::string_view to_text(Rounding rounding) {
-  return rounding_names().at(number_of(rounding));
-}
-std::string_view to_text(Direction direction) {
-  constexpr std::string_view kNames[] = {"exact", "up", "down"};
-  return kNames[number_of(direction)];
-}
-std::string_view to_text(GemmData data) {
-  constexpr std::string_view kNames[] = {"uniform", "normal", "outliers"};
-  return kNames[number_of(data)];
-}
-
 const lab::KnobTable<Params>& knob_table() {
-  static const lab::KnobTable<Params> table = [] {
-    lab::KnobTable<Params> t;
-    t.integer(&Params::terms, {"terms", "Terms", "", "How many numbers are added up."}, 1,
-              kMaxTerms, true)
-        .choice(&Params::distribution,
-                {"distribution", "Distribution", "",
-                 "What the numbers are like; near-one is 0.998 + 0.15 sin(i)."},
-                distribution_names())
-        .choice(&Params::accumulators,
-                {"accumulators", "Accumulators", "",
-                 "Which formats and remedies keep the sum: a set of them, or one alone."},
-                set_names())
-        .choice(&Params::rounding,
-                {"rounding", "Rounding", "",
-                 "How the sum is rounded to its format after every addition."},
-                rounding_names())
-        .integer(&Params::promote_every,
-                 {"promote_every", "Promote every", "terms",
-                  "How many terms a partial sum has before promoted adds it to its FP32 total."},
-                 16, 512, true)
-        .choice(&Params::small_format,
-                {"small_format", "Small format", "",
-                 "The format that the remedies promoted, kahan and pairwise work in."},
-                small_format_names())
-        .integer(&Params::seed,
-                 {"seed", "Seed", "", "Chooses the random numbers and stochastic rounding."}, 0,
-                 2147483647);
-    return t;
-  }();
+  static const auto table =
+      lab::KnobTable<Params>()
+          .integer(&Params::terms, {"terms", "Terms", "", "How many numbers are added up."}, 1,
+                   kMaxTerms, true)
+          .choice(&Params::distribution,
+                  {"distribution", "Distribution", "",
+                   "What the numbers are like; near-one is 0.998 + 0.15 sin(i)."})
+          .choice(&Params::accumulators,
+                  {"accumulators", "Accumulators", "",
+                   "Which formats and remedies keep the sum: a set of them, or one alone."})
+          .choice(&Params::rounding, {"rounding", "Rounding", "",
+                                      "How the sum is rounded to its format after every addition."})
+          .integer(&Params::promote_every,
+                   {"promote_every", "Promote every", "terms",
+                    "How many terms a partial sum has before promoted adds it to its FP32 total."},
+                   16, 512, true)
+          .choice(&Params::small_format,
+                  {"small_format", "Small format", "",
+                   "The format that the remedies promoted, kahan and pairwise work in."})
+          .seed("Chooses the random numbers and stochastic rounding.");
   return table;
-}
-
-Params params_from(const lab::Settings& settings) {
-  return knob_table().params(settings);
 }
 
 std::vector<Method> methods_of(const Params& params) {
@@ -166,7 +95,7 @@ std::string label_of(Method method, SmallFormat small_format, bool both) {
     case Method::fp32:
       return "FP32";
     default:
-      return std::string(to_text(method)) + " " +
+      return std::string(name_of(method)) + " " +
              label_of(static_cast<Method>(small_format), small_format, both);
   }
 }

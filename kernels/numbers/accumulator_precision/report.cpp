@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <limits>
 #include <string>
 
+#include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/timing.hpp"
 
 namespace tilestep::accumulator_precision {
@@ -18,19 +17,20 @@ namespace {
 /// Bits differ; all NaN count as the same.
 bool differ(float a, float b) {
   if (std::isnan(a) && std::isnan(b)) return false;
-  return std::memcmp(&a, &b, sizeof a) != 0 && !(a == 0 && b == 0);
+  return !lab::same_bits(a, b) && !(a == 0 && b == 0);
 }
 
 struct Differences {
-  double count = 0, compared = 0;
+  std::int64_t count = 0, compared = 0;
   void add(float a, float b) {
     count += differ(a, b) ? 1 : 0;
     ++compared;
   }
   lab::Check check(std::string id, const std::string& detail) const {
-    return {std::move(id), count == 0, count, 0,
-            fmt::format("{} {:.0f} numbers were compared; max_error counts those that differ.",
-                        detail, compared)};
+    return lab::none_wrong(
+        std::move(id), count,
+        fmt::format("{} {} numbers were compared; max_error counts those that differ.", detail,
+                    compared));
   }
 };
 
@@ -98,8 +98,7 @@ lab::Table accumulators_table(const Trace& trace) {
        {"error", "error", "%", 1}},
       {}};
   for (const AccumulatorTrace& a : trace.accumulators) {
-    table.rows.push_back({a.label, static_cast<double>(a.format.mantissa_bits),
-                          static_cast<double>(a.final_sum), a.error_percent});
+    table.add({a.label, a.format.mantissa_bits, a.final_sum, a.error_percent});
   }
   return table;
 }
@@ -114,10 +113,11 @@ lab::Table verdicts_table(const Trace& trace) {
                     {"verdict", "verdict", "", -1}},
                    {}};
   for (const AccumulatorTrace& a : trace.accumulators) {
-    const bool frozen = a.frozen_at >= 0;
-    table.rows.push_back({a.label, static_cast<double>(a.final_sum),
-                          frozen ? lab::Cell(static_cast<double>(a.frozen_at)) : lab::Cell(),
-                          frozen ? lab::Cell(a.frozen_spacing) : lab::Cell(), a.verdict});
+    const auto if_frozen = [&](auto value) {
+      return a.frozen_at >= 0 ? lab::Cell(value) : lab::Cell();
+    };
+    table.add(
+        {a.label, a.final_sum, if_frozen(a.frozen_at), if_frozen(a.frozen_spacing), a.verdict});
   }
   return table;
 }
@@ -130,18 +130,16 @@ lab::Table terms_table(const Trace& trace) {
                     {"exact", "exact sum", "", 6}},
                    {}};
   for (const AccumulatorTrace& a : trace.accumulators) {
-    table.columns.push_back({std::string(to_text(a.method)), a.label, "", -1});
+    table.columns.push_back({std::string(name_of(a.method)), a.label, "", -1});
   }
   const auto points = static_cast<int>(trace.points.size());
   const int stride =
       trace.terms <= kAllRows ? 1 : std::max(1, (points + kSampledRows - 1) / kSampledRows);
   for (int point = (points - 1) % stride; point < points; point += stride) {
     const auto p = static_cast<std::size_t>(point);
-    std::vector<lab::Cell>& row = table.rows.emplace_back();
-    row = {trace.points[p] + 1.0, static_cast<double>(trace.term[p]), trace.exact[p]};
-    for (const AccumulatorTrace& a : trace.accumulators) {
-      row.emplace_back(static_cast<double>(a.steps[p].sum));
-    }
+    std::vector<lab::Cell> row = {trace.points[p] + 1, trace.term[p], trace.exact[p]};
+    for (const AccumulatorTrace& a : trace.accumulators) row.emplace_back(a.steps[p].sum);
+    table.add(std::move(row));
   }
   return table;
 }
@@ -154,40 +152,35 @@ std::vector<lab::Measurement> measurements(const Outcome& outcome) {
   all.push_back(lab::derived("exact_sum", "", trace.exact_sum, "",
                              "all terms added without rounding, in 128-bit integers of 2^-60"));
   for (const AccumulatorTrace& a : trace.accumulators) {
-    const std::string_view name = to_text(a.method);
-    all.push_back(lab::derived("final_sum", name, static_cast<double>(a.final_sum), "",
-                               "the accumulator after the last term"));
-    all.back().provenance = lab::Provenance::traced;
+    const std::string_view name = name_of(a.method);
+    all.push_back(lab::traced("final_sum", name, static_cast<double>(a.final_sum), "",
+                              "the accumulator after the last term"));
     all.push_back(
         lab::derived("error", name, a.error_percent, "%", "|final sum - exact sum| / |exact sum|"));
     if (a.frozen_at >= 0) {
-      all.push_back(lab::derived("frozen_at", name, a.frozen_at, "terms",
-                                 "how many terms were added when the recorded sum changed for "
-                                 "the last time"));
-      all.back().provenance = lab::Provenance::traced;
+      all.push_back(lab::traced("frozen_at", name, a.frozen_at, "terms",
+                                "how many terms were added when the recorded sum changed for the "
+                                "last time"));
     }
   }
   return all;
 }
 
 std::string summary(const Trace& trace) {
-  std::string text = fmt::format("The exact sum of {} {} is {:.1f}.", trace.terms,
-                                 trace.terms == 1 ? "term" : "terms", trace.exact_sum);
+  std::string sentences = fmt::format("The exact sum of {} {} is {:.1f}.", trace.terms,
+                                      trace.terms == 1 ? "term" : "terms", trace.exact_sum);
   for (const AccumulatorTrace& a : trace.accumulators) {
-    text += fmt::format(" {} reaches {:.1f}, an error of {:.1f} %: {}.", a.label, a.final_sum,
-                        a.error_percent, a.verdict);
+    sentences += fmt::format(" {} reaches {:.1f}, an error of {:.1f} %: {}.", a.label, a.final_sum,
+                             a.error_percent, a.verdict);
   }
-  return text;
+  return sentences;
 }
 
 }  // namespace
 
-lab::Report make_report(const Outcome& outcome, const simt::DeviceInfo& device) {
+lab::Report report_of(const Outcome& outcome) {
   lab::Report report;
-  report.lesson = kLessonId;
-  report.params = knob_table().settings(outcome.params);
   report.summary = summary(outcome.trace);
-  report.device = device;
   report.tables = {accumulators_table(outcome.trace), verdicts_table(outcome.trace),
                    terms_table(outcome.trace), scaling_table(outcome.scaling)};
   report.measurements = measurements(outcome);

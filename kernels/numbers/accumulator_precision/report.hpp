@@ -44,7 +44,7 @@ void fill_trace(Outcome& outcome);
 
 /// The report of a run: summary, tables `accumulators`, `verdicts`, `scaling`, measurements,
 /// checks.
-lab::Report make_report(const Outcome& outcome, const simt::DeviceInfo& device);
+lab::Report report_of(const Outcome& outcome);
 
 /// Quantizes data with outliers by each scheme of scales, and multiplies on the device.
 std::vector<ScalingResult> run_scaling(simt::Device& device, std::int64_t seed,

@@ -5,6 +5,8 @@
 #include <random>
 #include <span>
 
+#include "kernels/base/lab/closest.hpp"
+#include "kernels/base/lab/random.hpp"
 #include "kernels/numbers/accumulator_precision/launch.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
 
@@ -49,30 +51,25 @@ bool outlier_channel(int kk) {
   return kk / kBlock == 1;
 }
 
-/// Normal numbers; some rows (tokens) are up to 2^7 times larger.
-Matrix activations(std::mt19937& generator) {
+/// Normal numbers, row by row, each times `size(row, kk)`.
+template <class Size>
+Matrix normal_matrix(std::mt19937& generator, int rows, const Size& size) {
   std::normal_distribution<double> normal;
-  Matrix matrix{kRows, {}};
-  for (int row = 0; row < kRows; ++row) {
-    const double size = std::ldexp(1.0, row % 8);
+  Matrix matrix{rows, {}};
+  for (int row = 0; row < rows; ++row) {
     for (int kk = 0; kk < kDepth; ++kk) {
-      const double channel = outlier_channel(kk) ? kOutlierChannels : 1;
-      matrix.elements.push_back(static_cast<float>(normal(generator) * size * channel));
+      matrix.elements.push_back(static_cast<float>(normal(generator) * size(row, kk)));
     }
   }
   return matrix;
 }
 
-Matrix weights(std::mt19937& generator) {
-  std::normal_distribution<double> normal;
-  Matrix matrix{kColumns, {}};
-  for (int row = 0; row < kColumns; ++row) {
-    for (int kk = 0; kk < kDepth; ++kk) {
-      const double channel = outlier_channel(kk) ? 1 / kOutlierChannels : 1;
-      matrix.elements.push_back(static_cast<float>(normal(generator) * channel));
-    }
-  }
-  return matrix;
+/// Some rows (tokens) are up to 2^7 times larger than others. All factors are powers of two.
+double activation_size(int row, int kk) {
+  return std::ldexp(outlier_channel(kk) ? kOutlierChannels : 1, row % 8);
+}
+double weight_size(int, int kk) {
+  return outlier_channel(kk) ? 1 / kOutlierChannels : 1;
 }
 
 /// A matrix as E4M3 bits with scales.
@@ -190,9 +187,9 @@ void compare(ScalingResult& result, const std::vector<double>& exact, const Doub
 
 std::vector<ScalingResult> run_scaling(simt::Device& device, std::int64_t seed,
                                        lab::Progress& progress) {
-  std::mt19937 generator(static_cast<unsigned>(seed));
-  const Matrix a = activations(generator);
-  const Matrix b = weights(generator);
+  std::mt19937 generator = lab::generator_of(seed);
+  const Matrix a = normal_matrix(generator, kRows, activation_size);
+  const Matrix b = normal_matrix(generator, kColumns, weight_size);
   const std::vector<double> exact = product({in_double(a, kRows), in_double(b, kColumns)}, false);
   std::vector<ScalingResult> results;
   for (const Scheme& scheme : kSchemes) {
@@ -232,23 +229,19 @@ lab::Table scaling_table(const std::vector<ScalingResult>& results) {
       "both at once."};
   for (std::size_t i = 0; i < results.size(); ++i) {
     const ScalingResult& r = results[i];
-    table.rows.push_back(
-        {std::string(r.scheme), r.scales, r.error_percent, r.lost_percent, std::string(kWhy[i])});
+    table.add({r.scheme, r.scales, r.error_percent, r.lost_percent, kWhy[i]});
   }
   return table;
 }
 
 lab::Check scaling_check(const std::vector<ScalingResult>& results) {
-  lab::Check check{"scaling", true, 0, 0,
-                   "The scaled kernel against the same E4M3 numbers and scales in double, relative "
-                   "to the sum of |a·b|; tolerance: 2^-24 for each of the up to 135 roundings that "
-                   "a product meets."};
-  for (const ScalingResult& r : results) {
-    check.ok = check.ok && r.kernel_error <= r.kernel_bound;
-    check.max_error = std::max(check.max_error, r.kernel_error);
-    check.tolerance = r.kernel_bound;
-  }
-  return check;
+  lab::Closest closest;
+  for (const ScalingResult& r : results) closest.add(r.kernel_error, 0, r.kernel_bound);
+  return closest.check(
+      "scaling",
+      "The scaled kernel against the same E4M3 numbers and scales in double, relative to the sum "
+      "of "
+      "|a·b|; tolerance: 2^-24 for each of the up to 135 roundings that a product meets.");
 }
 
 }  // namespace tilestep::accumulator_precision

@@ -31,7 +31,7 @@ constexpr std::int64_t kMostTiles = 1 << 22;
 
 void MoeRoutingScene::load(const lab::Report& report) {
   moe_routing::Trace trace = moe_routing::trace_from_json(report.trace);
-  params_ = moe_routing::params_from(report.params);
+  params_ = moe_routing::knob_table().params(report.params);
   const bool same_tokens = trace.token.size() == trace_.token.size();
   trace_ = std::move(trace);
   report_ = report;

@@ -36,7 +36,7 @@ std::string factor(float value) {
 
 void TilingScene::load(const lab::Report& report) {
   tiling::Trace trace = tiling::trace_from_json(report.trace);
-  params_ = tiling::params_from(report.params);
+  params_ = tiling::knob_table().params(report.params);
   const bool same_block = trace.tile == trace_.tile && trace.rows() == trace_.rows() &&
                           trace.columns() == trace_.columns();
   trace_ = std::move(trace);

@@ -188,7 +188,7 @@ TEST_CASE("narrow accumulators stop growing where the format ends", "[online_sof
 
 TEST_CASE("what a knob allows hangs on another, and the refusal says so", "[online_softmax]") {
   const auto sentence = [](const char* id, lab::KnobValue value) {
-    return error_of([&] { params_from({{id, value}}); });
+    return error_of([&] { knob_table().params({{id, value}}); });
   };
   CHECK(contains(sentence("component", std::int64_t{1}), "0–0"));
   CHECK(contains(sentence("query", std::int64_t{8}), "0–7"));

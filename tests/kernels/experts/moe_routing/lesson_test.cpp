@@ -324,7 +324,7 @@ TEST_CASE("every check fails when what it guards is broken", "[moe_routing]") {
   params.capacity = 1;
   lab::NoProgress progress;
   const Outcome good = gather(params, *device, progress);
-  REQUIRE(failed_checks(make_report(good, device->info())).empty());
+  REQUIRE(failed_checks(report_of(good)).empty());
   using Break = void (*)(Outcome&);
   const std::pair<const char*, Break> breaks[] = {
       {"result", [](Outcome& o) { o.out[5] += 1e-3f; }},
@@ -341,7 +341,7 @@ TEST_CASE("every check fails when what it guards is broken", "[moe_routing]") {
   for (const auto& [id, broken] : breaks) {
     Outcome outcome = good;
     broken(outcome);
-    const std::string failed = "\n" + failed_checks(make_report(outcome, device->info()));
+    const std::string failed = "\n" + failed_checks(report_of(outcome));
     CAPTURE(id, failed);
     CHECK(contains(failed, std::string("\n") + id + " off by "));
   }
