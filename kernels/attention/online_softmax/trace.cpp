@@ -9,6 +9,7 @@
 #include "kernels/attention/online_softmax/lesson.hpp"
 #include "kernels/base/lab/json.hpp"
 #include "kernels/base/lab/report.hpp"
+#include "kernels/base/lab/source.hpp"
 
 namespace tilestep::online_softmax {
 namespace {
@@ -96,6 +97,10 @@ constexpr StepColumn kStepColumns[] = {
 
 }  // namespace
 
+std::array<int, kPhases> phase_lines() {
+  return lab::source_marks(kSourcePath).lines({"maximum", "rescale", "weights", "sums"});
+}
+
 json to_json(const Trace& trace) {
   json steps = json::object();
   for (const StepColumn& c : kStepColumns) steps[c.name] = column(trace.steps, c.member);
@@ -131,7 +136,6 @@ Trace trace_from_json(const json& from) {
   trace.query = lab::member<int>(from, "query", kWhere);
   trace.component = lab::member<int>(from, "component", kWhere);
   trace.skip_rescale = lab::member<bool>(from, "skip_rescale", kWhere);
-  trace.lines = lab::member<std::array<int, kPhases>>(from, "lines", kWhere);
   const auto keys = static_cast<std::size_t>(trace.keys);
   const std::size_t tiles = (keys - 1) / static_cast<std::size_t>(trace.tile_width) + 1;
   trace.scores = read_numbers<float>(from, "scores", keys);

@@ -5,8 +5,8 @@
 /// newer, and the same with the documented fragment layout under emulation:
 ///
 ///     simt::mma_m16n8k16_bf16(d, a, b)       d += a·b, BF16 in, FP32 accumulators, by a whole warp
-///     simt::ldmatrix_x4(r, row)              four 8×8 matrices of 16-bit elements from shared
-///     memory simt::ldmatrix_x4_trans(r, row)        the same, each matrix transposed on its way
+///     simt::ldmatrix_x4(r, row)              four 8×8 matrices of 16-bit elements from shared memory
+///     simt::ldmatrix_x4_trans(r, row)        the same, each matrix transposed on its way
 ///     simt::cp_async16(to, from)             16 bytes from global to shared memory, no register
 ///     simt::cp_async16(to, from, inside)     the same; zeros instead where `inside` is false
 ///     simt::cp_async4(to, from, inside)      4 bytes; zeros instead where `inside` is false

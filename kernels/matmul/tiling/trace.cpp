@@ -5,6 +5,7 @@
 
 #include "kernels/base/lab/json.hpp"
 #include "kernels/base/lab/report.hpp"
+#include "kernels/base/lab/source.hpp"
 #include "kernels/matmul/tiling/lesson.hpp"
 
 namespace tilestep::tiling {
@@ -90,7 +91,7 @@ json to_json(const BlockTrace& block) {
 BlockTrace block_from_json(const json& from, std::size_t elements, std::size_t k_tiles) {
   BlockTrace block;
   block.variant = variant_from(from, "variant");
-  block.lines = lab::member<std::array<int, kPhases>>(from, "lines", kWhere);
+  block.lines = phase_lines(block.variant);
   const json& tiles = lab::array_of(from, "k_tiles", kWhere);
   if (tiles.size() != k_tiles) {
     throw Error(fmt::format("{}: 'k_tiles' must have {} entries, but has {}", kWhere, k_tiles,
@@ -138,6 +139,19 @@ Races races_from_json(const json& from) {
 
 int BankWays::worst() const {
   return std::max({store_a, store_b, read_a, read_b});
+}
+
+std::array<int, kPhases> phase_lines(Variant variant) {
+  const lab::SourceMarks marks = lab::source_marks(kSourcePath);
+  if (variant == Variant::shared_tile) {
+    return marks.lines({"load", "barrier after load", "multiply", "barrier after multiply"});
+  }
+  std::array<int, kPhases> lines{};
+  if (has_picture(variant)) {
+    lines[static_cast<std::size_t>(Phase::multiply)] =
+        marks.line(fmt::format("{} multiply", to_text(variant)));
+  }
+  return lines;
 }
 
 json to_json(const Trace& trace) {

@@ -162,8 +162,7 @@ class CoalescingLesson final : public lab::Lesson {
     Outcome outcome;
     outcome.params = params_from(settings);
     outcome.shape = shape_of(outcome.params);
-    const SourceLines lines =
-        kernels_of(device).lines(outcome.params.pattern, outcome.params.access);
+    const SourceLines lines = source_lines(outcome.params.pattern, outcome.params.access);
     Trace& trace = outcome.trace;
     trace.pattern = outcome.params.pattern;
     trace.access = outcome.params.access;
@@ -205,7 +204,7 @@ std::vector<WarpRequest> traced_requests(simt::Device& device, const PatternShap
   const std::int64_t threads = std::min(shape.elements, blocks * kThreadsPerBlock);
   simt::Trace trace(device, static_cast<std::size_t>(2 * threads));
   kernels_of(device).access_traced(device, shape, static_cast<int>(blocks), arrays.in.span(),
-                                   arrays.out.span(), trace.view());
+                                   arrays.out.span(), trace.tape());
   device.synchronize();
   const simt::Trace::Log log = trace.download();
   assert(log.dropped == 0);
@@ -223,7 +222,7 @@ std::vector<TileRequest> traced_tiles(simt::Device& device, std::int64_t& wrong)
     out.fill(0xFF);
     simt::Trace trace(device, 2 * kElements);
     kernels_of(device).transpose_traced(device, rung, kTileEdge, kTileEdge, in.span(), out.span(),
-                                        trace.view());
+                                        trace.tape());
     device.synchronize();
     const simt::Trace::Log log = trace.download();
     const std::vector<float> result = out.download();

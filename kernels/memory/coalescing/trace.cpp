@@ -199,8 +199,9 @@ Trace trace_from_json(const json& from) {
   trace.pattern_array_bytes = lab::member<std::int64_t>(from, "pattern_array_bytes", kWhere);
   trace.warps = lab::member<std::int64_t>(from, "warps", kWhere);
   trace.traced_warps = lab::member<std::int64_t>(from, "traced_warps", kWhere);
-  trace.access_line = lab::member<int>(from, "access_line", kWhere);
-  trace.index_line = lab::member<int>(from, "index_line", kWhere);
+  const SourceLines lines = source_lines(trace.pattern, trace.access);
+  trace.access_line = lines.access;
+  trace.index_line = lines.index;
   trace.statement = lab::member<std::string>(from, "statement", kWhere);
   const json counters = lab::member<json>(from, "counters", kWhere);
   trace.counters_available = lab::member<bool>(counters, "available", kWhere);

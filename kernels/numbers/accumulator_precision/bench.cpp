@@ -10,7 +10,7 @@
 
 #include "kernels/base/lab/timing.hpp"
 #include "kernels/numbers/accumulator_precision/hopper.hpp"
-#include "kernels/numbers/accumulator_precision/launch.hpp"
+#include "kernels/numbers/accumulator_precision/kernels.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
 
 // Every variant multiplies the same E4M3 numbers, which FP16 and BF16 hold exactly, so that what

@@ -7,6 +7,7 @@
 
 #include "kernels/base/lab/json.hpp"
 #include "kernels/base/lab/report.hpp"
+#include "kernels/base/lab/source.hpp"
 #include "kernels/numbers/accumulator_precision/lesson.hpp"
 
 namespace tilestep::accumulator_precision {
@@ -137,7 +138,7 @@ AccumulatorTrace accumulator_from_json(const json& from, const Trace& trace) {
   accumulator.frozen_at = lab::member<int>(from, "frozen_at", kWhere);
   accumulator.frozen_spacing = read_number(from, "frozen_spacing");
   accumulator.verdict = lab::member<std::string>(from, "verdict", kWhere);
-  accumulator.line = lab::member<int>(from, "line", kWhere);
+  accumulator.line = source_line(accumulator.method);
   const json steps = lab::member<json>(from, "steps", kWhere);
   accumulator.steps.resize(trace.points.size());
   for (const StepColumn& column : kColumns) {
@@ -205,6 +206,12 @@ StepView step_view(const Trace& trace, const AccumulatorTrace& accumulator, std:
   view.lost = view.single_addition && trace.term.at(point) != 0 && step.after == step.before;
   view.promotes = accumulator.method == Method::promoted && (term + 1) % trace.promote_every == 0;
   return view;
+}
+
+int source_line(Method method) {
+  const bool own =
+      method == Method::promoted || method == Method::kahan || method == Method::pairwise;
+  return lab::source_marks(kSourcePath).line(own ? to_text(method) : "rounded");
 }
 
 json to_json(const Trace& trace) {

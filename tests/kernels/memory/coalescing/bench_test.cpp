@@ -73,11 +73,8 @@ class PretendingDevice final : public simt::Device {
     }
     void access_traced(simt::Device&, const PatternShape& shape, int blocks,
                        simt::Span<const unsigned char> in, simt::Span<unsigned char> out,
-                       const simt::TraceBuffer& trace) const override {
-      kernels_.access_traced(device_, shape, blocks, in, out, trace);
-    }
-    SourceLines lines(Pattern pattern, Access access) const override {
-      return kernels_.lines(pattern, access);
+                       const simt::Tape& tape) const override {
+      kernels_.access_traced(device_, shape, blocks, in, out, tape);
     }
     void fill_random(simt::Device&, simt::Span<unsigned> words, unsigned seed) const override {
       kernels_.fill_random(device_, words, seed);
@@ -92,8 +89,8 @@ class PretendingDevice final : public simt::Device {
     }
     void transpose_traced(simt::Device&, TransposeRung rung, int rows, int columns,
                           simt::Span<const float> in, simt::Span<float> out,
-                          const simt::TraceBuffer& trace) const override {
-      kernels_.transpose_traced(device_, rung, rows, columns, in, out, trace);
+                          const simt::Tape& tape) const override {
+      kernels_.transpose_traced(device_, rung, rows, columns, in, out, tape);
     }
     void count_wrong(simt::Device&, std::int64_t rows, std::int64_t columns, unsigned seed,
                      simt::Span<const unsigned> out,
