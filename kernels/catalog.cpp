@@ -5,16 +5,9 @@
 #include <string>
 
 #include "kernels/base/lab/recording.hpp"
+#include "kernels/lessons.hpp"
 
 namespace tilestep {
-
-#define LESSON(chapter, id, title)           \
-  namespace id {                             \
-  const lab::Lesson& lesson();               \
-  const simt::KernelSet& kernels_emulated(); \
-  }
-#include "kernels/lessons.def"
-
 namespace {
 
 constexpr simt::KernelEntry kEmulatedKernels[] = {
@@ -90,7 +83,6 @@ lab::Report answer(const lab::Request& request, lab::Progress& progress,
   const lab::Settings settings = asked.knobs().completed(request.params);
   if (request.backend == "recorded") return from_recording(request);
   const auto device = make_device(request.backend, emulation);
-  device->stop_when([&progress] { return progress.cancelled(); });
   if (request.action == lab::Request::Action::bench) return asked.bench(*device, progress);
   lab::Report report = asked.run(settings, *device, progress);
   add_recorded(report);

@@ -28,7 +28,7 @@ std::string lesson_text(const lab::Lesson& lesson) {
       fmt::format("{}  {} · {}\n  {}\n", info.id, info.chapter, info.title, info.takeaway);
   for (const lab::Knob& knob : lesson.knobs()) {
     text += fmt::format("    {:<14} {} [{}; {} if not set]\n", knob.id, knob.help, knob.allowed(),
-                        lab::to_text(knob.initial));
+                        knob.text(knob.initial));
   }
   return text;
 }

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
-#include <optional>
-#include <system_error>
+
+#include "kernels/base/lab/number.hpp"
 
 namespace tilestep::lab {
 namespace {
@@ -26,20 +25,6 @@ std::string joined(const std::vector<std::string>& words) {
 
 [[noreturn]] void refuse(const Knob& knob, std::string_view given) {
   throw Error(fmt::format("knob '{}' cannot be '{}'; allowed: {}", knob.id, given, knob.allowed()));
-}
-
-std::optional<double> parsed_real(std::string_view text) {
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::optional<std::int64_t> parsed_integer(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 bool within(const Knob& knob, double value) {
@@ -81,6 +66,9 @@ KnobValue Knob::checked(const KnobValue& value) const {
       double number = std::nan("");
       if (const auto* v = std::get_if<double>(&value)) number = *v;
       if (const auto* v = std::get_if<std::int64_t>(&value)) number = static_cast<double>(*v);
+      if (const auto* v = std::get_if<std::string>(&value)) {
+        if (!zero_word.empty() && *v == zero_word) number = 0;
+      }
       if (within(*this, number)) return number;
       break;
     }
@@ -88,9 +76,11 @@ KnobValue Knob::checked(const KnobValue& value) const {
       if (std::holds_alternative<bool>(value)) return value;
       break;
     case KnobKind::choice:
-      if (const auto* v = std::get_if<std::string>(&value)) {
+      if (!std::holds_alternative<bool>(value)) {
+        // A choice such as "4" may come from JSON as a number.
+        const std::string given = to_text(value);
         for (const std::string& name : choices) {
-          if (name == *v) return value;
+          if (name == given) return given;
         }
       }
       break;
@@ -106,11 +96,11 @@ KnobValue Knob::checked(const KnobValue& value) const {
 KnobValue Knob::parsed(std::string_view text) const {
   switch (kind) {
     case KnobKind::integer:
-      if (const auto value = parsed_integer(text)) return checked(*value);
+      if (const auto value = number_of<std::int64_t>(text)) return checked(*value);
       break;
     case KnobKind::real:
       if (!zero_word.empty() && text == zero_word) return 0.0;
-      if (const auto value = parsed_real(text)) return checked(*value);
+      if (const auto value = number_of<double>(text)) return checked(*value);
       break;
     case KnobKind::toggle:
       if (text == "true" || text == "on" || text == "1") return true;
@@ -123,11 +113,23 @@ KnobValue Knob::parsed(std::string_view text) const {
   refuse(*this, text);
 }
 
+std::string Knob::text(const KnobValue& value) const {
+  const auto* number = std::get_if<double>(&value);
+  if (!zero_word.empty() && number != nullptr && *number == 0) return zero_word;
+  return to_text(value);
+}
+
 std::string to_text(const KnobValue& value) {
   if (const auto* v = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *v);
   if (const auto* v = std::get_if<double>(&value)) return fmt::format("{}", *v);
   if (const auto* v = std::get_if<bool>(&value)) return *v ? "true" : "false";
   return std::get<std::string>(value);
+}
+
+void refuse_with(std::string_view id, const KnobValue& value, std::string_view with,
+                 std::string_view allowed) {
+  throw Error(fmt::format("{} is {}, but with {} the allowed values are {}", id, to_text(value),
+                          with, allowed));
 }
 
 const Knob& Knobs::at(std::string_view id) const {

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/base/lab/names.hpp"
 #include "kernels/base/simt/error.hpp"
 
 namespace tilestep::lab {
@@ -39,14 +40,23 @@ struct Knob {
   /// The allowed values in words: "1–1024", "one of fp32, fp16, bf16", "true or false".
   std::string allowed() const;
   /// Throws Error naming the knob and the allowed values unless `value` is one of them. Integers
-  /// are accepted for real knobs; the result has the knob's own type.
+  /// are accepted for real knobs, and so is the zero word; numbers for choices that are spelled so
+  /// (4 for "4"). The result has the knob's own type.
   KnobValue checked(const KnobValue& value) const;
-  /// `text` as written after `--set id=`. Throws Error as `checked` does.
+  /// `text` as written after `--set id=`, in the C locale whatever the program's is. Throws Error
+  /// as `checked` does.
   KnobValue parsed(std::string_view text) const;
+  /// `value` for people, as `--set` takes it too: "16", "0.5", "off" where that is the word for 0.
+  std::string text(const KnobValue& value) const;
 };
 
 /// `value` as `--set` would take it.
 std::string to_text(const KnobValue& value);
+
+/// Throws the Error of a value that one knob allows and another forbids: "query is 9, but with
+/// queries = 8 the allowed values are 0–7".
+[[noreturn]] void refuse_with(std::string_view id, const KnobValue& value, std::string_view with,
+                              std::string_view allowed);
 
 /// The knobs of a lesson, in the order shown.
 class Knobs {
@@ -74,10 +84,11 @@ class Knobs {
 ///
 ///     static const KnobTable<Params> table = KnobTable<Params>()
 ///         .integer(&Params::keys, {"keys", "Keys", "", "How many keys …"}, 1, 65536, true)
-///         .choice(&Params::preset, {"preset", …}, {"worked-example", "random"})
-///         .toggle(&Params::skip_rescale, {"skip_rescale", …});
+///         .choice(&Params::preset, {"preset", …})     // an enum with names_of
+///         .toggle(&Params::skip_rescale, {"skip_rescale", …})
+///         .require([](const Params& p) { if (p.query >= p.queries) refuse_with(…); });
 ///
-/// The defaults are those of `Params{}`. An enum member of `choice` numbers the choices from 0.
+/// The defaults are those of `Params{}`.
 template <class Params>
 class KnobTable {
  public:
@@ -119,8 +130,16 @@ class KnobTable {
         [member](Params& p, const KnobValue& v) { p.*member = std::get<bool>(v); });
   }
 
-  template <class Enum>
-  KnobTable& choice(Enum Params::*member, Words words, std::vector<std::string> names) {
+  /// One of the values of an enum, by its name.
+  template <Named Enum>
+  KnobTable& choice(Enum Params::*member, Words words) {
+    const auto names = names_of(Enum{});
+    return choice(member, std::move(words), {names.begin(), names.end()});
+  }
+
+  /// One of `names`; the member numbers them from 0.
+  template <class Number>
+  KnobTable& choice(Number Params::*member, Words words, std::vector<std::string> names) {
     Knob knob = make(std::move(words), KnobKind::choice);
     knob.choices = names;
     return add(
@@ -131,7 +150,7 @@ class KnobTable {
         [member, names](Params& p, const KnobValue& v) {
           const auto& name = std::get<std::string>(v);
           for (std::size_t i = 0; i < names.size(); ++i) {
-            if (names[i] == name) p.*member = static_cast<Enum>(i);
+            if (names[i] == name) p.*member = static_cast<Number>(i);
           }
         });
   }
@@ -147,17 +166,31 @@ class KnobTable {
         [member](Params& p, const KnobValue& v) { p.*member = std::get<std::string>(v); });
   }
 
+  /// The knob `seed` that lessons with random data have.
+  KnobTable& seed(std::string help = "Chooses the random numbers.") {
+    return integer(&Params::seed, {"seed", "Seed", "", std::move(help)}, 0, 2147483647);
+  }
+
+  /// What must hold between knobs: throws Error naming the knob and the values it may have with
+  /// the others as they are (`refuse_with`).
+  KnobTable& require(void (*check)(const Params&)) {
+    checks_.push_back(check);
+    return *this;
+  }
+
   Knobs knobs() const {
     std::vector<Knob> knobs;
     for (const Row& row : rows_) knobs.push_back(row.knob);
     return Knobs(std::move(knobs));
   }
 
-  /// Checks `settings` and fills in defaults. Throws Error.
+  /// Checks `settings`, each knob and then what must hold between them, and fills in defaults.
+  /// Throws Error naming the knob and the allowed values.
   Params params(const Settings& settings) const {
     const Settings all = knobs().completed(settings);
     Params params;
     for (const Row& row : rows_) row.set(params, all.at(row.knob.id));
+    for (const auto check : checks_) check(params);
     return params;
   }
 
@@ -193,6 +226,7 @@ class KnobTable {
   }
 
   std::vector<Row> rows_;
+  std::vector<void (*)(const Params&)> checks_;
 };
 
 }  // namespace tilestep::lab

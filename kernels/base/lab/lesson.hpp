@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "kernels/base/lab/report.hpp"
 #include "kernels/base/simt/device.hpp"
@@ -28,6 +29,13 @@ class NoProgress final : public Progress {
   bool cancelled() const override { return false; }
 };
 
+/// What lessons.def says of a lesson; see kernels/lessons.hpp.
+struct LessonName {
+  std::string_view id;       ///< "online-softmax"
+  std::string_view title;    ///< "Online softmax"
+  std::string_view chapter;  ///< "Attention"
+};
+
 struct LessonInfo {
   std::string id;        ///< "online-softmax"
   std::string title;     ///< "Online softmax"
@@ -47,6 +55,102 @@ class Lesson {
   /// Times the lesson's ladder of kernels beside the device's own peer. Needs device.can_time();
   /// throws Error (unavailable) otherwise.
   virtual Report bench(simt::Device& device, Progress& progress) const = 0;
+};
+
+/// Lets the device ask whether the run was given up, for as long as this object lives.
+class StopWhenCancelled {
+ public:
+  StopWhenCancelled(simt::Device& device, const Progress& progress) : device_(device) {
+    device_.stop_when([&progress] { return progress.cancelled(); });
+  }
+  ~StopWhenCancelled() { device_.stop_when({}); }
+  StopWhenCancelled(const StopWhenCancelled&) = delete;
+  StopWhenCancelled& operator=(const StopWhenCancelled&) = delete;
+
+ private:
+  simt::Device& device_;
+};
+
+/// A lesson made of its parts. All that `my_lesson/lesson.cpp` needs:
+///
+///     struct Params { int keys = 16; };
+///
+///     lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
+///       const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
+///       …launch, compare with the reference…
+///       lab::Report report;
+///       report.summary = "…";            // one sentence
+///       report.tables.push_back(…);      // and measurements, checks, trace
+///       return report;
+///     }
+///
+///     const lab::Lesson& lesson() {
+///       static const lab::LessonOf<Params> lesson{{
+///           .name = kLesson,             // from its line in lessons.def, see kernels/lessons.hpp
+///           .takeaway = "Load a tile once, use it many times.",
+///           .knobs = lab::KnobTable<Params>().integer(&Params::keys, {"keys", "Keys", "", "…"}, 1, 64),
+///           .run = run,
+///           .bench = bench,              // may be left out
+///       }};
+///       return lesson;
+///     }
+///
+/// It checks the settings, stops the device when the caller gives up, and fills in what every
+/// report says: lesson, params and device.
+template <class Params>
+class LessonOf final : public Lesson {
+ public:
+  struct Parts {
+    LessonName name;
+    std::string takeaway;  ///< one sentence, shown beside the title
+    KnobTable<Params> knobs;
+    Report (*run)(const Params& params, simt::Device& device, Progress& progress);
+    /// Its report is about the default params, except for what its tables say themselves.
+    Report (*bench)(simt::Device& device, Progress& progress) = nullptr;
+  };
+
+  explicit LessonOf(Parts parts)
+      : parts_(std::move(parts)),
+        info_{std::string(parts_.name.id), std::string(parts_.name.title),
+              std::string(parts_.name.chapter), parts_.takeaway},
+        knobs_(parts_.knobs.knobs()) {}
+
+  const LessonInfo& info() const override { return info_; }
+  const Knobs& knobs() const override { return knobs_; }
+
+  Report run(const Settings& settings, simt::Device& device, Progress& progress) const override {
+    const Params params = parts_.knobs.params(settings);
+    const StopWhenCancelled stop(device, progress);
+    return completed(parts_.run(params, device, progress), params, device, progress);
+  }
+
+  Report bench(simt::Device& device, Progress& progress) const override {
+    if (parts_.bench == nullptr) {
+      throw Error("the lesson " + info_.id + " has nothing to time", ExitCode::unavailable);
+    }
+    if (!device.can_time()) {
+      throw Error("the lesson " + info_.id + " can only be timed on a GPU, and " +
+                      device.info().name +
+                      " runs the kernels under emulation, whose times say nothing about a GPU",
+                  ExitCode::unavailable);
+    }
+    const StopWhenCancelled stop(device, progress);
+    return completed(parts_.bench(device, progress), Params{}, device, progress);
+  }
+
+ private:
+  Report completed(Report report, const Params& params, const simt::Device& device,
+                   Progress& progress) const {
+    report.lesson = info_.id;
+    report.params = parts_.knobs.settings(params);
+    report.device = device.info();
+    progress.report(1, "done");
+    return report;
+  }
+
+  Parts parts_;
+  LessonInfo info_;
+  Knobs knobs_;
 };
 
 /// What a lab is asked to do.

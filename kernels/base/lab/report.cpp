@@ -3,27 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace tilestep::lab {
-namespace {
-
-constexpr std::array<std::string_view, 5> kProvenances = {"measured", "counted", "traced",
-                                                          "derived", "recorded"};
-
-}  // namespace
-
-std::string_view to_text(Provenance provenance) {
-  return kProvenances.at(static_cast<std::size_t>(provenance));
-}
 
 Provenance provenance_from(std::string_view text) {
-  for (std::size_t i = 0; i < kProvenances.size(); ++i) {
-    if (kProvenances[i] == text) return static_cast<Provenance>(i);
-  }
+  if (const auto provenance = named<Provenance>(text)) return *provenance;
   throw Error(fmt::format(
       "provenance cannot be '{}'; allowed: measured, counted, traced, derived, recorded", text));
+}
+
+Table readout_table(const std::vector<Measurement>& measurements, int decimals) {
+  Table table{"readouts",
+              "What the run says, and how",
+              {{"quantity", "quantity", "", -1},
+               {"value", "value", "", decimals},
+               {"unit", "unit", "", -1},
+               {"source", "source", "", -1},
+               {"how", "how", "", -1}},
+              {}};
+  for (const Measurement& m : measurements) {
+    table.add({m.id, m.value, m.unit, m.provenance, m.detail});
+  }
+  return table;
 }
 
 bool Measurement::stable() const {

@@ -4,16 +4,30 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
 #include "kernels/base/lab/knob.hpp"
+#include "kernels/base/lab/names.hpp"
 #include "kernels/base/simt/device.hpp"
 
 namespace tilestep::lab {
 
-/// A cell: number (may be inf or NaN), text, or nothing.
-using Cell = std::variant<std::monostate, double, std::string>;
+/// A cell: number (may be inf or NaN), text, or nothing. Made of any number, text or named enum.
+struct Cell : std::variant<std::monostate, double, std::string> {
+  Cell() = default;
+  template <class Number>
+  requires(std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool>) Cell(Number number)
+      : variant(static_cast<double>(number)) {}
+  Cell(std::string text) : variant(std::move(text)) {}
+  Cell(std::string_view text) : variant(std::string(text)) {}
+  Cell(const char* text) : variant(std::string(text)) {}
+  template <Named Enum>
+  Cell(Enum value) : Cell(name_of(value)) {}
+  template <class Value>
+  Cell(const std::optional<Value>& value) : Cell(value ? Cell(*value) : Cell()) {}
+};
 
 struct Column {
   std::string id;
@@ -30,6 +44,8 @@ struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
 
+  /// Adds a row of one cell a column: `table.add({request.block, request.kind, 0.5});`.
+  void add(std::vector<Cell> row);
   /// The cell as shown: "0.135", "inf", "" for nothing.
   std::string text(std::size_t row, std::size_t column) const;
   std::string to_csv() const;
@@ -44,7 +60,12 @@ enum class Provenance {
   derived,   ///< a formula, shown
   recorded,  ///< measured earlier, on a named GPU on a named day
 };
-std::string_view to_text(Provenance provenance);
+constexpr auto names_of(Provenance) {
+  return std::to_array<std::string_view>({"measured", "counted", "traced", "derived", "recorded"});
+}
+constexpr std::string_view to_text(Provenance provenance) {
+  return name_of(provenance);
+}
 /// Throws Error naming the five words.
 Provenance provenance_from(std::string_view text);
 
@@ -65,7 +86,10 @@ struct Measurement {
   bool stable() const;
 };
 
-/// A comparison with the reference.
+/// The table `readouts`: what a run says, and how it came by it.
+Table readout_table(const std::vector<Measurement>& measurements, int decimals);
+
+/// A comparison with the reference. See check.hpp for ways to make one.
 struct Check {
   std::string id;
   bool ok = false;

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "kernels/base/lab/json.hpp"
+#include "kernels/base/lab/number.hpp"
 #include "kernels/base/lab/report.hpp"
 
 namespace tilestep::lab {
@@ -15,7 +16,7 @@ json cell_to_json(const Table& table, std::size_t row, std::size_t column) {
   if (const auto* number = std::get_if<double>(&cell)) {
     const int decimals = table.columns.at(column).decimals;
     if (decimals < 0 || !std::isfinite(*number)) return number_to_json(*number);
-    return std::stod(table.text(row, column));
+    return number_of<double>(table.text(row, column)).value();
   }
   if (const auto* words = std::get_if<std::string>(&cell)) return *words;
   return nullptr;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cassert>
 #include <cmath>
 
 #include "kernels/base/lab/report.hpp"
@@ -56,6 +57,11 @@ bool is_numeric(const Table& table, std::size_t column) {
 }
 
 }  // namespace
+
+void Table::add(std::vector<Cell> row) {
+  assert(row.size() == columns.size() && "a row has one cell a column");
+  rows.push_back(std::move(row));
+}
 
 std::string Table::text(std::size_t row, std::size_t column) const {
   const Cell& cell = rows.at(row).at(column);

@@ -4,6 +4,21 @@
 #include <cmath>
 
 namespace tilestep::lab {
+namespace {
+
+Measurement number(std::string id, std::string_view variant, Provenance provenance, double value,
+                   std::string_view unit, std::string detail) {
+  Measurement m;
+  m.id = std::move(id);
+  m.variant = variant;
+  m.provenance = provenance;
+  m.value = value;
+  m.unit = unit;
+  m.detail = std::move(detail);
+  return m;
+}
+
+}  // namespace
 
 Spread spread_of(std::vector<double> samples) {
   if (samples.empty()) throw Error("a timing took no samples", ExitCode::unavailable);
@@ -24,29 +39,27 @@ Spread rate_of(const Spread& time_ms, double amount) {
 
 Measurement measured(std::string id, std::string_view variant, const Spread& spread,
                      std::string_view unit, std::string detail) {
-  Measurement m;
-  m.id = std::move(id);
-  m.variant = variant;
-  m.provenance = Provenance::measured;
-  m.value = spread.median;
-  m.unit = unit;
+  Measurement m =
+      number(std::move(id), variant, Provenance::measured, spread.median, unit, std::move(detail));
   m.p10 = spread.p10;
   m.p90 = spread.p90;
   m.samples = spread.samples;
-  m.detail = std::move(detail);
   return m;
+}
+
+Measurement counted(std::string id, std::string_view variant, double value, std::string_view unit,
+                    std::string detail) {
+  return number(std::move(id), variant, Provenance::counted, value, unit, std::move(detail));
+}
+
+Measurement traced(std::string id, std::string_view variant, double value, std::string_view unit,
+                   std::string detail) {
+  return number(std::move(id), variant, Provenance::traced, value, unit, std::move(detail));
 }
 
 Measurement derived(std::string id, std::string_view variant, double value, std::string_view unit,
                     std::string detail) {
-  Measurement m;
-  m.id = std::move(id);
-  m.variant = variant;
-  m.provenance = Provenance::derived;
-  m.value = value;
-  m.unit = unit;
-  m.detail = std::move(detail);
-  return m;
+  return number(std::move(id), variant, Provenance::derived, value, unit, std::move(detail));
 }
 
 }  // namespace tilestep::lab

@@ -25,6 +25,14 @@ Spread rate_of(const Spread& time_ms, double amount);
 Measurement measured(std::string id, std::string_view variant, const Spread& spread,
                      std::string_view unit, std::string detail);
 
+/// A number from a hardware counter (provenance `counted`); `detail` names counter and launch.
+Measurement counted(std::string id, std::string_view variant, double value, std::string_view unit,
+                    std::string detail);
+
+/// A number that the kernel itself recorded (provenance `traced`).
+Measurement traced(std::string id, std::string_view variant, double value, std::string_view unit,
+                   std::string detail);
+
 /// A number from a formula (provenance `derived`); `detail` is the formula.
 Measurement derived(std::string id, std::string_view variant, double value, std::string_view unit,
                     std::string detail);

@@ -21,11 +21,18 @@ struct Fp16 {
   TILESTEP_HOST_DEVICE static float round(float value);
 };
 
-/// BF16 (bfloat16): 1 sign, 8 exponent, 7 mantissa bits. `round` as for Fp16.
+/// BF16 (bfloat16): 1 sign, 8 exponent, 7 mantissa bits. `round` as for Fp16; `bits` is the pattern
+/// of the rounded number, the upper half of its FP32 pattern, and `value` takes it back.
 struct Bf16 {
   static constexpr int kMantissaBits = 7;
   static constexpr double kUnitRoundoff = 1.0 / 256;  ///< 2^-8
   TILESTEP_HOST_DEVICE static float round(float value);
+  TILESTEP_HOST_DEVICE static std::uint16_t bits(float value) {
+    return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(round(value)) >> 16);
+  }
+  TILESTEP_HOST_DEVICE static float value(std::uint16_t bits) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
 };
 
 /// FP32 (IEEE 754 binary32). `round` gives its argument.

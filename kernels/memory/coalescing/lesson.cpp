@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 
+#include "kernels/base/lab/random.hpp"
 #include "kernels/memory/coalescing/kernels.hpp"
 #include "kernels/memory/coalescing/reference.hpp"
 #include "kernels/memory/coalescing/report.hpp"
@@ -20,23 +21,6 @@ constexpr int kTileEdge = 32;
 
 const Kernels& kernels_of(const simt::Device& device) {
   return static_cast<const Kernels&>(device.kernels(kLessonId));
-}
-
-/// Random bytes: xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift
-/// generators, scrambled", 2016), eight at a time.
-std::vector<unsigned char> random_bytes(std::size_t count, std::int64_t seed) {
-  std::vector<unsigned char> bytes(count);
-  std::uint64_t state = static_cast<std::uint64_t>(seed) * 2 + 0x9E3779B97F4A7C15ULL;
-  for (std::size_t i = 0; i < count; i += 8) {
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    const std::uint64_t word = state * 0x2545F4914F6CDD1DULL;
-    for (std::size_t b = 0; b < 8 && i + b < count; ++b) {
-      bytes[i + b] = static_cast<unsigned char>(word >> (8 * b));
-    }
-  }
-  return bytes;
 }
 
 std::size_t bytes_of(const PatternShape& shape, bool pattern_side) {
@@ -143,47 +127,25 @@ void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress
   outcome.counted = simt::count_global_traffic(device, {launch}, true).front();
 }
 
-class CoalescingLesson final : public lab::Lesson {
- public:
-  const lab::LessonInfo& info() const override {
-    static const lab::LessonInfo info{
-        std::string(kLessonId), "Memory coalescing", "Memory",
-        "Memory arrives in 32-byte sectors: what counts is how many of them a warp touches."};
-    return info;
-  }
-
-  const lab::Knobs& knobs() const override {
-    static const lab::Knobs knobs = knob_table().knobs();
-    return knobs;
-  }
-
-  lab::Report run(const lab::Settings& settings, simt::Device& device,
-                  lab::Progress& progress) const override {
-    Outcome outcome;
-    outcome.params = params_from(settings);
-    outcome.shape = shape_of(outcome.params);
-    const SourceLines lines = source_lines(outcome.params.pattern, outcome.params.access);
-    Trace& trace = outcome.trace;
-    trace.pattern = outcome.params.pattern;
-    trace.access = outcome.params.access;
-    trace.element_bytes = outcome.params.element_bytes();
-    trace.elements = outcome.params.elements;
-    trace.pattern_array_bytes = outcome.shape.array_elements * trace.element_bytes;
-    trace.warps = outcome.params.warps();
-    trace.access_line = lines.access;
-    trace.index_line = lines.index;
-    trace.statement = statement(outcome.params);
-    run_kernels(outcome, device, progress);
-    trace.tile_requests = traced_tiles(device, outcome.wrong_transposed);
-    lab::Report report = make_report(outcome, device.info());
-    progress.report(1, "done");
-    return report;
-  }
-
-  lab::Report bench(simt::Device& device, lab::Progress& progress) const override {
-    return bench_report(device, progress);
-  }
-};
+lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
+  Outcome outcome;
+  outcome.params = params;
+  outcome.shape = shape_of(params);
+  const SourceLines lines = source_lines(params.pattern, params.access);
+  Trace& trace = outcome.trace;
+  trace.pattern = params.pattern;
+  trace.access = params.access;
+  trace.element_bytes = params.element_bytes();
+  trace.elements = params.elements;
+  trace.pattern_array_bytes = outcome.shape.array_elements * trace.element_bytes;
+  trace.warps = params.warps();
+  trace.access_line = lines.access;
+  trace.index_line = lines.index;
+  trace.statement = statement(params);
+  run_kernels(outcome, device, progress);
+  trace.tile_requests = traced_tiles(device, outcome.wrong_transposed);
+  return report_of(outcome);
+}
 
 /// Index, in transposed order, of element i of a square tile.
 std::size_t transposed(std::size_t i) {
@@ -193,7 +155,7 @@ std::size_t transposed(std::size_t i) {
 }  // namespace
 
 Arrays::Arrays(simt::Device& device, const PatternShape& shape, std::int64_t seed)
-    : host_in(random_bytes(bytes_of(shape, shape.access == Access::load), seed)),
+    : host_in(lab::random_bytes(bytes_of(shape, shape.access == Access::load), seed)),
       in(device, std::span<const unsigned char>(host_in)),
       out(device, bytes_of(shape, shape.access == Access::store)) {
   out.fill(kUntouched);
@@ -262,7 +224,14 @@ TraceTotals pattern_totals(const std::vector<WarpRequest>& requests, int element
 }
 
 const lab::Lesson& lesson() {
-  static const CoalescingLesson lesson;
+  static const lab::LessonOf<Params> lesson{{
+      .name = kLesson,
+      .takeaway =
+          "Memory arrives in 32-byte sectors: what counts is how many of them a warp touches.",
+      .knobs = knob_table(),
+      .run = run,
+      .bench = bench_report,
+  }};
   return lesson;
 }
 

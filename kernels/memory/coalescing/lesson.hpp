@@ -10,6 +10,7 @@
 
 #include "kernels/base/lab/knob.hpp"
 #include "kernels/base/lab/lesson.hpp"
+#include "kernels/lessons.hpp"
 #include "kernels/memory/coalescing/patterns.hpp"
 
 /// The coalescing lesson: which 32-byte sectors of memory one warp's request touches, what share of
@@ -17,12 +18,15 @@
 /// Access to Global Memory"; CUDA C++ Programming Guide, "Device Memory Accesses".
 namespace tilestep::coalescing {
 
-inline constexpr std::string_view kLessonId = "coalescing";
 /// The kernel source that the picture shows.
 inline constexpr std::string_view kSourcePath = "kernels/memory/coalescing/access.cu";
 
-std::string_view to_text(Pattern pattern);
-std::string_view to_text(Access access);
+constexpr std::string_view to_text(Pattern pattern) {
+  return name_of(pattern);
+}
+constexpr std::string_view to_text(Access access) {
+  return name_of(access);
+}
 
 struct Params {
   Pattern pattern = Pattern::strided;
@@ -39,11 +43,9 @@ struct Params {
   std::int64_t warps() const { return (elements + kLanes - 1) / kLanes; }
 };
 
-/// The knobs, bound to Params: pattern stride offset element_bytes access fields elements seed.
+/// The knobs, bound to Params: pattern stride offset element_bytes access fields elements seed. The
+/// pattern's array must not be larger than 512 MiB.
 const lab::KnobTable<Params>& knob_table();
-/// `settings` checked, also across knobs (the array must not be larger than 512 MiB). Throws Error
-/// naming the knob and the allowed values.
-Params params_from(const lab::Settings& settings);
 /// The settings that `pattern` depends on besides element_bytes, access and elements: "stride",
 /// "offset", "fields", "seed", or "" if none.
 std::string_view knob_of(Pattern pattern);
@@ -151,32 +153,31 @@ nlohmann::json to_json(const Trace& trace);
 /// Throws Error saying which member is missing or wrong.
 Trace trace_from_json(const nlohmann::json& json);
 
-/// Tables of a run:
-///  - `requests`: block, warp, site, kind, lanes, sectors, lines, bytes_used, bytes_fetched,
-///    efficiency; one row a traced request, in the order of Trace::requests
-///  - `patterns`: pattern, index, sectors_per_request, efficiency; every pattern with these knobs,
-///    derived
-///  - `bank_conflicts`: rung, kind, lane_distance, ways; one row for each of Trace::tile_requests
-///
-/// Measurements of a run, of the pattern's requests: traced sectors_per_request, lines_per_request,
-/// bytes_fetched, bytes_used, efficiency; derived best_… of each, requests; traced bank_ways with
-/// variant "shared-tile/load" and so on; and with counters, variant "hardware", counted
-/// sectors_per_request, requests, dram_bytes_read, dram_bytes_written.
-///
-/// Tables of a bench, all GB/s being useful bytes (read and written) over time, and `expected` the
-/// bandwidth of the device's copy times useful over moved bytes:
-///  - `copy_ladder`, `copy_configurations`, `transpose_ladder`, `transpose_configurations`
-///  - `bandwidth_by_stride`: stride, load, load_p10, load_p90, store, store_p10, store_p90,
-///  expected
-///  - `bandwidth_by_offset`: offset and the same
-///  - `bandwidth_by_pattern`: pattern, element_bytes, access, bandwidth, p10, p90, expected,
-///    sectors_per_request
-///  - `counted_sweep`, with counters: pattern, element_bytes, access, setting, traced, counted,
-///    difference
-///
-/// Measurements of a bench: copy_bandwidth (variants "device", "strided", "coalesced",
-/// "vectorized"), fraction_of_device_copy, transpose_bandwidth (variant: the rung),
-/// fraction_of_copy, useful_bandwidth (variant: the pattern, 4-byte loads).
-const lab::Lesson& lesson();
+// Tables of a run:
+//  - `requests`: block, warp, site, kind, lanes, sectors, lines, bytes_used, bytes_fetched,
+//    efficiency; one row a traced request, in the order of Trace::requests
+//  - `patterns`: pattern, index, sectors_per_request, efficiency; every pattern with these knobs,
+//    derived
+//  - `bank_conflicts`: rung, kind, lane_distance, ways; one row for each of Trace::tile_requests
+//
+// Measurements of a run, of the pattern's requests: traced sectors_per_request, lines_per_request,
+// bytes_fetched, bytes_used, efficiency; derived best_… of each, requests; traced bank_ways with
+// variant "shared-tile/load" and so on; and with counters, variant "hardware", counted
+// sectors_per_request, requests, dram_bytes_read, dram_bytes_written.
+//
+// Tables of a bench, all GB/s being useful bytes (read and written) over time, and `expected` the
+// bandwidth of the device's copy times useful over moved bytes:
+//  - `copy_ladder`, `copy_configurations`, `transpose_ladder`, `transpose_configurations`
+//  - `bandwidth_by_stride`: stride, load, load_p10, load_p90, store, store_p10, store_p90,
+//  expected
+//  - `bandwidth_by_offset`: offset and the same
+//  - `bandwidth_by_pattern`: pattern, element_bytes, access, bandwidth, p10, p90, expected,
+//    sectors_per_request
+//  - `counted_sweep`, with counters: pattern, element_bytes, access, setting, traced, counted,
+//    difference
+//
+// Measurements of a bench: copy_bandwidth (variants "device", "strided", "coalesced",
+// "vectorized"), fraction_of_device_copy, transpose_bandwidth (variant: the rung),
+// fraction_of_copy, useful_bandwidth (variant: the pattern, 4-byte loads).
 
 }  // namespace tilestep::coalescing

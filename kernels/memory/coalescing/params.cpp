@@ -3,9 +3,9 @@
 #include <bit>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "kernels/base/lab/source.hpp"
+#include "kernels/base/numeric/random.hpp"
 #include "kernels/memory/coalescing/lesson.hpp"
 
 namespace tilestep::coalescing {
@@ -15,32 +15,12 @@ constexpr std::int64_t kMaxArrayBytes = std::int64_t{512} << 20;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 24;
 constexpr std::int64_t kSmallestMatrixSide = 32;
 
-const std::vector<std::string>& pattern_names() {
-  static const std::vector<std::string> names = {
-      "sequential", "strided", "offset", "reversed",   "permuted-warp", "permuted",
-      "broadcast",  "aos",     "soa",    "matrix-row", "matrix-column"};
-  return names;
-}
-const std::vector<std::string>& access_names() {
-  static const std::vector<std::string> names = {"load", "store"};
-  return names;
-}
-
 std::int64_t rounded_up(std::int64_t value, std::int64_t to) {
   return (value + to - 1) / to * to;
 }
 
-/// SplitMix64's mixing step (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators",
-/// 2014).
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9E3779B97F4A7C15ULL;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
-  return x ^ (x >> 31);
-}
-
 void set_permutations(PatternShape& shape, std::int64_t seed) {
-  const std::uint64_t random = mixed(static_cast<std::uint64_t>(seed));
+  const std::uint64_t random = numeric::mixed(static_cast<std::uint64_t>(seed));
   // 1 would leave the lanes in their order, and only an odd number reaches every lane.
   shape.lane_multiplier = static_cast<unsigned>(3 + 2 * (random % 15));
   shape.lane_addend = static_cast<unsigned>(random >> 8 & 31);
@@ -93,66 +73,47 @@ std::int64_t most_elements(Params params) {
   return low;
 }
 
+/// The array must not be too large.
+void check_elements(const Params& params) {
+  if (array_bytes(params) <= kMaxArrayBytes) return;
+  std::string with = fmt::format("pattern = {}", name_of(params.pattern));
+  if (const std::string_view knob = knob_of(params.pattern); !knob.empty()) {
+    const lab::Settings settings = knob_table().settings(params);
+    with += fmt::format(", {} = {}", knob, lab::to_text(settings.find(knob)->second));
+  }
+  with += fmt::format(" and element_bytes = {}", params.element_bytes());
+  lab::refuse_with("elements", params.elements, with,
+                   fmt::format("{}–{}: the array may take 512 MiB", kLanes, most_elements(params)));
+}
+
 }  // namespace
 
-std::string_view to_text(Pattern pattern) {
-  return pattern_names().at(static_cast<std::size_t>(pattern));
-}
-std::string_view to_text(Access access) {
-  return access_names().at(static_cast<std::size_t>(access));
-}
-
 const lab::KnobTable<Params>& knob_table() {
-  static const lab::KnobTable<Params> table = [] {
-    lab::KnobTable<Params> t;
-    t.choice(&Params::pattern, {"pattern", "Pattern", "", "Which element each thread takes."},
-             pattern_names())
-        .integer(&Params::stride,
-                 {"stride", "Stride", "elements",
-                  "How far the elements of neighbouring threads lie apart, for strided."},
-                 1, 64)
-        .integer(&Params::offset,
-                 {"offset", "Offset", "elements",
-                  "How far past an aligned address the first thread starts, for offset."},
-                 0, 31)
-        .choice(&Params::element_size,
-                {"element_bytes", "Element", "bytes", "How many bytes each thread takes at once."},
-                {"1", "2", "4", "8", "16"})
-        .choice(&Params::access,
-                {"access", "Access", "", "Whether the pattern chooses what is loaded or stored."},
-                access_names())
-        .integer(&Params::fields,
-                 {"fields", "Fields", "", "How many fields a structure has, for aos and soa."}, 2,
-                 8)
-        .integer(&Params::elements,
-                 {"elements", "Elements", "",
-                  "How many elements the launch accesses, one by each thread."},
-                 kLanes, kMaxElements, true)
-        .integer(
-            &Params::seed,
-            {"seed", "Seed", "", "Chooses the order for permuted and permuted-warp, and the data."},
-            0, 2147483647);
-    return t;
-  }();
+  static const auto table =
+      lab::KnobTable<Params>()
+          .choice(&Params::pattern, {"pattern", "Pattern", "", "Which element each thread takes."})
+          .integer(&Params::stride,
+                   {"stride", "Stride", "elements",
+                    "How far the elements of neighbouring threads lie apart, for strided."},
+                   1, 64)
+          .integer(&Params::offset,
+                   {"offset", "Offset", "elements",
+                    "How far past an aligned address the first thread starts, for offset."},
+                   0, 31)
+          .choice(&Params::element_size, {"element_bytes", "Element", "bytes",
+                                          "How many bytes each thread takes at once."})
+          .choice(&Params::access,
+                  {"access", "Access", "", "Whether the pattern chooses what is loaded or stored."})
+          .integer(&Params::fields,
+                   {"fields", "Fields", "", "How many fields a structure has, for aos and soa."}, 2,
+                   8)
+          .integer(&Params::elements,
+                   {"elements", "Elements", "",
+                    "How many elements the launch accesses, one by each thread."},
+                   kLanes, kMaxElements, true)
+          .seed("Chooses the order for permuted and permuted-warp, and the data.")
+          .require(check_elements);
   return table;
-}
-
-Params params_from(const lab::Settings& settings) {
-  const Params params = knob_table().params(settings);
-  if (array_bytes(params) > kMaxArrayBytes) {
-    const std::string_view knob = knob_of(params.pattern);
-    const std::string with =
-        knob.empty()
-            ? ""
-            : fmt::format(", {} = {}", knob,
-                          lab::to_text(knob_table().settings(params).at(std::string(knob))));
-    throw Error(
-        fmt::format("elements is {}, but with pattern = {}{} and element_bytes = {} the "
-                    "allowed values are {}–{}: the array may take 512 MiB",
-                    params.elements, to_text(params.pattern), with, params.element_bytes(), kLanes,
-                    most_elements(params)));
-  }
-  return params;
 }
 
 std::string_view knob_of(Pattern pattern) {

@@ -2,6 +2,9 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
+
+#include "kernels/base/lab/names.hpp"
 
 /// What the kernels and the driver both name: access patterns, element sizes, sizes of a launch.
 namespace tilestep::coalescing {
@@ -27,19 +30,24 @@ enum class Pattern {
   matrix_row,     ///< consecutive threads along a row of a row-major matrix
   matrix_column,  ///< consecutive threads down a column of it
 };
-inline constexpr std::array kPatterns = {
-    Pattern::sequential,    Pattern::strided,    Pattern::offset,        Pattern::reversed,
-    Pattern::permuted_warp, Pattern::permuted,   Pattern::broadcast,     Pattern::aos,
-    Pattern::soa,           Pattern::matrix_row, Pattern::matrix_column,
-};
+constexpr auto names_of(Pattern) {
+  return std::to_array<std::string_view>({"sequential", "strided", "offset", "reversed",
+                                          "permuted-warp", "permuted", "broadcast", "aos", "soa",
+                                          "matrix-row", "matrix-column"});
+}
+inline constexpr auto kPatterns = all_of<Pattern>();
 
 enum class ElementSize { bytes_1, bytes_2, bytes_4, bytes_8, bytes_16 };
-inline constexpr std::array kElementSizes = {ElementSize::bytes_1, ElementSize::bytes_2,
-                                             ElementSize::bytes_4, ElementSize::bytes_8,
-                                             ElementSize::bytes_16};
+constexpr auto names_of(ElementSize) {
+  return std::to_array<std::string_view>({"1", "2", "4", "8", "16"});
+}
+inline constexpr auto kElementSizes = all_of<ElementSize>();
 
 /// load: out[i] = in[index]; store: out[index] = in[i].
 enum class Access { load, store };
+constexpr auto names_of(Access) {
+  return std::to_array<std::string_view>({"load", "store"});
+}
 
 /// All numbers that a launch of a pattern needs.
 struct PatternShape {

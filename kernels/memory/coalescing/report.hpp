@@ -54,7 +54,7 @@ struct TraceTotals {
 TraceTotals pattern_totals(const std::vector<WarpRequest>& requests, int element_bytes);
 
 /// The report of a run: summary, tables, measurements, checks, trace.
-lab::Report make_report(const Outcome& outcome, const simt::DeviceInfo& device);
+lab::Report report_of(const Outcome& outcome);
 
 /// Times the ladders and sweeps, and counts where there are counters. Throws Error (unavailable)
 /// if the device cannot time.

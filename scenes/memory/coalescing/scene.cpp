@@ -15,7 +15,7 @@ using coalescing::WarpRequest;
 
 void CoalescingScene::load(const lab::Report& report) {
   trace_ = coalescing::trace_from_json(report.trace);
-  params_ = coalescing::params_from(report.params);
+  params_ = coalescing::knob_table().params(report.params);
   report_ = report;
   lit_row_ = -1;
   lit_lanes_ = 0;

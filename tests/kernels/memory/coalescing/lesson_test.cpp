@@ -332,11 +332,11 @@ TEST_CASE("an array that is too large is refused with what is allowed", "[coales
   knobs.set(settings, "stride=64");
   knobs.set(settings, "element_bytes=16");
   knobs.set(settings, "elements=16777216");
-  const std::string text = error_of([&] { params_from(settings); });
+  const std::string text = error_of([&] { knob_table().params(settings); });
   REQUIRE(contains(text, "32–524288"));
   REQUIRE(contains(text, "stride = 64"));
   knobs.set(settings, "elements=524288");
-  REQUIRE(params_from(settings).elements == 524288);
+  REQUIRE(knob_table().params(settings).elements == 524288);
 }
 
 TEST_CASE("the report of a run has its tables and best values", "[coalescing]") {

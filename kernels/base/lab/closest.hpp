@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <type_traits>
+
+#include "kernels/base/lab/report.hpp"
+
+namespace tilestep::lab {
+
+/// The worst of many comparisons, each against its own bound: the first kind that counts is one
+/// past its bound, and within a kind the one with the largest error for its bound.
+class Closest {
+ public:
+  /// An error of `got` against `want`; NaN and what only one of them has as infinity are past any
+  /// bound. Equal infinities are equal.
+  void add(double got, double want, double bound) {
+    add(got, want, bound, [] { return std::string(); });
+  }
+  /// The same; `where()` is a std::string that says what was compared, asked for only when this
+  /// becomes the worst comparison so far.
+  template <class Where>
+  requires std::is_invocable_r_v<std::string, const Where&>
+  void add(double got, double want, double bound, const Where& where) {
+    if (takes(got, want, bound)) where_ = where();
+  }
+  void add(const Closest& other);
+
+  bool any() const { return any_; }  ///< whether anything was compared
+  bool ok() const { return ok_; }
+  double error() const { return error_; }
+  double bound() const { return bound_; }
+  const std::string& where() const { return where_; }
+  Check check(std::string id, std::string detail) const;
+
+ private:
+  bool takes(double got, double want, double bound);
+
+  bool any_ = false, ok_ = true;
+  double error_ = 0, bound_ = 0;
+  std::string where_;
+};
+
+}  // namespace tilestep::lab

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+/// Random data, the same for the same seed on every machine and with every standard library: made of
+/// the generators' bits, never by the distributions of <random>.
+namespace tilestep::lab {
+
+inline std::mt19937 generator_of(std::int64_t seed) {
+  return std::mt19937(static_cast<std::mt19937::result_type>(seed));
+}
+
+/// In (0, 1): one of 2^24 numbers, half a step from both ends.
+inline double uniform(std::mt19937& generator) {
+  return (static_cast<double>(generator() >> 8) + 0.5) * 0x1p-24;
+}
+
+/// `count` numbers in (−1, 1).
+std::vector<float> uniform_floats(std::mt19937& generator, std::size_t count);
+
+/// The same, rounded to BF16, as bit patterns.
+std::vector<std::uint16_t> uniform_bf16(std::mt19937& generator, std::size_t count);
+
+/// `count` bytes: xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift
+/// generators, scrambled", 2016), eight at a time.
+std::vector<unsigned char> random_bytes(std::size_t count, std::int64_t seed);
+
+}  // namespace tilestep::lab

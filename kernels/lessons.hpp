@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "kernels/base/lab/lesson.hpp"
+#include "kernels/base/simt/device.hpp"
+
+/// The lessons' names in code, from the one list. LESSON(attention, online_softmax, "Online
+/// softmax") gives its namespace tilestep::online_softmax
+///   kLesson, kLessonId   its id (as people write it: "online-softmax"), title and chapter
+///   lesson()             the lesson, defined in its lesson.cpp
+///   kernels_emulated(), kernels_cuda()   its kernels in each backend, defined by its .cu files
+namespace tilestep {
+namespace lessons_def {
+
+/// "online_softmax" as people write it: "online-softmax".
+template <std::size_t kSize>
+struct Spelled {
+  std::array<char, kSize> text{};
+  explicit consteval Spelled(const char (&in_code)[kSize]) {
+    for (std::size_t i = 0; i < kSize; ++i) text[i] = in_code[i] == '_' ? '-' : in_code[i];
+  }
+  constexpr std::string_view view() const { return {text.data(), kSize - 1}; }
+};
+
+consteval std::string_view chapter_title(std::string_view chapter) {
+#define CHAPTER(id, title) \
+  if (chapter == #id) return title;
+#include "kernels/lessons.def"
+  throw "a lesson of lessons.def is in a chapter that it does not list";
+}
+
+}  // namespace lessons_def
+
+#define LESSON(chapter, id, title)                                                \
+  namespace id {                                                                  \
+  inline constexpr lessons_def::Spelled kSpelledId(#id);                          \
+  inline constexpr lab::LessonName kLesson{kSpelledId.view(), title,              \
+                                           lessons_def::chapter_title(#chapter)}; \
+  inline constexpr std::string_view kLessonId = kSpelledId.view();                \
+  const lab::Lesson& lesson();                                                    \
+  const simt::KernelSet& kernels_emulated();                                      \
+  const simt::KernelSet& kernels_cuda();                                          \
+  }
+#include "kernels/lessons.def"
+
+}  // namespace tilestep
