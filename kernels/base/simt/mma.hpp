@@ -26,6 +26,17 @@
 
 #include "kernels/base/simt/simt.hpp"
 
+namespace tilestep::simt {
+
+/// The 128-byte swizzle: where chunk 0 … 7 (16 bytes) of a row of 128 bytes lies in a tile, in
+/// chunks. The eight rows of one chunk, which ldmatrix and wgmma read together, then lie in all 32
+/// banks of shared memory.
+__host__ __device__ constexpr int swizzled_chunk(int row, int chunk) {
+  return row * 8 + (chunk ^ row % 8);
+}
+
+}  // namespace tilestep::simt
+
 #if defined(__CUDACC__)
 #include "kernels/base/simt/mma_cuda.hpp"
 #else

@@ -74,6 +74,9 @@ struct Tape {
   unsigned long long capacity = 0;
   int chosen_thread = 0;
 
+  /// False for a tape of no trace.
+  explicit operator bool() const { return entries != nullptr; }
+
   /// Whether `thread` is the one whose registers are shown.
   __device__ bool chosen(int thread) const { return thread == chosen_thread; }
 
@@ -116,6 +119,12 @@ struct Tape {
     };
   }
 };
+
+/// Calls `run` with the tape, or with NoTape where `tape` is empty.
+template <class Run>
+void with_tape(const Tape& tape, Run run) {
+  tape ? run(tape) : run(NoTape{});
+}
 
 /// What `Traced<T>` gives for `a[i]`: reading it loads, assigning to it stores, and both are
 /// recorded.

@@ -195,8 +195,6 @@ Trace trace_from_json(const json& from) {
   trace.tiles_run = lab::member<std::int64_t>(from, "tiles_run", kWhere);
   trace.blocks = in_range(whole("blocks"), 0, kLargestNumber, "blocks");
   trace.clock_unit = lab::member<std::string>(from, "clock_unit", kWhere);
-  const std::vector<int> lines = numbers<int>(from, "lines", trace.lines.size());
-  std::copy(lines.begin(), lines.end(), trace.lines.begin());
   for (const json& token : lab::array_of(from, "token", kWhere)) {
     trace.token.push_back(token_from(token, trace));
   }

@@ -40,7 +40,7 @@ constexpr std::size_t shared_bytes(int stages) {
 
 /// Byte offset of a chunk in a tile.
 __device__ __forceinline__ int chunk_at(int row, int chunk) {
-  return row * kRowBytes + (chunk ^ row % 8) * kChunkBytes;
+  return simt::swizzled_chunk(row, chunk) * kChunkBytes;
 }
 
 /// Dynamic shared memory from the first address that a tile may start at.
