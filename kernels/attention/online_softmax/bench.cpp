@@ -1,338 +1,302 @@
+#include "kernels/attention/online_softmax/bench.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <random>
 #include <string>
 
-#include "kernels/attention/online_softmax/kernels.hpp"
-#include "kernels/attention/online_softmax/report.hpp"
+#include "kernels/attention/online_softmax/reference.hpp"
+#include "kernels/base/lab/ladder.hpp"
+#include "kernels/base/lab/random.hpp"
 
-// What is timed: softmax of each row of a random FP32 matrix of 2^28 elements, 1 GiB in and 1 GiB
-// out, many times any L2, so that every launch finds its input in memory. Useful work is one read
-// and one write of each element, and the roof is the device's own copy of the same bytes.
+// Useful work is one read and one write of each element, and the roof is the device's own copy of
+// the same bytes.
 
 namespace tilestep::online_softmax {
 namespace {
 
-constexpr std::size_t kElements = std::size_t{1} << 28;
-constexpr int kMainColumns = 8192;
-constexpr int kSweepColumns[] = {1024, 2048, 4096, kMainColumns, 16384, 32768};
-constexpr double kUsefulBytes = 8.0 * static_cast<double>(kElements);
+constexpr float kScale = 4;  // inputs lie in (−kScale, kScale)
+constexpr std::size_t kPeriod = std::size_t{1} << 24;
 
-/// Median and spread of samples.
-struct Spread {
-  double median = 0, p10 = 0, p90 = 0;
-  int samples = 0;
-};
-
-Spread spread_of(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  // Linear between the two nearest samples.
-  const auto quantile = [&](double q) {
-    const double at = q * static_cast<double>(samples.size() - 1);
-    const auto below = static_cast<std::size_t>(at);
-    const std::size_t above = std::min(below + 1, samples.size() - 1);
-    return samples[below] + (at - std::floor(at)) * (samples[above] - samples[below]);
-  };
-  return {quantile(0.5), quantile(0.1), quantile(0.9), static_cast<int>(samples.size())};
+bool takes(Rung rung, int columns, int threads) {
+  return rung != Rung::online_one_read || columns <= one_read_columns(threads);
 }
 
-/// Bytes over a time, in GB/s (10^9): the slow end of the times is the low end of the rates.
-Spread rate_of(const Spread& time_ms, double bytes) {
-  const auto rate = [&](double ms) { return bytes / ms * 1e-6; };
-  return {rate(time_ms.median), rate(time_ms.p90), rate(time_ms.p10), time_ms.samples};
-}
-
-lab::Measurement measurement(std::string id, std::string_view variant, const Spread& spread,
-                             const char* unit, std::string detail) {
-  lab::Measurement m;
-  m.id = std::move(id);
-  m.variant = variant;
-  m.provenance = lab::Provenance::measured;
-  m.value = spread.median;
-  m.unit = unit;
-  m.p10 = spread.p10;
-  m.p90 = spread.p90;
-  m.samples = spread.samples;
-  m.detail = std::move(detail);
-  return m;
-}
-
-lab::Measurement derived(std::string id, std::string_view variant, double value, const char* unit,
-                         std::string detail) {
-  lab::Measurement m;
-  m.id = std::move(id);
-  m.variant = variant;
-  m.provenance = lab::Provenance::derived;
-  m.value = value;
-  m.unit = unit;
-  m.detail = std::move(detail);
-  return m;
-}
-
-std::vector<float> random_floats(std::size_t count, float low, float high, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::uniform_real_distribution<float> uniform(low, high);
-  std::vector<float> values(count);
-  for (float& value : values) value = uniform(generator);
-  return values;
-}
-
-/// Fills a large buffer from 64 MiB of random numbers, doubled on the device until it is full.
-void fill_random(simt::Device& device, simt::Buffer<float>& buffer) {
-  const std::size_t seeded = std::min<std::size_t>(buffer.count(), std::size_t{1} << 24);
-  const std::vector<float> block = random_floats(seeded, -4, 4, 11);
-  device.copy_in(buffer.span().data, block.data(), seeded * sizeof(float));
-  for (std::size_t full = seeded; full < buffer.count();) {
-    const std::size_t more = std::min(full, buffer.count() - full);
-    device.copy_on_device(buffer.span().data + full, buffer.span().data, more * sizeof(float));
-    full += more;
-  }
-  device.synchronize();
-}
-
-// ---- correctness comes before any timing
-// ----------------------------------------------------------
-
-struct RowError {
-  double relative = 0;  ///< largest |weight − exact| / exact
-  double tolerance = 0;
-};
-
-RowError rung_error(simt::Device& device, const Kernels& kernels, Rung rung,
-                    const RowShape& shape) {
-  const auto columns = static_cast<std::size_t>(shape.columns);
-  const float span = 8;
-  const std::vector<float> host = random_floats(shape.rows * columns, -span / 2, span / 2, 5);
-  const simt::Buffer<float> input(device, std::span<const float>(host));
-  simt::Buffer<float> output(device, host.size());
-  output.fill(0xFF);
-  kernels.softmax_rows(device, rung, shape, input.span(), output.span());
-  device.synchronize();
-  const std::vector<float> got = output.download();
-  RowError error{0, ladder_tolerance(shape.columns, static_cast<double>(span))};
-  for (std::size_t row = 0; row < shape.rows; ++row) {
-    const std::vector<double> exact =
-        reference_softmax(std::span(host).subspan(row * columns, columns));
-    for (std::size_t i = 0; i < columns; ++i) {
-      const double off =
-          std::abs(static_cast<double>(got[row * columns + i]) - exact[i]) / exact[i];
-      error.relative = off > error.relative || std::isnan(off) ? off : error.relative;
-    }
-  }
-  return error;
-}
-
-lab::Check check_rung(simt::Device& device, const Kernels& kernels, Rung rung) {
-  lab::Check check;
-  check.id = fmt::format("ladder_{}", to_text(rung));
-  check.ok = true;
-  check.detail =
-      "Largest relative error of a weight against double, over 6 widths and every block size; "
-      "tolerance: first-order rounding errors of exp, of the sum and of the division.";
-  for (const int columns : {1, 37, 1000, 4096, 4099, kMainColumns}) {
-    for (const int threads : kRowBlocks) {
-      if (rung == Rung::online_one_read && columns > one_read_columns(threads)) continue;
-      const RowError error = rung_error(device, kernels, rung, {5, columns, threads});
-      check.ok = check.ok && error.relative <= error.tolerance;
-      if (!(error.relative <= check.max_error)) {
-        check.max_error = error.relative;
-        check.tolerance = error.tolerance;
-      }
-    }
-  }
-  return check;
-}
-
-// ---- timing
-// ---------------------------------------------------------------------------------------
-
-class LadderBench {
+/// Random numbers that the host knows, and room for their softmax.
+class Matrix {
  public:
-  LadderBench(simt::Device& device, lab::Progress& progress, lab::Report& report)
+  Matrix(simt::Device& device, std::size_t elements, std::int64_t seed)
       : device_(device),
         kernels_(static_cast<const Kernels&>(device.kernels(kLessonId))),
-        progress_(progress),
-        report_(report),
-        input_(device, kElements),
-        output_(device, kElements) {
-    fill_random(device, input_);
+        input(device, elements),
+        output(device, elements) {
+    std::mt19937 generator = lab::generator_of(seed);
+    period_ = lab::uniform_floats(generator, std::min(elements, kPeriod));
+    for (float& value : period_) value *= kScale;
+    lab::fill_with<float>(device, input, period_);
   }
 
-  void run() {
-    measure_copy();
-    table_ = {"ladder_measured",
-              fmt::format("Softmax of {} elements, row by row", kElements),
-              {{"rung", "rung", "", -1},
-               {"rows", "rows", "", 0},
-               {"columns", "columns", "", 0},
-               {"threads", "threads", "1/row", 0},
-               {"time", "time", "ms", 3},
-               {"bandwidth", "bandwidth", "GB/s", 0},
-               {"p10", "p10", "GB/s", 0},
-               {"p90", "p90", "GB/s", 0},
-               {"fraction", "of copy", "", 3}},
-              {}};
-    blocks_ = table_;
-    blocks_.id = "ladder_blocks";
-    blocks_.title = "The same for every number of threads a row (fewer samples)";
-    int done = 0;
-    for (const int columns : kSweepColumns) {
-      for (const Rung rung : kRungs) {
-        progress_.report(0.25 + 0.6 * done++ / (std::size(kSweepColumns) * std::size(kRungs)),
-                         fmt::format("timing {} at {} columns", to_text(rung), columns));
-        progress_.check();
-        measure_rung(rung, columns);
+  /// The launch, and the comparison of some of its rows with double.
+  lab::Runnable runnable(Rung rung, const RowShape& shape) {
+    const auto launch = [this, rung, shape] {
+      kernels_.softmax_rows(device_, rung, shape, input.span(), output.span());
+    };
+    const auto verify = [this, shape, launch] {
+      output.fill(0xFF);
+      launch();
+      device_.synchronize();
+      lab::Closest closest;
+      for (const std::size_t row : {std::size_t{0}, shape.rows / 2, shape.rows - 1}) {
+        compare(row, static_cast<std::size_t>(shape.columns), closest);
       }
-    }
-    report_.tables.push_back(table_);
-    report_.tables.push_back(blocks_);
+      return closest;
+    };
+    return {launch, verify};
   }
 
  private:
-  void measure_copy() {
-    const auto copy = [&] {
-      device_.copy_on_device(output_.span().data, input_.span().data, input_.bytes());
-    };
-    const Spread rate = rate_of(spread_of(device_.time_ms(copy, plan(40))), kUsefulBytes);
-    copy_ = rate.median;
-    report_.measurements.push_back(
-        measurement("copy_bandwidth", "", rate, "GB/s",
-                    "the device's own copy of 1 GiB, counted as read and written"));
-  }
-
-  static simt::TimingPlan plan(int samples) {
-    simt::TimingPlan plan;
-    plan.samples = samples;
-    return plan;
-  }
-
-  Spread time(Rung rung, const RowShape& shape, int samples) {
-    const auto launch = [&] {
-      kernels_.softmax_rows(device_, rung, shape, input_.span(), output_.span());
-    };
-    return spread_of(device_.time_ms(launch, plan(samples)));
-  }
-
-  void add_row(lab::Table& table, Rung rung, const RowShape& shape, const Spread& time_ms) const {
-    const Spread rate = rate_of(time_ms, kUsefulBytes);
-    table.rows.push_back({std::string(to_text(rung)), static_cast<double>(shape.rows),
-                          static_cast<double>(shape.columns), static_cast<double>(shape.threads),
-                          time_ms.median, rate.median, rate.p10, rate.p90, rate.median / copy_});
-  }
-
-  /// Finds the best block size, then measures it anew: the samples that chose it do not count.
-  void measure_rung(Rung rung, int columns) {
-    RowShape best;
-    double best_ms = INFINITY;
-    for (const int threads : kRowBlocks) {
-      if (rung == Rung::online_one_read && columns > one_read_columns(threads)) continue;
-      const RowShape shape{kElements / static_cast<std::size_t>(columns), columns, threads};
-      const Spread time_ms = time(rung, shape, 20);
-      add_row(blocks_, rung, shape, time_ms);
-      if (time_ms.median < best_ms) {
-        best_ms = time_ms.median;
-        best = shape;
-      }
+  void compare(std::size_t row, std::size_t columns, lab::Closest& closest) const {
+    std::vector<float> host(columns);
+    for (std::size_t i = 0; i < columns; ++i) {
+      host[i] = period_[(row * columns + i) % period_.size()];
     }
-    const Spread time_ms = time(rung, best, 40);
-    add_row(table_, rung, best, time_ms);
-    if (columns == kMainColumns) add_measurements(rung, best, time_ms);
-  }
-
-  void add_measurements(Rung rung, const RowShape& shape, const Spread& time_ms) {
-    const std::string_view name = to_text(rung);
-    const std::string detail = fmt::format(
-        "{} x {} FP32, {} threads a row; each element counted as read once and written "
-        "once",
-        shape.rows, shape.columns, shape.threads);
-    const Spread rate = rate_of(time_ms, kUsefulBytes);
-    const double reads = 3.0 - static_cast<double>(static_cast<int>(rung));
-    auto& out = report_.measurements;
-    out.push_back(measurement("softmax_bandwidth", name, rate, "GB/s", detail));
-    out.push_back(measurement("softmax_time", name, time_ms, "ms", detail));
-    out.push_back(derived("fraction_of_copy", name, rate.median / copy_, "",
-                          "softmax_bandwidth / copy_bandwidth of the same run"));
-    out.push_back(derived("reads_per_element", name, reads, "reads/element", "by the source"));
-    out.push_back(derived("softmax_traffic", name, rate.median * (reads + 1) / 2, "GB/s",
-                          "softmax_bandwidth x (reads + 1) / 2: what the kernel asks for; caches "
-                          "answer a part of the repeated reads"));
+    const std::vector<double> exact = reference_softmax(host);
+    const std::vector<float> got = output.download(row * columns, columns);
+    const double tolerance = ladder_tolerance(static_cast<int>(columns), 2.0 * kScale);
+    for (std::size_t i = 0; i < columns; ++i) {
+      closest.add(static_cast<double>(got[i]) / exact[i], 1, tolerance);
+    }
   }
 
   simt::Device& device_;
   const Kernels& kernels_;
-  lab::Progress& progress_;
-  lab::Report& report_;
-  simt::Buffer<float> input_, output_;
-  double copy_ = 0;
-  lab::Table table_, blocks_;
+  std::vector<float> period_;
+
+ public:
+  simt::Buffer<float> input, output;
 };
 
-/// The lesson's own kernel at a size that fills a GPU.
-void bench_attention(simt::Device& device, lab::Report& report) {
-  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
-  const AttentionShape shape{4096, 4096, 128, 64, false};
-  const auto scores_count = static_cast<std::size_t>(shape.queries) * shape.keys;
-  simt::Buffer<float> scores(device, scores_count);
-  fill_random(device, scores);
-  const std::vector<float> host =
-      random_floats(static_cast<std::size_t>(shape.keys) * shape.head_dim, -1, 1, 3);
-  const simt::Buffer<float> values(device, std::span<const float>(host));
-  simt::Buffer<float> output(device, static_cast<std::size_t>(shape.queries) * shape.head_dim);
-  const auto launch = [&] {
-    kernels.attention(device, shape, KernelFormat::fp32, scores.span(), values.span(),
-                      output.span());
-  };
-  simt::TimingPlan plan;
-  plan.flush_l2 = true;
-  const Spread time_ms = spread_of(device.time_ms(launch, plan));
-  const double bytes = static_cast<double>(scores.bytes() + values.bytes() + output.bytes());
-  const std::string detail = fmt::format(
-      "{} queries x {} keys, tiles of {}, head dimension {}, FP32; scores, values and output each "
-      "counted once",
-      shape.queries, shape.keys, shape.tile_width, shape.head_dim);
-  report.measurements.push_back(
-      measurement("attention_time", "online-softmax", time_ms, "ms", detail));
-  report.measurements.push_back(measurement("attention_bandwidth", "online-softmax",
-                                            rate_of(time_ms, bytes), "GB/s", detail));
-}
+class Bench {
+ public:
+  Bench(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes, lab::Report& report)
+      : device_(device),
+        progress_(progress),
+        sizes_(sizes),
+        report_(report),
+        ladder_(device),
+        matrix_(device, sizes.elements, 11) {}
+
+  void run() {
+    for (const Rung rung : kRungs) check(rung);
+    lab::Climb all;
+    for (std::size_t i = 0; i < sizes_.columns.size(); ++i) {
+      const double share = 0.7 / static_cast<double>(sizes_.columns.size());
+      const double from = 0.1 + share * static_cast<double>(i);
+      all.add(climb(plan(sizes_.columns[i], false), from, from + share));
+    }
+    add_tables(all);
+    add_uncached(climb(plan(sizes_.wide_columns, true), 0.8, 0.9));
+    time_attention();
+    lab::append(report_.checks, ladder_.checks());
+  }
+
+ private:
+  lab::Climb climb(const lab::LadderPlan& plan, double from, double to) {
+    lab::Part part(progress_, from, to);
+    return ladder_.climb(plan, part);
+  }
+
+  lab::Rung rung(Rung rung) const {
+    return {.name = std::string(to_text(rung)),
+            .why = std::string(reason_of(rung)),
+            .configurations = {},
+            .check = fmt::format("ladder_{}", to_text(rung)),
+            .check_detail =
+                "Largest relative error of a weight against double, over 6 widths and "
+                "every block size, and of rows of what is timed; tolerance: "
+                "first-order rounding errors of exp, of the sum and of the division.",
+            .cells = {{"reads", reads_of(rung)}}};
+  }
+
+  /// At widths that the vectors and blocks do not divide, too.
+  void check(Rung which) {
+    progress_.report(0.03 * static_cast<int>(which), fmt::format("checking {}", to_text(which)));
+    const lab::Rung rung = this->rung(which);
+    for (const int columns : {1, 37, 1000, 4096, 4099, 8192}) {
+      Matrix matrix(device_, 5 * static_cast<std::size_t>(columns), 5);
+      for (const int threads : kRowBlocks) {
+        progress_.check();
+        if (!takes(which, columns, threads)) continue;
+        ladder_.judge(rung.check, rung.check_detail,
+                      matrix.runnable(which, {5, columns, threads}).verify());
+      }
+    }
+  }
+
+  /// Whether the rows that are under way at once, 2048 threads a multiprocessor, are far more than
+  /// L2 holds: then a repeated read goes to memory.
+  bool outgrows_l2(int columns, int threads) const {
+    const double rows = device_.info().multiprocessors * (2048.0 / threads);
+    return !lab::fits_l2(device_.info(), 4.0 * columns * rows);
+  }
+
+  lab::LadderPlan plan(int columns, bool uncached) {
+    const std::size_t rows = sizes_.elements / static_cast<std::size_t>(columns);
+    const bool main = columns == sizes_.main_columns && !uncached;
+    const double bytes = 4.0 * static_cast<double>(sizes_.elements);
+    lab::LadderPlan plan;
+    plan.work = {.bytes_read = bytes, .bytes_written = bytes};
+    plan.shape = fmt::format("{} x {} FP32", rows, columns);
+    plan.note = "each element counted as read once and written once";
+    plan.cells = {{"rows", rows}, {"columns", columns}};
+    plan.rate_id = main ? "softmax_bandwidth" : uncached ? "uncached_bandwidth" : "";
+    plan.fraction_id = main ? "fraction_of_copy" : uncached ? "uncached_fraction_of_copy" : "";
+    plan.time_id = main ? "softmax_time" : "";
+    plan.peers = {lab::device_copy(device_, "the device's own copy", matrix_.output.span().data,
+                                   matrix_.input.span().data, matrix_.input.bytes())};
+    plan.peers[0].rate_id = main ? "copy_bandwidth" : "";
+    for (const Rung which : kRungs) {
+      lab::Rung& rung = plan.rungs.emplace_back(this->rung(which));
+      for (const int threads : kRowBlocks) {
+        const RowShape shape{rows, columns, threads};
+        if (!takes(which, columns, threads)) continue;
+        if (uncached && reads_of(which) > 1 && !outgrows_l2(columns, threads)) continue;
+        rung.configurations.push_back(
+            {.name = fmt::format("{} threads a row", threads),
+             .make = [this, which, shape] { return matrix_.runnable(which, shape); },
+             .cells = {{"threads", threads}}});
+      }
+    }
+    return plan;
+  }
+
+  static std::vector<lab::Shown> columns() {
+    return {{"rung"},      {"rows"}, {"columns"}, {"threads", "threads", "1/row"}, {"time"},
+            {"bandwidth"}, {"p10"},  {"p90"},     {"fraction", "of copy"}};
+  }
+
+  void add_tables(const lab::Climb& all) {
+    report_.tables.push_back(lab::table_of(
+        "ladder_measured", fmt::format("Softmax of {} elements, row by row", sizes_.elements),
+        columns(), all.rungs));
+    report_.tables.push_back(
+        lab::table_of("ladder_blocks", "The same for every number of threads a row (fewer samples)",
+                      columns(), all.configurations));
+    lab::append(report_.measurements, all.measurements);
+    for (const Rung rung : kRungs) {
+      const lab::Measurement* rate = report_.measurement("softmax_bandwidth", to_text(rung));
+      const double traffic = rate == nullptr ? 0 : rate->value * (reads_of(rung) + 1) / 2;
+      lab::append(report_.measurements,
+                  {lab::derived("reads_per_element", to_text(rung), reads_of(rung), "reads/element",
+                                "by the source"),
+                   lab::derived("softmax_traffic", to_text(rung), traffic, "GB/s",
+                                "softmax_bandwidth x (reads + 1) / 2: what the kernel asks for; "
+                                "caches answer a part of the repeated reads")});
+    }
+  }
+
+  /// Where every read goes to memory, the rates are as the reads say.
+  void add_uncached(lab::Climb wide) {
+    const double top = wide.rungs.back().rate.median;
+    for (lab::Timed& timed : wide.rungs) {
+      const double expected = 2 / (*timed.number("reads") + 1);
+      timed.cells["expected"] = expected;
+      if (!timed.number("fraction") || !wide.rungs.back().number("fraction")) continue;
+      timed.cells["of_one_read"] = timed.rate.median / top;
+      wide.measurements.push_back(lab::derived(
+          "uncached_of_one_read", timed.variant, timed.rate.median / top, "",
+          fmt::format("uncached_bandwidth over the last rung's; the reads say 2 / (reads + 1) = "
+                      "{:.3f}",
+                      expected)));
+    }
+    std::vector<lab::Shown> shown = columns();
+    lab::append(shown, {{"reads", "reads", "1/element"},
+                        {"of_one_read", "of one read", "", 3},
+                        {"expected", "as the reads say", "", 3}});
+    report_.tables.push_back(lab::table_of(
+        "ladder_uncached",
+        fmt::format("Rows that no cache holds: {} columns, and so many rows under way that they "
+                    "are twice the size of L2",
+                    sizes_.wide_columns),
+        shown, wide.rungs));
+    lab::append(report_.measurements, std::move(wide.measurements));
+  }
+
+  /// The lesson's own kernel; that its results are right is the business of `run`.
+  void time_attention() {
+    const auto& kernels = static_cast<const Kernels&>(device_.kernels(kLessonId));
+    const AttentionShape& shape = sizes_.attention;
+    const auto queries = static_cast<std::size_t>(shape.queries);
+    const auto keys = static_cast<std::size_t>(shape.keys);
+    const auto head = static_cast<std::size_t>(shape.head_dim);
+    Matrix scores(device_, queries * keys, 11), values(device_, keys * head, 3);
+    simt::Buffer<float> output(device_, queries * head);
+    const auto launch = [&] {
+      kernels.attention(device_, shape, KernelFormat::fp32, scores.input.span(),
+                        values.input.span(), output.span());
+    };
+    lab::LadderPlan plan;
+    plan.work = {.bytes_read = static_cast<double>(scores.input.bytes() + values.input.bytes()),
+                 .bytes_written = static_cast<double>(output.bytes())};
+    plan.rungs = {
+        {.name = "online-softmax", .why = "the lesson's own kernel", .configurations = {}}};
+    plan.rungs[0].configurations = {
+        {.name = fmt::format("{} queries x {} keys, tiles of {}, head dimension {}, FP32",
+                             shape.queries, shape.keys, shape.tile_width, shape.head_dim),
+         .make = [&]() -> lab::Runnable {
+           return {launch, {}};
+         }}};
+    plan.note = "scores, values and output each counted once";
+    plan.rate_id = "attention_bandwidth";
+    plan.time_id = "attention_time";
+    lab::append(report_.measurements, climb(plan, 0.9, 1).measurements);
+  }
+
+  simt::Device& device_;
+  lab::Progress& progress_;
+  const BenchSizes& sizes_;
+  lab::Report& report_;
+  lab::Ladder ladder_;
+  Matrix matrix_;
+};
 
 }  // namespace
 
-lab::Report bench_report(simt::Device& device, lab::Progress& progress) {
-  if (!device.can_time()) {
-    throw Error("the ladder can only be timed on a GPU, and " + device.info().name +
-                    " runs the kernels under emulation, whose times say nothing about a GPU",
-                ExitCode::unavailable);
+lab::Table ladder_table() {
+  lab::Table table{"ladder",
+                   "The ladder: softmax of each row of a matrix",
+                   {{"rung", "rung", "", -1},
+                    {"reads", "reads", "1/element", 0},
+                    {"writes", "writes", "1/element", 0},
+                    {"bytes", "bytes", "B/element", 0},
+                    {"why", "what changed, and why it is faster", "", -1}},
+                   {}};
+  for (const Rung rung : kRungs) {
+    table.add({rung, reads_of(rung), 1, 4 * (reads_of(rung) + 1), reason_of(rung)});
   }
+  return table;
+}
+
+lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
   lab::Report report;
+  report.tables.push_back(ladder_table());
+  progress.report(0, "making random numbers");
+  Bench(device, progress, sizes, report).run();
+  const std::string_view top = to_text(Rung::online_one_read);
+  report.summary = fmt::format(
+      "Softmax with one read reaches {} on {}, a plain copy {}; with three reads it is {}.",
+      lab::headline(report.measurement("softmax_bandwidth", top), 0), device.info().name,
+      lab::headline(report.measurement("copy_bandwidth"), 0),
+      lab::headline(report.measurement("softmax_bandwidth", to_text(Rung::three_pass)), 0));
+  return report;
+}
+
+lab::Report bench_report(simt::Device& device, lab::Progress& progress) {
+  lab::require_timing(device, "the ladder");
+  lab::Report report = bench_report(device, progress, BenchSizes());
   report.lesson = kLessonId;
   report.params = knob_table().settings(Params{});
   report.device = device.info();
-  report.tables.push_back(ladder_table());
-  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
-  for (const Rung rung : kRungs) {
-    progress.report(0.05 * static_cast<int>(rung), fmt::format("checking {}", to_text(rung)));
-    progress.check();
-    report.checks.push_back(check_rung(device, kernels, rung));
-  }
-  progress.report(0.2, "making 1 GiB of random numbers");
-  LadderBench(device, progress, report).run();
-  progress.report(0.9, "timing the attention kernel");
-  progress.check();
-  bench_attention(device, report);
-
-  const std::string_view top = to_text(Rung::online_one_read);
-  const lab::Measurement& rate = *report.measurement("softmax_bandwidth", top);
-  report.summary = fmt::format(
-      "Softmax with one read reaches {:.0f} GB/s, {:.0f} % of what a plain copy reaches ({:.0f} "
-      "GB/s) "
-      "on {}; with three reads it is {:.0f} GB/s.",
-      rate.value, 100 * report.measurement("fraction_of_copy", top)->value,
-      report.measurement("copy_bandwidth")->value, report.device.name,
-      report.measurement("softmax_bandwidth", to_text(Rung::three_pass))->value);
-  progress.report(1, "done");
   return report;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/base/lab/names.hpp"
 #include "kernels/base/simt/simt.hpp"
 
 /// What the lesson's driver asks of its kernels; launch.cu answers, once for each backend.
@@ -31,10 +32,24 @@ inline constexpr std::uint32_t kWeightSite = 1;
 
 /// The ladder: softmax of each row of a matrix.
 enum class Rung { three_pass, online_two_pass, online_one_read };
-inline constexpr Rung kRungs[] = {Rung::three_pass, Rung::online_two_pass, Rung::online_one_read};
+constexpr auto names_of(Rung) {
+  return std::to_array<std::string_view>({"three-pass", "online-two-pass", "online-one-read"});
+}
+constexpr auto reasons_of(Rung) {
+  return std::to_array<std::string_view>(
+      {"The textbook: one sweep for the maximum, one for the sum, one to write.",
+       "Maximum and sum in one sweep, the sum rescaled when the maximum rises: one read fewer.",
+       "The row stays in registers until it is written: every byte crosses the memory bus once "
+       "each "
+       "way, as in a copy."});
+}
+inline constexpr auto kRungs = all_of<Rung>();
 constexpr std::string_view to_text(Rung rung) {
-  constexpr std::string_view kNames[] = {"three-pass", "online-two-pass", "online-one-read"};
-  return kNames[static_cast<int>(rung)];
+  return name_of(rung);
+}
+/// How often the rung reads each element of the input.
+constexpr int reads_of(Rung rung) {
+  return 3 - static_cast<int>(rung);
 }
 
 /// Block sizes that every rung is compiled for.

@@ -303,27 +303,6 @@ std::string summary(const Outcome& outcome) {
 
 }  // namespace
 
-lab::Table ladder_table() {
-  const auto row = [](Rung rung, double reads, const char* why) -> std::vector<lab::Cell> {
-    return {std::string(to_text(rung)), reads, 1.0, 4 * (reads + 1), std::string(why)};
-  };
-  return {"ladder",
-          "The ladder: softmax of each row of a matrix",
-          {{"rung", "rung", "", -1},
-           {"reads", "reads", "1/element", 0},
-           {"writes", "writes", "1/element", 0},
-           {"bytes", "bytes", "B/element", 0},
-           {"why", "what changed, and why it is faster", "", -1}},
-          {row(Rung::three_pass, 3,
-               "The textbook: one sweep for the maximum, one for the sum, one to write."),
-           row(Rung::online_two_pass, 2,
-               "Maximum and sum in one sweep, the sum rescaled when the maximum rises: one read "
-               "fewer."),
-           row(Rung::online_one_read, 1,
-               "The row stays in registers until it is written: every byte crosses the memory bus "
-               "once each way, as in a copy.")}};
-}
-
 lab::Report make_report(const Outcome& outcome, const simt::DeviceInfo& device) {
   lab::Report report;
   report.lesson = kLessonId;

@@ -39,6 +39,16 @@ constexpr std::optional<Enum> named(std::string_view name) {
   return std::nullopt;
 }
 
+/// The rungs of a ladder have a sentence each, beside their names and in the same order: what
+/// changed against the rung before, and why it is faster.
+///
+///     constexpr auto reasons_of(Rung) { return std::to_array<std::string_view>({"…", "…"}); }
+template <Named Enum>
+constexpr std::string_view reason_of(Enum value) {
+  static_assert(reasons_of(Enum{}).size() == count_of<Enum>());
+  return reasons_of(Enum{}).at(static_cast<std::size_t>(value));
+}
+
 /// All values, in order: `for (const Pattern pattern : all_of<Pattern>())`.
 template <Named Enum>
 constexpr auto all_of() {

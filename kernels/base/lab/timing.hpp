@@ -1,17 +1,67 @@
 #pragma once
 
+#include <algorithm>
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kernels/base/lab/lesson.hpp"
 #include "kernels/base/lab/report.hpp"
 
 namespace tilestep::lab {
+
+/// Throws Error (unavailable) that says why `what` is not timed here, if it cannot be.
+void require_timing(const simt::Device& device, std::string_view what);
+
+/// How long a kernel runs before its times count, and how many count.
+struct Pace {
+  double settle_ms = 600;    ///< at least so long, and until its times have settled
+  int samples = 40;          ///< where they take no longer than a few seconds
+  int least = 20;            ///< where they do
+  double most_seconds = 60;  ///< what would need longer even for `least` is not timed
+};
+/// Of a number that is shown. Under load the clock falls until power and heat have settled (on an
+/// H200 cuBLAS in BF16 falls from about 770 to 676 TFLOP/s): what is timed comes after that.
+inline constexpr Pace kShown{};
+/// Of a choice among configurations: for that the clock need not have settled.
+inline constexpr Pace kChoosing{50, 20, 20, 60};
+/// Of a point of a sweep that follows others of its kind without a pause.
+inline constexpr Pace kNextPoint{150, 25, 20, 60};
+
+/// Milliseconds of each sample of `launch`, taken once its times have settled: two batches in a row
+/// differ by no more than 1 %, or three times the settling time is over. With `flush_l2` nothing is
+/// left in L2 before a sample. Empty if it is too slow for the pace. Throws Cancelled.
+std::vector<double> settled_times(simt::Device& device, const Progress& progress,
+                                  const std::function<void()>& launch, const Pace& pace,
+                                  bool flush_l2);
+
+/// Whether a launch over so many bytes leaves too much in L2 to be timed again without a flush.
+inline bool fits_l2(const simt::DeviceInfo& device, double bytes) {
+  return bytes < 2.0 * static_cast<double>(device.l2_bytes);
+}
+
+/// Fills `buffer` with `period`, over and over: large random arrays whose every number the host
+/// knows. Copied on the device, twice as many periods each time.
+template <class T>
+void fill_with(simt::Device& device, simt::Buffer<T>& buffer, std::span<const T> period) {
+  T* to = buffer.span().data;
+  const std::size_t first = std::min(period.size(), buffer.count());
+  device.copy_in(to, period.data(), first * sizeof(T));
+  for (std::size_t done = first; done < buffer.count(); done *= 2) {
+    device.copy_on_device(to + done, to, std::min(done, buffer.count() - done) * sizeof(T));
+  }
+  device.synchronize();
+}
 
 /// Median and spread of samples, in the samples' unit.
 struct Spread {
   double median = 0, p10 = 0, p90 = 0;
   int samples = 0;
+
+  /// A spread (p90 − p10)/median over 10 % withholds the headline number.
+  bool stable() const;
 };
 
 /// Quantiles are interpolated between the two nearest samples. Throws Error for no samples.

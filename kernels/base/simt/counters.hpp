@@ -20,6 +20,15 @@ inline constexpr const char* kDramBytesRead = "dram__bytes_read.sum";
 inline constexpr const char* kDramBytesWritten = "dram__bytes_write.sum";
 inline constexpr const char* kSharedBankConflicts =
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum";
+/// Cycles of the multiprocessors' data pipe, each of up to 128 bytes: for shared memory, and for
+/// shared and global memory together.
+inline constexpr const char* kSharedWavefronts = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum";
+inline constexpr const char* kDataWavefronts = "l1tex__data_pipe_lsu_wavefronts.sum";
+/// The same as a share of all cycles, in percent.
+inline constexpr const char* kSharedWavefrontsPercent =
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_elapsed";
+inline constexpr const char* kDataWavefrontsPercent =
+    "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed";
 }  // namespace metric
 
 /// Requests of warps to global memory and the 32-byte sectors that they touch.

@@ -49,7 +49,8 @@ struct CounterStatus {
 };
 
 /// A device that kernels run on. One thread uses a Device at a time.
-/// Every call throws `Error` with a sentence that names the kernel when the device refuses.
+/// Every call throws `Error` with a sentence that names the kernel when the device refuses, and
+/// `DeviceLost` when it does no more work for this process.
 class Device {
  public:
   virtual ~Device() = default;
@@ -151,10 +152,12 @@ class Buffer {
   }
   std::vector<T> download() const { return download(count_); }
   /// The first `count` elements alone: what lies behind them may never have been written.
-  std::vector<T> download(std::size_t count) const {
-    assert(count <= count_);
+  std::vector<T> download(std::size_t count) const { return download(0, count); }
+  /// `count` elements from number `first` on.
+  std::vector<T> download(std::size_t first, std::size_t count) const {
+    assert(first + count <= count_);
     std::vector<T> host(count);
-    if (count > 0) device_->copy_out(host.data(), data_, count * sizeof(T));
+    if (count > 0) device_->copy_out(host.data(), data_ + first, count * sizeof(T));
     return host;
   }
 

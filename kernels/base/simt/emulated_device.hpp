@@ -7,8 +7,9 @@
 
 namespace tilestep::simt::emulated {
 
-/// The CPU as a device. Kernels run when they are launched; nothing is asynchronous.
-class EmulatedDevice final : public Device {
+/// The CPU as a device. Kernels run when they are launched; nothing is asynchronous. Tests derive
+/// devices from it that pretend to a clock.
+class EmulatedDevice : public Device {
  public:
   EmulatedDevice(std::span<const KernelEntry> table, const EmulationOptions& options);
 

@@ -6,8 +6,8 @@
 
 #include "kernels/base/simt/device.hpp"
 
-// dim3 is CUDA's own under nvcc, and the emulation's else.
-#if !defined(__CUDACC__)
+// dim3 is CUDA's own in the CUDA backend, and the emulation's else.
+#if !defined(__CUDACC__) && !defined(SIMT_CUDA_HOST)
 #include "kernels/base/simt/emulated_types.hpp"
 #endif
 

@@ -42,6 +42,7 @@
 ///
 ///     simt::Global<T>          what a kernel takes: T*, or a bounds-checked view under emulation
 ///     simt::global(span, name) makes it from a Span<T> on the host; `name` is for error texts
+///     simt::Array<T, 16, 17>   `__shared__ simt::Array<float, 16, 17> tile;`: float tile[16][17]
 ///     simt::dynamic_shared<T>(count, byte_offset = 0)   a part of the block's dynamic shared memory
 ///     simt::as<float4>(accessor)                        the same memory as vectors, aligned to them
 ///     simt::NoTape, simt::Tape, simt::Traced<T>         how a kernel shows what it does (tape.hpp)
@@ -51,7 +52,7 @@
 /// source line, by all threads of the block, those that ended included; a warp collective must be
 /// reached by all lanes that its mask names; a shuffle from a lane outside the mask gives a value
 /// with all bits set; `__activemask()` names the calling lane alone, the least that the guide
-/// promises; dynamic shared memory starts with all bits set. Where it is weaker: threads of a block
+/// promises; shared memory starts with all bits set. Where it is weaker: threads of a block
 /// must not wait for each other by polling memory.
 
 #include <cstddef>
@@ -70,4 +71,5 @@
 #include "kernels/base/simt/emulated_dialect.hpp"
 #endif
 
+#include "kernels/base/simt/shared_array.hpp"
 #include "kernels/base/simt/tape.hpp"

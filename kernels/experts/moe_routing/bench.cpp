@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 
-#include "kernels/base/simt/counters.hpp"
 #include "kernels/experts/moe_routing/bench_parts.hpp"
 
 // What is timed: y = W · x of random tokens, each for one expert, in the order of the experts;
@@ -23,13 +19,6 @@ namespace {
 
 constexpr double kMainSkew = 1;
 constexpr Scheme kAllSchemes[] = {Scheme::padded_to_capacity, Scheme::tile_padded, Scheme::packed};
-
-constexpr int kSamples = 30;
-constexpr double kSettleMs = 600;
-/// To choose among configurations, the clock need not have settled.
-constexpr int kFewSamples = 10;
-constexpr double kShortSettleMs = 40;
-constexpr double kMostSeconds = 3;
 /// Of the device's memory a layout may take so much.
 constexpr double kMostMemory = 0.8;
 constexpr std::size_t kMostGanttRows = 300;  // of a scheme
@@ -66,6 +55,22 @@ std::string variant_of(const BenchSize& size, Scheme scheme, const RoutingCase& 
   return name;
 }
 
+std::vector<lab::Counter> counters() {
+  return {
+      {"tensor_pipe", "%", {{"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"}}},
+      {"tensor_instructions",
+       "instructions",
+       {{"sm__inst_executed_pipe_tensor.sum"}, {"sm__inst_executed_pipe_tensor_op_hmma.sum"}}}};
+}
+
+std::string detail_of_check(bool library) {
+  return fmt::format(
+      "Against double on every routing{}: of every expert its first and last row and some between, "
+      "none of their elements NaN, six of each compared; tolerance: what rounding can explain{}.",
+      library ? "" : " and configuration",
+      library ? " in any order of additions" : " in the order of the kernel's additions");
+}
+
 class Bench {
  public:
   Bench(simt::Device& device, lab::Progress& progress, const BenchSize& size, lab::Report& report)
@@ -74,6 +79,7 @@ class Bench {
         kernels_(static_cast<const Kernels&>(device.kernels(kLessonId))),
         progress_(progress),
         report_(report),
+        ladder_(device),
         library_(kernels_.library(device)) {
     const int capability = device.info().compute_capability;
     if (capability != 0 && capability < 80) {
@@ -89,241 +95,151 @@ class Bench {
   }
 
   void run() {
+    const double steps = static_cast<double>(size_.experts.size() * std::size(kRoutingCases));
+    double done = 0;
     for (const int experts : size_.experts) {
-      tell(fmt::format("making {} experts", experts));
+      progress_.report(done / steps, fmt::format("making {} experts", experts));
       const GroupedProblem problem(device_, size_.tokens, experts, size_.hidden, size_.width);
-      for (const RoutingCase& routing : kRoutingCases) time_routing(problem, routing);
-      if (experts != size_.experts[0]) continue;
       for (const RoutingCase& routing : kRoutingCases) {
-        if (routing.is_main()) count_and_record(problem, routing);
+        lab::Part part(progress_, done / steps, (done + 1) / steps);
+        ++done;
+        climb(problem, routing, part);
       }
     }
-    add_checks();
     add_ladder();
     add_skew_keeps();
-    report_.tables.push_back(std::move(rates_));
-    report_.tables.push_back(std::move(configurations_));
-    report_.tables.push_back(std::move(gantt_));
-    if (!counters_.rows.empty()) report_.tables.push_back(std::move(counters_));
+    add_tables();
+    lab::append(report_.checks, ladder_.checks());
   }
 
  private:
-  struct Chosen {
-    int configuration = 0;
-    double ms = INFINITY;
-  };
-
-  void tell(const std::string& note) {
-    const auto steps = size_.experts.size() * (1 + std::size(kRoutingCases) * (1 + kSchemes));
-    progress_.report(std::min(0.99, told_++ / static_cast<double>(steps)), note);
-    progress_.check();
-  }
   const Configuration& configuration(int number) const {
     return kernels_.configurations()[static_cast<std::size_t>(number)];
   }
+  /// Of the headline, which is counted and recorded as well.
+  bool is_main(const GroupedProblem& problem, const RoutingCase& routing) const {
+    return problem.experts == size_.experts[0] && routing.is_main();
+  }
 
-  /// Under load the clock falls until power and heat have settled: what is timed comes after that.
-  lab::Spread time(const std::function<void()>& work, int samples, double settle_ms) {
-    simt::TimingPlan plan;
-    plan.warmups = 1;
-    plan.samples = 1;
-    const double once_ms = device_.time_ms(work, plan).front();
-    plan.samples = samples;
-    plan.warmups = std::clamp(static_cast<int>(settle_ms / once_ms), 1, 2000);
-    plan.max_seconds = kMostSeconds;
-    return lab::spread_of(device_.time_ms(work, plan));
-  }
-  double useful_flops() const { return 2.0 * size_.tokens * size_.hidden * size_.width; }
-  lab::Spread tflops_of(const lab::Spread& time_ms) const {
-    return lab::rate_of(time_ms, useful_flops() * 1e-3);
-  }
-  std::function<void()> work_of(int configuration, LaidOut& laid_out) {
-    return [this, configuration, &laid_out] {
-      kernels_.grouped_gemm(device_, configuration, laid_out.shape(), laid_out.arrays(), {});
+  // ---- what runs ----
+
+  lab::Runnable runnable(const GroupedProblem& problem, GroupedLayout layout, int number) {
+    auto laid_out = std::make_shared<LaidOut>(device_, problem, std::move(layout),
+                                              configuration(number).tile_width);
+    const auto launch = [this, number, laid_out] {
+      kernels_.grouped_gemm(device_, number, laid_out->shape(), laid_out->arrays(), {});
     };
+    return {launch, [this, &problem, laid_out, launch] {
+              return error_of(device_, problem, *laid_out, false, launch);
+            }};
   }
 
-  void time_routing(const GroupedProblem& problem, const RoutingCase& routing) {
-    const auto counts = top1_counts(routing.routing, routing.skew, size_.tokens, problem.experts);
-    tell(fmt::format("timing cuBLAS, {} experts, {}", problem.experts, routing.name()));
-    const std::optional<lab::Spread> peer = time_library(problem, routing, counts);
-    for (const Scheme scheme : kAllSchemes) {
-      tell(fmt::format("timing {}, {} experts, {}", to_text(scheme), problem.experts,
-                       routing.name()));
-      time_scheme(problem, routing, counts, scheme, peer);
-    }
-  }
-
-  std::optional<lab::Spread> time_library(const GroupedProblem& problem, const RoutingCase& routing,
-                                          const std::vector<int>& counts) {
-    if (!library_.available) return std::nullopt;
-    LaidOut laid_out(device_, problem, layout_of(counts, Scheme::packed, 1), 0);
-    const auto work = [&] {
-      kernels_.library_loop(device_, laid_out.shape(), laid_out.arrays(),
-                            laid_out.layout().first_slot, laid_out.layout().kept);
-    };
-    worst_["cuBLAS loop"].add(error_of(device_, problem, laid_out, true, work));
-    const lab::Spread tflops = tflops_of(time(work, kSamples, kSettleMs));
-    // The headline's peer; the others are in the table.
-    if (problem.experts == size_.experts[0] && routing.routing == Routing::balanced) {
-      report_.measurements.push_back(lab::measured(
-          "library_bf16", library_.name, tflops, "TFLOP/s",
-          shape_of(size_, problem.experts) + ", once for each expert, plain calls on one stream, " +
-              routing.name()));
-    }
-    return tflops;
-  }
-
-  /// Finds the best configuration, then measures it anew: the samples that chose it do not count.
-  void time_scheme(const GroupedProblem& problem, const RoutingCase& routing,
-                   const std::vector<int>& counts, Scheme scheme,
-                   const std::optional<lab::Spread>& peer) {
-    const Chosen best = choose(problem, routing, counts, scheme);
-    std::vector<lab::Cell> row = {std::string(to_text(scheme)),
-                                  std::string(to_text(routing.routing)),
-                                  {},
-                                  static_cast<double>(problem.experts)};
-    if (routing.routing == Routing::skewed) row[2] = routing.skew;
-    row.resize(rates_.columns.size());
-    if (peer) row[8] = peer->median;
-    if (std::isfinite(best.ms)) {
-      const Configuration& tile = configuration(best.configuration);
-      LaidOut laid_out(device_, problem, layout_of(counts, scheme, tile.tile_tokens),
-                       tile.tile_width);
-      const lab::Spread tflops =
-          tflops_of(time(work_of(best.configuration, laid_out), kSamples, kSettleMs));
-      const GroupedLayout& layout = laid_out.layout();
-      row[4] = tflops.median;
-      row[5] = tflops.p10;
-      row[6] = tflops.p90;
-      row[7] = static_cast<double>(layout.tiles()) * layout.tile;
-      if (peer) row[9] = tflops.median / peer->median;
-      row[10] = std::string(tile.name);
-      add_measurements(variant_of(size_, scheme, routing, problem.experts), problem.experts, tile,
-                       tflops, peer);
-      if (problem.experts == size_.experts[0])
-        best_[variant_of(size_, scheme, routing, problem.experts)] = best;
-    }
-    rates_.rows.push_back(std::move(row));
-  }
-
-  /// No time where no configuration's layout fits in memory.
-  Chosen choose(const GroupedProblem& problem, const RoutingCase& routing,
-                const std::vector<int>& counts, Scheme scheme) {
-    Chosen best;
+  /// The configurations whose layouts fit in memory.
+  lab::Rung rung(const GroupedProblem& problem, const RoutingCase& routing,
+                 const std::vector<int>& counts, Scheme scheme) {
+    lab::Rung rung{.name = std::string(to_text(scheme)),
+                   .why = std::string(what_it_does(scheme)),
+                   .configurations = {},
+                   .check = fmt::format("grouped_{}", to_text(scheme)),
+                   .check_detail = detail_of_check(false),
+                   .variant = variant_of(size_, scheme, routing, problem.experts),
+                   .cells = {{"scheme", to_text(scheme)}}};
     for (const int number : usable_) {
       const Configuration& tile = configuration(number);
-      GroupedLayout layout = layout_of(counts, scheme, tile.tile_tokens);
+      const GroupedLayout layout = layout_of(counts, scheme, tile.tile_tokens);
       const double bytes = LaidOut::bytes_of(problem, layout) +
                            static_cast<double>(problem.weights.bytes() + problem.x.bytes());
       if (bytes > kMostMemory * static_cast<double>(device_.info().memory_bytes)) continue;
-      LaidOut laid_out(device_, problem, std::move(layout), tile.tile_width);
-      const auto work = work_of(number, laid_out);
-      worst_[std::string(to_text(scheme))].add(error_of(device_, problem, laid_out, false, work));
-      const double ms = time(work, kFewSamples, kShortSettleMs).median;
-      if (ms < best.ms) best = {number, ms};
-      configurations_.rows.push_back({std::string(to_text(scheme)), routing.name(),
-                                      static_cast<double>(problem.experts), std::string(tile.name),
-                                      useful_flops() / ms * 1e-9});
+      rung.configurations.push_back(
+          {.name = std::string(tile.name),
+           .make = [this, &problem, layout, number] { return runnable(problem, layout, number); },
+           .cells = {{"number", number}, {"slots", layout.tiles() * layout.tile}}});
     }
-    return best;
+    return rung;
   }
 
-  void add_measurements(const std::string& variant, int experts, const Configuration& tile,
-                        const lab::Spread& tflops, const std::optional<lab::Spread>& peer) {
-    report_.measurements.push_back(lab::measured(
-        "moe_rate", variant, tflops, "TFLOP/s",
-        fmt::format("{}, useful FLOPs alone, {}", shape_of(size_, experts), tile.name)));
-    medians_[variant] = tflops.median;
-    if (!peer) return;
-    report_.measurements.push_back(
-        lab::derived("fraction_of_cublas", variant, tflops.median / peer->median, "",
-                     fmt::format("{}: {:.1f} / {:.1f} TFLOP/s of the same run",
-                                 shape_of(size_, experts), tflops.median, peer->median)));
+  lab::Rung library(const GroupedProblem& problem, const RoutingCase& routing,
+                    const std::vector<int>& counts) {
+    const auto make = [this, &problem, &counts]() -> lab::Runnable {
+      auto laid_out =
+          std::make_shared<LaidOut>(device_, problem, layout_of(counts, Scheme::packed, 1), 0);
+      const auto launch = [this, laid_out] {
+        kernels_.library_loop(device_, laid_out->shape(), laid_out->arrays(),
+                              laid_out->layout().first_slot, laid_out->layout().kept);
+      };
+      return {launch, [this, &problem, laid_out, launch] {
+                return error_of(device_, problem, *laid_out, true, launch);
+              }};
+    };
+    // The headline's peer has a measurement of its own; the others are in the table.
+    const bool headline =
+        problem.experts == size_.experts[0] && routing.routing == Routing::balanced;
+    return {.name = "cuBLAS",
+            .why = "the peer",
+            .configurations = {{.name = "once for each expert, plain calls on one stream, " +
+                                        routing.name(),
+                                .make = make}},
+            .check = "grouped_cuBLAS_loop",
+            .check_detail = detail_of_check(true),
+            .variant = library_.name,
+            .rate_id = headline ? "library_bf16" : ""};
   }
 
-  // ---- a recorded and a counted run, beside the timed ones ----
-
-  void count_and_record(const GroupedProblem& problem, const RoutingCase& routing) {
+  void climb(const GroupedProblem& problem, const RoutingCase& routing, lab::Progress& progress) {
     const auto counts = top1_counts(routing.routing, routing.skew, size_.tokens, problem.experts);
+    lab::LadderPlan plan;
+    plan.rate = lab::Rate::tflop_per_s;
+    plan.work = {.bytes_read = static_cast<double>(problem.weights.bytes() + problem.x.bytes()),
+                 .bytes_written = 4.0 * size_.tokens * size_.width,
+                 .flops = 2.0 * size_.tokens * size_.hidden * size_.width};
+    plan.shape = shape_of(size_, problem.experts);
+    plan.note = "useful FLOPs alone";
+    plan.cells = {{"routing", to_text(routing.routing)}, {"experts", problem.experts}};
+    if (routing.routing == Routing::skewed) plan.cells["skew"] = routing.skew;
+    plan.rate_id = "moe_rate";
+    plan.fraction_id = "fraction_of_cublas";
+    if (library_.available) plan.peers = {library(problem, routing, counts)};
     for (const Scheme scheme : kAllSchemes) {
-      const std::string variant = variant_of(size_, scheme, routing, problem.experts);
-      const auto best = best_.find(variant);
-      if (best == best_.end()) continue;
-      const int number = best->second.configuration;
-      LaidOut laid_out(device_, problem,
-                       layout_of(counts, scheme, configuration(number).tile_tokens),
-                       configuration(number).tile_width);
-      record(variant, scheme, routing, number, laid_out);
-      count(variant, scheme, routing, work_of(number, laid_out));
+      plan.rungs.push_back(rung(problem, routing, counts, scheme));
     }
+    if (is_main(problem, routing)) plan.counters = counters();
+    lab::Climb climb = ladder_.climb(plan, progress);
+    lab::append(report_.measurements, std::move(climb.measurements));
+    for (lab::Timed& timed : climb.rungs) {
+      timed.cells["cublas_tflops"] = timed.number("peer");
+      timed.cells["of_cublas"] = timed.number("fraction");
+    }
+    rates_.insert(rates_.end(), climb.rungs.begin(), climb.rungs.end());
+    // From here on a routing is called by its whole name: "skewed 1".
+    for (auto* rows : {&climb.rungs, &climb.configurations}) {
+      for (lab::Timed& timed : *rows) timed.cells["routing"] = routing.name();
+    }
+    lab::append(configurations_, std::move(climb.configurations));
+    if (!is_main(problem, routing)) return;
+    for (std::size_t i = 0; i < climb.rungs.size(); ++i) {
+      if (climb.rungs[i].timed()) record(problem, routing, counts, kAllSchemes[i], climb.rungs[i]);
+    }
+    lab::append(counted_, std::move(climb.rungs));
   }
 
-  void record(const std::string& variant, Scheme scheme, const RoutingCase& routing, int number,
-              LaidOut& laid_out) {
+  /// A recorded run of the best configuration, beside the timed ones.
+  void record(const GroupedProblem& problem, const RoutingCase& routing,
+              const std::vector<int>& counts, Scheme scheme, const lab::Timed& timed) {
+    const int number = static_cast<int>(timed.number("number").value());
+    LaidOut laid_out(device_, problem, layout_of(counts, scheme, configuration(number).tile_tokens),
+                     configuration(number).tile_width);
     const std::vector<RanTile> tiles = record_tiles(device_, kernels_, number, laid_out);
-    lab::Measurement busy = lab::derived(
-        "busy_share", variant, 100 * busy_share(tiles), "%",
+    report_.measurements.push_back(lab::traced(
+        "busy_share", timed.variant, 100 * busy_share(tiles), "%",
         "time with a tile of all the time of the blocks, from the first tile's begin to the last "
-        "one's end, in one recorded run");
-    busy.provenance = lab::Provenance::traced;
-    report_.measurements.push_back(std::move(busy));
+        "one's end, in one recorded run"));
     if (routing.routing != Routing::skewed || scheme == Scheme::tile_padded) return;
     for (const RanTile& run : runs_of_experts(tiles, kMostGanttRows)) {
-      gantt_.rows.push_back({std::string(to_text(scheme)), routing.name(),
-                             static_cast<double>(run.lane), static_cast<double>(run.expert),
-                             run.begin_us, run.end_us});
+      gantt_.add({to_text(scheme), routing.name(), run.lane, run.expert, run.begin_us, run.end_us});
     }
-  }
-
-  void count(const std::string& variant, Scheme scheme, const RoutingCase& routing,
-             const std::function<void()>& work) {
-    if (!device_.counters().available) return;
-    const lab::Cell pipe =
-        counted("tensor_pipe", variant, "%",
-                {"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"}, work);
-    const lab::Cell instructions = counted(
-        "tensor_instructions", variant, "instructions",
-        {"sm__inst_executed_pipe_tensor.sum", "sm__inst_executed_pipe_tensor_op_hmma.sum"}, work);
-    counters_.rows.push_back({std::string(to_text(scheme)), routing.name(), pipe, instructions});
-  }
-
-  /// The first of the metrics that the chip has; nothing if it has none.
-  lab::Cell counted(const char* id, const std::string& variant, const char* unit,
-                    const std::vector<std::string>& metrics, const std::function<void()>& work) {
-    for (const std::string& metric : metrics) {
-      try {
-        const double value = simt::count(device_, {metric}, work).at(metric);
-        lab::Measurement m = lab::derived(id, variant, value, unit, metric + ", one launch");
-        m.provenance = lab::Provenance::counted;
-        report_.measurements.push_back(std::move(m));
-        return value;
-      } catch (const Cancelled&) {
-        throw;
-      } catch (const Error&) {
-        continue;  // a counter that this chip does not have
-      }
-    }
-    return {};
   }
 
   // ---- what the runs add up to ----
-
-  void add_checks() {
-    for (const auto& [who, worst] : worst_) {
-      std::string id = "grouped_" + who;
-      std::replace(id.begin(), id.end(), ' ', '_');
-      const bool library = who == "cuBLAS loop";
-      report_.checks.push_back(
-          {id, worst.ok, worst.error, worst.bound,
-           fmt::format("Against double on every routing{}: of every expert its first and last row "
-                       "and some between, none of their elements NaN, six of each compared; "
-                       "tolerance: what rounding can explain{}.",
-                       library ? "" : " and configuration",
-                       library ? " in any order of additions"
-                               : " in the order of the kernel's additions")});
-    }
-  }
 
   void add_ladder() {
     lab::Table table{"ladder",
@@ -333,8 +249,7 @@ class Bench {
     for (const RoutingCase& routing : kRoutingCases) {
       if (!routing.is_main()) continue;
       for (const Scheme scheme : kAllSchemes) {
-        table.rows.push_back({variant_of(size_, scheme, routing, size_.experts[0]),
-                              std::string(what_it_does(scheme))});
+        table.add({variant_of(size_, scheme, routing, size_.experts[0]), what_it_does(scheme)});
       }
     }
     report_.tables.push_back(std::move(table));
@@ -344,19 +259,54 @@ class Bench {
   void add_skew_keeps() {
     for (const int experts : size_.experts) {
       for (const Scheme scheme : kAllSchemes) {
-        const auto balanced = medians_.find(variant_of(size_, scheme, kRoutingCases[0], experts));
-        if (balanced == medians_.end()) continue;
+        const auto rate = [&](const RoutingCase& routing) {
+          const auto* m =
+              report_.measurement("moe_rate", variant_of(size_, scheme, routing, experts));
+          return m == nullptr || !m->stable() ? 0 : m->value;
+        };
+        const double balanced = rate(kRoutingCases[0]);
         for (const RoutingCase& routing : kRoutingCases) {
-          const std::string variant = variant_of(size_, scheme, routing, experts);
-          const auto skewed = medians_.find(variant);
-          if (routing.routing == Routing::balanced || skewed == medians_.end()) continue;
-          report_.measurements.push_back(
-              lab::derived("skew_keeps", variant, skewed->second / balanced->second, "",
-                           fmt::format("{:.1f} / {:.1f} TFLOP/s, the scheme's own balanced rate",
-                                       skewed->second, balanced->second)));
+          const double skewed = rate(routing);
+          if (routing.routing == Routing::balanced || balanced == 0 || skewed == 0) continue;
+          report_.measurements.push_back(lab::derived(
+              "skew_keeps", variant_of(size_, scheme, routing, experts), skewed / balanced, "",
+              fmt::format("{:.1f} / {:.1f} TFLOP/s, the scheme's own balanced rate", skewed,
+                          balanced)));
         }
       }
     }
+  }
+
+  void add_tables() {
+    const lab::Shown useful{"tflops", "useful", "TFLOP/s", 1};
+    report_.tables.push_back(
+        lab::table_of("moe_rate",
+                      fmt::format("Useful TFLOP/s of {} tokens, experts of {} x {}, top-1",
+                                  size_.tokens, size_.width, size_.hidden),
+                      {{"scheme"},
+                       {"routing"},
+                       {"skew", "skew", "", 1},
+                       {"experts"},
+                       useful,
+                       {"p10", "p10", "TFLOP/s", 1},
+                       {"p90", "p90", "TFLOP/s", 1},
+                       {"slots", "slots run"},
+                       {"cublas_tflops", "cuBLAS loop", "TFLOP/s", 1},
+                       {"of_cublas", "of cuBLAS loop", "", 3},
+                       {"configuration"}},
+                      rates_));
+    report_.tables.push_back(lab::table_of(
+        "configurations", "Every compiled configuration (fewer samples)",
+        {{"scheme"}, {"routing"}, {"experts"}, {"configuration"}, useful}, configurations_));
+    report_.tables.push_back(std::move(gantt_));
+    if (!device_.counters().available) return;
+    report_.tables.push_back(lab::table_of(
+        "moe_counters", fmt::format("Hardware counters, {} experts, one launch", size_.experts[0]),
+        {{"scheme"},
+         {"routing"},
+         {"tensor_pipe", "tensor pipe active", "%", 1},
+         {"tensor_instructions", "tensor instructions", "", 0}},
+        counted_));
   }
 
   const BenchSize size_;
@@ -364,35 +314,10 @@ class Bench {
   const Kernels& kernels_;
   lab::Progress& progress_;
   lab::Report& report_;
+  lab::Ladder ladder_;
   LibraryStatus library_;
   std::vector<int> usable_;
-  int told_ = 0;
-  std::map<std::string, Worst> worst_;
-  std::map<std::string, double> medians_;
-  std::map<std::string, Chosen> best_;
-  lab::Table rates_{"moe_rate",
-                    fmt::format("Useful TFLOP/s of {} tokens, experts of {} x {}, top-1",
-                                size_.tokens, size_.width, size_.hidden),
-                    {{"scheme", "scheme", "", -1},
-                     {"routing", "routing", "", -1},
-                     {"skew", "skew", "", 1},
-                     {"experts", "experts", "", 0},
-                     {"tflops", "useful", "TFLOP/s", 1},
-                     {"p10", "p10", "TFLOP/s", 1},
-                     {"p90", "p90", "TFLOP/s", 1},
-                     {"slots", "slots run", "", 0},
-                     {"cublas_tflops", "cuBLAS loop", "TFLOP/s", 1},
-                     {"of_cublas", "of cuBLAS loop", "", 3},
-                     {"configuration", "configuration", "", -1}},
-                    {}};
-  lab::Table configurations_{"configurations",
-                             "Every compiled configuration (fewer samples)",
-                             {{"scheme", "scheme", "", -1},
-                              {"routing", "routing", "", -1},
-                              {"experts", "experts", "", 0},
-                              {"configuration", "configuration", "", -1},
-                              {"tflops", "useful", "TFLOP/s", 1}},
-                             {}};
+  std::vector<lab::Timed> rates_, configurations_, counted_;
   lab::Table gantt_{"gantt",
                     fmt::format("When the blocks ran which expert, {} experts, some of the blocks",
                                 size_.experts[0]),
@@ -403,13 +328,6 @@ class Bench {
                      {"begin_us", "begin", "µs", 1},
                      {"end_us", "end", "µs", 1}},
                     {}};
-  lab::Table counters_{"moe_counters",
-                       fmt::format("Hardware counters, {} experts, one launch", size_.experts[0]),
-                       {{"scheme", "scheme", "", -1},
-                        {"routing", "routing", "", -1},
-                        {"tensor_pipe", "tensor pipe active", "%", 1},
-                        {"tensor_instructions", "tensor instructions", "", 0}},
-                       {}};
 };
 
 std::string summary_of(const lab::Report& report, const LibraryStatus& library,
@@ -426,9 +344,8 @@ std::string summary_of(const lab::Report& report, const LibraryStatus& library,
     if (rate == nullptr || keeps == nullptr) continue;
     if (scheme != Scheme::packed) text += "; ";
     text += fmt::format(
-        "{} reaches {:.0f} useful TFLOP/s when balanced and keeps {:.0f} % of it "
-        "when skewed (exponent {:g})",
-        to_text(scheme), rate->value, 100 * keeps->value, kMainSkew);
+        "{} reaches {} useful when balanced and keeps {:.0f} % of it when skewed (exponent {:g})",
+        to_text(scheme), lab::headline(rate, 0), 100 * keeps->value, kMainSkew);
   }
   if (!library.available) return text + ". No peer: " + library.reason + ".";
   return text + ".";
@@ -437,11 +354,7 @@ std::string summary_of(const lab::Report& report, const LibraryStatus& library,
 }  // namespace
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSize& size) {
-  if (!device.can_time()) {
-    throw Error("the grouped product can only be timed on a GPU, and " + device.info().name +
-                    " runs the kernels under emulation, whose times say nothing about a GPU",
-                ExitCode::unavailable);
-  }
+  lab::require_timing(device, "the grouped product");
   lab::Report report;
   report.lesson = kLessonId;
   report.params = knob_table().settings(Params{});

@@ -1,14 +1,12 @@
 #include "kernels/experts/moe_routing/bench_parts.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <random>
 
-#include "kernels/base/numeric/float_format.hpp"
+#include "kernels/base/lab/random.hpp"
 
 namespace tilestep::moe_routing {
 namespace {
@@ -18,30 +16,15 @@ std::size_t numbers(int rows, int columns) {
 }
 
 std::vector<std::uint16_t> random_bf16(std::size_t count, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::vector<std::uint16_t> bits(count);
-  for (std::uint16_t& one : bits) {
-    // 24 bits of the generator, so that every standard library gives the same number.
-    const auto random = static_cast<double>(generator() >> 8);
-    const auto value = static_cast<float>((2 * random + 1) / 16777216.0 - 1);
-    const auto fp32 = std::bit_cast<std::uint32_t>(numeric::Bf16::round(value));
-    one = static_cast<std::uint16_t>(fp32 >> 16);
-  }
-  return bits;
+  std::mt19937 generator = lab::generator_of(seed);
+  return lab::uniform_bf16(generator, count);
 }
 
 }  // namespace
 
 RandomArray::RandomArray(simt::Device& device, std::size_t count, unsigned seed)
     : period_(random_bf16(std::min(count, kPeriod), seed)), array_(device, count) {
-  constexpr std::size_t kBytes = sizeof(std::uint16_t);
-  std::uint16_t* to = array_.span().data;
-  device.copy_in(to, period_.data(), period_.size() * kBytes);
-  // Whole periods, twice as many each time.
-  for (std::size_t done = period_.size(); done < count; done *= 2) {
-    device.copy_on_device(to + done, to, std::min(done, count - done) * kBytes);
-  }
-  device.synchronize();
+  lab::fill_with<std::uint16_t>(device, array_, period_);
 }
 
 std::vector<std::uint16_t> RandomArray::values(std::size_t first, std::size_t count) const {
@@ -119,21 +102,7 @@ double LaidOut::bytes_of(const GroupedProblem& problem, const GroupedLayout& lay
   return static_cast<double>(layout.slots()) * (x_bytes * problem.hidden + 4.0 * problem.width);
 }
 
-// ---- correctness comes before any timing --------------------------------------------------------
-
-void Worst::add(double got, double want, double allowed) {
-  const double off = std::abs(got - want);
-  const bool good = off <= allowed;  // NaN is not
-  if (!good || (ok && off - allowed > error - bound) || bound == 0) {
-    error = std::isnan(off) ? std::numeric_limits<double>::infinity() : off;
-    bound = allowed;
-  }
-  ok = ok && good;
-}
-
-void Worst::add(const Worst& other) {
-  if (other.bound > 0 && (ok || !other.ok)) add(other.error, 0, other.bound);
-}
+// ---- correctness --------------------------------------------------------------------------------
 
 namespace {
 
@@ -151,8 +120,8 @@ std::vector<int> rows_to_look_at(int kept, int experts, std::mt19937& generator)
 
 }  // namespace
 
-Worst error_of(simt::Device& device, const GroupedProblem& problem, LaidOut& laid_out, bool library,
-               const std::function<void()>& launch) {
+lab::Closest error_of(simt::Device& device, const GroupedProblem& problem, LaidOut& laid_out,
+                      bool library, const std::function<void()>& launch) {
   laid_out.y().fill(0xFF);
   launch();
   device.synchronize();
@@ -162,14 +131,14 @@ Worst error_of(simt::Device& device, const GroupedProblem& problem, LaidOut& lai
   std::mt19937 generator(23);
   std::vector<float> y(width);
   std::size_t first_token = 0;
-  Worst worst;
+  lab::Closest closest;
   for (std::size_t e = 0; e < layout.kept.size(); ++e) {
     if (layout.kept[e] == 0) continue;
     for (const int row : rows_to_look_at(layout.kept[e], problem.experts, generator)) {
       const auto slot = static_cast<std::size_t>(layout.first_slot[e] + row);
       device.copy_out(y.data(), laid_out.y().span().data + slot * width, width * sizeof(float));
       for (const float one : y) {
-        if (!std::isfinite(one)) worst.add(static_cast<double>(one), 0, 1);
+        if (!std::isfinite(one)) closest.add(static_cast<double>(one), 0, 1);
       }
       const auto x =
           problem.x.values((first_token + static_cast<std::size_t>(row)) * hidden, hidden);
@@ -177,13 +146,13 @@ Worst error_of(simt::Device& device, const GroupedProblem& problem, LaidOut& lai
         const std::size_t column = i == 0 ? 0 : i == 1 ? width - 1 : generator() % width;
         const auto w = problem.weights.values((e * width + column) * hidden, hidden);
         const GroupedElement want = grouped_element(w, x);
-        worst.add(static_cast<double>(y[column]), want.value,
-                  library ? want.library_bound : want.bound);
+        closest.add(static_cast<double>(y[column]), want.value,
+                    library ? want.library_bound : want.bound);
       }
     }
     first_token += static_cast<std::size_t>(layout.kept[e]);
   }
-  return worst;
+  return closest;
 }
 
 // ---- recorded runs ------------------------------------------------------------------------------

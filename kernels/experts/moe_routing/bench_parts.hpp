@@ -1,11 +1,9 @@
 #pragma once
 
 #include <functional>
-#include <string>
 #include <vector>
 
-#include "kernels/base/lab/report.hpp"
-#include "kernels/base/lab/timing.hpp"
+#include "kernels/base/lab/ladder.hpp"
 #include "kernels/experts/moe_routing/grouped.hpp"
 
 /// What the bench multiplies, how it compares the result with double, and what it makes of a
@@ -62,20 +60,11 @@ class LaidOut {
   simt::Buffer<float> y_;
 };
 
-/// The error of results, worst against its bound.
-struct Worst {
-  double error = 0, bound = 0;
-  bool ok = true;
-
-  void add(double got, double want, double allowed);
-  void add(const Worst& other);
-};
-
 /// Runs `launch` once on a result full of NaN. Of every expert that has tokens it takes some rows,
 /// the first and the last among them, of which no element may be NaN, and compares some elements of
 /// each with double.
-Worst error_of(simt::Device& device, const GroupedProblem& problem, LaidOut& laid_out, bool library,
-               const std::function<void()>& launch);
+lab::Closest error_of(simt::Device& device, const GroupedProblem& problem, LaidOut& laid_out,
+                      bool library, const std::function<void()>& launch);
 
 /// A tile of a recorded run; times in µs since the first tile began.
 struct RanTile {

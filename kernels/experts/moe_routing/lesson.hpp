@@ -2,7 +2,7 @@
 
 #include <array>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +29,9 @@ enum class Routing {
   one_hot,   ///< first choice E0 for every token; further choices E1, E2, …
   custom,    ///< balanced, changed by the knob `custom`
 };
+constexpr auto names_of(Routing) {
+  return std::to_array<std::string_view>({"balanced", "skewed", "random", "one-hot", "custom"});
+}
 inline constexpr int kRoutings = 5;
 std::string_view to_text(Routing routing);
 
@@ -40,6 +43,9 @@ enum class Scheme {
   packed,              ///< kept assignments lie side by side; a list of tiles over all experts is
                        ///< shared out among persistent blocks
 };
+constexpr auto names_of(Scheme) {
+  return std::to_array<std::string_view>({"padded-to-capacity", "tile-padded", "packed"});
+}
 inline constexpr int kSchemes = 3;
 std::string_view to_text(Scheme scheme);
 /// One sentence: what it does and what that costs.

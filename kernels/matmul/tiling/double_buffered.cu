@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads, 2) double_buffered(In a, In b, Out c
   const int row = thread / 16 * 4;
   const int column = thread % 16 * 4;
 
-  float sums[kSquare][kSquare] = {};
+  float sums[8][8] = {};
   copy_tiles<kWhole>(a, b, shape, first_row, first_column, 0, a_tiles, b_tiles);
   simt::cp_async_commit();
   int stage = 0;
@@ -69,10 +69,33 @@ __global__ void __launch_bounds__(kThreads, 2) double_buffered(In a, In b, Out c
                          a_tiles + other * kATile, b_tiles + other * kBTile);
       simt::cp_async_commit();
     }
-    multiply_square(sums, a_tiles + stage * kATile, b_tiles + stage * kBTile, row, column);
+    const auto a_tile = a_tiles + stage * kATile;
+    const auto b_tile = b_tiles + stage * kBTile;
+#pragma unroll
+    for (int kk = 0; kk < kDepth; ++kk) {
+      float from_a[8];
+      float from_b[8];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        read4(&from_a[half * 4], a_tile + (kk * kPitch + row + half * 64));
+        read4(&from_b[half * 4], b_tile + (kk * kEdge + column + half * 64));
+      }
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+#pragma unroll
+        for (int j = 0; j < 8; ++j) sums[i][j] += from_a[i] * from_b[j];
+      }
+    }
     stage = other;
   }
-  store_square<kWhole>(c, first_row + row, first_column + column, shape, sums);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const int to_row = first_row + row + i % 4 + i / 4 * 64;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      store_row4<kWhole>(c, to_row, first_column + column + half * 64, shape, &sums[i][half * 4]);
+    }
+  }
 }
 
 }  // namespace tilestep::tiling::SIMT_BACKEND

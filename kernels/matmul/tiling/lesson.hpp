@@ -2,7 +2,7 @@
 
 #include <array>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +31,11 @@ enum class Variant {
   warp_tile,
   tensor_core,
 };
+constexpr auto names_of(Variant) {
+  return std::to_array<std::string_view>({"naive", "coalesced", "shared-tile", "register-tile-1d",
+                                          "register-tile-2d", "vectorized", "double-buffered",
+                                          "warp-tile", "tensor-core"});
+}
 inline constexpr int kVariants = 9;
 /// "shared-tile", as on the command line.
 std::string_view to_text(Variant variant);

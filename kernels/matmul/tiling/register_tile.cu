@@ -137,9 +137,10 @@ __device__ __forceinline__ float4 load_row4(In from, int row, int column, int ro
   }
 }
 
-/// The same tile; thread t has the rows 4·(t / 16) … +3 and those 64 below, the columns 4·(t % 16)
-/// … +3 and those 64 to the right. Rows of the A tile are padded by 4 floats: turned, a warp's
-/// stores would else meet in few banks; 4 keep rows aligned to 16 bytes.
+/// The same tile; thread t has rows 4·(t / 16) … +3 and those 64 below, columns 4·(t % 16) … +3 and
+/// those 64 to the right. Were its 8 columns neighbours, the float4 reads of a warp would be 32
+/// bytes apart and meet in half of the banks. Rows of the A tile are padded by 4 floats: turned, a
+/// warp's stores would else meet in few banks; 4 keep rows aligned to 16 bytes.
 template <bool kWhole, class In>
 __global__ void __launch_bounds__(kThreads, 2) vectorized(In a, In b, Out c, GemmShape shape) {
   const auto a_tile = simt::dynamic_shared<float>(kDepth * kPitch, 0, "A tile");
@@ -165,10 +166,31 @@ __global__ void __launch_bounds__(kThreads, 2) vectorized(In a, In b, Out c, Gem
     a_tile[(a_kk + 3) * kPitch + a_row] = of_a.w;
     *simt::as<float4>(b_tile + (b_kk * kEdge + b_column)) = of_b;
     __syncthreads();  // both tiles must be there before any thread reads them
-    multiply_square(sums, a_tile, b_tile, row, column);
+#pragma unroll
+    for (int kk = 0; kk < kDepth; ++kk) {
+      float from_a[kSquare];
+      float from_b[kSquare];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        read4(&from_a[half * 4], a_tile + (kk * kPitch + row + half * 64));
+        read4(&from_b[half * 4], b_tile + (kk * kEdge + column + half * 64));
+      }
+#pragma unroll
+      for (int i = 0; i < kSquare; ++i) {
+#pragma unroll
+        for (int j = 0; j < kSquare; ++j) sums[i][j] += from_a[i] * from_b[j];
+      }
+    }
     __syncthreads();  // all must have read before the next tiles overwrite these
   }
-  store_square<kWhole>(c, first_row + row, first_column + column, shape, sums);
+#pragma unroll
+  for (int i = 0; i < kSquare; ++i) {
+    const int to_row = first_row + row + i % 4 + i / 4 * 64;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      store_row4<kWhole>(c, to_row, first_column + column + half * 64, shape, &sums[i][half * 4]);
+    }
+  }
 }
 
 }  // namespace tilestep::tiling::SIMT_BACKEND

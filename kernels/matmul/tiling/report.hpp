@@ -45,10 +45,15 @@ struct RooflinePoint {
   double tflops = 0;
   lab::Provenance provenance = lab::Provenance::derived;
   std::string formula;
+  std::string bound = {};  ///< of a derived dot: what keeps it down: DRAM, L2 or compute
 };
-/// Attention for one head without and with tiles, as its bytes and FLOPs say: what the memory and
-/// compute roofs (TB/s, TFLOP/s) allow.
-std::vector<RooflinePoint> attention_points(double roof_tb_s, double roof_tflops);
+/// Roofs, measured; L2's is 0 where it is not known.
+struct Roofs {
+  double dram_tb_s = 0, l2_tb_s = 0, tflops = 0;
+};
+/// Attention for one head without and with tiles, as its bytes and FLOPs say: what the roofs allow.
+/// With tiles K and V come from L2, so that they have a dot under each of the two memory roofs.
+std::vector<RooflinePoint> attention_points(const Roofs& roofs);
 lab::Table roofline_table(const std::vector<RooflinePoint>& points);
 
 /// Floating-point operations of C = A·B: a product and an addition each.

@@ -1,9 +1,8 @@
 #pragma once
 
 /// \file
-/// What the lesson's kernels share: accessors, who computes which tile, and what a thread with a
-/// square of results does. Loops over a thread's registers are unrolled, or the registers would
-/// become an array in memory.
+/// What the lesson's kernels share: accessors, and who computes which tile. Loops over a thread's
+/// registers are unrolled, or the registers would become an array in memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -126,49 +125,12 @@ __device__ __forceinline__ void store_pair(To c, int row, int column, const Gemm
   }
 }
 
-// ---- a square of results ------------------------------------------------------------------------
+// ---- the tiling of rungs with a square of results a thread --------------------------------------
 
 constexpr int kEdge = 128;     // of the block's tile of C
 constexpr int kDepth = 8;      // of the tiles along k
 constexpr int kThreads = 256;  // 16 × 16, each with 8 × 8 elements of C
 constexpr int kSquare = 8;
 constexpr int kPitch = kEdge + 4;  // of a turned A tile (k down, rows across)
-
-/// Products of a turned A tile and a B tile. A thread has the rows `row` … +3 and those 64 below,
-/// the columns `column` … +3 and those 64 to the right. Were its 8 columns neighbours, the float4
-/// reads of a warp would be 32 bytes apart and meet in half of the banks.
-__device__ __forceinline__ void multiply_square(float (&sums)[kSquare][kSquare],
-                                                simt::Shared<float> a_tile,
-                                                simt::Shared<float> b_tile, int row, int column) {
-#pragma unroll
-  for (int kk = 0; kk < kDepth; ++kk) {
-    float from_a[kSquare];
-    float from_b[kSquare];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      read4(&from_a[half * 4], a_tile + (kk * kPitch + row + half * 64));
-      read4(&from_b[half * 4], b_tile + (kk * kEdge + column + half * 64));
-    }
-#pragma unroll
-    for (int i = 0; i < kSquare; ++i) {
-#pragma unroll
-      for (int j = 0; j < kSquare; ++j) sums[i][j] += from_a[i] * from_b[j];
-    }
-  }
-}
-
-/// Stores the sums of multiply_square, whose thread's first element of C is (row, column).
-template <bool kWhole>
-__device__ __forceinline__ void store_square(Out c, int row, int column, const GemmShape& shape,
-                                             const float (&sums)[kSquare][kSquare]) {
-#pragma unroll
-  for (int i = 0; i < kSquare; ++i) {
-    const int to_row = row + i % 4 + i / 4 * 64;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      store_row4<kWhole>(c, to_row, column + half * 64, shape, &sums[i][half * 4]);
-    }
-  }
-}
 
 }  // namespace tilestep::tiling::SIMT_BACKEND

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "kernels/base/lab/lesson.hpp"
+#include "kernels/base/lab/ladder.hpp"
 #include "kernels/memory/coalescing/kernels.hpp"
 
 /// The parts of a bench; each adds its tables, measurements and checks to the report.
@@ -26,17 +26,11 @@ struct Bench {
   BenchSizes sizes;
 };
 
-/// GB/s, read and written together.
-struct CopyRates {
-  double device = 0;  ///< the device's own copy
-  double best = 0;    ///< the best rung
-};
-/// The copies beside the device's own.
-CopyRates bench_copies(const Bench& bench);
-/// The transposes, beside `copy` (the best of our copies, GB/s).
-void bench_transposes(const Bench& bench, double copy);
-/// Bandwidth against stride, offset and pattern, and what `copy` (the device's own, GB/s) and the
-/// sectors let expect.
+/// The ladders of copies and of transposes; returns the bandwidth of the device's own copy, read
+/// and written, in GB/s.
+double bench_ladders(const Bench& bench, lab::Ladder& ladder);
+/// Bandwidth against stride, offset, pattern and element size, and what `copy` (the device's own,
+/// GB/s) and the sectors let expect.
 void bench_patterns(const Bench& bench, double copy);
 /// Sectors per request over patterns, element sizes, directions and settings: counted beside
 /// traced. Adds nothing but a line if the device has no counters.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/base/lab/names.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/memory/coalescing/patterns.hpp"
 
@@ -17,11 +18,21 @@ inline constexpr std::uint32_t kTileSite = 2;
 
 /// The ladder of copies.
 enum class CopyRung { strided, coalesced, vectorized };
-inline constexpr CopyRung kCopyRungs[] = {CopyRung::strided, CopyRung::coalesced,
-                                          CopyRung::vectorized};
+constexpr auto names_of(CopyRung) {
+  return std::to_array<std::string_view>({"strided", "coalesced", "vectorized"});
+}
+constexpr auto reasons_of(CopyRung) {
+  return std::to_array<std::string_view>(
+      {"The starting point: each thread copies 32 floats that lie side by side, so that the lanes "
+       "of a warp load addresses 128 bytes apart.",
+       "Neighbouring threads copy neighbouring floats: a warp's request needs 4 sectors instead of "
+       "32.",
+       "16 bytes a load and several loads under way in each thread: as many bytes in flight as "
+       "memory needs to be busy."});
+}
+inline constexpr auto kCopyRungs = all_of<CopyRung>();
 constexpr std::string_view to_text(CopyRung rung) {
-  constexpr std::string_view kNames[] = {"strided", "coalesced", "vectorized"};
-  return kNames[static_cast<int>(rung)];
+  return name_of(rung);
 }
 
 /// How a copy is launched. `strided` and `coalesced` use `threads` alone.
@@ -36,11 +47,20 @@ inline constexpr int kStridedCopyFloats = 32;
 
 /// The ladder of transposes.
 enum class TransposeRung { naive, shared_tile, shared_tile_padded };
-inline constexpr TransposeRung kTransposeRungs[] = {
-    TransposeRung::naive, TransposeRung::shared_tile, TransposeRung::shared_tile_padded};
+constexpr auto names_of(TransposeRung) {
+  return std::to_array<std::string_view>({"naive", "shared-tile", "shared-tile-padded"});
+}
+constexpr auto reasons_of(TransposeRung) {
+  return std::to_array<std::string_view>(
+      {"The starting point: loads along the rows, stores down the columns, a sector for every "
+       "lane.",
+       "A tile is turned in shared memory, so that loads and stores both run along rows; but the "
+       "lanes that read a column of the tile all meet in one bank.",
+       "One more float in each row of the tile: the words of a column lie in different banks."});
+}
+inline constexpr auto kTransposeRungs = all_of<TransposeRung>();
 constexpr std::string_view to_text(TransposeRung rung) {
-  constexpr std::string_view kNames[] = {"naive", "shared-tile", "shared-tile-padded"};
-  return kNames[static_cast<int>(rung)];
+  return name_of(rung);
 }
 
 /// in [rows × columns] to out [columns × rows], FP32, row-major.

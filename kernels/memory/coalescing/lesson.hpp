@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,6 +65,9 @@ PatternShape shape_of(const Params& params);
 /// ([i]) on the other array. A warp that loads by pattern then stores plainly; a warp that stores
 /// by pattern has loaded plainly before.
 enum class Site { pattern, plain };
+constexpr auto names_of(Site) {
+  return std::to_array<std::string_view>({"pattern", "plain"});
+}
 
 /// One request: the accesses of a warp's lanes for one instruction, as the kernel recorded them.
 struct WarpRequest {

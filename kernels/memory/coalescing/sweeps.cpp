@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 
-#include "kernels/base/lab/timing.hpp"
 #include "kernels/memory/coalescing/bench.hpp"
 #include "kernels/memory/coalescing/reference.hpp"
 #include "kernels/memory/coalescing/report.hpp"
@@ -14,33 +17,48 @@
 namespace tilestep::coalescing {
 namespace {
 
-using lab::measured;
-using lab::rate_of;
-using lab::Spread;
-using lab::spread_of;
-
-constexpr int kSamples = 25;
 constexpr std::int64_t kCheckedElements = 4096;
 constexpr std::int64_t kCostElements = 65536;  // enough for every pattern to repeat
 constexpr int kStrides[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 40, 48, 56, 64};
+constexpr int kCountedStrides[] = {1, 2, 4, 8, 16, 32, 64};
 constexpr int kOffsets = 32;
+constexpr int kFetchBytes = 64;  // of DRAM
+constexpr int kThreadsOfMultiprocessor = 2048;
 constexpr std::array kAccesses = {Access::load, Access::store};
 
-/// What a launch moves, by its pattern's definition.
+/// What a launch moves, by its pattern's definition; bytes of both sides.
 struct Traffic {
-  double useful = 0;  ///< bytes that lanes asked for, on both sides; one place asked for twice by
-                      ///< a request counts once
-  double moved = 0;   ///< 32 for each sector of each request
+  double useful = 0;   ///< that lanes asked for; one place asked for twice by a request counts once
+  double moved = 0;    ///< 32 for each sector of each request
+  double stored = 0;   ///< the same of a store: a sector that it writes in part is read as well
+  double fetched = 0;  ///< where memory is read in pieces of 64, each piece once
   double sectors_per_request = 0;
+
+  double of_copy(double bytes) const { return useful / bytes; }
 };
 Traffic traffic_of(Params params) {
   const auto elements = static_cast<double>(params.elements);
   params.elements = std::min(params.elements, kCostElements);
-  const PatternCost cost = reference_cost(shape_of(params), kCostElements);
+  const PatternShape shape = shape_of(params);
+  const PatternCost cost = reference_cost(shape, kCostElements);
+  std::map<std::int64_t, std::uint32_t> used;  // by sector: a bit a byte
+  std::set<std::int64_t> pieces;
+  IndexWalk walk(shape);
+  for (std::int64_t i = 0; i < params.elements; ++i) {
+    const std::int64_t first = walk.next() * params.element_bytes();
+    const std::uint32_t bytes =
+        params.element_bytes() == 16 ? 0xFFFF : (1u << params.element_bytes()) - 1;
+    used[first / kSectorBytes] |= bytes << (first % kSectorBytes);
+    pieces.insert(first / kFetchBytes);
+  }
+  const auto partial = std::count_if(used.begin(), used.end(),
+                                     [](const auto& sector) { return ~sector.second != 0; });
   const double scale = elements / static_cast<double>(params.elements);
   const double plain = elements * params.element_bytes();
-  return {plain + scale * static_cast<double>(cost.bytes_used),
-          plain + scale * static_cast<double>(cost.sectors * kSectorBytes),
+  const double moved = plain + scale * static_cast<double>(cost.sectors * kSectorBytes);
+  return {plain + scale * static_cast<double>(cost.bytes_used), moved,
+          moved + scale * static_cast<double>(partial * kSectorBytes),
+          plain + scale * static_cast<double>(pieces.size() * kFetchBytes),
           cost.sectors_per_request()};
 }
 
@@ -50,37 +68,33 @@ class PatternBench {
       : bench_(bench),
         copy_(copy),
         plain_(bench.device, static_cast<std::size_t>(bench.sizes.access_elements)),
-        wide_(bench.device, static_cast<std::size_t>(shape_of(widest()).array_elements)) {
+        wide_(bench.device,
+              static_cast<std::size_t>(shape_of(strided(*std::rbegin(kStrides))).array_elements)) {
     bench.kernels.fill_random(bench.device, plain_.span(), 3);
     bench.kernels.fill_random(bench.device, wide_.span(), 5);
   }
 
   void run() {
-    std::vector<Params> by_stride;
-    for (const int stride : kStrides) {
-      by_stride.push_back(params(Pattern::strided, ElementSize::bytes_4));
-      by_stride.back().stride = stride;
-    }
-    sweep("bandwidth_by_stride", "stride", "Useful bandwidth against stride", by_stride,
-          &Params::stride);
-    std::vector<Params> by_offset;
+    std::vector<Params> by_stride, by_offset;
+    for (const int stride : kStrides) by_stride.push_back(strided(stride));
     for (int offset = 0; offset < kOffsets; ++offset) {
       by_offset.push_back(params(Pattern::offset, ElementSize::bytes_4));
       by_offset.back().offset = offset;
     }
+    bench_.progress.report(0.35, "timing strides");
+    sweep("bandwidth_by_stride", "stride", "Useful bandwidth against stride", by_stride,
+          &Params::stride);
+    bench_.progress.report(0.45, "timing offsets");
     sweep("bandwidth_by_offset", "offset", "Useful bandwidth against offset", by_offset,
           &Params::offset);
     bench_.progress.report(0.6, "timing every pattern and element size");
     all_patterns();
+    if (!bench_.device.counters().available) return;
+    bench_.progress.report(0.8, "counting what memory moves");
+    count_dram();
   }
 
  private:
-  Params widest() const {
-    Params p = params(Pattern::strided, ElementSize::bytes_4);
-    p.stride = kStrides[std::size(kStrides) - 1];
-    return p;
-  }
-
   /// As many bytes a side for every element size.
   Params params(Pattern pattern, ElementSize size) const {
     Params p;
@@ -89,22 +103,29 @@ class PatternBench {
     p.elements = bench_.sizes.access_elements * 4 / p.element_bytes();
     return p;
   }
+  Params strided(int stride) const {
+    Params p = params(Pattern::strided, ElementSize::bytes_4);
+    p.stride = stride;
+    return p;
+  }
 
-  Spread rate(const Params& p, const Traffic& traffic) {
-    bench_.progress.check();
-    const PatternShape shape = shape_of(p);
-    simt::TimingPlan plan;
-    plan.samples = kSamples;
-    const bool load = p.access == Access::load;
+  std::function<void()> launch_of(const Params& p) {
     const auto bytes = [](simt::Buffer<unsigned>& words) {
       return simt::Span<unsigned char>{reinterpret_cast<unsigned char*>(words.span().data),
                                        words.bytes()};
     };
-    const auto work = [&] {
-      bench_.kernels.access(bench_.device, shape, bytes(load ? wide_ : plain_),
-                            bytes(load ? plain_ : wide_));
+    const bool load = p.access == Access::load;
+    return [this, shape = shape_of(p), in = bytes(load ? wide_ : plain_),
+            out = bytes(load ? plain_ : wide_)] {
+      bench_.kernels.access(bench_.device, shape, in, out);
     };
-    return rate_of(spread_of(bench_.device.time_ms(work, plan)), traffic.useful);
+  }
+
+  lab::Spread rate(const Params& p, const Traffic& traffic) {
+    const lab::Pace& pace = std::exchange(warm_, true) ? lab::kNextPoint : lab::kShown;
+    const std::vector<double> times =
+        lab::settled_times(bench_.device, bench_.progress, launch_of(p), pace, false);
+    return lab::rate_of(lab::spread_of(times), traffic.useful);
   }
 
   void sweep(const char* id, const char* knob, const char* title, std::vector<Params>& points,
@@ -118,19 +139,23 @@ class PatternBench {
                       {"store", "store", "GB/s", 0},
                       {"store_p10", "store p10", "GB/s", 0},
                       {"store_p90", "store p90", "GB/s", 0},
-                      {"expected", "expected from the sectors", "GB/s", 0}},
+                      {"expected", "expected from the sectors", "GB/s", 0},
+                      {"expected_store", "expected of stores", "GB/s", 0},
+                      {"expected_64", "expected of 64-byte fetches", "GB/s", 0}},
                      {}};
     for (Params& p : points) {
       const Traffic traffic = traffic_of(p);
-      std::vector<lab::Cell> row;
-      row.emplace_back(static_cast<double>(p.*member));
+      std::vector<lab::Cell> row = {p.*member};
       for (const Access access : kAccesses) {
         p.access = access;
-        const Spread spread = rate(p, traffic);
-        for (const double value : {spread.median, spread.p10, spread.p90}) row.emplace_back(value);
+        const lab::Spread spread = rate(p, traffic);
+        lab::append(row, {spread.median, spread.p10, spread.p90});
+        if (p.pattern == Pattern::strided) by_stride_[{p.stride, access}] = spread.median;
       }
-      row.emplace_back(copy_ * traffic.useful / traffic.moved);
-      table.rows.push_back(std::move(row));
+      for (const double bytes : {traffic.moved, traffic.stored, traffic.fetched}) {
+        row.emplace_back(copy_ * traffic.of_copy(bytes));
+      }
+      table.add(std::move(row));
     }
     bench_.report.tables.push_back(std::move(table));
   }
@@ -151,23 +176,76 @@ class PatternBench {
          {"expected", "expected from the sectors", "GB/s", 0},
          {"sectors_per_request", "sectors per request", "", 2}},
         {}};
+    lab::Table by_element{"bandwidth_by_element",
+                          "Sequential loads, every byte used: bytes in flight make the difference",
+                          {{"element_bytes", "element", "B", 0},
+                           {"bandwidth", "bandwidth", "GB/s", 0},
+                           {"p10", "p10", "GB/s", 0},
+                           {"p90", "p90", "GB/s", 0},
+                           {"thread_bytes", "in flight of a thread", "B", 0},
+                           {"threads", "threads at once, at most", "", 0},
+                           {"in_flight", "in flight, at most", "KiB", 0}},
+                          {}};
+    const int threads = bench_.device.info().multiprocessors * kThreadsOfMultiprocessor;
     for (const Pattern pattern : kPatterns) {
       for (const ElementSize size : kElementSizes) {
         Params p = params(pattern, size);
         const Traffic traffic = traffic_of(p);
         for (const Access access : kAccesses) {
           p.access = access;
-          const Spread spread = rate(p, traffic);
-          table.rows.push_back(
-              {std::string(to_text(pattern)), static_cast<double>(p.element_bytes()),
-               std::string(to_text(access)), spread.median, spread.p10, spread.p90,
-               copy_ * traffic.useful / traffic.moved, traffic.sectors_per_request});
-          if (size != ElementSize::bytes_4 || access != Access::load) continue;
+          const lab::Spread spread = rate(p, traffic);
+          const double moved = access == Access::load ? traffic.moved : traffic.stored;
+          table.add({to_text(pattern), p.element_bytes(), to_text(access), spread.median,
+                     spread.p10, spread.p90, copy_ * traffic.of_copy(moved),
+                     traffic.sectors_per_request});
+          if (access != Access::load) continue;
+          if (pattern == Pattern::sequential) {
+            by_element.add({p.element_bytes(), spread.median, spread.p10, spread.p90,
+                            p.element_bytes(), threads, threads * p.element_bytes() / 1024.0});
+          }
+          if (size != ElementSize::bytes_4) continue;
           bench_.report.measurements.push_back(
-              measured("useful_bandwidth", to_text(pattern), spread, "GB/s",
-                       fmt::format("loads, {} elements of 4 bytes", p.elements)));
+              lab::measured("useful_bandwidth", to_text(pattern), spread, "GB/s",
+                            fmt::format("loads, {} elements of 4 bytes", p.elements)));
         }
       }
+    }
+    lab::append(bench_.report.tables, {std::move(table), std::move(by_element)});
+  }
+
+  /// What really crosses to memory and back for a useful byte, as the hardware counts it.
+  void count_dram() {
+    lab::Table table{"dram_by_stride",
+                     "DRAM traffic by stride, counted: bytes moved for each useful byte",
+                     {{"stride", "stride", "elements", 0},
+                      {"access", "access", "", -1},
+                      {"read", "read", "B/B", 2},
+                      {"written", "written", "B/B", 2},
+                      {"expected", "expected from DRAM traffic", "GB/s", 0},
+                      {"bandwidth", "measured", "GB/s", 0}},
+                     {}};
+    std::vector<Params> points;
+    std::vector<std::function<void()>> works;
+    for (const Access access : kAccesses) {
+      for (const int stride : kCountedStrides) {
+        points.push_back(strided(stride));
+        points.back().access = access;
+        works.push_back(launch_of(points.back()));
+      }
+    }
+    const auto counted = simt::count_global_traffic(bench_.device, works, true);
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const Params& p = points[i];
+      const double useful = traffic_of(p).useful;
+      const double read = counted[i].dram_bytes_read / useful;
+      const double written = counted[i].dram_bytes_written / useful;
+      table.add({p.stride, to_text(p.access), read, written, copy_ / (read + written),
+                 by_stride_[{p.stride, p.access}]});
+      const std::string variant = fmt::format("{} {}", to_text(p.access), p.stride);
+      const char* detail = "strided, of 4 bytes, for each useful byte, read and written";
+      lab::append(bench_.report.measurements,
+                  {lab::counted("dram_read_per_byte", variant, read, "B/B", detail),
+                   lab::counted("dram_written_per_byte", variant, written, "B/B", detail)});
     }
     bench_.report.tables.push_back(std::move(table));
   }
@@ -175,6 +253,8 @@ class PatternBench {
   const Bench& bench_;
   double copy_;
   simt::Buffer<unsigned> plain_, wide_;
+  bool warm_ = false;  ///< whether something was timed before
+  std::map<std::pair<int, Access>, double> by_stride_;
 };
 
 /// Correctness comes before any timing: every pattern, size and direction once.
@@ -202,44 +282,48 @@ lab::Check check_patterns(const Bench& bench) {
 
 // ---- counted beside traced ----------------------------------------------------------------------
 
-struct SweepPoint {
-  Params params;
-  lab::Cell setting;  ///< of the knob that the pattern has
-};
-
-std::vector<SweepPoint> sweep_points() {
-  std::vector<SweepPoint> points;
+std::vector<Params> sweep_points() {
+  std::vector<Params> points;
   for (const ElementSize size : kElementSizes) {
     for (const Access access : kAccesses) {
-      const auto add = [&](Pattern pattern, int Params::*member, int value) {
-        SweepPoint point;
-        point.params.pattern = pattern;
-        point.params.element_size = size;
-        point.params.access = access;
+      const auto add = [&](Pattern pattern) -> Params& {
+        Params& point = points.emplace_back();
+        point.pattern = pattern;
+        point.element_size = size;
+        point.access = access;
         // All requests are traced, none is left to a guess.
-        point.params.elements = std::int64_t{kTracedBlocks} * kThreadsPerBlock;
-        if (member != nullptr) {
-          point.params.*member = value;
-          point.setting = static_cast<double>(value);
-        }
-        points.push_back(std::move(point));
+        point.elements = std::int64_t{kTracedBlocks} * kThreadsPerBlock;
+        return point;
       };
       for (const Pattern pattern :
            {Pattern::sequential, Pattern::reversed, Pattern::permuted_warp, Pattern::permuted,
             Pattern::broadcast, Pattern::matrix_row, Pattern::matrix_column}) {
-        add(pattern, nullptr, 0);
+        add(pattern);
       }
-      for (const int stride : {1, 2, 3, 4, 8, 16, 32, 64}) {
-        add(Pattern::strided, &Params::stride, stride);
-      }
-      for (const int offset : {0, 1, 3, 8, 17, 31}) add(Pattern::offset, &Params::offset, offset);
+      for (const int stride : {1, 2, 3, 4, 8, 16, 32, 64}) add(Pattern::strided).stride = stride;
+      for (const int offset : {0, 1, 3, 8, 17, 31}) add(Pattern::offset).offset = offset;
       for (const int fields : {2, 3, 5, 8}) {
-        add(Pattern::aos, &Params::fields, fields);
-        add(Pattern::soa, &Params::fields, fields);
+        add(Pattern::aos).fields = fields;
+        add(Pattern::soa).fields = fields;
       }
     }
   }
   return points;
+}
+
+/// The value of the knob that the pattern has; nothing if it has none but the seed.
+lab::Cell setting_of(const Params& params) {
+  switch (params.pattern) {
+    case Pattern::strided:
+      return params.stride;
+    case Pattern::offset:
+      return params.offset;
+    case Pattern::aos:
+    case Pattern::soa:
+      return params.fields;
+    default:
+      return {};
+  }
 }
 
 struct CountedPoint {
@@ -250,16 +334,16 @@ struct CountedPoint {
 };
 
 /// One batch of points: traced one by one, then counted in one session of the profiler.
-std::vector<CountedPoint> count_points(const Bench& bench, std::span<const SweepPoint> points) {
+std::vector<CountedPoint> count_points(const Bench& bench, std::span<const Params> points) {
   std::vector<Arrays> arrays;
   std::vector<CountedPoint> results;
   std::vector<std::function<void()>> works;
   arrays.reserve(points.size());  // the works keep references
-  for (const SweepPoint& point : points) {
-    const PatternShape shape = shape_of(point.params);
-    Arrays& at = arrays.emplace_back(bench.device, shape, point.params.seed);
+  for (const Params& point : points) {
+    const PatternShape shape = shape_of(point);
+    Arrays& at = arrays.emplace_back(bench.device, shape, point.seed);
     const TraceTotals totals = pattern_totals(
-        traced_requests(bench.device, shape, point.params.blocks(), at), shape.element_bytes);
+        traced_requests(bench.device, shape, point.blocks(), at), shape.element_bytes);
     results.push_back({totals.sectors / static_cast<double>(totals.requests), 0});
     works.emplace_back([&bench, &at, shape] {
       bench.kernels.access(bench.device, shape, at.in.span(), at.out.span());
@@ -268,21 +352,19 @@ std::vector<CountedPoint> count_points(const Bench& bench, std::span<const Sweep
   const std::vector<simt::GlobalTraffic> counted =
       simt::count_global_traffic(bench.device, works, false);
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const bool load = points[i].params.access == Access::load;
+    const bool load = points[i].access == Access::load;
     results[i].counted =
         load ? counted[i].load_sectors_per_request() : counted[i].store_sectors_per_request();
   }
   return results;
 }
 
-std::string name_of(const Params& params) {
-  const std::string_view knob = knob_of(params.pattern);
-  const lab::Settings settings = knob_table().settings(params);
+std::string text_of(const Params& params) {
+  const lab::Cell setting = setting_of(params);
+  const auto* value = std::get_if<double>(&setting);
   return fmt::format("{}{} {} of {} bytes", to_text(params.pattern),
-                     knob.empty() || knob == "seed"
-                         ? ""
-                         : fmt::format(" {}", lab::to_text(settings.find(knob)->second)),
-                     to_text(params.access), params.element_bytes());
+                     value == nullptr ? "" : fmt::format(" {:g}", *value), to_text(params.access),
+                     params.element_bytes());
 }
 
 }  // namespace
@@ -299,7 +381,7 @@ void count_sweep(const Bench& bench) {
     return;
   }
   constexpr std::size_t kBatch = 60;
-  const std::vector<SweepPoint> points = sweep_points();
+  const std::vector<Params> points = sweep_points();
   lab::Table table{"counted_sweep",
                    "Sectors per request: counted by the hardware beside traced addresses",
                    {{"pattern", "pattern", "", -1},
@@ -318,14 +400,13 @@ void count_sweep(const Bench& bench) {
     const auto batch = std::span(points).subspan(begin, std::min(kBatch, points.size() - begin));
     const std::vector<CountedPoint> results = count_points(bench, batch);
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      const Params& p = batch[i].params;
+      const Params& p = batch[i];
       const double difference = results[i].difference();
       worst = std::max(worst, difference);
-      table.rows.push_back({std::string(to_text(p.pattern)), static_cast<double>(p.element_bytes()),
-                            std::string(to_text(p.access)), batch[i].setting, results[i].traced,
-                            results[i].counted, 100 * difference});
+      table.add({to_text(p.pattern), p.element_bytes(), to_text(p.access), setting_of(p),
+                 results[i].traced, results[i].counted, 100 * difference});
       if (difference <= kCountTolerance) continue;
-      if (++outliers <= 12) names += (names.empty() ? "" : "; ") + name_of(p);
+      if (++outliers <= 12) names += (names.empty() ? "" : "; ") + text_of(p);
     }
   }
   bench.report.tables.push_back(std::move(table));

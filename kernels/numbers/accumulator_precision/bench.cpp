@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 #include <span>
 #include <string>
 
-#include "kernels/base/lab/timing.hpp"
 #include "kernels/numbers/accumulator_precision/hopper.hpp"
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
@@ -19,9 +18,6 @@
 
 namespace tilestep::accumulator_precision {
 namespace {
-
-constexpr int kErrorEdge = 512;  // M and N of the error sweep
-constexpr int kRateEdge = 4096;  // M, N and K of the timed GEMMs
 
 /// The most that one output may be off, relative to Σ|a·b|, to first order. Each step of an
 /// instruction adds its products to the accumulator, both cut to so many bits of the largest, and
@@ -46,59 +42,73 @@ double relative_bound(GemmVariant variant, int k) {
   return 0;
 }
 
-struct Comparison {
-  double error_percent = 0;  ///< |C − exact| / |exact|, Frobenius norms
-  double worst = 0;          ///< largest |c − exact| / Σ|a·b| of an output
+/// A product and its answers in FP64.
+class Judged {
+ public:
+  Judged(const Bench& bench, const GemmShape& shape, GemmData data, unsigned seed)
+      : problem(bench, shape, data, seed),
+        bench_(bench),
+        exact_(problem.exact(bench, false)),
+        absolute_(problem.exact(bench, true)) {}
+
+  /// Runs `variant` and compares each output, relative to Σ|a·b|.
+  lab::Closest compare(GemmVariant variant) {
+    const std::vector<float> c = problem.result(bench_, variant);
+    const double bound = relative_bound(variant, problem.shape.k);
+    lab::Closest closest;
+    double errors = 0, sizes = 0;
+    for (std::size_t i = 0; i < c.size(); ++i) {
+      const double off = static_cast<double>(c[i]) - exact_[i];
+      errors += off * off;
+      sizes += exact_[i] * exact_[i];
+      closest.add(off / absolute_[i], 0, bound);
+    }
+    error_percent[static_cast<std::size_t>(variant)] = 100 * std::sqrt(errors / sizes);
+    return closest;
+  }
+
+  GemmProblem problem;
+  /// By variant, once it was compared: |C − exact| / |exact|, Frobenius norms.
+  std::array<double, count_of<GemmVariant>()> error_percent{};
+
+ private:
+  const Bench& bench_;
+  std::vector<double> exact_, absolute_;
 };
 
-Comparison compare(const std::vector<float>& c, const std::vector<double>& exact,
-                   const std::vector<double>& absolute) {
-  Comparison result;
-  double errors = 0;
-  double sizes = 0;
-  for (std::size_t i = 0; i < c.size(); ++i) {
-    const double off = static_cast<double>(c[i]) - exact[i];
-    errors += off * off;
-    sizes += exact[i] * exact[i];
-    const double relative = std::abs(off) / absolute[i];
-    result.worst = relative > result.worst || std::isnan(relative) ? relative : result.worst;
-  }
-  result.error_percent = 100 * std::sqrt(errors / sizes);
-  return result;
+constexpr const char* kBoundDetail =
+    "Largest |c - exact| relative to the sum of |a·b|, over all data and K; the numbers are those "
+    "of the case closest to its bound. Bound: for each step of the instruction one cut of every "
+    "product and of the accumulator, and one of the result, all as large as the whole sum of "
+    "|a·b| allows.";
+
+std::string bound_id(GemmVariant variant) {
+  return fmt::format("bound_{}", to_text(variant));
 }
 
-std::vector<lab::Column> error_columns() {
-  std::vector<lab::Column> columns = {{"data", "data", "", -1}, {"k", "K", "", 0}};
+std::vector<GemmVariant> variants_of(const Bench& bench) {
+  std::vector<GemmVariant> variants;
   for (const GemmVariant variant : kGemmVariants) {
-    columns.push_back({std::string(to_text(variant)), std::string(to_text(variant)), "%", -1});
+    if (can_run(bench.device.info(), variant)) variants.push_back(variant);
   }
-  return columns;
-}
-
-lab::Check bound_check(GemmVariant variant) {
-  return {fmt::format("bound_{}", to_text(variant)), true, 0, 0,
-          "Largest |c - exact| relative to the sum of |a·b|, over all data and K; the numbers are "
-          "those of the case closest to its bound. Bound: for each step of the instruction one cut "
-          "of every product and of the accumulator, and one of the result, all as large as the "
-          "whole sum of |a·b| allows."};
+  return variants;
 }
 
 void judge(const Bench& bench, GemmVariant variant, double error_percent) {
   const bool straight = variant == GemmVariant::wgmma_fp8;
-  bench.report.measurements.push_back(lab::derived(
-      "gemm_error", to_text(variant), error_percent, "%",
-      fmt::format("|C - exact| / |exact| at K = {}, entries uniform in 0.5-1.5", kJudgedDepth)));
+  const int k = bench.sizes.judged_depth;
+  bench.report.measurements.push_back(
+      lab::derived("gemm_error", to_text(variant), error_percent, "%",
+                   fmt::format("|C - exact| / |exact| at K = {}, entries uniform in 0.5-1.5", k)));
   if (!needs_hopper(variant)) return;
   bench.report.checks.push_back(
       {straight ? "straight_loses" : "promotion_saves",
        straight ? error_percent >= 1 : error_percent < 0.1, error_percent, straight ? 1 : 0.1,
        fmt::format(
            "{} is off by {:.4f} % at K = {}, entries uniform in 0.5-1.5; expected: {}.",
-           to_text(variant), error_percent, kJudgedDepth,
+           to_text(variant), error_percent, k,
            straight ? "at least 1 % (then max_error may pass the tolerance)" : "under 0.1 %")});
 }
-
-}  // namespace
 
 std::vector<std::uint8_t> random_e4m3(GemmData data, std::size_t count, unsigned seed) {
   constexpr std::size_t kPool = 1 << 16;  // rounded once, then drawn from
@@ -117,6 +127,42 @@ std::vector<std::uint8_t> random_e4m3(GemmData data, std::size_t count, unsigned
   for (std::uint8_t& b : bits) b = pool[generator() % kPool];
   return bits;
 }
+
+/// The variants on one product, whose result is compared before it is timed.
+lab::Climb climb(const Bench& bench, GemmData data, double from, double to) {
+  const GemmShape shape{bench.sizes.rate_edge, bench.sizes.rate_edge, bench.sizes.judged_depth};
+  Judged judged(bench, shape, data, 77);
+  lab::LadderPlan plan;
+  plan.rate = lab::Rate::tflop_per_s;
+  plan.work = {.bytes_read = static_cast<double>(shape.m + shape.n) * shape.k,
+               .bytes_written = 4.0 * shape.m * shape.n,
+               .flops = 2.0 * shape.m * shape.n * shape.k};
+  plan.shape = fmt::format("{} x {} x {}, {} data", shape.m, shape.n, shape.k, to_text(data));
+  plan.note = "2·M·N·K operations, L2 flushed";
+  plan.cells = {{"data", to_text(data)}, {"m", shape.m}, {"n", shape.n}, {"k", shape.k}};
+  plan.rate_id = data == GemmData::uniform ? "gemm_rate" : "";
+  for (const GemmVariant variant : variants_of(bench)) {
+    const auto make = [&judged, &bench, variant]() -> lab::Runnable {
+      return {[&judged, &bench, variant] { judged.problem.launch(bench, variant); },
+              [&judged, variant] { return judged.compare(variant); }};
+    };
+    plan.rungs.push_back({.name = std::string(to_text(variant)),
+                          .why = std::string(reason_of(variant)),
+                          .configurations = {{.name = "", .make = make}},
+                          .check = bound_id(variant),
+                          .check_detail = kBoundDetail,
+                          .cells = {{"variant", to_text(variant)}}});
+  }
+  lab::Part part(bench.progress, from, to);
+  lab::Climb climb = bench.ladder.climb(plan, part);
+  for (std::size_t i = 0; i < climb.rungs.size(); ++i) {
+    const auto variant = static_cast<std::size_t>(variants_of(bench)[i]);
+    climb.rungs[i].cells["error"] = judged.error_percent[variant];
+  }
+  return climb;
+}
+
+}  // namespace
 
 GemmProblem::GemmProblem(const Bench& bench, const GemmShape& gemm, GemmData data, unsigned seed)
     : shape(gemm),
@@ -165,99 +211,75 @@ std::vector<double> GemmProblem::exact(const Bench& bench, bool absolute) {
 }
 
 void bench_errors(const Bench& bench) {
-  lab::Table table{"tensor_core_error",
-                   fmt::format("Relative error of C = A·B of E4M3 numbers, M = N = {}", kErrorEdge),
-                   error_columns(),
-                   {}};
-  std::vector<lab::Check> bounds;
-  for (const GemmVariant variant : kGemmVariants) bounds.push_back(bound_check(variant));
-  int done = 0;
+  const BenchSizes& sizes = bench.sizes;
+  lab::Table table{
+      "tensor_core_error",
+      fmt::format("Relative error of C = A·B of E4M3 numbers, M = N = {}", sizes.error_edge),
+      {{"data", "data", "", -1}, {"k", "K", "", 0}},
+      {}};
+  for (const std::string_view name : names_of(GemmVariant{})) {
+    table.columns.push_back({std::string(name), std::string(name), "%", -1});
+  }
+  double done = 0;
   for (const GemmData data : kGemmData) {
-    for (const int k : kDepths) {
-      bench.progress.report(0.05 + 0.6 * done++ / (std::size(kGemmData) * std::size(kDepths)),
-                            fmt::format("errors on {} data at K = {}", to_text(data), k));
+    for (const int k : sizes.depths) {
+      bench.progress.report(
+          0.05 + 0.5 * done++ / static_cast<double>(std::size(kGemmData) * sizes.depths.size()),
+          fmt::format("errors on {} data at K = {}", to_text(data), k));
       bench.progress.check();
-      GemmProblem problem(bench, {kErrorEdge, kErrorEdge, k}, data, static_cast<unsigned>(k));
-      const std::vector<double> exact = problem.exact(bench, false);
-      const std::vector<double> absolute = problem.exact(bench, true);
-      std::vector<lab::Cell> row = {std::string(to_text(data)), static_cast<double>(k)};
+      Judged judged(bench, {sizes.error_edge, sizes.error_edge, k}, data, static_cast<unsigned>(k));
+      std::vector<lab::Cell> row = {to_text(data), k};
       for (const GemmVariant variant : kGemmVariants) {
         row.emplace_back();
         if (!can_run(bench.device.info(), variant)) continue;
-        const Comparison c = compare(problem.result(bench, variant), exact, absolute);
-        row.back() = c.error_percent;
-        lab::Check& bound = bounds[static_cast<std::size_t>(variant)];
-        const double allowed = relative_bound(variant, k);
-        bound.ok = bound.ok && c.worst <= allowed;
-        if (bound.tolerance == 0 || !(c.worst / allowed <= bound.max_error / bound.tolerance)) {
-          bound.max_error = c.worst;
-          bound.tolerance = allowed;
-        }
-        if (data == GemmData::uniform && k == kJudgedDepth) judge(bench, variant, c.error_percent);
+        bench.ladder.judge(bound_id(variant), kBoundDetail, judged.compare(variant));
+        const double error = judged.error_percent[static_cast<std::size_t>(variant)];
+        row.back() = error;
+        if (data == GemmData::uniform && k == sizes.judged_depth) judge(bench, variant, error);
       }
-      table.rows.push_back(std::move(row));
+      table.add(std::move(row));
     }
   }
   bench.report.tables.push_back(std::move(table));
-  for (const lab::Check& bound : bounds) {
-    if (bound.tolerance > 0) bench.report.checks.push_back(bound);
-  }
 }
 
 void bench_rates(const Bench& bench) {
-  lab::Table table{"tensor_core_rate",
-                   "What accuracy costs: throughput of the same kernels, normal data",
-                   {{"variant", "variant", "", -1},
-                    {"m", "M", "", 0},
-                    {"n", "N", "", 0},
-                    {"k", "K", "", 0},
-                    {"rate", "rate", "TFLOP/s", 0},
-                    {"p10", "p10", "TFLOP/s", 0},
-                    {"p90", "p90", "TFLOP/s", 0},
-                    {"error", "error on uniform data at this K", "%", 4}},
-                   {}};
-  const GemmShape shape{kRateEdge, kRateEdge, kJudgedDepth};
-  GemmProblem problem(bench, shape, GemmData::normal, 77);
-  const double flops = 2.0 * shape.m * shape.n * shape.k;
-  for (const GemmVariant variant : kGemmVariants) {
-    if (!can_run(bench.device.info(), variant)) continue;
-    bench.progress.check();
-    simt::TimingPlan plan;
-    plan.samples = 40;
-    plan.flush_l2 = true;
-    const lab::Spread time =
-        lab::spread_of(bench.device.time_ms([&] { problem.launch(bench, variant); }, plan));
-    const lab::Spread rate = lab::rate_of(time, flops * 1e-3);
-    const lab::Measurement* error = bench.report.measurement("gemm_error", to_text(variant));
-    table.rows.push_back({std::string(to_text(variant)), static_cast<double>(shape.m),
-                          static_cast<double>(shape.n), static_cast<double>(shape.k), rate.median,
-                          rate.p10, rate.p90,
-                          error == nullptr ? lab::Cell() : lab::Cell(error->value)});
-    bench.report.measurements.push_back(
-        lab::measured("gemm_rate", to_text(variant), rate, "TFLOP/s",
-                      fmt::format("{} x {} x {}, normal data, 2·M·N·K operations, L2 flushed",
-                                  shape.m, shape.n, shape.k)));
+  const std::vector<lab::Shown> shown = {{"variant"},
+                                         {"m", "M"},
+                                         {"n", "N"},
+                                         {"k", "K"},
+                                         {"rate", "rate", "TFLOP/s", 0},
+                                         {"p10", "p10", "TFLOP/s", 0},
+                                         {"p90", "p90", "TFLOP/s", 0},
+                                         {"error", "error on the same data", "%", 4},
+                                         {"data"}};
+  lab::Climb all;
+  for (const GemmData data : kGemmData) {
+    const double from = 0.55 + 0.08 * static_cast<double>(data);
+    lab::Climb climb = accumulator_precision::climb(bench, data, from, from + 0.08);
+    if (data == GemmData::uniform) {
+      bench.report.tables.push_back(
+          lab::table_of("tensor_core_rate",
+                        "What accuracy costs: throughput and error, entries uniform in 0.5-1.5",
+                        shown, climb.rungs));
+    }
+    all.add(std::move(climb));
   }
-  bench.report.tables.push_back(std::move(table));
+  bench.report.tables.push_back(
+      lab::table_of("rate_and_error", "The same on all kinds of data", shown, all.rungs));
+  lab::append(bench.report.measurements, all.measurements);
 }
 
-lab::Report bench_report(simt::Device& device, lab::Progress& progress) {
-  if (!device.can_time()) {
-    throw Error("tensor cores can only be measured on a GPU, and " + device.info().name +
-                    " runs the kernels under emulation, which has none",
-                ExitCode::unavailable);
-  }
+lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
   lab::Report report;
-  report.lesson = kLessonId;
-  report.params = knob_table().settings(Params{});
-  report.device = device.info();
+  lab::Ladder ladder(device);
   const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
-  const Bench bench{device, kernels, progress, report};
+  const Bench bench{device, kernels, progress, report, sizes, ladder};
   progress.report(0, "multiplying with scales");
   const std::vector<ScalingResult> scaling = run_scaling(device, 1, progress);
   bench_errors(bench);
-  progress.report(0.65, "timing");
   bench_rates(bench);
+  lab::append(report.checks, ladder.checks());
   progress.report(0.8, "comparing the software model with the hardware");
   bench_model(bench);
   report.tables.push_back(scaling_table(scaling));
@@ -265,19 +287,27 @@ lab::Report bench_report(simt::Device& device, lab::Progress& progress) {
 
   const lab::Measurement* straight = report.measurement("gemm_error", "wgmma-fp8");
   const lab::Measurement* promoted = report.measurement("gemm_error", "wgmma-fp8-promoted");
-  if (straight != nullptr && promoted != nullptr) {
-    report.summary = fmt::format(
-        "On {} an FP8 product that adds up straight through K = {} is off by {:.2f} %; adding into "
-        "FP32 every {} along K brings that to {:.4f} %, at {:.0f} instead of {:.0f} TFLOP/s.",
-        report.device.name, kJudgedDepth, straight->value, kGemmTile, promoted->value,
-        report.measurement("gemm_rate", "wgmma-fp8-promoted")->value,
-        report.measurement("gemm_rate", "wgmma-fp8")->value);
-  } else {
+  if (straight == nullptr || promoted == nullptr) {
     report.summary = fmt::format(
         "{} has no wgmma (compute capability 9.0), so that only the 16-bit products were measured.",
-        report.device.name);
+        device.info().name);
+    return report;
   }
-  progress.report(1, "done");
+  report.summary = fmt::format(
+      "On {} an FP8 product that adds up straight through K = {} is off by {:.2f} %, at {}; adding "
+      "into FP32 every {} along K brings that to {:.4f} %, at {}.",
+      device.info().name, sizes.judged_depth, straight->value,
+      lab::headline(report.measurement("gemm_rate", "wgmma-fp8"), 0), kGemmTile, promoted->value,
+      lab::headline(report.measurement("gemm_rate", "wgmma-fp8-promoted"), 0));
+  return report;
+}
+
+lab::Report bench_report(simt::Device& device, lab::Progress& progress) {
+  lab::require_timing(device, "tensor cores");
+  lab::Report report = bench_report(device, progress, BenchSizes());
+  report.lesson = kLessonId;
+  report.params = knob_table().settings(Params{});
+  report.device = device.info();
   return report;
 }
 

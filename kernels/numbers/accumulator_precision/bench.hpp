@@ -1,14 +1,23 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
+#include "kernels/base/lab/ladder.hpp"
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
-#include "kernels/numbers/accumulator_precision/lesson.hpp"
+#include "kernels/numbers/accumulator_precision/report.hpp"
 
-/// What the two halves of the bench share.
+/// What the parts of the bench share.
 namespace tilestep::accumulator_precision {
+
+struct BenchSizes {
+  int error_edge = 512;  ///< M and N of the error sweep
+  std::vector<int> depths = {256, 512, 1024, 2048, 4096, 8192, 16384};  ///< its K
+  int judged_depth = 4096;            ///< one of them, and K of the timed products
+  int rate_edge = 4096;               ///< M and N of the timed products
+  GemmShape trial = {128, 128, 256};  ///< M · N dot products for each software model
+  int long_depth = 4096;              ///< for the default model alone
+};
 
 /// Where a bench runs, and where its answers go.
 struct Bench {
@@ -16,13 +25,12 @@ struct Bench {
   const Kernels& kernels;
   lab::Progress& progress;
   lab::Report& report;
+  const BenchSizes& sizes;
+  lab::Ladder& ladder;
 };
 
-/// `count` random E4M3 numbers: uniform in 0.5–1.5, normal, or normal with one in a hundred 16
-/// times larger.
-std::vector<std::uint8_t> random_e4m3(GemmData data, std::size_t count, unsigned seed);
-
-/// Operands of a GEMM in device memory, in all three formats.
+/// Operands of a GEMM in device memory, in all three formats: random E4M3 numbers, uniform in
+/// 0.5–1.5, normal, or normal with one in a hundred 16 times larger.
 class GemmProblem {
  public:
   GemmProblem(const Bench& bench, const GemmShape& shape, GemmData data, unsigned seed);
@@ -43,15 +51,14 @@ class GemmProblem {
   simt::Buffer<float> c_;
 };
 
-/// Errors against k, and how each variant keeps to its bound. Tables and checks.
+/// Errors against k, and how each variant keeps to its bound.
 void bench_errors(const Bench& bench);
-/// Throughput of each variant.
+/// Throughput of each variant, and its error on the same data.
 void bench_rates(const Bench& bench);
 /// The software model of the FP8 path against the hardware, bit for bit. Needs Hopper.
 void bench_model(const Bench& bench);
 
-/// Depths along k of the error sweep, and the one that is judged.
-inline constexpr int kDepths[] = {256, 512, 1024, 2048, 4096, 8192, 16384};
-inline constexpr int kJudgedDepth = 4096;
+/// The bench with these sizes. The device can time.
+lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);
 
 }  // namespace tilestep::accumulator_precision

@@ -4,7 +4,6 @@
 #include <span>
 #include <string>
 
-#include "kernels/base/lab/timing.hpp"
 #include "kernels/numbers/accumulator_precision/bench.hpp"
 #include "kernels/numbers/accumulator_precision/hopper.hpp"
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
@@ -14,9 +13,6 @@
 
 namespace tilestep::accumulator_precision {
 namespace {
-
-constexpr GemmShape kTrial = {128, 128, 256};  // 16384 dot products
-constexpr int kLongDepth = 4096;               // for the default model alone
 
 /// Share of the outputs that `model` gives bit for bit, in percent.
 double equal_percent(const GemmProblem& problem, const std::vector<float>& hardware,
@@ -48,11 +44,11 @@ struct Score {
   double lowest() const { return *std::min_element(std::begin(percent), std::end(percent)); }
 };
 
-lab::Table model_table(const std::vector<Score>& scores) {
+lab::Table model_table(const GemmShape& trial, const std::vector<Score>& scores) {
   lab::Table table{
       "hopper_model",
       fmt::format("Models of the FP8 path: share of {} dot products of {} that are bit-equal",
-                  kTrial.m * kTrial.n, kTrial.k),
+                  trial.m * trial.n, trial.k),
       {{"fraction_bits", "fraction bits", "", 0},
        {"group", "products a step", "", 0},
        {"exponent", "exponent of a product", "", -1},
@@ -65,12 +61,14 @@ lab::Table model_table(const std::vector<Score>& scores) {
   }
   for (const Score& score : scores) {
     const HopperModel& m = score.model;
-    table.rows.push_back({static_cast<double>(m.fraction_bits), static_cast<double>(m.group),
-                          std::string(m.normalized ? "of the product" : "sum of the factors'"),
-                          std::string(m.toward_zero ? "toward zero" : "down"),
-                          static_cast<double>(m.mantissa_bits),
-                          std::string(m == HopperModel{} ? "yes" : "")});
-    for (const double percent : score.percent) table.rows.back().emplace_back(percent);
+    std::vector<lab::Cell> row = {m.fraction_bits,
+                                  m.group,
+                                  m.normalized ? "of the product" : "sum of the factors'",
+                                  m.toward_zero ? "toward zero" : "down",
+                                  m.mantissa_bits,
+                                  m == HopperModel{} ? "yes" : ""};
+    for (const double percent : score.percent) row.emplace_back(percent);
+    table.add(std::move(row));
   }
   return table;
 }
@@ -79,33 +77,35 @@ lab::Table model_table(const std::vector<Score>& scores) {
 
 void bench_model(const Bench& bench) {
   if (!can_run(bench.device.info(), GemmVariant::wgmma_fp8)) return;
+  const GemmShape& shape = bench.sizes.trial;
+  const int long_depth = bench.sizes.long_depth;
   std::vector<Score> scores;
   for (const HopperModel& model : hopper_candidates()) scores.push_back({model, {}});
   double lowest = 100;
   for (std::size_t d = 0; d < std::size(kGemmData); ++d) {
-    const Trial trial(bench, kTrial, kGemmData[d]);
+    const Trial trial(bench, shape, kGemmData[d]);
     for (Score& score : scores) {
       bench.progress.check();
       score.percent[d] = equal_percent(trial.problem, trial.hardware, score.model);
     }
-    const Trial deep(bench, {kTrial.m, kTrial.n, kLongDepth}, kGemmData[d]);
+    const Trial deep(bench, {shape.m, shape.n, long_depth}, kGemmData[d]);
     const double equal = equal_percent(deep.problem, deep.hardware, HopperModel{});
     lowest = std::min({lowest, equal, scores.front().percent[d]});
     bench.report.measurements.push_back(lab::derived(
         "model_bit_equal", to_text(kGemmData[d]), equal, "%",
         fmt::format("share of {} dot products of {} for which the default software model and "
                     "wgmma-fp8 agree in every bit",
-                    kTrial.m * kTrial.n, kLongDepth)));
+                    shape.m * shape.n, long_depth)));
   }
   bench.report.checks.push_back(
       {"model_bit_equal", lowest == 100, 100 - lowest, 0,
        fmt::format("Percent of dot products for which the default software model and wgmma-fp8 "
                    "differ in any bit: the worst of {} kinds of data at K = {} and {}, {} dot "
                    "products each.",
-                   std::size(kGemmData), kTrial.k, kLongDepth, kTrial.m * kTrial.n)});
+                   std::size(kGemmData), shape.k, long_depth, shape.m * shape.n)});
   std::stable_sort(scores.begin(), scores.end(),
                    [](const Score& x, const Score& y) { return x.lowest() > y.lowest(); });
-  bench.report.tables.push_back(model_table(scores));
+  bench.report.tables.push_back(model_table(shape, scores));
 }
 
 }  // namespace tilestep::accumulator_precision

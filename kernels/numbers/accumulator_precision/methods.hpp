@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <string_view>
 
+#include "kernels/base/lab/names.hpp"
 #include "kernels/base/numeric/small_float.hpp"
 
 /// The lesson's own words that kernels and driver share; needs nothing but the number formats.
@@ -15,6 +17,10 @@ enum class Method { fp8_e4m3, fp8_e5m2, fp16, bf16, tf32, fp32, promoted, kahan,
 inline constexpr Method kMethods[] = {Method::fp8_e4m3, Method::fp8_e5m2, Method::fp16,
                                       Method::bf16,     Method::tf32,     Method::fp32,
                                       Method::promoted, Method::kahan,    Method::pairwise};
+constexpr auto names_of(Method) {
+  return std::to_array<std::string_view>(
+      {"fp8-e4m3", "fp8-e5m2", "fp16", "bf16", "tf32", "fp32", "promoted", "kahan", "pairwise"});
+}
 
 /// One term, as the kernel recorded it. All numbers are numbers of the accumulator's format, save
 /// for `total`, which is FP32, and `added` where it is the term itself.
@@ -29,13 +35,23 @@ struct Step {
 
 /// The GEMMs on real tensor cores, E4M3 values in, FP32 out.
 enum class GemmVariant { wgmma_fp8, wgmma_fp8_promoted, mma_fp16_acc16, mma_fp16_acc32, mma_bf16 };
-inline constexpr GemmVariant kGemmVariants[] = {
-    GemmVariant::wgmma_fp8, GemmVariant::wgmma_fp8_promoted, GemmVariant::mma_fp16_acc16,
-    GemmVariant::mma_fp16_acc32, GemmVariant::mma_bf16};
+constexpr auto names_of(GemmVariant) {
+  return std::to_array<std::string_view>(
+      {"wgmma-fp8", "wgmma-fp8-promoted", "mma-fp16-acc16", "mma-fp16-acc32", "mma-bf16"});
+}
+constexpr auto reasons_of(GemmVariant) {
+  return std::to_array<std::string_view>(
+      {"E4M3 products, added up along all of K by the tensor core itself: the fastest, in an "
+       "accumulator of few bits.",
+       "Every 128 along K the tensor core's sum is added into an FP32 register and starts anew: a "
+       "few more additions, and no sum grows far beyond its terms.",
+       "The same numbers as FP16, twice the bytes, added up in FP16.",
+       "The same with an FP32 accumulator.",
+       "The same numbers as BF16, with an FP32 accumulator."});
+}
+inline constexpr auto kGemmVariants = all_of<GemmVariant>();
 constexpr std::string_view to_text(GemmVariant variant) {
-  constexpr std::string_view kNames[] = {"wgmma-fp8", "wgmma-fp8-promoted", "mma-fp16-acc16",
-                                         "mma-fp16-acc32", "mma-bf16"};
-  return kNames[static_cast<int>(variant)];
+  return name_of(variant);
 }
 
 }  // namespace tilestep::accumulator_precision

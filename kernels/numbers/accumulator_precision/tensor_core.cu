@@ -1,4 +1,4 @@
-// GEMMs on tensor cores whose accumulators differ: C = A·Bᵀ, A [m × k] and B [n × k] row-major, C
+// GEMMs on tensor cores whose accumulators differ: C = A·B^T, A [m × k] and B [n × k] row-major, C
 // [m × n] FP32. A block of 256 threads computes 128 × 128 of C.
 //
 //   wgmma_fp8<false>  E4M3 by wgmma.m64n128k32: the sum stays in the tensor core's accumulator

@@ -113,9 +113,11 @@ TEST_CASE("a damaged trace is refused in words", "[online_softmax]") {
     return error_of([&] { trace_from_json(bad); });
   };
   CHECK(contains(sentence([](auto& j) { j.erase("scores"); }), "'scores'"));
-  CHECK(contains(sentence([](auto& j) { j["steps"]["l"].erase(0); }), "'l' must have 4"));
-  CHECK(contains(sentence([](auto& j) { j["keys"] = 0; }), "at least 1"));
-  CHECK(contains(sentence([](auto& j) { j["weights"][3] = true; }), "no number"));
+  CHECK(contains(sentence([](auto& j) { j["steps"]["l"].erase(0); }), "'steps.l' must have 4"));
+  CHECK(contains(sentence([](auto& j) { j["keys"] = 0; }), "'keys' is 0"));
+  CHECK(contains(sentence([](auto& j) { j["weights"][3] = true; }),
+                 "'weights[3]' is true; allowed: a number"));
+  CHECK(contains(sentence([](auto& j) { j["lines"] = "x"; }), "'lines'"));
   CHECK(contains(sentence([](auto& j) { j = 3; }), "object"));
 }
 

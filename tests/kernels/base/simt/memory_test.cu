@@ -33,6 +33,46 @@ TEST_CASE("simt: atomic sums over many blocks", "[simt]") {
   CHECK(added<double>(*device, 0.125, 100, 64) == 800);
 }
 
+// Element `outside` of a row, or what the block finds in the tile before it writes.
+__global__ void shared_tile(Global<float> found, int row, int column) {
+  __shared__ Array<float, 3, 5> tile;
+  __shared__ Array<int, 4> line;
+  const int i = static_cast<int>(threadIdx.x);
+  if (i == 0) found[blockIdx.x] = tile[row][column];
+  __syncthreads();  // nobody writes before thread 0 has read
+  tile[i % 3][i % 5] = 1;
+  line[i % 4] = i;
+  const Shared<int> part = line;
+  if (i == 0) part[3] = 0;
+}
+
+TEST_CASE("simt: a block finds nothing in static shared memory", "[simt]") {
+  const auto device = make_emulated();
+  constexpr int kBlocks = 7;
+  Buffer<float> found(*device, kBlocks);
+  found.fill(0);
+  for (int launches = 0; launches < 2; ++launches) {
+    launch(*device, {.name = "shared_tile", .grid = {kBlocks}, .block = {15}}, shared_tile,
+           global(found.span(), "found"), 2, 4);
+    for (const float value : found.download()) CHECK(std::isnan(value));
+  }
+}
+
+TEST_CASE("simt: an index outside of a static shared array is named", "[simt]") {
+  const auto device = make_emulated();
+  Buffer<float> found(*device, 1);
+  const auto error = [&](int row, int column) {
+    return tests::error_of([&] {
+      launch(*device, {.name = "shared_tile", .grid = {1}, .block = {15}}, shared_tile,
+             global(found.span(), "found"), row, column);
+    });
+  };
+  const std::string at = "shared_tile: thread (0,0,0) of block (0,0,0) takes index ";
+  CHECK(error(3, 0) == at + "3 of a shared array where it has 3 elements (allowed: 0–2)");
+  CHECK(error(0, 5) == at + "5 of a shared array where it has 5 elements (allowed: 0–4)");
+  CHECK(error(0, -1) == at + "-1 of a shared array where it has 5 elements (allowed: 0–4)");
+}
+
 __global__ void all_atomics(Global<int> cells, Global<unsigned long long> wide) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   atomicSub(&cells[0], 1);

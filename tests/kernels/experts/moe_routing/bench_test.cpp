@@ -4,12 +4,11 @@
 #include "kernels/experts/moe_routing/bench.hpp"
 
 #include <cmath>
-#include <memory>
 #include <set>
 
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/experts/moe_routing/bench_parts.hpp"
-#include "tests/catch.hpp"
+#include "tests/kernels/base/lab/timed_emulation.hpp"
 
 using namespace tilestep;
 using namespace tilestep::moe_routing;
@@ -19,17 +18,14 @@ namespace {
 
 constexpr BenchSize kTiny = {90, 64, 128, {3, 5}};
 
-std::unique_ptr<simt::Device> emulated() {
-  static const simt::KernelEntry table[] = {{kLessonId, kernels_emulated}};
-  return simt::make_emulated_device(table, {});
-}
+constexpr simt::KernelEntry kTable[] = {{kLessonId, kernels_emulated}};
 
 /// The emulated kernels with two configurations, and a library that multiplies in double. A
 /// configuration may be broken: it then leaves the last row of y alone.
 class PretendingKernels final : public Kernels {
  public:
   explicit PretendingKernels(simt::Device& real)
-      : real_(real), kernels_(static_cast<const Kernels&>(real.kernels(kLessonId))) {}
+      : real_(real), kernels_(static_cast<const Kernels&>(kernels_emulated())) {}
   bool broken = false;
 
   void route(simt::Device&, const RouteShape&, const RouteArrays&) const override {}
@@ -75,47 +71,24 @@ class PretendingKernels final : public Kernels {
   const Kernels& kernels_;
 };
 
-/// Runs on the emulation and pretends to a clock that shows 1 ms for everything, and to one
-/// counter.
-class PretendingDevice final : public simt::Device {
+/// Has one of the two counters.
+class PretendingDevice {
  public:
-  PretendingDevice() : real_(emulated()), kernels_(*real_), info_(real_->info()) {
-    info_.memory_bytes = 1 << 20;
-    info_.name = "pretended";
+  PretendingDevice() : device_(kTable), kernels_(device_) {
+    device_.replaced_kernels = &kernels_;
+    device_.pretend().memory_bytes = 1 << 20;
+    device_.counter = [](const std::string& metric) {
+      if (metric.find("inst") == std::string::npos) throw Error("no such counter");
+      return 64.0;
+    };
   }
+  operator simt::Device&() { return device_; }
   PretendingKernels& own_kernels() { return kernels_; }
-  void set_memory(std::size_t bytes) { info_.memory_bytes = bytes; }
-
-  const simt::DeviceInfo& info() const override { return info_; }
-  const simt::KernelSet& kernels(std::string_view) const override { return kernels_; }
-  void* allocate(std::size_t bytes) override { return real_->allocate(bytes); }
-  void release(void* memory) noexcept override { real_->release(memory); }
-  void copy_in(void* to, const void* from, std::size_t n) override { real_->copy_in(to, from, n); }
-  void copy_out(void* to, const void* from, std::size_t n) override {
-    real_->copy_out(to, from, n);
-  }
-  void copy_on_device(void* to, const void* from, std::size_t n) override {
-    real_->copy_on_device(to, from, n);
-  }
-  void fill(void* to, int byte, std::size_t n) override { real_->fill(to, byte, n); }
-  void synchronize() override { real_->synchronize(); }
-  bool can_time() const override { return true; }
-  std::vector<double> time_ms(const std::function<void()>&, const simt::TimingPlan& plan) override {
-    return std::vector<double>(static_cast<std::size_t>(plan.samples), 1.0);
-  }
-  simt::CounterStatus counters() override { return {true, ""}; }
-  std::vector<std::map<std::string, double>> count(
-      const std::vector<std::string>& metrics,
-      const std::vector<std::function<void()>>& works) override {
-    if (metrics.front().find("inst") == std::string::npos) throw Error("no such counter");
-    return std::vector<std::map<std::string, double>>(works.size(), {{metrics.front(), 64.0}});
-  }
-  void stop_when(std::function<bool()> asked) override { real_->stop_when(std::move(asked)); }
+  void set_memory(std::size_t bytes) { device_.pretend().memory_bytes = bytes; }
 
  private:
-  std::unique_ptr<simt::Device> real_;
+  tests::TimedEmulation device_;
   PretendingKernels kernels_;
-  simt::DeviceInfo info_;
 };
 
 double number_in(const lab::Table& table, std::size_t row, std::string_view id) {
@@ -132,6 +105,7 @@ TEST_CASE("the bench has a rate for every scheme, routing and number of experts"
   PretendingDevice device;
   lab::NoProgress progress;
   const lab::Report report = bench_report(device, progress, kTiny);
+  tests::check_has_what_was_recorded(report, kLessonId, false);
   for (const lab::Check& check : report.checks) {
     CAPTURE(check.id, check.max_error, check.tolerance);
     CHECK(check.ok);
@@ -194,7 +168,7 @@ TEST_CASE("the bench's checks see a row that was not computed", "[moe_gemm]") {
 }
 
 TEST_CASE("the bench refuses what cannot be timed", "[moe_gemm]") {
-  const auto device = emulated();
+  const auto device = simt::make_emulated_device(kTable, {});
   lab::NoProgress progress;
   CHECK(error_of([&] { bench_report(*device, progress); }).find("emulation") != std::string::npos);
 }

@@ -205,7 +205,7 @@ TEST_CASE("a tiling trace survives JSON, and a broken one says what is wrong", "
   CHECK(broken("tile", 0).find("1–32") != std::string::npos);
   CHECK(broken("variant", "odd").find("odd") != std::string::npos);
   CHECK(broken("a_band", nlohmann::json::array()).find("a_band") != std::string::npos);
-  CHECK(broken("block", nlohmann::json::object()).find("'variant'") != std::string::npos);
+  CHECK(broken("block", nlohmann::json::object()).find("'block.variant'") != std::string::npos);
 }
 
 TEST_CASE("the ladder cannot be timed under emulation", "[tiling]") {

@@ -271,9 +271,9 @@ TEST_CASE("a damaged accumulator trace is refused in words", "[accumulator_preci
   CHECK(contains(sentence([](auto& j) { j["term"].erase(0); }), "'term' must have 64"));
   CHECK(contains(sentence([](auto& j) { j["rounding"] = "x"; }), "nearest, truncate"));
   CHECK(contains(sentence([](auto& j) { j["accumulators"][0]["steps"]["after"][3] = true; }),
-                 "no number"));
-  CHECK(
-      contains(sentence([](auto& j) { j["accumulators"][0]["mantissa_bits"] = 99; }), "no format"));
+                 "'accumulators[0].steps.after[3]' is true; allowed: a number"));
+  CHECK(contains(sentence([](auto& j) { j["accumulators"][0]["mantissa_bits"] = 99; }),
+                 "'accumulators[0].mantissa_bits' is 99; allowed: 1–23"));
   CHECK(contains(sentence([](auto& j) { j = 3; }), "object"));
 }
 

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "kernels/attention/online_softmax/kernels.hpp"
+#include "kernels/attention/online_softmax/report.hpp"
+
+namespace tilestep::online_softmax {
+
+/// What is timed: softmax of each row of a random FP32 matrix of 2^28 elements, 1 GiB in and 1 GiB
+/// out, many times any L2, so that every launch finds its input in memory; and the lesson's own
+/// attention kernel at a size that fills a GPU.
+struct BenchSizes {
+  std::size_t elements = std::size_t{1} << 28;  ///< a multiple of all columns
+  std::vector<int> columns = {1024, 2048, 4096, 8192, 16384, 32768};
+  int main_columns = 8192;
+  int wide_columns = kOneReadMaxColumns;  ///< of rows that no cache holds
+  AttentionShape attention = {4096, 4096, 128, 64, false};
+};
+
+/// The bench with these sizes: tables `ladder`, `ladder_measured`, `ladder_blocks` and
+/// `ladder_uncached`. The device can time.
+lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);
+
+}  // namespace tilestep::online_softmax

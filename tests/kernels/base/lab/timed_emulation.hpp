@@ -1,0 +1,90 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/base/lab/recording.hpp"
+#include "kernels/base/simt/emulated_device.hpp"
+#include "tests/catch.hpp"
+
+namespace tilestep::tests {
+
+/// The emulation, pretending to a clock and to counters, so that the code of a bench runs where
+/// there is no GPU: its layouts, its comparisons and its tables are real, its times are not.
+class TimedEmulation final : public simt::emulated::EmulatedDevice {
+ public:
+  explicit TimedEmulation(std::span<const simt::KernelEntry> table = {})
+      : EmulatedDevice(table, {}), info_(EmulatedDevice::info()) {
+    info_.name = "pretended";
+    info_.multiprocessors = 2;
+  }
+
+  /// The next sample's milliseconds; asked after the timed work ran, if it runs at all.
+  std::function<double()> clock = [] { return 1.0; };
+  bool runs_timed_work = false;  ///< once for each call of time_ms
+  /// A metric's value in every launch; an Error for one that the chip does not have.
+  std::function<double(const std::string&)> counter = [](const std::string&) { return 64.0; };
+  const simt::KernelSet* replaced_kernels = nullptr;
+  simt::DeviceInfo& pretend() { return info_; }
+
+  const simt::DeviceInfo& info() const override { return info_; }
+  const simt::KernelSet& kernels(std::string_view lesson) const override {
+    return replaced_kernels != nullptr ? *replaced_kernels : EmulatedDevice::kernels(lesson);
+  }
+  bool can_time() const override { return true; }
+  std::vector<double> time_ms(const std::function<void()>& work,
+                              const simt::TimingPlan& plan) override {
+    if (runs_timed_work) work();
+    std::vector<double> samples(static_cast<std::size_t>(plan.samples));
+    for (double& sample : samples) sample = clock();
+    return samples;
+  }
+  simt::CounterStatus counters() override { return {true, ""}; }
+  std::vector<std::map<std::string, double>> count(
+      const std::vector<std::string>& metrics,
+      const std::vector<std::function<void()>>& works) override {
+    std::map<std::string, double> values;
+    for (const std::string& metric : metrics) values[metric] = counter(metric);
+    return std::vector<std::map<std::string, double>>(works.size(), values);
+  }
+
+ private:
+  simt::DeviceInfo info_;
+};
+
+/// Every table with its columns, and every measurement, that the committed recording of the
+/// report's lesson has, is in `report`: pictures, tables of the README and the command line look
+/// for them by id. Variants are left out where `variants` is false: they may name sizes.
+inline void check_has_what_was_recorded(const lab::Report& report, std::string_view lesson,
+                                        bool variants) {
+  const lab::Recording* recording = lab::recording(lesson);
+  REQUIRE(recording != nullptr);
+  for (const lab::Table& table : recording->bench.tables) {
+    CAPTURE(table.id);
+    const lab::Table* now = report.table(table.id);
+    REQUIRE(now != nullptr);
+    CHECK_FALSE(now->rows.empty());
+    std::set<std::string> columns;
+    for (const lab::Column& column : now->columns) columns.insert(column.id);
+    for (const lab::Column& column : table.columns) {
+      CAPTURE(column.id);
+      CHECK(columns.contains(column.id));
+    }
+  }
+  for (const lab::Measurement& m : recording->bench.measurements) {
+    if (m.id.starts_with("datasheet_")) continue;  // of one GPU alone
+    CAPTURE(m.id, m.variant);
+    const bool named = variants && !m.id.starts_with("library_");
+    const lab::Measurement* now = report.measurement(m.id, named ? m.variant : "");
+    REQUIRE(now != nullptr);
+    CHECK(now->unit == m.unit);
+    // What was measured or counted once has become recorded.
+    CHECK((m.provenance == lab::Provenance::recorded || now->provenance == m.provenance));
+  }
+}
+
+}  // namespace tilestep::tests
