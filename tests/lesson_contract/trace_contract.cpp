@@ -25,6 +25,7 @@ json without_source(json trace) {
   for (const char* member : {"source", "line", "lines", "access_line", "index_line"}) {
     if (trace.is_object()) trace.erase(member);
   }
+  if (!trace.is_structured()) return trace;
   for (json& part : trace) part = without_source(std::move(part));
   return trace;
 }
