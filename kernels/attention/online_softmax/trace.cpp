@@ -2,6 +2,7 @@
 
 #include "kernels/attention/online_softmax/lesson.hpp"
 #include "kernels/base/lab/fields.hpp"
+#include "kernels/base/lab/source.hpp"
 
 namespace tilestep::online_softmax {
 namespace {
@@ -43,6 +44,9 @@ lab::Fields<Trace> trace_fields() {
       .flag("skip_rescale", &Trace::skip_rescale)
       .constant("source", kSourcePath)
       .wholes("lines", &Trace::lines, kPhases, 0, lab::kMostCount)
+      .derive([](Trace& trace) {
+        trace.lines = phase_lines();
+      })  // a recording may number another source
       .reals("scores", &Trace::scores, &Trace::keys)
       .reals("values", &Trace::values, &Trace::keys)
       .reals("weights", &Trace::weights, &Trace::keys)
@@ -61,6 +65,10 @@ lab::Fields<Trace> trace_fields() {
 }
 
 }  // namespace
+
+std::array<int, kPhases> phase_lines() {
+  return lab::source_marks(kSourcePath).lines({"maximum", "rescale", "weights", "sums"});
+}
 
 TILESTEP_TRACE_JSON("online-softmax trace", trace_fields())
 

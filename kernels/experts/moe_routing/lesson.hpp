@@ -14,7 +14,7 @@
 /// al., "MegaBlocks", 2022 (no dropped tokens, grouped tiles).
 namespace tilestep::moe_routing {
 
-/// The kernel source that `Trace::lines` number.
+/// The kernel source that the picture shows.
 inline constexpr std::string_view kSourcePath = "kernels/experts/moe_routing/routing.cu";
 
 using tilestep::to_text;
@@ -87,6 +87,8 @@ constexpr auto names_of(Step) {
       {"score", "top-k", "count", "offset", "permute", "multiply", "combine"});
 }
 inline constexpr int kSteps = static_cast<int>(count_of<Step>());
+/// 1-based line of kSourcePath, as this build has it, of each step: whatever a recording says.
+std::array<int, kSteps> step_lines();
 
 /// One token's way, as the kernels wrote it. Vectors of top_k elements, best choice first.
 struct TokenTrace {
@@ -135,9 +137,9 @@ struct Trace {
   std::vector<ExpertTrace> expert;  ///< all
   std::vector<TileTrace> tiles;     ///< the first kShownTiles of `tiles_run`, by begin, then block
   std::int64_t tiles_run = 0;
-  int blocks = 0;                   ///< that the grouped product was launched with
-  std::string clock_unit;           ///< "ns" or "mma"
-  std::array<int, kSteps> lines{};  ///< 1-based lines of kSourcePath
+  int blocks = 0;          ///< that the grouped product was launched with
+  std::string clock_unit;  ///< "ns" or "mma"
+  std::array<int, kSteps> lines = step_lines();
 
   std::int64_t kept() const;
   std::int64_t dropped() const;

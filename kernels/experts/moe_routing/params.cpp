@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/base/lab/number.hpp"
+#include "kernels/base/lab/source.hpp"
 #include "kernels/experts/moe_routing/lesson.hpp"
 #include "kernels/experts/moe_routing/report.hpp"
 
@@ -52,6 +53,11 @@ void check_together(const Params& params) {
 }
 
 }  // namespace
+
+std::array<int, kSteps> step_lines() {
+  return lab::source_marks(kSourcePath)
+      .lines({"score", "top-k", "count", "offset", "permute", "multiply", "combine"});
+}
 
 std::string_view what_it_does(Scheme scheme) {
   switch (scheme) {

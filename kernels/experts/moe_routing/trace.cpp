@@ -52,6 +52,9 @@ lab::Fields<Trace> trace_fields() {
       .whole("blocks", &Trace::blocks, 0, lab::kMostCount)
       .text("clock_unit", &Trace::clock_unit)
       .wholes("lines", &Trace::lines, kSteps, 0, lab::kMostCount)
+      .derive([](Trace& trace) {
+        trace.lines = step_lines();
+      })  // a recording may number another source
       .list("token", &Trace::token, token_fields,
             [](const Trace& trace) { return std::min(trace.tokens, kShownTokens); })
       .columns("expert", &Trace::expert, expert_fields(), &Trace::experts)

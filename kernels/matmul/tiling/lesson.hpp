@@ -67,6 +67,8 @@ const lab::KnobTable<Params>& knob_table();
 /// What happens in a k-tile of `shared-tile`, in order. naive and coalesced have `multiply` alone.
 enum class Phase { load, barrier_after_load, multiply, barrier_after_multiply };
 inline constexpr int kPhases = 4;
+/// 1-based lines of kSourcePath, as this build has it; 0 where the kernel has no such phase.
+std::array<int, kPhases> phase_lines(Variant variant);
 
 /// What one block did in one k-tile, as its accesses recorded it. The A tile has `tile` rows of C's
 /// block and `tile` columns from k = k_tile·tile on; the B tile is the other way round. All vectors
@@ -90,8 +92,7 @@ struct KTile {
 struct BlockTrace {
   Variant variant = Variant::shared_tile;
   std::vector<KTile> k_tiles;
-  /// 1-based lines of kSourcePath; 0 where the kernel has no such phase.
-  std::array<int, kPhases> lines{};
+  std::array<int, kPhases> lines{};  ///< as `phase_lines` gives them, whatever a recording says
   std::int64_t loads() const { return k_tiles.empty() ? 0 : k_tiles.back().loads_so_far; }
   /// Which element of C's block (row·tile + column) thread `number` computes.
   int element_of(int number, int tile) const {

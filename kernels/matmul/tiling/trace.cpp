@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <string>
 
 #include "kernels/base/lab/fields.hpp"
+#include "kernels/base/lab/source.hpp"
 #include "kernels/matmul/tiling/lesson.hpp"
 
 namespace tilestep::tiling {
@@ -34,6 +36,8 @@ lab::Fields<BlockTrace> block_fields(const Trace& trace) {
   return lab::Fields<BlockTrace>()
       .name("variant", &BlockTrace::variant)
       .wholes("lines", &BlockTrace::lines, kPhases, 0, lab::kMostCount)
+      // A recording may number another source.
+      .derive([](BlockTrace& block) { block.lines = phase_lines(block.variant); })
       .list("k_tiles", &BlockTrace::k_tiles, k_tiles, (trace.k - 1) / trace.tile + 1);
 }
 
@@ -86,6 +90,19 @@ lab::Fields<Trace> trace_fields() {
 
 int BankWays::worst() const {
   return std::max({store_a, store_b, read_a, read_b});
+}
+
+std::array<int, kPhases> phase_lines(Variant variant) {
+  const lab::SourceMarks marks = lab::source_marks(kSourcePath);
+  if (variant == Variant::shared_tile) {
+    return marks.lines({"load", "barrier after load", "multiply", "barrier after multiply"});
+  }
+  std::array<int, kPhases> lines{};
+  if (has_picture(variant)) {
+    lines[static_cast<std::size_t>(Phase::multiply)] =
+        marks.line(std::string(to_text(variant)) + " multiply");
+  }
+  return lines;
 }
 
 TILESTEP_TRACE_JSON("tiling trace", trace_fields())

@@ -75,6 +75,11 @@ lab::Fields<Trace> trace_fields() {
       .constant("source", kSourcePath)
       .whole("access_line", &Trace::access_line, 0, lab::kMostCount)
       .whole("index_line", &Trace::index_line, 0, lab::kMostCount)
+      .derive([](Trace& trace) {  // a recording may number another source
+        const SourceLines lines = source_lines(trace.pattern, trace.access);
+        trace.access_line = lines.access;
+        trace.index_line = lines.index;
+      })
       .text("statement", &Trace::statement)
       .group("counters", lab::Fields<Trace>()
                              .flag("available", &Trace::counters_available)

@@ -15,7 +15,7 @@
 /// report", 2024, section 3.3.
 namespace tilestep::accumulator_precision {
 
-/// The kernel source that `AccumulatorTrace::line` numbers.
+/// The kernel source that the picture shows.
 inline constexpr std::string_view kSourcePath = "kernels/numbers/accumulator_precision/sums.cu";
 
 using tilestep::to_text;
@@ -99,9 +99,12 @@ struct AccumulatorTrace {
   /// compensation.
   double frozen_spacing = 0;
   std::string verdict;  ///< a short sentence
-  int line = 0;         ///< 1-based line of kSourcePath of the rounded addition
+  int line = 0;         ///< as `source_line` gives it, whatever a recording says
   bool operator==(const AccumulatorTrace&) const = default;
 };
+
+/// 1-based line of kSourcePath, as this build has it, where `method` rounds.
+int source_line(Method method);
 
 /// All that the picture is drawn from.
 struct Trace {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/base/lab/fields.hpp"
+#include "kernels/base/lab/source.hpp"
 #include "kernels/numbers/accumulator_precision/lesson.hpp"
 
 namespace tilestep::accumulator_precision {
@@ -49,6 +50,9 @@ lab::Fields<AccumulatorTrace> accumulator_fields(const Trace& trace) {
       .real("frozen_spacing", &AccumulatorTrace::frozen_spacing)
       .text("verdict", &AccumulatorTrace::verdict)
       .whole("line", &AccumulatorTrace::line, 0, lab::kMostCount)
+      // A recording may number another source.
+      .derive(
+          [](AccumulatorTrace& accumulator) { accumulator.line = source_line(accumulator.method); })
       .columns("steps", &AccumulatorTrace::steps, step_fields, points_of(trace));
 }
 
@@ -126,6 +130,12 @@ StepView step_view(const Trace& trace, const AccumulatorTrace& accumulator, std:
   view.lost = view.single_addition && trace.term.at(point) != 0 && step.after == step.before;
   view.promotes = accumulator.method == Method::promoted && (term + 1) % trace.promote_every == 0;
   return view;
+}
+
+int source_line(Method method) {
+  const bool own =
+      method == Method::promoted || method == Method::kahan || method == Method::pairwise;
+  return lab::source_marks(kSourcePath).line(own ? to_text(method) : "rounded");
 }
 
 TILESTEP_TRACE_JSON("accumulator-precision trace", trace_fields())

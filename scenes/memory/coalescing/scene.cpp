@@ -82,7 +82,8 @@ void CoalescingScene::draw_readouts(Cursor cursor) {
 SourceMark CoalescingScene::source(Cursor cursor) const {
   SourceMark mark;
   mark.path = coalescing::kSourcePath;
-  mark.step_lines = {trace_.index_line, trace_.access_line};
+  mark.step_lines = {trace_.access_line};
+  if (trace_.index_line != trace_.access_line) mark.step_lines.push_back(trace_.index_line);
   if (cursor.tile > 0) mark.current = trace_.access_line;
   return mark;
 }

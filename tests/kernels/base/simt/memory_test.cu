@@ -192,8 +192,8 @@ Trace::Log trace_gather(Device& device, std::size_t capacity, std::vector<float>
   Trace trace(device, capacity);
   const Span<const float> in_span = in.span();
   launch(device, {.name = "gather", .grid = {2}, .block = {8}},
-         gather<Traced<const float>, Traced<float>>, traced(in_span, "in", trace.view(), kIn),
-         traced(out.span(), "out", trace.view(), kOut), 3);
+         gather<Traced<const float>, Traced<float>>, traced(in_span, "in", trace.tape(), kIn),
+         traced(out.span(), "out", trace.tape(), kOut), 3);
   result = out.download();
   return trace.download();
 }
@@ -229,6 +229,50 @@ TEST_CASE("simt: a traced kernel records each access, and computes the same", "[
   }
 }
 
+struct Pair {
+  float product;
+  int block, thread;  // 12 bytes: two entries
+};
+
+template <class Tape>
+__global__ void note_products(Global<float> out, Tape tape) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const float product = static_cast<float>(i) * 0.5f;
+  if (i % 3 != 1) {
+    tape.note(kOut, i, Pair{product, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x)});
+  }
+  if (tape.chosen(i)) tape.note(kIn, 2, product);
+  const auto traced = tape.traced(out, 7);
+  traced[i] = product;
+}
+
+TEST_CASE("simt: notes come back by their number, whatever the order of threads", "[simt]") {
+  for (const EmulationOptions& options : all_orders()) {
+    const auto device = make_emulated_device({}, options);
+    Buffer<float> out(*device, 24);
+    Trace trace(*device, 24 * 2 + 24 + 1);
+    launch(*device, {.name = "note_products", .grid = {3}, .block = {8}}, note_products<Tape>,
+           global(out.span(), "out"), trace.tape(5));
+    const Trace::Log log = trace.download();
+    CHECK(log.dropped == 0);
+    CHECK(log.records.size() == 24);
+    const std::vector<Pair> pairs = log.notes<Pair>(kOut, 24, {-1, -1, -1});
+    for (int i = 0; i < 24; ++i) {
+      const Pair& pair = pairs[static_cast<std::size_t>(i)];
+      const bool written = i % 3 != 1;
+      CHECK(pair.product == (written ? static_cast<float>(i) * 0.5f : -1));
+      CHECK(pair.block == (written ? i / 8 : -1));
+      CHECK(pair.thread == (written ? i % 8 : -1));
+    }
+    CHECK(log.notes<float>(kIn, 4, -1) == std::vector<float>{-1, -1, 2.5f, -1});
+    const std::vector<float> recorded = out.download();
+    out.fill(0);
+    launch(*device, {.name = "note_products", .grid = {3}, .block = {8}}, note_products<NoTape>,
+           global(out.span(), "out"), NoTape{});
+    CHECK(out.download() == recorded);
+  }
+}
+
 TEST_CASE("simt: a trace that is full drops and counts", "[simt]") {
   const auto device = make_emulated();
   std::vector<float> result;
@@ -245,7 +289,7 @@ TEST_CASE("simt: a traced view checks bounds and keeps its origin", "[simt]") {
   const auto device = make_emulated();
   Buffer<float> data(*device, counting<float>(8));
   Trace trace(*device, 4);
-  const auto view = traced(data.span(), "data", trace.view(), 7) + 5;
+  const auto view = traced(data.span(), "data", trace.tape(), 7) + 5;
   CHECK(missing_in(outcome_of([&] { (void)view[3]; }), {"accesses data[8]"}) == "");
 }
 
