@@ -160,7 +160,7 @@ TEST_CASE("run of every lesson holds the contract in every form", "[cli_contract
       std::string header;
       for (const json& column : table.at("columns")) {
         const std::string label = column.at("label").get<std::string>();
-        header += (header.empty() ? "" : ",") + csv_field(label);
+        header += (header.empty() ? "" : ",") + csv_field(column.at("id").get<std::string>());
         if (table == report.at("tables").front()) check_contains(markdown.out, label);
       }
       if (table == report.at("tables").front()) check_contains(csv.out, header);

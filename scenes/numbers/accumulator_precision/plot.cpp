@@ -54,7 +54,7 @@ void AccumulatorPrecisionScene::draw_axes(const Layout& layout, const PlotSpace&
                   Role::muted, Align::right);
   }
   line(at(plot.min.x, plot.max.y), plot.max, Role::border);
-  if (height > px(72)) {  // below that the sums' own labels need the place
+  if (height > px(72) && !layout.tight) {  // else the sums' own labels need the place
     ui::draw_text(at(plot.min.x + px(6), plot.min.y - px(layout.tight ? 0 : 4)), "running sum",
                   Font::note, Role::muted);
   }
@@ -71,7 +71,7 @@ void AccumulatorPrecisionScene::draw_axes(const Layout& layout, const PlotSpace&
     ui::draw_text(at(x, layout.ticks_top), text, Font::note, Role::muted, Align::center);
   }
   ui::map("plot", "running sum", fmt::format("{} points", points()), plot.min, plot.max,
-          {px(120), px(40)});
+          {px(120), px(39)});
 }
 
 /// Dashed over the whole width: it is what the sums are held against, not what they do.

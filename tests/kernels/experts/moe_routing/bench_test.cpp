@@ -104,7 +104,7 @@ TEST_CASE("the bench has a rate for every scheme, routing and number of experts"
   PretendingDevice device;
   lab::NoProgress progress;
   const lab::Report report = bench_report(device, progress, kTiny);
-  tests::check_has_what_was_recorded(report, kLessonId, false);
+  tests::check_has_what_was_recorded(report, kLessonId, false, "tensor_pipe");
   for (const lab::Check& check : report.checks) {
     CAPTURE(check.id, check.max_error, check.tolerance);
     CHECK(check.ok);

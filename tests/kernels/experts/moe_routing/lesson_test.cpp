@@ -355,7 +355,9 @@ TEST_CASE("bad knobs name what is allowed", "[moe_routing]") {
   const auto complaint = [&](const lab::Settings& settings) {
     return error_of([&] { report_of(*device, settings); });
   };
-  CHECK(complaint({{"top_k", std::int64_t{5}}}).find("1–4 with 4 experts") != std::string::npos);
+  CHECK(
+      complaint({{"top_k", std::int64_t{5}}}).find("with experts = 4 the allowed values are 1–4") !=
+      std::string::npos);
   CHECK(complaint({{"custom", std::string("5:2,")}}).find("token:expert") != std::string::npos);
   CHECK(complaint({{"custom", std::string("40:2")}}).find("tokens 0–31") != std::string::npos);
   CHECK(complaint({{"custom", std::string("4:9")}}).find("experts 0–3") != std::string::npos);
