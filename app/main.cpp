@@ -7,11 +7,12 @@
 
 namespace {
 
-/// The path of this very program, which the window starts again as its worker.
+/// This very program, which the window starts again as its worker: through the kernel's own link,
+/// because a build may meanwhile have put another one at its path.
 std::string program_path(const char* called) {
+  constexpr const char* kSelf = "/proc/self/exe";
   std::error_code error;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? std::string(called) : path.string();
+  return std::filesystem::exists(kSelf, error) ? kSelf : called;
 }
 
 }  // namespace

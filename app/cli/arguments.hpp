@@ -59,6 +59,7 @@ std::string parse_backend(std::string_view text);
 /// The form in which a command prints its result: at most one may be chosen.
 struct FormatArguments {
   bool json = false, csv = false, markdown = false;
+  bool any() const { return json || csv || markdown; }
   void check() const;
 };
 

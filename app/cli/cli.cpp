@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <exception>
 #include <new>
+#include <sstream>
 
 #include "app/cli/arguments.hpp"
 #include "app/cli/command.hpp"
+#include "app/cli/interrupt.hpp"
 #include "app/cli/output.hpp"
+#include "kernels/base/lab/assets.hpp"
 #include "kernels/base/simt/error.hpp"
 
 namespace tilestep::app {
@@ -20,7 +23,7 @@ constexpr const char* kAbout =
 constexpr const char* kExitCodes =
     "Exit codes: 0 good; 1 a check failed; 2 bad usage or input; 3 the device, display or a file "
     "is "
-    "not there.\n`tilestep COMMAND --help` says more of a command.";
+    "not there; 130 ended by Ctrl-C.\n`tilestep COMMAND --help` says more of a command.";
 
 std::vector<std::string> command_names(CLI::App& app) {
   std::vector<std::string> names;
@@ -34,7 +37,8 @@ std::vector<std::string> command_names(CLI::App& app) {
 std::vector<std::string> with_command(CLI::App& app, std::vector<std::string> arguments) {
   if (arguments.empty()) return {"open"};
   const std::string& first = arguments.front();
-  if (first == "-h" || first == "--help" || first == "--version") return arguments;
+  if (first == "-h" || first == "--help" || first == "--version" || first == "--licenses")
+    return arguments;
   if (first.starts_with("-")) {
     arguments.insert(arguments.begin(), "open");
     return arguments;
@@ -77,30 +81,52 @@ int fail(const std::exception& error, ExitCode code) {
   return static_cast<int>(code);
 }
 
+/// Parses and acts. Help and the version are printed like any result.
+int run_command(CLI::App& app, Invocation& invocation, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = with_command(app, arguments);
+  std::reverse(words.begin(), words.end());  // as CLI11 takes them
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::Success& success) {
+    std::ostringstream text;
+    const int code = app.exit(success, text, text);
+    print(text.str());
+    return code;
+  }
+  return invocation.action();
+}
+
 }  // namespace
 
 int run_cli(const std::vector<std::string>& arguments, const std::string& program) {
+  prepare_output();
   Invocation invocation;
   invocation.program = program;
   CLI::App app(kAbout, "tilestep");
   app.footer(kExitCodes);
   app.set_version_flag("--version", "tilestep " TILESTEP_VERSION);
+  app.add_flag_callback(
+      "--licenses",
+      [] {
+        print(lab::asset("assets/licenses/third-party.txt"));
+        throw CLI::Success();
+      },
+      "Licenses of the fonts and libraries that are built in");
   app.require_subcommand(0, 1);
   for (const auto add : {add_open, add_list, add_run, add_bench, add_record, add_shot, add_tour,
                          add_worker, add_doctor}) {
     add(app, invocation);
   }
   try {
-    std::vector<std::string> words = with_command(app, arguments);
-    std::reverse(words.begin(), words.end());  // as CLI11 takes them
-    app.parse(std::move(words));
-    const int code = invocation.action();
+    const int code = run_command(app, invocation, arguments);
     flush_output();
     return code;
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
   } catch (const CLI::ParseError& error) {
     return fail(Error(sentence(app, error)), ExitCode::bad_input);
+  } catch (const Cancelled& cancelled) {
+    remark(cancelled.what());
+    if (Interrupt::pressed()) Interrupt::end_program();
+    return static_cast<int>(cancelled.code());
   } catch (const Error& error) {
     return fail(error, error.code());
   } catch (const std::bad_alloc&) {

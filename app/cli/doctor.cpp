@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <sstream>
 
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"
@@ -13,7 +12,7 @@
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/catalog.hpp"
-#include "scenes/ui/ui.hpp"
+#include "scenes/ui/fonts.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -87,11 +86,13 @@ std::vector<Finding> display_findings() {
 
 std::vector<Finding> font_findings() {
   std::vector<Finding> findings;
-  std::istringstream report(ui::font_report());
-  for (std::string line; std::getline(report, line);) {
-    const bool ok = line.find("not found") == std::string::npos;
-    findings.push_back(
-        {"font", ok, line, ok ? "" : "install fonts-inter and fonts-jetbrains-mono"});
+  for (const ui::FontSource& font : ui::font_sources()) {
+    std::string what = font.path.empty()
+                           ? fmt::format("{}, built in (SIL Open Font License 1.1)", font.family)
+                           : fmt::format("{}: {}", font.family, font.path);
+    if (!font.refused.empty()) what += fmt::format("; {}", font.refused);
+    findings.push_back({"font", font.refused.empty(), what,
+                        font.refused.empty() ? "" : "put a font there, or unset TILESTEP_FONTS"});
   }
   return findings;
 }

@@ -1,6 +1,8 @@
 #include "app/cli/output.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cctype>
@@ -8,21 +10,47 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 
 namespace tilestep::app {
 
+namespace {
+
+/// Why standard output did not take something; 0 while it takes everything.
+int output_error = 0;
+
+void note_output(bool written) {
+  if (!written && output_error == 0) output_error = errno != 0 ? errno : EIO;
+}
+
+/// Standard error is the last resort: where it is gone too, nobody is left to be told.
+void print_error(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+void prepare_output() {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // Lowest numbers are given out first. Read-only: what is written there fails, as it should.
+    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) ::open("/dev/null", O_RDONLY);
+  }
+}
+
 void print(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  errno = 0;
+  note_output(std::fwrite(text.data(), 1, text.size(), stdout) == text.size());
 }
 
 void print_line(std::string_view text) {
   print(text);
-  std::fputc('\n', stdout);
+  print("\n");
 }
 
 void remark(std::string_view sentence) {
-  fmt::print(stderr, "tilestep: {}\n", sentence);
+  print_error(fmt::format("tilestep: {}\n", sentence));
 }
 
 std::string json_text(const nlohmann::json& json, int indent) {
@@ -31,34 +59,11 @@ std::string json_text(const nlohmann::json& json, int indent) {
 
 void flush_output() {
   errno = 0;
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    throw Error(
-        fmt::format("the result cannot be written to standard output: {}", std::strerror(errno)),
-        ExitCode::unavailable);
-  }
-}
-
-void make_folder(const std::filesystem::path& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (!std::filesystem::is_directory(path)) {
-    throw Error(fmt::format("the folder '{}' cannot be made: {}", path.string(),
-                            error ? error.message() : "something else has this name"),
-                ExitCode::unavailable);
-  }
-}
-
-void write_file(const std::filesystem::path& path, std::string_view text) {
-  if (path.has_parent_path()) make_folder(path.parent_path());
-  errno = 0;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  if (!file) {
-    throw Error(
-        fmt::format("the file '{}' cannot be written: {}", path.string(), std::strerror(errno)),
-        ExitCode::unavailable);
-  }
+  note_output(std::fflush(stdout) == 0);
+  if (output_error == 0) return;
+  throw Error(fmt::format("the result cannot be written to standard output: {}",
+                          std::strerror(output_error)),
+              ExitCode::unavailable);
 }
 
 std::string today() {
@@ -84,7 +89,7 @@ std::string slug(std::string_view name) {
 TerminalProgress::TerminalProgress() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 TerminalProgress::~TerminalProgress() {
-  if (shown_) fmt::print(stderr, "\r\x1b[K");
+  if (shown_) print_error("\r\x1b[K");
 }
 
 void TerminalProgress::report(double fraction, std::string_view note) {
@@ -92,8 +97,7 @@ void TerminalProgress::report(double fraction, std::string_view note) {
   if (!terminal_ || (shown_ && now - shown_at_ < std::chrono::milliseconds(100))) return;
   shown_ = true;
   shown_at_ = now;
-  fmt::print(stderr, "\r\x1b[K{:3.0f} %  {}", fraction * 100, note);
-  std::fflush(stderr);
+  print_error(fmt::format("\r\x1b[K{:3.0f} %  {}", fraction * 100, note));
 }
 
 }  // namespace tilestep::app

@@ -1,16 +1,20 @@
 #pragma once
 
 #include <chrono>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "app/cli/interrupt.hpp"
 #include "kernels/base/lab/lesson.hpp"
 
 namespace tilestep::app {
 
-/// Writes to standard output.
+/// Makes the three standard descriptors safe to write to: where one is closed, no file may take its
+/// number, and a full disk or a reader that is gone is an error to report, not a signal that kills.
+void prepare_output();
+
+/// Writes to standard output. What goes wrong is said by flush_output.
 void print(std::string_view text);
 void print_line(std::string_view text);
 /// A remark for the person, on standard error, after "tilestep: ".
@@ -20,25 +24,22 @@ std::string json_text(const nlohmann::json& json, int indent = 2);
 /// Throws Error (unavailable) if standard output did not take everything (a full disk).
 void flush_output();
 
-/// Writes a whole file, making its folder. Throws Error (unavailable) with the reason.
-void write_file(const std::filesystem::path& path, std::string_view text);
-/// Throws Error (unavailable) with the reason.
-void make_folder(const std::filesystem::path& path);
-
 /// Today's date in UTC: "2026-01-31".
 std::string today();
 /// "NVIDIA H200" → "nvidia-h200".
 std::string slug(std::string_view name);
 
-/// Progress on one line of a terminal on standard error; silent if that is no terminal.
+/// Progress on one line of a terminal on standard error; silent if that is no terminal. Ctrl-C gives
+/// the run up.
 class TerminalProgress final : public lab::Progress {
  public:
   TerminalProgress();
   ~TerminalProgress() override;
   void report(double fraction, std::string_view note) override;
-  bool cancelled() const override { return false; }
+  bool cancelled() const override { return Interrupt::pressed(); }
 
  private:
+  Interrupt interrupt_;
   bool terminal_;
   bool shown_ = false;
   std::chrono::steady_clock::time_point shown_at_;

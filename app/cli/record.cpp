@@ -5,6 +5,7 @@
 #include "app/cli/arguments.hpp"
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"
+#include "app/file.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/base/lab/timing.hpp"
 #include "kernels/catalog.hpp"

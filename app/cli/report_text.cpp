@@ -2,43 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
+#include "app/cli/fitted_table.hpp"
+#include "kernels/catalog.hpp"
+
 namespace tilestep::app {
-namespace {
-
-/// Characters, not bytes: what is shown takes one column each.
-std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u;
-  }));
-}
-
-std::string padded(const std::string& text, std::size_t to, bool right) {
-  const std::string space(to - std::min(to, width(text)), ' ');
-  return right ? space + text : text + space;
-}
-
-std::string heading(const lab::Column& column) {
-  return column.unit.empty() ? column.label : fmt::format("{} ({})", column.label, column.unit);
-}
-
-bool holds_words(const lab::Table& table, std::size_t column) {
-  return std::any_of(table.rows.begin(), table.rows.end(), [column](const auto& row) {
-    return std::holds_alternative<std::string>(row.at(column));
-  });
-}
-
-std::string settings_words(const lab::Settings& settings) {
+std::string settings_words(const lab::Report& report) {
+  const lab::Knobs& knobs = lesson(report.lesson).knobs();
   std::string text;
-  for (const auto& [id, value] : settings) {
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", id, lab::to_text(value));
+  for (const auto& [id, value] : report.params) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", id, knobs.at(id).text(value));
   }
   return text;
 }
-
-}  // namespace
 
 std::string number_words(double value) {
   if (std::isnan(value)) return "nan";
@@ -117,40 +94,10 @@ lab::Table check_table(const lab::Report& report) {
   return table;
 }
 
-std::string aligned(const lab::Table& table) {
-  const std::size_t columns = table.columns.size();
-  std::vector<std::size_t> widths(columns);
-  for (std::size_t c = 0; c < columns; ++c) {
-    widths[c] = width(heading(table.columns[c]));
-    for (std::size_t r = 0; r < table.rows.size(); ++r) {
-      widths[c] = std::max(widths[c], width(table.text(r, c)));
-    }
-  }
-  std::string text;
-  const auto add_line = [&](const auto& cell) {
-    std::string line = " ";
-    for (std::size_t c = 0; c < columns; ++c) {
-      line += " " + padded(cell(c), widths[c], !holds_words(table, c));
-      if (c + 1 < columns) line += " ";
-    }
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  };
-  add_line([&](std::size_t c) { return heading(table.columns[c]); });
-  add_line([&](std::size_t c) {
-    std::string rule;
-    for (std::size_t i = 0; i < widths[c]; ++i) rule += "─";
-    return rule;
-  });
-  for (std::size_t r = 0; r < table.rows.size(); ++r) {
-    add_line([&](std::size_t c) { return table.text(r, c); });
-  }
-  return text;
-}
-
 std::string report_text(const lab::Report& report) {
   std::string text = report.summary + "\n\n";
   text += fmt::format("lesson  {}\ndevice  {}\n", report.lesson, device_words(report));
-  if (!report.params.empty()) text += fmt::format("knobs   {}\n", settings_words(report.params));
+  if (!report.params.empty()) text += fmt::format("knobs   {}\n", settings_words(report));
   for (const lab::Table& table : report.tables) {
     text += fmt::format("\n{}\n{}", table.title, aligned(table));
   }
@@ -173,7 +120,7 @@ std::string report_csv(const lab::Report& report) {
 std::string report_markdown(const lab::Report& report) {
   std::string text = fmt::format("# {}\n\n{}\n\n", report.lesson, report.summary);
   text += fmt::format("- device: {}\n", device_words(report));
-  if (!report.params.empty()) text += fmt::format("- knobs: `{}`\n", settings_words(report.params));
+  if (!report.params.empty()) text += fmt::format("- knobs: `{}`\n", settings_words(report));
   std::vector<lab::Table> tables = report.tables;
   tables.push_back(measurement_table(report));
   tables.push_back(check_table(report));

@@ -13,10 +13,16 @@ struct RunArguments {
   LessonArguments lesson;
   std::string backend = "auto";
   FormatArguments format;
+  bool all = false;
 };
 
 int run(RunArguments& arguments) {
   arguments.format.check();
+  if (arguments.all && arguments.format.any()) {
+    throw Error(
+        "--all is about the text for people: it cannot be given with --json, --csv or "
+        "--markdown");
+  }
   lab::Request request;
   request.lesson = arguments.lesson.chosen().info().id;
   request.params = arguments.lesson.settings();
@@ -31,8 +37,10 @@ int run(RunArguments& arguments) {
     print(report_csv(report));
   } else if (arguments.format.markdown) {
     print(report_markdown(report));
-  } else {
+  } else if (arguments.all) {
     print(report_text(report));
+  } else {
+    print(report_brief(report, terminal_size()));
   }
   return static_cast<int>(report.ok() ? ExitCode::good : ExitCode::check_failed);
 }
@@ -45,6 +53,7 @@ void add_run(CLI::App& app, Invocation& invocation) {
   add_lesson(*command, arguments->lesson);
   command->add_option("--backend", arguments->backend, "auto, cuda, emulated or recorded")
       ->type_name("BACKEND");
+  command->add_flag("--all", arguments->all, "All tables, measurements and checks, however long");
   command->add_flag("--json", arguments->format.json, "Everything, as JSON");
   command->add_flag("--csv", arguments->format.csv, "The tables, as CSV");
   command->add_flag("--markdown", arguments->format.markdown,

@@ -8,6 +8,7 @@
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"
 #include "app/cli/tour_page.hpp"
+#include "app/file.hpp"
 #include "app/window/window.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/scene.hpp"

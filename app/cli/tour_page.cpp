@@ -1,6 +1,7 @@
 #include "app/cli/tour_page.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "app/cli/command.hpp"
@@ -9,6 +10,7 @@ namespace tilestep::app {
 namespace {
 
 int work() {
+  ::prctl(PR_SET_NAME, "tilestep");  // started as /proc/self/exe it would be called "exe"
   // Messages get a descriptor of their own: what a library prints must not land among them.
   const int output = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (output < 0) {

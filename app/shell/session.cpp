@@ -24,8 +24,8 @@ void Session::choose(std::size_t index) {
   assert(index < lessons_.size());
   if (index != chosen_) playing_ = false;
   chosen_ = index;
-  const LessonState& now = lesson();
-  if (!now.report && !now.run && !now.failure) submit_run();
+  take_updates();  // among them that this lesson's run was given up for another's
+  if (lesson().stale() && !lesson().run) submit_run();
 }
 
 // ---- where in the trace -------------------------------------------------------------------------
@@ -113,31 +113,41 @@ void Session::run_again(double now_s) {
   lesson().due_s = now_s;
 }
 
+lab::Request Session::request(lab::Request::Action action) const {
+  lab::Request request;
+  request.lesson = lesson().info.id;
+  request.params = lesson().settings;
+  request.action = action;
+  request.backend = backend_;
+  return request;
+}
+
 void Session::submit_run() {
-  // The lab keeps the newest run only: those of other lessons are not coming any more.
-  for (LessonState& each : lessons_) each.run.reset();
   LessonState& now = lesson();
   now.due_s.reset();
   now.progress = {};
-  lab::Request request;
-  request.lesson = now.info.id;
-  request.params = now.settings;
-  request.action = lab::Request::Action::run;
-  request.backend = backend_;
-  now.run = lab_.submit(request);
+  now.run = lab_.submit(request(lab::Request::Action::run));
+  now.asked = now.settings;
 }
 
 void Session::start_bench() {
   LessonState& now = lesson();
   now.bench_failure.reset();
+  now.bench_given_up.reset();
   now.bench_progress = {};
-  for (LessonState& each : lessons_) each.bench_run.reset();
-  lab::Request request;
-  request.lesson = now.info.id;
-  request.params = now.settings;
-  request.action = lab::Request::Action::bench;
-  request.backend = backend_;
-  now.bench_run = lab_.submit(request);
+  now.bench_run = lab_.submit(request(lab::Request::Action::bench));
+}
+
+void Session::stop_bench() {
+  if (const LessonState* lesson = benched()) lab_.cancel(*lesson->bench_run);
+}
+
+const LessonState* Session::benched() const {
+  const LessonState* newest = nullptr;  // one that it replaced may not have heard of that yet
+  for (const LessonState& each : lessons_) {
+    if (each.bench_run && (newest == nullptr || each.bench_run > newest->bench_run)) newest = &each;
+  }
+  return newest;
 }
 
 bool Session::update(double now_s) {
@@ -150,30 +160,58 @@ bool Session::update(double now_s) {
     submit_run();
     changed = true;
   }
+  return take_updates() || changed;
+}
+
+bool Session::take_updates() {
+  bool changed = false;
   while (const auto update = lab_.poll()) changed = take(*update) || changed;
   return changed;
 }
 
 bool Session::take(const LabUpdate& update) {
   for (LessonState& each : lessons_) {
-    const bool run = each.run == update.ticket;
-    if (!run && each.bench_run != update.ticket) continue;
-    if (const auto* progress = std::get_if<LabProgress>(&update.what)) {
-      (run ? each.progress : each.bench_progress) = *progress;
-      return true;
-    }
-    (run ? each.run : each.bench_run).reset();
-    if (const auto* failure = std::get_if<LabFailure>(&update.what)) {
-      (run ? each.failure : each.bench_failure) = *failure;
-    } else if (run) {
-      take_report(each, std::get<lab::Report>(update.what));
-    } else {
-      each.bench = std::get<lab::Report>(update.what);
-      each.bench_failure.reset();
-    }
+    if (each.bench_run == update.ticket) return take_of_bench(each, update);
+    if (each.run != update.ticket) continue;
+    take_of_run(each, update);
     return true;
   }
   return false;  // an answer that nobody waits for any more
+}
+
+void Session::take_of_run(LessonState& lesson, const LabUpdate& update) {
+  if (const auto* progress = std::get_if<LabProgress>(&update.what)) {
+    lesson.progress = *progress;
+    return;
+  }
+  lesson.run.reset();
+  // One that was given up leaves what is on show as stale as it was.
+  if (std::holds_alternative<LabGivenUp>(update.what)) return;
+  if (const auto* failure = std::get_if<LabFailure>(&update.what)) {
+    lesson.failure = *failure;
+    lesson.answered = lesson.asked;
+  } else {
+    take_report(lesson, std::get<lab::Report>(update.what));
+  }
+}
+
+/// Returns false if what is shown of it stays the same.
+bool Session::take_of_bench(LessonState& lesson, const LabUpdate& update) {
+  if (const auto* progress = std::get_if<LabProgress>(&update.what)) {
+    const auto percent = [](double fraction) { return static_cast<int>(100 * fraction); };
+    const LabProgress before = std::exchange(lesson.bench_progress, *progress);
+    return before.waiting != progress->waiting || before.note != progress->note ||
+           percent(before.fraction) != percent(progress->fraction);
+  }
+  lesson.bench_run.reset();
+  if (const auto* failure = std::get_if<LabFailure>(&update.what)) {
+    lesson.bench_failure = *failure;
+  } else if (const auto* given_up = std::get_if<LabGivenUp>(&update.what)) {
+    lesson.bench_given_up = *given_up;
+  } else {
+    lesson.bench = std::get<lab::Report>(update.what);
+  }
+  return true;
 }
 
 void Session::take_report(LessonState& lesson, const lab::Report& report) {
@@ -181,10 +219,12 @@ void Session::take_report(LessonState& lesson, const lab::Report& report) {
     lesson.scene->load(report);
   } catch (const Error& error) {
     lesson.failure = LabFailure{error.what(), error.code(), false};
+    lesson.answered = lesson.asked;
     return;
   }
   const bool first_report = !lesson.report.has_value();
   lesson.report = report;
+  lesson.answered = report.params;
   lesson.failure.reset();
   lesson.guesses.clear();
   const scenes::StepAxis steps = lesson.scene->steps();

@@ -22,19 +22,27 @@ struct LessonState {
   scenes::Cursor cursor;
   int wanted_step = 0;  ///< where to stand once the first report is there
   std::optional<lab::Report> report;
-  std::optional<lab::Report> bench;
   std::optional<LabFailure> failure;
-  std::optional<LabFailure> bench_failure;
-  std::optional<Ticket> run;        ///< under way
-  std::optional<Ticket> bench_run;  ///< under way
+  lab::Settings answered;     ///< the settings that report or failure belong to
+  std::optional<Ticket> run;  ///< waits or is under way
+  lab::Settings asked;        ///< its settings
   LabProgress progress;
-  LabProgress bench_progress;
   std::optional<double> due_s;  ///< when the changed knobs are sent
-  std::map<int, int> guesses;   ///< the answer committed to, by the step it was asked at
-  int table = 0;                ///< chosen under Data
 
-  /// Knobs were changed and the report on show is not theirs yet.
-  bool outdated() const { return due_s.has_value() || run.has_value(); }
+  std::optional<lab::Report> bench;
+  std::optional<LabFailure> bench_failure;
+  std::optional<LabGivenUp> bench_given_up;
+  std::optional<Ticket> bench_run;  ///< waits or is under way
+  LabProgress bench_progress;
+
+  std::map<int, int> guesses;  ///< the answer committed to, by the step it was asked at
+  int table = 0;               ///< chosen under Data
+
+  /// What is on show belongs to other settings than the knobs'.
+  bool stale() const { return answered != settings; }
+  /// It is not what the knobs say, or another answer is on its way.
+  bool outdated() const { return coming() || stale(); }
+  bool coming() const { return due_s.has_value() || run.has_value(); }
 };
 
 /// What the shell does without a window: which lesson, where in its trace, and the talk with the
@@ -48,7 +56,8 @@ class Session {
   const LessonState& lesson() const { return lessons_[chosen_]; }
   LessonState& lesson() { return lessons_[chosen_]; }
   std::size_t chosen() const { return chosen_; }
-  /// Goes to a lesson; asks for its report if it has none.
+  /// Goes to a lesson; asks for the report of its knobs if it has none. A run of another lesson is
+  /// then given up, and asked for again when the user is back.
   void choose(std::size_t index);
 
   // ---- where in the trace ----
@@ -77,16 +86,27 @@ class Session {
   /// Default knobs, first step.
   void reset(double now_s);
   void run_again(double now_s);
+  /// Times this lesson's kernels, in place of another lesson's. Runs wait until it has ended.
   void start_bench();
+  /// Gives up the bench under way, of whichever lesson.
+  void stop_bench();
+  /// The lesson whose bench waits or is under way.
+  const LessonState* benched() const;
   void set_rest_s(double rest_s) { rest_s_ = rest_s; }
   /// Sends what is due, takes in what the lab says. Returns true if something changed.
   bool update(double now_s);
-  /// True while knobs wait to be sent.
-  bool waiting() const { return lesson().due_s.has_value(); }
+  /// When changed knobs are to be sent: call `update` then.
+  std::optional<double> due_s() const { return lesson().due_s; }
+  /// True while the lab has something to do.
+  bool working() const { return lab_.busy(); }
 
  private:
+  lab::Request request(lab::Request::Action action) const;
   void submit_run();
+  bool take_updates();
   bool take(const LabUpdate& update);
+  void take_of_run(LessonState& lesson, const LabUpdate& update);
+  bool take_of_bench(LessonState& lesson, const LabUpdate& update);
   void take_report(LessonState& lesson, const lab::Report& report);
 
   LabClient& lab_;

@@ -97,6 +97,7 @@ bool Shell::prepare_fonts(float display_scale) {
 void Shell::draw(ImVec2 size) {
   const ui::Context::Current current(state_->ui);
   state_->ui.begin_frame();
+  state_->ui.set_few_frames(working());
   state_->session.advance(static_cast<double>(ui::animation_seconds()));
   const Layout layout =
       make_layout(size, state_->ui.scale(), ui::presenter(), state_->tab == Tab::measured);
@@ -138,8 +139,19 @@ bool Shell::animating() const {
   const LessonState& lesson = state_->session.lesson();
   if (state_->ui.look().still) return false;
   const bool copied = state_->copied_s && state_->now_s() - *state_->copied_s < 2;
-  return state_->session.playing() || state_->ui.redraw_requested() || copied ||
-         lesson.outdated() || lesson.bench_run.has_value();
+  // Until a run says how far it is, its progress line wanders.
+  const bool wanders = lesson.run && !lesson.progress.waiting && lesson.progress.fraction <= 0;
+  return state_->session.playing() || state_->ui.redraw_requested() || copied || wanders;
+}
+
+bool Shell::working() const {
+  return state_->session.working();
+}
+
+std::optional<double> Shell::update_due_s() const {
+  const auto due_s = state_->session.due_s();
+  if (!due_s) return std::nullopt;
+  return std::max(0.0, *due_s - state_->now_s());
 }
 
 bool Shell::take_full_screen_toggle() {

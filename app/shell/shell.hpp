@@ -3,6 +3,7 @@
 #include <imgui.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/worker/lab_client.hpp"
@@ -77,6 +78,10 @@ class Shell {
   bool update();
   /// True while an animation or playback needs frames without events.
   bool animating() const;
+  /// True while the lab runs or measures: frames take the processor and the GPU that it needs.
+  bool working() const;
+  /// Seconds until `update` has something to send, even if nothing happens before.
+  std::optional<double> update_due_s() const;
   /// True once after F11.
   bool take_full_screen_toggle();
   /// Where the user stands, for tests: completed coarse steps.

@@ -43,6 +43,9 @@ void draw_key_list(ShellState& state, ImVec2 size);
 /// "Emulated on CPU · throughput recorded on NVIDIA H200, 2026-05-12".
 std::string device_sentence(const lab::Report& report);
 
+/// The whole of what a failure says, and what becomes of the worker.
+std::string failure_sentence(const LabFailure& failure);
+
 /// A panel: background, hairline, rounded corners, padding; its content is drawn between.
 class PanelScope {
  public:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "app/shell/shell_state.hpp"
 
@@ -36,41 +38,72 @@ void progress_line(const LessonState& lesson) {
   ui::map("progress", "Progress", lesson.progress.note, {left, y}, {left + width, y + px(2)});
 }
 
-std::string failure_sentence(const LabFailure& failure) {
-  std::string sentence = failure.sentence;
-  if (!sentence.empty() && sentence.back() != '.') sentence += '.';
-  if (failure.worker_died) sentence += " Another worker has been started.";
-  if (!sentence.empty() && sentence[0] >= 'a' && sentence[0] <= 'z') {
-    sentence[0] = static_cast<char>(sentence[0] - 'a' + 'A');
-  }
-  return sentence;
-}
+struct Banner {
+  const char* id;
+  const char* label;
+  std::string sentence;
+  Role role = Role::muted;
+  std::vector<std::pair<const char*, const char*>> buttons;  ///< id and label
+};
 
-/// What went wrong and what to do about it, over the upper part of the picture.
-void failure_banner(ShellState& state, const LabFailure& failure) {
-  const std::string sentence = failure_sentence(failure);
+/// A sentence over the upper part of the picture, with what can be done about it. Returns the index
+/// of the button pressed, or −1.
+int draw_banner(const Banner& banner) {
   const float width = ImGui::GetContentRegionAvail().x;
   const float text_width = width - px(16 + 24 + 16);
-  const float text_height = ui::wrapped_size(sentence, text_width).y;
+  const float text_height = ui::wrapped_size(banner.sentence, text_width).y;
   const float button_row = std::round(px(ui::kControlHeight));
   const float height = px(16) + text_height + px(12) + button_row + px(16);
   const ImVec2 min = ImGui::GetCursorScreenPos();
   const ImVec2 max(min.x + width, min.y + height);
   list().AddRectFilled(min, max, ui::color(Role::raised), px(ui::kCorner));
-  list().AddRectFilled(min, max, ui::color(Role::wrong, 0.08f), px(ui::kCorner));
-  list().AddRect(min, max, ui::color(Role::wrong), px(ui::kCorner), 0, px(1));
-  const float line = ui::text_size("x").y;
-  ui::cross({min.x + px(24), min.y + px(16) + line / 2}, px(6), Role::wrong);
-  ui::draw_wrapped({min.x + px(40), min.y + px(16)}, sentence, text_width);
-  ui::map("failure", "Failure", sentence, min, max);
-  ImGui::SetCursorScreenPos({min.x + px(40), max.y - px(16) - button_row});
-  if (ui::button("run_again", "Run again", {.primary = true})) {
-    state.session.run_again(state.now_s());
+  list().AddRectFilled(min, max, ui::color(banner.role, 0.08f), px(ui::kCorner));
+  list().AddRect(min, max, ui::color(banner.role), px(ui::kCorner), 0, px(1));
+  const ImVec2 sign(min.x + px(24), min.y + px(16) + ui::text_size("x").y / 2);
+  if (banner.role == Role::wrong) {
+    ui::cross(sign, px(6), banner.role);
+  } else {
+    list().AddCircle(sign, px(5), ui::color(banner.role), 0, px(1.5f));
   }
-  ImGui::SameLine();
-  if (ui::button("reset_knobs", "Reset knobs")) state.session.reset(state.now_s());
+  ui::draw_wrapped({min.x + px(40), min.y + px(16)}, banner.sentence, text_width);
+  ui::map(banner.id, banner.label, banner.sentence, min, max);
+  ImGui::SetCursorScreenPos({min.x + px(40), max.y - px(16) - button_row});
+  int pressed = -1;
+  for (std::size_t i = 0; i < banner.buttons.size(); ++i) {
+    if (i > 0) ImGui::SameLine();
+    const auto& [id, label] = banner.buttons[i];
+    if (ui::button(id, label, {.primary = i == 0})) pressed = static_cast<int>(i);
+  }
   ImGui::SetCursorScreenPos({min.x, max.y + px(ui::kGapSmall)});
   ImGui::Dummy({1, 1});
+  return pressed;
+}
+
+void failure_banner(ShellState& state, const LabFailure& failure) {
+  const int pressed = draw_banner({"failure",
+                                   "Failure",
+                                   failure_sentence(failure),
+                                   Role::wrong,
+                                   {{"run_again", "Run again"}, {"reset_knobs", "Reset knobs"}}});
+  if (pressed == 0) state.session.run_again(state.now_s());
+  if (pressed == 1) state.session.reset(state.now_s());
+}
+
+/// The run for these knobs waits until a measurement, perhaps of another lesson, has ended.
+void waiting_banner(ShellState& state) {
+  const LessonState* benched = state.session.benched();
+  if (benched == nullptr) return;
+  const std::string sentence = fmt::format(
+      "This run waits until the measurement of {} has ended ({:.0f} %): side by side they would "
+      "spoil the times.",
+      benched->info.title, std::floor(100 * benched->bench_progress.fraction));
+  if (draw_banner({"waiting",
+                   "Waiting",
+                   sentence,
+                   Role::muted,
+                   {{"stop_measurement", "Stop the measurement"}}}) == 0) {
+    state.session.stop_bench();
+  }
 }
 
 void picture(ShellState& state) {
@@ -88,20 +121,33 @@ void picture(ShellState& state) {
 
 }  // namespace
 
+std::string failure_sentence(const LabFailure& failure) {
+  std::string sentence = failure.sentence;
+  if (!sentence.empty() && sentence.back() != '.') sentence += '.';
+  if (failure.worker_died) sentence += " The worker was ended; the next run gets a new one.";
+  if (!sentence.empty() && sentence[0] >= 'a' && sentence[0] <= 'z') {
+    sentence[0] = static_cast<char>(sentence[0] - 'a' + 'A');
+  }
+  return sentence;
+}
+
 void draw_stage(ShellState& state, const Layout& layout) {
   const LessonState& lesson = state.session.lesson();
+  const bool waiting = lesson.run && lesson.progress.waiting;
   const PanelScope panel("picture", layout.picture,
                          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
   ui::map("picture", "Picture", "", layout.picture.min, layout.picture.max);
-  if (lesson.failure && !lesson.outdated()) failure_banner(state, *lesson.failure);
+  if (lesson.failure && !lesson.coming()) failure_banner(state, *lesson.failure);
+  if (waiting) waiting_banner(state);
   if (lesson.report) {
     picture(state);
   } else if (!lesson.failure) {
-    ui::empty_state("Running the kernel …", lesson.progress.note.empty()
-                                                ? "The picture is drawn from what it records."
-                                                : lesson.progress.note);
+    ui::empty_state(waiting ? "Nothing has run yet" : "Running the kernel …",
+                    lesson.progress.note.empty() || waiting
+                        ? "The picture is drawn from what it records."
+                        : lesson.progress.note);
   }
-  if (lesson.outdated()) progress_line(lesson);
+  if (lesson.coming() && !waiting) progress_line(lesson);
 }
 
 }  // namespace tilestep::app

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 
 #include "app/shell/shell_state.hpp"
@@ -94,12 +95,23 @@ void measured_tools(ShellState& state, float room) {
   if (!lesson.report || lesson.report->device.backend != "cuda") return;
   const bool busy = lesson.bench_run.has_value();
   std::string label = "Measure on this GPU";
-  if (busy) label = fmt::format("Measuring … {:.0f} %", 100 * lesson.bench_progress.fraction);
-  const float width = std::min(ui::text_size("Measure on this GPU").x + px(24), room);
+  if (busy) {
+    label =
+        lesson.bench_progress.waiting
+            ? "Waits for the run …"
+            : fmt::format("Measuring … {:.0f} %", std::floor(100 * lesson.bench_progress.fraction));
+  }
+  const float stop = busy ? std::round(px(ui::kControlHeight)) + px(8) : 0;
+  const float width = std::min(ui::text_size("Measure on this GPU").x + px(24), room - stop);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImGui::SetCursorScreenPos({at.x + room - width, at.y});
+  ImGui::SetCursorScreenPos({at.x + room - width - stop, at.y});
   if (ui::button("measure", label, {.primary = !busy, .enabled = !busy, .width = width / px(1)})) {
     state.session.start_bench();
+  }
+  if (!busy) return;
+  ImGui::SetCursorScreenPos({at.x + room - stop + px(8), at.y});
+  if (ui::button("stop_measuring", "Stop measuring", {.icon = ui::Icon::cross})) {
+    state.session.stop_bench();
   }
 }
 
@@ -138,13 +150,35 @@ void data_tab(ShellState& state) {
   }
 }
 
+/// How the last measurement of this session goes or went, where it is not on show.
+void measurement_state(const LessonState& lesson) {
+  std::string sentence;
+  if (lesson.bench_run) {
+    sentence = fmt::format(
+        "Measuring takes {} minutes at most; until then runs wait, and few frames are drawn.{}{}",
+        std::chrono::duration_cast<std::chrono::minutes>(ProcessLabOptions().bench_deadline)
+            .count(),
+        lesson.bench_progress.note.empty() ? "" : " Now: ", lesson.bench_progress.note);
+  } else if (lesson.bench_failure) {
+    sentence = "The measurement failed: " + failure_sentence(*lesson.bench_failure);
+  } else if (lesson.bench_given_up == LabGivenUp::replaced) {
+    sentence = "The measurement was given up because another one was started.";
+  } else if (lesson.bench_given_up == LabGivenUp::cancelled) {
+    sentence = "The measurement was stopped.";
+  } else {
+    return;
+  }
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  ui::paragraph(sentence, Font::body,
+                lesson.bench_run || !lesson.bench_failure ? Role::muted : Role::wrong);
+  ui::map("measurement_state", "Measurement", sentence, min, ImGui::GetItemRectMax());
+  ui::space(8);
+}
+
 void measured_tab(ShellState& state) {
   LessonState& lesson = state.session.lesson();
   const lab::Report* report = measured_report(lesson);
-  if (lesson.bench_failure) {
-    ui::paragraph(fmt::format("The measurement failed: {}", lesson.bench_failure->sentence),
-                  Font::body, Role::wrong);
-  }
+  measurement_state(lesson);
   if (report == nullptr) return nothing_yet();
   lesson.scene->draw_measured(*report);
 }

@@ -1,12 +1,8 @@
 #include "app/window/canvas.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <vector>
 
 #include "app/window/window.hpp"
@@ -42,22 +38,6 @@ void settle(Shell& shell, ImVec2 size, int frames) {
     ImGui::NewFrame();
     shell.draw(size);
     ImGui::Render();
-  }
-}
-
-void write_atomically(const std::string& path, const std::string& text) {
-  const std::string temporary = path + ".part";
-  {
-    std::ofstream file(temporary, std::ios::binary);
-    file << text;
-    if (!file) {
-      throw Error(fmt::format("cannot write {}", path), ExitCode::unavailable);
-    }
-  }
-  std::error_code failed;
-  std::filesystem::rename(temporary, path, failed);
-  if (failed) {
-    throw Error(fmt::format("cannot write {}: {}", path, failed.message()), ExitCode::unavailable);
   }
 }
 

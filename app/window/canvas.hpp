@@ -2,8 +2,6 @@
 
 #include <imgui.h>
 
-#include <string>
-
 #include "app/shell/shell.hpp"
 
 /// What the window and the offscreen pictures share.
@@ -30,9 +28,5 @@ float design_scale(int width, int height, float content_scale);
 /// Draws frames until the layout has settled: ImGui learns sizes and scroll ranges from the frame
 /// before. `begin` starts a frame of the renderer, if there is one.
 void settle(Shell& shell, ImVec2 size, int frames);
-
-/// Writes a text file by way of a temporary one, so that a reader never sees half of it.
-/// Throws Error (unavailable).
-void write_atomically(const std::string& path, const std::string& text);
 
 }  // namespace tilestep::app

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "app/file.hpp"
 #include "app/window/canvas.hpp"
 #include "app/window/gl_target.hpp"
 #include "app/window/png.hpp"
@@ -32,7 +33,7 @@ class Listener final : public LabClient {
     }
     return update;
   }
-  void cancel() override { lab_.cancel(); }
+  void cancel(Ticket ticket) override { lab_.cancel(ticket); }
   bool busy() const override { return lab_.busy(); }
 
   std::optional<LabFailure> failure;
@@ -73,8 +74,8 @@ void Offscreen::shoot(const ShotOptions& options) {
   ImGui::GetIO().MousePos = {-1e6f, -1e6f};
   settle(shell, size, 5);
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
-  write_png(options.out, options.width, options.height, state_->target.pixels());
-  if (!options.ui_map.empty()) write_atomically(options.ui_map, shell.ui_map_json());
+  write_file(options.out, png_bytes(options.width, options.height, state_->target.pixels()));
+  if (!options.ui_map.empty()) write_file(options.ui_map, shell.ui_map_json());
 }
 
 void take_shot(const ShotOptions& options) {

@@ -1,22 +1,25 @@
 #include "app/window/png.hpp"
 
-#include <fmt/format.h>
-
 #include <cassert>
+#include <new>
 
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #include <stb_image_write.h>
 
-#include "kernels/base/simt/error.hpp"
-
 namespace tilestep::app {
 
-void write_png(const std::string& path, int width, int height, std::span<const unsigned char> rgb) {
+std::string png_bytes(int width, int height, std::span<const unsigned char> rgb) {
   assert(rgb.size() == static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
   stbi_write_png_compression_level = 12;
-  if (stbi_write_png(path.c_str(), width, height, 3, rgb.data(), width * 3) == 0) {
-    throw Error(fmt::format("cannot write the picture {}", path), ExitCode::unavailable);
+  std::string bytes;
+  const auto append = [](void* to, void* data, int size) {
+    static_cast<std::string*>(to)->append(static_cast<const char*>(data),
+                                          static_cast<std::size_t>(size));
+  };
+  if (stbi_write_png_to_func(append, &bytes, width, height, 3, rgb.data(), width * 3) == 0) {
+    throw std::bad_alloc();  // the only thing that can fail in memory
   }
+  return bytes;
 }
 
 }  // namespace tilestep::app

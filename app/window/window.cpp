@@ -10,14 +10,14 @@
 #include <cstdlib>
 #include <optional>
 
+#include "app/file.hpp"
 #include "app/window/canvas.hpp"
+#include "app/window/frame_pace.hpp"
 
 namespace tilestep::app {
 namespace {
 
 constexpr int kMinWidth = 1024, kMinHeight = 640;
-/// ImGui needs a few frames to answer an event: the press, the change, the new layout.
-constexpr int kFramesAnEvent = 3;
 
 std::string glfw_reason() {
   const char* description = nullptr;
@@ -119,7 +119,7 @@ class Window {
     return *static_cast<Window*>(glfwGetWindowUserPointer(window));
   }
   void set_callbacks();
-  void woken() { frames_due_ = kFramesAnEvent; }
+  Motion motion() const;
   void wait();
   void draw();
   void write_map();
@@ -128,7 +128,7 @@ class Window {
 
   GLFWwindow* window_ = nullptr;
   Shell* shell_ = nullptr;
-  int frames_due_ = kFramesAnEvent;
+  FramePace pace_;
   int restore_[4] = {0, 0, 0, 0};  ///< x, y, width, height before full screen
   std::string map_path_;
   std::string map_;
@@ -177,7 +177,7 @@ Window::~Window() {
 
 void Window::set_callbacks() {
   glfwSetKeyCallback(window_, [](GLFWwindow* window, int key, int, int action, int modifiers) {
-    of(window).woken();
+    of(window).pace_.input();
     if (action == GLFW_RELEASE) return;
     if (action == GLFW_REPEAT && (key == GLFW_KEY_F11 || key == GLFW_KEY_ESCAPE)) return;
     if (const auto known = key_of(key)) {
@@ -185,31 +185,40 @@ void Window::set_callbacks() {
     }
   });
   glfwSetCharCallback(window_, [](GLFWwindow* window, unsigned character) {
-    of(window).woken();
+    of(window).pace_.input();
     if (const auto known = key_of_character(character)) of(window).shell_->key(*known, false);
   });
-  glfwSetCursorPosCallback(window_, [](GLFWwindow* window, double, double) { of(window).woken(); });
-  glfwSetCursorEnterCallback(window_, [](GLFWwindow* window, int) { of(window).woken(); });
+  glfwSetCursorPosCallback(window_,
+                           [](GLFWwindow* window, double, double) { of(window).pace_.input(); });
+  glfwSetCursorEnterCallback(window_, [](GLFWwindow* window, int) { of(window).pace_.input(); });
   glfwSetMouseButtonCallback(window_,
-                             [](GLFWwindow* window, int, int, int) { of(window).woken(); });
-  glfwSetScrollCallback(window_, [](GLFWwindow* window, double, double) { of(window).woken(); });
-  glfwSetWindowFocusCallback(window_, [](GLFWwindow* window, int) { of(window).woken(); });
-  glfwSetWindowRefreshCallback(window_, [](GLFWwindow* window) { of(window).woken(); });
-  glfwSetFramebufferSizeCallback(window_, [](GLFWwindow* window, int, int) { of(window).woken(); });
-  glfwSetWindowContentScaleCallback(window_,
-                                    [](GLFWwindow* window, float, float) { of(window).woken(); });
+                             [](GLFWwindow* window, int, int, int) { of(window).pace_.input(); });
+  glfwSetScrollCallback(window_,
+                        [](GLFWwindow* window, double, double) { of(window).pace_.input(); });
+  glfwSetWindowFocusCallback(window_, [](GLFWwindow* window, int) { of(window).pace_.input(); });
+  glfwSetWindowRefreshCallback(window_, [](GLFWwindow* window) { of(window).pace_.input(); });
+  glfwSetFramebufferSizeCallback(window_,
+                                 [](GLFWwindow* window, int, int) { of(window).pace_.input(); });
+  glfwSetWindowContentScaleCallback(
+      window_, [](GLFWwindow* window, float, float) { of(window).pace_.input(); });
 }
 
-/// Sleeps until something happens; an idle window draws nothing.
+Motion Window::motion() const {
+  return {shell_->animating(), ImGui::GetIO().WantTextInput, shell_->working()};
+}
+
+/// Sleeps until something happens or is due; an idle window draws nothing.
 void Window::wait() {
-  if (frames_due_ > 0) {
-    glfwPollEvents();
-  } else if (shell_->animating()) {
-    glfwWaitEventsTimeout(1.0 / 60);
-  } else if (ImGui::GetIO().WantTextInput) {
-    glfwWaitEventsTimeout(0.4);  // the text cursor blinks
-  } else {
+  std::optional<double> until_s = pace_.next_in_s(glfwGetTime(), motion());
+  if (const auto due_s = shell_->update_due_s()) {
+    until_s = std::min(until_s.value_or(*due_s), *due_s);
+  }
+  if (!until_s) {
     glfwWaitEvents();
+  } else if (*until_s > 0) {
+    glfwWaitEventsTimeout(*until_s);
+  } else {
+    glfwPollEvents();
   }
 }
 
@@ -257,7 +266,7 @@ void Window::write_map() {
   if (map_path_.empty()) return;
   std::string map = shell_->ui_map_json();
   if (map == map_) return;
-  write_atomically(map_path_, map);
+  write_file(map_path_, map);
   map_ = std::move(map);
 }
 
@@ -279,10 +288,12 @@ void Window::run() {
   while (glfwWindowShouldClose(window_) == GLFW_FALSE) {
     wait();
     if (glfwWindowShouldClose(window_) != GLFW_FALSE) break;
-    if (shell_->update()) woken();
+    if (shell_->update()) pace_.news();
     if (shell_->take_full_screen_toggle()) toggle_full_screen();
-    if (frames_due_ == 0 && !shell_->animating() && !ImGui::GetIO().WantTextInput) continue;
-    if (frames_due_ > 0) --frames_due_;
+    const double now_s = glfwGetTime();
+    const auto next_s = pace_.next_in_s(now_s, motion());
+    if (!next_s || *next_s > 0) continue;
+    pace_.drawn(now_s);
     draw();
   }
 }

@@ -14,40 +14,52 @@ namespace tilestep::app {
 
 using Ticket = std::uint64_t;
 
-/// What a lab tells of a request.
+/// What a lab tells of a request: progress any number of times, then one of the others, once.
 struct LabProgress {
   double fraction = 0;
   std::string note;
+  bool waiting = false;  ///< not begun yet; the note says what it waits for
 };
 struct LabFailure {
   std::string sentence;  ///< for the user
   ExitCode code = ExitCode::bad_input;
-  bool worker_died = false;  ///< another one is started for the next request
+  bool worker_died = false;  ///< the next request gets another one
+};
+/// Given up before its answer.
+enum class LabGivenUp {
+  replaced,  ///< by a newer request of its kind
+  cancelled,
 };
 struct LabUpdate {
-  Ticket ticket = 0;
-  std::variant<LabProgress, lab::Report, LabFailure> what;
+  Ticket ticket = 0;  ///< 0: of no request (an idle worker died)
+  std::variant<LabProgress, lab::Report, LabFailure, LabGivenUp> what;
 };
 
-/// Runs requests somewhere else. Never blocks its caller. The newest request of an action wins: one
-/// that is superseded is stopped, and no update of it is delivered any more.
+/// Runs requests somewhere else. Never blocks its caller.
+///
+/// There is one queue, with two kinds of requests in it, runs and benches, of which one is under way
+/// at a time: a run beside a bench would spoil its times. A request replaces an older one of its own
+/// kind, whether that waits or is under way, and never one of the other kind: it waits for that. Of
+/// two that wait the run goes first, being short.
 class LabClient {
  public:
   virtual ~LabClient() = default;
   virtual Ticket submit(const lab::Request& request) = 0;
   /// The next update, if there is one.
   virtual std::optional<LabUpdate> poll() = 0;
-  /// Stops whatever runs.
-  virtual void cancel() = 0;
-  /// True while a request is under way.
+  /// Gives up a request that waits or is under way; its last update says so.
+  virtual void cancel(Ticket ticket) = 0;
+  /// True while a request waits or is under way.
   virtual bool busy() const = 0;
 };
 
 struct ProcessLabOptions {
-  std::string program;                        ///< path of tilestep itself; run as `program worker`
-  std::chrono::milliseconds deadline{60000};  ///< a run that takes longer is ended
-  std::chrono::milliseconds stop_grace{500};  ///< how long a cancelled run may take to stop
-  std::function<void()> wake;  ///< called from another thread when `poll` has something new
+  std::string program;  ///< path of tilestep itself; run as `program worker`
+  // A run or bench that takes longer, from its start, is ended.
+  std::chrono::milliseconds run_deadline = std::chrono::seconds(60);
+  std::chrono::milliseconds bench_deadline = std::chrono::minutes(30);
+  std::chrono::milliseconds stop_grace{500};  ///< how long one that is given up may take to stop
+  std::function<void()> wake;  ///< called, from any thread, when `poll` has something new
 };
 
 /// A lab in a child process of this machine. A kernel that crashes takes only the worker with it.

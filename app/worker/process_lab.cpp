@@ -24,6 +24,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
+/// What a request is called in a sentence.
+std::string_view kind_of(lab::Request::Action action) {
+  return action == lab::Request::Action::run ? "run" : "measurement";
+}
+
+std::string text_of(std::chrono::milliseconds time) {
+  const double seconds = std::chrono::duration<double>(time).count();
+  return seconds < 120 ? fmt::format("{:g} seconds", seconds)
+                       : fmt::format("{:g} minutes", seconds / 60);
+}
+
 /// The caller's side takes and gives plain data under a mutex; everything that may take time (the
 /// process, its pipes, megabytes of JSON) happens in one I/O thread.
 class ProcessLab final : public LabClient {
@@ -33,7 +44,7 @@ class ProcessLab final : public LabClient {
 
   Ticket submit(const lab::Request& request) override;
   std::optional<LabUpdate> poll() override;
-  void cancel() override;
+  void cancel(Ticket ticket) override;
   bool busy() const override;
 
  private:
@@ -41,41 +52,55 @@ class ProcessLab final : public LabClient {
     Ticket ticket = 0;
     lab::Request request;
   };
-  struct Running {
+  /// The order that the worker has.
+  struct Active {
     Ticket ticket = 0;
     std::string lesson;
+    lab::Request::Action action;
+    bool given_up = false;  ///< its last update was given; it only has to stop
+  };
+  struct Times {
     Clock::time_point deadline;
     std::optional<Clock::time_point> stop_by;  ///< set once it was asked to stop
   };
+
+  // Under the mutex.
+  template <class Which>
+  void give_up(Which which, LabGivenUp why);
+  void push(LabUpdate update);
+  void push_waiting(const Order& order);
 
   // The I/O thread.
   void run_io();
   void wait_for_something();
   bool quitting();
+  bool given_up();
   void read_worker();
   void take_message(const std::string& line);
   void take_message(const json& message);
   void look_at_times();
-  void start_wanted();
+  bool deadline_passed(Clock::time_point now);
+  void start_next();
+  std::optional<Order> take_next();
   void worker_ended();
-  void fail(Ticket ticket, LabFailure failure);
-  /// Hands an update to the caller, unless its ticket is no longer the one that is waited for.
-  void deliver(LabUpdate update);
-  bool stale(Ticket ticket);
+  /// The worker has no order any more; `last` is its last update, unless it had one before.
+  void finish(std::optional<LabUpdate> last);
   void wake_io() const;
+  void wake_caller() const;
 
   const ProcessLabOptions options_;
   int wake_fd_ = -1;
 
   mutable std::mutex mutex_;
-  Ticket newest_ = 0;  ///< the ticket of the last submit
-  bool busy_ = false;  ///< the newest one is waited for
+  Ticket last_ticket_ = 0;
   bool quit_ = false;
-  std::optional<Order> wanted_;  ///< submitted, not yet sent
+  std::deque<Order> waiting_;     ///< at most one of each kind
+  std::optional<Active> active_;  ///< set and reset by the I/O thread alone
   std::deque<LabUpdate> updates_;
 
-  std::unique_ptr<WorkerProcess> worker_;  ///< I/O thread only, as is the next one
-  std::optional<Running> running_;
+  std::unique_ptr<WorkerProcess> worker_;  ///< I/O thread only, as are the next ones
+  Times times_;                            ///< of the active order
+  bool worker_spent_ = false;              ///< it ends by itself, or talks nonsense
 
   std::thread io_;
 };
@@ -99,16 +124,20 @@ ProcessLab::~ProcessLab() {
   ::close(wake_fd_);
 }
 
+// ---- the caller's side --------------------------------------------------------------------------
+
 Ticket ProcessLab::submit(const lab::Request& request) {
   Ticket ticket = 0;
   {
     const std::lock_guard lock(mutex_);
-    ticket = ++newest_;
-    busy_ = true;
-    wanted_ = Order{ticket, request};
-    updates_.clear();
+    ticket = ++last_ticket_;
+    give_up([&](const auto&, lab::Request::Action action) { return action == request.action; },
+            LabGivenUp::replaced);
+    waiting_.push_back({ticket, request});
+    push_waiting(waiting_.back());
   }
   wake_io();
+  wake_caller();
   return ticket;
 }
 
@@ -120,19 +149,59 @@ std::optional<LabUpdate> ProcessLab::poll() {
   return update;
 }
 
-void ProcessLab::cancel() {
+void ProcessLab::cancel(Ticket ticket) {
   {
     const std::lock_guard lock(mutex_);
-    busy_ = false;
-    wanted_.reset();
-    updates_.clear();
+    give_up([&](Ticket each, lab::Request::Action) { return each == ticket; },
+            LabGivenUp::cancelled);
   }
   wake_io();
+  wake_caller();
 }
 
 bool ProcessLab::busy() const {
   const std::lock_guard lock(mutex_);
-  return busy_;
+  return !waiting_.empty() || (active_ && !active_->given_up);
+}
+
+/// Gives up every order for which `which(ticket, action)` is true.
+template <class Which>
+void ProcessLab::give_up(Which which, LabGivenUp why) {
+  std::erase_if(waiting_, [&](const Order& order) {
+    if (!which(order.ticket, order.request.action)) return false;
+    push({order.ticket, why});
+    return true;
+  });
+  if (!active_ || active_->given_up || !which(active_->ticket, active_->action)) return;
+  push({active_->ticket, why});
+  active_->given_up = true;
+}
+
+void ProcessLab::push(LabUpdate update) {
+  if (std::holds_alternative<LabProgress>(update.what)) {
+    // Of progress only the newest counts: the queue stays short, however much a worker talks.
+    const auto older = std::find_if(updates_.begin(), updates_.end(), [&](const LabUpdate& each) {
+      return each.ticket == update.ticket && std::holds_alternative<LabProgress>(each.what);
+    });
+    if (older != updates_.end()) {
+      *older = std::move(update);
+      return;
+    }
+  }
+  updates_.push_back(std::move(update));
+}
+
+/// Says what an order waits for, if there is something.
+void ProcessLab::push_waiting(const Order& order) {
+  if (!active_ || active_->given_up) return;
+  push({order.ticket, LabProgress{0,
+                                  fmt::format("waits for the {} of {} to end",
+                                              kind_of(active_->action), active_->lesson),
+                                  true}});
+}
+
+void ProcessLab::wake_caller() const {
+  if (options_.wake) options_.wake();
 }
 
 void ProcessLab::wake_io() const {
@@ -140,6 +209,8 @@ void ProcessLab::wake_io() const {
   // Only a full counter makes this fail, and then the thread is awake anyway.
   [[maybe_unused]] const ssize_t written = ::write(wake_fd_, &one, sizeof one);
 }
+
+// ---- the I/O thread -----------------------------------------------------------------------------
 
 void ProcessLab::run_io() {
   // Writing to a worker that died must give an error here, not end the program.
@@ -150,12 +221,12 @@ void ProcessLab::run_io() {
 
   while (!quitting()) {
     look_at_times();
-    start_wanted();
+    start_next();
     wait_for_something();
     read_worker();
   }
   if (!worker_) return;
-  if (running_) {
+  if (active_) {
     worker_->kill();
   } else {
     worker_->end(options_.stop_grace);
@@ -168,10 +239,15 @@ bool ProcessLab::quitting() {
   return quit_;
 }
 
+bool ProcessLab::given_up() {
+  const std::lock_guard lock(mutex_);
+  return active_->given_up;
+}
+
 void ProcessLab::wait_for_something() {
   int timeout_ms = -1;
-  if (running_) {
-    const auto next = running_->stop_by.value_or(running_->deadline);
+  if (active_) {
+    const auto next = times_.stop_by.value_or(times_.deadline);
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
     timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
   }
@@ -183,130 +259,152 @@ void ProcessLab::wait_for_something() {
 
 void ProcessLab::read_worker() {
   if (!worker_) return;
-  if (!worker_->read([this](const std::string& line) { take_message(line); })) worker_ended();
+  const bool open = worker_->read([this](const std::string& line) { take_message(line); });
+  if (worker_spent_) {
+    worker_.reset();
+    worker_spent_ = false;
+  } else if (!open) {
+    worker_ended();
+  }
 }
 
 void ProcessLab::take_message(const std::string& line) {
-  if (!running_) return;
+  if (!active_ || worker_spent_) return;
   try {
     take_message(json::parse(line));
   } catch (const std::exception& error) {
-    const Ticket ticket = running_->ticket;
-    running_.reset();
-    fail(ticket,
-         {fmt::format("The worker sent a message that is not understood: {}.", error.what()),
-          ExitCode::unavailable, false});
+    worker_spent_ = true;
+    finish(LabUpdate{active_->ticket,
+                     LabFailure{fmt::format("The worker sent a message that is not understood: {}.",
+                                            error.what()),
+                                ExitCode::unavailable, true}});
   }
 }
 
 void ProcessLab::take_message(const json& message) {
+  const Ticket mine = active_->ticket;
   const json& ticket = message.at("ticket");
-  if (!ticket.is_number_unsigned() || ticket.get<Ticket>() != running_->ticket) return;
+  if (!ticket.is_number_unsigned() || ticket.get<Ticket>() != mine) return;
   const std::string type = message.at("type").get<std::string>();
-  const Ticket mine = running_->ticket;
   if (type == "progress") {
-    deliver({mine, LabProgress{message.at("fraction").get<double>(),
-                               message.at("note").get<std::string>()}});
+    LabProgress progress{message.at("fraction").get<double>(),
+                         message.at("note").get<std::string>()};
+    {
+      const std::lock_guard lock(mutex_);
+      if (!active_->given_up) push({mine, std::move(progress)});
+    }
+    wake_caller();
   } else if (type == "report") {
-    // A report that nobody waits for is not parsed.
-    if (!stale(mine)) deliver({mine, lab::report_from_json(message.at("report"))});
-    running_.reset();
+    std::optional<LabUpdate> last;  // a report that nobody waits for is not parsed
+    if (!given_up()) last = LabUpdate{mine, lab::report_from_json(message.at("report"))};
+    finish(std::move(last));
   } else if (type == "error") {
-    running_.reset();
-    fail(mine, {message.at("message").get<std::string>(),
-                static_cast<ExitCode>(message.at("code").get<int>()), false});
+    worker_spent_ = message.value("worker_ends", false);
+    finish(LabUpdate{
+        mine, LabFailure{message.at("message").get<std::string>(),
+                         static_cast<ExitCode>(message.at("code").get<int>()), worker_spent_}});
   }
 }
 
 void ProcessLab::look_at_times() {
-  if (!running_) return;
+  if (!active_) return;
   const auto now = Clock::now();
-  if (running_->stop_by) {
-    if (now < *running_->stop_by) return;
-    // It was asked to stop and did not: a kernel that hangs. The next run gets a new worker.
-    worker_->kill();
+  if (times_.stop_by) {
+    if (now < *times_.stop_by) return;
+    // It was asked to stop and did not: a kernel that hangs. The next request gets a new worker.
     worker_.reset();
-    running_.reset();
+    finish(std::nullopt);
     return;
   }
-  if (now >= running_->deadline) {
-    fail(running_->ticket,
-         {fmt::format("The run took longer than {:g} seconds and was ended; choose smaller values, "
-                      "or try again.",
-                      std::chrono::duration<double>(options_.deadline).count()),
-          ExitCode::unavailable, false});
-  }
-  if (stale(running_->ticket)) {
-    running_->stop_by = now + options_.stop_grace;
-    worker_->send(json{{"cancel", running_->ticket}}.dump());
-  }
+  if (!deadline_passed(now) && !given_up()) return;
+  times_.stop_by = now + options_.stop_grace;
+  worker_->send(json{{"cancel", active_->ticket}}.dump());
 }
 
-void ProcessLab::start_wanted() {
-  if (running_) return;
-  Order order;
+/// Tells the caller, too.
+bool ProcessLab::deadline_passed(Clock::time_point now) {
+  if (now < times_.deadline) return false;
   {
     const std::lock_guard lock(mutex_);
-    if (!wanted_) return;
-    order = std::move(*wanted_);
-    wanted_.reset();
+    if (active_->given_up) return true;
+    const bool run = active_->action == lab::Request::Action::run;
+    push({active_->ticket,
+          LabFailure{fmt::format("The {} took longer than {} and was ended; {}, or try again.",
+                                 kind_of(active_->action),
+                                 text_of(run ? options_.run_deadline : options_.bench_deadline),
+                                 run ? "choose smaller values" : "end what else uses the GPU"),
+                     ExitCode::unavailable, false}});
+    active_->given_up = true;
   }
-  json line = lab::to_json(order.request);
-  line["ticket"] = order.ticket;
+  wake_caller();
+  return true;
+}
+
+/// Takes what is next out of the queue and makes it the active order.
+std::optional<ProcessLab::Order> ProcessLab::take_next() {
+  const std::lock_guard lock(mutex_);
+  if (waiting_.empty()) return std::nullopt;
+  auto next = std::find_if(waiting_.begin(), waiting_.end(), [](const Order& order) {
+    return order.request.action == lab::Request::Action::run;
+  });
+  if (next == waiting_.end()) next = waiting_.begin();
+  Order order = std::move(*next);
+  waiting_.erase(next);
+  active_ = Active{order.ticket, order.request.lesson, order.request.action, false};
+  for (const Order& each : waiting_) push_waiting(each);
+  return order;
+}
+
+void ProcessLab::start_next() {
+  if (active_) return;
+  const std::optional<Order> order = take_next();
+  if (!order) return;
+  wake_caller();
+  json line = lab::to_json(order->request);
+  line["ticket"] = order->ticket;
   const std::string text = line.dump(-1, ' ', false, json::error_handler_t::replace);
+  const bool run = order->request.action == lab::Request::Action::run;
   try {
     // A worker that died while idle shows itself here: then another one is started, once.
     if (!worker_ || !worker_->send(text)) {
       worker_ = std::make_unique<WorkerProcess>(options_.program);
       worker_->send(text);
     }
-    running_ = Running{order.ticket, order.request.lesson, Clock::now() + options_.deadline, {}};
+    times_ = {Clock::now() + (run ? options_.run_deadline : options_.bench_deadline), {}};
   } catch (const Error& error) {
     worker_.reset();
     std::string sentence = error.what();
     sentence.front() = static_cast<char>(std::toupper(sentence.front()));
-    fail(order.ticket, {sentence + ".", error.code(), true});
+    finish(LabUpdate{order->ticket, LabFailure{sentence + ".", error.code(), true}});
   }
 }
 
 void ProcessLab::worker_ended() {
   const std::string how = worker_->end(options_.stop_grace);
   worker_.reset();
-  const auto was = std::exchange(running_, std::nullopt);
-  LabFailure failure;
-  failure.code = ExitCode::unavailable;
-  failure.worker_died = true;
-  if (was) {
-    failure.sentence = fmt::format("The worker process {} while it ran {}.", how, was->lesson);
-    fail(was->ticket, std::move(failure));
+  LabFailure failure{"", ExitCode::unavailable, true};
+  if (active_) {
+    failure.sentence = fmt::format(
+        "The worker process {} while it {} {}.", how,
+        active_->action == lab::Request::Action::run ? "ran" : "measured", active_->lesson);
+    finish(LabUpdate{active_->ticket, std::move(failure)});
     return;
   }
   failure.sentence = fmt::format("The worker process {} between two runs.", how);
   {
     const std::lock_guard lock(mutex_);
-    if (busy_) return;  // the next run is on its way and starts one
-    updates_.push_back({newest_, std::move(failure)});
+    push({0, std::move(failure)});
   }
-  if (options_.wake) options_.wake();
+  wake_caller();
 }
 
-void ProcessLab::fail(Ticket ticket, LabFailure failure) {
-  deliver({ticket, std::move(failure)});
-}
-
-void ProcessLab::deliver(LabUpdate update) {
+void ProcessLab::finish(std::optional<LabUpdate> last) {
   {
     const std::lock_guard lock(mutex_);
-    if (update.ticket != newest_ || !busy_) return;
-    if (!std::holds_alternative<LabProgress>(update.what)) busy_ = false;
-    updates_.push_back(std::move(update));
+    if (last && !active_->given_up) push(std::move(*last));
+    active_.reset();
   }
-  if (options_.wake) options_.wake();
-}
-
-bool ProcessLab::stale(Ticket ticket) {
-  const std::lock_guard lock(mutex_);
-  return ticket != newest_ || !busy_;
+  wake_caller();
 }
 
 }  // namespace

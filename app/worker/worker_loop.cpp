@@ -56,16 +56,25 @@ class Output {
     if (!gone_ && !write_all(fd_, line)) gone_ = true;
   }
   void error(const json& ticket, std::string_view sentence, ExitCode code) {
-    send({{"type", "error"},
-          {"ticket", ticket},
-          {"message", sentence},
-          {"code", static_cast<int>(code)}});
+    send(error_message(ticket, sentence, code));
+  }
+  void last_error(const json& ticket, std::string_view sentence, ExitCode code) {
+    json message = error_message(ticket, sentence, code);
+    message["worker_ends"] = true;
+    send(message);
   }
   /// True once nobody reads any more.
   bool gone() const { return gone_; }
   void mark_gone() { gone_ = true; }
 
  private:
+  static json error_message(const json& ticket, std::string_view sentence, ExitCode code) {
+    return {{"type", "error"},
+            {"ticket", ticket},
+            {"message", sentence},
+            {"code", static_cast<int>(code)}};
+  }
+
   int fd_;
   std::mutex mutex_;
   std::atomic<bool> gone_{false};
@@ -93,11 +102,21 @@ class SentProgress final : public lab::Progress {
 };
 
 /// TILESTEP_WORKER_FAULT, see worker_loop.hpp.
-void obey_fault() {
-  const char* fault = std::getenv("TILESTEP_WORKER_FAULT");
-  if (fault == nullptr) return;
-  if (std::string_view(fault) == "crash") std::abort();
-  while (std::string_view(fault) == "hang") ::pause();
+void obey_fault(const lab::Request& request, lab::Progress& progress) {
+  const char* set = std::getenv("TILESTEP_WORKER_FAULT");
+  const std::string_view fault = set == nullptr ? "" : set;
+  if (fault == "crash") std::abort();
+  while (fault == "hang") ::pause();
+  if (fault == "lost") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));  // so that others wait behind it
+    throw DeviceLost("some_kernel: the kernel failed on the GPU");
+  }
+  if (fault != "slow-bench" || request.action != lab::Request::Action::bench) return;
+  for (int i = 0; i < 100; ++i) {
+    progress.check();
+    progress.report(i / 100.0, "slowly");
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
 }
 
 bool is_ticket(const json& value) {
@@ -118,6 +137,7 @@ class WorkerLoop {
   void see_to_the_end();
   void give_up_all();
   void answer_one(const Job& job);
+  [[noreturn]] void end_without_device();
 
   int input_fd_;
   int output_fd_;
@@ -158,9 +178,12 @@ void WorkerLoop::answer_one(const Job& job) {
   SentProgress progress(output_, job.ticket, cancel_running_);
   try {
     progress.report(0, "starting");
-    obey_fault();
+    obey_fault(job.request, progress);
     const lab::Report report = answer(job.request, progress);
     output_.send({{"type", "report"}, {"ticket", job.ticket}, {"report", lab::to_json(report)}});
+  } catch (const DeviceLost& error) {
+    output_.last_error(job.ticket, error.what(), error.code());
+    end_without_device();
   } catch (const Error& error) {
     output_.error(job.ticket, error.what(), error.code());
   } catch (const std::bad_alloc&) {
@@ -169,6 +192,18 @@ void WorkerLoop::answer_one(const Job& job) {
   } catch (const std::exception& error) {
     output_.error(job.ticket, error.what(), ExitCode::unavailable);
   }
+}
+
+/// Ends the process at once: with such a device even its own clean-up at exit may hang.
+void WorkerLoop::end_without_device() {
+  const std::lock_guard lock(mutex_);
+  for (const Job& job : jobs_) {
+    output_.last_error(job.ticket,
+                       "not run: after the error before it the device does no more work for this "
+                       "worker, which ends",
+                       ExitCode::unavailable);
+  }
+  ::_exit(static_cast<int>(ExitCode::unavailable));
 }
 
 void WorkerLoop::read_requests() {

@@ -9,13 +9,17 @@ namespace tilestep::app {
 /// A line that is no request gets an error message with ticket null. Returns the exit code.
 ///
 /// One request runs at a time, the others wait in order; a progress message says when one starts.
-/// `code` is an ExitCode. A cancelled request
-/// is answered by an error whose message says so. At the end of input what was asked for is still
-/// answered, as long as somebody reads the answers; when nobody does, all work is given up.
+/// `code` is an ExitCode. A cancelled request is answered by an error whose message says so. At the
+/// end of input what was asked for is still answered, as long as somebody reads the answers; when
+/// nobody does, all work is given up.
 ///
-/// For tests of those who start workers: with the environment variable TILESTEP_WORKER_FAULT=crash
-/// the worker aborts at its next run, with TILESTEP_WORKER_FAULT=hang it hangs there and heeds no
-/// cancel.
+/// An error with "worker_ends": true says that the device does no more work for this process. What
+/// still waits gets such an error too, and the worker exits with code 3.
+///
+/// For tests of those who start workers, the environment variable TILESTEP_WORKER_FAULT makes the
+/// worker, at its next request: `crash` (abort), `hang` (and heed no cancel), `lost` (as after an
+/// error that CUDA does not recover from, half a second later) or `slow-bench` (a bench takes two
+/// seconds longer).
 int worker_loop(int input_fd, int output_fd);
 
 }  // namespace tilestep::app

@@ -67,6 +67,9 @@ std::string signal_name(int number) {
   }
 }
 
+/// What the child is called in lists of processes, also where `program` is /proc/self/exe.
+constexpr const char* kName = "tilestep";
+
 /// A child with `input` and `output` as its standard ones and every signal at its default. Returns
 /// the error number of posix_spawn.
 int spawn(const std::string& program, int input, int output, pid_t& pid) {
@@ -82,7 +85,7 @@ int spawn(const std::string& program, int input, int output, pid_t& pid) {
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::string name = program, command = "worker";
+  std::string name = kName, command = "worker";
   char* const arguments[] = {name.data(), command.data(), nullptr};
   const int error = ::posix_spawn(&pid, program.c_str(), &files, &attributes, arguments, environ);
   posix_spawnattr_destroy(&attributes);

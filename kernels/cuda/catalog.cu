@@ -2,6 +2,7 @@
 
 #include "kernels/base/simt/cuda_device.hpp"
 #include "kernels/base/simt/cuda_module.hpp"
+#include "kernels/base/simt/source_hash.hpp"
 
 namespace tilestep {
 
@@ -22,6 +23,11 @@ constexpr simt::KernelEntry kKernels[] = {
 }  // namespace tilestep
 
 #define TILESTEP_EXPORT extern "C" __attribute__((visibility("default")))
+
+/// See kernels/base/simt/cuda_module.hpp.
+TILESTEP_EXPORT const char* tilestep_cuda_source_hash() {
+  return tilestep::simt::source_hash();
+}
 
 /// See kernels/base/simt/cuda_module.hpp.
 TILESTEP_EXPORT void tilestep_cuda_status(tilestep::simt::CudaStatus& status) {

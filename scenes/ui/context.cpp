@@ -40,7 +40,7 @@ void Context::begin_frame() {
 
 float Context::animation_seconds() const {
   // A window that slept must not jump over a whole animation in one frame.
-  return look_.still ? 0.0f : std::min(ImGui::GetIO().DeltaTime, 0.05f);
+  return look_.still ? 0.0f : std::min(ImGui::GetIO().DeltaTime, few_frames_ ? 0.5f : 0.05f);
 }
 
 float px(float design_pixels) {

@@ -53,6 +53,9 @@ class Context {
   void request_redraw() { redraw_ = true; }
   /// Seconds since the last frame for animations; 0 when still.
   float animation_seconds() const;
+  /// Frames are few, because the lab needs the processor and the GPU: an animation then goes in
+  /// large steps, not slowly.
+  void set_few_frames(bool few_frames) { few_frames_ = few_frames; }
 
   /// Too little height for large numbers: readouts take one line each.
   bool dense() const { return dense_; }
@@ -78,6 +81,7 @@ class Context {
   float opacity_ = 1;
   bool redraw_ = false;
   bool dense_ = false;
+  bool few_frames_ = false;
 };
 
 // ---- shared by the widgets of this folder -------------------------------------------------------

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "scenes/ui/theme.hpp"
 #include "scenes/ui/ui.hpp"
@@ -11,9 +12,8 @@ namespace tilestep::ui {
 /// The fonts of one atlas, one ImFont for each ui::Font.
 class FontSet {
  public:
-  /// (Re)builds the fonts for `scale` real pixels a design pixel. Inter and JetBrains Mono are
-  /// looked for in the folders of TILESTEP_FONTS and in the usual ones; where they are missing,
-  /// Dear ImGui's own font stands in. Returns true if the atlas changed.
+  /// (Re)builds the fonts for `scale` real pixels a design pixel from the faces of
+  /// font_faces.hpp. Returns true if the atlas changed.
   bool build(ImFontAtlas& atlas, float scale);
   ImFont* font(Font font) const { return fonts_[static_cast<std::size_t>(font)]; }
   /// Line height in real pixels, the size that ImDrawList::AddText takes.
@@ -25,5 +25,16 @@ class FontSet {
   const ImFontAtlas* atlas_ = nullptr;
   float scale_ = 0;
 };
+
+/// FreeType's rasterizer, where the program was built with it.
+void use_font_builder(ImFontAtlas& atlas);
+
+/// Where a family in use comes from.
+struct FontSource {
+  std::string family;   ///< "Inter SemiBold"
+  std::string path;     ///< of the user's own file; empty if it is the one built in
+  std::string refused;  ///< why the user's own file is not used, in a sentence; else empty
+};
+std::vector<FontSource> font_sources();
 
 }  // namespace tilestep::ui

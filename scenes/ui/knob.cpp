@@ -96,16 +96,10 @@ std::optional<KnobValue> typed_value(const Knob& knob, Field& field) {
   return std::nullopt;
 }
 
-/// The value as its field shows it.
-std::string shown(const Knob& knob, const KnobValue& value) {
-  const bool zero = !knob.zero_word.empty() && number_of(value) == 0;
-  return zero ? knob.zero_word : lab::to_text(value);
-}
-
 std::optional<KnobValue> typed_field(const Knob& knob, const KnobValue& value, float width) {
   Field& field = Context::current().kept<Field>(kept_name("field", knob.id));
   if (!field.editing) {
-    const std::string text = shown(knob, value);
+    const std::string text = knob.text(value);
     const std::size_t count = std::min(text.size(), field.text.size() - 1);
     std::memcpy(field.text.data(), text.data(), count);
     field.text[count] = '\0';

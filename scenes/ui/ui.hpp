@@ -63,8 +63,6 @@ void request_redraw();
 /// A value that moves to `target` in about `seconds` and stays there; `id` names it within the
 /// current ImGui window. In pictures and tests it is always `target`.
 float animate(std::string_view id, float target, float seconds = 0.25f);
-/// Which fonts are in use and what to do about a missing one: one line for each family.
-std::string font_report();
 
 /// Uses a font until the end of the scope.
 class FontScope {

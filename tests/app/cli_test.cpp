@@ -32,6 +32,11 @@ void check_refused(const std::vector<std::string>& arguments,
   for (const std::string& name : named) check_contains(outcome.err, name);
 }
 
+/// A line of the shell, in which $0 is tilestep.
+Child shell(const std::string& line) {
+  return Child({"sh", "-c", line, TILESTEP_PROGRAM});
+}
+
 bool is_number(const json& value) {
   return value.is_number() || value == "inf" || value == "-inf" || value == "nan";
 }
@@ -287,6 +292,11 @@ TEST_CASE("--version and --help print and exit 0", "[cli]") {
   const Outcome version = run_tilestep({"--version"});
   CHECK(version.code == 0);
   check_matches(version.out, "tilestep [0-9]+\\.[0-9]+\\.[0-9]+\n");
+  const Outcome licenses = run_tilestep({"--licenses"});
+  CHECK(licenses.code == 0);
+  for (const char* part : {"Inter", "JetBrains Mono", "SIL OPEN FONT LICENSE", "Dear ImGui"}) {
+    check_contains(licenses.out, part);
+  }
   const Outcome help = run_tilestep({"--help"});
   CHECK(help.code == 0);
   for (const char* command :
@@ -313,9 +323,46 @@ TEST_CASE("what cannot be written exits 3 with the reason", "[cli]") {
 
 TEST_CASE("a full standard output exits 3", "[cli]") {
   if (!std::filesystem::exists("/dev/full")) return;
-  Child child({"sh", "-c", std::string("exec '") + TILESTEP_PROGRAM + "' list >/dev/full"});
-  CHECK(child.finish(std::chrono::seconds(30)) == 3);
-  check_contains(child.err(), "standard output");
+  for (const char* command : {"list", "list --json", "--help", "--version", "run --help"}) {
+    Child child = shell(std::string("exec \"$0\" ") + command + " >/dev/full");
+    INFO(command);
+    CHECK(child.finish(std::chrono::seconds(30)) == 3);
+    check_contains(child.err(), "standard output: No space left on device");
+  }
+}
+
+TEST_CASE("a closed standard output exits 3, whatever else is closed", "[cli]") {
+  Child closed = shell("exec \"$0\" list >&-");
+  CHECK(closed.finish(std::chrono::seconds(30)) == 3);
+  check_contains(closed.err(), "standard output");
+  Child both = shell("exec \"$0\" list >&- 2>&-");
+  CHECK(both.finish(std::chrono::seconds(30)) == 3);
+  Child bad_input = shell("exec \"$0\" list --bad 2>/dev/full");
+  CHECK(bad_input.finish(std::chrono::seconds(30)) == 2);
+  // The reader is gone, as after `| head`.
+  Child gone = shell("sleep 0.2; exec \"$0\" list");
+  gone.close_output();
+  CHECK(gone.finish(std::chrono::seconds(30)) == 3);
+  check_contains(gone.err(), "standard output: Broken pipe");
+}
+
+TEST_CASE("where the disk fills up the tour keeps the old files and leaves no parts", "[cli]") {
+  TemporaryFolder folder;
+  const auto report = folder.path() / "online-softmax" / "report.json";
+  const auto first = folder.path() / "coalescing" / "report.json";
+  for (const auto& old : {report, first}) {
+    std::filesystem::create_directories(old.parent_path());
+    std::ofstream(old) << "old and good";
+  }
+  // Blocks of 512 bytes; no signal is ignored for it beforehand.
+  Child child = shell("ulimit -f 8; exec \"$0\" tour --out '" + folder.path().string() + "'");
+  CHECK(child.finish(std::chrono::seconds(60)) == 3);
+  check_contains(child.err(), "File too large");
+  CHECK(file_text(report) == "old and good");
+  CHECK(file_text(first) == "old and good");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
+    CHECK(entry.path().extension() != ".part");
+  }
 }
 
 TEST_CASE("doctor says what works, as text and as JSON", "[cli]") {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 #include "app/worker/lab_client.hpp"
@@ -33,21 +34,42 @@ lab::Request long_request() {
                      {"head_dim", std::int64_t{128}}});
 }
 
-ProcessLabOptions options_with(std::chrono::milliseconds deadline = 120s) {
+/// A bench that needs no GPU, and with the fault `slow-bench` two seconds.
+lab::Request bench_request() {
+  lab::Request request = request_of();
+  request.action = lab::Request::Action::bench;
+  request.backend = "recorded";
+  return request;
+}
+
+ProcessLabOptions options_with(std::chrono::milliseconds run_deadline = 120s) {
   ProcessLabOptions options;
   options.program = TILESTEP_PROGRAM;
-  options.deadline = deadline;
+  options.run_deadline = run_deadline;
   return options;
 }
 
-/// The update that ends a request: its report or failure. Progress on the way must be of `ticket`.
+bool is_final(const LabUpdate& update) {
+  return !std::holds_alternative<LabProgress>(update.what);
+}
+
+bool was_given_up(const LabUpdate& update, LabGivenUp how) {
+  const auto* given_up = std::get_if<LabGivenUp>(&update.what);
+  return given_up != nullptr && *given_up == how;
+}
+
+/// The update that ends a request: its report or failure. Until then others may only be told that
+/// they were replaced.
 std::optional<LabUpdate> final_update(LabClient& lab, Ticket ticket) {
   std::optional<LabUpdate> last;
   eventually(
       [&] {
         while (auto update = lab.poll()) {
-          CHECK(update->ticket == ticket);
-          if (std::holds_alternative<LabProgress>(update->what)) continue;
+          if (update->ticket != ticket) {
+            CHECK(was_given_up(*update, LabGivenUp::replaced));
+            continue;
+          }
+          if (!is_final(*update)) continue;
           last = std::move(update);
           return true;
         }
@@ -55,6 +77,20 @@ std::optional<LabUpdate> final_update(LabClient& lab, Ticket ticket) {
       },
       120s);
   return last;
+}
+
+/// The final updates, in the order in which they come, until there are `count`.
+std::vector<LabUpdate> final_updates(LabClient& lab, std::size_t count) {
+  std::vector<LabUpdate> finals;
+  REQUIRE(eventually(
+      [&] {
+        while (auto update = lab.poll()) {
+          if (is_final(*update)) finals.push_back(std::move(*update));
+        }
+        return finals.size() >= count;
+      },
+      120s));
+  return finals;
 }
 
 void check_report(LabClient& lab, Ticket ticket) {
@@ -96,7 +132,7 @@ pid_t worker_pid() {
   const bool found = eventually([&] {
     for (const pid_t child : children_of(::getpid())) {
       const std::string line = file_text("/proc/" + std::to_string(child) + "/cmdline");
-      if (line == std::string(TILESTEP_PROGRAM) + '\0' + "worker" + '\0') pid = child;
+      if (line == std::string("tilestep") + '\0' + "worker" + '\0') pid = child;
     }
     return pid != 0;
   });
@@ -139,25 +175,173 @@ TEST_CASE("a bad request fails with the lesson's own sentence", "[process-lab]")
   check_report(*lab, lab->submit(request_of()));
 }
 
-TEST_CASE("the newest request wins and no update of an older one is delivered", "[process-lab]") {
+TEST_CASE("the newest run wins, and the older ones are told so, once", "[process-lab]") {
   const auto lab = make_process_lab(options_with());
   for (int i = 0; i < 5; ++i) {
     lab->submit(long_request());
     std::this_thread::sleep_for(20ms * i);
   }
-  check_report(*lab, lab->submit(request_of()));
+  const Ticket newest = lab->submit(request_of());
+  const auto finals = final_updates(*lab, 6);
+  REQUIRE(finals.size() == 6);
+  for (Ticket ticket = 1; ticket < newest; ++ticket) {
+    CHECK(finals[ticket - 1].ticket == ticket);
+    CHECK(was_given_up(finals[ticket - 1], LabGivenUp::replaced));
+  }
+  CHECK(finals[5].ticket == newest);
+  CHECK(std::holds_alternative<lab::Report>(finals[5].what));
+  CHECK(!lab->busy());
 }
 
-TEST_CASE("a cancelled run says nothing any more", "[process-lab]") {
+TEST_CASE("a cancelled run says so, and nothing after that", "[process-lab]") {
   const auto lab = make_process_lab(options_with());
-  lab->submit(long_request());
+  const Ticket ticket = lab->submit(long_request());
   CHECK(lab->busy());
   worker_pid();
-  lab->cancel();
+  lab->cancel(ticket);
   CHECK(!lab->busy());
+  const auto last = final_update(*lab, ticket);
+  REQUIRE(last.has_value());
+  CHECK(was_given_up(*last, LabGivenUp::cancelled));
+  lab->cancel(ticket);
   std::this_thread::sleep_for(100ms);
   CHECK(!lab->poll().has_value());
   check_report(*lab, lab->submit(request_of()));
+}
+
+// ---- runs and benches ---------------------------------------------------------------------------
+
+TEST_CASE("a run leaves a bench alone and waits for it", "[process-lab]") {
+  const Fault slow("slow-bench");
+  const auto lab = make_process_lab(options_with());
+  const Ticket bench = lab->submit(bench_request());
+  wait_for_start(*lab);
+  const Ticket old_run = lab->submit(long_request());
+  const Ticket run = lab->submit(request_of());
+  std::optional<LabProgress> waits;
+  REQUIRE(eventually([&] {
+    while (const auto update = lab->poll()) {
+      if (update->ticket == bench) CHECK(!is_final(*update));
+      if (update->ticket != run) continue;
+      waits = std::get<LabProgress>(update->what);
+      return true;
+    }
+    return false;
+  }));
+  CHECK(waits->waiting);
+  CHECK(waits->note == "waits for the measurement of online-softmax to end");
+  const auto finals = final_updates(*lab, 2);
+  CHECK(finals[0].ticket == bench);
+  CHECK(std::holds_alternative<lab::Report>(finals[0].what));
+  CHECK(finals[1].ticket == run);
+  CHECK(std::holds_alternative<lab::Report>(finals[1].what));
+  CHECK(old_run < run);
+  CHECK(!lab->busy());
+}
+
+TEST_CASE("a bench waits for a run, lets another run pass, and then comes", "[process-lab]") {
+  const auto lab = make_process_lab(options_with());
+  const Ticket first = lab->submit(long_request());
+  wait_for_start(*lab);
+  const Ticket bench = lab->submit(bench_request());
+  const Ticket second = lab->submit(request_of());
+  const auto finals = final_updates(*lab, 3);
+  REQUIRE(finals.size() == 3);
+  CHECK(finals[0].ticket == first);
+  CHECK(was_given_up(finals[0], LabGivenUp::replaced));
+  CHECK(finals[1].ticket == second);
+  CHECK(std::holds_alternative<lab::Report>(finals[1].what));
+  CHECK(finals[2].ticket == bench);
+  CHECK(std::holds_alternative<lab::Report>(finals[2].what));
+}
+
+TEST_CASE("a new bench replaces an old one; a cancel lets the run behind it go", "[process-lab]") {
+  const Fault slow("slow-bench");
+  const auto lab = make_process_lab(options_with());
+  const Ticket old_bench = lab->submit(bench_request());
+  wait_for_start(*lab);
+  const Ticket run = lab->submit(request_of());
+  const Ticket bench = lab->submit(bench_request());
+  auto finals = final_updates(*lab, 2);
+  CHECK(finals[0].ticket == old_bench);
+  CHECK(was_given_up(finals[0], LabGivenUp::replaced));
+  CHECK(finals[1].ticket == run);
+  const Ticket late_run = lab->submit(request_of());
+  lab->cancel(bench);
+  finals = final_updates(*lab, 2);
+  CHECK(finals[0].ticket == bench);
+  CHECK(was_given_up(finals[0], LabGivenUp::cancelled));
+  CHECK(finals[1].ticket == late_run);
+  CHECK(std::holds_alternative<lab::Report>(finals[1].what));
+}
+
+TEST_CASE("a bench has a deadline of its own", "[process-lab]") {
+  const Fault slow("slow-bench");
+  ProcessLabOptions options = options_with(1s);
+  {
+    const auto lab = make_process_lab(options);
+    check_report(*lab, lab->submit(bench_request()));  // twice as long as a run may take
+  }
+  options.bench_deadline = 500ms;
+  const auto lab = make_process_lab(options);
+  const LabFailure failure = check_failure(*lab, lab->submit(bench_request()));
+  check_contains(failure.sentence, "The measurement took longer than 0.5 seconds and was ended");
+  CHECK(!failure.worker_died);
+}
+
+// ---- what goes wrong ----------------------------------------------------------------------------
+
+TEST_CASE("a worker that lost its device ends and is replaced, for what waits too",
+          "[process-lab]") {
+  const auto lab = make_process_lab(options_with());
+  Ticket run = 0, bench = 0;
+  pid_t lost = 0;
+  {
+    const Fault fault("lost");
+    run = lab->submit(request_of());
+    lost = worker_pid();
+    bench = lab->submit(bench_request());
+  }
+  const auto finals = final_updates(*lab, 2);
+  CHECK(finals[0].ticket == run);
+  REQUIRE(std::holds_alternative<LabFailure>(finals[0].what));
+  const LabFailure failure = std::get<LabFailure>(finals[0].what);
+  CHECK(failure.worker_died);
+  CHECK(failure.code == ExitCode::check_failed);
+  CHECK(failure.sentence == "some_kernel: the kernel failed on the GPU");
+  CHECK(finals[1].ticket == bench);
+  CHECK(std::holds_alternative<lab::Report>(finals[1].what));
+  CHECK(::kill(lost, 0) != 0);
+  CHECK(worker_pid() != lost);
+}
+
+TEST_CASE("a worker that talks nonsense is ended, one that talks without end is stopped",
+          "[process-lab]") {
+  const TemporaryFolder folder;
+  ProcessLabOptions options = options_with(1s);
+  options.program = (folder.path() / "worker").string();
+  const auto answer_of = [&](const std::string& script) {
+    std::ofstream(options.program) << "#!/bin/sh\nread request\n" << script << "\n";
+    std::filesystem::permissions(options.program, std::filesystem::perms::owner_all);
+    const auto lab = make_process_lab(options);
+    return check_failure(*lab, lab->submit(request_of()));
+  };
+  for (const char* line :
+       {"{broken", "[]", "42", "{}", R"({"ticket": 1})", R"({"ticket": 1, "type": 3})",
+        R"({"ticket": 1, "type": "progress", "fraction": "half", "note": ""})",
+        R"({"ticket": 1, "type": "report", "report": {"lesson": 1}})",
+        R"({"ticket": 1, "type": "error", "message": null, "code": 2})"}) {
+    INFO(line);
+    const LabFailure failure = answer_of("echo '" + std::string(line) + "'; sleep 60");
+    CHECK(failure.worker_died);
+    check_contains(failure.sentence, "The worker sent a message that is not understood");
+  }
+  const LabFailure half = answer_of("printf '{\"ticket\": 1, \"type\"'");
+  CHECK(half.worker_died);
+  check_contains(half.sentence, "ended with exit code 0 while it ran online-softmax");
+  const LabFailure flood = answer_of(
+      R"(while :; do echo '{"ticket": 1, "type": "progress", "fraction": 0.1, "note": ""}'; done)");
+  check_contains(flood.sentence, "took longer than 1 seconds");
 }
 
 TEST_CASE("a worker that crashes fails its run, and the next one gets another", "[process-lab]") {
@@ -195,7 +379,7 @@ TEST_CASE("an idle worker that is killed is noticed and replaced", "[process-lab
   const Ticket ticket = lab->submit(request_of());
   check_report(*lab, ticket);
   ::kill(worker_pid(), SIGKILL);
-  const LabFailure failure = check_failure(*lab, ticket);
+  const LabFailure failure = check_failure(*lab, 0);
   CHECK(failure.worker_died);
   check_report(*lab, lab->submit(request_of()));
 }

@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <fstream>
 #include <regex>
@@ -133,12 +135,121 @@ TEST_CASE("a shot of the same step is the same picture", "[tour]") {
   CHECK((first != draw("2.png", "2")));
 }
 
-TEST_CASE("a picture that cannot be written exits 3 with its name", "[tour]") {
+namespace {
+
+/// The bytes of a picture, and what `doctor` says of the fonts, with `folder` as TILESTEP_FONTS.
+struct FontTrial {
+  std::string picture;
+  std::string doctor;
+};
+FontTrial try_fonts(const fs::path& folder) {
+  TemporaryFolder out;
+  const std::string png = (out.path() / "a.png").string();
+  Environment fonts;
+  if (!folder.empty()) fonts["TILESTEP_FONTS"] = folder.string();
+  const Outcome shot =
+      run_tilestep({"shot", "online-softmax", "--backend", "emulated", "--out", png}, "", fonts);
+  INFO(shot.err);
+  CHECK(shot.code == 0);
+  return {file_text(png), run_tilestep({"doctor"}, "", fonts).out};
+}
+
+/// The font file of that name that the program was built from.
+fs::path font_file(const std::string& name) {
+  for (const auto& entry : fs::recursive_directory_iterator("/usr/share/fonts")) {
+    if (entry.path().filename() == name) return entry.path();
+  }
+  FAIL(name << " is not there");
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("pictures look the same on a machine without any fonts", "[tour]") {
+  if (!pictures_work()) return;
+  TemporaryFolder folder;
+  const std::string png = (folder.path() / "a.png").string();
+  // A file system of this process alone hides the fonts.
+  const std::string hidden = "mount -t tmpfs none /usr/share/fonts && exec ";
+  if (Child probe({"unshare", "-m", "sh", "-c", hidden + "true"});
+      probe.finish(std::chrono::seconds(20)) != 0) {
+    WARN("skipped: the system's fonts cannot be hidden here");
+    return;
+  }
+  Child child(
+      {"unshare", "-m", "sh", "-c",
+       hidden + "env HOME=/nowhere \"$0\" shot online-softmax --backend emulated --out \"$1\"",
+       TILESTEP_PROGRAM, png});
+  CHECK(child.finish(std::chrono::seconds(60)) == 0);
+  CHECK((file_text(png) == try_fonts({}).picture));
+}
+
+TEST_CASE("a font that the user names is used where it can be, and doctor says which", "[tour]") {
+  if (!pictures_work()) return;
+  const FontTrial built_in = try_fonts({});
+  check_contains(built_in.doctor, "Inter, built in (SIL Open Font License");
+  check_contains(built_in.doctor, "JetBrains Mono, built in (SIL Open Font License");
+
+  TemporaryFolder folder;
+  const fs::path named = folder.path() / "Inter-Regular.ttf";
+  fs::copy_file(font_file("JetBrainsMono-Regular.ttf"), named);
+  const FontTrial other = try_fonts(folder.path());
+  CHECK((other.picture != built_in.picture));
+  check_contains(other.doctor, "Inter: " + named.string());
+}
+
+TEST_CASE("a font that the user names and that is none leaves the built-in one", "[tour]") {
+  if (!pictures_work()) return;
+  const FontTrial built_in = try_fonts({});
+  TemporaryFolder folder;
+  const fs::path named = folder.path() / "Inter-Regular.otf";
+  const auto check_refused = [&](const std::string& reason) {
+    const FontTrial trial = try_fonts(folder.path());
+    CHECK((trial.picture == built_in.picture));
+    check_contains(trial.doctor, named.string() + " cannot be used: " + reason);
+    fs::remove_all(named);
+  };
+  const std::string whole = file_text(font_file("Inter-Regular.otf"));
+  std::ofstream(named) << "no font";
+  check_refused("it is no OpenType font");
+  std::ofstream(named) << whole.substr(0, whole.size() / 2);
+  check_refused("it is damaged");
+  std::ofstream(named) << "OTTO";
+  fs::resize_file(named, 100 << 20);
+  check_refused("it is larger than 32 MiB");
+  REQUIRE(::mkfifo(named.c_str(), 0600) == 0);
+  check_refused("it is not a file");
+  fs::create_directory(named);
+  check_refused("it is not a file");
+  // The header is right, the glyphs are not.
+  std::string broken = whole;
+  std::fill(broken.begin() + 4096, broken.end(), '\xFF');
+  std::ofstream(named) << broken;
+  CHECK((try_fonts(folder.path()).picture == built_in.picture));
+}
+
+TEST_CASE("a picture that cannot be written exits 3 with the reason", "[tour]") {
   if (!pictures_work()) return;
   TemporaryFolder folder;
   std::ofstream(folder.path() / "file") << "not a folder";
   const std::string png = (folder.path() / "file" / "a.png").string();
   const Outcome outcome = run_tilestep({"shot", "online-softmax", "--out", png});
   CHECK(outcome.code == 3);
-  check_contains(outcome.err, png);
+  check_contains(outcome.err, "'" + (folder.path() / "file").string() + "'");
+  const Outcome device = run_tilestep({"shot", "online-softmax", "--out", "/dev/full"});
+  CHECK(device.code == 3);
+  check_contains(device.err, "'/dev/full'");
+}
+
+TEST_CASE("where the disk is full an old picture survives", "[tour]") {
+  if (!pictures_work()) return;
+  TemporaryFolder folder;
+  const fs::path png = folder.path() / "a.png";
+  std::ofstream(png) << "old and good";
+  Child child({"sh", "-c", "ulimit -f 8; exec \"$0\" shot online-softmax --out \"$1\"",
+               TILESTEP_PROGRAM, png.string()});
+  CHECK(child.finish(std::chrono::seconds(60)) == 3);
+  check_contains(child.err(), "File too large");
+  CHECK(file_text(png) == "old and good");
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }

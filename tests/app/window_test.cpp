@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -47,9 +48,10 @@ class Display {
 /// tilestep in a real window, with the map of what is on screen.
 class Window {
  public:
-  Window(const Display& display, const std::vector<std::string>& arguments)
+  Window(const Display& display, const std::vector<std::string>& arguments,
+         const std::string& program = TILESTEP_PROGRAM)
       : display_(display), map_file_(folder_.path() / "map.json") {
-    std::vector<std::string> words = {TILESTEP_PROGRAM, "open", "online-softmax"};
+    std::vector<std::string> words = {program, "open", "online-softmax"};
     words.insert(words.end(), arguments.begin(), arguments.end());
     program_ = std::make_unique<Child>(words, Environment{{"DISPLAY", display.name()},
                                                           {"WAYLAND_DISPLAY", ""},
@@ -194,6 +196,33 @@ TEST_CASE("the window survives a worker killed between two runs and goes on", "[
   window.press("End");
   CHECK(eventually([&] { return window.step() == 4; }));
   CHECK(window.program().alive());
+}
+
+TEST_CASE("a window's worker is its own program, not what a build has put in its place",
+          "[window]") {
+  const auto display = make_display();
+  if (!display) return;
+  const TemporaryFolder folder;
+  const std::filesystem::path program = folder.path() / "tilestep";
+  std::filesystem::copy_file(TILESTEP_PROGRAM, program);
+  Window window(*display, {"--backend", "emulated", "--set", "preset=rising"}, program.string());
+  wait_until_ready(window);
+  const auto workers = children_of(window.program().pid());
+  REQUIRE(workers.size() == 1);
+  CHECK(file_text("/proc/" + std::to_string(workers.front()) + "/comm") == "tilestep\n");
+  ::kill(workers.front(), SIGKILL);
+  std::filesystem::remove(program);
+  std::ofstream(program) << "#!/bin/sh\nexit 9\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  window.press("r");
+  CHECK(eventually([&] {
+    const auto preset = window.part("preset");
+    return preset && preset->at("value") == "worked-example";
+  }));
+  CHECK(eventually([&] { return children_of(window.program().pid()).size() == 1; }));
+  window.press("End");
+  CHECK(eventually([&] { return window.step() == 4; }));
+  CHECK_FALSE(window.says("failure"));
 }
 
 TEST_CASE("a window whose worker crashes at every run stays and says so", "[window]") {

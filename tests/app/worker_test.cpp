@@ -165,6 +165,20 @@ TEST_CASE("a cancel ends the run in progress and one that waits", "[worker]") {
   CHECK(worker.end() == 0);
 }
 
+TEST_CASE("a worker that lost its device answers all and ends", "[worker]") {
+  Worker worker(Environment{{"TILESTEP_WORKER_FAULT", "lost"}});
+  // In one piece, so that the second waits when the first fails.
+  worker.send_text(short_request(1).dump() + "\n" + short_request(2).dump());
+  const json first = worker.answer();
+  check_error(first, 1, 1);
+  CHECK(first.at("worker_ends") == true);
+  check_contains(first.at("message").get<std::string>(), "some_kernel");
+  const json second = worker.answer();
+  check_error(second, 2, 3);
+  CHECK(second.at("worker_ends") == true);
+  CHECK(worker.child().finish(kPatience) == 3);  // though its input is still open
+}
+
 TEST_CASE("the worker gives up when nobody reads its answers", "[worker]") {
   Worker idle;
   idle.child().close_output();

@@ -41,6 +41,8 @@ struct LessonInfo {
   std::string title;     ///< "Online softmax"
   std::string chapter;   ///< "Attention"
   std::string takeaway;  ///< one sentence, shown beside the title
+  /// Id of the table that `tilestep run` shows; empty: the first of the report.
+  std::string main_table = {};
 };
 
 /// One lesson, without any UI. Stateless; every call is independent.
@@ -107,12 +109,13 @@ class LessonOf final : public Lesson {
     Report (*run)(const Params& params, simt::Device& device, Progress& progress);
     /// Its report is about the default params, except for what its tables say themselves.
     Report (*bench)(simt::Device& device, Progress& progress) = nullptr;
+    std::string main_table = {};  ///< as in LessonInfo
   };
 
   explicit LessonOf(Parts parts)
       : parts_(std::move(parts)),
         info_{std::string(parts_.name.id), std::string(parts_.name.title),
-              std::string(parts_.name.chapter), parts_.takeaway},
+              std::string(parts_.name.chapter), parts_.takeaway, parts_.main_table},
         knobs_(parts_.knobs.knobs()) {}
 
   const LessonInfo& info() const override { return info_; }

@@ -29,8 +29,9 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
-// Errors after which CUDA refuses all further work of this process.
-bool is_fatal(cudaError_t error) {
+// Errors after which every further call of this process fails: those of which CUDA's documentation
+// says that the process must be ended to use CUDA again.
+bool is_sticky(cudaError_t error) {
   switch (error) {
     case cudaErrorIllegalAddress:
     case cudaErrorMisalignedAddress:
@@ -42,6 +43,13 @@ bool is_fatal(cudaError_t error) {
     case cudaErrorLaunchTimeout:
     case cudaErrorAssert:
     case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
+#if CUDART_VERSION >= 13000
+    case cudaErrorContained:
+    case cudaErrorTensorMemoryLeak:
+#endif
       return true;
     default:
       return false;
@@ -173,7 +181,8 @@ class CudaDevice final : public Device {
     return counters_.count(metrics, works);
   }
 
-  /// Throws Error that names what failed, and the last kernel if it is a kernel's fault.
+  /// Throws Error that names what failed; after an error that CUDA does not recover from,
+  /// DeviceLost with the last kernel launched.
   void check(cudaError_t error, const char* what);
   void launching(const char* name) { last_launch_ = name; }
 
@@ -196,11 +205,12 @@ class CudaDevice final : public Device {
 void CudaDevice::check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   cudaGetLastError();  // so that the next call does not report it again
-  if (is_fatal(error) && !last_launch_.empty()) {
-    throw Error(last_launch_ + ": the kernel failed on the GPU: " + text_of(error) +
-                    ". CUDA does no more work for this process; the emulated backend names the "
-                    "thread for most such errors, compute-sanitizer for the rest",
-                ExitCode::check_failed);
+  if (is_sticky(error)) {
+    const std::string who = last_launch_.empty() ? std::string("the GPU did not ") + what
+                                                 : last_launch_ + ": the kernel failed on the GPU";
+    throw DeviceLost(who + ": " + text_of(error) +
+                     ". CUDA does no more work for this process; the emulated backend names the "
+                     "thread for most such errors, compute-sanitizer for the rest");
   }
   throw Error(std::string("the GPU did not ") + what + ": " + text_of(error),
               ExitCode::unavailable);
@@ -284,7 +294,7 @@ void after_launch(Device& device, const Launch& shape) {
   const cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) return;
   CudaDevice& cuda = as_cuda(device, shape.name);
-  if (is_fatal(error)) cuda.check(error, "launch");
+  if (is_sticky(error)) cuda.check(error, "launch");
   throw Error(std::string(shape.name) + ": the GPU refused the launch: " + text_of(error),
               ExitCode::check_failed);
 }

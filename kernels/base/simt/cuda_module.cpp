@@ -7,9 +7,9 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <string>
+#include <string_view>
 
-#include "kernels/base/simt/backends.hpp"
+#include "kernels/base/simt/source_hash.hpp"
 
 namespace tilestep::simt {
 namespace {
@@ -17,30 +17,41 @@ namespace {
 constexpr const char* kFileName = "tilestep_cuda.so";
 constexpr const char* kOverride = "TILESTEP_CUDA_MODULE";
 
-struct Module {
-  bool built = false;
-  CudaStatusFunction status = nullptr;
-  CudaDeviceFunction make_device = nullptr;
-  std::string reason;  ///< why it cannot be used, empty if it can
-};
-
+/// Beside the program, also when that was deleted or replaced by a newer one since it started: the
+/// link then reads "/folder/tilestep (deleted)", whose folder is the same.
 std::filesystem::path module_path() {
   if (const char* path = std::getenv(kOverride); path != nullptr && *path != '\0') return path;
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? std::filesystem::path(kFileName) : program.parent_path() / kFileName;
+  if (error) return kFileName;
+  // Beside the program where it was built, in the library folder where it was installed.
+  const auto built = program.parent_path() / kFileName;
+  const auto installed = program.parent_path().parent_path() / "lib" / "tilestep" / kFileName;
+  return !std::filesystem::exists(built, error) && std::filesystem::exists(installed, error)
+             ? installed
+             : built;
 }
 
-Module load_module() {
-  Module module;
-  const std::filesystem::path path = module_path();
+template <class Function>
+Function symbol(void* module, const char* name) {
+  return reinterpret_cast<Function>(dlsym(module, name));
+}
+
+const CudaModule& loaded_module() {
+  static const CudaModule module = load_cuda_module(module_path());
+  return module;
+}
+
+}  // namespace
+
+CudaModule load_cuda_module(const std::filesystem::path& path) {
+  CudaModule module;
   std::error_code error;
   module.built = std::filesystem::exists(path, error);
   if (!module.built) {
     module.reason = fmt::format(
         "the CUDA backend was not built ({} is not there); install the CUDA Toolkit 12 or newer "
-        "and "
-        "build again",
+        "and build again",
         path.string());
     return module;
   }
@@ -52,8 +63,16 @@ Module load_module() {
                                 why == nullptr ? "unknown reason" : why);
     return module;
   }
-  module.status = reinterpret_cast<CudaStatusFunction>(dlsym(handle, kCudaStatusSymbol));
-  module.make_device = reinterpret_cast<CudaDeviceFunction>(dlsym(handle, kCudaDeviceSymbol));
+  const auto hash = symbol<CudaHashFunction>(handle, kCudaHashSymbol);
+  if (hash == nullptr || std::string_view(hash()) != source_hash()) {
+    module.reason = fmt::format(
+        "the CUDA backend {} was built from other sources than this program, so it is not used; "
+        "build both again or, if that was just done, start tilestep again",
+        path.string());
+    return module;
+  }
+  module.status = symbol<CudaStatusFunction>(handle, kCudaStatusSymbol);
+  module.make_device = symbol<CudaDeviceFunction>(handle, kCudaDeviceSymbol);
   if (module.status == nullptr || module.make_device == nullptr) {
     module.reason =
         fmt::format("{} is no CUDA backend of this program; build again", path.string());
@@ -61,15 +80,8 @@ Module load_module() {
   return module;
 }
 
-const Module& loaded_module() {
-  static const Module module = load_module();
-  return module;
-}
-
-}  // namespace
-
 CudaStatus cuda_status() {
-  const Module& module = loaded_module();
+  const CudaModule& module = loaded_module();
   CudaStatus status;
   status.built = module.built;
   status.reason = module.reason;

@@ -1,10 +1,18 @@
 #pragma once
 
+#include <filesystem>
+#include <string>
+
 #include "kernels/base/simt/backends.hpp"
 
 namespace tilestep::simt {
 
 // What the CUDA module exports, by these names.
+
+/// The `source_hash()` that it was built with. Asked before anything else: the other functions take
+/// and give classes, which both sides must have from the same headers.
+using CudaHashFunction = const char* (*)();
+inline constexpr const char* kCudaHashSymbol = "tilestep_cuda_source_hash";
 
 /// Fills in `available`, `reason` and `device`.
 using CudaStatusFunction = void (*)(CudaStatus& status);
@@ -13,5 +21,16 @@ inline constexpr const char* kCudaStatusSymbol = "tilestep_cuda_status";
 /// Makes the device; its caller owns it. Throws Error.
 using CudaDeviceFunction = Device* (*)();
 inline constexpr const char* kCudaDeviceSymbol = "tilestep_cuda_make_device";
+
+/// The module as found.
+struct CudaModule {
+  bool built = false;  ///< its file is there
+  CudaStatusFunction status = nullptr;
+  CudaDeviceFunction make_device = nullptr;
+  std::string reason;  ///< why it cannot be used; empty if it can
+};
+/// Loads the module in the file `path`, for the rest of this process. Refuses one that was built
+/// from other sources than this program.
+CudaModule load_cuda_module(const std::filesystem::path& path);
 
 }  // namespace tilestep::simt

@@ -49,7 +49,8 @@ struct CounterStatus {
 };
 
 /// A device that kernels run on. One thread uses a Device at a time.
-/// Every call throws `Error` with a sentence that names the kernel when the device refuses.
+/// Every call throws `Error` with a sentence that names the kernel when the device refuses, and
+/// `DeviceLost` when it does no more work for this process.
 class Device {
  public:
   virtual ~Device() = default;

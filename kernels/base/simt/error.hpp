@@ -31,4 +31,11 @@ class Cancelled : public Error {
   Cancelled() : Error("the run was cancelled", ExitCode::unavailable) {}
 };
 
+/// Thrown when the device does no more work for this process, whatever is asked of it: only another
+/// process gets it back. CUDA calls such errors sticky.
+class DeviceLost : public Error {
+ public:
+  explicit DeviceLost(const std::string& sentence) : Error(sentence, ExitCode::check_failed) {}
+};
+
 }  // namespace tilestep

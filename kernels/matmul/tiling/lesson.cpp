@@ -86,7 +86,8 @@ class TilingLesson final : public lab::Lesson {
   const lab::LessonInfo& info() const override {
     static const lab::LessonInfo info{
         std::string(kLessonId), "Tiling and roofline", "Matrix product",
-        "Load a tile once, use it many times: what limits a kernel is the trips to memory."};
+        "Load a tile once, use it many times: what limits a kernel is the trips to memory.",
+        "k_tiles"};
     return info;
   }
 

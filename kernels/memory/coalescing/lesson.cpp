@@ -231,6 +231,7 @@ const lab::Lesson& lesson() {
       .knobs = knob_table(),
       .run = run,
       .bench = bench_report,
+      .main_table = "patterns",
   }};
   return lesson;
 }

@@ -10,8 +10,8 @@
 // themselves are not the subject here: a dot product hands its terms over exactly, as tensor cores
 // do.
 //
-//   exact_gemm     C = A·Bᵀ of E4M3 numbers in FP64, where none of these sums is rounded
-//   scaled_gemm    C = A·Bᵀ of E4M3 numbers with a scale for each block
+//   exact_gemm     C = A·B^T of E4M3 numbers in FP64, where none of these sums is rounded
+//   scaled_gemm    C = A·B^T of E4M3 numbers with a scale for each block
 //   widen          E4M3 numbers as FP16 and BF16
 //
 // The tensor cores' kernels are in tensor_core.cu.

@@ -1,4 +1,4 @@
-// GEMMs on tensor cores whose accumulators differ: C = A·Bᵀ, A [m × k] and B [n × k] row-major, C
+// GEMMs on tensor cores whose accumulators differ: C = A·B^T, A [m × k] and B [n × k] row-major, C
 // [m × n] FP32. A block of 256 threads computes 128 × 128 of C.
 //
 //   wgmma_fp8<false>  E4M3 by wgmma.m64n128k32: the sum stays in the tensor core's accumulator
@@ -104,7 +104,7 @@ __device__ __forceinline__ std::uint64_t descriptor(const std::uint8_t* tile) {
          std::uint64_t{1} << 62;
 }
 
-/// d = A·Bᵀ (+ d unless `fresh`), 64 × 128, over 32 of k: by the four warps of a warpgroup.
+/// d = A·B^T (+ d unless `fresh`), 64 × 128, over 32 of k: by the four warps of a warpgroup.
 /// Asynchronous: d must not be touched before the wait.
 __device__ __forceinline__ void wgmma_m64n128k32(float (&d)[64], std::uint64_t a, std::uint64_t b,
                                                  bool fresh) {

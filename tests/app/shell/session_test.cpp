@@ -8,41 +8,25 @@
 
 #include "app/shell/layout.hpp"
 #include "app/shell/steps.hpp"
+#include "tests/app/shell/fake_scene.hpp"
 #include "tests/catch.hpp"
 
 using namespace tilestep;
 using namespace tilestep::app;
+using namespace tilestep::tests;
 using scenes::Cursor;
 
 namespace {
 
-const scenes::StepAxis kAxis{4, 3, "tile", {"load", "max", "add"}};
-
-class FakeScene final : public scenes::Scene {
- public:
-  std::string_view lesson() const override { return "fake"; }
-  void load(const lab::Report& report) override {
-    if (report.summary == "bad") throw Error("the trace has no tiles");
-  }
-  scenes::StepAxis steps() const override { return kAxis; }
-  void draw_picture(Cursor) override {}
-  void draw_readouts(Cursor) override {}
-  void draw_measured(const lab::Report&) override {}
-  int table_row(std::string_view, Cursor cursor) const override { return cursor.tile - 1; }
-  void hover_row(std::string_view, int) override {}
-  scenes::SourceMark source(Cursor) const override { return {}; }
-  std::optional<scenes::Question> question(Cursor) const override { return std::nullopt; }
-  std::optional<lab::Settings> take_request() override {
-    return std::exchange(wanted, std::nullopt);
-  }
-  std::optional<lab::Settings> wanted;  ///< as if the picture itself had been changed
-};
-
+/// Answers when the test says so. As in every lab a request replaces the older one of its kind.
 class FakeLab final : public LabClient {
  public:
   Ticket submit(const lab::Request& request) override {
     requests.push_back(request);
-    return static_cast<Ticket>(requests.size());
+    const Ticket ticket = requests.size();
+    Ticket& open = request.action == lab::Request::Action::run ? open_run_ : open_bench_;
+    if (open != 0) updates.push_back({open, LabGivenUp::replaced});
+    return open = ticket;
   }
   std::optional<LabUpdate> poll() override {
     if (updates.empty()) return std::nullopt;
@@ -50,16 +34,20 @@ class FakeLab final : public LabClient {
     updates.pop_front();
     return update;
   }
-  void cancel() override {}
+  void cancel(Ticket ticket) override { updates.push_back({ticket, LabGivenUp::cancelled}); }
   bool busy() const override { return false; }
 
   std::vector<lab::Request> requests;
   std::deque<LabUpdate> updates;
+
+ private:
+  Ticket open_run_ = 0, open_bench_ = 0;
 };
 
-lab::Report report_of(std::string summary) {
+lab::Report report_of(std::string summary, std::int64_t keys = 16) {
   lab::Report report;
   report.lesson = "fake";
+  report.params = {{"keys", keys}};
   report.summary = std::move(summary);
   return report;
 }
@@ -149,9 +137,11 @@ TEST_CASE("knobs rest before they are sent, and only the newest answer counts", 
   lab.updates.push_back({2, report_of("late")});
   CHECK_FALSE(session.update(2.2));
   CHECK(session.lesson().report->summary == "first");
-  lab.updates.push_back({3, report_of("newest")});
+  CHECK(session.lesson().outdated());
+  lab.updates.push_back({3, report_of("newest", 40)});
   CHECK(session.update(2.3));
   CHECK(session.lesson().report->summary == "newest");
+  CHECK_FALSE(session.lesson().outdated());
   CHECK(session.step() == 4);  // the cursor stays
 
   CHECK_THROWS_AS(session.set_knob("keys", std::int64_t{0}, 3.0), Error);
@@ -215,6 +205,93 @@ TEST_CASE("a lesson left before its report came asks again", "[ui_session]") {
   session.update(0);
   CHECK(session.lesson().bench->summary == "bench");
   CHECK_FALSE(session.lesson().report);
+}
+
+TEST_CASE("a lesson left in the middle of a run is stale on return and runs again",
+          "[ui_session]") {
+  FakeLab lab;
+  Session session(lab, fake_lessons(2), "auto");
+  session.choose(0);
+  lab.updates.push_back({1, report_of("old")});
+  session.update(0);
+  session.set_knob("keys", std::int64_t{50}, 1.0);
+  session.update(1.1);
+  REQUIRE(lab.requests.size() == 2);
+  session.choose(1);  // whose run takes the place of that one
+  lab.updates.push_back({3, report_of("other")});
+  session.update(1.2);
+  session.choose(0);
+  CHECK(session.lesson().report->summary == "old");
+  CHECK(session.lesson().stale());
+  CHECK(session.lesson().outdated());
+  REQUIRE(lab.requests.size() == 4);
+  CHECK(keys_of(lab.requests[3]) == 50);
+  lab.updates.push_back({4, report_of("new", 50)});
+  session.update(1.3);
+  CHECK_FALSE(session.lesson().outdated());
+  session.choose(1);  // nothing changed there
+  session.choose(0);
+  CHECK(lab.requests.size() == 4);
+}
+
+TEST_CASE("a failed run is not tried again by coming back, changed knobs are", "[ui_session]") {
+  FakeLab lab;
+  Session session(lab, fake_lessons(2), "auto");
+  session.choose(0);
+  lab.updates.push_back({1, LabFailure{"too small", ExitCode::bad_input, false}});
+  session.update(0);
+  session.choose(1);
+  session.choose(0);
+  CHECK(lab.requests.size() == 2);
+  session.set_knob("keys", std::int64_t{50}, 1.0);
+  session.update(1.1);
+  session.choose(1);
+  session.choose(0);
+  REQUIRE(lab.requests.size() >= 4);
+  CHECK(keys_of(lab.requests.back()) == 50);
+}
+
+TEST_CASE("a knob moved during a bench leaves it alone; the bench ends as what it is",
+          "[ui_session]") {
+  FakeLab lab;
+  Session session(lab, fake_lessons(2), "auto");
+  session.choose(0);
+  lab.updates.push_back({1, report_of("first")});
+  session.update(0);
+  session.start_bench();
+  CHECK(session.benched() == &session.lesson());
+  lab.updates.push_back({2, LabProgress{0.341, "naive"}});
+  CHECK(session.update(0.1));
+  lab.updates.push_back({2, LabProgress{0.342, "naive"}});
+  CHECK_FALSE(session.update(0.1));  // shown as 34 % both times: no frame for it
+  session.set_knob("keys", std::int64_t{50}, 0.2);
+  session.update(0.3);
+  REQUIRE(lab.requests.size() == 3);
+  CHECK(session.lesson().bench_run == 2);
+  lab.updates.push_back({3, LabProgress{0, "waits", true}});
+  session.update(0.4);
+  CHECK(session.lesson().progress.waiting);
+  CHECK(session.lesson().outdated());
+  lab.updates.push_back({2, report_of("bench")});
+  lab.updates.push_back({3, report_of("second", 50)});
+  session.update(0.5);
+  CHECK(session.lesson().bench->summary == "bench");
+  CHECK(session.lesson().report->summary == "second");
+  CHECK(session.benched() == nullptr);
+
+  session.start_bench();
+  session.choose(1);
+  session.start_bench();  // replaces that of the first lesson
+  CHECK(session.benched() == &session.lesson());
+  session.update(1);
+  CHECK(session.lessons()[0].bench_given_up == LabGivenUp::replaced);
+  CHECK_FALSE(session.lessons()[0].bench_run);
+  session.stop_bench();
+  session.update(1);
+  CHECK(session.lesson().bench_given_up == LabGivenUp::cancelled);
+  CHECK(session.benched() == nullptr);
+  session.start_bench();
+  CHECK_FALSE(session.lesson().bench_given_up);
 }
 
 TEST_CASE("playback goes line by line at its speed and stops at the end", "[ui_session]") {

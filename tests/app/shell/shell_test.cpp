@@ -29,7 +29,7 @@ class HeldLab final : public LabClient {
     updates.pop_front();
     return update;
   }
-  void cancel() override {}
+  void cancel(Ticket ticket) override { updates.push_back({ticket, LabGivenUp::cancelled}); }
   bool busy() const override { return !updates.empty(); }
 
   /// Answers the newest request.
@@ -37,9 +37,12 @@ class HeldLab final : public LabClient {
     lab::NoProgress progress;
     lab::Request request = requests.back();
     request.backend = "emulated";
-    updates.push_back({requests.size(), tilestep::answer(request, progress)});
+    lab::Report report = tilestep::answer(request, progress);
+    report.device.backend = backend;
+    updates.push_back({requests.size(), std::move(report)});
   }
 
+  std::string backend = "emulated";  ///< that the answers name
   std::vector<lab::Request> requests;
   std::deque<LabUpdate> updates;
 };
@@ -177,7 +180,8 @@ TEST_CASE("a failure shows its sentence and the ways on", "[ui_shell]") {
       {1, LabFailure{"the worker stopped while it ran the kernel", ExitCode::unavailable, true}});
   stage.frame();
   CHECK(stage.part("failure")["value"] ==
-        "The worker stopped while it ran the kernel. Another worker has been started.");
+        "The worker stopped while it ran the kernel. The worker was ended; the next run gets a new "
+        "one.");
   CHECK(stage.has("reset_knobs"));
   stage.click("run_again");
   stage.frame();
@@ -186,6 +190,71 @@ TEST_CASE("a failure shows its sentence and the ways on", "[ui_shell]") {
   stage.frame();
   CHECK_FALSE(stage.has("failure"));
   CHECK(stage.has("table_tiles"));
+}
+
+TEST_CASE("a measurement shows how far it is, can be stopped, and says what became of it",
+          "[ui_shell]") {
+  ShellOptions options;
+  options.tab = Tab::measured;
+  Stage stage(options);
+  stage.lab.backend = "cuda";
+  stage.lab.answer();
+  stage.frame();
+  CHECK_FALSE(stage.has("stop_measuring"));
+  CHECK_FALSE(stage.has("measurement_state"));
+  stage.click("measure");
+  REQUIRE(stage.lab.requests.back().action == lab::Request::Action::bench);
+  stage.lab.updates.push_back({2, LabProgress{0.345, "shared-tile"}});
+  stage.frame();
+  CHECK(stage.part("measure")["label"] == "Measuring … 34 %");
+  CHECK(stage.part("measurement_state")["value"] ==
+        "Measuring takes 30 minutes at most; until then runs wait, and few frames are drawn. Now: "
+        "shared-tile");
+  stage.click("stop_measuring");
+  stage.frame();
+  CHECK(stage.part("measurement_state")["value"] == "The measurement was stopped.");
+  CHECK(stage.part("measure")["label"] == "Measure on this GPU");
+
+  stage.click("measure");
+  stage.lab.updates.push_back({3, LabGivenUp::replaced});
+  stage.frame();
+  CHECK(stage.part("measurement_state")["value"] ==
+        "The measurement was given up because another one was started.");
+  stage.click("measure");
+  stage.lab.updates.push_back(
+      {4, LabFailure{"The measurement took too long", ExitCode::unavailable, false}});
+  stage.frame();
+  CHECK(stage.part("measurement_state")["value"] ==
+        "The measurement failed: The measurement took too long.");
+}
+
+TEST_CASE("a run behind a measurement says what it waits for, and can have it stopped",
+          "[ui_shell]") {
+  ShellOptions options;
+  options.tab = Tab::measured;
+  options.settings = {{"preset", std::string("rising")}};
+  Stage stage(options);
+  stage.lab.backend = "cuda";
+  stage.lab.answer();
+  stage.frame();
+  stage.click("measure");
+  stage.lab.updates.push_back({2, LabProgress{0.5, ""}});
+  stage.shell.key(Key::r, false);  // other knobs, so that there is a run to make
+  stage.frame();
+  REQUIRE(stage.lab.requests.size() == 3);
+  stage.lab.updates.push_back({3, LabProgress{0, "waits", true}});
+  stage.frame();
+  CHECK_FALSE(stage.has("progress"));
+  CHECK(stage.part("waiting")["value"] ==
+        "This run waits until the measurement of Online softmax has ended (50 %): side by side "
+        "they would spoil the times.");
+  stage.click("stop_measurement");
+  stage.frame();
+  CHECK(stage.part("measurement_state")["value"] == "The measurement was stopped.");
+  CHECK_FALSE(stage.has("waiting"));
+  stage.lab.answer();
+  stage.frame();
+  CHECK_FALSE(stage.has("failure"));
 }
 
 TEST_CASE("a guess is judged after the step", "[ui_shell]") {

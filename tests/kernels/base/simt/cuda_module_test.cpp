@@ -1,3 +1,5 @@
+#include "kernels/base/simt/cuda_module.hpp"
+
 #include "tests/catch.hpp"
 #include "tests/kernels/base/simt/testing.hpp"
 
@@ -18,6 +20,38 @@ TEST_CASE("simt: the CUDA backend works, or says in a sentence why not", "[simt]
     CHECK(status.reason.size() > 20);
     CHECK(outcome_of([] { make_cuda_device(); }) == status.reason);
   }
+}
+
+TEST_CASE("simt: a CUDA module built from the same sources is used", "[simt]") {
+  const CudaModule module = load_cuda_module(TILESTEP_FAKE_MODULE_SAME);
+  CHECK(module.built);
+  CHECK(module.reason == "");
+  REQUIRE(module.status != nullptr);
+  CudaStatus status;
+  module.status(status);
+  CHECK(status.device.name == "a GPU that nobody has");
+}
+
+TEST_CASE("simt: a CUDA module built from other sources is refused", "[simt]") {
+  for (const std::string path : {TILESTEP_FAKE_MODULE_OTHER, TILESTEP_FAKE_MODULE_UNHASHED}) {
+    const CudaModule module = load_cuda_module(path);
+    CHECK(module.built);
+    CHECK(module.status == nullptr);
+    CHECK(module.make_device == nullptr);
+    CHECK(module.reason ==
+          "the CUDA backend " + path +
+              " was built from other sources than this program, so it is not used; build both "
+              "again or, if that was just done, start tilestep again");
+  }
+}
+
+TEST_CASE("simt: a CUDA module that is not there or no library is named", "[simt]") {
+  const CudaModule absent = load_cuda_module("/no/such/module.so");
+  CHECK_FALSE(absent.built);
+  CHECK(missing_in(absent.reason, {"/no/such/module.so is not there", "build again"}) == "");
+  const CudaModule text = load_cuda_module(__FILE__);
+  CHECK(text.built);
+  CHECK(missing_in(text.reason, {"cannot be loaded: ", "cuda_module_test.cpp"}) == "");
 }
 
 }  // namespace

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "kernels/base/lab/report.hpp"
+
+/// The ladder of a bench: its rungs with the rate of each.
+namespace tilestep::app {
+
+/// The timed rate of a rung of the ladder, if there is one; the first where there are several.
+const lab::Measurement* rate_of(const lab::Report& report, const std::string& rung);
+/// What a rung's rate is a fraction of: the peer of the same run.
+const lab::Measurement* fraction_of(const lab::Report& report, const std::string& rung);
+
+/// The rungs of the report's table `ladder` (columns `rung` and `why` or `what_changed`) with the
+/// rate of each. Without such a table: all measurements.
+lab::Table ladder_table(const lab::Report& report);
+
+/// What the details of all rungs begin with, in whole phrases: the shape they share.
+std::string shared_detail(const lab::Report& report);
+
+/// The ladder as the README shows it, with the shape, the device and the day below it.
+std::string ladder_markdown(const lab::Report& report);
+
+}  // namespace tilestep::app

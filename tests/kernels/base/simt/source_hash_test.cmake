@@ -1,0 +1,32 @@
+# cmake -DSCRIPT=source_hash.cmake -DFOLDER=DIR -P source_hash_test.cmake
+# The hash follows the contents and the names of the files, and nothing else.
+file(MAKE_DIRECTORY ${FOLDER})
+
+function(hash_of variable)
+  execute_process(COMMAND ${CMAKE_COMMAND} -DROOT=${FOLDER} "-DFILES=${ARGN}" -DOUT=${FOLDER}/hash.cpp -P ${SCRIPT}
+                  COMMAND_ERROR_IS_FATAL ANY)
+  file(READ ${FOLDER}/hash.cpp text)
+  if(NOT text MATCHES "return \"[0-9a-f]+\";")
+    message(FATAL_ERROR "no hash in: ${text}")
+  endif()
+  set(${variable} ${CMAKE_MATCH_0} PARENT_SCOPE)
+endfunction()
+
+file(WRITE ${FOLDER}/a.cu "one")
+file(WRITE ${FOLDER}/b.hpp "two")
+file(WRITE ${FOLDER}/c.hpp "two")
+hash_of(first a.cu b.hpp)
+file(TOUCH ${FOLDER}/a.cu)
+hash_of(touched a.cu b.hpp)
+hash_of(renamed a.cu c.hpp)
+hash_of(fewer a.cu)
+file(WRITE ${FOLDER}/b.hpp "2")
+hash_of(edited a.cu b.hpp)
+if(NOT touched STREQUAL first)
+  message(FATAL_ERROR "the hash changes where no file does")
+endif()
+foreach(other IN ITEMS renamed fewer edited)
+  if("${${other}}" STREQUAL first)
+    message(FATAL_ERROR "${other}: the hash stays")
+  endif()
+endforeach()
