@@ -71,12 +71,34 @@ build_preset() {
   fi
   (cd "$root" && quietly "$root/build/$2-configure.log" cmake --preset "$preset" "${generator[@]}") ||
     return 1  # said here because `set -e` does not hold where a caller tests the result
-  grep -h 'CUDA backend' "$root/build/$2-configure.log" | sed "s/^-- /$(basename "$0"): /" >&2 || true
+  cuda_line=$(grep -h 'CUDA backend' "$root/build/$2-configure.log" | sed 's/^-- //' || true)
+  say "$cuda_line"
   say "building $preset"
   if [ -t 2 ]; then
     (cd "$root" && cmake --build --preset "$preset" --parallel "$(nproc)" >&2)
   else
-    (cd "$root" && quietly "$root/build/$2-build.log" \
-      cmake --build --preset "$preset" --parallel "$(nproc)")
+    (cd "$root" && cmake --build --preset "$preset" --parallel "$(nproc)" 2>&1) |
+      tee "$root/build/$2-build.log" | every_ten_percent || {
+        tail -n 100 "$root/build/$2-build.log" >&2
+        return 1
+      }
   fi
+}
+
+# Of a build's output, where it is not watched on a terminal: a line every ten percent.
+every_ten_percent() {
+  local line next=10 started=$SECONDS
+  while IFS= read -r line; do
+    if [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]]; then
+      local percent=$((100 * BASH_REMATCH[1] / BASH_REMATCH[2]))
+    elif [[ $line =~ ^\[\ *([0-9]+)%\] ]]; then
+      local percent=${BASH_REMATCH[1]}
+    else
+      continue
+    fi
+    if [ "$percent" -ge $next ]; then
+      say "  $percent % after $((SECONDS - started)) s"
+      next=$((percent / 10 * 10 + 10))
+    fi
+  done
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
 #include "kernels/base/lab/lesson.hpp"
@@ -11,6 +12,7 @@
 /// softmax") gives its namespace tilestep::online_softmax
 ///   kLesson, kLessonId   its id (as people write it: "online-softmax"), title and chapter
 ///   lesson()             the lesson, defined in its lesson.cpp
+///   trace_again()        a trace's JSON, read and written again (throws Error), in its trace.cpp
 ///   kernels_emulated(), kernels_cuda()   its kernels in each backend, defined by its .cu files
 namespace tilestep {
 namespace lessons_def {
@@ -41,6 +43,7 @@ consteval std::string_view chapter_title(std::string_view chapter) {
                                            lessons_def::chapter_title(#chapter)}; \
   inline constexpr std::string_view kLessonId = kSpelledId.view();                \
   const lab::Lesson& lesson();                                                    \
+  nlohmann::json trace_again(const nlohmann::json& trace);                        \
   const simt::KernelSet& kernels_emulated();                                      \
   const simt::KernelSet& kernels_cuda();                                          \
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "kernels/base/lab/report.hpp"
+#include "scenes/shared/measured.hpp"
 #include "scenes/ui/ui.hpp"
 
 namespace tilestep::scenes {
@@ -27,6 +29,8 @@ struct StepAxis {
   int phases = 1;                        ///< fine steps in each coarse step
   std::string noun = "tile";             ///< what a coarse step is called: "tile", "warp", "term"
   std::vector<std::string> phase_names;  ///< `phases` of them
+  /// The table whose rows are the coarse steps: those to come are hidden there. Empty: none.
+  std::string table = {};
 };
 
 /// Lines of kernel source that belong to a step.
@@ -58,19 +62,36 @@ class Scene {
   virtual void draw_picture(Cursor cursor) = 0;
   /// Numbers beside the picture, in the side panel, of the width available.
   virtual void draw_readouts(Cursor cursor) = 0;
+  /// What the Measured tab shows of a bench.
+  virtual measured::Spec measured_spec() const { return {}; }
   /// The Measured tab: throughput, from `report` (its measurements carry their provenance).
-  virtual void draw_measured(const lab::Report& report) = 0;
+  virtual void draw_measured(const lab::Report& report) {
+    measured_.draw(measured_spec(), report, lesson());
+  }
 
-  /// Which row of the Data table belongs to the cursor; −1: none.
-  virtual int table_row(std::string_view table_id, Cursor cursor) const = 0;
-  /// Called when the user hovers a row under Data (−1: none), so that the picture lights up too.
-  virtual void hover_row(std::string_view table_id, int row) = 0;
+  /// Which row of the Data table belongs to the cursor; −1: none. By default the step's.
+  virtual int table_row(std::string_view table_id, Cursor cursor) const {
+    const StepAxis axis = steps();
+    return table_id == axis.table ? std::clamp(cursor.tile, 0, axis.tiles) - 1 : -1;
+  }
+  /// Called when the user hovers a row under Data (−1: none), so that the picture lights up too. By
+  /// default it sets `lit_step_`.
+  virtual void hover_row(std::string_view table_id, int row) {
+    const StepAxis axis = steps();
+    lit_step_ = table_id == axis.table && row < axis.tiles ? row : -1;
+  }
   virtual SourceMark source(Cursor cursor) const = 0;
   /// The question before the step after `cursor`; nothing if there is none to ask.
   virtual std::optional<Question> question(Cursor cursor) const = 0;
   /// Knobs that the user changed in the picture itself since the last call; the shell sets them as
   /// if their controls had been used. Values are allowed ones.
   virtual std::optional<lab::Settings> take_request() { return std::nullopt; }
+
+ protected:
+  int lit_step_ = -1;  ///< the coarse step whose row is hovered; −1: none
+
+ private:
+  measured::Tab measured_;
 };
 
 /// All scenes, in teaching order (scenes/catalog.cpp, the one table).

@@ -141,7 +141,7 @@ void data_tab(ShellState& state) {
   ui::TableLook look;
   look.current_row = lesson.scene->table_row(table.id, lesson.cursor);
   // The table of the steps themselves shows what has been computed so far and no more.
-  if (table.id == state.session.axis().noun + "s") look.visible_rows = state.session.step();
+  if (table.id == state.session.axis().table) look.visible_rows = state.session.step();
   const int hovered = ui::data_table(table, look);
   if (hovered != state.hovered_row) {
     state.hovered_row = hovered;

@@ -45,6 +45,7 @@ float Axis::place(double value) const {
 }
 
 std::vector<double> Axis::ticks(int most) const {
+  if (!(high > low)) return {low};
   if (log) return log_ticks(low, high, std::max(most, 1));
   const double step = round_step((high - low) / std::max(most, 1));
   std::vector<double> ticks;

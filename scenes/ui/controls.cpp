@@ -82,13 +82,27 @@ bool button(std::string_view id, std::string_view label, const ButtonLook& look)
   return pressed;
 }
 
-std::optional<int> segmented(std::string_view id, const std::vector<std::string>& labels,
-                             int selected, float width) {
-  const float pad = px(12), height = std::round(px(kControlHeight));
+namespace {
+
+std::vector<float> part_widths(const std::vector<std::string>& labels) {
   std::vector<float> widths;
   for (const std::string& label : labels) {
-    widths.push_back(std::ceil(text_size(label).x) + 2 * pad);
+    widths.push_back(std::ceil(text_size(label).x) + 2 * px(12));
   }
+  return widths;
+}
+
+}  // namespace
+
+float segmented_width(const std::vector<std::string>& labels) {
+  const std::vector<float> widths = part_widths(labels);
+  return std::accumulate(widths.begin(), widths.end(), 0.0f);
+}
+
+std::optional<int> segmented(std::string_view id, const std::vector<std::string>& labels,
+                             int selected, float width) {
+  const float height = std::round(px(kControlHeight));
+  std::vector<float> widths = part_widths(labels);
   const float wanted = std::accumulate(widths.begin(), widths.end(), 0.0f);
   const float room = width > 0 ? px(width) : std::min(wanted, ImGui::GetContentRegionAvail().x);
   if (wanted > 0) {

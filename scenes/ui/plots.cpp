@@ -13,6 +13,8 @@ ImDrawList& list() {
   return *ImGui::GetWindowDrawList();
 }
 
+constexpr float kBarRow = 28, kLeastBarRow = 20;  // design pixels
+
 struct Room {
   ImVec2 min, max;
   float width() const { return max.x - min.x; }
@@ -40,87 +42,143 @@ std::string bar_value(const Bar& bar, const std::string& unit) {
   return unit.empty() ? value_text(bar.value) : fmt::format("{} {}", value_text(bar.value), unit);
 }
 
-void draw_bar(const BarPlot& plot, const Bar& bar, const Axis& axis, const Room& room) {
-  const float middle = std::round((room.min.y + room.max.y) / 2);
-  const float half = std::round(px(9));
-  const float zero = room.min.x + room.width() * axis.place(0);
-  const float end = room.min.x + room.width() * axis.place(bar.value);
-  list().AddRectFilled({zero, middle - half}, {std::max(end, zero + px(2)), middle + half},
-                       color(bar.role), px(3));
-  float after = end;
+/// Where the columns of a bar plot stand: names, bars, values, notes. No number stands on a line.
+struct BarColumns {
+  float top = 0, row = 0;  ///< height above the bars, and of each
+  float names = 0;         ///< width
+  Room bars;
+  float values_right = 0, notes_left = 0, right = 0;
+  std::string value_unit;  ///< after each value, where there is room for it
+};
+
+float bar_top(const BarPlot& plot) {
+  const float title = plot.title.empty() ? 0 : line_height(Font::body_bold) + px(kGapSmall);
+  return title + (plot.roof ? line_height(Font::note) + px(4) : 0);
+}
+
+float bar_foot() {
+  return line_height(Font::note) + px(kGapSmall);
+}
+
+BarColumns bar_columns(const BarPlot& plot, ImVec2 at, float width, float height) {
+  BarColumns columns;
+  const auto count = static_cast<float>(std::max<std::size_t>(plot.bars.size(), 1));
+  columns.top = bar_top(plot);
+  columns.row = std::round(
+      std::clamp((height - columns.top - bar_foot()) / count, px(kLeastBarRow), px(kBarRow)));
+  if (height <= 0) columns.row = std::round(px(kBarRow));
+  float numbers = 0, with_unit = 0, notes = 0;
+  for (const Bar& bar : plot.bars) {
+    if (bar.name_shown) columns.names = std::max(columns.names, text_size(bar.label).x + px(12));
+    numbers = std::max(numbers, text_size(value_text(bar.value), Font::mono_note).x);
+    with_unit = std::max(with_unit, text_size(bar_value(bar, plot.unit), Font::mono_note).x);
+    notes = std::max(notes, text_size(bar.note, Font::note).x);
+  }
+  columns.names = std::min(columns.names, width * 0.4f);
+  if (notes > 0) notes += px(kGapSmall);
+  // The bars keep their share: first the units go, which the axis has too, then the notes' ends.
+  const float least = std::max(width * 0.3f, px(60));
+  const float room = width - columns.names - px(kGapSmall) - least;
+  const bool units = with_unit + notes <= room;
+  if (units) columns.value_unit = plot.unit;
+  const float values = units ? with_unit : numbers;
+  notes = std::clamp(room - values, 0.0f, notes);
+  columns.right = at.x + width;
+  columns.values_right = columns.right - notes;
+  columns.notes_left = columns.values_right + px(kGapSmall);
+  columns.bars.min = {at.x + columns.names, at.y + columns.top};
+  columns.bars.max = {columns.values_right - values - px(kGapSmall),
+                      columns.bars.min.y + columns.row * count};
+  return columns;
+}
+
+void draw_bar(const Bar& bar, const Axis& axis, const BarColumns& columns, float top) {
+  const float middle = std::round(top + columns.row / 2);
+  const float half = std::round(std::min(px(9), columns.row / 2 - px(2)));
+  const auto place = [&](double value) {
+    return columns.bars.min.x + columns.bars.width() * axis.place(value);
+  };
+  if (bar.name_shown) {
+    const std::string name = fitted(bar.label, Font::body, columns.names - px(12));
+    draw_text({columns.bars.min.x - px(12), middle - line_height(Font::body) / 2}, name, Font::body,
+              Role::text, Align::right);
+  }
+  const float zero = place(0);
+  list().AddRectFilled({zero, middle - half},
+                       {std::max(place(bar.value), zero + px(2)), middle + half}, color(bar.role),
+                       px(3));
   if (bar.p10 && bar.p90) {
-    const float low = room.min.x + room.width() * axis.place(*bar.p10);
-    const float high = room.min.x + room.width() * axis.place(*bar.p90);
+    const float low = place(*bar.p10), high = place(*bar.p90);
     const ImU32 ink = color(Role::text);
     list().AddLine({low, middle}, {high, middle}, ink, px(1.5f));
     for (const float x : {low, high}) {
       list().AddLine({x, middle - px(4)}, {x, middle + px(4)}, ink, px(1.5f));
     }
-    after = std::max(after, high);
   }
-  const std::string value = bar_value(bar, plot.unit);
-  const ImVec2 size = text_size(value, Font::mono_note);
-  const float y = middle - size.y / 2;
-  const float x = after + px(kGapSmall);
-  draw_text({x, y}, value, Font::mono_note);
-  const float note_x = x + size.x + px(kGapSmall);
-  draw_text({note_x, middle - line_height(Font::note) / 2},
-            fitted(bar.note, Font::note,
-                   ImGui::GetWindowPos().x + ImGui::GetWindowWidth() - px(kGap) - note_x),
-            Font::note, Role::muted);
+  draw_text({columns.values_right, middle - line_height(Font::mono_note) / 2},
+            bar_value(bar, columns.value_unit), Font::mono_note, Role::text, Align::right);
+  draw_text({columns.notes_left, middle - line_height(Font::note) / 2},
+            fitted(bar.note, Font::note, columns.right - columns.notes_left), Font::note,
+            Role::muted);
 }
 
-void draw_bar_roof(const BarPlot& plot, const Axis& axis, const Room& room) {
+/// All of a bar while the pointer is on it: names and notes may have been cut.
+void explain_bar(const Bar& bar, const std::string& unit, ImVec2 min, ImVec2 max) {
+  if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(min, max)) return;
+  std::string text = fmt::format("{}\n{}", bar.label, bar_value(bar, unit));
+  if (bar.p10 && bar.p90) {
+    text += fmt::format("\n80 % of the samples lie between {} and {}", value_text(*bar.p10),
+                        value_text(*bar.p90));
+  }
+  if (!bar.note.empty()) text += "\n" + bar.note;
+  ImGui::SetTooltip("%s", text.c_str());
+}
+
+void draw_bar_roof(const BarPlot& plot, const Axis& axis, const BarColumns& columns, float left) {
   if (!plot.roof) return;
+  const Room& room = columns.bars;
   const float x = std::round(room.min.x + room.width() * axis.place(*plot.roof));
   dashed_line({x, room.min.y}, {x, room.max.y}, Role::muted);
   const std::string label =
-      fmt::format("{} {} {}", plot.roof_label, value_text(*plot.roof), plot.unit);
+      fitted(fmt::format("{} {} {}", plot.roof_label, value_text(*plot.roof), plot.unit),
+             Font::note, columns.right - left);
   const float half = text_size(label, Font::note).x / 2;
-  const float right = ImGui::GetWindowPos().x + ImGui::GetWindowWidth() - px(kGap);
-  const float middle = std::clamp(x, room.min.x + half, std::max(right - half, room.min.x + half));
+  const float middle = std::clamp(x, left + half, std::max(columns.right - half, left + half));
   draw_text({middle, room.min.y - line_height(Font::note) - px(2)}, label, Font::note, Role::muted,
             Align::center);
 }
 
 }  // namespace
 
-void bar_plot(const BarPlot& plot) {
+float bar_plot_height(const BarPlot& plot) {
+  return bar_top(plot) + std::round(px(kLeastBarRow)) * static_cast<float>(plot.bars.size()) +
+         bar_foot();
+}
+
+void bar_plot(const BarPlot& plot, float height) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
-  float labels = 0, ends = 0;
   std::vector<double> values;
   for (const Bar& bar : plot.bars) {
-    labels = std::max(labels, text_size(bar.label).x);
-    float end = text_size(bar_value(bar, plot.unit), Font::mono_note).x + px(kGap);
-    if (!bar.note.empty()) end += text_size(bar.note, Font::note).x + px(kGapSmall);
-    ends = std::max(ends, end);
     values.push_back(std::max(bar.value, bar.p90.value_or(bar.value)));
   }
   if (plot.roof) values.push_back(*plot.roof);
-  labels = std::min(labels, width * 0.3f);
-  ends = std::min(ends, width * 0.32f);
-  const float row = std::round(px(28));
-  const float top = plot.title.empty() ? 0 : line_height(Font::body_bold) + px(kGapSmall);
-  const float roof = plot.roof ? line_height(Font::note) + px(4) : 0;
-  const float rows = row * static_cast<float>(plot.bars.size());
-  const float foot = line_height(Font::note) + px(kGapSmall);
-  if (top > 0) draw_text(at, fitted(plot.title, Font::body_bold, width), Font::body_bold);
   const Axis axis = axis_for(values, false, true);
-  const Room room{{at.x + labels + px(12), at.y + top + roof},
-                  {at.x + width - ends, at.y + top + roof + rows}};
-  draw_bar_axis(axis, room, plot.unit);
-  for (std::size_t i = 0; i < plot.bars.size(); ++i) {
-    const float y = room.min.y + row * static_cast<float>(i);
-    const std::string label = fitted(plot.bars[i].label, Font::body, labels);
-    draw_text({room.min.x - px(12), y + (row - line_height(Font::body)) / 2}, label, Font::body,
-              Role::text, Align::right);
-    draw_bar(plot, plot.bars[i], axis, {{room.min.x, y}, {room.max.x, y + row}});
-    map(fmt::format("{}_{}", plot.id, i), plot.bars[i].label, bar_value(plot.bars[i], plot.unit),
-        {at.x, y}, {at.x + width, y + row});
+  const BarColumns columns = bar_columns(plot, at, width, height);
+  if (!plot.title.empty()) {
+    draw_text(at, fitted(plot.title, Font::body_bold, width), Font::body_bold);
   }
-  draw_bar_roof(plot, axis, room);
-  ImGui::Dummy({width, top + roof + rows + foot});
+  draw_bar_axis(axis, columns.bars, plot.unit);
+  for (std::size_t i = 0; i < plot.bars.size(); ++i) {
+    const Bar& bar = plot.bars[i];
+    const float y = columns.bars.min.y + columns.row * static_cast<float>(i);
+    draw_bar(bar, axis, columns, y);
+    const ImVec2 min(at.x, y), max(at.x + width, y + columns.row);
+    explain_bar(bar, plot.unit, min, max);
+    map(fmt::format("{}_{}", plot.id, i), bar.label, bar_value(bar, plot.unit), min, max);
+  }
+  draw_bar_roof(plot, axis, columns, at.x);
+  ImGui::Dummy({width, columns.bars.max.y - at.y + bar_foot()});
 }
 
 // ---- line plots -------------------------------------------------------------------------------
@@ -140,8 +198,9 @@ class LinePlotView {
     if (plot.roof) ys.push_back(*plot.roof);
     x_ = axis_for(xs, plot.x_log, false);
     y_ = axis_for(ys, plot.y_log, true);
-    if (!plot.x_log && !xs.empty())
-      x_.high = std::max(*std::max_element(xs.begin(), xs.end()), x_.low + 1e-12);
+    // No margin at the right, where the labels are; a single value keeps it.
+    const double last = xs.empty() ? x_.low : *std::max_element(xs.begin(), xs.end());
+    if (!plot.x_log && last > x_.low) x_.high = last;
     place_room();
   }
 
@@ -186,21 +245,46 @@ class LinePlotView {
       draw_text({at_.x, y}, fitted(plot_.title, Font::body_bold, size_.x), Font::body_bold);
       y += line_height(Font::body_bold) + px(4);
     }
-    const std::string label = plot_.y_log ? plot_.y_label + ", log scale" : plot_.y_label;
-    draw_text({at_.x, y}, fitted(label, Font::note, size_.x), Font::note, Role::muted);
+    draw_text({at_.x, y}, fitted(y_label(), Font::note, size_.x), Font::note, Role::muted);
+  }
+
+  /// On a logarithmic axis the values that were measured, powers of two first, as many as fit; else
+  /// round numbers.
+  std::vector<double> x_ticks() const {
+    const auto most = std::max(2, static_cast<int>(room_.width() / px(70)));
+    std::vector<double> measured;
+    for (const Curve& curve : plot_.curves) {
+      measured.insert(measured.end(), curve.x.begin(), curve.x.end());
+    }
+    std::sort(measured.begin(), measured.end());
+    measured.erase(std::unique(measured.begin(), measured.end()), measured.end());
+    if (!plot_.x_log || measured.size() > 40) return x_.ticks(most);
+    std::stable_partition(measured.begin(), measured.end(), [](double x) {
+      return x > 0 && std::log2(x) == std::floor(std::log2(x));
+    });
+    std::vector<double> ticks;
+    for (const double x : measured) {
+      const bool clear = std::none_of(ticks.begin(), ticks.end(), [&](double other) {
+        return std::abs(x_.place(x) - x_.place(other)) * room_.width() < px(38);
+      });
+      if (clear) ticks.push_back(x);
+    }
+    return ticks;
   }
 
   void draw_axes() const {
-    for (const double tick : y_.ticks(std::max(2, static_cast<int>(room_.height() / px(36))))) {
+    for (const double tick : y_.ticks(std::max(2, static_cast<int>(room_.height() / px(30))))) {
       const float y = std::round(point(x_.low, tick).y);
       list().AddLine({room_.min.x, y}, {room_.max.x, y}, color(Role::grid));
       draw_text({room_.min.x - px(6), y - line_height(Font::note) / 2}, tick_text(tick), Font::note,
                 Role::muted, Align::right);
     }
-    for (const double tick : x_.ticks(std::max(2, static_cast<int>(room_.width() / px(70))))) {
+    for (const double tick : x_ticks()) {
       const float x = std::round(point(tick, y_.low).x);
       list().AddLine({x, room_.max.y}, {x, room_.max.y + px(4)}, color(Role::border));
-      draw_text({x, room_.max.y + px(4)}, tick_text(tick), Font::note, Role::muted, Align::center);
+      const bool written_out = plot_.x_log && tick >= 1e4 && tick < 1e6;
+      draw_text({x, room_.max.y + px(4)}, written_out ? value_text(tick) : tick_text(tick),
+                Font::note, Role::muted, Align::center);
     }
     list().AddLine({room_.min.x, room_.max.y}, room_.max, color(Role::border));
     const std::string label = plot_.x_log ? plot_.x_label + ", log scale" : plot_.x_label;
@@ -238,20 +322,46 @@ class LinePlotView {
     if (line.size() <= 32) {
       for (const ImVec2& each : line) list().AddCircleFilled(each, px(3), color(curve.role));
     }
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!drawable(curve, i) || !unstable(curve, i)) continue;
+      list().AddCircleFilled(point(curve.x[i], curve.y[i]), px(4.5f), color(Role::panel));
+      list().AddCircle(point(curve.x[i], curve.y[i]), px(4.5f), color(curve.role), 0, px(1.5f));
+    }
+  }
+
+  /// A spread over 10 %: the point is hollow.
+  static bool unstable(const Curve& curve, std::size_t i) {
+    return i < curve.low.size() && i < curve.high.size() &&
+           curve.high[i] - curve.low[i] > 0.1 * std::abs(curve.y[i]);
+  }
+
+  std::string y_label() const {
+    return plot_.y_log ? plot_.y_label + ", log scale" : plot_.y_label;
   }
 
   void draw_marks() const {
+    const float note = line_height(Font::note);
+    // In the line of the axis label, between it and the roof's label at the right end.
+    float first = at_.x + text_size(y_label(), Font::note).x + px(12);
+    float last = room_.max.x;
     if (plot_.roof) {
       const float y = std::round(point(x_.low, *plot_.roof).y);
       dashed_line({room_.min.x, y}, {room_.max.x, y}, Role::muted);
-      draw_text({room_.min.x + px(4), y - line_height(Font::note) - px(1)},
-                fitted(plot_.roof_label, Font::note, room_.width()), Font::note, Role::muted);
+      const std::string label =
+          fitted(fmt::format("{} {}", plot_.roof_label, value_text(*plot_.roof)), Font::note,
+                 std::max(room_.max.x - first, px(20)));
+      last -=
+          draw_text({room_.max.x, y - note - px(1)}, label, Font::note, Role::muted, Align::right)
+              .x +
+          px(12);
     }
     if (plot_.marked_x && *plot_.marked_x >= x_.low && *plot_.marked_x <= x_.high) {
       const float x = std::round(point(*plot_.marked_x, y_.low).x);
       list().AddLine({x, room_.min.y}, {x, room_.max.y}, color(Role::accent), px(1.5f));
-      draw_text({x, room_.min.y - line_height(Font::note)}, "here", Font::note, Role::accent,
-                Align::center);
+      const float half = text_size("here", Font::note).x / 2;
+      first += half;
+      draw_text({std::clamp(x, first, std::max(first, last - half)), room_.min.y - note - px(2)},
+                "here", Font::note, Role::accent, Align::center);
     }
   }
 
@@ -313,9 +423,10 @@ class LinePlotView {
     if (nearest_curve == nullptr) return;
     list().AddCircle(point(nearest_curve->x[nearest], nearest_curve->y[nearest]), px(6),
                      color(Role::text), 0, px(1.5f));
-    ImGui::SetTooltip("%s\n%s: %s\n%s: %s", nearest_curve->label.c_str(), plot_.x_label.c_str(),
+    ImGui::SetTooltip("%s\n%s: %s\n%s: %s%s", nearest_curve->label.c_str(), plot_.x_label.c_str(),
                       tick_text(nearest_curve->x[nearest]).c_str(), plot_.y_label.c_str(),
-                      value_text(nearest_curve->y[nearest]).c_str());
+                      value_text(nearest_curve->y[nearest]).c_str(),
+                      unstable(*nearest_curve, nearest) ? ", unstable" : "");
   }
 
   const LinePlot& plot_;

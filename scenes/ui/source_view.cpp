@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/base/lab/source.hpp"
 #include "scenes/ui/context.hpp"
 #include "scenes/ui/syntax.hpp"
 
@@ -62,7 +63,8 @@ class View {
                            px(4));
       list().AddRectFilled({left, at.y}, {left + px(3), at.y + height_}, color(Role::accent),
                            px(2));
-      map("source_line", source_.substr(line.begin, line.end - line.begin), std::to_string(number),
+      const std::string_view text = source_.substr(line.begin, line.end - line.begin);
+      map("source_line", text.substr(0, text.find(lab::kStepMark)), std::to_string(number),
           {left, at.y}, {left + width, at.y + height_});
     }
     const float y = at.y + (height_ - font_pixels(Font::mono_note)) / 2;
@@ -72,6 +74,7 @@ class View {
     float x = at.x + gutter_ + px(8);
     for (const SyntaxSpan& span : line.spans) {
       const std::string_view piece = source_.substr(span.begin, span.end - span.begin);
+      if (piece.starts_with(lab::kStepMark)) continue;  // it is for the program, not for readers
       draw_text({x, y}, piece, Font::mono_note, role_of(span.kind));
       x += advance_ * static_cast<float>(span.columns);
     }

@@ -155,6 +155,8 @@ bool button(std::string_view id, std::string_view label, const ButtonLook& look 
 /// One of a few choices side by side; returns the newly chosen index, if any.
 std::optional<int> segmented(std::string_view id, const std::vector<std::string>& labels,
                              int selected, float width = 0);
+/// How wide `segmented` is where nothing limits it, in real pixels.
+float segmented_width(const std::vector<std::string>& labels);
 /// One of several choices from a list that opens; `width` in real pixels. The map names each open
 /// choice `id_index`.
 std::optional<int> dropdown(std::string_view id, std::string_view label,
@@ -208,7 +210,8 @@ struct Bar {
   double value = 0;
   std::optional<double> p10, p90;  ///< drawn as a whisker
   Role role = Role::accent;
-  std::string note;  ///< after the value
+  std::string note;        ///< after the value
+  bool name_shown = true;  ///< false: the label stands beside the same bar of the plot to the left
 };
 struct BarPlot {
   std::string id;
@@ -218,8 +221,11 @@ struct BarPlot {
   std::optional<double> roof;  ///< a labelled line that no bar should pass
   std::string roof_label;
 };
-/// Horizontal bars with their values, filling the width; the axis carries the unit.
-void bar_plot(const BarPlot& plot);
+/// Horizontal bars, their values in a column of their own, filling the width; the axis carries the
+/// unit. Bars are as thick as `height` (real pixels) allows, within limits.
+void bar_plot(const BarPlot& plot, float height = 0);
+/// The least height at which `plot` is legible, in real pixels.
+float bar_plot_height(const BarPlot& plot);
 
 struct Curve {
   std::string label;

@@ -324,7 +324,9 @@ TEST_CASE("a worker that talks nonsense is ended, one that talks without end is 
     std::ofstream(options.program) << "#!/bin/sh\nread request\n" << script << "\n";
     std::filesystem::permissions(options.program, std::filesystem::perms::owner_all);
     const auto lab = make_process_lab(options);
-    return check_failure(*lab, lab->submit(request_of()));
+    const LabFailure failure = check_failure(*lab, lab->submit(request_of()));
+    CHECK(eventually([] { return children_of(::getpid()).empty(); }));
+    return failure;
   };
   for (const char* line :
        {"{broken", "[]", "42", "{}", R"({"ticket": 1})", R"({"ticket": 1, "type": 3})",

@@ -129,6 +129,14 @@ void wait_until_ready(Window& window) {
   window.focus();
 }
 
+/// The first key may come before the report is drawn; only the ones after that must each count.
+bool goes_to_end(Window& window) {
+  return eventually([&] {
+    window.press("End");
+    return window.step() == 4;
+  });
+}
+
 }  // namespace
 
 TEST_CASE("keys move the step in a real window", "[window]") {
@@ -137,9 +145,7 @@ TEST_CASE("keys move the step in a real window", "[window]") {
   Window window(*display, {"--backend", "emulated"});
   wait_until_ready(window);
   CHECK(eventually([&] { return window.step() == 0; }));
-  // The first key may come before the report is drawn; the ones after it must each count.
-  window.press("End");
-  REQUIRE(eventually([&] { return window.step() == 4; }));
+  REQUIRE(goes_to_end(window));
   window.press("Home");
   CHECK(eventually([&] { return window.step() == 0; }));
   window.press("Right");
@@ -180,8 +186,7 @@ TEST_CASE("the window survives a worker killed between two runs and goes on", "[
   if (!display) return;
   Window window(*display, {"--backend", "emulated", "--set", "preset=rising"});
   wait_until_ready(window);
-  window.press("End");
-  REQUIRE(eventually([&] { return window.step() == 4; }));
+  REQUIRE(goes_to_end(window));
   const auto workers = children_of(window.program().pid());
   REQUIRE(workers.size() == 1);
   ::kill(workers.front(), SIGKILL);
@@ -193,8 +198,7 @@ TEST_CASE("the window survives a worker killed between two runs and goes on", "[
     const auto preset = window.part("preset");
     return preset && preset->at("value") == "worked-example";
   }));
-  window.press("End");
-  CHECK(eventually([&] { return window.step() == 4; }));
+  CHECK(goes_to_end(window));
   CHECK(window.program().alive());
 }
 
@@ -220,8 +224,7 @@ TEST_CASE("a window's worker is its own program, not what a build has put in its
     return preset && preset->at("value") == "worked-example";
   }));
   CHECK(eventually([&] { return children_of(window.program().pid()).size() == 1; }));
-  window.press("End");
-  CHECK(eventually([&] { return window.step() == 4; }));
+  CHECK(goes_to_end(window));
   CHECK_FALSE(window.says("failure"));
 }
 

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
-#include <type_traits>
 
 #include "kernels/base/lab/names.hpp"
-#include "kernels/base/simt/device.hpp"
+#include "kernels/base/simt/simt.hpp"
 
-/// What the lesson's driver asks of its kernels; one_pass.cu answers, once for each backend.
+/// What the lesson's driver asks of its kernels; launch.cu answers, once for each backend.
 namespace tilestep::online_softmax {
 
 /// Sizes of an attention launch. scores [queries × keys], values [keys × head_dim], output
@@ -23,20 +23,12 @@ struct AttentionShape {
 /// The formats that the kernel is compiled for: what l and O are rounded to after every operation.
 enum class KernelFormat { fp32, fp16, bf16 };
 
-/// What the recording kernel writes for one tile.
+/// What the kernel notes for one tile (kStepSite), and for each key the weight alone (kWeightSite).
 struct StepRecord {
   float tile_max, m_old, m, rescale, tile_sum, l_old, l, o_old, o, output;
 };
-static_assert(std::is_trivially_copyable_v<StepRecord>);
-
-/// Where a recording goes: one record a tile, one weight a key, one source line a phase.
-struct Recording {
-  int query = 0;
-  int component = 0;
-  simt::Span<StepRecord> steps;  ///< tiles
-  simt::Span<float> weights;     ///< keys
-  simt::Span<int> lines;         ///< 4
-};
+inline constexpr std::uint32_t kStepSite = 0;
+inline constexpr std::uint32_t kWeightSite = 1;
 
 /// The ladder: softmax of each row of a matrix.
 enum class Rung { three_pass, online_two_pass, online_one_read };
@@ -86,11 +78,12 @@ class Kernels : public simt::KernelSet {
                          simt::Span<const float> scores, simt::Span<const float> values,
                          simt::Span<float> output) const = 0;
 
-  /// The same kernel, recording: computes `recording.query` alone, into its row of `output`.
+  /// The same kernel, explained: computes `query` alone, into its row of `output`. The tape's chosen
+  /// thread is the component of the output that is shown.
   virtual void attention_recorded(simt::Device& device, const AttentionShape& shape,
                                   KernelFormat format, simt::Span<const float> scores,
                                   simt::Span<const float> values, simt::Span<float> output,
-                                  const Recording& recording) const = 0;
+                                  int query, const simt::Tape& tape) const = 0;
 
   /// Softmax's two sums without the maximum: sums[0] = Σ exp(s_j) v_j, sums[1] = Σ exp(s_j), in
   /// FP32.

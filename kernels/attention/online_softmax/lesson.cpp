@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -74,14 +75,12 @@ void run_kernels(Outcome& outcome, const Inputs& inputs, simt::Device& device,
   progress.check();
 
   progress.report(0.5, "recording the chosen query");
-  simt::Buffer<StepRecord> steps(device, static_cast<std::size_t>(params.tiles()));
-  simt::Buffer<float> weights(device, static_cast<std::size_t>(params.keys));
-  simt::Buffer<int> lines(device, kPhases);
+  const auto tiles = static_cast<std::size_t>(params.tiles());
+  const auto keys = static_cast<std::size_t>(params.keys);
+  simt::Trace recording(device, tiles * simt::kNoteEntries<StepRecord> + keys);
   output.fill(0xFF);
-  weights.fill(0xFF);
-  kernels.attention_recorded(
-      device, shape, format, scores.span(), values.span(), output.span(),
-      Recording{params.query, params.component, steps.span(), weights.span(), lines.span()});
+  kernels.attention_recorded(device, shape, format, scores.span(), values.span(), output.span(),
+                             params.query, recording.tape(params.component));
   const simt::Buffer<float> column(device, std::span<const float>(trace.values));
   const simt::Buffer<float> row(device, std::span<const float>(trace.scores));
   simt::Buffer<float> sums(device, 2);
@@ -91,13 +90,12 @@ void run_kernels(Outcome& outcome, const Inputs& inputs, simt::Device& device,
   const std::vector<float> rows = output.download();
   const auto first = rows.begin() + static_cast<std::ptrdiff_t>(params.query) * params.head_dim;
   outcome.recorded_row.assign(first, first + params.head_dim);
-  for (const StepRecord& r : steps.download()) {
+  const simt::Trace::Log log = recording.download();
+  for (const StepRecord& r : log.notes<StepRecord>(kStepSite, tiles)) {
     trace.steps.push_back(
         {r.tile_max, r.m_old, r.m, r.rescale, r.tile_sum, r.l_old, r.l, r.o_old, r.o, r.output});
   }
-  trace.weights = weights.download();
-  const std::vector<int> source_lines = lines.download();
-  for (std::size_t phase = 0; phase < kPhases; ++phase) trace.lines[phase] = source_lines[phase];
+  trace.weights = log.notes<float>(kWeightSite, keys, std::numeric_limits<float>::quiet_NaN());
   const std::vector<float> naive = sums.download();
   trace.naive_numerator = naive[0];
   trace.naive_denominator = naive[1];

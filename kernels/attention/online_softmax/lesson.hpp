@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 #include <vector>
 
@@ -74,6 +74,8 @@ struct TraceStep {
 
 /// How many phases a tile's step has.
 inline constexpr int kPhases = 4;
+/// 1-based line of kSourcePath, as this build has it, of each phase: whatever a recording says.
+std::array<int, kPhases> phase_lines();
 
 /// All that the picture is drawn from: one query, one component.
 struct Trace {
@@ -82,11 +84,11 @@ struct Trace {
   int query = 0;
   int component = 0;
   bool skip_rescale = false;
-  std::vector<float> scores;          ///< keys
-  std::vector<float> values;          ///< keys: the component of each value vector
-  std::vector<float> weights;         ///< keys: exp(s − m) when the key's tile was computed
-  std::vector<TraceStep> steps;       ///< one a tile
-  std::array<int, kPhases> lines{};   ///< 1-based line of kSourcePath of each phase
+  std::vector<float> scores;     ///< keys
+  std::vector<float> values;     ///< keys: the component of each value vector
+  std::vector<float> weights;    ///< keys: exp(s − m) when the key's tile was computed
+  std::vector<TraceStep> steps;  ///< one a tile
+  std::array<int, kPhases> lines = phase_lines();
   std::vector<double> exact_outputs;  ///< softmax over the keys up to and with each tile
   double exact_max = 0;               ///< of the whole row
   double exact_l = 0;                 ///< Σ exp(s − exact_max)

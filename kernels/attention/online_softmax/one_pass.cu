@@ -12,14 +12,12 @@
 //   online_one_read    the row stays in registers: read once
 //
 // All arrays are FP32 and row-major. What lies between kernel and accessors is in simt/simt.hpp:
-// compiled by nvcc, an accessor is a plain pointer.
+// compiled by nvcc, an accessor is a plain pointer. A tape records what the picture shows and is
+// nothing when the kernel is timed.
 
-#include <cassert>
 #include <cstddef>
-#include <cstdint>
 
 #include "kernels/attention/online_softmax/kernels.hpp"
-#include "kernels/attention/online_softmax/shapes.hpp"
 #include "kernels/base/numeric/float_format.hpp"
 #include "kernels/base/simt/simt.hpp"
 
@@ -76,43 +74,15 @@ __device__ float plus(float a, float b) {
   return Format::round(__fadd_rn(a, b));
 }
 
-// ---- recording ----------------------------------------------------------------------------------
-
-/// The timed kernel's recorder: nothing, and the compiler leaves nothing of it.
-struct NoRecorder {
-  __device__ void line(int, int) const {}
-  __device__ void weight(int, float) const {}
-  __device__ void step(int, const StepRecord&) const {}
-};
-
-/// Writes down what the kernel has in its registers: the thread that owns the chosen component of O
-/// writes the state after each tile and the source line of each phase, every thread the weights of
-/// its keys.
-template <class Steps, class Weights, class Lines>
-struct StepRecorder {
-  int component;
-  Steps steps;
-  Weights weights;
-  Lines lines;
-
-  __device__ bool writes() const { return static_cast<int>(threadIdx.x) == component; }
-  __device__ void line(int phase, int number) const {
-    if (writes()) lines[phase] = number;
-  }
-  __device__ void weight(int key, float p) const { weights[key] = p; }
-  __device__ void step(int tile, const StepRecord& record) const {
-    if (writes()) steps[tile] = record;
-  }
-};
-
 // ---- the lesson's kernel ------------------------------------------------------------------------
 
 /// Block b computes query first_query + b: output = Σ softmax(scores)_j values_j. All threads know
 /// m and l; thread c owns component c of O. Shared memory: tile_width weights. `lanes` is how many
 /// lanes of a warp a tile can occupy, up to a power of two.
-template <class Format, class Recorder, class Scores, class Values, class Output>
-__global__ void online_softmax(Scores scores, Values values, Output output, AttentionShape shape,
-                               int first_query, int lanes, Recorder recorder) {
+template <class Format, class Tape>
+__global__ void online_softmax(simt::Global<const float> scores, simt::Global<const float> values,
+                               simt::Global<float> output, AttentionShape shape, int first_query,
+                               int lanes, Tape tape) {
   // Slots of their own: a fast warp writes its sum while a slow one still reads the maxima.
   __shared__ float warp_maxima[kMaxWarps];
   __shared__ float warp_sums[kMaxWarps];
@@ -132,30 +102,26 @@ __global__ void online_softmax(Scores scores, Values values, Output output, Atte
     tile_max = block_reduce(tile_max, lanes, warp_maxima, Larger{});
 
     // 1. The maximum of all keys so far.
-    recorder.line(0, __LINE__ + 1);
-    const float m_new = fmaxf(m, tile_max);
+    const float m_new = fmaxf(m, tile_max);  // [step: maximum]
 
     // 2. What is already in l and O was measured from the old maximum: bring it to the new one.
     const float base = finite_base(m_new);
-    recorder.line(1, __LINE__ + 1);
-    const float rescale = shape.skip_rescale ? 1.0f : expf(m - base);
+    const float rescale = shape.skip_rescale ? 1.0f : expf(m - base);  // [step: rescale]
 
     // 3. The weights of this tile's keys, none larger than 1. The scores come from L1 this time.
     // The barrier in the first block_reduce has passed since the last tile's weights were read.
     float tile_sum = 0.0f;
-    recorder.line(2, __LINE__ + 2);
     for (int j = thread; j < width; j += threads) {
-      const float p = expf(row[first + j] - base);
+      const float p = expf(row[first + j] - base);  // [step: weights]
       weights[j] = p;
       tile_sum += p;
-      recorder.weight(first + j, p);
+      tape.note(kWeightSite, first + j, p);
     }
     // The barrier inside is also the one between writing `weights` and reading them below.
     tile_sum = block_reduce(tile_sum, lanes, warp_sums, Plus{});
 
     // 4. The tile joins l and O.
-    recorder.line(3, __LINE__ + 1);
-    const float l_new = plus<Format>(times<Format>(l, rescale), tile_sum);
+    const float l_new = plus<Format>(times<Format>(l, rescale), tile_sum);  // [step: sums]
     float o_new = times<Format>(o, rescale);
     if (thread < shape.head_dim) {
       const auto column = values + (static_cast<std::size_t>(first) * shape.head_dim + thread);
@@ -165,8 +131,11 @@ __global__ void online_softmax(Scores scores, Values values, Output output, Atte
       }
     }
 
-    recorder.step(tile, StepRecord{tile_max, m, m_new, rescale, tile_sum, l, l_new, o, o_new,
-                                   l_new > 0.0f ? o_new / l_new : 0.0f});
+    if (tape.chosen(thread)) {
+      tape.note(kStepSite, tile,
+                StepRecord{tile_max, m, m_new, rescale, tile_sum, l, l_new, o, o_new,
+                           l_new > 0.0f ? o_new / l_new : 0.0f});
+    }
     m = m_new;
     l = l_new;
     o = o_new;
@@ -180,8 +149,9 @@ __global__ void online_softmax(Scores scores, Values values, Output output, Atte
 }
 
 /// Softmax as its formula stands, without the maximum: exp(s) leaves FP32 above 88.7. One block.
-template <class Scores, class Values, class Sums>
-__global__ void naive_softmax_sum(Scores scores, Values values, Sums sums, int keys) {
+__global__ void naive_softmax_sum(simt::Global<const float> scores,
+                                  simt::Global<const float> values, simt::Global<float> sums,
+                                  int keys) {
   __shared__ float numerators[kMaxWarps];
   __shared__ float denominators[kMaxWarps];
   float numerator = 0.0f;
@@ -269,8 +239,8 @@ __device__ inline float inverse(float l) {
 }
 
 /// Safe softmax as textbooks have it. `packs` a row.
-template <class Pack, class Input, class Output>
-__global__ void three_pass(Input input, Output output, int packs) {
+template <class Pack>
+__global__ void three_pass(simt::Global<const Pack> input, simt::Global<Pack> output, int packs) {
   __shared__ float maxima[kMaxWarps];
   __shared__ float sums[kMaxWarps];
   const auto x = input + static_cast<std::size_t>(blockIdx.x) * packs;
@@ -291,8 +261,9 @@ __global__ void three_pass(Input input, Output output, int packs) {
 
 /// Each thread keeps maximum and sum of its own elements and rescales the sum when the maximum
 /// rises, so that one sweep gives both; the write needs a second.
-template <class Pack, class Input, class Output>
-__global__ void online_two_pass(Input input, Output output, int packs) {
+template <class Pack>
+__global__ void online_two_pass(simt::Global<const Pack> input, simt::Global<Pack> output,
+                                int packs) {
   __shared__ float maxima[kMaxWarps];
   __shared__ float sums[kMaxWarps];
   const auto x = input + static_cast<std::size_t>(blockIdx.x) * packs;
@@ -319,8 +290,9 @@ __global__ void online_two_pass(Input input, Output output, int packs) {
 /// thread, whose loads are all under way at once. A thread takes exp from its own maximum, before
 /// the row's is known; the merge then rescales thread by thread, which is the online step again,
 /// and costs one barrier where maximum and sum in turn would cost two.
-template <int kThreads, int kPacks, class Pack, class Input, class Output>
-__global__ void __launch_bounds__(kThreads) online_one_read(Input input, Output output, int packs) {
+template <int kThreads, int kPacks, class Pack>
+__global__ void __launch_bounds__(kThreads)
+    online_one_read(simt::Global<const Pack> input, simt::Global<Pack> output, int packs) {
   __shared__ float maxima[kMaxWarps];
   __shared__ float sums[kMaxWarps];
   const auto x = input + static_cast<std::size_t>(blockIdx.x) * packs;
@@ -350,154 +322,4 @@ __global__ void __launch_bounds__(kThreads) online_one_read(Input input, Output 
   }
 }
 
-// ---- launches -----------------------------------------------------------------------------------
-
-/// Rows as packs.
-template <class Pack>
-struct Rows {
-  simt::Device& device;
-  RowShape shape;
-  simt::Span<const float> input;
-  simt::Span<float> output;
-
-  static constexpr int kWidth = sizeof(Pack) / sizeof(float);
-
-  using In = decltype(simt::as<const Pack>(simt::Global<const float>{}));
-  using Out = decltype(simt::as<Pack>(simt::Global<float>{}));
-
-  template <class Kernel>
-  void launch(const char* name, Kernel kernel) const {
-    simt::launch(device,
-                 simt::Launch{.name = name,
-                              .grid = dim3(static_cast<unsigned>(shape.rows)),
-                              .block = dim3(static_cast<unsigned>(shape.threads))},
-                 kernel, simt::as<const Pack>(simt::global(input, "input")),
-                 simt::as<Pack>(simt::global(output, "output")), shape.columns / kWidth);
-  }
-
-  template <int kThreads, int kPacks>
-  void one_read_with() const {
-    launch("online_one_read", online_one_read<kThreads, kPacks, Pack, In, Out>);
-  }
-
-  /// The smallest compiled number of packs that holds the row. Rows of single floats are the rare
-  /// case and have fewer sizes.
-  template <int kThreads>
-  void one_read() const {
-    const int needed = (shape.columns / kWidth + kThreads - 1) / kThreads;
-    if constexpr (kWidth == 4) {
-      if (needed <= 1) return one_read_with<kThreads, 1>();
-      if (needed <= 2) return one_read_with<kThreads, 2>();
-      if (needed <= 4) return one_read_with<kThreads, 4>();
-      if (needed <= 8) return one_read_with<kThreads, 8>();
-    } else if (needed <= 8) {
-      return one_read_with<kThreads, 8>();
-    }
-    return one_read_with<kThreads, one_read_columns(kThreads) / kThreads / kWidth>();
-  }
-
-  void run(Rung rung) const {
-    if (rung == Rung::three_pass) return launch("three_pass", three_pass<Pack, In, Out>);
-    if (rung == Rung::online_two_pass) {
-      return launch("online_two_pass", online_two_pass<Pack, In, Out>);
-    }
-    if (shape.threads == 128) return one_read<128>();
-    if (shape.threads == 256) return one_read<256>();
-    if (shape.threads == 512) return one_read<512>();
-    return one_read<1024>();
-  }
-};
-
-/// One launch of the lesson's kernel. A block has a thread for each component and, up to 128, for
-/// each key of a tile.
-template <class Format, class Recorder>
-void launch_attention(simt::Device& device, const AttentionShape& shape,
-                      simt::Span<const float> scores, simt::Span<const float> values,
-                      simt::Span<float> output, int first_query, int blocks,
-                      const Recorder& recorder) {
-  const int wanted = shape.tile_width > shape.head_dim ? shape.tile_width : shape.head_dim;
-  const int warps = wanted >= 128 ? 4 : (wanted + 31) / 32;
-  int lanes = 1;
-  while (lanes < 32 && lanes < shape.tile_width) lanes *= 2;
-  simt::launch(
-      device,
-      simt::Launch{.name = "online_softmax",
-                   .grid = dim3(static_cast<unsigned>(blocks)),
-                   .block = dim3(static_cast<unsigned>(warps) * 32),
-                   .shared_bytes = static_cast<std::size_t>(shape.tile_width) * sizeof(float)},
-      online_softmax<Format, Recorder, simt::Global<const float>, simt::Global<const float>,
-                     simt::Global<float>>,
-      simt::global(scores, "scores"), simt::global(values, "values"),
-      simt::global(output, "output"), shape, first_query, lanes, recorder);
-}
-
-/// Calls `run` with an object of the format's type.
-template <class Run>
-void with_format(KernelFormat format, Run run) {
-  if (format == KernelFormat::fp16) return run(numeric::Fp16{});
-  if (format == KernelFormat::bf16) return run(numeric::Bf16{});
-  return run(numeric::Fp32{});
-}
-
-class KernelsHere final : public Kernels {
- public:
-  void attention(simt::Device& device, const AttentionShape& shape, KernelFormat format,
-                 simt::Span<const float> scores, simt::Span<const float> values,
-                 simt::Span<float> output) const override {
-    check_attention(shape, scores, values, output);
-    with_format(format, [&](auto kind) {
-      launch_attention<decltype(kind)>(device, shape, scores, values, output, 0, shape.queries,
-                                       NoRecorder{});
-    });
-  }
-
-  void attention_recorded(simt::Device& device, const AttentionShape& shape, KernelFormat format,
-                          simt::Span<const float> scores, simt::Span<const float> values,
-                          simt::Span<float> output, const Recording& recording) const override {
-    check_attention(shape, scores, values, output);
-    assert(recording.query >= 0 && recording.query < shape.queries);
-    assert(recording.component >= 0 && recording.component < shape.head_dim);
-    const StepRecorder<simt::Global<StepRecord>, simt::Global<float>, simt::Global<int>> recorder{
-        recording.component, simt::global(recording.steps, "steps"),
-        simt::global(recording.weights, "weights"), simt::global(recording.lines, "lines")};
-    with_format(format, [&](auto kind) {
-      launch_attention<decltype(kind)>(device, shape, scores, values, output, recording.query, 1,
-                                       recorder);
-    });
-  }
-
-  void naive_sums(simt::Device& device, simt::Span<const float> scores,
-                  simt::Span<const float> values, simt::Span<float> sums) const override {
-    assert(scores.count == values.count && sums.count == 2);
-    simt::launch(device,
-                 simt::Launch{.name = "naive_softmax_sum", .grid = dim3(1), .block = dim3(128)},
-                 naive_softmax_sum<simt::Global<const float>, simt::Global<const float>,
-                                   simt::Global<float>>,
-                 simt::global(scores, "scores"), simt::global(values, "values"),
-                 simt::global(sums, "sums"), static_cast<int>(scores.count));
-  }
-
-  void softmax_rows(simt::Device& device, Rung rung, const RowShape& shape,
-                    simt::Span<const float> input, simt::Span<float> output) const override {
-    check_rows(rung, shape, input, output);
-    const auto aligned = [](const float* data) {
-      return reinterpret_cast<std::uintptr_t>(data) % alignof(float4) == 0;
-    };
-    if (shape.columns % 4 == 0 && aligned(input.data) && aligned(output.data)) {
-      Rows<float4>{device, shape, input, output}.run(rung);
-    } else {
-      Rows<float>{device, shape, input, output}.run(rung);
-    }
-  }
-};
-
 }  // namespace tilestep::online_softmax::SIMT_BACKEND
-
-namespace tilestep::online_softmax {
-
-const simt::KernelSet& SIMT_KERNELS(kernels)() {
-  static const SIMT_BACKEND::KernelsHere kernels;
-  return kernels;
-}
-
-}  // namespace tilestep::online_softmax

@@ -1,49 +1,109 @@
 #pragma once
 
-#include <fmt/format.h>
-
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "kernels/base/lab/names.hpp"
 #include "kernels/base/simt/error.hpp"
 
 namespace tilestep::lab {
 
-/// The member `name` of `json`, as a T. Throws Error naming `where`, the member and what is wrong.
-template <class T>
-T member(const nlohmann::json& json, std::string_view name, std::string_view where) {
-  if (!json.is_object()) throw Error(fmt::format("{}: expected a JSON object", where));
-  const auto found = json.find(name);
-  if (found == json.end()) throw Error(fmt::format("{}: member '{}' is missing", where, name));
-  try {
-    return found->get<T>();
-  } catch (const nlohmann::json::exception&) {
-    throw Error(
-        fmt::format("{}: member '{}' has the wrong type ({})", where, name, found->type_name()));
-  }
-}
+/// JSON has no inf or NaN: they travel as the strings "inf", "-inf", "nan".
+nlohmann::json number_to_json(double value);
+/// The same for a float, by the shortest decimal that names it: 0.1f travels as 0.1 and not as
+/// 0.10000000149011612. Reading it back gives the same float.
+nlohmann::json shortest_to_json(float value);
 
-/// The same for a member that may be absent or null.
-template <class T>
-T member_or(const nlohmann::json& json, std::string_view name, std::string_view where, T absent) {
-  if (!json.is_object()) throw Error(fmt::format("{}: expected a JSON object", where));
-  const auto found = json.find(name);
-  if (found == json.end() || found->is_null()) return absent;
-  return member<T>(json, name, where);
-}
+/// A place in a JSON document, and the way to it, so that what is wrong there is said in words:
+///
+///     const Place root(json, "tiling trace");
+///     const Place tiles = root.at("k_tiles");
+///     tiles.at(3).whole<int>(0, 31);
+///     // Error: tiling trace: 'k_tiles[3]' is 32; allowed: 0–31 (a whole number)
+///
+/// A Place points at the one that it came from, which must outlive it. Nothing is ever cast: a
+/// number that does not fit, or is no whole number where one is asked for, is an Error.
+class Place {
+ public:
+  /// `where` is what the document is called in error texts.
+  Place(const nlohmann::json& json, std::string_view where) : json_(&json), name_(where) {}
 
-/// The array `name` of `json`; an empty one if it is absent.
-inline const nlohmann::json& array_of(const nlohmann::json& json, std::string_view name,
-                                      std::string_view where) {
-  static const nlohmann::json kNone = nlohmann::json::array();
-  if (!json.is_object()) throw Error(fmt::format("{}: expected a JSON object", where));
-  const auto found = json.find(name);
-  if (found == json.end()) return kNone;
-  if (!found->is_array()) {
-    throw Error(fmt::format("{}: member '{}' must be an array", where, name));
+  const nlohmann::json& json() const { return *json_; }
+
+  /// A member. Throws Error if this is no object or has none of that name.
+  Place at(std::string_view member) const&;
+  Place at(std::string_view) && = delete;
+  /// A member that may be absent or null.
+  std::optional<Place> find(std::string_view member) const&;
+  std::optional<Place> find(std::string_view) && = delete;
+  /// An entry of an array; `index` is below size().
+  Place at(std::size_t index) const&;
+  Place at(std::size_t) && = delete;
+  /// How many entries the array has. Throws Error if this is none.
+  std::size_t size() const;
+  /// Throws Error naming both numbers unless this is an array of `count` entries.
+  void require_size(std::size_t count) const;
+
+  /// A whole number from `least` to `most`, which Int can hold.
+  template <std::integral Int = int>
+  Int whole(std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+            std::int64_t most = std::numeric_limits<std::int64_t>::max()) const {
+    using Limits = std::numeric_limits<Int>;
+    constexpr auto kMost = static_cast<std::int64_t>(
+        std::min<std::uint64_t>(Limits::max(), std::numeric_limits<std::int64_t>::max()));
+    return static_cast<Int>(
+        whole_number(std::max<std::int64_t>(least, Limits::min()), std::min(most, kMost)));
   }
-  return *found;
-}
+  /// A number, "inf", "-inf" or "nan"; as float only what rounds to a finite one.
+  template <std::floating_point Real>
+  Real real() const {
+    return std::same_as<Real, float> ? static_cast<Real>(float_number())
+                                     : static_cast<Real>(real_number());
+  }
+  bool flag() const;
+  std::string text() const;
+  /// The value of Enum that goes by this name.
+  template <Named Enum>
+  Enum name() const {
+    if (json_->is_string()) {
+      if (const auto value = named<Enum>(json_->get_ref<const std::string&>())) return *value;
+    }
+    std::string allowed;
+    for (const std::string_view word : names_of(Enum{})) {
+      allowed += (allowed.empty() ? "" : ", ") + std::string(word);
+    }
+    refuse(allowed);
+  }
+
+  /// Throws Error: what is here, and what would be allowed.
+  [[noreturn]] void refuse(std::string_view allowed) const;
+  /// Throws Error with a sentence about what is here.
+  [[noreturn]] void fail(std::string_view sentence) const;
+
+ private:
+  static constexpr std::size_t kNoIndex = static_cast<std::size_t>(-1);
+  Place(const Place* from, const nlohmann::json& json, std::string_view name, std::size_t index)
+      : from_(from), json_(&json), name_(name), index_(index) {}
+
+  std::int64_t whole_number(std::int64_t least, std::int64_t most) const;
+  double real_number() const;
+  float float_number() const;
+  void require_object() const;
+  std::string subject() const;
+  std::string_view where() const;
+  std::string way() const;
+
+  const Place* from_ = nullptr;  ///< none: the whole document
+  const nlohmann::json* json_;
+  std::string_view name_;  ///< of the member; of the document
+  std::size_t index_ = kNoIndex;
+};
 
 }  // namespace tilestep::lab

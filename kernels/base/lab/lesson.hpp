@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -164,6 +165,9 @@ struct Request {
   Action action = Action::run;
   std::string backend = "auto";  ///< auto, cuda, emulated or recorded
 };
+constexpr auto names_of(Request::Action) {
+  return std::to_array<std::string_view>({"run", "bench"});
+}
 nlohmann::json to_json(const Request& request);
 /// Throws Error naming the allowed values.
 Request request_from_json(const nlohmann::json& json);

@@ -1,25 +1,30 @@
 #include "kernels/base/lab/recording.hpp"
 
 #include "kernels/base/lab/assets.hpp"
-#include "kernels/base/lab/json.hpp"
+#include "kernels/base/lab/fields.hpp"
 
 namespace tilestep::lab {
 
+namespace {
+
+const Fields<Recording>& fields() {
+  static const auto kFields = Fields<Recording>()
+                                  .text("lesson", &Recording::lesson)
+                                  .text("recorded_at", &Recording::recorded_at)
+                                  .text("protocol", &Recording::protocol)
+                                  .object("run", &Recording::run, report_fields())
+                                  .object("bench", &Recording::bench, report_fields());
+  return kFields;
+}
+
+}  // namespace
+
 nlohmann::json to_json(const Recording& recording) {
-  return {{"lesson", recording.lesson},
-          {"recorded_at", recording.recorded_at},
-          {"protocol", recording.protocol},
-          {"run", to_json(recording.run)},
-          {"bench", to_json(recording.bench)}};
+  return fields().to_json(recording);
 }
 
 Recording recording_from_json(const nlohmann::json& json) {
-  Recording recording;
-  recording.lesson = member<std::string>(json, "lesson", "recording");
-  recording.recorded_at = member<std::string>(json, "recorded_at", "recording");
-  recording.protocol = member<std::string>(json, "protocol", "recording");
-  recording.run = report_from_json(member<nlohmann::json>(json, "run", "recording"));
-  recording.bench = report_from_json(member<nlohmann::json>(json, "bench", "recording"));
+  Recording recording = fields().from_json(json, "recording");
   for (Report* report : {&recording.run, &recording.bench}) {
     report->recorded_at = recording.recorded_at;
     for (Measurement& m : report->measurements) {

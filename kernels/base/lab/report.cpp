@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/base/lab/names.hpp"
+
 namespace tilestep::lab {
 
 Provenance provenance_from(std::string_view text) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -13,6 +14,10 @@
 #include "kernels/base/simt/device.hpp"
 
 namespace tilestep::lab {
+
+class Place;
+template <class T>
+class Fields;
 
 /// A cell: number (may be inf or NaN), text, or nothing. Made of any number, text or named enum.
 struct Cell : std::variant<std::monostate, double, std::string> {
@@ -115,17 +120,13 @@ struct Report {
   const Measurement* measurement(std::string_view id, std::string_view variant = {}) const;
 };
 
-/// JSON has no inf or NaN: they travel as the strings "inf", "-inf", "nan".
-nlohmann::json number_to_json(double value);
-/// A number, or one of those strings. Throws Error.
-double number_from_json(const nlohmann::json& json);
-
 nlohmann::json to_json(const KnobValue& value);
 nlohmann::json to_json(const Settings& settings);
 nlohmann::json to_json(const Knob& knob);
 nlohmann::json to_json(const Report& report);
+const Fields<Report>& report_fields();
 /// Throws Error saying which member is missing or wrong.
-Settings settings_from_json(const nlohmann::json& json);
+Settings settings_from_json(const Place& place);
 Report report_from_json(const nlohmann::json& json);
 
 }  // namespace tilestep::lab

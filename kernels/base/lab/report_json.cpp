@@ -1,7 +1,8 @@
-#include <cmath>
-#include <limits>
+#include <fmt/format.h>
 
-#include "kernels/base/lab/json.hpp"
+#include <cmath>
+
+#include "kernels/base/lab/fields.hpp"
 #include "kernels/base/lab/number.hpp"
 #include "kernels/base/lab/report.hpp"
 
@@ -9,6 +10,8 @@ namespace tilestep::lab {
 namespace {
 
 using nlohmann::json;
+
+constexpr int kMostDecimals = 17;
 
 /// What the window shows is what JSON carries: the cell rounded to its column's decimals.
 json cell_to_json(const Table& table, std::size_t row, std::size_t column) {
@@ -22,138 +25,129 @@ json cell_to_json(const Table& table, std::size_t row, std::size_t column) {
   return nullptr;
 }
 
-json table_to_json(const Table& table) {
-  json columns = json::array();
-  for (const Column& column : table.columns) {
-    columns.push_back({{"id", column.id},
-                       {"label", column.label},
-                       {"unit", column.unit.empty() ? json(nullptr) : json(column.unit)},
-                       {"decimals", column.decimals < 0 ? json(nullptr) : json(column.decimals)}});
-  }
+json rows_to_json(const Table& table) {
   json rows = json::array();
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
     json row = json::array();
     for (std::size_t c = 0; c < table.columns.size(); ++c) row.push_back(cell_to_json(table, r, c));
     rows.push_back(std::move(row));
   }
-  return {{"id", table.id},
-          {"title", table.title},
-          {"columns", std::move(columns)},
-          {"rows", std::move(rows)}};
+  return rows;
 }
 
-Table table_from_json(const json& from) {
-  Table table;
-  table.id = member<std::string>(from, "id", "table");
-  table.title = member<std::string>(from, "title", "table");
-  for (const json& column : array_of(from, "columns", "table")) {
-    table.columns.push_back({member<std::string>(column, "id", "column"),
-                             member<std::string>(column, "label", "column"),
-                             member_or<std::string>(column, "unit", "column", ""),
-                             member_or<int>(column, "decimals", "column", -1)});
+Cell cell_from(const Place& at) {
+  const json& cell = at.json();
+  if (cell.is_null()) return {};
+  if (cell.is_number() || cell == "inf" || cell == "-inf" || cell == "nan") {
+    return at.real<double>();
   }
-  for (const json& row : array_of(from, "rows", "table")) {
-    if (!row.is_array() || row.size() != table.columns.size()) {
-      throw Error(
-          fmt::format("table '{}': a row must have {} cells", table.id, table.columns.size()));
-    }
-    std::vector<Cell> cells;
-    for (const json& cell : row) {
-      if (cell.is_null()) {
-        cells.emplace_back();
-      } else if (cell.is_number()) {
-        cells.emplace_back(cell.get<double>());
-      } else if (cell == "inf" || cell == "-inf" || cell == "nan") {
-        cells.emplace_back(number_from_json(cell));
-      } else if (cell.is_string()) {
-        cells.emplace_back(cell.get<std::string>());
-      } else {
-        throw Error(fmt::format("table '{}': a cell must be a number, a text or null", table.id));
-      }
-    }
-    table.rows.push_back(std::move(cells));
+  if (!cell.is_string()) at.refuse("a number, a text or null");
+  return at.text();
+}
+
+void read_rows(const Place& rows, Table& table) {
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const Place row = rows.at(r);
+    row.require_size(table.columns.size());
+    std::vector<Cell>& cells = table.rows.emplace_back();
+    for (std::size_t c = 0; c < row.size(); ++c) cells.push_back(cell_from(row.at(c)));
   }
-  return table;
 }
 
-json measurement_to_json(const Measurement& m) {
-  return {{"id", m.id},
-          {"variant", m.variant},
-          {"provenance", to_text(m.provenance)},
-          {"value", number_to_json(m.value)},
-          {"unit", m.unit},
-          {"p10", m.p10 ? number_to_json(*m.p10) : json(nullptr)},
-          {"p90", m.p90 ? number_to_json(*m.p90) : json(nullptr)},
-          {"samples", m.samples},
-          {"detail", m.detail},
-          {"device", m.device.empty() ? json(nullptr) : json(m.device)},
-          {"recorded_at", m.recorded_at.empty() ? json(nullptr) : json(m.recorded_at)}};
+Fields<Table> table_fields() {
+  const auto columns = Fields<Column>()
+                           .text("id", &Column::id)
+                           .text("label", &Column::label)
+                           .text("unit", &Column::unit)
+                           .null_for("")
+                           .whole("decimals", &Column::decimals, -1, kMostDecimals)
+                           .null_for(-1);
+  return Fields<Table>()
+      .text("id", &Table::id)
+      .text("title", &Table::title)
+      .list("columns", &Table::columns, columns)
+      .custom("rows", rows_to_json, read_rows);
 }
 
-std::optional<double> optional_number(const json& from, std::string_view name) {
-  const auto found = from.find(name);
-  if (found == from.end() || found->is_null()) return std::nullopt;
-  return number_from_json(*found);
+Fields<Measurement> measurement_fields() {
+  return Fields<Measurement>()
+      .text("id", &Measurement::id)
+      .text("variant", &Measurement::variant)
+      .optional()
+      .name("provenance", &Measurement::provenance)
+      .real("value", &Measurement::value)
+      .text("unit", &Measurement::unit)
+      .optional()
+      .real("p10", &Measurement::p10)
+      .optional()
+      .real("p90", &Measurement::p90)
+      .optional()
+      .whole("samples", &Measurement::samples, 0)
+      .optional()
+      .text("detail", &Measurement::detail)
+      .optional()
+      .text("device", &Measurement::device)
+      .null_for("")
+      .text("recorded_at", &Measurement::recorded_at)
+      .null_for("");
 }
 
-Measurement measurement_from_json(const json& from) {
-  Measurement m;
-  m.id = member<std::string>(from, "id", "measurement");
-  m.variant = member_or<std::string>(from, "variant", "measurement", "");
-  m.provenance = provenance_from(member<std::string>(from, "provenance", "measurement"));
-  m.value = number_from_json(member<json>(from, "value", "measurement"));
-  m.unit = member_or<std::string>(from, "unit", "measurement", "");
-  m.p10 = optional_number(from, "p10");
-  m.p90 = optional_number(from, "p90");
-  m.samples = member_or<int>(from, "samples", "measurement", 0);
-  m.detail = member_or<std::string>(from, "detail", "measurement", "");
-  m.device = member_or<std::string>(from, "device", "measurement", "");
-  m.recorded_at = member_or<std::string>(from, "recorded_at", "measurement", "");
-  return m;
+Fields<simt::DeviceInfo> device_fields() {
+  using simt::DeviceInfo;
+  return Fields<DeviceInfo>()
+      .text("backend", &DeviceInfo::backend)
+      .text("name", &DeviceInfo::name)
+      .text("driver", &DeviceInfo::driver)
+      .optional()
+      .text("toolkit", &DeviceInfo::toolkit)
+      .optional()
+      .whole("compute_capability", &DeviceInfo::compute_capability, 0)
+      .optional()
+      .whole("multiprocessors", &DeviceInfo::multiprocessors, 0)
+      .optional()
+      .whole("memory_bytes", &DeviceInfo::memory_bytes, 0)
+      .optional()
+      .whole("l2_bytes", &DeviceInfo::l2_bytes, 0)
+      .optional()
+      .whole("shared_bytes_per_block", &DeviceInfo::shared_bytes_per_block, 0)
+      .optional();
 }
 
-json device_to_json(const simt::DeviceInfo& device, const std::string& recorded_at) {
-  return {{"backend", device.backend},
-          {"name", device.name},
-          {"recorded_at", recorded_at.empty() ? json(nullptr) : json(recorded_at)},
-          {"driver", device.driver},
-          {"toolkit", device.toolkit},
-          {"compute_capability", device.compute_capability},
-          {"multiprocessors", device.multiprocessors},
-          {"memory_bytes", device.memory_bytes},
-          {"l2_bytes", device.l2_bytes},
-          {"shared_bytes_per_block", device.shared_bytes_per_block}};
-}
-
-simt::DeviceInfo device_from_json(const json& from) {
-  simt::DeviceInfo device;
-  device.backend = member<std::string>(from, "backend", "device");
-  device.name = member<std::string>(from, "name", "device");
-  device.driver = member_or<std::string>(from, "driver", "device", "");
-  device.toolkit = member_or<std::string>(from, "toolkit", "device", "");
-  device.compute_capability = member_or<int>(from, "compute_capability", "device", 0);
-  device.multiprocessors = member_or<int>(from, "multiprocessors", "device", 0);
-  device.memory_bytes = member_or<std::size_t>(from, "memory_bytes", "device", 0);
-  device.l2_bytes = member_or<std::size_t>(from, "l2_bytes", "device", 0);
-  device.shared_bytes_per_block =
-      member_or<std::size_t>(from, "shared_bytes_per_block", "device", 0);
-  return device;
+Fields<Check> check_fields() {
+  return Fields<Check>()
+      .text("id", &Check::id)
+      .flag("ok", &Check::ok)
+      .real("max_error", &Check::max_error)
+      .real("tolerance", &Check::tolerance)
+      .text("detail", &Check::detail)
+      .optional();
 }
 
 }  // namespace
 
-json number_to_json(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  return value;
-}
-
-double number_from_json(const json& from) {
-  if (from.is_number()) return from.get<double>();
-  if (from == "inf") return std::numeric_limits<double>::infinity();
-  if (from == "-inf") return -std::numeric_limits<double>::infinity();
-  if (from == "nan") return std::numeric_limits<double>::quiet_NaN();
-  throw Error(fmt::format("expected a number, \"inf\", \"-inf\" or \"nan\", not {}", from.dump()));
+const Fields<Report>& report_fields() {
+  static const auto kFields =
+      Fields<Report>()
+          .text("lesson", &Report::lesson)
+          .custom(
+              "params", [](const Report& report) { return to_json(report.params); },
+              [](const Place& at, Report& report) { report.params = settings_from_json(at); })
+          .text("summary", &Report::summary)
+          .group("device", Fields<Report>()
+                               .inlined(&Report::device, device_fields())
+                               .text("recorded_at", &Report::recorded_at)
+                               .null_for(""))
+          .list("tables", &Report::tables, table_fields())
+          .optional()
+          .list("measurements", &Report::measurements, measurement_fields())
+          .optional()
+          .list("checks", &Report::checks, check_fields())
+          .optional()
+          .custom(
+              "trace", [](const Report& report) { return report.trace; },
+              [](const Place& at, Report& report) { report.trace = at.json(); })
+          .optional();
+  return kFields;
 }
 
 json to_json(const KnobValue& value) {
@@ -188,68 +182,32 @@ json to_json(const Knob& knob) {
   return to;
 }
 
-Settings settings_from_json(const json& from) {
-  if (!from.is_object()) throw Error("params: expected a JSON object of knob ids and values");
+Settings settings_from_json(const Place& from) {
+  if (!from.json().is_object()) from.refuse("a JSON object of knob ids and values");
   Settings settings;
-  for (const auto& [id, value] : from.items()) {
+  for (const auto& [id, value] : from.json().items()) {
+    const Place at = from.at(id);
     if (value.is_boolean()) {
-      settings[id] = value.get<bool>();
+      settings[id] = at.flag();
     } else if (value.is_number_integer()) {
-      settings[id] = value.get<std::int64_t>();
+      settings[id] = at.whole<std::int64_t>();
     } else if (value.is_number()) {
-      settings[id] = value.get<double>();
+      settings[id] = at.real<double>();
     } else if (value.is_string()) {
-      settings[id] = value.get<std::string>();
+      settings[id] = at.text();
     } else {
-      throw Error(fmt::format("params: '{}' must be a number, a text, true or false", id));
+      at.refuse("a number, a text, true or false");
     }
   }
   return settings;
 }
 
 json to_json(const Report& report) {
-  json to = {
-      {"lesson", report.lesson},   {"params", to_json(report.params)},
-      {"summary", report.summary}, {"device", device_to_json(report.device, report.recorded_at)},
-      {"tables", json::array()},   {"measurements", json::array()},
-      {"checks", json::array()},   {"trace", report.trace}};
-  for (const Table& table : report.tables) to["tables"].push_back(table_to_json(table));
-  for (const Measurement& m : report.measurements) {
-    to["measurements"].push_back(measurement_to_json(m));
-  }
-  for (const Check& check : report.checks) {
-    to["checks"].push_back({{"id", check.id},
-                            {"ok", check.ok},
-                            {"max_error", number_to_json(check.max_error)},
-                            {"tolerance", number_to_json(check.tolerance)},
-                            {"detail", check.detail}});
-  }
-  return to;
+  return report_fields().to_json(report);
 }
 
 Report report_from_json(const json& from) {
-  Report report;
-  report.lesson = member<std::string>(from, "lesson", "report");
-  report.params = settings_from_json(member<json>(from, "params", "report"));
-  report.summary = member<std::string>(from, "summary", "report");
-  const json device = member<json>(from, "device", "report");
-  report.device = device_from_json(device);
-  report.recorded_at = member_or<std::string>(device, "recorded_at", "device", "");
-  for (const json& table : array_of(from, "tables", "report")) {
-    report.tables.push_back(table_from_json(table));
-  }
-  for (const json& m : array_of(from, "measurements", "report")) {
-    report.measurements.push_back(measurement_from_json(m));
-  }
-  for (const json& check : array_of(from, "checks", "report")) {
-    report.checks.push_back({member<std::string>(check, "id", "check"),
-                             member<bool>(check, "ok", "check"),
-                             number_from_json(member<json>(check, "max_error", "check")),
-                             number_from_json(member<json>(check, "tolerance", "check")),
-                             member_or<std::string>(check, "detail", "check", "")});
-  }
-  if (const auto trace = from.find("trace"); trace != from.end()) report.trace = *trace;
-  return report;
+  return report_fields().from_json(from, "report");
 }
 
 }  // namespace tilestep::lab

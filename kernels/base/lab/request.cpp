@@ -1,34 +1,45 @@
-#include "kernels/base/lab/json.hpp"
+#include <algorithm>
+#include <array>
+
+#include "kernels/base/lab/fields.hpp"
 #include "kernels/base/lab/lesson.hpp"
 
 namespace tilestep::lab {
+namespace {
+
+constexpr std::array<std::string_view, 4> kBackends = {"auto", "cuda", "emulated", "recorded"};
+
+void read_backend(const Place& at, Request& request) {
+  request.backend = at.text();
+  if (std::find(kBackends.begin(), kBackends.end(), request.backend) == kBackends.end()) {
+    at.refuse("auto, cuda, emulated, recorded");
+  }
+}
+
+const Fields<Request>& fields() {
+  static const auto kFields =
+      Fields<Request>()
+          .text("lesson", &Request::lesson)
+          .custom(
+              "params", [](const Request& request) { return to_json(request.params); },
+              [](const Place& at, Request& request) { request.params = settings_from_json(at); })
+          .optional()
+          .name("action", &Request::action)
+          .optional()
+          .custom(
+              "backend", [](const Request& request) { return request.backend; }, read_backend)
+          .optional();
+  return kFields;
+}
+
+}  // namespace
 
 nlohmann::json to_json(const Request& request) {
-  return {{"lesson", request.lesson},
-          {"params", to_json(request.params)},
-          {"action", request.action == Request::Action::run ? "run" : "bench"},
-          {"backend", request.backend}};
+  return fields().to_json(request);
 }
 
 Request request_from_json(const nlohmann::json& json) {
-  Request request;
-  request.lesson = member<std::string>(json, "lesson", "request");
-  if (const auto params = json.find("params"); params != json.end()) {
-    request.params = settings_from_json(*params);
-  }
-  const auto action = member_or<std::string>(json, "action", "request", "run");
-  if (action != "run" && action != "bench") {
-    throw Error(fmt::format("request: action cannot be '{}'; allowed: run, bench", action));
-  }
-  request.action = action == "run" ? Request::Action::run : Request::Action::bench;
-  request.backend = member_or<std::string>(json, "backend", "request", "auto");
-  if (request.backend != "auto" && request.backend != "cuda" && request.backend != "emulated" &&
-      request.backend != "recorded") {
-    throw Error(
-        fmt::format("request: backend cannot be '{}'; allowed: auto, cuda, emulated, recorded",
-                    request.backend));
-  }
-  return request;
+  return fields().from_json(json, "request");
 }
 
 }  // namespace tilestep::lab

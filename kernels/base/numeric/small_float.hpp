@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
+#include <string_view>
 
 #include "kernels/base/numeric/float_format.hpp"
 
@@ -49,6 +51,9 @@ enum class Rounding {
   truncate,   ///< toward zero
   stochastic  ///< away from zero with the probability that the cut part has of a spacing
 };
+constexpr auto names_of(Rounding) {
+  return std::to_array<std::string_view>({"nearest", "truncate", "stochastic"});
+}
 
 /// What becomes of a number past the largest finite one.
 enum class Overflow {

@@ -19,8 +19,8 @@ __global__ void twice(Global<const float> in, Global<float> out, int count) {
 
 // c = a·b for square row-major matrices whose size is a multiple of the tile.
 __global__ void gemm(Global<const float> a, Global<const float> b, Global<float> c, int size) {
-  __shared__ float a_tile[kTile][kTile];
-  __shared__ float b_tile[kTile][kTile];
+  __shared__ Array<float, kTile, kTile> a_tile;
+  __shared__ Array<float, kTile, kTile> b_tile;
   const int x = static_cast<int>(threadIdx.x);
   const int y = static_cast<int>(threadIdx.y);
   const int row = static_cast<int>(blockIdx.y) * kTile + y;

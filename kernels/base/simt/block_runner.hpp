@@ -116,7 +116,6 @@ class BlockRunner {
   std::uint64_t block_ = 0;
   int count_ = 0;  ///< threads of a block
   Fibers fibers_;
-  std::vector<std::unique_ptr<Context>> contexts_;
   std::vector<Context*> idle_;
   bool quit_ = false;
 

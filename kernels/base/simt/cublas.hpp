@@ -49,3 +49,24 @@ class Cublas {
 };
 
 }  // namespace tilestep::simt::cuda
+
+namespace tilestep::simt {
+
+/// How the matrix library of the device's vendor is doing.
+struct LibraryStatus {
+  bool available = false;
+  std::string name;    ///< "cuBLAS 13.0.2"
+  std::string reason;  ///< one sentence, empty when available
+};
+
+/// Of the backend that the caller is compiled for.
+inline LibraryStatus library_status() {
+#if defined(__CUDACC__)
+  const cuda::Cublas& cublas = cuda::Cublas::loaded();
+  return {cublas.available(), cublas.name(), cublas.reason()};
+#else
+  return {false, "", "cuBLAS runs on an NVIDIA GPU alone; here the kernels run under emulation"};
+#endif
+}
+
+}  // namespace tilestep::simt

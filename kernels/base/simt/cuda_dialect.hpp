@@ -3,11 +3,9 @@
 /// \file
 /// What simt adds to plain CUDA C++. Included by simt.hpp under nvcc.
 
-#include <cuda_runtime.h>
-
 #include <cmath>
 
-#include "kernels/base/simt/launch.hpp"
+#include "kernels/base/simt/cuda_launch.hpp"
 
 namespace tilestep::simt {
 
@@ -43,16 +41,6 @@ __host__ __device__ __forceinline__ auto as(T* pointer) {
   using Element = std::conditional_t<std::is_const_v<T>, const V, V>;
   return reinterpret_cast<Element*>(pointer);
 }
-
-namespace cuda {
-
-/// Checks the launch against the device's limits, allows the kernel its dynamic shared memory, and
-/// opens a profiler range. Throws Error that names the kernel.
-void before_launch(Device& device, const Launch& shape, const void* kernel);
-/// Closes the range. Throws Error that names the kernel if the device refused the launch.
-void after_launch(Device& device, const Launch& shape);
-
-}  // namespace cuda
 
 /// Starts `kernel` on every thread of the launch and returns at once. Throws Error that names the
 /// kernel for a launch that the device refuses; what goes wrong in a thread is reported by the

@@ -49,6 +49,11 @@ void out_of_bounds(const char* name, std::ptrdiff_t index, std::size_t count) {
                    count, allowed));
 }
 
+void outside_shared_array(std::ptrdiff_t index, std::size_t count) {
+  fail(fmt::format("takes index {} of a shared array where it has {} elements (allowed: 0–{})",
+                   index, count, count - 1));
+}
+
 void misaligned(const char* name, std::ptrdiff_t index, std::size_t vector_bytes,
                 std::size_t alignment) {
   fail(

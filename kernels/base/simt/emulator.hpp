@@ -64,6 +64,11 @@ int lane();
 void* dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset, std::size_t alignment);
 
 /// Reports `name[index]` of an array of `count` elements.
+/// A shared array of the calling OS thread, which lives as long as that: filled with set bits now and
+/// before each block.
+void register_shared(void* memory, std::size_t bytes);
+/// `count` is the size of the dimension that was indexed.
+[[noreturn]] void outside_shared_array(std::ptrdiff_t index, std::size_t count);
 [[noreturn]] void out_of_bounds(const char* name, std::ptrdiff_t index, std::size_t count);
 /// Reports that `name + index` is not aligned to `alignment` bytes, as vectors of `vector_bytes`
 /// are.

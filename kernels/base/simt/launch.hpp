@@ -2,11 +2,12 @@
 
 #include <cstddef>
 #include <string>
+#include <type_traits>
 
 #include "kernels/base/simt/device.hpp"
 
-// dim3 is CUDA's own under nvcc, and the emulation's else.
-#if !defined(__CUDACC__)
+// dim3 is CUDA's own in the CUDA backend, and the emulation's else.
+#if !defined(__CUDACC__) && !defined(SIMT_CUDA_HOST)
 #include "kernels/base/simt/emulated_types.hpp"
 #endif
 
@@ -51,6 +52,30 @@ inline void check_launch(const Launch& launch, const DeviceInfo& device) {
   require(launch.shared_bytes <= device.shared_bytes_per_block,
           "the dynamic shared memory of a block, in bytes,", launch.shared_bytes,
           "0–" + std::to_string(device.shared_bytes_per_block) + " on " + device.name);
+}
+
+/// Throws Error (unavailable) for a GPU below compute capability `least` (80 for 8.0), which `what`
+/// needs. The emulation has all.
+inline void require_capability(const DeviceInfo& device, const std::string& what, int least) {
+  const auto version = [](int capability) {
+    return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
+  };
+  if (device.compute_capability == 0 || device.compute_capability >= least) return;
+  throw Error(what + " needs compute capability " + version(least) + " or newer, and " +
+                  device.name + " has " + version(device.compute_capability),
+              ExitCode::unavailable);
+}
+
+/// Calls `run` with `value` as a std::integral_constant: how a number that is known when the program
+/// runs chooses among compiled kernels. Throws Error naming `what` if it is none of kAllowed.
+template <int... kAllowed, class Run>
+void with_constant(const char* what, int value, Run run) {
+  const bool found =
+      ((value == kAllowed && (run(std::integral_constant<int, kAllowed>{}), true)) || ...);
+  if (found) return;
+  std::string allowed;
+  ((allowed += (allowed.empty() ? "" : ", ") + std::to_string(kAllowed)), ...);
+  throw Error(std::string(what) + " is " + std::to_string(value) + "; allowed: " + allowed);
 }
 
 }  // namespace tilestep::simt

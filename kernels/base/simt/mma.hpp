@@ -5,8 +5,8 @@
 /// newer, and the same with the documented fragment layout under emulation:
 ///
 ///     simt::mma_m16n8k16_bf16(d, a, b)       d += a·b, BF16 in, FP32 accumulators, by a whole warp
-///     simt::ldmatrix_x4(r, row)              four 8×8 matrices of 16-bit elements from shared
-///     memory simt::ldmatrix_x4_trans(r, row)        the same, each matrix transposed on its way
+///     simt::ldmatrix_x4(r, row)              four 8×8 matrices of 16-bit elements from shared memory
+///     simt::ldmatrix_x4_trans(r, row)        the same, each matrix transposed on its way
 ///     simt::cp_async16(to, from)             16 bytes from global to shared memory, no register
 ///     simt::cp_async16(to, from, inside)     the same; zeros instead where `inside` is false
 ///     simt::cp_async4(to, from, inside)      4 bytes; zeros instead where `inside` is false
@@ -25,6 +25,17 @@
 /// transpose. Rows of A then load as A's fragment; rows of B (k down, n across) load with `_trans`.
 
 #include "kernels/base/simt/simt.hpp"
+
+namespace tilestep::simt {
+
+/// The 128-byte swizzle: where chunk 0 … 7 (16 bytes) of a row of 128 bytes lies in a tile, in
+/// chunks. The eight rows of one chunk, which ldmatrix and wgmma read together, then lie in all 32
+/// banks of shared memory.
+__host__ __device__ constexpr int swizzled_chunk(int row, int chunk) {
+  return row * 8 + (chunk ^ row % 8);
+}
+
+}  // namespace tilestep::simt
 
 #if defined(__CUDACC__)
 #include "kernels/base/simt/mma_cuda.hpp"

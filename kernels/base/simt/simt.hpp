@@ -3,28 +3,33 @@
 /// \file
 /// The CUDA dialect that every kernel source (`.cu`) includes. The same source is compiled twice:
 ///  - by nvcc, where all of it is plain CUDA C++;
-///  - by the host compiler as C++ (`-xc++`), where these headers give CUDA's words their meaning
-///  and
+///  - by the host compiler as C++ (`-xc++`), where these headers give CUDA's words their meaning and
 ///    an emulator runs the threads (one fiber a thread, one OS thread a block).
 ///
-/// A kernel source looks like this:
+/// What a student reads is `<name>.cu`: kernels and a few words on them. `launch.cu` of the same
+/// folder includes it and is what both compilers compile:
 ///
-///     namespace tilestep::my_lesson {
-///     namespace SIMT_BACKEND {
+///     // scale.cu
+///     namespace tilestep::my_lesson::SIMT_BACKEND {
 ///     __global__ void scale(simt::Global<const float> in, simt::Global<float> out, int n) {
 ///       const int i = blockIdx.x * blockDim.x + threadIdx.x;
 ///       if (i < n) out[i] = in[i] * 2;
 ///     }
-///     class MyKernels final : public Kernels {            // Kernels derives from simt::KernelSet
+///     }
+///
+///     // launch.cu
+///     #include "kernels/<chapter>/my_lesson/scale.cu"
+///     namespace tilestep::my_lesson {
+///     namespace SIMT_BACKEND {
+///     class KernelsHere final : public Kernels {          // Kernels derives from simt::KernelSet
 ///       void scale(simt::Device& device, …) const override {
 ///         simt::launch(device, {.name = "scale", .grid = {4}, .block = {256}},
-///         SIMT_BACKEND::scale,
-///                      simt::global(in, "in"), simt::global(out, "out"), n);
+///                      SIMT_BACKEND::scale, simt::global(in, "in"), simt::global(out, "out"), n);
 ///       }
 ///     };
 ///     }  // namespace SIMT_BACKEND
 ///     const simt::KernelSet& SIMT_KERNELS(kernels)() {    // kernels_cuda or kernels_emulated
-///       static const SIMT_BACKEND::MyKernels kernels;
+///       static const SIMT_BACKEND::KernelsHere kernels;
 ///       return kernels;
 ///     }
 ///     }
@@ -37,16 +42,17 @@
 ///
 ///     simt::Global<T>          what a kernel takes: T*, or a bounds-checked view under emulation
 ///     simt::global(span, name) makes it from a Span<T> on the host; `name` is for error texts
-///     simt::dynamic_shared<T>(count, byte_offset = 0)   a part of the block's dynamic shared
-///     memory simt::as<float4>(accessor)                        the same memory as vectors, aligned
-///     to them simt::Traced<T>, simt::Trace                      accesses that write a trace
-///     (trace.hpp) simt::launch(device, {.name, .grid, .block, .shared_bytes}, kernel, arguments…)
+///     simt::Array<T, 16, 17>   `__shared__ simt::Array<float, 16, 17> tile;`: float tile[16][17]
+///     simt::dynamic_shared<T>(count, byte_offset = 0)   a part of the block's dynamic shared memory
+///     simt::as<float4>(accessor)                        the same memory as vectors, aligned to them
+///     simt::NoTape, simt::Tape, simt::Traced<T>         how a kernel shows what it does (tape.hpp)
+///     simt::launch(device, {.name, .grid, .block, .shared_bytes}, kernel, arguments…)
 ///
 /// Where the emulation is stricter than a GPU: a `__syncthreads()` must be reached, in the same
 /// source line, by all threads of the block, those that ended included; a warp collective must be
 /// reached by all lanes that its mask names; a shuffle from a lane outside the mask gives a value
 /// with all bits set; `__activemask()` names the calling lane alone, the least that the guide
-/// promises; dynamic shared memory starts with all bits set. Where it is weaker: threads of a block
+/// promises; shared memory starts with all bits set. Where it is weaker: threads of a block
 /// must not wait for each other by polling memory.
 
 #include <cstddef>
@@ -65,4 +71,5 @@
 #include "kernels/base/simt/emulated_dialect.hpp"
 #endif
 
-#include "kernels/base/simt/trace.hpp"
+#include "kernels/base/simt/shared_array.hpp"
+#include "kernels/base/simt/tape.hpp"

@@ -187,34 +187,30 @@ std::vector<RanTile> record_tiles(simt::Device& device, const Kernels& kernels, 
   const GroupedLayout& layout = laid_out.layout();
   const int across = shape.width / tile.tile_width;
   const auto count = numbers(layout.tiles(), across);
-  simt::Buffer<int> block(device, count), processor(device, count);
-  simt::Buffer<unsigned long long> begin(device, count), end(device, count);
+  simt::Trace recording(device, count * kTileEntries);
   constexpr int kWarmups = 5;
   for (int i = 0; i < kWarmups; ++i) {
     kernels.grouped_gemm(device, configuration, shape, laid_out.arrays(), {});
   }
-  kernels.grouped_gemm(device, configuration, shape, laid_out.arrays(),
-                       {block.span(), processor.span(), begin.span(), end.span()});
+  kernels.grouped_gemm(device, configuration, shape, laid_out.arrays(), recording.tape());
   device.synchronize();
-  const auto blocks = block.download();
-  const auto processors = processor.download();
-  const auto begins = begin.download();
-  const auto ends = end.download();
+  const std::vector<TileRun> runs = tile_runs(recording.download(), count);
   std::vector<std::size_t> order(count);
   for (std::size_t i = 0; i < count; ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return begins[a] < begins[b]; });
+                   [&](std::size_t a, std::size_t b) { return runs[a].begin < runs[b].begin; });
   std::vector<RanTile> tiles;
   std::vector<int> where;
   for (const std::size_t i : order) {
     const auto us = [&](unsigned long long ns) {
-      return static_cast<double>(ns - begins[order.front()]) * 1e-3;
+      return static_cast<double>(ns - runs[order.front()].begin) * 1e-3;
     };
     const auto expert = std::upper_bound(layout.first_tile.begin(), layout.first_tile.end(),
                                          static_cast<int>(i) / across) -
                         layout.first_tile.begin() - 1;
-    tiles.push_back({blocks[i], static_cast<int>(expert), us(begins[i]), us(ends[i])});
-    where.push_back(processors[i]);
+    const TileRun& run = runs[i];
+    tiles.push_back({run.block, static_cast<int>(expert), us(run.begin), us(run.end)});
+    where.push_back(run.processor);
   }
   if (layout.scheme != Scheme::packed) share_lanes(tiles, where);
   std::stable_sort(tiles.begin(), tiles.end(), [](const RanTile& a, const RanTile& b) {

@@ -11,24 +11,18 @@
 //     each fetches half of the tokens, and TMA puts that half into both
 //
 // A tile's row is 64 numbers of k, 128 bytes, in the "128-byte swizzle" that TMA writes and wgmma
-// reads. Compute capability 9.0 alone (sm_90a): elsewhere the kernels are compiled to a trap and
-// never launched. PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions",
-// "cp.async.bulk.tensor" and "mbarrier"; CUDA driver API, "cuTensorMapEncodeTiled".
+// reads. For nvcc alone, and compute capability 9.0 alone (sm_90a): elsewhere the kernels are
+// compiled to a trap and never launched. What the instructions do: simt/hopper.hpp.
 
 #include <cuda.h>
-#include <cudaTypedefs.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <string>
 
+#include "kernels/base/simt/hopper.hpp"
 #include "kernels/experts/moe_routing/tiles.hpp"
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#include "kernels/experts/moe_routing/hopper.hpp"
-#endif
-
-namespace tilestep::moe_routing::cuda_backend {
-namespace {
+namespace tilestep::moe_routing::cuda_backend::grouped_wgmma {
 
 constexpr int kDepth = 64;  // numbers of k in a tile
 constexpr int kRowBytes = kDepth * 2;
@@ -72,7 +66,7 @@ struct TensorMaps {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-using namespace hopper;
+using namespace simt::hopper;
 
 // ---- the two roles ------------------------------------------------------------------------------
 
@@ -177,10 +171,11 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
       for (int piece = 0; piece < T::kWarpgroupWidth / 64; ++piece) {
         const int row = group * T::kWarpgroupWidth + piece * 64;
         const std::uint64_t w = descriptor(stages.w(turn.stage) + row * kRowBytes);
-        if constexpr (kHalf) {
-          wgmma_half(sums[piece], w + further, x + further, k == 0 && step == 0);
+        const bool fresh = k == 0 && step == 0;
+        if constexpr (kHalf || T::kTileTokens == 128) {
+          wgmma_bf16_n128(sums[piece], w + further, x + further, fresh);
         } else {
-          wgmma(sums[piece], w + further, x + further, k == 0 && step == 0);
+          wgmma_bf16_n256(sums[piece], w + further, x + further, fresh);
         }
       }
     }
@@ -196,17 +191,17 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
 }
 
 /// What the two multiplying warpgroups do; `group` is 0 or 1.
-template <class T>
+template <class T, class Tape>
 __device__ __forceinline__ void multiply_tiles(const GroupedOperands& operands,
                                                const GroupedShape& shape, const Stages<T>& stages,
-                                               int rank, int group) {
+                                               int rank, int group, const Tape& tape) {
   const bool records = rank == 0 && threadIdx.x == kWarpgroup;
   TileRecorder recorder(0);
   Turn turn;
   typename T::Sums sums = {};
   typename T::Walk walk(operands, shape);
   for (; walk.there(); walk.advance(operands, shape)) {
-    if (records) recorder.begins(operands, walk.number());
+    if (records) recorder.begins(tape, walk.number());
     bool half = false;
     if constexpr (T::kHalves) {
       half = walk.place(operands, shape).rows <= T::kTileTokens / 2;
@@ -219,14 +214,14 @@ __device__ __forceinline__ void multiply_tiles(const GroupedOperands& operands,
     const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(place.first_slot) * shape.width;
     const int first_width = place.first_width + rank * T::kBlockWidth + group * T::kWarpgroupWidth;
     store<T>(sums, operands.y + first + first_width, shape.width, place.rows);
-    if (records) recorder.ends(operands, walk.number(), T::kBlocks);
+    if (records) recorder.ends(tape, walk.number(), T::kBlocks);
   }
 }
 
-template <class T>
+template <class T, class Tape>
 __device__ __forceinline__ void grouped_gemm_tiles(const TensorMaps& maps,
                                                    const GroupedOperands& operands,
-                                                   const GroupedShape& shape) {
+                                                   const GroupedShape& shape, const Tape& tape) {
   const unsigned raw = simt::shared_address(simt::dynamic_shared<std::uint8_t>(T::kSharedBytes));
   const unsigned aligned = (raw + kAlignment - 1) / kAlignment * kAlignment;
   const Stages<T> stages{aligned, aligned + kStages * T::kStageBytes};
@@ -250,7 +245,7 @@ __device__ __forceinline__ void grouped_gemm_tiles(const TensorMaps& maps,
     if (threadIdx.x == 0) copy_tiles<T>(maps, operands, shape, stages, rank);
   } else {
     take_registers<kMultiplierRegisters>();
-    multiply_tiles<T>(operands, shape, stages, rank, group - 1);
+    multiply_tiles<T>(operands, shape, stages, rank, group - 1, tape);
   }
   // A block must not end while the other may still arrive at its barriers.
   if constexpr (T::kBlocks > 1) cluster_barrier();
@@ -258,14 +253,14 @@ __device__ __forceinline__ void grouped_gemm_tiles(const TensorMaps& maps,
 
 #endif
 
-template <class T>
+template <class T, class Tape>
 __global__ void __launch_bounds__(kThreads, 1)
     grouped_gemm_hopper(const __grid_constant__ TensorMaps maps, GroupedOperands operands,
-                        GroupedShape shape) {
+                        GroupedShape shape, Tape tape) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  grouped_gemm_tiles<T>(maps, operands, shape);
+  grouped_gemm_tiles<T>(maps, operands, shape, tape);
 #else
-  (void)maps, (void)operands, (void)shape;
+  (void)maps, (void)operands, (void)shape, (void)tape;
   asm volatile("trap;");
 #endif
 }
@@ -276,120 +271,17 @@ __global__ void __launch_bounds__(kThreads, 1)
 #define TILESTEP_CLUSTER_OF_TWO  // nor would it be launched
 #endif
 
-template <class T>
+template <class T, class Tape>
 __global__ void __launch_bounds__(kThreads, 1) TILESTEP_CLUSTER_OF_TWO
     grouped_gemm_cluster(const __grid_constant__ TensorMaps maps, GroupedOperands operands,
-                         GroupedShape shape) {
+                         GroupedShape shape, Tape tape) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   static_assert(T::kBlocks == 2);
-  grouped_gemm_tiles<T>(maps, operands, shape);
+  grouped_gemm_tiles<T>(maps, operands, shape, tape);
 #else
-  (void)maps, (void)operands, (void)shape;
+  (void)maps, (void)operands, (void)shape, (void)tape;
   asm volatile("trap;");
 #endif
 }
 
-// ---- launching ----------------------------------------------------------------------------------
-
-/// The driver's cuTensorMapEncodeTiled, found at run time: so that nothing is linked to the driver.
-PFN_cuTensorMapEncodeTiled_v12000 tensor_map_encoder() {
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult found{};
-#if CUDART_VERSION >= 12050
-  const cudaError_t result = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function,
-                                                              12000, cudaEnableDefault, &found);
-#else
-  const cudaError_t result =
-      cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found);
-#endif
-  if (result != cudaSuccess || found != cudaDriverEntryPointSuccess || function == nullptr) {
-    throw Error(
-        "moe-routing: the driver has no cuTensorMapEncodeTiled; the Hopper kernels need a "
-        "driver for CUDA 12.0 or newer",
-        ExitCode::unavailable);
-  }
-  return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
-}
-
-/// Of an array of `rows` × hidden BF16, fetched in boxes of box_rows × kDepth with the 128-byte
-/// swizzle; rows beyond the array read as 0.
-CUtensorMap tensor_map(const std::uint16_t* array, std::int64_t rows, int hidden, int box_rows) {
-  static const auto encode = tensor_map_encoder();
-  CUtensorMap map{};
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(hidden), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t row_bytes[] = {static_cast<cuuint64_t>(hidden) * sizeof(std::uint16_t)};
-  const cuuint32_t box[] = {kDepth, static_cast<cuuint32_t>(box_rows)};
-  const cuuint32_t steps[] = {1, 1};
-  const CUresult result =
-      encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<std::uint16_t*>(array), sizes,
-             row_bytes, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS) {
-    throw Error("moe-routing: the driver makes no tensor map of " + std::to_string(rows) + " x " +
-                    std::to_string(hidden) + " numbers (error " + std::to_string(result) + ")",
-                ExitCode::unavailable);
-  }
-  return map;
-}
-
-using Deep = HopperTiling<256, 1, 1>;
-using Wide = HopperTiling<128, 2, 1>;
-using DeepPair = HopperTiling<256, 1, 2>;
-using WidePair = HopperTiling<128, 2, 2>;
-
-constexpr Configuration kConfigurations[] = {
-    {"256 tokens x 128, TMA and wgmma 64x256, 4 stages", 256, Deep::kTileWidth, kDepth, true},
-    {"128 tokens x 256, TMA and wgmma 64x128, 4 stages", 128, Wide::kTileWidth, kDepth, true},
-    {"256 tokens x 256 by two blocks, TMA and wgmma 64x256, 4 stages", 256, DeepPair::kTileWidth,
-     kDepth, true},
-    {"128 tokens x 512 by two blocks, TMA and wgmma 64x128, 4 stages", 128, WidePair::kTileWidth,
-     kDepth, true},
-};
-
-template <class T>
-void launch(simt::Device& device, const Configuration& tile, const GroupedShape& shape,
-            const GroupedArrays& arrays, const TileRecording& recording) {
-  const TensorMaps maps{tensor_map(arrays.weights.data, std::int64_t{shape.experts} * shape.width,
-                                   shape.hidden, T::kBlockWidth),
-                        tensor_map(arrays.x.data, shape.slots, shape.hidden, T::kFetchedTokens),
-                        tensor_map(arrays.x.data, shape.slots, shape.hidden,
-                                   T::kHalves ? T::kFetchedTokens / 2 : T::kFetchedTokens)};
-  void (*kernel)(TensorMaps, GroupedOperands, GroupedShape) = nullptr;
-  if constexpr (T::kBlocks == 1) {
-    kernel = grouped_gemm_hopper<T>;
-  } else {
-    kernel = grouped_gemm_cluster<T>;
-  }
-  simt::Launch launch{.name = "grouped_gemm_hopper",
-                      .grid = dim3(1),
-                      .block = dim3(kThreads),
-                      .shared_bytes = T::kSharedBytes};
-  // A block fills a multiprocessor.
-  const int persistent = device.info().multiprocessors / T::kBlocks;
-  launch.grid = grid_of(shape, tile, persistent);
-  launch.grid.x *= T::kBlocks;
-  simt::launch(device, launch, kernel, maps, operands_of(arrays, recording), shape);
-}
-
-}  // namespace
-
-std::span<const Configuration> hopper_configurations() {
-  return kConfigurations;
-}
-
-void launch_hopper(simt::Device& device, int number, const GroupedShape& shape,
-                   const GroupedArrays& arrays, const TileRecording& recording) {
-  const Configuration& tile = kConfigurations[number];
-  switch (number) {
-    case 0:
-      return launch<Deep>(device, tile, shape, arrays, recording);
-    case 1:
-      return launch<Wide>(device, tile, shape, arrays, recording);
-    case 2:
-      return launch<DeepPair>(device, tile, shape, arrays, recording);
-    default:
-      return launch<WidePair>(device, tile, shape, arrays, recording);
-  }
-}
-
-}  // namespace tilestep::moe_routing::cuda_backend
+}  // namespace tilestep::moe_routing::cuda_backend::grouped_wgmma

@@ -1,15 +1,17 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "kernels/base/simt/device.hpp"
+#include "kernels/base/simt/cublas.hpp"
+#include "kernels/base/simt/simt.hpp"
 #include "kernels/experts/moe_routing/lesson.hpp"
 
-/// What the lesson's driver asks of its kernels; routing.cu and grouped_mma.cu answer,
-/// once for each backend.
+/// What the lesson's driver asks of its kernels; launch.cu answers, once for each backend.
 namespace tilestep::moe_routing {
 
 /// The router and what follows from it. An assignment is a pair (token, choice), number
@@ -35,7 +37,6 @@ struct RouteArrays {
   simt::Span<int> first_slot;           ///< [experts + 1]; the last is the number of slots laid out
   simt::Span<int> first_tile;           ///< [experts + 1]; the last is the number of tiles that run
   simt::Span<int> chunk_counts;         ///< scratch: chunks_of(assignments) × experts
-  simt::Span<int> lines;  ///< [kSteps], may be empty: source lines, written by kernels
 };
 
 /// y[slot] = W[expert of the slot] · x[slot] for every slot that a tile covers.
@@ -62,11 +63,31 @@ struct GroupedArrays {
   simt::Span<const int> order = {};
 };
 
-/// What each tile's block writes down; all spans empty: no recording.
-struct TileRecording {
-  simt::Span<int> block, processor;           ///< [tiles]
-  simt::Span<unsigned long long> begin, end;  ///< [tiles]
+/// What a block notes when it begins a tile (its clock, site kTileBeginSite) and when it ends one.
+struct TileEnd {
+  unsigned long long clock;
+  int block, processor;
 };
+inline constexpr std::uint32_t kTileBeginSite = 0;
+inline constexpr std::uint32_t kTileEndSite = 1;
+/// Entries of a tape that a tile takes.
+inline constexpr std::size_t kTileEntries =
+    simt::kNoteEntries<unsigned long long> + simt::kNoteEntries<TileEnd>;
+
+/// A tile of a recorded run; block −1: no block ran it.
+struct TileRun {
+  int block = -1, processor = -1;
+  unsigned long long begin = 0, end = 0;
+};
+inline std::vector<TileRun> tile_runs(const simt::Trace::Log& log, std::size_t tiles) {
+  const auto begins = log.notes<unsigned long long>(kTileBeginSite, tiles);
+  const auto ends = log.notes<TileEnd>(kTileEndSite, tiles, {0, -1, -1});
+  std::vector<TileRun> runs;
+  for (std::size_t i = 0; i < tiles; ++i) {
+    runs.push_back({ends[i].block, ends[i].processor, begins[i], ends[i].clock});
+  }
+  return runs;
+}
 
 /// One compiled shape of the large grouped product.
 struct Configuration {
@@ -86,12 +107,7 @@ constexpr int tile_down(int in_expert, int tiles_down, int tiles_across) {
   return first + in_expert % in_group % down;
 }
 
-/// How the vendor's matrix library is doing.
-struct LibraryStatus {
-  bool available = false;
-  std::string name;
-  std::string reason;
-};
+using simt::LibraryStatus;
 
 /// All work is asynchronous. Every call throws Error for a shape that the kernel does not take.
 class Kernels : public simt::KernelSet {
@@ -103,16 +119,15 @@ class Kernels : public simt::KernelSet {
   /// x[slot] = tokens[token] for every kept assignment; other rows are zero.
   virtual void permute(simt::Device& device, const RouteShape& shape, int hidden,
                        simt::Span<const std::uint16_t> tokens, simt::Span<const int> slot,
-                       simt::Span<std::uint16_t> x, simt::Span<int> lines) const = 0;
-  /// The grouped product of the picture, a warp a block. Returns how many blocks were launched.
-  /// Throws Error (unavailable) below compute capability 8.0.
+                       simt::Span<std::uint16_t> x) const = 0;
+  /// The grouped product of the picture, a warp a block. Returns how many blocks were launched; an
+  /// empty tape records nothing. Throws Error (unavailable) below compute capability 8.0.
   virtual int multiply(simt::Device& device, const GroupedShape& shape, const GroupedArrays& arrays,
-                       const TileRecording& recording, simt::Span<int> lines) const = 0;
+                       const simt::Tape& tape) const = 0;
   /// out[token] = Σ over kept choices of gate · y[slot], in the order of the choices.
   virtual void combine(simt::Device& device, const RouteShape& shape, int width,
                        simt::Span<const float> gate, simt::Span<const int> slot,
-                       simt::Span<const float> y, simt::Span<float> out,
-                       simt::Span<int> lines) const = 0;
+                       simt::Span<const float> y, simt::Span<float> out) const = 0;
 
   // The large product of the bench, in grouped_mma.cu and grouped_wgmma.cu.
   virtual std::span<const Configuration> configurations() const = 0;
@@ -120,7 +135,7 @@ class Kernels : public simt::KernelSet {
   /// width; tokens need not be). `first_tile` counts tiles of `tile_tokens`; a recording has
   /// `first_tile` · width / `tile_width` tiles, expert by expert.
   virtual void grouped_gemm(simt::Device& device, int configuration, const GroupedShape& shape,
-                            const GroupedArrays& arrays, const TileRecording& recording) const = 0;
+                            const GroupedArrays& arrays, const simt::Tape& tape) const = 0;
   virtual LibraryStatus library(simt::Device& device) const = 0;
   /// The library called once for each expert that has tokens, on the same arrays. `kept` and
   /// `first_slot` are on the host here.

@@ -43,46 +43,25 @@ struct RouteBuffers {
         kept(device, experts),
         first_slot(device, experts + 1),
         first_tile(device, experts + 1),
-        chunk_counts(device, chunks_of(static_cast<std::int64_t>(assignments)) * experts),
-        lines(device, kSteps) {
-    lines.fill(0);
-  }
+        chunk_counts(device, chunks_of(static_cast<std::int64_t>(assignments)) * experts) {}
 
   RouteArrays arrays() {
-    return {logits.span(),     expert.span(),     probability.span(),  gate.span(),
-            rank.span(),       slot.span(),       wanted.span(),       kept.span(),
-            first_slot.span(), first_tile.span(), chunk_counts.span(), lines.span()};
+    return {logits.span(),     expert.span(),     probability.span(), gate.span(),
+            rank.span(),       slot.span(),       wanted.span(),      kept.span(),
+            first_slot.span(), first_tile.span(), chunk_counts.span()};
   }
 
   std::size_t assignments, experts;
   const simt::Buffer<float> logits;
   simt::Buffer<int> expert;
   simt::Buffer<float> probability, gate;
-  simt::Buffer<int> rank, slot, wanted, kept, first_slot, first_tile, chunk_counts, lines;
+  simt::Buffer<int> rank, slot, wanted, kept, first_slot, first_tile, chunk_counts;
 };
 
-struct TileBuffers {
-  TileBuffers(simt::Device& device, std::size_t tiles)
-      : block(device, tiles), processor(device, tiles), begin(device, tiles), end(device, tiles) {
-    block.fill(0xFF);
-    processor.fill(0xFF);
-    begin.fill(0);
-    end.fill(0);
-  }
-  TileRecording recording() { return {block.span(), processor.span(), begin.span(), end.span()}; }
-
-  simt::Buffer<int> block, processor;
-  simt::Buffer<unsigned long long> begin, end;
-};
-
-void fill_tiles(Outcome& outcome, TileBuffers& buffers) {
+void fill_tiles(Outcome& outcome, const std::vector<TileRun>& runs) {
   Trace& trace = outcome.trace;
-  const std::vector<int> block = buffers.block.download();
-  const std::vector<int> processor = buffers.processor.download();
-  const std::vector<unsigned long long> begin = buffers.begin.download();
-  const std::vector<unsigned long long> end = buffers.end.download();
-  const unsigned long long origin =
-      begin.empty() ? 0 : *std::min_element(begin.begin(), begin.end());
+  unsigned long long origin = runs.empty() ? 0 : runs.front().begin;
+  for (const TileRun& run : runs) origin = std::min(origin, run.begin);
   for (int e = 0; e < trace.experts; ++e) {
     const ExpertTrace& expert = trace.expert[static_cast<std::size_t>(e)];
     for (int number = 0; number < expert.tiles; ++number) {
@@ -92,10 +71,10 @@ void fill_tiles(Outcome& outcome, TileBuffers& buffers) {
       tile.expert = e;
       tile.number = number;
       tile.kept = std::clamp(expert.kept - number * trace.tile, 0, trace.tile);
-      tile.block = block[i];
-      tile.processor = processor[i];
-      tile.begin = static_cast<double>(begin[i] - origin);
-      tile.end = static_cast<double>(end[i] - origin);
+      tile.block = runs[i].block;
+      tile.processor = runs[i].processor;
+      tile.begin = static_cast<double>(runs[i].begin - origin);
+      tile.end = static_cast<double>(runs[i].end - origin);
       outcome.tiles.push_back(tile);
     }
   }
@@ -198,11 +177,12 @@ void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress
   simt::Buffer<std::uint16_t> x(device, slots * kHidden);
   simt::Buffer<float> y(device, slots * kWidth);
   simt::Buffer<float> out(device, static_cast<std::size_t>(params.tokens) * kWidth);
-  TileBuffers tiles(device, static_cast<std::size_t>(outcome.device.tiles()));
+  const auto tiles = static_cast<std::size_t>(outcome.device.tiles());
+  simt::Trace recording(device, tiles * kTileEntries);
   y.fill(0xFF);
   out.fill(0xFF);
-  kernels.permute(device, shape, kHidden, tokens.span(), std::as_const(route.slot).span(), x.span(),
-                  route.lines.span());
+  kernels.permute(device, shape, kHidden, tokens.span(), std::as_const(route.slot).span(),
+                  x.span());
   GroupedShape grouped{params.experts,          kHidden,       kWidth, params.tile(),
                        static_cast<int>(slots), params.scheme, 0,      0};
   for (const ExpertTrace& expert : trace.expert) {
@@ -214,19 +194,16 @@ void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress
                              std::as_const(route.first_slot).span(),
                              std::as_const(route.first_tile).span(),
                              std::as_const(route.kept).span()};
-  trace.blocks = kernels.multiply(device, grouped, arrays, tiles.recording(), route.lines.span());
+  trace.blocks = kernels.multiply(device, grouped, arrays, recording.tape());
   progress.report(0.7, "combining what the experts gave");
   kernels.combine(device, shape, kWidth, std::as_const(route.gate).span(),
-                  std::as_const(route.slot).span(), std::as_const(y).span(), out.span(),
-                  route.lines.span());
+                  std::as_const(route.slot).span(), std::as_const(y).span(), out.span());
   device.synchronize();
   outcome.out = out.download();
-  const std::vector<int> lines = route.lines.download();
-  std::copy(lines.begin(), lines.end(), trace.lines.begin());
-  fill_tiles(outcome, tiles);
+  fill_tiles(outcome, tile_runs(recording.download(), tiles));
   fill_tokens(outcome);
   progress.check();
-  count_tensor_work(outcome, device, [&] { kernels.multiply(device, grouped, arrays, {}, {}); });
+  count_tensor_work(outcome, device, [&] { kernels.multiply(device, grouped, arrays, {}); });
 }
 
 class MoeRoutingLesson final : public lab::Lesson {

@@ -2,7 +2,7 @@
 
 #include <array>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +18,7 @@
 namespace tilestep::moe_routing {
 
 inline constexpr std::string_view kLessonId = "moe-routing";
-/// The kernel source that `Trace::lines` number.
+/// The kernel source that the picture shows.
 inline constexpr std::string_view kSourcePath = "kernels/experts/moe_routing/routing.cu";
 
 /// Whom the router prefers.
@@ -29,6 +29,9 @@ enum class Routing {
   one_hot,   ///< first choice E0 for every token; further choices E1, E2, …
   custom,    ///< balanced, changed by the knob `custom`
 };
+constexpr auto names_of(Routing) {
+  return std::to_array<std::string_view>({"balanced", "skewed", "random", "one-hot", "custom"});
+}
 inline constexpr int kRoutings = 5;
 std::string_view to_text(Routing routing);
 
@@ -40,6 +43,9 @@ enum class Scheme {
   packed,              ///< kept assignments lie side by side; a list of tiles over all experts is
                        ///< shared out among persistent blocks
 };
+constexpr auto names_of(Scheme) {
+  return std::to_array<std::string_view>({"padded-to-capacity", "tile-padded", "packed"});
+}
 inline constexpr int kSchemes = 3;
 std::string_view to_text(Scheme scheme);
 /// One sentence: what it does and what that costs.
@@ -84,6 +90,8 @@ inline constexpr int kShownTiles = 2048;
 enum class Step { score, top_k, count, offset, permute, multiply, combine };
 inline constexpr int kSteps = 7;
 std::string_view to_text(Step step);
+/// 1-based line of kSourcePath, as this build has it, of each step: whatever a recording says.
+std::array<int, kSteps> step_lines();
 
 /// One token's way, as the kernels wrote it. Vectors of top_k elements, best choice first.
 struct TokenTrace {
@@ -132,9 +140,9 @@ struct Trace {
   std::vector<ExpertTrace> expert;  ///< all
   std::vector<TileTrace> tiles;     ///< the first kShownTiles of `tiles_run`, by begin, then block
   std::int64_t tiles_run = 0;
-  int blocks = 0;                   ///< that the grouped product was launched with
-  std::string clock_unit;           ///< "ns" or "mma"
-  std::array<int, kSteps> lines{};  ///< 1-based lines of kSourcePath
+  int blocks = 0;          ///< that the grouped product was launched with
+  std::string clock_unit;  ///< "ns" or "mma"
+  std::array<int, kSteps> lines = step_lines();
 
   std::int64_t kept() const;
   std::int64_t dropped() const;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/lab/source.hpp"
 #include "kernels/experts/moe_routing/lesson.hpp"
 #include "kernels/experts/moe_routing/report.hpp"
 
@@ -73,6 +74,11 @@ std::string_view to_text(Routing routing) {
 std::string_view to_text(Scheme scheme) {
   return scheme_names().at(static_cast<std::size_t>(scheme));
 }
+std::array<int, kSteps> step_lines() {
+  return lab::source_marks(kSourcePath)
+      .lines({"score", "top-k", "count", "offset", "permute", "multiply", "combine"});
+}
+
 std::string_view to_text(Step step) {
   static constexpr std::string_view kNames[] = {"score",   "top-k",    "count",  "offset",
                                                 "permute", "multiply", "combine"};

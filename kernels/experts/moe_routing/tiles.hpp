@@ -1,21 +1,14 @@
 #pragma once
 
 /// \file
-/// What the kernels of the large grouped product share: which block computes which tile, and what
-/// it writes down about it. Included by grouped_mma.cu and grouped_wgmma.cu.
+/// What the kernels of the grouped products share: which block computes which tile, and what it
+/// notes about it.
 
-#include <type_traits>
+#include <cstddef>
+#include <cstdint>
 
 #include "kernels/base/simt/simt.hpp"
-#include "kernels/experts/moe_routing/launch.hpp"
-
-// Loops over a thread's registers must vanish, or the registers become an array in memory. The host
-// compiler unrolls by itself.
-#if defined(__CUDACC__)
-#define TILESTEP_UNROLL _Pragma("unroll")
-#else
-#define TILESTEP_UNROLL
-#endif
+#include "kernels/experts/moe_routing/kernels.hpp"
 
 namespace tilestep::moe_routing::SIMT_BACKEND {
 
@@ -24,23 +17,7 @@ struct GroupedOperands {
   simt::Global<const std::uint16_t> x, weights;
   simt::Global<float> y;
   simt::Global<const int> first_slot, first_tile, order;
-  // Empty without a recording.
-  simt::Global<int> block, processor;
-  simt::Global<unsigned long long> begin, end;
 };
-
-inline GroupedOperands operands_of(const GroupedArrays& arrays, const TileRecording& recording) {
-  return {simt::global(arrays.x, "x"),
-          simt::global(arrays.weights, "weights"),
-          simt::global(arrays.y, "y"),
-          simt::global(arrays.first_slot, "first_slot"),
-          simt::global(arrays.first_tile, "first_tile"),
-          simt::global(arrays.order, "order"),
-          simt::global(recording.block, "block"),
-          simt::global(recording.processor, "processor"),
-          simt::global(recording.begin, "begin"),
-          simt::global(recording.end, "end")};
-}
 
 /// Where a tile lies.
 struct TilePlace {
@@ -116,26 +93,25 @@ class TileWalk {
   int position_, end_, number_ = 0, expert_;
 };
 
-/// Writes down when the calling block computed a tile, where `number` says; one thread calls it, of
-/// the first block where several compute a tile together.
-/// The clock: on a GPU nanoseconds that all multiprocessors share, under emulation the mma
-/// instructions that the block has issued.
+/// Notes when the calling block computed a tile; one thread calls it, of the first block where
+/// several compute a tile together. The clock: on a GPU nanoseconds that all multiprocessors share;
+/// under emulation, where time says nothing, the mma instructions that the block has issued.
 class TileRecorder {
  public:
   __device__ __forceinline__ explicit TileRecorder(int mma_of_a_tile)
       : mma_of_a_tile_(static_cast<unsigned>(mma_of_a_tile)) {}
 
-  __device__ __forceinline__ void begins(const GroupedOperands& operands, int number) const {
-    if (operands.begin) operands.begin[number] = now();
+  template <class Tape>
+  __device__ __forceinline__ void begins(const Tape& tape, int number) const {
+    if constexpr (Tape::kRecords) tape.note(kTileBeginSite, number, now());
   }
-  __device__ __forceinline__ void ends(const GroupedOperands& operands, int number,
-                                       int blocks_together = 1) {
-    ++tiles_;
-    if (!operands.begin) return;
-    const int block = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x) / blocks_together;
-    operands.end[number] = now();
-    operands.block[number] = block;
-    operands.processor[number] = processor(block);
+  template <class Tape>
+  __device__ __forceinline__ void ends(const Tape& tape, int number, int blocks_together = 1) {
+    if constexpr (Tape::kRecords) {
+      ++tiles_;
+      const int block = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x) / blocks_together;
+      tape.note(kTileEndSite, number, TileEnd{now(), block, processor(block)});
+    }
   }
 
  private:
@@ -161,55 +137,5 @@ class TileRecorder {
   unsigned mma_of_a_tile_;
   unsigned tiles_ = 0;
 };
-
-/// Blocks of the launch: `persistent` many for `packed` (fewer if the shape asks), else as many
-/// tiles as an expert may have, for each expert. The counts are on the device alone, so for
-/// `tile_padded` an expert may have every slot.
-inline dim3 grid_of(const GroupedShape& shape, const Configuration& tile, int persistent) {
-  const auto tiles_of = [](int size, int of) { return (size + of - 1) / of; };
-  const int across = shape.width / tile.tile_width;
-  switch (shape.scheme) {
-    case Scheme::packed:
-      break;
-    case Scheme::tile_padded:
-      return {static_cast<unsigned>(tiles_of(shape.slots, tile.tile_tokens) * across),
-              static_cast<unsigned>(shape.experts)};
-    case Scheme::padded_to_capacity:
-      return {
-          static_cast<unsigned>(tiles_of(shape.slots / shape.experts, tile.tile_tokens) * across),
-          static_cast<unsigned>(shape.experts)};
-  }
-  const int blocks = shape.blocks > 0 ? shape.blocks : persistent;
-  return {static_cast<unsigned>(blocks)};
-}
-
-#if defined(__CUDACC__)
-// grouped_wgmma.cu
-std::span<const Configuration> hopper_configurations();
-/// `number` counts from the first of `hopper_configurations`; the shape was checked.
-void launch_hopper(simt::Device& device, int number, const GroupedShape& shape,
-                   const GroupedArrays& arrays, const TileRecording& recording);
-
-/// As many blocks of the kernel as the device runs at once.
-template <class... Params>
-int blocks_at_once(const simt::Device& device, const simt::Launch& launch,
-                   void (*kernel)(Params...)) {
-  const auto* function = reinterpret_cast<const void*>(kernel);
-  int blocks = 0;
-  cudaError_t result = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                            static_cast<int>(launch.shared_bytes));
-  if (result == cudaSuccess) {
-    result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-        &blocks, function, static_cast<int>(launch.block.x), launch.shared_bytes);
-  }
-  if (result != cudaSuccess || blocks < 1) {
-    throw Error(std::string(launch.name) + ": no block of it fits on a multiprocessor of " +
-                    device.info().name +
-                    (result == cudaSuccess ? "" : std::string(": ") + cudaGetErrorString(result)),
-                ExitCode::unavailable);
-  }
-  return blocks * device.info().multiprocessors;
-}
-#endif
 
 }  // namespace tilestep::moe_routing::SIMT_BACKEND

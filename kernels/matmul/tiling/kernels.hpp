@@ -6,15 +6,16 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/base/simt/device.hpp"
+#include "kernels/base/simt/cublas.hpp"
+#include "kernels/base/simt/resources.hpp"
+#include "kernels/base/simt/simt.hpp"
 #include "kernels/matmul/tiling/lesson.hpp"
 
-namespace tilestep::simt {
-struct TraceBuffer;
-}
-
-/// What the lesson's driver asks of its kernels; the .cu files answer, once for each backend.
+/// What the lesson's driver asks of its kernels; launch.cu answers, once for each backend.
 namespace tilestep::tiling {
+
+using simt::LibraryStatus;
+using simt::Resources;
 
 /// C [m × n] = A [m × k] · B [k × n], row-major.
 struct GemmShape {
@@ -26,18 +27,6 @@ struct Configuration {
   std::string_view name;       ///< "128x128x16, 8x8 a thread, 3 stages"
   int tile_m, tile_n, tile_k;  ///< what a block computes at a time
   bool any_size;               ///< false: m, n and k must be multiples of the tile
-};
-
-/// What a kernel takes of a multiprocessor.
-struct Resources {
-  int threads = 0;  ///< of a block
-  std::size_t dynamic_shared_bytes = 0;
-  bool compiled = false;  ///< false under emulation: then what follows is not known
-  std::size_t static_shared_bytes = 0;
-  int registers = 0;                  ///< of a thread
-  std::size_t local_bytes = 0;        ///< of a thread; above 0, registers were spilled
-  int blocks_per_multiprocessor = 0;  ///< that fit at once
-  int warps_per_multiprocessor = 0;   ///< most that the device can hold
 };
 
 /// The operands of an FP32 rung. With `loads` (one number) each element of A and B that is loaded
@@ -64,26 +53,13 @@ struct PictureRun {
   int blocks_down = 0, blocks_across = 0;
 };
 
-/// Under which numbers the recorded accesses stand in the trace.
-enum Site : std::uint32_t { kSiteA, kSiteB, kSiteTileA, kSiteTileB };
-
-/// Where the recording of a single block goes.
-struct BlockRecording {
-  const simt::TraceBuffer* buffer = nullptr;
-  simt::Span<float> sums;  ///< k_tiles × tile × tile: by thread number
-  simt::Span<int> lines;   ///< kPhases
-};
+/// Sites on a tape: the arrays, and each thread's sum after each k-tile (note number k-tile · threads
+/// + thread).
+enum Site : std::uint32_t { kSiteA, kSiteB, kSiteTileA, kSiteTileB, kSumSite };
 
 /// How the library computes. Both FP32 ways use FP32 arithmetic alone; the pedantic one also
 /// forbids algorithms that add in an unusual order.
 enum class Precision { fp32, fp32_pedantic, bf16 };
-
-/// How the matrix library of the device's vendor is doing.
-struct LibraryStatus {
-  bool available = false;
-  std::string name;    ///< "cuBLAS 13.0.2"
-  std::string reason;  ///< one sentence, empty when available
-};
 
 /// All work is asynchronous. Every call throws Error for a shape that the kernel does not take.
 class Kernels : public simt::KernelSet {
@@ -99,10 +75,10 @@ class Kernels : public simt::KernelSet {
   /// What the kernel of a configuration takes, for a shape that is a multiple of its tile.
   virtual Resources resources(simt::Device& device, Variant variant, int configuration) const = 0;
 
-  /// One of the variants with a picture, with the picture's tile. With `recording` the run is of
-  /// one block, which writes down its accesses, partial sums and source lines.
+  /// One of the variants with a picture, with the picture's tile. With `tape` the run is of one
+  /// block, which records its accesses and partial sums.
   virtual void picture(simt::Device& device, const PictureRun& run, const GemmShape& shape,
-                       const Operands& operands, const BlockRecording* recording) const = 0;
+                       const Operands& operands, const simt::Tape* tape) const = 0;
 
   /// cuBLAS in the same process; not there under emulation.
   virtual LibraryStatus library(simt::Device& device) const = 0;

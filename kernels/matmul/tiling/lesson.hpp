@@ -2,7 +2,7 @@
 
 #include <array>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +31,11 @@ enum class Variant {
   warp_tile,
   tensor_core,
 };
+constexpr auto names_of(Variant) {
+  return std::to_array<std::string_view>({"naive", "coalesced", "shared-tile", "register-tile-1d",
+                                          "register-tile-2d", "vectorized", "double-buffered",
+                                          "warp-tile", "tensor-core"});
+}
 inline constexpr int kVariants = 9;
 /// "shared-tile", as on the command line.
 std::string_view to_text(Variant variant);
@@ -65,6 +70,8 @@ Params params_from(const lab::Settings& settings);
 /// What happens in a k-tile of `shared-tile`, in order. naive and coalesced have `multiply` alone.
 enum class Phase { load, barrier_after_load, multiply, barrier_after_multiply };
 inline constexpr int kPhases = 4;
+/// 1-based lines of kSourcePath, as this build has it; 0 where the kernel has no such phase.
+std::array<int, kPhases> phase_lines(Variant variant);
 
 /// What one block did in one k-tile, as its accesses recorded it. The A tile has `tile` rows of C's
 /// block and `tile` columns from k = k_tile·tile on; the B tile is the other way round. All vectors
@@ -88,8 +95,7 @@ struct KTile {
 struct BlockTrace {
   Variant variant = Variant::shared_tile;
   std::vector<KTile> k_tiles;
-  /// 1-based lines of kSourcePath; 0 where the kernel has no such phase.
-  std::array<int, kPhases> lines{};
+  std::array<int, kPhases> lines{};  ///< as `phase_lines` gives them, whatever a recording says
   std::int64_t loads() const { return k_tiles.empty() ? 0 : k_tiles.back().loads_so_far; }
   /// Which element of C's block (row·tile + column) thread `number` computes.
   int element_of(int number, int tile) const {

@@ -201,12 +201,13 @@ class BlockReader {
   TileAccesses a_, b_;
 };
 
-/// Room for every access that the block can make.
+/// Room for every access that the block can make, and its sums.
 std::size_t trace_capacity(const Trace& trace, Variant variant) {
   const auto tile = static_cast<std::size_t>(trace.tile);
   const std::size_t k_tiles = static_cast<std::size_t>(trace.k + trace.tile - 1) / tile;
-  if (variant != Variant::shared_tile) return 2 * tile * tile * static_cast<std::size_t>(trace.k);
-  return k_tiles * tile * tile * (2 + 2 + 2 * tile);
+  const std::size_t sums = k_tiles * tile * tile;
+  if (variant == Variant::shared_tile) return sums * (1 + 2 + 2 + 2 * tile);
+  return sums + 2 * tile * tile * static_cast<std::size_t>(trace.k);
 }
 
 /// Runs the chosen block alone, recording. Returns all of C; only the block is written.
@@ -218,16 +219,11 @@ std::vector<float> record_block(simt::Device& device, const Outcome& outcome, Va
   const auto k_tiles = static_cast<std::size_t>(outcome.params.k_tiles());
   Uploaded data(device, outcome);
   simt::Trace records(device, trace_capacity(trace, variant));
-  simt::Buffer<float> sums(device, k_tiles * elements);
-  simt::Buffer<int> lines(device, kPhases);
-  sums.fill(0);
-  lines.fill(0);
-  const simt::TraceBuffer buffer = records.view();
-  const BlockRecording recording{&buffer, sums.span(), lines.span()};
+  const simt::Tape tape = records.tape();
   const PictureRun run{
       variant, trace.tile, trace.padding, RemovedBarrier::none, trace.block_row, trace.block_col,
       1,       1};
-  kernels.picture(device, run, outcome.shape, data.operands(false), &recording);
+  kernels.picture(device, run, outcome.shape, data.operands(false), &tape);
   device.synchronize();
 
   block.variant = variant;
@@ -237,7 +233,7 @@ std::vector<float> record_block(simt::Device& device, const Outcome& outcome, Va
   BlockReader reader(trace, block);
   reader.read(log.records);
   if (ways != nullptr) *ways = reader.bank_ways();
-  const std::vector<float> by_thread = sums.download();
+  const auto by_thread = log.notes<float>(kSumSite, k_tiles * elements);
   for (std::size_t number = 0; number < k_tiles; ++number) {
     std::vector<float>& of_tile = block.k_tiles[number].sums;
     of_tile.resize(elements);
@@ -246,8 +242,7 @@ std::vector<float> record_block(simt::Device& device, const Outcome& outcome, Va
       of_tile[static_cast<std::size_t>(element)] = by_thread[number * elements + thread];
     }
   }
-  const std::vector<int> source_lines = lines.download();
-  std::copy(source_lines.begin(), source_lines.end(), block.lines.begin());
+  block.lines = phase_lines(variant);
   return data.c.download();
 }
 

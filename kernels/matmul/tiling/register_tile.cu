@@ -13,7 +13,6 @@
 #include "kernels/matmul/tiling/rungs.hpp"
 
 namespace tilestep::tiling::SIMT_BACKEND {
-namespace {
 
 // ---- one column of results ----------------------------------------------------------------------
 
@@ -22,7 +21,6 @@ namespace {
 template <bool kWhole, class In>
 __global__ void __launch_bounds__(512) register_tile_1d(In a, In b, Out c, GemmShape shape) {
   constexpr int kTile = 64;
-  constexpr int kDepth = 8;
   constexpr int kRows = 8;
   __shared__ float a_tile[kTile * kDepth];
   __shared__ float b_tile[kDepth * kTile];
@@ -47,15 +45,15 @@ __global__ void __launch_bounds__(512) register_tile_1d(In a, In b, Out c, GemmS
     b_tile[b_kk * kTile + b_column] =
         b_inside ? static_cast<float>(b[(k0 + b_kk) * shape.n + first_column + b_column]) : 0.0f;
     __syncthreads();  // both tiles must be there before any thread reads them
-    TILESTEP_UNROLL
+#pragma unroll
     for (int kk = 0; kk < kDepth; ++kk) {
       const float from_b = b_tile[kk * kTile + column];
-      TILESTEP_UNROLL
+#pragma unroll
       for (int i = 0; i < kRows; ++i) sums[i] += a_tile[(row + i) * kDepth + kk] * from_b;
     }
     __syncthreads();  // all must have read before the next tiles overwrite these
   }
-  TILESTEP_UNROLL
+#pragma unroll
   for (int i = 0; i < kRows; ++i) {
     const bool inside =
         kWhole || (first_row + row + i < shape.m && first_column + column < shape.n);
@@ -64,12 +62,6 @@ __global__ void __launch_bounds__(512) register_tile_1d(In a, In b, Out c, GemmS
 }
 
 // ---- a square of results ------------------------------------------------------------------------
-
-constexpr int kEdge = 128;     // of the block's tile of C
-constexpr int kDepth = 8;      // of the tiles along k
-constexpr int kThreads = 256;  // 16 × 16, each with 8 × 8 elements of C
-constexpr int kSquare = 8;
-constexpr int kPitch = kEdge + 4;  // of `vectorized`'s turned A tile
 
 /// 128 × 128 of C a block, 256 threads: thread t has 8 × 8 neighbours.
 template <bool kWhole, class In>
@@ -85,7 +77,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 
   float sums[kSquare][kSquare] = {};
   for (int k0 = 0; k0 < shape.k; k0 += kDepth) {
-    TILESTEP_UNROLL
+#pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int a_row = thread / kDepth + i * (kThreads / kDepth);
       const int a_kk = thread % kDepth;
@@ -99,26 +91,26 @@ __global__ void __launch_bounds__(kThreads, 2)
           b_inside ? static_cast<float>(b[(k0 + b_kk) * shape.n + first_column + b_column]) : 0.0f;
     }
     __syncthreads();  // both tiles must be there before any thread reads them
-    TILESTEP_UNROLL
+#pragma unroll
     for (int kk = 0; kk < kDepth; ++kk) {
       float from_a[kSquare];
       float from_b[kSquare];
-      TILESTEP_UNROLL
+#pragma unroll
       for (int i = 0; i < kSquare; ++i) {
         from_a[i] = a_tile[(row + i) * kDepth + kk];
         from_b[i] = b_tile[kk * kEdge + column + i];
       }
-      TILESTEP_UNROLL
+#pragma unroll
       for (int i = 0; i < kSquare; ++i) {
-        TILESTEP_UNROLL
+#pragma unroll
         for (int j = 0; j < kSquare; ++j) sums[i][j] += from_a[i] * from_b[j];
       }
     }
     __syncthreads();  // all must have read before the next tiles overwrite these
   }
-  TILESTEP_UNROLL
+#pragma unroll
   for (int i = 0; i < kSquare; ++i) {
-    TILESTEP_UNROLL
+#pragma unroll
     for (int j = 0; j < kSquare; ++j) {
       const int to_row = first_row + row + i;
       const int to_column = first_column + column + j;
@@ -174,70 +166,31 @@ __global__ void __launch_bounds__(kThreads, 2) vectorized(In a, In b, Out c, Gem
     a_tile[(a_kk + 3) * kPitch + a_row] = of_a.w;
     *simt::as<float4>(b_tile + (b_kk * kEdge + b_column)) = of_b;
     __syncthreads();  // both tiles must be there before any thread reads them
-    TILESTEP_UNROLL
+#pragma unroll
     for (int kk = 0; kk < kDepth; ++kk) {
       float from_a[kSquare];
       float from_b[kSquare];
-      TILESTEP_UNROLL
+#pragma unroll
       for (int half = 0; half < 2; ++half) {
         read4(&from_a[half * 4], a_tile + (kk * kPitch + row + half * 64));
         read4(&from_b[half * 4], b_tile + (kk * kEdge + column + half * 64));
       }
-      TILESTEP_UNROLL
+#pragma unroll
       for (int i = 0; i < kSquare; ++i) {
-        TILESTEP_UNROLL
+#pragma unroll
         for (int j = 0; j < kSquare; ++j) sums[i][j] += from_a[i] * from_b[j];
       }
     }
     __syncthreads();  // all must have read before the next tiles overwrite these
   }
-  TILESTEP_UNROLL
+#pragma unroll
   for (int i = 0; i < kSquare; ++i) {
     const int to_row = first_row + row + i % 4 + i / 4 * 64;
-    TILESTEP_UNROLL
+#pragma unroll
     for (int half = 0; half < 2; ++half) {
       store_row4<kWhole>(c, to_row, first_column + column + half * 64, shape, &sums[i][half * 4]);
     }
   }
-}
-
-// ---- launches -----------------------------------------------------------------------------------
-
-simt::Launch tile_launch(const char* name, const GemmShape& shape, int tile, int threads) {
-  return {.name = name,
-          .grid = dim3(static_cast<unsigned>(tiles_of(shape.n, tile)),
-                       static_cast<unsigned>(tiles_of(shape.m, tile))),
-          .block = dim3(static_cast<unsigned>(threads))};
-}
-
-bool whole_tiles(const GemmShape& shape, int tile, int depth) {
-  return shape.m % tile == 0 && shape.n % tile == 0 && shape.k % depth == 0;
-}
-
-}  // namespace
-
-void launch_register_tile_1d(const Call& call, const Operands& operands) {
-  const simt::Launch launch = tile_launch("register_tile_1d", call.shape, 64, 512);
-  with_accessors(operands, whole_tiles(call.shape, 64, 8), [&](auto whole, auto a, auto b, auto c) {
-    start(call, launch, register_tile_1d<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);
-  });
-}
-
-void launch_register_tile_2d(const Call& call, const Operands& operands) {
-  const simt::Launch launch = tile_launch("register_tile_2d", call.shape, kEdge, kThreads);
-  const bool divides = whole_tiles(call.shape, kEdge, kDepth);
-  with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
-    start(call, launch, register_tile_2d<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);
-  });
-}
-
-void launch_vectorized(const Call& call, const Operands& operands) {
-  simt::Launch launch = tile_launch("vectorized", call.shape, kEdge, kThreads);
-  launch.shared_bytes = kDepth * (kPitch + kEdge) * sizeof(float);
-  const bool divides = whole_tiles(call.shape, kEdge, kDepth);
-  with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
-    start(call, launch, vectorized<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);
-  });
 }
 
 }  // namespace tilestep::tiling::SIMT_BACKEND

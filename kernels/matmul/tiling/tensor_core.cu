@@ -16,7 +16,6 @@
 #include "kernels/matmul/tiling/rungs.hpp"
 
 namespace tilestep::tiling::SIMT_BACKEND {
-namespace {
 
 using Bits = std::uint16_t;
 constexpr int kChunk = 8;  // elements in 16 bytes
@@ -66,7 +65,7 @@ __device__ __forceinline__ void copy_chunk(simt::Shared<Bits> to, In from, int r
 
 /// This thread's part of the copies: where it reads next, and where that lies in a stage.
 template <class T, bool kWhole, class In>
-struct Copies {
+struct ChunkCopies {
   static constexpr int kChunksA = T::kDepth / kChunk;
   static constexpr int kChunksB = T::kTileN / kChunk;
   static constexpr int kRowsAtOnce = T::kThreads / kChunksA;
@@ -78,8 +77,8 @@ struct Copies {
   int a_to, b_to;
   In a_from, b_from;
 
-  __device__ __forceinline__ Copies(In a, In b, const GemmShape& shape, int first_row,
-                                    int first_column)
+  __device__ __forceinline__ ChunkCopies(In a, In b, const GemmShape& shape, int first_row,
+                                         int first_column)
       : a_row(first_row + static_cast<int>(threadIdx.x) / kChunksA),
         a_kk(static_cast<int>(threadIdx.x) % kChunksA * kChunk),
         b_kk(static_cast<int>(threadIdx.x) / kChunksB),
@@ -93,13 +92,13 @@ struct Copies {
   /// Starts the copies of the tiles from k0 on, and moves on by one tile.
   __device__ __forceinline__ void start(const GemmShape& shape, int k0, simt::Shared<Bits> a_tile,
                                         simt::Shared<Bits> b_tile) {
-    TILESTEP_UNROLL
+#pragma unroll
     for (int i = 0; i < T::kCopiesA; ++i) {
       const int down = i * kRowsAtOnce;
       copy_chunk<kWhole>(a_tile + (a_to + down * T::kDepth), a_from + down * shape.k, a_row + down,
                          k0 + a_kk, shape.m, shape.k);
     }
-    TILESTEP_UNROLL
+#pragma unroll
     for (int i = 0; i < T::kCopiesB; ++i) {
       const int deeper = i * kDepthAtOnce;
       copy_chunk<kWhole>(b_tile + (b_to + deeper * T::kTileN), b_from + deeper * shape.n,
@@ -141,9 +140,9 @@ struct MmaFragments {
   /// Reads the fragments of k = 16·step … +15.
   __device__ __forceinline__ void read(simt::Shared<Bits> a_tile, simt::Shared<Bits> b_tile,
                                        const LaneRows<T>& rows, int step) {
-    TILESTEP_UNROLL
+#pragma unroll
     for (int i = 0; i < T::kRowsOfA; ++i) simt::ldmatrix_x4(a[i], a_tile + rows.a(i, step));
-    TILESTEP_UNROLL
+#pragma unroll
     for (int j = 0; j < T::kColumnsOfB; ++j) {
       simt::ldmatrix_x4_trans(b[j], b_tile + rows.b(j, step));
     }
@@ -166,9 +165,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   const int column = warp % (T::kTileN / T::kWarpN) * T::kWarpN;
   const int tiles = tiles_of(shape.k, T::kDepth);
   const LaneRows<T> rows(row, column, lane);
-  Copies<T, kWhole, In> copies(a, b, shape, first_row, first_column);
+  ChunkCopies<T, kWhole, In> copies(a, b, shape, first_row, first_column);
 
-  TILESTEP_UNROLL
+#pragma unroll
   for (int stage = 0; stage < T::kStages - 1; ++stage) {
     if (stage < tiles) {
       copies.start(shape, stage * T::kDepth, a_tiles + stage * T::kATile,
@@ -185,7 +184,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   int reading = 0;
   int writing = T::kStages - 1;
   for (int number = 0; number < tiles; ++number) {
-    TILESTEP_UNROLL
+#pragma unroll
     for (int step = 0; step < T::kSteps; ++step) {
       int next = step + 1;
       if (next == T::kSteps) {
@@ -208,9 +207,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
         writing = writing + 1 == T::kStages ? 0 : writing + 1;
       }
       const MmaFragments<T>& now = fragments[step % 2];
-      TILESTEP_UNROLL
+#pragma unroll
       for (int i = 0; i < T::kRowsOfA; ++i) {
-        TILESTEP_UNROLL
+#pragma unroll
         for (int j = 0; j < T::kColumnsOfB * 2; ++j) {
           simt::mma_m16n8k16_bf16(sums[i][j], now.a[i], now.b[j / 2][j % 2 * 2],
                                   now.b[j / 2][j % 2 * 2 + 1]);
@@ -221,9 +220,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
 
   const int to_row = first_row + row + lane / 4;
   const int to_column = first_column + column + lane % 4 * 2;
-  TILESTEP_UNROLL
+#pragma unroll
   for (int i = 0; i < T::kRowsOfA; ++i) {
-    TILESTEP_UNROLL
+#pragma unroll
     for (int j = 0; j < T::kColumnsOfB * 2; ++j) {
       store_pair<kWhole>(c, to_row + i * 16, to_column + j * 8, shape, sums[i][j][0],
                          sums[i][j][1]);
@@ -231,62 +230,6 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
                          sums[i][j][3]);
     }
   }
-}
-
-// ---- configurations -----------------------------------------------------------------------------
-
-using Across = MmaTiling<128, 256, 64, 64, 64, 3, 1>;
-using Down = MmaTiling<256, 128, 64, 64, 64, 3, 1>;
-using Square = MmaTiling<128, 128, 64, 64, 64, 3, 2>;
-using Small = MmaTiling<64, 64, 32, 32, 32, 3, 2>;
-
-constexpr Configuration kConfigurations[] = {
-    {"128x256x64, 8 warps of 64x64, 3 stages", 128, 256, 64, false},
-    {"256x128x64, 8 warps of 64x64, 3 stages", 256, 128, 64, false},
-    {"128x128x64, 4 warps of 64x64, 3 stages", 128, 128, 64, false},
-    {"64x64x32, 4 warps of 32x32, 3 stages", 64, 64, 32, true},
-};
-constexpr int kSmall = 3;
-
-template <class T, class Whole, class In>
-void launch_with(const Call& call, Whole, In a, In b, Out c) {
-  const int tiles = tiles_of(call.shape.m, T::kTileM) * tiles_of(call.shape.n, T::kTileN);
-  const simt::Launch launch = {.name = "tensor_core",
-                               .grid = dim3(static_cast<unsigned>(tiles)),
-                               .block = dim3(T::kThreads),
-                               .shared_bytes = T::kSharedBytes};
-  start(call, launch, tensor_core<T, Whole::value, In>, a, b, c, call.shape);
-}
-
-template <class T>
-void launch_whole(const Call& call, const OperandsBf16& operands) {
-  launch_with<T>(call, std::true_type{}, simt::global(operands.a, "A"),
-                 simt::global(operands.b, "B"), simt::global(operands.c, "C"));
-}
-
-}  // namespace
-
-std::span<const Configuration> tensor_core_configurations() {
-  return kConfigurations;
-}
-
-void launch_tensor_core(const Call& call, int configuration, const OperandsBf16& operands) {
-  const bool counted = operands.loads.data != nullptr;
-  switch (chosen_configuration(kConfigurations, configuration, call.shape, counted, kSmall)) {
-    case 0:
-      return launch_whole<Across>(call, operands);
-    case 1:
-      return launch_whole<Down>(call, operands);
-    case 2:
-      return launch_whole<Square>(call, operands);
-    default:
-      break;
-  }
-  const bool divides = call.shape.m % Small::kTileM == 0 && call.shape.n % Small::kTileN == 0 &&
-                       call.shape.k % Small::kDepth == 0;
-  with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
-    launch_with<Small>(call, whole, a, b, c);
-  });
 }
 
 }  // namespace tilestep::tiling::SIMT_BACKEND

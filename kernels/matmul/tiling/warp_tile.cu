@@ -14,7 +14,6 @@
 #include "kernels/matmul/tiling/rungs.hpp"
 
 namespace tilestep::tiling::SIMT_BACKEND {
-namespace {
 
 /// kTileM × kTileN of C a block, kWarpM × kWarpN a warp, kThreadM × kThreadN a thread; tiles of
 /// kDepth along k, kStages of them in shared memory; kBlocks a multiprocessor.
@@ -40,7 +39,7 @@ struct WarpTiling {
 
 /// This thread's part of the copies: where it reads next, and where that lies in a stage.
 template <class T, bool kWhole, class In>
-struct Copies {
+struct FloatCopies {
   // A: 8 neighbours of a row, then the next row, so that a warp fills 32 different banks; after all
   // rows the next 8 of k.
   static constexpr int kRowsAtOnce = T::kThreads / 8;
@@ -55,8 +54,8 @@ struct Copies {
   int a_to, b_to;
   In a_from, b_from;
 
-  __device__ __forceinline__ Copies(In a, In b, const GemmShape& shape, int first_row,
-                                    int first_column)
+  __device__ __forceinline__ FloatCopies(In a, In b, const GemmShape& shape, int first_row,
+                                         int first_column)
       : a_kk(static_cast<int>(threadIdx.x) % 8),
         b_kk(static_cast<int>(threadIdx.x) / kThreadsAcross),
         a_row(first_row + static_cast<int>(threadIdx.x) / 8),
@@ -69,7 +68,7 @@ struct Copies {
   /// Starts the copies of the tiles from k0 on, and moves on by one tile.
   __device__ __forceinline__ void start(const GemmShape& shape, int k0, simt::Shared<float> a_tile,
                                         simt::Shared<float> b_tile) {
-    TILESTEP_UNROLL
+#pragma unroll
     for (int i = 0; i < T::kCopiesA; ++i) {
       const int down = i % kPassesDown * kRowsAtOnce;
       const int deeper = i / kPassesDown * 8;
@@ -77,7 +76,7 @@ struct Copies {
       copy4(a_tile + (a_to + deeper * T::kPitch + down), a_from + (down * shape.k + deeper),
             inside);
     }
-    TILESTEP_UNROLL
+#pragma unroll
     for (int i = 0; i < T::kCopiesB; ++i) {
       const int deeper = i * kDepthAtOnce;
       const auto from = b_from + deeper * shape.n;
@@ -105,11 +104,11 @@ struct Fragments {
   /// lie a quarter of a warp tile apart (or what the number of groups makes of it), so that the
   /// lanes' groups are neighbours.
   __device__ __forceinline__ void read(simt::Shared<float> a_row, simt::Shared<float> b_row) {
-    TILESTEP_UNROLL
+#pragma unroll
     for (int i = 0; i < T::kThreadM / 4; ++i) {
       read4(&a[i * 4], a_row + i * 32);
     }
-    TILESTEP_UNROLL
+#pragma unroll
     for (int j = 0; j < T::kThreadN / 4; ++j) {
       read4(&b[j * 4], b_row + j * 16);
     }
@@ -135,9 +134,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   const int row = warp / (T::kTileN / T::kWarpN) * T::kWarpM + lane_row * 4;
   const int column = warp % (T::kTileN / T::kWarpN) * T::kWarpN + lane_column * 4;
   const int steps = tiles_of(shape.k, T::kDepth);
-  Copies<T, kWhole, In> copies(a, b, shape, first_row, first_column);
+  FloatCopies<T, kWhole, In> copies(a, b, shape, first_row, first_column);
 
-  TILESTEP_UNROLL
+#pragma unroll
   for (int stage = 0; stage < T::kStages - 1; ++stage) {
     if (stage < steps) {
       copies.start(shape, stage * T::kDepth, a_tiles + stage * T::kATile,
@@ -161,7 +160,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     }
     simt::cp_async_commit();
     writing = writing + 1 == T::kStages ? 0 : writing + 1;
-    TILESTEP_UNROLL
+#pragma unroll
     for (int kk = 0; kk < T::kDepth; ++kk) {
       int next = kk + 1;
       if (next == T::kDepth) {
@@ -175,77 +174,21 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
       fragments[(kk + 1) % 2].read(a_tiles + (reading * T::kATile + next * T::kPitch + row),
                                    b_tiles + (reading * T::kBTile + next * T::kTileN + column));
       const Fragments<T>& now = fragments[kk % 2];
-      TILESTEP_UNROLL
+#pragma unroll
       for (int i = 0; i < T::kThreadM; ++i) {
-        TILESTEP_UNROLL
+#pragma unroll
         for (int j = 0; j < T::kThreadN; ++j) sums[i][j] += now.a[i] * now.b[j];
       }
     }
   }
-  TILESTEP_UNROLL
+#pragma unroll
   for (int i = 0; i < T::kThreadM; ++i) {
     const int to_row = first_row + row + i % 4 + i / 4 * 32;
-    TILESTEP_UNROLL
+#pragma unroll
     for (int j = 0; j < T::kThreadN / 4; ++j) {
       store_row4<kWhole>(c, to_row, first_column + column + j * 16, shape, &sums[i][j * 4]);
     }
   }
-}
-
-// ---- configurations -----------------------------------------------------------------------------
-
-using Square = WarpTiling<128, 128, 16, 64, 32, 8, 8, 3, 2>;
-using Across = WarpTiling<128, 256, 8, 64, 64, 8, 16, 4, 1>;
-using Down = WarpTiling<256, 128, 16, 64, 64, 8, 16, 3, 1>;
-using Small = WarpTiling<64, 64, 8, 64, 32, 8, 8, 3, 4>;
-
-constexpr Configuration kConfigurations[] = {
-    {"128x128x16, 8x8 a thread, 256 threads, 3 stages", 128, 128, 16, false},
-    {"128x256x8, 8x16 a thread, 256 threads, 4 stages", 128, 256, 8, false},
-    {"256x128x16, 8x16 a thread, 256 threads, 3 stages", 256, 128, 16, false},
-    {"64x64x8, 8x8 a thread, 64 threads, 3 stages", 64, 64, 8, true},
-};
-constexpr int kSmall = 3;
-
-template <class T, class Whole, class In>
-void launch_with(const Call& call, Whole, In a, In b, Out c) {
-  const int tiles = tiles_of(call.shape.m, T::kTileM) * tiles_of(call.shape.n, T::kTileN);
-  const simt::Launch launch = {.name = "warp_tile",
-                               .grid = dim3(static_cast<unsigned>(tiles)),
-                               .block = dim3(T::kThreads),
-                               .shared_bytes = T::kSharedBytes};
-  start(call, launch, warp_tile<T, Whole::value, In>, a, b, c, call.shape);
-}
-
-template <class T>
-void launch_whole(const Call& call, const Operands& operands) {
-  launch_with<T>(call, std::true_type{}, simt::global(operands.a, "A"),
-                 simt::global(operands.b, "B"), simt::global(operands.c, "C"));
-}
-
-}  // namespace
-
-std::span<const Configuration> warp_tile_configurations() {
-  return kConfigurations;
-}
-
-void launch_warp_tile(const Call& call, int configuration, const Operands& operands) {
-  const bool counted = operands.loads.data != nullptr;
-  switch (chosen_configuration(kConfigurations, configuration, call.shape, counted, kSmall)) {
-    case 0:
-      return launch_whole<Square>(call, operands);
-    case 1:
-      return launch_whole<Across>(call, operands);
-    case 2:
-      return launch_whole<Down>(call, operands);
-    default:
-      break;
-  }
-  const bool divides = call.shape.m % Small::kTileM == 0 && call.shape.n % Small::kTileN == 0 &&
-                       call.shape.k % Small::kDepth == 0;
-  with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
-    launch_with<Small>(call, whole, a, b, c);
-  });
 }
 
 }  // namespace tilestep::tiling::SIMT_BACKEND

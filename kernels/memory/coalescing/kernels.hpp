@@ -8,18 +8,13 @@
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/memory/coalescing/patterns.hpp"
 
-/// What the lesson's driver asks of its kernels; access.cu answers, once for each backend.
+/// What the lesson's driver asks of its kernels; launch.cu answers, once for each backend.
 namespace tilestep::coalescing {
 
-/// The sites of a traced launch of a pattern.
+/// Sites on a tape: the two arrays of a launch by pattern, and a transpose's tile.
 inline constexpr std::uint32_t kPatternSite = 0;
 inline constexpr std::uint32_t kPlainSite = 1;
-
-/// 1-based lines of the kernel source.
-struct SourceLines {
-  int access = 0;  ///< the statement that loads and stores
-  int index = 0;   ///< the pattern's arithmetic
-};
+inline constexpr std::uint32_t kTileSite = 2;
 
 /// The ladder of copies.
 enum class CopyRung { strided, coalesced, vectorized };
@@ -88,10 +83,7 @@ class Kernels : public simt::KernelSet {
   /// The same kernel with traced accesses, run for the first `blocks` blocks alone.
   virtual void access_traced(simt::Device& device, const PatternShape& shape, int blocks,
                              simt::Span<const unsigned char> in, simt::Span<unsigned char> out,
-                             const simt::TraceBuffer& trace) const = 0;
-
-  /// Where the kernel source has a pattern's arithmetic and the access.
-  virtual SourceLines lines(Pattern pattern, Access access) const = 0;
+                             const simt::Tape& tape) const = 0;
 
   /// Fills with random bits that depend on `seed` and the position alone.
   virtual void fill_random(simt::Device& device, simt::Span<unsigned> words,
@@ -106,10 +98,10 @@ class Kernels : public simt::KernelSet {
                          simt::Span<const float> in, simt::Span<float> out) const = 0;
 
   /// The first block of a transpose with a tile of 32 and 8 thread rows, its accesses to shared
-  /// memory traced (site 0). Throws Error for the rung without shared memory.
+  /// memory traced (kTileSite). Throws Error for the rung without shared memory.
   virtual void transpose_traced(simt::Device& device, TransposeRung rung, int rows, int columns,
                                 simt::Span<const float> in, simt::Span<float> out,
-                                const simt::TraceBuffer& trace) const = 0;
+                                const simt::Tape& tape) const = 0;
 
   /// Adds to wrong[0] how many of the words of `out` [columns × rows] differ from the transpose
   /// of what `fill_random` wrote to a [rows × columns] array; a copy is a matrix of one row.

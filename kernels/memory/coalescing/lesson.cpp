@@ -131,7 +131,7 @@ lab::Report run(const Params& params, simt::Device& device, lab::Progress& progr
   Outcome outcome;
   outcome.params = params;
   outcome.shape = shape_of(params);
-  const SourceLines lines = kernels_of(device).lines(params.pattern, params.access);
+  const SourceLines lines = source_lines(params.pattern, params.access);
   Trace& trace = outcome.trace;
   trace.pattern = params.pattern;
   trace.access = params.access;
@@ -166,7 +166,7 @@ std::vector<WarpRequest> traced_requests(simt::Device& device, const PatternShap
   const std::int64_t threads = std::min(shape.elements, blocks * kThreadsPerBlock);
   simt::Trace trace(device, static_cast<std::size_t>(2 * threads));
   kernels_of(device).access_traced(device, shape, static_cast<int>(blocks), arrays.in.span(),
-                                   arrays.out.span(), trace.view());
+                                   arrays.out.span(), trace.tape());
   device.synchronize();
   const simt::Trace::Log log = trace.download();
   assert(log.dropped == 0);
@@ -184,7 +184,7 @@ std::vector<TileRequest> traced_tiles(simt::Device& device, std::int64_t& wrong)
     out.fill(0xFF);
     simt::Trace trace(device, 2 * kElements);
     kernels_of(device).transpose_traced(device, rung, kTileEdge, kTileEdge, in.span(), out.span(),
-                                        trace.view());
+                                        trace.tape());
     device.synchronize();
     const simt::Trace::Log log = trace.download();
     const std::vector<float> result = out.download();

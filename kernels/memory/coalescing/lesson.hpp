@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +18,7 @@
 /// Access to Global Memory"; CUDA C++ Programming Guide, "Device Memory Accesses".
 namespace tilestep::coalescing {
 
-/// The kernel source that `Trace::access_line` and `Trace::index_line` number.
+/// The kernel source that the picture shows.
 inline constexpr std::string_view kSourcePath = "kernels/memory/coalescing/access.cu";
 
 constexpr std::string_view to_text(Pattern pattern) {
@@ -49,6 +49,12 @@ const lab::KnobTable<Params>& knob_table();
 /// The settings that `pattern` depends on besides element_bytes, access and elements: "stride",
 /// "offset", "fields", "seed", or "" if none.
 std::string_view knob_of(Pattern pattern);
+/// 1-based lines of kSourcePath, as this build has it.
+struct SourceLines {
+  int access = 0;  ///< the statement that loads and stores
+  int index = 0;   ///< the pattern's arithmetic; the same line where it fits into the statement
+};
+SourceLines source_lines(Pattern pattern, Access access);
 /// The statement as the kernel executes it, with the numbers of `params`: "out[i] = in[i × 2]".
 std::string statement(const Params& params);
 /// The launch that `params` ask for; `array_elements` is the size of the array that the pattern
@@ -59,6 +65,9 @@ PatternShape shape_of(const Params& params);
 /// ([i]) on the other array. A warp that loads by pattern then stores plainly; a warp that stores
 /// by pattern has loaded plainly before.
 enum class Site { pattern, plain };
+constexpr auto names_of(Site) {
+  return std::to_array<std::string_view>({"pattern", "plain"});
+}
 
 /// One request: the accesses of a warp's lanes for one instruction, as the kernel recorded them.
 struct WarpRequest {
@@ -125,8 +134,8 @@ struct Trace {
   std::int64_t pattern_array_bytes = 0;  ///< size of the array that the pattern indexes
   std::int64_t warps = 0;                ///< of the launch
   std::int64_t traced_warps = 0;         ///< of them, those whose requests are below
-  int access_line = 0;                   ///< 1-based line of kSourcePath: the statement
-  int index_line = 0;                    ///< the pattern's arithmetic
+  int access_line = 0;                   ///< as `source_lines` gives it, whatever a recording says
+  int index_line = 0;                    ///< the same
   std::string statement;                 ///< as the function of this name gives it
   bool counters_available = false;       ///< the device counted the launch in hardware too
   std::string counters_reason;           ///< why not and what to do, one sentence

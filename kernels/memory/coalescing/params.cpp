@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/base/lab/source.hpp"
 #include "kernels/base/numeric/random.hpp"
 #include "kernels/memory/coalescing/lesson.hpp"
 
@@ -173,6 +174,13 @@ std::string statement(const Params& params) {
   }
   return params.access == Access::load ? fmt::format("out[i] = in[{}]", index)
                                        : fmt::format("out[{}] = in[i]", index);
+}
+
+SourceLines source_lines(Pattern pattern, Access access) {
+  const lab::SourceMarks marks = lab::source_marks(kSourcePath);
+  const int line = marks.line(fmt::format("{} {}", to_text(access), to_text(pattern)));
+  const bool apart = pattern == Pattern::permuted || pattern == Pattern::permuted_warp;
+  return {line, apart ? marks.line(to_text(pattern)) : line};
 }
 
 PatternShape shape_of(const Params& params) {

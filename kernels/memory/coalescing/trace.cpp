@@ -2,101 +2,86 @@
 
 #include <algorithm>
 #include <bit>
-#include <cassert>
 #include <set>
-#include <string>
 
-#include "kernels/base/lab/json.hpp"
+#include "kernels/base/lab/fields.hpp"
 #include "kernels/memory/coalescing/lesson.hpp"
 
 namespace tilestep::coalescing {
 namespace {
 
-using nlohmann::json;
+constexpr int kMost = 1 << 30;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;  ///< of an array
 
-constexpr std::string_view kWhere = "coalescing trace";
-
-std::string_view to_text(Site site) {
-  return site == Site::pattern ? "pattern" : "plain";
-}
-
-/// The value of `Enum` that `name` names, among `values`.
-template <class Enum, class Values>
-Enum named(const json& from, std::string_view name, const Values& values) {
-  const auto text = lab::member<std::string>(from, name, kWhere);
-  std::string allowed;
-  for (const Enum value : values) {
-    if (to_text(value) == text) return value;
-    allowed += (allowed.empty() ? "" : ", ") + std::string(to_text(value));
-  }
-  throw Error(fmt::format("{}: '{}' is '{}'; allowed: {}", kWhere, name, text, allowed));
-}
-
-constexpr std::array kSites = {Site::pattern, Site::plain};
-constexpr std::array kKinds = {Access::load, Access::store};
-
-json request_to_json(const WarpRequest& request) {
-  json bytes = json::array();
+/// One offset a lane, null for a lane that took no part.
+nlohmann::json bytes_to_json(const WarpRequest& request) {
+  nlohmann::json bytes = nlohmann::json::array();
   for (int lane = 0; lane < kLanes; ++lane) {
-    bytes.push_back(request.active(lane) ? json(request.byte_offset[static_cast<std::size_t>(lane)])
-                                         : json());
-  }
-  return {{"block", request.block},
-          {"warp", request.warp},
-          {"site", to_text(request.site)},
-          {"kind", to_text(request.kind)},
-          {"bytes", std::move(bytes)}};
-}
-
-const json& lanes_of(const json& from) {
-  const json& bytes = lab::array_of(from, "bytes", kWhere);
-  if (bytes.size() != kLanes) {
-    throw Error(
-        fmt::format("{}: 'bytes' must have {} entries, but has {}", kWhere, kLanes, bytes.size()));
-  }
-  for (const json& byte : bytes) {
-    if (byte.is_null()) continue;
-    if (!byte.is_number_integer() || byte.get<std::int64_t>() < 0) {
-      throw Error(fmt::format("{}: 'bytes' must hold byte offsets or null", kWhere));
-    }
+    bytes.push_back(request.active(lane)
+                        ? nlohmann::json(request.byte_offset[static_cast<std::size_t>(lane)])
+                        : nlohmann::json());
   }
   return bytes;
 }
 
-WarpRequest request_from_json(const json& from) {
-  WarpRequest request;
-  request.block = lab::member<int>(from, "block", kWhere);
-  request.warp = lab::member<int>(from, "warp", kWhere);
-  request.site = named<Site>(from, "site", kSites);
-  request.kind = named<Access>(from, "kind", kKinds);
-  const json& bytes = lanes_of(from);
+void read_bytes(const lab::Place& bytes, int element_bytes, WarpRequest& request) {
+  bytes.require_size(kLanes);
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    request.byte_offset[lane] = bytes[lane].is_null() ? -1 : bytes[lane].get<std::int64_t>();
-    if (!bytes[lane].is_null()) request.active_lanes |= 1U << lane;
-  }
-  return request;
-}
-
-json tile_request_to_json(const TileRequest& request) {
-  return {{"rung", request.rung},
-          {"kind", to_text(request.kind)},
-          {"bytes", request.byte_offset},
-          {"ways", request.ways}};
-}
-
-TileRequest tile_request_from_json(const json& from) {
-  TileRequest request;
-  request.rung = lab::member<std::string>(from, "rung", kWhere);
-  request.kind = named<Access>(from, "kind", kKinds);
-  request.ways = lab::member<int>(from, "ways", kWhere);
-  const json& bytes = lanes_of(from);
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    if (bytes[lane].is_null()) {
-      throw Error(fmt::format("{}: every lane of a tile request has an offset", kWhere));
+    const lab::Place byte = bytes.at(lane);
+    request.byte_offset[lane] = -1;
+    if (byte.json().is_null()) continue;
+    request.byte_offset[lane] = byte.whole<std::int64_t>(0, kMostBytes);
+    request.active_lanes |= 1U << lane;
+    if (request.byte_offset[lane] % element_bytes != 0) {
+      byte.refuse(fmt::format("offsets aligned to an element of {} bytes", element_bytes));
     }
-    request.byte_offset[lane] = bytes[lane].get<std::int32_t>();
   }
-  return request;
+}
+
+lab::Fields<WarpRequest> request_fields(const Trace& trace) {
+  return lab::Fields<WarpRequest>()
+      .whole("block", &WarpRequest::block, 0, kMost)
+      .whole("warp", &WarpRequest::warp, 0, kWarpsPerBlock - 1)
+      .name("site", &WarpRequest::site)
+      .name("kind", &WarpRequest::kind)
+      .custom("bytes", bytes_to_json,
+              [size = trace.element_bytes](const lab::Place& bytes, WarpRequest& request) {
+                read_bytes(bytes, size, request);
+              });
+}
+
+lab::Fields<TileRequest> tile_request_fields() {
+  return lab::Fields<TileRequest>()
+      .text("rung", &TileRequest::rung)
+      .name("kind", &TileRequest::kind)
+      .wholes("bytes", &TileRequest::byte_offset, kLanes, 0, kMost)
+      .whole("ways", &TileRequest::ways, 1, kLanes);
+}
+
+const lab::Fields<Trace>& fields() {
+  static const auto kFields =
+      lab::Fields<Trace>()
+          .name("pattern", &Trace::pattern)
+          .name("access", &Trace::access)
+          .whole("element_bytes", &Trace::element_bytes, 1, 16)
+          .check([](const Trace& trace) {
+            if (std::has_single_bit(static_cast<unsigned>(trace.element_bytes))) return "";
+            return "'element_bytes' must be one of 1, 2, 4, 8, 16";
+          })
+          .whole("elements", &Trace::elements, 1, kMostBytes)
+          .whole("pattern_array_bytes", &Trace::pattern_array_bytes, 1, kMostBytes)
+          .whole("warps", &Trace::warps, 1, kMostBytes)
+          .whole("traced_warps", &Trace::traced_warps, 0, &Trace::warps)
+          .constant("source", kSourcePath)
+          .whole("access_line", &Trace::access_line, 0, kMost)
+          .whole("index_line", &Trace::index_line, 0, kMost)
+          .text("statement", &Trace::statement)
+          .group("counters", lab::Fields<Trace>()
+                                 .flag("available", &Trace::counters_available)
+                                 .text("reason", &Trace::counters_reason))
+          .list("requests", &Trace::requests, request_fields)
+          .list("tile_requests", &Trace::tile_requests, tile_request_fields());
+  return kFields;
 }
 
 }  // namespace
@@ -161,63 +146,20 @@ std::vector<std::size_t> Trace::pattern_requests() const {
   return positions;
 }
 
-json to_json(const Trace& trace) {
-  json requests = json::array();
-  for (const WarpRequest& request : trace.requests) requests.push_back(request_to_json(request));
-  json tiles = json::array();
-  for (const TileRequest& request : trace.tile_requests) {
-    tiles.push_back(tile_request_to_json(request));
-  }
-  return {
-      {"pattern", to_text(trace.pattern)},
-      {"access", to_text(trace.access)},
-      {"element_bytes", trace.element_bytes},
-      {"elements", trace.elements},
-      {"pattern_array_bytes", trace.pattern_array_bytes},
-      {"warps", trace.warps},
-      {"traced_warps", trace.traced_warps},
-      {"source", kSourcePath},
-      {"access_line", trace.access_line},
-      {"index_line", trace.index_line},
-      {"statement", trace.statement},
-      {"counters", {{"available", trace.counters_available}, {"reason", trace.counters_reason}}},
-      {"requests", std::move(requests)},
-      {"tile_requests", std::move(tiles)}};
+nlohmann::json to_json(const Trace& trace) {
+  return fields().to_json(trace);
 }
 
-Trace trace_from_json(const json& from) {
-  Trace trace;
-  trace.pattern = named<Pattern>(from, "pattern", kPatterns);
-  trace.access = named<Access>(from, "access", kKinds);
-  trace.element_bytes = lab::member<int>(from, "element_bytes", kWhere);
-  if (trace.element_bytes < 1 || trace.element_bytes > 16 ||
-      !std::has_single_bit(static_cast<unsigned>(trace.element_bytes))) {
-    throw Error(fmt::format("{}: 'element_bytes' is {}; allowed: 1, 2, 4, 8, 16", kWhere,
-                            trace.element_bytes));
-  }
-  trace.elements = lab::member<std::int64_t>(from, "elements", kWhere);
-  trace.pattern_array_bytes = lab::member<std::int64_t>(from, "pattern_array_bytes", kWhere);
-  trace.warps = lab::member<std::int64_t>(from, "warps", kWhere);
-  trace.traced_warps = lab::member<std::int64_t>(from, "traced_warps", kWhere);
-  trace.access_line = lab::member<int>(from, "access_line", kWhere);
-  trace.index_line = lab::member<int>(from, "index_line", kWhere);
-  trace.statement = lab::member<std::string>(from, "statement", kWhere);
-  const json counters = lab::member<json>(from, "counters", kWhere);
-  trace.counters_available = lab::member<bool>(counters, "available", kWhere);
-  trace.counters_reason = lab::member<std::string>(counters, "reason", kWhere);
-  for (const json& request : lab::array_of(from, "requests", kWhere)) {
-    trace.requests.push_back(request_from_json(request));
-    for (const std::int64_t byte : trace.requests.back().byte_offset) {
-      if (byte >= 0 && byte % trace.element_bytes != 0) {
-        throw Error(fmt::format("{}: byte offset {} is not aligned to an element of {} bytes",
-                                kWhere, byte, trace.element_bytes));
-      }
-    }
-  }
-  for (const json& request : lab::array_of(from, "tile_requests", kWhere)) {
-    trace.tile_requests.push_back(tile_request_from_json(request));
-  }
+Trace trace_from_json(const nlohmann::json& json) {
+  Trace trace = fields().from_json(json, "coalescing trace");
+  const SourceLines lines = source_lines(trace.pattern, trace.access);
+  trace.access_line = lines.access;
+  trace.index_line = lines.index;
   return trace;
+}
+
+nlohmann::json trace_again(const nlohmann::json& json) {
+  return to_json(trace_from_json(json));
 }
 
 }  // namespace tilestep::coalescing

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "kernels/numbers/accumulator_precision/hopper.hpp"
-#include "kernels/numbers/accumulator_precision/launch.hpp"
+#include "kernels/numbers/accumulator_precision/kernels.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
 
 // Every variant multiplies the same E4M3 numbers, which FP16 and BF16 hold exactly, so that what

@@ -6,7 +6,7 @@
 
 #include "kernels/numbers/accumulator_precision/bench.hpp"
 #include "kernels/numbers/accumulator_precision/hopper.hpp"
-#include "kernels/numbers/accumulator_precision/launch.hpp"
+#include "kernels/numbers/accumulator_precision/kernels.hpp"
 
 // Each output of wgmma-fp8 is a dot product of random numbers: the software model must give the
 // same bits. Several models are tried, so that a wrong default shows.

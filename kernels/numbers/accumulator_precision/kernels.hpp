@@ -2,12 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
-#include "kernels/base/simt/device.hpp"
+#include "kernels/base/simt/simt.hpp"
 #include "kernels/numbers/accumulator_precision/methods.hpp"
 
-/// What the lesson's driver asks of its kernels; the .cu files answer, once for each backend.
+/// What the lesson's driver asks of its kernels; launch.cu answers, once for each backend.
 namespace tilestep::accumulator_precision {
 
 /// Sums [sums] of columns of terms [terms × sums], FP32.
@@ -50,14 +49,8 @@ inline constexpr int kAnswerPlace = 32;
 inline constexpr int kLevels = 21;
 inline constexpr int kMaxTerms = 65536;
 
-static_assert(std::is_trivially_copyable_v<Step>);
-
-/// Where a recording goes.
-struct SumRecording {
-  int sum = 0;
-  simt::Span<Step> steps;  ///< terms
-  simt::Span<int> line;    ///< 1
-};
+/// The site of the notes: a Step for each term.
+inline constexpr std::uint32_t kStepSite = 0;
 
 /// C [m × n] = A [m × k] · Bᵀ, with B [n × k]: both row-major with k fastest, C FP32 row-major.
 struct GemmShape {
@@ -87,16 +80,33 @@ struct ScaledOperands {
   simt::Span<float> c;
 };
 
+/// How many scales a matrix [rows × k] has.
+inline std::size_t scale_count(const ScaleBlock& block, int rows, int k) {
+  const auto blocks = [](int extent, int size) {
+    return static_cast<std::size_t>((extent + size - 1) / size);
+  };
+  return blocks(rows, block.rows) * blocks(k, block.columns);
+}
+
+inline bool needs_hopper(GemmVariant variant) {
+  return variant == GemmVariant::wgmma_fp8 || variant == GemmVariant::wgmma_fp8_promoted;
+}
+
+/// Whether `device` has the instruction of `variant`. wgmma exists on compute capability 9.0 alone.
+inline bool can_run(const simt::DeviceInfo& device, GemmVariant variant) {
+  return needs_hopper(variant) ? device.compute_capability == 90 : device.compute_capability >= 80;
+}
+
 class Kernels : public simt::KernelSet {
  public:
   /// The timed kernel: every column's sum, nothing recorded. Asynchronous. Throws Error for a shape
   /// that it does not take (terms 1–65536, sums 1–65536, promote_every at least 1).
   virtual void sums(simt::Device& device, const SumShape& shape, const SumMethod& method,
                     simt::Span<const float> terms, simt::Span<float> sums) const = 0;
-  /// The same kernel, recording one sum.
+  /// The same kernel, explained: computes `sum` alone, and notes each of its steps.
   virtual void sums_recorded(simt::Device& device, const SumShape& shape, const SumMethod& method,
-                             simt::Span<const float> terms, simt::Span<float> sums,
-                             const SumRecording& recording) const = 0;
+                             simt::Span<const float> terms, simt::Span<float> sums, int sum,
+                             const simt::Tape& tape) const = 0;
 
   /// Scaled FP8 product, asynchronous: FP32 sums over 128 of k, each multiplied by its two scales
   /// and added into an FP32 total. Blocks of scales must not end inside 128 of k.

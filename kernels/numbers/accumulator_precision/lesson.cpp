@@ -60,16 +60,13 @@ void run_kernels(MethodRun& run, const Params& params, simt::Device& device,
   device.synchronize();
   run.sums = sums.download();
 
-  simt::Buffer<Step> steps(device, static_cast<std::size_t>(params.terms));
-  simt::Buffer<int> line(device, 1);
+  const auto count = static_cast<std::size_t>(params.terms);
+  simt::Trace recording(device, count * simt::kNoteEntries<Step>);
   sums.fill(0xFF);
-  steps.fill(0xFF);
-  kernels.sums_recorded(device, shape, run.method, terms.span(), sums.span(),
-                        SumRecording{0, steps.span(), line.span()});
+  kernels.sums_recorded(device, shape, run.method, terms.span(), sums.span(), 0, recording.tape());
   device.synchronize();
   run.recorded_sum = sums.download().front();
-  run.steps = steps.download();
-  run.line = line.download().front();
+  run.steps = recording.download().notes<Step>(kStepSite, count);
 }
 
 void run_reference(MethodRun& run, const Params& params, const std::vector<float>& terms,

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,10 +18,14 @@
 namespace tilestep::accumulator_precision {
 
 inline constexpr std::string_view kLessonId = "accumulator-precision";
-/// The kernel source that `AccumulatorTrace::line` numbers.
+/// The kernel source that the picture shows.
 inline constexpr std::string_view kSourcePath = "kernels/numbers/accumulator_precision/sums.cu";
 
 enum class Distribution { near_one, positive, mixed_sign, one_large_many_small, decreasing };
+constexpr auto names_of(Distribution) {
+  return std::to_array<std::string_view>(
+      {"near-one", "positive", "mixed-sign", "one-large-many-small", "decreasing"});
+}
 
 /// What the knob `accumulators` chooses. A knob holds one value, not a set, so that the sets worth
 /// comparing have names; then each method alone.
@@ -44,6 +48,9 @@ enum class AccumulatorSet {
 
 /// The format that the remedies work in.
 enum class SmallFormat { fp8_e4m3, fp8_e5m2, fp16, bf16 };
+constexpr auto names_of(SmallFormat) {
+  return std::to_array<std::string_view>({"fp8-e4m3", "fp8-e5m2", "fp16", "bf16"});
+}
 
 std::string_view to_text(Distribution distribution);
 std::string_view to_text(Method method);  ///< "fp8-e4m3", … "pairwise"
@@ -96,9 +103,12 @@ struct AccumulatorTrace {
   /// compensation.
   double frozen_spacing = 0;
   std::string verdict;  ///< a short sentence
-  int line = 0;         ///< 1-based line of kSourcePath of the rounded addition
+  int line = 0;         ///< as `source_line` gives it, whatever a recording says
   bool operator==(const AccumulatorTrace&) const = default;
 };
+
+/// 1-based line of kSourcePath, as this build has it, where `method` rounds.
+int source_line(Method method);
 
 /// All that the picture is drawn from.
 struct Trace {

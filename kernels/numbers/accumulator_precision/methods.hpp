@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string_view>
 
 #include "kernels/base/lab/names.hpp"
@@ -16,6 +17,10 @@ enum class Method { fp8_e4m3, fp8_e5m2, fp16, bf16, tf32, fp32, promoted, kahan,
 inline constexpr Method kMethods[] = {Method::fp8_e4m3, Method::fp8_e5m2, Method::fp16,
                                       Method::bf16,     Method::tf32,     Method::fp32,
                                       Method::promoted, Method::kahan,    Method::pairwise};
+constexpr auto names_of(Method) {
+  return std::to_array<std::string_view>(
+      {"fp8-e4m3", "fp8-e5m2", "fp16", "bf16", "tf32", "fp32", "promoted", "kahan", "pairwise"});
+}
 
 /// One term, as the kernel recorded it. All numbers are numbers of the accumulator's format, save
 /// for `total`, which is FP32, and `added` where it is the term itself.

@@ -130,7 +130,7 @@ void fill_trace(Outcome& outcome) {
       a.frozen_spacing = spacing_for_terms(run, static_cast<std::size_t>(a.frozen_at));
     }
     a.verdict = verdict(a, params);
-    a.line = run.line;
+    a.line = source_line(a.method);
   }
   trace.points = kept_points(params.terms, trace.accumulators);
   for (const int point : trace.points) {

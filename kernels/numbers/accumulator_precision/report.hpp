@@ -14,7 +14,6 @@ struct MethodRun {
   std::vector<float> sums;           ///< kSums, by the timed kernel
   float recorded_sum = 0;            ///< sum 0 by the recording kernel
   std::vector<Step> steps;           ///< one a term of sum 0
-  int line = 0;                      ///< of the kernel source
   std::vector<float> expected;       ///< sum 0 after each term; pairwise with many terms: the last
   std::vector<float> expected_sums;  ///< the first few of `sums`, from the reference
 };

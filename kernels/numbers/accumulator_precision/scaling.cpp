@@ -5,7 +5,7 @@
 #include <random>
 #include <span>
 
-#include "kernels/numbers/accumulator_precision/launch.hpp"
+#include "kernels/numbers/accumulator_precision/kernels.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
 
 // FP8 holds numbers of very different sizes only if each is first divided by a scale that brings it

@@ -8,7 +8,7 @@
 // One thread a sum: sum c adds up column c of terms [terms × sums]. Every operation is rounded once
 // to the accumulator's format (numeric/small_float.hpp), terms come as FP32. The products
 // themselves are not the subject here: a dot product hands its terms over exactly, as tensor cores
-// do.
+// do. A tape records every addition for the picture and is nothing when the kernel is timed.
 //
 //   exact_gemm     C = A·B^T of E4M3 numbers in FP64, where none of these sums is rounded
 //   scaled_gemm    C = A·B^T of E4M3 numbers with a scale for each block
@@ -16,13 +16,12 @@
 //
 // The tensor cores' kernels are in tensor_core.cu.
 
-#include <cassert>
-#include <string>
+#include <cstddef>
+#include <cstdint>
 
 #include "kernels/base/numeric/small_float.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
-#include "kernels/numbers/accumulator_precision/launch.hpp"
 
 namespace tilestep::accumulator_precision::SIMT_BACKEND {
 
@@ -46,21 +45,6 @@ struct Adder {
   }
 };
 
-/// The timed kernels' recorder: nothing, and the compiler leaves nothing of it.
-struct NoRecorder {
-  __device__ void line(int) const {}
-  __device__ void step(int, const Step&) const {}
-};
-
-template <class Steps, class Line>
-struct StepRecorder {
-  Steps steps;
-  Line at;
-
-  __device__ void line(int number) const { at[0] = number; }
-  __device__ void step(int term, const Step& step) const { steps[term] = step; }
-};
-
 /// The sum that this thread computes.
 __device__ inline int own_sum(int first_sum) {
   return first_sum + static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -68,62 +52,59 @@ __device__ inline int own_sum(int first_sum) {
 
 // ---- the lesson's kernels -----------------------------------------------------------------------
 
-template <class Recorder, class Terms, class Sums>
-__global__ void rounded_sum(Terms terms, Sums sums, SumShape shape, SumMethod method, int first_sum,
-                            Recorder recorder) {
+template <class Tape>
+__global__ void rounded_sum(simt::Global<const float> terms, simt::Global<float> sums,
+                            SumShape shape, SumMethod method, int first_sum, Tape tape) {
   const int sum = own_sum(first_sum);
   if (sum >= shape.sums) return;
   const Adder adder{method, sum};
   float s = 0.0f;
-  recorder.line(__LINE__ + 4);
   for (int i = 0; i < shape.terms; ++i) {
     const float t = terms[i * shape.sums + sum];
     const float before = s;
-    s = adder.plus(s, t, i, 0);
-    recorder.step(i, Step{before, t, s, s, 0.0f});
+    s = adder.plus(s, t, i, 0);  // [step: rounded]
+    tape.note(kStepSite, i, Step{before, t, s, s, 0.0f});
   }
   sums[sum] = s;
 }
 
-template <class Recorder, class Terms, class Sums>
-__global__ void promoted_sum(Terms terms, Sums sums, SumShape shape, SumMethod method,
-                             int first_sum, Recorder recorder) {
+template <class Tape>
+__global__ void promoted_sum(simt::Global<const float> terms, simt::Global<float> sums,
+                             SumShape shape, SumMethod method, int first_sum, Tape tape) {
   const int sum = own_sum(first_sum);
   if (sum >= shape.sums) return;
   const Adder adder{method, sum};
   float total = 0.0f;  // FP32, in an ordinary register
   float partial = 0.0f;
-  recorder.line(__LINE__ + 4);
   for (int i = 0; i < shape.terms; ++i) {
     const float t = terms[i * shape.sums + sum];
     const float before = partial;
-    partial = adder.plus(partial, t, i, 0);
+    partial = adder.plus(partial, t, i, 0);  // [step: promoted]
     const float after = partial;
     if ((i + 1) % method.promote_every == 0) {
       total += partial;
       partial = 0.0f;  // small again, so that its spacing is small again
     }
-    recorder.step(i, Step{before, t, after, total + partial, total});
+    tape.note(kStepSite, i, Step{before, t, after, total + partial, total});
   }
   sums[sum] = total + partial;
 }
 
-template <class Recorder, class Terms, class Sums>
-__global__ void kahan_sum(Terms terms, Sums sums, SumShape shape, SumMethod method, int first_sum,
-                          Recorder recorder) {
+template <class Tape>
+__global__ void kahan_sum(simt::Global<const float> terms, simt::Global<float> sums, SumShape shape,
+                          SumMethod method, int first_sum, Tape tape) {
   const int sum = own_sum(first_sum);
   if (sum >= shape.sums) return;
   const Adder adder{method, sum};
   float s = 0.0f;
   float c = 0.0f;  // by how much s is too large
-  recorder.line(__LINE__ + 5);
   for (int i = 0; i < shape.terms; ++i) {
     const float t = terms[i * shape.sums + sum];
     const float before = s;
     const float y = adder.plus(t, -c, i, 0);
-    s = adder.plus(s, y, i, 1);
+    s = adder.plus(s, y, i, 1);  // [step: kahan]
     c = adder.plus(adder.plus(s, -before, i, 2), -y, i, 3);
-    recorder.step(i, Step{before, y, s, s, c});
+    tape.note(kStepSite, i, Step{before, y, s, s, c});
   }
   sums[sum] = s;
 }
@@ -142,27 +123,26 @@ __device__ inline float answer(const Adder& adder, const float (&level)[kLevels]
   return result;
 }
 
-template <class Recorder, class Terms, class Sums>
-__global__ void pairwise_sum(Terms terms, Sums sums, SumShape shape, SumMethod method,
-                             int first_sum, Recorder recorder) {
+template <class Tape>
+__global__ void pairwise_sum(simt::Global<const float> terms, simt::Global<float> sums,
+                             SumShape shape, SumMethod method, int first_sum, Tape tape) {
   const int sum = own_sum(first_sum);
   if (sum >= shape.sums) return;
   const Adder adder{method, sum};
   float level[kLevels] = {};  // level[l]: a sum of 2^l terms that waits for its equal
   float before = 0.0f;
-  recorder.line(__LINE__ + 7);
   for (int i = 0; i < shape.terms; ++i) {
     const float t = terms[i * shape.sums + sum];
     float carry = adder.round(static_cast<double>(t), i, 0);
     const unsigned waiting = static_cast<unsigned>(i);  // i in binary says which levels are full
     int l = 0;
     for (; (waiting >> l & 1u) != 0; ++l) {
-      carry = adder.plus(level[l], carry, i, 1 + l);
+      carry = adder.plus(level[l], carry, i, 1 + l);  // [step: pairwise]
     }
     level[l] = carry;
-    if constexpr (!std::is_same_v<Recorder, NoRecorder>) {
+    if constexpr (Tape::kRecords) {
       const float now = answer(adder, level, waiting + 1, i);
-      recorder.step(i, Step{before, t, now, now, 0.0f});
+      tape.note(kStepSite, i, Step{before, t, now, now, 0.0f});
       before = now;
     }
   }
@@ -171,12 +151,13 @@ __global__ void pairwise_sum(Terms terms, Sums sums, SumShape shape, SumMethod m
 
 // ---- matrices -----------------------------------------------------------------------------------
 
+using E4m3Bits = simt::Global<const std::uint8_t>;
+
 __device__ inline double e4m3(std::uint8_t bits) {
   return numeric::decode(numeric::kE4m3, bits);
 }
 
-template <class In, class Out>
-__global__ void exact_gemm(In a, In b, Out c, GemmShape shape) {
+__global__ void exact_gemm(E4m3Bits a, E4m3Bits b, simt::Global<double> c, GemmShape shape) {
   const int row = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
   const int column = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (row >= shape.m || column >= shape.n) return;
@@ -192,9 +173,9 @@ __device__ inline int scale_at(const ScaleBlock& block, int row, int kk, int k) 
   return row / block.rows * ((k + block.columns - 1) / block.columns) + kk / block.columns;
 }
 
-template <class In, class Scales, class Out>
-__global__ void scaled_gemm(In a, In b, Scales a_scales, Scales b_scales, ScaleBlock a_block,
-                            ScaleBlock b_block, Out c, GemmShape shape) {
+__global__ void scaled_gemm(E4m3Bits a, E4m3Bits b, simt::Global<const float> a_scales,
+                            simt::Global<const float> b_scales, ScaleBlock a_block,
+                            ScaleBlock b_block, simt::Global<float> c, GemmShape shape) {
   const int row = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
   const int column = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (row >= shape.m || column >= shape.n) return;
@@ -215,8 +196,8 @@ __global__ void scaled_gemm(In a, In b, Scales a_scales, Scales b_scales, ScaleB
   c[static_cast<std::ptrdiff_t>(row) * shape.n + column] = total;
 }
 
-template <class In, class Out>
-__global__ void widen(In bits, Out fp16, Out bf16, unsigned long long count) {
+__global__ void widen(E4m3Bits bits, simt::Global<std::uint16_t> fp16,
+                      simt::Global<std::uint16_t> bf16, unsigned long long count) {
   const unsigned long long i =
       static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
@@ -227,116 +208,4 @@ __global__ void widen(In bits, Out fp16, Out bf16, unsigned long long count) {
       static_cast<std::uint16_t>(numeric::encode(numeric::kBf16, value));
 }
 
-// ---- launches -----------------------------------------------------------------------------------
-
-template <class Recorder>
-void launch_sums(simt::Device& device, const SumShape& shape, const SumMethod& method,
-                 simt::Span<const float> terms, simt::Span<float> sums, int first_sum, int threads,
-                 const Recorder& recorder) {
-  using In = simt::Global<const float>;
-  using Out = simt::Global<float>;
-  const auto start = [&](const char* name, auto kernel) {
-    const int block = threads < 64 ? threads : 64;
-    const int blocks = (threads + block - 1) / block;
-    simt::launch(device,
-                 simt::Launch{.name = name,
-                              .grid = dim3(static_cast<unsigned>(blocks)),
-                              .block = dim3(static_cast<unsigned>(block))},
-                 kernel, simt::global(terms, "terms"), simt::global(sums, "sums"), shape, method,
-                 first_sum, recorder);
-  };
-  switch (method.method) {
-    case Method::promoted:
-      return start("promoted_sum", promoted_sum<Recorder, In, Out>);
-    case Method::kahan:
-      return start("kahan_sum", kahan_sum<Recorder, In, Out>);
-    case Method::pairwise:
-      return start("pairwise_sum", pairwise_sum<Recorder, In, Out>);
-    default:
-      return start("rounded_sum", rounded_sum<Recorder, In, Out>);
-  }
-}
-
-simt::Launch over_matrix(const char* name, const GemmShape& shape) {
-  constexpr int kEdge = 16;
-  const auto blocks = [](int extent) {
-    return static_cast<unsigned>((extent + kEdge - 1) / kEdge);
-  };
-  return {
-      .name = name, .grid = dim3(blocks(shape.n), blocks(shape.m)), .block = dim3(kEdge, kEdge)};
-}
-
-class KernelsHere final : public Kernels {
- public:
-  void sums(simt::Device& device, const SumShape& shape, const SumMethod& method,
-            simt::Span<const float> terms, simt::Span<float> sums) const override {
-    check_sums(shape, method, terms.count, sums.count);
-    launch_sums(device, shape, method, terms, sums, 0, shape.sums, NoRecorder{});
-  }
-
-  void sums_recorded(simt::Device& device, const SumShape& shape, const SumMethod& method,
-                     simt::Span<const float> terms, simt::Span<float> sums,
-                     const SumRecording& recording) const override {
-    check_sums(shape, method, terms.count, sums.count);
-    assert(recording.sum >= 0 && recording.sum < shape.sums);
-    const StepRecorder<simt::Global<Step>, simt::Global<int>> recorder{
-        simt::global(recording.steps, "steps"), simt::global(recording.line, "line")};
-    launch_sums(device, shape, method, terms, sums, recording.sum, 1, recorder);
-  }
-
-  void scaled_gemm(simt::Device& device, const GemmShape& shape,
-                   const ScaledOperands& operands) const override {
-    check_matrices(shape, operands.a.count, operands.b.count, operands.c.count);
-    check_scales(shape, operands);
-    simt::launch(device, over_matrix("scaled_gemm", shape),
-                 SIMT_BACKEND::scaled_gemm<simt::Global<const std::uint8_t>,
-                                           simt::Global<const float>, simt::Global<float>>,
-                 simt::global(operands.a, "A"), simt::global(operands.b, "B"),
-                 simt::global(operands.a_scales, "scales of A"),
-                 simt::global(operands.b_scales, "scales of B"), operands.a_block, operands.b_block,
-                 simt::global(operands.c, "C"), shape);
-  }
-
-  void exact_gemm(simt::Device& device, const GemmShape& shape, simt::Span<const std::uint8_t> a,
-                  simt::Span<const std::uint8_t> b, simt::Span<double> c) const override {
-    check_matrices(shape, a.count, b.count, c.count);
-    simt::launch(device, over_matrix("exact_gemm", shape),
-                 SIMT_BACKEND::exact_gemm<simt::Global<const std::uint8_t>, simt::Global<double>>,
-                 simt::global(a, "A"), simt::global(b, "B"), simt::global(c, "C"), shape);
-  }
-
-  void widen(simt::Device& device, simt::Span<const std::uint8_t> bits,
-             simt::Span<std::uint16_t> fp16, simt::Span<std::uint16_t> bf16) const override {
-    assert(fp16.count == bits.count && bf16.count == bits.count);
-    constexpr std::size_t kThreads = 256;
-    simt::launch(
-        device,
-        simt::Launch{.name = "widen",
-                     .grid = dim3(static_cast<unsigned>((bits.count + kThreads - 1) / kThreads)),
-                     .block = dim3(kThreads)},
-        SIMT_BACKEND::widen<simt::Global<const std::uint8_t>, simt::Global<std::uint16_t>>,
-        simt::global(bits, "bits"), simt::global(fp16, "FP16"), simt::global(bf16, "BF16"),
-        static_cast<unsigned long long>(bits.count));
-  }
-
-  void tensor_core_gemm(simt::Device& device, GemmVariant variant, const GemmShape& shape,
-                        const GemmOperands& operands) const override {
-    check_tensor_core(device.info(), variant, shape);
-#if defined(__CUDACC__)
-    launch_tensor_core(device, variant, shape, operands);
-#else
-    (void)operands;  // check_tensor_core has thrown: there is no tensor core here
-#endif
-  }
-};
-
 }  // namespace tilestep::accumulator_precision::SIMT_BACKEND
-
-namespace tilestep::accumulator_precision {
-
-const simt::KernelSet& SIMT_KERNELS(kernels)() {
-  static const SIMT_BACKEND::KernelsHere kernels;
-  return kernels;
-}
-
-}  // namespace tilestep::accumulator_precision

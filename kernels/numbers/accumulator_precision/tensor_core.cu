@@ -2,8 +2,7 @@
 // [m × n] FP32. A block of 256 threads computes 128 × 128 of C.
 //
 //   wgmma_fp8<false>  E4M3 by wgmma.m64n128k32: the sum stays in the tensor core's accumulator
-//   through
-//                     all of k
+//                     through all of k
 //   wgmma_fp8<true>   the same, but every 128 along k the accumulator is added to FP32 registers by
 //                     ordinary additions, and starts anew: DeepGEMM's promotion
 //   mma_16bit         FP16 with FP16 accumulators, FP16 and BF16 with FP32 ones, by mma.m16n8k16
@@ -12,15 +11,15 @@
 // stages ahead. The eight 16-byte chunks of a row lie where chunk ^ (row % 8) says: that is the
 // "128-byte swizzle" which wgmma's descriptors know, and it keeps ldmatrix free of bank conflicts.
 //
-// wgmma exists on compute capability 9.0 alone (sm_90a): elsewhere its kernels are compiled to a
-// trap and never launched (check_tensor_core). PTX ISA, "Asynchronous Warpgroup Level Matrix
-// Instructions".
+// For nvcc alone. wgmma exists on compute capability 9.0 alone (sm_90a): elsewhere its kernels are
+// compiled to a trap and never launched. What the instructions do: simt/mma.hpp, simt/hopper.hpp.
 
 #include <cstdint>
 
+#include "kernels/base/simt/hopper.hpp"
 #include "kernels/base/simt/mma.hpp"
 #include "kernels/base/simt/simt.hpp"
-#include "kernels/numbers/accumulator_precision/launch.hpp"
+#include "kernels/numbers/accumulator_precision/kernels.hpp"
 
 namespace tilestep::accumulator_precision::cuda_backend {
 namespace {
@@ -41,7 +40,7 @@ constexpr std::size_t shared_bytes(int stages) {
 
 /// Byte offset of a chunk in a tile.
 __device__ __forceinline__ int chunk_at(int row, int chunk) {
-  return row * kRowBytes + (chunk ^ row % 8) * kChunkBytes;
+  return simt::swizzled_chunk(row, chunk) * kChunkBytes;
 }
 
 /// Dynamic shared memory from the first address that a tile may start at.
@@ -97,61 +96,7 @@ __device__ __forceinline__ void store_pair(float* c, const GemmShape& shape, int
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-/// Describes a tile with 128-byte swizzle, k fastest: 8 rows take 1024 bytes; swizzle mode 1.
-__device__ __forceinline__ std::uint64_t descriptor(const std::uint8_t* tile) {
-  const auto field = [](unsigned bytes) { return static_cast<std::uint64_t>(bytes / 16 & 0x3FFF); };
-  return field(simt::shared_address(tile)) | field(16) << 16 | field(8 * kRowBytes) << 32 |
-         std::uint64_t{1} << 62;
-}
-
-/// d = A·B^T (+ d unless `fresh`), 64 × 128, over 32 of k: by the four warps of a warpgroup.
-/// Asynchronous: d must not be touched before the wait.
-__device__ __forceinline__ void wgmma_m64n128k32(float (&d)[64], std::uint64_t a, std::uint64_t b,
-                                                 bool fresh) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.eq.b32 p, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, "
-      "%8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, "
-      "%24, %25, %26, %27, %28, %29, %30, %31, "
-      "%32, %33, %34, %35, %36, %37, %38, %39, "
-      "%40, %41, %42, %43, %44, %45, %46, %47, "
-      "%48, %49, %50, %51, %52, %53, %54, %55, "
-      "%56, %57, %58, %59, %60, %61, %62, %63}, "
-      "%64, %65, p, 1, 1;\n}\n"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
-        "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
-        "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
-        "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]),
-        "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]),
-        "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
-        "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
-        "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]),
-        "+f"(d[63])
-      : "l"(a), "l"(b), "r"(static_cast<int>(fresh)));
-}
-
-__device__ __forceinline__ void wgmma_begin() {
-  asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
-}
-__device__ __forceinline__ void wgmma_commit() {
-  asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
-}
-template <int kPending>
-__device__ __forceinline__ void wgmma_wait() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(kPending) : "memory");
-}
-/// Keeps the compiler from reading the accumulators before this point.
-__device__ __forceinline__ void settle(float (&d)[64]) {
-#pragma unroll
-  for (int i = 0; i < 64; ++i) asm volatile("" : "+f"(d[i])::"memory");
-}
-/// What ordinary copies wrote to shared memory becomes visible to the tensor cores.
-__device__ __forceinline__ void publish_to_tensor_cores() {
-  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
-}
+using namespace simt::hopper;
 
 template <bool kPromoted, int kStages>
 __device__ __forceinline__ void wgmma_fp8_tile(const std::uint8_t* a, const std::uint8_t* b,
@@ -183,16 +128,16 @@ __device__ __forceinline__ void wgmma_fp8_tile(const std::uint8_t* a, const std:
     simt::cp_async_commit();
 
     const std::uint8_t* stage = stages + tile % kStages * kStageBytes;
-    const std::uint64_t a_tile = descriptor(stage + group * 64 * kRowBytes);
-    const std::uint64_t b_tile = descriptor(stage + kMatrixBytes);
+    const std::uint64_t a_tile = descriptor(simt::shared_address(stage + group * 64 * kRowBytes));
+    const std::uint64_t b_tile = descriptor(simt::shared_address(stage + kMatrixBytes));
     settle(sums);
     wgmma_begin();
 #pragma unroll
     for (int step = 0; step < kRowBytes / 32; ++step) {
       // 32 bytes further along k: the hardware applies the swizzle to the address that results.
       const auto further = static_cast<std::uint64_t>(step * 32 / 16);
-      wgmma_m64n128k32(sums, a_tile + further, b_tile + further,
-                       step == 0 && (kPromoted || tile == 0));
+      wgmma_fp8_n128(sums, a_tile + further, b_tile + further,
+                     step == 0 && (kPromoted || tile == 0));
     }
     wgmma_commit();
     if constexpr (kPromoted) {
@@ -243,24 +188,12 @@ __global__ void __launch_bounds__(kThreads, kPromoted ? 1 : 2)
 
 // ---- 16-bit formats -----------------------------------------------------------------------------
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-#define TILESTEP_HAS_MMA16 1
-#endif
-
 /// FP16 in, FP16 accumulators: two registers of two numbers.
 struct Fp16Acc16 {
   unsigned d[2] = {0, 0};
 
   __device__ __forceinline__ void multiply(const unsigned (&a)[4], unsigned b0, unsigned b1) {
-#ifdef TILESTEP_HAS_MMA16
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, "
-        "{%0, %1};\n"
-        : "+r"(d[0]), "+r"(d[1])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#else
-    asm volatile("trap;");
-#endif
+    simt::mma_m16n8k16_fp16_acc16(d, a, b0, b1);
   }
   /// Number i as in a fragment of FP32.
   __device__ __forceinline__ float at(int i) const {
@@ -273,19 +206,9 @@ struct Fp16Acc32 {
   float d[4] = {0, 0, 0, 0};
 
   __device__ __forceinline__ void multiply(const unsigned (&a)[4], unsigned b0, unsigned b1) {
-#ifdef TILESTEP_HAS_MMA16
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};\n"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#else
-    asm volatile("trap;");
-#endif
+    simt::mma_m16n8k16_fp16(d, a, b0, b1);
   }
-  __device__ __forceinline__ float at(int i) const {
-    return d[i];
-  }
+  __device__ __forceinline__ float at(int i) const { return d[i]; }
 };
 
 struct Bf16Acc32 {
@@ -364,36 +287,5 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
 }
 
-simt::Launch launch_of(const char* name, const GemmShape& shape, int stages) {
-  return {
-      .name = name,
-      .grid = dim3(static_cast<unsigned>(shape.n / kTile), static_cast<unsigned>(shape.m / kTile)),
-      .block = dim3(kThreads),
-      .shared_bytes = shared_bytes(stages)};
-}
-
 }  // namespace
-
-void launch_tensor_core(simt::Device& device, GemmVariant variant, const GemmShape& shape,
-                        const GemmOperands& operands) {
-  const GemmOperands& o = operands;
-  switch (variant) {
-    case GemmVariant::wgmma_fp8:
-      return simt::launch(device, launch_of("wgmma_fp8", shape, kWgmmaStages<false>),
-                          wgmma_fp8<false>, o.a.data, o.b.data, o.c.data, shape);
-    case GemmVariant::wgmma_fp8_promoted:
-      return simt::launch(device, launch_of("wgmma_fp8_promoted", shape, kWgmmaStages<true>),
-                          wgmma_fp8<true>, o.a.data, o.b.data, o.c.data, shape);
-    case GemmVariant::mma_fp16_acc16:
-      return simt::launch(device, launch_of("mma_fp16_acc16", shape, kMmaStages),
-                          mma_16bit<Fp16Acc16>, o.a_fp16.data, o.b_fp16.data, o.c.data, shape);
-    case GemmVariant::mma_fp16_acc32:
-      return simt::launch(device, launch_of("mma_fp16_acc32", shape, kMmaStages),
-                          mma_16bit<Fp16Acc32>, o.a_fp16.data, o.b_fp16.data, o.c.data, shape);
-    case GemmVariant::mma_bf16:
-      return simt::launch(device, launch_of("mma_bf16", shape, kMmaStages), mma_16bit<Bf16Acc32>,
-                          o.a_bf16.data, o.b_bf16.data, o.c.data, shape);
-  }
-}
-
 }  // namespace tilestep::accumulator_precision::cuda_backend

@@ -1,170 +1,84 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <string>
 
-#include "kernels/base/lab/json.hpp"
-#include "kernels/base/lab/report.hpp"
+#include "kernels/base/lab/fields.hpp"
+#include "kernels/base/lab/source.hpp"
 #include "kernels/numbers/accumulator_precision/lesson.hpp"
 
 namespace tilestep::accumulator_precision {
 namespace {
 
-using nlohmann::json;
-
-constexpr std::string_view kWhere = "accumulator-precision trace";
-
-json number(double value) {
-  return lab::number_to_json(value);
-}
-/// The shortest decimal that names this float, as a double.
-json number(float value) {
-  if (!std::isfinite(value)) return number(static_cast<double>(value));
-  char digits[32];
-  const auto written = std::to_chars(digits, digits + sizeof digits, value);
-  double shortest = 0;
-  std::from_chars(digits, written.ptr, shortest);
-  return shortest;
-}
-
-template <class T>
-json numbers(const std::vector<T>& values) {
-  json array = json::array();
-  array.get_ref<json::array_t&>().reserve(values.size());
-  for (const T value : values) array.push_back(number(value));
-  return array;
-}
-
-template <class T>
-std::vector<T> read_numbers(const json& from, std::string_view name, std::size_t count) {
-  const json& array = lab::array_of(from, name, kWhere);
-  if (array.size() != count) {
-    throw Error(fmt::format("{}: '{}' must have {} numbers, but has {}", kWhere, name, count,
-                            array.size()));
-  }
-  std::vector<T> values;
-  values.reserve(count);
-  for (const json& item : array) {
-    try {
-      values.push_back(static_cast<T>(lab::number_from_json(item)));
-    } catch (const Error&) {
-      throw Error(fmt::format("{}: '{}' holds something that is no number", kWhere, name));
-    }
-  }
-  return values;
-}
-
-double read_number(const json& from, std::string_view name) {
-  const json value = lab::member<json>(from, name, kWhere);
-  try {
-    return lab::number_from_json(value);
-  } catch (const Error&) {
-    throw Error(fmt::format("{}: member '{}' is no number", kWhere, name));
-  }
-}
-
-/// The value of `Enum`, of which there are `count`, that the member names.
-template <class Enum>
-Enum named(const json& from, std::string_view name, int count) {
-  const auto text = lab::member<std::string>(from, name, kWhere);
-  std::string allowed;
-  for (int i = 0; i < count; ++i) {
-    if (to_text(static_cast<Enum>(i)) == text) return static_cast<Enum>(i);
-    allowed += (allowed.empty() ? "" : ", ") + std::string(to_text(static_cast<Enum>(i)));
-  }
-  throw Error(fmt::format("{}: '{}' is '{}'; allowed: {}", kWhere, name, text, allowed));
-}
-
-/// A column of the steps. The format's own accumulator is its own answer: then `sum` is `after`,
-/// `added` the term and `extra` 0, and they are left out.
-struct StepColumn {
-  const char* name;
-  float Step::*member;
-  bool remedies_only;
-};
-constexpr StepColumn kColumns[] = {{"before", &Step::before, false},
-                                   {"after", &Step::after, false},
-                                   {"added", &Step::added, true},
-                                   {"sum", &Step::sum, true},
-                                   {"extra", &Step::extra, true}};
+constexpr int kMost = 1 << 30;
 
 bool is_remedy(Method method) {
   return method >= Method::promoted;
 }
 
-json accumulator_to_json(const AccumulatorTrace& accumulator) {
-  json steps = json::object();
-  for (const StepColumn& column : kColumns) {
-    if (column.remedies_only && !is_remedy(accumulator.method)) continue;
-    json array = json::array();
-    array.get_ref<json::array_t&>().reserve(accumulator.steps.size());
-    for (const Step& step : accumulator.steps) array.push_back(number(step.*column.member));
-    steps[column.name] = std::move(array);
-  }
-  const numeric::FloatSpec& format = accumulator.format;
-  return {{"method", to_text(accumulator.method)},
-          {"label", accumulator.label},
-          {"exponent_bits", format.exponent_bits},
-          {"mantissa_bits", format.mantissa_bits},
-          {"infinity", format.specials == numeric::Specials::ieee},
-          {"final_sum", number(accumulator.final_sum)},
-          {"error_percent", number(accumulator.error_percent)},
-          {"frozen_at", accumulator.frozen_at},
-          {"frozen_spacing", number(accumulator.frozen_spacing)},
-          {"verdict", accumulator.verdict},
-          {"line", accumulator.line},
-          {"steps", std::move(steps)}};
+std::size_t points_of(const Trace& trace) {
+  return trace.points.size();
 }
 
-AccumulatorTrace accumulator_from_json(const json& from, const Trace& trace) {
-  AccumulatorTrace accumulator;
-  accumulator.method = named<Method>(from, "method", static_cast<int>(std::size(kMethods)));
-  accumulator.label = lab::member<std::string>(from, "label", kWhere);
-  numeric::FloatSpec& format = accumulator.format;
-  format.exponent_bits = lab::member<int>(from, "exponent_bits", kWhere);
-  format.mantissa_bits = lab::member<int>(from, "mantissa_bits", kWhere);
-  if (format.exponent_bits < 2 || format.exponent_bits > 8 || format.mantissa_bits < 1 ||
-      format.mantissa_bits > 23) {
-    throw Error(fmt::format("{}: there is no format with {} exponent and {} mantissa bits", kWhere,
-                            format.exponent_bits, format.mantissa_bits));
+/// A format's own accumulator is its own answer: then `sum` is `after`, `added` the term and
+/// `extra` 0, and they are left out.
+lab::Fields<Step> step_fields(const AccumulatorTrace& accumulator) {
+  auto fields = lab::Fields<Step>().real("before", &Step::before).real("after", &Step::after);
+  if (is_remedy(accumulator.method)) {
+    fields.real("added", &Step::added).real("sum", &Step::sum).real("extra", &Step::extra);
   }
-  format.specials = lab::member<bool>(from, "infinity", kWhere) ? numeric::Specials::ieee
-                                                                : numeric::Specials::nan_only;
-  accumulator.final_sum = static_cast<float>(read_number(from, "final_sum"));
-  accumulator.error_percent = read_number(from, "error_percent");
-  accumulator.frozen_at = lab::member<int>(from, "frozen_at", kWhere);
-  accumulator.frozen_spacing = read_number(from, "frozen_spacing");
-  accumulator.verdict = lab::member<std::string>(from, "verdict", kWhere);
-  accumulator.line = lab::member<int>(from, "line", kWhere);
-  const json steps = lab::member<json>(from, "steps", kWhere);
-  accumulator.steps.resize(trace.points.size());
-  for (const StepColumn& column : kColumns) {
-    if (column.remedies_only && !is_remedy(accumulator.method)) continue;
-    const auto values = read_numbers<float>(steps, column.name, trace.points.size());
-    for (std::size_t p = 0; p < values.size(); ++p) accumulator.steps[p].*column.member = values[p];
-  }
-  if (!is_remedy(accumulator.method)) {
-    for (std::size_t p = 0; p < trace.points.size(); ++p) {
-      accumulator.steps[p].added = trace.term[p];
-      accumulator.steps[p].sum = accumulator.steps[p].after;
-    }
-  }
-  return accumulator;
+  return fields;
 }
 
-std::vector<int> read_points(const json& from, int terms) {
-  const auto points = lab::member<std::vector<int>>(from, "points", kWhere);
-  int before = -1;
-  for (const int point : points) {
-    if (point <= before || point >= terms) {
-      throw Error(fmt::format("{}: 'points' must rise from 0 to at most {}", kWhere, terms - 1));
-    }
-    before = point;
-  }
-  if (points.empty()) throw Error(fmt::format("{}: 'points' is empty", kWhere));
-  return points;
+lab::Fields<numeric::FloatSpec> format_fields() {
+  return lab::Fields<numeric::FloatSpec>()
+      .whole("exponent_bits", &numeric::FloatSpec::exponent_bits, 2, 8)
+      .whole("mantissa_bits", &numeric::FloatSpec::mantissa_bits, 1, 23)
+      .custom(
+          "infinity", [](const auto& format) { return format.specials == numeric::Specials::ieee; },
+          [](const lab::Place& at, auto& format) {
+            format.specials = at.flag() ? numeric::Specials::ieee : numeric::Specials::nan_only;
+          });
+}
+
+lab::Fields<AccumulatorTrace> accumulator_fields(const Trace& trace) {
+  return lab::Fields<AccumulatorTrace>()
+      .name("method", &AccumulatorTrace::method)
+      .text("label", &AccumulatorTrace::label)
+      .inlined(&AccumulatorTrace::format, format_fields())
+      .real("final_sum", &AccumulatorTrace::final_sum)
+      .real("error_percent", &AccumulatorTrace::error_percent)
+      .whole("frozen_at", &AccumulatorTrace::frozen_at, -1, trace.terms - 1)
+      .real("frozen_spacing", &AccumulatorTrace::frozen_spacing)
+      .text("verdict", &AccumulatorTrace::verdict)
+      .whole("line", &AccumulatorTrace::line, 0, kMost)
+      .columns("steps", &AccumulatorTrace::steps, step_fields, points_of(trace));
+}
+
+std::string points_rise(const Trace& trace) {
+  const auto& points = trace.points;
+  if (points.empty()) return "'points' is empty";
+  const bool rise =
+      std::adjacent_find(points.begin(), points.end(), std::greater_equal()) == points.end();
+  return rise ? "" : "'points' must rise";
+}
+
+const lab::Fields<Trace>& fields() {
+  static const auto kFields = lab::Fields<Trace>()
+                                  .whole("terms", &Trace::terms, 1, kMost)
+                                  .name("distribution", &Trace::distribution)
+                                  .name("rounding", &Trace::rounding)
+                                  .whole("promote_every", &Trace::promote_every, 1, kMost)
+                                  .name("small_format", &Trace::small_format)
+                                  .constant("source", kSourcePath)
+                                  .wholes("points", &Trace::points, lab::kAnyCount, 0,
+                                          [](const Trace& trace) { return trace.terms - 1; })
+                                  .check(points_rise)
+                                  .reals("term", &Trace::term, points_of)
+                                  .reals("exact", &Trace::exact, points_of)
+                                  .real("exact_sum", &Trace::exact_sum)
+                                  .list("accumulators", &Trace::accumulators, accumulator_fields);
+  return kFields;
 }
 
 }  // namespace
@@ -207,42 +121,31 @@ StepView step_view(const Trace& trace, const AccumulatorTrace& accumulator, std:
   return view;
 }
 
-json to_json(const Trace& trace) {
-  json accumulators = json::array();
-  for (const AccumulatorTrace& a : trace.accumulators) {
-    accumulators.push_back(accumulator_to_json(a));
-  }
-  return {{"terms", trace.terms},
-          {"distribution", to_text(trace.distribution)},
-          {"rounding", to_text(trace.rounding)},
-          {"promote_every", trace.promote_every},
-          {"small_format", to_text(trace.small_format)},
-          {"source", kSourcePath},
-          {"points", trace.points},
-          {"term", numbers(trace.term)},
-          {"exact", numbers(trace.exact)},
-          {"exact_sum", number(trace.exact_sum)},
-          {"accumulators", std::move(accumulators)}};
+int source_line(Method method) {
+  const bool own =
+      method == Method::promoted || method == Method::kahan || method == Method::pairwise;
+  return lab::source_marks(kSourcePath).line(own ? to_text(method) : "rounded");
 }
 
-Trace trace_from_json(const json& from) {
-  Trace trace;
-  trace.terms = lab::member<int>(from, "terms", kWhere);
-  trace.distribution = named<Distribution>(from, "distribution", 5);
-  trace.rounding = named<Rounding>(from, "rounding", 3);
-  trace.promote_every = lab::member<int>(from, "promote_every", kWhere);
-  if (trace.terms < 1 || trace.promote_every < 1) {
-    throw Error(fmt::format("{}: 'terms' and 'promote_every' must be at least 1", kWhere));
-  }
-  trace.small_format = named<SmallFormat>(from, "small_format", 4);
-  trace.points = read_points(from, trace.terms);
-  trace.term = read_numbers<float>(from, "term", trace.points.size());
-  trace.exact = read_numbers<double>(from, "exact", trace.points.size());
-  trace.exact_sum = read_number(from, "exact_sum");
-  for (const json& a : lab::array_of(from, "accumulators", kWhere)) {
-    trace.accumulators.push_back(accumulator_from_json(a, trace));
+nlohmann::json to_json(const Trace& trace) {
+  return fields().to_json(trace);
+}
+
+Trace trace_from_json(const nlohmann::json& json) {
+  Trace trace = fields().from_json(json, "accumulator-precision trace");
+  for (AccumulatorTrace& accumulator : trace.accumulators) {
+    accumulator.line = source_line(accumulator.method);
+    if (is_remedy(accumulator.method)) continue;
+    for (std::size_t p = 0; p < trace.points.size(); ++p) {
+      accumulator.steps[p].added = trace.term[p];
+      accumulator.steps[p].sum = accumulator.steps[p].after;
+    }
   }
   return trace;
+}
+
+nlohmann::json trace_again(const nlohmann::json& json) {
+  return to_json(trace_from_json(json));
 }
 
 }  // namespace tilestep::accumulator_precision

@@ -8,16 +8,16 @@
 #include <cmath>
 
 #include "scenes/attention/online_softmax/scene.hpp"
-#include "scenes/attention/online_softmax/text.hpp"
 #include "scenes/shared/strokes.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
-using softmax_text::number;
 using ui::Align;
 using ui::Font;
 using ui::px;
 using ui::Role;
+using words::number;
 
 namespace {
 
@@ -29,9 +29,9 @@ constexpr float kSecondsToMove = 0.35f;
 
 }  // namespace
 
-struct OnlineSoftmaxScene::Layout {
-  ImVec2 min, max;                    ///< the whole picture
-  ImVec2 sentence;                    ///< top left of the sentence
+struct OnlineSoftmaxScene::Layout : Frame {
+  explicit Layout(const Frame& frame) : Frame(frame) {}
+
   ImVec2 overview_min, overview_max;  ///< empty unless the trace is wider than the picture
   ImVec2 scores_min, scores_max;
   ImVec2 weights_min, weights_max;
@@ -39,7 +39,6 @@ struct OnlineSoftmaxScene::Layout {
   ImVec2 formulas_min, sums_min;
   float formula_width = 0, sum_width = 0;
   float formula_step = 0, sum_step = 0;
-  bool tight = false;
   Font formula_font = Font::mono;
 };
 
@@ -61,20 +60,15 @@ struct OnlineSoftmaxScene::KeyAxis {
 };
 
 OnlineSoftmaxScene::Layout OnlineSoftmaxScene::layout() const {
-  Layout to;
-  to.min = ImGui::GetCursorScreenPos();
-  const ImVec2 size = ImGui::GetContentRegionAvail();
-  to.max = at(to.min.x + size.x, to.min.y + size.y);
-  to.tight = size.y < px(360);
+  Layout to(picture_frame());
+  const ImVec2 size = at(to.width(), to.height());
   to.formula_font = to.tight || size.x < px(640) ? Font::mono_note : Font::mono;
-  to.formula_step = ui::text_size("0", to.formula_font).y + px(to.tight ? 2 : 7);
-  to.sentence = to.min;
-  const float sentence_height =
-      ui::text_size("0", to.tight ? Font::body_bold : Font::section).y + px(to.tight ? 4 : 12);
+  to.formula_step = height_of(to.formula_font) + px(to.tight ? 2 : 7);
+  const float sentence_height = height_of(to.heading) + px(to.tight ? 4 : 12);
   const float bottom_height = to.formula_step * 5 + px(to.tight ? 4 : 12);
   const bool overview = static_cast<float>(trace_.keys) * px(6) > size.x;
   const float overview_height = overview ? px(to.tight ? 16 : 24) : 0;
-  const float label_height = ui::text_size("0", Font::note).y + px(to.tight ? 4 : 10);
+  const float label_height = height_of(Font::note) + px(to.tight ? 4 : 10);
   const float left = to.min.x + px(60);
   const float right = to.max.x - px(92);
 
@@ -84,7 +78,7 @@ OnlineSoftmaxScene::Layout OnlineSoftmaxScene::layout() const {
   to.overview_min = at(left, to.min.y + sentence_height);
   to.overview_max = at(right, to.overview_min.y + (overview ? px(to.tight ? 12 : 16) : 0));
   // Room above the highest bar for its value.
-  const float headroom = ui::text_size("0", Font::mono_note).y + px(4);
+  const float headroom = height_of(Font::mono_note) + px(4);
   to.scores_min = at(left, charts_top + headroom);
   to.scores_max = at(right, charts_top + charts_height * 0.56f);
   to.tile_label_y = to.scores_max.y + px(to.tight ? 2 : 5);
@@ -146,11 +140,7 @@ void OnlineSoftmaxScene::draw_picture(Cursor cursor) {
   if (trace_.keys == 0 || tiles() == 0) return;
   progress(cursor);
   const KeyAxis axis = key_axis(where, cursor);
-  const Font font = where.tight ? Font::body_bold : Font::section;
-  const std::string text = ui::fitted(sentence(cursor), font, where.max.x - where.min.x);
-  const ImVec2 size = ui::draw_text(where.sentence, text, font);
-  ui::map("sentence", text, "", where.sentence,
-          at(where.sentence.x + size.x, where.sentence.y + size.y));
+  draw_sentence(where, sentence(cursor));
   draw_tiles(where, axis, cursor);
   if (where.overview_max.y > where.overview_min.y) draw_overview(where, axis, cursor);
   draw_scores(where, axis, cursor);
@@ -192,7 +182,7 @@ void OnlineSoftmaxScene::draw_overview(const Layout& layout, const KeyAxis& axis
 
 void OnlineSoftmaxScene::draw_tiles(const Layout& layout, const KeyAxis& axis, Cursor cursor) {
   const int last_tile = tile_of(axis.end_key - 1);
-  const float label_height = ui::text_size("0", Font::note).y;
+  const float label_height = height_of(Font::note);
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   float last_label_end = -1e9f;
   int hovered = -1;
@@ -205,7 +195,7 @@ void OnlineSoftmaxScene::draw_tiles(const Layout& layout, const KeyAxis& axis, C
     const bool current = tile == cursor.tile - 1;
     const bool done = tile < cursor.tile - 1;
     if (current) fill(min, max, Role::accent, 0.13f);
-    if (tile == lit_tile_) {
+    if (tile == lit_step_) {
       draw_list()->AddRect(min, max, ui::color(Role::text, 0.7f), px(3), 0, px(1.5f));
     }
     if (mouse.x >= min.x && mouse.x < max.x && mouse.y >= min.y && mouse.y < max.y) hovered = tile;
@@ -222,9 +212,9 @@ void OnlineSoftmaxScene::draw_tiles(const Layout& layout, const KeyAxis& axis, C
     ui::map(fmt::format("tile_{}", tile), label, current ? "current" : (done ? "done" : "to come"),
             min, at(max.x, std::max(max.y, layout.tile_label_y + label_height)));
   }
-  if (hovered >= 0 || lit_tile_ >= 0) {
+  if (hovered >= 0 || lit_step_ >= 0) {
     // A row hovered in the table lights its tile until the mouse comes here.
-    if (hovered >= 0) lit_tile_ = hovered;
+    if (hovered >= 0) lit_step_ = hovered;
   }
 }
 
@@ -268,8 +258,7 @@ void OnlineSoftmaxScene::draw_scores(const Layout& layout, const KeyAxis& axis,
     const ImVec2 max(x + half, std::max(y, base));
     fill(min, max, role, to_come ? 0.45f : 1.0f);
     if (values) {
-      const float text_y =
-          y <= base ? min.y - ui::text_size("0", Font::mono_note).y - px(1) : max.y;
+      const float text_y = y <= base ? min.y - height_of(Font::mono_note) - px(1) : max.y;
       ui::draw_text(at(x, text_y), text, Font::mono_note, to_come ? Role::faint : Role::text,
                     Align::center);
     }
@@ -397,7 +386,7 @@ void OnlineSoftmaxScene::draw_formulas(const Layout& layout, Cursor cursor) cons
     const int phase = phase_of_row[row];
     const bool current = now.tile >= 0 && phase == static_cast<int>(now.phase);
     const bool to_come = now.tile < 0 || phase > static_cast<int>(now.phase);
-    const float height = ui::text_size("0", layout.formula_font).y;
+    const float height = height_of(layout.formula_font);
     std::string text = rows[index];
     // What is to come is named, not given away.
     if (to_come && now.tile >= 0) text = text.substr(0, text.find('=') + 1) + " …";
@@ -460,9 +449,9 @@ void OnlineSoftmaxScene::draw_sums(const Layout& layout, Cursor cursor) const {
   const float y = layout.sums_min.y + layout.sum_step * 2;
   const bool wrong = wrong_at(now.tile);
   const Font font = layout.tight ? Font::mono : Font::mono_large;
-  const float middle = ui::text_size("0", font).y / 2;
+  const float middle = height_of(font) / 2;
   const ImVec2 label =
-      ui::draw_text(at(layout.sums_min.x, y + middle - ui::text_size("0", Font::mono).y / 2),
+      ui::draw_text(at(layout.sums_min.x, y + middle - height_of(Font::mono) / 2),
                     now.tile < 0 ? "O / l   nothing yet" : "O / l =", Font::mono, Role::muted);
   if (now.tile >= 0) {
     const std::string text = number(now.output, 3);
@@ -471,7 +460,7 @@ void OnlineSoftmaxScene::draw_sums(const Layout& layout, Cursor cursor) const {
     if (wrong) ui::cross(at(x + size.x + px(16), y + middle), px(7), Role::wrong);
   }
   ui::map("bar_output", "O / l", number(now.output, 3), at(layout.sums_min.x, y),
-          at(layout.max.x, y + ui::text_size("0", Font::mono).y));
+          at(layout.max.x, y + height_of(Font::mono)));
 }
 
 void OnlineSoftmaxScene::draw_key_tooltip(const Layout& layout, const KeyAxis& axis,

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scenes/attention/online_softmax/text.hpp"
+#include "scenes/shared/questions.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
-using softmax_text::number;
+using words::number;
 
 void OnlineSoftmaxScene::load(const lab::Report& report) {
   online_softmax::Trace trace = online_softmax::trace_from_json(report.trace);
@@ -38,11 +39,11 @@ void OnlineSoftmaxScene::load(const lab::Report& report) {
   if (l_most_ <= 0) l_most_ = 1;
   if (o_most_ <= 0) o_most_ = 1;
   shown_ = {-1, 0};
-  lit_tile_ = -1;
+  lit_step_ = -1;
 }
 
 StepAxis OnlineSoftmaxScene::steps() const {
-  return {tiles(), 4, "tile", {"maximum", "rescale", "weights", "accumulate"}};
+  return {tiles(), 4, "tile", {"maximum", "rescale", "weights", "accumulate"}, "tiles"};
 }
 
 SoftmaxMoment OnlineSoftmaxScene::moment(Cursor cursor) const {
@@ -93,9 +94,9 @@ std::string OnlineSoftmaxScene::score_text(double score) const {
 std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
   const SoftmaxMoment now = moment(cursor);
   if (now.tile < 0) {
-    return fmt::format("Nothing is known yet: m = −∞, l = 0, O = 0. {} of {} {} wait.",
-                       tiles() == 1 ? "One tile" : fmt::format("{} tiles", tiles()),
-                       trace_.tile_width, trace_.tile_width == 1 ? "key" : "keys");
+    return fmt::format("Nothing is known yet: m = −∞, l = 0, O = 0. {} of {} {}.",
+                       words::counted(tiles(), "tile"), words::counted(trace_.tile_width, "key"),
+                       words::verb(tiles(), "wait"));
   }
   const std::string tile = fmt::format("Tile {}", now.tile);
   std::string text;
@@ -121,14 +122,6 @@ std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
   return text;
 }
 
-int OnlineSoftmaxScene::table_row(std::string_view table_id, Cursor cursor) const {
-  return table_id == "tiles" ? std::clamp(cursor.tile, 0, tiles()) - 1 : -1;
-}
-
-void OnlineSoftmaxScene::hover_row(std::string_view table_id, int row) {
-  lit_tile_ = table_id == "tiles" && row < tiles() ? row : -1;
-}
-
 SourceMark OnlineSoftmaxScene::source(Cursor cursor) const {
   SourceMark mark;
   mark.path = "kernels/attention/online_softmax/one_pass.cu";
@@ -143,45 +136,35 @@ std::optional<Question> OnlineSoftmaxScene::question(Cursor cursor) const {
   if (cursor.tile >= tiles() || cursor.phase != 3) return std::nullopt;
   const auto& next = trace_.steps[static_cast<std::size_t>(cursor.tile)];
   const SoftmaxMoment now = moment(cursor);
-  Question question;
+  const std::string peak = score_text(next.tile_max);
+  const std::string old = score_text(next.m_old), fresh = score_text(next.m);
   if (skips_rescale_) {
     if (wrong_at(cursor.tile - 1)) return std::nullopt;
-    question.text = fmt::format("The rescale is skipped. Is the output still right after tile {}?",
-                                cursor.tile);
-    question.choices = {"Right", "Wrong"};
-    question.answer = trace_.first_wrong_tile == cursor.tile ? 1 : 0;
-    question.because =
-        question.answer == 1
-            ? fmt::format("The maximum rose from {} to {}: the old sums needed a factor of {}.",
-                          score_text(next.m_old), score_text(next.m),
-                          number(std::exp(next.m_old - next.m), 3))
-            : "The factor would have been 1, or there was nothing summed yet.";
-    return question;
+    const bool wrong = trace_.first_wrong_tile == cursor.tile;
+    return ask_scale(
+        fmt::format("The rescale is skipped. Is the output still right after tile {}?",
+                    cursor.tile),
+        {"Right", "Wrong"}, wrong ? 1 : 0,
+        wrong ? fmt::format("The maximum rose from {} to {}: the old sums needed a factor of {}.",
+                            old, fresh, number(std::exp(next.m_old - next.m), 3))
+              : "The factor would have been 1, or nothing was summed yet.");
   }
-  const std::string peak = score_text(next.tile_max);
-  question.text = std::isinf(now.m)
-                      ? fmt::format(
-                            "Tile {} peaks at {}, and nothing is summed yet. What is the "
-                            "largest weight in it?",
-                            cursor.tile, peak)
-                      : fmt::format(
-                            "Tile {} peaks at {}; m is {}. What happens to l and O before "
-                            "the tile is added?",
-                            cursor.tile, peak, score_text(now.m));
   if (std::isinf(now.m)) {
     if (std::isinf(next.m)) return std::nullopt;
-    question.choices = {peak, fmt::format("exp({})", peak), "1"};
-    question.answer = 2;
-    question.because =
-        fmt::format("The weight of the largest score is exp({0} − {0}) = 1, whatever it is.", peak);
-    return question;
+    return ask(fmt::format("Tile {} peaks at {}, and nothing is summed yet. What is the largest "
+                           "weight in it?",
+                           cursor.tile, peak),
+               "1", {peak, fmt::format("exp({})", peak)},
+               fmt::format("The weight of the largest score is exp({0} − {0}) = 1, whatever the "
+                           "score.",
+                           peak));
   }
-  question.choices = {"They shrink", "They stay", "They grow"};
-  question.answer = next.rescale < 1 ? 0 : 1;
-  question.because = fmt::format(
-      "m = max({}, {}) = {}, so the factor is exp({} − {}) = {}.", score_text(next.m_old), peak,
-      score_text(next.m), score_text(next.m_old), score_text(next.m), number(next.rescale, 3));
-  return question;
+  return ask_scale(
+      fmt::format("Tile {} peaks at {}; m is {}. What happens to l and O before the tile is added?",
+                  cursor.tile, peak, score_text(now.m)),
+      {"They shrink", "They stay", "They grow"}, next.rescale < 1 ? 0 : 1,
+      fmt::format("m = max({0}, {1}) = {2}, so the factor is exp({0} − {2}) = {3}.", old, peak,
+                  fresh, number(next.rescale, 3)));
 }
 
 void OnlineSoftmaxScene::draw_readouts(Cursor cursor) {

@@ -36,9 +36,7 @@ class OnlineSoftmaxScene final : public Scene {
   StepAxis steps() const override;
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
-  void draw_measured(const lab::Report& report) override;
-  int table_row(std::string_view table_id, Cursor cursor) const override;
-  void hover_row(std::string_view table_id, int row) override;
+  measured::Spec measured_spec() const override;
   SourceMark source(Cursor cursor) const override;
   std::optional<Question> question(Cursor cursor) const override;
 
@@ -82,7 +80,6 @@ class OnlineSoftmaxScene final : public Scene {
   double l_most_ = 1, o_most_ = 1;         ///< the largest |l| and |O| of all steps
   int score_decimals_ = 1;
   bool skips_rescale_ = false;
-  int lit_tile_ = -1;  ///< hovered, here or in the table
 
   // The picture moves from the previous cursor to this one in a third of a second.
   Cursor shown_{-1, 0}, before_{-1, 0};

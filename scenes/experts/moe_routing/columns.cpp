@@ -71,7 +71,7 @@ void MoeRoutingScene::draw_demand(const Layout& layout, Cursor) const {
                                      : columns.scale * static_cast<float>(wanted);
     const ImVec2 min = at(columns.left(e), columns.max.y - std::max(tall, 1.0f));
     const ImVec2 max = at(columns.left(e) + columns.width, columns.max.y);
-    draw_list()->AddRectFilled(min, max, ui::color(expert_role(e), 0.3f));
+    area(min, max, expert_role(e), 0.3f);
     if (columns.width > px(8) && wanted > 0) outline(min, max, expert_role(e), 1.5f);
     draw_inside(min, max, std::to_string(wanted), ui::color(Role::text));
     ui::map(fmt::format("demand_{}", e), fmt::format("E{}", e), std::to_string(wanted), min, max);
@@ -89,7 +89,7 @@ void MoeRoutingScene::draw_padding(const Columns& columns, int e, int from, int 
   const int row_end = std::min(to, start == 0 ? from : from + columns.across - start);
   for (int i = from; i < to; ++i) {
     const Rect place = columns.slot(e, i);
-    draw_list()->AddRectFilled(place.min, place.max, ui::color(Role::raised));
+    area(place.min, place.max, Role::raised);
   }
   if (row_end > from) part(from, row_end - 1);
   if (to > row_end) part(row_end, to - 1);
@@ -108,7 +108,7 @@ void MoeRoutingScene::draw_column_cells(const Layout& layout, int e, Cursor curs
   for (int n = 0; n < here.tiles; ++n) {
     // Nothing behind the cells shows through their seams.
     const Rect whole = columns.tile_rect(e, n);
-    draw_list()->AddRectFilled(whole.min, whole.max, ui::color(Role::panel));
+    area(whole.min, whole.max, Role::panel);
     const int from = std::max(here.kept, n * columns.tile);
     draw_padding(columns, e, from, std::max(from, (n + 1) * columns.tile));
   }
@@ -120,13 +120,13 @@ void MoeRoutingScene::draw_column_cells(const Layout& layout, int e, Cursor curs
       if (place.height() >= px(14) && !columns.plain) {
         ui::dashed_rect(place.min, place.max, role, 1);
       } else {
-        draw_list()->AddRectFilled(place.min, place.max, ui::color(role, 0.25f));
+        area(place.min, place.max, role, 0.25f);
       }
     } else if (i < here.kept) {
       const int number = kept_[static_cast<std::size_t>(e)][static_cast<std::size_t>(i)].token;
       value = fmt::format("token {}", number);
       const Rect cell = layout.tokens.at_token(std::max(number, 0)).towards(place, way);
-      draw_list()->AddRectFilled(cell.min, cell.max, ui::color(role));
+      area(cell.min, cell.max, role);
       if (numbers) {
         draw_inside(cell.min, cell.max, std::to_string(number), ui::readable_on(ui::color(role)));
       }
@@ -142,7 +142,7 @@ void MoeRoutingScene::draw_pile(const Columns& columns, int e) const {
   const auto& pile = dropped_[static_cast<std::size_t>(e)];
   for (int i = 0; i < static_cast<int>(pile.size()); ++i) {
     const Rect place = columns.dropped(e, expert(e).tiles, i);
-    draw_list()->AddRectFilled(place.min, place.max, ui::color(Role::wrong, 0.22f));
+    area(place.min, place.max, Role::wrong, 0.22f);
     if (!columns.plain) outline(place.min, place.max, Role::wrong, 1);
     ui::cross(place.center(), std::min(place.width(), place.height()) * 0.26f, Role::wrong);
     ui::map(fmt::format("dropped_{}_{}", e, i), fmt::format("dropped by E{}", e),
@@ -159,9 +159,8 @@ void MoeRoutingScene::draw_column_bar(const Layout& layout, int e, Cursor cursor
   const float top_of_tiles = columns.pile_foot(here.tiles) + columns.pile_gap;
   const bool moved_in = done(Step::permute, cursor);
   if (here.kept > 0) {
-    draw_list()->AddRectFilled(at(left, std::min(top_of_kept, columns.max.y - 1)),
-                               at(right, columns.max.y),
-                               ui::color(expert_role(e), moved_in ? 1.0f : 0.35f));
+    area(at(left, std::min(top_of_kept, columns.max.y - 1)), at(right, columns.max.y),
+         expert_role(e), moved_in ? 1.0f : 0.35f);
     if (moved_in) {
       const std::string text = std::to_string(here.kept);
       draw_inside(at(left, std::max(top_of_kept, columns.max.y - layout.note - px(8))),
@@ -172,7 +171,7 @@ void MoeRoutingScene::draw_column_bar(const Layout& layout, int e, Cursor cursor
   if (here.padded > 0 && top_of_kept - top_of_tiles >= 1) {
     const ImVec2 min = at(left, top_of_tiles);
     const ImVec2 max = at(right, top_of_kept);
-    draw_list()->AddRectFilled(min, max, ui::color(Role::raised, 0.9f));
+    area(min, max, Role::raised, 0.9f);
     ui::hatch(min, max, Role::wasted, columns.hatch);
     if (columns.width > px(6)) outline(min, max, Role::wasted, 1, 0.8f);
   }
@@ -181,7 +180,7 @@ void MoeRoutingScene::draw_column_bar(const Layout& layout, int e, Cursor cursor
   const float tall = std::max(columns.scale * static_cast<float>(here.dropped()), px(2));
   const ImVec2 min = at(left, std::max(foot - tall, columns.min.y));
   const ImVec2 max = at(right, foot);
-  draw_list()->AddRectFilled(min, max, ui::color(Role::wrong, 0.3f));
+  area(min, max, Role::wrong, 0.3f);
   outline(min, max, Role::wrong, 1);
   const float radius = std::min({px(5), (max.x - min.x) * 0.35f, (max.y - min.y) * 0.35f});
   if (radius >= px(1.5f))
@@ -256,8 +255,7 @@ void MoeRoutingScene::draw_capacity(const Layout& layout, Cursor) const {
   const ImVec2 size = ui::text_size(text, Font::note);
   if (size.x <= room) {
     const ImVec2 corner = at(columns.min.x - px(4), high - size.y / 2);
-    draw_list()->AddRectFilled(at(corner.x - size.x - px(3), corner.y),
-                               at(corner.x, corner.y + size.y), ui::color(Role::panel));
+    area(at(corner.x - size.x - px(3), corner.y), at(corner.x, corner.y + size.y), Role::panel);
     ui::draw_text(corner, text, Font::note, Role::text, Align::right);
   }
   ui::map("capacity", text, std::to_string(trace_.capacity), at(columns.min.x, high - px(2)),

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "scenes/experts/moe_routing/layout.hpp"
+#include "scenes/shared/words.hpp"
 #include "scenes/ui/axis.hpp"
 
 namespace tilestep::scenes {
@@ -73,7 +74,7 @@ void MoeRoutingScene::draw_gantt(const Layout& layout, Cursor cursor) const {
   const bool all_recorded = trace_.tiles_run == static_cast<std::int64_t>(trace_.tiles.size());
   std::string title = all_recorded && trace_.blocks > blocks
                           ? fmt::format("{} of {} blocks had a tile to run", blocks, trace_.blocks)
-                          : fmt::format("{} block{} over time", blocks, blocks == 1 ? "" : "s");
+                          : words::counted(blocks, "block") + " over time";
   if (static_cast<int>(shown.size()) < blocks) title += fmt::format(", {} shown", shown.size());
   const ImVec2 size =
       ui::draw_text(all.min, ui::fitted(title, Font::note, all.width()), Font::note, Role::muted);
@@ -208,8 +209,7 @@ std::string MoeRoutingScene::explanation(Cursor cursor) const {
 /// it has nothing left to do while others still work.
 void MoeRoutingScene::draw_gantt_row(const TimeAxis& axis, int block, ImVec2 min,
                                      ImVec2 max) const {
-  draw_list()->AddRectFilled(at(axis.left, min.y), at(axis.right, max.y),
-                             ui::color(Role::raised, 0.5f));
+  area(at(axis.left, min.y), at(axis.right, max.y), Role::raised, 0.5f);
   double free_from = 0;
   for (std::size_t i = 0; i < trace_.tiles.size(); ++i) {
     const TileTrace& each = trace_.tiles[i];
@@ -221,9 +221,9 @@ void MoeRoutingScene::draw_gantt_row(const TimeAxis& axis, int block, ImVec2 min
     const float real = left + (right - seam - left) * static_cast<float>(each.kept) /
                                   static_cast<float>(std::max(1, trace_.tile));
     const Role role = expert_role(each.expert);
-    draw_list()->AddRectFilled(at(left, min.y), at(real, max.y), ui::color(role));
+    area(at(left, min.y), at(real, max.y), role);
     if (real < right - seam - 0.5f) {
-      draw_list()->AddRectFilled(at(real, min.y), at(right - seam, max.y), ui::color(role, 0.25f));
+      area(at(real, min.y), at(right - seam, max.y), role, 0.25f);
       if (axis.hatch > 0) {
         ui::hatch(at(real, min.y), at(right - seam, max.y), Role::wasted, axis.hatch);
       }

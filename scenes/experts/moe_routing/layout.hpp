@@ -19,27 +19,6 @@ inline ui::Role expert_role(int expert) {
   return kRoles[static_cast<std::size_t>(expert) % kRoles.size()];
 }
 
-inline float height_of(ui::Font font) {
-  return ui::text_size("0", font).y;
-}
-
-/// Text in the middle of a rectangle if it fits. Returns true if it did.
-inline bool draw_inside(ImVec2 min, ImVec2 max, const std::string& text, ImU32 ink) {
-  const ImVec2 size = ui::text_size(text, ui::Font::mono_note);
-  if (size.x > max.x - min.x - ui::px(2) || size.y > max.y - min.y + ui::px(3)) return false;
-  draw_list()->AddText(
-      ui::font(ui::Font::mono_note), size.y,
-      at(std::round((min.x + max.x - size.x) / 2), std::round((min.y + max.y - size.y) / 2)), ink,
-      text.data(), text.data() + text.size());
-  return true;
-}
-
-/// What is followed: a dark seam round the accent keeps it visible on every colour.
-inline void draw_frame(ImVec2 min, ImVec2 max) {
-  outline(min, max, ui::Role::background, 4.5f);
-  outline(min, max, ui::Role::accent, 2);
-}
-
 struct MoeRoutingScene::Rect {
   ImVec2 min, max;
   float width() const { return max.x - min.x; }
@@ -60,7 +39,7 @@ struct MoeRoutingScene::Grid {
   int columns = 1;
   float cell = 1;
   Rect at_token(int token) const {
-    const float seam = cell >= ui::px(7) ? std::max(1.0f, std::round(ui::px(1))) : 0.0f;
+    const float seam = seam_of(cell);
     const float x = min.x + cell * static_cast<float>(token % columns);
     const float y = min.y + cell * static_cast<float>(token / columns);
     return {at(x, y), at(x + cell - seam, y + cell - seam)};
@@ -102,7 +81,7 @@ struct MoeRoutingScene::Columns {
     return tiles + static_cast<float>(rest / across) * cell.y;
   }
   Rect cell_at(float x, float foot, int place) const {
-    const float seam = cell.y >= ui::px(7) ? std::max(1.0f, std::round(ui::px(1))) : 0.0f;
+    const float seam = seam_of(cell.y);
     const float left_edge = x + cell.x * static_cast<float>(place % across);
     const float bottom = foot - cell.y * static_cast<float>(place / across);
     return {at(left_edge, bottom - cell.y + seam), at(left_edge + cell.x - seam, bottom)};
@@ -142,11 +121,9 @@ struct MoeRoutingScene::Row {
   std::vector<Value> values;
 };
 
-struct MoeRoutingScene::Layout {
-  ImVec2 min, max;  ///< the whole picture
-  bool tight = false;
-  ui::Font heading = ui::Font::section;
-  float note = 0;  ///< height of a line of notes
+struct MoeRoutingScene::Layout : Frame {
+  explicit Layout(const Frame& frame) : Frame(frame) {}
+
   Grid tokens;
   ImVec2 caption;      ///< of the tokens
   float left_end = 0;  ///< right edge of what stands on the left

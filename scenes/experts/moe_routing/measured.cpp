@@ -1,16 +1,17 @@
 // The Measured tab of the MoE lesson: useful TFLOP/s of each scheme against skew and against the
 // number of experts beside cuBLAS called once an expert, the recorded blocks over time, and what
 // the hardware counted.
+#include "scenes/shared/measured.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <functional>
-#include <optional>
+#include <set>
 
 #include "scenes/experts/moe_routing/layout.hpp"
-#include "scenes/shared/measured_parts.hpp"
+#include "scenes/shared/rows.hpp"
+#include "scenes/shared/words.hpp"
 #include "scenes/ui/axis.hpp"
 
 namespace tilestep::scenes {
@@ -22,369 +23,171 @@ using ui::Role;
 
 namespace {
 
-constexpr std::string_view kRates = "moe_rate";
-constexpr std::string_view kLibrary = "cuBLAS loop";
-
-/// A row of the table `moe_rate`.
-struct Rate {
-  std::string scheme, routing;
-  double skew = 0;
-  int experts = 0;
-  double tflops = 0, p10 = 0, p90 = 0;
-  std::optional<double> of_cublas, cublas;
-
-  /// How uneven the routing is, as an exponent: balanced is none.
-  std::optional<double> unevenness() const {
-    if (routing == "balanced") return 0.0;
-    if (routing == "skewed") return skew;
-    return std::nullopt;
+/// Adds the routing with its skew as one name, how uneven it is as a number where it has one, and
+/// the library's rate on the same routing as rows of their own.
+lab::Table with_library(lab::Table rates) {
+  const auto routing = [&](std::size_t row) { return text_in(rates, row, "routing"); };
+  const std::size_t measured = rates.rows.size();
+  std::set<std::string> known;
+  for (std::size_t row = 0; row < measured; ++row) {
+    const auto library = number_in(rates, row, "cublas_tflops");
+    if (!library || !known.insert(filled_in("{routing} {skew} {experts}", rates, row)).second) {
+      continue;
+    }
+    auto peer = rates.rows[row];
+    for (std::size_t c = 0; c < rates.columns.size(); ++c) {
+      const std::string& id = rates.columns[c].id;
+      if (id == "scheme") peer[c] = "cuBLAS loop";
+      if (id == "tflops") peer[c] = *library;
+      if (id == "p10" || id == "p90" || id == "of_cublas") peer[c] = lab::Cell();
+    }
+    rates.rows.push_back(std::move(peer));
   }
-  /// The peer's rate on the same routing, in the same run.
-  std::optional<double> library() const {
-    if (cublas) return cublas;
-    if (!of_cublas || *of_cublas <= 0) return std::nullopt;
-    return tflops / *of_cublas;
-  }
-  std::string routing_name() const {
-    return routing == "skewed" ? fmt::format("skewed {:g}", skew) : routing;
-  }
-};
-
-std::vector<Rate> rates_of(const lab::Report& bench) {
-  const lab::Table& table = *bench.table(kRates);
-  std::vector<Rate> rates;
-  for (std::size_t row = 0; row < table.rows.size(); ++row) {
-    Rate rate;
-    rate.scheme = text_in(table, row, "scheme");
-    rate.routing = text_in(table, row, "routing");
-    rate.skew = number_in(table, row, "skew").value_or(0);
-    rate.experts = static_cast<int>(number_in(table, row, "experts").value_or(0));
-    rate.tflops = number_in(table, row, "tflops").value_or(0);
-    rate.p10 = number_in(table, row, "p10").value_or(rate.tflops);
-    rate.p90 = number_in(table, row, "p90").value_or(rate.tflops);
-    rate.of_cublas = number_in(table, row, "of_cublas");
-    rate.cublas = number_in(table, row, "cublas_tflops");
-    if (rate.tflops > 0) rates.push_back(std::move(rate));
-  }
+  add_column(rates, "case", [&](std::size_t row) -> lab::Cell {
+    return routing(row) == "skewed" ? filled_in("skewed {skew}", rates, row) : routing(row);
+  });
+  add_column(rates, "unevenness", [&](std::size_t row) -> lab::Cell {
+    if (routing(row) == "balanced") return 0.0;
+    const auto skew = number_in(rates, row, "skew");
+    return skew && routing(row) == "skewed" ? lab::Cell(*skew) : lab::Cell();
+  });
   return rates;
 }
 
-Role scheme_role(std::string_view scheme) {
-  if (scheme == "packed") return Role::accent;
-  if (scheme == "tile-padded") return Role::sky;
-  if (scheme == "padded-to-capacity") return Role::purple;
-  return Role::muted;
+lab::Table with_case(lab::Table gantt) {
+  add_column(gantt, "case", [&](std::size_t row) -> lab::Cell {
+    return filled_in("{scheme}, {routing}", gantt, row);
+  });
+  return gantt;
 }
 
-/// The values of `of` that occur, in the order of their first row.
-template <class Of>
-auto distinct(const std::vector<Rate>& rates, Of of) {
-  std::vector<decltype(of(rates.front()))> values;
-  for (const Rate& rate : rates) {
-    const auto value = of(rate);
-    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
-  }
-  return values;
-}
-
-int choose(std::string_view id, const std::vector<std::string>& labels, int selected) {
-  const int inside = std::clamp(selected, 0, std::max(0, static_cast<int>(labels.size()) - 1));
-  if (labels.size() < 2) return inside;
-  ImGui::SameLine(0, px(16));
-  return ui::segmented(id, labels, inside).value_or(inside);
-}
-
-/// Where and how, in what is left of the line of controls, else on a line of its own.
-void draw_where(const std::string& where) {
-  ImGui::SameLine(0, px(16));
-  const float room = ImGui::GetContentRegionAvail().x;
-  if (room < px(120)) {
-    ImGui::NewLine();
-    return ui::text(where, Font::note, Role::muted);
-  }
-  const ImVec2 here = ImGui::GetCursorScreenPos();
-  ui::draw_text(at(here.x, here.y + px(8)), ui::fitted(where, Font::note, room), Font::note,
-                Role::muted);
-  ImGui::NewLine();
-  ImGui::Dummy({1, px(4)});
-}
-
-/// Rates over an x of `x_of`, a curve a scheme and one for the library.
-ui::LinePlot curves_over(const std::vector<Rate>& rates,
-                         const std::function<std::optional<double>(const Rate&)>& x_of) {
-  ui::LinePlot plot;
-  plot.y_label = "useful TFLOP/s";
-  struct Point {
-    double x, y, low, high;
-  };
-  const auto add = [&](const std::string& label, std::vector<Point> points, Role role, bool peer) {
-    std::sort(points.begin(), points.end(),
-              [](const Point& a, const Point& b) { return a.x < b.x; });
-    ui::Curve curve;
-    curve.label = label;
-    curve.role = role;
-    curve.dashed = peer;
-    for (const Point& point : points) {
-      // The library's rate comes with every scheme's row: once is enough.
-      if (!curve.x.empty() && curve.x.back() >= point.x) continue;
-      curve.x.push_back(point.x);
-      curve.y.push_back(point.y);
-      if (peer) continue;
-      curve.low.push_back(point.low);
-      curve.high.push_back(point.high);
-    }
-    if (!curve.x.empty()) plot.curves.push_back(std::move(curve));
-  };
-  std::vector<Point> library;
-  for (const std::string& scheme : distinct(rates, [](const Rate& rate) { return rate.scheme; })) {
-    std::vector<Point> points;
-    for (const Rate& rate : rates) {
-      const auto x = x_of(rate);
-      if (!x || rate.scheme != scheme) continue;
-      points.push_back({*x, rate.tflops, rate.p10, rate.p90});
-      if (const auto peer = rate.library()) library.push_back({*x, *peer, *peer, *peer});
-    }
-    add(scheme, std::move(points), scheme_role(scheme), false);
-  }
-  add(std::string(kLibrary), std::move(library), Role::muted, true);
-  return plot;
-}
-
-/// One routing's rates as bars.
-ui::BarPlot bars_of(const std::vector<Rate>& rates) {
-  ui::BarPlot plot;
-  plot.unit = "TFLOP/s";
-  for (const Rate& rate : rates) {
-    std::string note;
-    if (rate.p90 - rate.p10 > 0.1 * rate.tflops) {
-      note = "unstable";
-    } else if (rate.of_cublas) {
-      note = fmt::format("{:.0f} % of the loop", 100 * *rate.of_cublas);
-    }
-    plot.bars.push_back(
-        {rate.scheme, rate.tflops, rate.p10, rate.p90, scheme_role(rate.scheme), note});
-    if (const auto peer = rate.library(); peer && !plot.roof) {
-      plot.roof = *peer;
-      plot.roof_label = std::string(kLibrary);
-    }
-  }
-  return plot;
-}
-
-}  // namespace
-
-void MoeRoutingScene::draw_measured(const lab::Report& report) {
-  const lab::Report* bench = bench_of(report, lesson(), kRates);
-  if (bench == nullptr) {
-    ui::empty_state("Nothing measured yet",
-                    "On a machine with an NVIDIA GPU, press Measure here or run tilestep bench "
-                    "moe-routing.");
-    return;
-  }
-  view_ = ui::segmented("measured_view", {"By skew", "By experts", "Blocks", "Counters"}, view_)
-              .value_or(view_);
-  if (view_ == 0) return draw_by_skew(*bench);
-  if (view_ == 1) return draw_by_experts(*bench);
-  if (view_ == 2) return draw_recorded_blocks(*bench);
-  draw_counters(*bench);
-}
-
-namespace {
-
-constexpr const char* kHow =
-    ", 8192 tokens, 4096 × 4096 experts, top-1, BF16, random data, median; useful: 2 · kept tokens "
-    "· 4096² FLOP";
-
-float plot_height() {
-  return std::max(ImGui::GetContentRegionAvail().y - px(4), px(170));
-}
-
-void draw_no_rates() {
-  ImGui::NewLine();
-  ui::empty_state("The measurement is empty", "Press Measure, or run tilestep bench moe-routing.");
-}
-
-}  // namespace
-
-void MoeRoutingScene::draw_by_skew(const lab::Report& bench) {
-  const std::vector<Rate> rates = rates_of(bench);
-  if (rates.empty()) return draw_no_rates();
-  const std::vector<int> counts = distinct(rates, [](const Rate& rate) { return rate.experts; });
-  std::vector<std::string> names;
-  for (const int count : counts) names.push_back(fmt::format("{} experts", count));
-  experts_choice_ = choose("measured_experts", names, experts_choice_);
-  draw_where(where_measured(bench) + kHow);
-  std::vector<Rate> shown, one_hot;
-  for (const Rate& rate : rates) {
-    if (rate.experts != counts[static_cast<std::size_t>(experts_choice_)]) continue;
-    (rate.routing == "one-hot" ? one_hot : shown).push_back(rate);
-  }
-  ui::LinePlot plot = curves_over(shown, [](const Rate& rate) { return rate.unevenness(); });
-  plot.id = "rate_by_skew";
-  plot.x_label = "skew: exponent of the routing, 0 is balanced";
-  if (params_.routing == moe_routing::Routing::skewed) plot.marked_x = params_.skew;
-  if (params_.routing == moe_routing::Routing::balanced) plot.marked_x = 0;
-  const float room = ImGui::GetContentRegionAvail().x;
-  const float height = plot_height();
-  const bool beside = !one_hot.empty() && room > px(760);
-  ui::line_plot(plot, {beside ? (room - px(24)) * 0.58f : room, height});
-  if (!beside) return;
-  ImGui::SameLine(0, px(24));
-  ImGui::BeginChild("one_hot", {0, height});
-  ui::BarPlot bars = bars_of(one_hot);
-  bars.id = "rate_one_hot";
-  bars.title = "one-hot: all to one expert";
-  ui::bar_plot(bars);
-  ImGui::EndChild();
-}
-
-/// Few counts were measured: bars side by side say more than a line through two points.
-void MoeRoutingScene::draw_by_experts(const lab::Report& bench) {
-  const std::vector<Rate> rates = rates_of(bench);
-  if (rates.empty()) return draw_no_rates();
-  const auto routings = distinct(rates, [](const Rate& rate) { return rate.routing_name(); });
-  routing_choice_ = choose("measured_routing", routings, routing_choice_);
-  draw_where(where_measured(bench) + kHow);
-  const std::string& routing = routings[static_cast<std::size_t>(routing_choice_)];
-  const std::vector<int> counts = distinct(rates, [](const Rate& rate) { return rate.experts; });
-  const float room = ImGui::GetContentRegionAvail().x;
-  const float height = plot_height();
-  const float gap = px(24);
-  const auto many = static_cast<float>(counts.size());
-  const bool beside = room > px(420) * many;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    std::vector<Rate> shown;
-    for (const Rate& rate : rates) {
-      if (rate.experts == counts[i] && rate.routing_name() == routing) shown.push_back(rate);
-    }
-    ui::BarPlot plot = bars_of(shown);
-    plot.id = fmt::format("rate_{}_experts", counts[i]);
-    plot.title = fmt::format("{} experts, {}", counts[i], routing);
-    if (beside && i > 0) ImGui::SameLine(0, gap);
-    ImGui::BeginChild(plot.id.c_str(), {beside ? (room - gap * (many - 1)) / many : room,
-                                        beside ? height : px(190)});
-    ui::bar_plot(plot);
-    ImGui::EndChild();
-  }
+measured::Bars bars(const char* id, const char* title) {
+  return {.id = id,
+          .title = title,
+          .unit = "TFLOP/s",
+          .rows = {.table = "moe_rate", .prepare = with_library},
+          .label = "scheme",
+          .value = "tflops",
+          .fraction = "of_cublas",
+          .of = "the loop"};
 }
 
 // ---- the recorded blocks over time --------------------------------------------------------------
 
-namespace {
-
-/// A row of the table `gantt`.
-struct Span {
-  int block = 0, expert = 0;
-  double begin_us = 0, end_us = 0;
-};
-
-struct Recorded {
-  std::string name;  ///< "packed, skewed"
-  std::vector<Span> spans;
-};
-
-std::vector<Recorded> recorded_blocks(const lab::Table& table) {
-  std::vector<Recorded> all;
-  for (std::size_t row = 0; row < table.rows.size(); ++row) {
-    const std::string name = text_in(table, row, "scheme") + ", " + text_in(table, row, "routing");
-    auto found = std::find_if(all.begin(), all.end(),
-                              [&](const Recorded& each) { return each.name == name; });
-    if (found == all.end()) found = all.insert(all.end(), {name, {}});
-    const std::string label = text_in(table, row, "expert");
-    const auto number = number_in(table, row, "expert");
-    const int expert = number                                ? static_cast<int>(*number)
-                       : label.size() > 1 && label[0] == 'E' ? std::atoi(label.c_str() + 1)
-                                                             : 0;
-    found->spans.push_back({static_cast<int>(number_in(table, row, "block").value_or(0)), expert,
-                            number_in(table, row, "begin_us").value_or(0),
-                            number_in(table, row, "end_us").value_or(0)});
+/// The numbers of the blocks, sorted.
+std::vector<int> blocks_of(const lab::Table& spans) {
+  std::set<int> blocks;
+  for (std::size_t row = 0; row < spans.rows.size(); ++row) {
+    blocks.insert(static_cast<int>(number_in(spans, row, "block").value_or(0)));
   }
-  return all;
+  return {blocks.begin(), blocks.end()};
 }
 
-void draw_blocks(const Recorded& recorded, ImVec2 min, ImVec2 max) {
-  std::vector<int> blocks;
-  double end = 0, busy = 0;
-  for (const Span& span : recorded.spans) {
-    blocks.push_back(span.block);
-    end = std::max(end, span.end_us);
-    busy += span.end_us - span.begin_us;
-  }
-  std::sort(blocks.begin(), blocks.end());
-  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
-  if (blocks.empty() || end <= 0) return;
-  const float note = height_of(Font::note);
-  const double share = 100 * busy / (end * static_cast<double>(blocks.size()));
-  const std::string title =
-      fmt::format("{}: {} blocks recorded, {:.0f} µs, {:.0f} % of their time in tiles",
-                  recorded.name, blocks.size(), end, share);
-  ui::draw_text(min, ui::fitted(title, Font::body_bold, max.x - min.x), Font::body_bold);
-  const float top = min.y + height_of(Font::body_bold) + px(6);
-  const float bottom = max.y - note - px(6);
-  const float row = std::max(1.0f, (bottom - top) / static_cast<float>(blocks.size()));
-  ui::Axis axis;
-  axis.high = end;
-  const float width = max.x - min.x - px(4);
-  draw_list()->AddRectFilled(at(min.x, top), at(min.x + width, bottom),
-                             ui::color(Role::raised, 0.5f));
-  for (const Span& span : recorded.spans) {
-    const auto place = std::lower_bound(blocks.begin(), blocks.end(), span.block) - blocks.begin();
-    const float y = top + row * static_cast<float>(place);
-    const ImVec2 from = at(min.x + width * axis.place(span.begin_us), y);
-    const ImVec2 to = at(min.x + width * axis.place(span.end_us),
-                         std::min(y + row - (row > px(4) ? 1.0f : 0.0f), bottom));
-    draw_list()->AddRectFilled(from, to, ui::color(expert_role(span.expert)));
-    draw_inside(from, to, fmt::format("E{}", span.expert),
-                ui::readable_on(ui::color(expert_role(span.expert))));
-  }
-  const std::string unit = "µs";
-  const float unit_left = min.x + width - ui::text_size(unit, Font::note).x - px(8);
+int expert_of(const lab::Table& spans, std::size_t row) {
+  if (const auto number = number_in(spans, row, "expert")) return static_cast<int>(*number);
+  const std::string label = text_in(spans, row, "expert");  // "E3"
+  return label.size() > 1 ? std::atoi(label.c_str() + 1) : 0;
+}
+
+void draw_time_ticks(const ui::Axis& axis, float left, float width, float y) {
+  const float unit_left = left + width - ui::text_size("µs", Font::note).x - px(8);
   for (const double tick : axis.ticks(6)) {
-    const float x = min.x + width * axis.place(tick);
+    const float x = left + width * axis.place(tick);
     const std::string text = ui::tick_text(tick);
     if (x + ui::text_size(text, Font::note).x > unit_left) continue;
-    ui::draw_text(at(x, bottom + px(2)), text, Font::note, Role::muted,
-                  tick == 0 ? Align::left : Align::center);
+    ui::draw_text(at(x, y), text, Font::note, Role::muted, tick == 0 ? Align::left : Align::center);
   }
-  ui::draw_text(at(min.x + width, bottom + px(2)), unit, Font::note, Role::muted, Align::right);
-  ui::map("recorded_blocks", recorded.name, fmt::format("{} spans", recorded.spans.size()), min,
-          max);
+  ui::draw_text(at(left + width, y), "µs", Font::note, Role::muted, Align::right);
+}
+
+/// A row a block, in the colours of the experts whose tiles it ran.
+void draw_blocks(const lab::Table& spans, ImVec2 size) {
+  const ImVec2 min = ImGui::GetCursorScreenPos();
+  const ImVec2 max = at(min.x + size.x, min.y + size.y);
+  const std::vector<int> blocks = blocks_of(spans);
+  const auto time = [&](std::size_t row, const char* id) {
+    return number_in(spans, row, id).value_or(0);
+  };
+  ui::Axis axis;
+  double busy = 0;
+  axis.high = 0;
+  for (std::size_t row = 0; row < spans.rows.size(); ++row) {
+    axis.high = std::max(axis.high, time(row, "end_us"));
+    busy += time(row, "end_us") - time(row, "begin_us");
+  }
+  if (blocks.empty() || axis.high <= 0) return;
+  const std::string name = text_in(spans, 0, "case");
+  const std::string title =
+      fmt::format("{}: {} recorded, {:.0f} µs, {} of their time in tiles", name,
+                  words::counted(static_cast<std::int64_t>(blocks.size()), "block"), axis.high,
+                  words::percent(busy / (axis.high * static_cast<double>(blocks.size()))));
+  ui::draw_text(min, ui::fitted(title, Font::body_bold, size.x), Font::body_bold);
+  const float top = min.y + height_of(Font::body_bold) + px(6);
+  const float bottom = max.y - height_of(Font::note) - px(6);
+  const float height = std::max(1.0f, (bottom - top) / static_cast<float>(blocks.size()));
+  const float width = size.x - px(4);
+  area(at(min.x, top), at(min.x + width, bottom), Role::raised, 0.5f);
+  for (std::size_t row = 0; row < spans.rows.size(); ++row) {
+    const int block = static_cast<int>(time(row, "block"));
+    const auto place = std::lower_bound(blocks.begin(), blocks.end(), block) - blocks.begin();
+    const float y = top + height * static_cast<float>(place);
+    const ImVec2 from = at(min.x + width * axis.place(time(row, "begin_us")), y);
+    const ImVec2 to = at(min.x + width * axis.place(time(row, "end_us")),
+                         std::min(y + height - (height > px(4) ? 1.0f : 0.0f), bottom));
+    const ImU32 color = ui::color(expert_role(expert_of(spans, row)));
+    draw_list()->AddRectFilled(from, to, color);
+    draw_inside(from, to, fmt::format("E{}", expert_of(spans, row)), ui::readable_on(color));
+  }
+  draw_time_ticks(axis, min.x, width, bottom + px(2));
+  ui::map("recorded_blocks", name, fmt::format("{} spans", spans.rows.size()), min, max);
 }
 
 }  // namespace
 
-void MoeRoutingScene::draw_recorded_blocks(const lab::Report& bench) {
-  const lab::Table* table = bench.table("gantt");
-  if (table == nullptr || table->rows.empty()) {
-    ImGui::NewLine();
-    ui::empty_state("No blocks in this measurement",
-                    "Press Measure, or run tilestep bench moe-routing.");
-    return;
-  }
-  const std::vector<Recorded> all = recorded_blocks(*table);
-  std::vector<std::string> names;
-  for (const Recorded& each : all) names.push_back(each.name);
-  gantt_choice_ = choose("measured_blocks", names, gantt_choice_);
-  draw_where("begin and end of each block's tiles, recorded by the kernel; " +
-             where_measured(bench) + "; a row a block, in its experts' colours");
-  const ImVec2 min = ImGui::GetCursorScreenPos();
-  const ImVec2 room = ImGui::GetContentRegionAvail();
-  const float height = std::max(room.y - px(4), px(150));
-  draw_blocks(all[static_cast<std::size_t>(gantt_choice_)], min,
-              at(min.x + room.x, min.y + height));
-  ImGui::Dummy({room.x, height});
-}
-
-void MoeRoutingScene::draw_counters(const lab::Report& bench) const {
-  const lab::Table* table = bench.table("moe_counters");
-  if (table == nullptr || table->rows.empty()) {
-    ImGui::NewLine();
-    ui::empty_state("Not in this measurement",
-                    "Hardware counters need permission; tilestep doctor says how to allow them.");
-    return;
-  }
-  draw_where(fmt::format("{}; {}", table->title, where_measured(bench)));
-  ui::data_table(*table);
+measured::Spec MoeRoutingScene::measured_spec() const {
+  using namespace measured;
+  using moe_routing::Routing;
+  const std::string how =
+      "8192 tokens, 4096 × 4096 experts, top-1, BF16, random data, median; useful: 2 · kept tokens "
+      "· 4096² FLOP";
+  std::optional<double> here;
+  if (params_.routing == Routing::skewed) here = params_.skew;
+  if (params_.routing == Routing::balanced) here = 0;
+  Bars one_hot = bars("rate_one_hot", "one-hot: all to one expert");
+  one_hot.rows.column = "case";
+  one_hot.rows.is = "one-hot";
+  Bars by_experts = bars("rate_{experts}_experts", "{experts} experts, {case}");
+  by_experts.each = "experts";
+  return {
+      "moe_rate",
+      {{.name = "By skew",
+        .how = how,
+        .filters = {{"measured_experts", "experts", "{} experts"}},
+        .plots = {Lines{.id = "rate_by_skew",
+                        .x_label = "skew: exponent of the routing, 0 is balanced",
+                        .y_label = "useful TFLOP/s",
+                        .rows = by_experts.rows,
+                        .x = "unevenness",
+                        .series = "scheme",
+                        .y = "tflops",
+                        .marked_x = here},
+                  one_hot}},
+       // Few counts were measured: bars side by side say more than a line through two points.
+       {.name = "By experts",
+        .how = how,
+        .filters = {{"measured_routing", "case"}},
+        .plots = {by_experts}},
+       {.name = "Blocks",
+        .how = "when each block began and ended its tiles, recorded by the kernel; a row a "
+               "block, in its experts' colours",
+        .filters = {{"measured_blocks", "case"}},
+        .plots = {Custom{
+            .id = "blocks", .rows = {.table = "gantt", .prepare = with_case}, .draw = draw_blocks}},
+        .needs = "gantt"},
+       {.name = "Counters",
+        .plots = {Listing{{.table = "moe_counters"}}},
+        .needs = "moe_counters",
+        .missing = kNoCounters}}};
 }
 
 }  // namespace tilestep::scenes

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "scenes/experts/moe_routing/layout.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
@@ -29,18 +30,12 @@ constexpr int kMostHatchLines = 1500;
 // ---- where everything stands --------------------------------------------------------------------
 
 MoeRoutingScene::Layout MoeRoutingScene::layout(Cursor cursor) const {
-  Layout to;
-  to.min = ImGui::GetCursorScreenPos();
-  const ImVec2 size = ImGui::GetContentRegionAvail();
-  to.max = at(to.min.x + size.x, to.min.y + size.y);
-  to.tight = size.y < px(360);
-  to.heading = to.tight ? Font::body_bold : Font::section;
-  to.note = height_of(Font::note);
+  Layout to(picture_frame());
   const float top = to.min.y + height_of(to.heading) + px(to.tight ? 2 : 10);
   const float room = to.max.y - top;
 
   // Left: the tokens over the followed token's numbers.
-  to.left_end = to.min.x + std::round(size.x * (shown_tokens() > 64 ? 0.3f : 0.26f));
+  to.left_end = to.min.x + std::round(to.width() * (shown_tokens() > 64 ? 0.3f : 0.26f));
   const int lines = room > px(330) ? 5 : room > px(150) ? 3 : room > px(100) ? 2 : 0;
   const float details = static_cast<float>(lines) * (to.note + px(2));
   to.details = {at(to.min.x, to.max.y - details), at(to.left_end, to.max.y)};
@@ -53,7 +48,7 @@ MoeRoutingScene::Layout MoeRoutingScene::layout(Cursor cursor) const {
 
   // Right: the columns, their rows of values, the blocks over time.
   const float names = ui::text_size("first slot", Font::note).x + px(12);
-  to.labels = size.x > px(470);
+  to.labels = to.width() > px(470);
   const float left = to.left_end + px(to.tight ? 14 : 24) + (to.labels ? names : 0);
   float foot = to.max.y;
   const bool running = done(Step::multiply, cursor);
@@ -154,9 +149,7 @@ void MoeRoutingScene::draw_picture(Cursor cursor) {
   if (shown_tokens() == 0 || trace_.expert.empty()) return;
   const Layout where = layout(cursor);
   follow_pointer(where, cursor);
-  const std::string text = ui::fitted(sentence(cursor), where.heading, where.max.x - where.min.x);
-  const ImVec2 size = ui::draw_text(where.min, text, where.heading);
-  ui::map("sentence", text, "", where.min, at(where.min.x + size.x, where.min.y + size.y));
+  draw_sentence(where, sentence(cursor));
   draw_names(where, cursor);
   draw_rows(where, cursor);
   draw_lanes(where);
@@ -247,10 +240,11 @@ void MoeRoutingScene::draw_tooltip(const Layout& layout, Cursor cursor) const {
   } else if (here.expert >= 0) {
     const ExpertTrace& each = expert(here.expert);
     text = fmt::format("E{}", here.expert);
-    if (done(Step::count, cursor)) text += fmt::format("\nwanted {} times", each.wanted);
+    if (done(Step::count, cursor)) text += "\nwanted " + words::times(each.wanted);
     if (done(Step::offset, cursor)) {
-      text += fmt::format("\nkept {}, dropped {}\n{} tiles, {} padded slots", each.kept,
-                          each.dropped(), each.tiles, each.padded);
+      text += fmt::format("\nkept {}, dropped {}\n{}, {}", each.kept, each.dropped(),
+                          words::counted(each.tiles, "tile"),
+                          words::counted(each.padded, "padded slot"));
     }
     const TileTrace* ran = here.tile >= 0 ? tile(here.expert, here.tile) : nullptr;
     if (ran != nullptr && done(Step::multiply, cursor)) {

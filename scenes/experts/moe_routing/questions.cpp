@@ -1,36 +1,18 @@
 // What the MoE lesson asks before a step; every answer is read off the trace.
+#include "scenes/shared/questions.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "scenes/experts/moe_routing/scene.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
 using moe_routing::ExpertTrace;
 using moe_routing::Scheme;
 using moe_routing::Step;
-
-namespace {
-
-/// `answer` among up to three of `others`, in order of size.
-Question ask(std::string text, std::int64_t answer, std::initializer_list<std::int64_t> others) {
-  std::vector<std::int64_t> values = {answer};
-  for (const std::int64_t other : others) {
-    const bool known = std::find(values.begin(), values.end(), other) != values.end();
-    if (values.size() < 4 && other >= 0 && !known) values.push_back(other);
-  }
-  std::sort(values.begin(), values.end());
-  Question question;
-  question.text = std::move(text);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    question.choices.push_back(std::to_string(values[i]));
-    if (values[i] == answer) question.answer = static_cast<int>(i);
-  }
-  return question;
-}
-
-}  // namespace
 
 /// Before the count: whom do most tokens want?
 std::optional<Question> MoeRoutingScene::straggler_question() const {
@@ -42,20 +24,19 @@ std::optional<Question> MoeRoutingScene::straggler_question() const {
   const int least = expert(order.back()).wanted;
   // Two that are wanted most often are no straggler that one could name.
   if (expert(order[1]).wanted == most && least != most) return std::nullopt;
-  Question question;
-  question.text = "Look at the tokens' colours. Which expert will be the straggler?";
-  const std::size_t named = std::min<std::size_t>(order.size(), 3);
-  std::vector<int> shown(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(named));
-  std::sort(shown.begin(), shown.end());
-  for (const int e : shown) question.choices.push_back(fmt::format("E{}", e));
-  question.choices.push_back("None: all are wanted alike");
-  const auto place = std::find(shown.begin(), shown.end(), order.front()) - shown.begin();
-  question.answer = most == least ? static_cast<int>(named) : static_cast<int>(place);
-  question.because = most == least
-                         ? fmt::format("Each of {} experts is wanted {} times.", experts(), most)
-                         : fmt::format("E{} is wanted {} times, E{} only {} times.", order.front(),
-                                       most, order.back(), least);
-  return question;
+  const bool alike = most == least;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), 3); ++i) {
+    names.push_back(fmt::format("E{}", order[i]));
+  }
+  const std::string none = "None: all are wanted equally";
+  names.push_back(none);
+  return ask("Look at the tokens' colours. Which expert do most of them want?",
+             alike ? none : names.front(), names,
+             alike
+                 ? fmt::format("Each of {} experts is wanted {}.", experts(), words::times(most))
+                 : fmt::format("E{} is wanted {}, E{} only {}.", order.front(), words::times(most),
+                               order.back(), least == 0 ? "never" : words::times(least)));
 }
 
 /// Before the slots are laid out, with a limit on them.
@@ -67,18 +48,15 @@ Question MoeRoutingScene::dropped_question() const {
     most = std::max(most, each.wanted);
   }
   const std::int64_t all = static_cast<std::int64_t>(trace_.tokens) * trace_.top_k;
-  Question question =
-      ask(fmt::format("An expert takes at most {}. How many of {} choices will be dropped?",
-                      trace_.capacity, all),
-          trace_.dropped(),
-          {0, std::max(0, most - trace_.capacity), trace_.dropped() * 2, all / 2,
-           trace_.dropped() + 1});
-  question.because =
+  return ask_count(
+      fmt::format("An expert takes at most {}. How many of {} choices will be dropped?",
+                  trace_.capacity, all),
+      trace_.dropped(),
+      {0, std::max(0, most - trace_.capacity), trace_.dropped() * 2, all / 2, trace_.dropped() + 1},
       trace_.dropped() == 0
-          ? fmt::format("None: the busiest expert is wanted {} times.", most)
-          : fmt::format("{} of {} experts {} wanted more often than that; what is over is dropped.",
-                        over, experts(), over == 1 ? "is" : "are");
-  return question;
+          ? fmt::format("None: even the busiest expert is wanted only {}.", words::times(most))
+          : fmt::format("{} of {} experts {} wanted more often than that; the excess is dropped.",
+                        over, experts(), over == 1 ? "is" : "are"));
 }
 
 /// Before the product: whole tiles, whatever lies in them.
@@ -88,19 +66,20 @@ Question MoeRoutingScene::slots_question() const {
   const std::int64_t dense = (kept + tile - 1) / tile * tile;
   int most_tiles = 0;
   for (const ExpertTrace& each : trace_.expert) most_tiles = std::max(most_tiles, each.tiles);
-  Question question = ask(
-      fmt::format("{} tokens go to their experts, who multiply whole tiles of {}. How many slots "
+  std::string because =
+      fmt::format("{} of {}; {} hold no token.", words::counted(trace_.tiles_run, "tile"), tile,
+                  words::counted(trace_.slots() - kept, "slot"));
+  if (trace_.scheme == Scheme::padded_to_capacity) {
+    because += " In this scheme every expert gets as many tiles as the fullest may need.";
+  }
+  return ask_count(
+      fmt::format("{} tokens go to their experts, which multiply whole tiles of {}. How many slots "
                   "will the tensor cores run?",
                   kept, tile),
       trace_.slots(),
       {kept, dense, most_tiles * tile * experts(), tile * experts(), trace_.slots() + tile,
-       trace_.slots() * 2});
-  question.because = fmt::format("{} tiles of {}; {} slots of them hold no token.",
-                                 trace_.tiles_run, tile, trace_.slots() - kept);
-  if (trace_.scheme == Scheme::padded_to_capacity) {
-    question.because += " In this scheme every expert has as many as the fullest may have.";
-  }
-  return question;
+       trace_.slots() * 2},
+      std::move(because));
 }
 
 std::optional<Question> MoeRoutingScene::question(Cursor cursor) const {

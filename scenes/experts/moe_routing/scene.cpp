@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
-#include "scenes/attention/online_softmax/text.hpp"
-#include "scenes/shared/measured_parts.hpp"
+#include "scenes/shared/strokes.hpp"
+#include "scenes/shared/words.hpp"
 #include "scenes/ui/context.hpp"
 
 namespace tilestep::scenes {
@@ -18,23 +18,14 @@ using moe_routing::Scheme;
 using moe_routing::Step;
 using moe_routing::TileTrace;
 using moe_routing::TokenTrace;
-using softmax_text::number;
+using words::counted;
+using words::number;
+using words::percent;
 
 namespace {
 
 /// Tiles whose place in the trace is remembered; more than any knobs allow to be kept.
 constexpr std::int64_t kMostTiles = 1 << 22;
-
-std::string counted(std::int64_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
-std::string percent(double share) {
-  const double value = 100 * share;
-  // Not quite all is not shown as all, and a little not as nothing.
-  const int decimals = (value > 99 && value < 100) || (value > 0 && value < 1) ? 2 : 0;
-  return fmt::format("{:.{}f} %", value, decimals);
-}
 
 }  // namespace
 
@@ -115,8 +106,8 @@ std::string MoeRoutingScene::sentence(Cursor cursor) const {
       trace_.expert.begin(), trace_.expert.end(),
       [](const ExpertTrace& a, const ExpertTrace& b) { return a.wanted < b.wanted; });
   if (cursor.tile <= 0) {
-    return fmt::format("{} wait{}; a router will send {} to {} of {} experts.", tokens,
-                       trace_.tokens == 1 ? "s" : "", trace_.tokens == 1 ? "it" : "each",
+    return fmt::format("{} {}; a router will send {} to {} of {} experts.", tokens,
+                       words::verb(trace_.tokens, "wait"), trace_.tokens == 1 ? "it" : "each",
                        trace_.top_k, experts());
   }
   switch (static_cast<Step>(cursor.tile - 1)) {
@@ -132,8 +123,8 @@ std::string MoeRoutingScene::sentence(Cursor cursor) const {
                        trace_.top_k, trace_.top_k, choices);
     case Step::count:
       return fmt::format(
-          "Count: E{} is wanted {} times; an even share would be {}.",
-          wanted - trace_.expert.begin(), wanted->wanted,
+          "Count: E{} is wanted {}; an even share would be {}.", wanted - trace_.expert.begin(),
+          words::times(wanted->wanted),
           number(static_cast<double>(choices) / experts(), choices % experts() ? 1 : 0));
     case Step::offset:
       if (trace_.capacity >= 0) {
@@ -144,10 +135,10 @@ std::string MoeRoutingScene::sentence(Cursor cursor) const {
       return fmt::format("Offset: each expert starts where the one before ends; {} of {}.",
                          counted(trace_.tiles_run, "tile"), counted(trace_.tile, "slot"));
     case Step::permute:
-      return fmt::format("Permute: {} are gathered expert by expert; {} hold{} none.",
-                         counted(trace_.kept(), "token row"),
+      return fmt::format("Permute: {} {} gathered expert by expert; {} {} none.",
+                         counted(trace_.kept(), "token row"), trace_.kept() == 1 ? "is" : "are",
                          counted(trace_.slots() - trace_.kept(), "slot"),
-                         trace_.slots() - trace_.kept() == 1 ? "s" : "");
+                         words::verb(trace_.slots() - trace_.kept(), "hold"));
     case Step::multiply:
       return fmt::format("Multiply: tensor cores run {} in {}, {} of them real ({}).",
                          counted(trace_.slots(), "slot"), counted(trace_.tiles_run, "tile"),
@@ -269,36 +260,29 @@ SourceMark MoeRoutingScene::source(Cursor cursor) const {
 
 // ---- numbers beside the picture -----------------------------------------------------------------
 
+/// Of this run where it was counted; else of the large product that was counted on a GPU with this
+/// very scheme and routing, and the mark says so.
 MoeRoutingScene::TensorPipe MoeRoutingScene::tensor_pipe() const {
-  TensorPipe pipe;
-  if (const lab::Measurement* live = report_.measurement("tensor_pipe")) {
-    pipe.percent = live->value;
-    pipe.provenance = live->recorded_at.empty() ? live->provenance : lab::Provenance::recorded;
-    pipe.how = ui::provenance_sentence(*live, report_);
+  const bool skewed = trace_.routing == Routing::skewed;
+  const std::string recorded =
+      fmt::format("{}, {}{}", to_text(trace_.scheme), to_text(trace_.routing),
+                  skewed ? fmt::format(" {:g}", params_.skew) : "");
+  for (const lab::Measurement& m : report_.measurements) {
+    if (m.id != "tensor_pipe") continue;
+    const bool own = m.variant.empty();
+    if (!own && m.variant != recorded) continue;
+    const bool live = own && m.recorded_at.empty();
+    TensorPipe pipe{m.value, live ? m.provenance : lab::Provenance::recorded,
+                    ui::provenance_sentence(m, report_)};
+    if (!own) pipe.how += fmt::format("\nOf the large product of the Measured tab: {}.", recorded);
     return pipe;
   }
-  // Not of this run: the nearest of those that were counted on a GPU, and the mark says so.
-  const lab::Report* bench = bench_of(report_, lesson(), "moe_counters");
-  const lab::Table* table = bench == nullptr ? nullptr : bench->table("moe_counters");
-  int best = -1;
-  for (std::size_t row = 0; table != nullptr && row < table->rows.size(); ++row) {
-    const auto value = number_in(*table, row, "tensor_pipe");
-    if (!value || text_in(*table, row, "scheme") != to_text(trace_.scheme)) continue;
-    const int likeness = text_in(*table, row, "routing") == to_text(trace_.routing) ? 1 : 0;
-    if (likeness <= best) continue;
-    best = likeness;
-    pipe.percent = *value;
-    pipe.provenance = lab::Provenance::recorded;
-    pipe.how = fmt::format(
-        "Counted by the hardware, {}: the large product of the Measured tab with scheme {} and "
-        "routing {}.",
-        where_measured(*bench), text_in(*table, row, "scheme"), text_in(*table, row, "routing"));
-  }
-  if (pipe.percent) return pipe;
-  pipe.how = report_.device.backend == "emulated"
-                 ? "The emulator has no tensor pipe to count, and no count of a GPU is recorded."
-                 : "Not counted: hardware counters need permission; tilestep doctor says how.";
-  return pipe;
+  TensorPipe none;
+  none.how =
+      report_.device.backend == "emulated"
+          ? fmt::format("The emulator has no tensor pipe, and none was recorded for {}.", recorded)
+          : "Not counted: hardware counters need permission; tilestep doctor says how.";
+  return none;
 }
 
 /// The three ways to say how much of the tensor cores' time is of use, side by side where there is
@@ -333,7 +317,7 @@ void MoeRoutingScene::draw_utilization(Cursor cursor) {
   const float width = ImGui::GetContentRegionAvail().x / 3;
   const ImVec2 from = ImGui::GetCursorScreenPos();
   const float label = ui::text_size("x", ui::Font::note).y;
-  const float number = ui::text_size("0", ui::Font::mono_large).y;
+  const float number = height_of(ui::Font::mono_large);
   const bool narrow = width < ui::text_size("useful slots", ui::Font::note).x + ui::px(4);
   if (narrow || ui::Context::current().dense()) {
     for (const ui::Readout& each : ways) ui::readout(each);

@@ -23,7 +23,7 @@ class MoeRoutingScene final : public Scene {
   StepAxis steps() const override;
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
-  void draw_measured(const lab::Report& report) override;
+  measured::Spec measured_spec() const override;
   int table_row(std::string_view table_id, Cursor cursor) const override;
   void hover_row(std::string_view table_id, int row) override;
   SourceMark source(Cursor cursor) const override;
@@ -102,11 +102,6 @@ class MoeRoutingScene final : public Scene {
   Question dropped_question() const;
   Question slots_question() const;
 
-  // The Measured tab, in moe_routing_measured.cpp.
-  void draw_by_skew(const lab::Report& bench);
-  void draw_by_experts(const lab::Report& bench);
-  void draw_recorded_blocks(const lab::Report& bench);
-  void draw_counters(const lab::Report& bench) const;
   /// How busy the tensor pipe was, counted; says why where it is not known.
   struct TensorPipe {
     std::optional<double> percent;
@@ -153,11 +148,6 @@ class MoeRoutingScene final : public Scene {
   int dragged_ = -1;                                            ///< token
   ImVec2 dragged_from_;
   std::optional<lab::Settings> request_;
-  // Of the Measured tab.
-  int view_ = 0;
-  int experts_choice_ = 0;
-  int routing_choice_ = 0;
-  int gantt_choice_ = 0;
 };
 
 }  // namespace tilestep::scenes

@@ -5,23 +5,23 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scenes/attention/online_softmax/text.hpp"
 #include "scenes/experts/moe_routing/layout.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
 using moe_routing::Step;
 using moe_routing::TokenTrace;
-using softmax_text::number;
 using ui::Align;
 using ui::Font;
 using ui::px;
 using ui::Role;
+using words::number;
 
 // ---- the tokens ---------------------------------------------------------------------------------
 
 void MoeRoutingScene::draw_tokens(const Layout& layout, Cursor cursor) const {
-  const std::string all = fmt::format("{} token{}", trace_.tokens, trace_.tokens == 1 ? "" : "s");
+  const std::string all = words::counted(trace_.tokens, "token");
   const std::string first =
       all_shown() ? all : fmt::format("the first {} of {}", shown_tokens(), all);
   const bool chosen = done(Step::top_k, cursor);
@@ -39,7 +39,7 @@ void MoeRoutingScene::draw_token(const Layout& layout, int number, Cursor cursor
   const TokenTrace& each = token(number);
   std::string value = "waiting";
   if (!done(Step::top_k, cursor)) {
-    draw_list()->AddRectFilled(cell.min, cell.max, ui::color(Role::raised));
+    area(cell.min, cell.max, Role::raised);
     draw_inside(cell.min, cell.max, std::to_string(number), ui::color(Role::muted));
   } else {
     value.clear();
@@ -53,12 +53,12 @@ void MoeRoutingScene::draw_token(const Layout& layout, int number, Cursor cursor
       const ImVec2 min = at(left, cell.min.y);
       const ImVec2 max = at(right, cell.max.y);
       if (!is_dropped) {
-        draw_list()->AddRectFilled(min, max, ui::color(expert_role(each.expert[c])));
+        area(min, max, expert_role(each.expert[c]));
         continue;
       }
       // A band too thin for a cross is red as a whole.
       const bool thin = right - left < px(6);
-      draw_list()->AddRectFilled(min, max, ui::color(Role::wrong, thin ? 0.8f : 0.22f));
+      area(min, max, Role::wrong, thin ? 0.8f : 0.22f);
       if (thin) continue;
       if (shown_tokens() <= 64) outline(min, max, Role::wrong, 1);
       ui::cross(at((left + right) / 2, (min.y + max.y) / 2),
@@ -225,9 +225,8 @@ void MoeRoutingScene::draw_names(const Layout& layout, Cursor) const {
   for (int e = 0; e < experts(); ++e) {
     const Rect lane = columns.lane(e);
     const float seam = columns.pitch >= px(6) ? px(1) : 0;
-    draw_list()->AddRectFilled(at(lane.min.x + seam, layout.names_top),
-                               at(lane.max.x - seam, layout.names_top + px(3)),
-                               ui::color(expert_role(e)));
+    area(at(lane.min.x + seam, layout.names_top), at(lane.max.x - seam, layout.names_top + px(3)),
+         expert_role(e));
     if (e % every != 0 && e != lit_expert_) continue;
     if (lit_expert_ >= 0 && every > 1 && e != lit_expert_ && std::abs(e - lit_expert_) < every) {
       continue;  // its name would touch that of the expert under the pointer

@@ -14,7 +14,7 @@ struct CellRect {
 };
 /// A cell with its seam; cells of few pixels have none.
 inline CellRect cell_rect(ImVec2 corner, ImVec2 size) {
-  const float seam = size.x >= ui::px(7) ? std::max(1.0f, std::round(ui::px(1))) : 0.0f;
+  const float seam = seam_of(size.x);
   return {corner, at(corner.x + size.x - seam, corner.y + size.y - seam)};
 }
 
@@ -41,11 +41,9 @@ struct TilingScene::Grid {
   }
 };
 
-struct TilingScene::Layout {
-  ImVec2 min, max;  ///< the whole picture
-  bool tight = false;
-  ui::Font heading = ui::Font::section;
-  float note = 0;         ///< height of a line of notes
+struct TilingScene::Layout : Frame {
+  explicit Layout(const Frame& frame) : Frame(frame) {}
+
   Grid a, b, c;           ///< the matrices
   Grid tile_a, tile_b;    ///< the tiles in shared memory
   Grid block;             ///< C's block

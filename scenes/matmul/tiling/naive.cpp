@@ -67,8 +67,7 @@ void TilingScene::draw_naive(const Layout& layout, const TilingMoment& now) cons
         const CellRect cell =
             cell_rect(grid.corner(i / grid.columns, i % grid.columns), grid.cell());
         const float share = static_cast<float>(count) / static_cast<float>(all);
-        draw_list()->AddRectFilled(cell.min, cell.max,
-                                   ui::color(Role::vermillion, 0.25f + 0.75f * share));
+        area(cell.min, cell.max, Role::vermillion, 0.25f + 0.75f * share);
       }
     } else {
       ui::dashed_rect(grid.min, grid.max, Role::faint, 1);

@@ -15,26 +15,12 @@ using ui::Font;
 using ui::px;
 using ui::Role;
 
-namespace {
-
-float height_of(Font font) {
-  return ui::text_size("0", font).y;
-}
-
-}  // namespace
-
 float TilingScene::bar_height(const Layout& layout) {
   return layout.tight ? layout.note + px(2) : px(23);
 }
 
 TilingScene::Layout TilingScene::layout() const {
-  Layout to;
-  to.min = ImGui::GetCursorScreenPos();
-  const ImVec2 size = ImGui::GetContentRegionAvail();
-  to.max = at(to.min.x + size.x, to.min.y + size.y);
-  to.tight = size.y < px(360);
-  to.heading = to.tight ? Font::body_bold : Font::section;
-  to.note = height_of(Font::note);
+  Layout to(picture_frame());
   const float top = to.min.y + height_of(to.heading) + px(to.tight ? 2 : 10);
   place_tiles(to, top, to.max.y);
   // Below the matrices: the bars and the sum, side by side where there is room.
@@ -117,9 +103,7 @@ void TilingScene::draw_picture(Cursor cursor) {
   if (k_tiles() == 0) return;
   const Layout where = layout();
   const TilingMoment now = moment(cursor);
-  const std::string text = ui::fitted(sentence(cursor), where.heading, where.max.x - where.min.x);
-  const ImVec2 size = ui::draw_text(where.min, text, where.heading);
-  ui::map("sentence", text, "", where.min, at(where.min.x + size.x, where.min.y + size.y));
+  draw_sentence(where, sentence(cursor));
   draw_matrices(where, cursor);
   draw_naive(where, now);
   draw_tiles(where, now);
@@ -137,7 +121,7 @@ void TilingScene::draw_matrices(const Layout& layout, Cursor cursor) const {
   const TilingMoment now = moment(cursor);
   const auto sheet = [&](const Grid& grid, const char* id, const char* name, bool above,
                          Align align) {
-    draw_list()->AddRectFilled(grid.min, grid.max, ui::color(Role::raised));
+    area(grid.min, grid.max, Role::raised);
     const ImVec2 cell = grid.cell();
     const auto step = static_cast<float>(trace_.tile);
     const auto grid_lines = [&](float each_x, float each_y, Role role, float alpha) {
@@ -182,8 +166,8 @@ void TilingScene::draw_bands(const Layout& layout, const TilingMoment& now) cons
     const ImVec2 to = grid.corner(row0 + rows, column0 + columns);
     const bool current = number == now.k_tile;
     const bool done = number < now.k_tile;
-    draw_list()->AddRectFilled(from, to, ui::color(role, current ? 1.0f : done ? 0.6f : 0.22f));
-    if (number == lit_k_tile_) outline(from, to, Role::text, 2);
+    area(from, to, role, current ? 1.0f : done ? 0.6f : 0.22f);
+    if (number == lit_step_) outline(from, to, Role::text, 2);
     if (current) outline(from, to, Role::accent, 2.5f);
     if (current) ui::map(id, fmt::format("k-tile {}", number), "current", from, to);
   };
@@ -201,7 +185,7 @@ void TilingScene::draw_bands(const Layout& layout, const TilingMoment& now) cons
   const float share =
       static_cast<float>(now.multiplied ? now.k_tile + 1 : std::max(now.k_tile, 0)) /
       static_cast<float>(k_tiles());
-  draw_list()->AddRectFilled(from, to, ui::color(Role::green, 0.2f + 0.8f * share));
+  area(from, to, Role::green, 0.2f + 0.8f * share);
   outline(from, to, Role::green, 2);
   ui::map("c_block", fmt::format("block {}, {} of C", trace_.block_row, trace_.block_col), "", from,
           to);

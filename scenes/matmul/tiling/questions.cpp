@@ -1,4 +1,6 @@
 // What the tiling lesson asks before a step; every answer is read off the trace.
+#include "scenes/shared/questions.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,23 +15,6 @@ int total(const std::vector<int>& values) {
   return std::accumulate(values.begin(), values.end(), 0);
 }
 
-/// `answer` among up to three of `others`, in order of size.
-Question ask(std::string text, int answer, std::initializer_list<int> others) {
-  std::vector<int> values = {answer};
-  for (const int other : others) {
-    const bool known = std::find(values.begin(), values.end(), other) != values.end();
-    if (values.size() < 4 && other > 0 && !known) values.push_back(other);
-  }
-  std::sort(values.begin(), values.end());
-  Question question;
-  question.text = std::move(text);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    question.choices.push_back(std::to_string(values[i]));
-    if (values[i] == answer) question.answer = static_cast<int>(i);
-  }
-  return question;
-}
-
 }  // namespace
 
 Question TilingScene::load_question(int number) const {
@@ -39,48 +24,44 @@ Question TilingScene::load_question(int number) const {
   const int products = trace_.rows() * trace_.columns() * depth(number);
   const int elements = (trace_.rows() + trace_.columns()) * depth(number);
   const int threads = trace_.tile * trace_.tile;
-  Question question =
-      ask(fmt::format("K-tile {} has {} products. How many elements does the block load from "
-                      "global memory for it?",
-                      number, products),
-          of_a + of_b, {2 * products, elements, products, threads, 2 * threads, 1});
-  question.because =
-      shared() ? fmt::format("{} of A and {} of B, each once, by {} threads.", of_a, of_b, threads)
-               : fmt::format(
-                     "Two a product: {} of A and {} of B, although they are "
-                     "{} different elements.",
-                     of_a, of_b, elements);
-  return question;
+  return ask_count(
+      fmt::format("K-tile {} has {} products. How many elements does the block load from global "
+                  "memory for it?",
+                  number, products),
+      of_a + of_b, {2 * products, elements, products, threads, 2 * threads},
+      shared()
+          ? fmt::format("{} of A and {} of B, each once, by {} threads.", of_a, of_b, threads)
+          : fmt::format("Two per product: {} of A and {} of B, although only {} of them differ.",
+                        of_a, of_b, elements));
 }
 
 Question TilingScene::reuse_question() const {
   const std::vector<int>& reads = k_tile(1).a_reads;
   const int answer = *std::max_element(reads.begin(), reads.end());
   const int tile = trace_.tile;
-  Question question =
-      ask("How often will each element of the A tile be read from shared memory in this k-tile?",
-          answer, {tile, 1, 2 * tile, tile * tile});
-  question.because = fmt::format(
-      "{0} times: once for each of the {0} threads of its row. That is {0} uses for one trip to "
-      "global memory.",
-      answer);
-  return question;
+  return ask_count(
+      "How many times will each element of the A tile be read from shared memory in this k-tile?",
+      answer, {tile, 1, 2 * tile, tile * tile},
+      fmt::format("Once by each of the {0} threads in its row: {0} uses for one trip to global "
+                  "memory.",
+                  answer));
 }
 
 Question TilingScene::race_question() const {
   const tiling::Races& races = trace_.races;
-  Question question;
-  question.text = fmt::format(
-      "The barrier {} is gone. In how many of {} orders of the threads will C be wrong?",
-      to_text(params_.remove_barrier), races.orders);
-  question.choices = {"In none", "In some", "In all"};
-  question.answer = races.wrong_orders == 0 ? 0 : races.wrong_orders < races.orders ? 1 : 2;
-  question.because =
+  std::string because =
       fmt::format("In {} of {} ({}).", races.wrong_orders, races.orders, races.where);
   if (races.wrong_orders == 0 && k_tiles() == 1) {
-    question.because += " There is no second k-tile that could overwrite the first.";
+    because += " There is no second k-tile that could overwrite the first.";
   }
-  return question;
+  return ask_scale(
+      fmt::format("The barrier {} is gone. In how many of {} thread orders will C be wrong?",
+                  to_text(params_.remove_barrier), races.orders),
+      {"In none", "In some", "In all"},
+      races.wrong_orders == 0             ? 0
+      : races.wrong_orders < races.orders ? 1
+                                          : 2,
+      std::move(because));
 }
 
 std::optional<Question> TilingScene::question(Cursor cursor) const {

@@ -5,15 +5,17 @@
 #include <algorithm>
 #include <numeric>
 
-#include "scenes/attention/online_softmax/text.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
-using softmax_text::number;
 using tiling::KTile;
 using tiling::Phase;
 using tiling::RemovedBarrier;
 using tiling::Variant;
+using words::counted;
+using words::number;
+using words::times;
 
 namespace {
 
@@ -22,12 +24,6 @@ int total(const std::vector<int>& values) {
 }
 int most(const std::vector<int>& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
-}
-std::string times(int count) {
-  return count == 1 ? "once" : count == 2 ? "twice" : fmt::format("{} times", count);
-}
-std::string counted(std::int64_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 /// A factor of a product: negative ones in brackets.
@@ -45,14 +41,15 @@ void TilingScene::load(const lab::Report& report) {
                           trace.columns() == trace_.columns();
   trace_ = std::move(trace);
   report_ = report;
-  lit_k_tile_ = -1;
+  lit_step_ = -1;
   // A thread stays picked from run to run while it has the same place.
   if (!same_block) picked_ = trace_.rows() / 3 * trace_.tile + trace_.columns() / 2;
 }
 
 StepAxis TilingScene::steps() const {
-  if (!shared()) return {k_tiles(), 1, "k-tile", {"multiply"}};
-  return {k_tiles(), tiling::kPhases, "k-tile", {"load", "barrier", "multiply", "barrier"}};
+  if (!shared()) return {k_tiles(), 1, "k-tile", {"multiply"}, "k_tiles"};
+  return {
+      k_tiles(), tiling::kPhases, "k-tile", {"load", "barrier", "multiply", "barrier"}, "k_tiles"};
 }
 
 TilingMoment TilingScene::moment(Cursor cursor) const {
@@ -99,7 +96,7 @@ std::string TilingScene::sentence(Cursor cursor) const {
   const TilingMoment now = moment(cursor);
   const int threads = trace_.tile * trace_.tile;
   if (now.k_tile < 0) {
-    const std::string wait = counted(k_tiles(), "k-tile") + (k_tiles() == 1 ? " waits" : " wait");
+    const std::string wait = counted(k_tiles(), "k-tile") + " " + words::verb(k_tiles(), "wait");
     if (trace_.block.variant == trace_.variant) {
       return fmt::format("Nothing is loaded yet: {} for a block of {}.", wait,
                          counted(threads, "thread"));
@@ -111,12 +108,12 @@ std::string TilingScene::sentence(Cursor cursor) const {
   if (finished(now) && races.orders > 0 &&
       (now.phase == Phase::barrier_after_multiply || races.wrong_orders > 0)) {
     if (races.wrong_orders == 0) {
-      return fmt::format("Without the barrier {}, none of {} orders of the threads went wrong.",
+      return fmt::format("Without the barrier {}, C is right in all {} orders of the threads.",
                          to_text(params_.remove_barrier), races.orders);
     }
-    return fmt::format("Without the barrier {}, C is wrong in {} of {} orders, first C[{}][{}].",
-                       to_text(params_.remove_barrier), races.wrong_orders, races.orders, races.row,
-                       races.column);
+    return fmt::format(
+        "Without the barrier {}, C is wrong in {} of {} orders of the threads, first at C[{}][{}].",
+        to_text(params_.remove_barrier), races.wrong_orders, races.orders, races.row, races.column);
   }
   const KTile& tile = k_tile(now.k_tile);
   const int loads = total(tile.a_loads) + total(tile.b_loads);
@@ -225,14 +222,6 @@ void TilingScene::draw_readouts(Cursor) {
        together ? "occupancy ≤ " + occupancy.value : "", plain, occupancy);
   if (narrow) show("occupancy_limit", "occupancy limit", 2, "", plain, none);
   show("race_share", "orders gone wrong", 2, "", ui::Role::wrong, none);
-}
-
-int TilingScene::table_row(std::string_view table_id, Cursor cursor) const {
-  return table_id == "k_tiles" ? std::clamp(cursor.tile, 0, k_tiles()) - 1 : -1;
-}
-
-void TilingScene::hover_row(std::string_view table_id, int row) {
-  lit_k_tile_ = table_id == "k_tiles" && row < k_tiles() ? row : -1;
 }
 
 SourceMark TilingScene::source(Cursor cursor) const {

@@ -33,9 +33,7 @@ class TilingScene final : public Scene {
   StepAxis steps() const override;
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
-  void draw_measured(const lab::Report& report) override;
-  int table_row(std::string_view table_id, Cursor cursor) const override;
-  void hover_row(std::string_view table_id, int row) override;
+  measured::Spec measured_spec() const override;
   SourceMark source(Cursor cursor) const override;
   std::optional<Question> question(Cursor cursor) const override;
 
@@ -86,11 +84,6 @@ class TilingScene final : public Scene {
   void draw_tile_labels(const Layout& layout, const TilingMoment& now) const;
   void draw_tooltip(const Layout& layout, Cursor cursor) const;
 
-  // The Measured tab, in tiling_measured.cpp.
-  void draw_ladder(const lab::Report& bench);
-  void draw_roofline(const lab::Report& bench);
-  void draw_table(const lab::Report& bench, const char* id) const;
-
   bool shared() const { return trace_.block.variant == tiling::Variant::shared_tile; }
   int k_tiles() const { return trace_.k_tiles(); }
   const tiling::KTile& k_tile(int number) const {
@@ -112,11 +105,6 @@ class TilingScene final : public Scene {
   tiling::Params params_;
   lab::Report report_;
   int picked_ = 0;
-  int lit_k_tile_ = -1;  ///< hovered in the table
-  // Of the Measured tab.
-  int view_ = 0;
-  int size_ = 0;
-  int bytes_ = 0;
 };
 
 }  // namespace tilestep::scenes

@@ -7,32 +7,22 @@
 #include <array>
 #include <cmath>
 
-#include "scenes/attention/online_softmax/text.hpp"
 #include "scenes/matmul/tiling/layout.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
-using softmax_text::number;
 using tiling::KTile;
 using tiling::Phase;
 using ui::Align;
 using ui::Font;
 using ui::px;
 using ui::Role;
+using words::number;
 
 namespace {
 
 constexpr int kWarp = 32;
-
-/// Text in the middle of a cell, in `ink`, if it fits.
-void draw_in_cell(ImVec2 min, ImVec2 max, const std::string& text, ImU32 ink) {
-  const ImVec2 size = ui::text_size(text, Font::mono_note);
-  if (size.x > max.x - min.x - px(2) || size.y > max.y - min.y + px(3)) return;
-  draw_list()->AddText(
-      ui::font(Font::mono_note), size.y,
-      at(std::round((min.x + max.x - size.x) / 2), std::round((min.y + max.y - size.y) / 2)), ink,
-      text.data(), text.data() + text.size());
-}
 
 /// How often something is used, as a place on the heat scale: a step for each doubling, up to the
 /// 32 times that a tile allows, and short of the end, where the accent would not be seen.
@@ -61,7 +51,7 @@ void TilingScene::draw_tile(const Grid& grid, bool is_a, const TilingMoment& now
     const CellRect cell = cell_rect(grid.corner(i / edge, i % edge), grid.cell());
     std::string value = "empty";
     if (tile == nullptr) {
-      draw_list()->AddRectFilled(cell.min, cell.max, ui::color(Role::raised));
+      area(cell.min, cell.max, Role::raised);
     } else if ((is_a ? tile->a_loads : tile->b_loads)[index] == 0) {
       value = "outside";
     } else if (shared() && !now.multiplied) {
@@ -70,14 +60,14 @@ void TilingScene::draw_tile(const Grid& grid, bool is_a, const TilingMoment& now
       // Warps take turns in brightness, so that a warp's loads stand out as one run.
       const ImU32 color = ui::color(role, loader / kWarp % 2 == 0 ? 1.0f : 0.78f);
       draw_list()->AddRectFilled(cell.min, cell.max, color);
-      draw_in_cell(cell.min, cell.max, std::to_string(loader), ui::readable_on(ui::color(role)));
+      draw_inside(cell.min, cell.max, std::to_string(loader), ui::readable_on(ui::color(role)));
     } else {
       const auto& uses = shared() ? (is_a ? tile->a_reads : tile->b_reads)
                                   : (is_a ? tile->a_loads : tile->b_loads);
       value = fmt::format("{} {}", uses[index], shared() ? "reads" : "loads");
       const ImU32 color = ui::heat(heat_of(uses[index]));
       draw_list()->AddRectFilled(cell.min, cell.max, color);
-      draw_in_cell(cell.min, cell.max, std::to_string(uses[index]), ui::readable_on(color));
+      draw_inside(cell.min, cell.max, std::to_string(uses[index]), ui::readable_on(color));
     }
     const char* name = is_a ? "element of A" : "element of B";
     ui::map(fmt::format("{}_{}_{}", prefix, i / edge, i % edge), name, value, cell.min, cell.max);
@@ -95,7 +85,7 @@ void TilingScene::draw_tile(const Grid& grid, bool is_a, const TilingMoment& now
 void TilingScene::hatch_outside(const Grid& grid, int rows, int columns) {
   const ImVec2 inner = grid.corner(rows, columns);
   const auto part = [](ImVec2 min, ImVec2 max) {
-    draw_list()->AddRectFilled(min, max, ui::color(Role::raised, 0.6f));
+    area(min, max, Role::raised, 0.6f);
     ui::hatch(min, max, Role::wasted, 6);
   };
   if (columns < grid.columns) part(at(inner.x, grid.min.y), at(grid.max.x, inner.y));
@@ -123,7 +113,7 @@ void TilingScene::draw_block(const Layout& layout, Cursor cursor) {
     const bool within = is_within(i);
     std::string value = "outside";
     if (within) {
-      draw_list()->AddRectFilled(cell.min, cell.max, ui::color(Role::raised));
+      area(cell.min, cell.max, Role::raised);
       const float partial = sum(i, cursor);
       value = number(static_cast<double>(partial), 3);
       const auto& wrong = trace_.races.wrong_elements;
@@ -137,8 +127,8 @@ void TilingScene::draw_block(const Layout& layout, Cursor cursor) {
         ui::cross(at((cell.min.x + cell.max.x) / 2, (cell.min.y + cell.max.y) / 2), radius,
                   i == first_wrong ? Role::on_accent : Role::wrong);
       } else if (done > 0) {
-        draw_in_cell(cell.min, cell.max, number(static_cast<double>(partial), 1),
-                     ui::color(Role::text));
+        draw_inside(cell.min, cell.max, number(static_cast<double>(partial), 1),
+                    ui::color(Role::text));
       }
     }
     ui::map(fmt::format("c_{}_{}", i / edge, i % edge), within ? name_in_c(i) : "outside C", value,
@@ -233,7 +223,7 @@ void TilingScene::draw_phases(const Layout& layout, const TilingMoment& now) con
   const float width = max.x - min.x;
   const bool large = max.y - min.y > px(170) && width > px(120);
   const Font font = large ? Font::body : Font::note;
-  const float step = ui::text_size("0", font).y + px(large ? 6 : 1);
+  const float step = height_of(font) + px(large ? 6 : 1);
   const int lines = static_cast<int>((max.y - min.y) / step);
   const std::string here =
       "k = " +
@@ -245,7 +235,7 @@ void TilingScene::draw_phases(const Layout& layout, const TilingMoment& now) con
     const std::string text =
         "No shared memory: every product loads both operands. The numbers count global loads.";
     ui::draw_text(min, ui::fitted(count, Font::body_bold, width), Font::body_bold);
-    const float below = min.y + ui::text_size("0", Font::body_bold).y + px(4);
+    const float below = min.y + height_of(Font::body_bold) + px(4);
     if (below + ui::wrapped_size(text, width, Font::note).y > max.y) return;
     ui::draw_wrapped(at(min.x, below), text, width, Font::note, Role::muted);
     return;
@@ -268,7 +258,7 @@ void TilingScene::draw_phases(const Layout& layout, const TilingMoment& now) con
                       : current ? Role::accent
                       : done    ? Role::muted
                                 : Role::faint;
-    const float middle = y + ui::text_size("0", font).y / 2;
+    const float middle = y + height_of(font) / 2;
     const float radius = px(large ? 4 : 3);
     if (gone) {
       ui::cross(at(min.x + px(5), middle), radius, role);

@@ -80,22 +80,15 @@ CoalescingScene::Strip CoalescingScene::strip(const std::vector<Sector>& sectors
 
 void CoalescingScene::draw_picture(Cursor cursor) {
   if (trace_.requests.empty()) return;
-  const ImVec2 min = ImGui::GetCursorScreenPos();
-  const ImVec2 size = ImGui::GetContentRegionAvail();
-  const ImVec2 max = at(min.x + size.x, min.y + size.y);
-  const bool tight = size.y < px(330);
-  const Font heading = tight ? Font::body_bold : Font::section;
-
-  const std::string text = ui::fitted(sentence(cursor), heading, size.x);
-  const ImVec2 text_size = ui::draw_text(min, text, heading);
-  ui::map("sentence", text, "", min, at(min.x + text_size.x, min.y + text_size.y));
-  const float code_y = min.y + text_size.y + px(tight ? 2 : 10);
+  const Frame frame = picture_frame(330);
+  const auto [min, max, tight, heading, label] = frame;
+  const ImVec2 size = at(frame.width(), frame.height());
+  const float code_y = min.y + draw_sentence(frame, sentence(cursor)) + px(tight ? 2 : 10);
   const ImVec2 code =
       ui::draw_text(at(min.x, code_y), ui::fitted(trace_.statement, Font::mono, size.x), Font::mono,
                     Role::accent);
 
   const WarpRequest* shown = request(cursor);
-  const float label = ui::text_size("0", Font::note).y;
   const float lanes_top = code_y + code.y + px(tight ? 4 : 16) + label;
   const float lane_height = px(tight ? 20 : 30);
   const float share_height = px(tight ? 34 : 62);
@@ -162,7 +155,7 @@ void CoalescingScene::draw_lanes(const WarpRequest* request, ImVec2 min, ImVec2 
       outline(from, to, Role::faint);
     }
     if (numbers) {
-      const float y = (min.y + max.y - ui::text_size("0", Font::mono_note).y) / 2;
+      const float y = (min.y + max.y - height_of(Font::mono_note)) / 2;
       ui::draw_text(at(x + width / 2, y), std::to_string(lane), Font::mono_note,
                     active ? Role::on_accent : Role::faint, Align::center);
     }
@@ -266,8 +259,8 @@ void CoalescingScene::draw_share(const RequestStats& stats, ImVec2 min, ImVec2 m
   ui::hatch(at(end, middle), at(right, middle + height), Role::wasted, 5);
   outline(at(left, middle), at(right, middle + height), Role::muted);
   fill(at(left, middle), at(end, middle + height), Role::sky);
-  ui::draw_text(at(max.x, middle + (height - ui::text_size("0", Font::mono).y) / 2), text,
-                Font::mono, Role::text, Align::right);
+  ui::draw_text(at(max.x, middle + (height - height_of(Font::mono)) / 2), text, Font::mono,
+                Role::text, Align::right);
   ui::map("share", text, fmt::format("{:.0f} %", stats.efficiency()), at(left, middle),
           at(right, middle + height));
 }

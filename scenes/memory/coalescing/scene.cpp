@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "scenes/shared/strokes.hpp"
+#include "scenes/shared/questions.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
@@ -17,19 +18,19 @@ void CoalescingScene::load(const lab::Report& report) {
   trace_ = coalescing::trace_from_json(report.trace);
   params_ = coalescing::knob_table().params(report.params);
   report_ = report;
-  lit_row_ = -1;
+  lit_step_ = -1;
   lit_lanes_ = 0;
   lit_sector_ = -1;
 }
 
 StepAxis CoalescingScene::steps() const {
-  return {static_cast<int>(trace_.requests.size()), 1, "request", {}};
+  return {static_cast<int>(trace_.requests.size()), 1, "request", {}, "requests"};
 }
 
 const WarpRequest* CoalescingScene::request(Cursor cursor) const {
   const int count = static_cast<int>(trace_.requests.size());
-  const int index = lit_row_ >= 0 && lit_row_ < std::min(cursor.tile, count)
-                        ? lit_row_
+  const int index = lit_step_ >= 0 && lit_step_ < std::min(cursor.tile, count)
+                        ? lit_step_
                         : std::min(cursor.tile, count) - 1;
   return index < 0 ? nullptr : &trace_.requests[static_cast<std::size_t>(index)];
 }
@@ -37,18 +38,19 @@ const WarpRequest* CoalescingScene::request(Cursor cursor) const {
 std::string CoalescingScene::sentence(Cursor cursor) const {
   const WarpRequest* shown = request(cursor);
   if (shown == nullptr) {
-    return fmt::format("32 lanes are about to run {}, {} bytes each.", trace_.statement,
-                       trace_.element_bytes);
+    return fmt::format("32 lanes are about to run {}, {} each.", trace_.statement,
+                       words::counted(trace_.element_bytes, "byte"));
   }
   const RequestStats stats = request_stats(*shown, trace_.element_bytes);
   const std::string who = fmt::format("Block {}, warp {} {}", shown->block, shown->warp,
                                       shown->kind == Access::load ? "loads" : "stores");
   if (stats.sectors == stats.best_sectors) {
-    return fmt::format("{}: {} {}, the fewest that can hold its {} bytes.", who, stats.sectors,
-                       stats.sectors == 1 ? "sector" : "sectors", stats.bytes_used);
+    return fmt::format("{}: {}, the fewest that can hold its {}.", who,
+                       words::counted(stats.sectors, "sector"),
+                       words::counted(stats.bytes_used, "byte"));
   }
-  return fmt::format("{}: {} sectors move for {} bytes that {} could hold.", who, stats.sectors,
-                     stats.bytes_used, stats.best_sectors);
+  return fmt::format("{}: {} sectors move for {} that {} could hold.", who, stats.sectors,
+                     words::counted(stats.bytes_used, "byte"), stats.best_sectors);
 }
 
 void CoalescingScene::draw_readouts(Cursor cursor) {
@@ -77,18 +79,11 @@ void CoalescingScene::draw_readouts(Cursor cursor) {
   }
 }
 
-int CoalescingScene::table_row(std::string_view table_id, Cursor cursor) const {
-  return table_id == "requests" ? std::min(cursor.tile, steps().tiles) - 1 : -1;
-}
-
-void CoalescingScene::hover_row(std::string_view table_id, int row) {
-  lit_row_ = table_id == "requests" ? row : -1;
-}
-
 SourceMark CoalescingScene::source(Cursor cursor) const {
   SourceMark mark;
   mark.path = coalescing::kSourcePath;
-  mark.step_lines = {trace_.index_line, trace_.access_line};
+  mark.step_lines = {trace_.access_line};
+  if (trace_.index_line != trace_.access_line) mark.step_lines.push_back(trace_.index_line);
   if (cursor.tile > 0) mark.current = trace_.access_line;
   return mark;
 }
@@ -99,27 +94,14 @@ std::optional<Question> CoalescingScene::question(Cursor cursor) const {
   // Later warps repeat what the first has shown.
   if (next.site != Site::pattern || next.block != 0 || next.warp != 0) return std::nullopt;
   const RequestStats stats = request_stats(next, trace_.element_bytes);
-  Question question;
-  question.text = fmt::format(
-      "{}, {} bytes an element, 32 lanes. How many 32-byte sectors does the "
-      "request touch?",
-      trace_.statement, trace_.element_bytes);
-  std::vector<int> choices = {stats.sectors};
-  for (const int other : {stats.best_sectors, 32, 4, 8, 1, 16}) {
-    if (choices.size() < 4 && std::find(choices.begin(), choices.end(), other) == choices.end()) {
-      choices.push_back(other);
-    }
-  }
-  std::sort(choices.begin(), choices.end());
-  for (std::size_t i = 0; i < choices.size(); ++i) {
-    question.choices.push_back(std::to_string(choices[i]));
-    if (choices[i] == stats.sectors) question.answer = static_cast<int>(i);
-  }
-  question.because = fmt::format(
-      "The lanes touch {} different bytes in {} sectors of {} lines: {:.0f} "
-      "% of what moves is used.",
-      stats.bytes_used, stats.sectors, stats.lines, stats.efficiency());
-  return question;
+  return ask_count(
+      fmt::format("{}, {} per element, 32 lanes. How many 32-byte sectors does the request touch?",
+                  trace_.statement, words::counted(trace_.element_bytes, "byte")),
+      stats.sectors, {stats.best_sectors, 32, 4, 8, 1, 16},
+      fmt::format("The lanes touch {} in {} of {}: {} of what moves is used.",
+                  words::counted(stats.bytes_used, "different byte"),
+                  words::counted(stats.sectors, "sector"), words::counted(stats.lines, "line"),
+                  words::percent(stats.efficiency() / 100)));
 }
 
 }  // namespace tilestep::scenes

@@ -22,9 +22,7 @@ class CoalescingScene final : public Scene {
   StepAxis steps() const override;
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
-  void draw_measured(const lab::Report& report) override;
-  int table_row(std::string_view table_id, Cursor cursor) const override;
-  void hover_row(std::string_view table_id, int row) override;
+  measured::Spec measured_spec() const override;
   SourceMark source(Cursor cursor) const override;
   std::optional<Question> question(Cursor cursor) const override;
 
@@ -42,19 +40,13 @@ class CoalescingScene final : public Scene {
   void draw_connectors(const coalescing::WarpRequest& request, const Strip& strip, ImVec2 lanes_min,
                        ImVec2 lanes_max) const;
   void draw_share(const coalescing::RequestStats& stats, ImVec2 min, ImVec2 max) const;
-  void draw_curves(const lab::Report& bench) const;
-  void draw_patterns(const lab::Report& bench) const;
-  void draw_copies(const lab::Report& bench) const;
-  void draw_transposes(const lab::Report& bench) const;
   void draw_banks(ImVec2 size) const;
 
   coalescing::Trace trace_;
   coalescing::Params params_;
   lab::Report report_;
-  int lit_row_ = -1;
   std::uint32_t lit_lanes_ = 0;   ///< hovered, as a mask
   std::int64_t lit_sector_ = -1;  ///< hovered
-  int view_ = 0;                  ///< of the Measured tab
 };
 
 }  // namespace tilestep::scenes

@@ -9,7 +9,6 @@
 
 namespace tilestep::scenes {
 
-using accumulator_parts::number;
 using accumulator_precision::Direction;
 using accumulator_precision::Method;
 using accumulator_precision::Rounding;
@@ -19,6 +18,7 @@ using ui::Align;
 using ui::Font;
 using ui::px;
 using ui::Role;
+using words::significant;
 
 namespace {
 
@@ -52,7 +52,7 @@ std::string meaning_of(const numeric::FloatSpec& format, const std::string& bits
                                mantissa.find('0') == std::string::npos);
   if (special || (field == 0 && zeros)) return {};
   return fmt::format("= {}{}.{}₂ × 2{} ", bits[0] == '1' ? "−" : "", field == 0 ? 0 : 1, mantissa,
-                     accumulator_parts::raised(std::max(field, 1) - format.bias()));
+                     words::raised(std::max(field, 1) - format.bias()));
 }
 
 }  // namespace
@@ -97,8 +97,8 @@ void AccumulatorPrecisionScene::draw_cells(const Layout& layout, float y, const 
     if (digits) {
       const Font font = layout.cell >= px(20) ? Font::mono : Font::mono_note;
       const char text[] = {bits[i], '\0'};
-      ui::draw_text(at((min.x + max.x) / 2, (min.y + max.y - ui::text_size("0", font).y) / 2), text,
-                    font, changed ? Role::on_accent : Role::text, Align::center);
+      ui::draw_text(at((min.x + max.x) / 2, (min.y + max.y - height_of(font)) / 2), text, font,
+                    changed ? Role::on_accent : Role::text, Align::center);
     }
     ui::map(fmt::format("{}_bit_{}", after ? "after" : "before", place.bit),
             changed ? "changed" : "", one ? "1" : "0", min, max);
@@ -114,7 +114,7 @@ AccumulatorPrecisionScene::Note AccumulatorPrecisionScene::term_note(int point) 
   std::string full = fmt::format("numbers stand {} apart at the sum", spacing);
   if (focused().method == Method::kahan) {
     const auto term = static_cast<double>(trace_.term[static_cast<std::size_t>(point)]);
-    full = fmt::format("the term {}, corrected; {}", number(term, digits()), full);
+    full = fmt::format("the term {}, corrected; {}", significant(term, digits()), full);
   }
   return {full, spacing + " apart"};
 }
@@ -124,19 +124,20 @@ AccumulatorPrecisionScene::Note AccumulatorPrecisionScene::fate_note(int point) 
   const Step& s = step(point);
   const StepView v = view(point);
   if (!v.single_addition) return {"the answer so far", "so far"};
-  const std::string off = number(std::abs(v.rounding_error), 3);
+  const std::string off = significant(std::abs(v.rounding_error), 3);
   Note note{fmt::format("rounded {} by {}", to_text(v.direction), off),
             fmt::format("{} {}", to_text(v.direction), off)};
   if (v.direction == Direction::exact) note = {"exact", "exact"};
   if (v.lost) note = {"the term is lost", "lost"};
   const Method method = focused().method;
   if (v.promotes) {
-    note.full += fmt::format("; FP32 total {}", number(static_cast<double>(s.extra), 6));
+    note.full += fmt::format("; FP32 total {}", significant(static_cast<double>(s.extra), 6));
   } else if (method == Method::promoted) {
-    note.full += fmt::format("; with the FP32 total {}", number(static_cast<double>(s.sum), 6));
+    note.full +=
+        fmt::format("; with the FP32 total {}", significant(static_cast<double>(s.sum), 6));
   } else if (method == Method::kahan && s.extra != 0) {
     note.full +=
-        fmt::format("; remembers {} too {}", number(std::abs(static_cast<double>(s.extra)), 4),
+        fmt::format("; remembers {} too {}", significant(std::abs(static_cast<double>(s.extra)), 4),
                     s.extra > 0 ? "much" : "little");
   }
   return note;
@@ -149,8 +150,8 @@ void AccumulatorPrecisionScene::draw_bits(const Layout& layout,
   const Step& s = step(point);
   const StepView v = view(point);
   const AccumulatorTrace& a = focused();
-  const auto say = [&](double value) { return number(value, digits()); };
-  const float text = (layout.row - px(layout.tight ? 2 : 4) - ui::text_size("0", Font::mono).y) / 2;
+  const auto say = [&](double value) { return significant(value, digits()); };
+  const float text = (layout.row - px(layout.tight ? 2 : 4) - height_of(Font::mono)) / 2;
   const float note = (layout.row - px(layout.tight ? 2 : 4) - layout.note) / 2;
   const auto y_of = [&](int row) {
     return layout.bits_min.y + layout.row * static_cast<float>(row);
@@ -223,7 +224,7 @@ void AccumulatorPrecisionScene::draw_number_line(const Layout& layout,
                   Role::wrong, Align::center);
     return;
   }
-  const auto say = [&](double value) { return number(value, digits()); };
+  const auto say = [&](double value) { return significant(value, digits()); };
   const auto x_of = [&](double value) {
     const auto share = static_cast<float>((value - v.below) / v.spacing);
     return std::clamp(left + (right - left) * (0.2f + 0.6f * share), left, right);
@@ -248,7 +249,7 @@ void AccumulatorPrecisionScene::draw_number_line(const Layout& layout,
   if (trace_.rounding == Rounding::nearest) {
     const float x = std::round((x_of(v.below) + x_of(v.above)) / 2);
     ui::dashed_line(at(x, y - px(6)), at(x, y + px(6)), Role::muted, 1.5f);
-    middle = "halfway " + number(v.below + v.spacing / 2, digits() + 1);
+    middle = "halfway " + significant(v.below + v.spacing / 2, digits() + 1);
   } else if (trace_.rounding == Rounding::stochastic) {
     const double up = (v.unrounded - v.below) / v.spacing;
     middle = fmt::format("up in {:.0f} % of cases", 100 * (v.unrounded < v.above ? up : 1));
@@ -319,7 +320,7 @@ void AccumulatorPrecisionScene::draw_blocks(const Layout& layout,
     outline(min, max, newest ? Role::accent : Role::border);
     const std::string text = std::to_string(sizes[i]);
     const Font font = ui::text_size(text, Font::mono).x < width - px(4) ? Font::mono : Font::note;
-    ui::draw_text(at((min.x + max.x) / 2, (min.y + max.y - ui::text_size("0", font).y) / 2),
+    ui::draw_text(at((min.x + max.x) / 2, (min.y + max.y - height_of(font)) / 2),
                   ui::fitted(text, font, width), font, newest ? Role::on_accent : Role::text,
                   Align::center);
     ui::map(fmt::format("block_{}", i), text, newest ? "newest" : "waits", min, max);

@@ -4,17 +4,16 @@
 
 #include "scenes/numbers/accumulator_precision/scene.hpp"
 #include "scenes/shared/strokes.hpp"
+#include "scenes/shared/words.hpp"
 #include "scenes/ui/axis.hpp"
 
 /// Where the parts of the accumulator picture stand, and the few words and roles that the files
 /// that draw it share.
 namespace tilestep::scenes {
 
-struct AccumulatorPrecisionScene::Layout {
-  ImVec2 min, max;  ///< the whole picture
-  bool tight = false;
-  float note = 0;             ///< height of a line of notes
-  float heading = 0;          ///< height of the sentence
+struct AccumulatorPrecisionScene::Layout : Frame {
+  explicit Layout(const Frame& frame) : Frame(frame) {}
+
   ImVec2 plot_min, plot_max;  ///< where the lines are
   float rug_top = 0;          ///< the strip below the plot, down to rug_bottom
   float rug_bottom = 0;
@@ -38,20 +37,12 @@ struct AccumulatorPrecisionScene::PlotSpace {
 
 namespace accumulator_parts {
 
-/// A number in up to `digits` significant digits, with a real minus sign and real powers of ten.
-std::string number(double value, int digits);
 /// A spacing exactly: a power of two, written out where that is short.
 std::string spacing_text(double spacing);
-/// An exponent in raised digits: "⁻⁶".
-std::string raised(int exponent);
 /// An accumulator's colour; remedies have a mark on their line besides.
 ui::Role role_of(accumulator_precision::Method method);
 /// A small filled shape for a remedy, nothing for a plain format.
 void draw_mark(accumulator_precision::Method method, ImVec2 center, float radius);
-/// The largest of the fonts from `largest` down in which `text` fits `width`.
-ui::Font fitting_font(std::string_view text, ui::Font largest, float width);
-/// "64 terms", "1 term".
-std::string counted(int count, std::string_view noun);
 
 }  // namespace accumulator_parts
 }  // namespace tilestep::scenes

@@ -56,27 +56,14 @@ void draw_mark(Method method, ImVec2 center, float radius) {
   }
 }
 
-Font fitting_font(std::string_view text, Font largest, float width) {
-  if (largest == Font::section && ui::text_size(text, largest).x > width) {
-    largest = Font::body_bold;
-  }
-  if (largest == Font::body_bold && ui::text_size(text, largest).x > width) largest = Font::note;
-  return largest;
-}
-
 }  // namespace accumulator_parts
 
 using accumulator_parts::draw_mark;
 using accumulator_parts::role_of;
 
 AccumulatorPrecisionScene::Layout AccumulatorPrecisionScene::layout() const {
-  Layout to;
-  to.min = ImGui::GetCursorScreenPos();
-  const ImVec2 size = ImGui::GetContentRegionAvail();
-  to.max = at(to.min.x + size.x, to.min.y + size.y);
-  to.tight = size.y < px(330);
-  to.note = ui::text_size("0", Font::note).y;
-  to.heading = ui::text_size("0", to.tight ? Font::body_bold : Font::section).y;
+  Layout to(picture_frame(330));
+  const ImVec2 size = at(to.width(), to.height());
   const float gap = px(to.tight ? 3 : 8);
   // The width that the bits need, for the widest format that is shown.
   int bits = 0;
@@ -97,7 +84,7 @@ AccumulatorPrecisionScene::Layout AccumulatorPrecisionScene::layout() const {
   const float wanted = px(to.tight ? 15 : 26);
   const float room = cells(beside ? size.x * 0.56f : size.x, focused().format.bits());
   to.cell = std::max(std::floor(std::min(wanted, room)), 2.0f);
-  const float row_text = ui::text_size("0", Font::mono).y;
+  const float row_text = height_of(Font::mono);
   to.row = to.tight ? std::max(to.note + px(2), px(17)) : std::max(row_text + px(6), px(28));
 
   // From the bottom up.
@@ -127,7 +114,7 @@ AccumulatorPrecisionScene::Layout AccumulatorPrecisionScene::layout() const {
   const float ends =
       std::min(widest + ui::text_size("  000000", Font::mono_note).x + px(20), size.x * 0.3f);
   const float ticks = ui::text_size("−00.00", Font::note).x + px(8);
-  to.plot_min = at(to.min.x + ticks, to.min.y + to.heading + px(to.tight ? 4 : 14));
+  to.plot_min = at(to.min.x + ticks, to.min.y + height_of(to.heading) + px(to.tight ? 4 : 14));
   to.plot_max = at(to.max.x - ends, std::max(to.rug_top - px(1), to.plot_min.y + px(20)));
   return to;
 }
@@ -136,7 +123,7 @@ void AccumulatorPrecisionScene::draw_picture(Cursor cursor) {
   if (trace_.accumulators.empty() || trace_.points.empty()) return;
   const Layout where = layout();
   const AccumulatorMoment now = moment(cursor);
-  draw_sentence(where, cursor);
+  draw_sentence(where, sentence(cursor));
   const PlotSpace plot = plot_space(where);
   draw_axes(where, plot);
   draw_exact(plot, now);
@@ -155,17 +142,6 @@ void AccumulatorPrecisionScene::draw_picture(Cursor cursor) {
     draw_number_line(where, now);
   }
   draw_plot_tooltip(plot, now);
-}
-
-void AccumulatorPrecisionScene::draw_sentence(const Layout& layout, Cursor cursor) const {
-  const std::string text = sentence(cursor);
-  const float width = layout.max.x - layout.min.x;
-  const Font font =
-      accumulator_parts::fitting_font(text, layout.tight ? Font::body_bold : Font::section, width);
-  const std::string shown = ui::fitted(text, font, width);
-  const float y = layout.min.y + (layout.heading - ui::text_size("0", font).y) / 2;
-  const ImVec2 size = ui::draw_text(at(layout.min.x, y), shown, font);
-  ui::map("sentence", shown, "", at(layout.min.x, y), at(layout.min.x + size.x, y + size.y));
 }
 
 /// One accumulator to choose; true if it was pressed.
@@ -190,7 +166,7 @@ bool AccumulatorPrecisionScene::chip(int number, ImVec2 min, ImVec2 max) {
   const float left = min.x + px(8);
   line(at(left, middle), at(left + px(14), middle), role_of(a.method), 3);
   draw_mark(a.method, at(left + px(7), middle), px(4));
-  ui::draw_text(at(left + px(20), middle - ui::text_size("0", Font::note).y / 2),
+  ui::draw_text(at(left + px(20), middle - height_of(Font::note) / 2),
                 ui::fitted(a.label, Font::note, max.x - left - px(26)), Font::note,
                 chosen ? Role::text : Role::muted);
   ui::map(fmt::format("chip_{}", to_text(a.method)), a.label, chosen ? "selected" : "", min, max);

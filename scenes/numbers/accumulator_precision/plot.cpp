@@ -11,13 +11,13 @@
 namespace tilestep::scenes {
 
 using accumulator_parts::draw_mark;
-using accumulator_parts::number;
 using accumulator_parts::role_of;
 using accumulator_precision::Direction;
 using ui::Align;
 using ui::Font;
 using ui::px;
 using ui::Role;
+using words::significant;
 
 namespace {
 
@@ -231,13 +231,13 @@ std::vector<AccumulatorPrecisionScene::Box> AccumulatorPrecisionScene::draw_end_
   const float margin = plot.max.x + px(14);
   std::vector<EndLabel> labels;
   const double exact = trace_.exact.back();
-  labels.push_back({-1, "exact " + number(exact, 6), at(plot.max.x, plot.at_y(exact))});
+  labels.push_back({-1, "exact " + significant(exact, 6), at(plot.max.x, plot.at_y(exact))});
   const auto p = static_cast<std::size_t>(std::max(last, 0));
   const auto add = [&](int i) {
     const double sum = static_cast<double>(accumulator(i).steps[p].sum);
     const float y = std::isfinite(sum) ? plot.at_y(sum) : plot.min.y;
     labels.push_back(
-        {i, accumulator(i).label + " " + number(sum, 6), at(plot.at_x(terms_added(last)), y)});
+        {i, accumulator(i).label + " " + significant(sum, 6), at(plot.at_x(terms_added(last)), y)});
   };
   if (last >= 0) add(focus_);
   const float height = layout.note + px(1);
@@ -375,11 +375,11 @@ void AccumulatorPrecisionScene::draw_plot_tooltip(const PlotSpace& plot,
   if (found == trace_.points.end()) return;
   const auto p = static_cast<std::size_t>(found - trace_.points.begin());
   if (static_cast<int>(p) > last) return;
-  std::string text =
-      fmt::format("{} terms added, the last: {}\nexact  {}", *found + 1,
-                  number(static_cast<double>(trace_.term[p]), 6), number(trace_.exact[p], 8));
+  std::string text = fmt::format("{} terms added, the last: {}\nexact  {}", *found + 1,
+                                 significant(static_cast<double>(trace_.term[p]), 6),
+                                 significant(trace_.exact[p], 8));
   for (const AccumulatorTrace& a : trace_.accumulators) {
-    text += fmt::format("\n{}  {}", a.label, number(static_cast<double>(a.steps[p].sum), 8));
+    text += fmt::format("\n{}  {}", a.label, significant(static_cast<double>(a.steps[p].sum), 8));
   }
   ImGui::SetTooltip("%s", text.c_str());
 }

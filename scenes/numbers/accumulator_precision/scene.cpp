@@ -9,10 +9,10 @@
 
 namespace tilestep::scenes {
 
-using accumulator_parts::number;
 using accumulator_precision::Method;
 using accumulator_precision::Step;
 using accumulator_precision::StepView;
+using words::significant;
 
 void AccumulatorPrecisionScene::load(const lab::Report& report) {
   accumulator_precision::Trace trace = accumulator_precision::trace_from_json(report.trace);
@@ -45,7 +45,8 @@ void AccumulatorPrecisionScene::load(const lab::Report& report) {
 
 StepAxis AccumulatorPrecisionScene::steps() const {
   // Not every term of a long sum is kept, so that a step is not "a term" there.
-  return {points(), 2, every_term() ? "term" : "addition", {"add", "round"}};
+  if (every_term()) return {points(), 2, "term", {"add", "round"}, "terms"};
+  return {points(), 2, "addition", {"add", "round"}};
 }
 
 AccumulatorMoment AccumulatorPrecisionScene::moment(Cursor cursor) const {
@@ -74,25 +75,25 @@ void AccumulatorPrecisionScene::draw_readouts(Cursor cursor) {
   const double sum = any ? static_cast<double>(step(point).sum) : 0;
   const double exact = any ? trace_.exact[p] : 0;
   const std::string label = focused().label;
-  ui::readout({"sum", label + " says", number(sum, digits()), "", lab::Provenance::traced,
+  ui::readout({"sum", label + " holds", significant(sum, digits()), "", lab::Provenance::traced,
                "recorded by the kernel while it ran on " + report_.device.name, ui::Role::accent});
-  ui::readout({"exact", "exact sum", number(exact, 7), "", lab::Provenance::derived,
+  ui::readout({"exact", "exact sum", significant(exact, 7), "", lab::Provenance::derived,
                "the same terms added without rounding, in 128-bit integers of 2^-60"});
   if (any && exact != 0) {
     const double percent = 100 * std::abs(sum - exact) / std::abs(exact);
-    ui::readout(
-        {"error", "error", number(percent, 3), "%", lab::Provenance::derived,
-         fmt::format("|{} − {}| / |{}|", number(sum, 9), number(exact, 9), number(exact, 9)),
-         percent > 10 ? ui::Role::wrong : ui::Role::text});
+    ui::readout({"error", "error", significant(percent, 3), "%", lab::Provenance::derived,
+                 fmt::format("|{} − {}| / |{}|", significant(sum, 9), significant(exact, 9),
+                             significant(exact, 9)),
+                 percent > 10 ? ui::Role::wrong : ui::Role::text});
   }
   if (!any) return;
   const StepView v = view(point);
   if (v.single_addition && std::isfinite(v.spacing)) {
-    ui::readout({"spacing", "numbers stand apart by", accumulator_parts::spacing_text(v.spacing),
-                 "", lab::Provenance::derived,
+    ui::readout({"spacing", "numbers are apart by", accumulator_parts::spacing_text(v.spacing), "",
+                 lab::Provenance::derived,
                  fmt::format("the spacing (ulp) of a format with {} mantissa bits at {}: the power "
                              "of two at or below it, times 2^-{}",
-                             focused().format.mantissa_bits, number(v.unrounded, 6),
+                             focused().format.mantissa_bits, significant(v.unrounded, 6),
                              focused().format.mantissa_bits)});
   }
   const int frozen = focused().frozen_at;

@@ -29,7 +29,7 @@ class AccumulatorPrecisionScene final : public Scene {
   StepAxis steps() const override;
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
-  void draw_measured(const lab::Report& report) override;
+  measured::Spec measured_spec() const override;
   int table_row(std::string_view table_id, Cursor cursor) const override;
   void hover_row(std::string_view table_id, int row) override;
   SourceMark source(Cursor cursor) const override;
@@ -65,7 +65,6 @@ class AccumulatorPrecisionScene final : public Scene {
 
   // The picture, in accumulator_precision_picture.cpp.
   Layout layout() const;
-  void draw_sentence(const Layout& layout, Cursor cursor) const;
   void draw_chips(const Layout& layout);
   bool chip(int accumulator, ImVec2 min, ImVec2 max);
 
@@ -100,12 +99,6 @@ class AccumulatorPrecisionScene final : public Scene {
   void draw_number_line(const Layout& layout, const AccumulatorMoment& now) const;
   void draw_blocks(const Layout& layout, const AccumulatorMoment& now) const;
 
-  // The Measured tab, in accumulator_precision_measured.cpp.
-  void draw_errors(const lab::Report& bench);
-  void draw_price(const lab::Report& bench) const;
-  void draw_model(const lab::Report& bench) const;
-  void draw_scales(const lab::Report& report) const;
-
   int points() const { return static_cast<int>(trace_.points.size()); }
   bool every_term() const { return trace_.terms <= accumulator_precision::kAllRows; }
   const AccumulatorTrace& accumulator(int number) const {
@@ -135,9 +128,6 @@ class AccumulatorPrecisionScene final : public Scene {
   int lit_accumulator_ = -1;  ///< hovered in the table of accumulators
   int hovered_chip_ = -1;
   double low_ = 0, high_ = 1;  ///< of the sums
-  // Of the Measured tab.
-  int measured_ = 0;
-  int data_ = 0;
 };
 
 }  // namespace tilestep::scenes

@@ -2,60 +2,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "scenes/numbers/accumulator_precision/layout.hpp"
 
 namespace tilestep::scenes {
 
-using accumulator_parts::counted;
-using accumulator_parts::number;
 using accumulator_parts::spacing_text;
 using accumulator_precision::Direction;
 using accumulator_precision::Method;
 using accumulator_precision::Step;
 using accumulator_precision::StepView;
+using words::counted;
+using words::significant;
 
 namespace accumulator_parts {
 
-std::string raised(int exponent) {
-  static constexpr std::array kRaised = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
-  std::string text = exponent < 0 ? "⁻" : "";
-  for (const char digit : std::to_string(std::abs(exponent))) {
-    text += kRaised[static_cast<std::size_t>(digit - '0')];
-  }
-  return text;
-}
-
-std::string number(double value, int digits) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value > 0 ? "∞" : "−∞";
-  const double size = std::abs(value);
-  std::string text;
-  if (size != 0 && (size < 1e-4 || size >= 1e9)) {
-    text = fmt::format("{:.{}e}", size, std::min(digits, 4) - 1);
-    const std::size_t e = text.find('e');
-    const int exponent = std::stoi(text.substr(e + 1));
-    text = text.substr(0, e) + "·10" + raised(exponent);
-  } else {
-    const int whole = size > 0 ? static_cast<int>(std::floor(std::log10(size))) + 1 : 1;
-    text = fmt::format("{:.{}f}", size, std::clamp(digits - whole, 0, 12));
-    if (text.find('.') != std::string::npos) {
-      text.erase(text.find_last_not_of('0') + 1);
-      if (text.back() == '.') text.pop_back();
-    }
-  }
-  return value < 0 && text.find_first_of("123456789") != std::string::npos ? "−" + text : text;
-}
-
 std::string spacing_text(double spacing) {
   const bool short_enough = spacing >= 0x1p-8;
-  return short_enough ? number(spacing, 9) : "2" + raised(static_cast<int>(std::log2(spacing)));
-}
-
-std::string counted(int count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+  return short_enough ? significant(spacing, 9)
+                      : "2" + words::raised(static_cast<int>(std::log2(spacing)));
 }
 
 }  // namespace accumulator_parts
@@ -67,9 +33,9 @@ int AccumulatorPrecisionScene::digits() const {
 
 std::string AccumulatorPrecisionScene::start_sentence() const {
   const bool alone = trace_.accumulators.size() == 1;
-  return fmt::format("Nothing is added yet: {} wait, exactly {} in all. How far does {} get?",
-                     counted(trace_.terms, "term"), number(trace_.exact_sum, 4),
-                     alone ? focused().label : "each sum");
+  return fmt::format("Nothing is added yet: {} {}, {} in all. How far does {} get?",
+                     counted(trace_.terms, "term"), words::verb(trace_.terms, "wait"),
+                     significant(trace_.exact_sum, 4), alone ? focused().label : "each sum");
 }
 
 std::string AccumulatorPrecisionScene::add_sentence(int point) const {
@@ -78,19 +44,19 @@ std::string AccumulatorPrecisionScene::add_sentence(int point) const {
   const StepView v = view(point);
   const std::string term = fmt::format("t[{}]", trace_.points[static_cast<std::size_t>(point)]);
   if (!v.single_addition) {
-    return fmt::format("{} is put beside the blocks of terms that wait for their equals.", term);
+    return fmt::format("{} joins the blocks of terms that wait for another of their size.", term);
   }
-  const auto say = [&](double value) { return number(value, digits()); };
-  const char* meets = a.method == Method::kahan      ? ", corrected, meets"
-                      : a.method == Method::promoted ? " meets the part"
-                                                     : " meets";
+  const auto say = [&](double value) { return significant(value, digits()); };
+  const char* meets = a.method == Method::kahan      ? ", corrected, is added to"
+                      : a.method == Method::promoted ? " is added to the part,"
+                                                     : " is added to";
   std::string text = fmt::format("{} = {}{} {}: ", term, say(static_cast<double>(s.added)), meets,
                                  say(static_cast<double>(s.before)));
   if (v.past_end) {
     return text + fmt::format("{} is past the largest number.", say(v.unrounded));
   }
   if (v.below == v.unrounded || v.above == v.unrounded) {
-    return text + fmt::format("{} is a number that the format has.", say(v.unrounded));
+    return text + fmt::format("the format has {} exactly.", say(v.unrounded));
   }
   return text +
          fmt::format("{} lies between {} and {}.", say(v.unrounded), say(v.below), say(v.above));
@@ -101,52 +67,53 @@ std::string AccumulatorPrecisionScene::round_sentence(int point) const {
   const Step& s = step(point);
   const StepView v = view(point);
   const int index = trace_.points[static_cast<std::size_t>(point)];
-  const auto say = [&](double value) { return number(value, digits()); };
+  const auto say = [&](double value) { return significant(value, digits()); };
   const std::string after = say(static_cast<double>(s.after));
   if (!v.single_addition) {
-    return fmt::format("{} answers {} after {}.", a.label, after, counted(index + 1, "term"));
+    return fmt::format("{} gives {} after {}.", a.label, after, counted(index + 1, "term"));
   }
   if (!std::isfinite(s.after)) {
-    return fmt::format("{} left its range: {} is past the largest number.", a.label,
-                       say(v.unrounded));
+    return fmt::format("{} overflows: {} is past its largest number.", a.label, say(v.unrounded));
   }
   if (v.promotes) {
     return fmt::format("The part, {}, goes into the FP32 total, now {}, and starts again at 0.",
-                       after, number(static_cast<double>(s.extra), 6));
+                       after, significant(static_cast<double>(s.extra), 6));
   }
   if (v.past_end) return fmt::format("{} stays at {}, its largest number.", a.label, after);
   if (v.lost) {
     const bool for_good = a.frozen_at >= 0 && index >= a.frozen_at;
-    return fmt::format("{} {} t[{}]: {} falls back to {}, where numbers stand {} apart.", a.label,
+    return fmt::format("{} {} t[{}]: {} falls back to {}, where numbers are {} apart.", a.label,
                        for_good ? "is frozen and drops" : "drops", index, say(v.unrounded), after,
                        spacing_text(v.spacing));
   }
   if (v.direction == Direction::exact) {
-    return fmt::format("{} has {} exactly: nothing is lost.", a.label, after);
+    return fmt::format("{} holds {} exactly: nothing is lost.", a.label, after);
   }
   const double off = std::abs(v.rounding_error);
   const bool grows = (v.rounding_error > 0) == (v.unrounded > 0);
   if (a.method == Method::kahan && s.extra != 0) {
     return fmt::format("{} rounds {} {} to {}, and remembers {} too {}.", a.label, say(v.unrounded),
                        to_text(v.direction), after,
-                       number(std::abs(static_cast<double>(s.extra)), 3),
+                       significant(std::abs(static_cast<double>(s.extra)), 3),
                        s.extra > 0 ? "much" : "little");
   }
   return fmt::format("{} rounds {} {} to {}: {} {}.", a.label, say(v.unrounded),
-                     to_text(v.direction), after, number(off, 3), grows ? "too much" : "is gone");
+                     to_text(v.direction), after, significant(off, 3),
+                     grows ? "too much" : "too little");
 }
 
 std::string AccumulatorPrecisionScene::last_sentence() const {
   const AccumulatorTrace& a = focused();
   if (!std::isfinite(a.error_percent)) {
-    return fmt::format("After {}, {} says {}; the exact sum is {}.", counted(trace_.terms, "term"),
-                       a.label, number(static_cast<double>(a.final_sum), 6),
-                       number(trace_.exact_sum, 6));
+    return fmt::format("After {}, {} holds {}; the exact sum is {}.", counted(trace_.terms, "term"),
+                       a.label, significant(static_cast<double>(a.final_sum), 6),
+                       significant(trace_.exact_sum, 6));
   }
   return fmt::format(
-      "After {}, {} says {}; the exact sum is {}: off by {} %.", counted(trace_.terms, "term"),
-      a.label, number(static_cast<double>(a.final_sum), 6), number(trace_.exact_sum, 6),
-      a.error_percent < 0.05 ? number(a.error_percent, 2) : fmt::format("{:.1f}", a.error_percent));
+      "After {}, {} holds {}; the exact sum is {}: off by {} %.", counted(trace_.terms, "term"),
+      a.label, significant(static_cast<double>(a.final_sum), 6), significant(trace_.exact_sum, 6),
+      a.error_percent < 0.05 ? significant(a.error_percent, 2)
+                             : fmt::format("{:.1f}", a.error_percent));
 }
 
 std::string AccumulatorPrecisionScene::sentence(Cursor cursor) const {

@@ -192,8 +192,9 @@ TEST_CASE("a table of 65536 rows draws only what is seen, and scrolls to its row
 
 TEST_CASE("source is cut into tinted pieces that cover every line", "[ui]") {
   const std::string source =
-      "#include <x>\n// a comment\n__global__ void f() { /* two\nlines */ return 1.5e3f; }\n\n"
-      "const char* s = \"a // b\";\n";
+      "#include <x>\n// a comment\n__global__ void f() { /* two\nlines */ return 1.5e3f; }  // "
+      "[step: "
+      "back]\n\nconst char* s = \"a // b\";\n";
   const auto lines = ui::tinted(source);
   REQUIRE(lines.size() == 6);
   for (const ui::SyntaxLine& line : lines) {
@@ -217,6 +218,7 @@ TEST_CASE("source is cut into tinted pieces that cover every line", "[ui]") {
     parts = frame.draw(kSize, [&] { ui::source_view("kernel", source, 4, {3, 4}); });
   }
   CHECK(parts.at("source_line").value == "4");
+  CHECK(parts.at("source_line").label == "lines */ return 1.5e3f; }  ");  // the mark is not shown
 }
 
 TEST_CASE("markdown becomes blocks of words", "[ui]") {

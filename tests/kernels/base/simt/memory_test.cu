@@ -33,6 +33,46 @@ TEST_CASE("simt: atomic sums over many blocks", "[simt]") {
   CHECK(added<double>(*device, 0.125, 100, 64) == 800);
 }
 
+// Element `outside` of a row, or what the block finds in the tile before it writes.
+__global__ void shared_tile(Global<float> found, int row, int column) {
+  __shared__ Array<float, 3, 5> tile;
+  __shared__ Array<int, 4> line;
+  const int i = static_cast<int>(threadIdx.x);
+  if (i == 0) found[blockIdx.x] = tile[row][column];
+  __syncthreads();  // nobody writes before thread 0 has read
+  tile[i % 3][i % 5] = 1;
+  line[i % 4] = i;
+  const Shared<int> part = line;
+  if (i == 0) part[3] = 0;
+}
+
+TEST_CASE("simt: a block finds nothing in static shared memory", "[simt]") {
+  const auto device = make_emulated();
+  constexpr int kBlocks = 7;
+  Buffer<float> found(*device, kBlocks);
+  found.fill(0);
+  for (int launches = 0; launches < 2; ++launches) {
+    launch(*device, {.name = "shared_tile", .grid = {kBlocks}, .block = {15}}, shared_tile,
+           global(found.span(), "found"), 2, 4);
+    for (const float value : found.download()) CHECK(std::isnan(value));
+  }
+}
+
+TEST_CASE("simt: an index outside of a static shared array is named", "[simt]") {
+  const auto device = make_emulated();
+  Buffer<float> found(*device, 1);
+  const auto error = [&](int row, int column) {
+    return tests::error_of([&] {
+      launch(*device, {.name = "shared_tile", .grid = {1}, .block = {15}}, shared_tile,
+             global(found.span(), "found"), row, column);
+    });
+  };
+  const std::string at = "shared_tile: thread (0,0,0) of block (0,0,0) takes index ";
+  CHECK(error(3, 0) == at + "3 of a shared array where it has 3 elements (allowed: 0–2)");
+  CHECK(error(0, 5) == at + "5 of a shared array where it has 5 elements (allowed: 0–4)");
+  CHECK(error(0, -1) == at + "-1 of a shared array where it has 5 elements (allowed: 0–4)");
+}
+
 __global__ void all_atomics(Global<int> cells, Global<unsigned long long> wide) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   atomicSub(&cells[0], 1);
@@ -152,8 +192,8 @@ Trace::Log trace_gather(Device& device, std::size_t capacity, std::vector<float>
   Trace trace(device, capacity);
   const Span<const float> in_span = in.span();
   launch(device, {.name = "gather", .grid = {2}, .block = {8}},
-         gather<Traced<const float>, Traced<float>>, traced(in_span, "in", trace.view(), kIn),
-         traced(out.span(), "out", trace.view(), kOut), 3);
+         gather<Traced<const float>, Traced<float>>, traced(in_span, "in", trace.tape(), kIn),
+         traced(out.span(), "out", trace.tape(), kOut), 3);
   result = out.download();
   return trace.download();
 }
@@ -189,6 +229,50 @@ TEST_CASE("simt: a traced kernel records each access, and computes the same", "[
   }
 }
 
+struct Pair {
+  float product;
+  int block, thread;  // 12 bytes: two entries
+};
+
+template <class Tape>
+__global__ void note_products(Global<float> out, Tape tape) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const float product = static_cast<float>(i) * 0.5f;
+  if (i % 3 != 1) {
+    tape.note(kOut, i, Pair{product, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x)});
+  }
+  if (tape.chosen(i)) tape.note(kIn, 2, product);
+  const auto traced = tape.traced(out, 7);
+  traced[i] = product;
+}
+
+TEST_CASE("simt: notes come back by their number, whatever the order of threads", "[simt]") {
+  for (const EmulationOptions& options : all_orders()) {
+    const auto device = make_emulated_device({}, options);
+    Buffer<float> out(*device, 24);
+    Trace trace(*device, 24 * 2 + 24 + 1);
+    launch(*device, {.name = "note_products", .grid = {3}, .block = {8}}, note_products<Tape>,
+           global(out.span(), "out"), trace.tape(5));
+    const Trace::Log log = trace.download();
+    CHECK(log.dropped == 0);
+    CHECK(log.records.size() == 24);
+    const std::vector<Pair> pairs = log.notes<Pair>(kOut, 24, {-1, -1, -1});
+    for (int i = 0; i < 24; ++i) {
+      const Pair& pair = pairs[static_cast<std::size_t>(i)];
+      const bool written = i % 3 != 1;
+      CHECK(pair.product == (written ? static_cast<float>(i) * 0.5f : -1));
+      CHECK(pair.block == (written ? i / 8 : -1));
+      CHECK(pair.thread == (written ? i % 8 : -1));
+    }
+    CHECK(log.notes<float>(kIn, 4, -1) == std::vector<float>{-1, -1, 2.5f, -1});
+    const std::vector<float> recorded = out.download();
+    out.fill(0);
+    launch(*device, {.name = "note_products", .grid = {3}, .block = {8}}, note_products<NoTape>,
+           global(out.span(), "out"), NoTape{});
+    CHECK(out.download() == recorded);
+  }
+}
+
 TEST_CASE("simt: a trace that is full drops and counts", "[simt]") {
   const auto device = make_emulated();
   std::vector<float> result;
@@ -205,7 +289,7 @@ TEST_CASE("simt: a traced view checks bounds and keeps its origin", "[simt]") {
   const auto device = make_emulated();
   Buffer<float> data(*device, counting<float>(8));
   Trace trace(*device, 4);
-  const auto view = traced(data.span(), "data", trace.view(), 7) + 5;
+  const auto view = traced(data.span(), "data", trace.tape(), 7) + 5;
   CHECK(missing_in(outcome_of([&] { (void)view[3]; }), {"accesses data[8]"}) == "");
 }
 

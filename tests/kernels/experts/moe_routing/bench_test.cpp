@@ -30,20 +30,19 @@ class PretendingKernels final : public Kernels {
 
   void route(simt::Device&, const RouteShape&, const RouteArrays&) const override {}
   void permute(simt::Device&, const RouteShape&, int, simt::Span<const std::uint16_t>,
-               simt::Span<const int>, simt::Span<std::uint16_t>, simt::Span<int>) const override {}
-  int multiply(simt::Device&, const GroupedShape&, const GroupedArrays&, const TileRecording&,
-               simt::Span<int>) const override {
+               simt::Span<const int>, simt::Span<std::uint16_t>) const override {}
+  int multiply(simt::Device&, const GroupedShape&, const GroupedArrays&,
+               const simt::Tape&) const override {
     return 0;
   }
   void combine(simt::Device&, const RouteShape&, int, simt::Span<const float>,
-               simt::Span<const int>, simt::Span<const float>, simt::Span<float>,
-               simt::Span<int>) const override {}
+               simt::Span<const int>, simt::Span<const float>, simt::Span<float>) const override {}
   std::span<const Configuration> configurations() const override {
     return kernels_.configurations().subspan(2, 2);
   }
   void grouped_gemm(simt::Device&, int configuration, const GroupedShape& shape,
-                    const GroupedArrays& arrays, const TileRecording& recording) const override {
-    kernels_.grouped_gemm(real_, configuration + 2, shape, arrays, recording);
+                    const GroupedArrays& arrays, const simt::Tape& tape) const override {
+    kernels_.grouped_gemm(real_, configuration + 2, shape, arrays, tape);
     const int rows = shape.scheme == Scheme::packed ? shape.slots : 0;
     if (!broken || rows == 0) return;
     float* last = arrays.y.data + static_cast<std::size_t>((rows - 1) * shape.width);

@@ -51,18 +51,13 @@ std::vector<std::uint16_t> random_bf16(std::size_t count, unsigned seed) {
   return bits;
 }
 
-struct Recorded {
-  std::vector<int> block, processor;
-  std::vector<unsigned long long> begin, end;
-};
-
 /// A grouped product on the device, its operands and its result.
 struct GroupedRun {
   GroupedLayout layout;
   int hidden = 0, width = 0;
   std::vector<std::uint16_t> x, weights;
   std::vector<float> y;
-  Recorded recorded;
+  std::vector<TileRun> recorded;
 
   std::span<const std::uint16_t> row_of_x(int slot) const {
     return std::span(x).subspan(static_cast<std::size_t>(slot * hidden),
@@ -114,15 +109,11 @@ GroupedRun run_grouped(simt::Device& device, int configuration, const GroupedLay
   }
   const Configuration& tile = kernels.configurations()[static_cast<std::size_t>(configuration)];
   const auto tiles = static_cast<std::size_t>(layout.tiles() * (width / tile.tile_width));
-  simt::Buffer<int> block(device, tiles), processor(device, tiles);
-  simt::Buffer<unsigned long long> begin(device, tiles), end(device, tiles);
-  block.fill(0xFF);
-  end.fill(0);
-  kernels.grouped_gemm(device, configuration, shape, arrays,
-                       {block.span(), processor.span(), begin.span(), end.span()});
+  simt::Trace recording(device, tiles * kTileEntries);
+  kernels.grouped_gemm(device, configuration, shape, arrays, recording.tape());
   device.synchronize();
   run.y = y.download();
-  run.recorded = {block.download(), processor.download(), begin.download(), end.download()};
+  run.recorded = tile_runs(recording.download(), tiles);
   return run;
 }
 
@@ -222,21 +213,21 @@ TEST_CASE("a recording holds every tile once, in the block that the schedule say
   constexpr int kBlocks = 3;
   const GroupedLayout layout = layout_of(kRagged, Scheme::packed, 64);
   const auto run = run_grouped(*device, 3, layout, 64, 128, kBlocks);
-  const Recorded& r = run.recorded;
-  REQUIRE(r.block.size() == 2u * (1 + 0 + 3 + 1 + 1));
+  const std::vector<TileRun>& r = run.recorded;
+  REQUIRE(r.size() == 2u * (1 + 0 + 3 + 1 + 1));
   std::vector<unsigned long long> free_at(kBlocks, 0);
-  for (std::size_t tile = 0; tile < r.block.size(); ++tile) {
+  for (std::size_t tile = 0; tile < r.size(); ++tile) {
     CAPTURE(tile);
-    REQUIRE(r.block[tile] == static_cast<int>(tile) % kBlocks);
-    CHECK(r.processor[tile] >= 0);
-    CHECK(r.end[tile] > r.begin[tile]);
-    auto& free = free_at[static_cast<std::size_t>(r.block[tile])];
-    CHECK(r.begin[tile] >= free);
-    free = r.end[tile];
+    REQUIRE(r[tile].block == static_cast<int>(tile) % kBlocks);
+    CHECK(r[tile].processor >= 0);
+    CHECK(r[tile].end > r[tile].begin);
+    auto& free = free_at[static_cast<std::size_t>(r[tile].block)];
+    CHECK(r[tile].begin >= free);
+    free = r[tile].end;
   }
   if (device->info().backend == "emulated") {
     // A tile of 64 × 64 over 64 of k is 4 · 8 · 4 instructions.
-    CHECK(r.end[0] - r.begin[0] == 128);
+    CHECK(r[0].end - r[0].begin == 128);
     CHECK(free_at[0] == 4 * 128);
   }
 }
@@ -245,8 +236,9 @@ TEST_CASE("a grid of experts and tiles records no tile that is not there", "[moe
   const auto device = gemm_device();
   const GroupedLayout layout = layout_of(kRagged, Scheme::tile_padded, 64);
   const auto run = run_grouped(*device, 3, layout, 64, 64, 0);
-  REQUIRE(run.recorded.block.size() == 6);
-  const std::set<int> blocks(run.recorded.block.begin(), run.recorded.block.end());
+  REQUIRE(run.recorded.size() == 6);
+  std::set<int> blocks;
+  for (const TileRun& tile : run.recorded) blocks.insert(tile.block);
   CHECK(blocks.size() == 6);
   CHECK(*blocks.begin() >= 0);
 }

@@ -136,19 +136,10 @@ Routed route(simt::Device& device, const RouteShape& shape, const std::vector<fl
       first_slot(device, experts + 1), first_tile(device, experts + 1),
       chunks(device, chunks_of(static_cast<std::int64_t>(assignments)) * experts);
   simt::Buffer<float> probability(device, assignments), gate(device, assignments);
-  kernels.route(device, shape,
-                {in.span(),
-                 expert.span(),
-                 probability.span(),
-                 gate.span(),
-                 rank.span(),
-                 slot.span(),
-                 wanted.span(),
-                 kept.span(),
-                 first_slot.span(),
-                 first_tile.span(),
-                 chunks.span(),
-                 {}});
+  kernels.route(
+      device, shape,
+      {in.span(), expert.span(), probability.span(), gate.span(), rank.span(), slot.span(),
+       wanted.span(), kept.span(), first_slot.span(), first_tile.span(), chunks.span()});
   device.synchronize();
   return {expert.download(),     slot.download(),       wanted.download(),
           first_slot.download(), first_tile.download(), gate.download()};
@@ -338,7 +329,7 @@ TEST_CASE("the recorded lines are the statements of the steps", "[moe_routing]")
         "atomicAdd(&counts[",
         "exclusive_scan(values, slots)",
         "x[to * hidden + i] = tokens[",
-        "issued += ",
+        "multiply_columns(operands",
         "sum += gate[",
     };
     for (std::size_t step = 0; step < kSteps; ++step) {

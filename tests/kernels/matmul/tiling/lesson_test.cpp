@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string>
 
+#include "kernels/base/lab/assets.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/matmul/tiling/support.hpp"
 
@@ -106,9 +107,31 @@ TEST_CASE("the trace of shared-tile tells who loaded what", "[tiling]") {
     }
     CHECK(trace.padding == (padding ? 4 : 0));
     CHECK(trace.bank_ways.store_a == (padding ? 1 : 2));
-    for (const int line : trace.block.lines) CHECK(line > 0);
-    CHECK(std::is_sorted(trace.block.lines.begin(), trace.block.lines.end()));
+    CHECK(trace.block.lines == phase_lines(Variant::shared_tile));
+    CHECK(trace.naive.lines == phase_lines(Variant::naive));
   }
+}
+
+TEST_CASE("the numbered source lines are the statements of the phases", "[tiling]") {
+  const auto line = [](int number) {
+    std::string_view source = lab::asset(kSourcePath);
+    for (int i = 1; i < number; ++i) source.remove_prefix(source.find('\n') + 1);
+    return std::string(source.substr(0, source.find('\n')));
+  };
+  const auto has = [](const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+  };
+  const auto lines = phase_lines(Variant::shared_tile);
+  CHECK(has(line(lines[0]), "a_tile[x * size.pitch + y] ="));
+  CHECK(has(line(lines[1]), "__syncthreads();"));
+  CHECK(has(line(lines[2]), "sum += a_tile[kk * size.pitch + y] * b_tile"));
+  CHECK(has(line(lines[3]), "__syncthreads();"));
+  CHECK(std::is_sorted(lines.begin(), lines.end()));
+  const int naive = phase_lines(Variant::naive)[2];
+  CHECK(has(line(naive), "sum += a[row * shape.k + kk] * b[kk * shape.n + column]"));
+  CHECK(phase_lines(Variant::coalesced)[2] > naive);
+  CHECK(phase_lines(Variant::coalesced)[0] == 0);
+  CHECK(phase_lines(Variant::warp_tile) == std::array<int, kPhases>{});
 }
 
 TEST_CASE("naive loads every element of the bands once a product", "[tiling]") {
@@ -182,7 +205,7 @@ TEST_CASE("a tiling trace survives JSON, and a broken one says what is wrong", "
   CHECK(broken("tile", 0).find("1–32") != std::string::npos);
   CHECK(broken("variant", "odd").find("odd") != std::string::npos);
   CHECK(broken("a_band", nlohmann::json::array()).find("a_band") != std::string::npos);
-  CHECK(broken("block", nlohmann::json::object()).find("'variant'") != std::string::npos);
+  CHECK(broken("block", nlohmann::json::object()).find("'block.variant'") != std::string::npos);
 }
 
 TEST_CASE("the ladder cannot be timed under emulation", "[tiling]") {

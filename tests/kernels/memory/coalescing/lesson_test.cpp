@@ -283,31 +283,47 @@ TEST_CASE("a coalescing trace survives JSON, and broken ones are refused", "[coa
 }
 
 TEST_CASE("the numbered source lines are those of the statement", "[coalescing]") {
-  const auto device = coalescing_device();
-  const auto& kernels = tests::coalescing_kernels(*device);
-  const std::map<Pattern, std::string> arithmetic = {
-      {Pattern::sequential, "return i;"},
-      {Pattern::strided, "return i * stride;"},
-      {Pattern::offset, "return i + offset;"},
-      {Pattern::reversed, "return elements - 1 - i;"},
-      {Pattern::permuted_warp, "lane * multiplier + addend"},
-      {Pattern::permuted, "x * multiplier + round"},
-      {Pattern::broadcast, "return i / 32;"},
-      {Pattern::aos, "return i * fields + 1;"},
-      {Pattern::soa, "return 1 * pitch + i;"},
-      {Pattern::matrix_row, "return row * columns + column;"},
-      {Pattern::matrix_column, "return row * columns + column;"}};
+  const std::map<Pattern, std::string> index = {
+      {Pattern::sequential, "[i]"},
+      {Pattern::strided, "[i * s.stride]"},
+      {Pattern::offset, "[i + s.offset]"},
+      {Pattern::reversed, "[s.elements - 1 - i]"},
+      {Pattern::permuted_warp, "[permuted_in_warp(i, s)]"},
+      {Pattern::permuted, "[permuted(i, s)]"},
+      {Pattern::broadcast, "[i / 32]"},
+      {Pattern::aos, "[i * s.fields + 1]"},
+      {Pattern::soa, "[1 * s.pitch + i]"},
+      {Pattern::matrix_row, "[row * s.columns + column]"},
+      {Pattern::matrix_column, "[row * s.columns + column]"}};
   std::set<int> lines;
   for (const Pattern pattern : kPatterns) {
-    const SourceLines load = kernels.lines(pattern, Access::load);
-    const SourceLines store = kernels.lines(pattern, Access::store);
-    REQUIRE(contains(source_line(load.access), "out[i] = in[index(i)];"));
-    REQUIRE(contains(source_line(store.access), "out[index(i)] = in[i];"));
-    REQUIRE(contains(source_line(load.index), arithmetic.at(pattern)));
-    REQUIRE(load.index == store.index);
-    lines.insert(load.index);
+    const SourceLines load = source_lines(pattern, Access::load);
+    const SourceLines store = source_lines(pattern, Access::store);
+    REQUIRE(contains(source_line(load.access), "out[i] = in" + index.at(pattern) + ";"));
+    REQUIRE(contains(source_line(store.access), "out" + index.at(pattern) + " = in[i];"));
+    REQUIRE(load.access < store.access);
+    if (pattern == Pattern::permuted_warp) {
+      REQUIRE(contains(source_line(load.index), "lane * s.lane_multiplier + s.lane_addend"));
+    } else if (pattern == Pattern::permuted) {
+      REQUIRE(contains(source_line(load.index), "x * s.multiplier + round"));
+    } else {
+      REQUIRE(load.index == load.access);
+    }
+    lines.insert(load.access);
+    lines.insert(store.access);
   }
-  REQUIRE(lines.size() == kPatterns.size());
+  REQUIRE(lines.size() == 2 * kPatterns.size());
+}
+
+TEST_CASE("line numbers of another build's source are not taken over", "[coalescing]") {
+  const auto device = coalescing_device();
+  nlohmann::json json = run_coalescing(*device, Params{}).trace;
+  const SourceLines lines = source_lines(Pattern::strided, Access::load);
+  REQUIRE(json["access_line"] == lines.access);
+  json["access_line"] = 3;
+  json["index_line"] = 4;
+  REQUIRE(trace_from_json(json).access_line == lines.access);
+  REQUIRE(trace_from_json(json).index_line == lines.index);
 }
 
 TEST_CASE("an array that is too large is refused with what is allowed", "[coalescing]") {

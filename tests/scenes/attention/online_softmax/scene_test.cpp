@@ -3,14 +3,14 @@
 #include <cmath>
 
 #include "kernels/catalog.hpp"
-#include "scenes/attention/online_softmax/text.hpp"
+#include "scenes/shared/words.hpp"
 #include "tests/catch.hpp"
 #include "tests/scenes/scene_frame.hpp"
 
 using namespace tilestep;
 using scenes::Cursor;
 using scenes::OnlineSoftmaxScene;
-using scenes::softmax_text::number;
+using scenes::words::number;
 
 namespace {
 

@@ -373,7 +373,7 @@ TEST_CASE("the MoE questions are answered by the trace", "[moe_routing_scene]") 
   };
   MoeRoutingScene scene;
   scene.load(report_of({}));
-  CHECK(answer_of(scene, 2) == "None: all are wanted alike");
+  CHECK(answer_of(scene, 2) == "None: all are wanted equally");
   CHECK(answer_of(scene, 3) == "32");
   CHECK_FALSE(scene.question({0, 0}));
   CHECK_FALSE(scene.question({5, 0}));
@@ -497,6 +497,7 @@ lab::Report bench_report() {
                     {"p10", "p10", "", 1},
                     {"p90", "p90", "", 1},
                     {"slots", "slots", "", 0},
+                    {"cublas_tflops", "cuBLAS", "TFLOP/s", 1},
                     {"of_cublas", "of cuBLAS", "", 3}},
                    {}};
   lab::Table gantt{"gantt",
@@ -515,10 +516,10 @@ lab::Report bench_report() {
       for (const double skew : {0.0, 0.5, 1.0, 1.5}) {
         const double here = rate - 40 * skew;
         rates.rows.push_back({text(scheme), text(skew > 0 ? "skewed" : "balanced"), skew, experts,
-                              here, here * 0.99, here * 1.01, 8192.0, here / 700});
+                              here, here * 0.99, here * 1.01, 8192.0, 700.0, here / 700});
       }
       rates.rows.push_back({text(scheme), text("one-hot"), 0.0, experts, rate / 2, rate / 2,
-                            rate / 2, 8192.0, rate / 1400});
+                            rate / 2, 8192.0, 700.0, rate / 1400});
     }
   }
   for (int block = 0; block < 132; ++block) {

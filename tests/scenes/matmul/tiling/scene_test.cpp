@@ -178,6 +178,7 @@ lab::Report bench_report() {
     lab::Measurement m;
     m.id = id;
     m.value = value;
+    m.unit = id == "copy_bandwidth" ? "GB/s" : "TFLOP/s";
     bench.measurements.push_back(m);
   }
   return bench;

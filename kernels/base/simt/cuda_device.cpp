@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "kernels/base/simt/cuda_device.hpp"
-#include "kernels/base/simt/cuda_dialect.hpp"
+#include "kernels/base/simt/cuda_launch.hpp"
 #include "kernels/base/simt/cupti_counters.hpp"
 
 #if __has_include(<nvtx3/nvToolsExt.h>)

@@ -1,0 +1,197 @@
+// Online softmax: which shapes the kernels of one_pass.cu take, and how they are launched.
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "kernels/attention/online_softmax/kernels.hpp"
+#include "kernels/attention/online_softmax/one_pass.cu"
+
+namespace tilestep::online_softmax::SIMT_BACKEND {
+
+/// Throws Error naming the size that is not allowed.
+void check_attention(const AttentionShape& shape, simt::Span<const float> scores,
+                     simt::Span<const float> values, simt::Span<float> output) {
+  const auto within = [](const char* what, int value, int most) {
+    if (value >= 1 && value <= most) return;
+    throw Error("online_softmax: " + std::string(what) + " is " + std::to_string(value) +
+                "; allowed: 1–" + std::to_string(most));
+  };
+  within("queries", shape.queries, 1 << 20);
+  within("keys", shape.keys, 1 << 30);
+  within("tile_width", shape.tile_width, 1024);
+  within("head_dim", shape.head_dim, 128);
+  [[maybe_unused]] const auto at = [](int a, int b) {
+    return static_cast<std::size_t>(a) * static_cast<std::size_t>(b);
+  };
+  assert(scores.count == at(shape.queries, shape.keys));
+  assert(values.count == at(shape.keys, shape.head_dim));
+  assert(output.count == at(shape.queries, shape.head_dim));
+  (void)scores, (void)values, (void)output;
+}
+
+/// Throws Error saying what the rung cannot take.
+void check_rows(Rung rung, const RowShape& shape, simt::Span<const float> input,
+                simt::Span<float> output) {
+  const std::string name(to_text(rung));
+  if (shape.rows < 1 || shape.columns < 1) {
+    throw Error(name + ": a matrix of " + std::to_string(shape.rows) + " × " +
+                std::to_string(shape.columns) +
+                " has nothing to do; rows and columns must be 1 "
+                "or more");
+  }
+  if (shape.rows > 0x7FFFFFFF) throw Error(name + ": allowed rows: 1–2147483647");
+  bool compiled = false;
+  for (const int threads : kRowBlocks) compiled = compiled || threads == shape.threads;
+  if (!compiled) {
+    throw Error(name + ": " + std::to_string(shape.threads) +
+                " threads a row are not compiled; allowed: 128, 256, 512, 1024");
+  }
+  const int most = one_read_columns(shape.threads);
+  if (rung == Rung::online_one_read && shape.columns > most) {
+    throw Error(name + ": a row of " + std::to_string(shape.columns) +
+                " columns does not fit into the registers of a block of " +
+                std::to_string(shape.threads) + " threads; allowed: 1–" + std::to_string(most));
+  }
+  assert(input.count == shape.rows * static_cast<std::size_t>(shape.columns));
+  assert(output.count == input.count);
+  (void)input, (void)output;
+}
+
+/// Rows as packs.
+template <class Pack>
+struct Rows {
+  simt::Device& device;
+  RowShape shape;
+  simt::Span<const float> input;
+  simt::Span<float> output;
+
+  static constexpr int kWidth = sizeof(Pack) / sizeof(float);
+
+  template <class Kernel>
+  void launch(const char* name, Kernel kernel) const {
+    simt::launch(device,
+                 simt::Launch{.name = name,
+                              .grid = dim3(static_cast<unsigned>(shape.rows)),
+                              .block = dim3(static_cast<unsigned>(shape.threads))},
+                 kernel, simt::as<const Pack>(simt::global(input, "input")),
+                 simt::as<Pack>(simt::global(output, "output")), shape.columns / kWidth);
+  }
+
+  template <int kThreads, int kPacks>
+  void one_read_with() const {
+    launch("online_one_read", online_one_read<kThreads, kPacks, Pack>);
+  }
+
+  /// The smallest compiled number of packs that holds the row. Rows of single floats are the rare
+  /// case and have fewer sizes.
+  template <int kThreads>
+  void one_read() const {
+    const int needed = (shape.columns / kWidth + kThreads - 1) / kThreads;
+    if constexpr (kWidth == 4) {
+      if (needed <= 1) return one_read_with<kThreads, 1>();
+      if (needed <= 2) return one_read_with<kThreads, 2>();
+      if (needed <= 4) return one_read_with<kThreads, 4>();
+      if (needed <= 8) return one_read_with<kThreads, 8>();
+    } else if (needed <= 8) {
+      return one_read_with<kThreads, 8>();
+    }
+    return one_read_with<kThreads, one_read_columns(kThreads) / kThreads / kWidth>();
+  }
+
+  void run(Rung rung) const {
+    if (rung == Rung::three_pass) return launch("three_pass", three_pass<Pack>);
+    if (rung == Rung::online_two_pass) {
+      return launch("online_two_pass", online_two_pass<Pack>);
+    }
+    simt::with_constant<128, 256, 512, 1024>(
+        "threads", shape.threads, [&](auto threads) { one_read<decltype(threads)::value>(); });
+  }
+};
+
+/// One launch of the lesson's kernel. A block has a thread for each component and, up to 128, for
+/// each key of a tile.
+template <class Format, class Tape>
+void launch_attention(simt::Device& device, const AttentionShape& shape,
+                      simt::Span<const float> scores, simt::Span<const float> values,
+                      simt::Span<float> output, int first_query, int blocks, const Tape& tape) {
+  const int wanted = shape.tile_width > shape.head_dim ? shape.tile_width : shape.head_dim;
+  const int warps = wanted >= 128 ? 4 : (wanted + 31) / 32;
+  int lanes = 1;
+  while (lanes < 32 && lanes < shape.tile_width) lanes *= 2;
+  simt::launch(
+      device,
+      simt::Launch{.name = "online_softmax",
+                   .grid = dim3(static_cast<unsigned>(blocks)),
+                   .block = dim3(static_cast<unsigned>(warps) * 32),
+                   .shared_bytes = static_cast<std::size_t>(shape.tile_width) * sizeof(float)},
+      online_softmax<Format, Tape>, simt::global(scores, "scores"), simt::global(values, "values"),
+      simt::global(output, "output"), shape, first_query, lanes, tape);
+}
+
+/// Calls `run` with an object of the format's type.
+template <class Run>
+void with_format(KernelFormat format, Run run) {
+  if (format == KernelFormat::fp16) return run(numeric::Fp16{});
+  if (format == KernelFormat::bf16) return run(numeric::Bf16{});
+  return run(numeric::Fp32{});
+}
+
+class KernelsHere final : public Kernels {
+ public:
+  void attention(simt::Device& device, const AttentionShape& shape, KernelFormat format,
+                 simt::Span<const float> scores, simt::Span<const float> values,
+                 simt::Span<float> output) const override {
+    check_attention(shape, scores, values, output);
+    with_format(format, [&](auto kind) {
+      launch_attention<decltype(kind)>(device, shape, scores, values, output, 0, shape.queries,
+                                       simt::NoTape{});
+    });
+  }
+
+  void attention_recorded(simt::Device& device, const AttentionShape& shape, KernelFormat format,
+                          simt::Span<const float> scores, simt::Span<const float> values,
+                          simt::Span<float> output, int query,
+                          const simt::Tape& tape) const override {
+    check_attention(shape, scores, values, output);
+    assert(query >= 0 && query < shape.queries);
+    assert(tape.chosen_thread >= 0 && tape.chosen_thread < shape.head_dim);
+    with_format(format, [&](auto kind) {
+      launch_attention<decltype(kind)>(device, shape, scores, values, output, query, 1, tape);
+    });
+  }
+
+  void naive_sums(simt::Device& device, simt::Span<const float> scores,
+                  simt::Span<const float> values, simt::Span<float> sums) const override {
+    assert(scores.count == values.count && sums.count == 2);
+    simt::launch(device,
+                 simt::Launch{.name = "naive_softmax_sum", .grid = dim3(1), .block = dim3(128)},
+                 naive_softmax_sum, simt::global(scores, "scores"), simt::global(values, "values"),
+                 simt::global(sums, "sums"), static_cast<int>(scores.count));
+  }
+
+  void softmax_rows(simt::Device& device, Rung rung, const RowShape& shape,
+                    simt::Span<const float> input, simt::Span<float> output) const override {
+    check_rows(rung, shape, input, output);
+    const auto aligned = [](const float* data) {
+      return reinterpret_cast<std::uintptr_t>(data) % alignof(float4) == 0;
+    };
+    if (shape.columns % 4 == 0 && aligned(input.data) && aligned(output.data)) {
+      Rows<float4>{device, shape, input, output}.run(rung);
+    } else {
+      Rows<float>{device, shape, input, output}.run(rung);
+    }
+  }
+};
+
+}  // namespace tilestep::online_softmax::SIMT_BACKEND
+
+namespace tilestep::online_softmax {
+
+const simt::KernelSet& SIMT_KERNELS(kernels)() {
+  static const SIMT_BACKEND::KernelsHere kernels;
+  return kernels;
+}
+
+}  // namespace tilestep::online_softmax

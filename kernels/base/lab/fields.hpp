@@ -1,0 +1,367 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/lab/json.hpp"
+
+namespace tilestep::lab {
+
+/// A number known beforehand, or one that follows from members read before: a whole number, a
+/// pointer to a member (`&Trace::keys`) or any `[](const T&) { return …; }`.
+template <class T>
+class NumberOf {
+ public:
+  NumberOf(std::integral auto number)
+      : of_([number](const T&) { return static_cast<std::int64_t>(number); }) {}
+  template <std::invocable<const T&> Of>
+  NumberOf(Of of)
+      : of_([of](const T& object) { return static_cast<std::int64_t>(std::invoke(of, object)); }) {}
+  std::int64_t operator()(const T& object) const { return of_(object); }
+
+ private:
+  std::function<std::int64_t(const T&)> of_;
+};
+
+/// For a list that may have any number of entries.
+inline constexpr std::int64_t kAnyCount = -1;
+inline constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+inline constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+/// How a float is written: by the shortest decimal that names it, or as the double that it equals.
+enum class Digits { shortest, all };
+
+template <class T>
+class Fields;
+
+/// The fields of what a T holds: the same for all, or made for one T (whose sizes they depend on).
+template <class T, class Child>
+class FieldsFor {
+ public:
+  FieldsFor(Fields<Child> same)
+      : of_([kept = std::make_shared<Fields<Child>>(std::move(same))](const T&) { return kept; }) {}
+  template <std::invocable<const T&> Of>
+  FieldsFor(Of of)
+      : of_([of](const T& parent) { return std::make_shared<Fields<Child>>(of(parent)); }) {}
+  std::shared_ptr<const Fields<Child>> operator()(const T& parent) const { return of_(parent); }
+
+ private:
+  std::function<std::shared_ptr<const Fields<Child>>(const T&)> of_;
+};
+
+/// The members of a struct, each named once for both directions of JSON:
+///
+///     static const auto fields = lab::Fields<Trace>()
+///         .whole("keys", &Trace::keys, 1, kMostKeys)
+///         .name("access", &Trace::access)                     // an enum with names_of
+///         .reals("scores", &Trace::scores, &Trace::keys)      // as many as there are keys
+///         .list("requests", &Trace::requests, request_fields())
+///         .constant("source", kSourcePath);
+///     nlohmann::json json = fields.to_json(trace);
+///     Trace trace = fields.from_json(json, "online-softmax trace");
+///
+/// Members are read in the order declared, so that a range or a size may follow from those before.
+/// A member is given by its pointer, or by a generic lambda that answers a reference to it:
+/// `[](auto& t) -> auto& { return t.format.mantissa_bits; }`. Reading throws Error, which names the
+/// way to what is wrong and what is allowed, for anything that is missing, of another type, not
+/// whole, out of range or of another size. Nothing wraps.
+template <class T>
+class Fields {
+  template <class Access>
+  using MemberOf = std::remove_cvref_t<std::invoke_result_t<const Access&, T&>>;
+  template <class Access>
+  using ItemOf = typename MemberOf<Access>::value_type;
+
+ public:
+  explicit Fields(Digits digits = Digits::shortest) : digits_(digits) {}
+
+  /// A whole number from `least` to `most`, of any integral type.
+  template <class Access>
+  Fields& whole(std::string name, Access access, NumberOf<T> least = kLeast,
+                NumberOf<T> most = kMost) {
+    return add(std::move(name), access, [least, most](const Place& at, const T& object, auto& to) {
+      to = at.whole<std::remove_reference_t<decltype(to)>>(least(object), most(object));
+    });
+  }
+
+  /// A float, double or std::optional<double> (null: none).
+  template <class Access>
+  Fields& real(std::string name, Access access) {
+    return add(std::move(name), access, [](const Place& at, const T&, auto& to) {
+      if constexpr (std::is_floating_point_v<MemberOf<Access>>) {
+        to = at.real<MemberOf<Access>>();
+      } else {
+        to = at.json().is_null() ? MemberOf<Access>() : at.real<double>();
+      }
+    });
+  }
+
+  template <class Access>
+  Fields& flag(std::string name, Access access) {
+    return add(std::move(name), access,
+               [](const Place& at, const T&, bool& to) { to = at.flag(); });
+  }
+
+  template <class Access>
+  Fields& text(std::string name, Access access) {
+    return add(std::move(name), access,
+               [](const Place& at, const T&, std::string& to) { to = at.text(); });
+  }
+
+  /// An enum, by the words of its names_of.
+  template <class Access>
+  Fields& name(std::string name, Access access) {
+    return add(std::move(name), access,
+               [](const Place& at, const T&, auto& to) { to = at.name<MemberOf<Access>>(); });
+  }
+
+  /// A std::vector of `count` whole numbers, or a std::array of them.
+  template <class Access>
+  Fields& wholes(std::string name, Access access, NumberOf<T> count, NumberOf<T> least = kLeast,
+                 NumberOf<T> most = kMost) {
+    return add(std::move(name), access,
+               [count, least, most](const Place& at, const T& object, auto& to) {
+                 const std::int64_t low = least(object), high = most(object);
+                 resize(to, at, count(object));
+                 for (std::size_t i = 0; i < to.size(); ++i) {
+                   to[i] = at.at(i).template whole<ItemOf<Access>>(low, high);
+                 }
+               });
+  }
+
+  /// A std::vector of `count` floats or doubles.
+  template <class Access>
+  Fields& reals(std::string name, Access access, NumberOf<T> count) {
+    return add(std::move(name), access, [count](const Place& at, const T& object, auto& to) {
+      resize(to, at, count(object));
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] = at.at(i).template real<ItemOf<Access>>();
+    });
+  }
+
+  /// A struct, as an object of its own.
+  template <class Access>
+  Fields& object(std::string name, Access access, FieldsFor<T, MemberOf<Access>> fields) {
+    return custom(
+        std::move(name),
+        [access, fields](const T& from) {
+          return fields(from)->to_json(std::invoke(access, from));
+        },
+        [access, fields](const Place& at, T& to) {
+          fields(to)->read(at, std::invoke(access, to));
+        });
+  }
+
+  /// Some of this struct's own members, in an object of their own.
+  Fields& group(std::string name, Fields fields) {
+    return object(std::move(name), std::identity(), std::move(fields));
+  }
+
+  /// A struct whose members stand among this one's.
+  template <class Access>
+  Fields& inlined(Access access, const Fields<MemberOf<Access>>& fields) {
+    for (const auto& field : fields.fields_) {
+      Field here{field.name, nullptr, nullptr, field.optional};
+      if (field.write) {
+        here.write = [access, write = field.write](const T& from) {
+          return write(std::invoke(access, from));
+        };
+      }
+      if (field.read) {
+        here.read = [access, read = field.read](const Place& at, T& to) {
+          read(at, std::invoke(access, to));
+        };
+      }
+      fields_.push_back(std::move(here));
+    }
+    return *this;
+  }
+
+  /// A std::vector of `count` structs, as an array of objects.
+  template <class Access>
+  Fields& list(std::string name, Access access, FieldsFor<T, ItemOf<Access>> fields,
+               NumberOf<T> count = kAnyCount) {
+    return custom(
+        std::move(name),
+        [access, fields](const T& from) {
+          const auto each = fields(from);
+          nlohmann::json to = nlohmann::json::array();
+          for (const auto& item : std::invoke(access, from)) to.push_back(each->to_json(item));
+          return to;
+        },
+        [access, fields, count](const Place& at, T& to) {
+          const auto each = fields(to);
+          auto& items = std::invoke(access, to);
+          resize(items, at, count(to));
+          for (std::size_t i = 0; i < items.size(); ++i) each->read(at.at(i), items[i]);
+        });
+  }
+
+  /// The same as an object of columns: {"begin": [0, 4, 8], "end": [3, 7, 9]}.
+  template <class Access>
+  Fields& columns(std::string name, Access access, FieldsFor<T, ItemOf<Access>> fields,
+                  NumberOf<T> count) {
+    return custom(
+        std::move(name),
+        [access, fields](const T& from) {
+          return fields(from)->columns_to_json(std::invoke(access, from));
+        },
+        [access, fields, count](const Place& at, T& to) {
+          fields(to)->read_columns(at, std::invoke(access, to), count(to));
+        });
+  }
+
+  /// Written for people and not read back: the path of a source file.
+  Fields& constant(std::string name, std::string_view text) {
+    return custom(
+        std::move(name), [text](const T&) { return text; }, nullptr);
+  }
+
+  /// Anything else. `read` is given the member's place.
+  Fields& custom(std::string name, std::function<nlohmann::json(const T&)> write,
+                 std::function<void(const Place&, T&)> read) {
+    fields_.push_back({std::move(name), std::move(write), std::move(read)});
+    return *this;
+  }
+
+  /// A rule that the members so far must keep: `broken` answers with a sentence on what is wrong,
+  /// or with none.
+  Fields& check(std::function<std::string(const T&)> broken) {
+    return custom({}, nullptr, [broken = std::move(broken)](const Place& at, T& object) {
+      if (const std::string sentence = broken(object); !sentence.empty()) at.fail(sentence);
+    });
+  }
+
+  /// The last member may be absent or null, and is then what it is in T{}.
+  Fields& optional() {
+    fields_.back().optional = true;
+    return *this;
+  }
+  /// The same, and it is written as null where it equals `nothing`, which it must do in T{}.
+  Fields& null_for(const nlohmann::json& nothing) {
+    fields_.back().write = [write = fields_.back().write, nothing](const T& from) {
+      nlohmann::json to = write(from);
+      return to == nothing ? nlohmann::json() : to;
+    };
+    return optional();
+  }
+
+  nlohmann::json to_json(const T& from) const {
+    nlohmann::json to = nlohmann::json::object();
+    for (const Field& field : fields_) {
+      if (field.write) to[field.name] = field.write(from);
+    }
+    return to;
+  }
+
+  /// Throws Error; `where` is what it calls the document.
+  T from_json(const nlohmann::json& json, std::string_view where) const {
+    T object{};
+    read(Place(json, where), object);
+    return object;
+  }
+
+  void read(const Place& from, T& to) const {
+    for (const Field& field : fields_) {
+      if (!field.read) continue;
+      if (field.name.empty()) {
+        field.read(from, to);
+      } else if (!field.optional) {
+        field.read(from.at(field.name), to);
+      } else if (const auto at = from.find(field.name)) {
+        field.read(*at, to);
+      }
+    }
+  }
+
+  nlohmann::json columns_to_json(const std::vector<T>& items) const {
+    nlohmann::json to = nlohmann::json::object();
+    for (const Field& field : fields_) {
+      if (!field.write) continue;
+      nlohmann::json& column = to[field.name] = nlohmann::json::array();
+      for (const T& item : items) column.push_back(field.write(item));
+    }
+    return to;
+  }
+
+  void read_columns(const Place& from, std::vector<T>& to, std::int64_t count) const {
+    for (const Field& field : fields_) {
+      if (field.name.empty()) {
+        for (T& item : to) field.read(from, item);
+        continue;
+      }
+      const Place column = from.at(field.name);
+      resize(to, column, count);
+      for (std::size_t i = 0; i < to.size(); ++i) field.read(column.at(i), to[i]);
+    }
+  }
+
+ private:
+  template <class>
+  friend class Fields;
+
+  /// All that is known of one member.
+  struct Field {
+    std::string name;  ///< empty: no member, but a rule
+    std::function<nlohmann::json(const T&)> write;
+    std::function<void(const Place&, T&)> read;  ///< none: a constant
+    bool optional = false;
+  };
+
+  /// A member that is written by its type, and read by `set(place, object so far, member)`.
+  template <class Access, class Set>
+  Fields& add(std::string name, Access access, Set set) {
+    return custom(
+        std::move(name),
+        [access, digits = digits_](const T& from) {
+          return value_to_json(std::invoke(access, from), digits);
+        },
+        [access, set](const Place& at, T& to) { set(at, to, std::invoke(access, to)); });
+  }
+
+  template <class Value>
+  static nlohmann::json value_to_json(const Value& value, Digits digits) {
+    if constexpr (std::is_enum_v<Value>) {
+      return name_of(value);
+    } else if constexpr (std::is_same_v<Value, float>) {
+      return digits == Digits::shortest ? shortest_to_json(value)
+                                        : number_to_json(static_cast<double>(value));
+    } else if constexpr (std::is_same_v<Value, double>) {
+      return number_to_json(value);
+    } else if constexpr (std::is_same_v<Value, std::optional<double>>) {
+      return value ? number_to_json(*value) : nlohmann::json();
+    } else if constexpr (std::is_arithmetic_v<Value> || std::is_same_v<Value, std::string>) {
+      return value;
+    } else {
+      nlohmann::json array = nlohmann::json::array();
+      array.template get_ref<nlohmann::json::array_t&>().reserve(value.size());
+      for (const auto& item : value) array.push_back(value_to_json(item, digits));
+      return array;
+    }
+  }
+
+  /// Makes room for what is at `from`, once it is known to have `count` entries.
+  template <class Items>
+  static void resize(Items& items, const Place& from, std::int64_t count) {
+    if (count != kAnyCount) from.require_size(static_cast<std::size_t>(count));
+    if constexpr (requires { items.resize(from.size()); }) {
+      items.resize(from.size());
+    } else {
+      from.require_size(items.size());
+    }
+  }
+
+  Digits digits_;
+  std::vector<Field> fields_;
+};
+
+}  // namespace tilestep::lab

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+/// Kernel sources as the program shows them. A comment `// [step: load]` marks the line that it
+/// stands on: the line of that step, whatever else changes in the file.
+namespace tilestep::lab {
+
+inline constexpr std::string_view kStepMark = "// [step: ";
+
+class SourceMarks {
+ public:
+  /// The marks of `text`. Throws Error naming `path` for a mark that stands twice or never ends.
+  SourceMarks(std::string_view path, std::string_view text);
+
+  /// 1-based line of a step. Throws Error naming the file if it has no such mark.
+  int line(std::string_view step) const;
+  /// The same of several steps.
+  template <std::size_t kSteps>
+  std::array<int, kSteps> lines(const std::string_view (&steps)[kSteps]) const {
+    std::array<int, kSteps> all;
+    for (std::size_t i = 0; i < kSteps; ++i) all[i] = line(steps[i]);
+    return all;
+  }
+  const std::map<std::string, int, std::less<>>& all() const { return lines_; }
+
+ private:
+  std::string path_;
+  std::map<std::string, int, std::less<>> lines_;
+};
+
+/// The marks of a kernel source that was built into this program ("kernels/…/access.cu"): line
+/// numbers of another build's source, which a recording may carry, are never shown.
+SourceMarks source_marks(std::string_view path);
+
+}  // namespace tilestep::lab

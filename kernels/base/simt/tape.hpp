@@ -1,0 +1,264 @@
+#pragma once
+
+/// \file
+/// How a kernel shows what it does. It takes a tape as a parameter: `NoTape` when it is timed, of
+/// which the compiler leaves nothing, and `Tape` when it is explained. Two things go on a tape:
+///
+///     tape.note(site, index, value)   a number or a small structure that the kernel has in hand
+///     tape.traced(array, site)        an accessor whose every a[i] is recorded: who, where, load or
+///                                     store; without a tape it is the array itself
+///
+/// `site` says which note or array of the kernel it is. The host owns the tape as a `Trace`.
+/// Included by simt.hpp.
+
+#include <algorithm>
+#include <cassert>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+namespace tilestep::simt {
+
+enum class AccessKind : std::uint16_t { load, store };
+
+/// One access of one thread.
+struct TraceRecord {
+  std::uint64_t byte_offset;  ///< of the first byte, from the start of the array
+  std::uint32_t block;        ///< linear, x fastest
+  std::uint32_t thread;       ///< linear in its block, x fastest
+  std::uint32_t site;         ///< as the accessor was made with
+  std::uint16_t bytes;        ///< size of the access
+  AccessKind kind;
+};
+
+/// What stands on a tape: an access, or eight bytes of a note; a longer note takes several entries
+/// that follow each other.
+struct TapeEntry {
+  std::uint64_t data;  ///< byte offset of the access, or bytes of the note
+  std::uint32_t block;
+  std::uint32_t thread;
+  std::uint32_t site;
+  std::uint32_t index;  ///< of the note
+  std::uint16_t bytes;  ///< of the access; 0: a note
+  AccessKind kind;
+};
+
+/// How many entries of a tape a note of type T takes.
+template <class T>
+inline constexpr std::size_t kNoteEntries = (sizeof(T) + 7) / 8;
+
+template <class T>
+class Traced;
+
+/// What a timed kernel takes: nothing.
+struct NoTape {
+  static constexpr bool kRecords = false;
+
+  __device__ constexpr bool chosen(int) const { return false; }
+  template <class T>
+  __device__ void note(std::uint32_t, std::int64_t, const T&) const {}
+  template <class Array>
+  __device__ Array traced(Array array, std::uint32_t) const {
+    return array;
+  }
+};
+
+/// What an explained kernel takes. Never writes past `capacity`; the counter goes on, so that the
+/// host knows how much was dropped.
+struct Tape {
+  static constexpr bool kRecords = true;
+
+  TapeEntry* entries = nullptr;
+  unsigned long long* count = nullptr;
+  unsigned long long capacity = 0;
+  int chosen_thread = 0;
+
+  /// False for a tape of no trace.
+  explicit operator bool() const { return entries != nullptr; }
+
+  /// Whether `thread` is the one whose registers are shown.
+  __device__ bool chosen(int thread) const { return thread == chosen_thread; }
+
+  /// Writes down `value` (trivially copyable) as number `index` of the notes of this site.
+  template <class T>
+  __device__ void note(std::uint32_t site, std::int64_t index, const T& value) const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::uint64_t words[kNoteEntries<T>] = {};
+    memcpy(words, &value, sizeof(T));
+    const unsigned long long first =
+        atomicAdd(count, static_cast<unsigned long long>(kNoteEntries<T>));
+    for (unsigned i = 0; i < kNoteEntries<T>; ++i) {
+      put(first + i, site, words[i], static_cast<std::uint32_t>(index), 0, AccessKind::store);
+    }
+  }
+
+  /// `array` with every access recorded under this site.
+  template <class T>
+  __device__ Traced<T> traced(Global<T> array, std::uint32_t site) const {
+    return {array, *this, site};
+  }
+
+  __device__ void access(std::uint32_t site, std::uint64_t byte_offset, std::uint16_t bytes,
+                         AccessKind kind) const {
+    put(atomicAdd(count, 1ULL), site, byte_offset, 0, bytes, kind);
+  }
+
+ private:
+  __device__ void put(unsigned long long slot, std::uint32_t site, std::uint64_t data,
+                      std::uint32_t index, std::uint16_t bytes, AccessKind kind) const {
+    if (slot >= capacity) return;
+    entries[slot] = {
+        data,
+        (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x,
+        (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x,
+        site,
+        index,
+        bytes,
+        kind,
+    };
+  }
+};
+
+/// Calls `run` with the tape, or with NoTape where `tape` is empty.
+template <class Run>
+void with_tape(const Tape& tape, Run run) {
+  tape ? run(tape) : run(NoTape{});
+}
+
+/// What `Traced<T>` gives for `a[i]`: reading it loads, assigning to it stores, and both are
+/// recorded.
+template <class T>
+class TracedElement {
+ public:
+  using Value = std::remove_const_t<T>;
+
+  __device__ TracedElement(T& element, const Tape& tape, std::uint32_t site,
+                           std::uint64_t byte_offset)
+      : element_(element), tape_(tape), site_(site), byte_offset_(byte_offset) {}
+
+  __device__ operator Value() const {
+    tape_.access(site_, byte_offset_, sizeof(T), AccessKind::load);
+    return element_;
+  }
+  __device__ const TracedElement& operator=(Value value) const {
+    static_assert(!std::is_const_v<T>, "a store to an array of const elements");
+    tape_.access(site_, byte_offset_, sizeof(T), AccessKind::store);
+    element_ = value;
+    return *this;
+  }
+  __device__ const TracedElement& operator=(const TracedElement& other) const {
+    return *this = static_cast<Value>(other);
+  }
+  TracedElement(const TracedElement&) = default;
+  __device__ const TracedElement& operator+=(Value value) const {
+    return *this = static_cast<Value>(static_cast<Value>(*this) + value);
+  }
+  __device__ const TracedElement& operator*=(Value value) const {
+    return *this = static_cast<Value>(static_cast<Value>(*this) * value);
+  }
+
+ private:
+  T& element_;
+  const Tape& tape_;
+  std::uint32_t site_;
+  std::uint64_t byte_offset_;
+};
+
+/// An accessor whose every access is recorded under the number `site`. Offsets are counted from
+/// where `array` pointed when the accessor was made; `+` keeps that origin.
+template <class T>
+class Traced {
+ public:
+  __host__ __device__ Traced(Global<T> array, const Tape& tape, std::uint32_t site,
+                             std::ptrdiff_t origin = 0)
+      : array_(array), tape_(tape), site_(site), origin_(origin) {}
+
+  __device__ TracedElement<T> operator[](std::ptrdiff_t index) const {
+    const std::ptrdiff_t bytes = (origin_ + index) * static_cast<std::ptrdiff_t>(sizeof(T));
+    return {array_[origin_ + index], tape_, site_, static_cast<std::uint64_t>(bytes)};
+  }
+  __device__ TracedElement<T> operator*() const { return (*this)[0]; }
+  __host__ __device__ Traced operator+(std::ptrdiff_t offset) const {
+    return {array_, tape_, site_, origin_ + offset};
+  }
+
+ private:
+  Global<T> array_;
+  Tape tape_;
+  std::uint32_t site_;
+  std::ptrdiff_t origin_;
+};
+
+/// `span` as a traced kernel argument; `name` is for error texts (a string literal).
+template <class T>
+Traced<T> traced(Span<T> span, const char* name, const Tape& tape, std::uint32_t site) {
+  return {global(span, name), tape, site};
+}
+
+/// A tape in device memory, owned by the host.
+class Trace {
+ public:
+  /// Room for `capacity` entries: an access takes one, a note of type T `kNoteEntries<T>`. Throws
+  /// Error if the device has no room for them.
+  Trace(Device& device, std::size_t capacity) : entries_(device, capacity), count_(device, 1) {
+    clear();
+  }
+
+  /// What the kernel takes; `chosen_thread` is the thread whose registers are shown.
+  Tape tape(int chosen_thread = 0) {
+    return {entries_.span().data, count_.span().data, entries_.count(), chosen_thread};
+  }
+  void clear() { count_.fill(0); }
+
+  class Log {
+   public:
+    std::vector<TraceRecord> records;  ///< accesses by block and thread, each thread's in order
+    std::uint64_t dropped = 0;         ///< entries for which there was no room
+
+    /// The notes 0 … count − 1 of a site; `missing` where the kernel wrote none.
+    template <class T>
+    std::vector<T> notes(std::uint32_t site, std::size_t count, const T& missing = {}) const {
+      std::vector<T> values(count, missing);
+      for (auto note = notes_.begin(); note != notes_.end(); ++note) {
+        if (note->site != site) continue;
+        assert(note->index < count);
+        T& value = values[note->index];
+        std::uint64_t words[kNoteEntries<T>] = {note->data};
+        for (std::size_t i = 1; i < kNoteEntries<T>; ++i) words[i] = (++note)->data;
+        std::memcpy(static_cast<void*>(&value), words, sizeof(T));
+      }
+      return values;
+    }
+
+   private:
+    friend class Trace;
+    std::vector<TapeEntry> notes_;
+  };
+  /// What was recorded since the last `clear`. Waits for the device.
+  Log download() const {
+    const std::uint64_t total = count_.download().front();
+    Log log;
+    log.dropped = total > entries_.count() ? total - entries_.count() : 0;
+    for (const TapeEntry& e : entries_.download(static_cast<std::size_t>(total - log.dropped))) {
+      if (e.bytes == 0) {
+        log.notes_.push_back(e);
+      } else {
+        log.records.push_back({e.data, e.block, e.thread, e.site, e.bytes, e.kind});
+      }
+    }
+    // The counter gives each thread's own accesses in order, but between threads it gives whatever
+    // order they happened to run in, which would differ from run to run.
+    std::stable_sort(log.records.begin(), log.records.end(),
+                     [](const TraceRecord& a, const TraceRecord& b) {
+                       return a.block != b.block ? a.block < b.block : a.thread < b.thread;
+                     });
+    return log;
+  }
+
+ private:
+  Buffer<TapeEntry> entries_;
+  Buffer<unsigned long long> count_;
+};
+
+}  // namespace tilestep::simt

@@ -1,0 +1,338 @@
+// MoE routing: which shapes the kernels take, and how they are launched.
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "kernels/base/simt/cublas.hpp"
+#include "kernels/base/simt/resources.hpp"
+#include "kernels/experts/moe_routing/grouped_mma.cu"
+#include "kernels/experts/moe_routing/kernels.hpp"
+#include "kernels/experts/moe_routing/routing.cu"
+#if defined(__CUDACC__)
+#include "kernels/base/simt/tensor_map.hpp"
+#include "kernels/experts/moe_routing/grouped_wgmma.cu"
+#endif
+
+namespace tilestep::moe_routing::SIMT_BACKEND {
+
+GroupedOperands operands_of(const GroupedArrays& arrays) {
+  return {simt::global(arrays.x, "x"),
+          simt::global(arrays.weights, "weights"),
+          simt::global(arrays.y, "y"),
+          simt::global(arrays.first_slot, "first_slot"),
+          simt::global(arrays.first_tile, "first_tile"),
+          simt::global(arrays.order, "order")};
+}
+
+// ---- routing.cu ---------------------------------------------------------------------------------
+
+unsigned blocks_for(std::int64_t threads) {
+  return static_cast<unsigned>((threads + kThreads - 1) / kThreads);
+}
+
+simt::Launch launch_of(const char* name, std::int64_t threads, std::size_t shared_ints = 0) {
+  return {.name = name,
+          .grid = dim3(blocks_for(threads)),
+          .block = dim3(kThreads),
+          .shared_bytes = shared_ints * sizeof(int)};
+}
+
+void check_route(const RouteShape& shape) {
+  const auto within = [](const char* what, int value, int low, int high) {
+    if (value >= low && value <= high) return;
+    throw Error("moe_routing: " + std::string(what) + " is " + std::to_string(value) +
+                "; allowed: " + std::to_string(low) + "–" + std::to_string(high));
+  };
+  within("tokens", shape.tokens, 1, 1 << 24);
+  within("experts", shape.experts, 1, kThreads);
+  within("top_k", shape.top_k, 1, shape.experts);
+  within("tile", shape.tile, 1, 1 << 16);
+}
+
+// ---- grouped_mma.cu, grouped_wgmma.cu -----------------------------------------------------------
+
+using MmaWide = grouped_mma::GroupedTiling<256, 128, 64, 64, 3, 1>;
+using MmaDeep = grouped_mma::GroupedTiling<128, 256, 64, 64, 3, 1>;
+using MmaSquare = grouped_mma::GroupedTiling<128, 128, 64, 64, 3, 2>;
+using MmaSmall = grouped_mma::GroupedTiling<64, 64, 32, 32, 3, 3>;
+#if defined(__CUDACC__)
+using WgmmaDeep = grouped_wgmma::HopperTiling<256, 1, 1>;
+using WgmmaWide = grouped_wgmma::HopperTiling<128, 2, 1>;
+using WgmmaDeepPair = grouped_wgmma::HopperTiling<256, 1, 2>;
+using WgmmaWidePair = grouped_wgmma::HopperTiling<128, 2, 2>;
+#endif
+
+/// Those that need Hopper come last, and under nvcc alone.
+constexpr Configuration kConfigurations[] = {
+    {"128 tokens x 256, 8 warps of 64x64, 3 stages", 128, 256, grouped_mma::kDepth, false},
+    {"256 tokens x 128, 8 warps of 64x64, 3 stages", 256, 128, grouped_mma::kDepth, false},
+    {"128 tokens x 128, 4 warps of 64x64, 3 stages", 128, 128, grouped_mma::kDepth, false},
+    {"64 tokens x 64, 4 warps of 32x32, 3 stages", 64, 64, grouped_mma::kDepth, false},
+#if defined(__CUDACC__)
+    {"256 tokens x 128, TMA and wgmma 64x256, 4 stages", 256, WgmmaDeep::kTileWidth,
+     grouped_wgmma::kDepth, true},
+    {"128 tokens x 256, TMA and wgmma 64x128, 4 stages", 128, WgmmaWide::kTileWidth,
+     grouped_wgmma::kDepth, true},
+    {"256 tokens x 256 by two blocks, TMA and wgmma 64x256, 4 stages", 256,
+     WgmmaDeepPair::kTileWidth, grouped_wgmma::kDepth, true},
+    {"128 tokens x 512 by two blocks, TMA and wgmma 64x128, 4 stages", 128,
+     WgmmaWidePair::kTileWidth, grouped_wgmma::kDepth, true},
+#endif
+};
+
+/// Throws Error for a shape that the configuration does not take.
+void check_grouped(const simt::Device& device, const Configuration& tile,
+                   const GroupedShape& shape) {
+  const auto multiple = [&](const char* what, int value, int of) {
+    if (value >= 1 && value % of == 0) return;
+    throw Error("moe-routing: " + std::string(what) + " is " + std::to_string(value) +
+                "; the grouped product with tiles of " + std::string(tile.name) +
+                " takes multiples of " + std::to_string(of));
+  };
+  multiple("hidden", shape.hidden, tile.tile_hidden);
+  multiple("width", shape.width, tile.tile_width);
+  const auto at_least = [](const char* what, int value, int least) {
+    if (value >= least) return;
+    throw Error("moe-routing: " + std::string(what) + " is " + std::to_string(value) +
+                "; it must be " + std::to_string(least) + " or more");
+  };
+  at_least("experts", shape.experts, 1);
+  at_least("slots", shape.slots, 0);
+  at_least("blocks", shape.blocks, 0);
+  if (!tile.hopper) {
+    return simt::require_capability(device.info(), "moe-routing: a product on BF16 tensor cores",
+                                    simt::kMmaCapability);
+  }
+  if (device.info().compute_capability == 90) return;
+  throw Error("moe-routing: tiles of " + std::string(tile.name) + " need wgmma, which compute " +
+                  "capability 9.0 alone has; " + device.info().name + " is of another",
+              ExitCode::unavailable);
+}
+
+/// Blocks of the launch: `persistent` many for `packed` (fewer if the shape asks), else as many
+/// tiles as an expert may have, for each expert. The counts are on the device alone, so for
+/// `tile_padded` an expert may have every slot.
+dim3 grid_of(const GroupedShape& shape, const Configuration& tile, int persistent) {
+  const auto tiles_of = [](int size, int of) { return (size + of - 1) / of; };
+  const int across = shape.width / tile.tile_width;
+  switch (shape.scheme) {
+    case Scheme::packed:
+      break;
+    case Scheme::tile_padded:
+      return {static_cast<unsigned>(tiles_of(shape.slots, tile.tile_tokens) * across),
+              static_cast<unsigned>(shape.experts)};
+    case Scheme::padded_to_capacity:
+      return {
+          static_cast<unsigned>(tiles_of(shape.slots / shape.experts, tile.tile_tokens) * across),
+          static_cast<unsigned>(shape.experts)};
+  }
+  const int blocks = shape.blocks > 0 ? shape.blocks : persistent;
+  return {static_cast<unsigned>(blocks)};
+}
+
+template <class T, class Tape>
+void launch_mma(simt::Device& device, const Configuration& tile, const GroupedShape& shape,
+                const GroupedOperands& operands, const Tape& tape) {
+  simt::Launch launch{.name = "grouped_gemm",
+                      .grid = dim3(1),
+                      .block = dim3(T::kThreads),
+                      .shared_bytes = T::kSharedBytes};
+  const auto kernel = grouped_mma::grouped_gemm<T, Tape>;
+  int persistent = device.info().multiprocessors;
+  static const simt::Resources takes = simt::resources_of(launch, kernel);  // asked for once
+  if (takes.compiled) persistent *= takes.blocks_per_multiprocessor;
+  launch.grid = grid_of(shape, tile, persistent);
+  simt::launch(device, launch, kernel, operands, shape, tape);
+}
+
+#if defined(__CUDACC__)
+template <class T, class Tape>
+void launch_wgmma(simt::Device& device, const Configuration& tile, const GroupedShape& shape,
+                  const GroupedArrays& arrays, const GroupedOperands& operands, const Tape& tape) {
+  using simt::cuda::tensor_map_bf16;
+  const grouped_wgmma::TensorMaps maps{
+      tensor_map_bf16(arrays.weights.data, std::int64_t{shape.experts} * shape.width, shape.hidden,
+                      T::kBlockWidth),
+      tensor_map_bf16(arrays.x.data, shape.slots, shape.hidden, T::kFetchedTokens),
+      tensor_map_bf16(arrays.x.data, shape.slots, shape.hidden,
+                      T::kHalves ? T::kFetchedTokens / 2 : T::kFetchedTokens)};
+  void (*kernel)(grouped_wgmma::TensorMaps, GroupedOperands, GroupedShape, Tape) = nullptr;
+  if constexpr (T::kBlocks == 1) {
+    kernel = grouped_wgmma::grouped_gemm_hopper<T, Tape>;
+  } else {
+    kernel = grouped_wgmma::grouped_gemm_cluster<T, Tape>;
+  }
+  simt::Launch launch{.name = "grouped_gemm_hopper",
+                      .grid = dim3(1),
+                      .block = dim3(grouped_wgmma::kThreads),
+                      .shared_bytes = T::kSharedBytes};
+  // A block fills a multiprocessor.
+  const int persistent = device.info().multiprocessors / T::kBlocks;
+  launch.grid = grid_of(shape, tile, persistent);
+  launch.grid.x *= T::kBlocks;
+  simt::launch(device, launch, kernel, maps, operands, shape, tape);
+}
+#endif
+
+template <class Tape>
+void launch_grouped(simt::Device& device, int configuration, const GroupedShape& shape,
+                    [[maybe_unused]] const GroupedArrays& arrays, const GroupedOperands& operands,
+                    const Tape& tape) {
+  const Configuration& tile = kConfigurations[configuration];
+  switch (configuration) {
+    case 0:
+      return launch_mma<MmaWide>(device, tile, shape, operands, tape);
+    case 1:
+      return launch_mma<MmaDeep>(device, tile, shape, operands, tape);
+    case 2:
+      return launch_mma<MmaSquare>(device, tile, shape, operands, tape);
+    case 3:
+      return launch_mma<MmaSmall>(device, tile, shape, operands, tape);
+#if defined(__CUDACC__)
+    case 4:
+      return launch_wgmma<WgmmaDeep>(device, tile, shape, arrays, operands, tape);
+    case 5:
+      return launch_wgmma<WgmmaWide>(device, tile, shape, arrays, operands, tape);
+    case 6:
+      return launch_wgmma<WgmmaDeepPair>(device, tile, shape, arrays, operands, tape);
+    case 7:
+      return launch_wgmma<WgmmaWidePair>(device, tile, shape, arrays, operands, tape);
+#endif
+    default:
+      assert(false);
+  }
+}
+
+// ---- the kernel set -----------------------------------------------------------------------------
+
+class KernelsHere final : public Kernels {
+ public:
+  void route(simt::Device& device, const RouteShape& shape,
+             const RouteArrays& arrays) const override {
+    check_route(shape);
+    const std::int64_t assignments = std::int64_t{shape.tokens} * shape.top_k;
+    const int chunks = static_cast<int>(blocks_for(assignments));
+    assert(arrays.chunk_counts.count >=
+           static_cast<std::size_t>(chunks) * static_cast<std::size_t>(shape.experts));
+    const auto expert = simt::global(arrays.expert, "expert");
+    const auto rank = simt::global(arrays.rank, "rank");
+    const LaidOut out{simt::global(arrays.chunk_counts, "chunk_counts"),
+                      simt::global(arrays.wanted, "wanted"), simt::global(arrays.kept, "kept"),
+                      simt::global(arrays.first_slot, "first_slot"),
+                      simt::global(arrays.first_tile, "first_tile")};
+    simt::launch(device, launch_of("score_and_choose", shape.tokens), score_and_choose,
+                 simt::global(arrays.logits, "logits"),
+                 Chosen{expert, simt::global(arrays.probability, "probability"),
+                        simt::global(arrays.gate, "gate")},
+                 shape);
+    simt::launch(
+        device,
+        launch_of("count_chunk", assignments,
+                  static_cast<std::size_t>(kChunk) + static_cast<std::size_t>(shape.experts)),
+        count_chunk, expert, rank, out.chunk_counts, shape);
+    simt::launch(device, launch_of("lay_out", kThreads, kThreads + 1), lay_out, out, shape, chunks);
+    simt::launch(device, launch_of("place", assignments), place, expert, out, rank,
+                 simt::global(arrays.slot, "slot"), shape);
+  }
+
+  void permute(simt::Device& device, const RouteShape& shape, int hidden,
+               simt::Span<const std::uint16_t> tokens, simt::Span<const int> slot,
+               simt::Span<std::uint16_t> x) const override {
+    if (x.count == 0) return;
+    device.fill(x.data, 0, x.count * sizeof(std::uint16_t));
+    simt::launch(device,
+                 launch_of("permute_rows", std::int64_t{shape.tokens} * shape.top_k * hidden),
+                 permute_rows, simt::global(tokens, "tokens"), simt::global(slot, "slot"),
+                 simt::global(x, "x"), shape, hidden);
+  }
+
+  int multiply(simt::Device& device, const GroupedShape& shape, const GroupedArrays& arrays,
+               const simt::Tape& tape) const override {
+    if (shape.hidden % kMmaDepth != 0 || shape.width % kMmaRows != 0 ||
+        shape.tile % kMmaColumns != 0) {
+      throw Error("moe_routing: hidden " + std::to_string(shape.hidden) + ", width " +
+                  std::to_string(shape.width) + " and tile " + std::to_string(shape.tile) +
+                  " must be multiples of 16, 16 and 8, the sizes of an mma");
+    }
+    simt::require_capability(device.info(), "moe-routing: a product on BF16 tensor cores",
+                             simt::kMmaCapability);
+    const bool packed = shape.scheme == Scheme::packed;
+    const dim3 grid =
+        packed ? dim3(static_cast<unsigned>(shape.blocks > 0 ? shape.blocks : kPictureBlocks))
+               : dim3(static_cast<unsigned>(shape.most_tiles > 0 ? shape.most_tiles : 1),
+                      static_cast<unsigned>(shape.experts));
+    simt::with_tape(tape, [&]<class Tape>(const Tape& chosen) {
+      simt::launch(device, {.name = "multiply_tiles", .grid = grid, .block = dim3(32)},
+                   multiply_tiles<Tape>, operands_of(arrays), shape, chosen);
+    });
+    return static_cast<int>(grid.x * grid.y);
+  }
+
+  void combine(simt::Device& device, const RouteShape& shape, int width,
+               simt::Span<const float> gate, simt::Span<const int> slot, simt::Span<const float> y,
+               simt::Span<float> out) const override {
+    simt::launch(device, launch_of("combine_choices", std::int64_t{shape.tokens} * width),
+                 combine_choices, simt::global(gate, "gate"), simt::global(slot, "slot"),
+                 simt::global(y, "y"), simt::global(out, "out"), shape, width);
+  }
+
+  std::span<const Configuration> configurations() const override { return kConfigurations; }
+
+  void grouped_gemm(simt::Device& device, int configuration, const GroupedShape& shape,
+                    const GroupedArrays& arrays, const simt::Tape& tape) const override {
+    assert(configuration >= 0 && configuration < static_cast<int>(std::size(kConfigurations)));
+    const Configuration& tile = kConfigurations[configuration];
+    check_grouped(device, tile, shape);
+    [[maybe_unused]] const auto numbers = [](int rows, int columns) {
+      return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+    };
+    assert(arrays.x.count == numbers(shape.slots, shape.hidden));
+    assert(arrays.y.count == numbers(shape.slots, shape.width));
+    assert(arrays.weights.count == numbers(shape.experts * shape.width, shape.hidden));
+    assert(arrays.first_slot.count == numbers(shape.experts + 1, 1));
+    assert(arrays.first_tile.count == numbers(shape.experts + 1, 1));
+    if (shape.slots == 0) return;
+    const GroupedOperands operands = operands_of(arrays);
+    simt::with_tape(tape, [&](const auto& chosen) {
+      launch_grouped(device, configuration, shape, arrays, operands, chosen);
+    });
+  }
+
+  LibraryStatus library(simt::Device&) const override { return simt::library_status(); }
+
+  // Plain calls on the default stream, one after the other: the host's share of a call overlaps with
+  // the products before it.
+  void library_loop(simt::Device&, [[maybe_unused]] const GroupedShape& shape,
+                    [[maybe_unused]] const GroupedArrays& arrays,
+                    [[maybe_unused]] std::span<const int> first_slot,
+                    [[maybe_unused]] std::span<const int> kept) const override {
+    const LibraryStatus status = simt::library_status();
+    if (!status.available) throw Error(status.reason, ExitCode::unavailable);
+#if defined(__CUDACC__)
+    const simt::cuda::Cublas& cublas = simt::cuda::Cublas::loaded();
+    const auto hidden = static_cast<std::size_t>(shape.hidden);
+    const auto width = static_cast<std::size_t>(shape.width);
+    for (std::size_t expert = 0; expert < kept.size(); ++expert) {
+      if (kept[expert] == 0) continue;
+      const auto slot = static_cast<std::size_t>(first_slot[expert]);
+      cublas.gemm_bf16_transposed(
+          kept[expert], shape.width, shape.hidden, arrays.x.data + slot * hidden,
+          arrays.weights.data + expert * width * hidden, arrays.y.data + slot * width);
+    }
+#endif
+  }
+};
+
+}  // namespace tilestep::moe_routing::SIMT_BACKEND
+
+namespace tilestep::moe_routing {
+
+const simt::KernelSet& SIMT_KERNELS(kernels)() {
+  static const SIMT_BACKEND::KernelsHere kernels;
+  return kernels;
+}
+
+}  // namespace tilestep::moe_routing

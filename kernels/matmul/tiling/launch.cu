@@ -1,0 +1,467 @@
+// C = A·B: which shapes the kernels of the ladder take, and how they are launched.
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "kernels/base/simt/cublas.hpp"
+#include "kernels/base/simt/resources.hpp"
+#include "kernels/matmul/tiling/double_buffered.cu"
+#include "kernels/matmul/tiling/kernels.hpp"
+#include "kernels/matmul/tiling/register_tile.cu"
+#include "kernels/matmul/tiling/shared_tile.cu"
+#include "kernels/matmul/tiling/tensor_core.cu"
+#include "kernels/matmul/tiling/warp_tile.cu"
+
+namespace tilestep::tiling::SIMT_BACKEND {
+
+// ---- what the kernels take ----------------------------------------------------------------------
+
+/// Throws Error naming the size that is not allowed. Each matrix must have fewer than 2^31
+/// elements, because the kernels number them with an int.
+void check_gemm(const GemmShape& shape) {
+  const auto within = [](const char* what, int value) {
+    if (value >= 1) return;
+    throw Error("tiling: " + std::string(what) + " is " + std::to_string(value) +
+                "; it must be 1 or more");
+  };
+  within("m", shape.m);
+  within("n", shape.n);
+  within("k", shape.k);
+  const auto fits = [](const char* matrix, std::int64_t rows, std::int64_t columns) {
+    if (rows * columns < (std::int64_t{1} << 31)) return;
+    throw Error("tiling: " + std::string(matrix) + " of " + std::to_string(rows) + " x " +
+                std::to_string(columns) + " has more than 2147483647 elements");
+  };
+  fits("A", shape.m, shape.k);
+  fits("B", shape.k, shape.n);
+  fits("C", shape.m, shape.n);
+}
+
+/// Asserts that the arrays have the shape's sizes.
+template <class Ops>
+void check_operands(const GemmShape& shape, const Ops& operands) {
+  check_gemm(shape);
+  [[maybe_unused]] const auto at = [](int a, int b) {
+    return static_cast<std::size_t>(a) * static_cast<std::size_t>(b);
+  };
+  assert(operands.a.count == at(shape.m, shape.k));
+  assert(operands.b.count == at(shape.k, shape.n));
+  assert(operands.c.count == at(shape.m, shape.n));
+  (void)operands;
+}
+
+void check_picture(const PictureRun& run) {
+  if (run.tile < 1 || run.tile > 32) {
+    throw Error("tiling: the picture's tile is " + std::to_string(run.tile) +
+                "; a block of tile x tile threads allows 1–32");
+  }
+  assert(has_picture(run.variant));
+}
+
+// ---- starting one -------------------------------------------------------------------------------
+
+/// What a rung is asked for: a launch, or with `resources` what the launch would take.
+struct Call {
+  simt::Device& device;
+  GemmShape shape;
+  Resources* resources = nullptr;
+};
+
+template <class... Params, class... Args>
+void start(const Call& call, const simt::Launch& launch, void (*kernel)(Params...),
+           Args&&... args) {
+  if (call.resources != nullptr) {
+    *call.resources = simt::resources_of(launch, kernel);
+    return;
+  }
+  simt::launch(call.device, launch, kernel, static_cast<Args&&>(args)...);
+}
+
+/// Calls `run(whole, a, b, c)` with the accessors that the run wants. `whole` is a type whose
+/// `value` says whether the shape is a multiple of the kernel's tiles, so that no element needs a
+/// bounds check; counting runs check always, and load the same elements.
+template <class Ops, class Run>
+void with_accessors(const Ops& operands, bool whole, Run run) {
+  using T = std::remove_const_t<std::remove_pointer_t<decltype(operands.a.data)>>;
+  const auto a = simt::global(operands.a, "A");
+  const auto b = simt::global(operands.b, "B");
+  const auto c = simt::global(operands.c, "C");
+  if (operands.loads.data != nullptr) {
+    const auto loads = simt::global(operands.loads, "loads");
+    run(std::false_type{}, Counted<T>(a, loads), Counted<T>(b, loads), c);
+  } else if (whole) {
+    run(std::true_type{}, a, b, c);
+  } else {
+    run(std::false_type{}, a, b, c);
+  }
+}
+
+/// Which configuration runs: the one asked for, or the first whose tiles the shape is a multiple of
+/// and that gives work to a good part of a large GPU; `any_size` where none fits, and for counting.
+/// Throws Error if the one asked for does not fit.
+int chosen_configuration(std::span<const Configuration> all, int asked, const GemmShape& shape,
+                         bool counted, int any_size) {
+  const auto fits = [&](const Configuration& one) {
+    return shape.m % one.tile_m == 0 && shape.n % one.tile_n == 0 && shape.k % one.tile_k == 0;
+  };
+  if (counted) return any_size;
+  if (asked >= 0) {
+    assert(static_cast<std::size_t>(asked) < all.size());
+    const Configuration& one = all[static_cast<std::size_t>(asked)];
+    if (one.any_size || fits(one)) return asked;
+    throw Error("tiling: " + std::to_string(shape.m) + " x " + std::to_string(shape.n) + " x " +
+                std::to_string(shape.k) + " is not a multiple of the tile of configuration " +
+                std::string(one.name));
+  }
+  constexpr int kManyTiles = 64;
+  for (int i = 0; i < static_cast<int>(all.size()); ++i) {
+    const Configuration& one = all[static_cast<std::size_t>(i)];
+    const int tiles = tiles_of(shape.m, one.tile_m) * tiles_of(shape.n, one.tile_n);
+    if (fits(one) && tiles >= kManyTiles) return i;
+  }
+  return any_size;
+}
+
+// ---- shared_tile.cu -----------------------------------------------------------------------------
+
+constexpr int kTimedTile = 32;
+
+simt::Launch picture_launch(const char* name, int tile, int blocks_down, int blocks_across) {
+  const auto edge = static_cast<unsigned>(tile);
+  return {.name = name,
+          .grid = dim3(static_cast<unsigned>(blocks_across), static_cast<unsigned>(blocks_down)),
+          .block = dim3(edge, edge)};
+}
+
+simt::Launch timed_launch(const char* name, const GemmShape& shape) {
+  return picture_launch(name, kTimedTile, tiles_of(shape.m, kTimedTile),
+                        tiles_of(shape.n, kTimedTile));
+}
+
+void launch_naive(const Call& call, const Operands& operands) {
+  with_accessors(operands, false, [&](auto, auto a, auto b, auto c) {
+    start(call, timed_launch("naive", call.shape), naive<decltype(a), simt::NoTape>, a, b, c,
+          call.shape, FirstBlock{}, simt::NoTape{});
+  });
+}
+
+void launch_coalesced(const Call& call, const Operands& operands) {
+  with_accessors(operands, false, [&](auto, auto a, auto b, auto c) {
+    start(call, timed_launch("coalesced", call.shape), coalesced<decltype(a), simt::NoTape>, a, b,
+          c, call.shape, FirstBlock{}, simt::NoTape{});
+  });
+}
+
+template <int kPadding>
+void launch_timed_shared_tile(const Call& call, const Operands& operands) {
+  using Size = FixedTileSize<kTimedTile, kTimedTile + kPadding>;
+  simt::Launch launch = timed_launch("shared_tile", call.shape);
+  launch.shared_bytes = static_cast<std::size_t>(Size::edge * (Size::pitch + Size::edge)) * 4;
+  with_accessors(operands, false, [&](auto, auto a, auto b, auto c) {
+    start(call, launch, shared_tile<RemovedBarrier::none, Size, decltype(a), simt::NoTape>, a, b, c,
+          call.shape, Size{}, FirstBlock{}, simt::NoTape{});
+  });
+}
+
+void launch_shared_tile(const Call& call, int configuration, const Operands& operands) {
+  if (configuration == 1) return launch_timed_shared_tile<0>(call, operands);
+  launch_timed_shared_tile<1>(call, operands);
+}
+
+/// A picture's launch with these accessors and this tape.
+template <class In, class Tape>
+struct Picture {
+  const Call& call;
+  const PictureRun& run;
+  In a, b;
+  Out c;
+  Tape tape;
+
+  FirstBlock first() const { return {run.block_row, run.block_col}; }
+
+  template <RemovedBarrier kRemoved>
+  void launch_shared() const {
+    const TileSize size{run.tile, run.tile + run.padding};
+    simt::Launch launch =
+        picture_launch("shared_tile", run.tile, run.blocks_down, run.blocks_across);
+    launch.shared_bytes = static_cast<std::size_t>(size.edge * (size.pitch + size.edge)) * 4;
+    start(call, launch, shared_tile<kRemoved, TileSize, In, Tape>, a, b, c, call.shape, size,
+          first(), tape);
+  }
+
+  void launch() const {
+    if (run.variant == Variant::naive) {
+      start(call, picture_launch("naive", run.tile, run.blocks_down, run.blocks_across),
+            naive<In, Tape>, a, b, c, call.shape, first(), tape);
+    } else if (run.variant == Variant::coalesced) {
+      start(call, picture_launch("coalesced", run.tile, run.blocks_down, run.blocks_across),
+            coalesced<In, Tape>, a, b, c, call.shape, first(), tape);
+    } else if (run.removed == RemovedBarrier::after_load) {
+      launch_shared<RemovedBarrier::after_load>();
+    } else if (run.removed == RemovedBarrier::after_multiply) {
+      launch_shared<RemovedBarrier::after_multiply>();
+    } else {
+      launch_shared<RemovedBarrier::none>();
+    }
+  }
+};
+
+// ---- register_tile.cu, double_buffered.cu -------------------------------------------------------
+
+simt::Launch tile_launch(const char* name, const GemmShape& shape, int tile, int threads) {
+  return {.name = name,
+          .grid = dim3(static_cast<unsigned>(tiles_of(shape.n, tile)),
+                       static_cast<unsigned>(tiles_of(shape.m, tile))),
+          .block = dim3(static_cast<unsigned>(threads))};
+}
+
+bool whole_tiles(const GemmShape& shape, int tile, int depth) {
+  return shape.m % tile == 0 && shape.n % tile == 0 && shape.k % depth == 0;
+}
+
+void launch_register_tile_1d(const Call& call, const Operands& operands) {
+  const simt::Launch launch = tile_launch("register_tile_1d", call.shape, 64, 512);
+  with_accessors(operands, whole_tiles(call.shape, 64, 8), [&](auto whole, auto a, auto b, auto c) {
+    start(call, launch, register_tile_1d<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);
+  });
+}
+
+void launch_register_tile_2d(const Call& call, const Operands& operands) {
+  const simt::Launch launch = tile_launch("register_tile_2d", call.shape, kEdge, kThreads);
+  const bool divides = whole_tiles(call.shape, kEdge, kDepth);
+  with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
+    start(call, launch, register_tile_2d<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);
+  });
+}
+
+void launch_vectorized(const Call& call, const Operands& operands) {
+  simt::Launch launch = tile_launch("vectorized", call.shape, kEdge, kThreads);
+  launch.shared_bytes = kDepth * (kPitch + kEdge) * sizeof(float);
+  const bool divides = whole_tiles(call.shape, kEdge, kDepth);
+  with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
+    start(call, launch, vectorized<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);
+  });
+}
+
+void launch_double_buffered(const Call& call, const Operands& operands) {
+  simt::Launch launch = tile_launch("double_buffered", call.shape, kEdge, kThreads);
+  launch.shared_bytes = kBuffers * kDepth * (kPitch + kEdge) * sizeof(float);
+  const bool divides = whole_tiles(call.shape, kEdge, kDepth);
+  with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
+    start(call, launch, double_buffered<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);
+  });
+}
+
+// ---- warp_tile.cu, tensor_core.cu ---------------------------------------------------------------
+
+using WarpSquare = WarpTiling<128, 128, 16, 64, 32, 8, 8, 3, 2>;
+using WarpAcross = WarpTiling<128, 256, 8, 64, 64, 8, 16, 4, 1>;
+using WarpDown = WarpTiling<256, 128, 16, 64, 64, 8, 16, 3, 1>;
+using WarpSmall = WarpTiling<64, 64, 8, 64, 32, 8, 8, 3, 4>;
+using MmaAcross = MmaTiling<128, 256, 64, 64, 64, 3, 1>;
+using MmaDown = MmaTiling<256, 128, 64, 64, 64, 3, 1>;
+using MmaSquare = MmaTiling<128, 128, 64, 64, 64, 3, 2>;
+using MmaSmall = MmaTiling<64, 64, 32, 32, 32, 3, 2>;
+
+constexpr Configuration kWarpTile[] = {
+    {"128x128x16, 8x8 a thread, 256 threads, 3 stages", 128, 128, 16, false},
+    {"128x256x8, 8x16 a thread, 256 threads, 4 stages", 128, 256, 8, false},
+    {"256x128x16, 8x16 a thread, 256 threads, 3 stages", 256, 128, 16, false},
+    {"64x64x8, 8x8 a thread, 64 threads, 3 stages", 64, 64, 8, true},
+};
+constexpr Configuration kTensorCore[] = {
+    {"128x256x64, 8 warps of 64x64, 3 stages", 128, 256, 64, false},
+    {"256x128x64, 8 warps of 64x64, 3 stages", 256, 128, 64, false},
+    {"128x128x64, 4 warps of 64x64, 3 stages", 128, 128, 64, false},
+    {"64x64x32, 4 warps of 32x32, 3 stages", 64, 64, 32, true},
+};
+
+/// Starts a kernel of tiling T on accessors.
+template <class T, class Kernel, class In>
+void start_tiling(const Call& call, const char* name, Kernel kernel, In a, In b, Out c) {
+  const int tiles = tiles_of(call.shape.m, T::kTileM) * tiles_of(call.shape.n, T::kTileN);
+  const simt::Launch launch = {.name = name,
+                               .grid = dim3(static_cast<unsigned>(tiles)),
+                               .block = dim3(T::kThreads),
+                               .shared_bytes = T::kSharedBytes};
+  start(call, launch, kernel, a, b, c, call.shape);
+}
+
+/// Starts the chosen one of four tilings. The first three take shapes that are multiples of their
+/// tile, Small takes any, and counts. `kernel_of` gives the kernel of a tiling and its accessor.
+template <class First, class Second, class Third, class Small, class Ops, class KernelOf>
+void launch_tiling(const Call& call, const char* name, std::span<const Configuration> all,
+                   int configuration, const Ops& operands, KernelOf kernel_of) {
+  const bool counted = operands.loads.data != nullptr;
+  const int chosen = chosen_configuration(all, configuration, call.shape, counted, 3);
+  const auto whole_tiles_of = [&]<class T>(T) {
+    const auto a = simt::global(operands.a, "A");
+    start_tiling<T>(call, name, kernel_of(T{}, std::true_type{}, a), a,
+                    simt::global(operands.b, "B"), simt::global(operands.c, "C"));
+  };
+  if (chosen == 0) return whole_tiles_of(First{});
+  if (chosen == 1) return whole_tiles_of(Second{});
+  if (chosen == 2) return whole_tiles_of(Third{});
+  const bool divides = whole_tiles(call.shape, Small::kTileM, Small::kDepth);
+  with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
+    start_tiling<Small>(call, name, kernel_of(Small{}, whole, a), a, b, c);
+  });
+}
+
+void launch_warp_tile(const Call& call, int configuration, const Operands& operands) {
+  launch_tiling<WarpSquare, WarpAcross, WarpDown, WarpSmall>(
+      call, "warp_tile", kWarpTile, configuration, operands, [](auto tiling, auto whole, auto a) {
+        return warp_tile<decltype(tiling), decltype(whole)::value, decltype(a)>;
+      });
+}
+
+void launch_tensor_core(const Call& call, int configuration, const OperandsBf16& operands) {
+  launch_tiling<MmaAcross, MmaDown, MmaSquare, MmaSmall>(
+      call, "tensor_core", kTensorCore, configuration, operands,
+      [](auto tiling, auto whole, auto a) {
+        return tensor_core<decltype(tiling), decltype(whole)::value, decltype(a)>;
+      });
+}
+
+// ---- the kernel set -----------------------------------------------------------------------------
+
+constexpr Configuration kPlain[] = {{"32x32 threads a block", kTimedTile, kTimedTile, 1, true}};
+constexpr Configuration kSharedTile[] = {
+    {"32x32 tiles, padded", kTimedTile, kTimedTile, kTimedTile, true},
+    {"32x32 tiles, not padded", kTimedTile, kTimedTile, kTimedTile, true}};
+constexpr Configuration kRegisterTile1d[] = {{"64x64x8, 8x1 a thread", 64, 64, 8, true}};
+constexpr Configuration kRegisterTile2d[] = {{"128x128x8, 8x8 a thread", 128, 128, 8, true}};
+constexpr Configuration kDoubleBuffered[] = {
+    {"128x128x8, 8x8 a thread, 2 stages", 128, 128, 8, true}};
+
+class KernelsHere final : public Kernels {
+ public:
+  std::span<const Configuration> configurations(Variant variant) const override {
+    switch (variant) {
+      case Variant::naive:
+      case Variant::coalesced:
+        return kPlain;
+      case Variant::shared_tile:
+        return kSharedTile;
+      case Variant::register_tile_1d:
+        return kRegisterTile1d;
+      case Variant::register_tile_2d:
+      case Variant::vectorized:
+        return kRegisterTile2d;
+      case Variant::double_buffered:
+        return kDoubleBuffered;
+      case Variant::warp_tile:
+        return kWarpTile;
+      case Variant::tensor_core:
+        break;
+    }
+    return kTensorCore;
+  }
+
+  void gemm(simt::Device& device, Variant variant, int configuration, const GemmShape& shape,
+            const Operands& operands) const override {
+    check_operands(shape, operands);
+    run({device, shape}, variant, configuration, operands);
+  }
+
+  void gemm_bf16(simt::Device& device, int configuration, const GemmShape& shape,
+                 const OperandsBf16& operands) const override {
+    check_operands(shape, operands);
+    simt::require_capability(device.info(), "tensor-core: mma.sync with BF16",
+                             simt::kMmaCapability);
+    launch_tensor_core({device, shape}, configuration, operands);
+  }
+
+  Resources resources(simt::Device& device, Variant variant, int configuration) const override {
+    const auto all = configurations(variant);
+    const auto& one = all[static_cast<std::size_t>(configuration < 0 ? 0 : configuration)];
+    const GemmShape shape{one.tile_m, one.tile_n, one.tile_k};
+    Resources found;
+    const Call call{device, shape, &found};
+    if (variant == Variant::tensor_core) {
+      launch_tensor_core(call, configuration, {});
+    } else {
+      run(call, variant, configuration, {});
+    }
+    return found;
+  }
+
+  void picture(simt::Device& device, const PictureRun& run, const GemmShape& shape,
+               const Operands& operands, const simt::Tape* tape) const override {
+    check_operands(shape, operands);
+    check_picture(run);
+    const Call call{device, shape};
+    if (tape == nullptr) {
+      with_accessors(operands, false, [&](auto, auto a, auto b, auto c) {
+        Picture<decltype(a), simt::NoTape>{call, run, a, b, c, {}}.launch();
+      });
+      return;
+    }
+    assert(run.blocks_down == 1 && run.blocks_across == 1);
+    Picture<simt::Traced<const float>, simt::Tape>{call,
+                                                   run,
+                                                   simt::traced(operands.a, "A", *tape, kSiteA),
+                                                   simt::traced(operands.b, "B", *tape, kSiteB),
+                                                   simt::global(operands.c, "C"),
+                                                   *tape}
+        .launch();
+  }
+
+  LibraryStatus library(simt::Device&) const override { return simt::library_status(); }
+
+  void library_gemm(simt::Device& device, [[maybe_unused]] Precision precision,
+                    [[maybe_unused]] const GemmShape& shape, [[maybe_unused]] const void* a,
+                    [[maybe_unused]] const void* b, [[maybe_unused]] float* c) const override {
+    const LibraryStatus status = library(device);
+    if (!status.available) throw Error(status.reason, ExitCode::unavailable);
+#if defined(__CUDACC__)
+    const simt::cuda::Cublas& cublas = simt::cuda::Cublas::loaded();
+    if (precision == Precision::bf16) {
+      cublas.gemm_bf16(shape.m, shape.n, shape.k, a, b, c);
+    } else {
+      cublas.gemm_fp32(shape.m, shape.n, shape.k, static_cast<const float*>(a),
+                       static_cast<const float*>(b), c, precision == Precision::fp32_pedantic);
+    }
+#endif
+  }
+
+ private:
+  static void run(const Call& call, Variant variant, int configuration, const Operands& operands) {
+    switch (variant) {
+      case Variant::naive:
+        return launch_naive(call, operands);
+      case Variant::coalesced:
+        return launch_coalesced(call, operands);
+      case Variant::shared_tile:
+        return launch_shared_tile(call, configuration, operands);
+      case Variant::register_tile_1d:
+        return launch_register_tile_1d(call, operands);
+      case Variant::register_tile_2d:
+        return launch_register_tile_2d(call, operands);
+      case Variant::vectorized:
+        return launch_vectorized(call, operands);
+      case Variant::double_buffered:
+        return launch_double_buffered(call, operands);
+      case Variant::warp_tile:
+        return launch_warp_tile(call, configuration, operands);
+      case Variant::tensor_core:
+        break;
+    }
+    throw Error("tensor-core takes BF16 matrices, not FP32");
+  }
+};
+
+}  // namespace tilestep::tiling::SIMT_BACKEND
+
+namespace tilestep::tiling {
+
+const simt::KernelSet& SIMT_KERNELS(kernels)() {
+  static const SIMT_BACKEND::KernelsHere kernels;
+  return kernels;
+}
+
+}  // namespace tilestep::tiling

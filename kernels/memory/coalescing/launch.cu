@@ -1,0 +1,228 @@
+// Coalescing: how the kernels of access.cu and ladders.cu are launched.
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "kernels/memory/coalescing/access.cu"
+#include "kernels/memory/coalescing/kernels.hpp"
+#include "kernels/memory/coalescing/ladders.cu"
+
+namespace tilestep::coalescing::SIMT_BACKEND {
+
+// ---- access.cu ----------------------------------------------------------------------------------
+
+/// `bytes` as elements of type E.
+template <class E, class Byte>
+simt::Span<E> elements_of(simt::Span<Byte> bytes) {
+  assert(reinterpret_cast<std::uintptr_t>(bytes.data) % sizeof(E) == 0);
+  return {reinterpret_cast<E*>(bytes.data), bytes.count / sizeof(E)};
+}
+
+/// Calls `run` with the pattern as a constant.
+template <class Run>
+void with_pattern(Pattern pattern, Run run) {
+  const auto choose = [&]<std::size_t... kAt>(std::index_sequence<kAt...>) {
+    return ((pattern == kPatterns[kAt] &&
+             (run(std::integral_constant<Pattern, kPatterns[kAt]>{}), true)) ||
+            ...);
+  };
+  [[maybe_unused]] const bool known = choose(std::make_index_sequence<kPatterns.size()>{});
+  assert(known);
+}
+
+/// Calls `run` with a value of an element type of `bytes`.
+template <class Run>
+void with_element(int bytes, Run run) {
+  switch (bytes) {
+    case 1:
+      return run(static_cast<unsigned char>(0));
+    case 2:
+      return run(static_cast<unsigned short>(0));
+    case 4:
+      return run(0u);
+    case 8:
+      return run(uint2{});
+    case 16:
+      return run(uint4{});
+    default:
+      throw Error("element_bytes is " + std::to_string(bytes) + "; allowed: 1, 2, 4, 8, 16");
+  }
+}
+
+/// Blocks of `block` threads for `threads` threads. Throws Error for more than a grid can have.
+dim3 blocks_for(Index threads, int block) {
+  const Index blocks = (threads + block - 1) / block;
+  if (blocks > simt::kMaxGridX) throw Error("a launch of more than 2147483647 blocks");
+  return dim3(static_cast<unsigned>(blocks));
+}
+
+/// Starts gather or scatter on `blocks` blocks. `pattern` is a constant, or known when it runs.
+template <class Which, class In, class Out>
+void launch_access(simt::Device& device, const PatternShape& shape, dim3 blocks, Which pattern,
+                   const In& in, const Out& out) {
+  const bool load = shape.access == Access::load;
+  simt::launch(device,
+               {.name = load ? "gather" : "scatter", .grid = blocks, .block = kThreadsPerBlock},
+               load ? gather<Which, In, Out> : scatter<Which, In, Out>, in, out, shape, pattern);
+}
+
+// ---- ladders.cu ---------------------------------------------------------------------------------
+
+/// One block for each tile, whose rows are `pitch` floats apart in shared memory.
+simt::Launch transpose_launch(const TransposeShape& shape, const char* name, int pitch) {
+  const auto tiles = [&](int size) {
+    return static_cast<unsigned>((size + shape.tile - 1) / shape.tile);
+  };
+  const unsigned across = tiles(shape.columns);
+  const unsigned down = tiles(shape.rows);
+  return {
+      .name = name,
+      .grid = shape.down_columns ? dim3(down, across) : dim3(across, down),
+      .block = dim3(static_cast<unsigned>(shape.tile), static_cast<unsigned>(shape.thread_rows)),
+      .shared_bytes = static_cast<std::size_t>(shape.tile) * pitch * sizeof(float)};
+}
+
+template <int kTile, int kRows>
+void launch_transpose(simt::Device& device, TransposeRung rung, const TransposeShape& shape,
+                      simt::Span<const float> in, simt::Span<float> out) {
+  const auto from = simt::global(in, "in");
+  const auto to = simt::global(out, "out");
+  switch (rung) {
+    case TransposeRung::naive:
+      return simt::launch(device, transpose_launch(shape, "transpose_naive", 0),
+                          transpose_naive<kTile, kRows>, from, to, shape.rows, shape.columns,
+                          shape.down_columns);
+    case TransposeRung::shared_tile:
+      return simt::launch(device, transpose_launch(shape, "transpose_tile", kTile),
+                          transpose_tile<kTile, kTile, kRows, simt::NoTape>, from, to, shape.rows,
+                          shape.columns, shape.down_columns, simt::NoTape{});
+    case TransposeRung::shared_tile_padded:
+      return simt::launch(device, transpose_launch(shape, "transpose_tile_padded", kTile + 1),
+                          transpose_tile<kTile, kTile + 1, kRows, simt::NoTape>, from, to,
+                          shape.rows, shape.columns, shape.down_columns, simt::NoTape{});
+  }
+}
+
+// ---- the kernel set -----------------------------------------------------------------------------
+
+class KernelsHere final : public Kernels {
+ public:
+  void access(simt::Device& device, const PatternShape& shape, simt::Span<const unsigned char> in,
+              simt::Span<unsigned char> out) const override {
+    check_access(shape, in.count, out.count);
+    with_element(shape.element_bytes, [&](auto element) {
+      using E = decltype(element);
+      with_pattern(shape.pattern, [&](auto pattern) {
+        launch_access(device, shape, blocks_for(shape.elements, kThreadsPerBlock), pattern,
+                      simt::global(elements_of<const E>(in), "in"),
+                      simt::global(elements_of<E>(out), "out"));
+      });
+    });
+  }
+
+  void access_traced(simt::Device& device, const PatternShape& shape, int blocks,
+                     simt::Span<const unsigned char> in, simt::Span<unsigned char> out,
+                     const simt::Tape& tape) const override {
+    check_access(shape, in.count, out.count);
+    const bool load = shape.access == Access::load;
+    with_element(shape.element_bytes, [&](auto element) {
+      using E = decltype(element);
+      launch_access(
+          device, shape, dim3(static_cast<unsigned>(blocks)), shape.pattern,
+          simt::traced(elements_of<const E>(in), "in", tape, load ? kPatternSite : kPlainSite),
+          simt::traced(elements_of<E>(out), "out", tape, load ? kPlainSite : kPatternSite));
+    });
+  }
+
+  void fill_random(simt::Device& device, simt::Span<unsigned> words, unsigned seed) const override {
+    const auto count = static_cast<Index>(words.count);
+    simt::launch(device, {.name = "fill_random", .grid = blocks_for(count, 256), .block = 256},
+                 SIMT_BACKEND::fill_random, simt::global(words, "words"), count, seed);
+  }
+
+  void copy(simt::Device& device, CopyRung rung, const CopyConfig& config,
+            simt::Span<const float> in, simt::Span<float> out) const override {
+    assert(in.count == out.count && config.threads >= 32);
+    const auto count = static_cast<Index>(in.count);
+    const auto start = [&](const char* name, dim3 blocks, auto kernel) {
+      simt::launch(
+          device,
+          {.name = name, .grid = blocks, .block = dim3(static_cast<unsigned>(config.threads))},
+          kernel, simt::global(in, "in"), simt::global(out, "out"), count);
+    };
+    if (rung == CopyRung::strided) {
+      const Index threads = (count + kStridedCopyFloats - 1) / kStridedCopyFloats;
+      return start("copy_strided", blocks_for(threads, config.threads), copy_strided);
+    }
+    if (rung == CopyRung::coalesced) {
+      return start("copy_coalesced", blocks_for(count, config.threads), copy_coalesced);
+    }
+    simt::with_constant<1, 2, 4, 8>("copy: packs a thread", config.packs, [&](auto packs) {
+      constexpr int kPacks = decltype(packs)::value;
+      const dim3 all = blocks_for((count + 3) / 4, config.threads * kPacks);
+      const auto most = static_cast<unsigned>(config.blocks);
+      start("copy_vectorized", config.blocks > 0 && most < all.x ? dim3(most) : all,
+            config.streaming ? copy_vectorized<kPacks, true> : copy_vectorized<kPacks, false>);
+    });
+  }
+
+  void transpose(simt::Device& device, TransposeRung rung, const TransposeShape& shape,
+                 simt::Span<const float> in, simt::Span<float> out) const override {
+    simt::with_constant<32, 64>("transpose: edge of a tile", shape.tile, [&](auto tile) {
+      simt::with_constant<4, 8, 16>("transpose: thread rows", shape.thread_rows, [&](auto rows) {
+        launch_transpose<decltype(tile)::value, decltype(rows)::value>(device, rung, shape, in,
+                                                                       out);
+      });
+    });
+  }
+
+  void transpose_traced(simt::Device& device, TransposeRung rung, int rows, int columns,
+                        simt::Span<const float> in, simt::Span<float> out,
+                        const simt::Tape& tape) const override {
+    if (rung == TransposeRung::naive) throw Error("the naive transpose uses no shared memory");
+    const bool padded = rung == TransposeRung::shared_tile_padded;
+    simt::Launch launch =
+        transpose_launch(TransposeShape{rows, columns}, "transpose_tile_traced", padded ? 33 : 32);
+    launch.grid = dim3(1);
+    simt::launch(
+        device, launch,
+        padded ? transpose_tile<32, 33, 8, simt::Tape> : transpose_tile<32, 32, 8, simt::Tape>,
+        simt::global(in, "in"), simt::global(out, "out"), rows, columns, false, tape);
+  }
+
+  void count_wrong(simt::Device& device, std::int64_t rows, std::int64_t columns, unsigned seed,
+                   simt::Span<const unsigned> out,
+                   simt::Span<unsigned long long> wrong) const override {
+    assert(out.count == static_cast<std::size_t>(rows * columns));
+    simt::launch(device,
+                 {.name = "count_wrong", .grid = blocks_for(rows * columns, 256), .block = 256},
+                 SIMT_BACKEND::count_wrong, simt::global(out, "out"), rows, columns, seed,
+                 simt::global(wrong, "wrong"));
+  }
+
+ private:
+  static void check_access(const PatternShape& shape, std::size_t in_bytes, std::size_t out_bytes) {
+    const bool load = shape.access == Access::load;
+    [[maybe_unused]] const auto room = [&](std::int64_t elements) {
+      return static_cast<std::size_t>(elements) * static_cast<std::size_t>(shape.element_bytes);
+    };
+    assert(in_bytes >= room(load ? shape.array_elements : shape.elements));
+    assert(out_bytes >= room(load ? shape.elements : shape.array_elements));
+    (void)load, (void)in_bytes, (void)out_bytes;
+  }
+};
+
+}  // namespace tilestep::coalescing::SIMT_BACKEND
+
+namespace tilestep::coalescing {
+
+const simt::KernelSet& SIMT_KERNELS(kernels)() {
+  static const SIMT_BACKEND::KernelsHere kernels;
+  return kernels;
+}
+
+}  // namespace tilestep::coalescing

@@ -1,0 +1,218 @@
+// Accumulator precision: which shapes the kernels of sums.cu and tensor_core.cu take, and how they
+// are launched.
+
+#include <cassert>
+#include <cstddef>
+#include <string>
+
+#include "kernels/numbers/accumulator_precision/kernels.hpp"
+#include "kernels/numbers/accumulator_precision/sums.cu"
+#if defined(__CUDACC__)
+#include "kernels/numbers/accumulator_precision/tensor_core.cu"
+#endif
+
+namespace tilestep::accumulator_precision::SIMT_BACKEND {
+
+/// Throws Error naming the size that is not allowed.
+void check_sums(const SumShape& shape, const SumMethod& method, std::size_t terms,
+                std::size_t sums) {
+  const auto within = [](const char* what, int value, int most) {
+    if (value >= 1 && value <= most) return;
+    throw Error("accumulator_precision: " + std::string(what) + " is " + std::to_string(value) +
+                "; allowed: 1–" + std::to_string(most));
+  };
+  within("terms", shape.terms, kMaxTerms);
+  within("sums", shape.sums, kMaxTerms);
+  within("promote_every", method.promote_every, kMaxTerms);
+  assert(terms == static_cast<std::size_t>(shape.terms) * static_cast<std::size_t>(shape.sums));
+  assert(sums == static_cast<std::size_t>(shape.sums));
+  (void)terms, (void)sums;
+}
+
+/// Throws Error for an empty matrix.
+void check_matrices(const GemmShape& shape, std::size_t a, std::size_t b, std::size_t c) {
+  if (shape.m < 1 || shape.n < 1 || shape.k < 1) {
+    throw Error("accumulator_precision: a product of " + std::to_string(shape.m) + " × " +
+                std::to_string(shape.k) + " by " + std::to_string(shape.k) + " × " +
+                std::to_string(shape.n) + " has nothing to do; all sizes must be 1 or more");
+  }
+  [[maybe_unused]] const auto area = [](int rows, int columns) {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+  };
+  assert(a == area(shape.m, shape.k) && b == area(shape.n, shape.k) && c == area(shape.m, shape.n));
+  (void)a, (void)b, (void)c;
+}
+
+/// Throws Error for blocks that end inside 128 of k.
+void check_scales(const GemmShape& shape, const ScaledOperands& operands) {
+  for (const ScaleBlock& block : {operands.a_block, operands.b_block}) {
+    if (block.rows < 1 || block.columns < 1 ||
+        (block.columns % 128 != 0 && block.columns < shape.k)) {
+      throw Error("scaled_gemm: a scale for every " + std::to_string(block.rows) + " × " +
+                  std::to_string(block.columns) +
+                  " elements is not possible; along k the block must be a multiple of 128, or all");
+    }
+  }
+  assert(operands.a_scales.count == scale_count(operands.a_block, shape.m, shape.k));
+  assert(operands.b_scales.count == scale_count(operands.b_block, shape.n, shape.k));
+}
+
+/// Throws Error (unavailable) if the device lacks the instruction, Error for a shape that the
+/// kernel does not take.
+void check_tensor_core(const simt::DeviceInfo& device, GemmVariant variant,
+                       const GemmShape& shape) {
+  const std::string name(to_text(variant));
+  if (!can_run(device, variant)) {
+    throw Error(
+        name + " needs the tensor cores of " +
+            (needs_hopper(variant) ? "a Hopper GPU (compute capability 9.0)"
+                                   : "a GPU of compute capability 8.0 or newer (Ampere)") +
+            ", and " + device.name +
+            (device.compute_capability == 0
+                 ? " runs the kernels under emulation"
+                 : " has compute capability " + std::to_string(device.compute_capability / 10) +
+                       "." + std::to_string(device.compute_capability % 10)),
+        ExitCode::unavailable);
+  }
+  for (const int size : {shape.m, shape.n, shape.k}) {
+    if (size >= kGemmTile && size % kGemmTile == 0) continue;
+    throw Error(name + ": a size of " + std::to_string(size) +
+                " is not possible; m, n and k must be multiples of " + std::to_string(kGemmTile));
+  }
+}
+
+template <class Tape>
+void launch_sums(simt::Device& device, const SumShape& shape, const SumMethod& method,
+                 simt::Span<const float> terms, simt::Span<float> sums, int first_sum, int threads,
+                 const Tape& tape) {
+  const auto start = [&](const char* name, auto kernel) {
+    const int block = threads < 64 ? threads : 64;
+    const int blocks = (threads + block - 1) / block;
+    simt::launch(device,
+                 simt::Launch{.name = name,
+                              .grid = dim3(static_cast<unsigned>(blocks)),
+                              .block = dim3(static_cast<unsigned>(block))},
+                 kernel, simt::global(terms, "terms"), simt::global(sums, "sums"), shape, method,
+                 first_sum, tape);
+  };
+  switch (method.method) {
+    case Method::promoted:
+      return start("promoted_sum", promoted_sum<Tape>);
+    case Method::kahan:
+      return start("kahan_sum", kahan_sum<Tape>);
+    case Method::pairwise:
+      return start("pairwise_sum", pairwise_sum<Tape>);
+    default:
+      return start("rounded_sum", rounded_sum<Tape>);
+  }
+}
+
+simt::Launch over_matrix(const char* name, const GemmShape& shape) {
+  constexpr int kEdge = 16;
+  const auto blocks = [](int extent) {
+    return static_cast<unsigned>((extent + kEdge - 1) / kEdge);
+  };
+  return {
+      .name = name, .grid = dim3(blocks(shape.n), blocks(shape.m)), .block = dim3(kEdge, kEdge)};
+}
+
+#if defined(__CUDACC__)
+simt::Launch launch_of(const char* name, const GemmShape& shape, int stages) {
+  return {
+      .name = name,
+      .grid = dim3(static_cast<unsigned>(shape.n / kTile), static_cast<unsigned>(shape.m / kTile)),
+      .block = dim3(kThreads),
+      .shared_bytes = shared_bytes(stages)};
+}
+
+void launch_tensor_core(simt::Device& device, GemmVariant variant, const GemmShape& shape,
+                        const GemmOperands& operands) {
+  const GemmOperands& o = operands;
+  switch (variant) {
+    case GemmVariant::wgmma_fp8:
+      return simt::launch(device, launch_of("wgmma_fp8", shape, kWgmmaStages<false>),
+                          wgmma_fp8<false>, o.a.data, o.b.data, o.c.data, shape);
+    case GemmVariant::wgmma_fp8_promoted:
+      return simt::launch(device, launch_of("wgmma_fp8_promoted", shape, kWgmmaStages<true>),
+                          wgmma_fp8<true>, o.a.data, o.b.data, o.c.data, shape);
+    case GemmVariant::mma_fp16_acc16:
+      return simt::launch(device, launch_of("mma_fp16_acc16", shape, kMmaStages),
+                          mma_16bit<Fp16Acc16>, o.a_fp16.data, o.b_fp16.data, o.c.data, shape);
+    case GemmVariant::mma_fp16_acc32:
+      return simt::launch(device, launch_of("mma_fp16_acc32", shape, kMmaStages),
+                          mma_16bit<Fp16Acc32>, o.a_fp16.data, o.b_fp16.data, o.c.data, shape);
+    case GemmVariant::mma_bf16:
+      return simt::launch(device, launch_of("mma_bf16", shape, kMmaStages), mma_16bit<Bf16Acc32>,
+                          o.a_bf16.data, o.b_bf16.data, o.c.data, shape);
+  }
+}
+#endif
+
+class KernelsHere final : public Kernels {
+ public:
+  void sums(simt::Device& device, const SumShape& shape, const SumMethod& method,
+            simt::Span<const float> terms, simt::Span<float> sums) const override {
+    check_sums(shape, method, terms.count, sums.count);
+    launch_sums(device, shape, method, terms, sums, 0, shape.sums, simt::NoTape{});
+  }
+
+  void sums_recorded(simt::Device& device, const SumShape& shape, const SumMethod& method,
+                     simt::Span<const float> terms, simt::Span<float> sums, int sum,
+                     const simt::Tape& tape) const override {
+    check_sums(shape, method, terms.count, sums.count);
+    assert(sum >= 0 && sum < shape.sums);
+    launch_sums(device, shape, method, terms, sums, sum, 1, tape);
+  }
+
+  void scaled_gemm(simt::Device& device, const GemmShape& shape,
+                   const ScaledOperands& operands) const override {
+    check_scales(shape, operands);
+    check_matrices(shape, operands.a.count, operands.b.count, operands.c.count);
+    simt::launch(device, over_matrix("scaled_gemm", shape), SIMT_BACKEND::scaled_gemm,
+                 simt::global(operands.a, "A"), simt::global(operands.b, "B"),
+                 simt::global(operands.a_scales, "scales of A"),
+                 simt::global(operands.b_scales, "scales of B"), operands.a_block, operands.b_block,
+                 simt::global(operands.c, "C"), shape);
+  }
+
+  void exact_gemm(simt::Device& device, const GemmShape& shape, simt::Span<const std::uint8_t> a,
+                  simt::Span<const std::uint8_t> b, simt::Span<double> c) const override {
+    check_matrices(shape, a.count, b.count, c.count);
+    simt::launch(device, over_matrix("exact_gemm", shape), SIMT_BACKEND::exact_gemm,
+                 simt::global(a, "A"), simt::global(b, "B"), simt::global(c, "C"), shape);
+  }
+
+  void widen(simt::Device& device, simt::Span<const std::uint8_t> bits,
+             simt::Span<std::uint16_t> fp16, simt::Span<std::uint16_t> bf16) const override {
+    assert(fp16.count == bits.count && bf16.count == bits.count);
+    constexpr std::size_t kThreads = 256;
+    simt::launch(
+        device,
+        simt::Launch{.name = "widen",
+                     .grid = dim3(static_cast<unsigned>((bits.count + kThreads - 1) / kThreads)),
+                     .block = dim3(kThreads)},
+        SIMT_BACKEND::widen, simt::global(bits, "bits"), simt::global(fp16, "FP16"),
+        simt::global(bf16, "BF16"), static_cast<unsigned long long>(bits.count));
+  }
+
+  void tensor_core_gemm(simt::Device& device, GemmVariant variant, const GemmShape& shape,
+                        const GemmOperands& operands) const override {
+    check_tensor_core(device.info(), variant, shape);
+#if defined(__CUDACC__)
+    launch_tensor_core(device, variant, shape, operands);
+#else
+    (void)operands;  // check_tensor_core has thrown: there is no tensor core here
+#endif
+  }
+};
+
+}  // namespace tilestep::accumulator_precision::SIMT_BACKEND
+
+namespace tilestep::accumulator_precision {
+
+const simt::KernelSet& SIMT_KERNELS(kernels)() {
+  static const SIMT_BACKEND::KernelsHere kernels;
+  return kernels;
+}
+
+}  // namespace tilestep::accumulator_precision

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "kernels/base/lab/report.hpp"
+#include "scenes/ui/ui.hpp"
+
+/// The Measured tab as data. A lesson declares views of its bench; `Tab` draws them all alike: the
+/// choice of view, filters, where the numbers come from, plots side by side or stacked, what to say
+/// where something is missing. In titles, notes and `how`, {id} stands for the cell of that column
+/// in the first row that is shown.
+namespace tilestep::scenes::measured {
+
+/// The rows that a plot draws: those of one of the bench's tables; or of a measurement, a row a
+/// variant, with the columns variant, value, p10, p90, samples and, from `fraction`, fraction.
+struct Rows {
+  std::string table = {};
+  std::string measurement = {};
+  std::string fraction = {};         ///< id of the measurement that gives the column fraction
+  std::string column = {}, is = {};  ///< only rows that read `is` in `column`
+  lab::Table (*prepare)(lab::Table) = nullptr;  ///< adds what the table does not say in columns
+};
+
+/// The colour of a rung, scheme or variant; null: by their order in the table.
+using Roles = ui::Role (*)(std::string_view name);
+
+/// A labelled line: what the device does at most. Nothing is drawn if it was not measured.
+struct Roof {
+  std::string measurement = {}, variant = {};
+  std::string label = {};
+};
+
+/// A bar a row. A row whose label begins with "cuBLAS" is the vendor library: a roof, not a bar.
+struct Bars {
+  std::string id, title = {}, unit = {};
+  Rows rows = {};
+  std::string label = "variant", value = "value", low = "p10", high = "p90", fraction = "fraction";
+  std::string of = {};    ///< what `fraction` is of: "copy"; a column "" means of the roof
+  std::string note = {};  ///< after a bar's value where there is no fraction: "{scales} scales"
+  Roof roof = {};
+  std::string each = {};  ///< a plot of its own for each value of this column
+  Roles role = nullptr;
+};
+
+/// A curve a value of the column `series`, or a curve a column, as `curves` says.
+struct Lines {
+  struct Curve {
+    std::string column, label;  ///< its band is in `column`_p10 and `column`_p90
+    ui::Role role = ui::Role::accent;
+    bool dashed = false;
+  };
+  std::string id, title = {}, x_label = {}, y_label = {};
+  bool x_log = false, y_log = false;
+  Rows rows = {};
+  std::string x = {};  ///< a row without a number here is left out
+  std::string series = {}, y = {}, low = "p10", high = "p90";
+  std::vector<Curve> curves = {};
+  Roof roof = {};
+  std::optional<double> marked_x = {};  ///< where the knobs stand
+  Roles role = nullptr;
+};
+
+/// A dot a label, the first row that has it; the roofs are measurements in GB/s or TFLOP/s.
+struct Roofline {
+  struct Roof {
+    std::string measurement, label;
+    bool datasheet = false;
+  };
+  std::string id;
+  Rows rows = {};
+  std::string label = "label", x = "flop_per_byte", y = "tflops";
+  std::string provenance = "provenance", detail = "detail";
+  std::vector<Roof> roofs = {};
+  Roles role = nullptr;
+};
+
+/// The rows as they are.
+struct Listing {
+  Rows rows = {};
+};
+
+/// What the lesson draws itself, in a rectangle of `size` at ImGui's cursor.
+struct Custom {
+  std::string id;
+  float least_height = 150;  ///< design pixels
+  Rows rows = {};
+  std::function<void(const lab::Table& rows, ImVec2 size)> draw = {};
+};
+
+using Plot = std::variant<Bars, Lines, Roofline, Listing, Custom>;
+
+/// A choice among the values of a column, for all plots whose rows have it; its first value, if
+/// `first` does not name another, is chosen at the start. A control only where there are several.
+struct Filter {
+  std::string id, column;
+  std::string words = "{}";  ///< of a choice: "{} experts"
+  std::string first = {};
+  std::string label = {};  ///< before the choices
+};
+
+/// What a view without counters says.
+inline constexpr const char* kNoCounters =
+    "Hardware counters need permission; tilestep doctor says how to allow them.";
+
+/// A sentence from the bench; nothing where it is empty.
+struct Sentence {
+  std::string id;
+  std::function<std::string(const lab::Report&)> text = {};
+};
+
+struct View {
+  std::string name = {};  ///< on its button
+  std::string how = {};   ///< after where it was measured; a listing's is its table's title
+  std::vector<Filter> filters = {};
+  std::vector<Plot> plots = {};
+  std::string needs = {};    ///< a table without which there is nothing to show; empty: the tab's
+  std::string missing = {};  ///< what to do then
+  bool computed = false;     ///< numbers that need no GPU: not "measured" but "computed"
+  Sentence headline = {};    ///< above the plots
+  Sentence footnote = {};    ///< below
+};
+
+struct Spec {
+  std::string needs;  ///< the table that every bench of the lesson has
+  std::vector<View> views;
+};
+
+/// The bench to show: `report` itself if it has the table, else what was recorded on a real GPU;
+/// null if neither has it.
+const lab::Report* bench_of(const lab::Report& report, std::string_view lesson,
+                            std::string_view table);
+/// "measured on NVIDIA H200" or "recorded on NVIDIA H200, 2026-01-02".
+std::string where_measured(const lab::Report& bench);
+
+class Controls;
+
+/// Draws a lesson's Measured tab and keeps what was chosen in it.
+class Tab {
+ public:
+  /// Fills the width of the current window; as high as the plots need.
+  void draw(const Spec& spec, const lab::Report& report, std::string_view lesson);
+
+ private:
+  /// A plot's rows, before the filters and after.
+  struct Shown {
+    const Plot* plot;
+    lab::Table rows;
+  };
+
+  /// False if the bench has nothing for it.
+  bool draw_view(const View& view, const lab::Report& bench, Controls& controls);
+  void filter(const View& view, std::vector<Shown>& shown, Controls& controls);
+  std::optional<std::string> choice(const Filter& filter, const std::vector<std::string>& values,
+                                    Controls& controls);
+
+  int view_ = 0;
+  std::map<std::string, std::string> chosen_;  ///< by the filters' ids
+};
+
+}  // namespace tilestep::scenes::measured

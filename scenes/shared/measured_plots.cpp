@@ -1,0 +1,286 @@
+#include "scenes/shared/measured_plots.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "scenes/shared/rows.hpp"
+#include "scenes/shared/words.hpp"
+#include "scenes/ui/roofline.hpp"
+
+namespace tilestep::scenes::measured {
+namespace {
+
+using ui::px;
+using ui::Role;
+
+bool is_library(std::string_view label) {
+  return label.substr(0, 6) == "cuBLAS";
+}
+
+/// Roles by name: the same for a name in every plot and under every filter of one table.
+class RoleOf {
+ public:
+  RoleOf(Roles role, const lab::Table& rows, std::string_view column)
+      : role_(role), names_(distinct(rows, column)) {}
+  Role operator()(std::string_view name) const {
+    static constexpr std::array kRoles = {Role::purple, Role::sky, Role::accent};
+    if (is_library(name)) return Role::muted;
+    if (role_ != nullptr) return role_(name);
+    const auto place = std::find(names_.begin(), names_.end(), name) - names_.begin();
+    return kRoles[static_cast<std::size_t>(place) % kRoles.size()];
+  }
+
+ private:
+  Roles role_;
+  std::vector<std::string> names_;
+};
+
+bool is_stable(double value, std::optional<double> low, std::optional<double> high) {
+  lab::Measurement m;
+  m.value = value;
+  m.p10 = low;
+  m.p90 = high;
+  return m.stable();
+}
+
+std::string named_roof(const std::string& label, bool stable) {
+  return stable ? label : label + " (unstable)";
+}
+
+template <class Plot>
+void add_roof(Plot& plot, const Roof& roof, const lab::Report& bench) {
+  const lab::Measurement* m = bench.measurement(roof.measurement, roof.variant);
+  if (m == nullptr) return;
+  plot.roof = m->value;
+  plot.roof_label = named_roof(roof.label, m->stable());
+}
+
+// ---- bars ---------------------------------------------------------------------------------------
+
+ui::BarPlot bar_plot_of(const Bars& bars, const lab::Table& rows, const lab::Report& bench) {
+  ui::BarPlot plot;
+  plot.id = filled_in(bars.id, rows);
+  plot.title = filled_in(bars.title, rows);
+  plot.unit = bars.unit;
+  add_roof(plot, bars.roof, bench);
+  const RoleOf role(bars.role, rows, bars.label);
+  for (std::size_t row = 0; row < rows.rows.size(); ++row) {
+    const std::string label = text_in(rows, row, bars.label);
+    const auto value = number_in(rows, row, bars.value);
+    if (!value || !std::isfinite(*value)) continue;
+    const auto low = number_in(rows, row, bars.low), high = number_in(rows, row, bars.high);
+    auto fraction = number_in(rows, row, bars.fraction);
+    if (bars.fraction.empty() && plot.roof) fraction = *value / *plot.roof;
+    const bool stable = is_stable(*value, low, high);
+    if (is_library(label)) {
+      plot.roof = *value;
+      plot.roof_label = named_roof(label, stable);
+      continue;
+    }
+    std::string note = filled_in(bars.note, rows, row);
+    if (!stable) {
+      note = "unstable";
+    } else if (fraction && !bars.of.empty()) {
+      note = fmt::format("{} of {}", words::percent(*fraction), bars.of);
+    }
+    plot.bars.push_back({label, *value, low, high, role(label), std::move(note)});
+  }
+  return plot;
+}
+
+void add(std::vector<Drawable>& to, ui::BarPlot plot) {
+  if (plot.bars.empty()) return;
+  Drawable one{plot.id, ui::bar_plot_height(plot), {}, std::move(plot)};
+  to.push_back(std::move(one));
+}
+
+std::vector<Drawable> drawn(const Bars& bars, const lab::Table& rows, const lab::Report& bench) {
+  std::vector<Drawable> all;
+  if (bars.each.empty()) add(all, bar_plot_of(bars, rows, bench));
+  for (const std::string& value : distinct(rows, bars.each)) {
+    add(all, bar_plot_of(bars, rows_where(rows, bars.each, value), bench));
+  }
+  return all;
+}
+
+// ---- lines --------------------------------------------------------------------------------------
+
+void add_point(ui::Curve& curve, const lab::Table& rows, std::size_t row, const std::string& x,
+               const std::string& y, const std::string& low, const std::string& high) {
+  const auto at = number_in(rows, row, x), value = number_in(rows, row, y);
+  if (!at || !value) return;
+  curve.x.push_back(*at);
+  curve.y.push_back(*value);
+  const auto from = number_in(rows, row, low), to = number_in(rows, row, high);
+  if (!from || !to) return;
+  curve.low.push_back(*from);
+  curve.high.push_back(*to);
+}
+
+std::vector<ui::Curve> curves_by_column(const Lines& lines, const lab::Table& rows) {
+  std::vector<ui::Curve> curves;
+  for (const Lines::Curve& each : lines.curves) {
+    ui::Curve curve;
+    curve.label = each.label;
+    curve.role = each.role;
+    curve.dashed = each.dashed;
+    for (std::size_t row = 0; row < rows.rows.size(); ++row) {
+      add_point(curve, rows, row, lines.x, each.column, each.column + "_p10", each.column + "_p90");
+    }
+    curves.push_back(std::move(curve));
+  }
+  return curves;
+}
+
+std::vector<ui::Curve> curves_by_series(const Lines& lines, const lab::Table& rows) {
+  std::vector<ui::Curve> curves;
+  const RoleOf role(lines.role, rows, lines.series);
+  for (const std::string& name : distinct(rows, lines.series)) {
+    ui::Curve curve;
+    curve.label = name;
+    curve.role = role(name);
+    curve.dashed = is_library(name);
+    for (std::size_t row = 0; row < rows.rows.size(); ++row) {
+      if (text_in(rows, row, lines.series) != name) continue;
+      add_point(curve, rows, row, lines.x, lines.y, lines.low, lines.high);
+    }
+    curves.push_back(std::move(curve));
+  }
+  return curves;
+}
+
+std::vector<ui::Curve> curves_of(const Lines& lines, const lab::Table& rows) {
+  std::vector<ui::Curve> curves =
+      lines.series.empty() ? curves_by_column(lines, rows) : curves_by_series(lines, rows);
+  curves.erase(std::remove_if(curves.begin(), curves.end(),
+                              [](const ui::Curve& curve) { return curve.x.empty(); }),
+               curves.end());
+  return curves;
+}
+
+bool is_zero(const ui::Curve& curve) {
+  return std::none_of(curve.y.begin(), curve.y.end(), [](double y) { return y > 0; });
+}
+
+std::vector<Drawable> drawn(const Lines& lines, const lab::Table& rows, const lab::Report& bench) {
+  ui::LinePlot plot;
+  plot.id = lines.id;
+  plot.title = filled_in(lines.title, rows);
+  plot.x_label = lines.x_label;
+  plot.y_label = lines.y_label;
+  plot.x_log = lines.x_log;
+  plot.y_log = lines.y_log;
+  plot.marked_x = lines.marked_x;
+  for (ui::Curve& curve : curves_of(lines, rows)) {
+    if (!lines.y_log || !is_zero(curve)) plot.curves.push_back(std::move(curve));
+  }
+  if (plot.curves.empty()) return {};
+  add_roof(plot, lines.roof, bench);
+  return {{lines.id, px(170), [plot](ImVec2 size) { ui::line_plot(plot, size); }}};
+}
+
+// ---- the others ---------------------------------------------------------------------------------
+
+void add_roof(ui::Roofline& plot, const Roofline::Roof& roof, const lab::Report& bench) {
+  const lab::Measurement* m = bench.measurement(roof.measurement);
+  if (m == nullptr) return;
+  if (m->unit == "GB/s") {
+    plot.memory.push_back({roof.label, m->value / 1e3, roof.datasheet});
+  } else {
+    plot.compute.push_back({roof.label, m->value, roof.datasheet});
+  }
+}
+
+std::vector<Drawable> drawn(const Roofline& spec, const lab::Table& rows,
+                            const lab::Report& bench) {
+  ui::Roofline plot;
+  plot.id = spec.id;
+  for (const Roofline::Roof& roof : spec.roofs) add_roof(plot, roof, bench);
+  const RoleOf role(spec.role, rows, spec.label);
+  std::vector<std::string> shown;
+  for (std::size_t row = 0; row < rows.rows.size(); ++row) {
+    const std::string label = text_in(rows, row, spec.label);
+    if (std::find(shown.begin(), shown.end(), label) != shown.end()) continue;
+    shown.push_back(label);
+    plot.dots.push_back({label, number_in(rows, row, spec.x).value_or(0),
+                         number_in(rows, row, spec.y).value_or(0), role(label),
+                         lab::provenance_from(text_in(rows, row, spec.provenance)),
+                         text_in(rows, row, spec.detail)});
+  }
+  if (plot.dots.empty() || plot.memory.empty() || plot.compute.empty()) return {};
+  return {{spec.id, px(170), [plot](ImVec2 size) { ui::roofline(plot, size); }}};
+}
+
+std::vector<Drawable> drawn(const Listing&, const lab::Table& rows, const lab::Report&) {
+  if (rows.rows.empty()) return {};
+  return {{rows.id, px(120), [rows](ImVec2) { ui::data_table(rows); }}};
+}
+
+std::vector<Drawable> drawn(const Custom& custom, const lab::Table& rows, const lab::Report&) {
+  const bool empty = rows.rows.empty() && !(custom.rows.table + custom.rows.measurement).empty();
+  if (empty) return {};
+  return {{custom.id, px(custom.least_height),
+           [&custom, rows](ImVec2 size) { custom.draw(rows, size); }}};
+}
+
+lab::Table table_of(const Rows& rows, const lab::Report& bench) {
+  const auto number = [](std::optional<double> value) {
+    return value ? lab::Cell(*value) : lab::Cell();
+  };
+  lab::Table table{rows.measurement,
+                   "",
+                   {{"variant", "variant", "", -1},
+                    {"value", "value", "", -1},
+                    {"p10", "p10", "", -1},
+                    {"p90", "p90", "", -1},
+                    {"samples", "samples", "", 0},
+                    {"fraction", "fraction", "", -1}},
+                   {}};
+  for (const lab::Measurement& m : bench.measurements) {
+    if (m.id != rows.measurement) continue;
+    const lab::Measurement* fraction =
+        rows.fraction.empty() ? nullptr : bench.measurement(rows.fraction, m.variant);
+    table.rows.push_back({m.variant, m.value, number(m.p10), number(m.p90),
+                          static_cast<double>(m.samples),
+                          fraction == nullptr ? lab::Cell() : lab::Cell(fraction->value)});
+  }
+  return table;
+}
+
+}  // namespace
+
+lab::Table rows_of(const Rows& rows, const lab::Report& bench) {
+  lab::Table table;
+  if (!rows.measurement.empty()) {
+    table = table_of(rows, bench);
+  } else if (const lab::Table* found = bench.table(rows.table)) {
+    table = *found;
+  }
+  if (rows.prepare != nullptr) table = rows.prepare(std::move(table));
+  return rows.column.empty() ? table : rows_where(table, rows.column, rows.is);
+}
+
+const Rows& rows_of(const Plot& plot) {
+  return std::visit([](const auto& one) -> const Rows& { return one.rows; }, plot);
+}
+
+std::vector<Drawable> drawables(const Plot& plot, const lab::Table& rows,
+                                const lab::Report& bench) {
+  return std::visit([&](const auto& one) { return drawn(one, rows, bench); }, plot);
+}
+
+std::vector<std::string> zero_curves(const Plot& plot, const lab::Table& rows) {
+  std::vector<std::string> names;
+  const auto* lines = std::get_if<Lines>(&plot);
+  if (lines == nullptr || !lines->y_log) return names;
+  for (const ui::Curve& curve : curves_of(*lines, rows)) {
+    if (is_zero(curve)) names.push_back(curve.label);
+  }
+  return names;
+}
+
+}  // namespace tilestep::scenes::measured

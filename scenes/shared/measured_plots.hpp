@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "scenes/shared/measured.hpp"
+
+/// From the declared plots to those that scenes/ui draws.
+namespace tilestep::scenes::measured {
+
+/// The rows of a plot before any filter; none if the bench has not got them.
+lab::Table rows_of(const Rows& rows, const lab::Report& bench);
+const Rows& rows_of(const Plot& plot);
+
+/// A plot that is ready to be drawn, with the least height that keeps it legible, in real pixels.
+struct Drawable {
+  std::string id;
+  float least_height = 0;
+  std::function<void(ImVec2 size)> draw;
+  ui::BarPlot bars = {};  ///< what it draws, if it is one of bars
+};
+
+/// What `plot` shows of `rows`: nothing, one, or several where it has one for each value of a
+/// column. The plot and the rows must outlive the result.
+std::vector<Drawable> drawables(const Plot& plot, const lab::Table& rows, const lab::Report& bench);
+
+/// Curves that a logarithmic axis has no place for, since they are 0 throughout: their labels.
+std::vector<std::string> zero_curves(const Plot& plot, const lab::Table& rows);
+
+}  // namespace tilestep::scenes::measured

@@ -1,0 +1,76 @@
+#include "scenes/shared/rows.hpp"
+
+#include <algorithm>
+
+namespace tilestep::scenes {
+namespace {
+
+std::optional<std::size_t> place_of(const lab::Table& table, std::string_view id) {
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    if (table.columns[c].id == id) return c;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool has_column(const lab::Table& table, std::string_view id) {
+  return place_of(table, id).has_value();
+}
+
+std::string text_in(const lab::Table& table, std::size_t row, std::string_view id) {
+  const auto place = place_of(table, id);
+  return place && row < table.rows.size() ? table.text(row, *place) : std::string();
+}
+
+std::optional<double> number_in(const lab::Table& table, std::size_t row, std::string_view id) {
+  const auto place = place_of(table, id);
+  if (!place || row >= table.rows.size()) return std::nullopt;
+  const auto* value = std::get_if<double>(&table.rows[row].at(*place));
+  return value == nullptr ? std::nullopt : std::optional(*value);
+}
+
+std::vector<std::string> distinct(const lab::Table& table, std::string_view id) {
+  std::vector<std::string> texts;
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    std::string text = text_in(table, row, id);
+    if (text.empty() || std::find(texts.begin(), texts.end(), text) != texts.end()) continue;
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+lab::Table rows_where(const lab::Table& table, std::string_view id, std::string_view text) {
+  if (!has_column(table, id)) return table;
+  lab::Table kept{table.id, table.title, table.columns, {}};
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    const std::string here = text_in(table, row, id);
+    if (here.empty() || here == text) kept.rows.push_back(table.rows[row]);
+  }
+  return kept;
+}
+
+void add_column(lab::Table& table, std::string id,
+                const std::function<lab::Cell(std::size_t row)>& cell) {
+  std::vector<lab::Cell> cells;
+  for (std::size_t row = 0; row < table.rows.size(); ++row) cells.push_back(cell(row));
+  table.columns.push_back({id, id, "", -1});
+  for (std::size_t row = 0; row < cells.size(); ++row) {
+    table.rows[row].push_back(std::move(cells[row]));
+  }
+}
+
+std::string filled_in(std::string_view words, const lab::Table& table, std::size_t row) {
+  std::string text;
+  while (!words.empty()) {
+    const std::size_t open = words.find('{');
+    const std::size_t close = words.find('}', open);
+    text += words.substr(0, open);
+    if (close == std::string_view::npos) break;
+    text += text_in(table, row, words.substr(open + 1, close - open - 1));
+    words.remove_prefix(close + 1);
+  }
+  return text;
+}
+
+}  // namespace tilestep::scenes

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/lab/report.hpp"
+
+/// A report's tables read by the ids of their columns.
+namespace tilestep::scenes {
+
+/// One cell: as shown, empty if there is no such row or column; or as a number, nothing if it holds
+/// none.
+std::string text_in(const lab::Table& table, std::size_t row, std::string_view id);
+std::optional<double> number_in(const lab::Table& table, std::size_t row, std::string_view id);
+bool has_column(const lab::Table& table, std::string_view id);
+
+/// What stands in a column, each text once, in the order of the rows; empty cells are left out.
+std::vector<std::string> distinct(const lab::Table& table, std::string_view id);
+/// The rows whose cell reads `text`, and those where it is empty, which belong to every choice. A
+/// table without the column comes back whole.
+lab::Table rows_where(const lab::Table& table, std::string_view id, std::string_view text);
+/// Adds a column at the right; `cell` gives each row's.
+void add_column(lab::Table& table, std::string id,
+                const std::function<lab::Cell(std::size_t row)>& cell);
+
+/// `words` with each {id} replaced by that row's cell.
+std::string filled_in(std::string_view words, const lab::Table& table, std::size_t row = 0);
+
+}  // namespace tilestep::scenes

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// How all lessons say numbers in words.
+namespace tilestep::scenes::words {
+
+/// "1 tile", "4 tiles"; `plural` where it is not noun + s.
+std::string counted(std::int64_t count, std::string_view noun, std::string_view plural = {});
+/// "once", "twice", "3 times".
+std::string times(std::int64_t count);
+/// "waits" for one, "wait" for more: a verb's s.
+std::string verb(std::int64_t count, std::string_view stem);
+/// "a", "a and b", "a, b and c".
+std::string joined(const std::vector<std::string>& parts);
+/// A share of 1 as "64 %"; one digit more below 10 %, and never 0 or 100 for what is only near.
+std::string percent(double share);
+
+/// `decimals` digits after the point, a real minus sign, "∞", and powers of ten for what is too
+/// small or too large for that: "4.5e−5".
+std::string number(double value, int decimals);
+/// `digits` significant digits without trailing zeros, "4.5·10⁻⁵" where that is shorter.
+std::string significant(double value, int digits);
+/// An exponent: "⁻⁵".
+std::string raised(int exponent);
+
+}  // namespace tilestep::scenes::words

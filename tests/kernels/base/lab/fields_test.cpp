@@ -1,0 +1,273 @@
+#include "kernels/base/lab/fields.hpp"
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "kernels/base/lab/lesson.hpp"
+#include "kernels/base/lab/recording.hpp"
+#include "tests/catch.hpp"
+#include "tests/lesson_contract/damage.hpp"
+
+using namespace tilestep;
+using nlohmann::json;
+using tests::error_of;
+
+namespace {
+
+enum class Mood { calm, wild };
+constexpr auto names_of(Mood) {
+  return std::to_array<std::string_view>({"calm", "wild"});
+}
+
+struct Item {
+  int weight = 0;
+  float size = 0;
+  bool operator==(const Item&) const = default;
+};
+
+struct Part {
+  std::vector<int> places;
+  std::uint32_t bits = 0;
+  bool operator==(const Part&) const = default;
+};
+
+struct Sample {
+  int count = 0;
+  std::size_t bytes = 0;
+  Mood mood = Mood::calm;
+  bool loud = false;
+  std::string note;
+  std::optional<double> spread;
+  double exact = 0;
+  std::array<int, 2> lines{};
+  std::vector<float> values;
+  std::vector<Item> items;
+  std::vector<Part> parts;
+  Item inner;
+  double low = 0, high = 0;
+  bool operator==(const Sample&) const = default;
+};
+
+lab::Fields<Item> item_fields() {
+  return lab::Fields<Item>().whole("weight", &Item::weight, -1, 31).real("size", &Item::size);
+}
+
+lab::Fields<Part> part_fields(const Sample& sample) {
+  return lab::Fields<Part>()
+      .wholes("places", &Part::places, sample.count, 0, sample.count - 1)
+      .whole("bits", &Part::bits);
+}
+
+const lab::Fields<Sample>& fields() {
+  static const auto kFields =
+      lab::Fields<Sample>()
+          .whole("count", &Sample::count, 1, 32)
+          .whole("bytes", &Sample::bytes, 0)
+          .name("mood", &Sample::mood)
+          .flag("loud", &Sample::loud)
+          .text("note", &Sample::note)
+          .null_for("")
+          .real("spread", &Sample::spread)
+          .optional()
+          .real("exact", &Sample::exact)
+          .constant("source", "sample.cu")
+          .wholes("lines", &Sample::lines, 2, 0, 999)
+          .reals("values", &Sample::values, &Sample::count)
+          .columns("items", &Sample::items, item_fields(), &Sample::count)
+          .list("parts", &Sample::parts, part_fields)
+          .inlined(&Sample::inner, item_fields())
+          .group("range",
+                 lab::Fields<Sample>().real("low", &Sample::low).real("high", &Sample::high))
+          .check([](const Sample& s) { return s.low > s.high ? "'low' is above 'high'" : ""; });
+  return kFields;
+}
+
+Sample sample() {
+  Sample s;
+  s.count = 3;
+  s.bytes = 5'000'000'000;
+  s.mood = Mood::wild;
+  s.exact = -std::numeric_limits<double>::infinity();
+  s.lines = {7, 8};
+  s.values = {0.1F, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::max()};
+  s.items = {{-1, 0.5F}, {0, -0.0F}, {31, 1e-45F}};
+  s.parts = {{{0, 1, 2}, 0xFFFFFFFFU}, {{2, 2, 2}, 0}};
+  s.inner = {4, 2};
+  s.high = 1;
+  return s;
+}
+
+Sample read(const json& from) {
+  return fields().from_json(from, "sample");
+}
+
+/// The sentence with which a sample is refused in which `pointer` is `value`.
+std::string refusal(const char* pointer, const json& value) {
+  json changed = fields().to_json(sample());
+  changed[json::json_pointer(pointer)] = value;
+  return error_of([&] { read(changed); });
+}
+
+}  // namespace
+
+TEST_CASE("fields travel both ways", "[lab]") {
+  const json written = fields().to_json(sample());
+  CHECK(read(json::parse(written.dump())) == sample());
+  CHECK(written["mood"] == "wild");
+  CHECK(written["note"].is_null());
+  CHECK(written["spread"].is_null());
+  CHECK(written["exact"] == "-inf");
+  CHECK(written["source"] == "sample.cu");
+  CHECK(written["values"] == json({0.1, "inf", 3.4028235e38}));
+  CHECK(written["items"]["weight"] == json({-1, 0, 31}));
+  CHECK(written["parts"][1]["places"] == json({2, 2, 2}));
+  CHECK(written["weight"] == 4);
+  CHECK(written["range"] == json({{"low", 0.0}, {"high", 1.0}}));
+}
+
+TEST_CASE("not a number travels, as float and as double", "[lab]") {
+  Sample s = sample();
+  s.exact = std::nan("");
+  s.values[0] = std::nanf("");
+  const json written = fields().to_json(s);
+  CHECK(written["exact"] == "nan");
+  const Sample back = read(written);
+  CHECK(std::isnan(back.exact));
+  CHECK(std::isnan(back.values[0]));
+}
+
+TEST_CASE("a float is written short, or as the double that it equals", "[lab]") {
+  const Item item{1, 0.1F};
+  CHECK(item_fields().to_json(item)["size"].dump() == "0.1");
+  const auto all = lab::Fields<Item>(lab::Digits::all).real("size", &Item::size);
+  CHECK(all.to_json(item)["size"].dump() == "0.10000000149011612");
+  CHECK(all.from_json({{"size", 0.1}}, "item").size == 0.1F);
+}
+
+TEST_CASE("what does not fit is refused with its place and what is allowed", "[lab]") {
+  CHECK(refusal("/count", 33) == "sample: 'count' is 33; allowed: 1–32 (a whole number)");
+  CHECK(refusal("/count", 2.5) == "sample: 'count' is 2.5; allowed: 1–32 (a whole number)");
+  CHECK(refusal("/count", "3") == "sample: 'count' is \"3\"; allowed: 1–32 (a whole number)");
+  CHECK(refusal("/parts/1/places/2", 3) ==
+        "sample: 'parts[1].places[2]' is 3; allowed: 0–2 (a whole number)");
+  CHECK(refusal("/items/weight/0", -2) ==
+        "sample: 'items.weight[0]' is -2; allowed: -1 to 31 (a whole number)");
+  CHECK(refusal("/bytes", -1) == "sample: 'bytes' is -1; allowed: a whole number, 0 or more");
+  CHECK(refusal("/bytes", 18446744073709551615u) ==
+        "sample: 'bytes' is 18446744073709551615; allowed: a whole number, 0 or more");
+  CHECK(refusal("/parts/0/bits", 4294967296) ==
+        "sample: 'parts[0].bits' is 4294967296; allowed: 0–4294967295 (a whole number)");
+  CHECK(refusal("/values/0", 1e300) ==
+        "sample: 'values[0]' is 1e+300; allowed: what fits a float (up to ±3.4e38), \"inf\", "
+        "\"-inf\" or \"nan\"");
+  CHECK(refusal("/exact", "big") ==
+        "sample: 'exact' is \"big\"; allowed: a number, \"inf\", \"-inf\" or \"nan\"");
+  CHECK(refusal("/mood", "odd") == "sample: 'mood' is \"odd\"; allowed: calm, wild");
+  CHECK(refusal("/loud", 1) == "sample: 'loud' is 1; allowed: true or false");
+  CHECK(refusal("/note", json::array({1})) == "sample: 'note' is an array of 1; allowed: a text");
+  CHECK(refusal("/values", json::array({1})) == "sample: 'values' must have 3 entries, but has 1");
+  CHECK(refusal("/lines", json::array({1, 2, 3})) ==
+        "sample: 'lines' must have 2 entries, but has 3");
+  CHECK(refusal("/items/size", 0) == "sample: 'items.size' is 0; allowed: an array");
+  CHECK(refusal("/range", "x") == "sample: 'range' is \"x\"; allowed: a JSON object");
+  CHECK(refusal("", 3) == "sample: the document is 3; allowed: a JSON object");
+  CHECK(refusal("/range/low", 2) == "sample: 'low' is above 'high'");
+  json less = fields().to_json(sample());
+  less["parts"][0].erase("bits");
+  CHECK(error_of([&] { read(less); }) == "sample: member 'parts[0].bits' is missing");
+}
+
+TEST_CASE("whole numbers may be spelled with a point", "[lab]") {
+  json spelled = fields().to_json(sample());
+  spelled["bytes"] = 4.0;
+  CHECK(read(spelled).bytes == 4);
+  spelled["bytes"] = 1e18;  // more than a double counts exactly
+  CHECK_THROWS_AS(read(spelled), Error);
+}
+
+TEST_CASE("optional members keep their defaults", "[lab]") {
+  json less = fields().to_json(sample());
+  less.erase("note");
+  less.erase("spread");
+  CHECK(read(less) == sample());
+  less["spread"] = 0.25;
+  CHECK(read(less).spread == 0.25);
+}
+
+TEST_CASE("no damage to fields goes unnoticed", "[lab]") {
+  const auto found = tests::damage(fields().to_json(sample()), [](const json& damaged) {
+    return fields().to_json(read(damaged));
+  });
+  CHECK(found.complaints == std::vector<std::string>());
+  CHECK(found.tried > 300);
+  CHECK(found.refused > 250);
+}
+
+TEST_CASE("the walk through damages sees a reader that wraps, makes up or throws", "[lab]") {
+  const json good = {{"count", 3}, {"note", "x"}};
+  const auto complaints = [&](const auto& again) {
+    return tests::damage(good, again).complaints.size();
+  };
+  const auto checked = [](const json& from, auto&& count) -> json {
+    const lab::Place place(from, "good");
+    return {{"count", count(place)}, {"note", place.at("note").text()}};
+  };
+  CHECK(complaints([&](const json& from) {
+          return checked(from,
+                         [](const auto& place) { return place.at("count").template whole<>(); });
+        }) == 0);
+  CHECK(complaints([&](const json& from) {
+          return checked(from, [](const auto& place) {
+            return static_cast<int>(place.at("count").template whole<std::int64_t>());
+          });
+        }) > 0);
+  CHECK(complaints([&](const json& from) {
+          return checked(from, [](const auto& place) { return place.json().value("count", 4); });
+        }) > 0);
+  CHECK(complaints([&](const json& from) {
+          return checked(from, [](const auto& place) { return place.json().at("count"); });
+        }) > 0);
+}
+
+TEST_CASE("reports and requests refuse what would wrap", "[lab]") {
+  json request = {{"lesson", "x"}, {"params", {{"seed", 18446744073709551615u}}}};
+  CHECK(error_of([&] { lab::request_from_json(request); }) ==
+        "request: 'params.seed' is 18446744073709551615; allowed: a whole number of at most 63 "
+        "bits");
+  REQUIRE_FALSE(lab::recordings().empty());
+  json report = lab::to_json(lab::recordings().front().run);
+  const auto refused = [&](const char* pointer, const json& value) {
+    json changed = report;
+    changed.at(json::json_pointer(pointer)) = value;
+    return error_of([&] { lab::report_from_json(changed); });
+  };
+  CHECK(refused("/measurements/0/samples", 2.5).find("'measurements[0].samples' is 2.5") !=
+        std::string::npos);
+  CHECK(refused("/measurements/0/value", "much").find("'measurements[0].value'") !=
+        std::string::npos);
+  CHECK(refused("/device/memory_bytes", -1).find("'device.memory_bytes' is -1") !=
+        std::string::npos);
+  CHECK(refused("/device/multiprocessors", 4294967296).find("'device.multiprocessors'") !=
+        std::string::npos);
+}
+
+TEST_CASE("no damage to a report or request goes unnoticed", "[lab]") {
+  lab::Report report;
+  report.lesson = "sample";
+  report.params = {{"count", std::int64_t{4}}, {"loud", true}, {"name", std::string("x")}};
+  report.device.backend = "emulated";
+  report.tables.push_back({"rows", "Rows", {{"a", "a", "GB/s", -1}}, {{{2.5}}, {{}}}});
+  lab::Measurement m;
+  m.p10 = 1;
+  report.measurements.push_back(m);
+  report.checks.push_back({"output", true, 1e-7, 1e-6, "n·u"});
+  const auto found = tests::damage(
+      to_json(report), [](const json& from) { return to_json(lab::report_from_json(from)); });
+  CHECK(found.complaints == std::vector<std::string>());
+  CHECK(found.refused > 100);
+  const auto asked =
+      tests::damage(to_json(lab::Request{"x", report.params, lab::Request::Action::bench, "cuda"}),
+                    [](const json& from) { return to_json(lab::request_from_json(from)); });
+  CHECK(asked.complaints == std::vector<std::string>());
+}

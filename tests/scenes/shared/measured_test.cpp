@@ -1,0 +1,168 @@
+#include "scenes/shared/measured.hpp"
+
+#include "kernels/base/lab/recording.hpp"
+#include "scenes/scene.hpp"
+#include "scenes/shared/rows.hpp"
+#include "tests/catch.hpp"
+#include "tests/scenes/scene_frame.hpp"
+
+using namespace tilestep;
+using namespace tilestep::scenes;
+using Parts = std::map<std::string, ui::MapEntry>;
+
+namespace {
+
+/// Eight rungs at two sizes with the library beside them, one of them unsteady, and errors of which
+/// some are 0.
+lab::Report bench() {
+  lab::Report bench;
+  bench.device.name = "a GPU of the test";
+  lab::Table ladder{"ladder",
+                    "The ladder",
+                    {{"rung", "rung", "", -1},
+                     {"size", "size", "", 0},
+                     {"rate", "rate", "GB/s", 0},
+                     {"p10", "p10", "", 0},
+                     {"p90", "p90", "", 0},
+                     {"fraction", "of copy", "", 3}},
+                    {}};
+  for (const double size : {8192.0, 1024.0}) {
+    for (int i = 0; i < 8; ++i) {
+      const double rate = size / 100 * (i + 1);
+      const double spread = i == 3 ? 0.2 : 0.01;
+      ladder.rows.push_back({"rung " + std::to_string(i), size, rate, rate * (1 - spread), rate,
+                             static_cast<double>(i + 1) / 10});
+    }
+    ladder.rows.push_back(
+        {std::string("cuBLAS 13"), size, size / 10, lab::Cell(), lab::Cell(), 1.0});
+  }
+  lab::Table errors{"errors",
+                    "",
+                    {{"k", "K", "", 0}, {"coarse", "", "", -1}, {"exact", "", "", -1}},
+                    {{256.0, 0.1, 0.0}, {512.0, 0.2, 0.0}}};
+  bench.tables = {ladder, errors};
+  return bench;
+}
+
+measured::Spec spec() {
+  using namespace measured;
+  return {"ladder",
+          {{.name = "Ladder",
+            .how = "size {size}",
+            .filters = {{"size", "size", "{}³"}},
+            .plots = {Bars{.id = "bars",
+                           .title = "Rungs of {size}",
+                           .unit = "GB/s",
+                           .rows = {.table = "ladder"},
+                           .label = "rung",
+                           .value = "rate",
+                           .of = "copy"},
+                      Lines{.id = "lines",
+                            .x_label = "size",
+                            .y_label = "GB/s",
+                            .rows = {.table = "ladder"},
+                            .x = "size",
+                            .series = "rung",
+                            .y = "rate"}}},
+           {.name = "Errors",
+            .plots = {Lines{.id = "errors",
+                            .x_label = "K",
+                            .y_label = "%",
+                            .y_log = true,
+                            .rows = {.table = "errors"},
+                            .x = "k",
+                            .curves = {{"coarse", "coarse"}, {"exact", "exact"}}}},
+            .needs = "errors"},
+           {.name = "Counters", .plots = {Listing{{.table = "counters"}}}, .needs = "counters"}}};
+}
+
+class Shown {
+ public:
+  Parts draw(ImVec2 size) {
+    return frame_.draw(size, [&] { tab_.draw(spec(), bench(), "no lesson"); });
+  }
+  Parts press(const std::string& id, ImVec2 size) {
+    const ui::MapEntry button = draw(size).at(id);
+    ImGui::GetIO().MousePos = {(button.min.x + button.max.x) / 2,
+                               (button.min.y + button.max.y) / 2};
+    for (const bool down : {false, true, false}) {
+      ImGui::GetIO().MouseDown[0] = down;
+      draw(size);
+    }
+    return draw(size);
+  }
+  tests::SceneFrame& frame() { return frame_; }
+
+ private:
+  tests::SceneFrame frame_;
+  measured::Tab tab_;
+};
+
+}  // namespace
+
+TEST_CASE("a filter holds for all plots, and keeps its choice", "[scenes_shared]") {
+  Shown shown;
+  const ImVec2 size(1200, 600);
+  Parts parts = shown.draw(size);
+  CHECK(parts.at("size_0").value == "selected");
+  CHECK(parts.at("bars_0").value == "81.9 GB/s");
+  CHECK(parts.at("where_measured").label == "measured on a GPU of the test; size 8192");
+  parts = shown.press("size_1", size);
+  CHECK(parts.at("bars_0").value == "10.2 GB/s");
+  CHECK(parts.at("where_measured").label == "measured on a GPU of the test; size 1024");
+  shown.press("measured_view_1", size);
+  CHECK(shown.press("measured_view_0", size).at("size_1").value == "selected");
+}
+
+TEST_CASE("the library is a roof over the bars and a curve beside the lines", "[scenes_shared]") {
+  Shown shown;
+  const Parts parts = shown.draw({1200, 600});
+  CHECK(parts.count("bars_7") == 1);
+  CHECK(parts.count("bars_8") == 0);
+  CHECK(parts.at("lines").value == "9 curves");
+}
+
+TEST_CASE("a curve that a log axis cannot show is named", "[scenes_shared]") {
+  Shown shown;
+  const Parts parts = shown.press("measured_view_1", {1200, 600});
+  CHECK(parts.at("errors").value == "1 curves");
+  CHECK(parts.at("where_measured").label.find("0 throughout: exact") != std::string::npos);
+}
+
+TEST_CASE("bars are legible in a small window and with large text", "[scenes_shared]") {
+  for (const float scale : {1.0f, 2.0f}) {
+    Shown shown;
+    shown.frame().look().text_scale = scale;
+    const Parts parts = shown.draw({900, 300});
+    REQUIRE(parts.count("bars_0") == 1);
+    REQUIRE(parts.count("bars_1") == 1);
+    CHECK(parts.at("bars_1").min.y - parts.at("bars_0").min.y >= 20 * scale - 1);
+  }
+}
+
+TEST_CASE("what a measurement lacks is no error", "[scenes_shared]") {
+  Shown shown;
+  const Parts parts = shown.press("measured_view_2", {800, 400});
+  CHECK(parts.count("table_counters") == 0);
+  CHECK(parts.at("measured_view_2").value == "selected");
+}
+
+TEST_CASE("words are filled in from a row", "[scenes_shared]") {
+  const lab::Report report = bench();
+  CHECK(filled_in("{rung} at {size}³", report.tables[0], 1) == "rung 1 at 8192³");
+  CHECK(filled_in("no braces", report.tables[0]) == "no braces");
+  CHECK(filled_in("{unknown}.", report.tables[0]) == ".");
+}
+
+TEST_CASE("every lesson's recorded bench has what its views need", "[scenes_shared]") {
+  for (const auto& scene : make_scenes()) {
+    const lab::Recording* recording = lab::recording(scene->lesson());
+    if (recording == nullptr) continue;
+    scene->load(recording->run);
+    CAPTURE(std::string(scene->lesson()));
+    for (const measured::View& view : scene->measured_spec().views) {
+      CAPTURE(view.name);
+      CHECK((view.needs.empty() || recording->bench.table(view.needs) != nullptr));
+    }
+  }
+}
