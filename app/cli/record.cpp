@@ -7,6 +7,7 @@
 #include "app/cli/output.hpp"
 #include "app/file.hpp"
 #include "kernels/base/lab/recording.hpp"
+#include "kernels/base/lab/timing.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {
@@ -14,11 +15,6 @@ namespace {
 
 /// A recording travels inside the program and in the repository: what is larger is a mistake.
 constexpr std::size_t kMostBytes = 300'000;
-
-constexpr const char* kProtocol =
-    "CUDA events round each sample after warm-up; at least 20 samples, median with 10th and 90th "
-    "percentile; the L2 cache flushed or buffers larger than it; random data; copy bandwidth "
-    "measured in the same run.";
 
 struct RecordArguments {
   std::vector<std::string> names;
@@ -33,7 +29,7 @@ lab::Recording recorded(const lab::Lesson& lesson) {
   lab::Recording recording;
   recording.lesson = request.lesson;
   recording.recorded_at = today();
-  recording.protocol = kProtocol;
+  recording.protocol = lab::kProtocol;
   const auto device = simt::make_cuda_device();
   recording.run = lesson.run(lesson.knobs().defaults(), *device, progress);
   recording.bench = lesson.bench(*device, progress);

@@ -12,6 +12,14 @@
 
 namespace tilestep::lab {
 
+/// How all benches measure, for recordings.
+inline constexpr const char* kProtocol =
+    "CUDA events round each sample; before a timing each kernel runs for 0.6 s or more, until its "
+    "times have settled (points of a sweep that follow others: 0.15 s); rungs and peers in turn, "
+    "in "
+    "three rounds; at least 20 samples, median with 10th and 90th percentile; the L2 cache flushed "
+    "or buffers larger than it; random data; results compared with the reference before.";
+
 /// Throws Error (unavailable) that says why `what` is not timed here, if it cannot be.
 void require_timing(const simt::Device& device, std::string_view what);
 

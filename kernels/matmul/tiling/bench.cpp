@@ -42,6 +42,11 @@ int bytes_of_input(Variant variant) {
   return variant == Variant::tensor_core ? 2 : 4;
 }
 
+/// Of the configuration that was the best; −1: none.
+int number_of(const lab::Timed& timed) {
+  return static_cast<int>(timed.number("number").value_or(-1));
+}
+
 class Bench {
  public:
   Bench(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes, lab::Report& report)
@@ -148,12 +153,16 @@ class Bench {
     rung.check_detail = detail_of_check(" in the order of the kernel's additions");
     const auto all = kernels_.configurations(variant);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const int number = static_cast<int>(i);
+      const int number = static_cast<int>(i), edge = problem.shape.m;
+      const bool fits =
+          edge % all[i].tile_m == 0 && edge % all[i].tile_n == 0 && edge % all[i].tile_k == 0;
+      if (!all[i].any_size && !fits) continue;
       rung.configurations.push_back(
           {.name = std::string(all[i].name),
            .make = [this, &problem, variant,
                     number] { return rung_on(problem, device_, variant, number); },
-           .check = fmt::format("{}, {} at {}", rung.name, all[i].name, problem.shape.m)});
+           .cells = {{"number", number}},
+           .check = fmt::format("{}, {} at {}", rung.name, all[i].name, edge)});
     }
     return rung;
   }
@@ -256,7 +265,7 @@ class Bench {
         table.add({name, detail, r.threads, r.registers, r.local_bytes,
                    r.dynamic_shared_bytes + r.static_shared_bytes, r.blocks_per_multiprocessor,
                    occupancy});
-        if (i != main.rungs[rung].chosen) continue;
+        if (i != number_of(main.rungs[rung])) continue;
         lab::append(report_.measurements,
                     {lab::derived("registers_per_thread", name, r.registers, "registers", detail),
                      lab::derived("blocks_per_multiprocessor", name, r.blocks_per_multiprocessor,
@@ -272,9 +281,10 @@ class Bench {
     if (!device_.counters().available) return;
     const GemmShape shape = square(sizes_.counted_edge);
     for (std::size_t i = 0; i < rungs_.size(); ++i) {
-      if (climb.rungs[i].chosen < 0) continue;
+      const int number = number_of(climb.rungs[i]);
+      if (number < 0) continue;
       const Configuration& one =
-          kernels_.configurations(rungs_[i])[static_cast<std::size_t>(climb.rungs[i].chosen)];
+          kernels_.configurations(rungs_[i])[static_cast<std::size_t>(number)];
       const bool tiled = rungs_[i] >= Variant::shared_tile;
       const auto loads = static_cast<double>(tiled ? tiled_loads(shape, one.tile_m, one.tile_n)
                                                    : untiled_loads(shape));

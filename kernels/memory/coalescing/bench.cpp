@@ -249,11 +249,7 @@ double bench_ladders(const Bench& bench, lab::Ladder& ladder) {
 }
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress) {
-  lab::require_timing(device, "bandwidth");
   lab::Report report;
-  report.lesson = kLessonId;
-  report.params = knob_table().settings(Params{});
-  report.device = device.info();
   const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
   const Bench bench{device, kernels, progress, report, bench_sizes(device.info().memory_bytes)};
   lab::Ladder ladder(device);
@@ -269,11 +265,10 @@ lab::Report bench_report(simt::Device& device, lab::Progress& progress) {
   report.summary = fmt::format(
       "On {} the best copy moves {}, the device's own {}; the padded transpose reaches {}, and "
       "loads with stride {} deliver {} of useful bytes.",
-      report.device.name, rate("copy_bandwidth", to_text(CopyRung::vectorized)),
+      device.info().name, rate("copy_bandwidth", to_text(CopyRung::vectorized)),
       rate("copy_bandwidth", "device"),
       rate("transpose_bandwidth", to_text(TransposeRung::shared_tile_padded)), Params{}.stride,
       rate("useful_bandwidth", "strided"));
-  progress.report(1, "done");
   return report;
 }
 

@@ -158,20 +158,6 @@ Trace trace_from_json(const nlohmann::json& json);
 // bytes_fetched, bytes_used, efficiency; derived best_… of each, requests; traced bank_ways with
 // variant "shared-tile/load" and so on; and with counters, variant "hardware", counted
 // sectors_per_request, requests, dram_bytes_read, dram_bytes_written.
-//
-// Tables of a bench, all GB/s being useful bytes (read and written) over time, and `expected` the
-// bandwidth of the device's copy times useful over moved bytes:
-//  - `copy_ladder`, `copy_configurations`, `transpose_ladder`, `transpose_configurations`
-//  - `bandwidth_by_stride`: stride, load, load_p10, load_p90, store, store_p10, store_p90,
-//  expected
-//  - `bandwidth_by_offset`: offset and the same
-//  - `bandwidth_by_pattern`: pattern, element_bytes, access, bandwidth, p10, p90, expected,
-//    sectors_per_request
-//  - `counted_sweep`, with counters: pattern, element_bytes, access, setting, traced, counted,
-//    difference
-//
-// Measurements of a bench: copy_bandwidth (variants "device", "strided", "coalesced",
-// "vectorized"), fraction_of_device_copy, transpose_bandwidth (variant: the rung),
-// fraction_of_copy, useful_bandwidth (variant: the pattern, 4-byte loads).
+// Those of a bench are listed in bench.hpp.
 
 }  // namespace tilestep::coalescing

@@ -166,7 +166,9 @@ Trace trace_from_json(const nlohmann::json& json);
 //
 //   tensor_core_error   data, k, then a column for each GemmVariant (id as to_text gives it):
 //                       relative Frobenius error |C - exact| / |exact|, in percent
-//   tensor_core_rate    variant, m, n, k, rate (TFLOP/s), p10, p90, error in percent at the same k
+//   tensor_core_rate    variant, m, n, k, rate (TFLOP/s), p10, p90, error in percent, data: rate and
+//                       error of one product, uniform data
+//   rate_and_error      the same on all kinds of data
 //   hopper_model        parameters of the software model, shares of bit-equal outputs in percent
 //
 // and of `run`:
