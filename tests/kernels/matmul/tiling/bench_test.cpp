@@ -32,7 +32,7 @@ class WithLibrary final : public Kernels {
     return kernels_.resources(device, variant, configuration);
   }
   void picture(simt::Device&, const PictureRun&, const GemmShape&, const Operands&,
-               const BlockRecording*) const override {}
+               const simt::Tape*) const override {}
   LibraryStatus library(simt::Device&) const override { return {true, "multiplies", ""}; }
   void library_gemm(simt::Device& device, Precision precision, const GemmShape& s, const void* a,
                     const void* b, float* c) const override {

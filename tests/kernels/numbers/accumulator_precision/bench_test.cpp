@@ -20,7 +20,7 @@ class SoftwareTensorCores final : public Kernels {
     kernels_.sums(device, shape, method, terms, sums);
   }
   void sums_recorded(simt::Device&, const SumShape&, const SumMethod&, simt::Span<const float>,
-                     simt::Span<float>, const SumRecording&) const override {}
+                     simt::Span<float>, int, const simt::Tape&) const override {}
   void scaled_gemm(simt::Device& device, const GemmShape& shape,
                    const ScaledOperands& operands) const override {
     kernels_.scaled_gemm(device, shape, operands);
