@@ -1,5 +1,7 @@
 // The CUDA backend's device: memory, copies, timing and the launches of simt::launch.
 
+#include "kernels/base/simt/cuda_device.hpp"
+
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <string>
 #include <utility>
 
-#include "kernels/base/simt/cuda_device.hpp"
 #include "kernels/base/simt/cuda_launch.hpp"
 #include "kernels/base/simt/cupti_counters.hpp"
 

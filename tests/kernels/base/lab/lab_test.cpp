@@ -136,7 +136,9 @@ TEST_CASE("a broken report says what is wrong with it", "[lab]") {
         std::string::npos);
   json = to_json(sample_report());
   json["tables"][0]["rows"][0] = {1};
-  CHECK(error_of([&] { report_from_json(json); }).find("'tables[0].rows[0]' must have 3 entries, but has 1") != std::string::npos);
+  CHECK(error_of([&] {
+          report_from_json(json);
+        }).find("'tables[0].rows[0]' must have 3 entries, but has 1") != std::string::npos);
   json = to_json(sample_report());
   json["measurements"][0]["provenance"] = "guessed";
   CHECK(error_of([&] { report_from_json(json); }).find("recorded") != std::string::npos);
