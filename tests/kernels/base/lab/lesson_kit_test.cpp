@@ -93,7 +93,8 @@ TEST_CASE("a choice that is spelled as a number may come as one", "[lab]") {
 }
 
 TEST_CASE("the word for 0 stands for it in every direction", "[lab]") {
-  const Knob& limit = table().knobs().at("limit");
+  const Knobs knobs = table().knobs();
+  const Knob& limit = knobs.at("limit");
   CHECK(limit.text(limit.initial) == "off");
   CHECK(limit.text(0.5) == "0.5");
   CHECK(std::get<double>(limit.parsed("off")) == 0);
