@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/recording.hpp"
@@ -34,6 +37,15 @@ inline std::unique_ptr<simt::Device> test_device(
   return simt::make_emulated_device(emulated_kernels(), options);
 }
 
+/// The device of the tests that need no order of threads of their own, made once a process.
+inline simt::Device& device_at_hand() {
+  static const std::unique_ptr<simt::Device> device = test_device();
+  return *device;
+}
+
+/// Nobody watches.
+inline lab::NoProgress unwatched;
+
 /// A lesson's kernels on `device`: kernels_of<tiling::Kernels>(*device, tiling::kLessonId).
 template <class Kernels>
 const Kernels& kernels_of(const simt::Device& device, std::string_view lesson) {
@@ -43,9 +55,33 @@ const Kernels& kernels_of(const simt::Device& device, std::string_view lesson) {
 /// A run of `lesson` on `device`.
 inline lab::Report run_on(simt::Device& device, const lab::Lesson& lesson,
                           const lab::Settings& settings = {}) {
-  lab::NoProgress progress;
-  return lesson.run(settings, device, progress);
+  return lesson.run(settings, device, unwatched);
 }
+
+/// The runs of a lesson, by its own Params:
+///
+///     const tests::Runs run(lesson(), knob_table(), trace_from_json);
+///     const lab::Report report = run({.keys = 100});
+///     const Trace trace = run.trace({.keys = 100});
+template <class Params, class Trace>
+class Runs {
+ public:
+  using Read = Trace (*)(const nlohmann::json& json);
+  Runs(const lab::Lesson& lesson, const lab::KnobTable<Params>& knobs, Read read)
+      : lesson_(lesson), knobs_(knobs), read_(read) {}
+
+  lab::Report operator()(const Params& params = {}, simt::Device& device = device_at_hand()) const {
+    return run_on(device, lesson_, knobs_.settings(params));
+  }
+  Trace trace(const Params& params = {}, simt::Device& device = device_at_hand()) const {
+    return read_((*this)(params, device).trace);
+  }
+
+ private:
+  const lab::Lesson& lesson_;
+  const lab::KnobTable<Params>& knobs_;
+  Read read_;
+};
 
 /// The 1-based line of a source file as it was built into the program.
 inline std::string source_line(std::string_view path, int number) {
@@ -61,10 +97,9 @@ inline const lab::Report& report_of(std::string_view lesson, const lab::Settings
   const std::string key = std::string(lesson) + lab::to_json(settings).dump();
   std::unique_ptr<lab::Report>& report = made[key];
   if (!report) {
-    lab::NoProgress progress;
     const lab::Request request{std::string(lesson), settings, lab::Request::Action::run,
                                "emulated"};
-    report = std::make_unique<lab::Report>(answer(request, progress));
+    report = std::make_unique<lab::Report>(answer(request, unwatched));
   }
   return *report;
 }
@@ -85,6 +120,44 @@ inline std::string failed_checks(const lab::Report& report) {
               std::to_string(check.tolerance) + ". " + check.detail + "\n";
   }
   return failed;
+}
+
+/// The cell of a column in a row; null if the table has no such column.
+inline const lab::Cell* cell_in(const lab::Table& table, std::size_t row, std::string_view column) {
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    if (table.columns[c].id == column) return &table.rows.at(row).at(c);
+  }
+  return nullptr;
+}
+
+/// The number there; NaN, which equals nothing, if there is none.
+inline double number_in(const lab::Table& table, std::size_t row, std::string_view column) {
+  const lab::Cell* cell = cell_in(table, row, column);
+  const double* number = cell == nullptr ? nullptr : std::get_if<double>(cell);
+  return number == nullptr ? std::nan("") : *number;
+}
+/// The same in the first row whose first cell reads `row`.
+inline double number_in(const lab::Table& table, std::string_view row, std::string_view column) {
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    if (table.text(r, 0) == row) return number_in(table, r, column);
+  }
+  return std::nan("");
+}
+
+/// All cells as they are shown, row by row.
+inline std::vector<std::vector<std::string>> texts_of(const lab::Table& table) {
+  std::vector<std::vector<std::string>> rows(table.rows.size());
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t c = 0; c < table.columns.size(); ++c) rows[r].push_back(table.text(r, c));
+  }
+  return rows;
+}
+
+/// What stands over the columns.
+inline std::vector<std::string> labels_of(const lab::Table& table) {
+  std::vector<std::string> labels;
+  for (const lab::Column& column : table.columns) labels.push_back(column.label);
+  return labels;
 }
 
 }  // namespace tilestep::tests

@@ -60,12 +60,24 @@ void step_buttons(ShellState& state, const scenes::StepAxis& axis) {
   }
 }
 
+std::string place_text(const scenes::StepAxis& axis, int tile) {
+  return tile == 0 ? fmt::format("{} {}s to come", axis.tiles, axis.noun)
+                   : fmt::format("{} {} of {}", axis.noun, tile, axis.tiles);
+}
+
+/// The width of the label at any step, so that what stands beside it keeps its place.
+float place_width(const scenes::StepAxis& axis) {
+  float width = 0;
+  for (const int tile : {0, axis.tiles}) {
+    width = std::max(width, ui::text_size(capital(place_text(axis, tile))).x);
+  }
+  return width + px(4);
+}
+
 /// "tile 2 of 4", and the phase inside it.
 void place_label(const ShellState& state, const scenes::StepAxis& axis, float width) {
   const scenes::Cursor cursor = state.session.lesson().cursor;
-  const std::string place = cursor.tile == 0
-                                ? fmt::format("{} {}s to come", axis.tiles, axis.noun)
-                                : fmt::format("{} {} of {}", axis.noun, cursor.tile, axis.tiles);
+  const std::string place = place_text(axis, cursor.tile);
   const auto phase = static_cast<std::size_t>(cursor.phase);
   const bool named = cursor.tile > 0 && phase < axis.phase_names.size();
   const std::string name = named ? axis.phase_names[phase] : std::string();
@@ -119,7 +131,7 @@ void draw_transport(ShellState& state, const Layout& layout) {
   const scenes::StepAxis axis = state.session.axis();
   const float width = ImGui::GetContentRegionAvail().x;
   const bool narrow = width < px(760);
-  const float speed = px(narrow ? 52 : 176), label = px(narrow ? 112 : 148);
+  const float speed = px(narrow ? 52 : 176);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   step_buttons(state, axis);
   const float after = ImGui::GetItemRectMax().x - at.x + px(16);
@@ -132,7 +144,9 @@ void draw_transport(ShellState& state, const Layout& layout) {
     scrub(state, axis, width);
     return;
   }
-  const float scrubber = width - after - label - speed - 2 * px(16);
+  const float room = width - after - speed - 2 * px(16);
+  const float label = std::clamp(place_width(axis), px(112), std::max(px(112), room - px(112)));
+  const float scrubber = room - label;
   ImGui::SetCursorScreenPos({at.x + after, at.y});
   scrub(state, axis, scrubber);
   ImGui::SetCursorScreenPos({at.x + after + scrubber + px(16), at.y});

@@ -174,11 +174,25 @@ std::string where_measured(const lab::Report& bench) {
 
 void Tab::draw(const Spec& spec, const lab::Report& report, std::string_view lesson) {
   Controls controls;
+  const auto needs_of = [&](const View& view) {
+    return view.needs.empty() ? spec.needs : view.needs;
+  };
+  std::vector<const View*> views;
   std::vector<std::string> names;
-  for (const View& view : spec.views) names.push_back(view.name);
-  if (names.size() > 1) view_ = controls.choose("measured_view", names, view_);
-  const View& view = spec.views.at(static_cast<std::size_t>(view_));
-  const std::string& needs = view.needs.empty() ? spec.needs : view.needs;
+  int chosen = 0;
+  for (const View& view : spec.views) {
+    const bool first = views.empty();  // which says what to do where nothing was measured at all
+    if (!first && view.missing.empty() && bench_of(report, lesson, needs_of(view)) == nullptr) {
+      continue;
+    }
+    if (view.name == view_) chosen = static_cast<int>(views.size());
+    views.push_back(&view);
+    names.push_back(view.name);
+  }
+  if (names.size() > 1) chosen = controls.choose("measured_view", names, chosen);
+  const View& view = *views.at(static_cast<std::size_t>(chosen));
+  view_ = view.name;
+  const std::string needs = needs_of(view);
   if (const lab::Report* bench = bench_of(report, lesson, needs)) {
     if (!draw_view(view, *bench, controls)) draw_missing(view, lesson);
   } else if (bench_of(report, lesson, spec.needs) != nullptr) {

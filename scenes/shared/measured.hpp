@@ -120,7 +120,7 @@ struct View {
   std::vector<Filter> filters = {};
   std::vector<Plot> plots = {};
   std::string needs = {};    ///< a table without which there is nothing to show; empty: the tab's
-  std::string missing = {};  ///< what to do then
+  std::string missing = {};  ///< what to do then; empty: without it the view is left out
   bool computed = false;     ///< numbers that need no GPU: not "measured" but "computed"
   Sentence headline = {};    ///< above the plots
   Sentence footnote = {};    ///< below
@@ -159,7 +159,7 @@ class Tab {
   std::optional<std::string> choice(const Filter& filter, const std::vector<std::string>& values,
                                     Controls& controls);
 
-  int view_ = 0;
+  std::string view_;                           ///< the chosen one's name; empty: the first
   std::map<std::string, std::string> chosen_;  ///< by the filters' ids
 };
 

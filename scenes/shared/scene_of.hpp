@@ -33,6 +33,7 @@ class SceneOf : public Scene {
  public:
   std::string_view lesson() const final { return lesson_; }
   StepAxis steps() const final { return axis_; }
+  const Trace& trace() const { return trace_; }
   void load(const lab::Report& report) final {
     const Trace before = std::exchange(trace_, read_(report.trace));
     report_ = report;

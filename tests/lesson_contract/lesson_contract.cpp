@@ -59,6 +59,14 @@ void check_measurements(const lab::Report& report) {
   }
 }
 
+/// A lesson's trace, read from JSON and written again.
+nlohmann::json trace_again(std::string_view lesson, const nlohmann::json& trace) {
+#define LESSON(chapter, id, title) \
+  if (lesson == id::kLessonId) return id::trace_again(trace);
+#include "kernels/lessons.def"
+  throw Error("no lesson " + std::string(lesson));
+}
+
 /// The report of any run, and its way through JSON.
 void check_report(const lab::Lesson& lesson, const lab::Settings& settings) {
   INFO(to_text(settings));
@@ -77,6 +85,7 @@ void check_report(const lab::Lesson& lesson, const lab::Settings& settings) {
   const lab::Report back = lab::report_from_json(nlohmann::json::parse(json.dump()));
   CHECK((lab::to_json(back) == json));
   CHECK((back.trace == report.trace));
+  CHECK((trace_again(report.lesson, back.trace) == report.trace));
 }
 
 void check_info(const lab::Lesson& lesson) {

@@ -58,7 +58,7 @@ struct Params {
   Scheme scheme = Scheme::packed;
   /// "5:2,7:0": first choice of token 5 is E2, of token 7 E0; for `custom`. Of two moves of a token
   /// the later one holds.
-  std::string custom;
+  std::string custom = {};
   std::int64_t seed = 1;
 
   int tile() const { return 8 << tile_choice; }
@@ -147,8 +147,8 @@ struct Trace {
   std::int64_t slots() const { return tiles_run * tile; }
   /// Kept assignments of all slots; 1 where no slot runs.
   double useful() const;
-  /// The expert with the most kept assignments, the first of them.
-  int busiest() const;
+  /// The experts with the most of a count, such as &ExpertTrace::kept: several where they tie.
+  std::vector<int> with_most(int ExpertTrace::*count) const;
   /// Which token and choice lie in a slot of the permuted input, of those shown: {−1, −1} if none.
   struct Assignment {
     int token = -1, choice = -1;
@@ -156,6 +156,12 @@ struct Trace {
   Assignment in_slot(int slot) const;
   bool operator==(const Trace&) const = default;
 };
+
+/// What a sentence calls some of `of` experts: "E0", "E0 and E3", "5 of 8 experts", "all 4 experts".
+std::string experts_text(const std::vector<int>& experts, int of);
+/// "E0 is busiest, with 20 tokens", "E0 and E3 are busiest, with 8 tokens each", "all 4 experts have 8
+/// tokens each".
+std::string busiest_text(const Trace& trace);
 
 nlohmann::json to_json(const Trace& trace);
 /// Throws Error saying which member is missing or wrong.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "kernels/base/lab/check.hpp"
@@ -214,8 +215,8 @@ std::vector<lab::Measurement> measurements_of(const Outcome& outcome) {
   const Trace& trace = outcome.trace;
   const auto real = static_cast<double>(trace.kept());
   const auto slots = static_cast<double>(trace.slots());
-  const int busiest = trace.busiest();
-  const ExpertTrace& most = trace.expert[static_cast<std::size_t>(busiest)];
+  const std::vector<int> busiest = trace.with_most(&ExpertTrace::kept);
+  const ExpertTrace& most = trace.expert[static_cast<std::size_t>(busiest.front())];
   std::vector<lab::Measurement> all;
   all.push_back(lab::derived("useful_slots", "", 100 * trace.useful(), "%",
                              fmt::format("kept assignments / slots run = {} / {}", real, slots)));
@@ -229,7 +230,8 @@ std::vector<lab::Measurement> measurements_of(const Outcome& outcome) {
                          : fmt::format("beyond the {} slots of their expert", trace.capacity)));
   all.push_back(lab::traced(
       "busiest_expert", "", most.kept, "tokens",
-      fmt::format("kept by E{}; the even share is {:.4g}", busiest, real / trace.experts)));
+      fmt::format("kept by {}{}; the even share is {:.4g}", experts_text(busiest, trace.experts),
+                  busiest.size() > 1 ? " each" : "", real / trace.experts)));
   all.push_back(lab::traced(
       "busy_share", "", 100 * busy_share(outcome), "%",
       fmt::format("time in tiles / (blocks · time until the last tile ended), {} blocks, in {}",
@@ -249,15 +251,15 @@ std::vector<lab::Measurement> measurements_of(const Outcome& outcome) {
 
 std::string summary_of(const Outcome& outcome) {
   const Trace& trace = outcome.trace;
-  const int busiest = trace.busiest();
+  std::string busiest = busiest_text(trace);
+  busiest.front() = static_cast<char>(std::toupper(busiest.front()));
   std::string routing(name_of(trace.routing));
   if (trace.routing == Routing::skewed) routing += fmt::format(" {:g}", outcome.params.skew);
   std::string text = fmt::format(
       "With {} routing to the top {} of {} experts the tensor cores run {} token-slots for {} real "
-      "ones: {:.3g}% useful. The busiest expert, E{}, has {} token{}.",
+      "ones: {:.3g}% useful. {}.",
       routing, trace.top_k, trace.experts, trace.slots(), trace.kept(), 100 * trace.useful(),
-      busiest, trace.expert[static_cast<std::size_t>(busiest)].kept,
-      trace.expert[static_cast<std::size_t>(busiest)].kept == 1 ? "" : "s");
+      busiest);
   if (trace.dropped() > 0) {
     text += fmt::format(" {} of {} assignments found no room and are dropped.", trace.dropped(),
                         trace.kept() + trace.dropped());

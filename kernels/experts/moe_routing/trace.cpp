@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "kernels/base/lab/fields.hpp"
@@ -81,11 +83,41 @@ double Trace::useful() const {
   return slots() == 0 ? 1 : static_cast<double>(kept()) / static_cast<double>(slots());
 }
 
-int Trace::busiest() const {
-  const auto most =
-      std::max_element(expert.begin(), expert.end(),
-                       [](const ExpertTrace& a, const ExpertTrace& b) { return a.kept < b.kept; });
-  return static_cast<int>(most - expert.begin());
+std::vector<int> Trace::with_most(int ExpertTrace::*count) const {
+  int most = 0;
+  for (const ExpertTrace& each : expert) most = std::max(most, each.*count);
+  std::vector<int> found;
+  for (std::size_t e = 0; e < expert.size(); ++e) {
+    if (expert[e].*count == most) found.push_back(static_cast<int>(e));
+  }
+  return found;
+}
+
+std::string experts_text(const std::vector<int>& experts, int of) {
+  constexpr std::size_t kMostNames = 3;
+  const std::size_t count = experts.size();
+  if (count > 1 && static_cast<int>(count) == of) {
+    return of == 2 ? "both experts" : fmt::format("all {} experts", of);
+  }
+  if (count > kMostNames) return fmt::format("{} of {} experts", count, of);
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) {
+    const char* before = i == 0 ? "" : i + 1 == count ? " and " : ", ";
+    text += fmt::format("{}E{}", before, experts[i]);
+  }
+  return text;
+}
+
+std::string busiest_text(const Trace& trace) {
+  const std::vector<int> busiest = trace.with_most(&ExpertTrace::kept);
+  const int most = trace.expert[static_cast<std::size_t>(busiest.front())].kept;
+  const std::string who = experts_text(busiest, trace.experts);
+  const std::string tokens = fmt::format("{} token{}", most, most == 1 ? "" : "s");
+  if (busiest.size() == 1) return fmt::format("{} is busiest, with {}", who, tokens);
+  if (static_cast<int>(busiest.size()) == trace.experts) {
+    return fmt::format("{} have {} each", who, tokens);
+  }
+  return fmt::format("{} are busiest, with {} each", who, tokens);
 }
 
 Trace::Assignment Trace::in_slot(int slot) const {

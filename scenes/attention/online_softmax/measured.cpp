@@ -11,7 +11,8 @@ measured::Spec OnlineSoftmaxScene::measured_spec() const {
   using namespace measured;
   const Roof copy{"copy_bandwidth", "", "copy"};
   return {"ladder_blocks",
-          {{.how = "FP32, one read and one write of each element counted, median",
+          {{.name = "Ladder",
+            .how = "FP32, one read and one write of each element counted, median",
             .filters = {{"measured_columns", "columns", "{}", "8192", "columns"}},
             .plots = {Bars{.id = "ladder",
                            .title = "Each rung at its best block size",
@@ -31,7 +32,27 @@ measured::Spec OnlineSoftmaxScene::measured_spec() const {
                             .x = "threads",
                             .series = "rung",
                             .y = "bandwidth",
-                            .roof = copy}}}}};
+                            .roof = copy}}},
+           {.name = "Beyond L2",
+            .how = "so many rows of {columns} columns under way that no cache holds them",
+            .plots = {Bars{.id = "uncached",
+                           .title = "Each rung where every read goes to memory",
+                           .unit = "GB/s",
+                           .rows = {.table = "ladder_uncached"},
+                           .label = "rung",
+                           .value = "bandwidth",
+                           .fraction = "of_one_read",
+                           .of = "one read",
+                           .roof = copy},
+                      Bars{.id = "uncached_expected",
+                           .title = "Share of one read that the reads let expect",
+                           .rows = {.table = "ladder_uncached"},
+                           .label = "rung",
+                           .value = "expected",
+                           .low = "",
+                           .high = "",
+                           .note = "{reads} reads an element"}},
+            .needs = "ladder_uncached"}}};
 }
 
 }  // namespace tilestep::scenes

@@ -1,5 +1,5 @@
 // The experts' columns of the MoE picture: how many want each expert, its slots in tiles with what
-// lies in them, what it dropped, the capacity line and the straggler.
+// lies in them, what it dropped, the capacity line and the busiest expert.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ void MoeRoutingScene::draw_columns(const Layout& layout, Cursor cursor) const {
     }
     draw_capacity(layout, cursor);
   }
-  draw_straggler(layout, cursor);
+  draw_busiest(layout, cursor);
 }
 
 /// How many want each expert, before there are slots for them.
@@ -262,10 +262,13 @@ void MoeRoutingScene::draw_capacity(const Layout& layout, Cursor) const {
           at(columns.max.x, low + px(2)));
 }
 
-void MoeRoutingScene::draw_straggler(const Layout& layout, Cursor cursor) const {
-  if (!done(Step::offset, cursor) || !has_straggler()) return;
+/// Who alone has the most to do. That is not yet a straggler: whether others wait for it hangs on
+/// who runs its tiles.
+void MoeRoutingScene::draw_busiest(const Layout& layout, Cursor cursor) const {
+  const std::vector<int> busiest = trace_.with_most(&ExpertTrace::kept);
+  if (!done(Step::offset, cursor) || busiest.size() > 1) return;
   const Columns& columns = layout.columns;
-  const int e = trace_.busiest();
+  const int e = busiest.front();
   const ExpertTrace& here = expert(e);
   float top = columns.max.y - columns.height(static_cast<double>(here.tiles) * columns.tile);
   if (here.dropped() > 0) {
@@ -275,14 +278,14 @@ void MoeRoutingScene::draw_straggler(const Layout& layout, Cursor cursor) const 
                            : std::max(columns.scale * static_cast<float>(here.dropped()), px(2));
     top = columns.pile_foot(here.tiles) - pile;
   }
-  const std::string text = fmt::format("straggler E{}: {}", e, here.kept);
+  const std::string text = fmt::format("busiest, E{}: {}", e, here.kept);
   const ImVec2 size = ui::text_size(text, Font::note);
   const float middle = columns.left(e) + columns.width / 2;
   const float x = std::clamp(middle - size.x / 2, columns.min.x - px(20),
                              std::max(columns.min.x, layout.max.x - size.x));
   const float y = std::max(top, columns.min.y) - size.y - px(3);
   ui::draw_text(at(x, y), text, Font::note, Role::accent);
-  ui::map("straggler", fmt::format("E{}", e), std::to_string(here.kept), at(x, y),
+  ui::map("busiest", fmt::format("E{}", e), std::to_string(here.kept), at(x, y),
           at(x + size.x, y + size.y));
 }
 

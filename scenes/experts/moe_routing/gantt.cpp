@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "scenes/experts/moe_routing/layout.hpp"
 #include "scenes/shared/words.hpp"
@@ -34,7 +33,7 @@ struct MoeRoutingScene::TimeAxis {
   float at_time(double clock) const { return left + (right - left) * axis.place(clock / unit); }
 };
 
-/// The blocks that ran a tile, at most `most`; the last to end is always among them.
+/// The blocks that ran a tile, at most `most`; a straggler is always among them.
 std::vector<int> MoeRoutingScene::gantt_blocks(int most) const {
   std::vector<int> blocks;
   for (const TileTrace& each : trace_.tiles) blocks.push_back(each.block);
@@ -42,21 +41,9 @@ std::vector<int> MoeRoutingScene::gantt_blocks(int most) const {
   blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
   if (static_cast<int>(blocks.size()) <= most || most < 1) return blocks;
   blocks.resize(static_cast<std::size_t>(most));
-  const int last = last_block();
-  if (std::find(blocks.begin(), blocks.end(), last) == blocks.end()) blocks.back() = last;
+  const std::vector<int> late = stragglers();
+  if (!late.empty() && late.front() > blocks.back()) blocks.back() = late.front();
   return blocks;
-}
-
-/// Some blocks are done well before the last.
-bool MoeRoutingScene::has_tail() const {
-  std::map<int, double> ends;
-  double last = 0;
-  for (const TileTrace& each : trace_.tiles) {
-    ends[each.block] = std::max(ends[each.block], each.end);
-    last = std::max(last, each.end);
-  }
-  return std::any_of(ends.begin(), ends.end(),
-                     [&](const auto& each) { return each.second < 0.98 * last; });
 }
 
 void MoeRoutingScene::draw_gantt(const Layout& layout, Cursor cursor) const {
@@ -87,11 +74,16 @@ void MoeRoutingScene::draw_gantt(const Layout& layout, Cursor cursor) const {
   axis.axis.high = std::max(axis.end, 1e-9);
   axis.left = all.min.x + names + px(10);
   axis.right = all.max.x - px(2);
-  const bool uneven = has_tail();
-  if (uneven) {
-    const std::string last = fmt::format("last to end: block {}", last_block());
-    if (ui::text_size(last, Font::note).x + size.x + px(20) < all.width()) {
-      ui::draw_text(at(all.max.x, all.min.y), last, Font::note, Role::accent, Align::right);
+  const std::vector<int> late = stragglers();
+  if (!late.empty()) {
+    const std::string text = late.size() == 1
+                                 ? fmt::format("straggler: block {}", late.front())
+                                 : fmt::format("stragglers: {} of {} blocks", late.size(), blocks);
+    if (ui::text_size(text, Font::note).x + size.x + px(20) < all.width()) {
+      const ImVec2 extent =
+          ui::draw_text(at(all.max.x, all.min.y), text, Font::note, Role::accent, Align::right);
+      ui::map("stragglers", text, "", at(all.max.x - extent.x, all.min.y),
+              at(all.max.x, all.min.y + extent.y));
     }
   }
   const float row =
@@ -106,9 +98,11 @@ void MoeRoutingScene::draw_gantt(const Layout& layout, Cursor cursor) const {
     const float seam = row > px(5) ? px(2) : row > 3 ? 1.0f : 0.0f;
     draw_gantt_row(axis, shown[i], at(all.min.x, top), at(axis.right, top + row - seam));
     if (static_cast<int>(i) % every != 0) continue;
-    ui::draw_text(at(axis.left - px(8), top + std::max(0.0f, (row - layout.note) / 2)),
-                  fmt::format("block {}", shown[i]), Font::note,
-                  shown[i] == last_block() && uneven ? Role::accent : Role::muted, Align::right);
+    ui::draw_text(
+        at(axis.left - px(8), top + std::max(0.0f, (row - layout.note) / 2)),
+        fmt::format("block {}", shown[i]), Font::note,
+        std::find(late.begin(), late.end(), shown[i]) == late.end() ? Role::muted : Role::accent,
+        Align::right);
   }
   draw_ticks(axis, rows_top + row * static_cast<float>(shown.size()));
 }

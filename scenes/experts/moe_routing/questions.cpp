@@ -14,15 +14,15 @@ using moe_routing::ExpertTrace;
 using moe_routing::Scheme;
 using moe_routing::Step;
 
-/// Before the count: whom do most tokens want?
-std::optional<Question> MoeRoutingScene::straggler_question() const {
+/// Before the count: who is wanted most often?
+std::optional<Question> MoeRoutingScene::busiest_question() const {
   std::vector<int> order(trace_.expert.size());
   for (std::size_t e = 0; e < order.size(); ++e) order[e] = static_cast<int>(e);
   std::stable_sort(order.begin(), order.end(),
                    [this](int a, int b) { return expert(a).wanted > expert(b).wanted; });
   const int most = expert(order.front()).wanted;
   const int least = expert(order.back()).wanted;
-  // Two that are wanted most often are no straggler that one could name.
+  // With two that are wanted most often there is no one answer.
   if (expert(order[1]).wanted == most && least != most) return std::nullopt;
   const bool alike = most == least;
   std::vector<std::string> names;
@@ -31,7 +31,7 @@ std::optional<Question> MoeRoutingScene::straggler_question() const {
   }
   const std::string none = "None: all are wanted equally";
   names.push_back(none);
-  return ask("Look at the tokens' colours. Which expert do most of them want?",
+  return ask("Look at the tokens' colours. Which expert is wanted most often?",
              alike ? none : names.front(), names,
              alike
                  ? fmt::format("Each of {} experts is wanted {}.", experts(), words::times(most))
@@ -85,7 +85,7 @@ Question MoeRoutingScene::slots_question() const {
 std::optional<Question> MoeRoutingScene::question(Cursor cursor) const {
   if (shown_tokens() == 0) return std::nullopt;
   const auto before = [&](Step step) { return cursor.tile == static_cast<int>(step); };
-  if (before(Step::count)) return straggler_question();
+  if (before(Step::count)) return busiest_question();
   const bool limited = trace_.capacity >= 0;
   if (before(Step::offset)) return limited ? dropped_question() : slots_question();
   if (before(Step::multiply) && limited) return slots_question();

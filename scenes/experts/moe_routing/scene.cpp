@@ -12,6 +12,7 @@
 
 namespace tilestep::scenes {
 
+using moe_routing::experts_text;
 using moe_routing::ExpertTrace;
 using moe_routing::Routing;
 using moe_routing::Scheme;
@@ -77,27 +78,25 @@ const TileTrace* MoeRoutingScene::tile(int expert, int number) const {
   return &trace_.tiles[static_cast<std::size_t>(tile_at_[place])];
 }
 
-bool MoeRoutingScene::has_straggler() const {
-  const int most = expert(trace_.busiest()).kept;
-  const auto as_busy = std::count_if(trace_.expert.begin(), trace_.expert.end(),
-                                     [most](const ExpertTrace& each) { return each.kept == most; });
-  return as_busy == 1;
-}
-
-int MoeRoutingScene::last_block() const {
-  const auto last =
-      std::max_element(trace_.tiles.begin(), trace_.tiles.end(),
-                       [](const TileTrace& a, const TileTrace& b) { return a.end < b.end; });
-  return last == trace_.tiles.end() ? -1 : last->block;
+std::vector<int> MoeRoutingScene::stragglers() const {
+  std::map<int, double> ends;
+  double last = 0;
+  for (const TileTrace& each : trace_.tiles) {
+    ends[each.block] = std::max(ends[each.block], each.end);
+    last = std::max(last, each.end);
+  }
+  std::vector<int> blocks;
+  bool tail = false;
+  for (const auto& [block, end] : ends) {
+    if (end == last) blocks.push_back(block);
+    tail = tail || end < 0.98 * last;
+  }
+  return tail ? blocks : std::vector<int>();
 }
 
 std::string MoeRoutingScene::sentence(Cursor cursor) const {
   const std::int64_t choices = static_cast<std::int64_t>(trace_.tokens) * trace_.top_k;
   const std::string tokens = counted(trace_.tokens, "token");
-  const ExpertTrace& busiest = expert(trace_.busiest());
-  const auto wanted = std::max_element(
-      trace_.expert.begin(), trace_.expert.end(),
-      [](const ExpertTrace& a, const ExpertTrace& b) { return a.wanted < b.wanted; });
   if (cursor.tile <= 0) {
     return fmt::format("{} {}; a router will send {} to {} of {} experts.", tokens,
                        words::verb(trace_.tokens, "wait"), trace_.tokens == 1 ? "it" : "each",
@@ -114,11 +113,21 @@ std::string MoeRoutingScene::sentence(Cursor cursor) const {
                        "Top-{}: each token keeps its {} best experts, {} choices in all; "
                        "its gates add up to 1.",
                        trace_.top_k, trace_.top_k, choices);
-    case Step::count:
-      return fmt::format(
-          "Count: E{} is wanted {}; an even share would be {}.", wanted - trace_.expert.begin(),
-          words::times(wanted->wanted),
-          number(static_cast<double>(choices) / experts(), choices % experts() ? 1 : 0));
+    case Step::count: {
+      const std::vector<int> most = trace_.with_most(&ExpertTrace::wanted);
+      const std::string who = experts_text(most, experts());
+      const std::string wanted = words::times(expert(most.front()).wanted);
+      const std::string even =
+          number(static_cast<double>(choices) / experts(), choices % experts() ? 1 : 0);
+      if (static_cast<int>(most.size()) == experts()) {
+        return fmt::format("Count: {} are wanted {} each.", who, wanted);
+      }
+      return most.size() == 1
+                 ? fmt::format("Count: {} is wanted {}; an even share would be {}.", who, wanted,
+                               even)
+                 : fmt::format("Count: {} are wanted {} each; an even share would be {}.", who,
+                               wanted, even);
+    }
     case Step::offset:
       if (trace_.capacity >= 0) {
         return fmt::format("Offset: a capacity of {} keeps {} of {} and drops {}.",
@@ -139,9 +148,8 @@ std::string MoeRoutingScene::sentence(Cursor cursor) const {
     case Step::combine:
       break;
   }
-  return fmt::format("Combine: {} of {} slots were useful ({}); E{} was busiest with {}.",
-                     trace_.kept(), trace_.slots(), percent(trace_.useful()), trace_.busiest(),
-                     busiest.kept);
+  return fmt::format("Combine: {} of {} slots were useful ({}); {}.", trace_.kept(), trace_.slots(),
+                     percent(trace_.useful()), busiest_text(trace_));
 }
 
 std::string MoeRoutingScene::formula(Cursor cursor, int choices) const {
@@ -340,7 +348,10 @@ void MoeRoutingScene::draw_readouts(Cursor cursor) {
   };
   show("slots_run", "slots run", Step::offset, fmt::format("{} real", trace_.kept()),
        ui::Role::text);
-  show("busiest_expert", "busiest expert", Step::offset, fmt::format("in E{}", trace_.busiest()),
+  const std::vector<int> busiest = trace_.with_most(&ExpertTrace::kept);
+  const bool tie = busiest.size() > 1;
+  show("busiest_expert", tie ? "busiest experts" : "busiest expert", Step::offset,
+       fmt::format("{}in {}", tie ? "each " : "", experts_text(busiest, experts())),
        ui::Role::text);
   show("dropped_assignments", "dropped", Step::offset, "",
        trace_.dropped() > 0 ? ui::Role::wrong : ui::Role::text);

@@ -68,7 +68,7 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   void draw_tiles(const Layout& layout, int expert, Cursor cursor) const;
   void draw_demand(const Layout& layout, Cursor cursor) const;
   void draw_capacity(const Layout& layout, Cursor cursor) const;
-  void draw_straggler(const Layout& layout, Cursor cursor) const;
+  void draw_busiest(const Layout& layout, Cursor cursor) const;
 
   // The tokens, the router's rows under the columns and the followed token's numbers, in
   // moe_routing_tokens.cpp.
@@ -88,14 +88,13 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   // The blocks over time, and before they run what each step does, in moe_routing_gantt.cpp.
   void draw_gantt(const Layout& layout, Cursor cursor) const;
   void draw_ticks(const TimeAxis& axis, float bottom) const;
-  bool has_tail() const;
   void draw_step_list(const Rect& area, Cursor cursor) const;
   std::string explanation(Cursor cursor) const;
   void draw_gantt_row(const TimeAxis& axis, int block, ImVec2 min, ImVec2 max) const;
   std::vector<int> gantt_blocks(int most) const;
 
   // Questions, in moe_routing_questions.cpp.
-  std::optional<Question> straggler_question() const;
+  std::optional<Question> busiest_question() const;
   Question dropped_question() const;
   Question slots_question() const;
 
@@ -124,10 +123,8 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   }
   /// Every token has a cell of its own.
   bool all_shown() const { return trace_.tokens == shown_tokens(); }
-  /// One expert alone has the most to do.
-  bool has_straggler() const;
-  /// The last to be done; −1 where no tile was recorded.
-  int last_block() const;
+  /// Those whom the others wait for: the blocks that end last, where some end well before.
+  std::vector<int> stragglers() const;
   bool custom() const { return params_.routing == moe_routing::Routing::custom; }
 
   moe_routing::Params params_;

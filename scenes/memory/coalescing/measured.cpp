@@ -1,5 +1,5 @@
 // The Measured tab of the coalescing lesson: useful bandwidth against stride and offset beside what
-// the sectors let expect, all patterns, the copy ladder, and the transposes with their banks.
+// the sectors let expect and what DRAM moves, element sizes, all patterns, the copy ladder, and the transposes with their banks.
 #include "scenes/shared/measured.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include <array>
 
 #include "scenes/memory/coalescing/scene.hpp"
+#include "scenes/shared/rows.hpp"
 #include "scenes/shared/strokes.hpp"
 
 namespace tilestep::scenes {
@@ -32,6 +33,72 @@ measured::Lines against(const char* table, const char* x, const char* title, con
           .marked_x = marked};
 }
 
+/// The hardware's own count of what moves, for loads or for stores, beside what that lets expect.
+measured::View dram_view() {
+  using namespace measured;
+  const Rows rows{.table = "dram_by_stride"};
+  return {.name = "DRAM traffic",
+          .how = "4-byte elements; bytes counted by the hardware in a run of their own",
+          .filters = {{"dram_access", "access"}},
+          .plots = {Lines{.id = "dram_bytes",
+                          .title = "Bytes that DRAM moves for each useful one: {access}",
+                          .x_label = "stride in elements",
+                          .y_label = "bytes for each useful byte",
+                          .x_log = true,
+                          .rows = rows,
+                          .x = "stride",
+                          .curves = {{"read", "read", Role::accent},
+                                     {"written", "written", Role::sky}}},
+                    Lines{.id = "dram_bandwidth",
+                          .title = "Bandwidth, and what that traffic lets expect: {access}",
+                          .x_label = "stride in elements",
+                          .y_label = "useful GB/s",
+                          .x_log = true,
+                          .rows = rows,
+                          .x = "stride",
+                          .curves = {{"expected", "expected", Role::muted, true},
+                                     {"bandwidth", "measured", Role::accent}},
+                          .roof = kCopy}},
+          .needs = "dram_by_stride"};
+}
+
+lab::Table with_element_name(lab::Table rows) {
+  add_column(rows, "name", [&](std::size_t row) -> lab::Cell {
+    return filled_in(
+        text_in(rows, row, "element_bytes") == "1" ? "1 byte" : "{element_bytes} bytes", rows, row);
+  });
+  return rows;
+}
+
+/// Every byte is used, and still small elements are slow: too few bytes are under way.
+measured::View element_view() {
+  using namespace measured;
+  const Rows rows{.table = "bandwidth_by_element", .prepare = with_element_name};
+  return {.name = "Element size",
+          .how =
+              "sequential loads, every byte used; in flight at most: a load of each thread that "
+              "the GPU holds",
+          .plots = {Bars{.id = "bandwidth_by_element",
+                         .title = "By the size of an element",
+                         .unit = "GB/s",
+                         .rows = rows,
+                         .label = "name",
+                         .value = "bandwidth",
+                         .note = "{in_flight} KiB in flight",
+                         .roof = kCopy,
+                         .role = [](std::string_view) { return Role::accent; }},
+                    Lines{.id = "bandwidth_in_flight",
+                          .title = "By the bytes in flight",
+                          .x_label = "KiB in flight",
+                          .y_label = "useful GB/s",
+                          .x_log = true,
+                          .rows = rows,
+                          .x = "in_flight",
+                          .curves = {{"bandwidth", "measured", Role::accent}},
+                          .roof = kCopy}},
+          .needs = "bandwidth_by_element"};
+}
+
 /// The device's own copy is the roof of the others, not a rung.
 lab::Table without_device(lab::Table rows) {
   rows.rows.erase(std::remove_if(rows.rows.begin(), rows.rows.end(),
@@ -51,6 +118,8 @@ measured::Spec CoalescingScene::measured_spec() const {
   Lines by_stride = against("bandwidth_by_stride", "stride", "4-byte elements by stride",
                             "stride in elements", stride);
   by_stride.x_log = true;
+  // A store that does not fill its sectors reads them as well.
+  by_stride.curves.push_back({"expected_store", "expected of stores", Role::faint, true});
   const std::string how = "useful: the bytes that the kernel asked for, read and written";
   return {"bandwidth_by_stride",
           {{.name = "Stride and offset",
@@ -58,6 +127,8 @@ measured::Spec CoalescingScene::measured_spec() const {
             .plots = {by_stride,
                       against("bandwidth_by_offset", "offset", "4-byte elements by misalignment",
                               "offset in elements", offset)}},
+           dram_view(),
+           element_view(),
            {.name = "Patterns", .plots = {Listing{{.table = "bandwidth_by_pattern"}}}},
            {.name = "Copy ladder",
             .how = how,

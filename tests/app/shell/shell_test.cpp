@@ -2,6 +2,8 @@
 #include "app/shell/shell.hpp"
 
 #include "app/window/window.hpp"
+#include "kernels/catalog.hpp"
+#include "scenes/ui/context.hpp"
 #include "tests/app/shell/stage.hpp"
 
 using namespace tilestep;
@@ -225,4 +227,24 @@ TEST_CASE("a frame costs little", "[ui_shell]") {
   const double cost_ms = frame_cost_ms(options, 1440, 900, 20);
   CHECK(cost_ms > 0);
   CHECK(cost_ms < 50);  // generous: a sanitizer build on a busy machine
+}
+
+TEST_CASE("the place among the steps is written out", "[ui_shell]") {
+  for (const lab::Lesson* lesson : lessons()) {
+    ShellOptions options;
+    options.lesson = lesson->info().id;
+    Stage stage(options);
+    stage.lab.answer();
+    stage.shell.context().record_texts(true);
+    for (const Key key : {Key::home, Key::right, Key::end}) {
+      stage.shell.key(key, false);
+      stage.frame();
+      const auto place = stage.part("place")["label"].get<std::string>();
+      CAPTURE(options.lesson, place);
+      const auto& texts = stage.shell.context().texts();
+      CHECK(std::any_of(texts.begin(), texts.end(), [&](const ui::DrawnText& each) {
+        return each.text.size() == place.size() && each.text.substr(1) == place.substr(1);
+      }));
+    }
+  }
 }

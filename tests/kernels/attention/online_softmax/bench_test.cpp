@@ -1,22 +1,16 @@
 #include "kernels/attention/online_softmax/bench.hpp"
 
-#include "tests/kernels/attention/online_softmax/support.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
 
 using namespace tilestep;
 using namespace tilestep::online_softmax;
 
 TEST_CASE("the bench of online softmax has all that was recorded", "[online_softmax]") {
-  static const simt::KernelEntry table[] = {{kLessonId, kernels_emulated}};
-  tests::TimedEmulation device(table);
-  lab::NoProgress progress;
+  tests::TimedEmulation device;
   const BenchSizes tiny{4096, {256, 1024}, 256, 1024, {8, 64, 16, 4, false}};
-  const lab::Report report = bench_report(device, progress, tiny);
+  const lab::Report report = bench_report(device, tests::unwatched, tiny);
   tests::check_has_what_was_recorded(report, kLessonId, true);
-  for (const lab::Check& check : report.checks) {
-    CAPTURE(check.id, check.max_error, check.tolerance);
-    CHECK(check.ok);
-  }
+  tests::check_holds(report);
   CHECK(report.checks.size() == kRungs.size());
   CHECK(report.table("ladder_measured")->rows.size() == 2 * kRungs.size());
   CHECK(report.table("ladder_blocks")->rows.size() == 2 * kRungs.size() * std::size(kRowBlocks));
@@ -25,23 +19,21 @@ TEST_CASE("the bench of online softmax has all that was recorded", "[online_soft
   REQUIRE(uncached != nullptr);
   REQUIRE(uncached->rows.size() == kRungs.size());
   CHECK(uncached->columns.back().id == "expected");
-  CHECK(std::get<double>(uncached->rows[0].back()) == 0.5);
-  CHECK(std::get<double>(uncached->rows[2].back()) == 1);
+  CHECK(tests::number_in(*uncached, 0, "expected") == 0.5);
+  CHECK(tests::number_in(*uncached, 2, "expected") == 1);
   CHECK(report.measurement("uncached_of_one_read", "three-pass")->value == 1);
   CHECK(report.measurement("uncached_bandwidth", "three-pass") != nullptr);
 }
 
 TEST_CASE("rows that stay in L2 are no rows that no cache holds", "[online_softmax]") {
-  static const simt::KernelEntry table[] = {{kLessonId, kernels_emulated}};
-  tests::TimedEmulation device(table);
-  lab::NoProgress progress;
+  tests::TimedEmulation device;
   // Two multiprocessors have 32 rows of 1024 columns under way with 128 threads a row, 16 with 256.
   device.pretend().l2_bytes = 50'000;
   const BenchSizes tiny{4096, {1024}, 1024, 1024, {8, 64, 16, 4, false}};
-  const lab::Report report = bench_report(device, progress, tiny);
+  const lab::Report report = bench_report(device, tests::unwatched, tiny);
   const lab::Table& uncached = *report.table("ladder_uncached");
   REQUIRE(uncached.columns[3].id == "threads");
   CHECK(uncached.text(0, 3) == "128");
   device.pretend().l2_bytes = 200'000;
-  CHECK(bench_report(device, progress, tiny).table("ladder_uncached")->text(0, 3).empty());
+  CHECK(bench_report(device, tests::unwatched, tiny).table("ladder_uncached")->text(0, 3).empty());
 }

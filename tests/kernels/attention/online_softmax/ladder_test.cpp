@@ -2,13 +2,14 @@
 #include <limits>
 #include <random>
 
+#include "kernels/attention/online_softmax/kernels.hpp"
 #include "kernels/attention/online_softmax/reference.hpp"
-#include "tests/kernels/attention/online_softmax/support.hpp"
+#include "tests/catch.hpp"
+#include "tests/reports.hpp"
 
 using namespace tilestep;
 using namespace tilestep::online_softmax;
-using tilestep::tests::error_of;
-using tilestep::tests::test_device;
+using namespace tilestep::tests;
 
 namespace {
 
@@ -27,7 +28,7 @@ std::vector<float> softmax(simt::Device& device, Rung rung, const RowShape& shap
   const simt::Buffer<float> input(device, std::span<const float>(host));
   simt::Buffer<float> output(device, host.size());
   output.fill(0xFF);  // NaN where no thread writes
-  tests::kernels_of<Kernels>(device, kLessonId)
+  kernels_of<Kernels>(device, kLessonId)
       .softmax_rows(device, rung, shape, input.span(), output.span());
   device.synchronize();
   return output.download();
@@ -60,7 +61,7 @@ TEST_CASE("every rung gives the softmax of every row", "[online_softmax]") {
       for (const int columns : {1, 2, 3, 4, 127, 128, 1000, 1001, 4096, 4100, 8192}) {
         for (const int threads : kRowBlocks) {
           if (rung == Rung::online_one_read && columns > one_read_columns(threads)) continue;
-          if (tests::kFewShapes && threads > 128) continue;
+          if (kFewShapes && threads > 128) continue;
           const auto input = random_rows(rows * static_cast<std::size_t>(columns), 4);
           const auto got = softmax(*device, rung, {rows, columns, threads}, input);
           INFO(to_text(rung) << " " << rows << " x " << columns << ", " << threads << " threads");
@@ -85,7 +86,7 @@ TEST_CASE("the widest rows fit, wider ones are refused in words", "[online_softm
   const std::string sentence = error_of([&] {
     softmax(*device, Rung::online_one_read, {1, 40000, 1024}, wide);
   });
-  CHECK(sentence.find("1–32768") != std::string::npos);
+  CHECK(contains(sentence, "1–32768"));
   const auto got = softmax(*device, Rung::online_two_pass, {1, 40000, 1024}, wide);
   CHECK(excess(got, wide, 40000, 8) <= 1);
 }
@@ -119,27 +120,23 @@ TEST_CASE("large scores, masked elements and masked rows", "[online_softmax]") {
 TEST_CASE("shapes that mean nothing are refused", "[online_softmax]") {
   const auto device = test_device();
   for (const Rung rung : kRungs) {
-    CHECK(error_of([&] {
-            softmax(*device, rung, {0, 8, 128}, {});
-          }).find("nothing to do") != std::string::npos);
-    CHECK(error_of([&] {
-            softmax(*device, rung, {8, 0, 128}, {});
-          }).find("nothing to do") != std::string::npos);
-    const auto input = random_rows(8, 1);
-    CHECK(error_of([&] {
-            softmax(*device, rung, {1, 8, 100}, input);
-          }).find("128, 256, 512") != std::string::npos);
+    const auto refused = [&](const RowShape& shape, const std::vector<float>& input) {
+      return error_of([&] { softmax(*device, rung, shape, input); });
+    };
+    CHECK(contains(refused({0, 8, 128}, {}), "nothing to do"));
+    CHECK(contains(refused({8, 0, 128}, {}), "nothing to do"));
+    CHECK(contains(refused({1, 8, 100}, random_rows(8, 1)), "128, 256, 512"));
   }
   simt::Buffer<float> nothing(*device, 0);
   const auto refused = [&](const AttentionShape& shape) {
     return error_of([&] {
-      tests::kernels_of<Kernels>(*device, kLessonId)
+      kernels_of<Kernels>(*device, kLessonId)
           .attention(*device, shape, KernelFormat::fp32, nothing.span(), nothing.span(),
                      nothing.span());
     });
   };
-  CHECK(refused({1, 0, 4, 1, false}).find("keys is 0") != std::string::npos);
-  CHECK(refused({1, 4, 0, 1, false}).find("1–1024") != std::string::npos);
-  CHECK(refused({1, 4, 4, 129, false}).find("1–128") != std::string::npos);
-  CHECK(refused({0, 4, 4, 1, false}).find("queries is 0") != std::string::npos);
+  CHECK(contains(refused({1, 0, 4, 1, false}), "keys is 0"));
+  CHECK(contains(refused({1, 4, 0, 1, false}), "1–1024"));
+  CHECK(contains(refused({1, 4, 4, 129, false}), "1–128"));
+  CHECK(contains(refused({0, 4, 4, 1, false}), "queries is 0"));
 }

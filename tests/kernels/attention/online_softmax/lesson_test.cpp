@@ -1,37 +1,26 @@
-#include <cmath>
-#include <cstring>
+#include "kernels/attention/online_softmax/lesson.hpp"
 
-#include "tests/kernels/attention/online_softmax/support.hpp"
+#include <cmath>
+
+#include "tests/traces.hpp"
 
 using namespace tilestep;
 using namespace tilestep::online_softmax;
-using tilestep::tests::contains;
-using tilestep::tests::error_of;
-using tilestep::tests::run_softmax;
-using tilestep::tests::test_device;
+using namespace tilestep::tests;
 
 namespace {
 
-std::vector<std::vector<std::string>> texts(const lab::Table& table) {
-  std::vector<std::vector<std::string>> rows;
-  for (std::size_t r = 0; r < table.rows.size(); ++r) {
-    rows.emplace_back();
-    for (std::size_t c = 0; c < table.columns.size(); ++c) rows.back().push_back(table.text(r, c));
-  }
-  return rows;
-}
+const Runs run(lesson(), knob_table(), trace_from_json);
 
 }  // namespace
 
 TEST_CASE("the worked example gives the golden table", "[online_softmax]") {
-  const auto device = test_device();
-  const lab::Report report = run_softmax(*device, {});
+  const lab::Report report = run();
   const lab::Table* table = report.table("tiles");
   REQUIRE(table != nullptr);
-  std::vector<std::string> labels;
-  for (const lab::Column& column : table->columns) labels.push_back(column.label);
-  CHECK(labels == std::vector<std::string>{"tile", "tile max", "m", "rescale", "l", "output"});
-  CHECK(texts(*table) ==
+  CHECK(labels_of(*table) ==
+        std::vector<std::string>{"tile", "tile max", "m", "rescale", "l", "output"});
+  CHECK(texts_of(*table) ==
         std::vector<std::vector<std::string>>{{"0", "3.0", "3.0", "0.000", "1.59", "11.390"},
                                               {"1", "5.0", "5.0", "0.135", "1.32", "13.175"},
                                               {"2", "4.0", "5.0", "1.000", "1.89", "12.880"},
@@ -44,8 +33,7 @@ TEST_CASE("the worked example gives the golden table", "[online_softmax]") {
 }
 
 TEST_CASE("the recorded state is the recurrence", "[online_softmax]") {
-  const auto device = test_device();
-  const Trace trace = trace_from_json(run_softmax(*device, {}).trace);
+  const Trace trace = run.trace();
   REQUIRE(trace.tiles() == 4);
   for (const TraceStep& step : trace.steps) {
     CHECK(step.m == std::max(step.m_old, step.tile_max));
@@ -58,63 +46,38 @@ TEST_CASE("the recorded state is the recurrence", "[online_softmax]") {
 }
 
 TEST_CASE("the recorded lines are the statements of the phases", "[online_softmax]") {
-  const auto device = test_device();
-  const Trace trace = trace_from_json(run_softmax(*device, {}).trace);
-  CHECK(contains(tests::source_line(kSourcePath, trace.lines[0]), "m_new = fmaxf(m, tile_max)"));
-  CHECK(contains(tests::source_line(kSourcePath, trace.lines[1]), "expf(m - base)"));
-  CHECK(contains(tests::source_line(kSourcePath, trace.lines[2]), "expf(row[first + j] - base)"));
-  CHECK(contains(tests::source_line(kSourcePath, trace.lines[3]),
-                 "times<Format>(l, rescale), tile_sum)"));
-  // A recording may number another build's source.
-  nlohmann::json json = to_json(trace);
-  CHECK(json["lines"] == trace.lines);
-  json["lines"] = {1, 2, 3, 4};
-  CHECK(trace_from_json(json).lines == trace.lines);
+  check_lines(kSourcePath, run.trace().lines,
+              {"m_new = fmaxf(m, tile_max)", "expf(m - base)", "expf(row[first + j] - base)",
+               "times<Format>(l, rescale), tile_sum)"});
 }
 
-TEST_CASE("the trace survives JSON", "[online_softmax]") {
-  const auto device = test_device();
-  Params params;
-  params.preset = GENERATE(Preset::random, Preset::masked, Preset::all_masked, Preset::outlier);
-  params.keys = 77;
-  params.tile_width = 5;
-  params.head_dim = 3;
-  params.component = 2;
-  params.skip_rescale = true;
-  const lab::Report report = run_softmax(*device, params);
-  const Trace trace = trace_from_json(report.trace);
+TEST_CASE("each tile begins where the one before it ended", "[online_softmax]") {
+  const Trace trace = run.trace(
+      {.preset = GENERATE(Preset::random, Preset::masked, Preset::all_masked, Preset::outlier),
+       .keys = 77,
+       .tile_width = 5,
+       .head_dim = 3,
+       .skip_rescale = true,
+       .component = 2});
   CHECK(trace.scores.size() == 77);
   CHECK(trace.component == 2);
-  CHECK(trace_from_json(nlohmann::json::parse(to_json(trace).dump())) == trace);
-  const lab::Report again = lab::report_from_json(nlohmann::json::parse(to_json(report).dump()));
-  CHECK(trace_from_json(again.trace) == trace);
   for (std::size_t t = 1; t < trace.steps.size(); ++t) {
     CHECK(trace.steps[t].m_old == trace.steps[t - 1].m);
   }
 }
 
 TEST_CASE("a damaged trace is refused in words", "[online_softmax]") {
-  const auto device = test_device();
-  const nlohmann::json good = run_softmax(*device, {}).trace;
-  const auto sentence = [&](const auto& damage) {
-    nlohmann::json bad = good;
-    damage(bad);
-    return error_of([&] { trace_from_json(bad); });
-  };
-  CHECK(contains(sentence([](auto& j) { j.erase("scores"); }), "'scores'"));
-  CHECK(contains(sentence([](auto& j) { j["steps"]["l"].erase(0); }), "'steps.l' must have 4"));
-  CHECK(contains(sentence([](auto& j) { j["keys"] = 0; }), "'keys' is 0"));
-  CHECK(contains(sentence([](auto& j) { j["weights"][3] = true; }),
-                 "'weights[3]' is true; allowed: a number"));
-  CHECK(contains(sentence([](auto& j) { j["lines"] = "x"; }), "'lines'"));
-  CHECK(contains(sentence([](auto& j) { j = 3; }), "object"));
+  check_refusals(run().trace, trace_again,
+                 {{"/scores", kGone, "'scores'"},
+                  {"/steps/l/0", kGone, "'steps.l' must have 4"},
+                  {"/keys", 0, "'keys' is 0"},
+                  {"/weights/3", true, "'weights[3]' is true; allowed: a number"},
+                  {"/lines", "x", "'lines'"},
+                  {"", 3, "object"}});
 }
 
 TEST_CASE("skipping the rescale goes wrong where the maximum first rises", "[online_softmax]") {
-  const auto device = test_device();
-  Params params;
-  params.skip_rescale = true;
-  const lab::Report report = run_softmax(*device, params);
+  const lab::Report report = run({.skip_rescale = true});
   CHECK(report.ok());  // it is wrong in exactly the way it ought to be
   CHECK(trace_from_json(report.trace).first_wrong_tile == 1);
   CHECK(contains(report.summary, "first goes wrong at tile 1"));
@@ -122,20 +85,15 @@ TEST_CASE("skipping the rescale goes wrong where the maximum first rises", "[onl
   CHECK(report.table("tiles")->text(1, 6) == "13.175");
   CHECK(report.table("tiles")->text(1, 5) != "13.175");
 
-  params.preset = Preset::falling;
-  const lab::Report falling = run_softmax(*device, params);
+  const lab::Report falling = run({.preset = Preset::falling, .skip_rescale = true});
   CHECK(trace_from_json(falling.trace).first_wrong_tile == -1);
   CHECK(contains(falling.summary, "right all the same"));
 }
 
 TEST_CASE("the presets do what their names say", "[online_softmax]") {
-  const auto device = test_device();
-  Params params;
-  params.keys = GENERATE(16, 100, 500);
-  params.tile_width = GENERATE(1, 4, 32);
+  const int keys = GENERATE(16, 100, 500), tile_width = GENERATE(1, 4, 32);
   const auto trace_of = [&](Preset preset) {
-    params.preset = preset;
-    return trace_from_json(run_softmax(*device, params).trace);
+    return run.trace({.preset = preset, .keys = keys, .tile_width = tile_width});
   };
   for (const TraceStep& step : trace_of(Preset::rising).steps) CHECK(step.m > step.m_old);
   const Trace falling = trace_of(Preset::falling);
@@ -152,11 +110,7 @@ TEST_CASE("the presets do what their names say", "[online_softmax]") {
 }
 
 TEST_CASE("the outlier overflows softmax without the maximum", "[online_softmax]") {
-  const auto device = test_device();
-  Params params;
-  params.preset = Preset::outlier;
-  params.keys = GENERATE(1, 16, 1000);
-  const lab::Report report = run_softmax(*device, params);
+  const lab::Report report = run({.preset = Preset::outlier, .keys = GENERATE(1, 16, 1000)});
   CHECK(report.ok());
   const lab::Table* naive = report.table("naive");
   REQUIRE(naive != nullptr);
@@ -167,12 +121,10 @@ TEST_CASE("the outlier overflows softmax without the maximum", "[online_softmax]
 }
 
 TEST_CASE("with everything masked there is a zero and no NaN", "[online_softmax]") {
-  const auto device = test_device();
-  Params params;
-  params.preset = Preset::all_masked;
-  params.accumulator = GENERATE(Accumulator::fp32, Accumulator::fp16, Accumulator::bf16);
-  params.skip_rescale = GENERATE(false, true);
-  const lab::Report report = run_softmax(*device, params);
+  const lab::Report report =
+      run({.preset = Preset::all_masked,
+           .accumulator = GENERATE(Accumulator::fp32, Accumulator::fp16, Accumulator::bf16),
+           .skip_rescale = GENERATE(false, true)});
   CHECK(report.ok());
   CHECK(report.measurement("output")->value == 0);
   CHECK(report.measurement("final_l")->value == 0);
@@ -180,13 +132,8 @@ TEST_CASE("with everything masked there is a zero and no NaN", "[online_softmax]
 }
 
 TEST_CASE("narrow accumulators stop growing where the format ends", "[online_softmax]") {
-  const auto device = test_device();
-  Params params;
-  params.preset = Preset::equal;
-  params.keys = 1000;
-  params.tile_width = 1;
-  params.accumulator = Accumulator::bf16;
-  const lab::Report report = run_softmax(*device, params);
+  const lab::Report report = run(
+      {.preset = Preset::equal, .keys = 1000, .tile_width = 1, .accumulator = Accumulator::bf16});
   CHECK(report.ok());
   CHECK(report.measurement("final_l")->value == 256);
 }
@@ -200,30 +147,23 @@ TEST_CASE("what a knob allows hangs on another, and the refusal says so", "[onli
 }
 
 TEST_CASE("data depends on seed, query and component only where it should", "[online_softmax]") {
-  lab::NoProgress progress;
-  Params params;
-  params.keys = 40;
-  params.head_dim = 2;
-  const Inputs example = make_inputs(params, progress);
+  Params params{.keys = 40, .head_dim = 2};
+  const Inputs example = make_inputs(params, unwatched);
   CHECK(example.scores[0] == 1);
   CHECK(example.scores[16] == 1);  // the example repeats
   CHECK(example.scores[40] == 3);  // query 1 starts one key later
   CHECK(example.values[1] == 11);  // component 1 is component 0 plus 1
   params.preset = Preset::random;
-  const Inputs first = make_inputs(params, progress);
-  CHECK(first.scores == make_inputs(params, progress).scores);
+  const Inputs first = make_inputs(params, unwatched);
+  CHECK(first.scores == make_inputs(params, unwatched).scores);
   params.seed = 2;
-  CHECK(first.scores != make_inputs(params, progress).scores);
+  CHECK(first.scores != make_inputs(params, unwatched).scores);
 }
 
 TEST_CASE("long rows run under emulation", "[online_softmax]") {
-  const auto device = test_device();
-  Params params;
-  params.preset = Preset::random;
-  params.keys = tests::kFewShapes ? 2048 : 65536;
-  params.tile_width = 1;
-  params.queries = 1;
-  const lab::Report report = run_softmax(*device, params);
+  const int keys = kFewShapes ? 2048 : 65536;
+  const lab::Report report =
+      run({.preset = Preset::random, .keys = keys, .tile_width = 1, .queries = 1});
   CHECK(report.ok());
-  CHECK(report.table("tiles")->rows.size() == static_cast<std::size_t>(params.keys));
+  CHECK(report.table("tiles")->rows.size() == static_cast<std::size_t>(keys));
 }

@@ -1,14 +1,17 @@
 #include <cmath>
 
 #include "kernels/attention/online_softmax/reference.hpp"
-#include "tests/kernels/attention/online_softmax/support.hpp"
+#include "tests/catch.hpp"
+#include "tests/reports.hpp"
 
 using namespace tilestep;
 using namespace tilestep::online_softmax;
-using tilestep::tests::run_softmax;
 using tilestep::tests::test_device;
+using tilestep::tests::unwatched;
 
 namespace {
+
+const tests::Runs run(lesson(), knob_table(), trace_from_json);
 
 constexpr Preset kPresets[] = {Preset::worked_example, Preset::random,    Preset::rising,
                                Preset::falling,        Preset::equal,     Preset::outlier,
@@ -33,13 +36,10 @@ std::string describe(const Params& p) {
          std::string(to_text(p.accumulator));
 }
 
-/// Every check of the report, so that a failure says which and where.
-void require_good(const lab::Report& report, const Params& params) {
-  for (const lab::Check& check : report.checks) {
-    INFO(describe(params) << ": " << check.id << " off by " << check.max_error << ", tolerance "
-                          << check.tolerance << "; " << check.detail);
-    if (!check.ok) FAIL();
-  }
+/// A failure says which check, and where.
+void require_good(simt::Device& device, const Params& params) {
+  const std::string failed = tests::failed_checks(run(params, device));
+  if (!failed.empty()) FAIL(describe(params) << ": " << failed);
 }
 
 }  // namespace
@@ -51,16 +51,14 @@ TEST_CASE("the kernel agrees with the reference over shapes", "[online_softmax]"
       for (const int head_dim : {1, 2, 64, 128}) {
         if (tests::kFewShapes && (keys > 100 || head_dim > 2)) continue;
         for (const Accumulator accumulator : kAccumulators) {
-          Params params;
-          params.preset = Preset::random;
-          params.keys = keys;
-          params.tile_width = tile_width;
-          params.head_dim = head_dim;
-          params.accumulator = accumulator;
-          params.queries = 2;
-          params.query = 1;
-          params.component = head_dim - 1;
-          require_good(run_softmax(devices.next(), params), params);
+          require_good(devices.next(), {.preset = Preset::random,
+                                        .keys = keys,
+                                        .tile_width = tile_width,
+                                        .head_dim = head_dim,
+                                        .accumulator = accumulator,
+                                        .component = head_dim - 1,
+                                        .queries = 2,
+                                        .query = 1});
         }
       }
     }
@@ -76,16 +74,14 @@ TEST_CASE("the kernel agrees with the reference over presets", "[online_softmax]
         if (tests::kFewShapes && keys > 33) continue;
         for (const int tile_width : {1, 4, 32}) {
           for (const bool skip : {false, true}) {
-            Params params;
-            params.preset = preset;
-            params.keys = keys;
-            params.tile_width = tile_width;
-            params.head_dim = 2;
-            params.accumulator = accumulator;
-            params.skip_rescale = skip;
-            params.queries = 3;
-            params.query = keys % 3;
-            require_good(run_softmax(devices.next(), params), params);
+            require_good(devices.next(), {.preset = preset,
+                                          .keys = keys,
+                                          .tile_width = tile_width,
+                                          .head_dim = 2,
+                                          .accumulator = accumulator,
+                                          .skip_rescale = skip,
+                                          .queries = 3,
+                                          .query = keys % 3});
           }
         }
       }
@@ -95,31 +91,27 @@ TEST_CASE("the kernel agrees with the reference over presets", "[online_softmax]
 }
 
 TEST_CASE("the order of threads changes no bit", "[online_softmax]") {
-  Params params;
-  params.preset = Preset::random;
-  params.keys = 300;
-  params.tile_width = 70;
-  params.head_dim = 40;
-  params.component = 39;
-  params.accumulator = GENERATE(Accumulator::fp32, Accumulator::fp16);
-  const auto ascending = test_device();
-  const nlohmann::json expected = run_softmax(*ascending, params).trace;
+  const Params params{.preset = Preset::random,
+                      .keys = 300,
+                      .tile_width = 70,
+                      .head_dim = 40,
+                      .accumulator = GENERATE(Accumulator::fp32, Accumulator::fp16),
+                      .component = 39};
+  const nlohmann::json expected = run(params).trace;
   const auto descending = test_device(simt::ThreadOrder::descending);
-  CHECK(run_softmax(*descending, params).trace == expected);
+  CHECK(run(params, *descending).trace == expected);
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     const auto shuffled = test_device(simt::ThreadOrder::shuffled, seed);
     INFO("seed " << seed);
-    CHECK(run_softmax(*shuffled, params).trace == expected);
+    CHECK(run(params, *shuffled).trace == expected);
   }
 }
 
 TEST_CASE("the reference is the plain formula", "[online_softmax]") {
-  Params params;
-  params.preset = GENERATE(Preset::worked_example, Preset::random, Preset::rising);
-  params.keys = 50;
-  params.tile_width = 7;
-  lab::NoProgress progress;
-  const Inputs inputs = make_inputs(params, progress);
+  const Params params{.preset = GENERATE(Preset::worked_example, Preset::random, Preset::rising),
+                      .keys = 50,
+                      .tile_width = 7};
+  const Inputs inputs = make_inputs(params, unwatched);
   const auto row = std::span(inputs.scores).first(50);
   const auto states = reference_prefixes(params, row, inputs.values);
   REQUIRE(states.size() == 8);
@@ -139,12 +131,8 @@ TEST_CASE("the reference is the plain formula", "[online_softmax]") {
 }
 
 TEST_CASE("tolerances are tight enough to catch a wrong kernel", "[online_softmax]") {
-  Params params;
-  params.preset = Preset::random;
-  params.keys = 1000;
-  params.tile_width = 16;
-  lab::NoProgress progress;
-  const Inputs inputs = make_inputs(params, progress);
+  Params params{.preset = Preset::random, .keys = 1000, .tile_width = 16};
+  const Inputs inputs = make_inputs(params, unwatched);
   const auto row = std::span(inputs.scores).first(1000);
   const auto sound = reference_prefixes(params, row, inputs.values);
   CHECK(sound.back().output_bound < 2e-3);  // values go up to 20

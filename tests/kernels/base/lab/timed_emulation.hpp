@@ -9,7 +9,9 @@
 
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/base/simt/emulated_device.hpp"
+#include "kernels/catalog.hpp"
 #include "tests/catch.hpp"
+#include "tests/reports.hpp"
 
 namespace tilestep::tests {
 
@@ -17,7 +19,7 @@ namespace tilestep::tests {
 /// there is no GPU: its layouts, its comparisons and its tables are real, its times are not.
 class TimedEmulation final : public simt::emulated::EmulatedDevice {
  public:
-  explicit TimedEmulation(std::span<const simt::KernelEntry> table = {})
+  explicit TimedEmulation(std::span<const simt::KernelEntry> table = emulated_kernels())
       : EmulatedDevice(table, {}), info_(EmulatedDevice::info()) {
     info_.name = "pretended";
     info_.multiprocessors = 2;
@@ -55,6 +57,16 @@ class TimedEmulation final : public simt::emulated::EmulatedDevice {
  private:
   simt::DeviceInfo info_;
 };
+
+/// Every check of the report holds, but those that `fails` says must not.
+inline void check_holds(
+    const lab::Report& report, const std::function<bool(std::string_view id)>& fails =
+                                   [](std::string_view) { return false; }) {
+  for (const lab::Check& check : report.checks) {
+    CAPTURE(check.id, check.max_error, check.tolerance, check.detail);
+    CHECK(check.ok == !fails(check.id));
+  }
+}
 
 /// Every table with its columns, and every measurement, that the committed recording of the
 /// report's lesson has, is in `report`: pictures, tables of the README and the command line look

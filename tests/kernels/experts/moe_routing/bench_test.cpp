@@ -6,18 +6,16 @@
 #include <cmath>
 #include <set>
 
-#include "kernels/base/simt/backends.hpp"
 #include "kernels/experts/moe_routing/bench_parts.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
 
 using namespace tilestep;
 using namespace tilestep::moe_routing;
+using namespace tilestep::tests;
 
 namespace {
 
 constexpr BenchSize kTiny = {90, 64, 128, {3, 5}};
-
-constexpr simt::KernelEntry kTable[] = {{kLessonId, kernels_emulated}};
 
 /// The emulated kernels with two configurations, and a library that multiplies in double. A
 /// configuration may be broken: it then leaves the last row of y alone.
@@ -73,7 +71,7 @@ class PretendingKernels final : public Kernels {
 /// Has the older of the two names of a counter alone.
 class PretendingDevice {
  public:
-  PretendingDevice() : device_(kTable), kernels_(device_) {
+  PretendingDevice() : kernels_(device_) {
     device_.replaced_kernels = &kernels_;
     device_.pretend().memory_bytes = 1 << 20;
     device_.counter = [](const std::string& metric) {
@@ -86,30 +84,18 @@ class PretendingDevice {
   void set_memory(std::size_t bytes) { device_.pretend().memory_bytes = bytes; }
 
  private:
-  tests::TimedEmulation device_;
+  TimedEmulation device_;
   PretendingKernels kernels_;
 };
-
-double number_in(const lab::Table& table, std::size_t row, std::string_view id) {
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    const auto* value = std::get_if<double>(&table.rows[row][c]);
-    if (table.columns[c].id == id && value != nullptr) return *value;
-  }
-  return std::nan("");
-}
 
 }  // namespace
 
 TEST_CASE("the bench has a rate for every scheme, routing and number of experts", "[moe_gemm]") {
   PretendingDevice device;
-  lab::NoProgress progress;
-  const lab::Report report = bench_report(device, progress, kTiny);
-  tests::check_has_what_was_recorded(report, kLessonId, false, "tensor_pipe");
-  for (const lab::Check& check : report.checks) {
-    CAPTURE(check.id, check.max_error, check.tolerance);
-    CHECK(check.ok);
-    CHECK(check.max_error <= check.tolerance);
-  }
+  const lab::Report report = bench_report(device, unwatched, kTiny);
+  check_has_what_was_recorded(report, kLessonId, false, "tensor_pipe");
+  check_holds(report);
+  for (const lab::Check& check : report.checks) CHECK(check.max_error <= check.tolerance);
   CHECK(report.checks.size() == 4);
   const lab::Table* rates = report.table("moe_rate");
   REQUIRE(rates != nullptr);
@@ -144,12 +130,11 @@ TEST_CASE("the bench has a rate for every scheme, routing and number of experts"
 
 TEST_CASE("the bench leaves out what does not fit in memory", "[moe_gemm]") {
   PretendingDevice device;
-  lab::NoProgress progress;
   const BenchSize size = kTiny;
   // Room for the weights and the packed tokens, not for five times the tokens.
   const double packed = 90.0 * (2 * 64 + 4 * 128) + 5.0 * 64 * 128 * 2;
   device.set_memory(static_cast<std::size_t>(packed * 1.3));
-  const lab::Report report = bench_report(device, progress, size);
+  const lab::Report report = bench_report(device, unwatched, size);
   CHECK(report.measurement("moe_rate", "packed, one-hot, 5 experts") != nullptr);
   CHECK(report.measurement("moe_rate", "padded-to-capacity, one-hot, 5 experts") == nullptr);
   CHECK(report.table("moe_rate")->rows.size() == 30);
@@ -158,11 +143,8 @@ TEST_CASE("the bench leaves out what does not fit in memory", "[moe_gemm]") {
 TEST_CASE("the bench's checks see a row that was not computed", "[moe_gemm]") {
   PretendingDevice device;
   device.own_kernels().broken = true;
-  lab::NoProgress progress;
-  const lab::Report report = bench_report(device, progress, kTiny);
-  for (const lab::Check& check : report.checks) {
-    CHECK(check.ok == (check.id != "grouped_packed"));
-  }
+  const lab::Report report = bench_report(device, unwatched, kTiny);
+  check_holds(report, [](std::string_view id) { return id == "grouped_packed"; });
 }
 
 TEST_CASE("runs of one expert become one bar, and lanes are thinned out evenly", "[moe_gemm]") {

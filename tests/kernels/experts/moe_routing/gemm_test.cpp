@@ -15,6 +15,7 @@
 
 using namespace tilestep;
 using namespace tilestep::moe_routing;
+using tests::contains;
 using tests::error_of;
 
 namespace {
@@ -249,10 +250,11 @@ TEST_CASE("layouts keep their promises for any counts", "[moe_gemm]") {
       }
     }
   }
-  CHECK(error_of([] {
-          const std::vector<int> many(256, 16000000);
-          layout_of(many, Scheme::padded_to_capacity, 128);
-        }).find("2147483647") != std::string::npos);
+  CHECK(contains(error_of([] {
+                   const std::vector<int> many(256, 16000000);
+                   layout_of(many, Scheme::padded_to_capacity, 128);
+                 }),
+                 "2147483647"));
 }
 
 TEST_CASE("top-1 counts add up and follow the routing", "[moe_gemm]") {
@@ -265,10 +267,8 @@ TEST_CASE("top-1 counts add up and follow the routing", "[moe_gemm]") {
     CHECK(std::accumulate(counts.begin(), counts.end(), 0) == 8192);
     CHECK(std::is_sorted(counts.rbegin(), counts.rend()));
   }
-  CHECK(error_of([] { top1_counts(Routing::random, 0, 8, 4); }).find("balanced, skewed") !=
-        std::string::npos);
-  CHECK(error_of([] { top1_counts(Routing::balanced, 0, 8, 0); }).find("1 expert") !=
-        std::string::npos);
+  CHECK(contains(error_of([] { top1_counts(Routing::random, 0, 8, 4); }), "balanced, skewed"));
+  CHECK(contains(error_of([] { top1_counts(Routing::balanced, 0, 8, 0); }), "1 expert"));
 }
 
 TEST_CASE("sizes that the grouped product does not take are refused by name", "[moe_gemm]") {
@@ -277,11 +277,11 @@ TEST_CASE("sizes that the grouped product does not take are refused by name", "[
   const auto refusal = [&](int hidden, int width) {
     return error_of([&] { run_grouped(*device, 3, layout, hidden, width, 0); });
   };
-  CHECK(refusal(100, 64).find("hidden is 100") != std::string::npos);
-  CHECK(refusal(64, 96).find("multiples of 64") != std::string::npos);
+  CHECK(contains(refusal(100, 64), "hidden is 100"));
+  CHECK(contains(refusal(64, 96), "multiples of 64"));
   if (device->info().backend == "emulated") {
-    CHECK(error_of([&] { run_grouped(*device, kLibrary, layout, 64, 64, 0); }).find("emulation") !=
-          std::string::npos);
+    CHECK(contains(error_of([&] { run_grouped(*device, kLibrary, layout, 64, 64, 0); }),
+                   "emulation"));
   } else if (kernels_of(*device).library(*device).available) {
     CHECK(wrong_elements(run_grouped(*device, kLibrary, layout, 64, 64, 0), true) == 0);
   }

@@ -7,25 +7,15 @@
 
 #include "kernels/experts/moe_routing/kernels.hpp"
 #include "kernels/experts/moe_routing/report.hpp"
-#include "tests/catch.hpp"
-#include "tests/reports.hpp"
+#include "tests/traces.hpp"
 
 using namespace tilestep;
 using namespace tilestep::moe_routing;
-using tests::contains;
-using tests::error_of;
-using tests::failed_checks;
-using tests::test_device;
+using namespace tilestep::tests;
 
 namespace {
 
-lab::Report report_of(simt::Device& device, const lab::Settings& settings) {
-  return tests::run_on(device, lesson(), settings);
-}
-
-lab::Settings settings_of(const Params& params) {
-  return knob_table().settings(params);
-}
+const Runs run(lesson(), knob_table(), trace_from_json);
 
 /// Whether the kept assignments of the shown tokens have slots of their own, each inside its
 /// expert's; where all tokens are shown, as many as `kept` says.
@@ -101,7 +91,7 @@ struct Routed {
   std::vector<float> gate;
 };
 Routed route(simt::Device& device, const RouteShape& shape, const std::vector<float>& logits) {
-  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
+  const auto& kernels = kernels_of<Kernels>(device, kLessonId);
   const auto assignments = static_cast<std::size_t>(shape.tokens * shape.top_k);
   const auto experts = static_cast<std::size_t>(shape.experts);
   const simt::Buffer<float> in(device, std::span<const float>(logits));
@@ -122,24 +112,19 @@ Routed route(simt::Device& device, const RouteShape& shape, const std::vector<fl
 }  // namespace
 
 TEST_CASE("the default table and summary", "[moe_routing]") {
-  const auto device = test_device();
-  const lab::Report report = report_of(*device, {});
+  const lab::Report report = run();
   const lab::Table* table = report.table("experts");
   REQUIRE(table != nullptr);
-  REQUIRE(table->rows.size() == 4);
-  for (std::size_t e = 0; e < 4; ++e) {
-    CHECK(table->text(e, 0) == "E" + std::to_string(e));
-    CHECK(table->text(e, 1) == "8");
-    CHECK(table->text(e, 2) == "1");
-    CHECK(table->text(e, 3) == "0");
-    CHECK(table->text(e, 4) == "0");
-  }
-  for (const char* part :
-       {"balanced", "top 1", "4 experts", "32 token-slots", "32 real", "100%", "8 tokens"}) {
-    CHECK(report.summary.find(part) != std::string::npos);
+  CHECK(texts_of(*table) == std::vector<std::vector<std::string>>{{"E0", "8", "1", "0", "0"},
+                                                                  {"E1", "8", "1", "0", "0"},
+                                                                  {"E2", "8", "1", "0", "0"},
+                                                                  {"E3", "8", "1", "0", "0"}});
+  for (const char* part : {"balanced", "top 1", "4 experts", "32 token-slots", "32 real", "100%",
+                           "All 4 experts have 8 tokens each."}) {
+    CHECK(contains(report.summary, part));
   }
   // On a GPU the blocks do not begin at the same moment.
-  if (device->can_time()) {
+  if (device_at_hand().can_time()) {
     CHECK(report.measurement("busy_share")->value > 0);
   } else {
     CHECK(report.measurement("busy_share")->value == Approx(100));
@@ -148,64 +133,47 @@ TEST_CASE("the default table and summary", "[moe_routing]") {
 }
 
 TEST_CASE("invariants hold for 2000 random combinations of knobs", "[moe_routing]") {
-  const auto device = test_device();
   std::mt19937 generator(42);
-  const int cases = tests::kFewShapes ? 200 : 2000;
+  const int cases = kFewShapes ? 200 : 2000;
   for (int i = 0; i < cases; ++i) {
     const Params params = random_params(generator, i % 20 == 0 ? 300 : 40, i % 20 == 0 ? 64 : 12);
     CAPTURE(i, params.tokens, params.experts, params.top_k, to_text(params.routing),
             params.capacity, to_text(params.scheme), params.tile(), params.custom);
-    check_invariants(params, report_of(*device, settings_of(params)));
+    check_invariants(params, run(params));
   }
 }
 
 TEST_CASE("extremes", "[moe_routing]") {
-  const auto device = test_device();
-  const auto run = [&](Params params) {
+  const auto check = [&](const Params& params) {
     CAPTURE(params.tokens, params.experts, params.top_k, to_text(params.scheme));
-    check_invariants(params, report_of(*device, settings_of(params)));
+    check_invariants(params, run(params));
   };
-  for (int scheme = 0; scheme < kSchemes; ++scheme) {
-    Params params;
-    params.scheme = static_cast<Scheme>(scheme);
-    params.tokens = 1;
-    params.experts = 2;
-    run(params);
-    params.top_k = 2;
-    params.tile_choice = 4;
-    run(params);
-    params.tokens = 1031;
-    params.experts = 256;
-    params.top_k = 8;
-    params.routing = Routing::skewed;
-    params.skew = 3;
-    params.capacity = 0.5;
-    run(params);
-    params.routing = Routing::one_hot;
-    run(params);
+  for (const Scheme scheme : all_of<Scheme>()) {
+    check({.tokens = 1, .experts = 2, .scheme = scheme});
+    check({.tokens = 1, .experts = 2, .top_k = 2, .tile_choice = 4, .scheme = scheme});
+    for (const Routing routing : {Routing::skewed, Routing::one_hot}) {
+      check({.tokens = 1031,
+             .experts = 256,
+             .top_k = 8,
+             .routing = routing,
+             .skew = 3,
+             .tile_choice = 4,
+             .capacity = 0.5,
+             .scheme = scheme});
+    }
   }
-  Params many;
-  many.tokens = 20011;
-  many.experts = 61;
-  many.top_k = 2;
-  many.routing = Routing::random;
-  run(many);
+  check({.tokens = 20011, .experts = 61, .top_k = 2, .routing = Routing::random});
 }
 
 TEST_CASE("nothing depends on the order of the threads", "[moe_routing]") {
-  Params params;
-  params.tokens = 300;
-  params.experts = 7;
-  params.top_k = 3;
-  params.routing = Routing::skewed;
-  params.capacity = 1;
-  for (int scheme = 0; scheme < kSchemes; ++scheme) {
-    params.scheme = static_cast<Scheme>(scheme);
-    const Trace first = trace_from_json(report_of(*test_device(), settings_of(params)).trace);
+  Params params{.tokens = 300, .experts = 7, .top_k = 3, .routing = Routing::skewed, .capacity = 1};
+  for (const Scheme scheme : all_of<Scheme>()) {
+    params.scheme = scheme;
+    const Trace first = run.trace(params);
     for (const auto order : {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
       for (std::uint64_t seed = 1; seed <= 3; ++seed) {
         const auto device = test_device(order, seed);
-        const lab::Report report = report_of(*device, settings_of(params));
+        const lab::Report report = run(params, *device);
         CHECK(failed_checks(report).empty());
         const Trace trace = trace_from_json(report.trace);
         CHECK(trace.token == first.token);
@@ -243,15 +211,11 @@ TEST_CASE("logits that are no numbers choose nobody outside the experts", "[moe_
 }
 
 TEST_CASE("one expert for all: a straggler, and what capacity does to it", "[moe_routing]") {
-  const auto device = test_device();
-  Params params;
-  params.routing = Routing::one_hot;
-  Trace trace = trace_from_json(report_of(*device, settings_of(params)).trace);
+  Trace trace = run.trace({.routing = Routing::one_hot});
   CHECK(trace.expert[0].kept == 32);
   CHECK(trace.expert[1].tiles == 0);
   CHECK(trace.useful() == 1);
-  params.capacity = 1;
-  trace = trace_from_json(report_of(*device, settings_of(params)).trace);
+  trace = run.trace({.routing = Routing::one_hot, .capacity = 1});
   CHECK(trace.expert[0].kept == 8);
   CHECK(trace.dropped() == 24);
   // By token: the first eight stay.
@@ -261,10 +225,7 @@ TEST_CASE("one expert for all: a straggler, and what capacity does to it", "[moe
 }
 
 TEST_CASE("custom routing moves tokens", "[moe_routing]") {
-  const auto device = test_device();
-  const lab::Report report =
-      report_of(*device, {{"routing", std::string("custom")}, {"custom", std::string("0:3,5:3")}});
-  const Trace trace = trace_from_json(report.trace);
+  const Trace trace = run.trace({.routing = Routing::custom, .custom = "0:3,5:3"});
   CHECK(trace.token[0].expert[0] == 3);
   CHECK(trace.token[5].expert[0] == 3);
   CHECK(trace.token[1].expert[0] == 1);
@@ -274,47 +235,25 @@ TEST_CASE("custom routing moves tokens", "[moe_routing]") {
 }
 
 TEST_CASE("of two moves of a token the later one holds", "[moe_routing]") {
-  const auto device = test_device();
-  const lab::Report report = report_of(*device, {{"routing", std::string("custom")},
-                                                 {"top_k", std::int64_t{2}},
-                                                 {"custom", std::string("0:2,0:3")}});
-  const Trace trace = trace_from_json(report.trace);
+  const Trace trace = run.trace({.top_k = 2, .routing = Routing::custom, .custom = "0:2,0:3"});
   CHECK(trace.token[0].expert == std::vector<int>{3, 0});
 }
 
 TEST_CASE("the recorded lines are the statements of the steps", "[moe_routing]") {
-  const auto device = test_device();
   // Also where the first block of the product has no tile, because E0 has no token.
-  const lab::Settings none_for_e0 = {{"tokens", std::int64_t{1}},
-                                     {"routing", std::string("custom")},
-                                     {"custom", std::string("0:3")},
-                                     {"scheme", std::string("tile-padded")}};
-  for (const lab::Settings& settings : {lab::Settings{}, none_for_e0}) {
-    const Trace trace = trace_from_json(report_of(*device, settings).trace);
-    static constexpr const char* kStatements[kSteps] = {
-        "sum += expf(",
-        "logit > best_logit",
-        "atomicAdd(&counts[",
-        "exclusive_scan(values, slots)",
-        "x[to * hidden + i] = tokens[",
-        "multiply_columns(operands",
-        "sum += gate[",
-    };
-    for (std::size_t step = 0; step < kSteps; ++step) {
-      REQUIRE(trace.lines[step] > 0);
-      CHECK(contains(tests::source_line(kSourcePath, trace.lines[step]), kStatements[step]));
-    }
+  const Params none_for_e0{
+      .tokens = 1, .routing = Routing::custom, .scheme = Scheme::tile_padded, .custom = "0:3"};
+  for (const Params& params : {Params{}, none_for_e0}) {
+    check_lines(kSourcePath, run.trace(params).lines,
+                {"sum += expf(", "logit > best_logit", "atomicAdd(&counts[",
+                 "exclusive_scan(values, slots)", "x[to * hidden + i] = tokens[",
+                 "multiply_columns(operands", "sum += gate["});
   }
 }
 
 TEST_CASE("every check fails when what it guards is broken", "[moe_routing]") {
-  const auto device = test_device();
-  Params params;
-  params.routing = Routing::skewed;
-  params.top_k = 2;
-  params.capacity = 1;
-  lab::NoProgress progress;
-  const Outcome good = gather(params, *device, progress);
+  const Outcome good =
+      gather({.top_k = 2, .routing = Routing::skewed, .capacity = 1}, device_at_hand(), unwatched);
   REQUIRE(failed_checks(report_of(good)).empty());
   using Break = void (*)(Outcome&);
   const std::pair<const char*, Break> breaks[] = {
@@ -339,63 +278,60 @@ TEST_CASE("every check fails when what it guards is broken", "[moe_routing]") {
 }
 
 TEST_CASE("the numbers are of all tiles, the picture of the first", "[moe_routing]") {
-  const auto device = test_device();
-  Params params;
-  params.tokens = 20000;
-  const lab::Report report = report_of(*device, settings_of(params));
+  const lab::Report report = run({.tokens = 20000});
   const Trace trace = trace_from_json(report.trace);
   CHECK(trace.tiles_run == 2500);
   CHECK(static_cast<int>(trace.tiles.size()) == kShownTiles);
   REQUIRE(report.measurement("busy_share") != nullptr);
-  if (!device->can_time()) CHECK(report.measurement("busy_share")->value == Approx(100));
+  if (!device_at_hand().can_time()) CHECK(report.measurement("busy_share")->value == Approx(100));
 }
 
 TEST_CASE("bad knobs name what is allowed", "[moe_routing]") {
-  const auto device = test_device();
-  const auto complaint = [&](const lab::Settings& settings) {
-    return error_of([&] { report_of(*device, settings); });
+  const auto complaint = [&](const char* id, const lab::KnobValue& value) {
+    return error_of([&] { run_on(device_at_hand(), lesson(), {{id, value}}); });
   };
   CHECK(
-      complaint({{"top_k", std::int64_t{5}}}).find("with experts = 4 the allowed values are 1–4") !=
-      std::string::npos);
-  CHECK(complaint({{"custom", std::string("5:2,")}}).find("token:expert") != std::string::npos);
-  CHECK(complaint({{"custom", std::string("40:2")}}).find("tokens 0–31") != std::string::npos);
-  CHECK(complaint({{"custom", std::string("4:9")}}).find("experts 0–3") != std::string::npos);
-  CHECK(complaint({{"capacity", 0.3}}).find("off or 0.5–4") != std::string::npos);
-  CHECK(complaint({{"tile", std::string("12")}}).find("one of 8, 16") != std::string::npos);
+      contains(complaint("top_k", std::int64_t{5}), "with experts = 4 the allowed values are 1–4"));
+  CHECK(contains(complaint("custom", std::string("5:2,")), "token:expert"));
+  CHECK(contains(complaint("custom", std::string("40:2")), "tokens 0–31"));
+  CHECK(contains(complaint("custom", std::string("4:9")), "experts 0–3"));
+  CHECK(contains(complaint("capacity", 0.3), "off or 0.5–4"));
+  CHECK(contains(complaint("tile", std::string("12")), "one of 8, 16"));
   CHECK(lesson().knobs().at("capacity").parsed("off") == lab::KnobValue(0.0));
   CHECK_THROWS_AS(lesson().knobs().at("capacity").parsed("on"), Error);
 }
 
-TEST_CASE("the trace travels as JSON", "[moe_routing]") {
-  const auto device = test_device();
-  Params params;
-  params.routing = Routing::skewed;
-  params.top_k = 2;
-  params.capacity = 1;
-  const lab::Report report = report_of(*device, settings_of(params));
-  const Trace trace = trace_from_json(report.trace);
-  CHECK(to_json(trace) == report.trace);
-  nlohmann::json broken = report.trace;
-  broken["expert"]["kept"].erase(0);
-  CHECK_THROWS_AS(trace_from_json(broken), Error);
-  broken = report.trace;
-  broken["tiles"]["expert"][0] = 99;
-  CHECK_THROWS_AS(trace_from_json(broken), Error);
-  broken = report.trace;
-  broken.erase("scheme");
-  CHECK_THROWS_AS(trace_from_json(broken), Error);
+TEST_CASE("a damaged MoE trace is refused in words", "[moe_routing]") {
+  const lab::Report report = run({.top_k = 2, .routing = Routing::skewed, .capacity = 1});
   // What a scene takes for an index must be one.
-  const auto refused = [&](const auto& change) {
-    nlohmann::json changed = report.trace;
-    change(changed);
-    CHECK_THROWS_AS(trace_from_json(changed), Error);
+  check_refusals(report.trace, trace_again,
+                 {{"/expert/kept/0", kGone, "'expert.kept' must have 4"},
+                  {"/tiles/expert/0", 99, "'tiles.expert[0]' is 99"},
+                  {"/scheme", kGone, "'scheme' is missing"},
+                  {"/token/0", kGone, "'token'"},
+                  {"/tiles_run", 100000, "'tiles.expert' must have 2048"},
+                  {"/tiles/block/0", 1000000, "'tiles.block[0]'"},
+                  {"/tiles/block/0", -1, "'tiles.block[0]'"},
+                  {"/expert/kept/0", 1e300, "'expert.kept[0]'"},
+                  {"/expert/kept/0", 18446744073709551615ull, "'expert.kept[0]'"},
+                  {"/token/0/slot/0", "nan", "'token[0].slot[0]'"}});
+}
+
+TEST_CASE("who is busiest is said with all who tie", "[moe_routing]") {
+  const auto said = [](std::vector<int> kept) {
+    Trace trace;
+    trace.experts = static_cast<int>(kept.size());
+    for (const int each : kept) trace.expert.push_back({.kept = each});
+    return busiest_text(trace);
   };
-  refused([](nlohmann::json& j) { j["token"].erase(0); });
-  refused([](nlohmann::json& j) { j["tiles_run"] = 100000; });
-  refused([](nlohmann::json& j) { j["tiles"]["block"][0] = 1000000; });
-  refused([](nlohmann::json& j) { j["tiles"]["block"][0] = -1; });
-  refused([](nlohmann::json& j) { j["expert"]["kept"][0] = 1e300; });
-  refused([](nlohmann::json& j) { j["expert"]["kept"][0] = 18446744073709551615ull; });
-  refused([](nlohmann::json& j) { j["token"][0]["slot"][0] = "nan"; });
+  CHECK(said({3, 20, 8, 1}) == "E1 is busiest, with 20 tokens");
+  CHECK(said({1, 0, 0}) == "E0 is busiest, with 1 token");
+  CHECK(said({8, 2, 2, 8}) == "E0 and E3 are busiest, with 8 tokens each");
+  CHECK(said({1, 5, 5, 5}) == "E1, E2 and E3 are busiest, with 5 tokens each");
+  CHECK(said({7, 7, 7, 7, 0, 0}) == "4 of 6 experts are busiest, with 7 tokens each");
+  CHECK(said({8, 8, 8, 8}) == "all 4 experts have 8 tokens each");
+  CHECK(said({1, 1}) == "both experts have 1 token each");
+  const lab::Report tie = run({.tokens = 10});
+  CHECK(contains(tie.summary, "E0 and E1 are busiest, with 3 tokens each."));
+  CHECK(contains(tie.measurement("busiest_expert")->detail, "kept by E0 and E1 each"));
 }

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "tests/kernels/base/lab/timed_emulation.hpp"
-#include "tests/kernels/matmul/tiling/support.hpp"
 
 using namespace tilestep;
 using namespace tilestep::tiling;
+using namespace tilestep::tests;
 
 namespace {
 
@@ -56,37 +56,21 @@ class WithLibrary final : public Kernels {
   const Kernels& kernels_ = static_cast<const Kernels&>(kernels_emulated());
 };
 
-constexpr simt::KernelEntry kTable[] = {{kLessonId, kernels_emulated}};
 const BenchSizes kTiny{{64, 32}, 32, {{1, 1, 1}, {33, 7, 20}}, 1 << 16};
-
-lab::Cell cell_in(const lab::Table& table, std::string_view row, std::string_view id) {
-  for (const auto& cells : table.rows) {
-    if (std::get<std::string>(cells[0]) != row) continue;
-    for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      if (table.columns[c].id == id) return cells[c];
-    }
-  }
-  FAIL("no cell " << row << " " << id);
-  return {};
-}
 
 }  // namespace
 
 TEST_CASE("the bench of tiling has all that was recorded", "[tiling]") {
-  tests::TimedEmulation device(kTable);
+  TimedEmulation device;
   WithLibrary kernels;
   device.replaced_kernels = &kernels;
   device.pretend().l2_bytes = 1 << 16;
   device.counter = [](const std::string& metric) {
     return metric.ends_with("_elapsed") ? 50.0 : 2048.0;
   };
-  lab::NoProgress progress;
-  const lab::Report report = bench_report(device, progress, kTiny);
-  tests::check_has_what_was_recorded(report, kLessonId, true);
-  for (const lab::Check& check : report.checks) {
-    CAPTURE(check.id, check.max_error, check.tolerance);
-    CHECK(check.ok);
-  }
+  const lab::Report report = bench_report(device, unwatched, kTiny);
+  check_has_what_was_recorded(report, kLessonId, true);
+  check_holds(report);
   CHECK(report.measurement("gemm_rate")->detail.starts_with("64³"));
   CHECK(report.measurement("l2_copy_bandwidth") != nullptr);
   // A library and each rung at both sizes; the library's two ways are one row.
@@ -95,31 +79,27 @@ TEST_CASE("the bench of tiling has all that was recorded", "[tiling]") {
   // Half of the cycles have a wavefront: shared memory allows twice the rate.
   const lab::Table& ceilings = *report.table("shared_ceiling");
   CHECK(ceilings.rows.size() == kVariants - 2);
-  const double rate = std::get<double>(cell_in(ceilings, "shared-tile", "tflops"));
-  CHECK(std::get<double>(cell_in(ceilings, "shared-tile", "ceiling")) == Approx(2 * rate));
-  CHECK(std::get<double>(cell_in(ceilings, "shared-tile", "shared_bytes")) ==
+  const double rate = number_in(ceilings, "shared-tile", "tflops");
+  CHECK(number_in(ceilings, "shared-tile", "ceiling") == Approx(2 * rate));
+  CHECK(number_in(ceilings, "shared-tile", "shared_bytes") ==
         Approx(128.0 * 2048 / (2.0 * 32 * 32 * 32)));
   CHECK(report.measurement("shared_ceiling", "naive") == nullptr);
   const lab::Table& counters = *report.table("counters");
-  CHECK(std::get<double>(cell_in(counters, "coalesced", "asked_bytes")) ==
+  CHECK(number_in(counters, "coalesced", "asked_bytes") ==
         Approx((4.0 * 2 * 32 * 32 * 32 + 4.0 * 32 * 32) * 1e-6));
-  CHECK(std::get<double>(cell_in(counters, "shared-tile", "asked_bytes")) <
-        std::get<double>(cell_in(counters, "coalesced", "asked_bytes")));
+  CHECK(number_in(counters, "shared-tile", "asked_bytes") <
+        number_in(counters, "coalesced", "asked_bytes"));
 }
 
 TEST_CASE("the bench of tiling does not time a rung that is wrong", "[tiling]") {
-  tests::TimedEmulation device(kTable);
+  TimedEmulation device;
   WithLibrary kernels;
   kernels.broken = true;
   device.replaced_kernels = &kernels;
-  lab::NoProgress progress;
-  const lab::Report report = bench_report(device, progress, kTiny);
+  const lab::Report report = bench_report(device, unwatched, kTiny);
   CHECK(report.measurement("gemm_rate", "vectorized") == nullptr);
   CHECK(report.measurement("gemm_rate", "warp-tile") != nullptr);
-  for (const lab::Check& check : report.checks) {
-    CAPTURE(check.id);
-    CHECK(check.ok == (check.id.find("vectorized") == std::string::npos));
-  }
+  check_holds(report, [](std::string_view id) { return contains(id, "vectorized"); });
 }
 
 TEST_CASE("tiled attention stands under DRAM's roof and under L2's", "[tiling]") {

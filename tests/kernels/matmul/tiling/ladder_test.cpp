@@ -6,10 +6,7 @@
 
 using namespace tilestep;
 using namespace tilestep::tiling;
-using tests::error_of;
-using tests::run_gemm;
-using tests::test_device;
-using tests::wrong_elements;
+using namespace tilestep::tests;
 
 namespace {
 
@@ -24,7 +21,7 @@ void check_shape(simt::Device& device, const GemmShape& shape, bool counted) {
   for (int i = 0; i < kVariants; ++i) {
     const auto variant = static_cast<Variant>(i);
     const bool tensor_core = variant == Variant::tensor_core;
-    const tests::GemmRun run =
+    const GemmRun run =
         run_gemm(device, variant, kBestConfiguration, shape, tensor_core ? bf16 : fp32, counted);
     if (wrong_elements(run.c, tensor_core ? exact_bf16 : exact) == 0) continue;
     FAIL_CHECK(std::string(to_text(variant))
@@ -83,8 +80,7 @@ TEST_CASE("every compiled configuration is right where its tiles divide", "[tili
     const Matrices matrices = make_matrices(shape, 3, tensor_core);
     const Product exact =
         reference_product(shape, matrices, tensor_core ? Adding::tensor_core : Adding::in_order);
-    const auto count =
-        static_cast<int>(tests::tiling_kernels(*device).configurations(variant).size());
+    const auto count = static_cast<int>(tiling_kernels(*device).configurations(variant).size());
     for (int configuration = 0; configuration < count; ++configuration) {
       CAPTURE(std::string(to_text(variant)), configuration);
       const auto run = run_gemm(*device, variant, configuration, shape, matrices, false);
@@ -95,7 +91,7 @@ TEST_CASE("every compiled configuration is right where its tiles divide", "[tili
 
 TEST_CASE("counted loads equal an independent count, and counting changes nothing", "[tiling]") {
   const auto device = test_device();
-  const Kernels& kernels = tests::tiling_kernels(*device);
+  const Kernels& kernels = tiling_kernels(*device);
   for (const GemmShape shape :
        {GemmShape{64, 64, 64}, GemmShape{33, 100, 17}, GemmShape{129, 7, 40}, GemmShape{1, 1, 1}}) {
     check_shape(*device, shape, true);
@@ -124,19 +120,20 @@ TEST_CASE("counted loads equal an independent count, and counting changes nothin
 
 TEST_CASE("a shape that the kernels do not take is refused with a reason", "[tiling]") {
   const auto device = test_device();
-  const Kernels& kernels = tests::tiling_kernels(*device);
+  const Kernels& kernels = tiling_kernels(*device);
   const auto refused = [&](const GemmShape& shape, Variant variant, int configuration) {
     return error_of([&] { kernels.gemm(*device, variant, configuration, shape, {}); });
   };
-  CHECK(refused({0, 1, 1}, Variant::naive, 0).find("m is 0") != std::string::npos);
-  CHECK(refused({65536, 1, 65536}, Variant::naive, 0).find("2147483647") != std::string::npos);
+  CHECK(contains(refused({0, 1, 1}, Variant::naive, 0), "m is 0"));
+  CHECK(contains(refused({65536, 1, 65536}, Variant::naive, 0), "2147483647"));
   const Matrices matrices = make_matrices({100, 128, 128}, 1, false);
-  CHECK(error_of([&] {
-          run_gemm(*device, Variant::warp_tile, 0, {100, 128, 128}, matrices, false);
-        }).find("not a multiple") != std::string::npos);
+  const std::string sentence = error_of([&] {
+    run_gemm(*device, Variant::warp_tile, 0, {100, 128, 128}, matrices, false);
+  });
+  CHECK(contains(sentence, "not a multiple"));
   if (device->info().backend == "emulated") {
     CHECK_FALSE(kernels.library(*device).available);
-    CHECK(kernels.library(*device).reason.find("emulation") != std::string::npos);
+    CHECK(contains(kernels.library(*device).reason, "emulation"));
     CHECK_FALSE(kernels.resources(*device, Variant::warp_tile, 0).compiled);
   }
 }

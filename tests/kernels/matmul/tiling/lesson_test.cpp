@@ -1,30 +1,20 @@
 // The lesson's run: what it traces, counts and says.
 
+#include "kernels/matmul/tiling/lesson.hpp"
+
 #include <algorithm>
 #include <numeric>
 #include <string>
 
-#include "kernels/base/lab/assets.hpp"
-#include "tests/kernels/matmul/tiling/support.hpp"
+#include "tests/traces.hpp"
 
 using namespace tilestep;
 using namespace tilestep::tiling;
-using tests::error_of;
-using tests::failed_checks;
-using tests::run_tiling;
-using tests::test_device;
+using namespace tilestep::tests;
 
 namespace {
 
-Params params_of(Variant variant, int tile, int m, int n, int k) {
-  Params params;
-  params.variant = variant;
-  params.tile = tile;
-  params.m = m;
-  params.n = n;
-  params.k = k;
-  return params;
-}
+const Runs run(lesson(), knob_table(), trace_from_json);
 
 double loads_of(const lab::Report& report) {
   return report.measurement("global_loads", std::get<std::string>(report.params.at("variant")))
@@ -34,34 +24,29 @@ double loads_of(const lab::Report& report) {
 }  // namespace
 
 TEST_CASE("a tile is loaded once and read tile times", "[tiling]") {
-  const auto device = test_device();
-  const lab::Report tiled = run_tiling(*device, params_of(Variant::shared_tile, 16, 64, 64, 64));
+  const lab::Report tiled = run({.tile = 16, .m = 64, .n = 64, .k = 64});
   CHECK(loads_of(tiled) == 2.0 * 64 * 64 * 64 / 16);
   CHECK(tiled.measurement("reuse_factor", "shared-tile")->value == 16.0);
   CHECK(failed_checks(tiled).empty());
-  const lab::Report naive = run_tiling(*device, params_of(Variant::naive, 16, 64, 64, 64));
+  const lab::Report naive = run({.variant = Variant::naive, .tile = 16, .m = 64, .n = 64, .k = 64});
   CHECK(loads_of(naive) == 2.0 * 64 * 64 * 64);
   CHECK(failed_checks(naive).empty());
 }
 
 TEST_CASE("loads and results are right where no tile divides", "[tiling]") {
-  const auto device = test_device();
   for (int i = 0; i < kVariants; ++i) {
     for (const int tile : {4, 5, 12, 32}) {
-      const Params params = params_of(static_cast<Variant>(i), tile, 37, 29, 41);
-      const lab::Report report = run_tiling(*device, params);
-      CAPTURE(std::string(to_text(params.variant)), tile);
+      const auto variant = static_cast<Variant>(i);
+      const lab::Report report = run({.variant = variant, .tile = tile, .m = 37, .n = 29, .k = 41});
+      CAPTURE(std::string(to_text(variant)), tile);
       CHECK(failed_checks(report).empty());
     }
   }
 }
 
 TEST_CASE("the trace of shared-tile tells who loaded what", "[tiling]") {
-  const auto device = test_device();
-  Params params = params_of(Variant::shared_tile, 8, 20, 27, 19);
   for (const bool padding : {false, true}) {
-    params.padding = padding;
-    const Trace trace = trace_from_json(run_tiling(*device, params).trace);
+    const Trace trace = run.trace({.tile = 8, .m = 20, .n = 27, .k = 19, .padding = padding});
     REQUIRE(trace.k_tiles() == 3);
     REQUIRE(trace.naive.k_tiles.size() == 3);
     std::int64_t loads = 0;
@@ -92,31 +77,21 @@ TEST_CASE("the trace of shared-tile tells who loaded what", "[tiling]") {
 }
 
 TEST_CASE("the numbered source lines are the statements of the phases", "[tiling]") {
-  const auto line = [](int number) {
-    std::string_view source = lab::asset(kSourcePath);
-    for (int i = 1; i < number; ++i) source.remove_prefix(source.find('\n') + 1);
-    return std::string(source.substr(0, source.find('\n')));
-  };
-  const auto has = [](const std::string& text, std::string_view part) {
-    return text.find(part) != std::string::npos;
-  };
   const auto lines = phase_lines(Variant::shared_tile);
-  CHECK(has(line(lines[0]), "a_tile[x * size.pitch + y] ="));
-  CHECK(has(line(lines[1]), "__syncthreads();"));
-  CHECK(has(line(lines[2]), "sum += a_tile[kk * size.pitch + y] * b_tile"));
-  CHECK(has(line(lines[3]), "__syncthreads();"));
+  check_lines(kSourcePath, lines,
+              {"a_tile[x * size.pitch + y] =", "__syncthreads();",
+               "sum += a_tile[kk * size.pitch + y] * b_tile", "__syncthreads();"});
   CHECK(std::is_sorted(lines.begin(), lines.end()));
   const int naive = phase_lines(Variant::naive)[2];
-  CHECK(has(line(naive), "sum += a[row * shape.k + kk] * b[kk * shape.n + column]"));
+  check_lines(kSourcePath, {&naive, 1},
+              {"sum += a[row * shape.k + kk] * b[kk * shape.n + column]"});
   CHECK(phase_lines(Variant::coalesced)[2] > naive);
   CHECK(phase_lines(Variant::coalesced)[0] == 0);
   CHECK(phase_lines(Variant::warp_tile) == std::array<int, kPhases>{});
 }
 
 TEST_CASE("naive loads every element of the bands once a product", "[tiling]") {
-  const auto device = test_device();
-  const Trace trace =
-      trace_from_json(run_tiling(*device, params_of(Variant::naive, 8, 32, 32, 32)).trace);
+  const Trace trace = run.trace({.variant = Variant::naive});
   CHECK(trace.block.variant == Variant::naive);
   CHECK(trace.block == trace.naive);
   for (const KTile& tile : trace.block.k_tiles) {
@@ -128,12 +103,9 @@ TEST_CASE("naive loads every element of the bands once a product", "[tiling]") {
 }
 
 TEST_CASE("padding removes the conflicts of the turned stores", "[tiling]") {
-  const auto device = test_device();
   for (const int tile : {8, 16, 32}) {
-    Params params = params_of(Variant::shared_tile, tile, 32, 32, 32);
-    const Trace without = trace_from_json(run_tiling(*device, params).trace);
-    params.padding = true;
-    const Trace with = trace_from_json(run_tiling(*device, params).trace);
+    const Trace without = run.trace({.tile = tile});
+    const Trace with = run.trace({.tile = tile, .padding = true});
     CAPTURE(tile);
     CHECK(without.bank_ways.store_a == tile * tile / 32);
     CHECK(with.bank_ways.worst() == 1);
@@ -141,13 +113,10 @@ TEST_CASE("padding removes the conflicts of the turned stores", "[tiling]") {
 }
 
 TEST_CASE("a removed barrier is found, a kept one never blamed", "[tiling]") {
-  const auto device = test_device();
-  if (device->info().backend != "emulated") return;  // a GPU need not run into the race
-  Params params;
-  CHECK(trace_from_json(run_tiling(*device, params).trace).races.orders == 0);
+  if (device_at_hand().info().backend != "emulated") return;  // a GPU need not run into the race
+  CHECK(run.trace().races.orders == 0);
   for (const auto removed : {RemovedBarrier::after_load, RemovedBarrier::after_multiply}) {
-    params.remove_barrier = removed;
-    const lab::Report report = run_tiling(*device, params);
+    const lab::Report report = run({.remove_barrier = removed});
     CAPTURE(std::string(to_text(removed)));
     CHECK(failed_checks(report).empty());
     const Races races = trace_from_json(report.trace).races;
@@ -159,30 +128,24 @@ TEST_CASE("a removed barrier is found, a kept one never blamed", "[tiling]") {
     CHECK(report.measurement("race_share", "shared-tile")->value > 0.5);
   }
   // With a single k-tile nothing is overwritten: the last barrier is not needed.
-  params.k = params.tile;
-  CHECK(trace_from_json(run_tiling(*device, params).trace).races.wrong_orders == 0);
-  params.variant = Variant::coalesced;
-  CHECK(run_tiling(*device, params).summary.find("no barrier") != std::string::npos);
+  constexpr auto kLast = RemovedBarrier::after_multiply;
+  CHECK(run.trace({.k = 8, .remove_barrier = kLast}).races.wrong_orders == 0);
+  const lab::Report coalesced =
+      run({.variant = Variant::coalesced, .k = 8, .remove_barrier = kLast});
+  CHECK(contains(coalesced.summary, "no barrier"));
 }
 
-TEST_CASE("a tiling trace survives JSON, and a broken one says what is wrong", "[tiling]") {
-  const auto device = test_device();
-  Params params = params_of(Variant::tensor_core, 6, 13, 9, 11);
-  params.remove_barrier = RemovedBarrier::after_load;
-  const lab::Report report = run_tiling(*device, params);
-  const Trace trace = trace_from_json(report.trace);
-  CHECK(trace.block.variant == Variant::shared_tile);
-  // As JSON, because a race may leave a NaN, which equals nothing.
-  const nlohmann::json json = to_json(trace);
-  CHECK(json == report.trace);
-  CHECK(to_json(trace_from_json(nlohmann::json::parse(json.dump()))) == json);
-  const auto broken = [&](const char* member, const nlohmann::json& value) {
-    nlohmann::json changed = report.trace;
-    changed[member] = value;
-    return error_of([&] { trace_from_json(changed); });
-  };
-  CHECK(broken("tile", 0).find("1–32") != std::string::npos);
-  CHECK(broken("variant", "odd").find("odd") != std::string::npos);
-  CHECK(broken("a_band", nlohmann::json::array()).find("a_band") != std::string::npos);
-  CHECK(broken("block", nlohmann::json::object()).find("'block.variant'") != std::string::npos);
+TEST_CASE("a rung without a picture is traced as shared-tile; damage is refused", "[tiling]") {
+  const lab::Report report = run({.variant = Variant::tensor_core,
+                                  .tile = 6,
+                                  .m = 13,
+                                  .n = 9,
+                                  .k = 11,
+                                  .remove_barrier = RemovedBarrier::after_load});
+  CHECK(trace_from_json(report.trace).block.variant == Variant::shared_tile);
+  check_refusals(report.trace, trace_again,
+                 {{"/tile", 0, "1–32"},
+                  {"/variant", "odd", "odd"},
+                  {"/a_band", nlohmann::json::array(), "a_band"},
+                  {"/block", nlohmann::json::object(), "'block.variant'"}});
 }

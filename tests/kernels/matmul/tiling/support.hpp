@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "kernels/matmul/tiling/kernels.hpp"
-#include "kernels/matmul/tiling/lesson.hpp"
 #include "kernels/matmul/tiling/reference.hpp"
 #include "tests/catch.hpp"
 #include "tests/reports.hpp"
@@ -12,10 +11,6 @@ namespace tilestep::tests {
 
 inline const tiling::Kernels& tiling_kernels(const simt::Device& device) {
   return kernels_of<tiling::Kernels>(device, tiling::kLessonId);
-}
-
-inline lab::Report run_tiling(simt::Device& device, const tiling::Params& params) {
-  return run_on(device, tiling::lesson(), tiling::knob_table().settings(params));
 }
 
 /// What a rung wrote, and how many elements it loaded (0 unless `counted`).

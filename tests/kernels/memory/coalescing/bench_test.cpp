@@ -2,18 +2,16 @@
 
 #include "kernels/memory/coalescing/report.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
-#include "tests/kernels/memory/coalescing/support.hpp"
 
 using namespace tilestep;
 using namespace tilestep::coalescing;
-using tilestep::tests::contains;
+using namespace tilestep::tests;
 
 namespace {
 
 /// With counters that see `sectors_per_request` everywhere.
 std::unique_ptr<tests::TimedEmulation> timed_device(double sectors_per_request) {
-  static const simt::KernelEntry table[] = {{kLessonId, kernels_emulated}};
-  auto device = std::make_unique<tests::TimedEmulation>(table);
+  auto device = std::make_unique<tests::TimedEmulation>();
   device->pretend().memory_bytes = 1 << 20;
   device->counter = [=](const std::string& metric) {
     return metric.find("sectors") != std::string::npos ? 64 * sectors_per_request : 64;
@@ -21,25 +19,19 @@ std::unique_ptr<tests::TimedEmulation> timed_device(double sectors_per_request) 
   return device;
 }
 
-double number_in(const lab::Table& table, std::size_t row, std::string_view id) {
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    if (table.columns[c].id == id) return std::get<double>(table.rows[row][c]);
-  }
-  FAIL("no column " << id);
-  return 0;
+/// What the sweeps of a bench work on.
+Bench sweep_of(simt::Device& device, lab::Report& report) {
+  return {device, kernels_of<Kernels>(device, kLessonId), unwatched, report,
+          bench_sizes(device.info().memory_bytes)};
 }
 
 }  // namespace
 
 TEST_CASE("the bench of coalescing has all that was recorded", "[coalescing]") {
   const auto device = timed_device(4);
-  lab::NoProgress progress;
-  const lab::Report report = lesson().bench(*device, progress);
-  tests::check_has_what_was_recorded(report, kLessonId, true);
-  for (const lab::Check& check : report.checks) {
-    INFO(check.id << ": " << check.detail);
-    REQUIRE(check.ok == (check.id != "counted_equals_traced"));
-  }
+  const lab::Report report = lesson().bench(*device, unwatched);
+  check_has_what_was_recorded(report, kLessonId, true);
+  check_holds(report, [](std::string_view id) { return id == "counted_equals_traced"; });
   REQUIRE(report.checks.size() == 4);
   REQUIRE(report.table("copy_ladder")->rows.size() == 4);
   REQUIRE(report.table("transpose_ladder")->rows.size() == 3);
@@ -59,11 +51,8 @@ TEST_CASE("the bench of coalescing has all that was recorded", "[coalescing]") {
 TEST_CASE("expected bandwidth counts the read of a partial store and 64-byte fetches",
           "[coalescing]") {
   const auto device = timed_device(4);
-  lab::NoProgress progress;
   lab::Report report;
-  const auto& kernels = static_cast<const Kernels&>(device->kernels(kLessonId));
-  bench_patterns({*device, kernels, progress, report, bench_sizes(device->info().memory_bytes)},
-                 1000);
+  bench_patterns(sweep_of(*device, report), 1000);
   const lab::Table& table = *report.table("bandwidth_by_stride");
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     const double stride = number_in(table, row, "stride");
@@ -82,25 +71,20 @@ TEST_CASE("expected bandwidth counts the read of a partial store and 64-byte fet
 
 TEST_CASE("points that the hardware counts differently are named", "[coalescing]") {
   const auto device = timed_device(4);
-  lab::NoProgress progress;
   lab::Report report;
-  const auto& kernels = static_cast<const Kernels&>(device->kernels(kLessonId));
-  count_sweep({*device, kernels, progress, report, bench_sizes(device->info().memory_bytes)});
+  count_sweep(sweep_of(*device, report));
   const lab::Check& check = report.checks.front();
   REQUIRE_FALSE(check.ok);
   REQUIRE(check.max_error > 1);
   REQUIRE(contains(check.detail, "sequential load of 1 bytes"));
 
-  Params p;
-  p.pattern = Pattern::sequential;
-  lab::Report counted = lesson().run(knob_table().settings(p), *device, progress);
+  const Runs run(lesson(), knob_table(), trace_from_json);
+  const lab::Report counted = run({.pattern = Pattern::sequential}, *device);
   REQUIRE(counted.measurement("sectors_per_request", "hardware")->value == 4);
   REQUIRE(counted.measurement("sectors_per_request", "hardware")->provenance ==
           lab::Provenance::counted);
   REQUIRE(counted.ok());
-  p.pattern = Pattern::strided;
-  counted = lesson().run(knob_table().settings(p), *device, progress);
-  REQUIRE_FALSE(counted.ok());
+  REQUIRE_FALSE(run({.pattern = Pattern::strided}, *device).ok());
 }
 
 TEST_CASE("sizes of the bench follow the memory", "[coalescing]") {

@@ -1,15 +1,19 @@
 #include <numeric>
 
+#include "kernels/memory/coalescing/kernels.hpp"
 #include "kernels/memory/coalescing/report.hpp"
-#include "tests/kernels/memory/coalescing/support.hpp"
+#include "tests/catch.hpp"
+#include "tests/reports.hpp"
 
 using namespace tilestep;
 using namespace tilestep::coalescing;
-using tilestep::tests::coalescing_kernels;
-using tilestep::tests::contains;
-using tilestep::tests::error_of;
+using namespace tilestep::tests;
 
 namespace {
+
+const Kernels& own_kernels(const simt::Device& device) {
+  return kernels_of<Kernels>(device, kLessonId);
+}
 
 std::vector<float> counting(std::size_t count) {
   std::vector<float> values(count);
@@ -21,7 +25,7 @@ std::vector<float> copied(simt::Device& device, CopyRung rung, const CopyConfig&
                           const std::vector<float>& host) {
   const simt::Buffer<float> in(device, std::span<const float>(host));
   simt::Buffer<float> out(device, host.size());
-  coalescing_kernels(device).copy(device, rung, config, in.span(), out.span());
+  own_kernels(device).copy(device, rung, config, in.span(), out.span());
   device.synchronize();
   return out.download();
 }
@@ -33,7 +37,7 @@ int wrong_in_transpose(simt::Device& device, TransposeRung rung, const Transpose
   const std::vector<float> host = counting(rows * columns);
   const simt::Buffer<float> in(device, std::span<const float>(host));
   simt::Buffer<float> out(device, host.size());
-  coalescing_kernels(device).transpose(device, rung, shape, in.span(), out.span());
+  own_kernels(device).transpose(device, rung, shape, in.span(), out.span());
   device.synchronize();
   const std::vector<float> got = out.download();
   int wrong = 0;
@@ -48,7 +52,7 @@ int wrong_in_transpose(simt::Device& device, TransposeRung rung, const Transpose
 }  // namespace
 
 TEST_CASE("every copy in every configuration copies", "[coalescing]") {
-  const auto device = tests::test_device(simt::ThreadOrder::shuffled, 2);
+  const auto device = test_device(simt::ThreadOrder::shuffled, 2);
   for (const std::size_t count : {1, 2, 3, 31, 1000, 4096, 4099, 20001}) {
     const std::vector<float> host = counting(count);
     for (const CopyRung rung : kCopyRungs) {
@@ -71,7 +75,7 @@ TEST_CASE("every copy in every configuration copies", "[coalescing]") {
 
 TEST_CASE("every transpose turns matrices of all shapes", "[coalescing]") {
   for (const auto order : {simt::ThreadOrder::ascending, simt::ThreadOrder::shuffled}) {
-    const auto device = tests::test_device(order, 7);
+    const auto device = test_device(order, 7);
     for (const auto& [rows, columns] : {std::pair{1, 1}, {1, 70}, {33, 31}, {64, 64}, {100, 37}}) {
       for (const TransposeRung rung : kTransposeRungs) {
         for (const int tile : {32, 64}) {
@@ -87,7 +91,7 @@ TEST_CASE("every transpose turns matrices of all shapes", "[coalescing]") {
       }
     }
   }
-  const auto device = tests::test_device();
+  const auto device = test_device();
   REQUIRE(contains(error_of([&] {
                      wrong_in_transpose(*device, TransposeRung::naive, {8, 8, 48, 8, false});
                    }),
@@ -95,7 +99,7 @@ TEST_CASE("every transpose turns matrices of all shapes", "[coalescing]") {
 }
 
 TEST_CASE("bank conflicts of the tiles as their accesses were traced", "[coalescing]") {
-  const auto device = tests::test_device();
+  const auto device = test_device();
   std::int64_t wrong = 0;
   const std::vector<TileRequest> requests = traced_tiles(*device, wrong);
   REQUIRE(wrong == 0);
@@ -121,8 +125,8 @@ TEST_CASE("ways of a request to shared memory", "[coalescing]") {
 }
 
 TEST_CASE("random words are found again, and wrong ones counted", "[coalescing]") {
-  const auto device = tests::test_device();
-  const auto& kernels = coalescing_kernels(*device);
+  const auto device = test_device();
+  const auto& kernels = own_kernels(*device);
   simt::Buffer<unsigned> words(*device, 35);
   simt::Buffer<unsigned long long> wrong(*device, 1);
   wrong.fill(0);

@@ -1,3 +1,5 @@
+#include "kernels/memory/coalescing/lesson.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -5,15 +7,15 @@
 #include <set>
 #include <string>
 
-#include "tests/kernels/memory/coalescing/support.hpp"
+#include "tests/traces.hpp"
 
 using namespace tilestep;
 using namespace tilestep::coalescing;
-using tilestep::tests::contains;
-using tilestep::tests::error_of;
-using tilestep::tests::run_coalescing;
+using namespace tilestep::tests;
 
 namespace {
+
+const Runs run(lesson(), knob_table(), trace_from_json);
 
 double sectors(const lab::Report& report) {
   return report.measurement("sectors_per_request")->value;
@@ -89,53 +91,47 @@ void require_all_good(const lab::Report& report) {
   }
 }
 
-Params with(Pattern pattern, ElementSize size = ElementSize::bytes_4) {
-  Params p;
-  p.pattern = pattern;
-  p.element_size = size;
-  return p;
+double sectors(const Params& params) {
+  return sectors(run(params));
 }
 
 }  // namespace
 
 TEST_CASE("the sectors that the lesson promises", "[coalescing]") {
-  const auto device = tests::test_device();
   const std::map<int, double> by_stride = {{1, 4}, {2, 8}, {4, 16}, {8, 32}, {16, 32}, {32, 32}};
   for (const auto& [stride, expected] : by_stride) {
-    Params p = with(Pattern::strided);
-    p.stride = stride;
-    const lab::Report report = run_coalescing(*device, p);
+    const lab::Report report = run({.stride = stride});
     INFO("stride " << stride);
     REQUIRE(sectors(report) == expected);
     REQUIRE(report.measurement("sectors_per_request")->provenance == lab::Provenance::traced);
   }
-  REQUIRE(sectors(run_coalescing(*device, with(Pattern::offset))) == 5);
-  REQUIRE(sectors(run_coalescing(*device, with(Pattern::broadcast))) == 1);
-  REQUIRE(sectors(run_coalescing(*device, with(Pattern::sequential, ElementSize::bytes_16))) == 16);
-  REQUIRE(sectors(run_coalescing(*device, with(Pattern::reversed))) == 4);
-  REQUIRE(sectors(run_coalescing(*device, with(Pattern::permuted_warp))) == 4);
-  REQUIRE(sectors(run_coalescing(*device, with(Pattern::soa))) == 4);
-  REQUIRE(sectors(run_coalescing(*device, with(Pattern::aos))) == 16);
-  REQUIRE(sectors(run_coalescing(*device, with(Pattern::matrix_row))) == 4);
-  REQUIRE(sectors(run_coalescing(*device, with(Pattern::matrix_column))) == 32);
+  REQUIRE(sectors({.pattern = Pattern::sequential, .element_size = ElementSize::bytes_16}) == 16);
+  const std::map<Pattern, double> by_pattern = {
+      {Pattern::offset, 5},     {Pattern::broadcast, 1},     {Pattern::reversed, 4},
+      {Pattern::soa, 4},        {Pattern::aos, 16},          {Pattern::permuted_warp, 4},
+      {Pattern::matrix_row, 4}, {Pattern::matrix_column, 32}};
+  for (const auto& [pattern, expected] : by_pattern) {
+    INFO(name_of(pattern));
+    REQUIRE(sectors({.pattern = pattern}) == expected);
+  }
 }
 
 TEST_CASE("every pattern, size and direction against a count of its own", "[coalescing]") {
-  const auto device = tests::test_device();
   for (const Pattern pattern : kPatterns) {
     for (const ElementSize size : kElementSizes) {
       for (const Access access : {Access::load, Access::store}) {
         // 1024: as the window starts; the others leave partial warps and blocks, or more blocks
         // than are traced.
         for (const std::int64_t elements : {1024, 33, 301, 2500}) {
-          Params p = with(pattern, size);
-          p.access = access;
-          p.elements = elements;
-          p.stride = 3;
-          p.offset = 7;
-          p.fields = 5;
+          const Params p{.pattern = pattern,
+                         .stride = 3,
+                         .offset = 7,
+                         .element_size = size,
+                         .access = access,
+                         .fields = 5,
+                         .elements = elements};
           INFO(statement(p) << ", " << p.element_bytes() << " bytes, " << elements);
-          const lab::Report report = run_coalescing(*device, p);
+          const lab::Report report = run(p);
           require_all_good(report);
           const Count count = count_by_text(p);
           REQUIRE(sectors(report) == Approx(count.sectors / count.requests).epsilon(1e-12));
@@ -150,48 +146,36 @@ TEST_CASE("every pattern, size and direction against a count of its own", "[coal
 }
 
 TEST_CASE("settings of strided, offset and aos against a count of their own", "[coalescing]") {
-  const auto device = tests::test_device();
   const auto agree = [&](const Params& p) {
     INFO(statement(p) << ", " << p.element_bytes() << " bytes");
-    const lab::Report report = run_coalescing(*device, p);
+    const lab::Report report = run(p);
     require_all_good(report);
     const Count count = count_by_text(p);
     REQUIRE(sectors(report) == Approx(count.sectors / count.requests).epsilon(1e-12));
   };
   for (const ElementSize size : {ElementSize::bytes_1, ElementSize::bytes_8}) {
     for (const int stride : {1, 2, 5, 17, 31, 64}) {
-      Params p = with(Pattern::strided, size);
-      p.stride = stride;
-      agree(p);
+      agree({.stride = stride, .element_size = size});
     }
     for (const int offset : {0, 2, 13, 31}) {
-      Params p = with(Pattern::offset, size);
-      p.offset = offset;
-      agree(p);
+      agree({.pattern = Pattern::offset, .offset = offset, .element_size = size});
     }
     for (int fields = 2; fields <= 8; ++fields) {
-      Params p = with(Pattern::aos, size);
-      p.fields = fields;
-      agree(p);
+      agree({.pattern = Pattern::aos, .element_size = size, .fields = fields});
     }
   }
   for (const std::int64_t seed : {0, 2, 2147483647}) {
-    Params p = with(Pattern::permuted);
-    p.seed = seed;
-    agree(p);
+    agree({.pattern = Pattern::permuted, .seed = seed});
   }
 }
 
 TEST_CASE("the order of threads changes nothing", "[coalescing]") {
-  const auto reference = tests::test_device();
   for (const Access access : {Access::load, Access::store}) {
-    Params p = with(Pattern::permuted);
-    p.access = access;
-    p.elements = 700;
-    const nlohmann::json expected = run_coalescing(*reference, p).trace;
+    const Params p{.pattern = Pattern::permuted, .access = access, .elements = 700};
+    const nlohmann::json expected = run(p).trace;
     for (const auto order : {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
-      const auto device = tests::test_device(order, 5);
-      const lab::Report report = run_coalescing(*device, p);
+      const auto device = test_device(order, 5);
+      const lab::Report report = run(p, *device);
       require_all_good(report);
       REQUIRE(report.trace == expected);
     }
@@ -199,10 +183,7 @@ TEST_CASE("the order of threads changes nothing", "[coalescing]") {
 }
 
 TEST_CASE("the trace holds both requests of every traced warp", "[coalescing]") {
-  const auto device = tests::test_device();
-  Params p;
-  p.elements = 2500;  // 10 blocks, of which 8 are traced
-  const Trace trace = trace_from_json(run_coalescing(*device, p).trace);
+  const Trace trace = run.trace({.elements = 2500});  // 10 blocks, of which 8 are traced
   REQUIRE(trace.warps == 79);
   REQUIRE(trace.traced_warps == 64);
   REQUIRE(trace.requests.size() == 128);
@@ -213,16 +194,15 @@ TEST_CASE("the trace holds both requests of every traced warp", "[coalescing]") 
     REQUIRE((request.site == Site::pattern) == (i % 2 == 0));
     REQUIRE((request.kind == Access::load) == (i % 2 == 0));
   }
-  p.access = Access::store;
-  const Trace stores = trace_from_json(run_coalescing(*device, p).trace);
+  const Trace stores = run.trace({.access = Access::store, .elements = 2500});
   REQUIRE(stores.requests[0].site == Site::plain);
   REQUIRE(stores.requests[0].kind == Access::load);
   REQUIRE(stores.requests[1].site == Site::pattern);
   REQUIRE(stores.requests[1].kind == Access::store);
   REQUIRE(stores.pattern_requests().size() == 64);
 
-  p.elements = 40;  // a warp with 8 lanes
-  const Trace partial = trace_from_json(run_coalescing(*device, p).trace);
+  // The last warp has 8 lanes.
+  const Trace partial = run.trace({.access = Access::store, .elements = 40});
   REQUIRE(partial.requests.size() == 4);
   REQUIRE(std::popcount(partial.requests.back().active_lanes) == 8);
   REQUIRE(partial.requests.back().byte_offset[8] == -1);
@@ -249,26 +229,14 @@ TEST_CASE("sectors of a request know their bytes and lanes", "[coalescing]") {
   REQUIRE(stats.efficiency() == 18.75);
 }
 
-TEST_CASE("a coalescing trace survives JSON, and broken ones are refused", "[coalescing]") {
-  const auto device = tests::test_device();
-  Params p = with(Pattern::offset);
-  p.elements = 100;
-  const nlohmann::json json = run_coalescing(*device, p).trace;
-  const Trace trace = trace_from_json(nlohmann::json::parse(json.dump()));
-  REQUIRE(to_json(trace) == json);
-  REQUIRE(trace == trace_from_json(to_json(trace)));
-
-  const auto broken = [&](const std::function<void(nlohmann::json&)>& change) {
-    nlohmann::json copy = json;
-    change(copy);
-    return error_of([&] { trace_from_json(copy); });
-  };
-  REQUIRE(contains(broken([](auto& j) { j["pattern"] = "zigzag"; }), "matrix-column"));
-  REQUIRE(contains(broken([](auto& j) { j["element_bytes"] = 3; }), "1, 2, 4, 8, 16"));
-  REQUIRE(contains(broken([](auto& j) { j["requests"][0]["bytes"].erase(0); }), "32"));
-  REQUIRE(contains(broken([](auto& j) { j["requests"][0]["bytes"][0] = -4; }), "bytes"));
-  REQUIRE(contains(broken([](auto& j) { j["requests"][0]["bytes"][0] = 2; }), "aligned"));
-  REQUIRE(contains(broken([](auto& j) { j.erase("warps"); }), "warps"));
+TEST_CASE("a damaged coalescing trace is refused in words", "[coalescing]") {
+  check_refusals(run({.pattern = Pattern::offset, .elements = 100}).trace, trace_again,
+                 {{"/pattern", "zigzag", "matrix-column"},
+                  {"/element_bytes", 3, "1, 2, 4, 8, 16"},
+                  {"/requests/0/bytes/0", kGone, "32"},
+                  {"/requests/0/bytes/0", -4, "bytes"},
+                  {"/requests/0/bytes/0", 2, "aligned"},
+                  {"/warps", kGone, "warps"}});
 }
 
 TEST_CASE("the numbered source lines are those of the statement", "[coalescing]") {
@@ -288,16 +256,15 @@ TEST_CASE("the numbered source lines are those of the statement", "[coalescing]"
   for (const Pattern pattern : kPatterns) {
     const SourceLines load = source_lines(pattern, Access::load);
     const SourceLines store = source_lines(pattern, Access::store);
-    REQUIRE(contains(tests::source_line(kSourcePath, load.access),
-                     "out[i] = in" + index.at(pattern) + ";"));
-    REQUIRE(contains(tests::source_line(kSourcePath, store.access),
-                     "out" + index.at(pattern) + " = in[i];"));
+    const int both[] = {load.access, store.access};
+    check_lines(kSourcePath, both,
+                {"out[i] = in" + index.at(pattern) + ";", "out" + index.at(pattern) + " = in[i];"});
     REQUIRE(load.access < store.access);
     if (pattern == Pattern::permuted_warp) {
-      REQUIRE(contains(tests::source_line(kSourcePath, load.index),
+      REQUIRE(contains(source_line(kSourcePath, load.index),
                        "lane * s.lane_multiplier + s.lane_addend"));
     } else if (pattern == Pattern::permuted) {
-      REQUIRE(contains(tests::source_line(kSourcePath, load.index), "x * s.multiplier + round"));
+      REQUIRE(contains(source_line(kSourcePath, load.index), "x * s.multiplier + round"));
     } else {
       REQUIRE(load.index == load.access);
     }
@@ -305,17 +272,6 @@ TEST_CASE("the numbered source lines are those of the statement", "[coalescing]"
     lines.insert(store.access);
   }
   REQUIRE(lines.size() == 2 * kPatterns.size());
-}
-
-TEST_CASE("line numbers of another build's source are not taken over", "[coalescing]") {
-  const auto device = tests::test_device();
-  nlohmann::json json = run_coalescing(*device, Params{}).trace;
-  const SourceLines lines = source_lines(Pattern::strided, Access::load);
-  REQUIRE(json["access_line"] == lines.access);
-  json["access_line"] = 3;
-  json["index_line"] = 4;
-  REQUIRE(trace_from_json(json).access_line == lines.access);
-  REQUIRE(trace_from_json(json).index_line == lines.index);
 }
 
 TEST_CASE("an array that is too large is refused with what is allowed", "[coalescing]") {
@@ -332,8 +288,7 @@ TEST_CASE("an array that is too large is refused with what is allowed", "[coales
 }
 
 TEST_CASE("the report of a run has its tables and best values", "[coalescing]") {
-  const auto device = tests::test_device();
-  const lab::Report report = run_coalescing(*device, Params{});
+  const lab::Report report = run();
   require_all_good(report);
   REQUIRE(report.table("requests")->rows.size() == 64);
   REQUIRE(report.table("patterns")->rows.size() == kPatterns.size());

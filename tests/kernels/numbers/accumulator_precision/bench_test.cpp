@@ -1,11 +1,12 @@
 #include "kernels/numbers/accumulator_precision/bench.hpp"
 
 #include "kernels/numbers/accumulator_precision/hopper.hpp"
+#include "kernels/numbers/accumulator_precision/kernels.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
-#include "tests/kernels/numbers/accumulator_precision/support.hpp"
 
 using namespace tilestep;
 using namespace tilestep::accumulator_precision;
+using namespace tilestep::tests;
 
 namespace {
 
@@ -53,40 +54,43 @@ class SoftwareTensorCores final : public Kernels {
   const Kernels& kernels_ = static_cast<const Kernels&>(kernels_emulated());
 };
 
-constexpr simt::KernelEntry kTable[] = {{kLessonId, kernels_emulated}};
 const BenchSizes kTiny{128, {128, 256}, 256, 128, {128, 128, 128}, 128};
+
+/// A GPU that has such tensor cores.
+struct Pretended {
+  explicit Pretended(int compute_capability) {
+    device.replaced_kernels = &kernels;
+    device.pretend().compute_capability = compute_capability;
+  }
+  lab::Report bench() { return bench_report(device, unwatched, kTiny); }
+
+  TimedEmulation device;
+  SoftwareTensorCores kernels;
+};
 
 }  // namespace
 
 TEST_CASE("the bench of accumulators has all that was recorded", "[accumulator_precision]") {
-  tests::TimedEmulation device(kTable);
-  SoftwareTensorCores kernels;
-  device.replaced_kernels = &kernels;
-  device.pretend().compute_capability = 90;
-  lab::NoProgress progress;
-  lab::Report report = bench_report(device, progress, kTiny);
-  tests::check_has_what_was_recorded(report, kLessonId, true);
-  for (const lab::Check& check : report.checks) {
-    CAPTURE(check.id, check.max_error, check.tolerance);
-    // So few products lose less than 4096 do.
-    CHECK(check.ok == (check.id != "straight_loses"));
-  }
+  Pretended gpu(90);
+  lab::Report report = gpu.bench();
+  check_has_what_was_recorded(report, kLessonId, true);
+  // So few products lose less than 4096 do.
+  check_holds(report, [](std::string_view id) { return id == "straight_loses"; });
   // Error and rate of the same data in one row, for each kind of data and variant.
   const lab::Table& both = *report.table("rate_and_error");
   REQUIRE(both.rows.size() == 3 * kGemmVariants.size());
   CHECK(report.table("tensor_core_rate")->rows.size() == kGemmVariants.size());
-  const auto error = [&](std::size_t row) { return std::get<double>(both.rows[row][7]); };
-  REQUIRE(both.columns[7].id == "error");
+  const auto error = [&](std::size_t row) { return number_in(both, row, "error"); };
   REQUIRE(both.columns[8].id == "data");
   CHECK(both.text(0, 8) == "uniform");
   CHECK(error(0) > 0.01);
   CHECK(error(4) < error(0));
-  CHECK(std::get<double>(report.table("tensor_core_rate")->rows[0][7]) == error(0));
-  CHECK(report.measurement("gemm_rate")->detail.find("uniform") != std::string::npos);
+  CHECK(number_in(*report.table("tensor_core_rate"), 0, "error") == error(0));
+  CHECK(contains(report.measurement("gemm_rate")->detail, "uniform"));
 
-  device.pretend().compute_capability = 80;  // spares comparing the models
-  kernels.broken = true;
-  report = bench_report(device, progress, kTiny);
+  gpu.device.pretend().compute_capability = 80;  // spares comparing the models
+  gpu.kernels.broken = true;
+  report = gpu.bench();
   for (const lab::Check& check : report.checks) {
     if (check.id.starts_with("bound_")) CHECK(check.ok == (check.id != "bound_mma-bf16"));
   }
@@ -94,14 +98,9 @@ TEST_CASE("the bench of accumulators has all that was recorded", "[accumulator_p
 }
 
 TEST_CASE("without Hopper the bench has the 16-bit products alone", "[accumulator_precision]") {
-  tests::TimedEmulation device(kTable);
-  SoftwareTensorCores kernels;
-  device.replaced_kernels = &kernels;
-  device.pretend().compute_capability = 80;
-  lab::NoProgress progress;
-  const lab::Report report = bench_report(device, progress, kTiny);
+  const lab::Report report = Pretended(80).bench();
   CHECK(report.ok());
   CHECK(report.table("tensor_core_rate")->rows.size() == 3);
   CHECK(report.table("hopper_model") == nullptr);
-  CHECK(report.summary.find("no wgmma") != std::string::npos);
+  CHECK(contains(report.summary, "no wgmma"));
 }

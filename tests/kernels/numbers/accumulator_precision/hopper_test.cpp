@@ -8,11 +8,12 @@
 
 #include "kernels/base/numeric/small_float.hpp"
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
-#include "tests/kernels/numbers/accumulator_precision/support.hpp"
+#include "kernels/numbers/accumulator_precision/lesson.hpp"
+#include "tests/catch.hpp"
+#include "tests/reports.hpp"
 
 using namespace tilestep;
 using namespace tilestep::accumulator_precision;
-using tilestep::tests::accumulator_kernels;
 using Bits = std::vector<std::uint8_t>;
 
 namespace {
@@ -134,7 +135,7 @@ TEST_CASE("more bits give a smaller error", "[accumulator_precision]") {
 
 TEST_CASE("matrix kernels: exact product, widening, scales", "[accumulator_precision]") {
   const auto device = tests::test_device(simt::ThreadOrder::shuffled, 3);
-  const auto& kernels = accumulator_kernels(*device);
+  const auto& kernels = tests::kernels_of<Kernels>(*device, kLessonId);
   std::mt19937 generator(2);
   constexpr int kM = 17, kN = 5, kK = 300;
   const Bits a = random_bits_of(kM * kK, generator);
@@ -163,9 +164,10 @@ TEST_CASE("matrix kernels: exact product, widening, scales", "[accumulator_preci
     REQUIRE(numeric::decode(numeric::kFp16, halves[i]) == decoded(a[i]));
     REQUIRE(numeric::decode(numeric::kBf16, brains[i]) == decoded(a[i]));
   }
-  CHECK(tests::error_of([&] {
-          ScaledOperands operands;
-          operands.a_block = {1, 100};
-          kernels.scaled_gemm(*device, {kM, kN, kK}, operands);
-        }).find("multiple of 128") != std::string::npos);
+  const std::string sentence = tests::error_of([&] {
+    ScaledOperands operands;
+    operands.a_block = {1, 100};
+    kernels.scaled_gemm(*device, {kM, kN, kK}, operands);
+  });
+  CHECK(tests::contains(sentence, "multiple of 128"));
 }

@@ -1,43 +1,39 @@
+#include "kernels/numbers/accumulator_precision/lesson.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-#include "tests/kernels/numbers/accumulator_precision/support.hpp"
+#include "kernels/numbers/accumulator_precision/kernels.hpp"
+#include "tests/traces.hpp"
 
 using namespace tilestep;
 using namespace tilestep::accumulator_precision;
-using tilestep::tests::contains;
-using tilestep::tests::error_of;
-using tilestep::tests::run_accumulators;
+using namespace tilestep::tests;
 
 namespace {
 
-Trace trace_of(simt::Device& device, const Params& params) {
-  const lab::Report report = run_accumulators(device, params);
-  CHECK(tests::failed_checks(report).empty());
+const Runs run(lesson(), knob_table(), trace_from_json);
+
+Trace trace_of(const Params& params) {
+  const lab::Report report = run(params);
+  CHECK(failed_checks(report).empty());
   return trace_from_json(report.trace);
 }
 
 }  // namespace
 
 TEST_CASE("the default gives the table of the lesson", "[accumulator_precision]") {
-  const auto device = tests::test_device();
-  const lab::Report report = run_accumulators(*device, {});
+  const lab::Report report = run();
   CHECK(report.ok());
   const lab::Table* table = report.table("accumulators");
   REQUIRE(table != nullptr);
-  std::vector<std::string> labels;
-  for (const lab::Column& column : table->columns) labels.push_back(column.label);
-  CHECK(labels == std::vector<std::string>{"accumulator", "mantissa bits", "final sum", "error"});
+  CHECK(labels_of(*table) ==
+        std::vector<std::string>{"accumulator", "mantissa bits", "final sum", "error"});
   CHECK(table->columns[3].unit == "%");
-  std::vector<std::vector<std::string>> rows;
-  for (std::size_t r = 0; r < table->rows.size(); ++r) {
-    rows.emplace_back();
-    for (std::size_t c = 0; c < 4; ++c) rows.back().push_back(table->text(r, c));
-  }
-  CHECK(rows == std::vector<std::vector<std::string>>{{"FP8", "3", "32.0", "49.9"},
-                                                      {"FP16", "10", "63.9", "0.0"},
-                                                      {"FP32", "23", "63.9", "0.0"}});
+  CHECK(texts_of(*table) == std::vector<std::vector<std::string>>{{"FP8", "3", "32.0", "49.9"},
+                                                                  {"FP16", "10", "63.9", "0.0"},
+                                                                  {"FP32", "23", "63.9", "0.0"}});
   for (const char* part :
        {"64 terms", "63.9", "FP8 reaches 32.0", "49.9 %", "stays at 32 after 33 terms"}) {
     CHECK(contains(report.summary, part));
@@ -45,10 +41,8 @@ TEST_CASE("the default gives the table of the lesson", "[accumulator_precision]"
 }
 
 TEST_CASE("with 16384 terms FP16 is frozen too", "[accumulator_precision]") {
-  const auto device = tests::test_device();
-  Params params;
-  params.terms = 16384;
-  const Trace trace = trace_of(*device, params);
+  const Params params{.terms = 16384};
+  const Trace trace = trace_of(params);
   // An independent computation: long double for the exact sum, the definition for FP16 (spacing
   // from the exponent, nearest even by nearbyint), float for FP32.
   long double exact = 0;
@@ -76,8 +70,7 @@ TEST_CASE("with 16384 terms FP16 is frozen too", "[accumulator_precision]") {
 }
 
 TEST_CASE("the place where FP8 freezes", "[accumulator_precision]") {
-  const auto device = tests::test_device();
-  const Trace trace = trace_of(*device, {});
+  const Trace trace = trace_of({});
   const AccumulatorTrace& fp8 = *trace.accumulator(Method::fp8_e4m3);
   REQUIRE(fp8.frozen_at > 0);
   REQUIRE(trace.points.size() == 64);
@@ -97,12 +90,9 @@ TEST_CASE("the place where FP8 freezes", "[accumulator_precision]") {
 }
 
 TEST_CASE("a verdict names what is lost", "[accumulator_precision]") {
-  const auto device = tests::test_device();
-  Params params;
-  params.accumulators = AccumulatorSet::all;
-  params.distribution = Distribution::decreasing;
-  params.terms = 4096;
-  const Trace trace = trace_of(*device, params);
+  const Trace trace = trace_of({.terms = 4096,
+                                .distribution = Distribution::decreasing,
+                                .accumulators = AccumulatorSet::all});
   // Term i is 1/(i + 1), so that the first one that is lost says how large it may be.
   for (const Method method :
        {Method::fp8_e4m3, Method::fp8_e5m2, Method::fp16, Method::bf16, Method::promoted}) {
@@ -123,10 +113,8 @@ TEST_CASE("a verdict names what is lost", "[accumulator_precision]") {
 }
 
 TEST_CASE("the table of terms has every sum, or some of them", "[accumulator_precision]") {
-  const auto device = tests::test_device();
-  Params params;
-  params.terms = GENERATE(1, 64, 256, 257, 5000);
-  const lab::Report report = run_accumulators(*device, params);
+  const Params params{.terms = GENERATE(1, 64, 256, 257, 5000)};
+  const lab::Report report = run(params);
   const Trace trace = trace_from_json(report.trace);
   const lab::Table* table = report.table("terms");
   REQUIRE(table != nullptr);
@@ -146,31 +134,20 @@ TEST_CASE("the table of terms has every sum, or some of them", "[accumulator_pre
 }
 
 TEST_CASE("the recorded lines are the rounded additions", "[accumulator_precision]") {
-  const auto device = tests::test_device();
-  Params params;
-  params.accumulators = AccumulatorSet::all;
-  const Trace trace = trace_of(*device, params);
-  CHECK(contains(tests::source_line(kSourcePath, trace.accumulator(Method::fp16)->line),
-                 "s = adder.plus(s, t"));
-  CHECK(contains(tests::source_line(kSourcePath, trace.accumulator(Method::promoted)->line),
-                 "adder.plus(partial, t"));
-  CHECK(contains(tests::source_line(kSourcePath, trace.accumulator(Method::kahan)->line),
-                 "s = adder.plus(s, y"));
-  CHECK(contains(tests::source_line(kSourcePath, trace.accumulator(Method::pairwise)->line),
-                 "adder.plus(level[l]"));
-  // A recording may number another build's source.
-  nlohmann::json json = to_json(trace);
-  for (auto& accumulator : json["accumulators"]) accumulator["line"] = 1;
-  CHECK(trace_from_json(json) == trace);
+  const Trace trace = trace_of({.accumulators = AccumulatorSet::all});
+  std::vector<int> lines;
+  for (const Method method : {Method::fp16, Method::promoted, Method::kahan, Method::pairwise}) {
+    lines.push_back(trace.accumulator(method)->line);
+  }
+  check_lines(kSourcePath, lines,
+              {"s = adder.plus(s, t", "adder.plus(partial, t", "s = adder.plus(s, y",
+               "adder.plus(level[l]"});
 }
 
 TEST_CASE("remedies save a small format", "[accumulator_precision]") {
-  const auto device = tests::test_device();
-  Params params;
-  params.accumulators = AccumulatorSet::remedies;
-  params.small_format = SmallFormat::fp16;
-  params.terms = 16384;
-  const Trace trace = trace_of(*device, params);
+  const Trace trace = trace_of({.terms = 16384,
+                                .accumulators = AccumulatorSet::remedies,
+                                .small_format = SmallFormat::fp16});
   CHECK(trace.accumulator(Method::fp16)->error_percent > 70);
   for (const Method remedy : {Method::promoted, Method::kahan, Method::pairwise}) {
     INFO(to_text(remedy));
@@ -185,11 +162,7 @@ TEST_CASE("remedies save a small format", "[accumulator_precision]") {
 }
 
 TEST_CASE("many terms are thinned out, but not where a sum freezes", "[accumulator_precision]") {
-  const auto device = tests::test_device();
-  Params params;
-  params.terms = 65536;
-  params.accumulators = AccumulatorSet::fp16;
-  const Trace trace = trace_of(*device, params);
+  const Trace trace = trace_of({.terms = 65536, .accumulators = AccumulatorSet::fp16});
   CHECK(trace.points.size() < 4096 + 300);
   CHECK(trace.points.front() == 0);
   CHECK(trace.points.back() == 65535);
@@ -202,23 +175,19 @@ TEST_CASE("many terms are thinned out, but not where a sum freezes", "[accumulat
 }
 
 TEST_CASE("stochastic rounding does not freeze", "[accumulator_precision]") {
-  const auto device = tests::test_device();
-  Params params;
-  params.terms = 4096;
-  params.accumulators = AccumulatorSet::wide_formats;
-  params.rounding = Rounding::stochastic;
-  const Trace trace = trace_of(*device, params);
+  Params params{.terms = 4096,
+                .accumulators = AccumulatorSet::wide_formats,
+                .rounding = Rounding::stochastic};
+  const Trace trace = trace_of(params);
   CHECK(trace.accumulator(Method::bf16)->frozen_at == -1);
   CHECK(trace.accumulator(Method::bf16)->error_percent < 20);
   params.rounding = Rounding::nearest;
-  CHECK(trace_of(*device, params).accumulator(Method::bf16)->error_percent > 80);
+  CHECK(trace_of(params).accumulator(Method::bf16)->error_percent > 80);
 }
 
 TEST_CASE("finer scales lose less", "[accumulator_precision]") {
-  const auto device = tests::test_device();
-  Params params;
-  params.seed = GENERATE(1, 2, 3);
-  const lab::Report report = run_accumulators(*device, params);
+  const Params params{.seed = GENERATE(1, 2, 3)};
+  const lab::Report report = run(params);
   const lab::Table* table = report.table("scaling");
   REQUIRE(table != nullptr);
   REQUIRE(table->rows.size() == 3);
@@ -229,34 +198,25 @@ TEST_CASE("finer scales lose less", "[accumulator_precision]") {
 }
 
 TEST_CASE("a damaged accumulator trace is refused in words", "[accumulator_precision]") {
-  const auto device = tests::test_device();
-  const nlohmann::json good = run_accumulators(*device, {}).trace;
-  const auto sentence = [&](const auto& damage) {
-    nlohmann::json bad = good;
-    damage(bad);
-    return error_of([&] { trace_from_json(bad); });
-  };
-  CHECK(contains(sentence([](auto& j) { j.erase("points"); }), "'points'"));
-  CHECK(contains(sentence([](auto& j) { j["points"][1] = 0; }), "must rise"));
-  CHECK(contains(sentence([](auto& j) { j["term"].erase(0); }), "'term' must have 64"));
-  CHECK(contains(sentence([](auto& j) { j["rounding"] = "x"; }), "nearest, truncate"));
-  CHECK(contains(sentence([](auto& j) { j["accumulators"][0]["steps"]["after"][3] = true; }),
-                 "'accumulators[0].steps.after[3]' is true; allowed: a number"));
-  CHECK(contains(sentence([](auto& j) { j["accumulators"][0]["mantissa_bits"] = 99; }),
-                 "'accumulators[0].mantissa_bits' is 99; allowed: 1–23"));
-  CHECK(contains(sentence([](auto& j) { j = 3; }), "object"));
+  check_refusals(run().trace, trace_again,
+                 {{"/points", kGone, "'points'"},
+                  {"/points/1", 0, "must rise"},
+                  {"/term/0", kGone, "'term' must have 64"},
+                  {"/rounding", "x", "nearest, truncate"},
+                  {"/accumulators", nlohmann::json::array(), "'accumulators' is empty"},
+                  {"/accumulators/0/steps/after/3", true,
+                   "'accumulators[0].steps.after[3]' is true; allowed: a number"},
+                  {"/accumulators/0/mantissa_bits", 99,
+                   "'accumulators[0].mantissa_bits' is 99; allowed: 1–23"},
+                  {"", 3, "object"}});
 }
 
 TEST_CASE("tensor cores are refused in words where there are none", "[accumulator_precision]") {
-  static const simt::KernelEntry table[] = {{kLessonId, kernels_emulated}};
-  const auto device = simt::make_emulated_device(table, {});
-  const auto& kernels = tests::accumulator_kernels(*device);
-  CHECK(contains(error_of([&] {
-                   kernels.tensor_core_gemm(*device, GemmVariant::wgmma_fp8, {128, 128, 128}, {});
-                 }),
-                 "Hopper"));
-  CHECK(contains(error_of([&] {
-                   kernels.tensor_core_gemm(*device, GemmVariant::mma_bf16, {128, 128, 128}, {});
-                 }),
-                 "emulation"));
+  const auto device = simt::make_emulated_device(emulated_kernels(), {});
+  const auto& kernels = kernels_of<Kernels>(*device, kLessonId);
+  const auto refused = [&](GemmVariant variant) {
+    return error_of([&] { kernels.tensor_core_gemm(*device, variant, {128, 128, 128}, {}); });
+  };
+  CHECK(contains(refused(GemmVariant::wgmma_fp8), "Hopper"));
+  CHECK(contains(refused(GemmVariant::mma_bf16), "emulation"));
 }

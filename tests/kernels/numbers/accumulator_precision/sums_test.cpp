@@ -6,15 +6,17 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/numbers/accumulator_precision/kernels.hpp"
+#include "kernels/numbers/accumulator_precision/lesson.hpp"
 #include "kernels/numbers/accumulator_precision/reference.hpp"
-#include "tests/kernels/numbers/accumulator_precision/support.hpp"
+#include "tests/catch.hpp"
+#include "tests/reports.hpp"
 
 using namespace tilestep;
 using namespace tilestep::accumulator_precision;
 using boost::multiprecision::cpp_int;
 using boost::multiprecision::cpp_rational;
-using tilestep::tests::accumulator_kernels;
-using tilestep::tests::error_of;
+using namespace tilestep::tests;
 
 namespace {
 
@@ -118,7 +120,8 @@ std::vector<float> on_device(simt::Device& device, const SumMethod& method, int 
   const simt::Buffer<float> input(device, std::span<const float>(matrix));
   simt::Buffer<float> output(device, static_cast<std::size_t>(sums));
   output.fill(0xFF);
-  accumulator_kernels(device).sums(device, {terms, sums}, method, input.span(), output.span());
+  kernels_of<Kernels>(device, kLessonId)
+      .sums(device, {terms, sums}, method, input.span(), output.span());
   device.synchronize();
   return output.download();
 }
@@ -151,7 +154,7 @@ bool same_bits(float a, float b) {
 }  // namespace
 
 TEST_CASE("every accumulator agrees with exact fractions", "[accumulator_precision]") {
-  const auto device = tests::test_device(simt::ThreadOrder::shuffled, 4);
+  const auto device = test_device(simt::ThreadOrder::shuffled, 4);
   constexpr int kTerms = 150;
   constexpr int kColumns = 3;
   const auto matrix = random_matrix(kTerms * kColumns, 5);
@@ -195,7 +198,7 @@ TEST_CASE("the integer reference rounds as fractions do", "[accumulator_precisio
 }
 
 TEST_CASE("sums overflow as their formats do", "[accumulator_precision]") {
-  const auto device = tests::test_device();
+  const auto device = test_device();
   const std::vector<float> terms = {300, 300, 60000, 60000, -60000};
   const auto sum_in = [&](Method kind, Rounding rounding) {
     const SumMethod method{kind, format_of(kind, SmallFormat::fp8_e4m3), rounding, 2, 0};
@@ -215,7 +218,7 @@ TEST_CASE("sums overflow as their formats do", "[accumulator_precision]") {
 TEST_CASE("any number of terms, sums and threads", "[accumulator_precision]") {
   for (const simt::ThreadOrder order :
        {simt::ThreadOrder::ascending, simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
-    const auto device = tests::test_device(order, 2);
+    const auto device = test_device(order, 2);
     for (const int terms : {1, 2, 3, 7, 64, 100, 1023}) {
       for (const int sums : {1, 63, 65, 130}) {
         const auto matrix =
@@ -236,17 +239,18 @@ TEST_CASE("any number of terms, sums and threads", "[accumulator_precision]") {
 }
 
 TEST_CASE("shapes of sums that mean nothing are refused", "[accumulator_precision]") {
-  const auto device = tests::test_device();
+  const auto device = test_device();
   const SumMethod method{Method::fp16, numeric::kFp16, Rounding::nearest, 16, 0};
   const auto refused = [&](const SumShape& shape, const SumMethod& with) {
     simt::Buffer<float> nothing(*device, 0);
     return error_of([&] {
-      accumulator_kernels(*device).sums(*device, shape, with, nothing.span(), nothing.span());
+      kernels_of<Kernels>(*device, kLessonId)
+          .sums(*device, shape, with, nothing.span(), nothing.span());
     });
   };
-  CHECK(refused({0, 1}, method).find("terms is 0") != std::string::npos);
-  CHECK(refused({1, 0}, method).find("sums is 0") != std::string::npos);
+  CHECK(contains(refused({0, 1}, method), "terms is 0"));
+  CHECK(contains(refused({1, 0}, method), "sums is 0"));
   SumMethod never = method;
   never.promote_every = 0;
-  CHECK(refused({1, 1}, never).find("promote_every is 0") != std::string::npos);
+  CHECK(contains(refused({1, 1}, never), "promote_every is 0"));
 }

@@ -4,34 +4,22 @@
 
 #include "scenes/shared/words.hpp"
 #include "tests/lesson_contract/pictures.hpp"
-#include "tests/reports.hpp"
-#include "tests/scenes/scene_frame.hpp"
+#include "tests/scenes/shown.hpp"
 
 using namespace tilestep;
 using scenes::Cursor;
-using scenes::OnlineSoftmaxScene;
 using scenes::words::number;
-
-namespace {
-
-const lab::Report& report_of(const lab::Settings& settings) {
-  return tests::report_of("online-softmax", settings);
-}
-
-}  // namespace
+using Shown = tests::Shown<scenes::OnlineSoftmaxScene>;
 
 TEST_CASE("the picture shows what the kernel recorded", "[online_softmax_scene]") {
-  const lab::Report& report = report_of({});
-  const auto trace = online_softmax::trace_from_json(report.trace);
-  OnlineSoftmaxScene scene;
-  scene.load(report);
-  tests::SceneFrame frame;
+  Shown shown;
+  const auto& trace = shown.trace();
   for (int tile = 0; tile <= trace.tiles(); ++tile) {
     for (int phase = 0; phase < 4; ++phase) {
       if (tile == 0 && phase != 3) continue;
       CAPTURE(tile, phase);
       const Cursor cursor{tile, phase};
-      auto parts = frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture(cursor); });
+      const auto parts = shown.picture(cursor);
       for (int key = 0; key < trace.keys; ++key) {
         const auto id = static_cast<std::size_t>(key);
         CHECK(parts.at("score_" + std::to_string(key)).value == number(trace.scores[id], 1));
@@ -52,36 +40,32 @@ TEST_CASE("the picture shows what the kernel recorded", "[online_softmax_scene]"
         CHECK(parts.at("bar_output").value == number(step.output, 3));
         CHECK(parts.at("tile_" + std::to_string(tile - 1)).value == "current");
       }
-      CHECK(scene.table_row("tiles", cursor) == tile - 1);
-      CHECK(scene.source(cursor).current ==
+      CHECK(shown->table_row("tiles", cursor) == tile - 1);
+      CHECK(shown->source(cursor).current ==
             (tile == 0 ? 0 : trace.lines[static_cast<std::size_t>(phase)]));
     }
   }
 }
 
 TEST_CASE("the formulas carry the step's numbers", "[online_softmax_scene]") {
-  OnlineSoftmaxScene scene;
-  scene.load(report_of({}));
-  tests::SceneFrame frame;
-  auto parts = frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture({2, 3}); });
+  Shown shown;
+  auto parts = shown.picture({2, 3});
   CHECK(parts.at("formula_0").label == "m       = max(3.0, 5.0) = 5.0");
   CHECK(parts.at("formula_1").label == "rescale = exp(3.0 − 5.0) = 0.135");
   CHECK(parts.at("formula_3").label == "l       = 1.59 × 0.135 + 1.11 = 1.32");
   CHECK(parts.at("sentence").label.find("shrinks to 13.5 %") != std::string::npos);
   // A phase that is still to come is named without its result.
-  parts = frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture({2, 0}); });
+  parts = shown.picture({2, 0});
   CHECK(parts.at("formula_0").label.find("5.0") != std::string::npos);
   CHECK(parts.at("formula_3").label.find("1.32") == std::string::npos);
 }
 
 TEST_CASE("skipping the rescale leaves the old weights standing", "[online_softmax_scene]") {
-  OnlineSoftmaxScene right;
-  OnlineSoftmaxScene broken;
-  right.load(report_of({}));
-  broken.load(report_of({{"skip_rescale", true}}));
-  CHECK(right.weight(1, {2, 3}) == Approx(std::exp(3.0 - 5.0)).epsilon(1e-5));
-  CHECK(broken.weight(1, {2, 3}) == Approx(1.0));
-  CHECK(broken.sentence({2, 3}).find("skipped") != std::string::npos);
+  Shown shown;
+  CHECK(shown->weight(1, {2, 3}) == Approx(std::exp(3.0 - 5.0)).epsilon(1e-5));
+  shown.run({{"skip_rescale", true}});
+  CHECK(shown->weight(1, {2, 3}) == Approx(1.0));
+  CHECK(tests::contains(shown->sentence({2, 3}), "skipped"));
 }
 
 TEST_CASE("every question has its answer in the trace", "[online_softmax_scene]") {
@@ -89,13 +73,10 @@ TEST_CASE("every question has its answer in the trace", "[online_softmax_scene]"
                              "masked", "all-masked"}) {
     for (const bool skip : {false, true}) {
       CAPTURE(preset, skip);
-      const lab::Report& report =
-          report_of({{"preset", std::string(preset)}, {"skip_rescale", skip}});
-      const auto trace = online_softmax::trace_from_json(report.trace);
-      OnlineSoftmaxScene scene;
-      scene.load(report);
+      Shown shown({{"preset", std::string(preset)}, {"skip_rescale", skip}});
+      const auto& trace = shown.trace();
       for (int tile = 0; tile <= trace.tiles(); ++tile) {
-        const auto question = scene.question({tile, 3});
+        const auto question = shown->question({tile, 3});
         if (!question) continue;
         const auto& next = trace.steps[static_cast<std::size_t>(tile)];
         if (question->choices[0] == "They shrink") {
@@ -122,12 +103,10 @@ TEST_CASE("rows that are hard to draw", "[online_softmax_scene]") {
 
 TEST_CASE("bars keep a height in every picture that the window can hold",
           "[online_softmax_scene]") {
-  OnlineSoftmaxScene scene;
-  scene.load(report_of({}));
-  tests::SceneFrame frame;
+  Shown shown;
   for (const float height : {188.0f, 210.0f, 240.0f, 300.0f, 480.0f}) {
     CAPTURE(height);
-    const auto parts = frame.draw({640, height}, [&] { scene.draw_picture({2, 3}); });
+    const auto parts = shown.picture({2, 3}, {640, height});
     CHECK_FALSE(parts.at("scores").too_small());
     CHECK_FALSE(parts.at("weights").too_small());
     // The formulas fold first: to the current phase's, then away.
@@ -137,8 +116,8 @@ TEST_CASE("bars keep a height in every picture that the window can hold",
 }
 
 TEST_CASE("a trace of another form is refused in words", "[online_softmax_scene]") {
-  lab::Report report = report_of({});
+  Shown shown;
+  lab::Report report = shown.report();
   report.trace = {{"keys", 3}};
-  OnlineSoftmaxScene scene;
-  CHECK_THROWS_AS(scene.load(report), Error);
+  CHECK_THROWS_AS(shown->load(report), Error);
 }

@@ -5,22 +5,18 @@
 
 #include "kernels/base/lab/recording.hpp"
 #include "tests/lesson_contract/pictures.hpp"
-#include "tests/reports.hpp"
-#include "tests/scenes/scene_frame.hpp"
+#include "tests/scenes/shown.hpp"
 
 using namespace tilestep;
 using moe_routing::Step;
 using scenes::Cursor;
-using scenes::MoeRoutingScene;
 using tests::Parts;
-using tests::SceneFrame;
 using tests::within;
+using Shown = tests::Shown<scenes::MoeRoutingScene>;
 
 namespace {
 
-const lab::Report& report_of(const lab::Settings& settings) {
-  return tests::report_of("moe-routing", settings);
-}
+const ImVec2 kLarge = tests::kPictureSizes[2];
 
 lab::Settings shape(std::int64_t tokens, std::int64_t experts, std::int64_t top_k,
                     const char* routing, std::int64_t tile = 8, double capacity = 0,
@@ -148,30 +144,24 @@ void check_tiles(const Parts& parts, const moe_routing::Trace& trace, Cursor cur
   }
 }
 
-void point_at(const ui::MapEntry& part) {
-  ImGui::GetIO().MousePos = tests::center(part);
-}
-
 }  // namespace
 
 TEST_CASE("the MoE picture equals the trace at every step", "[moe_routing_scene]") {
-  SceneFrame frame;
+  Shown shown;
   for (const lab::Settings& settings :
        {lab::Settings{}, shape(40, 6, 2, "skewed"), shape(32, 4, 1, "skewed", 8, 1),
         shape(24, 4, 2, "random", 8, 0.75, "tile-padded"),
         shape(30, 4, 1, "skewed", 8, 0, "padded-to-capacity"), shape(1, 2, 2, "balanced", 16),
         shape(48, 8, 1, "one-hot", 16, 2)}) {
-    const lab::Report& report = report_of(settings);
-    const auto trace = moe_routing::trace_from_json(report.trace);
-    MoeRoutingScene scene;
-    scene.load(report);
+    shown.run(settings);
+    const auto& trace = shown.trace();
     for (int step = 0; step <= moe_routing::kSteps; ++step) {
       const Cursor cursor{step, 0};
-      CAPTURE(lab::to_json(report.params).dump(), step);
-      const auto parts = frame.draw(tests::kPictureSizes[2], [&] { scene.draw_picture(cursor); });
-      CHECK(parts.at("sentence").label == scene.sentence(cursor));
+      CAPTURE(lab::to_json(shown.report().params).dump(), step);
+      const auto parts = shown.picture(cursor, kLarge);
+      CHECK(parts.at("sentence").label == shown->sentence(cursor));
       check_tokens(parts, trace, cursor);
-      check_rows(parts, trace, scene.followed(), cursor);
+      check_rows(parts, trace, shown->followed(), cursor);
       if (step >= 4) {
         check_columns(parts, trace, cursor);
         check_tiles(parts, trace, cursor);
@@ -184,15 +174,11 @@ TEST_CASE("the MoE picture equals the trace at every step", "[moe_routing_scene]
 
 TEST_CASE("no kept token stands above the capacity line and no dropped one below",
           "[moe_routing_scene]") {
-  SceneFrame frame;
   for (const double factor : {0.5, 1.0, 1.25}) {
-    const lab::Report& report = report_of(shape(32, 4, 1, "one-hot", 8, factor));
-    const auto trace = moe_routing::trace_from_json(report.trace);
+    Shown shown(shape(32, 4, 1, "one-hot", 8, factor));
+    const auto& trace = shown.trace();
     REQUIRE(trace.dropped() > 0);
-    MoeRoutingScene scene;
-    scene.load(report);
-    const auto parts =
-        frame.draw(tests::kPictureSizes[2], [&] { scene.draw_picture(after(Step::permute)); });
+    const auto parts = shown.picture(after(Step::permute), kLarge);
     const ui::MapEntry& line = parts.at("capacity");
     CHECK(line.value == std::to_string(trace.capacity));
     for (const auto& [id, part] : parts) {
@@ -202,32 +188,26 @@ TEST_CASE("no kept token stands above the capacity line and no dropped one below
       }
       if (id.rfind("dropped_", 0) == 0) CHECK(part.max.y <= line.min.y + 3);
     }
-    CHECK(parts.at("straggler").label == "E0");
-    CHECK(parts.at("straggler").value == std::to_string(trace.expert[0].kept));
+    CHECK(parts.at("busiest").label == "E0");
+    CHECK(parts.at("busiest").value == std::to_string(trace.expert[0].kept));
   }
 }
 
 TEST_CASE("a clicked token is followed in the grid, in its columns and in words",
           "[moe_routing_scene]") {
-  SceneFrame frame;
-  const lab::Report& report = report_of(shape(32, 4, 2, "random"));
-  const auto trace = moe_routing::trace_from_json(report.trace);
-  MoeRoutingScene scene;
-  scene.load(report);
+  Shown shown(shape(32, 4, 2, "random"));
+  const auto& trace = shown.trace();
   const Cursor end = after(Step::combine);
-  const auto draw = [&] {
-    return frame.draw(tests::kPictureSizes[2], [&] { scene.draw_picture(end); });
-  };
-  auto parts = draw();
-  point_at(parts.at("token_17"));
+  const auto draw = [&] { return shown.picture(end, kLarge); };
+  shown.point_at(draw().at("token_17"));
   draw();
-  CHECK(scene.followed() == 17);  // under the pointer
-  ImGui::GetIO().MouseDown[0] = true;
+  CHECK(shown->followed() == 17);  // under the pointer
+  shown.press(true);
   draw();
-  ImGui::GetIO().MouseDown[0] = false;
-  ImGui::GetIO().MousePos = {-100, -100};
-  parts = draw();
-  CHECK(scene.followed() == 17);
+  shown.press(false);
+  shown.point_away();
+  const auto parts = draw();
+  CHECK(shown->followed() == 17);
   const moe_routing::TokenTrace& token = trace.token[17];
   for (int c = 0; c < 2; ++c) {
     const auto i = static_cast<std::size_t>(c);
@@ -238,73 +218,63 @@ TEST_CASE("a clicked token is followed in the grid, in its columns and in words"
     CHECK(followed.min.x == slot.min.x);
     CHECK(followed.min.y == slot.min.y);
   }
-  const std::string formula = scene.formula(end, 2);
+  const std::string formula = shown->formula(end, 2);
   char gate[32];
   std::snprintf(gate, sizeof gate, "%.2f·E%d(x)", static_cast<double>(token.gate[0]),
                 token.expert[0]);
-  CHECK(formula.find(gate) != std::string::npos);
+  CHECK(tests::contains(formula, gate));
   CHECK(parts.at("formula").value == formula);
   // A row under Data lights the same token.
-  scene.hover_row("assignments", 2 * 9);
+  shown->hover_row("assignments", 2 * 9);
   draw();
-  CHECK(scene.followed() == 9);
-  CHECK(scene.table_row("assignments", end) == 2 * 9);
-  scene.hover_row("assignments", -1);
+  CHECK(shown->followed() == 9);
+  CHECK(shown->table_row("assignments", end) == 2 * 9);
+  shown->hover_row("assignments", -1);
   draw();
-  CHECK(scene.followed() == 17);
+  CHECK(shown->followed() == 17);
 }
 
 TEST_CASE("in custom routing a token is dragged to another expert", "[moe_routing_scene]") {
-  SceneFrame frame;
   for (const char* routing : {"custom", "balanced"}) {
-    const lab::Report& report = report_of(shape(32, 4, 1, routing));
-    const auto trace = moe_routing::trace_from_json(report.trace);
-    MoeRoutingScene scene;
-    scene.load(report);
-    const auto draw = [&] {
-      return frame.draw(tests::kPictureSizes[2], [&] { scene.draw_picture(after(Step::permute)); });
-    };
-    ImGui::GetIO().MousePos = {-100, -100};
-    auto parts = draw();
-    const int from = trace.token[6].expert.front();
+    Shown shown(shape(32, 4, 1, routing));
+    const auto draw = [&] { return shown.picture(after(Step::permute), kLarge); };
+    shown.point_away();
+    const auto parts = draw();
+    const int from = shown.trace().token[6].expert.front();
     const int to = (from + 1) % 4;
-    point_at(parts.at("token_6"));
+    shown.point_at(parts.at("token_6"));
     draw();
-    ImGui::GetIO().MouseDown[0] = true;
+    shown.press(true);
     draw();
-    point_at(parts.at(name("expert", to)));
+    shown.point_at(parts.at(name("expert", to)));
     CHECK(draw().count("drop_target") == (routing == std::string("custom") ? 1 : 0));
-    ImGui::GetIO().MouseDown[0] = false;
+    shown.press(false);
     draw();
-    const auto request = scene.take_request();
+    const auto request = shown->take_request();
     REQUIRE(request.has_value() == (routing == std::string("custom")));
-    CHECK_FALSE(scene.take_request());
+    CHECK_FALSE(shown->take_request());
     if (!request) continue;
     CHECK(std::get<std::string>(request->at("custom")) == "6:" + std::to_string(to));
     // The knob takes it, and the token goes there.
     lab::Settings settings = shape(32, 4, 1, "custom");
     settings["custom"] = request->at("custom");
-    const lab::Report& next = report_of(settings);
-    const auto moved = moe_routing::trace_from_json(next.trace);
-    CHECK(moved.token[6].expert.front() == to);
-    scene.load(next);
-    CHECK(scene.moved(3, 0) == "3:0,6:" + std::to_string(to));
-    CHECK(scene.moved(6, from) == "6:" + std::to_string(from));
+    shown.load(settings);
+    CHECK(shown.trace().token[6].expert.front() == to);
+    CHECK(shown->moved(3, 0) == "3:0,6:" + std::to_string(to));
+    CHECK(shown->moved(6, from) == "6:" + std::to_string(from));
   }
 }
 
 TEST_CASE("with more tokens than cells, columns are bars as long as their counts",
           "[moe_routing_scene]") {
-  SceneFrame frame;
+  Shown shown;
   for (const lab::Settings& settings :
        {shape(4096, 8, 2, "skewed", 32, 1), shape(2000, 64, 1, "skewed", 8),
         shape(8192, 256, 1, "random", 128)}) {
-    const lab::Report& report = report_of(settings);
-    const auto trace = moe_routing::trace_from_json(report.trace);
-    MoeRoutingScene scene;
-    scene.load(report);
+    shown.run(settings);
+    const auto& trace = shown.trace();
     for (const ImVec2 size : tests::kPictureSizes) {
-      const auto parts = frame.draw(size, [&] { scene.draw_picture(after(Step::permute)); });
+      const auto parts = shown.picture(after(Step::permute), size);
       const auto tall = [&](int e) {
         const ui::MapEntry& bar = parts.at(name("expert", e));
         return static_cast<double>(bar.max.y - bar.min.y);
@@ -333,42 +303,34 @@ TEST_CASE("with more tokens than cells, columns are bars as long as their counts
 }
 
 TEST_CASE("the MoE questions are answered by the trace", "[moe_routing_scene]") {
-  const auto answer_of = [](const MoeRoutingScene& scene, int step) {
-    const auto question = scene.question({step, 0});
-    REQUIRE(question);
-    return question->choices.at(static_cast<std::size_t>(question->answer));
-  };
-  MoeRoutingScene scene;
-  scene.load(report_of({}));
-  CHECK(answer_of(scene, 2) == "None: all are wanted equally");
-  CHECK(answer_of(scene, 3) == "32");
-  CHECK_FALSE(scene.question({0, 0}));
-  CHECK_FALSE(scene.question({5, 0}));
-  CHECK_FALSE(scene.question({7, 0}));
+  Shown shown;
+  CHECK(shown.answer({2, 0}) == "None: all are wanted equally");
+  CHECK(shown.answer({3, 0}) == "32");
+  CHECK_FALSE(shown->question({0, 0}));
+  CHECK_FALSE(shown->question({5, 0}));
+  CHECK_FALSE(shown->question({7, 0}));
 
   // 40 tokens all want E0, which takes 40 · 1.2 / 4 = 12 of them: two tiles of 8, 28 dropped.
-  scene.load(report_of(shape(40, 4, 1, "one-hot", 8, 1.2)));
-  CHECK(answer_of(scene, 2) == "E0");
-  CHECK(answer_of(scene, 3) == "28");
-  CHECK(answer_of(scene, 5) == "16");
+  shown.run(shape(40, 4, 1, "one-hot", 8, 1.2));
+  CHECK(shown.answer({2, 0}) == "E0");
+  CHECK(shown.answer({3, 0}) == "28");
+  CHECK(shown.answer({5, 0}) == "16");
   // Padded to the capacity of 12, each of four experts runs two tiles.
-  scene.load(report_of(shape(40, 4, 1, "one-hot", 8, 1.2, "padded-to-capacity")));
-  CHECK(answer_of(scene, 5) == "64");
+  shown.run(shape(40, 4, 1, "one-hot", 8, 1.2, "padded-to-capacity"));
+  CHECK(shown.answer({5, 0}) == "64");
 }
 
 TEST_CASE("a number is not shown before its step has made it", "[moe_routing_scene]") {
-  SceneFrame frame;
-  MoeRoutingScene scene;
-  scene.load(report_of(shape(20, 4, 1, "balanced")));
+  Shown shown(shape(20, 4, 1, "balanced"));
   for (int step = 0; step <= moe_routing::kSteps; ++step) {
-    const auto parts = frame.draw({300, 700}, [&] { scene.draw_readouts({step, 0}); });
+    const auto parts = shown.readouts({step, 0});
     CAPTURE(step);
     CHECK((parts.at("useful_slots").value == "—") == (step < 4));
     CHECK((parts.at("slots_run").value == "—") == (step < 4));
     CHECK((parts.at("busy_share").value == "—") == (step < 6));
     // Five of eight slots a tile; shown once they are laid out.
-    if (step >= 4) CHECK(parts.at("useful_slots").value.rfind("62", 0) == 0);
-    if (step >= 4) CHECK(parts.at("slots_run").value.rfind("32", 0) == 0);
+    if (step >= 4) CHECK(parts.at("useful_slots").value.starts_with("62"));
+    if (step >= 4) CHECK(parts.at("slots_run").value.starts_with("32"));
     // The emulator counts no tensor pipe: the number is one of a recording, or there is none.
     if (lab::recording("moe-routing") == nullptr || step < 6) {
       CHECK(parts.at("tensor_pipe").value == "—");
@@ -377,15 +339,13 @@ TEST_CASE("a number is not shown before its step has made it", "[moe_routing_sce
 }
 
 TEST_CASE("the kernel's lines follow the MoE steps", "[moe_routing_scene]") {
-  MoeRoutingScene scene;
-  const lab::Report& report = report_of({});
-  const auto trace = moe_routing::trace_from_json(report.trace);
-  scene.load(report);
-  CHECK(scene.source({0, 0}).current == 0);
+  Shown shown;
+  CHECK(shown->source({0, 0}).current == 0);
   for (int step = 1; step <= moe_routing::kSteps; ++step) {
-    CHECK(scene.source({step, 0}).current == trace.lines[static_cast<std::size_t>(step - 1)]);
+    CHECK(shown->source({step, 0}).current ==
+          shown.trace().lines[static_cast<std::size_t>(step - 1)]);
   }
-  CHECK(scene.source({1, 0}).path == moe_routing::kSourcePath);
+  CHECK(shown->source({1, 0}).path == moe_routing::kSourcePath);
 }
 
 TEST_CASE("routings that are hard to draw", "[moe_routing_scene]") {
@@ -398,18 +358,52 @@ TEST_CASE("routings that are hard to draw", "[moe_routing_scene]") {
 }
 
 TEST_CASE("the measured views of the MoE lesson show the recording", "[moe_routing_scene]") {
-  SceneFrame frame;
-  MoeRoutingScene scene;
-  scene.load(report_of({}));
-  const lab::Report& bench = tests::recorded_bench("moe-routing");
+  Shown shown;
   for (const ImVec2 size : tests::kPictureSizes) {
-    const auto show = [&](const std::string& view) {
-      return frame.click(view, size, [&] { scene.draw_measured(bench); });
-    };
+    const auto show = [&](const std::string& view) { return shown.measured(view, size); };
     // Three schemes and the library.
     CHECK(show("measured_view_0").at("rate_by_skew").value == "4 curves");
     CHECK(show("measured_view_1").at("rate_8_experts_0").label == "padded-to-capacity");
     CHECK(show("measured_view_2").count("recorded_blocks") == 1);
     show("measured_view_3");
   }
+}
+
+TEST_CASE("who is busiest is shown with all who tie; a straggler is waited for",
+          "[moe_routing_scene]") {
+  const Cursor end = after(Step::combine);
+  struct Case {
+    lab::Settings settings;
+    const char *counted, *combined, *label, *unit;
+    bool one;  ///< alone with the most
+  };
+  for (const Case& each :
+       {Case{{},
+             "all 4 experts are wanted 8 times each.",
+             "all 4 experts have 8 tokens each.",
+             "busiest experts",
+             "each in all 4 experts",
+             false},
+        Case{shape(10, 4, 1, "balanced"),
+             "E0 and E1 are wanted 3 times each; an even share would be 2.5.",
+             "E0 and E1 are busiest, with 3 tokens each.", "busiest experts", "each in E0 and E1",
+             false},
+        Case{shape(32, 4, 1, "one-hot"), "E0 is wanted 32 times; an even share would be 8.",
+             "E0 is busiest, with 32 tokens.", "busiest expert", "in E0", true}}) {
+    Shown shown(each.settings);
+    CAPTURE(shown->sentence(after(Step::count)), shown->sentence(end));
+    CHECK(tests::contains(shown->sentence(after(Step::count)), each.counted));
+    CHECK(tests::contains(shown->sentence(end), each.combined));
+    const auto readouts = shown.readouts(end);
+    CHECK(readouts.at("busiest_expert").label == each.label);
+    CHECK(readouts.at("busiest_expert").value.ends_with(each.unit));
+    CHECK(shown.picture(end, kLarge).count("busiest") == (each.one ? 1 : 0));
+  }
+  // A straggler is a block that others wait for, whoever is busiest.
+  Shown shown;
+  CHECK(shown.picture(end, kLarge).count("stragglers") == 0);
+  shown.run(shape(33, 4, 1, "balanced"));  // five tiles for four blocks
+  CHECK(shown.picture(end, kLarge).at("stragglers").label == "straggler: block 0");
+  shown.run(shape(40, 4, 1, "skewed"));
+  CHECK(shown.picture(end, kLarge).at("stragglers").label == "stragglers: 2 of 4 blocks");
 }

@@ -1,10 +1,8 @@
 #include <cmath>
 
 #include "kernels/base/lab/recording.hpp"
-#include "kernels/catalog.hpp"
 #include "scenes/experts/moe_routing/scene.hpp"
-#include "tests/catch.hpp"
-#include "tests/scenes/scene_frame.hpp"
+#include "tests/scenes/shown.hpp"
 
 using namespace tilestep;
 
@@ -12,17 +10,10 @@ using namespace tilestep;
 TEST_CASE("the tensor pipe is that of the scheme and routing shown", "[moe_routing_scene]") {
   if (lab::recording("moe-routing") == nullptr) return;
   const lab::Report& bench = lab::recording("moe-routing")->bench;
-  tests::SceneFrame frame;
+  tests::Shown<scenes::MoeRoutingScene> scene;
   const auto shown = [&](const std::string& scheme, const std::string& routing) {
-    lab::NoProgress progress;
-    scenes::MoeRoutingScene scene;
-    scene.load(answer({"moe-routing",
-                       {{"scheme", scheme}, {"routing", routing}},
-                       lab::Request::Action::run,
-                       "emulated"},
-                      progress));
-    const scenes::Cursor end{moe_routing::kSteps, 0};
-    return frame.draw({300, 700}, [&] { scene.draw_readouts(end); }).at("tensor_pipe").value;
+    scene.run({{"scheme", scheme}, {"routing", routing}});
+    return scene.readouts({moe_routing::kSteps, 0}).at("tensor_pipe").value;
   };
   for (const char* scheme : {"padded-to-capacity", "tile-padded", "packed"}) {
     for (const char* routing : {"balanced", "skewed"}) {

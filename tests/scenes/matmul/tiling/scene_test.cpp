@@ -5,21 +5,16 @@
 
 #include "scenes/ui/roofline.hpp"
 #include "tests/lesson_contract/pictures.hpp"
-#include "tests/reports.hpp"
-#include "tests/scenes/scene_frame.hpp"
+#include "tests/scenes/shown.hpp"
 
 using namespace tilestep;
 using scenes::Cursor;
 using scenes::TilingScene;
 using tests::Parts;
-using tests::SceneFrame;
 using tests::within;
+using Shown = tests::Shown<TilingScene>;
 
 namespace {
-
-const lab::Report& report_of(const lab::Settings& settings) {
-  return tests::report_of("tiling", settings);
-}
 
 lab::Settings sizes(std::int64_t tile, std::int64_t m, std::int64_t n, std::int64_t k) {
   return {{"tile", tile}, {"m", m}, {"n", n}, {"k", k}};
@@ -63,8 +58,8 @@ void check_tiles(const Parts& parts, const tiling::Trace& trace, int k_tile, boo
   }
 }
 
-void check_picture(const Parts& parts, const tiling::Trace& trace, const TilingScene& scene,
-                   Cursor cursor) {
+void check_picture(const Parts& parts, const TilingScene& scene, Cursor cursor) {
+  const tiling::Trace& trace = scene.trace();
   const scenes::TilingMoment now = scene.moment(cursor);
   const bool shared = trace.block.variant == tiling::Variant::shared_tile;
   if (cursor.tile == 0) {
@@ -129,37 +124,25 @@ void check_picture(const Parts& parts, const tiling::Trace& trace, const TilingS
 }  // namespace
 
 TEST_CASE("the tiling picture equals the trace at every step and phase", "[tiling_scene]") {
-  SceneFrame frame;
+  Shown shown;
   for (const char* variant : {"shared-tile", "naive", "coalesced", "register-tile-2d"}) {
     // The chosen block is at neither edge in the first, and cut off on two sides in the second.
     for (const lab::Settings& size : {sizes(8, 24, 40, 20), sizes(8, 5, 7, 9)}) {
-      const lab::Report& report = report_of(with(size, "variant", variant));
-      const auto trace = tiling::trace_from_json(report.trace);
-      TilingScene scene;
-      scene.load(report);
-      for (const Cursor cursor : cursors_of(scene)) {
-        CAPTURE(variant, trace.m, cursor.tile, cursor.phase);
-        const auto parts = frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture(cursor); });
-        check_picture(parts, trace, scene, cursor);
+      shown.run(with(size, "variant", variant));
+      for (const Cursor cursor : cursors_of(*shown)) {
+        CAPTURE(variant, shown.trace().m, cursor.tile, cursor.phase);
+        check_picture(shown.picture(cursor), *shown, cursor);
       }
     }
   }
 }
 
 TEST_CASE("the picked thread's formula adds up", "[tiling_scene]") {
-  SceneFrame frame;
-  const lab::Report& report = report_of(sizes(4, 8, 8, 8));
-  const auto trace = tiling::trace_from_json(report.trace);
-  TilingScene scene;
-  scene.load(report);
-  const auto parts = frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture({1, 2}); });
-  const ui::MapEntry target = parts.at("c_3_2");
-  ImGui::GetIO().MousePos = tests::center(target);
-  ImGui::GetIO().MouseDown[0] = true;
-  frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture({1, 2}); });
-  ImGui::GetIO().MouseDown[0] = false;
-  CHECK(scene.picked() == 3 * trace.tile + 2);
-  CHECK(scene.thread_of(scene.picked()) == 3 * trace.tile + 2);
+  Shown shown(sizes(4, 8, 8, 8));
+  const auto& trace = shown.trace();
+  shown.click("c_3_2", {1, 2});
+  CHECK(shown->picked() == 3 * trace.tile + 2);
+  CHECK(shown->thread_of(shown->picked()) == 3 * trace.tile + 2);
 
   double sum = 0;
   for (int kk = 0; kk < trace.k; ++kk) {
@@ -167,35 +150,30 @@ TEST_CASE("the picked thread's formula adds up", "[tiling_scene]") {
            static_cast<double>(trace.b_band[static_cast<std::size_t>(kk * trace.columns() + 2)]);
     if (kk % trace.tile != trace.tile - 1) continue;
     const Cursor cursor{kk / trace.tile + 1, 3};
-    CHECK(static_cast<double>(scene.sum(scene.picked(), cursor)) == Approx(sum).margin(1e-4));
-    const std::string formula = scene.formula(cursor, 3);
-    CHECK(formula.find(" + … = ") != std::string::npos);
+    CHECK(static_cast<double>(shown->sum(shown->picked(), cursor)) == Approx(sum).margin(1e-4));
+    CHECK(tests::contains(shown->formula(cursor, 3), " + … = "));
   }
 }
 
 TEST_CASE("in naive, threads are numbered down the rows", "[tiling_scene]") {
-  TilingScene scene;
-  scene.load(report_of(with(sizes(4, 8, 8, 8), "variant", "naive")));
-  CHECK(scene.thread_of(1) == 4);
-  CHECK(scene.thread_of(4) == 1);
-  CHECK(scene.steps().phases == 1);
+  Shown shown(with(sizes(4, 8, 8, 8), "variant", "naive"));
+  CHECK(shown->thread_of(1) == 4);
+  CHECK(shown->thread_of(4) == 1);
+  CHECK(shown->steps().phases == 1);
 }
 
 TEST_CASE("a removed barrier and what it broke are on screen", "[tiling_scene]") {
-  SceneFrame frame;
   for (const char* removed : {"after-load", "after-multiply"}) {
-    const lab::Report& report = report_of(with(sizes(8, 16, 16, 24), "remove_barrier", removed));
-    const auto trace = tiling::trace_from_json(report.trace);
+    Shown shown(with(sizes(8, 16, 16, 24), "remove_barrier", removed));
+    const auto& trace = shown.trace();
     REQUIRE(trace.races.wrong_orders > 0);
-    TilingScene scene;
-    scene.load(report);
-    const int last = scene.steps().tiles;
-    auto parts = frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture({1, 3}); });
+    const int last = shown->steps().tiles;
+    auto parts = shown.picture({1, 3});
     const std::string id =
         removed == std::string("after-load") ? "barrier_after_load" : "barrier_after_multiply";
     CHECK(parts.at(id).value == "removed");
     CHECK(parts.count("wrong_in_c") == 0);
-    parts = frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture({last, 3}); });
+    parts = shown.picture({last, 3});
     CHECK(parts.at("wrong_in_c").label ==
           "C[" + std::to_string(trace.races.row) + "][" + std::to_string(trace.races.column) + "]");
     for (const int i : trace.races.wrong_elements) {
@@ -204,8 +182,8 @@ TEST_CASE("a removed barrier and what it broke are on screen", "[tiling_scene]")
     }
     const std::string counts = std::to_string(trace.races.wrong_orders) + " of " +
                                std::to_string(trace.races.orders) + " orders";
-    CHECK(scene.sentence({last, 3}).find(counts) != std::string::npos);
-    const auto question = scene.question({last - 1, 3});
+    CHECK(tests::contains(shown->sentence({last, 3}), counts));
+    const auto question = shown->question({last - 1, 3});
     REQUIRE(question);
     CHECK(question->answer == (trace.races.wrong_orders == trace.races.orders ? 2 : 1));
   }
@@ -213,39 +191,32 @@ TEST_CASE("a removed barrier and what it broke are on screen", "[tiling_scene]")
 
 TEST_CASE("the tiling questions are answered by the trace", "[tiling_scene]") {
   for (const char* variant : {"shared-tile", "naive"}) {
-    const lab::Report& report = report_of(with(sizes(8, 16, 16, 20), "variant", variant));
-    const auto trace = tiling::trace_from_json(report.trace);
-    TilingScene scene;
-    scene.load(report);
-    const int last_phase = scene.steps().phases - 1;
-    const auto answer_at = [&](int tile) {
-      const auto question = scene.question({tile, last_phase});
-      REQUIRE(question);
-      return question->choices.at(static_cast<std::size_t>(question->answer));
-    };
+    Shown shown(with(sizes(8, 16, 16, 20), "variant", variant));
+    const auto& trace = shown.trace();
+    const int last_phase = shown->steps().phases - 1;
+    const auto answer_at = [&](int tile) { return shown.answer({tile, last_phase}); };
     CHECK(answer_at(0) == std::to_string(trace.block.k_tiles[0].loads_so_far));
     if (last_phase > 0) {
       CHECK(answer_at(1) == "8");
-      CHECK_FALSE(scene.question({0, 0}));
+      CHECK_FALSE(shown->question({0, 0}));
     }
     // The last k-tile has 4 of 8 columns of A.
     CHECK(answer_at(2) ==
           std::to_string(trace.block.loads() - trace.block.k_tiles[1].loads_so_far));
-    CHECK_FALSE(scene.question({3, last_phase}));
+    CHECK_FALSE(shown->question({3, last_phase}));
   }
 }
 
 TEST_CASE("the kernel's lines follow the phases", "[tiling_scene]") {
-  TilingScene scene;
-  scene.load(report_of({}));
-  CHECK(scene.source({0, 3}).current == 0);
+  Shown shown;
+  CHECK(shown->source({0, 3}).current == 0);
   for (int phase = 0; phase < 4; ++phase) {
-    const scenes::SourceMark mark = scene.source({1, phase});
+    const scenes::SourceMark mark = shown->source({1, phase});
     REQUIRE(mark.step_lines.size() == 4);
     CHECK(mark.current == mark.step_lines[static_cast<std::size_t>(phase)]);
   }
-  scene.load(report_of({{"variant", std::string("warp-tile")}}));
-  CHECK(scene.source({1, 0}).path == "kernels/matmul/tiling/warp_tile.cu");
+  shown.run({{"variant", std::string("warp-tile")}});
+  CHECK(shown->source({1, 0}).path == "kernels/matmul/tiling/warp_tile.cu");
 }
 
 TEST_CASE("products that are hard to draw", "[tiling_scene]") {
@@ -255,14 +226,9 @@ TEST_CASE("products that are hard to draw", "[tiling_scene]") {
 }
 
 TEST_CASE("the measured views of the tiling lesson show the recording", "[tiling_scene]") {
-  SceneFrame frame;
-  TilingScene scene;
-  scene.load(report_of({}));
-  const lab::Report& bench = tests::recorded_bench("tiling");
+  Shown shown;
   for (const ImVec2 size : tests::kPictureSizes) {
-    const auto show = [&](const std::string& view) {
-      return frame.click(view, size, [&] { scene.draw_measured(bench); });
-    };
+    const auto show = [&](const std::string& view) { return shown.measured(view, size); };
     Parts parts = show("measured_view_0");
     // Bars below the window's edge are not on screen.
     if (size.y > 300) CHECK(parts.at("ladder_fp32_7").label == "warp-tile");

@@ -2,35 +2,19 @@
 
 #include <set>
 
-#include "tests/reports.hpp"
-#include "tests/scenes/scene_frame.hpp"
+#include "tests/scenes/shown.hpp"
 
 using namespace tilestep;
-using scenes::CoalescingScene;
-using scenes::Cursor;
-
-namespace {
-
-const lab::Report& report_of(const lab::Settings& settings) {
-  return tests::report_of("coalescing", settings);
-}
-
-}  // namespace
+using Shown = tests::Shown<scenes::CoalescingScene>;
 
 TEST_CASE("lanes and sectors on screen are those of the trace", "[coalescing_scene]") {
-  tests::SceneFrame frame;
   for (const char* pattern : {"sequential", "strided", "offset", "broadcast", "aos", "permuted"}) {
-    const lab::Report& report =
-        report_of({{"pattern", std::string(pattern)}, {"elements", std::int64_t{100}}});
-    const auto trace = coalescing::trace_from_json(report.trace);
-    CoalescingScene scene;
-    scene.load(report);
+    Shown shown({{"pattern", std::string(pattern)}, {"elements", std::int64_t{100}}});
+    const auto& trace = shown.trace();
     for (int step = 1; step <= static_cast<int>(trace.requests.size()); ++step) {
       CAPTURE(pattern, step);
       const auto& request = trace.requests[static_cast<std::size_t>(step) - 1];
-      const auto parts = frame.draw(tests::kPictureSizes[0], [&] {
-        scene.draw_picture({step, 0});
-      });
+      const auto parts = shown.picture({step, 0});
       std::set<std::int64_t> sectors;
       for (int lane = 0; lane < 32; ++lane) {
         const auto& part = parts.at("lane_" + std::to_string(lane));
@@ -42,22 +26,35 @@ TEST_CASE("lanes and sectors on screen are those of the trace", "[coalescing_sce
         CHECK(part.value == "byte " + std::to_string(byte));
         for (int b = 0; b < trace.element_bytes; ++b) sectors.insert((byte + b) / 32);
       }
-      std::set<std::int64_t> shown;
+      std::set<std::int64_t> on_screen;
       for (const auto& [id, part] : parts) {
-        if (id.rfind("sector_", 0) == 0) shown.insert(std::stoll(id.substr(7)));
+        if (id.rfind("sector_", 0) == 0) on_screen.insert(std::stoll(id.substr(7)));
       }
-      CHECK(shown == sectors);
-      CHECK(scene.table_row("requests", {step, 0}) == step - 1);
+      CHECK(on_screen == sectors);
+      CHECK(shown->table_row("requests", {step, 0}) == step - 1);
     }
   }
 }
 
 TEST_CASE("the first question asks for the traced number of sectors", "[coalescing_scene]") {
-  const lab::Report& report =
-      report_of({{"pattern", std::string("strided")}, {"stride", std::int64_t{4}}});
-  CoalescingScene scene;
-  scene.load(report);
-  const auto question = scene.question({0, 0});
-  REQUIRE(question);
-  CHECK(question->choices[static_cast<std::size_t>(question->answer)] == "16");
+  Shown shown({{"pattern", std::string("strided")}, {"stride", std::int64_t{4}}});
+  CHECK(shown.answer({0, 0}) == "16");
+}
+
+TEST_CASE("the measured views of the coalescing lesson show the recording", "[coalescing_scene]") {
+  Shown shown;
+  // In the smallest the views are a list to choose from.
+  for (const ImVec2 size : {tests::kPictureSizes[0], tests::kPictureSizes[2]}) {
+    auto parts = shown.measured("measured_view_0", size);
+    CHECK(parts.at("bandwidth_by_stride").value == "4 curves");
+    parts = shown.measured("measured_view_1", size);
+    CHECK(parts.at("measured_view_1").label == "DRAM traffic");
+    CHECK(parts.at("dram_bytes").value == "2 curves");
+    // Loads and stores have their own; a store reads what it does not fill.
+    CHECK(shown.measured("dram_access_1", size).at("dram_access_1").value == "selected");
+    parts = shown.measured("measured_view_2", size);
+    CHECK(parts.at("bandwidth_by_element_0").label == "1 byte");
+    CHECK(parts.at("bandwidth_by_element_0").value == "822 GB/s");
+    CHECK(parts.at("bandwidth_by_element_4").label == "16 bytes");
+  }
 }

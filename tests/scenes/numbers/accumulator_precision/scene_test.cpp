@@ -7,26 +7,20 @@
 #include "kernels/base/numeric/small_float.hpp"
 #include "scenes/numbers/accumulator_precision/layout.hpp"
 #include "tests/lesson_contract/pictures.hpp"
-#include "tests/reports.hpp"
-#include "tests/scenes/scene_frame.hpp"
+#include "tests/scenes/shown.hpp"
 
 using namespace tilestep;
 using accumulator_precision::AccumulatorTrace;
 using accumulator_precision::Method;
 using accumulator_precision::Trace;
-using scenes::AccumulatorPrecisionScene;
 using scenes::Cursor;
 using scenes::accumulator_parts::spacing_text;
 using scenes::words::significant;
 using tests::center;
 using tests::Parts;
-using tests::SceneFrame;
+using Shown = tests::Shown<scenes::AccumulatorPrecisionScene>;
 
 namespace {
-
-const lab::Report& report_of(const lab::Settings& settings) {
-  return tests::report_of("accumulator-precision", settings);
-}
 
 lab::Settings set_of(const char* accumulators, std::int64_t terms = 64) {
   return {{"accumulators", std::string(accumulators)}, {"terms", terms}};
@@ -101,35 +95,31 @@ void check_plot(const Parts& parts, const Trace& trace, std::size_t point, bool 
 
 TEST_CASE("the accumulator picture equals the trace at every step and phase",
           "[accumulator_precision_scene]") {
-  SceneFrame frame;
+  Shown shown;
   for (const char* set :
        {"basic", "fp8-e5m2", "fp16", "bf16", "tf32", "fp32", "promoted", "kahan"}) {
     for (const char* rounding : {"nearest", "truncate", "stochastic"}) {
       if (set != std::string("basic") && rounding != std::string("nearest")) continue;
       lab::Settings settings = set_of(set, 40);
       settings["rounding"] = std::string(rounding);
-      const lab::Report& report = report_of(settings);
-      const Trace trace = accumulator_precision::trace_from_json(report.trace);
-      AccumulatorPrecisionScene scene;
-      scene.load(report);
-      const AccumulatorTrace& a = trace.accumulators[static_cast<std::size_t>(scene.focus())];
-      REQUIRE(scene.steps().tiles == 40);
-      REQUIRE(scene.steps().noun == "term");
+      shown.run(settings);
+      const Trace& trace = shown.trace();
+      const AccumulatorTrace& a = trace.accumulators[static_cast<std::size_t>(shown->focus())];
+      REQUIRE(shown->steps().tiles == 40);
+      REQUIRE(shown->steps().noun == "term");
       for (int tile = 1; tile <= 40; ++tile) {
         for (const int phase : {0, 1}) {
           CAPTURE(set, rounding, tile, phase);
           const auto point = static_cast<std::size_t>(tile - 1);
-          const auto parts = frame.draw(tests::kPictureSizes[2], [&] {
-            scene.draw_picture({tile, phase});
-          });
-          CHECK(parts.at("sentence").label == scene.sentence({tile, phase}));
-          CHECK(scene.table_row("terms", {tile, phase}) == tile - 1);
+          const auto parts = shown.picture({tile, phase}, tests::kPictureSizes[2]);
+          CHECK(parts.at("sentence").label == shown->sentence({tile, phase}));
+          CHECK(shown->table_row("terms", {tile, phase}) == tile - 1);
           check_bits(parts, a, point, phase == 1);
           check_line(parts, a, point, phase == 1);
           check_plot(parts, trace, point, phase == 1);
         }
       }
-      const auto parts = frame.draw(tests::kPictureSizes[2], [&] { scene.draw_picture({0, 1}); });
+      const auto parts = shown.picture({0, 1}, tests::kPictureSizes[2]);
       CHECK(parts.count("after_bit_0") == 0);
       CHECK(parts.count("frozen_note") == 0);
     }
@@ -137,11 +127,9 @@ TEST_CASE("the accumulator picture equals the trace at every step and phase",
 }
 
 TEST_CASE("pairwise shows the blocks that wait", "[accumulator_precision_scene]") {
-  SceneFrame frame;
-  AccumulatorPrecisionScene scene;
-  scene.load(report_of(set_of("pairwise", 45)));
+  Shown shown(set_of("pairwise", 45));
   for (const int tile : {1, 2, 31, 32, 45}) {
-    const auto parts = frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture({tile, 1}); });
+    const auto parts = shown.picture({tile, 1});
     int total = 0;
     for (const auto& [id, part] : parts) {
       if (id.rfind("block_", 0) == 0) total += std::stoi(part.label);
@@ -152,48 +140,42 @@ TEST_CASE("pairwise shows the blocks that wait", "[accumulator_precision_scene]"
 }
 
 TEST_CASE("what is lost, and for good, is said in numbers", "[accumulator_precision_scene]") {
-  SceneFrame frame;
-  AccumulatorPrecisionScene scene;
-  scene.load(report_of({}));
+  Shown shown;
   const auto says = [&](Cursor cursor, const char* words) {
-    INFO(scene.sentence(cursor));
-    return scene.sentence(cursor).find(words) != std::string::npos;
+    INFO(shown->sentence(cursor));
+    return tests::contains(shown->sentence(cursor), words);
   };
   CHECK(says({0, 1}, "64 terms wait, 63.89 in all"));
   CHECK(says({17, 1}, "drops t[16]: 18.95 falls back to 18, where numbers are 2 apart"));
   CHECK(says({34, 0}, "33.15 lies between 32 and 36"));
   CHECK(says({34, 1}, "is frozen and drops t[33]"));
   CHECK(says({64, 1}, "FP8 holds 32; the exact sum is 63.8865: off by 49.9 %"));
-  const auto parts = frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture({40, 1}); });
-  CHECK(parts.at("frozen_note").label.find("a term below 2 is lost") != std::string::npos);
-  CHECK(parts.at("rug").label.find(" lost") != std::string::npos);
+  const auto parts = shown.picture({40, 1});
+  CHECK(tests::contains(parts.at("frozen_note").label, "a term below 2 is lost"));
+  CHECK(tests::contains(parts.at("rug").label, " lost"));
 }
 
 TEST_CASE("chips and end labels choose the accumulator in focus", "[accumulator_precision_scene]") {
-  SceneFrame frame;
-  AccumulatorPrecisionScene scene;
-  scene.load(report_of({}));
-  CHECK(scene.focus() == 0);  // the one that freezes
-  const auto press = [&](ImVec2 size, const char* id) {
-    frame.click(id, size, [&] { scene.draw_picture({40, 1}); });
-  };
+  Shown shown;
+  CHECK(shown->focus() == 0);  // the one that freezes
+  const auto press = [&](ImVec2 size, const char* id) { shown.click(id, {40, 1}, size); };
   press(tests::kPictureSizes[0], "chip_fp32");
-  CHECK(scene.focus() == 2);
-  CHECK(scene.table_row("accumulators", {40, 1}) == 2);
-  const int line = scene.source({40, 1}).current;
+  CHECK(shown->focus() == 2);
+  CHECK(shown->table_row("accumulators", {40, 1}) == 2);
+  const int line = shown->source({40, 1}).current;
   CHECK(line > 0);
-  CHECK(scene.source({0, 1}).current == 0);
+  CHECK(shown->source({0, 1}).current == 0);
   press(tests::kPictureSizes[0], "end_fp8-e4m3");
-  CHECK(scene.focus() == 0);
+  CHECK(shown->focus() == 0);
   // The focus stays with its accumulator, and a chip that stands for all goes on to the next.
   press(tests::kPictureSizes[0], "chip_fp16");
-  scene.load(report_of(set_of("all")));
-  CHECK(scene.focus() == 2);
+  shown.load(set_of("all"));
+  CHECK(shown->focus() == 2);
   press(tests::kPictureSizes[1], "chip_fp16");
-  CHECK(scene.focus() == 3);
-  scene.hover_row("accumulators", 5);
-  scene.hover_row("terms", 12);
-  frame.draw(tests::kPictureSizes[0], [&] { scene.draw_picture({40, 1}); });
+  CHECK(shown->focus() == 3);
+  shown->hover_row("accumulators", 5);
+  shown->hover_row("terms", 12);
+  shown.picture({40, 1});
 }
 
 TEST_CASE("the accumulator questions are answered by the trace", "[accumulator_precision_scene]") {
@@ -202,15 +184,13 @@ TEST_CASE("the accumulator questions are answered by the trace", "[accumulator_p
     for (const char* rounding : {"nearest", "truncate"}) {
       lab::Settings settings = set_of(set, 100);
       settings["rounding"] = std::string(rounding);
-      const lab::Report& report = report_of(settings);
-      const Trace trace = accumulator_precision::trace_from_json(report.trace);
+      Shown shown(settings);
+      const Trace& trace = shown.trace();
       const AccumulatorTrace& a = trace.accumulators.front();
-      AccumulatorPrecisionScene scene;
-      scene.load(report);
       int asked = 0;
       for (int tile = 0; tile < 100; ++tile) {
-        CHECK_FALSE(scene.question({tile, 0}));
-        const auto question = scene.question({tile, 1});
+        CHECK_FALSE(shown->question({tile, 0}));
+        const auto question = shown->question({tile, 1});
         if (!question) continue;
         ++asked;
         CAPTURE(set, rounding, tile, question->text);
@@ -234,7 +214,7 @@ TEST_CASE("the accumulator questions are answered by the trace", "[accumulator_p
       }
       CHECK(asked >= 2);
       CHECK(asked <= 12);
-      CHECK_FALSE(scene.question({100, 1}));
+      CHECK_FALSE(shown->question({100, 1}));
     }
   }
   CHECK(places.size() >= 3);
@@ -255,26 +235,20 @@ TEST_CASE("sums that are hard to draw", "[accumulator_precision_scene]") {
 
 TEST_CASE("the measured views of the accumulator lesson show the recording",
           "[accumulator_precision_scene]") {
-  SceneFrame frame;
-  AccumulatorPrecisionScene scene;
-  const lab::Report& run = report_of({});
-  const lab::Report& bench = tests::recorded_bench("accumulator-precision");
-  scene.load(run);
+  Shown shown;
   for (const ImVec2 size : tests::kPictureSizes) {
-    const auto show = [&](const lab::Report& report, const std::string& id) {
-      return frame.click(id, size, [&] { scene.draw_measured(report); });
-    };
-    show(bench, "measured_view_0");
-    CHECK(show(bench, "measured_data_1").at("gemm_error").value == "5 curves");
-    auto parts = show(bench, "measured_view_1");
+    const auto show = [&](const std::string& button) { return shown.measured(button, size); };
+    show("measured_view_0");
+    CHECK(show("measured_data_1").at("gemm_error").value == "5 curves");
+    auto parts = show("measured_view_1");
     CHECK(parts.count("price") == 1);
     CHECK(parts.count("gemm_rate_0") == 1);
-    parts = show(bench, "measured_view_2");
+    parts = show("measured_view_2");
     CHECK(parts.count("model_agrees") == 1);
     // Scales need no GPU.
-    parts = show(run, "measured_view_3");
+    parts = shown.measured("measured_view_3", size, shown.report());
     CHECK(parts.at("scaling_error_2").label == "per-block 1x128, 128x128");
     // What lies below the window's edge is not on screen.
-    if (size.y > 300) CHECK(parts.at("scaling_why").label.find("DeepGEMM") != std::string::npos);
+    if (size.y > 300) CHECK(tests::contains(parts.at("scaling_why").label, "DeepGEMM"));
   }
 }
