@@ -29,9 +29,8 @@ static lab::Report run(const Params& params, simt::Device& device, lab::Progress
   lab::Report report;
   const int n = trace.threads();
   report.summary = fmt::format("{} threads add up 1 to {} in {} rounds.", n, n, params.rounds);
-  report.tables = {{"rounds",
-                    "Rounds",
-                    {{"round", "round"}, {"adding", "threads that add"}, {"sum", "first sum"}}}};
+  report.tables = {
+      {"rounds", "Rounds", {{"round", "round"}, {"adding", "adding"}, {"sum", "first sum"}}}};
   for (int round = 1; round <= params.rounds; ++round) {
     progress.check();
     report.tables[0].add({round, trace.adding(round), trace.sum(round, 0)});
@@ -45,7 +44,7 @@ const lab::Lesson& lesson() {
   static const lab::LessonOf<Params> lesson(
       kLesson, "A tree adds up n numbers in log2(n) rounds.",
       lab::KnobTable<Params>().integer(&Params::rounds,
-                                       {"rounds", "Rounds", "", "Each halves what is left."}, 1, 5),
+                                       {"rounds", "Rounds", "", "How often to halve."}, 1, 5),
       run);
   return lesson;
 }

@@ -22,9 +22,8 @@ class TreeSumScene final : public scenes::StepScene<Trace> {
   std::optional<scenes::Question> question(scenes::Cursor cursor) const override {
     if (cursor.tile >= trace_.rounds) return std::nullopt;
     const int adding = trace_.adding(cursor.tile + 1);
-    return scenes::ask_count("How many threads add in the next round?", adding,
-                             {2 * adding, adding / 2, 3 * adding},
-                             "Each adds the sum of one that does not.");
+    return scenes::ask_count(fmt::format("Round {}: how many threads add?", cursor.tile + 1),
+                             adding, {2 * adding, 3 * adding, 1}, "Each adds another thread's.");
   }
 };
 
