@@ -6,23 +6,23 @@
 
 namespace tilestep::scenes {
 
-void check_steps(const StepNames& names, const lab::Report& report, int steps) {
+const lab::Table& step_rows(const StepNames& names, const lab::Report& report, int steps) {
   const lab::Table* table = report.table(names.table);
-  if (table != nullptr && table->rows.size() == static_cast<std::size_t>(steps)) return;
+  if (table != nullptr && table->rows.size() == static_cast<std::size_t>(steps)) return *table;
   throw Error(fmt::format("the report of '{}' has no table '{}' with a row for each of {} steps",
                           names.lesson, names.table, steps));
 }
 
-void draw_row_readouts(const StepNames& names, const lab::Report& report, Cursor cursor) {
-  const lab::Table& table = *report.table(names.table);
+void draw_row_readouts(const StepNames& names, const lab::Table& rows, std::string_view device,
+                       Cursor cursor) {
   const bool whole = cursor.phase + 1 >= static_cast<int>(names.phases.size());
   const int row = cursor.tile - (whole ? 1 : 2);
-  const std::string detail = "recorded by the kernel while it ran on " + report.device.name;
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    const lab::Column& column = table.columns[i];
+  const std::string detail = fmt::format("recorded by the kernel while it ran on {}", device);
+  for (std::size_t i = 0; i < rows.columns.size(); ++i) {
+    const lab::Column& column = rows.columns[i];
     if (column.id == names.noun) continue;
     ui::readout({column.id, column.label,
-                 row < 0 ? "–" : table.text(static_cast<std::size_t>(row), i), column.unit,
+                 row < 0 ? "–" : rows.text(static_cast<std::size_t>(row), i), column.unit,
                  lab::Provenance::traced, detail});
   }
 }
