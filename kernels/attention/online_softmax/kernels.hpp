@@ -96,7 +96,4 @@ class Kernels : public simt::KernelSet {
                             simt::Span<const float> input, simt::Span<float> output) const = 0;
 };
 
-const simt::KernelSet& kernels_emulated();
-const simt::KernelSet& kernels_cuda();
-
 }  // namespace tilestep::online_softmax

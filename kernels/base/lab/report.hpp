@@ -37,8 +37,8 @@ struct Cell : std::variant<std::monostate, double, std::string> {
 struct Column {
   std::string id;
   std::string label;
-  std::string unit;   ///< empty if none
-  int decimals = -1;  ///< digits after the point of a number shown; -1: as many as it needs
+  std::string unit = {};  ///< empty if none
+  int decimals = -1;      ///< digits after the point of a number shown; -1: as many as it needs
 };
 
 /// A table as the window shows it under Data and the command line prints it. Numbers are rounded to
@@ -47,7 +47,7 @@ struct Table {
   std::string id;
   std::string title;
   std::vector<Column> columns;
-  std::vector<std::vector<Cell>> rows;
+  std::vector<std::vector<Cell>> rows = {};
 
   /// Adds a row of one cell a column: `table.add({request.block, request.kind, 0.5});`.
   void add(std::vector<Cell> row);
@@ -110,6 +110,8 @@ struct Report {
   std::string summary;  ///< one sentence in plain words
   simt::DeviceInfo device;
   std::string recorded_at;  ///< ISO date if this report is a recording, else empty
+  /// Why the kernels ran under emulation beside a CUDA module that cannot be used; else empty.
+  std::string cuda_refused;
   std::vector<Table> tables;
   std::vector<Measurement> measurements;
   std::vector<Check> checks;

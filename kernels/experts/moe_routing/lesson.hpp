@@ -163,10 +163,6 @@ std::string experts_text(const std::vector<int>& experts, int of);
 /// tokens each".
 std::string busiest_text(const Trace& trace);
 
-nlohmann::json to_json(const Trace& trace);
-/// Throws Error saying which member is missing or wrong.
-Trace trace_from_json(const nlohmann::json& json);
-
 // ---- tables and measurements, by id -------------------------------------------------------------
 //
 //   experts       expert, kept_tokens, tiles, padded_slots, dropped        (run)

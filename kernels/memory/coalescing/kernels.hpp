@@ -110,7 +110,4 @@ class Kernels : public simt::KernelSet {
                            simt::Span<unsigned long long> wrong) const = 0;
 };
 
-const simt::KernelSet& kernels_emulated();
-const simt::KernelSet& kernels_cuda();
-
 }  // namespace tilestep::coalescing
