@@ -11,16 +11,11 @@
 /// The lessons' names in code, from the one list. LESSON(attention, online_softmax, "Online
 /// softmax") gives its namespace tilestep::online_softmax
 ///   kLesson, kLessonId   its id (as people write it: "online-softmax"), title and chapter
+///   kernels_of(device)   its kernels there, by the interface `Kernels` of its kernels.hpp
 ///   lesson()             the lesson, defined in its lesson.cpp
 ///   trace_again()        a trace's JSON, read and written again (throws Error), in its trace.cpp
 ///   kernels_emulated(), kernels_cuda()   its kernels in each backend, defined by its .cu files
 namespace tilestep {
-
-/// Old spelling of name_of.
-template <Named Enum>
-constexpr std::string_view to_text(Enum value) {
-  return name_of(value);
-}
 
 namespace lessons_def {
 
@@ -49,6 +44,11 @@ consteval std::string_view chapter_title(std::string_view chapter) {
   inline constexpr lab::LessonName kLesson{kSpelledId.view(), title,              \
                                            lessons_def::chapter_title(#chapter)}; \
   inline constexpr std::string_view kLessonId = kSpelledId.view();                \
+  class Kernels;                                                                  \
+  template <class Interface = Kernels>                                            \
+  const Interface& kernels_of(const simt::Device& device) {                       \
+    return static_cast<const Interface&>(device.kernels(kLessonId));              \
+  }                                                                               \
   const lab::Lesson& lesson();                                                    \
   nlohmann::json trace_again(const nlohmann::json& trace);                        \
   const simt::KernelSet& kernels_emulated();                                      \

@@ -144,7 +144,4 @@ class Kernels : public simt::KernelSet {
                             std::span<const int> kept) const = 0;
 };
 
-const simt::KernelSet& kernels_emulated();
-const simt::KernelSet& kernels_cuda();
-
 }  // namespace tilestep::moe_routing

@@ -92,7 +92,4 @@ class Kernels : public simt::KernelSet {
 /// The number of the configuration that `gemm` and `resources` choose themselves.
 inline constexpr int kBestConfiguration = -1;
 
-const simt::KernelSet& kernels_emulated();
-const simt::KernelSet& kernels_cuda();
-
 }  // namespace tilestep::tiling

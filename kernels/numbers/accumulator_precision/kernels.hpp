@@ -127,7 +127,4 @@ class Kernels : public simt::KernelSet {
                                 const GemmOperands& operands) const = 0;
 };
 
-const simt::KernelSet& kernels_emulated();
-const simt::KernelSet& kernels_cuda();
-
 }  // namespace tilestep::accumulator_precision

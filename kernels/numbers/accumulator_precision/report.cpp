@@ -12,6 +12,8 @@
 namespace tilestep::accumulator_precision {
 namespace {
 
+using lab::real, lab::whole;
+
 // ---- checks -------------------------------------------------------------------------------------
 
 /// Bits differ; all NaN count as the same.
@@ -92,11 +94,8 @@ lab::Table accumulators_table(const Trace& trace) {
   lab::Table table{
       "accumulators",
       fmt::format("The sum of {} {}", trace.terms, trace.terms == 1 ? "term" : "terms"),
-      {{"accumulator", "accumulator", "", -1},
-       {"mantissa_bits", "mantissa bits", "", 0},
-       {"final_sum", "final sum", "", 1},
-       {"error", "error", "%", 1}},
-      {}};
+      {"accumulator", whole("mantissa_bits", "mantissa bits"),
+       real("final_sum", "final sum", "", 1), real("error", "", "%", 1)}};
   for (const AccumulatorTrace& a : trace.accumulators) {
     table.add({a.label, a.format.mantissa_bits, a.final_sum, a.error_percent});
   }
@@ -106,12 +105,8 @@ lab::Table accumulators_table(const Trace& trace) {
 lab::Table verdicts_table(const Trace& trace) {
   lab::Table table{"verdicts",
                    fmt::format("What became of the sums; exact: {:.6g}", trace.exact_sum),
-                   {{"accumulator", "accumulator", "", -1},
-                    {"sum", "sum", "", -1},
-                    {"frozen_at", "frozen after", "terms", 0},
-                    {"spacing", "spacing there", "", -1},
-                    {"verdict", "verdict", "", -1}},
-                   {}};
+                   {"accumulator", "sum", whole("frozen_at", "frozen after", "terms"),
+                    lab::column("spacing", "spacing there"), "verdict"}};
   for (const AccumulatorTrace& a : trace.accumulators) {
     const auto if_frozen = [&](auto value) {
       return a.frozen_at >= 0 ? lab::Cell(value) : lab::Cell();
@@ -125,12 +120,10 @@ lab::Table verdicts_table(const Trace& trace) {
 lab::Table terms_table(const Trace& trace) {
   lab::Table table{"terms",
                    "The sums, term by term",
-                   {{"added", "terms added", "", 0},
-                    {"term", "the last one", "", 6},
-                    {"exact", "exact sum", "", 6}},
-                   {}};
+                   {whole("added", "terms added"), real("term", "the last one", "", 6),
+                    real("exact", "exact sum", "", 6)}};
   for (const AccumulatorTrace& a : trace.accumulators) {
-    table.columns.push_back({std::string(name_of(a.method)), a.label, "", -1});
+    table.columns.emplace_back(name_of(a.method), a.label);
   }
   const auto points = static_cast<int>(trace.points.size());
   const int stride =
@@ -153,8 +146,8 @@ std::vector<lab::Measurement> measurements(const Outcome& outcome) {
                              "all terms added without rounding, in 128-bit integers of 2^-60"));
   for (const AccumulatorTrace& a : trace.accumulators) {
     const std::string_view name = name_of(a.method);
-    all.push_back(lab::traced("final_sum", name, static_cast<double>(a.final_sum), "",
-                              "the accumulator after the last term"));
+    all.push_back(
+        lab::traced("final_sum", name, a.final_sum, "", "the accumulator after the last term"));
     all.push_back(
         lab::derived("error", name, a.error_percent, "%", "|final sum - exact sum| / |exact sum|"));
     if (a.frozen_at >= 0) {

@@ -50,7 +50,7 @@ TEST_CASE("loads and results are right where no tile divides", "[tiling]") {
     for (const int tile : {4, 5, 12, 32}) {
       const Params params = params_of(static_cast<Variant>(i), tile, 37, 29, 41);
       const lab::Report report = run_tiling(*device, params);
-      CAPTURE(std::string(to_text(params.variant)), tile);
+      CAPTURE(std::string(name_of(params.variant)), tile);
       CHECK(failed_checks(report).empty());
     }
   }
@@ -148,7 +148,7 @@ TEST_CASE("a removed barrier is found, a kept one never blamed", "[tiling]") {
   for (const auto removed : {RemovedBarrier::after_load, RemovedBarrier::after_multiply}) {
     params.remove_barrier = removed;
     const lab::Report report = run_tiling(*device, params);
-    CAPTURE(std::string(to_text(removed)));
+    CAPTURE(std::string(name_of(removed)));
     CHECK(failed_checks(report).empty());
     const Races races = trace_from_json(report.trace).races;
     CHECK(races.orders == 64);

@@ -60,11 +60,9 @@ TEST_CASE("expected bandwidth counts the read of a partial store and 64-byte fet
           "[coalescing]") {
   const auto device = timed_device(4);
   lab::NoProgress progress;
-  lab::Report report;
-  const auto& kernels = static_cast<const Kernels&>(device->kernels(kLessonId));
-  bench_patterns({*device, kernels, progress, report, bench_sizes(device->info().memory_bytes)},
-                 1000);
-  const lab::Table& table = *report.table("bandwidth_by_stride");
+  Bench bench{{*device, progress}};
+  bench_patterns(bench, 1000);
+  const lab::Table& table = *bench.report.table("bandwidth_by_stride");
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     const double stride = number_in(table, row, "stride");
     // Useful: 4 bytes on the plain side, 4 on the strided one. Moved there: a share of a sector
@@ -83,10 +81,9 @@ TEST_CASE("expected bandwidth counts the read of a partial store and 64-byte fet
 TEST_CASE("points that the hardware counts differently are named", "[coalescing]") {
   const auto device = timed_device(4);
   lab::NoProgress progress;
-  lab::Report report;
-  const auto& kernels = static_cast<const Kernels&>(device->kernels(kLessonId));
-  count_sweep({*device, kernels, progress, report, bench_sizes(device->info().memory_bytes)});
-  const lab::Check& check = report.checks.front();
+  Bench bench{{*device, progress}};
+  count_sweep(bench);
+  const lab::Check& check = bench.report.checks.front();
   REQUIRE_FALSE(check.ok);
   REQUIRE(check.max_error > 1);
   REQUIRE(contains(check.detail, "sequential load of 1 bytes"));
