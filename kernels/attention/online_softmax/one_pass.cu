@@ -54,7 +54,7 @@ __device__ float warp_reduce(float value, int lanes, Combine combine) {
 /// Combines the values of a block; every thread has the result. `lanes` as for warp_reduce, `slots`
 /// is shared memory for one number a warp.
 template <class Combine>
-__device__ float block_reduce(float value, int lanes, float* slots, Combine combine) {
+__device__ float block_reduce(float value, int lanes, simt::Shared<float> slots, Combine combine) {
   value = warp_reduce(value, lanes, combine);
   if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = value;
   __syncthreads();  // every warp's slot must be written before any thread reads the slots
@@ -84,8 +84,8 @@ __global__ void online_softmax(simt::Global<const float> scores, simt::Global<co
                                simt::Global<float> output, AttentionShape shape, int first_query,
                                int lanes, Tape tape) {
   // Slots of their own: a fast warp writes its sum while a slow one still reads the maxima.
-  __shared__ float warp_maxima[kMaxWarps];
-  __shared__ float warp_sums[kMaxWarps];
+  __shared__ simt::Array<float, kMaxWarps> warp_maxima;
+  __shared__ simt::Array<float, kMaxWarps> warp_sums;
   const auto weights = simt::dynamic_shared<float>(static_cast<std::size_t>(shape.tile_width));
   const int thread = static_cast<int>(threadIdx.x);
   const int threads = static_cast<int>(blockDim.x);
@@ -152,8 +152,8 @@ __global__ void online_softmax(simt::Global<const float> scores, simt::Global<co
 __global__ void naive_softmax_sum(simt::Global<const float> scores,
                                   simt::Global<const float> values, simt::Global<float> sums,
                                   int keys) {
-  __shared__ float numerators[kMaxWarps];
-  __shared__ float denominators[kMaxWarps];
+  __shared__ simt::Array<float, kMaxWarps> numerators;
+  __shared__ simt::Array<float, kMaxWarps> denominators;
   float numerator = 0.0f;
   float denominator = 0.0f;
   for (int j = static_cast<int>(threadIdx.x); j < keys; j += static_cast<int>(blockDim.x)) {
@@ -221,7 +221,8 @@ __device__ inline MaxSum warp_merge(MaxSum mine) {
 }
 
 /// The same for a block: one barrier, because maximum and sum travel together.
-__device__ inline MaxSum block_merge(MaxSum mine, float* maxima, float* sums) {
+__device__ inline MaxSum block_merge(MaxSum mine, simt::Shared<float> maxima,
+                                     simt::Shared<float> sums) {
   mine = warp_merge(mine);
   const unsigned lane = threadIdx.x % 32;
   if (lane == 0) {
@@ -241,8 +242,8 @@ __device__ inline float inverse(float l) {
 /// Safe softmax as textbooks have it. `packs` a row.
 template <class Pack>
 __global__ void three_pass(simt::Global<const Pack> input, simt::Global<Pack> output, int packs) {
-  __shared__ float maxima[kMaxWarps];
-  __shared__ float sums[kMaxWarps];
+  __shared__ simt::Array<float, kMaxWarps> maxima;
+  __shared__ simt::Array<float, kMaxWarps> sums;
   const auto x = input + static_cast<std::size_t>(blockIdx.x) * packs;
   const auto y = output + static_cast<std::size_t>(blockIdx.x) * packs;
   const int first = static_cast<int>(threadIdx.x);
@@ -264,8 +265,8 @@ __global__ void three_pass(simt::Global<const Pack> input, simt::Global<Pack> ou
 template <class Pack>
 __global__ void online_two_pass(simt::Global<const Pack> input, simt::Global<Pack> output,
                                 int packs) {
-  __shared__ float maxima[kMaxWarps];
-  __shared__ float sums[kMaxWarps];
+  __shared__ simt::Array<float, kMaxWarps> maxima;
+  __shared__ simt::Array<float, kMaxWarps> sums;
   const auto x = input + static_cast<std::size_t>(blockIdx.x) * packs;
   const auto y = output + static_cast<std::size_t>(blockIdx.x) * packs;
   const int first = static_cast<int>(threadIdx.x);
@@ -293,8 +294,8 @@ __global__ void online_two_pass(simt::Global<const Pack> input, simt::Global<Pac
 template <int kThreads, int kPacks, class Pack>
 __global__ void __launch_bounds__(kThreads)
     online_one_read(simt::Global<const Pack> input, simt::Global<Pack> output, int packs) {
-  __shared__ float maxima[kMaxWarps];
-  __shared__ float sums[kMaxWarps];
+  __shared__ simt::Array<float, kMaxWarps> maxima;
+  __shared__ simt::Array<float, kMaxWarps> sums;
   const auto x = input + static_cast<std::size_t>(blockIdx.x) * packs;
   const auto y = output + static_cast<std::size_t>(blockIdx.x) * packs;
   const int thread = static_cast<int>(threadIdx.x);

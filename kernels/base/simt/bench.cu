@@ -17,7 +17,10 @@ __global__ void twice(Global<const float> in, Global<float> out, int count) {
   if (i < count) out[i] = in[i] * 2;
 }
 
-// c = a·b for square row-major matrices whose size is a multiple of the tile.
+// c = a·b for square row-major matrices whose size is a multiple of the tile. What bounds it, by
+// sampling: a little over half of the time goes into the 16 additions of a tile, each of which waits
+// for the one before, the rest into the two barriers, where a thread finds the next one and changes
+// to its stack; all stacks of a block together are larger than the first cache.
 __global__ void gemm(Global<const float> a, Global<const float> b, Global<float> c, int size) {
   __shared__ Array<float, kTile, kTile> a_tile;
   __shared__ Array<float, kTile, kTile> b_tile;

@@ -45,7 +45,7 @@ BlockRunner::BlockRunner(const EmulationOptions& options) : options_(options) {}
 BlockRunner::~BlockRunner() {
   quit_ = true;
   for (Context* context : idle_) {
-    fibers_.switch_to(*context);
+    Fibers::switch_to(fibers_.main(), *context);
 #if defined(TILESTEP_TSAN)
     __tsan_destroy_fiber(context->tsan);
 #endif
@@ -112,7 +112,7 @@ void BlockRunner::run(std::uint64_t linear) {
   begin_phase();
   Context& first = start(order_[cursor_++]);
   runner = this;
-  fibers_.switch_to(first);
+  Fibers::switch_to(fibers_.main(), first);
   runner = nullptr;
   assert(abandoned_ || ended_ == count_);
   if (error_) std::rethrow_exception(error_);
@@ -147,8 +147,7 @@ int BlockRunner::pick_unusual() {
 }
 
 // What a fiber does all its life: threads that have not started, one after the other.
-void BlockRunner::fiber_body() {
-  Context& self = fibers_.running();
+void BlockRunner::fiber_body(Context& self) {
   while (!quit_) {
     int next = starting_;
     do {
@@ -157,14 +156,15 @@ void BlockRunner::fiber_body() {
       next = pick_next();
     } while (next != kNone && threads_[next].state == State::unstarted);
     idle_.push_back(&self);
-    fibers_.switch_to(next == kNone ? fibers_.main() : *threads_[next].context);
+    if (next != kNone) go_to(threads_[next]);
+    Fibers::switch_to(self, next == kNone ? fibers_.main() : *threads_[next].context);
   }
 }
 
 void BlockRunner::run_thread(int thread) {
   current_ = thread;
   threadIdx = threads_[thread].index;
-  threads_[thread].state = State::running;
+  threads_[thread].state = State::started;
   try {
     job_->thread(job_->data);
   } catch (const Unwind&) {
@@ -203,73 +203,86 @@ void BlockRunner::begin_phase() {
 // The context in which a thread that has not started shall begin.
 Context& BlockRunner::start(int thread) {
   starting_ = thread;
-  if (idle_.empty()) return fibers_.make([this] { fiber_body(); });
+  if (idle_.empty()) return fibers_.make([this](Context& self) { fiber_body(self); });
   Context* context = idle_.back();
   idle_.pop_back();
   return *context;
 }
 
-// A block's stacks do not fit the first cache: fetches the one that is needed after the next
-// switch.
-inline void BlockRunner::prefetch_next() const {
-  if (cursor_ == count_) return;
-  const char* top = threads_[order_[cursor_]].stack_top;
-  if (top == nullptr) return;  // it has never been suspended
-  __builtin_prefetch(top - kCacheLine);
-  __builtin_prefetch(top);
-  __builtin_prefetch(top + kCacheLine);
+// Makes `next` the thread that runs after the switch from the current one.
+inline Pause BlockRunner::go_to(Thread& next) {
+  Context* from = threads_[current_].context;
+  if (next.state == State::unstarted) return {from, &start(static_cast<int>(&next - &threads_[0]))};
+  current_ = static_cast<int>(&next - &threads_[0]);
+  threadIdx = next.index;
+#if defined(TILESTEP_RAW_SWITCH)
+  // A block's stacks do not fit the first cache: fetches the one that is needed after that switch.
+  if (cursor_ < count_) {
+    const Context* later = threads_[order_[cursor_]].context;
+    if (later != nullptr) {
+      const char* top = static_cast<const char*>(later->stack_pointer);
+      __builtin_prefetch(top);
+      __builtin_prefetch(top + kCacheLine);
+      __builtin_prefetch(top + 2 * kCacheLine);
+    }
+  }
+#endif
+  return {from, next.context};
 }
 
-// Who runs while thread `me` waits. When nothing can, `me` unwinds.
-Pause BlockRunner::pause(int me) {
+void BlockRunner::unwind() {
+  throw Unwind{};
+}
+
+// Who runs while the current thread waits. When nothing can, it unwinds.
+Pause BlockRunner::pause() {
   const int next = pick_next();
-  if (abandoned_) [[unlikely]]
-    throw Unwind{};
-  if (next == me) return {nullptr, me};
-  threads_[me].stack_top = static_cast<const char*>(__builtin_frame_address(0));
-  prefetch_next();
-  const Thread& thread = threads_[next];
-  return {thread.state == State::unstarted ? &start(next) : thread.context, me};
+  resume();
+  if (next == current_) return {nullptr, nullptr};
+  return go_to(threads_[next]);
 }
 
-// Thread `me` goes on, or unwinds if the block was given up meanwhile.
-void BlockRunner::resume(int me) {
-  if (abandoned_) [[unlikely]]
-    throw Unwind{};
-  current_ = me;
-  Thread& self = threads_[me];
-  threadIdx = self.index;
-  self.state = State::running;
+inline Pause BlockRunner::arrive_at_barrier(bool predicate, std::source_location at) {
+  Thread& self = threads_[current_];
+  self.place = at;
+  self.state = State::at_barrier;
+  votes_ += predicate ? 1 : 0;
+  // Nearly always the thread is neither the first nor the last to come, and the next in the order
+  // waits where it waits.
+  if (++arrived_ != count_ && std::memcmp(&at, &barrier_at_, sizeof at) == 0 && ready_size_ == 0 &&
+      cursor_ < count_) [[likely]] {
+    Thread& next = threads_[order_[cursor_]];
+    if (next.state != State::unstarted) [[likely]] {
+      ++cursor_;
+      return go_to(next);
+    }
+  }
+  return meet(at);
 }
 
-Pause BlockRunner::arrive_at_barrier(bool predicate, std::source_location at) {
-  const int me = current_;
-  if (arrived_ == 0) {
+// A thread has come to a barrier, and not in the usual way.
+[[gnu::noinline]] Pause BlockRunner::meet(std::source_location at) {
+  if (arrived_ == 1) {
     barrier_at_ = at;
   } else if (!same_place(barrier_at_, at)) {
     mismatch_ = true;  // reported once nothing else can run, so that the report is always the same
   }
-  Thread& self = threads_[me];
-  self.place = at;
-  self.state = State::at_barrier;
-  votes_ += predicate ? 1 : 0;
-  if (++arrived_ == count_ && !mismatch_) {
+  if (arrived_ == count_ && !mismatch_) {
     vote_result_ = votes_;
     if (block_ >= job_->end_block.load(std::memory_order_relaxed)) abandoned_ = true;
     begin_phase();
   }
-  return pause(me);
+  return pause();
 }
 
-// Flat, like leave_barrier: both are part of every switch, and calls within them were a tenth of its time.
-[[gnu::flatten]] Pause arrive_at_barrier(bool predicate, std::source_location at) {
+Pause arrive_at_barrier(bool predicate, std::source_location at) {
   if (runner == nullptr) [[unlikely]]
     BlockRunner::current();  // throws
   return runner->arrive_at_barrier(predicate, at);
 }
 
-[[gnu::flatten]] int leave_barrier(int thread) {
-  return runner->leave_barrier(thread);
+int leave_barrier() {
+  return runner->leave_barrier();
 }
 
 void register_shared(void* memory, std::size_t bytes) {

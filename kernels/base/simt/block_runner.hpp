@@ -51,8 +51,8 @@ class BlockRunner {
   static bool inside_kernel();
 
   Pause arrive_at_barrier(bool predicate, std::source_location at);
-  int leave_barrier(int thread) {
-    resume(thread);
+  int leave_barrier() const {
+    resume();
     return vote_result_;
   }
   std::uint64_t warp_collective(WarpOp op, unsigned mask, std::uint64_t value, int source,
@@ -67,14 +67,14 @@ class BlockRunner {
   static constexpr int kNone = -1;
   static constexpr std::size_t kCacheLine = 64;
 
-  enum class State : std::uint8_t { unstarted, running, at_barrier, at_warp, ended };
+  /// Who runs has the state that it had when it waited last.
+  enum class State : std::uint8_t { unstarted, started, at_barrier, at_warp, ended };
 
   struct alignas(kCacheLine) Thread {
     uint3 index{};  ///< its threadIdx
     State state = State::unstarted;
-    Context* context = nullptr;       ///< where it runs or is suspended
-    const char* stack_top = nullptr;  ///< roughly, where it was last suspended
-    std::source_location place;       ///< what it waits at
+    Context* context = nullptr;  ///< where it runs or is suspended
+    std::source_location place;  ///< what it waits at, or waited at last
   };
 
   /// Lanes that wait for each other. Masks of one warp that do not overlap meet independently; a
@@ -93,14 +93,20 @@ class BlockRunner {
     std::array<WarpOp, kWarp> ops;
   };
 
-  void fiber_body();
+  void fiber_body(Context& self);
   void run_thread(int thread);
   int pick_next();
   int pick_unusual();
   void begin_phase();
-  Pause pause(int me);
-  void resume(int me);
-  void prefetch_next() const;
+  Pause meet(std::source_location at);
+  Pause pause();
+  /// The current thread goes on, or unwinds if the block was given up meanwhile.
+  void resume() const {
+    if (abandoned_) [[unlikely]]
+      unwind();
+  }
+  [[noreturn]] static void unwind();
+  Pause go_to(Thread& next);
   Context& start(int thread);
   void complete(Warp& warp, int first_thread, Meeting& meeting);
   void reset_warps();
@@ -119,7 +125,7 @@ class BlockRunner {
   std::vector<Context*> idle_;
   bool quit_ = false;
 
-  int current_ = 0;
+  int current_ = 0;   ///< who runs, or is to run after the switch that comes next
   int starting_ = 0;  ///< thread that an idle context shall begin with
   int cursor_ = 0;    ///< into order_
   int arrived_ = 0;

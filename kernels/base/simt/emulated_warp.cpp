@@ -88,13 +88,12 @@ std::uint64_t BlockRunner::warp_collective(WarpOp op, unsigned mask, std::uint64
     meeting.arrived |= 1u << my_lane;
     if (meeting.arrived == mask) {
       complete(warp, me - my_lane, meeting);
-      threads_[me].state = State::running;
       return warp.results[my_lane];
     }
   }
-  const Pause waiting = pause(me);
-  if (waiting.next != nullptr) fibers_.switch_to(*waiting.next);
-  resume(me);
+  const Pause waiting = pause();
+  if (waiting.to != nullptr) Fibers::switch_to(*waiting.from, *waiting.to);
+  resume();
   return warp.results[my_lane];
 }
 

@@ -22,21 +22,21 @@ using ThreadFunction = void (*)(void* data);
 /// Runs all threads of a launch on an emulated device. Throws Error, Cancelled.
 void run(Device& device, const Launch& launch, ThreadFunction thread, void* data);
 
-/// The calling thread and the flow of control that runs while it waits (null: none need run).
+/// The flow of control that waits, and the one that runs meanwhile (null: none need run).
 struct Pause {
-  Context* next;
-  int thread;
+  Context* from;
+  Context* to;
 };
-/// The two halves of a barrier; `arrive` may throw, and `leave` gives the number of threads that
-/// came with `predicate` true.
+/// The two halves of a barrier; both may throw, and `leave` gives the number of threads that came
+/// with `predicate` true.
 Pause arrive_at_barrier(bool predicate, std::source_location at);
-int leave_barrier(int thread);
+int leave_barrier();
 
 /// Waits for all threads of the block. Returns how many of them came with `predicate` true.
 [[gnu::always_inline]] inline int block_barrier(bool predicate, std::source_location at) {
   const Pause pause = arrive_at_barrier(predicate, at);
-  if (pause.next != nullptr) pause.next->owner->switch_to(*pause.next);
-  return leave_barrier(pause.thread);
+  if (pause.to != nullptr) Fibers::switch_to(*pause.from, *pause.to);
+  return leave_barrier();
 }
 
 enum class WarpOp : std::uint8_t {

@@ -52,14 +52,15 @@ class Fibers;
 #define TILESTEP_RAW_SWITCH 1
 #endif
 
+struct Context;
 #if defined(TILESTEP_RAW_SWITCH)
 /// What a context needs once, kept apart from what every switch reads: the contexts of a block's threads
 /// then lie in few cache lines.
 struct Stack {
   boost::context::stack_context memory = StackAllocator().allocate();
-  std::function<void()> body;
+  std::function<void(Context&)> body;
 
-  explicit Stack(std::function<void()> work) : body(std::move(work)) {}
+  explicit Stack(std::function<void(Context&)> work) : body(std::move(work)) {}
   ~Stack() { StackAllocator().deallocate(memory); }
   Stack(const Stack&) = delete;
   Stack& operator=(const Stack&) = delete;
@@ -131,32 +132,28 @@ class Fibers {
   Context& main() {
     return main_;
   }
-  Context& running() {
-    return *running_;
-  }
 
-  /// A suspended fiber that runs `body()` at its first switch. When `body` returns, control goes to
-  /// `main()` for good.
+  /// A suspended fiber that runs `body(its context)` at its first switch. When `body` returns,
+  /// control goes to `main()` for good.
   template <class Body>
   Context& make(Body body);
 
-  /// Part of every barrier, and therefore inlined into the kernel: a `ret` that follows a switch is
-  /// always mispredicted, since the processor guesses it from the calls of the other fiber.
-  [[gnu::always_inline]] void switch_to(Context& to) {
-    Context& self = *running_;
-    previous_ = &self;
-    running_ = &to;
+  /// Suspends `from`, which runs, and runs `to`. Part of every barrier, and therefore inlined into
+  /// the kernel: a `ret` that follows a switch is always mispredicted, since the processor guesses it
+  /// from the calls of the other fiber.
+  [[gnu::always_inline]] static void switch_to(Context& from, Context& to) {
 #if defined(TILESTEP_ASAN)
-    __sanitizer_start_switch_fiber(&self.fake_stack, to.stack_bottom, to.stack_bytes);
+    __sanitizer_start_switch_fiber(&from.fake_stack, to.stack_bottom, to.stack_bytes);
 #endif
 #if defined(TILESTEP_TSAN)
     __tsan_switch_to_fiber(to.tsan, 0);
 #endif
 #if defined(TILESTEP_RAW_SWITCH)
-    switch_stacks(self, to);
+    switch_stacks(from, to);
 #else
-    boost::context::fiber from = std::move(to.fiber).resume();
-    arrived(self, std::move(from));
+    from.owner->previous_ = &from;
+    boost::context::fiber back = std::move(to.fiber).resume();
+    from.owner->arrived(from, std::move(back));
 #endif
   }
 
@@ -164,8 +161,8 @@ class Fibers {
 #if defined(TILESTEP_RAW_SWITCH)
   /// Where a fresh context begins. Never returns: there is nothing above it on its stack.
   static void begin(Context* self) {
-    self->stack->body();
-    self->owner->switch_to(self->owner->main_);
+    self->stack->body(*self);
+    switch_to(*self, self->owner->main_);
     __builtin_unreachable();
   }
 #else
@@ -185,9 +182,8 @@ class Fibers {
 #endif
 
   Context main_;
-  std::deque<Context> made_;  ///< their addresses must not change
-  Context* running_ = &main_;
-  Context* previous_ = nullptr;
+  std::deque<Context> made_;     ///< their addresses must not change
+  Context* previous_ = nullptr;  ///< who switched last
 };
 
 template <class Body>
@@ -217,9 +213,8 @@ Context& Fibers::make(Body body) {
       std::allocator_arg, boost::context::preallocated(stack.sp, stack.size, stack), allocator,
       [this, self, body](boost::context::fiber&& from) mutable {
         arrived(*self, std::move(from));
-        body();
+        body(*self);
         previous_ = self;
-        running_ = &main_;
 #if defined(TILESTEP_ASAN)
         // Null would free the fake stack (detect_stack_use_after_return), where the frames that are
         // about to return lie; so it is kept.

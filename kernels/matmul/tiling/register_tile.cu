@@ -22,8 +22,8 @@ template <bool kWhole, class In>
 __global__ void __launch_bounds__(512) register_tile_1d(In a, In b, Out c, GemmShape shape) {
   constexpr int kTile = 64;
   constexpr int kRows = 8;
-  __shared__ float a_tile[kTile * kDepth];
-  __shared__ float b_tile[kDepth * kTile];
+  __shared__ simt::Array<float, kTile * kDepth> a_tile;
+  __shared__ simt::Array<float, kDepth * kTile> b_tile;
   const int thread = static_cast<int>(threadIdx.x);
   const int first_row = static_cast<int>(blockIdx.y) * kTile;
   const int first_column = static_cast<int>(blockIdx.x) * kTile;
@@ -67,8 +67,8 @@ __global__ void __launch_bounds__(512) register_tile_1d(In a, In b, Out c, GemmS
 template <bool kWhole, class In>
 __global__ void __launch_bounds__(kThreads, 2)
     register_tile_2d(In a, In b, Out c, GemmShape shape) {
-  __shared__ float a_tile[kEdge * kDepth];
-  __shared__ float b_tile[kDepth * kEdge];
+  __shared__ simt::Array<float, kEdge * kDepth> a_tile;
+  __shared__ simt::Array<float, kDepth * kEdge> b_tile;
   const int thread = static_cast<int>(threadIdx.x);
   const int first_row = static_cast<int>(blockIdx.y) * kEdge;
   const int first_column = static_cast<int>(blockIdx.x) * kEdge;
