@@ -1,12 +1,6 @@
-#include "scenes/scene.hpp"
+#include "scenes/shared/scene_of.hpp"
 
 namespace tilestep {
-
-#define LESSON(chapter, id, title)             \
-  namespace id {                               \
-  std::unique_ptr<scenes::Scene> make_scene(); \
-  }
-#include "kernels/lessons.def"
 
 std::vector<std::unique_ptr<scenes::Scene>> scenes::make_scenes() {
   std::vector<std::unique_ptr<Scene>> scenes;

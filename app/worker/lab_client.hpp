@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -59,6 +60,8 @@ struct ProcessLabOptions {
   std::chrono::milliseconds run_deadline = std::chrono::seconds(60);
   std::chrono::milliseconds bench_deadline = std::chrono::minutes(30);
   std::chrono::milliseconds stop_grace{500};  ///< how long one that is given up may take to stop
+  /// Bytes of a message; a worker that sends a longer one is ended.
+  std::size_t longest_message = std::size_t{256} << 20;
   std::function<void()> wake;  ///< called, from any thread, when `poll` has something new
 };
 

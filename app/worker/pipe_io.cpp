@@ -1,10 +1,13 @@
 #include "app/worker/pipe_io.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <utility>
+
+#include "kernels/base/simt/error.hpp"
 
 namespace tilestep::app {
 
@@ -26,8 +29,27 @@ bool LineBuffer::read_from(int fd) {
     ended_ = true;
     return false;
   }
-  text_.append(piece.data(), static_cast<std::size_t>(count));
+  append({piece.data(), static_cast<std::size_t>(count)});
   return true;
+}
+
+void LineBuffer::append(std::string_view piece) {
+  if (skipping_) {
+    const std::size_t newline = piece.find('\n');
+    if (newline == std::string_view::npos) return;
+    piece.remove_prefix(newline + 1);
+    skipping_ = false;
+  }
+  text_.append(piece);
+  const std::size_t newline = piece.rfind('\n');
+  unended_ =
+      newline == std::string_view::npos ? unended_ + piece.size() : piece.size() - newline - 1;
+  if (unended_ <= longest_) return;
+  text_.resize(text_.size() - std::exchange(unended_, 0));
+  text_.shrink_to_fit();
+  searched_ = 0;
+  skipping_ = true;
+  throw Error(fmt::format("a line is longer than {} bytes, the most that is allowed", longest_));
 }
 
 std::optional<std::string> LineBuffer::next() {
@@ -35,7 +57,7 @@ std::optional<std::string> LineBuffer::next() {
   if (newline == std::string::npos) {
     searched_ = text_.size();
     if (!ended_ || text_.empty()) return std::nullopt;
-    searched_ = 0;
+    searched_ = unended_ = 0;
     return std::exchange(text_, {});
   }
   std::string line = text_.substr(0, newline);

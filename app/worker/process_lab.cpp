@@ -17,6 +17,7 @@
 
 #include "app/worker/lab_client.hpp"
 #include "app/worker/worker_process.hpp"
+#include "kernels/base/lab/json.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -77,7 +78,8 @@ class ProcessLab final : public LabClient {
   bool given_up();
   void read_worker();
   void take_message(const std::string& line);
-  void take_message(const json& message);
+  void take_message(const lab::Place& message);
+  void not_understood(std::string_view why);
   void look_at_times();
   bool deadline_passed(Clock::time_point now);
   void start_next();
@@ -259,7 +261,12 @@ void ProcessLab::wait_for_something() {
 
 void ProcessLab::read_worker() {
   if (!worker_) return;
-  const bool open = worker_->read([this](const std::string& line) { take_message(line); });
+  bool open = true;
+  try {
+    open = worker_->read([this](const std::string& line) { take_message(line); });
+  } catch (const Error& error) {
+    not_understood(error.what());
+  }
   if (worker_spent_) {
     worker_.reset();
     worker_spent_ = false;
@@ -271,24 +278,31 @@ void ProcessLab::read_worker() {
 void ProcessLab::take_message(const std::string& line) {
   if (!active_ || worker_spent_) return;
   try {
-    take_message(json::parse(line));
+    const json message = json::parse(line);
+    take_message(lab::Place(message, "message"));
   } catch (const std::exception& error) {
-    worker_spent_ = true;
-    finish(LabUpdate{active_->ticket,
-                     LabFailure{fmt::format("The worker sent a message that is not understood: {}.",
-                                            error.what()),
-                                ExitCode::unavailable, true}});
+    not_understood(error.what());
   }
 }
 
-void ProcessLab::take_message(const json& message) {
+/// The worker is no good any more: it is ended, and fails what it was asked.
+void ProcessLab::not_understood(std::string_view why) {
+  worker_spent_ = true;
+  if (!active_) return;
+  finish(LabUpdate{
+      active_->ticket,
+      LabFailure{fmt::format("The worker sent a message that is not understood: {}.", why),
+                 ExitCode::unavailable, true}});
+}
+
+void ProcessLab::take_message(const lab::Place& message) {
   const Ticket mine = active_->ticket;
-  const json& ticket = message.at("ticket");
-  if (!ticket.is_number_unsigned() || ticket.get<Ticket>() != mine) return;
-  const std::string type = message.at("type").get<std::string>();
+  const lab::Place ticket = message.at("ticket");
+  // Null: about a line that was no request.
+  if (ticket.json().is_null() || ticket.whole<Ticket>(0) != mine) return;
+  const std::string type = message.at("type").text();
   if (type == "progress") {
-    LabProgress progress{message.at("fraction").get<double>(),
-                         message.at("note").get<std::string>()};
+    LabProgress progress{message.at("fraction").real<double>(), message.at("note").text()};
     {
       const std::lock_guard lock(mutex_);
       if (!active_->given_up) push({mine, std::move(progress)});
@@ -296,13 +310,18 @@ void ProcessLab::take_message(const json& message) {
     wake_caller();
   } else if (type == "report") {
     std::optional<LabUpdate> last;  // a report that nobody waits for is not parsed
-    if (!given_up()) last = LabUpdate{mine, lab::report_from_json(message.at("report"))};
+    if (!given_up()) last = LabUpdate{mine, lab::report_from_json(message.at("report").json())};
     finish(std::move(last));
   } else if (type == "error") {
-    worker_spent_ = message.value("worker_ends", false);
-    finish(LabUpdate{
-        mine, LabFailure{message.at("message").get<std::string>(),
-                         static_cast<ExitCode>(message.at("code").get<int>()), worker_spent_}});
+    const auto ends = message.find("worker_ends");
+    const int code = message.at("code").whole(static_cast<int>(ExitCode::check_failed),
+                                              static_cast<int>(ExitCode::unavailable));
+    LabFailure failure{message.at("message").text(), static_cast<ExitCode>(code),
+                       ends && ends->flag()};
+    worker_spent_ = failure.worker_died;
+    finish(LabUpdate{mine, std::move(failure)});
+  } else {
+    message.at("type").refuse("progress, report, error");
   }
 }
 
@@ -367,7 +386,7 @@ void ProcessLab::start_next() {
   try {
     // A worker that died while idle shows itself here: then another one is started, once.
     if (!worker_ || !worker_->send(text)) {
-      worker_ = std::make_unique<WorkerProcess>(options_.program);
+      worker_ = std::make_unique<WorkerProcess>(options_.program, options_.longest_message);
       worker_->send(text);
     }
     times_ = {Clock::now() + (run ? options_.run_deadline : options_.bench_deadline), {}};

@@ -35,6 +35,9 @@ constexpr int kIdlePollMs = 20;
 /// this.
 constexpr std::chrono::seconds kAbandonAfter{5};
 
+/// Bytes of a request; longer than any that a knob allows.
+constexpr std::size_t kLongestRequest = std::size_t{1} << 20;
+
 constexpr std::string_view kAllowedLines =
     R"(send one JSON object a line: {"ticket": n, "lesson": "…", "params": {…}, "action": "run|bench", )"
     R"("backend": "auto|cuda|emulated|recorded"} or {"cancel": n}, with n a whole number from 0)";
@@ -207,7 +210,7 @@ void WorkerLoop::end_without_device() {
 }
 
 void WorkerLoop::read_requests() {
-  LineBuffer lines;
+  LineBuffer lines(kLongestRequest);
   bool open = true;
   while (open && !output_.gone()) {
     // The output is watched too: an error there means that nobody reads any more.
@@ -215,7 +218,11 @@ void WorkerLoop::read_requests() {
     if (::poll(watched, 2, -1) < 0) continue;
     if ((watched[1].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) output_.mark_gone();
     if (watched[0].revents == 0) continue;
-    open = lines.read_from(input_fd_);
+    try {
+      open = lines.read_from(input_fd_);
+    } catch (const Error& error) {
+      output_.error(nullptr, error.what(), error.code());
+    }
     while (const auto line = lines.next()) take_line(*line);
   }
   {

@@ -95,7 +95,8 @@ int spawn(const std::string& program, int input, int output, pid_t& pid) {
 
 }  // namespace
 
-WorkerProcess::WorkerProcess(const std::string& program) {
+WorkerProcess::WorkerProcess(const std::string& program, std::size_t longest_message)
+    : lines_(longest_message) {
   const Pipe in = make_pipe();
   const Pipe out = make_pipe();
   const int error = spawn(program, in.read, out.write, pid_);

@@ -15,8 +15,9 @@ namespace tilestep::app {
 /// One thread uses it, with SIGPIPE blocked.
 class WorkerProcess {
  public:
-  /// Starts `program worker`. Throws Error (unavailable) naming the program and the reason.
-  explicit WorkerProcess(const std::string& program);
+  /// Starts `program worker`, whose messages are at most `longest_message` bytes long. Throws Error
+  /// (unavailable) naming the program and the reason.
+  WorkerProcess(const std::string& program, std::size_t longest_message);
   /// Kills it, if it still runs.
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;
@@ -27,7 +28,7 @@ class WorkerProcess {
   /// The descriptor to wait on for messages.
   int messages_fd() const { return from_worker_; }
   /// Reads what is there and gives each whole line to `take`. Returns false once the worker closed
-  /// its end, which means that it died.
+  /// its end, which means that it died. Throws Error for a message that is too long.
   bool read(const std::function<void(const std::string&)>& take);
 
   /// Closes its input, waits up to `grace` for it to end by itself, then kills it. Returns how it

@@ -328,16 +328,38 @@ TEST_CASE("a worker that talks nonsense is ended, one that talks without end is 
     CHECK(eventually([] { return children_of(::getpid()).empty(); }));
     return failure;
   };
-  for (const char* line :
-       {"{broken", "[]", "42", "{}", R"({"ticket": 1})", R"({"ticket": 1, "type": 3})",
-        R"({"ticket": 1, "type": "progress", "fraction": "half", "note": ""})",
-        R"({"ticket": 1, "type": "report", "report": {"lesson": 1}})",
-        R"({"ticket": 1, "type": "error", "message": null, "code": 2})"}) {
+  const std::string error = R"({"ticket": 1, "type": "error", "message": "no", "code": )";
+  const std::pair<std::string, const char*> lines[] = {
+      {"{broken", "syntax error"},
+      {"[]", "allowed: a JSON object"},
+      {"42", "allowed: a JSON object"},
+      {"{}", "'ticket' is missing"},
+      {R"({"ticket": "1"})", "'ticket' is \"1\""},
+      {R"({"ticket": 1})", "'type' is missing"},
+      {R"({"ticket": 1, "type": 3})", "'type' is 3"},
+      {R"({"ticket": 1, "type": "dance"})",
+       "'type' is \"dance\"; allowed: progress, report, error"},
+      {R"({"ticket": 1, "type": "progress", "fraction": "half", "note": ""})", "'fraction'"},
+      {R"({"ticket": 1, "type": "report", "report": {"lesson": 1}})", "'lesson' is 1"},
+      {R"({"ticket": 1, "type": "error", "message": null, "code": 2})", "'message' is null"},
+      {R"({"ticket": 1, "type": "error", "message": "no"})", "'code' is missing"},
+      {error + R"("2"})", "'code' is \"2\"; allowed: 1–3"},
+      {error + "1.5}", "'code' is 1.5; allowed: 1–3"},
+      {error + "1e300}", "'code' is 1e+300; allowed: 1–3"},
+      {error + "99}", "'code' is 99; allowed: 1–3"},
+      {error + R"(2, "worker_ends": 1})", "'worker_ends' is 1"}};
+  for (const auto& [line, what] : lines) {
     INFO(line);
-    const LabFailure failure = answer_of("echo '" + std::string(line) + "'; sleep 60");
+    // `exec`, so that no sleep outlives the worker and keeps the test's outputs open.
+    const LabFailure failure = answer_of("echo '" + line + "'; exec sleep 60");
     CHECK(failure.worker_died);
     check_contains(failure.sentence, "The worker sent a message that is not understood");
+    check_contains(failure.sentence, what);
   }
+  options.longest_message = 100'000;
+  const LabFailure endless = answer_of("while :; do printf 'no end %0100d' 0; done");
+  CHECK(endless.worker_died);
+  check_contains(endless.sentence, "a line is longer than 100000 bytes");
   const LabFailure half = answer_of("printf '{\"ticket\": 1, \"type\"'");
   CHECK(half.worker_died);
   check_contains(half.sentence, "ended with exit code 0 while it ran online-softmax");

@@ -115,6 +115,12 @@ TEST_CASE("lines that are no requests get an error and the worker goes on", "[wo
     check_error(message, nullptr, 2);
     check_contains(message.at("message").get<std::string>(), "auto|cuda|emulated|recorded");
   }
+  // A request that is longer than any can be is not kept until its end.
+  worker.child().write(std::string(3 << 20, 'x'));
+  const json too_long = worker.answer();
+  check_error(too_long, nullptr, 2);
+  check_contains(too_long.at("message").get<std::string>(), "longer than 1048576 bytes");
+  worker.send_text("the rest of it");
   worker.send_text("");  // an empty line is nothing at all
   worker.send(short_request(5));
   CHECK(worker.answer().at("type") == "report");

@@ -85,6 +85,9 @@ lab::Fields<Trace> trace_fields() {
       .reals("exact", &Trace::exact, points_of)
       .real("exact_sum", &Trace::exact_sum)
       .list("accumulators", &Trace::accumulators, accumulator_fields)
+      .check([](const Trace& trace) {
+        return trace.accumulators.empty() ? "'accumulators' is empty" : "";
+      })
       .derive(set_plain_steps);
 }
 

@@ -12,10 +12,7 @@ namespace tilestep::scenes {
 
 using words::number;
 
-void OnlineSoftmaxScene::load(const lab::Report& report) {
-  online_softmax::Trace trace = online_softmax::trace_from_json(report.trace);
-  trace_ = std::move(trace);
-  report_ = report;
+StepAxis OnlineSoftmaxScene::loaded(const online_softmax::Trace&) {
   skips_rescale_ = trace_.skip_rescale;
 
   score_low_ = 0;
@@ -39,10 +36,6 @@ void OnlineSoftmaxScene::load(const lab::Report& report) {
   if (l_most_ <= 0) l_most_ = 1;
   if (o_most_ <= 0) o_most_ = 1;
   shown_ = {-1, 0};
-  lit_step_ = -1;
-}
-
-StepAxis OnlineSoftmaxScene::steps() const {
   return {tiles(), 4, "tile", {"maximum", "rescale", "weights", "accumulate"}, "tiles"};
 }
 
@@ -123,13 +116,8 @@ std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
 }
 
 SourceMark OnlineSoftmaxScene::source(Cursor cursor) const {
-  SourceMark mark;
-  mark.path = "kernels/attention/online_softmax/one_pass.cu";
-  mark.step_lines.assign(trace_.lines.begin(), trace_.lines.end());
-  if (cursor.tile > 0 && cursor.phase >= 0 && cursor.phase < 4 && mark.step_lines.size() == 4) {
-    mark.current = mark.step_lines[static_cast<std::size_t>(cursor.phase)];
-  }
-  return mark;
+  return source_mark(online_softmax::kSourcePath, trace_.lines,
+                     cursor.tile > 0 ? cursor.phase : -1);
 }
 
 std::optional<Question> OnlineSoftmaxScene::question(Cursor cursor) const {

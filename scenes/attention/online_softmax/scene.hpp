@@ -4,11 +4,7 @@
 #include <vector>
 
 #include "kernels/attention/online_softmax/lesson.hpp"
-#include "scenes/scene.hpp"
-
-namespace tilestep::online_softmax {
-std::unique_ptr<scenes::Scene> make_scene();
-}
+#include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
 
@@ -29,11 +25,10 @@ struct SoftmaxMoment {
 
 /// Online softmax, tile by tile: scores with the running maximum over them, weights that shrink
 /// when a rescale comes, l and O as they grow, and the formula of the step with its numbers in it.
-class OnlineSoftmaxScene final : public Scene {
+class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
  public:
-  std::string_view lesson() const override { return "online-softmax"; }
-  void load(const lab::Report& report) override;
-  StepAxis steps() const override;
+  OnlineSoftmaxScene() : SceneOf(online_softmax::kLessonId, online_softmax::trace_from_json) {}
+
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;
@@ -49,6 +44,8 @@ class OnlineSoftmaxScene final : public Scene {
   std::string sentence(Cursor cursor) const;
 
  private:
+  StepAxis loaded(const online_softmax::Trace& before) override;
+
   struct Layout;
   /// Where each visible key stands between the left and the right edge of the charts.
   struct KeyAxis;
@@ -74,8 +71,6 @@ class OnlineSoftmaxScene final : public Scene {
   double score_y(const Layout& layout, double score) const;
   std::string score_text(double score) const;
 
-  online_softmax::Trace trace_;
-  lab::Report report_;
   double score_low_ = 0, score_high_ = 1;  ///< range of the finite scores
   double l_most_ = 1, o_most_ = 1;         ///< the largest |l| and |O| of all steps
   int score_decimals_ = 1;

@@ -29,16 +29,12 @@ constexpr std::int64_t kMostTiles = 1 << 22;
 
 }  // namespace
 
-void MoeRoutingScene::load(const lab::Report& report) {
-  moe_routing::Trace trace = moe_routing::trace_from_json(report.trace);
-  params_ = moe_routing::knob_table().params(report.params);
-  const bool same_tokens = trace.token.size() == trace_.token.size();
-  trace_ = std::move(trace);
-  report_ = report;
+StepAxis MoeRoutingScene::loaded(const moe_routing::Trace& before) {
+  params_ = moe_routing::knob_table().params(report_.params);
   lit_token_ = lit_expert_ = lit_tile_ = table_token_ = table_expert_ = table_tile_ = -1;
   dragged_ = -1;
   // A token stays followed from run to run while it is there.
-  if (!same_tokens) picked_ = std::min(5, shown_tokens() - 1);
+  if (before.token.size() != trace_.token.size()) picked_ = std::min(5, shown_tokens() - 1);
 
   kept_.assign(trace_.expert.size(), {});
   dropped_.assign(trace_.expert.size(), {});
@@ -71,9 +67,6 @@ void MoeRoutingScene::load(const lab::Report& report) {
         first_tile_.at(static_cast<std::size_t>(each.expert)) + each.number);
     if (place < tile_at_.size()) tile_at_[place] = static_cast<int>(i);
   }
-}
-
-StepAxis MoeRoutingScene::steps() const {
   return {moe_routing::kSteps, 1, "step", {}};
 }
 
@@ -247,15 +240,8 @@ void MoeRoutingScene::hover_row(std::string_view table_id, int row) {
 }
 
 SourceMark MoeRoutingScene::source(Cursor cursor) const {
-  SourceMark mark;
-  mark.path = moe_routing::kSourcePath;
-  for (const int line : trace_.lines) {
-    if (line > 0) mark.step_lines.push_back(line);
-  }
-  if (cursor.tile > 0 && cursor.tile <= moe_routing::kSteps) {
-    mark.current = trace_.lines[static_cast<std::size_t>(cursor.tile - 1)];
-  }
-  return mark;
+  return source_mark(moe_routing::kSourcePath, trace_.lines,
+                     std::min(cursor.tile, moe_routing::kSteps) - 1);
 }
 
 // ---- numbers beside the picture -----------------------------------------------------------------

@@ -5,22 +5,17 @@
 #include <vector>
 
 #include "kernels/experts/moe_routing/lesson.hpp"
-#include "scenes/scene.hpp"
-
-namespace tilestep::moe_routing {
-std::unique_ptr<scenes::Scene> make_scene();
-}
+#include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
 
 /// MoE routing: the tokens as a grid; the experts as columns that fill with them, tile by tile;
 /// under the columns what the router and the counting kernels wrote for each expert; below, the
 /// blocks that ran the tiles, over time.
-class MoeRoutingScene final : public Scene {
+class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
  public:
-  std::string_view lesson() const override { return moe_routing::kLessonId; }
-  void load(const lab::Report& report) override;
-  StepAxis steps() const override;
+  MoeRoutingScene() : SceneOf(moe_routing::kLessonId, moe_routing::trace_from_json) {}
+
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;
@@ -44,6 +39,8 @@ class MoeRoutingScene final : public Scene {
   const moe_routing::TileTrace* tile(int expert, int number) const;
 
  private:
+  StepAxis loaded(const moe_routing::Trace& before) override;
+
   struct Grid;
   struct Rect;
   struct Columns;
@@ -133,9 +130,7 @@ class MoeRoutingScene final : public Scene {
   int last_block() const;
   bool custom() const { return params_.routing == moe_routing::Routing::custom; }
 
-  moe_routing::Trace trace_;
   moe_routing::Params params_;
-  lab::Report report_;
   std::vector<std::vector<Assignment>> kept_;     ///< by expert, by place in its column
   std::vector<std::vector<Assignment>> dropped_;  ///< by expert, in order
   std::vector<int> first_tile_;                   ///< of each expert, among all that ran

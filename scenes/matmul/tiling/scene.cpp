@@ -34,19 +34,12 @@ std::string factor(float value) {
 
 }  // namespace
 
-void TilingScene::load(const lab::Report& report) {
-  tiling::Trace trace = tiling::trace_from_json(report.trace);
-  params_ = tiling::knob_table().params(report.params);
-  const bool same_block = trace.tile == trace_.tile && trace.rows() == trace_.rows() &&
-                          trace.columns() == trace_.columns();
-  trace_ = std::move(trace);
-  report_ = report;
-  lit_step_ = -1;
+StepAxis TilingScene::loaded(const tiling::Trace& before) {
+  params_ = tiling::knob_table().params(report_.params);
+  const bool same_block = before.tile == trace_.tile && before.rows() == trace_.rows() &&
+                          before.columns() == trace_.columns();
   // A thread stays picked from run to run while it has the same place.
   if (!same_block) picked_ = trace_.rows() / 3 * trace_.tile + trace_.columns() / 2;
-}
-
-StepAxis TilingScene::steps() const {
   if (!shared()) return {k_tiles(), 1, "k-tile", {"multiply"}, "k_tiles"};
   return {
       k_tiles(), tiling::kPhases, "k-tile", {"load", "barrier", "multiply", "barrier"}, "k_tiles"};
@@ -225,16 +218,11 @@ void TilingScene::draw_readouts(Cursor) {
 }
 
 SourceMark TilingScene::source(Cursor cursor) const {
-  SourceMark mark;
-  mark.path = tiling::source_path(trace_.variant);
+  const std::string_view path = tiling::source_path(trace_.variant);
   // A rung without a picture shows its own source, where the picture's steps have no lines.
-  if (trace_.block.variant != trace_.variant) return mark;
-  for (const int line : trace_.block.lines) {
-    if (line > 0) mark.step_lines.push_back(line);
-  }
+  if (trace_.block.variant != trace_.variant) return source_mark(path, {}, -1);
   const TilingMoment now = moment(cursor);
-  if (now.k_tile >= 0) mark.current = trace_.block.lines[static_cast<std::size_t>(now.phase)];
-  return mark;
+  return source_mark(path, trace_.block.lines, now.k_tile < 0 ? -1 : static_cast<int>(now.phase));
 }
 
 }  // namespace tilestep::scenes

@@ -5,11 +5,7 @@
 #include <vector>
 
 #include "kernels/matmul/tiling/lesson.hpp"
-#include "scenes/scene.hpp"
-
-namespace tilestep::tiling {
-std::unique_ptr<scenes::Scene> make_scene();
-}
+#include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
 
@@ -26,11 +22,10 @@ struct TilingMoment {
 /// Tiling: A, B and C as grids with the chosen block lit; beside them the two tiles in shared
 /// memory around the block, with the barriers as walls between those that load and those that read;
 /// below, the block's global loads beside those of `naive`, and the sum of one thread.
-class TilingScene final : public Scene {
+class TilingScene final : public SceneOf<tiling::Trace> {
  public:
-  std::string_view lesson() const override { return tiling::kLessonId; }
-  void load(const lab::Report& report) override;
-  StepAxis steps() const override;
+  TilingScene() : SceneOf(tiling::kLessonId, tiling::trace_from_json) {}
+
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;
@@ -51,6 +46,8 @@ class TilingScene final : public Scene {
   std::string formula(Cursor cursor, int terms) const;
 
  private:
+  StepAxis loaded(const tiling::Trace& before) override;
+
   struct Grid;
   struct Layout;
 
@@ -101,9 +98,7 @@ class TilingScene final : public Scene {
   /// The element's numbers in C.
   std::string name_in_c(int element) const;
 
-  tiling::Trace trace_;
   tiling::Params params_;
-  lab::Report report_;
   int picked_ = 0;
 };
 

@@ -14,16 +14,10 @@ using coalescing::RequestStats;
 using coalescing::Site;
 using coalescing::WarpRequest;
 
-void CoalescingScene::load(const lab::Report& report) {
-  trace_ = coalescing::trace_from_json(report.trace);
-  params_ = coalescing::knob_table().params(report.params);
-  report_ = report;
-  lit_step_ = -1;
+StepAxis CoalescingScene::loaded(const coalescing::Trace&) {
+  params_ = coalescing::knob_table().params(report_.params);
   lit_lanes_ = 0;
   lit_sector_ = -1;
-}
-
-StepAxis CoalescingScene::steps() const {
   return {static_cast<int>(trace_.requests.size()), 1, "request", {}, "requests"};
 }
 
@@ -80,12 +74,9 @@ void CoalescingScene::draw_readouts(Cursor cursor) {
 }
 
 SourceMark CoalescingScene::source(Cursor cursor) const {
-  SourceMark mark;
-  mark.path = coalescing::kSourcePath;
-  mark.step_lines = {trace_.access_line};
-  if (trace_.index_line != trace_.access_line) mark.step_lines.push_back(trace_.index_line);
-  if (cursor.tile > 0) mark.current = trace_.access_line;
-  return mark;
+  const bool apart = trace_.index_line != trace_.access_line;
+  const int lines[] = {trace_.access_line, apart ? trace_.index_line : 0};
+  return source_mark(coalescing::kSourcePath, lines, cursor.tile > 0 ? 0 : -1);
 }
 
 std::optional<Question> CoalescingScene::question(Cursor cursor) const {

@@ -4,22 +4,17 @@
 #include <vector>
 
 #include "kernels/memory/coalescing/lesson.hpp"
-#include "scenes/scene.hpp"
-
-namespace tilestep::coalescing {
-std::unique_ptr<scenes::Scene> make_scene();
-}
+#include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
 
 /// Memory coalescing: the 32 lanes of a warp above, the sectors of memory that their request
 /// touches below, a connector from each lane to its bytes, all from the addresses that the kernel
 /// recorded.
-class CoalescingScene final : public Scene {
+class CoalescingScene final : public SceneOf<coalescing::Trace> {
  public:
-  std::string_view lesson() const override { return "coalescing"; }
-  void load(const lab::Report& report) override;
-  StepAxis steps() const override;
+  CoalescingScene() : SceneOf(coalescing::kLessonId, coalescing::trace_from_json) {}
+
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;
@@ -30,6 +25,8 @@ class CoalescingScene final : public Scene {
   std::string sentence(Cursor cursor) const;
 
  private:
+  StepAxis loaded(const coalescing::Trace& before) override;
+
   struct Strip;  ///< where the touched 128-byte lines stand
 
   /// The request that is on screen: the cursor's, or the hovered row's; null before the first.
@@ -42,9 +39,7 @@ class CoalescingScene final : public Scene {
   void draw_share(const coalescing::RequestStats& stats, ImVec2 min, ImVec2 max) const;
   void draw_banks(ImVec2 size) const;
 
-  coalescing::Trace trace_;
   coalescing::Params params_;
-  lab::Report report_;
   std::uint32_t lit_lanes_ = 0;   ///< hovered, as a mask
   std::int64_t lit_sector_ = -1;  ///< hovered
 };

@@ -14,13 +14,11 @@ using accumulator_precision::Step;
 using accumulator_precision::StepView;
 using words::significant;
 
-void AccumulatorPrecisionScene::load(const lab::Report& report) {
-  accumulator_precision::Trace trace = accumulator_precision::trace_from_json(report.trace);
-  if (trace.accumulators.empty()) throw Error("accumulator-precision trace: no accumulators");
-  const std::optional<Method> before =
-      trace_.accumulators.empty() ? std::nullopt : std::optional(focused().method);
-  trace_ = std::move(trace);
-  report_ = report;
+StepAxis AccumulatorPrecisionScene::loaded(const accumulator_precision::Trace& before) {
+  std::optional<Method> focused_before;
+  if (!before.accumulators.empty()) {
+    focused_before = before.accumulators[static_cast<std::size_t>(focus_)].method;
+  }
   lit_point_ = lit_accumulator_ = -1;
 
   // The one that was in focus stays; else the first that freezes, for that is what to look at.
@@ -29,7 +27,7 @@ void AccumulatorPrecisionScene::load(const lab::Report& report) {
     if (trace_.accumulators[i].frozen_at >= 0) focus_ = static_cast<int>(i);
   }
   for (std::size_t i = 0; i < trace_.accumulators.size(); ++i) {
-    if (before && trace_.accumulators[i].method == *before) focus_ = static_cast<int>(i);
+    if (trace_.accumulators[i].method == focused_before) focus_ = static_cast<int>(i);
   }
 
   low_ = *std::min_element(trace_.exact.begin(), trace_.exact.end());
@@ -41,9 +39,6 @@ void AccumulatorPrecisionScene::load(const lab::Report& report) {
       high_ = std::max(high_, static_cast<double>(s.sum));
     }
   }
-}
-
-StepAxis AccumulatorPrecisionScene::steps() const {
   // Not every term of a long sum is kept, so that a step is not "a term" there.
   if (every_term()) return {points(), 2, "term", {"add", "round"}, "terms"};
   return {points(), 2, "addition", {"add", "round"}};
@@ -133,11 +128,8 @@ void AccumulatorPrecisionScene::hover_row(std::string_view table_id, int row) {
 }
 
 SourceMark AccumulatorPrecisionScene::source(Cursor cursor) const {
-  SourceMark mark;
-  mark.path = accumulator_precision::kSourcePath;
-  mark.step_lines = {focused().line};
-  if (moment(cursor).point >= 0) mark.current = focused().line;
-  return mark;
+  return source_mark(accumulator_precision::kSourcePath, {&focused().line, 1},
+                     moment(cursor).point >= 0 ? 0 : -1);
 }
 
 }  // namespace tilestep::scenes

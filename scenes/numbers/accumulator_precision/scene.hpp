@@ -5,11 +5,7 @@
 #include <vector>
 
 #include "kernels/numbers/accumulator_precision/lesson.hpp"
-#include "scenes/scene.hpp"
-
-namespace tilestep::accumulator_precision {
-std::unique_ptr<scenes::Scene> make_scene();
-}
+#include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
 
@@ -22,11 +18,11 @@ struct AccumulatorMoment {
 /// Accumulator precision: the running sums against the number of terms, with the places where they
 /// freeze; below, the addition of this step in the accumulator in focus: its bits before and after,
 /// and the two neighbouring numbers that the exact sum falls between.
-class AccumulatorPrecisionScene final : public Scene {
+class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Trace> {
  public:
-  std::string_view lesson() const override { return accumulator_precision::kLessonId; }
-  void load(const lab::Report& report) override;
-  StepAxis steps() const override;
+  AccumulatorPrecisionScene()
+      : SceneOf(accumulator_precision::kLessonId, accumulator_precision::trace_from_json) {}
+
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;
@@ -44,6 +40,8 @@ class AccumulatorPrecisionScene final : public Scene {
   int terms_added(int point) const { return trace_.points[static_cast<std::size_t>(point)] + 1; }
 
  private:
+  StepAxis loaded(const accumulator_precision::Trace& before) override;
+
   using AccumulatorTrace = accumulator_precision::AccumulatorTrace;
   struct Layout;
   struct PlotSpace;
@@ -121,8 +119,6 @@ class AccumulatorPrecisionScene final : public Scene {
   /// Significant digits that tell the numbers of the format in focus apart.
   int digits() const;
 
-  accumulator_precision::Trace trace_;
-  lab::Report report_;
   int focus_ = 0;
   int lit_point_ = -1;        ///< hovered in the table of terms
   int lit_accumulator_ = -1;  ///< hovered in the table of accumulators

@@ -128,6 +128,7 @@ TEST_CASE("every pattern, size and direction against a count of its own", "[coal
         // 1024: as the window starts; the others leave partial warps and blocks, or more blocks
         // than are traced.
         for (const std::int64_t elements : {1024, 33, 301, 2500}) {
+          if (tests::kFewShapes && elements > 301) continue;
           Params p = with(pattern, size);
           p.access = access;
           p.elements = elements;

@@ -54,7 +54,7 @@ class SoftwareTensorCores final : public Kernels {
 };
 
 constexpr simt::KernelEntry kTable[] = {{kLessonId, kernels_emulated}};
-const BenchSizes kTiny{128, {128, 256}, 256, 128, {128, 128, 128}, 128};
+const BenchSizes kTiny{64, {128, 256}, 256, 64, {64, 64, 128}, 128};
 
 }  // namespace
 

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <utility>
+
+#include "scenes/scene.hpp"
+
+namespace tilestep {
+
+// The scene of each lesson, defined at the end of its scenes/<chapter>/<lesson>/scene.cpp.
+#define LESSON(chapter, id, title)             \
+  namespace id {                               \
+  std::unique_ptr<scenes::Scene> make_scene(); \
+  }
+#include "kernels/lessons.def"
+
+}  // namespace tilestep
+
+namespace tilestep::scenes {
+
+/// What the scenes of all lessons hold alike: the report that is shown and its trace. A lesson's
+/// scene says in `loaded` what steps it has, and sets what else follows from the trace:
+///
+///     class TilingScene final : public SceneOf<tiling::Trace> {
+///      public:
+///       TilingScene() : SceneOf(tiling::kLessonId, tiling::trace_from_json) {}
+///       …
+///       StepAxis loaded(const tiling::Trace& before) override;
+///     };
+template <class Trace>
+class SceneOf : public Scene {
+ public:
+  std::string_view lesson() const final { return lesson_; }
+  StepAxis steps() const final { return axis_; }
+  void load(const lab::Report& report) final {
+    const Trace before = std::exchange(trace_, read_(report.trace));
+    report_ = report;
+    lit_step_ = -1;
+    axis_ = loaded(before);
+  }
+
+ protected:
+  using Read = Trace (*)(const nlohmann::json& json);
+  SceneOf(std::string_view lesson, Read read) : lesson_(lesson), read_(read) {}
+
+  /// Called when `trace_` and `report_` are new; `before` is the trace that was shown until now.
+  virtual StepAxis loaded(const Trace& before) = 0;
+
+  Trace trace_;
+  lab::Report report_;
+
+ private:
+  std::string_view lesson_;
+  Read read_;
+  StepAxis axis_;
+};
+
+/// `lines` of the source at `path`, without those that are 0 (the kernel has no such statement);
+/// `current` is a place among all of them, −1 before the first step.
+inline SourceMark source_mark(std::string_view path, std::span<const int> lines, int current) {
+  SourceMark mark;
+  mark.path = path;
+  for (const int line : lines) {
+    if (line > 0) mark.step_lines.push_back(line);
+  }
+  if (current >= 0) mark.current = lines[static_cast<std::size_t>(current)];
+  return mark;
+}
+
+}  // namespace tilestep::scenes
