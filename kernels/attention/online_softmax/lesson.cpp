@@ -9,6 +9,7 @@
 #include "kernels/attention/online_softmax/bench.hpp"
 #include "kernels/attention/online_softmax/kernels.hpp"
 #include "kernels/attention/online_softmax/report.hpp"
+#include "kernels/base/lab/result.hpp"
 #include "kernels/base/numeric/index.hpp"
 
 namespace tilestep::online_softmax {
@@ -44,26 +45,24 @@ void run_kernels(Outcome& outcome, const Inputs& inputs, simt::Device& device,
   const simt::Buffer<float> scores(device, inputs.scores);
   const simt::Buffer<float> values(device, inputs.values);
   simt::Buffer<float> output(device, numeric::elements_of(params.queries, params.head_dim));
-  output.fill(0xFF);
-  kernels.attention(device, shape, format, scores.span(), values.span(), output.span());
-  device.synchronize();
-  outcome.output = output.download();
+  outcome.output = lab::result_of(device, output, [&] {
+    kernels.attention(device, shape, format, scores.span(), values.span(), output.span());
+  });
   progress.check();
 
   progress.report(0.5, "recording the chosen query");
   const auto tiles = static_cast<std::size_t>(params.tiles());
   const auto keys = static_cast<std::size_t>(params.keys);
   simt::Trace recording(device, tiles * simt::kNoteEntries<StepRecord> + keys);
-  output.fill(0xFF);
-  kernels.attention_recorded(device, shape, format, scores.span(), values.span(), output.span(),
-                             params.query, recording.tape(params.component));
+  const std::vector<float> rows = lab::result_of(device, output, [&] {
+    kernels.attention_recorded(device, shape, format, scores.span(), values.span(), output.span(),
+                               params.query, recording.tape(params.component));
+  });
   const simt::Buffer<float> column(device, trace.values);
   const simt::Buffer<float> row(device, trace.scores);
   simt::Buffer<float> sums(device, 2);
-  kernels.naive_sums(device, row.span(), column.span(), sums.span());
-  device.synchronize();
-
-  const std::vector<float> rows = output.download();
+  const std::vector<float> naive = lab::result_of(
+      device, sums, [&] { kernels.naive_sums(device, row.span(), column.span(), sums.span()); });
   const auto first = rows.begin() + static_cast<std::ptrdiff_t>(params.query) * params.head_dim;
   outcome.recorded_row.assign(first, first + params.head_dim);
   const simt::Trace::Log log = recording.download();
@@ -72,7 +71,6 @@ void run_kernels(Outcome& outcome, const Inputs& inputs, simt::Device& device,
         {r.tile_max, r.m_old, r.m, r.rescale, r.tile_sum, r.l_old, r.l, r.o_old, r.o, r.output});
   }
   trace.weights = log.notes<float>(kWeightSite, keys, std::numeric_limits<float>::quiet_NaN());
-  const std::vector<float> naive = sums.download();
   trace.naive_numerator = naive[0];
   trace.naive_denominator = naive[1];
 }

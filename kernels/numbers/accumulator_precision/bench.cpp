@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "kernels/base/lab/result.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/numbers/accumulator_precision/hopper.hpp"
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
@@ -187,10 +188,7 @@ void GemmProblem::launch(const Bench& bench, GemmVariant variant) {
 }
 
 std::vector<float> GemmProblem::result(const Bench& bench, GemmVariant variant) {
-  c_.fill(0xFF);
-  launch(bench, variant);
-  bench.device.synchronize();
-  return c_.download();
+  return lab::result_of(bench.device, c_, [&] { launch(bench, variant); });
 }
 
 std::vector<double> GemmProblem::exact(const Bench& bench, bool absolute) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <span>
 
+#include "kernels/base/lab/result.hpp"
 #include "kernels/numbers/accumulator_precision/bench.hpp"
 #include "kernels/numbers/accumulator_precision/reference.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
@@ -41,17 +42,15 @@ void run_kernels(MethodRun& run, const Params& params, simt::Device& device,
   const auto& kernels = kernels_of(device);
   const SumShape shape{params.terms, kSums};
   simt::Buffer<float> sums(device, kSums);
-  sums.fill(0xFF);
-  kernels.sums(device, shape, run.method, terms.span(), sums.span());
-  device.synchronize();
-  run.sums = sums.download();
-
+  run.sums = lab::result_of(
+      device, sums, [&] { kernels.sums(device, shape, run.method, terms.span(), sums.span()); });
   const auto count = static_cast<std::size_t>(params.terms);
   simt::Trace recording(device, count * simt::kNoteEntries<Step>);
-  sums.fill(0xFF);
-  kernels.sums_recorded(device, shape, run.method, terms.span(), sums.span(), 0, recording.tape());
-  device.synchronize();
-  run.recorded_sum = sums.download().front();
+  const std::vector<float> recorded = lab::result_of(device, sums, [&] {
+    kernels.sums_recorded(device, shape, run.method, terms.span(), sums.span(), 0,
+                          recording.tape());
+  });
+  run.recorded_sum = recorded.front();
   run.steps = recording.download().notes<Step>(kStepSite, count);
 }
 

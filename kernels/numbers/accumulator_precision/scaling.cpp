@@ -7,6 +7,7 @@
 
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/base/lab/random.hpp"
+#include "kernels/base/lab/result.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
@@ -120,12 +121,11 @@ std::vector<float> multiply(simt::Device& device, const Quantized& a, const Quan
   const simt::Buffer<float> a_scales(device, a.scales);
   const simt::Buffer<float> b_scales(device, b.scales);
   simt::Buffer<float> c(device, elements_of(kRows, kColumns));
-  c.fill(0xFF);
-  kernels_of(device).scaled_gemm(
-      device, {kRows, kColumns, kDepth},
-      {a_bits.span(), b_bits.span(), a_scales.span(), b_scales.span(), a.block, b.block, c.span()});
-  device.synchronize();
-  return c.download();
+  const ScaledOperands operands{a_bits.span(), b_bits.span(), a_scales.span(), b_scales.span(),
+                                a.block,       b.block,       c.span()};
+  return lab::result_of(device, c, [&] {
+    kernels_of(device).scaled_gemm(device, {kRows, kColumns, kDepth}, operands);
+  });
 }
 
 /// Matrices in double, row-major, as the comparisons read them.
