@@ -85,6 +85,7 @@ lab::Report answer(const lab::Request& request, lab::Progress& progress,
   const auto device = make_device(request.backend, emulation);
   if (request.action == lab::Request::Action::bench) return asked.bench(*device, progress);
   lab::Report report = asked.run(settings, *device, progress);
+  if (request.backend == "auto") report.cuda_refused = simt::why_cuda_refused();
   add_recorded(report);
   return report;
 }

@@ -13,7 +13,9 @@
 ///   kLesson, kLessonId   its id (as people write it: "online-softmax"), title and chapter
 ///   kernels_of(device)   its kernels there, by the interface `Kernels` of its kernels.hpp
 ///   lesson()             the lesson, defined in its lesson.cpp
-///   trace_again()        a trace's JSON, read and written again (throws Error), in its trace.cpp
+///   Trace                what its kernel wrote while it ran: a struct that its lesson.hpp defines
+///   to_json(), trace_from_json(), trace_again()   a trace's JSON, written, read (throws Error, which
+///                        says what is wrong), and both, by TILESTEP_TRACE_JSON in its trace.cpp
 ///   kernels_emulated(), kernels_cuda()   its kernels in each backend, defined by its .cu files
 namespace tilestep {
 
@@ -50,6 +52,9 @@ consteval std::string_view chapter_title(std::string_view chapter) {
     return static_cast<const Interface&>(device.kernels(kLessonId));              \
   }                                                                               \
   const lab::Lesson& lesson();                                                    \
+  struct Trace;                                                                   \
+  nlohmann::json to_json(const Trace& trace);                                     \
+  Trace trace_from_json(const nlohmann::json& json);                              \
   nlohmann::json trace_again(const nlohmann::json& trace);                        \
   const simt::KernelSet& kernels_emulated();                                      \
   const simt::KernelSet& kernels_cuda();                                          \

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "kernels/base/simt/backends.hpp"
+
 namespace tilestep::app {
 
 namespace {
@@ -51,6 +53,12 @@ void print_line(std::string_view text) {
 
 void remark(std::string_view sentence) {
   print_error(fmt::format("tilestep: {}\n", sentence));
+}
+
+void remark_refused_cuda(std::string_view backend) {
+  if (backend != "auto") return;
+  const std::string why = simt::why_cuda_refused();
+  if (!why.empty()) remark(why + "; kernels run under CPU emulation instead");
 }
 
 std::string json_text(const nlohmann::json& json, int indent) {

@@ -19,6 +19,9 @@ void print(std::string_view text);
 void print_line(std::string_view text);
 /// A remark for the person, on standard error, after "tilestep: ".
 void remark(std::string_view sentence);
+/// Where `backend` is auto and emulation must stand in for a CUDA module that cannot be used: a remark
+/// that says why.
+void remark_refused_cuda(std::string_view backend);
 /// JSON as every command prints it; bytes that are no UTF-8 are replaced.
 std::string json_text(const nlohmann::json& json, int indent = 2);
 /// Throws Error (unavailable) if standard output did not take everything (a full disk).

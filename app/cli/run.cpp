@@ -27,6 +27,7 @@ int run(RunArguments& arguments) {
   request.lesson = arguments.lesson.chosen().info().id;
   request.params = arguments.lesson.settings();
   request.backend = parse_backend(arguments.backend);
+  remark_refused_cuda(request.backend);
   const lab::Report report = [&request] {
     TerminalProgress progress;
     return answer(request, progress);

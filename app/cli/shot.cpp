@@ -2,6 +2,7 @@
 
 #include "app/cli/arguments.hpp"
 #include "app/cli/command.hpp"
+#include "app/cli/output.hpp"
 #include "app/window/window.hpp"
 
 namespace tilestep::app {
@@ -23,6 +24,7 @@ int shot(ShotArguments& arguments) {
   if (arguments.out.empty()) throw Error("say where the picture goes: --out FILE.png");
   options.out = arguments.out;
   options.ui_map = arguments.ui_map;
+  remark_refused_cuda(options.shell.backend);
   take_shot(options);
   return static_cast<int>(ExitCode::good);
 }

@@ -119,6 +119,7 @@ TourStop Tour::stop(const lab::Lesson& lesson) {
 
 int Tour::make() {
   make_folder(folder_);
+  remark_refused_cuda("auto");
   std::vector<TourStop> stops;
   for (const lab::Lesson* lesson : lessons()) stops.push_back(stop(*lesson));
   write("index.html", index_page(stops));

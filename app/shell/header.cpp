@@ -16,12 +16,14 @@ std::string device_sentence(const lab::Report& report) {
     return fmt::format("Recorded on {}, {}", report.device.name, report.recorded_at);
   }
   if (report.device.backend != "emulated") return report.device.name;
+  const std::string emulated =
+      report.cuda_refused.empty() ? "Emulated on CPU" : "CUDA refused, emulated on CPU";
   for (const lab::Measurement& each : report.measurements) {
     if (each.provenance != lab::Provenance::recorded || each.device.empty()) continue;
-    return fmt::format("Emulated on CPU · throughput recorded on {}{}{}", each.device,
+    return fmt::format("{} · throughput recorded on {}{}{}", emulated, each.device,
                        each.recorded_at.empty() ? "" : ", ", each.recorded_at);
   }
-  return "Emulated on CPU";
+  return emulated;
 }
 
 void draw_header(ShellState& state, const Layout& layout) {
@@ -52,6 +54,10 @@ void draw_header(ShellState& state, const Layout& layout) {
                       ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
     const bool gpu = lesson.report->device.backend == "cuda";
     ui::badge("device", sentence, gpu ? Role::good : Role::sky);
+    if (const std::string& why = lesson.report->cuda_refused; !why.empty()) {
+      ui::tooltip(why);
+      ui::map("cuda_refused", why, "", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+    }
     ImGui::EndChild();
     ImGui::PopStyleColor();
     right -= px(ui::kGap);

@@ -173,6 +173,10 @@ std::string where_measured(const lab::Report& bench) {
 }
 
 void Tab::draw(const Spec& spec, const lab::Report& report, std::string_view lesson) {
+  if (spec.views.empty()) {
+    return ui::empty_state("Nothing to measure",
+                           "This lesson is about what its kernel does, not how fast.");
+  }
   Controls controls;
   std::vector<std::string> names;
   for (const View& view : spec.views) names.push_back(view.name);

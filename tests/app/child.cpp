@@ -154,7 +154,8 @@ bool Child::alive() {
 
 Outcome run_tilestep(const std::vector<std::string>& arguments, const std::string& input,
                      const Environment& extra) {
-  std::vector<std::string> words = {TILESTEP_PROGRAM};
+  const char* other = std::getenv("TILESTEP_TEST_PROGRAM");
+  std::vector<std::string> words = {other == nullptr ? TILESTEP_PROGRAM : other};
   words.insert(words.end(), arguments.begin(), arguments.end());
   Child child(words, extra);
   child.write(input);

@@ -57,7 +57,8 @@ struct Outcome {
   nlohmann::json json() const { return nlohmann::json::parse(out); }
 };
 
-/// Runs tilestep with `arguments` to its end.
+/// Runs tilestep, or the program that TILESTEP_TEST_PROGRAM names in the environment, with `arguments`
+/// to its end.
 Outcome run_tilestep(const std::vector<std::string>& arguments, const std::string& input = "",
                      const Environment& extra = {});
 

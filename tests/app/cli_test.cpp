@@ -101,6 +101,35 @@ TEST_CASE("run --set takes knobs before and after the lesson, apart and together
   }
 }
 
+TEST_CASE("a CUDA module that is refused is named once, and emulation stands in", "[cli]") {
+  const std::vector<std::string> run = {"run", "online-softmax", "--json"};
+  const std::pair<const char*, const char*> modules[] = {
+      {TILESTEP_FAKE_MODULE_OTHER, "built from other sources"}, {__FILE__, "cannot be loaded"}};
+  for (const auto& [module, why] : modules) {
+    const Environment environment = {{"TILESTEP_CUDA_MODULE", module}};
+    const Outcome stood_in = run_tilestep(run, "", environment);
+    REQUIRE(stood_in.code == 0);
+    CHECK(std::count(stood_in.err.begin(), stood_in.err.end(), '\n') == 1);
+    CHECK(stood_in.err.starts_with("tilestep: the CUDA backend "));
+    check_contains(stood_in.err, why);
+    check_contains(stood_in.err, "; kernels run under CPU emulation instead\n");
+    const json device = stood_in.json().at("device");
+    CHECK(device.at("backend") == "emulated");
+    check_contains(device.at("cuda_refused").get<std::string>(), why);
+    // Who asks for emulation gets it without a word, who asks for CUDA the reason.
+    const Outcome emulated = run_tilestep(with(run, {"--backend", "emulated"}), "", environment);
+    CHECK(emulated.err.empty());
+    CHECK(emulated.json().at("device").at("cuda_refused").is_null());
+    const Outcome cuda = run_tilestep(with(run, {"--backend", "cuda"}), "", environment);
+    CHECK(cuda.code == 3);
+    check_contains(cuda.err, why);
+  }
+  // Nothing is wrong with a machine without CUDA.
+  const Outcome absent = run_tilestep(run, "", {{"TILESTEP_CUDA_MODULE", "/no/such/module.so"}});
+  CHECK(absent.code == 0);
+  CHECK(absent.err.empty());
+}
+
 TEST_CASE("all-masked has no NaN anywhere", "[cli]") {
   const Outcome outcome = run_tilestep(with(kRun, {"--set", "preset=all-masked", "--json"}));
   REQUIRE(outcome.code == 0);

@@ -1,4 +1,5 @@
-// The traces of all lessons as JSON: those of the recordings, which are older than this build.
+// The traces of all lessons as JSON: those of the recordings, which are older than this build, or of a
+// run where nothing was recorded.
 
 #include <string_view>
 #include <utility>
@@ -7,16 +8,16 @@
 #include "kernels/lessons.hpp"
 #include "tests/catch.hpp"
 #include "tests/lesson_contract/damage.hpp"
+#include "tests/reports.hpp"
 
 namespace tilestep {
 namespace {
 
 using nlohmann::json;
 
-/// The trace of the lesson's recording; null if there is none.
-json recorded_trace(std::string_view id) {
+json trace_of(std::string_view id) {
   const lab::Recording* recording = lab::recording(id);
-  return recording == nullptr ? json() : recording->run.trace;
+  return recording == nullptr ? tests::report_of(id).trace : recording->run.trace;
 }
 
 /// The path of a source file is written for people, and files move; line numbers are always those of
@@ -30,28 +31,26 @@ json without_source(json trace) {
   return trace;
 }
 
-void check_recorded(const json& trace, json (*again)(const json&)) {
-  if (trace.is_null()) return;
+void check_loads(const json& trace, json (*again)(const json&)) {
   CHECK((without_source(again(trace)) == without_source(trace)));
 }
 
 void check_damage(const json& trace, json (*again)(const json&)) {
-  if (trace.is_null()) return;
   const tests::Damages found = tests::damage(again(trace), again);
   CHECK(found.complaints == std::vector<std::string>());
-  CHECK(found.refused > 100);
+  CAPTURE(found.tried);
+  CHECK(found.refused > found.tried / 2);
 }
 
 }  // namespace
 }  // namespace tilestep
 
-#define LESSON(chapter, id, title)                                                  \
-  TEST_CASE("the recorded trace still loads: " title, "[contract][" #id "]") {      \
-    tilestep::check_recorded(tilestep::recorded_trace(tilestep::id::kLessonId),     \
-                             tilestep::id::trace_again);                            \
-  }                                                                                 \
-  TEST_CASE("no damage to a trace goes unnoticed: " title, "[contract][" #id "]") { \
-    tilestep::check_damage(tilestep::recorded_trace(tilestep::id::kLessonId),       \
-                           tilestep::id::trace_again);                              \
+#define LESSON(chapter, id, title)                                                                 \
+  TEST_CASE("the recorded trace still loads: " title, "[contract][" #id "]") {                     \
+    tilestep::check_loads(tilestep::trace_of(tilestep::id::kLessonId), tilestep::id::trace_again); \
+  }                                                                                                \
+  TEST_CASE("no damage to a trace goes unnoticed: " title, "[contract][" #id "]") {                \
+    tilestep::check_damage(tilestep::trace_of(tilestep::id::kLessonId),                            \
+                           tilestep::id::trace_again);                                             \
   }
 #include "kernels/lessons.def"

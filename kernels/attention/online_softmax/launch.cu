@@ -186,12 +186,4 @@ class KernelsHere final : public Kernels {
 };
 
 }  // namespace tilestep::online_softmax::SIMT_BACKEND
-
-namespace tilestep::online_softmax {
-
-const simt::KernelSet& SIMT_KERNELS(kernels)() {
-  static const SIMT_BACKEND::KernelsHere kernels;
-  return kernels;
-}
-
-}  // namespace tilestep::online_softmax
+SIMT_KERNEL_SET(online_softmax, KernelsHere)

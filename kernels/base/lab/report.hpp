@@ -123,6 +123,8 @@ struct Report {
   std::string summary;  ///< one sentence in plain words
   simt::DeviceInfo device;
   std::string recorded_at;  ///< ISO date if this report is a recording, else empty
+  /// Why the kernels ran under emulation beside a CUDA module that cannot be used; else empty.
+  std::string cuda_refused;
   std::vector<Table> tables;
   std::vector<Measurement> measurements;
   std::vector<Check> checks;

@@ -136,6 +136,8 @@ const Fields<Report>& report_fields() {
           .group("device", Fields<Report>()
                                .inlined(&Report::device, device_fields())
                                .text("recorded_at", &Report::recorded_at)
+                               .null_for("")
+                               .text("cuda_refused", &Report::cuda_refused)
                                .null_for(""))
           .list("tables", &Report::tables, table_fields())
           .optional()

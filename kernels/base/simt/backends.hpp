@@ -46,6 +46,9 @@ struct CudaStatus {
   DeviceInfo device;       ///< filled when available
 };
 CudaStatus cuda_status();
+/// Why there is a CUDA module that cannot be used, in one sentence; empty where there is none, or where
+/// only the GPU is missing.
+std::string why_cuda_refused();
 
 /// The first CUDA device. Throws Error (unavailable) with `cuda_status().reason`.
 std::unique_ptr<Device> make_cuda_device();

@@ -89,6 +89,11 @@ CudaStatus cuda_status() {
   return status;
 }
 
+std::string why_cuda_refused() {
+  const CudaModule& module = loaded_module();
+  return module.built ? module.reason : std::string();
+}
+
 std::unique_ptr<Device> make_cuda_device() {
   const CudaStatus status = cuda_status();
   if (!status.available) throw Error(status.reason, ExitCode::unavailable);

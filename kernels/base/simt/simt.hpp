@@ -19,20 +19,15 @@
 ///
 ///     // launch.cu
 ///     #include "kernels/<chapter>/my_lesson/scale.cu"
-///     namespace tilestep::my_lesson {
-///     namespace SIMT_BACKEND {
+///     namespace tilestep::my_lesson::SIMT_BACKEND {
 ///     class KernelsHere final : public Kernels {          // Kernels derives from simt::KernelSet
 ///       void scale(simt::Device& device, …) const override {
 ///         simt::launch(device, {.name = "scale", .grid = {4}, .block = {256}},
 ///                      SIMT_BACKEND::scale, simt::global(in, "in"), simt::global(out, "out"), n);
 ///       }
 ///     };
-///     }  // namespace SIMT_BACKEND
-///     const simt::KernelSet& SIMT_KERNELS(kernels)() {    // kernels_cuda or kernels_emulated
-///       static const SIMT_BACKEND::KernelsHere kernels;
-///       return kernels;
 ///     }
-///     }
+///     SIMT_KERNEL_SET(my_lesson, KernelsHere)
 ///
 /// What both compilers know: `__global__ __device__ __host__ __shared__ __forceinline__
 /// __launch_bounds__ __restrict__`, `threadIdx blockIdx blockDim gridDim warpSize`, `dim3` and the
@@ -70,6 +65,16 @@
 #define SIMT_KERNELS(name) name##_emulated
 #include "kernels/base/simt/emulated_dialect.hpp"
 #endif
+
+/// Ends a launch.cu: `Class`, of the lesson's SIMT_BACKEND, is what the backend's table of kernels finds.
+/// Defines kernels_cuda() or kernels_emulated().
+#define SIMT_KERNEL_SET(lesson, Class)             \
+  namespace tilestep::lesson {                     \
+  const simt::KernelSet& SIMT_KERNELS(kernels)() { \
+    static const SIMT_BACKEND::Class kernels;      \
+    return kernels;                                \
+  }                                                \
+  }
 
 #include "kernels/base/simt/shared_array.hpp"
 #include "kernels/base/simt/tape.hpp"

@@ -327,12 +327,4 @@ class KernelsHere final : public Kernels {
 };
 
 }  // namespace tilestep::moe_routing::SIMT_BACKEND
-
-namespace tilestep::moe_routing {
-
-const simt::KernelSet& SIMT_KERNELS(kernels)() {
-  static const SIMT_BACKEND::KernelsHere kernels;
-  return kernels;
-}
-
-}  // namespace tilestep::moe_routing
+SIMT_KERNEL_SET(moe_routing, KernelsHere)

@@ -164,10 +164,6 @@ struct Trace {
   bool operator==(const Trace&) const = default;
 };
 
-nlohmann::json to_json(const Trace& trace);
-/// Throws Error saying which member is missing or wrong.
-Trace trace_from_json(const nlohmann::json& json);
-
 // ---- tables and measurements, by id -------------------------------------------------------------
 //
 // of a run:

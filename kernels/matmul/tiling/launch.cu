@@ -456,12 +456,4 @@ class KernelsHere final : public Kernels {
 };
 
 }  // namespace tilestep::tiling::SIMT_BACKEND
-
-namespace tilestep::tiling {
-
-const simt::KernelSet& SIMT_KERNELS(kernels)() {
-  static const SIMT_BACKEND::KernelsHere kernels;
-  return kernels;
-}
-
-}  // namespace tilestep::tiling
+SIMT_KERNEL_SET(tiling, KernelsHere)

@@ -217,12 +217,4 @@ class KernelsHere final : public Kernels {
 };
 
 }  // namespace tilestep::coalescing::SIMT_BACKEND
-
-namespace tilestep::coalescing {
-
-const simt::KernelSet& SIMT_KERNELS(kernels)() {
-  static const SIMT_BACKEND::KernelsHere kernels;
-  return kernels;
-}
-
-}  // namespace tilestep::coalescing
+SIMT_KERNEL_SET(coalescing, KernelsHere)

@@ -207,12 +207,4 @@ class KernelsHere final : public Kernels {
 };
 
 }  // namespace tilestep::accumulator_precision::SIMT_BACKEND
-
-namespace tilestep::accumulator_precision {
-
-const simt::KernelSet& SIMT_KERNELS(kernels)() {
-  static const SIMT_BACKEND::KernelsHere kernels;
-  return kernels;
-}
-
-}  // namespace tilestep::accumulator_precision
+SIMT_KERNEL_SET(accumulator_precision, KernelsHere)

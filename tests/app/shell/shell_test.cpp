@@ -2,6 +2,7 @@
 #include "app/shell/shell.hpp"
 
 #include "app/window/window.hpp"
+#include "scenes/ui/context.hpp"
 #include "tests/app/shell/stage.hpp"
 
 using namespace tilestep;
@@ -25,6 +26,27 @@ TEST_CASE("before the first report the window says what happens", "[ui_shell]") 
     CHECK(stage.has(id));
   }
   CHECK(stage.part("next")["label"] == "Next tile");
+  CHECK_FALSE(stage.has("cuda_refused"));
+}
+
+TEST_CASE("where a CUDA module was refused the badge says so, and why", "[ui_shell]") {
+  const std::string why = "the CUDA backend was built from other sources than this program";
+  Stage stage;
+  stage.lab.answer();
+  std::get<lab::Report>(stage.lab.updates.back().what).cuda_refused = why;
+  stage.frame();
+  CHECK(stage.part("device")["label"].get<std::string>().starts_with(
+      "CUDA refused, emulated on CPU"));
+  CHECK(stage.part("cuda_refused")["label"] == why);
+  const auto rect = stage.part("device")["rect"].get<std::vector<float>>();
+  ImGui::GetIO().MousePos = {rect[0] + rect[2] / 2, rect[1] + rect[3] / 2};
+  stage.shell.context().record_texts(true);
+  stage.frame();
+  stage.frame();
+  const auto& texts = stage.shell.context().texts();
+  CHECK(std::any_of(texts.begin(), texts.end(), [&](const ui::DrawnText& text) {
+    return text.text.starts_with("the CUDA backend was");
+  }));
 }
 
 TEST_CASE("keys and clicks move the step", "[ui_shell]") {

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scenes/shared/scene_of.hpp"
+
+namespace tilestep::scenes {
+
+/// What a scene whose steps are the rows of one table says of itself.
+struct StepNames {
+  std::string_view lesson;          ///< kLessonId
+  std::string noun;                 ///< what a step is called: "round"
+  std::string table;                ///< id of the table with a row a step
+  std::string source;               ///< asset path of the kernel
+  std::vector<std::string> phases;  ///< of a step, in order: each names a mark `// [step: add]`
+};
+
+/// The row of the last step that `cursor` has completed as readouts, a column each, said to be traced on
+/// `device`. The column that counts the steps, called `names.noun`, is left out.
+void draw_row_readouts(const StepNames& names, const lab::Table& rows, std::string_view device,
+                       Cursor cursor);
+/// The marked lines of a step's phases.
+SourceMark phase_lines(const StepNames& names, Cursor cursor);
+/// The table of the steps. Throws Error unless the report has it, with `steps` rows.
+const lab::Table& step_rows(const StepNames& names, const lab::Report& report, int steps);
+
+/// A scene whose coarse steps are the rows of one of its report's tables. It wants the picture and the
+/// questions; the rest follows from the report.
+template <class Trace>
+class StepScene : public SceneOf<Trace> {
+ public:
+  /// `steps`: how many a trace has.
+  StepScene(StepNames names, Trace (*read)(const nlohmann::json&), int Trace::*steps)
+      : SceneOf<Trace>(names.lesson, read), names_(std::move(names)), steps_(steps) {}
+
+  void draw_readouts(Cursor cursor) override {
+    draw_row_readouts(names_, rows_, this->report_.device.name, cursor);
+  }
+  SourceMark source(Cursor cursor) const override { return phase_lines(names_, cursor); }
+
+ protected:
+  StepAxis loaded(const Trace& before) override {
+    const int steps = this->trace_.*steps_;
+    try {
+      rows_ = step_rows(names_, this->report_, steps);
+    } catch (const Error&) {
+      this->trace_ = before;  // goes with the steps that stay
+      throw;
+    }
+    const int phases = static_cast<int>(names_.phases.size());
+    return {steps, phases, names_.noun, names_.phases, names_.table};
+  }
+
+ private:
+  StepNames names_;
+  int Trace::*steps_;
+  lab::Table rows_;
+};
+
+}  // namespace tilestep::scenes
