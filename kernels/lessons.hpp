@@ -11,18 +11,13 @@
 /// The lessons' names in code, from the one list. LESSON(attention, online_softmax, "Online
 /// softmax") gives its namespace tilestep::online_softmax
 ///   kLesson, kLessonId   its id (as people write it: "online-softmax"), title and chapter
+///   kernels_of(device)   its kernels there, by the interface `Kernels` of its kernels.hpp
 ///   lesson()             the lesson, defined in its lesson.cpp
 ///   Trace                what its kernel wrote while it ran: a struct that its lesson.hpp defines
 ///   to_json(), trace_from_json(), trace_again()   a trace's JSON, written, read (throws Error, which
 ///                        says what is wrong), and both, by TILESTEP_TRACE_JSON in its trace.cpp
 ///   kernels_emulated(), kernels_cuda()   its kernels in each backend, defined by its .cu files
 namespace tilestep {
-
-/// Old spelling of name_of.
-template <Named Enum>
-constexpr std::string_view to_text(Enum value) {
-  return name_of(value);
-}
 
 namespace lessons_def {
 
@@ -51,6 +46,11 @@ consteval std::string_view chapter_title(std::string_view chapter) {
   inline constexpr lab::LessonName kLesson{kSpelledId.view(), title,              \
                                            lessons_def::chapter_title(#chapter)}; \
   inline constexpr std::string_view kLessonId = kSpelledId.view();                \
+  class Kernels;                                                                  \
+  template <class Interface = Kernels>                                            \
+  const Interface& kernels_of(const simt::Device& device) {                       \
+    return static_cast<const Interface&>(device.kernels(kLessonId));              \
+  }                                                                               \
   const lab::Lesson& lesson();                                                    \
   struct Trace;                                                                   \
   nlohmann::json to_json(const Trace& trace);                                     \

@@ -155,9 +155,8 @@ std::string measurement_row(const lab::Measurement& m, const lab::Report& report
       "<td><span class=\"mark {}\" title=\"{}\">{}</span></td><td>{}</td></tr>\n",
       html_escaped(m.id), html_escaped(m.variant), bar ? " bar" : "",
       bar ? fmt::format(" style=\"--full: {:.1f}%\"", 100 * m.value / largest) : std::string(),
-      html_escaped(value_words(m)), html_escaped(spread), lab::to_text(m.provenance),
-      html_escaped(provenance_words(m, report)), lab::to_text(m.provenance),
-      html_escaped(m.detail));
+      html_escaped(value_words(m)), html_escaped(spread), name_of(m.provenance),
+      html_escaped(provenance_words(m, report)), name_of(m.provenance), html_escaped(m.detail));
 }
 
 /// One sentence for each kind of number on the page, so that the marks need no hovering.

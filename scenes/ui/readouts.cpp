@@ -71,7 +71,7 @@ std::string plain_sentence(lab::Provenance provenance) {
 }  // namespace
 
 void provenance_mark(lab::Provenance provenance, std::string_view sentence) {
-  const std::string_view word = lab::to_text(provenance);
+  const std::string_view word = name_of(provenance);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float height = text_size(word, Font::note).y;
   const ImVec2 size(mark_width(word), height);
@@ -128,7 +128,7 @@ void dense_readout(const Readout& readout) {
 void large_readout(const Readout& readout) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
-  const float mark_room = mark_width(lab::to_text(readout.provenance));
+  const float mark_room = mark_width(name_of(readout.provenance));
   draw_text(at, fitted(readout.label, Font::note, width - mark_room - px(8)), Font::note,
             Role::muted);
   ImGui::SetCursorScreenPos({std::max(at.x, at.x + width - mark_room), at.y});

@@ -267,7 +267,7 @@ class View {
     list().AddCircle(point(nearest->flop_per_byte, nearest->tflops), px(9), color(Role::text), 0,
                      px(1.5f));
     std::string text = fmt::format("{}\n{} TFLOP/s ({}) at {} FLOP per byte", nearest->label,
-                                   value_text(nearest->tflops), to_text(nearest->provenance),
+                                   value_text(nearest->tflops), name_of(nearest->provenance),
                                    value_text(nearest->flop_per_byte));
     if (const double memory = best_memory(plot_); memory > 0) {
       text += fmt::format("\nmemory roof there: {} TFLOP/s",

@@ -40,13 +40,9 @@ constexpr auto reasons_of(Rung) {
       {"The textbook: one sweep for the maximum, one for the sum, one to write.",
        "Maximum and sum in one sweep, the sum rescaled when the maximum rises: one read fewer.",
        "The row stays in registers until it is written: every byte crosses the memory bus once "
-       "each "
-       "way, as in a copy."});
+       "each way, as in a copy."});
 }
 inline constexpr auto kRungs = all_of<Rung>();
-constexpr std::string_view to_text(Rung rung) {
-  return name_of(rung);
-}
 /// How often the rung reads each element of the input.
 constexpr int reads_of(Rung rung) {
   return 3 - static_cast<int>(rung);

@@ -34,7 +34,7 @@ void check_attention(const AttentionShape& shape, simt::Span<const float> scores
 /// Throws Error saying what the rung cannot take.
 void check_rows(Rung rung, const RowShape& shape, simt::Span<const float> input,
                 simt::Span<float> output) {
-  const std::string name(to_text(rung));
+  const std::string name(name_of(rung));
   if (shape.rows < 1 || shape.columns < 1) {
     throw Error(name + ": a matrix of " + std::to_string(shape.rows) + " × " +
                 std::to_string(shape.columns) +

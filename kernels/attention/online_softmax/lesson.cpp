@@ -6,8 +6,11 @@
 #include <limits>
 #include <span>
 
+#include "kernels/attention/online_softmax/bench.hpp"
 #include "kernels/attention/online_softmax/kernels.hpp"
 #include "kernels/attention/online_softmax/report.hpp"
+#include "kernels/base/lab/result.hpp"
+#include "kernels/base/numeric/index.hpp"
 
 namespace tilestep::online_softmax {
 namespace {
@@ -33,36 +36,33 @@ void run_kernels(Outcome& outcome, const Inputs& inputs, simt::Device& device,
                  lab::Progress& progress) {
   const Params& params = outcome.params;
   Trace& trace = outcome.trace;
-  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
+  const auto& kernels = kernels_of(device);
   const AttentionShape shape{params.queries, params.keys, params.tile_width, params.head_dim,
                              params.skip_rescale};
   const auto format = static_cast<KernelFormat>(params.accumulator);
 
   progress.report(0.15, "running the kernel");
-  const simt::Buffer<float> scores(device, std::span<const float>(inputs.scores));
-  const simt::Buffer<float> values(device, std::span<const float>(inputs.values));
-  simt::Buffer<float> output(
-      device, static_cast<std::size_t>(params.queries) * static_cast<std::size_t>(params.head_dim));
-  output.fill(0xFF);
-  kernels.attention(device, shape, format, scores.span(), values.span(), output.span());
-  device.synchronize();
-  outcome.output = output.download();
+  const simt::Buffer<float> scores(device, inputs.scores);
+  const simt::Buffer<float> values(device, inputs.values);
+  simt::Buffer<float> output(device, numeric::elements_of(params.queries, params.head_dim));
+  outcome.output = lab::result_of(device, output, [&] {
+    kernels.attention(device, shape, format, scores.span(), values.span(), output.span());
+  });
   progress.check();
 
   progress.report(0.5, "recording the chosen query");
   const auto tiles = static_cast<std::size_t>(params.tiles());
   const auto keys = static_cast<std::size_t>(params.keys);
   simt::Trace recording(device, tiles * simt::kNoteEntries<StepRecord> + keys);
-  output.fill(0xFF);
-  kernels.attention_recorded(device, shape, format, scores.span(), values.span(), output.span(),
-                             params.query, recording.tape(params.component));
-  const simt::Buffer<float> column(device, std::span<const float>(trace.values));
-  const simt::Buffer<float> row(device, std::span<const float>(trace.scores));
+  const std::vector<float> rows = lab::result_of(device, output, [&] {
+    kernels.attention_recorded(device, shape, format, scores.span(), values.span(), output.span(),
+                               params.query, recording.tape(params.component));
+  });
+  const simt::Buffer<float> column(device, trace.values);
+  const simt::Buffer<float> row(device, trace.scores);
   simt::Buffer<float> sums(device, 2);
-  kernels.naive_sums(device, row.span(), column.span(), sums.span());
-  device.synchronize();
-
-  const std::vector<float> rows = output.download();
+  const std::vector<float> naive = lab::result_of(
+      device, sums, [&] { kernels.naive_sums(device, row.span(), column.span(), sums.span()); });
   const auto first = rows.begin() + static_cast<std::ptrdiff_t>(params.query) * params.head_dim;
   outcome.recorded_row.assign(first, first + params.head_dim);
   const simt::Trace::Log log = recording.download();
@@ -71,7 +71,6 @@ void run_kernels(Outcome& outcome, const Inputs& inputs, simt::Device& device,
         {r.tile_max, r.m_old, r.m, r.rescale, r.tile_sum, r.l_old, r.l, r.o_old, r.o, r.output});
   }
   trace.weights = log.notes<float>(kWeightSite, keys, std::numeric_limits<float>::quiet_NaN());
-  const std::vector<float> naive = sums.download();
   trace.naive_numerator = naive[0];
   trace.naive_denominator = naive[1];
 }
@@ -137,35 +136,32 @@ const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
           .choice(&Params::preset,
-                  {"preset", "Preset", "",
+                  {"preset",
                    "Which scores and values the kernel gets; the worked example's 16 keys repeat "
                    "when there are more, shifted by one key for each query and by 1 for each "
                    "component."})
-          .integer(&Params::keys, {"keys", "Keys", "", "How many keys the query looks at."}, 1,
-                   65536, true)
+          .integer(&Params::keys, {"keys", "How many keys the query looks at."}, 1, 65536, true)
           .integer(&Params::tile_width,
                    {"tile_width", "Tile width", "keys", "How many keys come at once."}, 1, 1024,
                    true)
           .integer(&Params::head_dim,
                    {"head_dim", "Head dimension", "", "How many components a value has."}, 1, 128)
           .choice(&Params::accumulator,
-                  {"accumulator", "Accumulator", "",
+                  {"accumulator",
                    "The number format that l and O are rounded to after every operation."})
           .seed()
           .toggle(&Params::skip_rescale,
                   {"skip_rescale", "Skip the rescale", "",
                    "Breaks the algorithm on purpose: l and O keep their old scale when m rises."})
-          .integer(&Params::component,
-                   {"component", "Component", "",
-                    "Which component of the output is shown; below the head dimension."},
-                   0, 127)
           .integer(
-              &Params::queries,
-              {"queries", "Queries", "", "How many queries the kernel computes, a block each."}, 1,
-              1024, true)
+              &Params::component,
+              {"component", "Which component of the output is shown; below the head dimension."}, 0,
+              127)
+          .integer(&Params::queries,
+                   {"queries", "How many queries the kernel computes, a block each."}, 1, 1024,
+                   true)
           .integer(&Params::query,
-                   {"query", "Query", "", "Which query is recorded; below the number of queries."},
-                   0, 1023)
+                   {"query", "Which query is recorded; below the number of queries."}, 0, 1023)
           .require(check_places);
   return table;
 }

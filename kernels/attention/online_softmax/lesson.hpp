@@ -15,8 +15,6 @@ namespace tilestep::online_softmax {
 /// The kernel source that `Trace::lines` numbers.
 inline constexpr std::string_view kSourcePath = "kernels/attention/online_softmax/one_pass.cu";
 
-using tilestep::to_text;
-
 enum class Preset { worked_example, random, rising, falling, equal, outlier, masked, all_masked };
 constexpr auto names_of(Preset) {
   return std::to_array<std::string_view>({"worked-example", "random", "rising", "falling", "equal",

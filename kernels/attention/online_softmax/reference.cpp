@@ -21,24 +21,6 @@ constexpr double kUnit32 = numeric::Fp32::kUnitRoundoff;
 constexpr double kExpUnits = 4;
 constexpr double kSmallestFp32 = 0x1.0p-149;
 
-struct FormatLimits {
-  double unit;     ///< unit roundoff
-  double tiny;     ///< the largest rounding error among subnormal numbers
-  double largest;  ///< from here on a result may round to infinity
-};
-
-FormatLimits limits_of(Accumulator accumulator) {
-  switch (accumulator) {
-    case Accumulator::fp16:
-      return {numeric::Fp16::kUnitRoundoff, 0x1.0p-25, 65504};
-    case Accumulator::bf16:
-      return {numeric::Bf16::kUnitRoundoff, 0x1.0p-134, 0x1.FEp127};
-    case Accumulator::fp32:
-      break;
-  }
-  return {numeric::Fp32::kUnitRoundoff, kSmallestFp32, 0x1.FFFFFEp127};
-}
-
 /// How far l and O can have drifted from the exact recurrence: the first-order rounding errors of
 /// every operation of the kernel, added up tile by tile (Higham, "Accuracy and Stability of
 /// Numerical Algorithms", chapters 3 and 4). u is the format's unit roundoff, u32 FP32's.
@@ -149,6 +131,18 @@ std::vector<double> row_weights(const Params& params, std::span<const float> row
 }
 
 }  // namespace
+
+FormatLimits limits_of(Accumulator accumulator) {
+  switch (accumulator) {
+    case Accumulator::fp16:
+      return {numeric::Fp16::kUnitRoundoff, 0x1.0p-25, 65504};
+    case Accumulator::bf16:
+      return {numeric::Bf16::kUnitRoundoff, 0x1.0p-134, 0x1.FEp127};
+    case Accumulator::fp32:
+      break;
+  }
+  return {numeric::Fp32::kUnitRoundoff, kSmallestFp32, 0x1.FFFFFEp127};
+}
 
 std::vector<PrefixState> reference_prefixes(const Params& params, std::span<const float> scores,
                                             std::span<const float> values) {

@@ -10,6 +10,15 @@
 /// off.
 namespace tilestep::online_softmax {
 
+/// What a format does to sums.
+struct FormatLimits {
+  double unit;     ///< unit roundoff
+  double tiny;     ///< the largest rounding error among subnormal numbers
+  double largest;  ///< from here on a result may round to infinity
+};
+
+FormatLimits limits_of(Accumulator accumulator);
+
 /// Softmax over the keys up to and with one tile, and bounds on the kernel's error there.
 struct PrefixState {
   double m = 0;  ///< −inf where everything is masked so far

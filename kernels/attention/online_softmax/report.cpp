@@ -16,6 +16,8 @@
 namespace tilestep::online_softmax {
 namespace {
 
+using lab::real, lab::whole;
+
 // ---- comparing ----------------------------------------------------------------------------------
 
 lab::Check with_place(const lab::Closest& closest, std::string id, const std::string& source) {
@@ -24,34 +26,20 @@ lab::Check with_place(const lab::Closest& closest, std::string id, const std::st
                                    source, closest.any() ? closest.where() : "nothing"));
 }
 
-double unit_roundoff(Accumulator accumulator) {
-  switch (accumulator) {
-    case Accumulator::fp16:
-      return numeric::Fp16::kUnitRoundoff;
-    case Accumulator::bf16:
-      return numeric::Bf16::kUnitRoundoff;
-    case Accumulator::fp32:
-      break;
-  }
-  return numeric::Fp32::kUnitRoundoff;
-}
-
 std::string where_tolerances_come_from(const Params& params) {
   return fmt::format(
       "Tolerance: the rounding errors of every operation added up in double along the row: at most "
       "u = {:.3g} ({}) of the sum, and never more than the term, for each of {} additions to l and "
-      "O "
-      "and for each product; (|s - m| + 4) times 2^-24 for each exp, from its rounded argument and "
-      "expf's 2 ulp.",
-      unit_roundoff(params.accumulator), name_of(params.accumulator), params.keys);
+      "O and for each product; (|s - m| + 4) times 2^-24 for each exp, from its rounded argument "
+      "and expf's 2 ulp.",
+      limits_of(params.accumulator).unit, name_of(params.accumulator), params.keys);
 }
 
 lab::Check check_output(const Outcome& outcome) {
   lab::Closest closest;
   const auto head_dim = static_cast<std::size_t>(outcome.params.head_dim);
   for (std::size_t i = 0; i < outcome.output.size(); ++i) {
-    closest.add(static_cast<double>(outcome.output[i]), outcome.reference.output[i],
-                outcome.reference.bound[i],
+    closest.add(outcome.output[i], outcome.reference.output[i], outcome.reference.bound[i],
                 [&] { return fmt::format("query {}, component {}", i / head_dim, i % head_dim); });
   }
   return with_place(closest, "final_output", where_tolerances_come_from(outcome.params));
@@ -63,8 +51,7 @@ lab::Check check_states(const Outcome& outcome) {
     const TraceStep& step = outcome.trace.steps[t];
     const PrefixState& expected = outcome.expected[t];
     const auto compare = [&](const char* name, float actual, double right, double bound) {
-      closest.add(static_cast<double>(actual), right, bound,
-                  [&] { return fmt::format("{} after tile {}", name, t); });
+      closest.add(actual, right, bound, [&] { return fmt::format("{} after tile {}", name, t); });
     };
     compare("m", step.m, expected.m, 0);
     compare("l", step.l, expected.l, expected.l_bound);
@@ -83,7 +70,7 @@ lab::Check check_weights(const Outcome& outcome) {
     const bool masked = trace.scores[j] == -std::numeric_limits<float>::infinity();
     const double expected = masked ? 0.0 : std::exp(-shift);
     const double bound = masked ? 0.0 : expected * (shift + 4) * 0x1.0p-24 + 0x1.0p-148;
-    closest.add(static_cast<double>(trace.weights[j]), expected, bound,
+    closest.add(trace.weights[j], expected, bound,
                 [&] { return fmt::format("the weight of key {}", j); });
   }
   return with_place(closest, "weights",
@@ -132,14 +119,9 @@ lab::Table tiles_table(const Outcome& outcome) {
   lab::Table table{
       "tiles",
       fmt::format("Tile by tile: query {}, component {}", trace.query, trace.component),
-      {{"tile", "tile", "", 0},
-       {"tile_max", "tile max", "", 1},
-       {"m", "m", "", 1},
-       {"rescale", "rescale", "", 3},
-       {"l", "l", "", 2},
-       {"output", "output", "", 3}},
-      {}};
-  if (trace.skip_rescale) table.columns.push_back({"exact", "exact", "", 3});
+      {whole("tile"), real("tile_max", "tile max", "", 1), real("m", "", "", 1),
+       real("rescale", "", "", 3), real("l", "", "", 2), real("output", "", "", 3)}};
+  if (trace.skip_rescale) table.columns.push_back(real("exact", "", "", 3));
   for (std::size_t t = 0; t < trace.steps.size(); ++t) {
     const TraceStep& step = trace.steps[t];
     std::vector<lab::Cell> row = {t, step.tile_max, step.m, step.rescale, step.l, step.output};
@@ -160,25 +142,19 @@ lab::Table naive_table(const Outcome& outcome) {
   const TraceStep& last = trace.steps.back();
   lab::Table table{"naive",
                    "Softmax with and without the maximum",
-                   {{"method", "method", "", -1},
-                    {"subtracted", "subtracted", "", -1},
-                    {"numerator", "numerator", "", -1},
-                    {"denominator", "denominator", "", -1},
-                    {"result", "result", "", -1}},
-                   {}};
-  const auto add = [&](const char* method, double point, double numerator, double denominator,
-                       double result) {
-    table.add({method, six_digits(point), six_digits(numerator), six_digits(denominator),
-               six_digits(result)});
+                   {"method", "subtracted", "numerator", "denominator", "result"}};
+  const auto add = [&](const char* method, std::initializer_list<lab::AnyNumber> numbers) {
+    std::vector<lab::Cell> row = {method};
+    for (const lab::AnyNumber number : numbers) row.emplace_back(six_digits(number.value));
+    table.add(std::move(row));
   };
   const auto numerator = static_cast<double>(trace.naive_numerator);
   const auto denominator = static_cast<double>(trace.naive_denominator);
-  add("naive", 0, numerator, denominator, numerator / denominator);
+  add("naive", {0, numerator, denominator, numerator / denominator});
   if (denominator == 0) table.rows.back().back() = "undefined: 0 / 0";
-  add("online", static_cast<double>(last.m), static_cast<double>(last.o),
-      static_cast<double>(last.l), static_cast<double>(last.output));
-  add("exact", trace.exact_max, trace.exact_output * trace.exact_l, trace.exact_l,
-      trace.exact_output);
+  add("online", {last.m, last.o, last.l, last.output});
+  add("exact",
+      {trace.exact_max, trace.exact_output * trace.exact_l, trace.exact_l, trace.exact_output});
   return table;
 }
 
@@ -204,8 +180,8 @@ std::vector<lab::Measurement> measurements(const Outcome& outcome) {
   return {
       traced("rescales", "", rescales(trace), "",
              "tiles that raised the maximum after something had been summed"),
-      traced("final_m", "", static_cast<double>(last.m), "", "running maximum after the last tile"),
-      traced("final_l", "", static_cast<double>(last.l), "", "denominator after the last tile"),
+      traced("final_m", "", last.m, "", "running maximum after the last tile"),
+      traced("final_l", "", last.l, "", "denominator after the last tile"),
       traced("output", "", output, "", "O / l after the last tile"),
       derived("exact_output", "", trace.exact_output, "",
               "softmax in double: maximum of the whole row first, then the sums"),

@@ -25,7 +25,4 @@ lab::Report report_of(const Outcome& outcome);
 /// The rungs with what each reads and writes, and why it is faster than the one before.
 lab::Table ladder_table();
 
-/// Times the ladder and the attention kernel. Throws Error (unavailable) if the device cannot time.
-lab::Report bench_report(simt::Device& device, lab::Progress& progress);
-
 }  // namespace tilestep::online_softmax

@@ -43,10 +43,7 @@ lab::Fields<Trace> trace_fields() {
       .whole("component", &Trace::component, 0, lab::kMostCount)
       .flag("skip_rescale", &Trace::skip_rescale)
       .constant("source", kSourcePath)
-      .wholes("lines", &Trace::lines, kPhases, 0, lab::kMostCount)
-      .derive([](Trace& trace) {
-        trace.lines = phase_lines();
-      })  // a recording may number another source
+      .lines("lines", &Trace::lines, [](const Trace&) { return phase_lines(); })
       .reals("scores", &Trace::scores, &Trace::keys)
       .reals("values", &Trace::values, &Trace::keys)
       .reals("weights", &Trace::weights, &Trace::keys)

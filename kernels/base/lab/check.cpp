@@ -6,16 +6,17 @@
 
 namespace tilestep::lab {
 
-Check within(std::string id, double error, double tolerance, std::string detail) {
-  return {std::move(id), error <= tolerance, error, tolerance, std::move(detail)};
+Check within(std::string id, AnyNumber error, AnyNumber tolerance, std::string detail) {
+  return {std::move(id), error.value <= tolerance.value, error.value, tolerance.value,
+          std::move(detail)};
 }
 
 Check none_wrong(std::string id, std::int64_t wrong, std::string detail) {
-  return within(std::move(id), static_cast<double>(wrong), 0, std::move(detail));
+  return within(std::move(id), wrong, 0, std::move(detail));
 }
 
-Check equal(std::string id, double got, double want, std::string detail) {
-  return within(std::move(id), std::abs(got - want), 0, std::move(detail));
+Check equal(std::string id, AnyNumber got, AnyNumber want, std::string detail) {
+  return within(std::move(id), std::abs(got.value - want.value), 0, std::move(detail));
 }
 
 bool same_bits(float a, float b) {

@@ -4,17 +4,18 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/base/lab/number.hpp"
 #include "kernels/base/lab/report.hpp"
 
 /// Ways to make a Check; the worst of many comparisons is in closest.hpp.
 namespace tilestep::lab {
 
 /// `error` is at most `tolerance`; NaN is not.
-Check within(std::string id, double error, double tolerance, std::string detail);
+Check within(std::string id, AnyNumber error, AnyNumber tolerance, std::string detail);
 /// Nothing is wrong, where `wrong` counts what is: wrong elements, misplaced rows.
 Check none_wrong(std::string id, std::int64_t wrong, std::string detail);
 /// Both are the same number.
-Check equal(std::string id, double got, double want, std::string detail);
+Check equal(std::string id, AnyNumber got, AnyNumber want, std::string detail);
 
 /// Whether two floats have the same bits.
 bool same_bits(float a, float b);

@@ -2,7 +2,9 @@
 
 #include <string>
 #include <type_traits>
+#include <vector>
 
+#include "kernels/base/lab/number.hpp"
 #include "kernels/base/lab/report.hpp"
 
 namespace tilestep::lab {
@@ -13,15 +15,15 @@ class Closest {
  public:
   /// An error of `got` against `want`; NaN and what only one of them has as infinity are past any
   /// bound. Equal infinities are equal.
-  void add(double got, double want, double bound) {
+  void add(AnyNumber got, AnyNumber want, AnyNumber bound) {
     add(got, want, bound, [] { return std::string(); });
   }
   /// The same; `where()` is a std::string that says what was compared, asked for only when this
   /// becomes the worst comparison so far.
   template <class Where>
   requires std::is_invocable_r_v<std::string, const Where&>
-  void add(double got, double want, double bound, const Where& where) {
-    if (takes(got, want, bound)) where_ = where();
+  void add(AnyNumber got, AnyNumber want, AnyNumber bound, const Where& where) {
+    if (takes(got.value, want.value, bound.value)) where_ = where();
   }
   void add(const Closest& other);
 
@@ -39,5 +41,14 @@ class Closest {
   double error_ = 0, bound_ = 0;
   std::string where_;
 };
+
+/// Each of `got` against its own of `want`, with its own of `bounds`.
+template <class Got, class Want>
+Closest compared(const std::vector<Got>& got, const std::vector<Want>& want,
+                 const std::vector<double>& bounds) {
+  Closest closest;
+  for (std::size_t i = 0; i < got.size(); ++i) closest.add(got[i], want[i], bounds[i]);
+  return closest;
+}
 
 }  // namespace tilestep::lab

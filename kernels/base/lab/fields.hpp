@@ -248,6 +248,14 @@ class Fields {
     return custom({}, nullptr, [set = std::move(set)](const Place&, T& object) { set(object); });
   }
 
+  /// A std::array of the source lines of a kernel's steps, as `now(object)` numbers them in this
+  /// build: a recording may number another source.
+  template <class Steps, class Now>
+  Fields& lines(std::string name, Steps T::*member, Now now) {
+    wholes(std::move(name), member, std::tuple_size_v<Steps>, 0, kMostCount);
+    return derive([member, now](T& object) { object.*member = now(object); });
+  }
+
   /// The last member may be absent or null, and is then what it is in T{}.
   Fields& optional() {
     fields_.back().optional = true;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/base/lab/number.hpp"
@@ -117,6 +118,15 @@ std::string Knob::text(const KnobValue& value) const {
   const auto* number = std::get_if<double>(&value);
   if (!zero_word.empty() && number != nullptr && *number == 0) return zero_word;
   return to_text(value);
+}
+
+std::string label_of(std::string_view id) {
+  std::string label(id);
+  std::replace(label.begin(), label.end(), '_', ' ');
+  if (!label.empty() && label[0] >= 'a' && label[0] <= 'z') {
+    label[0] = static_cast<char>(label[0] - 'a' + 'A');
+  }
+  return label;
 }
 
 std::string to_text(const KnobValue& value) {

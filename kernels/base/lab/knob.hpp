@@ -53,6 +53,9 @@ struct Knob {
 /// `value` as `--set` would take it.
 std::string to_text(const KnobValue& value);
 
+/// "small_format" in words: "Small format".
+std::string label_of(std::string_view id);
+
 /// Throws the Error of a value that one knob allows and another forbids: "query is 9, but with
 /// queries = 8 the allowed values are 0–7".
 [[noreturn]] void refuse_with(std::string_view id, const KnobValue& value, std::string_view with,
@@ -83,16 +86,24 @@ class Knobs {
 /// Binds the knobs of a lesson to the members of its `Params` struct, once:
 ///
 ///     static const KnobTable<Params> table = KnobTable<Params>()
-///         .integer(&Params::keys, {"keys", "Keys", "", "How many keys …"}, 1, 65536, true)
-///         .choice(&Params::preset, {"preset", …})     // an enum with names_of
-///         .toggle(&Params::skip_rescale, {"skip_rescale", …})
+///         .integer(&Params::keys, {"keys", "How many keys …"}, 1, 65536, true)
+///         .choice(&Params::preset, {"preset", "Which …"})     // an enum with names_of
+///         .toggle(&Params::skip_rescale, {"skip_rescale", "Skip the rescale", "", "Breaks …"})
 ///         .require([](const Params& p) { if (p.query >= p.queries) refuse_with(…); });
 ///
 /// The defaults are those of `Params{}`.
 template <class Params>
 class KnobTable {
  public:
+  /// Without a label and unit the label is the id in words: "small_format", "Small format".
   struct Words {
+    Words(std::string its_id, std::string its_help)
+        : id(std::move(its_id)), label(label_of(id)), help(std::move(its_help)) {}
+    Words(std::string its_id, std::string its_label, std::string its_unit, std::string its_help)
+        : id(std::move(its_id)),
+          label(std::move(its_label)),
+          unit(std::move(its_unit)),
+          help(std::move(its_help)) {}
     std::string id, label, unit, help;
   };
 
@@ -168,7 +179,7 @@ class KnobTable {
 
   /// The knob `seed` that lessons with random data have.
   KnobTable& seed(std::string help = "Chooses the random numbers.") {
-    return integer(&Params::seed, {"seed", "Seed", "", std::move(help)}, 0, 2147483647);
+    return integer(&Params::seed, {"seed", std::move(help)}, 0, 2147483647);
   }
 
   /// What must hold between knobs: throws Error naming the knob and the values it may have with

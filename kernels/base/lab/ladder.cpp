@@ -24,25 +24,6 @@ std::string joined(std::string text, std::string_view between, std::string_view 
   return text += more;
 }
 
-Column column_of(const Shown& shown) {
-  struct Usual {
-    std::string_view id, unit;
-    int decimals;
-  };
-  static constexpr Usual kUsual[] = {{"time", "ms", 3},   {"bandwidth", "GB/s", 0},
-                                     {"p10", "GB/s", 0},  {"p90", "GB/s", 0},
-                                     {"fraction", "", 3}, {"tflops", "TFLOP/s", 2}};
-  Column column{std::string(shown.id), std::string(shown.label.empty() ? shown.id : shown.label),
-                std::string(shown.unit), shown.decimals};
-  for (const Usual& usual : kUsual) {
-    if (usual.id != shown.id) continue;
-    if (shown.unit.empty()) column.unit = usual.unit;
-    if (shown.decimals == Shown::kUsual) column.decimals = usual.decimals;
-  }
-  if (column.decimals == Shown::kUsual) column.decimals = -1;
-  return column;
-}
-
 /// A rung or peer on its way up.
 struct Entrant {
   const Rung* rung;
@@ -319,14 +300,13 @@ std::vector<Check> Ladder::checks() const {
   return checks;
 }
 
-Table table_of(std::string id, std::string title, const std::vector<Shown>& columns,
+Table table_of(std::string id, std::string title, std::vector<Column> columns,
                std::span<const Timed> rows) {
-  Table table{std::move(id), std::move(title), {}, {}};
-  for (const Shown& shown : columns) table.columns.push_back(column_of(shown));
+  Table table{std::move(id), std::move(title), std::move(columns)};
   for (const Timed& timed : rows) {
     auto& row = table.rows.emplace_back();
-    for (const Shown& shown : columns) {
-      const auto cell = timed.cells.find(shown.id);
+    for (const Column& column : table.columns) {
+      const auto cell = timed.cells.find(column.id);
       row.push_back(cell == timed.cells.end() ? Cell() : cell->second);
     }
   }

@@ -151,15 +151,8 @@ class Ladder {
   std::vector<Verdict> verdicts_;
 };
 
-/// A column of a table of what was timed. What is left out is as usual for its id: the label is the
-/// id, and rates have the unit and decimals of their kind.
-struct Shown {
-  std::string_view id, label = {}, unit = {};
-  int decimals = kUsual;
-  static constexpr int kUsual = -2;
-};
 /// A table whose rows are filled from the cells of `rows`; empty where a row has no such cell.
-Table table_of(std::string id, std::string title, const std::vector<Shown>& columns,
+Table table_of(std::string id, std::string title, std::vector<Column> columns,
                std::span<const Timed> rows);
 
 /// Puts `more` behind `all`.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -60,6 +61,9 @@ class Lesson {
   virtual Report bench(simt::Device& device, Progress& progress) const = 0;
 };
 
+/// Throws Error (unavailable) that says why `what` is not timed here, if it cannot be.
+void require_timing(const simt::Device& device, std::string_view what);
+
 /// Lets the device ask whether the run was given up, for as long as this object lives.
 class StopWhenCancelled {
  public:
@@ -104,7 +108,7 @@ class LessonOf final : public Lesson {
  public:
   using Run = Report (*)(const Params& params, simt::Device& device, Progress& progress);
   /// Its report is about the default params, except for what its tables say themselves.
-  using Bench = Report (*)(simt::Device& device, Progress& progress);
+  using Bench = std::function<Report(simt::Device& device, Progress& progress)>;
 
   /// `takeaway` and `main_table` as in LessonInfo. A lesson need not have a bench.
   LessonOf(const LessonName& name, std::string takeaway, KnobTable<Params> table, Run to_run,
@@ -114,7 +118,17 @@ class LessonOf final : public Lesson {
         table_(std::move(table)),
         knobs_(table_.knobs()),
         run_(to_run),
-        bench_(to_bench) {}
+        bench_(std::move(to_bench)) {}
+  /// The same for a bench that tests call with small sizes: here it gets `Sizes()`.
+  template <class Sizes>
+  LessonOf(const LessonName& name, std::string takeaway, KnobTable<Params> table, Run to_run,
+           Report (*to_bench)(simt::Device&, Progress&, const Sizes&), std::string main_table = {})
+      : LessonOf(
+            name, std::move(takeaway), std::move(table), to_run,
+            [to_bench](simt::Device& device, Progress& progress) {
+              return to_bench(device, progress, Sizes());
+            },
+            std::move(main_table)) {}
 
   const LessonInfo& info() const override { return info_; }
   const Knobs& knobs() const override { return knobs_; }
@@ -129,12 +143,7 @@ class LessonOf final : public Lesson {
     if (bench_ == nullptr) {
       throw Error("the lesson " + info_.id + " has nothing to time", ExitCode::unavailable);
     }
-    if (!device.can_time()) {
-      throw Error("the lesson " + info_.id + " can only be timed on a GPU, and " +
-                      device.info().name +
-                      " runs the kernels under emulation, whose times say nothing about a GPU",
-                  ExitCode::unavailable);
-    }
+    require_timing(device, "the lesson " + info_.id);
     const StopWhenCancelled stop(device, progress);
     return completed(bench_(device, progress), Params{}, device, progress);
   }

@@ -4,8 +4,17 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 
 namespace tilestep::lab {
+
+/// Any number, as a double: what checks and measurements take.
+struct AnyNumber {
+  template <class Number>
+  requires std::is_arithmetic_v<Number> AnyNumber(Number number)
+      : value(static_cast<double>(number)) {}
+  double value;
+};
 
 /// The whole of `text` as a Number, in the C locale whatever the program's is: the point is a point.
 /// Nothing for anything else, or for a number that does not fit.

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -34,12 +35,27 @@ struct Cell : std::variant<std::monostate, double, std::string> {
   Cell(const std::optional<Value>& value) : Cell(value ? Cell(*value) : Cell()) {}
 };
 
+/// A column of a table. Without decimals it is as usual for its id: rates and times have the unit and
+/// decimals of their kind, others neither.
 struct Column {
   std::string id;
   std::string label;
-  std::string unit = {};  ///< empty if none
-  int decimals = -1;      ///< digits after the point of a number shown; -1: as many as it needs
+  std::string unit;   ///< empty if none
+  int decimals = -1;  ///< digits after the point of a number shown; -1: as many as it needs
+
+  Column() = default;
+  Column(const char* its_id) : Column(its_id, its_id) {}
+  Column(std::string_view id, std::string_view label, std::string_view unit = {});
+  Column(std::string_view id, std::string_view label, std::string_view unit, int decimals);
 };
+/// A column as usual for its id.
+inline Column column(std::string_view id, std::string_view label) {
+  return {id, label};
+}
+/// A column of whole numbers. An empty label is the id, here and below.
+Column whole(std::string_view id, std::string_view label = {}, std::string_view unit = {});
+/// A column of numbers with so many decimals.
+Column real(std::string_view id, std::string_view label, std::string_view unit, int decimals);
 
 /// A table as the window shows it under Data and the command line prints it. Numbers are rounded to
 /// the column's decimals when they are shown and in JSON; the full values are in the trace.
@@ -67,9 +83,6 @@ enum class Provenance {
 };
 constexpr auto names_of(Provenance) {
   return std::to_array<std::string_view>({"measured", "counted", "traced", "derived", "recorded"});
-}
-constexpr std::string_view to_text(Provenance provenance) {
-  return name_of(provenance);
 }
 /// Throws Error naming the five words.
 Provenance provenance_from(std::string_view text);
@@ -116,6 +129,10 @@ struct Report {
   std::vector<Measurement> measurements;
   std::vector<Check> checks;
   nlohmann::json trace;  ///< the lesson's own; its `from_json` is in the lesson's header
+
+  void add(Table table) { tables.push_back(std::move(table)); }
+  void add(Measurement measurement) { measurements.push_back(std::move(measurement)); }
+  void add(Check check) { checks.push_back(std::move(check)); }
 
   bool ok() const;
   const Table* table(std::string_view id) const;

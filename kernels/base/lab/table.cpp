@@ -58,6 +58,34 @@ bool is_numeric(const Table& table, std::size_t column) {
 
 }  // namespace
 
+Column::Column(std::string_view its_id, std::string_view its_label, std::string_view its_unit,
+               int its_decimals)
+    : id(its_id), label(its_label), unit(its_unit), decimals(its_decimals) {}
+
+Column::Column(std::string_view its_id, std::string_view its_label, std::string_view its_unit)
+    : Column(its_id, its_label, its_unit, -1) {
+  struct Usual {
+    std::string_view id, unit;
+    int decimals;
+  };
+  static constexpr Usual kUsual[] = {{"time", "ms", 3},   {"bandwidth", "GB/s", 0},
+                                     {"p10", "GB/s", 0},  {"p90", "GB/s", 0},
+                                     {"fraction", "", 3}, {"tflops", "TFLOP/s", 2}};
+  for (const Usual& usual : kUsual) {
+    if (usual.id != id) continue;
+    if (unit.empty()) unit = usual.unit;
+    decimals = usual.decimals;
+  }
+}
+
+Column whole(std::string_view id, std::string_view label, std::string_view unit) {
+  return real(id, label, unit, 0);
+}
+
+Column real(std::string_view id, std::string_view label, std::string_view unit, int decimals) {
+  return {id, label.empty() ? id : label, unit, decimals};
+}
+
 void Table::add(std::vector<Cell> row) {
   assert(row.size() == columns.size() && "a row has one cell a column");
   rows.push_back(std::move(row));

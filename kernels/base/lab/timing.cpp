@@ -88,19 +88,19 @@ Measurement measured(std::string id, std::string_view variant, const Spread& spr
   return m;
 }
 
-Measurement counted(std::string id, std::string_view variant, double value, std::string_view unit,
-                    std::string detail) {
-  return number(std::move(id), variant, Provenance::counted, value, unit, std::move(detail));
+Measurement counted(std::string id, std::string_view variant, AnyNumber value,
+                    std::string_view unit, std::string detail) {
+  return number(std::move(id), variant, Provenance::counted, value.value, unit, std::move(detail));
 }
 
-Measurement traced(std::string id, std::string_view variant, double value, std::string_view unit,
+Measurement traced(std::string id, std::string_view variant, AnyNumber value, std::string_view unit,
                    std::string detail) {
-  return number(std::move(id), variant, Provenance::traced, value, unit, std::move(detail));
+  return number(std::move(id), variant, Provenance::traced, value.value, unit, std::move(detail));
 }
 
-Measurement derived(std::string id, std::string_view variant, double value, std::string_view unit,
-                    std::string detail) {
-  return number(std::move(id), variant, Provenance::derived, value, unit, std::move(detail));
+Measurement derived(std::string id, std::string_view variant, AnyNumber value,
+                    std::string_view unit, std::string detail) {
+  return number(std::move(id), variant, Provenance::derived, value.value, unit, std::move(detail));
 }
 
 }  // namespace tilestep::lab

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/base/lab/lesson.hpp"
+#include "kernels/base/lab/number.hpp"
 #include "kernels/base/lab/report.hpp"
 
 namespace tilestep::lab {
@@ -16,12 +17,8 @@ namespace tilestep::lab {
 inline constexpr const char* kProtocol =
     "CUDA events round each sample; before a timing each kernel runs for 0.6 s or more, until its "
     "times have settled (points of a sweep that follow others: 0.15 s); rungs and peers in turn, "
-    "in "
-    "three rounds; at least 20 samples, median with 10th and 90th percentile; the L2 cache flushed "
-    "or buffers larger than it; random data; results compared with the reference before.";
-
-/// Throws Error (unavailable) that says why `what` is not timed here, if it cannot be.
-void require_timing(const simt::Device& device, std::string_view what);
+    "in three rounds; at least 20 samples, median with 10th and 90th percentile; the L2 cache "
+    "flushed or buffers larger than it; random data; results compared with the reference before.";
 
 /// How long a kernel runs before its times count, and how many count.
 struct Pace {
@@ -84,15 +81,15 @@ Measurement measured(std::string id, std::string_view variant, const Spread& spr
                      std::string_view unit, std::string detail);
 
 /// A number from a hardware counter (provenance `counted`); `detail` names counter and launch.
-Measurement counted(std::string id, std::string_view variant, double value, std::string_view unit,
-                    std::string detail);
+Measurement counted(std::string id, std::string_view variant, AnyNumber value,
+                    std::string_view unit, std::string detail);
 
 /// A number that the kernel itself recorded (provenance `traced`).
-Measurement traced(std::string id, std::string_view variant, double value, std::string_view unit,
+Measurement traced(std::string id, std::string_view variant, AnyNumber value, std::string_view unit,
                    std::string detail);
 
 /// A number from a formula (provenance `derived`); `detail` is the formula.
-Measurement derived(std::string id, std::string_view variant, double value, std::string_view unit,
-                    std::string detail);
+Measurement derived(std::string id, std::string_view variant, AnyNumber value,
+                    std::string_view unit, std::string detail);
 
 }  // namespace tilestep::lab

@@ -17,8 +17,10 @@
 namespace tilestep::moe_routing {
 namespace {
 
+using lab::column, lab::real, lab::whole;
+
 constexpr double kMainSkew = 1;
-constexpr Scheme kAllSchemes[] = {Scheme::padded_to_capacity, Scheme::tile_padded, Scheme::packed};
+constexpr auto kAllSchemes = all_of<Scheme>();
 /// Of the device's memory a layout may take so much.
 constexpr double kMostMemory = 0.8;
 constexpr std::size_t kMostGanttRows = 300;  // of a scheme
@@ -28,8 +30,8 @@ struct RoutingCase {
   double skew;  ///< of `skewed`, else 0
 
   std::string name() const {
-    return routing == Routing::skewed ? fmt::format("{} {:g}", to_text(routing), skew)
-                                      : std::string(to_text(routing));
+    return routing == Routing::skewed ? fmt::format("{} {:g}", name_of(routing), skew)
+                                      : std::string(name_of(routing));
   }
   /// One of the two that the lesson's headline compares.
   bool is_main() const {
@@ -50,7 +52,7 @@ std::string shape_of(const BenchSize& size, int experts) {
 /// "packed, skewed 1"; the number of experts where it is not the headline's.
 std::string variant_of(const BenchSize& size, Scheme scheme, const RoutingCase& routing,
                        int experts) {
-  std::string name = fmt::format("{}, {}", to_text(scheme), routing.name());
+  std::string name = fmt::format("{}, {}", name_of(scheme), routing.name());
   if (experts != size.experts[0]) name += fmt::format(", {} experts", experts);
   return name;
 }
@@ -71,15 +73,12 @@ std::string detail_of_check(bool library) {
       library ? " in any order of additions" : " in the order of the kernel's additions");
 }
 
-class Bench {
+class Bench : public lab::Bench {
  public:
-  Bench(simt::Device& device, lab::Progress& progress, const BenchSize& size, lab::Report& report)
-      : size_(size),
-        device_(device),
-        kernels_(static_cast<const Kernels&>(device.kernels(kLessonId))),
-        progress_(progress),
-        report_(report),
-        ladder_(device),
+  Bench(const lab::Bench& start, const BenchSize& size)
+      : lab::Bench(start),
+        size_(size),
+        kernels_(kernels_of(device)),
         library_(kernels_.library(device)) {
     const int capability = device.info().compute_capability;
     if (capability != 0 && capability < 80) {
@@ -98,18 +97,18 @@ class Bench {
     const double steps = static_cast<double>(size_.experts.size() * std::size(kRoutingCases));
     double done = 0;
     for (const int experts : size_.experts) {
-      progress_.report(done / steps, fmt::format("making {} experts", experts));
-      const GroupedProblem problem(device_, size_.tokens, experts, size_.hidden, size_.width);
+      progress.report(done / steps, fmt::format("making {} experts", experts));
+      const GroupedProblem problem(device, size_.tokens, experts, size_.hidden, size_.width);
       for (const RoutingCase& routing : kRoutingCases) {
-        lab::Part part(progress_, done / steps, (done + 1) / steps);
+        climb_case(problem, routing, done / steps, (done + 1) / steps);
         ++done;
-        climb(problem, routing, part);
       }
     }
     add_ladder();
     add_skew_keeps();
     add_tables();
-    lab::append(report_.checks, ladder_.checks());
+    lab::append(report.checks, ladder.checks());
+    report.summary = summary();
   }
 
  private:
@@ -124,32 +123,27 @@ class Bench {
   // ---- what runs ----
 
   lab::Runnable runnable(const GroupedProblem& problem, GroupedLayout layout, int number) {
-    auto laid_out = std::make_shared<LaidOut>(device_, problem, std::move(layout),
+    auto laid_out = std::make_shared<LaidOut>(device, problem, std::move(layout),
                                               configuration(number).tile_width);
     const auto launch = [this, number, laid_out] {
-      kernels_.grouped_gemm(device_, number, laid_out->shape(), laid_out->arrays(), {});
+      kernels_.grouped_gemm(device, number, laid_out->shape(), laid_out->arrays(), {});
     };
-    return {launch, [this, &problem, laid_out, launch] {
-              return error_of(device_, problem, *laid_out, false, launch);
-            }};
+    return moe_routing::runnable(device, problem, laid_out, numeric::Adding::tensor_core, launch);
   }
 
   /// The configurations whose layouts fit in memory.
   lab::Rung rung(const GroupedProblem& problem, const RoutingCase& routing,
                  const std::vector<int>& counts, Scheme scheme) {
-    lab::Rung rung{.name = std::string(to_text(scheme)),
-                   .why = std::string(what_it_does(scheme)),
-                   .configurations = {},
-                   .check = fmt::format("grouped_{}", to_text(scheme)),
-                   .check_detail = detail_of_check(false),
-                   .variant = variant_of(size_, scheme, routing, problem.experts),
-                   .cells = {{"scheme", to_text(scheme)}}};
+    lab::Rung rung =
+        lab::rung_of(scheme, fmt::format("grouped_{}", name_of(scheme)), detail_of_check(false));
+    rung.variant = variant_of(size_, scheme, routing, problem.experts);
+    rung.cells = {{"scheme", rung.name}};
     for (const int number : usable_) {
       const Configuration& tile = configuration(number);
       const GroupedLayout layout = layout_of(counts, scheme, tile.tile_tokens);
       const double bytes = LaidOut::bytes_of(problem, layout) +
                            static_cast<double>(problem.weights.bytes() + problem.x.bytes());
-      if (bytes > kMostMemory * static_cast<double>(device_.info().memory_bytes)) continue;
+      if (bytes > kMostMemory * static_cast<double>(device.info().memory_bytes)) continue;
       rung.configurations.push_back(
           {.name = std::string(tile.name),
            .make = [this, &problem, layout, number] { return runnable(problem, layout, number); },
@@ -162,14 +156,13 @@ class Bench {
                     const std::vector<int>& counts) {
     const auto make = [this, &problem, &counts]() -> lab::Runnable {
       auto laid_out =
-          std::make_shared<LaidOut>(device_, problem, layout_of(counts, Scheme::packed, 1), 0);
+          std::make_shared<LaidOut>(device, problem, layout_of(counts, Scheme::packed, 1), 0);
       const auto launch = [this, laid_out] {
-        kernels_.library_loop(device_, laid_out->shape(), laid_out->arrays(),
+        kernels_.library_loop(device, laid_out->shape(), laid_out->arrays(),
                               laid_out->layout().first_slot, laid_out->layout().kept);
       };
-      return {launch, [this, &problem, laid_out, launch] {
-                return error_of(device_, problem, *laid_out, true, launch);
-              }};
+      return moe_routing::runnable(device, problem, laid_out,
+                                   numeric::Adding::any_order_tensor_core, launch);
     };
     // The headline's peer has a measurement of its own; the others are in the table.
     const bool headline =
@@ -185,7 +178,8 @@ class Bench {
             .rate_id = headline ? "library_bf16" : ""};
   }
 
-  void climb(const GroupedProblem& problem, const RoutingCase& routing, lab::Progress& progress) {
+  void climb_case(const GroupedProblem& problem, const RoutingCase& routing, double from,
+                  double to) {
     const auto counts = top1_counts(routing.routing, routing.skew, size_.tokens, problem.experts);
     lab::LadderPlan plan;
     plan.rate = lab::Rate::tflop_per_s;
@@ -194,7 +188,7 @@ class Bench {
                  .flops = 2.0 * size_.tokens * size_.hidden * size_.width};
     plan.shape = shape_of(size_, problem.experts);
     plan.note = "useful FLOPs alone";
-    plan.cells = {{"routing", to_text(routing.routing)}, {"experts", problem.experts}};
+    plan.cells = {{"routing", name_of(routing.routing)}, {"experts", problem.experts}};
     if (routing.routing == Routing::skewed) plan.cells["skew"] = routing.skew;
     plan.rate_id = "moe_rate";
     plan.fraction_id = "fraction_of_cublas";
@@ -203,8 +197,7 @@ class Bench {
       plan.rungs.push_back(rung(problem, routing, counts, scheme));
     }
     if (is_main(problem, routing)) plan.counters = counters();
-    lab::Climb climb = ladder_.climb(plan, progress);
-    lab::append(report_.measurements, std::move(climb.measurements));
+    lab::Climb climb = this->climb(plan, from, to);
     for (lab::Timed& timed : climb.rungs) {
       timed.cells["cublas_tflops"] = timed.number("peer");
       timed.cells["of_cublas"] = timed.number("fraction");
@@ -226,16 +219,16 @@ class Bench {
   void record(const GroupedProblem& problem, const RoutingCase& routing,
               const std::vector<int>& counts, Scheme scheme, const lab::Timed& timed) {
     const int number = static_cast<int>(timed.number("number").value());
-    LaidOut laid_out(device_, problem, layout_of(counts, scheme, configuration(number).tile_tokens),
+    LaidOut laid_out(device, problem, layout_of(counts, scheme, configuration(number).tile_tokens),
                      configuration(number).tile_width);
-    const std::vector<RanTile> tiles = record_tiles(device_, kernels_, number, laid_out);
-    report_.measurements.push_back(lab::traced(
+    const std::vector<RanTile> tiles = record_tiles(device, kernels_, number, laid_out);
+    report.add(lab::traced(
         "busy_share", timed.variant, 100 * busy_share(tiles), "%",
         "time with a tile of all the time of the blocks, from the first tile's begin to the last "
         "one's end, in one recorded run"));
     if (routing.routing != Routing::skewed || scheme == Scheme::tile_padded) return;
     for (const RanTile& run : runs_of_experts(tiles, kMostGanttRows)) {
-      gantt_.add({to_text(scheme), routing.name(), run.lane, run.expert, run.begin_us, run.end_us});
+      gantt_.add({scheme, routing.name(), run.lane, run.expert, run.begin_us, run.end_us});
     }
   }
 
@@ -243,16 +236,15 @@ class Bench {
 
   void add_ladder() {
     lab::Table table{"ladder",
-                     fmt::format("The schemes on {}, random data", device_.info().name),
-                     {{"rung", "scheme and routing", "", -1}, {"why", "what it does", "", -1}},
-                     {}};
+                     fmt::format("The schemes on {}, random data", device.info().name),
+                     {column("rung", "scheme and routing"), column("why", "what it does")}};
     for (const RoutingCase& routing : kRoutingCases) {
       if (!routing.is_main()) continue;
       for (const Scheme scheme : kAllSchemes) {
-        table.add({variant_of(size_, scheme, routing, size_.experts[0]), what_it_does(scheme)});
+        table.add({variant_of(size_, scheme, routing, size_.experts[0]), reason_of(scheme)});
       }
     }
-    report_.tables.push_back(std::move(table));
+    report.add(std::move(table));
   }
 
   /// What is left of a scheme's balanced rate when the routing is not balanced.
@@ -261,14 +253,14 @@ class Bench {
       for (const Scheme scheme : kAllSchemes) {
         const auto rate = [&](const RoutingCase& routing) {
           const auto* m =
-              report_.measurement("moe_rate", variant_of(size_, scheme, routing, experts));
+              report.measurement("moe_rate", variant_of(size_, scheme, routing, experts));
           return m == nullptr || !m->stable() ? 0 : m->value;
         };
         const double balanced = rate(kRoutingCases[0]);
         for (const RoutingCase& routing : kRoutingCases) {
           const double skewed = rate(routing);
           if (routing.routing == Routing::balanced || balanced == 0 || skewed == 0) continue;
-          report_.measurements.push_back(lab::derived(
+          report.add(lab::derived(
               "skew_keeps", variant_of(size_, scheme, routing, experts), skewed / balanced, "",
               fmt::format("{:.1f} / {:.1f} TFLOP/s, the scheme's own balanced rate", skewed,
                           balanced)));
@@ -278,92 +270,64 @@ class Bench {
   }
 
   void add_tables() {
-    const lab::Shown useful{"tflops", "useful", "TFLOP/s", 1};
-    report_.tables.push_back(
-        lab::table_of("moe_rate",
-                      fmt::format("Useful TFLOP/s of {} tokens, experts of {} x {}, top-1",
-                                  size_.tokens, size_.width, size_.hidden),
-                      {{"scheme"},
-                       {"routing"},
-                       {"skew", "skew", "", 1},
-                       {"experts"},
-                       useful,
-                       {"p10", "p10", "TFLOP/s", 1},
-                       {"p90", "p90", "TFLOP/s", 1},
-                       {"slots", "slots run"},
-                       {"cublas_tflops", "cuBLAS loop", "TFLOP/s", 1},
-                       {"of_cublas", "of cuBLAS loop", "", 3},
-                       {"configuration"}},
-                      rates_));
-    report_.tables.push_back(lab::table_of(
-        "configurations", "Every compiled configuration (fewer samples)",
-        {{"scheme"}, {"routing"}, {"experts"}, {"configuration"}, useful}, configurations_));
-    report_.tables.push_back(std::move(gantt_));
-    if (!device_.counters().available) return;
-    report_.tables.push_back(lab::table_of(
-        "moe_counters", fmt::format("Hardware counters, {} experts, one launch", size_.experts[0]),
-        {{"scheme"},
-         {"routing"},
-         {"tensor_pipe", "tensor pipe active", "%", 1},
-         {"tensor_instructions", "tensor instructions", "", 0}},
-        counted_));
+    const lab::Column useful = real("tflops", "useful", "TFLOP/s", 1);
+    add_table("moe_rate",
+              fmt::format("Useful TFLOP/s of {} tokens, experts of {} x {}, top-1", size_.tokens,
+                          size_.width, size_.hidden),
+              {"scheme", "routing", real("skew", "", "", 1), "experts", useful,
+               real("p10", "", "TFLOP/s", 1), real("p90", "", "TFLOP/s", 1),
+               column("slots", "slots run"), real("cublas_tflops", "cuBLAS loop", "TFLOP/s", 1),
+               real("of_cublas", "of cuBLAS loop", "", 3), "configuration"},
+              rates_);
+    add_table("configurations", "Every compiled configuration (fewer samples)",
+              {"scheme", "routing", "experts", "configuration", useful}, configurations_);
+    report.add(std::move(gantt_));
+    if (!device.counters().available) return;
+    add_table("moe_counters",
+              fmt::format("Hardware counters, {} experts, one launch", size_.experts[0]),
+              {"scheme", "routing", real("tensor_pipe", "tensor pipe active", "%", 1),
+               whole("tensor_instructions", "tensor instructions")},
+              counted_);
+  }
+
+  std::string summary() const {
+    const RoutingCase& balanced = kRoutingCases[0];
+    const RoutingCase skewed{Routing::skewed, kMainSkew};
+    std::string text =
+        fmt::format("On {}, {}: ", device.info().name, shape_of(size_, size_.experts[0]));
+    for (const Scheme scheme : {Scheme::packed, Scheme::padded_to_capacity}) {
+      const auto* rate =
+          report.measurement("moe_rate", variant_of(size_, scheme, balanced, size_.experts[0]));
+      const auto* keeps =
+          report.measurement("skew_keeps", variant_of(size_, scheme, skewed, size_.experts[0]));
+      if (rate == nullptr || keeps == nullptr) continue;
+      if (scheme != Scheme::packed) text += "; ";
+      text += fmt::format(
+          "{} reaches {} useful when balanced and keeps {:.0f} % of it when skewed (exponent {:g})",
+          name_of(scheme), lab::headline(rate, 0), 100 * keeps->value, kMainSkew);
+    }
+    if (!library_.available) return text + ". No peer: " + library_.reason + ".";
+    return text + ".";
   }
 
   const BenchSize size_;
-  simt::Device& device_;
   const Kernels& kernels_;
-  lab::Progress& progress_;
-  lab::Report& report_;
-  lab::Ladder ladder_;
   LibraryStatus library_;
   std::vector<int> usable_;
   std::vector<lab::Timed> rates_, configurations_, counted_;
   lab::Table gantt_{"gantt",
                     fmt::format("When the blocks ran which expert, {} experts, some of the blocks",
                                 size_.experts[0]),
-                    {{"scheme", "scheme", "", -1},
-                     {"routing", "routing", "", -1},
-                     {"block", "block", "", 0},
-                     {"expert", "expert", "", 0},
-                     {"begin_us", "begin", "µs", 1},
-                     {"end_us", "end", "µs", 1}},
-                    {}};
+                    {"scheme", "routing", whole("block"), whole("expert"),
+                     real("begin_us", "begin", "µs", 1), real("end_us", "end", "µs", 1)}};
 };
-
-std::string summary_of(const lab::Report& report, const LibraryStatus& library,
-                       const BenchSize& size) {
-  const RoutingCase& balanced = kRoutingCases[0];
-  const RoutingCase skewed{Routing::skewed, kMainSkew};
-  std::string text =
-      fmt::format("On {}, {}: ", report.device.name, shape_of(size, size.experts[0]));
-  for (const Scheme scheme : {Scheme::packed, Scheme::padded_to_capacity}) {
-    const auto* rate =
-        report.measurement("moe_rate", variant_of(size, scheme, balanced, size.experts[0]));
-    const auto* keeps =
-        report.measurement("skew_keeps", variant_of(size, scheme, skewed, size.experts[0]));
-    if (rate == nullptr || keeps == nullptr) continue;
-    if (scheme != Scheme::packed) text += "; ";
-    text += fmt::format(
-        "{} reaches {} useful when balanced and keeps {:.0f} % of it when skewed (exponent {:g})",
-        to_text(scheme), lab::headline(rate, 0), 100 * keeps->value, kMainSkew);
-  }
-  if (!library.available) return text + ". No peer: " + library.reason + ".";
-  return text + ".";
-}
 
 }  // namespace
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSize& size) {
-  lab::require_timing(device, "the grouped product");
-  lab::Report report;
-  report.lesson = kLessonId;
-  report.params = knob_table().settings(Params{});
-  report.device = device.info();
-  Bench(device, progress, size, report).run();
-  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
-  report.summary = summary_of(report, kernels.library(device), size);
-  progress.report(1, "done");
-  return report;
+  Bench bench({device, progress}, size);
+  bench.run();
+  return bench.report;
 }
 
 }  // namespace tilestep::moe_routing

@@ -16,10 +16,9 @@ struct BenchSize {
 };
 
 /// Times the grouped product, all schemes over all routings, beside cuBLAS called once for each
-/// expert; tables and measurements as moe_routing.hpp lists them, and `ladder`, `configurations`,
-/// `moe_rate`, `fraction_of_cublas`, `skew_keeps`. Throws Error (unavailable) where nothing can be
-/// timed, and Error for sizes that the kernels do not take.
-lab::Report bench_report(simt::Device& device, lab::Progress& progress,
-                         const BenchSize& size = BenchSize());
+/// expert; tables and measurements as lesson.hpp lists them, and `ladder`, `configurations`,
+/// `moe_rate`, `fraction_of_cublas`, `skew_keeps`. Throws Error (unavailable) where the device has no
+/// BF16 tensor cores, and Error for sizes that the kernels do not take.
+lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSize& size);
 
 }  // namespace tilestep::moe_routing

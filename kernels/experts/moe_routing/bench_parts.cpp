@@ -7,31 +7,21 @@
 #include <random>
 
 #include "kernels/base/lab/random.hpp"
+#include "kernels/base/numeric/index.hpp"
 
 namespace tilestep::moe_routing {
 namespace {
 
-std::size_t numbers(int rows, int columns) {
-  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
-}
+using numeric::elements_of;
 
-std::vector<std::uint16_t> random_bf16(std::size_t count, unsigned seed) {
+/// Repeats after a prime, so that rows and experts differ.
+RandomArray random_array(simt::Device& device, std::size_t count, unsigned seed) {
+  constexpr std::size_t kPeriod = 4194301;
   std::mt19937 generator = lab::generator_of(seed);
-  return lab::uniform_bf16(generator, count);
+  return {device, count, lab::uniform_bf16(generator, std::min(count, kPeriod))};
 }
 
 }  // namespace
-
-RandomArray::RandomArray(simt::Device& device, std::size_t count, unsigned seed)
-    : period_(random_bf16(std::min(count, kPeriod), seed)), array_(device, count) {
-  lab::fill_with<std::uint16_t>(device, array_, period_);
-}
-
-std::vector<std::uint16_t> RandomArray::values(std::size_t first, std::size_t count) const {
-  std::vector<std::uint16_t> some(count);
-  for (std::size_t i = 0; i < count; ++i) some[i] = period_[(first + i) % period_.size()];
-  return some;
-}
 
 GroupedProblem::GroupedProblem(simt::Device& device, int of_tokens, int of_experts, int of_hidden,
                                int of_width)
@@ -39,8 +29,9 @@ GroupedProblem::GroupedProblem(simt::Device& device, int of_tokens, int of_exper
       experts(of_experts),
       hidden(of_hidden),
       width(of_width),
-      x(device, numbers(of_tokens, of_hidden), 11),
-      weights(device, numbers(of_experts, of_width) * static_cast<std::size_t>(of_hidden), 12) {}
+      x(random_array(device, elements_of(of_tokens, of_hidden), 11)),
+      weights(random_array(
+          device, elements_of(of_experts, of_width) * static_cast<std::size_t>(of_hidden), 12)) {}
 
 namespace {
 
@@ -55,12 +46,13 @@ LaidOut::LaidOut(simt::Device& device, const GroupedProblem& problem, GroupedLay
                  int tile_width)
     : problem_(problem),
       layout_(std::move(layout)),
-      x_(device, layout_.scheme == Scheme::packed ? 0 : numbers(layout_.slots(), problem.hidden)),
-      first_slot_(device, std::span<const int>(layout_.first_slot)),
-      first_tile_(device, std::span<const int>(layout_.first_tile)),
-      kept_(device, std::span<const int>(layout_.kept)),
-      order_(device, std::span<const int>(order_of(layout_, problem.width, tile_width))),
-      y_(device, numbers(layout_.slots(), problem.width)) {
+      x_(device,
+         layout_.scheme == Scheme::packed ? 0 : elements_of(layout_.slots(), problem.hidden)),
+      first_slot_(device, layout_.first_slot),
+      first_tile_(device, layout_.first_tile),
+      kept_(device, layout_.kept),
+      order_(device, order_of(layout_, problem.width, tile_width)),
+      y_(device, elements_of(layout_.slots(), problem.width)) {
   assert(layout_.kept_tokens() == problem.tokens);
   if (x_.count() == 0) return;
   x_.fill(0);
@@ -118,13 +110,8 @@ std::vector<int> rows_to_look_at(int kept, int experts, std::mt19937& generator)
   return rows;
 }
 
-}  // namespace
-
-lab::Closest error_of(simt::Device& device, const GroupedProblem& problem, LaidOut& laid_out,
-                      bool library, const std::function<void()>& launch) {
-  laid_out.y().fill(0xFF);
-  launch();
-  device.synchronize();
+lab::Closest compare(simt::Device& device, const GroupedProblem& problem, LaidOut& laid_out,
+                     numeric::Adding adding) {
   const auto hidden = static_cast<std::size_t>(problem.hidden);
   const auto width = static_cast<std::size_t>(problem.width);
   const GroupedLayout& layout = laid_out.layout();
@@ -138,21 +125,31 @@ lab::Closest error_of(simt::Device& device, const GroupedProblem& problem, LaidO
       const auto slot = static_cast<std::size_t>(layout.first_slot[e] + row);
       device.copy_out(y.data(), laid_out.y().span().data + slot * width, width * sizeof(float));
       for (const float one : y) {
-        if (!std::isfinite(one)) closest.add(static_cast<double>(one), 0, 1);
+        if (!std::isfinite(one)) closest.add(one, 0, 1);
       }
       const auto x =
           problem.x.values((first_token + static_cast<std::size_t>(row)) * hidden, hidden);
       for (int i = 0; i < kElementsOfRow; ++i) {
         const std::size_t column = i == 0 ? 0 : i == 1 ? width - 1 : generator() % width;
         const auto w = problem.weights.values((e * width + column) * hidden, hidden);
-        const GroupedElement want = grouped_element(w, x);
-        closest.add(static_cast<double>(y[column]), want.value,
-                    library ? want.library_bound : want.bound);
+        const GroupedElement want = grouped_element(w, x, adding);
+        closest.add(y[column], want.value, want.bound);
       }
     }
     first_token += static_cast<std::size_t>(layout.kept[e]);
   }
   return closest;
+}
+
+}  // namespace
+
+lab::Runnable runnable(simt::Device& device, const GroupedProblem& problem,
+                       std::shared_ptr<LaidOut> laid_out, numeric::Adding adding,
+                       std::function<void()> launch) {
+  return lab::judged(device, laid_out->y(), std::move(launch),
+                     [&device, &problem, laid_out, adding] {
+                       return compare(device, problem, *laid_out, adding);
+                     });
 }
 
 // ---- recorded runs ------------------------------------------------------------------------------
@@ -186,7 +183,7 @@ std::vector<RanTile> record_tiles(simt::Device& device, const Kernels& kernels, 
   const GroupedShape shape = laid_out.shape();
   const GroupedLayout& layout = laid_out.layout();
   const int across = shape.width / tile.tile_width;
-  const auto count = numbers(layout.tiles(), across);
+  const auto count = elements_of(layout.tiles(), across);
   simt::Trace recording(device, count * kTileEntries);
   constexpr int kWarmups = 5;
   for (int i = 0; i < kWarmups; ++i) {

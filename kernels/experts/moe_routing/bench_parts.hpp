@@ -1,32 +1,18 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
-#include "kernels/base/lab/ladder.hpp"
+#include "kernels/base/lab/bench.hpp"
 #include "kernels/experts/moe_routing/grouped.hpp"
 
 /// What the bench multiplies, how it compares the result with double, and what it makes of a
 /// recorded run.
 namespace tilestep::moe_routing {
 
-/// Numbers as BF16 bit patterns on the device: random in (−1, 1), the same again after `kPeriod`
-/// of them, so that the host knows each without holding all.
-class RandomArray {
- public:
-  RandomArray(simt::Device& device, std::size_t count, unsigned seed);
-
-  simt::Span<const std::uint16_t> span() const { return array_.span(); }
-  std::size_t bytes() const { return array_.bytes(); }
-  /// `count` numbers from `first` on.
-  std::vector<std::uint16_t> values(std::size_t first, std::size_t count) const;
-
- private:
-  /// A prime, so that rows and experts differ.
-  static constexpr std::size_t kPeriod = 4194301;
-  std::vector<std::uint16_t> period_;
-  simt::Buffer<std::uint16_t> array_;
-};
+/// BF16 bit patterns, random in (−1, 1).
+using RandomArray = lab::Repeated<std::uint16_t>;
 
 /// The experts' weights, and tokens in the order of their experts.
 struct GroupedProblem {
@@ -60,11 +46,11 @@ class LaidOut {
   simt::Buffer<float> y_;
 };
 
-/// Runs `launch` once on a result full of NaN. Of every expert that has tokens it takes some rows,
-/// the first and the last among them, of which no element may be NaN, and compares some elements of
-/// each with double.
-lab::Closest error_of(simt::Device& device, const GroupedProblem& problem, LaidOut& laid_out,
-                      bool library, const std::function<void()>& launch);
+/// The launch, and its comparison: of every expert that has tokens some rows, the first and
+/// the last among them, of which no element may be NaN, and some elements of each with double.
+lab::Runnable runnable(simt::Device& device, const GroupedProblem& problem,
+                       std::shared_ptr<LaidOut> laid_out, numeric::Adding adding,
+                       std::function<void()> launch);
 
 /// A tile of a recorded run; times in µs since the first tile began.
 struct RanTile {

@@ -1,7 +1,6 @@
 #include "kernels/experts/moe_routing/grouped.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <cmath>
 #include <limits>
@@ -10,15 +9,6 @@
 
 namespace tilestep::moe_routing {
 namespace {
-
-constexpr double kUnitRoundoff = 0x1p-24;
-constexpr std::size_t kMmaDepth = 16;
-/// The bound is made of exact sums; the kernel's own differ from them by what is bounded.
-constexpr double kSlack = 1.01;
-
-double value_of(std::uint16_t bf16) {
-  return static_cast<double>(std::bit_cast<float>(std::uint32_t{bf16} << 16));
-}
 
 /// Whole numbers in proportion to `weights` that add up to `total`: each share is rounded down, and
 /// what is left goes to the largest remainders.
@@ -61,7 +51,7 @@ std::vector<int> top1_counts(Routing routing, double skew, int tokens, int exper
       break;
     case Routing::random:
     case Routing::custom:
-      throw Error("moe-routing: the counts of '" + std::string(to_text(routing)) +
+      throw Error("moe-routing: the counts of '" + std::string(name_of(routing)) +
                   "' come from the router; without one: balanced, skewed, one-hot");
   }
   return apportion(weights, tokens);
@@ -81,7 +71,7 @@ GroupedLayout layout_of(std::span<const int> kept, Scheme scheme, int tile) {
     const std::int64_t tiles = (std::int64_t{multiplied} + tile - 1) / tile;
     slots += scheme == Scheme::packed ? count : tiles * tile;
     if (slots > std::numeric_limits<int>::max()) {
-      throw Error("moe-routing: " + std::string(to_text(scheme)) +
+      throw Error("moe-routing: " + std::string(name_of(scheme)) +
                   " would lay out more than 2147483647 slots");
     }
     layout.first_slot.push_back(static_cast<int>(slots));
@@ -111,24 +101,15 @@ std::vector<int> tails_last(const GroupedLayout& layout, int tiles_across) {
   return by_rows;
 }
 
-GroupedElement grouped_element(std::span<const std::uint16_t> w, std::span<const std::uint16_t> x) {
+GroupedElement grouped_element(std::span<const std::uint16_t> w, std::span<const std::uint16_t> x,
+                               numeric::Adding adding) {
   assert(w.size() == x.size());
-  GroupedElement element;
-  double weight = 0;     // what the unit roundoff is multiplied with
-  double magnitude = 0;  // of all products
-  for (std::size_t first = 0; first < w.size(); first += kMmaDepth) {
-    weight += std::abs(element.value);
-    for (std::size_t k = first; k < std::min(first + kMmaDepth, w.size()); ++k) {
-      const double product = value_of(w[k]) * value_of(x[k]);
-      element.value += product;
-      weight += std::abs(product);
-      magnitude += std::abs(product);
-    }
+  numeric::RunningSum sum(adding);
+  for (std::size_t k = 0; k < w.size(); ++k) {
+    sum.add(static_cast<double>(numeric::Bf16::value(w[k])) *
+            static_cast<double>(numeric::Bf16::value(x[k])));
   }
-  element.bound = kSlack * (kMmaDepth + 1) * 2 * kUnitRoundoff * weight;
-  const double nu = static_cast<double>(w.size()) * kUnitRoundoff;
-  element.library_bound = 4 * nu / (1 - nu) * magnitude;
-  return element;
+  return {sum.sum(), sum.bound()};
 }
 
 }  // namespace tilestep::moe_routing

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/base/numeric/running_sum.hpp"
 #include "kernels/experts/moe_routing/kernels.hpp"
 
 /// The large grouped product as the host sees it: how many tokens go where, how each scheme lays
@@ -40,16 +41,10 @@ std::vector<int> tails_last(const GroupedLayout& layout, int tiles_across);
 
 /// An element of the product and how far rounding may take a kernel from it.
 struct GroupedElement {
-  double value = 0;
-  double bound = 0;          ///< for mma.m16n8k16 along k
-  double library_bound = 0;  ///< for tensor cores in an order that is not known
+  double value = 0, bound = 0;
 };
-/// Σ w[k] · x[k] of BF16 bit patterns, in double. Bounds with u = 2^−24: 17 · 2u · Σ over groups of
-/// 16 of (|sum before| + Σ |product|), because 16 products and the accumulator are aligned to the
-/// largest and cut off, each losing less than one spacing (truncation seen by Fasi, Higham,
-/// Mikaitis & Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021); in any order 4 · n·u /
-/// (1 − n·u) · Σ |product| (Higham, "Accuracy and Stability of Numerical Algorithms", 3.1, four
-/// times for truncation and fewer bits kept).
-GroupedElement grouped_element(std::span<const std::uint16_t> w, std::span<const std::uint16_t> x);
+/// Σ w[k] · x[k] of BF16 bit patterns, in double.
+GroupedElement grouped_element(std::span<const std::uint16_t> w, std::span<const std::uint16_t> x,
+                               numeric::Adding adding);
 
 }  // namespace tilestep::moe_routing

@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "kernels/base/simt/counters.hpp"
+#include "kernels/base/lab/ladder.hpp"
 #include "kernels/experts/moe_routing/bench.hpp"
 #include "kernels/experts/moe_routing/kernels.hpp"
 #include "kernels/experts/moe_routing/report.hpp"
@@ -17,10 +17,6 @@ namespace {
 constexpr const char* kTensorPipe =
     "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active";
 constexpr const char* kTensorInstructions = "sm__inst_executed_pipe_tensor.sum";
-
-const Kernels& kernels_of(const simt::Device& device) {
-  return static_cast<const Kernels&>(device.kernels(kLessonId));
-}
 
 RouteShape route_shape(const Params& params) {
   return {params.tokens,       params.experts, params.top_k,
@@ -33,7 +29,7 @@ struct RouteBuffers {
       : assignments(static_cast<std::size_t>(params.tokens) *
                     static_cast<std::size_t>(params.top_k)),
         experts(static_cast<std::size_t>(params.experts)),
-        logits(device, std::span<const float>(inputs.logits)),
+        logits(device, inputs.logits),
         expert(device, assignments),
         probability(device, assignments),
         gate(device, assignments),
@@ -138,21 +134,12 @@ void download(Outcome& outcome, RouteBuffers& route) {
   outcome.gate = route.gate.download();
 }
 
-/// What the tensor cores did during one more launch; a metric that this chip lacks stays −1.
+/// What the tensor cores did during one more launch, where the chip counts that.
 void count_tensor_work(Outcome& outcome, simt::Device& device,
                        const std::function<void()>& launch) {
   if (!device.counters().available) return;
-  const auto count = [&](const char* metric, double& value) {
-    try {
-      value = simt::count(device, {metric}, launch).at(metric);
-    } catch (const Cancelled&) {
-      throw;
-    } catch (const Error&) {
-      value = -1;
-    }
-  };
-  count(kTensorPipe, outcome.tensor_pipe);
-  count(kTensorInstructions, outcome.tensor_instructions);
+  outcome.tensor_pipe = lab::count(device, {"", "", {{kTensorPipe}}}, launch);
+  outcome.tensor_instructions = lab::count(device, {"", "", {{kTensorInstructions}}}, launch);
 }
 
 void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress) {
@@ -170,10 +157,8 @@ void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress
 
   progress.report(0.5, "multiplying the experts' tiles");
   const auto slots = static_cast<std::size_t>(outcome.device.slots());
-  const simt::Buffer<std::uint16_t> tokens(device,
-                                           std::span<const std::uint16_t>(outcome.inputs.tokens));
-  const simt::Buffer<std::uint16_t> weights(device,
-                                            std::span<const std::uint16_t>(outcome.inputs.weights));
+  const simt::Buffer<std::uint16_t> tokens(device, outcome.inputs.tokens);
+  const simt::Buffer<std::uint16_t> weights(device, outcome.inputs.weights);
   simt::Buffer<std::uint16_t> x(device, slots * kHidden);
   simt::Buffer<float> y(device, slots * kWidth);
   simt::Buffer<float> out(device, static_cast<std::size_t>(params.tokens) * kWidth);
@@ -210,10 +195,6 @@ lab::Report run(const Params& params, simt::Device& device, lab::Progress& progr
   return report_of(gather(params, device, progress));
 }
 
-lab::Report bench(simt::Device& device, lab::Progress& progress) {
-  return bench_report(device, progress);
-}
-
 }  // namespace
 
 Outcome gather(const Params& params, simt::Device& device, lab::Progress& progress) {
@@ -241,7 +222,7 @@ Outcome gather(const Params& params, simt::Device& device, lab::Progress& progre
 const lab::Lesson& lesson() {
   static const lab::LessonOf<Params> lesson(
       kLesson, "Tensor cores work in whole tiles: what counts is how full the experts' tiles are.",
-      knob_table(), run, bench);
+      knob_table(), run, bench_report);
   return lesson;
 }
 

@@ -17,8 +17,6 @@ namespace tilestep::moe_routing {
 /// The kernel source that the picture shows.
 inline constexpr std::string_view kSourcePath = "kernels/experts/moe_routing/routing.cu";
 
-using tilestep::to_text;
-
 /// Whom the router prefers.
 enum class Routing {
   balanced,  ///< token t to expert t·top_k mod experts and its right neighbours
@@ -43,9 +41,18 @@ enum class Scheme {
 constexpr auto names_of(Scheme) {
   return std::to_array<std::string_view>({"padded-to-capacity", "tile-padded", "packed"});
 }
+/// What each does and what that costs.
+constexpr auto reasons_of(Scheme) {
+  return std::to_array<std::string_view>(
+      {"Every expert has as many slots as the fullest may have, so that one batched product does "
+       "them all; slots that stay empty are multiplied too.",
+       "Each expert's slots are rounded up to whole tiles: padding costs less than a tile an "
+       "expert, but the launch has room for the longest expert and blocks beyond the others leave "
+       "at once.",
+       "Kept tokens lie side by side and one list of tiles over all experts is shared out among "
+       "blocks that stay, so that an uneven routing still fills the machine."});
+}
 inline constexpr int kSchemes = static_cast<int>(count_of<Scheme>());
-/// One sentence: what it does and what that costs.
-std::string_view what_it_does(Scheme scheme);
 
 struct Params {
   int tokens = 32;
@@ -165,13 +172,16 @@ std::string busiest_text(const Trace& trace);
 
 // ---- tables and measurements, by id -------------------------------------------------------------
 //
-//   experts       expert, kept_tokens, tiles, padded_slots, dropped        (run)
-//   assignments   token, choice, expert, gate, slot                        (run, the shown tokens)
-//   tiles         tile, expert, kept, block, begin, end                    (run, the shown tiles)
-//   schemes       scheme, slots, useful, tiles, busiest block's share      (run: all, derived)
-//   moe_rate      scheme, routing, skew, experts, useful TFLOP/s, p10, p90, slots, of_cublas  (bench)
-//   gantt         scheme, routing, block, expert, begin_us, end_us         (bench, a selection)
-//   moe_counters  scheme, routing, tensor_pipe, tensor_instructions        (bench)
+// of a run:
+//   experts       expert, kept_tokens, tiles, padded_slots, dropped
+//   assignments   token, choice, expert, gate, slot                      (of the shown tokens)
+//   tiles         tile, expert, kept, block, begin, end                  (the shown ones)
+//   schemes       scheme, slots, useful, tiles, busiest expert's share   (all schemes, derived)
+//
+// of a bench:
+//   moe_rate      scheme, routing, skew, experts, useful TFLOP/s, p10, p90, slots, of_cublas
+//   gantt         scheme, routing, block, expert, begin_us, end_us       (a selection)
+//   moe_counters  scheme, routing, tensor_pipe, tensor_instructions
 //
 //   measurements: useful_slots (derived, %), busy_share (traced, %), tensor_pipe (counted, %),
 //   slots_run, kept_assignments, dropped_assignments, busiest_expert

@@ -59,42 +59,23 @@ std::array<int, kSteps> step_lines() {
       .lines({"score", "top-k", "count", "offset", "permute", "multiply", "combine"});
 }
 
-std::string_view what_it_does(Scheme scheme) {
-  switch (scheme) {
-    case Scheme::padded_to_capacity:
-      return "Every expert has as many slots as the fullest may have, so that one batched product "
-             "does them all; slots that stay empty are multiplied too.";
-    case Scheme::tile_padded:
-      return "Each expert's slots are rounded up to whole tiles: padding costs less than a tile an "
-             "expert, but the launch has room for the longest expert and blocks beyond the others "
-             "leave at once.";
-    case Scheme::packed:
-      return "Kept tokens lie side by side and one list of tiles over all experts is shared out "
-             "among blocks that stay, so that an uneven routing still fills the machine.";
-  }
-  return "";
-}
-
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
-          .integer(&Params::tokens, {"tokens", "Tokens", "", "How many tokens the layer gets."}, 1,
-                   kMostTokens, true)
-          .integer(&Params::experts,
-                   {"experts", "Experts", "", "How many experts the router chooses among."}, 2,
+          .integer(&Params::tokens, {"tokens", "How many tokens the layer gets."}, 1, kMostTokens,
+                   true)
+          .integer(&Params::experts, {"experts", "How many experts the router chooses among."}, 2,
                    kMostExperts, true)
           .integer(
               &Params::top_k,
               {"top_k", "Top-k", "", "To how many experts each token goes; at most all of them."},
               1, 8)
           .choice(&Params::routing,
-                  {"routing", "Routing", "",
+                  {"routing",
                    "Whom the router prefers; custom is balanced with the changes of the knob "
                    "custom."})
           .real(&Params::skew,
-                {"skew", "Skew", "",
-                 "For skewed: expert e is wanted in proportion to (e + 1)^-skew."},
-                0, 3)
+                {"skew", "For skewed: expert e is wanted in proportion to (e + 1)^-skew."}, 0, 3)
           .choice(&Params::tile_choice,
                   {"tile", "Tile", "tokens", "Token slots that the tensor cores run together."},
                   {"8", "16", "32", "64", "128"})
@@ -103,10 +84,8 @@ const lab::KnobTable<Params>& knob_table() {
                  "An expert takes at most the factor times its even share of the tokens; what "
                  "comes later is dropped."},
                 0.5, 4, false, "off")
-          .choice(&Params::scheme,
-                  {"scheme", "Scheme", "", "How the experts' products are laid out."})
-          .text(&Params::custom,
-                {"custom", "Custom", "", "Who goes where, for the routing custom."},
+          .choice(&Params::scheme, {"scheme", "How the experts' products are laid out."})
+          .text(&Params::custom, {"custom", "Who goes where, for the routing custom."},
                 "pairs token:expert with commas between, such as 5:2,7:0, or nothing",
                 is_list_of_moves)
           .seed()

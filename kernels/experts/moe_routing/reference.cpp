@@ -7,21 +7,19 @@
 
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/numeric/float_format.hpp"
+#include "kernels/base/numeric/index.hpp"
 #include "kernels/experts/moe_routing/report.hpp"
 
 namespace tilestep::moe_routing {
 namespace {
 
-constexpr double kUnitRoundoff = numeric::Fp32::kUnitRoundoff;
+using numeric::elements_of, numeric::index_of;
 
-std::size_t at(int row, int column, int columns) {
-  return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) +
-         static_cast<std::size_t>(column);
-}
+constexpr double kUnitRoundoff = numeric::Fp32::kUnitRoundoff;
 
 void fill_logits(const Params& params, std::mt19937& generator, std::vector<float>& logits) {
   const auto set = [&](int token, int expert, double value) {
-    logits[at(token, expert, params.experts)] = static_cast<float>(value);
+    logits[index_of(token, expert, params.experts)] = static_cast<float>(value);
   };
   const bool drawn = params.routing == Routing::skewed || params.routing == Routing::random;
   const double skew = params.routing == Routing::skewed ? params.skew : 0;
@@ -55,10 +53,8 @@ double value_of(std::uint16_t bits) {
 double dot(const Inputs& inputs, int token, int expert, int row, double& weight) {
   double sum = 0, magnitude = 0;
   for (int k = 0; k < kHidden; ++k) {
-    const double product =
-        value_of(inputs.tokens[at(token, k, kHidden)]) *
-        value_of(inputs.weights[(at(expert, row, kWidth)) * static_cast<std::size_t>(kHidden) +
-                                static_cast<std::size_t>(k)]);
+    const double product = value_of(inputs.tokens[index_of(token, k, kHidden)]) *
+                           value_of(inputs.weights[index_of(expert * kWidth + row, k, kHidden)]);
     sum += product;
     magnitude += std::abs(product);
   }
@@ -71,9 +67,9 @@ double dot(const Inputs& inputs, int token, int expert, int row, double& weight)
 Inputs make_inputs(const Params& params) {
   std::mt19937 generator = lab::generator_of(params.seed);
   Inputs inputs;
-  inputs.tokens = lab::uniform_bf16(generator, at(params.tokens, 0, kHidden));
-  inputs.weights = lab::uniform_bf16(generator, at(params.experts * kWidth, 0, kHidden));
-  inputs.logits.resize(at(params.tokens, 0, params.experts));
+  inputs.tokens = lab::uniform_bf16(generator, elements_of(params.tokens, kHidden));
+  inputs.weights = lab::uniform_bf16(generator, elements_of(params.experts * kWidth, kHidden));
+  inputs.logits.resize(elements_of(params.tokens, params.experts));
   fill_logits(params, generator, inputs.logits);
   return inputs;
 }
@@ -101,7 +97,7 @@ Placement reference_placement(const Params& params, const std::vector<float>& lo
   std::vector<int> order(static_cast<std::size_t>(params.experts));
   std::vector<double> softmax(order.size());
   for (int token = 0; token < params.tokens; ++token) {
-    const float* row = &logits[at(token, 0, params.experts)];
+    const float* row = &logits[index_of(token, 0, params.experts)];
     std::iota(order.begin(), order.end(), 0);
     // Stable: among equals the lower number stays in front.
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return row[a] > row[b]; });
@@ -138,7 +134,8 @@ Placement reference_placement(const Params& params, const std::vector<float>& lo
 double gate_bound(const Params& params, const std::vector<float>& logits) {
   double widest = 0;
   for (int token = 0; token < params.tokens; ++token) {
-    const auto first = logits.begin() + static_cast<std::ptrdiff_t>(at(token, 0, params.experts));
+    const auto first =
+        logits.begin() + static_cast<std::ptrdiff_t>(index_of(token, 0, params.experts));
     const auto [low, high] = std::minmax_element(first, first + params.experts);
     widest = std::max(widest, static_cast<double>(*high) - static_cast<double>(*low));
   }
@@ -156,7 +153,7 @@ LayerOutput reference_output(const Params& params, const Inputs& inputs,
     for (int row = 0; row < kWidth; ++row) {
       double sum = 0, bound = 0, magnitude = 0;
       for (int choice = 0; choice < params.top_k; ++choice) {
-        const std::size_t i = at(token, choice, params.top_k);
+        const std::size_t i = index_of(token, choice, params.top_k);
         if (placement.slot[i] < 0) continue;
         double weight = 0;
         const double y = dot(inputs, token, placement.expert[i], row, weight);

@@ -13,6 +13,8 @@
 namespace tilestep::moe_routing {
 namespace {
 
+using lab::real, lab::whole;
+
 // ---- checks -------------------------------------------------------------------------------------
 
 /// Kept assignments whose slot is taken twice, or lies outside their expert's slots.
@@ -69,51 +71,41 @@ std::int64_t tiles_misrecorded(const Outcome& outcome) {
 
 std::vector<lab::Check> checks_of(const Outcome& outcome) {
   const Trace& trace = outcome.trace;
-  std::vector<lab::Check> checks;
-  lab::Closest result;
-  for (std::size_t i = 0; i < outcome.out.size(); ++i) {
-    result.add(static_cast<double>(outcome.out[i]), outcome.reference.value[i],
-               outcome.reference.bound[i]);
-  }
-  checks.push_back(result.check(
-      "result",
-      "The layer's output against a dense product in double; tolerance: each mma loses "
-      "less than 17 · 2^-23 of its magnitudes, gates and sums are rounded."));
   lab::Closest gates;
   const double relative = gate_bound(outcome.params, outcome.inputs.logits);
   for (std::size_t i = 0; i < outcome.gate.size(); ++i) {
-    gates.add(static_cast<double>(outcome.gate[i]), outcome.host.gate[i],
-              relative * outcome.host.gate[i]);
-    gates.add(static_cast<double>(outcome.probability[i]), outcome.host.probability[i],
+    gates.add(outcome.gate[i], outcome.host.gate[i], relative * outcome.host.gate[i]);
+    gates.add(outcome.probability[i], outcome.host.probability[i],
               relative * outcome.host.probability[i]);
   }
-  checks.push_back(gates.check("gates",
-                               "Softmax and gates against double; tolerance: exp within 2 ulp, its "
-                               "argument, the sum and two divisions rounded."));
   const Placement& device = outcome.device;
   const Placement& host = outcome.host;
-  checks.push_back(lab::none_wrong("choices", lab::differing(device.expert, host.expert),
-                                   "Chosen experts that sorting the same logits does not give."));
-  checks.push_back(lab::none_wrong(
-      "places",
-      lab::differing(device.rank, host.rank) + lab::differing(device.slot, host.slot) +
-          lab::differing(device.first_slot, host.first_slot) +
-          lab::differing(device.first_tile, host.first_tile),
-      "Places, slots and tiles that counting on the host does not give."));
-  checks.push_back(
+  return {
+      lab::compared(outcome.out, outcome.reference.value, outcome.reference.bound)
+          .check("result",
+                 "The layer's output against a dense product in double; tolerance: each mma loses "
+                 "less than 17 · 2^-23 of its magnitudes, gates and sums are rounded."),
+      gates.check("gates",
+                  "Softmax and gates against double; tolerance: exp within 2 ulp, its "
+                  "argument, the sum and two divisions rounded."),
+      lab::none_wrong("choices", lab::differing(device.expert, host.expert),
+                      "Chosen experts that sorting the same logits does not give."),
+      lab::none_wrong("places",
+                      lab::differing(device.rank, host.rank) +
+                          lab::differing(device.slot, host.slot) +
+                          lab::differing(device.first_slot, host.first_slot) +
+                          lab::differing(device.first_tile, host.first_tile),
+                      "Places, slots and tiles that counting on the host does not give."),
       lab::none_wrong("permutation", misplaced(device),
-                      "Kept assignments without a slot of their own in their expert."));
-  checks.push_back(
+                      "Kept assignments without a slot of their own in their expert."),
       lab::none_wrong("totals",
                       std::abs(trace.kept() + trace.dropped() -
                                std::int64_t{trace.tokens} * static_cast<std::int64_t>(trace.top_k)),
-                      "Kept and dropped assignments are all there are: tokens · top-k."));
-  checks.push_back(lab::none_wrong("capacity", over_capacity(trace),
-                                   "Experts that keep more than their capacity."));
-  checks.push_back(
+                      "Kept and dropped assignments are all there are: tokens · top-k."),
+      lab::none_wrong("capacity", over_capacity(trace),
+                      "Experts that keep more than their capacity."),
       lab::none_wrong("tiles", tiles_misrecorded(outcome),
-                      "Tiles that no block recorded, or that overlap on their block."));
-  return checks;
+                      "Tiles that no block recorded, or that overlap on their block.")};
 }
 
 // ---- tables -------------------------------------------------------------------------------------
@@ -121,12 +113,8 @@ std::vector<lab::Check> checks_of(const Outcome& outcome) {
 lab::Table expert_table(const Trace& trace) {
   lab::Table table{"experts",
                    fmt::format("The experts, in tiles of {} tokens", trace.tile),
-                   {{"expert", "expert", "", -1},
-                    {"kept_tokens", "kept tokens", "", 0},
-                    {"tiles", "tiles", "", 0},
-                    {"padded_slots", "padded slots", "", 0},
-                    {"dropped", "dropped", "", 0}},
-                   {}};
+                   {"expert", whole("kept_tokens", "kept tokens"), whole("tiles"),
+                    whole("padded_slots", "padded slots"), whole("dropped")}};
   for (std::size_t e = 0; e < trace.expert.size(); ++e) {
     const ExpertTrace& one = trace.expert[e];
     table.add({fmt::format("E{}", e), one.kept, one.tiles, one.padded, one.dropped()});
@@ -137,12 +125,7 @@ lab::Table expert_table(const Trace& trace) {
 lab::Table assignment_table(const Trace& trace) {
   lab::Table table{"assignments",
                    "Where the tokens go",
-                   {{"token", "token", "", 0},
-                    {"choice", "choice", "", 0},
-                    {"expert", "expert", "", -1},
-                    {"gate", "gate", "", 4},
-                    {"slot", "slot", "", -1}},
-                   {}};
+                   {whole("token"), whole("choice"), "expert", real("gate", "", "", 4), "slot"}};
   for (std::size_t t = 0; t < trace.token.size(); ++t) {
     const TokenTrace& token = trace.token[t];
     for (std::size_t choice = 0; choice < token.expert.size(); ++choice) {
@@ -155,15 +138,11 @@ lab::Table assignment_table(const Trace& trace) {
 }
 
 lab::Table tile_table(const Trace& trace) {
-  lab::Table table{"tiles",
-                   "The tiles in the order in which they began",
-                   {{"tile", "tile of the expert", "", 0},
-                    {"expert", "expert", "", -1},
-                    {"kept", "kept tokens", "", 0},
-                    {"block", "block", "", 0},
-                    {"begin", "begin", trace.clock_unit, 0},
-                    {"end", "end", trace.clock_unit, 0}},
-                   {}};
+  lab::Table table{
+      "tiles",
+      "The tiles in the order in which they began",
+      {whole("tile", "tile of the expert"), "expert", whole("kept", "kept tokens"), whole("block"),
+       whole("begin", "", trace.clock_unit), whole("end", "", trace.clock_unit)}};
   for (const TileTrace& tile : trace.tiles) {
     table.add({tile.number, fmt::format("E{}", tile.expert), tile.kept, tile.block, tile.begin,
                tile.end});
@@ -175,13 +154,9 @@ lab::Table tile_table(const Trace& trace) {
 lab::Table scheme_table(const Outcome& outcome) {
   lab::Table table{"schemes",
                    "The same routing in each scheme",
-                   {{"scheme", "scheme", "", -1},
-                    {"slots", "slots run", "", 0},
-                    {"useful", "useful", "%", 1},
-                    {"tiles", "tiles", "", 0},
-                    {"busiest_share", "tiles of the busiest expert", "%", 1},
-                    {"what", "what it does", "", -1}},
-                   {}};
+                   {"scheme", whole("slots", "slots run"), real("useful", "", "%", 1),
+                    whole("tiles"), real("busiest_share", "tiles of the busiest expert", "%", 1),
+                    lab::column("what", "what it does")}};
   Placement placement = outcome.host;
   for (const Scheme scheme : all_of<Scheme>()) {
     lay_out_reference(outcome.params, scheme, placement);
@@ -193,7 +168,7 @@ lab::Table scheme_table(const Outcome& outcome) {
     table.add({scheme, slots,
                slots > 0 ? 100 * static_cast<double>(outcome.trace.kept()) / slots : 100.0,
                placement.tiles(), placement.tiles() > 0 ? 100.0 * most / placement.tiles() : 0.0,
-               what_it_does(scheme)});
+               reason_of(scheme)});
   }
   return table;
 }
@@ -211,42 +186,40 @@ double busy_share(const Outcome& outcome) {
   return last > 0 && blocks > 0 ? busy / (last * blocks) : 1;
 }
 
-std::vector<lab::Measurement> measurements_of(const Outcome& outcome) {
+void add_measurements(lab::Report& report, const Outcome& outcome) {
   const Trace& trace = outcome.trace;
-  const auto real = static_cast<double>(trace.kept());
+  const auto kept = static_cast<double>(trace.kept());
   const auto slots = static_cast<double>(trace.slots());
   const std::vector<int> busiest = trace.with_most(&ExpertTrace::kept);
   const ExpertTrace& most = trace.expert[static_cast<std::size_t>(busiest.front())];
-  std::vector<lab::Measurement> all;
-  all.push_back(lab::derived("useful_slots", "", 100 * trace.useful(), "%",
-                             fmt::format("kept assignments / slots run = {} / {}", real, slots)));
-  all.push_back(lab::derived("slots_run", "", slots, "slots",
-                             fmt::format("tiles · tile = {} · {}", trace.tiles_run, trace.tile)));
-  all.push_back(lab::traced("kept_assignments", "", real, "assignments",
-                            "within their expert's capacity, counted by the kernels"));
-  all.push_back(lab::traced(
-      "dropped_assignments", "", static_cast<double>(trace.dropped()), "assignments",
-      trace.capacity < 0 ? std::string("no capacity is set, nothing is dropped")
-                         : fmt::format("beyond the {} slots of their expert", trace.capacity)));
-  all.push_back(lab::traced(
+  report.add(lab::derived("useful_slots", "", 100 * trace.useful(), "%",
+                          fmt::format("kept assignments / slots run = {} / {}", kept, slots)));
+  report.add(lab::derived("slots_run", "", slots, "slots",
+                          fmt::format("tiles · tile = {} · {}", trace.tiles_run, trace.tile)));
+  report.add(lab::traced("kept_assignments", "", kept, "assignments",
+                         "within their expert's capacity, counted by the kernels"));
+  report.add(lab::traced("dropped_assignments", "", trace.dropped(), "assignments",
+                         trace.capacity < 0
+                             ? std::string("no capacity is set, nothing is dropped")
+                             : fmt::format("beyond the {} slots of their expert", trace.capacity)));
+  report.add(lab::traced(
       "busiest_expert", "", most.kept, "tokens",
       fmt::format("kept by {}{}; the even share is {:.4g}", experts_text(busiest, trace.experts),
-                  busiest.size() > 1 ? " each" : "", real / trace.experts)));
-  all.push_back(lab::traced(
+                  busiest.size() > 1 ? " each" : "", kept / trace.experts)));
+  report.add(lab::traced(
       "busy_share", "", 100 * busy_share(outcome), "%",
       fmt::format("time in tiles / (blocks · time until the last tile ended), {} blocks, in {}",
                   trace.blocks,
                   trace.clock_unit == "mma" ? "mma instructions issued" : "nanoseconds")));
-  if (outcome.tensor_pipe >= 0) {
-    all.push_back(lab::counted("tensor_pipe", "", outcome.tensor_pipe, "%",
-                               "sm__pipe_tensor_cycles_active of one launch of the picture's small "
-                               "product: cycles in which the tensor pipe was active"));
+  if (outcome.tensor_pipe) {
+    report.add(lab::counted("tensor_pipe", "", *outcome.tensor_pipe, "%",
+                            "sm__pipe_tensor_cycles_active of one launch of the picture's small "
+                            "product: cycles in which the tensor pipe was active"));
   }
-  if (outcome.tensor_instructions >= 0) {
-    all.push_back(lab::counted("tensor_instructions", "", outcome.tensor_instructions,
-                               "instructions", "sm__inst_executed_pipe_tensor.sum of the same"));
+  if (outcome.tensor_instructions) {
+    report.add(lab::counted("tensor_instructions", "", *outcome.tensor_instructions, "instructions",
+                            "sm__inst_executed_pipe_tensor.sum of the same"));
   }
-  return all;
 }
 
 std::string summary_of(const Outcome& outcome) {
@@ -273,12 +246,12 @@ lab::Report report_of(const Outcome& outcome) {
   lab::Report report;
   report.summary = summary_of(outcome);
   report.checks = checks_of(outcome);
-  report.measurements = measurements_of(outcome);
-  report.tables.push_back(expert_table(outcome.trace));
-  report.tables.push_back(lab::readout_table(report.measurements, 1));
-  report.tables.push_back(assignment_table(outcome.trace));
-  report.tables.push_back(tile_table(outcome.trace));
-  report.tables.push_back(scheme_table(outcome));
+  add_measurements(report, outcome);
+  report.add(expert_table(outcome.trace));
+  report.add(lab::readout_table(report.measurements, 1));
+  report.add(assignment_table(outcome.trace));
+  report.add(tile_table(outcome.trace));
+  report.add(scheme_table(outcome));
   report.trace = to_json(outcome.trace);
   return report;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,8 @@ struct Outcome {
   LayerOutput reference;
   std::vector<TileTrace> tiles;  ///< all that ran, by begin, then block
   Trace trace;
-  double tensor_pipe = -1;          ///< share of cycles, counted; −1: not counted
-  double tensor_instructions = -1;  ///< counted; −1: not counted
+  std::optional<double> tensor_pipe,
+      tensor_instructions;  ///< percent of cycles and number, counted
 };
 
 /// Runs the kernels and the reference. Throws Error as the device does.

@@ -53,10 +53,7 @@ lab::Fields<Trace> trace_fields() {
       .whole("tiles_run", &Trace::tiles_run, 0, lab::kMostCount)
       .whole("blocks", &Trace::blocks, 0, lab::kMostCount)
       .text("clock_unit", &Trace::clock_unit)
-      .wholes("lines", &Trace::lines, kSteps, 0, lab::kMostCount)
-      .derive([](Trace& trace) {
-        trace.lines = step_lines();
-      })  // a recording may number another source
+      .lines("lines", &Trace::lines, [](const Trace&) { return step_lines(); })
       .list("token", &Trace::token, token_fields,
             [](const Trace& trace) { return std::min(trace.tokens, kShownTokens); })
       .columns("expert", &Trace::expert, expert_fields(), &Trace::experts)

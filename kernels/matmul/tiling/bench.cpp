@@ -15,6 +15,7 @@
 namespace tilestep::tiling {
 namespace {
 
+using lab::column, lab::real, lab::whole;
 namespace metric = simt::metric;
 
 /// A wavefront of shared memory serves so many bytes at most.
@@ -47,18 +48,14 @@ int number_of(const lab::Timed& timed) {
   return static_cast<int>(timed.number("number").value_or(-1));
 }
 
-class Bench {
+class Bench : public lab::Bench {
  public:
-  Bench(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes, lab::Report& report)
-      : device_(device),
-        kernels_(static_cast<const Kernels&>(device.kernels(kLessonId))),
-        progress_(progress),
+  Bench(const lab::Bench& start, const BenchSizes& sizes)
+      : lab::Bench(start),
+        kernels_(kernels_of(device)),
         sizes_(sizes),
-        report_(report),
-        ladder_(device),
         library_(kernels_.library(device)) {
-    for (int i = 0; i < kVariants; ++i) {
-      const auto variant = static_cast<Variant>(i);
+    for (const Variant variant : all_of<Variant>()) {
       const int capability = device.info().compute_capability;
       if (variant != Variant::tensor_core || capability == 0 || capability >= 80) {
         rungs_.push_back(variant);
@@ -67,15 +64,15 @@ class Bench {
   }
 
   void run() {
+    report.add(ladder_table());
     check_all_sizes();
     measure_copies();
     std::vector<lab::Climb> climbs;
     for (std::size_t i = 0; i < sizes_.edges.size(); ++i) {
       const double share = 0.85 / static_cast<double>(sizes_.edges.size());
-      lab::Part part(progress_, 0.13 + share * static_cast<double>(i),
-                     0.13 + share * static_cast<double>(i + 1));
-      part.report(0, fmt::format("making matrices of {0} x {0}", sizes_.edges[i]));
-      climbs.push_back(climb(sizes_.edges[i], part));
+      const double from = 0.13 + share * static_cast<double>(i);
+      progress.report(from, fmt::format("making matrices of {0} x {0}", sizes_.edges[i]));
+      climbs.push_back(climb_edge(sizes_.edges[i], from, from + share));
     }
     add_results(climbs);
     add_resources(climbs.front());
@@ -84,7 +81,8 @@ class Bench {
     }
     add_datasheet();
     add_roofline(climbs);
-    lab::append(report_.checks, ladder_.checks());
+    lab::append(report.checks, ladder.checks());
+    report.summary = summary();
   }
 
  private:
@@ -92,17 +90,17 @@ class Bench {
   void check_all_sizes() {
     double done = 0;
     for (const GemmShape& shape : sizes_.checked) {
-      progress_.report(0.1 * done++ / static_cast<double>(sizes_.checked.size()),
-                       fmt::format("checking at {} x {} x {}", shape.m, shape.n, shape.k));
-      Problem problem(device_, shape);
+      progress.report(0.1 * done++ / static_cast<double>(sizes_.checked.size()),
+                      fmt::format("checking at {} x {} x {}", shape.m, shape.n, shape.k));
+      Problem problem(device, shape);
       for (const Variant variant : rungs_) {
-        progress_.check();
-        ladder_.judge(
-            fmt::format("ladder_{}", to_text(variant)),
+        progress.check();
+        ladder.judge(
+            fmt::format("ladder_{}", name_of(variant)),
             "Against double at 1, 33 x 7 x 100, 128, 257 x 100 x 129, 512, 1000 x 1100 x 1030 and "
             "2048 (there 256 elements); tolerance: what rounding can explain in the order of the "
             "kernel's additions.",
-            rung_on(problem, device_, variant, kBestConfiguration).verify());
+            rung_on(problem, device, variant, kBestConfiguration).verify());
       }
     }
   }
@@ -111,31 +109,30 @@ class Bench {
 
   /// The device's own copy, `copies` times in a row; TB/s.
   double measure_copy(const char* id, std::size_t bytes, int copies, const char* what) {
-    simt::Buffer<float> from(device_, bytes / sizeof(float)), to(device_, bytes / sizeof(float));
+    const std::size_t count = bytes / sizeof(float);
     std::mt19937 generator = lab::generator_of(5);
-    lab::fill_with<float>(
-        device_, from,
-        lab::uniform_floats(generator, std::min(from.count(), std::size_t{1} << 22)));
+    const lab::Repeated<float> from(
+        device, count, lab::uniform_floats(generator, std::min(count, std::size_t{1} << 22)));
+    simt::Buffer<float> to(device, count);
     const auto launch = [&] {
       for (int i = 0; i < copies; ++i) {
-        device_.copy_on_device(to.span().data, from.span().data, from.bytes());
+        device.copy_on_device(to.span().data, from.span().data, from.bytes());
       }
     };
-    progress_.report(0.1, "measuring copies");
+    progress.report(0.1, "measuring copies");
     const lab::Spread rate = lab::rate_of(
-        lab::spread_of(lab::settled_times(device_, progress_, launch, lab::kShown, false)),
+        lab::spread_of(lab::settled_times(device, progress, launch, lab::kShown, false)),
         2.0 * static_cast<double>(from.bytes()) * copies);
-    report_.measurements.push_back(
-        lab::measured(id, "", rate, "GB/s",
-                      fmt::format("the device's own copy of {:.4g} MiB, counted as read and "
-                                  "written{}",
-                                  static_cast<double>(from.bytes()) / (1 << 20), what)));
+    report.add(lab::measured(id, "", rate, "GB/s",
+                             fmt::format("the device's own copy of {:.4g} MiB, counted as read and "
+                                         "written{}",
+                                         static_cast<double>(from.bytes()) / (1 << 20), what)));
     return rate.median * 1e-3;
   }
 
   void measure_copies() {
     roofs_.dram_tb_s = measure_copy("copy_bandwidth", sizes_.copy_bytes, 1, "");
-    const std::size_t in_l2 = device_.info().l2_bytes / 8 / sizeof(float) * sizeof(float);
+    const std::size_t in_l2 = device.info().l2_bytes / 8 / sizeof(float) * sizeof(float);
     if (in_l2 == 0) return;
     roofs_.l2_tb_s = measure_copy("l2_copy_bandwidth", in_l2, kL2Copies,
                                   ", many in a row that stay in L2; the gaps between them are in "
@@ -145,12 +142,10 @@ class Bench {
   // ---- the ladder ----
 
   lab::Rung rung(Variant variant, Problem& problem) {
-    lab::Rung rung;
-    rung.name = to_text(variant);
-    rung.why = what_changed(variant);
-    rung.cells = {{"what_changed", what_changed(variant)}};
+    lab::Rung rung =
+        lab::rung_of(variant, "", detail_of_check(" in the order of the kernel's additions"));
+    rung.cells = {{"what_changed", rung.why}};
     rung.peer = variant == Variant::tensor_core ? library_.name + " BF16" : library_.name + " FP32";
-    rung.check_detail = detail_of_check(" in the order of the kernel's additions");
     const auto all = kernels_.configurations(variant);
     for (std::size_t i = 0; i < all.size(); ++i) {
       const int number = static_cast<int>(i), edge = problem.shape.m;
@@ -160,7 +155,7 @@ class Bench {
       rung.configurations.push_back(
           {.name = std::string(all[i].name),
            .make = [this, &problem, variant,
-                    number] { return rung_on(problem, device_, variant, number); },
+                    number] { return rung_on(problem, device, variant, number); },
            .cells = {{"number", number}},
            .check = fmt::format("{}, {} at {}", rung.name, all[i].name, edge)});
     }
@@ -180,7 +175,7 @@ class Bench {
       peer.configurations.push_back(
           {.name = name,
            .make = [this, &problem,
-                    precision = precision] { return library_on(problem, device_, precision); },
+                    precision = precision] { return library_on(problem, device, precision); },
            .check = fmt::format("{}, {} at {}", id, name, problem.shape.m)});
     }
     return peer;
@@ -193,8 +188,8 @@ class Bench {
         kProbes - 4, order);
   }
 
-  lab::Climb climb(int edge, lab::Progress& progress) {
-    Problem problem(device_, square(edge));
+  lab::Climb climb_edge(int edge, double from, double to) {
+    Problem problem(device, square(edge));
     lab::LadderPlan plan;
     plan.rate = lab::Rate::tflop_per_s;
     plan.work = {.bytes_read = ideal_bytes(problem.shape, 2), .flops = flops_of(problem.shape)};
@@ -209,7 +204,7 @@ class Bench {
     }
     for (const Variant variant : rungs_) plan.rungs.push_back(rung(variant, problem));
     if (edge == sizes_.counted_edge) plan.counters = counters();
-    return ladder_.climb(plan, progress);
+    return climb(plan, from, to);
   }
 
   // ---- what came of it ----
@@ -222,43 +217,30 @@ class Bench {
                      [](const lab::Timed& timed) { return timed.timed(); });
       }
       lab::append(configurations, climb.configurations);
-      lab::append(report_.measurements, climb.measurements);
     }
-    const lab::Shown size{"size", "M = N = K"}, rate{"tflops", "rate"};
-    const lab::Shown fraction{"fraction", "of cuBLAS"};
-    report_.tables.push_back(lab::table_of(
-        "ladder_measured", fmt::format("The ladder on {}, random data", device_.info().name),
-        {{"rung"},
-         size,
-         {"what_changed", "what changed"},
-         {"configuration"},
-         rate,
-         {"p10", "p10", "TFLOP/s", 2},
-         {"p90", "p90", "TFLOP/s", 2},
-         fraction},
-        rows));
-    report_.tables.push_back(
-        lab::table_of("configurations", "Every compiled configuration (fewer samples)",
-                      {{"rung"}, {"configuration"}, size, rate, fraction}, configurations));
+    const lab::Column size{"size", "M = N = K"}, rate{"tflops", "rate"};
+    const lab::Column fraction{"fraction", "of cuBLAS"};
+    add_table("ladder_measured", fmt::format("The ladder on {}, random data", device.info().name),
+              {"rung", size, column("what_changed", "what changed"), "configuration", rate,
+               real("p10", "", "TFLOP/s", 2), real("p90", "", "TFLOP/s", 2), fraction},
+              rows);
+    add_table("configurations", "Every compiled configuration (fewer samples)",
+              {"rung", "configuration", size, rate, fraction}, configurations);
   }
 
   void add_resources(const lab::Climb& main) {
-    lab::Table table{"resources",
-                     "What the compiled kernels take of a multiprocessor",
-                     {{"rung", "rung", "", -1},
-                      {"configuration", "configuration", "", -1},
-                      {"threads", "threads", "1/block", 0},
-                      {"registers", "registers", "1/thread", 0},
-                      {"spilled", "spilled", "B/thread", 0},
-                      {"shared", "shared memory", "B/block", 0},
-                      {"blocks", "blocks", "1/multiprocessor", 0},
-                      {"occupancy", "occupancy limit", "", 3}},
-                     {}};
+    lab::Table table{
+        "resources",
+        "What the compiled kernels take of a multiprocessor",
+        {"rung", "configuration", whole("threads", "", "1/block"),
+         whole("registers", "", "1/thread"), whole("spilled", "", "B/thread"),
+         whole("shared", "shared memory", "B/block"), whole("blocks", "", "1/multiprocessor"),
+         real("occupancy", "occupancy limit", "", 3)}};
     for (std::size_t rung = 0; rung < rungs_.size(); ++rung) {
-      const std::string_view name = to_text(rungs_[rung]);
+      const std::string_view name = name_of(rungs_[rung]);
       const auto all = kernels_.configurations(rungs_[rung]);
       for (int i = 0; i < static_cast<int>(all.size()); ++i) {
-        const Resources r = kernels_.resources(device_, rungs_[rung], i);
+        const Resources r = kernels_.resources(device, rungs_[rung], i);
         const std::string detail(all[static_cast<std::size_t>(i)].name);
         const double occupancy = r.blocks_per_multiprocessor * (r.threads / 32.0) /
                                  std::max(1, r.warps_per_multiprocessor);
@@ -266,19 +248,19 @@ class Bench {
                    r.dynamic_shared_bytes + r.static_shared_bytes, r.blocks_per_multiprocessor,
                    occupancy});
         if (i != number_of(main.rungs[rung])) continue;
-        lab::append(report_.measurements,
+        lab::append(report.measurements,
                     {lab::derived("registers_per_thread", name, r.registers, "registers", detail),
                      lab::derived("blocks_per_multiprocessor", name, r.blocks_per_multiprocessor,
                                   "blocks", detail),
                      lab::derived("occupancy_limit", name, occupancy, "", detail)});
       }
     }
-    report_.tables.push_back(std::move(table));
+    report.add(std::move(table));
   }
 
   /// What the hardware counted beside what the threads ask for, and what shared memory allows.
   void add_counters(lab::Climb& climb) {
-    if (!device_.counters().available) return;
+    if (!device.counters().available) return;
     const GemmShape shape = square(sizes_.counted_edge);
     for (std::size_t i = 0; i < rungs_.size(); ++i) {
       const int number = number_of(climb.rungs[i]);
@@ -290,39 +272,35 @@ class Bench {
                                                    : untiled_loads(shape));
       const double asked = (bytes_of_input(rungs_[i]) * loads + 4.0 * shape.m * shape.n) * 1e-6;
       climb.rungs[i].cells["asked_bytes"] = asked;
-      report_.measurements.push_back(lab::derived(
+      report.add(lab::derived(
           "asked_bytes", climb.rungs[i].name, asked, "MB",
           fmt::format("{}³: what the threads load of A and B and store of C; caches answer a part",
                       sizes_.counted_edge)));
       if (tiled) add_ceiling(climb.rungs[i]);
     }
-    report_.tables.push_back(lab::table_of(
+    add_table(
         "counters", fmt::format("Hardware counters at {}³, one launch", sizes_.counted_edge),
-        {{"rung"},
-         {"dram_bytes", "DRAM traffic", "MB", 0},
-         {"bank_conflicts", "shared bank conflicts", "million", 2},
-         {"tensor_pipe", "tensor pipe active", "%", 1},
-         {"achieved_occupancy", "achieved occupancy", "%", 1},
-         {"asked_bytes", "asked for by threads", "MB", 0},
-         {"shared_wavefronts", "shared wavefronts", "million", 1},
-         {"data_wavefronts", "all wavefronts", "million", 1},
-         {"shared_pipe", "shared of peak", "%", 1},
-         {"data_pipe", "all of peak", "%", 1}},
-        climb.rungs));
+        {"rung", whole("dram_bytes", "DRAM traffic", "MB"),
+         real("bank_conflicts", "shared bank conflicts", "million", 2),
+         real("tensor_pipe", "tensor pipe active", "%", 1),
+         real("achieved_occupancy", "achieved occupancy", "%", 1),
+         whole("asked_bytes", "asked for by threads", "MB"),
+         real("shared_wavefronts", "shared wavefronts", "million", 1),
+         real("data_wavefronts", "all wavefronts", "million", 1),
+         real("shared_pipe", "shared of peak", "%", 1), real("data_pipe", "all of peak", "%", 1)},
+        climb.rungs);
     std::vector<lab::Timed> with_shared;
     std::copy_if(climb.rungs.begin(), climb.rungs.end(), std::back_inserter(with_shared),
                  [](const lab::Timed& timed) { return timed.number("ceiling").has_value(); });
-    report_.tables.push_back(lab::table_of(
+    add_table(
         "shared_ceiling",
         fmt::format("What shared memory allows at {}³: a wavefront a cycle, of up to 128 bytes",
                     sizes_.counted_edge),
-        {{"rung"},
-         {"shared_bytes", "shared bytes per FLOP", "B/FLOP", 4},
-         {"flop_per_byte", "FLOP per shared byte", "FLOP/B", 2},
-         {"ceiling", "ceiling", "TFLOP/s", 2},
-         {"tflops", "rate"},
-         {"share", "of the ceiling", "", 3}},
-        with_shared));
+        {"rung", real("shared_bytes", "shared bytes per FLOP", "B/FLOP", 4),
+         real("flop_per_byte", "FLOP per shared byte", "FLOP/B", 2),
+         real("ceiling", "", "TFLOP/s", 2), column("tflops", "rate"),
+         real("share", "of the ceiling", "", 3)},
+        with_shared);
   }
 
   /// The rate at which every cycle would have a wavefront of shared memory.
@@ -337,7 +315,7 @@ class Bench {
     timed.cells["ceiling"] = ceiling;
     timed.cells["share"] = *pipe / 100;
     lab::append(
-        report_.measurements,
+        report.measurements,
         {lab::derived("shared_bytes_per_flop", timed.name, bytes, "B/FLOP",
                       fmt::format("{}³: 128 B x shared wavefronts / FLOPs", sizes_.counted_edge)),
          lab::derived("shared_ceiling", timed.name, ceiling, "TFLOP/s",
@@ -368,66 +346,50 @@ class Bench {
     // The datasheet's peak where there is one: libraries leave it room, and kernels that are not
     // matrix products alone have been measured above cuBLAS.
     for (const char* id : {"datasheet_bf16", "library_bf16", "library_fp32"}) {
-      const lab::Measurement* roof = report_.measurement(id);
+      const lab::Measurement* roof = report.measurement(id);
       if (roof != nullptr && roofs_.tflops == 0) roofs_.tflops = roof->value;
     }
     if (roofs_.tflops > 0) {
       for (RooflinePoint& point : attention_points(roofs_)) points.push_back(std::move(point));
     }
-    report_.tables.push_back(roofline_table(points));
+    report.add(roofline_table(points));
   }
 
   /// The datasheet's lines, for the one GPU whose datasheet this is.
   void add_datasheet() {
-    if (device_.info().name.find("H200") == std::string::npos) return;
+    if (device.info().name.find("H200") == std::string::npos) return;
     const char* source = "NVIDIA H200 SXM datasheet, dense";
-    lab::append(report_.measurements,
-                {lab::derived("datasheet_bandwidth", "", 4800, "GB/s", source),
-                 lab::derived("datasheet_fp32", "", 67, "TFLOP/s", source),
-                 lab::derived("datasheet_bf16", "", 989, "TFLOP/s", source)});
+    lab::append(report.measurements, {lab::derived("datasheet_bandwidth", "", 4800, "GB/s", source),
+                                      lab::derived("datasheet_fp32", "", 67, "TFLOP/s", source),
+                                      lab::derived("datasheet_bf16", "", 989, "TFLOP/s", source)});
   }
 
-  simt::Device& device_;
+  std::string summary() const {
+    const auto text = [&](Variant variant) {
+      const auto* fraction = report.measurement("fraction_of_cublas", name_of(variant));
+      return headline("gemm_rate", name_of(variant), 1) +
+             (fraction == nullptr ? ""
+                                  : fmt::format(" ({:.0f} % of cuBLAS)", 100 * fraction->value));
+    };
+    return fmt::format("On {} the top FP32 rung reaches {} and tensor-core {} at {}³.{}",
+                       device.info().name, text(Variant::warp_tile), text(Variant::tensor_core),
+                       sizes_.edges.front(),
+                       library_.available ? "" : " No peer: " + library_.reason + ".");
+  }
+
   const Kernels& kernels_;
-  lab::Progress& progress_;
   const BenchSizes& sizes_;
-  lab::Report& report_;
-  lab::Ladder ladder_;
   LibraryStatus library_;
   std::vector<Variant> rungs_;
   Roofs roofs_;
 };
 
-std::string summary_of(const lab::Report& report, const simt::DeviceInfo& device,
-                       const LibraryStatus& library, int edge) {
-  const auto text = [&](Variant variant) {
-    const auto* fraction = report.measurement("fraction_of_cublas", to_text(variant));
-    return lab::headline(report.measurement("gemm_rate", to_text(variant)), 1) +
-           (fraction == nullptr ? "" : fmt::format(" ({:.0f} % of cuBLAS)", 100 * fraction->value));
-  };
-  return fmt::format("On {} the top FP32 rung reaches {} and tensor-core {} at {}³.{}", device.name,
-                     text(Variant::warp_tile), text(Variant::tensor_core), edge,
-                     library.available ? "" : " No peer: " + library.reason + ".");
-}
-
 }  // namespace
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
-  lab::Report report;
-  report.tables.push_back(ladder_table());
-  Bench(device, progress, sizes, report).run();
-  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
-  report.summary = summary_of(report, device.info(), kernels.library(device), sizes.edges.front());
-  return report;
-}
-
-lab::Report bench_report(simt::Device& device, lab::Progress& progress) {
-  lab::require_timing(device, "the ladder");
-  lab::Report report = bench_report(device, progress, BenchSizes());
-  report.lesson = kLessonId;
-  report.params = knob_table().settings(Params{});
-  report.device = device.info();
-  return report;
+  Bench bench({device, progress}, sizes);
+  bench.run();
+  return bench.report;
 }
 
 }  // namespace tilestep::tiling

@@ -15,8 +15,6 @@ namespace tilestep::tiling {
 /// The kernel source that `BlockTrace::lines` number.
 inline constexpr std::string_view kSourcePath = "kernels/matmul/tiling/shared_tile.cu";
 
-using tilestep::to_text;
-
 /// The rungs of the ladder, slowest idea first. The first three have a picture of their own.
 enum class Variant {
   naive,
@@ -34,14 +32,38 @@ constexpr auto names_of(Variant) {
                                           "register-tile-2d", "vectorized", "double-buffered",
                                           "warp-tile", "tensor-core"});
 }
+constexpr auto reasons_of(Variant) {
+  return std::to_array<std::string_view>(
+      {"The starting point: one element of C a thread, threadIdx.x running down the rows, so that "
+       "the lanes of a warp load addresses a whole row apart.",
+       "threadIdx.x runs across the columns: a warp's loads of B and its stores to C are "
+       "neighbours and need few memory sectors.",
+       "The block loads a tile of A and one of B into shared memory once and reads every element "
+       "of them once for each of its rows or columns.",
+       "Eight rows of C a thread: an element of B stays in a register for eight products, so that "
+       "nine shared reads serve eight products instead of sixteen.",
+       "Eight by eight elements of C a thread: sixteen shared reads serve sixty-four products.",
+       "float4 loads and reads, from an A tile that is turned on its way into shared memory: a "
+       "quarter of the memory instructions for the same bytes.",
+       "cp.async brings the next tiles into a second stage of shared memory while the current ones "
+       "are multiplied, without passing through registers.",
+       "Each warp has a rectangle of C whose lanes share what they read; deeper tiles in three or "
+       "four stages, and blocks in an order that keeps their tiles in L2.",
+       "BF16 inputs and mma.sync on tensor cores with FP32 accumulators: one instruction of a warp "
+       "makes 2048 products instead of 32."});
+}
 inline constexpr int kVariants = static_cast<int>(count_of<Variant>());
-/// One sentence: what changed against the rung before, and why it is faster.
-std::string_view what_changed(Variant variant);
 constexpr bool has_picture(Variant variant) {
   return variant <= Variant::shared_tile;
 }
 /// Where the rung's kernel is: a path of the repository, built in as an asset.
-std::string_view source_path(Variant variant);
+constexpr std::string_view source_path(Variant variant) {
+  if (has_picture(variant)) return kSourcePath;
+  if (variant <= Variant::vectorized) return "kernels/matmul/tiling/register_tile.cu";
+  if (variant == Variant::double_buffered) return "kernels/matmul/tiling/double_buffered.cu";
+  if (variant == Variant::warp_tile) return "kernels/matmul/tiling/warp_tile.cu";
+  return "kernels/matmul/tiling/tensor_core.cu";
+}
 
 enum class RemovedBarrier { none, after_load, after_multiply };
 constexpr auto names_of(RemovedBarrier) {

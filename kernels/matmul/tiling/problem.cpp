@@ -5,16 +5,13 @@
 #include <span>
 
 #include "kernels/base/numeric/float_format.hpp"
+#include "kernels/base/numeric/index.hpp"
 
 namespace tilestep::tiling {
 namespace {
 
 /// Up to so many FLOPs all of C is compared.
 constexpr double kCheapFlops = 4e8;
-
-const Kernels& kernels_of(simt::Device& device) {
-  return static_cast<const Kernels&>(device.kernels(kLessonId));
-}
 
 Matrices rounded(const Matrices& from) {
   Matrices to = from;
@@ -28,16 +25,13 @@ lab::Closest compare(const Problem& problem, bool bf16, Adding adding) {
   const std::vector<float> got = problem.c.download();
   const GemmShape& s = problem.shape;
   const Matrices& matrices = bf16 ? problem.bf16 : problem.fp32;
-  lab::Closest closest;
   if (flops_of(s) <= kCheapFlops) {
     const Product exact = reference_product(s, matrices, adding);
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      closest.add(static_cast<double>(got[i]), exact.c[i], exact.bound[i]);
-    }
-    return closest;
+    return lab::compared(got, exact.c, exact.bound);
   }
+  lab::Closest closest;
   for (const float value : got) {
-    if (!std::isfinite(value)) closest.add(static_cast<double>(value), 0, 1);
+    if (!std::isfinite(value)) closest.add(value, 0, 1);
   }
   std::mt19937 generator(23);
   for (int probe = 0; probe < kProbes; ++probe) {
@@ -48,22 +42,15 @@ lab::Closest compare(const Problem& problem, bool bf16, Adding adding) {
       column = probe / 2 == 0 ? 0 : s.n - 1;
     }
     const Element exact = reference_element(s, matrices, row, column, adding);
-    const auto at = static_cast<std::size_t>(row) * static_cast<std::size_t>(s.n) +
-                    static_cast<std::size_t>(column);
-    closest.add(static_cast<double>(got[at]), exact.value, exact.bound);
+    closest.add(got[numeric::index_of(row, column, s.n)], exact.value, exact.bound);
   }
   return closest;
 }
 
 lab::Runnable runnable(Problem& problem, simt::Device& device, std::function<void()> launch,
                        bool bf16, Adding adding) {
-  const auto verify = [&problem, &device, launch, bf16, adding] {
-    problem.c.fill(0xFF);
-    launch();
-    device.synchronize();
-    return compare(problem, bf16, adding);
-  };
-  return {launch, verify};
+  return lab::judged(device, problem.c, std::move(launch),
+                     [&problem, bf16, adding] { return compare(problem, bf16, adding); });
 }
 
 }  // namespace
@@ -72,11 +59,11 @@ Problem::Problem(simt::Device& device, const GemmShape& wanted)
     : shape(wanted),
       fp32(make_matrices(wanted, 17, false)),
       bf16(rounded(fp32)),
-      a(device, std::span<const float>(fp32.a)),
-      b(device, std::span<const float>(fp32.b)),
-      a_bits(device, std::span<const std::uint16_t>(bf16_bits(bf16.a))),
-      b_bits(device, std::span<const std::uint16_t>(bf16_bits(bf16.b))),
-      c(device, static_cast<std::size_t>(wanted.m) * static_cast<std::size_t>(wanted.n)) {}
+      a(device, fp32.a),
+      b(device, fp32.b),
+      a_bits(device, bf16_bits(bf16.a)),
+      b_bits(device, bf16_bits(bf16.b)),
+      c(device, numeric::elements_of(wanted.m, wanted.n)) {}
 
 lab::Runnable rung_on(Problem& p, simt::Device& device, Variant variant, int configuration) {
   const bool bf16 = variant == Variant::tensor_core;

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/base/lab/ladder.hpp"
+#include "kernels/base/lab/bench.hpp"
 #include "kernels/matmul/tiling/reference.hpp"
 #include "kernels/matmul/tiling/report.hpp"
 

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cmath>
 
+#include "kernels/base/numeric/index.hpp"
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/matmul/tiling/report.hpp"
@@ -30,10 +31,9 @@ GemmShape shape_of(const Params& params) {
 /// The inputs on a device, for both number formats.
 struct Uploaded {
   Uploaded(simt::Device& device, const Outcome& outcome)
-      : a(device, std::span<const float>(outcome.matrices.a)),
-        b(device, std::span<const float>(outcome.matrices.b)),
-        c(device,
-          static_cast<std::size_t>(outcome.shape.m) * static_cast<std::size_t>(outcome.shape.n)),
+      : a(device, outcome.matrices.a),
+        b(device, outcome.matrices.b),
+        c(device, numeric::elements_of(outcome.shape.m, outcome.shape.n)),
         loads(device, 1) {
     c.fill(0xFF);
     loads.fill(0);
@@ -54,7 +54,7 @@ struct CountedRun {
 
 /// One launch of `variant` over all of C, with the picture's tile where it has a picture.
 CountedRun launch(simt::Device& device, const Outcome& outcome, Variant variant, bool counted) {
-  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
+  const auto& kernels = kernels_of(device);
   const Params& params = outcome.params;
   Uploaded data(device, outcome);
   if (has_picture(variant)) {
@@ -64,8 +64,8 @@ CountedRun launch(simt::Device& device, const Outcome& outcome, Variant variant,
   } else if (variant == Variant::tensor_core) {
     const std::vector<std::uint16_t> a_bits = bf16_bits(outcome.matrices.a);
     const std::vector<std::uint16_t> b_bits = bf16_bits(outcome.matrices.b);
-    const simt::Buffer<std::uint16_t> a(device, std::span<const std::uint16_t>(a_bits));
-    const simt::Buffer<std::uint16_t> b(device, std::span<const std::uint16_t>(b_bits));
+    const simt::Buffer<std::uint16_t> a(device, a_bits);
+    const simt::Buffer<std::uint16_t> b(device, b_bits);
     kernels.gemm_bf16(device, kBestConfiguration, outcome.shape,
                       {a.span(), b.span(), data.c.span(), data.operands(counted).loads});
     device.synchronize();
@@ -213,7 +213,7 @@ std::size_t trace_capacity(const Trace& trace, Variant variant) {
 /// Runs the chosen block alone, recording. Returns all of C; only the block is written.
 std::vector<float> record_block(simt::Device& device, const Outcome& outcome, Variant variant,
                                 BlockTrace& block, BankWays* ways) {
-  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
+  const auto& kernels = kernels_of(device);
   const Trace& trace = outcome.trace;
   const auto elements = static_cast<std::size_t>(trace.tile * trace.tile);
   const auto k_tiles = static_cast<std::size_t>(outcome.params.k_tiles());
@@ -244,16 +244,6 @@ std::vector<float> record_block(simt::Device& device, const Outcome& outcome, Va
   }
   block.lines = phase_lines(variant);
   return data.c.download();
-}
-
-template <class T>
-std::vector<T> block_of(const Trace& trace, const std::vector<T>& c) {
-  std::vector<T> values;
-  for (int row = 0; row < trace.rows(); ++row) {
-    const auto first = c.begin() + (trace.first_row() + row) * trace.n + trace.first_column();
-    values.insert(values.end(), first, first + trace.columns());
-  }
-  return values;
 }
 
 void fill_bands(Outcome& outcome) {
@@ -329,7 +319,7 @@ void look_for_races(Outcome& outcome, simt::Device& device, lab::Progress& progr
                                                      .os_threads = 1});
     }
     simt::Device& where = emulated ? *shuffled : device;
-    const auto& kernels = static_cast<const Kernels&>(where.kernels(kLessonId));
+    const auto& kernels = kernels_of(where);
     Uploaded data(where, outcome);
     kernels.picture(where, run, outcome.shape, data.operands(false), nullptr);
     where.synchronize();
@@ -357,7 +347,7 @@ void describe_configuration(Outcome& outcome, const Kernels& kernels) {
 }  // namespace
 
 Outcome gather(const Params& params, simt::Device& device, lab::Progress& progress) {
-  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
+  const auto& kernels = kernels_of(device);
   Outcome outcome;
   outcome.params = params;
   outcome.shape = shape_of(params);

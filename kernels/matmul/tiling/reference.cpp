@@ -1,75 +1,19 @@
 #include "kernels/matmul/tiling/reference.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/numeric/float_format.hpp"
+#include "kernels/base/numeric/index.hpp"
 
 namespace tilestep::tiling {
-namespace {
 
-constexpr double kUnitRoundoff = numeric::Fp32::kUnitRoundoff;
-
-/// Products that mma.m16n8k16 adds at once.
-constexpr int kMmaDepth = 16;
-/// The bounds are made of the exact sums; a kernel's own differ from them by what is bounded.
-constexpr double kSlack = 1.01;
-
-/// The sum of one element of C and its error bound, product by product.
-class RunningSum {
- public:
-  explicit RunningSum(Adding adding) : adding_(adding) {}
-
-  void add(double product) {
-    if (adding_ == Adding::tensor_core && terms_ % kMmaDepth == 0) close_group();
-    sum_ += product;
-    magnitude_ += std::abs(product);
-    if (adding_ == Adding::in_order) weight_ += std::abs(product) + std::abs(sum_);
-    ++terms_;
-  }
-  double sum() const { return sum_; }
-  double bound() {
-    const double ku = static_cast<double>(terms_) * kUnitRoundoff;
-    switch (adding_) {
-      case Adding::in_order:
-        return kSlack * kUnitRoundoff * weight_;
-      case Adding::tensor_core:
-        close_group();
-        return kSlack * (kMmaDepth + 1) * 2 * kUnitRoundoff * weight_;
-      case Adding::any_order:
-        return ku / (1 - ku) * magnitude_;
-      case Adding::any_order_tensor_core:
-        break;
-    }
-    return 4 * ku / (1 - ku) * magnitude_;
-  }
-
- private:
-  void close_group() {
-    if (terms_ > 0) weight_ += std::abs(before_) + magnitude_;
-    before_ = sum_;
-    magnitude_ = 0;
-  }
-
-  Adding adding_;
-  int terms_ = 0;
-  double sum_ = 0, before_ = 0;
-  double magnitude_ = 0;  ///< of the products, of this group alone for the tensor cores
-  double weight_ = 0;     ///< what the unit roundoff is multiplied with
-};
-
-std::size_t index_of(int row, int column, int columns) {
-  return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns) +
-         static_cast<std::size_t>(column);
-}
-
-}  // namespace
+using numeric::elements_of, numeric::index_of, numeric::RunningSum;
 
 Matrices make_matrices(const GemmShape& shape, std::int64_t seed, bool bf16) {
   std::mt19937 generator = lab::generator_of(seed);
   const auto matrix = [&](int rows, int columns) {
-    std::vector<float> values = lab::uniform_floats(generator, index_of(rows, 0, columns));
+    std::vector<float> values = lab::uniform_floats(generator, elements_of(rows, columns));
     if (bf16) std::transform(values.begin(), values.end(), values.begin(), numeric::Bf16::round);
     return values;
   };
@@ -87,7 +31,7 @@ std::vector<std::uint16_t> bf16_bits(std::span<const float> values) {
 
 // One outer product of a column of A and a row of B after another.
 Product reference_product(const GemmShape& shape, const Matrices& matrices, Adding adding) {
-  std::vector<RunningSum> sums(index_of(shape.m, 0, shape.n), RunningSum(adding));
+  std::vector<RunningSum> sums(elements_of(shape.m, shape.n), RunningSum(adding));
   for (int kk = 0; kk < shape.k; ++kk) {
     const float* b_row = &matrices.b[index_of(kk, 0, shape.n)];
     for (int row = 0; row < shape.m; ++row) {

@@ -11,17 +11,9 @@
 namespace tilestep::tiling {
 namespace {
 
-// ---- checks -------------------------------------------------------------------------------------
+using lab::column, lab::real, lab::whole;
 
-template <class Want>
-lab::Check compare(std::string id, const std::vector<float>& got, const std::vector<Want>& want,
-                   const std::vector<double>& bound, std::string detail) {
-  lab::Closest closest;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    closest.add(static_cast<double>(got[i]), static_cast<double>(want[i]), bound[i]);
-  }
-  return closest.check(std::move(id), std::move(detail));
-}
+// ---- checks -------------------------------------------------------------------------------------
 
 /// The recorded partial sums against the same prefix of the product in double.
 lab::Check partial_sums_check(std::string id, const Outcome& outcome, const BlockTrace& block) {
@@ -38,9 +30,7 @@ lab::Check partial_sums_check(std::string id, const Outcome& outcome, const Bloc
                    trace.b_band[static_cast<std::size_t>(kk * trace.columns() + column)]);
         if ((kk + 1) % trace.tile != 0 && kk + 1 != trace.k) continue;
         const KTile& tile = block.k_tiles[static_cast<std::size_t>(kk / trace.tile)];
-        closest.add(
-            static_cast<double>(tile.sums[static_cast<std::size_t>(row * trace.tile + column)]),
-            sum, bound);
+        closest.add(tile.sums[static_cast<std::size_t>(row * trace.tile + column)], sum, bound);
       }
     }
   }
@@ -63,38 +53,27 @@ std::vector<lab::Check> checks_of(const Outcome& outcome) {
             "2^-23 of the largest, added up along k."
           : "Against double; tolerance: each product and each sum along k is rounded to FP32 by at "
             "most 2^-24 of itself, added up along k.";
-  std::vector<lab::Check> checks;
-  checks.push_back(
-      compare("result", outcome.timed, outcome.reference.c, outcome.reference.bound, bound));
-  checks.push_back(compare("counted_equals_timed", outcome.counted, outcome.timed,
-                           outcome.reference.bound,
-                           "The counting run and the run as it is timed give the same C, up to the "
-                           "tolerance of `result`."));
-  lab::Closest block;
-  for (std::size_t i = 0; i < trace.exact.size(); ++i) {
-    const auto row =
-        static_cast<std::size_t>(trace.first_row()) + i / static_cast<std::size_t>(trace.columns());
-    const auto column = static_cast<std::size_t>(trace.first_column()) +
-                        i % static_cast<std::size_t>(trace.columns());
-    block.add(static_cast<double>(outcome.recorded[i]), trace.exact[i],
-              outcome.reference.bound[row * static_cast<std::size_t>(trace.n) + column]);
-  }
-  checks.push_back(block.check("recorded_block", "The block that recorded itself. " + bound));
-  checks.push_back(partial_sums_check("partial_sums", outcome, trace.block));
-  checks.push_back(partial_sums_check("partial_sums_naive", outcome, trace.naive));
-  checks.push_back(lab::equal(
-      "global_loads", static_cast<double>(trace.global_loads),
-      static_cast<double>(expected_loads(outcome)),
-      "Loads counted by the kernel's own accesses equal those that its tiles imply; exact."));
-  checks.push_back(lab::equal("global_loads_naive", static_cast<double>(trace.naive_global_loads),
-                              static_cast<double>(untiled_loads(outcome.shape)),
-                              "naive makes two loads a product; exact."));
-  return checks;
+  const Product& exact = outcome.reference;
+  return {
+      lab::compared(outcome.timed, exact.c, exact.bound).check("result", bound),
+      lab::compared(outcome.counted, outcome.timed, exact.bound)
+          .check("counted_equals_timed",
+                 "The counting run and the run as it is timed give the same C, up to the "
+                 "tolerance of `result`."),
+      lab::compared(outcome.recorded, trace.exact, block_of(trace, exact.bound))
+          .check("recorded_block", "The block that recorded itself. " + bound),
+      partial_sums_check("partial_sums", outcome, trace.block),
+      partial_sums_check("partial_sums_naive", outcome, trace.naive),
+      lab::equal(
+          "global_loads", trace.global_loads, expected_loads(outcome),
+          "Loads counted by the kernel's own accesses equal those that its tiles imply; exact."),
+      lab::equal("global_loads_naive", trace.naive_global_loads, untiled_loads(outcome.shape),
+                 "naive makes two loads a product; exact.")};
 }
 
 // ---- measurements -------------------------------------------------------------------------------
 
-void add_load_measurements(const Outcome& outcome, std::vector<lab::Measurement>& out) {
+void add_load_measurements(const Outcome& outcome, lab::Report& report) {
   const Trace& trace = outcome.trace;
   const GemmShape& s = outcome.shape;
   const std::string_view name = name_of(trace.variant);
@@ -108,52 +87,51 @@ void add_load_measurements(const Outcome& outcome, std::vector<lab::Measurement>
       outcome.tile_m == 1 ? fmt::format("2·m·n·k = 2·{}·{}·{}", s.m, s.n, s.k)
                           : fmt::format("⌈n/{1}⌉·m·k + ⌈m/{0}⌉·k·n with m = {2}, n = {3}, k = {4}",
                                         outcome.tile_m, outcome.tile_n, s.m, s.n, s.k);
-  out.push_back(lab::traced("global_loads", name, loads, "elements",
-                            fmt::format("elements of A and B that all threads loaded from global "
-                                        "memory; the tiles imply {} = {}",
-                                        formula, expected_loads(outcome))));
-  out.push_back(lab::traced("global_loads_naive", "naive", naive, "elements",
-                            fmt::format("2·m·n·k = 2·{}·{}·{}", s.m, s.n, s.k)));
-  out.push_back(lab::derived("loads_per_output", name, loads / outputs, "loads/output",
-                             fmt::format("global_loads / (m·n) = {} / {}", loads, outputs)));
-  out.push_back(lab::derived("reuse_factor", name, naive / loads, "products/load",
-                             fmt::format("global_loads of naive / global_loads = {} / {}: how many "
-                                         "products' operands come from one load",
-                                         naive, loads)));
-  out.push_back(
+  report.add(lab::traced("global_loads", name, loads, "elements",
+                         fmt::format("elements of A and B that all threads loaded from global "
+                                     "memory; the tiles imply {} = {}",
+                                     formula, expected_loads(outcome))));
+  report.add(lab::traced("global_loads_naive", "naive", naive, "elements",
+                         fmt::format("2·m·n·k = 2·{}·{}·{}", s.m, s.n, s.k)));
+  report.add(lab::derived("loads_per_output", name, loads / outputs, "loads/output",
+                          fmt::format("global_loads / (m·n) = {} / {}", loads, outputs)));
+  report.add(lab::derived("reuse_factor", name, naive / loads, "products/load",
+                          fmt::format("global_loads of naive / global_loads = {} / {}: how many "
+                                      "products' operands come from one load",
+                                      naive, loads)));
+  report.add(
       lab::derived("ideal_bytes", name, ideal, "B",
                    fmt::format("{0}·(m·k + k·n) + 4·m·n = {0}·({1}·{3} + {3}·{2}) + 4·{1}·{2}: "
                                "A and B once from HBM, C once to it",
                                input_bytes, s.m, s.n, s.k)));
-  out.push_back(
+  report.add(
       lab::derived("arithmetic_intensity", name, flops_of(s) / asked, "FLOP/B",
                    fmt::format("2·m·n·k / ({0}·global_loads + 4·m·n) = {1} / {2}: of what the "
                                "threads ask for, before any cache",
                                input_bytes, flops_of(s), asked)));
-  out.push_back(lab::derived("ideal_intensity", name, flops_of(s) / ideal, "FLOP/B",
-                             fmt::format("2·m·n·k / ideal_bytes = {} / {}", flops_of(s), ideal)));
+  report.add(lab::derived("ideal_intensity", name, flops_of(s) / ideal, "FLOP/B",
+                          fmt::format("2·m·n·k / ideal_bytes = {} / {}", flops_of(s), ideal)));
 }
 
-void add_launch_measurements(const Outcome& outcome, std::vector<lab::Measurement>& out) {
+void add_launch_measurements(const Outcome& outcome, lab::Report& report) {
   const Trace& trace = outcome.trace;
   const std::string_view name = name_of(trace.variant);
   if (has_picture(trace.variant)) {
     const bool tiled = trace.variant == Variant::shared_tile;
     const int floats = tiled ? trace.tile * (trace.tile + trace.padding + trace.tile) : 0;
-    out.push_back(lab::derived(
+    report.add(lab::derived(
         "shared_bytes_per_block", name, 4.0 * floats, "B",
         tiled ? fmt::format("4·(tile·(tile + padding) + tile·tile) = 4·({0}·{1} + {0}·{0})",
                             trace.tile, trace.tile + trace.padding)
               : std::string("the kernel uses no shared memory")));
   } else {
     const Resources& r = outcome.resources;
-    out.push_back(lab::derived("shared_bytes_per_block", name,
-                               static_cast<double>(r.dynamic_shared_bytes + r.static_shared_bytes),
-                               "B", "of the launch"));
+    report.add(lab::derived("shared_bytes_per_block", name,
+                            r.dynamic_shared_bytes + r.static_shared_bytes, "B", "of the launch"));
   }
   if (trace.block.variant == Variant::shared_tile) {
     const BankWays& ways = trace.bank_ways;
-    out.push_back(
+    report.add(
         lab::traced("bank_conflict_ways", "shared-tile", ways.worst(), "goes/access",
                     fmt::format("the most different words that a warp's access wants from one "
                                 "of 32 banks: {} storing A, {} storing B, {} reading A, {} "
@@ -164,20 +142,20 @@ void add_launch_measurements(const Outcome& outcome, std::vector<lab::Measuremen
   if (races.orders > 0) {
     const std::string detail =
         fmt::format("{}; barrier removed: {}", races.where, name_of(outcome.params.remove_barrier));
-    out.push_back(lab::traced("race_orders", "shared-tile", races.orders, "orders", detail));
-    out.push_back(lab::traced("race_share", "shared-tile",
-                              static_cast<double>(races.wrong_orders) / races.orders, "",
-                              fmt::format("{} of {} orders gave a wrong C ({})", races.wrong_orders,
-                                          races.orders, detail)));
+    report.add(lab::traced("race_orders", "shared-tile", races.orders, "orders", detail));
+    report.add(lab::traced("race_share", "shared-tile",
+                           static_cast<double>(races.wrong_orders) / races.orders, "",
+                           fmt::format("{} of {} orders gave a wrong C ({})", races.wrong_orders,
+                                       races.orders, detail)));
   }
   const Resources& r = outcome.resources;
   if (!r.compiled) return;
   const std::string source = fmt::format(
       "from the compiled kernel and the device's limits, {} threads a block", r.threads);
-  out.push_back(lab::derived("registers_per_thread", name, r.registers, "registers", source));
-  out.push_back(lab::derived("blocks_per_multiprocessor", name, r.blocks_per_multiprocessor,
-                             "blocks", source));
-  out.push_back(lab::derived(
+  report.add(lab::derived("registers_per_thread", name, r.registers, "registers", source));
+  report.add(lab::derived("blocks_per_multiprocessor", name, r.blocks_per_multiprocessor, "blocks",
+                          source));
+  report.add(lab::derived(
       "occupancy_limit", name,
       r.blocks_per_multiprocessor * (r.threads / 32.0) / r.warps_per_multiprocessor, "",
       fmt::format("{} blocks · {} warps / {} warps", r.blocks_per_multiprocessor, r.threads / 32.0,
@@ -196,13 +174,10 @@ lab::Table k_tile_table(const Trace& trace) {
   lab::Table table{"k_tiles",
                    fmt::format("The chosen block (row {}, column {} of blocks), k-tile by k-tile",
                                trace.block_row, trace.block_col),
-                   {{"k_tile", "k-tile", "", 0},
-                    {"loads_a", "loads of A", "", 0},
-                    {"loads_b", "loads of B", "", 0},
-                    {"shared_reads", "reads of shared memory", "", 0},
-                    {"loads_so_far", "global loads so far", "", 0},
-                    {"naive_loads_so_far", "naive: global loads so far", "", 0}},
-                   {}};
+                   {whole("k_tile", "k-tile"), whole("loads_a", "loads of A"),
+                    whole("loads_b", "loads of B"), whole("shared_reads", "reads of shared memory"),
+                    whole("loads_so_far", "global loads so far"),
+                    whole("naive_loads_so_far", "naive: global loads so far")}};
   for (int i = 0; i < trace.k_tiles(); ++i) {
     const KTile& tile = trace.block.k_tiles[static_cast<std::size_t>(i)];
     const KTile& naive = trace.naive.k_tiles[static_cast<std::size_t>(i)];
@@ -216,14 +191,9 @@ lab::Table race_table(const Outcome& outcome) {
   const Races& races = outcome.trace.races;
   lab::Table table{"races",
                    fmt::format("shared-tile with a barrier removed ({})", races.where),
-                   {{"barrier", "removed barrier", "", -1},
-                    {"orders", "thread orders", "", 0},
-                    {"wrong", "with a wrong C", "", 0},
-                    {"row", "first wrong row", "", 0},
-                    {"column", "column", "", 0},
-                    {"got", "got", "", 4},
-                    {"want", "want", "", 4}},
-                   {}};
+                   {column("barrier", "removed barrier"), whole("orders", "thread orders"),
+                    whole("wrong", "with a wrong C"), whole("row", "first wrong row"),
+                    whole("column"), real("got", "", "", 4), real("want", "", "", 4)}};
   const auto found = [&](auto value) { return races.order >= 0 ? lab::Cell(value) : lab::Cell(); };
   table.add({outcome.params.remove_barrier, races.orders, races.wrong_orders, found(races.row),
              found(races.column), found(races.got), found(races.want)});
@@ -261,14 +231,12 @@ std::string summary_of(const Outcome& outcome) {
 }  // namespace
 
 lab::Table ladder_table() {
-  lab::Table table{"ladder",
-                   "The ladder, slowest idea first",
-                   {{"rung", "rung", "", -1},
-                    {"what_changed", "what changed, and why it is faster", "", -1},
-                    {"source", "source", "", -1}},
-                   {}};
+  lab::Table table{
+      "ladder",
+      "The ladder, slowest idea first",
+      {"rung", column("what_changed", "what changed, and why it is faster"), "source"}};
   for (const Variant variant : all_of<Variant>()) {
-    table.add({variant, what_changed(variant), source_path(variant)});
+    table.add({variant, reason_of(variant), source_path(variant)});
   }
   return table;
 }
@@ -277,12 +245,12 @@ lab::Report report_of(const Outcome& outcome) {
   lab::Report report;
   report.summary = summary_of(outcome);
   report.checks = checks_of(outcome);
-  add_load_measurements(outcome, report.measurements);
-  add_launch_measurements(outcome, report.measurements);
-  report.tables.push_back(lab::readout_table(report.measurements, 3));
-  report.tables.push_back(k_tile_table(outcome.trace));
-  if (outcome.trace.races.orders > 0) report.tables.push_back(race_table(outcome));
-  report.tables.push_back(ladder_table());
+  add_load_measurements(outcome, report);
+  add_launch_measurements(outcome, report);
+  report.add(lab::readout_table(report.measurements, 3));
+  report.add(k_tile_table(outcome.trace));
+  if (outcome.trace.races.orders > 0) report.add(race_table(outcome));
+  report.add(ladder_table());
   report.trace = to_json(outcome.trace);
   return report;
 }

@@ -11,8 +11,6 @@
 /// The parts that the lesson's answers are put together from.
 namespace tilestep::tiling {
 
-using lab::derived;
-
 /// What a run has gathered: what the kernels wrote, and the answers in double.
 struct Outcome {
   Params params;
@@ -31,14 +29,22 @@ struct Outcome {
 /// Runs the kernels with `params`: counts loads, records the chosen block, looks for races.
 Outcome gather(const Params& params, simt::Device& device, lab::Progress& progress);
 
+/// The chosen block of a matrix like C, row-major.
+template <class T>
+std::vector<T> block_of(const Trace& trace, const std::vector<T>& c) {
+  std::vector<T> values;
+  for (int row = 0; row < trace.rows(); ++row) {
+    const auto first = c.begin() + (trace.first_row() + row) * trace.n + trace.first_column();
+    values.insert(values.end(), first, first + trace.columns());
+  }
+  return values;
+}
+
 /// The report of a run: summary, tables, measurements, checks, trace.
 lab::Report report_of(const Outcome& outcome);
 
 /// The rungs with what changed in each.
 lab::Table ladder_table();
-
-/// Times the ladder and measures the roofs. Throws Error (unavailable) if the device cannot time.
-lab::Report bench_report(simt::Device& device, lab::Progress& progress);
 
 /// One labelled dot of the roofline.
 struct RooflinePoint {

@@ -49,13 +49,9 @@ std::vector<RooflinePoint> attention_points(const Roofs& roofs) {
 lab::Table roofline_table(const std::vector<RooflinePoint>& points) {
   lab::Table table{"roofline",
                    "The rungs on the roofline",
-                   {{"label", "label", "", -1},
-                    {"flop_per_byte", "FLOP per byte", "FLOP/B", 2},
-                    {"tflops", "rate", "TFLOP/s", 3},
-                    {"provenance", "rate is", "", -1},
-                    {"formula", "bytes", "", -1},
-                    {"bound", "bound by", "", -1}},
-                   {}};
+                   {"label", lab::real("flop_per_byte", "FLOP per byte", "FLOP/B", 2),
+                    lab::real("tflops", "rate", "TFLOP/s", 3), lab::column("provenance", "rate is"),
+                    lab::column("formula", "bytes"), lab::column("bound", "bound by")}};
   for (const RooflinePoint& point : points) {
     table.add({point.label, point.flop_per_byte, point.tflops, point.provenance, point.formula,
                point.bound.empty() ? lab::Cell() : lab::Cell(point.bound)});

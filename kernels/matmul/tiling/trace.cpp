@@ -35,9 +35,8 @@ lab::Fields<BlockTrace> block_fields(const Trace& trace) {
   };
   return lab::Fields<BlockTrace>()
       .name("variant", &BlockTrace::variant)
-      .wholes("lines", &BlockTrace::lines, kPhases, 0, lab::kMostCount)
-      // A recording may number another source.
-      .derive([](BlockTrace& block) { block.lines = phase_lines(block.variant); })
+      .lines("lines", &BlockTrace::lines,
+             [](const BlockTrace& block) { return phase_lines(block.variant); })
       .list("k_tiles", &BlockTrace::k_tiles, k_tiles, (trace.k - 1) / trace.tile + 1);
 }
 
@@ -100,7 +99,7 @@ std::array<int, kPhases> phase_lines(Variant variant) {
   std::array<int, kPhases> lines{};
   if (has_picture(variant)) {
     lines[static_cast<std::size_t>(Phase::multiply)] =
-        marks.line(std::string(to_text(variant)) + " multiply");
+        marks.line(std::string(name_of(variant)) + " multiply");
   }
   return lines;
 }

@@ -14,6 +14,8 @@
 namespace tilestep::coalescing {
 namespace {
 
+using lab::column, lab::real;
+
 constexpr unsigned kSeed = 7;
 
 /// Random words as floats, and room for what a kernel makes of them.
@@ -35,16 +37,13 @@ class Words {
   /// `launch`, and how many words of the output are then not the transpose of the input
   /// [rows × columns]; a copy is a matrix of one row.
   lab::Runnable runnable(std::function<void()> launch, std::int64_t rows, std::int64_t columns) {
-    const auto verify = [this, launch, rows, columns] {
-      out.fill(0xFF);
+    return lab::judged(bench_.device, out, std::move(launch), [this, rows, columns] {
       wrong_.fill(0);
-      launch();
       bench_.kernels.count_wrong(bench_.device, rows, columns, kSeed, out.span(), wrong_.span());
       lab::Closest closest;
-      closest.add(static_cast<double>(wrong_.download().front()), 0, 0);
+      closest.add(wrong_.download().front(), 0, 0);
       return closest;
-    };
-    return {std::move(launch), verify};
+    });
   }
 
   simt::Buffer<unsigned> in, out;
@@ -85,11 +84,8 @@ std::string text_of(CopyRung rung, const CopyConfig& config) {
 }
 
 lab::Rung copy_rung(const Bench& bench, Words& words, CopyRung rung) {
-  lab::Rung copies{.name = std::string(to_text(rung)),
-                   .why = std::string(reason_of(rung)),
-                   .configurations = {},
-                   .check = "copies_correct",
-                   .check_detail = "Words that some configuration copied wrong; copying is exact."};
+  lab::Rung copies = lab::rung_of(rung, "copies_correct",
+                                  "Words that some configuration copied wrong; copying is exact.");
   for (const CopyConfig& config : copy_configs(rung, bench.device.info().multiprocessors)) {
     const auto launch = [&bench, &words, rung, config] {
       bench.kernels.copy(bench.device, rung, config, words.from(), words.to());
@@ -102,18 +98,21 @@ lab::Rung copy_rung(const Bench& bench, Words& words, CopyRung rung) {
   return copies;
 }
 
-std::vector<lab::Shown> columns(const char* rung, const char* of) {
-  return {{"rung", rung},  {"configuration", "best configuration"}, {"bandwidth"}, {"p10"}, {"p90"},
-          {"fraction", of}};
+std::vector<lab::Column> columns(const char* rung, const char* of) {
+  return {column("rung", rung),
+          column("configuration", "best configuration"),
+          "bandwidth",
+          "p10",
+          "p90",
+          column("fraction", of)};
 }
 
-void add_configurations(const Bench& bench, const char* id, const lab::Climb& climb) {
-  bench.report.tables.push_back(lab::table_of(
-      id, "The same for every configuration (fewer samples)",
-      {{"rung"}, {"configuration"}, {"bandwidth"}, {"p10"}, {"p90"}}, climb.configurations));
+void add_configurations(Bench& bench, const char* id, const lab::Climb& climb) {
+  bench.add_table(id, "The same for every configuration (fewer samples)",
+                  {"rung", "configuration", "bandwidth", "p10", "p90"}, climb.configurations);
 }
 
-lab::Climb climb_copies(const Bench& bench, lab::Ladder& ladder) {
+lab::Climb climb_copies(Bench& bench) {
   Words words(bench, bench.sizes.copy_floats);
   lab::LadderPlan plan;
   plan.work = words.work();
@@ -123,18 +122,15 @@ lab::Climb climb_copies(const Bench& bench, lab::Ladder& ladder) {
   plan.rate_id = "copy_bandwidth";
   plan.fraction_id = "fraction_of_device_copy";
   for (const CopyRung rung : kCopyRungs) plan.rungs.push_back(copy_rung(bench, words, rung));
-  lab::Part part(bench.progress, 0, 0.2);
-  lab::Climb climb = ladder.climb(plan, part);
+  lab::Climb climb = bench.climb(plan, 0, 0.2);
   std::vector<lab::Timed> rows = climb.rungs;
   lab::append(rows, climb.peers);
-  std::vector<lab::Shown> shown = columns("copy", "of the device's copy");
+  std::vector<lab::Column> shown = columns("copy", "of the device's copy");
   shown.push_back({"why", "what changed"});
-  bench.report.tables.push_back(lab::table_of(
-      "copy_ladder",
-      fmt::format("Copies of {} bytes, counted as read and written", words.in.bytes()), shown,
-      rows));
+  bench.add_table("copy_ladder",
+                  fmt::format("Copies of {} bytes, counted as read and written", words.in.bytes()),
+                  shown, rows);
   add_configurations(bench, "copy_configurations", climb);
-  lab::append(bench.report.measurements, climb.measurements);
   return climb;
 }
 
@@ -148,13 +144,10 @@ std::string text_of(const TransposeShape& shape) {
 lab::Rung transpose_rung(const Bench& bench, Words& words, TransposeRung rung,
                          const std::vector<TileRequest>& traced) {
   const int edge = bench.sizes.transpose_edge;
-  lab::Rung transposes{
-      .name = std::string(to_text(rung)),
-      .why = std::string(reason_of(rung)),
-      .configurations = {},
-      .check = "transposes_correct",
-      .check_detail = "Words that some configuration put in the wrong place; moving is exact.",
-      .counted = rung != TransposeRung::naive};
+  lab::Rung transposes =
+      lab::rung_of(rung, "transposes_correct",
+                   "Words that some configuration put in the wrong place; moving is exact.");
+  transposes.counted = rung != TransposeRung::naive;
   for (const TileRequest& request : traced) {
     if (request.rung != transposes.name) continue;
     transposes.cells[request.kind == Access::store ? "store_ways" : "load_ways"] = request.ways;
@@ -176,7 +169,7 @@ lab::Rung transpose_rung(const Bench& bench, Words& words, TransposeRung rung,
 }
 
 /// Beside the best of our copies, which moves the same words in the same turns.
-void climb_transposes(const Bench& bench, lab::Ladder& ladder, const lab::Climb& copies) {
+void climb_transposes(Bench& bench, const lab::Climb& copies) {
   const int edge = bench.sizes.transpose_edge;
   Words words(bench, static_cast<std::size_t>(edge) * static_cast<std::size_t>(edge));
   lab::LadderPlan plan;
@@ -200,26 +193,21 @@ void climb_transposes(const Bench& bench, lab::Ladder& ladder, const lab::Climb&
     plan.rungs.push_back(transpose_rung(bench, words, rung, traced));
   }
   lab::Closest moved;
-  moved.add(static_cast<double>(wrong_traced), 0, 0);
-  ladder.judge(plan.rungs.front().check, plan.rungs.front().check_detail, moved);
-  lab::Part part(bench.progress, 0.2, 0.35);
-  lab::Climb climb = ladder.climb(plan, part);
+  moved.add(wrong_traced, 0, 0);
+  bench.ladder.judge(plan.rungs.front().check, plan.rungs.front().check_detail, moved);
+  lab::Climb climb = bench.climb(plan, 0.2, 0.35);
   for (lab::Timed& timed : climb.rungs) {
-    if (const auto counted = timed.number("bank_conflicts_per_request")) {
-      timed.cells["conflicts"] = *counted;
-    }
+    timed.cells["conflicts"] = timed.number("bank_conflicts_per_request");
   }
-  std::vector<lab::Shown> shown = columns("transpose", "of our copy");
-  lab::append(shown, {{"store_ways", "store ways (traced)"},
-                      {"load_ways", "load ways (traced)"},
-                      {"conflicts", "conflicts per request (counted)", "", 2},
-                      {"why", "what changed"}});
-  bench.report.tables.push_back(
-      lab::table_of("transpose_ladder",
-                    fmt::format("Transposes of {0} x {0} FP32, counted as read and written", edge),
-                    shown, climb.rungs));
+  std::vector<lab::Column> shown = columns("transpose", "of our copy");
+  lab::append(
+      shown,
+      {column("store_ways", "store ways (traced)"), column("load_ways", "load ways (traced)"),
+       real("conflicts", "conflicts per request (counted)", "", 2), column("why", "what changed")});
+  bench.add_table("transpose_ladder",
+                  fmt::format("Transposes of {0} x {0} FP32, counted as read and written", edge),
+                  shown, climb.rungs);
   add_configurations(bench, "transpose_configurations", climb);
-  lab::append(bench.report.measurements, climb.measurements);
 }
 
 }  // namespace
@@ -242,34 +230,28 @@ BenchSizes bench_sizes(std::size_t memory_bytes) {
   return sizes;
 }
 
-double bench_ladders(const Bench& bench, lab::Ladder& ladder) {
-  const lab::Climb copies = climb_copies(bench, ladder);
-  climb_transposes(bench, ladder, copies);
+double bench_ladders(Bench& bench) {
+  const lab::Climb copies = climb_copies(bench);
+  climb_transposes(bench, copies);
   return copies.peers.front().rate.median;
 }
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress) {
-  lab::Report report;
-  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
-  const Bench bench{device, kernels, progress, report, bench_sizes(device.info().memory_bytes)};
-  lab::Ladder ladder(device);
-  const double copy = bench_ladders(bench, ladder);
-  lab::append(report.checks, ladder.checks());
+  Bench bench{{device, progress}};
+  const double copy = bench_ladders(bench);
+  lab::append(bench.report.checks, bench.ladder.checks());
   bench_patterns(bench, copy);
   progress.report(0.85, "counting in hardware");
   count_sweep(bench);
 
-  const auto rate = [&](std::string_view id, std::string_view variant) {
-    return lab::headline(report.measurement(id, variant), 0);
-  };
-  report.summary = fmt::format(
+  bench.report.summary = fmt::format(
       "On {} the best copy moves {}, the device's own {}; the padded transpose reaches {}, and "
       "loads with stride {} deliver {} of useful bytes.",
-      device.info().name, rate("copy_bandwidth", to_text(CopyRung::vectorized)),
-      rate("copy_bandwidth", "device"),
-      rate("transpose_bandwidth", to_text(TransposeRung::shared_tile_padded)), Params{}.stride,
-      rate("useful_bandwidth", "strided"));
-  return report;
+      device.info().name, bench.headline("copy_bandwidth", name_of(CopyRung::vectorized), 0),
+      bench.headline("copy_bandwidth", "device", 0),
+      bench.headline("transpose_bandwidth", name_of(TransposeRung::shared_tile_padded), 0),
+      Params{}.stride, bench.headline("useful_bandwidth", "strided", 0));
+  return bench.report;
 }
 
 }  // namespace tilestep::coalescing

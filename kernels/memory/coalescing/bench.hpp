@@ -2,8 +2,9 @@
 
 #include <cstddef>
 
-#include "kernels/base/lab/ladder.hpp"
+#include "kernels/base/lab/bench.hpp"
 #include "kernels/memory/coalescing/kernels.hpp"
+#include "kernels/memory/coalescing/lesson.hpp"
 
 /// The parts of a bench; each adds its tables, measurements and checks to the report.
 ///
@@ -38,22 +39,19 @@ struct BenchSizes {
 BenchSizes bench_sizes(std::size_t memory_bytes);
 
 /// What every part needs.
-struct Bench {
-  simt::Device& device;
-  const Kernels& kernels;
-  lab::Progress& progress;
-  lab::Report& report;
-  BenchSizes sizes;
+struct Bench : lab::Bench {
+  const Kernels& kernels = kernels_of(device);
+  BenchSizes sizes = bench_sizes(device.info().memory_bytes);
 };
 
 /// The ladders of copies and of transposes; returns the bandwidth of the device's own copy, read
 /// and written, in GB/s.
-double bench_ladders(const Bench& bench, lab::Ladder& ladder);
+double bench_ladders(Bench& bench);
 /// Bandwidth against stride, offset, pattern and element size, and what `copy` (the device's own,
 /// GB/s) and the sectors let expect.
-void bench_patterns(const Bench& bench, double copy);
+void bench_patterns(Bench& bench, double copy);
 /// Sectors per request over patterns, element sizes, directions and settings: counted beside
 /// traced. Adds nothing but a line if the device has no counters.
-void count_sweep(const Bench& bench);
+void count_sweep(Bench& bench);
 
 }  // namespace tilestep::coalescing

@@ -31,9 +31,6 @@ constexpr auto reasons_of(CopyRung) {
        "memory needs to be busy."});
 }
 inline constexpr auto kCopyRungs = all_of<CopyRung>();
-constexpr std::string_view to_text(CopyRung rung) {
-  return name_of(rung);
-}
 
 /// How a copy is launched. `strided` and `coalesced` use `threads` alone.
 struct CopyConfig {
@@ -59,9 +56,6 @@ constexpr auto reasons_of(TransposeRung) {
        "One more float in each row of the tile: the words of a column lie in different banks."});
 }
 inline constexpr auto kTransposeRungs = all_of<TransposeRung>();
-constexpr std::string_view to_text(TransposeRung rung) {
-  return name_of(rung);
-}
 
 /// in [rows × columns] to out [columns × rows], FP32, row-major.
 struct TransposeShape {

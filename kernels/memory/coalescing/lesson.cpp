@@ -19,10 +19,6 @@ namespace {
 
 constexpr int kTileEdge = 32;
 
-const Kernels& kernels_of(const simt::Device& device) {
-  return static_cast<const Kernels&>(device.kernels(kLessonId));
-}
-
 std::size_t bytes_of(const PatternShape& shape, bool pattern_side) {
   const std::int64_t elements = pattern_side ? shape.array_elements : shape.elements;
   return static_cast<std::size_t>(elements * shape.element_bytes);
@@ -156,7 +152,7 @@ std::size_t transposed(std::size_t i) {
 
 Arrays::Arrays(simt::Device& device, const PatternShape& shape, std::int64_t seed)
     : host_in(lab::random_bytes(bytes_of(shape, shape.access == Access::load), seed)),
-      in(device, std::span<const unsigned char>(host_in)),
+      in(device, host_in),
       out(device, bytes_of(shape, shape.access == Access::store)) {
   out.fill(kUntouched);
 }
@@ -177,7 +173,7 @@ std::vector<TileRequest> traced_tiles(simt::Device& device, std::int64_t& wrong)
   constexpr std::size_t kElements = std::size_t{kTileEdge} * kTileEdge;
   std::vector<float> host(kElements);
   for (std::size_t i = 0; i < kElements; ++i) host[i] = static_cast<float>(i);
-  const simt::Buffer<float> in(device, std::span<const float>(host));
+  const simt::Buffer<float> in(device, host);
   simt::Buffer<float> out(device, kElements);
   std::vector<TileRequest> requests;
   for (const TransposeRung rung : {TransposeRung::shared_tile, TransposeRung::shared_tile_padded}) {
@@ -191,7 +187,7 @@ std::vector<TileRequest> traced_tiles(simt::Device& device, std::int64_t& wrong)
     for (std::size_t i = 0; i < kElements; ++i) wrong += result[transposed(i)] != host[i];
     for (const simt::AccessKind kind : {simt::AccessKind::store, simt::AccessKind::load}) {
       TileRequest request;
-      request.rung = to_text(rung);
+      request.rung = name_of(rung);
       request.kind = kind == simt::AccessKind::load ? Access::load : Access::store;
       for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
         const auto first = std::find_if(log.records.begin(), log.records.end(), [&](const auto& r) {

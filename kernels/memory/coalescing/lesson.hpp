@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,6 @@ namespace tilestep::coalescing {
 
 /// The kernel source that the picture shows.
 inline constexpr std::string_view kSourcePath = "kernels/memory/coalescing/access.cu";
-
-using tilestep::to_text;
 
 struct Params {
   Pattern pattern = Pattern::strided;
@@ -40,6 +39,8 @@ const lab::KnobTable<Params>& knob_table();
 /// The settings that `pattern` depends on besides element_bytes, access and elements: "stride",
 /// "offset", "fields", "seed", or "" if none.
 std::string_view knob_of(Pattern pattern);
+/// Its value; nothing for a pattern that has none.
+std::optional<lab::KnobValue> setting_of(const Params& params);
 /// 1-based lines of kSourcePath, as this build has it.
 struct SourceLines {
   int access = 0;  ///< the statement that loads and stores

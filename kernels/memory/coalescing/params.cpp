@@ -77,13 +77,42 @@ std::int64_t most_elements(Params params) {
 void check_elements(const Params& params) {
   if (array_bytes(params) <= kMaxArrayBytes) return;
   std::string with = fmt::format("pattern = {}", name_of(params.pattern));
-  if (const std::string_view knob = knob_of(params.pattern); !knob.empty()) {
-    const lab::Settings settings = knob_table().settings(params);
-    with += fmt::format(", {} = {}", knob, lab::to_text(settings.find(knob)->second));
+  if (const auto setting = setting_of(params)) {
+    with += fmt::format(", {} = {}", knob_of(params.pattern), lab::to_text(*setting));
   }
   with += fmt::format(" and element_bytes = {}", params.element_bytes());
   lab::refuse_with("elements", params.elements, with,
                    fmt::format("{}–{}: the array may take 512 MiB", kLanes, most_elements(params)));
+}
+
+/// What stands in the brackets of the array that the pattern indexes.
+std::string index_text(const PatternShape& shape) {
+  switch (shape.pattern) {
+    case Pattern::sequential:
+      return "i";
+    case Pattern::strided:
+      return fmt::format("i × {}", shape.stride);
+    case Pattern::offset:
+      return fmt::format("i + {}", shape.offset);
+    case Pattern::reversed:
+      return fmt::format("{} − i", shape.elements - 1);
+    case Pattern::permuted_warp:
+      return fmt::format("warp's first + (lane × {} + {}) mod 32", shape.lane_multiplier,
+                         shape.lane_addend);
+    case Pattern::permuted:
+      return "permutation(i)";
+    case Pattern::broadcast:
+      return "i / 32";
+    case Pattern::aos:
+      return fmt::format("i × {} + 1", shape.fields);
+    case Pattern::soa:
+      return fmt::format("{} + i", shape.pitch);
+    case Pattern::matrix_row:
+      return fmt::format("(i / {0}) × {0} + i mod {0}", shape.columns);
+    case Pattern::matrix_column:
+      return fmt::format("(i mod {0}) × {1} + i / {0}", shape.rows, shape.columns);
+  }
+  return {};
 }
 
 }  // namespace
@@ -91,7 +120,7 @@ void check_elements(const Params& params) {
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
-          .choice(&Params::pattern, {"pattern", "Pattern", "", "Which element each thread takes."})
+          .choice(&Params::pattern, {"pattern", "Which element each thread takes."})
           .integer(&Params::stride,
                    {"stride", "Stride", "elements",
                     "How far the elements of neighbouring threads lie apart, for strided."},
@@ -103,13 +132,11 @@ const lab::KnobTable<Params>& knob_table() {
           .choice(&Params::element_size, {"element_bytes", "Element", "bytes",
                                           "How many bytes each thread takes at once."})
           .choice(&Params::access,
-                  {"access", "Access", "", "Whether the pattern chooses what is loaded or stored."})
-          .integer(&Params::fields,
-                   {"fields", "Fields", "", "How many fields a structure has, for aos and soa."}, 2,
-                   8)
+                  {"access", "Whether the pattern chooses what is loaded or stored."})
+          .integer(&Params::fields, {"fields", "How many fields a structure has, for aos and soa."},
+                   2, 8)
           .integer(&Params::elements,
-                   {"elements", "Elements", "",
-                    "How many elements the launch accesses, one by each thread."},
+                   {"elements", "How many elements the launch accesses, one by each thread."},
                    kLanes, kMaxElements, true)
           .seed("Chooses the order for permuted and permuted-warp, and the data.")
           .require(check_elements);
@@ -133,54 +160,23 @@ std::string_view knob_of(Pattern pattern) {
   }
 }
 
+std::optional<lab::KnobValue> setting_of(const Params& params) {
+  const std::string_view knob = knob_of(params.pattern);
+  if (knob.empty()) return {};
+  return knob_table().settings(params).find(knob)->second;
+}
+
 std::string statement(const Params& params) {
-  const PatternShape shape = shape_of(params);
-  std::string index;
-  switch (params.pattern) {
-    case Pattern::sequential:
-      index = "i";
-      break;
-    case Pattern::strided:
-      index = fmt::format("i × {}", shape.stride);
-      break;
-    case Pattern::offset:
-      index = fmt::format("i + {}", shape.offset);
-      break;
-    case Pattern::reversed:
-      index = fmt::format("{} − i", shape.elements - 1);
-      break;
-    case Pattern::permuted_warp:
-      index = fmt::format("warp's first + (lane × {} + {}) mod 32", shape.lane_multiplier,
-                          shape.lane_addend);
-      break;
-    case Pattern::permuted:
-      index = "permutation(i)";
-      break;
-    case Pattern::broadcast:
-      index = "i / 32";
-      break;
-    case Pattern::aos:
-      index = fmt::format("i × {} + 1", shape.fields);
-      break;
-    case Pattern::soa:
-      index = fmt::format("{} + i", shape.pitch);
-      break;
-    case Pattern::matrix_row:
-      index = fmt::format("(i / {0}) × {0} + i mod {0}", shape.columns);
-      break;
-    case Pattern::matrix_column:
-      index = fmt::format("(i mod {0}) × {1} + i / {0}", shape.rows, shape.columns);
-      break;
-  }
+  const std::string index = index_text(shape_of(params));
   return params.access == Access::load ? fmt::format("out[i] = in[{}]", index)
                                        : fmt::format("out[{}] = in[i]", index);
 }
 
 SourceLines source_lines(Pattern pattern, Access access) {
   const lab::SourceMarks marks = lab::source_marks(kSourcePath);
-  const int line = marks.line(fmt::format("{} {}", to_text(access), to_text(pattern)));
+  const int line = marks.line(fmt::format("{} {}", name_of(access), name_of(pattern)));
   const bool apart = pattern == Pattern::permuted || pattern == Pattern::permuted_warp;
-  return {line, apart ? marks.line(to_text(pattern)) : line};
+  return {line, apart ? marks.line(name_of(pattern)) : line};
 }
 
 PatternShape shape_of(const Params& params) {

@@ -12,24 +12,19 @@
 namespace tilestep::coalescing {
 namespace {
 
+using lab::column, lab::real, lab::whole;
+
 constexpr std::int64_t kComparedWarps = 64;
 
 // ---- tables -------------------------------------------------------------------------------------
 
 lab::Table requests_table(const Trace& trace) {
-  lab::Table table{"requests",
-                   "Requests of the traced warps",
-                   {{"block", "block", "", 0},
-                    {"warp", "warp", "", 0},
-                    {"site", "address by", "", -1},
-                    {"kind", "access", "", -1},
-                    {"lanes", "lanes", "", 0},
-                    {"sectors", "sectors", "", 0},
-                    {"lines", "lines", "", 0},
-                    {"bytes_used", "used", "B", 0},
-                    {"bytes_fetched", "moved", "B", 0},
-                    {"efficiency", "efficiency", "%", 1}},
-                   {}};
+  lab::Table table{
+      "requests",
+      "Requests of the traced warps",
+      {whole("block"), whole("warp"), column("site", "address by"), column("kind", "access"),
+       whole("lanes"), whole("sectors"), whole("lines"), whole("bytes_used", "used", "B"),
+       whole("bytes_fetched", "moved", "B"), real("efficiency", "", "%", 1)}};
   for (const WarpRequest& request : trace.requests) {
     const RequestStats stats = request_stats(request, trace.element_bytes);
     table.add({request.block, request.warp, request.site == Site::pattern ? "pattern" : "plain",
@@ -41,15 +36,13 @@ lab::Table requests_table(const Trace& trace) {
 
 /// Every pattern with the other knobs as they are: from its definition, not from a trace.
 lab::Table patterns_table(const Params& params) {
-  lab::Table table{"patterns",
-                   fmt::format("Every pattern with elements of {} bytes (derived from the "
-                               "patterns' definitions, first {} warps)",
-                               params.element_bytes(), kComparedWarps),
-                   {{"pattern", "pattern", "", -1},
-                    {"index", "statement", "", -1},
-                    {"sectors_per_request", "sectors per request", "", 2},
-                    {"efficiency", "efficiency", "%", 1}},
-                   {}};
+  lab::Table table{
+      "patterns",
+      fmt::format("Every pattern with elements of {} bytes (derived from the "
+                  "patterns' definitions, first {} warps)",
+                  params.element_bytes(), kComparedWarps),
+      {"pattern", column("index", "statement"),
+       real("sectors_per_request", "sectors per request", "", 2), real("efficiency", "", "%", 1)}};
   for (const Pattern pattern : kPatterns) {
     Params other = params;
     other.pattern = pattern;
@@ -63,11 +56,8 @@ lab::Table patterns_table(const Params& params) {
 lab::Table bank_table(const Trace& trace) {
   lab::Table table{"bank_conflicts",
                    "Shared memory requests of the transposes with a 32 x 32 tile (traced)",
-                   {{"rung", "transpose", "", -1},
-                    {"kind", "access", "", -1},
-                    {"lane_distance", "distance of neighbouring lanes", "B", 0},
-                    {"ways", "ways", "", 0}},
-                   {}};
+                   {column("rung", "transpose"), column("kind", "access"),
+                    whole("lane_distance", "distance of neighbouring lanes", "B"), whole("ways")}};
   for (const TileRequest& request : trace.tile_requests) {
     table.add({request.rung, request.kind, request.byte_offset[1] - request.byte_offset[0],
                request.ways});
@@ -83,27 +73,25 @@ void add_traced(lab::Report& report, const Outcome& outcome, const TraceTotals& 
       fmt::format("mean over the {} traced of {} requests", totals.requests, outcome.trace.warps);
   const std::string sum =
       fmt::format("sum over the {} traced of {} requests", totals.requests, outcome.trace.warps);
-  auto& m = report.measurements;
   const double best_bytes = totals.best_sectors * kSectorBytes;
-  m.push_back(lab::traced("sectors_per_request", "", totals.sectors / requests, "", of));
-  m.push_back(lab::traced("lines_per_request", "", totals.lines / requests, "", of));
-  m.push_back(lab::traced("bytes_fetched", "", totals.bytes_fetched, "B", sum));
-  m.push_back(lab::traced("bytes_used", "", totals.bytes_used, "B", sum));
-  m.push_back(lab::traced("efficiency", "", 100 * totals.bytes_used / totals.bytes_fetched, "%",
-                          "bytes used / bytes moved"));
-  m.push_back(lab::derived("best_sectors_per_request", "", totals.best_sectors / requests, "",
-                           "bytes used by a request / 32, rounded up"));
-  m.push_back(lab::derived("best_lines_per_request", "", totals.best_lines / requests, "",
-                           "bytes used by a request / 128, rounded up"));
-  m.push_back(lab::derived("best_bytes_fetched", "", best_bytes, "B", "best sectors x 32 bytes"));
-  m.push_back(lab::derived("best_efficiency", "", 100 * totals.bytes_used / best_bytes, "%",
-                           "bytes used / bytes of the best sectors"));
-  m.push_back(lab::derived("requests", "", static_cast<double>(outcome.trace.warps), "",
-                           "elements / 32, rounded up"));
+  report.add(lab::traced("sectors_per_request", "", totals.sectors / requests, "", of));
+  report.add(lab::traced("lines_per_request", "", totals.lines / requests, "", of));
+  report.add(lab::traced("bytes_fetched", "", totals.bytes_fetched, "B", sum));
+  report.add(lab::traced("bytes_used", "", totals.bytes_used, "B", sum));
+  report.add(lab::traced("efficiency", "", 100 * totals.bytes_used / totals.bytes_fetched, "%",
+                         "bytes used / bytes moved"));
+  report.add(lab::derived("best_sectors_per_request", "", totals.best_sectors / requests, "",
+                          "bytes used by a request / 32, rounded up"));
+  report.add(lab::derived("best_lines_per_request", "", totals.best_lines / requests, "",
+                          "bytes used by a request / 128, rounded up"));
+  report.add(lab::derived("best_bytes_fetched", "", best_bytes, "B", "best sectors x 32 bytes"));
+  report.add(lab::derived("best_efficiency", "", 100 * totals.bytes_used / best_bytes, "%",
+                          "bytes used / bytes of the best sectors"));
+  report.add(lab::derived("requests", "", outcome.trace.warps, "", "elements / 32, rounded up"));
   for (const TileRequest& request : outcome.trace.tile_requests) {
-    m.push_back(lab::traced("bank_ways", fmt::format("{}/{}", request.rung, name_of(request.kind)),
-                            request.ways, "ways",
-                            "most different words that one bank delivers for one request"));
+    report.add(lab::traced("bank_ways", fmt::format("{}/{}", request.rung, name_of(request.kind)),
+                           request.ways, "ways",
+                           "most different words that one bank delivers for one request"));
   }
 }
 
@@ -117,46 +105,42 @@ void add_counted(lab::Report& report, const Outcome& outcome) {
   const simt::GlobalTraffic& traffic = *outcome.counted;
   const bool load = outcome.params.access == Access::load;
   const char* op = load ? "ld" : "st";
-  auto& m = report.measurements;
-  m.push_back(
+  report.add(
       lab::counted("sectors_per_request", "hardware", counted_sectors(outcome), "",
                    fmt::format("l1tex__t_sectors_pipe_lsu_mem_global_op_{0}.sum / "
                                "l1tex__t_requests_pipe_lsu_mem_global_op_{0}.sum, whole launch",
                                op)));
-  m.push_back(lab::counted("requests", "hardware",
-                           load ? traffic.load_requests : traffic.store_requests, "",
-                           fmt::format("l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum", op)));
-  m.push_back(lab::counted("dram_bytes_read", "hardware", traffic.dram_bytes_read, "B",
-                           "dram__bytes_read.sum; what L2 already holds is not read again"));
-  m.push_back(lab::counted("dram_bytes_written", "hardware", traffic.dram_bytes_written, "B",
-                           "dram__bytes_write.sum; what stays in L2 is written later"));
+  report.add(lab::counted("requests", "hardware",
+                          load ? traffic.load_requests : traffic.store_requests, "",
+                          fmt::format("l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum", op)));
+  report.add(lab::counted("dram_bytes_read", "hardware", traffic.dram_bytes_read, "B",
+                          "dram__bytes_read.sum; what L2 already holds is not read again"));
+  report.add(lab::counted("dram_bytes_written", "hardware", traffic.dram_bytes_written, "B",
+                          "dram__bytes_write.sum; what stays in L2 is written later"));
 }
 
 // ---- checks -------------------------------------------------------------------------------------
 
 void add_checks(lab::Report& report, const Outcome& outcome, const TraceTotals& totals) {
-  auto& checks = report.checks;
-  checks.push_back(
+  report.add(
       lab::none_wrong("output", outcome.wrong_timed,
                       "Elements of the timed kernel's output that are not a copy of the right "
                       "element; copying is exact, so the tolerance is 0."));
-  checks.push_back(lab::none_wrong("traced_output", outcome.wrong_traced,
-                                   "The same for the traced kernel and its blocks."));
-  checks.push_back(lab::none_wrong("traced_equals_timed", outcome.differ,
-                                   "Elements that the two kernels, which are the same source, left "
-                                   "different."));
-  checks.push_back(
-      lab::none_wrong("traced_addresses", outcome.wrong_offsets,
-                      "Traced addresses that are not the ones that the pattern's definition "
-                      "gives when it is walked step by step."));
-  checks.push_back(
-      lab::none_wrong("transposed_tiles", outcome.wrong_transposed,
-                      "Elements of the traced transposes that are in the wrong place."));
+  report.add(lab::none_wrong("traced_output", outcome.wrong_traced,
+                             "The same for the traced kernel and its blocks."));
+  report.add(lab::none_wrong("traced_equals_timed", outcome.differ,
+                             "Elements that the two kernels, which are the same source, left "
+                             "different."));
+  report.add(lab::none_wrong("traced_addresses", outcome.wrong_offsets,
+                             "Traced addresses that are not the ones that the pattern's definition "
+                             "gives when it is walked step by step."));
+  report.add(lab::none_wrong("transposed_tiles", outcome.wrong_transposed,
+                             "Elements of the traced transposes that are in the wrong place."));
   const bool all_traced = outcome.trace.traced_warps == outcome.trace.warps;
   if (!outcome.counted.has_value() || !all_traced) return;
   const double expected = totals.sectors / static_cast<double>(totals.requests);
   const double off = std::abs(counted_sectors(outcome) - expected) / expected;
-  checks.push_back(
+  report.add(
       lab::within("counted_equals_traced", off, kCountTolerance,
                   "Relative difference of sectors per request as the hardware counted and as the "
                   "traced addresses give them."));
@@ -166,11 +150,9 @@ std::string summary_of(const Outcome& outcome, const TraceTotals& totals) {
   const auto requests = static_cast<double>(totals.requests);
   const double sectors = totals.sectors / requests;
   const double best = totals.best_sectors / requests;
-  const std::string_view knob = knob_of(outcome.params.pattern);
   std::string with;
-  if (!knob.empty()) {
-    const lab::Settings settings = knob_table().settings(outcome.params);
-    with = fmt::format(" ({} {})", knob, lab::to_text(settings.find(knob)->second));
+  if (const auto setting = setting_of(outcome.params)) {
+    with = fmt::format(" ({} {})", knob_of(outcome.params.pattern), lab::to_text(*setting));
   }
   std::string text = fmt::format(
       "{}{}: a warp's {} of {}-byte elements touches {:.4g} sectors of 32 bytes where {:.4g} would "

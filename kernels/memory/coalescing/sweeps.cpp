@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/base/lab/check.hpp"
 #include "kernels/memory/coalescing/bench.hpp"
 #include "kernels/memory/coalescing/reference.hpp"
 #include "kernels/memory/coalescing/report.hpp"
@@ -17,6 +18,8 @@
 namespace tilestep::coalescing {
 namespace {
 
+using lab::column, lab::real, lab::whole;
+
 constexpr std::int64_t kCheckedElements = 4096;
 constexpr std::int64_t kCostElements = 65536;  // enough for every pattern to repeat
 constexpr int kStrides[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 40, 48, 56, 64};
@@ -25,6 +28,10 @@ constexpr int kOffsets = 32;
 constexpr int kFetchBytes = 64;  // of DRAM
 constexpr int kThreadsOfMultiprocessor = 2048;
 constexpr std::array kAccesses = {Access::load, Access::store};
+
+Params params_of(Pattern pattern, ElementSize size, Access access, std::int64_t elements) {
+  return {.pattern = pattern, .element_size = size, .access = access, .elements = elements};
+}
 
 /// What a launch moves, by its pattern's definition; bytes of both sides.
 struct Traffic {
@@ -64,7 +71,7 @@ Traffic traffic_of(Params params) {
 
 class PatternBench {
  public:
-  PatternBench(const Bench& bench, double copy)
+  PatternBench(Bench& bench, double copy)
       : bench_(bench),
         copy_(copy),
         plain_(bench.device, static_cast<std::size_t>(bench.sizes.access_elements)),
@@ -97,9 +104,7 @@ class PatternBench {
  private:
   /// As many bytes a side for every element size.
   Params params(Pattern pattern, ElementSize size) const {
-    Params p;
-    p.pattern = pattern;
-    p.element_size = size;
+    Params p = params_of(pattern, size, Access::load, 0);
     p.elements = bench_.sizes.access_elements * 4 / p.element_bytes();
     return p;
   }
@@ -132,17 +137,13 @@ class PatternBench {
              int Params::*member) {
     lab::Table table{id,
                      fmt::format("{}, {} accesses of 4 bytes", title, bench_.sizes.access_elements),
-                     {{knob, knob, "elements", 0},
-                      {"load", "load", "GB/s", 0},
-                      {"load_p10", "load p10", "GB/s", 0},
-                      {"load_p90", "load p90", "GB/s", 0},
-                      {"store", "store", "GB/s", 0},
-                      {"store_p10", "store p10", "GB/s", 0},
-                      {"store_p90", "store p90", "GB/s", 0},
-                      {"expected", "expected from the sectors", "GB/s", 0},
-                      {"expected_store", "expected of stores", "GB/s", 0},
-                      {"expected_64", "expected of 64-byte fetches", "GB/s", 0}},
-                     {}};
+                     {whole(knob, knob, "elements"), whole("load", "load", "GB/s"),
+                      whole("load_p10", "load p10", "GB/s"), whole("load_p90", "load p90", "GB/s"),
+                      whole("store", "store", "GB/s"), whole("store_p10", "store p10", "GB/s"),
+                      whole("store_p90", "store p90", "GB/s"),
+                      whole("expected", "expected from the sectors", "GB/s"),
+                      whole("expected_store", "expected of stores", "GB/s"),
+                      whole("expected_64", "expected of 64-byte fetches", "GB/s")}};
     for (Params& p : points) {
       const Traffic traffic = traffic_of(p);
       std::vector<lab::Cell> row = {p.*member};
@@ -157,7 +158,7 @@ class PatternBench {
       }
       table.add(std::move(row));
     }
-    bench_.report.tables.push_back(std::move(table));
+    bench_.report.add(std::move(table));
   }
 
   void all_patterns() {
@@ -167,25 +168,15 @@ class PatternBench {
                     "{}, offset {}, {} fields)",
                     4 * bench_.sizes.access_elements, Params{}.stride, Params{}.offset,
                     Params{}.fields),
-        {{"pattern", "pattern", "", -1},
-         {"element_bytes", "element", "B", 0},
-         {"access", "access", "", -1},
-         {"bandwidth", "bandwidth", "GB/s", 0},
-         {"p10", "p10", "GB/s", 0},
-         {"p90", "p90", "GB/s", 0},
-         {"expected", "expected from the sectors", "GB/s", 0},
-         {"sectors_per_request", "sectors per request", "", 2}},
-        {}};
+        {"pattern", whole("element_bytes", "element", "B"), "access", "bandwidth", "p10", "p90",
+         whole("expected", "expected from the sectors", "GB/s"),
+         real("sectors_per_request", "sectors per request", "", 2)}};
     lab::Table by_element{"bandwidth_by_element",
                           "Sequential loads, every byte used: bytes in flight make the difference",
-                          {{"element_bytes", "element", "B", 0},
-                           {"bandwidth", "bandwidth", "GB/s", 0},
-                           {"p10", "p10", "GB/s", 0},
-                           {"p90", "p90", "GB/s", 0},
-                           {"thread_bytes", "in flight of a thread", "B", 0},
-                           {"threads", "threads at once, at most", "", 0},
-                           {"in_flight", "in flight, at most", "KiB", 0}},
-                          {}};
+                          {whole("element_bytes", "element", "B"), "bandwidth", "p10", "p90",
+                           whole("thread_bytes", "in flight of a thread", "B"),
+                           whole("threads", "threads at once, at most"),
+                           whole("in_flight", "in flight, at most", "KiB")}};
     const int threads = bench_.device.info().multiprocessors * kThreadsOfMultiprocessor;
     for (const Pattern pattern : kPatterns) {
       for (const ElementSize size : kElementSizes) {
@@ -195,35 +186,32 @@ class PatternBench {
           p.access = access;
           const lab::Spread spread = rate(p, traffic);
           const double moved = access == Access::load ? traffic.moved : traffic.stored;
-          table.add({to_text(pattern), p.element_bytes(), to_text(access), spread.median,
-                     spread.p10, spread.p90, copy_ * traffic.of_copy(moved),
-                     traffic.sectors_per_request});
+          table.add({pattern, p.element_bytes(), access, spread.median, spread.p10, spread.p90,
+                     copy_ * traffic.of_copy(moved), traffic.sectors_per_request});
           if (access != Access::load) continue;
           if (pattern == Pattern::sequential) {
             by_element.add({p.element_bytes(), spread.median, spread.p10, spread.p90,
                             p.element_bytes(), threads, threads * p.element_bytes() / 1024.0});
           }
           if (size != ElementSize::bytes_4) continue;
-          bench_.report.measurements.push_back(
-              lab::measured("useful_bandwidth", to_text(pattern), spread, "GB/s",
+          bench_.report.add(
+              lab::measured("useful_bandwidth", name_of(pattern), spread, "GB/s",
                             fmt::format("loads, {} elements of 4 bytes", p.elements)));
         }
       }
     }
-    lab::append(bench_.report.tables, {std::move(table), std::move(by_element)});
+    bench_.report.add(std::move(table));
+    bench_.report.add(std::move(by_element));
   }
 
   /// What really crosses to memory and back for a useful byte, as the hardware counts it.
   void count_dram() {
-    lab::Table table{"dram_by_stride",
-                     "DRAM traffic by stride, counted: bytes moved for each useful byte",
-                     {{"stride", "stride", "elements", 0},
-                      {"access", "access", "", -1},
-                      {"read", "read", "B/B", 2},
-                      {"written", "written", "B/B", 2},
-                      {"expected", "expected from DRAM traffic", "GB/s", 0},
-                      {"bandwidth", "measured", "GB/s", 0}},
-                     {}};
+    lab::Table table{
+        "dram_by_stride",
+        "DRAM traffic by stride, counted: bytes moved for each useful byte",
+        {whole("stride", "stride", "elements"), "access", real("read", "read", "B/B", 2),
+         real("written", "written", "B/B", 2),
+         whole("expected", "expected from DRAM traffic", "GB/s"), column("bandwidth", "measured")}};
     std::vector<Params> points;
     std::vector<std::function<void()>> works;
     for (const Access access : kAccesses) {
@@ -239,18 +227,17 @@ class PatternBench {
       const double useful = traffic_of(p).useful;
       const double read = counted[i].dram_bytes_read / useful;
       const double written = counted[i].dram_bytes_written / useful;
-      table.add({p.stride, to_text(p.access), read, written, copy_ / (read + written),
+      table.add({p.stride, p.access, read, written, copy_ / (read + written),
                  by_stride_[{p.stride, p.access}]});
-      const std::string variant = fmt::format("{} {}", to_text(p.access), p.stride);
+      const std::string variant = fmt::format("{} {}", name_of(p.access), p.stride);
       const char* detail = "strided, of 4 bytes, for each useful byte, read and written";
-      lab::append(bench_.report.measurements,
-                  {lab::counted("dram_read_per_byte", variant, read, "B/B", detail),
-                   lab::counted("dram_written_per_byte", variant, written, "B/B", detail)});
+      bench_.report.add(lab::counted("dram_read_per_byte", variant, read, "B/B", detail));
+      bench_.report.add(lab::counted("dram_written_per_byte", variant, written, "B/B", detail));
     }
-    bench_.report.tables.push_back(std::move(table));
+    bench_.report.add(std::move(table));
   }
 
-  const Bench& bench_;
+  Bench& bench_;
   double copy_;
   simt::Buffer<unsigned> plain_, wide_;
   bool warm_ = false;  ///< whether something was timed before
@@ -263,12 +250,7 @@ lab::Check check_patterns(const Bench& bench) {
   for (const Pattern pattern : kPatterns) {
     for (const ElementSize size : kElementSizes) {
       for (const Access access : kAccesses) {
-        Params p;
-        p.pattern = pattern;
-        p.element_size = size;
-        p.access = access;
-        p.elements = kCheckedElements;
-        const PatternShape shape = shape_of(p);
+        const PatternShape shape = shape_of(params_of(pattern, size, access, kCheckedElements));
         Arrays arrays(bench.device, shape, 1);
         bench.kernels.access(bench.device, shape, arrays.in.span(), arrays.out.span());
         wrong += wrong_elements(shape, shape.elements, arrays.host_in, arrays.out.download(),
@@ -276,8 +258,9 @@ lab::Check check_patterns(const Bench& bench) {
       }
     }
   }
-  return {"patterns_correct", wrong == 0, static_cast<double>(wrong), 0,
-          "Wrong elements over every pattern, element size and direction; copying is exact."};
+  return lab::none_wrong(
+      "patterns_correct", wrong,
+      "Wrong elements over every pattern, element size and direction; copying is exact.");
 }
 
 // ---- counted beside traced ----------------------------------------------------------------------
@@ -287,13 +270,9 @@ std::vector<Params> sweep_points() {
   for (const ElementSize size : kElementSizes) {
     for (const Access access : kAccesses) {
       const auto add = [&](Pattern pattern) -> Params& {
-        Params& point = points.emplace_back();
-        point.pattern = pattern;
-        point.element_size = size;
-        point.access = access;
         // All requests are traced, none is left to a guess.
-        point.elements = std::int64_t{kTracedBlocks} * kThreadsPerBlock;
-        return point;
+        return points.emplace_back(
+            params_of(pattern, size, access, std::int64_t{kTracedBlocks} * kThreadsPerBlock));
       };
       for (const Pattern pattern :
            {Pattern::sequential, Pattern::reversed, Pattern::permuted_warp, Pattern::permuted,
@@ -312,18 +291,10 @@ std::vector<Params> sweep_points() {
 }
 
 /// The value of the knob that the pattern has; nothing if it has none but the seed.
-lab::Cell setting_of(const Params& params) {
-  switch (params.pattern) {
-    case Pattern::strided:
-      return params.stride;
-    case Pattern::offset:
-      return params.offset;
-    case Pattern::aos:
-    case Pattern::soa:
-      return params.fields;
-    default:
-      return {};
-  }
+lab::Cell shown_setting(const Params& params) {
+  const auto setting = setting_of(params);
+  if (!setting || knob_of(params.pattern) == "seed") return {};
+  return std::get<std::int64_t>(*setting);
 }
 
 struct CountedPoint {
@@ -360,21 +331,21 @@ std::vector<CountedPoint> count_points(const Bench& bench, std::span<const Param
 }
 
 std::string text_of(const Params& params) {
-  const lab::Cell setting = setting_of(params);
+  const lab::Cell setting = shown_setting(params);
   const auto* value = std::get_if<double>(&setting);
-  return fmt::format("{}{} {} of {} bytes", to_text(params.pattern),
-                     value == nullptr ? "" : fmt::format(" {:g}", *value), to_text(params.access),
+  return fmt::format("{}{} {} of {} bytes", name_of(params.pattern),
+                     value == nullptr ? "" : fmt::format(" {:g}", *value), name_of(params.access),
                      params.element_bytes());
 }
 
 }  // namespace
 
-void bench_patterns(const Bench& bench, double copy) {
-  bench.report.checks.push_back(check_patterns(bench));
+void bench_patterns(Bench& bench, double copy) {
+  bench.report.add(check_patterns(bench));
   PatternBench(bench, copy).run();
 }
 
-void count_sweep(const Bench& bench) {
+void count_sweep(Bench& bench) {
   const simt::CounterStatus status = bench.device.counters();
   if (!status.available) {
     bench.progress.report(0.9, status.reason);
@@ -382,16 +353,11 @@ void count_sweep(const Bench& bench) {
   }
   constexpr std::size_t kBatch = 60;
   const std::vector<Params> points = sweep_points();
-  lab::Table table{"counted_sweep",
-                   "Sectors per request: counted by the hardware beside traced addresses",
-                   {{"pattern", "pattern", "", -1},
-                    {"element_bytes", "element", "B", 0},
-                    {"access", "access", "", -1},
-                    {"setting", "setting", "", 0},
-                    {"traced", "traced", "", 3},
-                    {"counted", "counted", "", 3},
-                    {"difference", "difference", "%", 2}},
-                   {}};
+  lab::Table table{
+      "counted_sweep",
+      "Sectors per request: counted by the hardware beside traced addresses",
+      {"pattern", whole("element_bytes", "element", "B"), "access", whole("setting"),
+       real("traced", "", "", 3), real("counted", "", "", 3), real("difference", "", "%", 2)}};
   double worst = 0;
   int outliers = 0;
   std::string names;
@@ -403,18 +369,18 @@ void count_sweep(const Bench& bench) {
       const Params& p = batch[i];
       const double difference = results[i].difference();
       worst = std::max(worst, difference);
-      table.add({to_text(p.pattern), p.element_bytes(), to_text(p.access), setting_of(p),
-                 results[i].traced, results[i].counted, 100 * difference});
+      table.add({p.pattern, p.element_bytes(), p.access, shown_setting(p), results[i].traced,
+                 results[i].counted, 100 * difference});
       if (difference <= kCountTolerance) continue;
       if (++outliers <= 12) names += (names.empty() ? "" : "; ") + text_of(p);
     }
   }
-  bench.report.tables.push_back(std::move(table));
-  bench.report.checks.push_back(
-      {"counted_equals_traced", outliers == 0, worst, kCountTolerance,
-       fmt::format("Largest relative difference over {} points; outside the tolerance: {}{}.",
-                   points.size(), outliers == 0 ? "none" : names,
-                   outliers > 12 ? fmt::format(" and {} more", outliers - 12) : "")});
+  bench.report.add(std::move(table));
+  bench.report.add(lab::within(
+      "counted_equals_traced", worst, kCountTolerance,
+      fmt::format("Largest relative difference over {} points; outside the tolerance: {}{}.",
+                  points.size(), outliers == 0 ? "none" : names,
+                  outliers > 12 ? fmt::format(" and {} more", outliers - 12) : "")));
 }
 
 }  // namespace tilestep::coalescing

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include "kernels/base/lab/result.hpp"
+#include "kernels/base/numeric/index.hpp"
 #include "kernels/numbers/accumulator_precision/hopper.hpp"
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
@@ -18,6 +20,8 @@
 
 namespace tilestep::accumulator_precision {
 namespace {
+
+using lab::column, lab::real, lab::whole;
 
 /// The most that one output may be off, relative to Σ|a·b|, to first order. Each step of an
 /// instruction adds its products to the accumulator, both cut to so many bits of the largest, and
@@ -83,7 +87,7 @@ constexpr const char* kBoundDetail =
     "|a·b| allows.";
 
 std::string bound_id(GemmVariant variant) {
-  return fmt::format("bound_{}", to_text(variant));
+  return fmt::format("bound_{}", name_of(variant));
 }
 
 std::vector<GemmVariant> variants_of(const Bench& bench) {
@@ -94,20 +98,20 @@ std::vector<GemmVariant> variants_of(const Bench& bench) {
   return variants;
 }
 
-void judge(const Bench& bench, GemmVariant variant, double error_percent) {
+void judge(Bench& bench, GemmVariant variant, double error_percent) {
   const bool straight = variant == GemmVariant::wgmma_fp8;
   const int k = bench.sizes.judged_depth;
-  bench.report.measurements.push_back(
-      lab::derived("gemm_error", to_text(variant), error_percent, "%",
+  bench.report.add(
+      lab::derived("gemm_error", name_of(variant), error_percent, "%",
                    fmt::format("|C - exact| / |exact| at K = {}, entries uniform in 0.5-1.5", k)));
   if (!needs_hopper(variant)) return;
-  bench.report.checks.push_back(
-      {straight ? "straight_loses" : "promotion_saves",
-       straight ? error_percent >= 1 : error_percent < 0.1, error_percent, straight ? 1 : 0.1,
-       fmt::format(
-           "{} is off by {:.4f} % at K = {}, entries uniform in 0.5-1.5; expected: {}.",
-           to_text(variant), error_percent, k,
-           straight ? "at least 1 % (then max_error may pass the tolerance)" : "under 0.1 %")});
+  bench.report.add(lab::Check{
+      straight ? "straight_loses" : "promotion_saves",
+      straight ? error_percent >= 1 : error_percent < 0.1, error_percent, straight ? 1 : 0.1,
+      fmt::format(
+          "{} is off by {:.4f} % at K = {}, entries uniform in 0.5-1.5; expected: {}.",
+          name_of(variant), error_percent, k,
+          straight ? "at least 1 % (then max_error may pass the tolerance)" : "under 0.1 %")});
 }
 
 std::vector<std::uint8_t> random_e4m3(GemmData data, std::size_t count, unsigned seed) {
@@ -129,7 +133,7 @@ std::vector<std::uint8_t> random_e4m3(GemmData data, std::size_t count, unsigned
 }
 
 /// The variants on one product, whose result is compared before it is timed.
-lab::Climb climb(const Bench& bench, GemmData data, double from, double to) {
+lab::Climb climb(Bench& bench, GemmData data, double from, double to) {
   const GemmShape shape{bench.sizes.rate_edge, bench.sizes.rate_edge, bench.sizes.judged_depth};
   Judged judged(bench, shape, data, 77);
   lab::LadderPlan plan;
@@ -137,24 +141,20 @@ lab::Climb climb(const Bench& bench, GemmData data, double from, double to) {
   plan.work = {.bytes_read = static_cast<double>(shape.m + shape.n) * shape.k,
                .bytes_written = 4.0 * shape.m * shape.n,
                .flops = 2.0 * shape.m * shape.n * shape.k};
-  plan.shape = fmt::format("{} x {} x {}, {} data", shape.m, shape.n, shape.k, to_text(data));
+  plan.shape = fmt::format("{} x {} x {}, {} data", shape.m, shape.n, shape.k, name_of(data));
   plan.note = "2·M·N·K operations, L2 flushed";
-  plan.cells = {{"data", to_text(data)}, {"m", shape.m}, {"n", shape.n}, {"k", shape.k}};
+  plan.cells = {{"data", name_of(data)}, {"m", shape.m}, {"n", shape.n}, {"k", shape.k}};
   plan.rate_id = data == GemmData::uniform ? "gemm_rate" : "";
   for (const GemmVariant variant : variants_of(bench)) {
     const auto make = [&judged, &bench, variant]() -> lab::Runnable {
       return {[&judged, &bench, variant] { judged.problem.launch(bench, variant); },
               [&judged, variant] { return judged.compare(variant); }};
     };
-    plan.rungs.push_back({.name = std::string(to_text(variant)),
-                          .why = std::string(reason_of(variant)),
-                          .configurations = {{.name = "", .make = make}},
-                          .check = bound_id(variant),
-                          .check_detail = kBoundDetail,
-                          .cells = {{"variant", to_text(variant)}}});
+    plan.rungs.push_back(lab::rung_of(variant, bound_id(variant), kBoundDetail));
+    plan.rungs.back().configurations = {{.name = "", .make = make}};
+    plan.rungs.back().cells = {{"variant", name_of(variant)}};
   }
-  lab::Part part(bench.progress, from, to);
-  lab::Climb climb = bench.ladder.climb(plan, part);
+  lab::Climb climb = bench.climb(plan, from, to);
   for (std::size_t i = 0; i < climb.rungs.size(); ++i) {
     const auto variant = static_cast<std::size_t>(variants_of(bench)[i]);
     climb.rungs[i].cells["error"] = judged.error_percent[variant];
@@ -166,15 +166,15 @@ lab::Climb climb(const Bench& bench, GemmData data, double from, double to) {
 
 GemmProblem::GemmProblem(const Bench& bench, const GemmShape& gemm, GemmData data, unsigned seed)
     : shape(gemm),
-      a_bits(random_e4m3(data, static_cast<std::size_t>(gemm.m) * gemm.k, seed)),
-      b_bits(random_e4m3(data, static_cast<std::size_t>(gemm.n) * gemm.k, seed + 1)),
-      a_(bench.device, std::span<const std::uint8_t>(a_bits)),
-      b_(bench.device, std::span<const std::uint8_t>(b_bits)),
+      a_bits(random_e4m3(data, numeric::elements_of(gemm.m, gemm.k), seed)),
+      b_bits(random_e4m3(data, numeric::elements_of(gemm.n, gemm.k), seed + 1)),
+      a_(bench.device, a_bits),
+      b_(bench.device, b_bits),
       a_fp16_(bench.device, a_bits.size()),
       b_fp16_(bench.device, b_bits.size()),
       a_bf16_(bench.device, a_bits.size()),
       b_bf16_(bench.device, b_bits.size()),
-      c_(bench.device, static_cast<std::size_t>(gemm.m) * static_cast<std::size_t>(gemm.n)) {
+      c_(bench.device, numeric::elements_of(gemm.m, gemm.n)) {
   const simt::Span<const std::uint8_t> a = a_.span();
   const simt::Span<const std::uint8_t> b = b_.span();
   bench.kernels.widen(bench.device, a, a_fp16_.span(), a_bf16_.span());
@@ -188,10 +188,7 @@ void GemmProblem::launch(const Bench& bench, GemmVariant variant) {
 }
 
 std::vector<float> GemmProblem::result(const Bench& bench, GemmVariant variant) {
-  c_.fill(0xFF);
-  launch(bench, variant);
-  bench.device.synchronize();
-  return c_.download();
+  return lab::result_of(bench.device, c_, [&] { launch(bench, variant); });
 }
 
 std::vector<double> GemmProblem::exact(const Bench& bench, bool absolute) {
@@ -200,7 +197,7 @@ std::vector<double> GemmProblem::exact(const Bench& bench, bool absolute) {
     if (absolute) {
       for (std::uint8_t& b : taken) b = static_cast<std::uint8_t>(b & 0x7F);
     }
-    return simt::Buffer<std::uint8_t>(bench.device, std::span<const std::uint8_t>(taken));
+    return simt::Buffer<std::uint8_t>(bench.device, taken);
   };
   const simt::Buffer<std::uint8_t> a = input(a_bits);
   const simt::Buffer<std::uint8_t> b = input(b_bits);
@@ -210,25 +207,24 @@ std::vector<double> GemmProblem::exact(const Bench& bench, bool absolute) {
   return c.download();
 }
 
-void bench_errors(const Bench& bench) {
+void bench_errors(Bench& bench) {
   const BenchSizes& sizes = bench.sizes;
   lab::Table table{
       "tensor_core_error",
       fmt::format("Relative error of C = A·B of E4M3 numbers, M = N = {}", sizes.error_edge),
-      {{"data", "data", "", -1}, {"k", "K", "", 0}},
-      {}};
+      {"data", whole("k", "K")}};
   for (const std::string_view name : names_of(GemmVariant{})) {
-    table.columns.push_back({std::string(name), std::string(name), "%", -1});
+    table.columns.emplace_back(name, name, "%");
   }
   double done = 0;
   for (const GemmData data : kGemmData) {
     for (const int k : sizes.depths) {
       bench.progress.report(
           0.05 + 0.5 * done++ / static_cast<double>(std::size(kGemmData) * sizes.depths.size()),
-          fmt::format("errors on {} data at K = {}", to_text(data), k));
+          fmt::format("errors on {} data at K = {}", name_of(data), k));
       bench.progress.check();
       Judged judged(bench, {sizes.error_edge, sizes.error_edge, k}, data, static_cast<unsigned>(k));
-      std::vector<lab::Cell> row = {to_text(data), k};
+      std::vector<lab::Cell> row = {data, k};
       for (const GemmVariant variant : kGemmVariants) {
         row.emplace_back();
         if (!can_run(bench.device.info(), variant)) continue;
@@ -240,50 +236,45 @@ void bench_errors(const Bench& bench) {
       table.add(std::move(row));
     }
   }
-  bench.report.tables.push_back(std::move(table));
+  bench.report.add(std::move(table));
 }
 
-void bench_rates(const Bench& bench) {
-  const std::vector<lab::Shown> shown = {{"variant"},
-                                         {"m", "M"},
-                                         {"n", "N"},
-                                         {"k", "K"},
-                                         {"rate", "rate", "TFLOP/s", 0},
-                                         {"p10", "p10", "TFLOP/s", 0},
-                                         {"p90", "p90", "TFLOP/s", 0},
-                                         {"error", "error on the same data", "%", 4},
-                                         {"data"}};
+void bench_rates(Bench& bench) {
+  const std::vector<lab::Column> shown = {"variant",
+                                          column("m", "M"),
+                                          column("n", "N"),
+                                          column("k", "K"),
+                                          whole("rate", "", "TFLOP/s"),
+                                          whole("p10", "", "TFLOP/s"),
+                                          whole("p90", "", "TFLOP/s"),
+                                          real("error", "error on the same data", "%", 4),
+                                          "data"};
   lab::Climb all;
   for (const GemmData data : kGemmData) {
     const double from = 0.55 + 0.08 * static_cast<double>(data);
     lab::Climb climb = accumulator_precision::climb(bench, data, from, from + 0.08);
     if (data == GemmData::uniform) {
-      bench.report.tables.push_back(
-          lab::table_of("tensor_core_rate",
-                        "What accuracy costs: throughput and error, entries uniform in 0.5-1.5",
-                        shown, climb.rungs));
+      bench.add_table("tensor_core_rate",
+                      "What accuracy costs: throughput and error, entries uniform in 0.5-1.5",
+                      shown, climb.rungs);
     }
     all.add(std::move(climb));
   }
-  bench.report.tables.push_back(
-      lab::table_of("rate_and_error", "The same on all kinds of data", shown, all.rungs));
-  lab::append(bench.report.measurements, all.measurements);
+  bench.add_table("rate_and_error", "The same on all kinds of data", shown, all.rungs);
 }
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
-  lab::Report report;
-  lab::Ladder ladder(device);
-  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
-  const Bench bench{device, kernels, progress, report, sizes, ladder};
+  Bench bench{{device, progress}, sizes};
+  lab::Report& report = bench.report;
   progress.report(0, "multiplying with scales");
   const std::vector<ScalingResult> scaling = run_scaling(device, 1, progress);
   bench_errors(bench);
   bench_rates(bench);
-  lab::append(report.checks, ladder.checks());
+  lab::append(report.checks, bench.ladder.checks());
   progress.report(0.8, "comparing the software model with the hardware");
   bench_model(bench);
-  report.tables.push_back(scaling_table(scaling));
-  report.checks.push_back(scaling_check(scaling));
+  report.add(scaling_table(scaling));
+  report.add(scaling_check(scaling));
 
   const lab::Measurement* straight = report.measurement("gemm_error", "wgmma-fp8");
   const lab::Measurement* promoted = report.measurement("gemm_error", "wgmma-fp8-promoted");
@@ -297,17 +288,8 @@ lab::Report bench_report(simt::Device& device, lab::Progress& progress, const Be
       "On {} an FP8 product that adds up straight through K = {} is off by {:.2f} %, at {}; adding "
       "into FP32 every {} along K brings that to {:.4f} %, at {}.",
       device.info().name, sizes.judged_depth, straight->value,
-      lab::headline(report.measurement("gemm_rate", "wgmma-fp8"), 0), kGemmTile, promoted->value,
-      lab::headline(report.measurement("gemm_rate", "wgmma-fp8-promoted"), 0));
-  return report;
-}
-
-lab::Report bench_report(simt::Device& device, lab::Progress& progress) {
-  lab::require_timing(device, "tensor cores");
-  lab::Report report = bench_report(device, progress, BenchSizes());
-  report.lesson = kLessonId;
-  report.params = knob_table().settings(Params{});
-  report.device = device.info();
+      bench.headline("gemm_rate", "wgmma-fp8", 0), kGemmTile, promoted->value,
+      bench.headline("gemm_rate", "wgmma-fp8-promoted", 0));
   return report;
 }
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/base/lab/ladder.hpp"
+#include "kernels/base/lab/bench.hpp"
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
 
@@ -20,13 +20,9 @@ struct BenchSizes {
 };
 
 /// Where a bench runs, and where its answers go.
-struct Bench {
-  simt::Device& device;
-  const Kernels& kernels;
-  lab::Progress& progress;
-  lab::Report& report;
+struct Bench : lab::Bench {
   const BenchSizes& sizes;
-  lab::Ladder& ladder;
+  const Kernels& kernels = kernels_of(device);
 };
 
 /// Operands of a GEMM in device memory, in all three formats: random E4M3 numbers, uniform in
@@ -52,11 +48,11 @@ class GemmProblem {
 };
 
 /// Errors against k, and how each variant keeps to its bound.
-void bench_errors(const Bench& bench);
+void bench_errors(Bench& bench);
 /// Throughput of each variant, and its error on the same data.
-void bench_rates(const Bench& bench);
+void bench_rates(Bench& bench);
 /// The software model of the FP8 path against the hardware, bit for bit. Needs Hopper.
-void bench_model(const Bench& bench);
+void bench_model(Bench& bench);
 
 /// The bench with these sizes. The device can time.
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);

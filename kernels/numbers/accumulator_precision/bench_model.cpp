@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "kernels/base/lab/check.hpp"
 #include "kernels/numbers/accumulator_precision/bench.hpp"
 #include "kernels/numbers/accumulator_precision/hopper.hpp"
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
@@ -13,6 +14,8 @@
 
 namespace tilestep::accumulator_precision {
 namespace {
+
+using lab::whole;
 
 /// Share of the outputs that `model` gives bit for bit, in percent.
 double equal_percent(const GemmProblem& problem, const std::vector<float>& hardware,
@@ -49,15 +52,11 @@ lab::Table model_table(const GemmShape& trial, const std::vector<Score>& scores)
       "hopper_model",
       fmt::format("Models of the FP8 path: share of {} dot products of {} that are bit-equal",
                   trial.m * trial.n, trial.k),
-      {{"fraction_bits", "fraction bits", "", 0},
-       {"group", "products a step", "", 0},
-       {"exponent", "exponent of a product", "", -1},
-       {"cut", "cut", "", -1},
-       {"mantissa_bits", "mantissa bits kept", "", 0},
-       {"default", "default", "", -1}},
-      {}};
+      {whole("fraction_bits", "fraction bits"), whole("group", "products a step"),
+       lab::column("exponent", "exponent of a product"), "cut",
+       whole("mantissa_bits", "mantissa bits kept"), "default"}};
   for (const GemmData data : kGemmData) {
-    table.columns.push_back({std::string(to_text(data)), std::string(to_text(data)), "%", 2});
+    table.columns.push_back(lab::real(name_of(data), "", "%", 2));
   }
   for (const Score& score : scores) {
     const HopperModel& m = score.model;
@@ -75,7 +74,7 @@ lab::Table model_table(const GemmShape& trial, const std::vector<Score>& scores)
 
 }  // namespace
 
-void bench_model(const Bench& bench) {
+void bench_model(Bench& bench) {
   if (!can_run(bench.device.info(), GemmVariant::wgmma_fp8)) return;
   const GemmShape& shape = bench.sizes.trial;
   const int long_depth = bench.sizes.long_depth;
@@ -91,21 +90,21 @@ void bench_model(const Bench& bench) {
     const Trial deep(bench, {shape.m, shape.n, long_depth}, kGemmData[d]);
     const double equal = equal_percent(deep.problem, deep.hardware, HopperModel{});
     lowest = std::min({lowest, equal, scores.front().percent[d]});
-    bench.report.measurements.push_back(lab::derived(
-        "model_bit_equal", to_text(kGemmData[d]), equal, "%",
+    bench.report.add(lab::derived(
+        "model_bit_equal", name_of(kGemmData[d]), equal, "%",
         fmt::format("share of {} dot products of {} for which the default software model and "
                     "wgmma-fp8 agree in every bit",
                     shape.m * shape.n, long_depth)));
   }
-  bench.report.checks.push_back(
-      {"model_bit_equal", lowest == 100, 100 - lowest, 0,
-       fmt::format("Percent of dot products for which the default software model and wgmma-fp8 "
-                   "differ in any bit: the worst of {} kinds of data at K = {} and {}, {} dot "
-                   "products each.",
-                   std::size(kGemmData), shape.k, long_depth, shape.m * shape.n)});
+  bench.report.add(lab::within(
+      "model_bit_equal", 100 - lowest, 0,
+      fmt::format("Percent of dot products for which the default software model and wgmma-fp8 "
+                  "differ in any bit: the worst of {} kinds of data at K = {} and {}, {} dot "
+                  "products each.",
+                  std::size(kGemmData), shape.k, long_depth, shape.m * shape.n)));
   std::stable_sort(scores.begin(), scores.end(),
                    [](const Score& x, const Score& y) { return x.lowest() > y.lowest(); });
-  bench.report.tables.push_back(model_table(shape, scores));
+  bench.report.add(model_table(shape, scores));
 }
 
 }  // namespace tilestep::accumulator_precision

@@ -61,7 +61,7 @@ void check_scales(const GemmShape& shape, const ScaledOperands& operands) {
 /// kernel does not take.
 void check_tensor_core(const simt::DeviceInfo& device, GemmVariant variant,
                        const GemmShape& shape) {
-  const std::string name(to_text(variant));
+  const std::string name(name_of(variant));
   if (!can_run(device, variant)) {
     throw Error(
         name + " needs the tensor cores of " +

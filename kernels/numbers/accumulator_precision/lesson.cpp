@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <span>
 
+#include "kernels/base/lab/result.hpp"
+#include "kernels/numbers/accumulator_precision/bench.hpp"
 #include "kernels/numbers/accumulator_precision/reference.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
 
@@ -37,20 +39,18 @@ std::vector<float> column(const std::vector<float>& terms, int sum) {
 
 void run_kernels(MethodRun& run, const Params& params, simt::Device& device,
                  const simt::Buffer<float>& terms) {
-  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
+  const auto& kernels = kernels_of(device);
   const SumShape shape{params.terms, kSums};
   simt::Buffer<float> sums(device, kSums);
-  sums.fill(0xFF);
-  kernels.sums(device, shape, run.method, terms.span(), sums.span());
-  device.synchronize();
-  run.sums = sums.download();
-
+  run.sums = lab::result_of(
+      device, sums, [&] { kernels.sums(device, shape, run.method, terms.span(), sums.span()); });
   const auto count = static_cast<std::size_t>(params.terms);
   simt::Trace recording(device, count * simt::kNoteEntries<Step>);
-  sums.fill(0xFF);
-  kernels.sums_recorded(device, shape, run.method, terms.span(), sums.span(), 0, recording.tape());
-  device.synchronize();
-  run.recorded_sum = sums.download().front();
+  const std::vector<float> recorded = lab::result_of(device, sums, [&] {
+    kernels.sums_recorded(device, shape, run.method, terms.span(), sums.span(), 0,
+                          recording.tape());
+  });
+  run.recorded_sum = recorded.front();
   run.steps = recording.download().notes<Step>(kStepSite, count);
 }
 
@@ -73,7 +73,7 @@ void run_methods(Outcome& outcome, simt::Device& device, lab::Progress& progress
   const std::vector<float> terms = make_terms(params);
   outcome.terms = column(terms, 0);
   outcome.exact = exact_prefixes(outcome.terms);
-  const simt::Buffer<float> on_device(device, std::span<const float>(terms));
+  const simt::Buffer<float> on_device(device, terms);
   const std::vector<Method> methods = methods_of(params);
   for (std::size_t i = 0; i < methods.size(); ++i) {
     progress.report(0.05 + 0.75 * static_cast<double>(i) / static_cast<double>(methods.size()),

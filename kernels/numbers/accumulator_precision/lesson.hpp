@@ -18,8 +18,6 @@ namespace tilestep::accumulator_precision {
 /// The kernel source that the picture shows.
 inline constexpr std::string_view kSourcePath = "kernels/numbers/accumulator_precision/sums.cu";
 
-using tilestep::to_text;
-
 enum class Distribution { near_one, positive, mixed_sign, one_large_many_small, decreasing };
 constexpr auto names_of(Distribution) {
   return std::to_array<std::string_view>(
@@ -161,10 +159,9 @@ nlohmann::json to_json(const Trace& trace);
 /// Throws Error saying which member is missing or wrong.
 Trace trace_from_json(const nlohmann::json& json);
 
-// ---- the tensor-core part: what `bench` measures (tables by id)
-// ----------------------------------
+// ---- the tensor-core part: what `bench` measures (tables by id) ---------------------------------
 //
-//   tensor_core_error   data, k, then a column for each GemmVariant (id as to_text gives it):
+//   tensor_core_error   data, k, then a column for each GemmVariant (id as name_of gives it):
 //                       relative Frobenius error |C - exact| / |exact|, in percent
 //   tensor_core_rate    variant, m, n, k, rate (TFLOP/s), p10, p90, error in percent, data: rate and
 //                       error of one product, uniform data
@@ -175,7 +172,7 @@ Trace trace_from_json(const nlohmann::json& json);
 //
 //   terms               a row a term, or about kSampledRows of them where there are more than
 //                       kAllRows: terms added so far, the last one, the exact sum, and a column for
-//                       each accumulator (id as to_text gives it): its sum
+//                       each accumulator (id as name_of gives it): its sum
 //
 // and of `run` and `bench`:
 //

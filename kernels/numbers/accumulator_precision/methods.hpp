@@ -19,6 +19,9 @@ constexpr auto names_of(Method) {
       {"fp8-e4m3", "fp8-e5m2", "fp16", "bf16", "tf32", "fp32", "promoted", "kahan", "pairwise"});
 }
 inline constexpr auto kMethods = all_of<Method>();
+constexpr bool is_remedy(Method method) {
+  return method >= Method::promoted;
+}
 
 /// One term, as the kernel recorded it. All numbers are numbers of the accumulator's format, save
 /// for `total`, which is FP32, and `added` where it is the term itself.
@@ -48,8 +51,5 @@ constexpr auto reasons_of(GemmVariant) {
        "The same numbers as BF16, with an FP32 accumulator."});
 }
 inline constexpr auto kGemmVariants = all_of<GemmVariant>();
-constexpr std::string_view to_text(GemmVariant variant) {
-  return name_of(variant);
-}
 
 }  // namespace tilestep::accumulator_precision

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <cassert>
 #include <cmath>
 #include <string>
@@ -14,27 +16,32 @@ double uniform(std::int64_t seed, int sum, int term) {
   return static_cast<double>(bits >> 8) * 0x1p-24;
 }
 
+/// The methods that are no remedies, in the order of their values.
+constexpr struct {
+  numeric::FloatSpec format;
+  const char* label;
+} kPlain[] = {{numeric::kE4m3, "FP8 E4M3"}, {numeric::kE5m2, "FP8 E5M2"}, {numeric::kFp16, "FP16"},
+              {numeric::kBf16, "BF16"},     {numeric::kTf32, "TF32"},     {numeric::kFp32, "FP32"}};
+
 }  // namespace
 
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
-          .integer(&Params::terms, {"terms", "Terms", "", "How many numbers are added up."}, 1,
-                   kMaxTerms, true)
+          .integer(&Params::terms, {"terms", "How many numbers are added up."}, 1, kMaxTerms, true)
           .choice(&Params::distribution,
-                  {"distribution", "Distribution", "",
-                   "What the numbers are like; near-one is 0.998 + 0.15 sin(i)."})
+                  {"distribution", "What the numbers are like; near-one is 0.998 + 0.15 sin(i)."})
           .choice(&Params::accumulators,
-                  {"accumulators", "Accumulators", "",
+                  {"accumulators",
                    "Which formats and remedies keep the sum: a set of them, or one alone."})
-          .choice(&Params::rounding, {"rounding", "Rounding", "",
-                                      "How the sum is rounded to its format after every addition."})
+          .choice(&Params::rounding,
+                  {"rounding", "How the sum is rounded to its format after every addition."})
           .integer(&Params::promote_every,
                    {"promote_every", "Promote every", "terms",
                     "How many terms a partial sum has before promoted adds it to its FP32 total."},
                    16, 512, true)
           .choice(&Params::small_format,
-                  {"small_format", "Small format", "",
+                  {"small_format",
                    "The format that the remedies promoted, kahan and pairwise work in."})
           .seed("Chooses the random numbers and stochastic rounding.");
   return table;
@@ -62,42 +69,17 @@ std::vector<Method> methods_of(const Params& params) {
 }
 
 numeric::FloatSpec format_of(Method method, SmallFormat small_format) {
-  switch (method) {
-    case Method::fp8_e4m3:
-      return numeric::kE4m3;
-    case Method::fp8_e5m2:
-      return numeric::kE5m2;
-    case Method::fp16:
-      return numeric::kFp16;
-    case Method::bf16:
-      return numeric::kBf16;
-    case Method::tf32:
-      return numeric::kTf32;
-    case Method::fp32:
-      return numeric::kFp32;
-    default:
-      return format_of(static_cast<Method>(small_format), small_format);
-  }
+  if (is_remedy(method)) method = static_cast<Method>(small_format);
+  return kPlain[static_cast<std::size_t>(method)].format;
 }
 
 std::string label_of(Method method, SmallFormat small_format, bool both) {
-  switch (method) {
-    case Method::fp8_e4m3:
-      return both ? "FP8 E4M3" : "FP8";
-    case Method::fp8_e5m2:
-      return "FP8 E5M2";
-    case Method::fp16:
-      return "FP16";
-    case Method::bf16:
-      return "BF16";
-    case Method::tf32:
-      return "TF32";
-    case Method::fp32:
-      return "FP32";
-    default:
-      return std::string(name_of(method)) + " " +
-             label_of(static_cast<Method>(small_format), small_format, both);
+  if (is_remedy(method)) {
+    return fmt::format("{} {}", name_of(method),
+                       label_of(static_cast<Method>(small_format), small_format, both));
   }
+  if (method == Method::fp8_e4m3 && !both) return "FP8";
+  return kPlain[static_cast<std::size_t>(method)].label;
 }
 
 float term_of(const Params& params, int sum, int term) {

@@ -12,6 +12,8 @@
 namespace tilestep::accumulator_precision {
 namespace {
 
+using lab::real, lab::whole;
+
 // ---- checks -------------------------------------------------------------------------------------
 
 /// Bits differ; all NaN count as the same.
@@ -26,64 +28,64 @@ struct Differences {
     count += differ(a, b) ? 1 : 0;
     ++compared;
   }
-  lab::Check check(std::string id, const std::string& detail) const {
-    return lab::none_wrong(
-        std::move(id), count,
-        fmt::format("{} {} numbers were compared; max_error counts those that differ.", detail,
-                    compared));
-  }
 };
 
-lab::Check check_sums(const Outcome& outcome) {
+/// What `add(run, differences)` compares of each run.
+template <class Add>
+lab::Check same_in_all_runs(const Outcome& outcome, std::string id, const char* detail, Add add) {
   Differences differences;
-  for (const MethodRun& run : outcome.runs) {
-    for (std::size_t i = 0; i < run.expected_sums.size(); ++i) {
-      differences.add(run.sums[i], run.expected_sums[i]);
-    }
-  }
-  return differences.check("sums",
-                           "Bit for bit the same as in exact integer arithmetic, in which rounding "
-                           "is a division with remainder.");
+  for (const MethodRun& run : outcome.runs) add(run, differences);
+  return lab::none_wrong(
+      std::move(id), differences.count,
+      fmt::format("{} {} numbers were compared; max_error counts those that differ.", detail,
+                  differences.compared));
 }
 
-lab::Check check_steps(const Outcome& outcome) {
-  Differences differences;
-  for (const MethodRun& run : outcome.runs) {
-    const std::size_t skipped = run.steps.size() - run.expected.size();
-    for (std::size_t i = 0; i < run.expected.size(); ++i) {
-      differences.add(run.steps[skipped + i].sum, run.expected[i]);
-    }
+void add_sums(const MethodRun& run, Differences& differences) {
+  for (std::size_t i = 0; i < run.expected_sums.size(); ++i) {
+    differences.add(run.sums[i], run.expected_sums[i]);
   }
-  return differences.check("steps",
-                           "The recorded sum after each term, bit for bit as in exact integer "
-                           "arithmetic (pairwise of many terms: after the last).");
 }
 
-lab::Check check_recorded(const Outcome& outcome) {
-  Differences differences;
-  for (const MethodRun& run : outcome.runs) {
-    differences.add(run.sums.front(), run.recorded_sum);
-    differences.add(run.sums.front(), run.steps.back().sum);
+void add_steps(const MethodRun& run, Differences& differences) {
+  const std::size_t skipped = run.steps.size() - run.expected.size();
+  for (std::size_t i = 0; i < run.expected.size(); ++i) {
+    differences.add(run.steps[skipped + i].sum, run.expected[i]);
   }
-  return differences.check("traced_equals_timed",
-                           "The recording kernel's sum and its last step have the bits of the "
-                           "timed kernel's.");
 }
 
-/// Every step starts from what the step before left.
-lab::Check check_chain(const Outcome& outcome) {
-  Differences differences;
-  for (const MethodRun& run : outcome.runs) {
-    float left = 0;
-    for (std::size_t i = 0; i < run.steps.size(); ++i) {
-      differences.add(run.steps[i].before, left);
-      const bool promotes = run.method.method == Method::promoted &&
-                            (i + 1) % static_cast<std::size_t>(run.method.promote_every) == 0;
-      left = promotes ? 0 : run.steps[i].after;
-    }
+void add_recorded(const MethodRun& run, Differences& differences) {
+  differences.add(run.sums.front(), run.recorded_sum);
+  differences.add(run.sums.front(), run.steps.back().sum);
+}
+
+void add_chain(const MethodRun& run, Differences& differences) {
+  float left = 0;
+  for (std::size_t i = 0; i < run.steps.size(); ++i) {
+    differences.add(run.steps[i].before, left);
+    const bool promotes = run.method.method == Method::promoted &&
+                          (i + 1) % static_cast<std::size_t>(run.method.promote_every) == 0;
+    left = promotes ? 0 : run.steps[i].after;
   }
-  return differences.check("recorded_chain",
-                           "Each term starts from the bits that the one before left.");
+}
+
+std::vector<lab::Check> checks_of(const Outcome& outcome) {
+  return {
+      same_in_all_runs(outcome, "sums",
+                       "Bit for bit the same as in exact integer arithmetic, in which rounding is "
+                       "a division with remainder.",
+                       add_sums),
+      same_in_all_runs(outcome, "steps",
+                       "The recorded sum after each term, bit for bit as in exact integer "
+                       "arithmetic (pairwise of many terms: after the last).",
+                       add_steps),
+      same_in_all_runs(outcome, "recorded_chain",
+                       "Each term starts from the bits that the one before left.", add_chain),
+      same_in_all_runs(outcome, "traced_equals_timed",
+                       "The recording kernel's sum and its last step have the bits of the timed "
+                       "kernel's.",
+                       add_recorded),
+      scaling_check(outcome.scaling)};
 }
 
 // ---- tables -------------------------------------------------------------------------------------
@@ -92,11 +94,8 @@ lab::Table accumulators_table(const Trace& trace) {
   lab::Table table{
       "accumulators",
       fmt::format("The sum of {} {}", trace.terms, trace.terms == 1 ? "term" : "terms"),
-      {{"accumulator", "accumulator", "", -1},
-       {"mantissa_bits", "mantissa bits", "", 0},
-       {"final_sum", "final sum", "", 1},
-       {"error", "error", "%", 1}},
-      {}};
+      {"accumulator", whole("mantissa_bits", "mantissa bits"),
+       real("final_sum", "final sum", "", 1), real("error", "", "%", 1)}};
   for (const AccumulatorTrace& a : trace.accumulators) {
     table.add({a.label, a.format.mantissa_bits, a.final_sum, a.error_percent});
   }
@@ -106,12 +105,8 @@ lab::Table accumulators_table(const Trace& trace) {
 lab::Table verdicts_table(const Trace& trace) {
   lab::Table table{"verdicts",
                    fmt::format("What became of the sums; exact: {:.6g}", trace.exact_sum),
-                   {{"accumulator", "accumulator", "", -1},
-                    {"sum", "sum", "", -1},
-                    {"frozen_at", "frozen after", "terms", 0},
-                    {"spacing", "spacing there", "", -1},
-                    {"verdict", "verdict", "", -1}},
-                   {}};
+                   {"accumulator", "sum", whole("frozen_at", "frozen after", "terms"),
+                    lab::column("spacing", "spacing there"), "verdict"}};
   for (const AccumulatorTrace& a : trace.accumulators) {
     const auto if_frozen = [&](auto value) {
       return a.frozen_at >= 0 ? lab::Cell(value) : lab::Cell();
@@ -125,12 +120,10 @@ lab::Table verdicts_table(const Trace& trace) {
 lab::Table terms_table(const Trace& trace) {
   lab::Table table{"terms",
                    "The sums, term by term",
-                   {{"added", "terms added", "", 0},
-                    {"term", "the last one", "", 6},
-                    {"exact", "exact sum", "", 6}},
-                   {}};
+                   {whole("added", "terms added"), real("term", "the last one", "", 6),
+                    real("exact", "exact sum", "", 6)}};
   for (const AccumulatorTrace& a : trace.accumulators) {
-    table.columns.push_back({std::string(name_of(a.method)), a.label, "", -1});
+    table.columns.emplace_back(name_of(a.method), a.label);
   }
   const auto points = static_cast<int>(trace.points.size());
   const int stride =
@@ -153,8 +146,8 @@ std::vector<lab::Measurement> measurements(const Outcome& outcome) {
                              "all terms added without rounding, in 128-bit integers of 2^-60"));
   for (const AccumulatorTrace& a : trace.accumulators) {
     const std::string_view name = name_of(a.method);
-    all.push_back(lab::traced("final_sum", name, static_cast<double>(a.final_sum), "",
-                              "the accumulator after the last term"));
+    all.push_back(
+        lab::traced("final_sum", name, a.final_sum, "", "the accumulator after the last term"));
     all.push_back(
         lab::derived("error", name, a.error_percent, "%", "|final sum - exact sum| / |exact sum|"));
     if (a.frozen_at >= 0) {
@@ -184,8 +177,7 @@ lab::Report report_of(const Outcome& outcome) {
   report.tables = {accumulators_table(outcome.trace), verdicts_table(outcome.trace),
                    terms_table(outcome.trace), scaling_table(outcome.scaling)};
   report.measurements = measurements(outcome);
-  report.checks = {check_sums(outcome), check_steps(outcome), check_chain(outcome),
-                   check_recorded(outcome), scaling_check(outcome.scaling)};
+  report.checks = checks_of(outcome);
   report.trace = to_json(outcome.trace);
   return report;
 }

@@ -51,8 +51,4 @@ std::vector<ScalingResult> run_scaling(simt::Device& device, std::int64_t seed,
 lab::Table scaling_table(const std::vector<ScalingResult>& results);
 lab::Check scaling_check(const std::vector<ScalingResult>& results);
 
-/// Errors and throughput of the GEMMs on tensor cores. Throws Error (unavailable) if the device
-/// cannot time.
-lab::Report bench_report(simt::Device& device, lab::Progress& progress);
-
 }  // namespace tilestep::accumulator_precision

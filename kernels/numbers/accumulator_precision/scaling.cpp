@@ -7,6 +7,8 @@
 
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/base/lab/random.hpp"
+#include "kernels/base/lab/result.hpp"
+#include "kernels/base/numeric/index.hpp"
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
 
@@ -16,6 +18,8 @@
 
 namespace tilestep::accumulator_precision {
 namespace {
+
+using numeric::elements_of, numeric::index_of;
 
 constexpr int kRows = 32;     // of A: tokens
 constexpr int kColumns = 32;  // of Bᵀ: outputs
@@ -42,8 +46,7 @@ struct Matrix {
   int rows = 0;
   std::vector<float> elements;
   double at(int row, int kk) const {
-    return static_cast<double>(
-        elements[static_cast<std::size_t>(row) * kDepth + static_cast<std::size_t>(kk)]);
+    return static_cast<double>(elements[index_of(row, kk, kDepth)]);
   }
 };
 
@@ -81,10 +84,10 @@ struct Quantized {
 
   float scale(int row, int kk) const {
     const int across = (kDepth + block.columns - 1) / block.columns;
-    return scales[static_cast<std::size_t>(row / block.rows * across + kk / block.columns)];
+    return scales[index_of(row / block.rows, kk / block.columns, across)];
   }
   double at(int row, int kk) const {
-    const auto i = static_cast<std::size_t>(row) * kDepth + static_cast<std::size_t>(kk);
+    const std::size_t i = index_of(row, kk, kDepth);
     return numeric::decode(numeric::kE4m3, bits[i]) * static_cast<double>(scale(row, kk));
   }
 };
@@ -95,8 +98,7 @@ Quantized quantize(const Matrix& matrix, const ScaleBlock& block) {
   const double largest = numeric::max_finite(numeric::kE4m3);
   for (int row = 0; row < matrix.rows; ++row) {
     for (int kk = 0; kk < kDepth; ++kk) {
-      float& scale =
-          q.scales[static_cast<std::size_t>(row / block.rows * across + kk / block.columns)];
+      float& scale = q.scales[index_of(row / block.rows, kk / block.columns, across)];
       scale = std::max(scale, static_cast<float>(std::abs(matrix.at(row, kk)) / largest));
     }
   }
@@ -114,18 +116,16 @@ Quantized quantize(const Matrix& matrix, const ScaleBlock& block) {
 }
 
 std::vector<float> multiply(simt::Device& device, const Quantized& a, const Quantized& b) {
-  const auto& kernels = static_cast<const Kernels&>(device.kernels(kLessonId));
-  const simt::Buffer<std::uint8_t> a_bits(device, std::span<const std::uint8_t>(a.bits));
-  const simt::Buffer<std::uint8_t> b_bits(device, std::span<const std::uint8_t>(b.bits));
-  const simt::Buffer<float> a_scales(device, std::span<const float>(a.scales));
-  const simt::Buffer<float> b_scales(device, std::span<const float>(b.scales));
-  simt::Buffer<float> c(device, static_cast<std::size_t>(kRows) * kColumns);
-  c.fill(0xFF);
-  kernels.scaled_gemm(
-      device, {kRows, kColumns, kDepth},
-      {a_bits.span(), b_bits.span(), a_scales.span(), b_scales.span(), a.block, b.block, c.span()});
-  device.synchronize();
-  return c.download();
+  const simt::Buffer<std::uint8_t> a_bits(device, a.bits);
+  const simt::Buffer<std::uint8_t> b_bits(device, b.bits);
+  const simt::Buffer<float> a_scales(device, a.scales);
+  const simt::Buffer<float> b_scales(device, b.scales);
+  simt::Buffer<float> c(device, elements_of(kRows, kColumns));
+  const ScaledOperands operands{a_bits.span(), b_bits.span(), a_scales.span(), b_scales.span(),
+                                a.block,       b.block,       c.span()};
+  return lab::result_of(device, c, [&] {
+    kernels_of(device).scaled_gemm(device, {kRows, kColumns, kDepth}, operands);
+  });
 }
 
 /// Matrices in double, row-major, as the comparisons read them.
@@ -136,7 +136,7 @@ struct Doubles {
 template <class Matrices>
 std::vector<double> in_double(const Matrices& matrix, int rows) {
   std::vector<double> values;
-  values.reserve(static_cast<std::size_t>(rows) * kDepth);
+  values.reserve(elements_of(rows, kDepth));
   for (int row = 0; row < rows; ++row) {
     for (int kk = 0; kk < kDepth; ++kk) values.push_back(matrix.at(row, kk));
   }
@@ -146,11 +146,11 @@ std::vector<double> in_double(const Matrices& matrix, int rows) {
 /// A·Bᵀ in double; with `absolute` of the absolute values.
 std::vector<double> product(const Doubles& m, bool absolute) {
   std::vector<double> c;
-  c.reserve(static_cast<std::size_t>(kRows) * kColumns);
+  c.reserve(elements_of(kRows, kColumns));
   for (int row = 0; row < kRows; ++row) {
-    const double* a = &m.a[static_cast<std::size_t>(row) * kDepth];
+    const double* a = &m.a[index_of(row, 0, kDepth)];
     for (int column = 0; column < kColumns; ++column) {
-      const double* b = &m.b[static_cast<std::size_t>(column) * kDepth];
+      const double* b = &m.b[index_of(column, 0, kDepth)];
       double sum = 0;
       for (int kk = 0; kk < kDepth; ++kk) sum += absolute ? std::abs(a[kk] * b[kk]) : a[kk] * b[kk];
       c.push_back(sum);
@@ -215,12 +215,10 @@ lab::Table scaling_table(const std::vector<ScalingResult>& results) {
       "scaling",
       fmt::format("E4M3 with scales, on data with outliers: C = A·B, {} x {} by {} x {}", kRows,
                   kDepth, kDepth, kColumns),
-      {{"scheme", "scales", "", -1},
-       {"scales", "how many", "", 0},
-       {"error", "error of a row", "%", 1},
-       {"lost", "elements rounded to 0", "%", 1},
-       {"why", "what an outlier costs", "", -1}},
-      {}};
+      {lab::column("scheme", "scales"), lab::whole("scales", "how many"),
+       lab::real("error", "error of a row", "%", 1),
+       lab::real("lost", "elements rounded to 0", "%", 1),
+       lab::column("why", "what an outlier costs")}};
   constexpr const char* kWhy[] = {
       "One outlier sets the scale of everything: small numbers fall among the subnormals or to 0.",
       "It costs its own row alone; a channel that is large in every row still costs them all.",
@@ -240,8 +238,7 @@ lab::Check scaling_check(const std::vector<ScalingResult>& results) {
   return closest.check(
       "scaling",
       "The scaled kernel against the same E4M3 numbers and scales in double, relative to the sum "
-      "of "
-      "|a·b|; tolerance: 2^-24 for each of the up to 135 roundings that a product meets.");
+      "of |a·b|; tolerance: 2^-24 for each of the up to 135 roundings that a product meets.");
 }
 
 }  // namespace tilestep::accumulator_precision

@@ -10,10 +10,6 @@
 namespace tilestep::accumulator_precision {
 namespace {
 
-bool is_remedy(Method method) {
-  return method >= Method::promoted;
-}
-
 std::size_t points_of(const Trace& trace) {
   return trace.points.size();
 }
@@ -138,7 +134,7 @@ StepView step_view(const Trace& trace, const AccumulatorTrace& accumulator, std:
 int source_line(Method method) {
   const bool own =
       method == Method::promoted || method == Method::kahan || method == Method::pairwise;
-  return lab::source_marks(kSourcePath).line(own ? to_text(method) : "rounded");
+  return lab::source_marks(kSourcePath).line(own ? name_of(method) : "rounded");
 }
 
 TILESTEP_TRACE_JSON("accumulator-precision trace", trace_fields())

@@ -126,7 +126,7 @@ void MoeRoutingScene::draw_step_list(const Rect& area, Cursor cursor) const {
   const float gap = px(18);
   float width = -gap;
   for (int i = 0; i < moe_routing::kSteps; ++i) {
-    width += ui::text_size(to_text(static_cast<Step>(i)), Font::note).x + px(16) + gap;
+    width += ui::text_size(name_of(static_cast<Step>(i)), Font::note).x + px(16) + gap;
   }
   float y = area.min.y;
   // Where not all have room, the transport bar says how far it is.
@@ -134,18 +134,18 @@ void MoeRoutingScene::draw_step_list(const Rect& area, Cursor cursor) const {
     float x = area.min.x;
     for (int i = 0; i < moe_routing::kSteps; ++i) {
       const auto step = static_cast<Step>(i);
-      const ImVec2 size = ui::text_size(to_text(step), Font::note);
+      const ImVec2 size = ui::text_size(name_of(step), Font::note);
       const ImVec2 max = at(x + size.x + px(16), y + note + px(8));
       const bool current = now(step, cursor);
       if (current) fill(at(x, y), max, Role::accent);
       if (!current) outline(at(x, y), max, Role::border, 1);
       const Role role = current ? Role::on_accent : done(step, cursor) ? Role::muted : Role::faint;
-      ui::draw_text(at(x + px(8), y + px(4)), to_text(step), Font::note, role);
+      ui::draw_text(at(x + px(8), y + px(4)), name_of(step), Font::note, role);
       if (i + 1 < moe_routing::kSteps) {
         const float middle = y + note / 2 + px(4);
         ui::arrow(at(max.x + px(3), middle), at(max.x + gap - px(3), middle), Role::faint, 1);
       }
-      ui::map(fmt::format("step_{}", i), to_text(step),
+      ui::map(fmt::format("step_{}", i), name_of(step),
               current              ? "current"
               : done(step, cursor) ? "done"
                                    : "to come",

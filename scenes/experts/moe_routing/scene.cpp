@@ -259,7 +259,7 @@ SourceMark MoeRoutingScene::source(Cursor cursor) const {
 MoeRoutingScene::TensorPipe MoeRoutingScene::tensor_pipe() const {
   const bool skewed = trace_.routing == Routing::skewed;
   const std::string recorded =
-      fmt::format("{}, {}{}", to_text(trace_.scheme), to_text(trace_.routing),
+      fmt::format("{}, {}{}", name_of(trace_.scheme), name_of(trace_.routing),
                   skewed ? fmt::format(" {:g}", params_.skew) : "");
   for (const lab::Measurement& m : report_.measurements) {
     if (m.id != "tensor_pipe") continue;

@@ -198,7 +198,7 @@ void TilingScene::draw_bands(const Layout& layout, const TilingMoment& now) cons
 void TilingScene::draw_bars(const Layout& layout, const TilingMoment& now) const {
   float y = layout.bars_min.y;
   const bool naive_alone = trace_.block.variant == tiling::Variant::naive;
-  const auto name = to_text(trace_.block.variant);
+  const auto name = name_of(trace_.block.variant);
   const float names =
       std::max(ui::text_size(name, Font::note).x, ui::text_size("coalesced", Font::note).x) +
       px(10);

@@ -56,7 +56,7 @@ Question TilingScene::race_question() const {
   }
   return ask_scale(
       fmt::format("The barrier {} is gone. In how many of {} thread orders will C be wrong?",
-                  to_text(params_.remove_barrier), races.orders),
+                  name_of(params_.remove_barrier), races.orders),
       {"In none", "In some", "In all"},
       races.wrong_orders == 0             ? 0
       : races.wrong_orders < races.orders ? 1

@@ -95,18 +95,18 @@ std::string TilingScene::sentence(Cursor cursor) const {
                          counted(threads, "thread"));
     }
     return fmt::format("{} has no picture of its own; shared-tile shows the idea. {}.",
-                       to_text(trace_.variant), wait);
+                       name_of(trace_.variant), wait);
   }
   const tiling::Races& races = trace_.races;
   if (finished(now) && races.orders > 0 &&
       (now.phase == Phase::barrier_after_multiply || races.wrong_orders > 0)) {
     if (races.wrong_orders == 0) {
       return fmt::format("Without the barrier {}, C is right in all {} orders of the threads.",
-                         to_text(params_.remove_barrier), races.orders);
+                         name_of(params_.remove_barrier), races.orders);
     }
     return fmt::format(
         "Without the barrier {}, C is wrong in {} of {} orders of the threads, first at C[{}][{}].",
-        to_text(params_.remove_barrier), races.wrong_orders, races.orders, races.row, races.column);
+        name_of(params_.remove_barrier), races.wrong_orders, races.orders, races.row, races.column);
   }
   const KTile& tile = k_tile(now.k_tile);
   const int loads = total(tile.a_loads) + total(tile.b_loads);
@@ -162,7 +162,7 @@ std::string TilingScene::formula(Cursor cursor, int terms) const {
 }
 
 void TilingScene::draw_readouts(Cursor) {
-  const std::string variant(to_text(trace_.variant));
+  const std::string variant(name_of(trace_.variant));
   struct Number {
     const lab::Measurement* from;
     std::string value, how;

@@ -207,7 +207,7 @@ void TilingScene::draw_barriers(const Layout& layout, const TilingMoment& now) c
 /// What the numbers in the tiles say.
 std::string TilingScene::phase_note(const TilingMoment& now) const {
   if (trace_.block.variant != trace_.variant) {
-    return fmt::format("picture of {}", to_text(trace_.block.variant));
+    return fmt::format("picture of {}", name_of(trace_.block.variant));
   }
   if (now.k_tile < 0) return "";
   if (!now.multiplied) return "each element: the number of the thread that loads it";

@@ -174,7 +174,7 @@ void CoalescingScene::draw_banks(ImVec2 size) const {
       ++words[static_cast<std::size_t>(byte / coalescing::kBankBytes % kBanks)];
     }
     const float y = top + step * static_cast<float>(row);
-    const std::string label = fmt::format("{}, {}", request.rung, to_text(request.kind));
+    const std::string label = fmt::format("{}, {}", request.rung, name_of(request.kind));
     ui::draw_text(at(min.x, y), ui::fitted(label, ui::Font::note, name - ui::px(8)), ui::Font::note,
                   Role::muted);
     for (int bank = 0; bank < kBanks; ++bank) {

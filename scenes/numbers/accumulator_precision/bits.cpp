@@ -125,8 +125,8 @@ AccumulatorPrecisionScene::Note AccumulatorPrecisionScene::fate_note(int point) 
   const StepView v = view(point);
   if (!v.single_addition) return {"the answer so far", "so far"};
   const std::string off = significant(std::abs(v.rounding_error), 3);
-  Note note{fmt::format("rounded {} by {}", to_text(v.direction), off),
-            fmt::format("{} {}", to_text(v.direction), off)};
+  Note note{fmt::format("rounded {} by {}", name_of(v.direction), off),
+            fmt::format("{} {}", name_of(v.direction), off)};
   if (v.direction == Direction::exact) note = {"exact", "exact"};
   if (v.lost) note = {"the term is lost", "lost"};
   const Method method = focused().method;
@@ -286,7 +286,7 @@ void AccumulatorPrecisionScene::draw_number_line(const Layout& layout,
   if (std::abs(end - to) > px(3)) ui::arrow(at(to, back), at(end, back), role, 2.5f);
   draw_list()->AddCircleFilled(at(end, y), px(5), ui::color(role));
   if (v.lost) ui::cross(at(to, back), px(4), Role::wrong);
-  ui::map("line_after", v.lost ? "lost" : std::string(to_text(v.direction)),
+  ui::map("line_after", v.lost ? "lost" : std::string(name_of(v.direction)),
           say(static_cast<double>(s.after)), at(end - px(5), y - px(5)),
           at(end + px(5), y + px(5)));
 }

@@ -35,7 +35,7 @@ Role role_of(GemmVariant variant) {
 
 Role variant_role(std::string_view name) {
   for (const GemmVariant variant : kGemmVariants) {
-    if (to_text(variant) == name) return role_of(variant);
+    if (name_of(variant) == name) return role_of(variant);
   }
   return Role::muted;
 }
@@ -57,12 +57,12 @@ std::string agreement(const lab::Report& bench) {
   std::vector<std::string> shares;
   std::string model;
   for (const auto data : kGemmData) {
-    const auto* m = bench.measurement("model_bit_equal", to_text(data));
+    const auto* m = bench.measurement("model_bit_equal", name_of(data));
     if (m == nullptr) continue;
     const bool outliers = data == accumulator_precision::GemmData::outliers;
     model = m->detail;
     shares.push_back(fmt::format("{} on {} data", words::percent(m->value / 100),
-                                 outliers ? "outlier" : to_text(data)));
+                                 outliers ? "outlier" : name_of(data)));
   }
   if (shares.empty()) return {};
   return fmt::format("Same bits as the hardware: {}. The {}.", words::joined(shares), model);
@@ -82,7 +82,7 @@ measured::Spec AccumulatorPrecisionScene::measured_spec() const {
   const std::string no_tensor_cores = "It was made without tensor cores.";
   std::vector<Lines::Curve> curves;
   for (const GemmVariant variant : kGemmVariants) {
-    const std::string name(to_text(variant));
+    const std::string name(name_of(variant));
     curves.push_back({name, name, role_of(variant)});
   }
   const Rows rates{.table = "tensor_core_rate"}, scales{.table = "scaling"};

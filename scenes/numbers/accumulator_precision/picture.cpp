@@ -170,7 +170,7 @@ bool AccumulatorPrecisionScene::chip(int number, ImVec2 min, ImVec2 max) {
   ui::draw_text(at(left + px(20), middle - height_of(Font::note) / 2),
                 ui::fitted(a.label, Font::note, max.x - left - px(26)), Font::note,
                 chosen ? Role::text : Role::muted);
-  ui::map(fmt::format("chip_{}", to_text(a.method)), a.label, chosen ? "selected" : "", min, max);
+  ui::map(fmt::format("chip_{}", name_of(a.method)), a.label, chosen ? "selected" : "", min, max);
   return pressed;
 }
 

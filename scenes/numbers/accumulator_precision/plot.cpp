@@ -135,7 +135,7 @@ void AccumulatorPrecisionScene::draw_frozen(const Layout& layout, const PlotSpac
                               at(place.x, place.y + radius), at(place.x - radius, place.y)};
     draw_list()->AddConvexPolyFilled(diamond, 4, ui::color(Role::panel));
     draw_list()->AddPolyline(diamond, 4, ui::color(role), ImDrawFlags_Closed, px(2));
-    ui::map(fmt::format("frozen_{}", to_text(a.method)), a.verdict, fmt::format("{}", a.frozen_at),
+    ui::map(fmt::format("frozen_{}", name_of(a.method)), a.verdict, fmt::format("{}", a.frozen_at),
             at(place.x - radius, place.y - radius), at(place.x + radius, place.y + radius));
     if (i == focus_) draw_frozen_note(layout, plot, place, labels);
   }
@@ -277,7 +277,7 @@ std::vector<AccumulatorPrecisionScene::Box> AccumulatorPrecisionScene::draw_end_
     const ImVec2 max = at(min.x + size.x, min.y + size.y);
     boxes.push_back({min, max});
     ui::map(is_exact ? std::string("end_exact")
-                     : fmt::format("end_{}", to_text(accumulator(label.accumulator).method)),
+                     : fmt::format("end_{}", name_of(accumulator(label.accumulator).method)),
             label.text, chosen ? "selected" : "", min, max);
     if (is_exact) continue;
     draw_list()->AddCircleFilled(label.tip, px(chosen ? 5 : 3.5f), ui::color(role));

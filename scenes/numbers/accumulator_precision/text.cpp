@@ -93,12 +93,12 @@ std::string AccumulatorPrecisionScene::round_sentence(int point) const {
   const bool grows = (v.rounding_error > 0) == (v.unrounded > 0);
   if (a.method == Method::kahan && s.extra != 0) {
     return fmt::format("{} rounds {} {} to {}, and remembers {} too {}.", a.label, say(v.unrounded),
-                       to_text(v.direction), after,
+                       name_of(v.direction), after,
                        significant(std::abs(static_cast<double>(s.extra)), 3),
                        s.extra > 0 ? "much" : "little");
   }
   return fmt::format("{} rounds {} {} to {}: {} {}.", a.label, say(v.unrounded),
-                     to_text(v.direction), after, significant(off, 3),
+                     name_of(v.direction), after, significant(off, 3),
                      grows ? "too much" : "too little");
 }
 

@@ -64,7 +64,7 @@ TEST_CASE("every rung gives the softmax of every row", "[online_softmax]") {
           if (kFewShapes && threads > 128) continue;
           const auto input = random_rows(rows * static_cast<std::size_t>(columns), 4);
           const auto got = softmax(*device, rung, {rows, columns, threads}, input);
-          INFO(to_text(rung) << " " << rows << " x " << columns << ", " << threads << " threads");
+          INFO(name_of(rung) << " " << rows << " x " << columns << ", " << threads << " threads");
           CHECK(excess(got, input, static_cast<std::size_t>(columns), 8) <= 1);
         }
       }
@@ -110,7 +110,7 @@ TEST_CASE("large scores, masked elements and masked rows", "[online_softmax]") {
     if (i < 200) input[2 * width + i] = kMinusInfinity;
   }
   for (const Rung rung : kRungs) {
-    INFO(to_text(rung) << ", " << columns << " columns");
+    INFO(name_of(rung) << ", " << columns << " columns");
     const auto got = softmax(*device, rung, {3, columns, 128}, input);
     CHECK(excess(got, input, width, 8) <= 1);
     for (std::size_t i = 0; i < width; ++i) CHECK(got[width + i] == 0.0f);

@@ -31,9 +31,9 @@ class Devices {
 };
 
 std::string describe(const Params& p) {
-  return std::string(to_text(p.preset)) + " keys " + std::to_string(p.keys) + " tile " +
+  return std::string(name_of(p.preset)) + " keys " + std::to_string(p.keys) + " tile " +
          std::to_string(p.tile_width) + " head_dim " + std::to_string(p.head_dim) + " " +
-         std::string(to_text(p.accumulator));
+         std::string(name_of(p.accumulator));
 }
 
 /// A failure says which check, and where.

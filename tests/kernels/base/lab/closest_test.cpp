@@ -42,6 +42,14 @@ TEST_CASE("what is past its bound counts before all that is not", "[lab]") {
   REQUIRE(all.bound() == 0.09);
 }
 
+TEST_CASE("arrays are compared element by element, each against its own bound", "[lab]") {
+  const Closest closest =
+      compared(std::vector<float>{1, 2.5f}, std::vector<double>{1.5, 2}, {1, 0.25});
+  CHECK_FALSE(closest.ok());
+  CHECK(closest.error() == 0.5);
+  CHECK(closest.bound() == 0.25);
+}
+
 TEST_CASE("NaN and lone infinities are past any bound, equal infinities are equal", "[lab]") {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Closest closest;

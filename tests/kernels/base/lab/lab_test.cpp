@@ -116,6 +116,16 @@ TEST_CASE("a table shows rounded numbers in every form", "[lab]") {
   CHECK(table.to_markdown().find("x,\\|y") != std::string::npos);
 }
 
+TEST_CASE("a column has the unit and decimals that are usual for its id, unless it says", "[lab]") {
+  CHECK(Column("bandwidth").unit == "GB/s");
+  CHECK(column("bandwidth", "measured").decimals == 0);
+  CHECK(column("bandwidth", "measured").label == "measured");
+  CHECK(real("p10", "", "TFLOP/s", 1).label == "p10");
+  CHECK(real("p10", "", "TFLOP/s", 1).unit == "TFLOP/s");
+  CHECK(whole("kept", "kept tokens").decimals == 0);
+  CHECK(Column("rung").decimals == -1);
+}
+
 TEST_CASE("a report survives JSON, non-finite numbers included", "[lab]") {
   const nlohmann::json json = to_json(sample_report());
   CHECK(json["tables"][0]["rows"][0][0] == 2.5);

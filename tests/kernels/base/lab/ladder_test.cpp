@@ -1,8 +1,7 @@
-#include "kernels/base/lab/ladder.hpp"
-
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/base/lab/bench.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
 
 using namespace tilestep;
@@ -348,6 +347,59 @@ TEST_CASE("large arrays repeat what the host knows", "[ladder]") {
   for (std::size_t i = 0; i < 23; ++i) CHECK(large.download()[i] == period[i % 5]);
   CHECK(small.download() == std::vector<int>{3, 1, 4});
   CHECK(large.download(20, 3) == std::vector<int>{3, 1, 4});
+  const Repeated<int> repeated(device, 23, period);
+  std::vector<int> there(3);
+  device.copy_out(there.data(), repeated.span().data + 18, 3 * sizeof(int));
+  CHECK(there == std::vector<int>{1, 5, 3});
+  CHECK(repeated.values(18, 3) == there);
+}
+
+TEST_CASE("a launch that writes nothing is judged by NaN", "[ladder]") {
+  TimedEmulation device;
+  simt::Buffer<float> output(device, 1);
+  output.fill(0);
+  const auto compare = [&] {
+    Closest closest;
+    closest.add(output.download().front(), 0, 1);
+    return closest;
+  };
+  CHECK_FALSE(judged(
+                  device, output, [] {}, compare)
+                  .verify()
+                  .ok());
+  CHECK(judged(
+            device, output, [&] { output.fill(0); }, compare)
+            .verify()
+            .ok());
+}
+
+TEST_CASE("what the climbs of a bench measured is in its report", "[ladder]") {
+  Script script;
+  NoProgress progress;
+  Bench bench{script.device, progress};
+  const Climb climb = bench.climb(script.plan(), 0, 0.5);
+  CHECK_FALSE(climb.measurements.empty());
+  CHECK(bench.report.measurements.size() == climb.measurements.size());
+  bench.add_table("ladder", "The ladder", {"rung", "bandwidth"}, climb.rungs);
+  CHECK(bench.report.table("ladder")->rows.size() == climb.rungs.size());
+}
+
+TEST_CASE("a bench that takes sizes gets the default ones from its lesson", "[ladder]") {
+  struct NoParams {};
+  struct Sizes {
+    int edge = 4096;
+  };
+  Report (*bench)(simt::Device&, Progress&, const Sizes&) = [](simt::Device&, Progress&,
+                                                               const Sizes& sizes) {
+    Report report;
+    report.summary = std::to_string(sizes.edge);
+    return report;
+  };
+  const LessonOf<NoParams> lesson({"sample", "A sample", "Samples"}, "Takeaway.",
+                                  KnobTable<NoParams>(), nullptr, bench);
+  TimedEmulation device;
+  NoProgress progress;
+  CHECK(lesson.bench(device, progress).summary == "4096");
 }
 
 TEST_CASE("a device that cannot time is refused", "[ladder]") {

@@ -81,6 +81,13 @@ TEST_CASE("the choices of a knob are the names of its enum", "[lab]") {
   CHECK(named<Shape>("oval") == std::nullopt);
 }
 
+TEST_CASE("a knob is called by its id where it has no label", "[lab]") {
+  const KnobTable<Params>::Words words("small_format", "Which.");
+  CHECK(words.label == "Small format");
+  CHECK(words.help == "Which.");
+  CHECK(words.unit.empty());
+}
+
 TEST_CASE("a choice that is spelled as a number may come as one", "[lab]") {
   const auto width = [](const KnobValue& value) {
     return table().params({{"width", value}}).width;

@@ -54,9 +54,9 @@ class PretendingKernels final : public Kernels {
       for (int row = 0; row < kept[e]; ++row) {
         const auto slot = static_cast<std::size_t>(first_slot[e] + row);
         for (std::size_t column = 0; column < width; ++column) {
-          const GroupedElement sum =
-              grouped_element({arrays.weights.data + (e * width + column) * hidden, hidden},
-                              {arrays.x.data + slot * hidden, hidden});
+          const GroupedElement sum = grouped_element(
+              {arrays.weights.data + (e * width + column) * hidden, hidden},
+              {arrays.x.data + slot * hidden, hidden}, numeric::Adding::tensor_core);
           arrays.y.data[slot * width + column] = static_cast<float>(sum.value);
         }
       }

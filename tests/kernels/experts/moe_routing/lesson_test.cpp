@@ -137,15 +137,15 @@ TEST_CASE("invariants hold for 2000 random combinations of knobs", "[moe_routing
   const int cases = kFewShapes ? 200 : 2000;
   for (int i = 0; i < cases; ++i) {
     const Params params = random_params(generator, i % 20 == 0 ? 300 : 40, i % 20 == 0 ? 64 : 12);
-    CAPTURE(i, params.tokens, params.experts, params.top_k, to_text(params.routing),
-            params.capacity, to_text(params.scheme), params.tile(), params.custom);
+    CAPTURE(i, params.tokens, params.experts, params.top_k, name_of(params.routing),
+            params.capacity, name_of(params.scheme), params.tile(), params.custom);
     check_invariants(params, run(params));
   }
 }
 
 TEST_CASE("extremes", "[moe_routing]") {
   const auto check = [&](const Params& params) {
-    CAPTURE(params.tokens, params.experts, params.top_k, to_text(params.scheme));
+    CAPTURE(params.tokens, params.experts, params.top_k, name_of(params.scheme));
     check_invariants(params, run(params));
   };
   for (const Scheme scheme : all_of<Scheme>()) {

@@ -24,7 +24,7 @@ void check_shape(simt::Device& device, const GemmShape& shape, bool counted) {
     const GemmRun run =
         run_gemm(device, variant, kBestConfiguration, shape, tensor_core ? bf16 : fp32, counted);
     if (wrong_elements(run.c, tensor_core ? exact_bf16 : exact) == 0) continue;
-    FAIL_CHECK(std::string(to_text(variant))
+    FAIL_CHECK(std::string(name_of(variant))
                << " is wrong for " << shape.m << " x " << shape.n << " x " << shape.k);
   }
 }
@@ -83,7 +83,7 @@ TEST_CASE("every compiled configuration is right where its tiles divide", "[tili
         reference_product(shape, matrices, tensor_core ? Adding::tensor_core : Adding::in_order);
     const auto count = static_cast<int>(tiling_kernels(*device).configurations(variant).size());
     for (int configuration = 0; configuration < count; ++configuration) {
-      CAPTURE(std::string(to_text(variant)), configuration);
+      CAPTURE(std::string(name_of(variant)), configuration);
       const auto run = run_gemm(*device, variant, configuration, shape, matrices, false);
       CHECK(wrong_elements(run.c, exact) == 0);
     }
@@ -98,7 +98,7 @@ TEST_CASE("counted loads equal an independent count, and counting changes nothin
     check_shape(*device, shape, true);
     for (int i = 0; i < kVariants; ++i) {
       const auto variant = static_cast<Variant>(i);
-      CAPTURE(std::string(to_text(variant)), shape.m, shape.n, shape.k);
+      CAPTURE(std::string(name_of(variant)), shape.m, shape.n, shape.k);
       const Configuration& tile = any_size_configuration(kernels, variant);
       // Block by block: the rows and columns that it has, each over all of k.
       std::int64_t expected = 0;

@@ -38,7 +38,7 @@ TEST_CASE("loads and results are right where no tile divides", "[tiling]") {
     for (const int tile : {4, 5, 12, 32}) {
       const auto variant = static_cast<Variant>(i);
       const lab::Report report = run({.variant = variant, .tile = tile, .m = 37, .n = 29, .k = 41});
-      CAPTURE(std::string(to_text(variant)), tile);
+      CAPTURE(std::string(name_of(variant)), tile);
       CHECK(failed_checks(report).empty());
     }
   }
@@ -117,7 +117,7 @@ TEST_CASE("a removed barrier is found, a kept one never blamed", "[tiling]") {
   CHECK(run.trace().races.orders == 0);
   for (const auto removed : {RemovedBarrier::after_load, RemovedBarrier::after_multiply}) {
     const lab::Report report = run({.remove_barrier = removed});
-    CAPTURE(std::string(to_text(removed)));
+    CAPTURE(std::string(name_of(removed)));
     CHECK(failed_checks(report).empty());
     const Races races = trace_from_json(report.trace).races;
     CHECK(races.orders == 64);

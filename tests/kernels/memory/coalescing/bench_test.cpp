@@ -19,12 +19,6 @@ std::unique_ptr<tests::TimedEmulation> timed_device(double sectors_per_request) 
   return device;
 }
 
-/// What the sweeps of a bench work on.
-Bench sweep_of(simt::Device& device, lab::Report& report) {
-  return {device, kernels_of<Kernels>(device, kLessonId), unwatched, report,
-          bench_sizes(device.info().memory_bytes)};
-}
-
 }  // namespace
 
 TEST_CASE("the bench of coalescing has all that was recorded", "[coalescing]") {
@@ -51,9 +45,9 @@ TEST_CASE("the bench of coalescing has all that was recorded", "[coalescing]") {
 TEST_CASE("expected bandwidth counts the read of a partial store and 64-byte fetches",
           "[coalescing]") {
   const auto device = timed_device(4);
-  lab::Report report;
-  bench_patterns(sweep_of(*device, report), 1000);
-  const lab::Table& table = *report.table("bandwidth_by_stride");
+  Bench bench{{*device, unwatched}};
+  bench_patterns(bench, 1000);
+  const lab::Table& table = *bench.report.table("bandwidth_by_stride");
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     const double stride = number_in(table, row, "stride");
     // Useful: 4 bytes on the plain side, 4 on the strided one. Moved there: a share of a sector
@@ -71,9 +65,9 @@ TEST_CASE("expected bandwidth counts the read of a partial store and 64-byte fet
 
 TEST_CASE("points that the hardware counts differently are named", "[coalescing]") {
   const auto device = timed_device(4);
-  lab::Report report;
-  count_sweep(sweep_of(*device, report));
-  const lab::Check& check = report.checks.front();
+  Bench bench{{*device, unwatched}};
+  count_sweep(bench);
+  const lab::Check& check = bench.report.checks.front();
   REQUIRE_FALSE(check.ok);
   REQUIRE(check.max_error > 1);
   REQUIRE(contains(check.detail, "sequential load of 1 bytes"));

@@ -60,7 +60,7 @@ TEST_CASE("every copy in every configuration copies", "[coalescing]") {
         for (const int packs : {1, 2, 4, 8}) {
           if (rung != CopyRung::vectorized && packs > 1) continue;
           for (const int blocks : {0, 1, 3}) {
-            INFO(to_text(rung) << " " << count << " " << threads << " " << packs << " " << blocks);
+            INFO(name_of(rung) << " " << count << " " << threads << " " << packs << " " << blocks);
             REQUIRE(copied(*device, rung, {threads, packs, blocks == 3, blocks}, host) == host);
           }
         }
@@ -81,7 +81,7 @@ TEST_CASE("every transpose turns matrices of all shapes", "[coalescing]") {
         for (const int tile : {32, 64}) {
           for (const int thread_rows : {4, 8, 16}) {
             for (const bool down : {false, true}) {
-              INFO(to_text(rung) << " " << rows << " x " << columns << ", tile " << tile << ", "
+              INFO(name_of(rung) << " " << rows << " x " << columns << ", tile " << tile << ", "
                                  << thread_rows);
               REQUIRE(wrong_in_transpose(*device, rung, {rows, columns, tile, thread_rows, down}) ==
                       0);
@@ -105,7 +105,7 @@ TEST_CASE("bank conflicts of the tiles as their accesses were traced", "[coalesc
   REQUIRE(wrong == 0);
   REQUIRE(requests.size() == 4);
   for (const TileRequest& request : requests) {
-    INFO(request.rung << " " << to_text(request.kind));
+    INFO(request.rung << " " << name_of(request.kind));
     const bool column_without_padding =
         request.rung == "shared-tile" && request.kind == Access::load;
     REQUIRE(request.ways == (column_without_padding ? 32 : 1));

@@ -150,7 +150,7 @@ TEST_CASE("remedies save a small format", "[accumulator_precision]") {
                                 .small_format = SmallFormat::fp16});
   CHECK(trace.accumulator(Method::fp16)->error_percent > 70);
   for (const Method remedy : {Method::promoted, Method::kahan, Method::pairwise}) {
-    INFO(to_text(remedy));
+    INFO(name_of(remedy));
     CHECK(trace.accumulator(remedy)->error_percent < 0.1);
     CHECK(trace.accumulator(remedy)->frozen_at == -1);
   }

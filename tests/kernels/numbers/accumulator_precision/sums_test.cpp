@@ -169,7 +169,7 @@ TEST_CASE("every accumulator agrees with exact fractions", "[accumulator_precisi
         for (int sum = 0; sum < kColumns; ++sum) {
           const auto terms = column_of(matrix, kColumns, sum);
           const float got = sums[static_cast<std::size_t>(sum)];
-          INFO(to_text(kind) << " " << to_text(small) << " " << to_text(rounding) << " " << sum);
+          INFO(name_of(kind) << " " << name_of(small) << " " << name_of(rounding) << " " << sum);
           CHECK(same_bits(got, reference_sums(method, sum, terms, true).front()));
           const double slow = kind == Method::pairwise ? slow_pairwise(method, sum, terms)
                                                        : slow_sum(method, sum, terms);

@@ -73,7 +73,7 @@ void check_line(const Parts& parts, const AccumulatorTrace& a, std::size_t point
 void check_plot(const Parts& parts, const Trace& trace, std::size_t point, bool rounded) {
   const ui::MapEntry& plot = parts.at("plot");
   for (const AccumulatorTrace& a : trace.accumulators) {
-    const std::string id = std::string("frozen_").append(to_text(a.method));
+    const std::string id = std::string("frozen_").append(name_of(a.method));
     const bool seen = a.frozen_at >= 0 && rounded && trace.points[point] >= a.frozen_at;
     CHECK(parts.count(id) == (seen ? 1u : 0u));
     if (!seen) continue;
@@ -83,7 +83,7 @@ void check_plot(const Parts& parts, const Trace& trace, std::size_t point, bool 
   }
   const std::size_t known = rounded ? point : point - 1;
   for (const AccumulatorTrace& a : trace.accumulators) {
-    const std::string id = std::string("end_").append(to_text(a.method));
+    const std::string id = std::string("end_").append(name_of(a.method));
     if (!rounded && point == 0) continue;
     REQUIRE(parts.count(id) == 1);
     CHECK(parts.at(id).label ==

@@ -1,0 +1,12 @@
+#include "kernels/base/lab/bench.hpp"
+
+namespace tilestep::lab {
+
+Climb Bench::climb(const LadderPlan& plan, double from, double to) {
+  Part part(progress, from, to);
+  Climb climb = ladder.climb(plan, part);
+  append(report.measurements, climb.measurements);
+  return climb;
+}
+
+}  // namespace tilestep::lab
