@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
+#include "kernels/base/lab/known.hpp"
 #include "kernels/base/lab/lesson.hpp"
 #include "kernels/base/simt/device.hpp"
 
@@ -16,6 +17,7 @@
 ///   Trace                what its kernel wrote while it ran: a struct that its lesson.hpp defines
 ///   to_json(), trace_from_json(), trace_again()   a trace's JSON, written, read (throws Error, which
 ///                        says what is wrong), and both, by TILESTEP_TRACE_JSON in its trace.cpp
+///   other_future()       a trace's JSON, in which what is not known yet is something else, likewise
 ///   kernels_emulated(), kernels_cuda()   its kernels in each backend, defined by its .cu files
 namespace tilestep {
 
@@ -40,24 +42,25 @@ consteval std::string_view chapter_title(std::string_view chapter) {
 
 }  // namespace lessons_def
 
-#define LESSON(chapter, id, title)                                                \
-  namespace id {                                                                  \
-  inline constexpr lessons_def::Spelled kSpelledId(#id);                          \
-  inline constexpr lab::LessonName kLesson{kSpelledId.view(), title,              \
-                                           lessons_def::chapter_title(#chapter)}; \
-  inline constexpr std::string_view kLessonId = kSpelledId.view();                \
-  class Kernels;                                                                  \
-  template <class Interface = Kernels>                                            \
-  const Interface& kernels_of(const simt::Device& device) {                       \
-    return static_cast<const Interface&>(device.kernels(kLessonId));              \
-  }                                                                               \
-  const lab::Lesson& lesson();                                                    \
-  struct Trace;                                                                   \
-  nlohmann::json to_json(const Trace& trace);                                     \
-  Trace trace_from_json(const nlohmann::json& json);                              \
-  nlohmann::json trace_again(const nlohmann::json& trace);                        \
-  const simt::KernelSet& kernels_emulated();                                      \
-  const simt::KernelSet& kernels_cuda();                                          \
+#define LESSON(chapter, id, title)                                                 \
+  namespace id {                                                                   \
+  inline constexpr lessons_def::Spelled kSpelledId(#id);                           \
+  inline constexpr lab::LessonName kLesson{kSpelledId.view(), title,               \
+                                           lessons_def::chapter_title(#chapter)};  \
+  inline constexpr std::string_view kLessonId = kSpelledId.view();                 \
+  class Kernels;                                                                   \
+  template <class Interface = Kernels>                                             \
+  const Interface& kernels_of(const simt::Device& device) {                        \
+    return static_cast<const Interface&>(device.kernels(kLessonId));               \
+  }                                                                                \
+  const lab::Lesson& lesson();                                                     \
+  struct Trace;                                                                    \
+  nlohmann::json to_json(const Trace& trace);                                      \
+  Trace trace_from_json(const nlohmann::json& json);                               \
+  nlohmann::json trace_again(const nlohmann::json& trace);                         \
+  nlohmann::json other_future(const nlohmann::json& trace, const lab::Change& by); \
+  const simt::KernelSet& kernels_emulated();                                       \
+  const simt::KernelSet& kernels_cuda();                                           \
   }
 #include "kernels/lessons.def"
 

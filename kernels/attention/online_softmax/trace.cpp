@@ -29,10 +29,25 @@ lab::Fields<TraceStep> step_fields() {
       .real("tile_max", &TraceStep::tile_max)
       .real("m", &TraceStep::m)
       .real("rescale", &TraceStep::rescale)
+      .from({0, 1})
       .real("tile_sum", &TraceStep::tile_sum)
+      .from({0, 2})
       .real("l", &TraceStep::l)
+      .from({0, 3})
       .real("o", &TraceStep::o)
-      .real("output", &TraceStep::output);
+      .from({0, 3})
+      .real("output", &TraceStep::output)
+      .from({0, 3});
+}
+
+lab::When at_end(const Trace& trace) {
+  return {static_cast<int>(tiles_of(trace)), 3};
+}
+
+/// A tile of the future, or none.
+nlohmann::json other_wrong_tile(const Trace& trace, const lab::Change& by) {
+  const int tile = by.now.step + static_cast<int>(by.random() % 7);
+  return tile < tiles_of(trace) ? tile : -1;
 }
 
 lab::Fields<Trace> trace_fields() {
@@ -47,18 +62,34 @@ lab::Fields<Trace> trace_fields() {
       .reals("scores", &Trace::scores, &Trace::keys)
       .reals("values", &Trace::values, &Trace::keys)
       .reals("weights", &Trace::weights, &Trace::keys)
+      .known_each([](const Trace& trace, std::size_t key) -> lab::When {
+        return {static_cast<int>(key) / trace.tile_width + 1, 2};
+      })
       .columns("steps", &Trace::steps, step_fields(), tiles_of)
+      .known_each(lab::kOneAStep)
       .derive(set_starts)
       .group("exact", lab::Fields<Trace>()
                           .reals("outputs", &Trace::exact_outputs, tiles_of)
+                          .known_each(lab::kOneAStep)
                           .real("max", &Trace::exact_max)
+                          .known(at_end)
                           .real("l", &Trace::exact_l)
-                          .real("output", &Trace::exact_output))
+                          .known(at_end)
+                          .real("output", &Trace::exact_output)
+                          .known(at_end))
       .group("naive", lab::Fields<Trace>()
                           .real("numerator", &Trace::naive_numerator)
-                          .real("denominator", &Trace::naive_denominator))
+                          .known(at_end)
+                          .real("denominator", &Trace::naive_denominator)
+                          .known(at_end))
       .whole("first_wrong_tile", &Trace::first_wrong_tile, -1,
-             [](const Trace& trace) { return trace.tiles() - 1; });
+             [](const Trace& trace) { return trace.tiles() - 1; })
+      .known(
+          [](const Trace& trace) -> lab::When {
+            return trace.first_wrong_tile < 0 ? at_end(trace)
+                                              : lab::When{trace.first_wrong_tile + 1, 3};
+          },
+          other_wrong_tile);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/base/lab/json.hpp"
+#include "kernels/base/lab/known.hpp"
 
 namespace tilestep::lab {
 
@@ -69,6 +70,12 @@ class FieldsFor {
 ///           .list("requests", &Trace::requests, request_fields())
 ///           .constant("source", kSourcePath);
 ///     }
+/// What a trace's members say of a step is known from then on and not before; what is said here of
+/// no member is known from the start:
+///
+///           .reals("weights", &Trace::weights, &Trace::keys)
+///           .known_each([](const Trace& t, std::size_t key) { return lab::When{t.tile_of(key) + 1, 2}; })
+///
 ///     nlohmann::json json = trace_fields().to_json(trace);
 ///     Trace trace = trace_fields().from_json(json, "online-softmax trace");
 ///
@@ -153,7 +160,7 @@ class Fields {
   /// A struct, as an object of its own.
   template <class Access>
   Fields& object(std::string name, Access access, FieldsFor<T, MemberOf<Access>> fields) {
-    return custom(
+    custom(
         std::move(name),
         [access, fields](const T& from) {
           return fields(from)->to_json(std::invoke(access, from));
@@ -161,6 +168,10 @@ class Fields {
         [access, fields](const Place& at, T& to) {
           fields(to)->read(at, std::invoke(access, to));
         });
+    fields_.back().change = [access, fields](const T& from, nlohmann::json& to, const Change& by) {
+      fields(from)->change(std::invoke(access, from), to, by);
+    };
+    return *this;
   }
 
   /// Some of this struct's own members, in an object of their own.
@@ -172,7 +183,16 @@ class Fields {
   template <class Access>
   Fields& inlined(Access access, const Fields<MemberOf<Access>>& fields) {
     for (const auto& field : fields.fields_) {
-      Field here{field.name, nullptr, nullptr, field.optional};
+      Field here;
+      here.name = field.name;
+      here.optional = field.optional;
+      here.from = field.from;
+      if (field.change) {
+        here.change = [access, change = field.change](const T& from, nlohmann::json& to,
+                                                      const Change& by) {
+          change(std::invoke(access, from), to, by);
+        };
+      }
       if (field.write) {
         here.write = [access, write = field.write](const T& from) {
           return write(std::invoke(access, from));
@@ -192,7 +212,7 @@ class Fields {
   template <class Access>
   Fields& list(std::string name, Access access, FieldsFor<T, ItemOf<Access>> fields,
                NumberOf<T> count = kAnyCount) {
-    return custom(
+    custom(
         std::move(name),
         [access, fields](const T& from) {
           const auto each = fields(from);
@@ -206,13 +226,20 @@ class Fields {
           resize(items, at, count(to));
           for (std::size_t i = 0; i < items.size(); ++i) each->read(at.at(i), items[i]);
         });
+    fields_.back().change = [access, fields](const T& from, nlohmann::json& to, const Change& by) {
+      const auto each = fields(from);
+      const auto& items = std::invoke(access, from);
+      for (std::size_t i = 0; i < items.size(); ++i) each->change(items[i], to[i], by);
+    };
+    fields_.back().moments = [fields](const T& from) { return fields(from)->moments_of_members(); };
+    return *this;
   }
 
   /// The same as an object of columns: {"begin": [0, 4, 8], "end": [3, 7, 9]}.
   template <class Access>
   Fields& columns(std::string name, Access access, FieldsFor<T, ItemOf<Access>> fields,
                   NumberOf<T> count) {
-    return custom(
+    custom(
         std::move(name),
         [access, fields](const T& from) {
           return fields(from)->columns_to_json(std::invoke(access, from));
@@ -220,6 +247,8 @@ class Fields {
         [access, fields, count](const Place& at, T& to) {
           fields(to)->read_columns(at, std::invoke(access, to), count(to));
         });
+    fields_.back().moments = [fields](const T& from) { return fields(from)->moments_of_members(); };
+    return *this;
   }
 
   /// Written for people and not read back: the path of a source file.
@@ -268,6 +297,48 @@ class Fields {
       return to == nothing ? nlohmann::json() : to;
     };
     return optional();
+  }
+
+  /// The last member is known from `when` on. `other` gives another value that it could have had, as
+  /// JSON; without it a number gets another size, a flag is turned.
+  Fields& known(std::function<When(const T&)> when,
+                std::function<nlohmann::json(const T&, const Change&)> other = nullptr) {
+    fields_.back().change = [when, other](const T& from, nlohmann::json& to, const Change& by) {
+      if (when(from) > by.now) to = other ? other(from, by) : by.other(to);
+    };
+    return *this;
+  }
+  /// Each entry of the last member, a list, is known from `when(object, place in the list)` on.
+  Fields& known_each(std::function<When(const T&, std::size_t)> when) {
+    Field& field = fields_.back();
+    field.change = [when, inside = field.change, moments = field.moments](
+                       const T& from, nlohmann::json& to, const Change& by) {
+      if (inside) inside(from, to, by);
+      by.mix(to, moments ? moments(from) : Moments(),
+             [&](std::size_t place) { return when(from, place); });
+    };
+    return *this;
+  }
+  /// The last member, of what is an entry of such a list, is known from a phase of its entry's step on
+  /// ({0, phase}), from a step of its own on, or kAhead.
+  Fields& from(When when) {
+    fields_.back().from = when;
+    return *this;
+  }
+
+  /// Gives `to`, the JSON of `from`, another future: what is not known at `by.now` is something else
+  /// that it could have been, within its range and of its size.
+  void change(const T& from, nlohmann::json& to, const Change& by) const {
+    for (const Field& field : fields_) {
+      if (field.change) field.change(from, to[field.name], by);
+    }
+  }
+  Moments moments_of_members() const {
+    Moments moments;
+    for (const Field& field : fields_) {
+      if (!field.name.empty()) moments[field.from].push_back(field.name);
+    }
+    return moments;
   }
 
   nlohmann::json to_json(const T& from) const {
@@ -330,6 +401,9 @@ class Fields {
     std::function<nlohmann::json(const T&)> write;
     std::function<void(const Place&, T&)> read;  ///< none: a constant
     bool optional = false;
+    When from = {};  ///< of an entry: when it is known
+    std::function<void(const T&, nlohmann::json&, const Change&)> change = nullptr;
+    std::function<Moments(const T&)> moments = nullptr;  ///< of its entries' members
   };
 
   /// A member that is written by its type, and read by `set(place, object so far, member)`.
@@ -383,17 +457,23 @@ class Fields {
 
 /// Ends a lesson's trace.cpp: the JSON of its Trace, both ways, by the Fields<Trace> that `fields`
 /// is. Error texts call it `where`.
-#define TILESTEP_TRACE_JSON(where, fields)                      \
-  static const tilestep::lab::Fields<Trace>& kept_fields() {    \
-    static const tilestep::lab::Fields<Trace> kFields = fields; \
-    return kFields;                                             \
-  }                                                             \
-  nlohmann::json to_json(const Trace& trace) {                  \
-    return kept_fields().to_json(trace);                        \
-  }                                                             \
-  Trace trace_from_json(const nlohmann::json& json) {           \
-    return kept_fields().from_json(json, where);                \
-  }                                                             \
-  nlohmann::json trace_again(const nlohmann::json& json) {      \
-    return to_json(trace_from_json(json));                      \
+#define TILESTEP_TRACE_JSON(where, fields)                                                   \
+  static const tilestep::lab::Fields<Trace>& kept_fields() {                                 \
+    static const tilestep::lab::Fields<Trace> kFields = fields;                              \
+    return kFields;                                                                          \
+  }                                                                                          \
+  nlohmann::json to_json(const Trace& trace) {                                               \
+    return kept_fields().to_json(trace);                                                     \
+  }                                                                                          \
+  Trace trace_from_json(const nlohmann::json& json) {                                        \
+    return kept_fields().from_json(json, where);                                             \
+  }                                                                                          \
+  nlohmann::json trace_again(const nlohmann::json& json) {                                   \
+    return to_json(trace_from_json(json));                                                   \
+  }                                                                                          \
+  nlohmann::json other_future(const nlohmann::json& json, const tilestep::lab::Change& by) { \
+    const Trace trace = trace_from_json(json);                                               \
+    nlohmann::json to = to_json(trace);                                                      \
+    kept_fields().change(trace, to, by);                                                     \
+    return to;                                                                               \
   }

@@ -10,24 +10,44 @@ namespace {
 
 constexpr int kNone = -1;
 
+constexpr lab::When from(Step step) {
+  return {static_cast<int>(step) + 1, 0};
+}
+/// Of lists whose entries' members say it themselves.
+lab::When by_member(const Trace&, std::size_t) {
+  return {};
+}
+
 lab::Fields<TokenTrace> token_fields(const Trace& trace) {
   return lab::Fields<TokenTrace>(lab::Digits::all)
       .reals("logits", &TokenTrace::logits, trace.experts > kMostLogits ? 0 : trace.experts)
+      .from(from(Step::score))
       .wholes("expert", &TokenTrace::expert, trace.top_k, 0, trace.experts - 1)
+      .from(from(Step::top_k))
       .reals("probability", &TokenTrace::probability, trace.top_k)
+      .from(from(Step::top_k))
       .reals("gate", &TokenTrace::gate, trace.top_k)
+      .from(from(Step::top_k))
       .wholes("rank", &TokenTrace::rank, trace.top_k, 0, lab::kMostCount)
+      .from(from(Step::count))
       .wholes("slot", &TokenTrace::slot, trace.top_k, kNone, lab::kMostCount)
-      .real("output", &TokenTrace::output);
+      .from(from(Step::offset))
+      .real("output", &TokenTrace::output)
+      .from(from(Step::combine));
 }
 
 lab::Fields<ExpertTrace> expert_fields() {
   return lab::Fields<ExpertTrace>()
       .whole("wanted", &ExpertTrace::wanted, 0, lab::kMostCount)
+      .from(from(Step::count))
       .whole("kept", &ExpertTrace::kept, 0, &ExpertTrace::wanted)
+      .from(from(Step::count))
       .whole("first_slot", &ExpertTrace::first_slot, 0, lab::kMostCount)
+      .from(from(Step::offset))
       .whole("tiles", &ExpertTrace::tiles, 0, lab::kMostCount)
-      .whole("padded", &ExpertTrace::padded, 0, lab::kMostCount);
+      .from(from(Step::offset))
+      .whole("padded", &ExpertTrace::padded, 0, lab::kMostCount)
+      .from(from(Step::offset));
 }
 
 lab::Fields<TileTrace> tile_fields(const Trace& trace) {
@@ -56,10 +76,13 @@ lab::Fields<Trace> trace_fields() {
       .lines("lines", &Trace::lines, [](const Trace&) { return step_lines(); })
       .list("token", &Trace::token, token_fields,
             [](const Trace& trace) { return std::min(trace.tokens, kShownTokens); })
+      .known_each(by_member)
       .columns("expert", &Trace::expert, expert_fields(), &Trace::experts)
-      .columns("tiles", &Trace::tiles, tile_fields, [](const Trace& trace) {
-        return std::min<std::int64_t>(trace.tiles_run, kShownTiles);
-      });
+      .known_each(by_member)
+      .columns(
+          "tiles", &Trace::tiles, tile_fields,
+          [](const Trace& trace) { return std::min<std::int64_t>(trace.tiles_run, kShownTiles); })
+      .known_each([](const Trace&, std::size_t) { return from(Step::multiply); });
 }
 
 }  // namespace

@@ -10,14 +10,17 @@ namespace {
 
 constexpr int kNone = -1;
 constexpr int kMostEdge = 1 << 15;
+constexpr int kMultiply = static_cast<int>(Phase::multiply);
 
 lab::Fields<KTile> k_tile_fields(const Trace& trace, Variant variant) {
   const int elements = trace.tile * trace.tile;
   // What only a kernel with tiles in shared memory has.
   const int shared = variant == Variant::shared_tile ? elements : 0;
   const int slots = trace.tile * (trace.tile + trace.padding);
+  const lab::When multiplied{0, variant == Variant::shared_tile ? kMultiply : 0};
   return lab::Fields<KTile>(lab::Digits::all)
       .reals("sums", &KTile::sums, elements)
+      .from(multiplied)
       .whole("loads_so_far", &KTile::loads_so_far, 0)
       .wholes("a_loads", &KTile::a_loads, elements, 0, lab::kMostCount)
       .wholes("b_loads", &KTile::b_loads, elements, 0, lab::kMostCount)
@@ -26,7 +29,9 @@ lab::Fields<KTile> k_tile_fields(const Trace& trace, Variant variant) {
       .wholes("a_slot", &KTile::a_slot, shared, kNone, slots - 1)
       .wholes("b_slot", &KTile::b_slot, shared, kNone, slots - 1)
       .wholes("a_reads", &KTile::a_reads, shared, 0, lab::kMostCount)
-      .wholes("b_reads", &KTile::b_reads, shared, 0, lab::kMostCount);
+      .from(multiplied)
+      .wholes("b_reads", &KTile::b_reads, shared, 0, lab::kMostCount)
+      .from(multiplied);
 }
 
 lab::Fields<BlockTrace> block_fields(const Trace& trace) {
@@ -37,7 +42,8 @@ lab::Fields<BlockTrace> block_fields(const Trace& trace) {
       .name("variant", &BlockTrace::variant)
       .lines("lines", &BlockTrace::lines,
              [](const BlockTrace& block) { return phase_lines(block.variant); })
-      .list("k_tiles", &BlockTrace::k_tiles, k_tiles, (trace.k - 1) / trace.tile + 1);
+      .list("k_tiles", &BlockTrace::k_tiles, k_tiles, (trace.k - 1) / trace.tile + 1)
+      .known_each(lab::kOneAStep);
 }
 
 lab::Fields<BankWays> ways_fields() {
@@ -62,6 +68,10 @@ lab::Fields<Races> race_fields(const Trace& trace) {
               trace.tile * trace.tile - 1);
 }
 
+lab::When at_end(const Trace& trace) {
+  return {trace.k_tiles(), trace.block.variant == Variant::shared_tile ? kMultiply : 0};
+}
+
 lab::Fields<Trace> trace_fields() {
   return lab::Fields<Trace>(lab::Digits::all)
       .name("variant", &Trace::variant)
@@ -76,7 +86,9 @@ lab::Fields<Trace> trace_fields() {
       .reals("a_band", &Trace::a_band, [](auto& t) { return t.rows() * t.k; })
       .reals("b_band", &Trace::b_band, [](auto& t) { return t.k * t.columns(); })
       .reals("c_block", &Trace::c_block, [](auto& t) { return t.rows() * t.columns(); })
+      .known(at_end)
       .reals("exact", &Trace::exact, [](auto& t) { return t.rows() * t.columns(); })
+      .known(at_end)
       .object("block", &Trace::block, block_fields)
       .object("naive", &Trace::naive, block_fields)
       .object("bank_ways", &Trace::bank_ways, ways_fields())

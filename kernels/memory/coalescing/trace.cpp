@@ -40,9 +40,13 @@ void read_bytes(const lab::Place& bytes, int element_bytes, WarpRequest& request
 lab::Fields<WarpRequest> request_fields(const Trace& trace) {
   return lab::Fields<WarpRequest>()
       .whole("block", &WarpRequest::block, 0, lab::kMostCount)
+      .from(lab::kAhead)
       .whole("warp", &WarpRequest::warp, 0, kWarpsPerBlock - 1)
+      .from(lab::kAhead)
       .name("site", &WarpRequest::site)
+      .from(lab::kAhead)
       .name("kind", &WarpRequest::kind)
+      .from(lab::kAhead)
       .custom("bytes", bytes_to_json,
               [size = trace.element_bytes](const lab::Place& bytes, WarpRequest& request) {
                 read_bytes(bytes, size, request);
@@ -85,6 +89,9 @@ lab::Fields<Trace> trace_fields() {
                              .flag("available", &Trace::counters_available)
                              .text("reason", &Trace::counters_reason))
       .list("requests", &Trace::requests, request_fields)
+      .known_each([](const Trace&, std::size_t request) -> lab::When {
+        return {static_cast<int>(request / 2) + 1, 0};  // two a warp
+      })
       .list("tile_requests", &Trace::tile_requests, tile_request_fields());
 }
 

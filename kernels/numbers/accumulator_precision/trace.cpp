@@ -17,9 +17,15 @@ std::size_t points_of(const Trace& trace) {
 /// A format's own accumulator is its own answer: then `sum` is `after`, `added` the term and
 /// `extra` 0, and they are left out.
 lab::Fields<Step> step_fields(const AccumulatorTrace& accumulator) {
-  auto fields = lab::Fields<Step>().real("before", &Step::before).real("after", &Step::after);
+  constexpr lab::When kRounded{0, 1};
+  auto fields = lab::Fields<Step>();
+  fields.real("before", &Step::before).real("after", &Step::after).from(kRounded);
   if (is_remedy(accumulator.method)) {
-    fields.real("added", &Step::added).real("sum", &Step::sum).real("extra", &Step::extra);
+    fields.real("added", &Step::added)
+        .real("sum", &Step::sum)
+        .from(kRounded)
+        .real("extra", &Step::extra)
+        .from(kRounded);
   }
   return fields;
 }
@@ -35,21 +41,46 @@ lab::Fields<numeric::FloatSpec> format_fields() {
           });
 }
 
+lab::When at_end(const Trace& trace) {
+  return {static_cast<int>(trace.points.size()), 1};
+}
+
 lab::Fields<AccumulatorTrace> accumulator_fields(const Trace& trace) {
+  const auto at_end_of_all = [end = at_end(trace)](const AccumulatorTrace&) { return end; };
+  const auto when_frozen = [points = trace.points](const AccumulatorTrace& one) -> lab::When {
+    const auto point = one.frozen_at < 0
+                           ? points.end()
+                           : std::lower_bound(points.begin(), points.end(), one.frozen_at);
+    return {static_cast<int>(std::min(point - points.begin() + 1, std::ssize(points))), 1};
+  };
+  // A term of the future, or none.
+  const auto frozen_later = [terms = trace.terms, points = trace.points](const AccumulatorTrace&,
+                                                                         const lab::Change& by) {
+    const std::size_t now = static_cast<std::size_t>(std::max(by.now.step, 1)) - 1;
+    const int term =
+        points[std::min(now, points.size() - 1)] + 1 + static_cast<int>(by.random() % 30);
+    return nlohmann::json(term < terms ? term : -1);
+  };
   return lab::Fields<AccumulatorTrace>()
       .name("method", &AccumulatorTrace::method)
       .text("label", &AccumulatorTrace::label)
       .inlined(&AccumulatorTrace::format, format_fields())
       .real("final_sum", &AccumulatorTrace::final_sum)
+      .known(when_frozen)
       .real("error_percent", &AccumulatorTrace::error_percent)
+      .known(at_end_of_all)
       .whole("frozen_at", &AccumulatorTrace::frozen_at, -1, trace.terms - 1)
+      .known(when_frozen, frozen_later)
       .real("frozen_spacing", &AccumulatorTrace::frozen_spacing)
+      .known(when_frozen)
       .text("verdict", &AccumulatorTrace::verdict)
+      .known(when_frozen)
       .whole("line", &AccumulatorTrace::line, 0, lab::kMostCount)
       // A recording may number another source.
       .derive(
           [](AccumulatorTrace& accumulator) { accumulator.line = source_line(accumulator.method); })
-      .columns("steps", &AccumulatorTrace::steps, step_fields, points_of(trace));
+      .columns("steps", &AccumulatorTrace::steps, step_fields, points_of(trace))
+      .known_each(lab::kOneAStep);
 }
 
 void set_plain_steps(Trace& trace) {
@@ -82,6 +113,7 @@ lab::Fields<Trace> trace_fields() {
               [](const Trace& trace) { return trace.terms - 1; })
       .check(points_rise)
       .reals("term", &Trace::term, points_of)
+      // What the terms add up to is no secret: it is what the sums are held against.
       .reals("exact", &Trace::exact, points_of)
       .real("exact_sum", &Trace::exact_sum)
       .list("accumulators", &Trace::accumulators, accumulator_fields)

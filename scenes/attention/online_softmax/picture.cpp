@@ -350,7 +350,7 @@ void OnlineSoftmaxScene::draw_weights(const Layout& layout, const KeyAxis& axis,
       return layout.weights_max.y - height * static_cast<float>(std::min(value, 1.15));
     };
     const float x = axis.center(key);
-    const bool stale = !fresh && wrong_at(now.tile);
+    const bool stale = !fresh && wrong_at(now);
     if (rescaled && !fresh && was - is > 0.004) {
       ui::dashed_rect(at(x - half, top(was)), at(x + half, layout.weights_max.y), Role::muted,
                       1.0f);
@@ -474,7 +474,7 @@ void OnlineSoftmaxScene::draw_sums(const Layout& layout, Cursor cursor) const {
   }
   if (layout.formula_rows < 5) return;
   const float y = layout.sums_min.y + layout.sum_step * 2;
-  const bool wrong = wrong_at(now.tile);
+  const bool wrong = wrong_at(now);
   const Font font = layout.tight ? Font::mono : Font::mono_large;
   const float middle = height_of(font) / 2;
   const ImVec2 label =

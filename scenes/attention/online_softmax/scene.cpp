@@ -127,7 +127,7 @@ std::optional<Question> OnlineSoftmaxScene::question(Cursor cursor) const {
   const std::string peak = score_text(next.tile_max);
   const std::string old = score_text(next.m_old), fresh = score_text(next.m);
   if (skips_rescale_) {
-    if (wrong_at(cursor.tile - 1)) return std::nullopt;
+    if (wrong_at(now)) return std::nullopt;
     const bool wrong = trace_.first_wrong_tile == cursor.tile;
     return ask_scale(
         fmt::format("The rescale is skipped. Is the output still right after tile {}?",
@@ -161,7 +161,7 @@ void OnlineSoftmaxScene::draw_readouts(Cursor cursor) {
   ui::readout({"m", "running maximum m", score_text(now.m), "", lab::Provenance::traced, kernel});
   ui::readout({"l", "denominator l", number(now.l, 2), "", lab::Provenance::traced, kernel});
   ui::readout({"output", "output O / l", number(now.output, 3), "", lab::Provenance::traced, kernel,
-               wrong_at(cursor.tile - 1) ? ui::Role::wrong : ui::Role::accent});
+               wrong_at(now) ? ui::Role::wrong : ui::Role::accent});
   if (cursor.tile == tiles() && cursor.phase == 3) {
     const double difference = std::abs(now.output - trace_.exact_output);
     ui::readout({"difference", "off the exact softmax by", number(difference, 3), "",

@@ -64,8 +64,10 @@ class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
 
   int tiles() const { return static_cast<int>(trace_.steps.size()); }
   /// True once the output differs from the exact softmax of the keys so far (rescale skipped).
-  bool wrong_at(int tile) const {
-    return trace_.first_wrong_tile >= 0 && tile >= trace_.first_wrong_tile;
+  bool wrong_at(const SoftmaxMoment& now) const {
+    const int first = trace_.first_wrong_tile;
+    return first >= 0 &&
+           (now.tile > first || (now.tile == first && now.phase == SoftmaxPhase::accumulate));
   }
   int tile_of(int key) const { return key / trace_.tile_width; }
   double score_y(const Layout& layout, double score) const;

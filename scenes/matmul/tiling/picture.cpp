@@ -202,7 +202,8 @@ void TilingScene::draw_bars(const Layout& layout, const TilingMoment& now) const
   const float names =
       std::max(ui::text_size(name, Font::note).x, ui::text_size("coalesced", Font::note).x) +
       px(10);
-  const std::int64_t total = trace_.naive.loads();
+  std::int64_t total = 0;  // the scale: how many it will be follows from the shape
+  for (const auto& tile : trace_.naive.k_tiles) total = std::max(total, tile.loads_so_far);
   std::string fewer;
   if (now.multiplied && now.loads > 0 && now.loads != now.naive_loads) {
     fewer = fmt::format("{:.1f}× fewer",

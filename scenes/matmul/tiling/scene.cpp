@@ -161,17 +161,23 @@ std::string TilingScene::formula(Cursor cursor, int terms) const {
   return text + " = " + after;
 }
 
-void TilingScene::draw_readouts(Cursor) {
+void TilingScene::draw_readouts(Cursor cursor) {
   const std::string variant(name_of(trace_.variant));
+  // What the launch recorded of all its blocks stands there once this one is through; what a formula
+  // gives stands there from the start.
+  const TilingMoment now = moment(cursor);
+  const bool over = now.k_tile + 1 == k_tiles() && now.multiplied;
   struct Number {
     const lab::Measurement* from;
     std::string value, how;
+    bool known;
   };
   const auto read = [&](const char* id, int decimals) {
     const lab::Measurement* m = report_.measurement(id, variant);
-    if (m == nullptr) return Number{nullptr, "", ""};
-    return Number{m, fmt::format("{:.{}f}", m->value, decimals),
-                  ui::provenance_sentence(*m, report_)};
+    if (m == nullptr) return Number{nullptr, "", "", false};
+    const bool known = over || m->provenance == lab::Provenance::derived;
+    return Number{m, known ? fmt::format("{:.{}f}", m->value, decimals) : "—",
+                  ui::provenance_sentence(*m, report_), known};
   };
   // A second number that belongs to the first stands where its unit would.
   const auto show = [&](const char* id, const char* label, int decimals, std::string unit,
@@ -186,10 +192,11 @@ void TilingScene::draw_readouts(Cursor) {
                          first.from->recorded_at);
     }
     if (second.from != nullptr) how += "\n" + second.how;
-    ui::readout({id, label, first.value, std::move(unit), provenance, std::move(how), role});
+    ui::readout({id, label, first.value, first.known ? std::move(unit) : "", provenance,
+                 std::move(how), first.known ? role : ui::Role::muted});
   };
   const ui::Role plain = ui::Role::text;
-  const Number none{nullptr, "", ""};
+  const Number none{nullptr, "", "", false};
   const Number per_output = read("loads_per_output", 1);
   const Number ways = read("bank_conflict_ways", 0);
   const Number occupancy = read("occupancy_limit", 2);
@@ -205,7 +212,7 @@ void TilingScene::draw_readouts(Cursor) {
        none);
   show("ideal_bytes", "HBM, at best", 0, "B", plain, none);
   std::string conflict = "B";
-  if (!narrow && ways.from != nullptr) {
+  if (!narrow && ways.known) {
     conflict = ways.from->value <= 1 ? "B, no bank conflict" : "B, " + ways.value + "-way conflict";
   }
   show("shared_bytes_per_block", "shared memory", 0, conflict, plain, ways);

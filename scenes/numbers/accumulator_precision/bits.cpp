@@ -183,10 +183,12 @@ void AccumulatorPrecisionScene::draw_bits(const Layout& layout,
   if (!layout.tight) draw_group_names(layout);
 
   name(0, "before");
-  draw_cells(layout, y_of(0), v.before_bits, v.before_bits, false);
+  const float before = any ? s.before : 0;  // a sum begins with nothing
+  const std::string before_bits = accumulator_precision::bits_text(a.format, before);
+  draw_cells(layout, y_of(0), before_bits, before_bits, false);
   const char* part = a.method == Method::promoted ? "the part" : "";
-  value(0, values, "= " + say(static_cast<double>(s.before)), {part, part}, Role::muted,
-        "row_before", meaning_of(a.format, v.before_bits));
+  value(0, values, "= " + say(static_cast<double>(before)), {part, part}, Role::muted, "row_before",
+        meaning_of(a.format, before_bits));
   if (!any) return;
 
   const int index = trace_.points[static_cast<std::size_t>(point)];

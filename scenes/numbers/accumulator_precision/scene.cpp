@@ -21,11 +21,8 @@ StepAxis AccumulatorPrecisionScene::loaded(const accumulator_precision::Trace& b
   }
   lit_point_ = lit_accumulator_ = -1;
 
-  // The one that was in focus stays; else the first that freezes, for that is what to look at.
+  // What was in focus stays; else the smallest format: which one freezes is not known yet.
   focus_ = 0;
-  for (std::size_t i = trace_.accumulators.size(); i-- > 0;) {
-    if (trace_.accumulators[i].frozen_at >= 0) focus_ = static_cast<int>(i);
-  }
   for (std::size_t i = 0; i < trace_.accumulators.size(); ++i) {
     if (trace_.accumulators[i].method == focused_before) focus_ = static_cast<int>(i);
   }

@@ -1,8 +1,10 @@
 #include "kernels/base/lab/fields.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "kernels/base/lab/lesson.hpp"
 #include "kernels/base/lab/recording.hpp"
@@ -270,4 +272,67 @@ TEST_CASE("no damage to a report or request goes unnoticed", "[lab]") {
       tests::damage(to_json(lab::Request{"x", report.params, lab::Request::Action::bench, "cuda"}),
                     [](const json& from) { return to_json(lab::request_from_json(from)); });
   CHECK(asked.complaints == std::vector<std::string>());
+}
+
+namespace {
+
+struct Way {
+  std::vector<int> seen;    ///< an entry a step
+  std::vector<Item> items;  ///< likewise, its size from the second phase on
+  int total = 0;
+  bool lost = false;
+};
+
+lab::Fields<Way> way_fields() {
+  const auto at_end = [](const Way& way) -> lab::When {
+    return {static_cast<int>(way.seen.size()), 1};
+  };
+  return lab::Fields<Way>()
+      .wholes("seen", &Way::seen, lab::kAnyCount, 0, 100)
+      .known_each(lab::kOneAStep)
+      .columns(
+          "items", &Way::items,
+          lab::Fields<Item>().whole("weight", &Item::weight).real("size", &Item::size).from({0, 1}),
+          lab::kAnyCount)
+      .known_each(lab::kOneAStep)
+      .whole("total", &Way::total)
+      .known(at_end)
+      .flag("lost", &Way::lost)
+      .known(at_end, [](const Way&, const lab::Change&) { return true; });
+}
+
+}  // namespace
+
+TEST_CASE("another future leaves what is known, and changes the rest within its kind", "[lab]") {
+  Way way;
+  for (int i = 0; i < 20; ++i) {
+    way.seen.push_back(i);
+    way.items.push_back({i, static_cast<float>(i)});
+  }
+  way.total = 7;
+  const json was = way_fields().to_json(way);
+  for (const lab::When now :
+       {lab::When{0, 1}, lab::When{8, 0}, lab::When{8, 1}, lab::When{20, 1}}) {
+    std::mt19937 random(3);
+    json other = was;
+    way_fields().change(way, other, {now, random});
+    CAPTURE(now.step, now.phase, other.dump());
+    const auto known = [&](const json& list, int phase) {
+      std::size_t same = 0;
+      while (same < list.size() && list[same] == static_cast<int>(same)) ++same;
+      const int steps = now.phase >= phase ? now.step : now.step - 1;
+      CHECK(same >= static_cast<std::size_t>(std::max(steps, 0)));
+      CHECK((same == list.size()) == (steps == 20));
+      json sorted = list;
+      std::sort(sorted.begin(), sorted.end());
+      CHECK((sorted == was["seen"]));
+    };
+    known(other["seen"], 0);
+    known(other["items"]["weight"], 0);
+    known(other["items"]["size"], 1);
+    const bool over = now.step == 20;
+    CHECK((other["total"] == 7) == over);
+    CHECK(other["lost"] == !over);
+    CHECK_NOTHROW(way_fields().from_json(other, "way"));
+  }
 }

@@ -16,21 +16,21 @@ struct Params {
 
 TILESTEP_TRACE_JSON("tree-sum trace", lab::Fields<Trace>()
                                           .whole("rounds", &Trace::rounds, 1, 5)
-                                          .reals("sums", &Trace::sums, &Trace::cells))
+                                          .reals("sums", &Trace::sums, &Trace::cells)
+                                          .known_each(&Trace::since))
 
 static lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
   Trace trace{params.rounds, std::vector<float>(1 << params.rounds)};
   std::iota(trace.sums.begin(), trace.sums.end(), 1.0f);
   simt::Buffer<float> sums(device, trace.sums);
   simt::Trace tape(device, trace.cells());
-  static_cast<const Kernels&>(device.kernels(kLessonId)).sum(device, sums.span(), tape.tape());
+  kernels_of(device).sum(device, sums.span(), tape.tape());
   trace.sums = tape.download().notes<float>(0, trace.cells());
 
   lab::Report report;
   const int n = trace.threads();
-  report.summary = fmt::format("{} threads add up 1 to {} in {} rounds.", n, n, params.rounds);
-  report.tables = {
-      {"rounds", "Rounds", {{"round", "round"}, {"adding", "adding"}, {"sum", "first sum"}}}};
+  report.summary = fmt::format("{0} threads add up 1 to {0} in {1} rounds.", n, params.rounds);
+  report.tables = {{"rounds", "Rounds", {"round", "adding", {"sum", "first sum"}}}};
   for (int round = 1; round <= params.rounds; ++round) {
     progress.check();
     report.tables[0].add({round, trace.adding(round), trace.sum(round, 0)});
@@ -43,8 +43,7 @@ static lab::Report run(const Params& params, simt::Device& device, lab::Progress
 const lab::Lesson& lesson() {
   static const lab::LessonOf<Params> lesson(
       kLesson, "A tree adds up n numbers in log2(n) rounds.",
-      lab::KnobTable<Params>().integer(&Params::rounds,
-                                       {"rounds", "Rounds", "", "How often to halve."}, 1, 5),
+      lab::KnobTable<Params>().integer(&Params::rounds, {"rounds", "How often to halve."}, 1, 5),
       run);
   return lesson;
 }

@@ -11,6 +11,7 @@ struct Trace {
   int rounds = 0;
   std::vector<float> sums;  ///< a row of what the threads hold at first, and one after each round
   int threads() const { return 1 << rounds; }
+  lab::When since(std::size_t cell) const { return {static_cast<int>(cell) / threads(), 0}; }
   int cells() const { return (rounds + 1) * threads(); }
   float sum(int round, int thread) const { return sums[round * threads() + thread]; }
   /// How many threads have added in a round: their sums have grown.

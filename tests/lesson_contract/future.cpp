@@ -1,0 +1,143 @@
+#include "tests/lesson_contract/future.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/reports.hpp"
+
+namespace tilestep::contract {
+
+using scenes::Cursor;
+using scenes::Scene;
+using tests::Parts;
+using tests::SceneFrame;
+
+namespace {
+
+const ImVec2 kSize{860, 480};
+
+/// All that is drawn, to the last vertex.
+struct Ink {
+  std::string bytes;
+  Parts parts;
+  std::vector<std::string> texts;
+};
+
+Ink ink_of(SceneFrame& frame, ImVec2 size, const std::function<void()>& draw) {
+  Ink ink;
+  ink.parts = frame.draw(size, draw);
+  for (const auto& drawn : frame.context().texts()) ink.texts.push_back(drawn.text);
+  const ImDrawData& data = *ImGui::GetDrawData();
+  for (int i = 0; i < data.CmdListsCount; ++i) {
+    const ImDrawList& list = *data.CmdLists[i];
+    ink.bytes.append(reinterpret_cast<const char*>(list.VtxBuffer.Data),
+                     static_cast<std::size_t>(list.VtxBuffer.size_in_bytes()));
+  }
+  return ink;
+}
+
+/// What tells the two apart, by the names of the map.
+std::string difference(const Ink& a, const Ink& b) {
+  std::string names;
+  for (const auto& [id, part] : a.parts) {
+    const auto other = b.parts.find(id);
+    if (other == b.parts.end()) {
+      names += id + " (gone) ";
+    } else if (part.value != other->second.value) {
+      names += fmt::format("{} ({} / {}) ", id, part.value, other->second.value);
+    } else if (part.raw_min.x != other->second.raw_min.x ||
+               part.raw_min.y != other->second.raw_min.y ||
+               part.raw_max.x != other->second.raw_max.x ||
+               part.raw_max.y != other->second.raw_max.y) {
+      names += id + " (elsewhere) ";
+    }
+  }
+  for (const auto& [id, part] : b.parts) {
+    if (a.parts.count(id) == 0) names += id + " ";
+  }
+  for (std::size_t i = 0; i < std::min(a.texts.size(), b.texts.size()); ++i) {
+    if (a.texts[i] != b.texts[i]) names += fmt::format("'{}' / '{}' ", a.texts[i], b.texts[i]);
+  }
+  if (names.empty() && a.bytes != b.bytes) names = "ink that is not in the map";
+  return names;
+}
+
+/// The report as it would be with another future.
+lab::Report with_other_future(const lab::Report& report, const Scene& scene, Cursor now,
+                              OtherFuture other_future, std::mt19937& random) {
+  lab::Report other = report;
+  other.trace = other_future(report.trace, {{now.tile, now.phase}, random});
+  for (lab::Measurement& measurement : other.measurements) {
+    // A formula's number is known from the start, one of the run not before it began.
+    if (measurement.provenance != lab::Provenance::derived && now.tile == 0)
+      measurement.value *= 1.5;
+  }
+  for (lab::Table& table : other.tables) {
+    const auto known = static_cast<std::ptrdiff_t>(now.tile);
+    if (table.id != scene.steps().table || known >= std::ssize(table.rows)) continue;
+    std::shuffle(table.rows.begin() + known, table.rows.end(), random);
+  }
+  return other;
+}
+
+}  // namespace
+
+Futures::Futures(const MakeScene& make, OtherFuture other_future)
+    : other_future_(other_future), true_(make()), other_(make()) {
+  frame_.context().record_texts(true);
+  true_->load(tests::report_of(true_->lesson()));
+  frame_.draw({300, 400}, [&] { true_->draw_picture({}); });  // no first frame is like the others
+}
+
+std::vector<std::string> Futures::compare(const lab::Settings& settings, int cursors, int seeds,
+                                          bool hovered) {
+  faults_.clear();
+  const lab::Report& report = tests::report_of(true_->lesson(), settings);
+  true_->load(report);
+  const scenes::StepAxis axis = true_->steps();
+  const int places = (axis.tiles - 1) * axis.phases;
+  for (int i = 0; i < std::min(cursors, places); ++i) {
+    const int place = static_cast<int>(std::int64_t{i} * places / std::min(cursors, places));
+    const Cursor now = place == 0 ? Cursor{0, axis.phases - 1}
+                                  : Cursor{1 + place / axis.phases, place % axis.phases};
+    for (int seed = 0; seed < seeds; ++seed) {
+      std::mt19937 random(static_cast<unsigned>(seed));
+      compare_at(report, now, random);
+      if (hovered && seed == 0) compare_hovered(now);
+    }
+  }
+  return faults_;
+}
+
+void Futures::compare_at(const lab::Report& report, Cursor now, std::mt19937& random) {
+  const lab::Report other = with_other_future(report, *true_, now, other_future_, random);
+  ++compared_;
+  if (other.trace != report.trace) ++changed_;
+  true_->load(report);
+  other_->load(other);
+  same("picture", now, kSize, &Scene::draw_picture);
+  same("readouts", now, {300, 400}, &Scene::draw_readouts);
+}
+
+void Futures::compare_hovered(Cursor now) {
+  const Parts parts = frame_.draw(kSize, [&] { true_->draw_picture(now); });
+  for (const auto& [id, part] : parts) {
+    ImGui::GetIO().MousePos = tests::center(part);
+    same("pointer on " + id, now, kSize, &Scene::draw_picture);
+  }
+  ImGui::GetIO().MousePos = {-1, -1};
+}
+
+void Futures::same(const std::string& what, Cursor now, ImVec2 size, void (Scene::*draw)(Cursor)) {
+  const auto ink = [&](Scene& scene) {
+    ink_of(frame_, size, [&] { (scene.*draw)(now); });  // what lights up does so a frame later
+    return ink_of(frame_, size, [&] { (scene.*draw)(now); });
+  };
+  const std::string told = difference(ink(*true_), ink(*other_));
+  if (!told.empty()) {
+    faults_.push_back(fmt::format("step {}.{}, {}: {}", now.tile, now.phase, what, told));
+  }
+}
+
+}  // namespace tilestep::contract

@@ -1,0 +1,30 @@
+// Nothing that is to come is on screen: a trace with another future from a cursor on draws the same
+// picture there. What comes when is said by the lesson's Fields<Trace> (base/lab/known.hpp).
+
+#include "kernels/lessons.hpp"
+#include "tests/lesson_contract/future.hpp"
+#include "tests/lesson_contract/knob_cases.hpp"
+
+using namespace tilestep;
+
+namespace {
+
+void check_future(const lab::Lesson& lesson, contract::OtherFuture other_future) {
+  contract::Futures futures([&] { return tests::scene_of(lesson.info().id); }, other_future);
+  const auto check = [&](const lab::Settings& settings, int cursors, int seeds, bool hovered) {
+    INFO(contract::to_text(settings));
+    CHECK(futures.compare(settings, cursors, seeds, hovered) == std::vector<std::string>());
+  };
+  check({}, 24, 3, false);
+  check({}, 4, 1, true);
+  CHECK(futures.changed() > 0.5);  // there is a future
+  for (const lab::Settings& settings : contract::knob_ends(lesson)) check(settings, 5, 1, false);
+}
+
+}  // namespace
+
+#define LESSON(chapter, id, title)                                                   \
+  TEST_CASE(title ": nothing ahead of the cursor is on screen", "[" #id "_scene]") { \
+    check_future(id::lesson(), id::other_future);                                    \
+  }
+#include "kernels/lessons.def"

@@ -1,0 +1,44 @@
+#include "tests/lesson_contract/future.hpp"
+
+#include <imgui.h>
+
+#include "kernels/attention/online_softmax/lesson.hpp"
+#include "scenes/shared/scene_of.hpp"
+
+using namespace tilestep;
+using scenes::Cursor;
+
+namespace {
+
+/// Shows how it all ends.
+class Peeks final : public scenes::SceneOf<online_softmax::Trace> {
+ public:
+  Peeks() : SceneOf(online_softmax::kLessonId, online_softmax::trace_from_json) {}
+  void draw_picture(Cursor cursor) override {
+    const int known = cursor.tile - (cursor.phase == 3 ? 0 : 1);
+    const int shown = known + (ahead ? 1 : 0);
+    if (shown > 0)
+      ImGui::Text("%g",
+                  static_cast<double>(trace_.steps.at(static_cast<std::size_t>(shown) - 1).output));
+  }
+  void draw_readouts(Cursor) override {}
+  scenes::SourceMark source(Cursor) const override { return {}; }
+  std::optional<scenes::Question> question(Cursor) const override { return std::nullopt; }
+  scenes::StepAxis loaded(const online_softmax::Trace& trace) override {
+    static_cast<void>(trace);
+    return {trace_.tiles(), 4, "tile", {"maximum", "rescale", "weights", "accumulate"}, ""};
+  }
+
+  static inline bool ahead = false;
+};
+
+}  // namespace
+
+TEST_CASE("a scene that shows what is to come is caught", "[scenes_shared]") {
+  for (const bool ahead : {false, true}) {
+    Peeks::ahead = ahead;
+    contract::Futures futures([] { return std::make_unique<Peeks>(); },
+                              online_softmax::other_future);
+    CHECK(futures.compare({}, 24, 3, false).empty() == !ahead);
+  }
+}
