@@ -141,7 +141,10 @@ void data_tab(ShellState& state) {
   ui::TableLook look;
   look.current_row = lesson.scene->table_row(table.id, lesson.cursor);
   // The table of the steps themselves shows what has been computed so far and no more.
-  if (table.id == state.session.axis().table) look.visible_rows = state.session.step();
+  const scenes::StepAxis axis = state.session.axis();
+  if (table.id == axis.table) look.visible_rows = state.session.step();
+  // What the run says as a whole it says when it is through.
+  if (table.id == "readouts" && state.session.step() < axis.tiles) look.visible_rows = 0;
   const int hovered = ui::data_table(table, look);
   if (hovered != state.hovered_row) {
     state.hovered_row = hovered;

@@ -89,9 +89,7 @@ lab::Fields<Trace> trace_fields() {
                              .flag("available", &Trace::counters_available)
                              .text("reason", &Trace::counters_reason))
       .list("requests", &Trace::requests, request_fields)
-      .known_each([](const Trace&, std::size_t request) -> lab::When {
-        return {static_cast<int>(request / 2) + 1, 0};  // two a warp
-      })
+      .known_each(lab::kOneAStep)
       .list("tile_requests", &Trace::tile_requests, tile_request_fields());
 }
 

@@ -1,6 +1,8 @@
 // The whole window without a window, with the real lesson.
 #include "app/shell/shell.hpp"
 
+#include <fmt/format.h>
+
 #include "app/window/window.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/ui/context.hpp"
@@ -268,4 +270,24 @@ TEST_CASE("the place among the steps is written out", "[ui_shell]") {
       }));
     }
   }
+}
+
+TEST_CASE("what a run says as a whole stands in the table once it is through", "[ui_shell]") {
+  app::ShellOptions options;
+  options.lesson = "tiling";
+  Stage stage(options);
+  stage.lab.answer();
+  stage.shell.context().record_texts(true);
+  const auto shows = [&](Key key, std::string_view number) {
+    stage.shell.key(key, false);
+    stage.frame();
+    const auto& texts = stage.shell.context().texts();
+    return std::any_of(texts.begin(), texts.end(),
+                       [&](const ui::DrawnText& each) { return each.text == number; });
+  };
+  const lab::Report& report = tests::report_of("tiling");
+  const std::string loads = fmt::format("{:.3f}", report.measurement("global_loads")->value);
+  CHECK_FALSE(shows(Key::home, loads));
+  CHECK_FALSE(shows(Key::right, loads));
+  CHECK(shows(Key::end, loads));
 }
