@@ -69,9 +69,16 @@ lab::Report with_other_future(const lab::Report& report, const Scene& scene, Cur
   lab::Report other = report;
   other.trace = other_future(report.trace, {{now.tile, now.phase}, random});
   for (lab::Measurement& measurement : other.measurements) {
-    // A formula's number is known from the start, one of the run not before it began.
-    if (measurement.provenance != lab::Provenance::derived && now.tile == 0)
-      measurement.value *= 1.5;
+    // A formula's number is known from the start, unless it has one of the run in it; that is not known
+    // before the run began.
+    const auto stands_in = [&](const lab::Measurement& of_run) {
+      return of_run.provenance != lab::Provenance::derived &&
+             measurement.detail.find(of_run.id) != std::string::npos;
+    };
+    const bool of_run =
+        measurement.provenance != lab::Provenance::derived ||
+        std::any_of(report.measurements.begin(), report.measurements.end(), stands_in);
+    if (of_run && now.tile == 0) measurement.value *= 1.5;
   }
   for (lab::Table& table : other.tables) {
     const auto known = static_cast<std::ptrdiff_t>(now.tile);

@@ -175,7 +175,11 @@ void TilingScene::draw_readouts(Cursor cursor) {
   const auto read = [&](const char* id, int decimals) {
     const lab::Measurement* m = report_.measurement(id, variant);
     if (m == nullptr) return Number{nullptr, "", "", false};
-    const bool known = over || m->provenance == lab::Provenance::derived;
+    // These formulas have the recorded loads in them.
+    const std::string_view name = id;
+    const bool of_loads =
+        name == "loads_per_output" || name == "reuse_factor" || name == "arithmetic_intensity";
+    const bool known = over || (m->provenance == lab::Provenance::derived && !of_loads);
     return Number{m, known ? fmt::format("{:.{}f}", m->value, decimals) : "—",
                   ui::provenance_sentence(*m, report_), known};
   };
