@@ -46,6 +46,14 @@ struct GlobalTraffic {
   }
 };
 
+/// Thrown when another program reads the counters, which serve one at a time.
+class CountersBusy : public Error {
+ public:
+  CountersBusy()
+      : Error("another program is reading the GPU's hardware counters, which serve one at a time",
+              ExitCode::unavailable) {}
+};
+
 /// What the hardware counted during `work`: one value for each metric. Throws Error as
 /// `Device::count` does.
 std::map<std::string, double> count(Device& device, const std::vector<std::string>& metrics,

@@ -14,10 +14,13 @@
 #include <cupti_target.h>
 #include <dlfcn.h>
 
+#include "kernels/base/simt/counters.hpp"
 #include "kernels/base/simt/cupti_library.hpp"
 #endif
 
+#include <chrono>
 #include <cstdint>
+#include <thread>
 #include <utility>
 
 namespace tilestep::simt::cuda {
@@ -105,6 +108,7 @@ void require(const Library& cupti, CUptiResult result, const char* what) {
         "the nvidia module with NVreg_RestrictProfilingToAdminUsers=0",
         ExitCode::unavailable);
   }
+  if (result == CUPTI_ERROR_HARDWARE_BUSY) throw CountersBusy();
   const char* text = nullptr;
   cupti.result_string(result, &text);
   throw Error(std::string("hardware counters: ") + what + ": " +
@@ -281,7 +285,7 @@ class RangeSession {
   bool run_pass(const std::vector<std::function<void()>>& works) {
     TILESTEP_CUPTI_PARAMS(CUpti_RangeProfiler_Start_Params, start);
     start.pRangeProfilerObject = profiler_;
-    require(cupti_, cupti_.start(&start), "starting a pass");
+    start_when_free(start);
     for (std::size_t i = 0; i < works.size(); ++i) {
       const std::string name = std::to_string(i);
       TILESTEP_CUPTI_PARAMS(CUpti_RangeProfiler_PushRange_Params, push);
@@ -302,6 +306,18 @@ class RangeSession {
     stop.pRangeProfilerObject = profiler_;
     require(cupti_, cupti_.stop(&stop), "ending a pass");
     return stop.isAllPassSubmitted != 0;
+  }
+
+  /// The counters serve one process at a time, and another one's launch is counted in milliseconds.
+  void start_when_free(CUpti_RangeProfiler_Start_Params& start) {
+    constexpr std::chrono::milliseconds kPause(10), kPatience(5000);
+    const auto give_up = std::chrono::steady_clock::now() + kPatience;
+    CUptiResult result = cupti_.start(&start);
+    while (result == CUPTI_ERROR_HARDWARE_BUSY && std::chrono::steady_clock::now() < give_up) {
+      std::this_thread::sleep_for(kPause);
+      result = cupti_.start(&start);
+    }
+    require(cupti_, result, "starting a pass");
   }
 
   const Library& cupti_;

@@ -42,6 +42,7 @@ struct TapeEntry {
   std::uint32_t index;  ///< of the note
   std::uint16_t bytes;  ///< of the access; 0: a note
   AccessKind kind;
+  std::uint32_t unused = 0;  ///< written too, so that a whole entry may be copied
 };
 
 /// How many entries of a tape a note of type T takes.
@@ -116,6 +117,7 @@ struct Tape {
         index,
         bytes,
         kind,
+        0,
     };
   }
 };

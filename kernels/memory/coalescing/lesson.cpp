@@ -120,7 +120,12 @@ void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress
   const auto launch = [&] {
     kernels_of(device).access(device, shape, arrays.in.span(), arrays.out.span());
   };
-  outcome.counted = simt::count_global_traffic(device, {launch}, true).front();
+  try {
+    outcome.counted = simt::count_global_traffic(device, {launch}, true).front();
+  } catch (const simt::CountersBusy& busy) {  // the rest of the run is as good without them
+    trace.counters_available = false;
+    trace.counters_reason = busy.what();
+  }
 }
 
 lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {

@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 
+#include "kernels/base/simt/counters.hpp"
+#include "tests/kernels/base/lab/timed_emulation.hpp"
 #include "tests/traces.hpp"
 
 using namespace tilestep;
@@ -302,4 +304,15 @@ TEST_CASE("the report of a run has its tables and best values", "[coalescing]") 
   REQUIRE(contains(trace.counters_reason, "GPU"));
   REQUIRE(trace.statement == "out[i] = in[i × 2]");
   REQUIRE(contains(report.summary, "8 sectors"));
+}
+
+TEST_CASE("a run whose counters another program holds says so and goes on", "[coalescing]") {
+  TimedEmulation device;
+  device.counter = [](const std::string&) -> double { throw simt::CountersBusy(); };
+  const lab::Report report = run({}, device);
+  require_all_good(report);
+  REQUIRE(report.measurement("sectors_per_request", "hardware") == nullptr);
+  const Trace trace = trace_from_json(report.trace);
+  REQUIRE_FALSE(trace.counters_available);
+  REQUIRE(contains(trace.counters_reason, "another program"));
 }
