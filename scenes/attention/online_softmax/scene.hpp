@@ -27,8 +27,6 @@ struct SoftmaxMoment {
 /// when a rescale comes, l and O as they grow, and the formula of the step with its numbers in it.
 class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
  public:
-  OnlineSoftmaxScene() : SceneOf(online_softmax::kLessonId, online_softmax::trace_from_json) {}
-
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;

@@ -14,8 +14,6 @@ namespace tilestep::scenes {
 /// blocks that ran the tiles, over time.
 class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
  public:
-  MoeRoutingScene() : SceneOf(moe_routing::kLessonId, moe_routing::trace_from_json) {}
-
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;

@@ -12,8 +12,6 @@
 namespace tilestep::scenes {
 namespace {
 
-using ui::Role;
-
 constexpr const char* kTensorCore = "tensor-core";
 
 Role rung_role(std::string_view rung) {

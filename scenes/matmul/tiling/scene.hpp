@@ -24,8 +24,6 @@ struct TilingMoment {
 /// below, the block's global loads beside those of `naive`, and the sum of one thread.
 class TilingScene final : public SceneOf<tiling::Trace> {
  public:
-  TilingScene() : SceneOf(tiling::kLessonId, tiling::trace_from_json) {}
-
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;

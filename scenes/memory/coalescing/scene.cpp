@@ -9,10 +9,7 @@
 
 namespace tilestep::scenes {
 
-using coalescing::Access;
-using coalescing::RequestStats;
-using coalescing::Site;
-using coalescing::WarpRequest;
+using coalescing::Access, coalescing::RequestStats, coalescing::Site, coalescing::WarpRequest;
 
 StepAxis CoalescingScene::loaded(const coalescing::Trace&) {
   params_ = coalescing::knob_table().params(report_.params);

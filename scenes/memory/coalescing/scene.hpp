@@ -13,8 +13,6 @@ namespace tilestep::scenes {
 /// recorded.
 class CoalescingScene final : public SceneOf<coalescing::Trace> {
  public:
-  CoalescingScene() : SceneOf(coalescing::kLessonId, coalescing::trace_from_json) {}
-
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;

@@ -10,10 +10,8 @@
 
 namespace tilestep::scenes {
 
-using accumulator_precision::GemmVariant;
-using accumulator_precision::kGemmData;
-using accumulator_precision::kGemmVariants;
-using ui::Role;
+using accumulator_precision::GemmVariant, accumulator_precision::kGemmData,
+    accumulator_precision::kGemmVariants;
 
 namespace {
 

@@ -9,9 +9,7 @@
 
 namespace tilestep::scenes {
 
-using accumulator_precision::Method;
-using accumulator_precision::Step;
-using accumulator_precision::StepView;
+using accumulator_precision::Method, accumulator_precision::Step, accumulator_precision::StepView;
 using words::significant;
 
 StepAxis AccumulatorPrecisionScene::loaded(const accumulator_precision::Trace& before) {

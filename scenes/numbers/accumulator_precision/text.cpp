@@ -9,12 +9,9 @@
 namespace tilestep::scenes {
 
 using accumulator_parts::spacing_text;
-using accumulator_precision::Direction;
-using accumulator_precision::Method;
-using accumulator_precision::Step;
-using accumulator_precision::StepView;
-using words::counted;
-using words::significant;
+using accumulator_precision::Direction, accumulator_precision::Method, accumulator_precision::Step,
+    accumulator_precision::StepView;
+using words::counted, words::significant;
 
 namespace accumulator_parts {
 
