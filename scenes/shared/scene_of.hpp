@@ -75,3 +75,9 @@ inline SourceMark source_mark(std::string_view path, std::span<const int> lines,
 }
 
 }  // namespace tilestep::scenes
+
+/// Ends a lesson's scene.cpp: its scene is a `Class` of namespace tilestep::scenes.
+#define TILESTEP_SCENE(lesson, Class)                                       \
+  std::unique_ptr<tilestep::scenes::Scene> tilestep::lesson::make_scene() { \
+    return std::make_unique<tilestep::scenes::Class>();                     \
+  }

@@ -351,7 +351,4 @@ void MoeRoutingScene::draw_readouts(Cursor cursor) {
 }
 
 }  // namespace tilestep::scenes
-
-std::unique_ptr<tilestep::scenes::Scene> tilestep::moe_routing::make_scene() {
-  return std::make_unique<scenes::MoeRoutingScene>();
-}
+TILESTEP_SCENE(moe_routing, MoeRoutingScene)

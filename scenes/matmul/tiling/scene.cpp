@@ -232,7 +232,4 @@ SourceMark TilingScene::source(Cursor cursor) const {
 }
 
 }  // namespace tilestep::scenes
-
-std::unique_ptr<tilestep::scenes::Scene> tilestep::tiling::make_scene() {
-  return std::make_unique<scenes::TilingScene>();
-}
+TILESTEP_SCENE(tiling, TilingScene)

@@ -93,7 +93,4 @@ std::optional<Question> CoalescingScene::question(Cursor cursor) const {
 }
 
 }  // namespace tilestep::scenes
-
-std::unique_ptr<tilestep::scenes::Scene> tilestep::coalescing::make_scene() {
-  return std::make_unique<scenes::CoalescingScene>();
-}
+TILESTEP_SCENE(coalescing, CoalescingScene)

@@ -128,7 +128,4 @@ SourceMark AccumulatorPrecisionScene::source(Cursor cursor) const {
 }
 
 }  // namespace tilestep::scenes
-
-std::unique_ptr<tilestep::scenes::Scene> tilestep::accumulator_precision::make_scene() {
-  return std::make_unique<scenes::AccumulatorPrecisionScene>();
-}
+TILESTEP_SCENE(accumulator_precision, AccumulatorPrecisionScene)

@@ -20,6 +20,7 @@ struct AccumulatorMoment {
 /// and the two neighbouring numbers that the exact sum falls between.
 class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Trace> {
  public:
+  StepAxis loaded(const accumulator_precision::Trace& before) override;
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;
@@ -37,8 +38,6 @@ class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Tr
   int terms_added(int point) const { return trace_.points[static_cast<std::size_t>(point)] + 1; }
 
  private:
-  StepAxis loaded(const accumulator_precision::Trace& before) override;
-
   using AccumulatorTrace = accumulator_precision::AccumulatorTrace;
   struct Layout;
   struct PlotSpace;

@@ -1,7 +1,6 @@
 // What the accumulator picture says in words, and how it writes numbers.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "scenes/numbers/accumulator_precision/layout.hpp"
