@@ -54,7 +54,6 @@ inline constexpr int kRowBlocks[] = {128, 256, 512, 1024};
 constexpr int one_read_columns(int threads) {
   return threads * 64 < 32768 ? threads * 64 : 32768;
 }
-inline constexpr int kOneReadMaxColumns = one_read_columns(1024);
 
 /// A matrix of FP32 and how many threads share a row (one of kRowBlocks).
 struct RowShape {
