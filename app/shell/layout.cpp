@@ -21,7 +21,8 @@ Plan plan_for(float width, float height, bool presenter, bool two_rows, bool plo
   plan.side = wide ? std::clamp(width * 0.222f, 320.0f, 400.0f) : 264;
   // In presenter mode the picture gets the room; plots want more of it than a table's few rows.
   const float share = plots && height >= 760 ? 0.36f : 0.28f;
-  plan.tabs = presenter ? std::clamp(height * 0.24f, 164.0f, 400.0f)
+  const float staged = plots && height >= 660 ? 0.4f : 0.24f;
+  plan.tabs = presenter ? std::clamp(height * staged, 164.0f, 400.0f)
                         : std::clamp(height * share, 188.0f, 520.0f);
   plan.transport = two_rows ? 96 : 56;
   return plan;

@@ -25,15 +25,17 @@ float line_height(Font font) {
   return text_size("x", font).y;
 }
 
-/// Vertical grid lines with their numbers below, and the unit at the right end.
-void draw_bar_axis(const Axis& axis, const Room& room, const std::string& unit) {
+/// Vertical grid lines with their numbers below, right of `left`, and the unit at the right end.
+void draw_bar_axis(const Axis& axis, const Room& room, float left, const std::string& unit) {
   const int most = std::max(2, static_cast<int>(room.width() / px(90)));
   const float unit_width = text_size(unit, Font::note).x + px(12);
   for (const double tick : axis.ticks(most)) {
     const float x = std::round(room.min.x + room.width() * axis.place(tick));
     list().AddLine({x, room.min.y}, {x, room.max.y}, color(Role::grid));
     if (x + px(20) > room.max.x - unit_width && tick != 0) continue;
-    draw_text({x, room.max.y + px(4)}, tick_text(tick), Font::note, Role::muted, Align::center);
+    const std::string text = tick_text(tick);
+    const float middle = std::max(x, left + text_size(text, Font::note).x / 2);
+    draw_text({middle, room.max.y + px(4)}, text, Font::note, Role::muted, Align::center);
   }
   draw_text({room.max.x, room.max.y + px(4)}, unit, Font::note, Role::muted, Align::right);
 }
@@ -168,7 +170,7 @@ void bar_plot(const BarPlot& plot, float height) {
   if (!plot.title.empty()) {
     draw_text(at, fitted(plot.title, Font::body_bold, width), Font::body_bold);
   }
-  draw_bar_axis(axis, columns.bars, plot.unit);
+  draw_bar_axis(axis, columns.bars, at.x, plot.unit);
   for (std::size_t i = 0; i < plot.bars.size(); ++i) {
     const Bar& bar = plot.bars[i];
     const float y = columns.bars.min.y + columns.row * static_cast<float>(i);

@@ -317,6 +317,15 @@ TEST_CASE("playback goes line by line at its speed and stops at the end", "[ui_s
   CHECK_FALSE(session.playing());
 }
 
+TEST_CASE("plots on a stage have room, unless that would leave none for the picture",
+          "[ui_session]") {
+  const auto tabs = [](ImVec2 size, bool plots) {
+    return make_layout(size, 1.3f, true, plots).tabs.height();
+  };
+  CHECK(tabs({1440, 900}, true) > 1.5f * tabs({1440, 900}, false));
+  CHECK(tabs({1280, 720}, true) == tabs({1280, 720}, false));
+}
+
 TEST_CASE("the parts of the window never overlap or leave it", "[ui_session]") {
   for (const ImVec2 size : {ImVec2(1024, 640), ImVec2(1440, 900), ImVec2(2560, 1440),
                             ImVec2(3840, 2160), ImVec2(1280, 720)}) {
