@@ -27,6 +27,12 @@ std::string peer_name(const lab::Measurement& library) {
   return library.variant + " " + format;
 }
 
+SharedDetail parts_of(const std::string& detail) {
+  const std::size_t note = detail.rfind("; ");
+  if (note == std::string::npos) return {detail, ""};
+  return {detail.substr(0, note), detail.substr(note + 2)};
+}
+
 }  // namespace
 
 const lab::Measurement* rate_of(const lab::Report& report, const std::string& rung) {
@@ -77,25 +83,27 @@ lab::Table ladder_table(const lab::Report& report) {
   return table;
 }
 
-std::string shared_detail(const lab::Report& report) {
+SharedDetail shared_detail(const lab::Report& report) {
   const lab::Table* ladder = report.table("ladder");
-  std::optional<std::string> shared;
+  std::optional<SharedDetail> shared;
   for (std::size_t r = 0; ladder != nullptr && r < ladder->rows.size(); ++r) {
     const lab::Measurement* rate = rate_of(report, ladder->text(r, 0));
     if (rate == nullptr) continue;
-    if (!shared) shared = rate->detail;
-    while (!rate->detail.starts_with(*shared)) {
-      const std::size_t comma = shared->rfind(", ");
-      shared->resize(comma == std::string::npos ? 0 : comma);
+    const SharedDetail own = parts_of(rate->detail);
+    if (!shared) shared = own;
+    while (!own.shape.starts_with(shared->shape)) {
+      const std::size_t comma = shared->shape.rfind(", ");
+      shared->shape.resize(comma == std::string::npos ? 0 : comma);
     }
+    if (own.note != shared->note) shared->note.clear();
   }
-  return shared.value_or("");
+  return shared.value_or(SharedDetail{});
 }
 
 std::string ladder_markdown(const lab::Report& report) {
   std::string text = ladder_table(report).to_markdown() + "\n";
-  const std::string shape = shared_detail(report);
-  if (!shape.empty()) text += shape + ". ";
+  const auto [shape, note] = shared_detail(report);
+  if (!shape.empty()) text += shape + (note.empty() ? "" : "; " + note) + ". ";
   text += report.device.name;
   if (!report.device.driver.empty()) text += ", driver " + report.device.driver;
   if (!report.device.toolkit.empty()) text += ", toolkit " + report.device.toolkit;
@@ -109,7 +117,10 @@ std::string ladder_markdown(const lab::Report& report) {
   }
   for (const lab::Measurement& m : report.measurements) {
     if (!m.id.starts_with("library_") || m.samples == 0 || !m.detail.starts_with(shape)) continue;
-    text += fmt::format("; {} in the same run: {:.1f} TFLOP/s", peer_name(m), m.value);
+    // How it was called, and on what, where the rungs differ in that.
+    const std::string own = parts_of(m.detail).shape.substr(shape.size());
+    text += fmt::format("; {}{}{} in the same run: {:.1f} TFLOP/s", peer_name(m), own,
+                        own.empty() ? "" : ",", m.value);
   }
   return text + ".\n";
 }

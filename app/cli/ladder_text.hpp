@@ -16,8 +16,12 @@ const lab::Measurement* fraction_of(const lab::Report& report, const std::string
 /// rate of each. Without such a table: all measurements.
 lab::Table ladder_table(const lab::Report& report);
 
-/// What the details of all rungs begin with, in whole phrases: the shape they share.
-std::string shared_detail(const lab::Report& report);
+/// What the details of all rungs have in common: what they begin with in whole phrases, their shape,
+/// and the note after "; ", if it is the same.
+struct SharedDetail {
+  std::string shape, note;
+};
+SharedDetail shared_detail(const lab::Report& report);
 
 /// The ladder as the README shows it, with the shape, the device and the day below it.
 std::string ladder_markdown(const lab::Report& report);

@@ -56,6 +56,15 @@ lab::Table with_bytes(lab::Table dots) {
   return dots;
 }
 
+/// Rates of two formats do not fit one axis; their shares of what shared memory allows do.
+lab::Table with_percent(lab::Table ceilings) {
+  add_column(ceilings, "percent", [&](std::size_t row) -> lab::Cell {
+    const auto share = number_in(ceilings, row, "share");
+    return share ? lab::Cell(100 * *share) : lab::Cell();
+  });
+  return ceilings;
+}
+
 measured::Bars ladder(const char* id, const char* format) {
   return {.id = id,
           .unit = "TFLOP/s",
@@ -94,13 +103,12 @@ measured::Spec TilingScene::measured_spec() const {
                            .role = rung_role}}},
        {.name = "Shared memory",
         .plots = {Bars{.id = "shared_ceiling",
-                       .title = "Rate, and its share of what shared memory allows",
-                       .unit = "TFLOP/s",
-                       .rows = {.table = "shared_ceiling"},
+                       .title = "Share of what shared memory allows",
+                       .unit = "%",
+                       .rows = {.table = "shared_ceiling", .prepare = with_percent},
                        .label = "rung",
-                       .value = "tflops",
-                       .fraction = "share",
-                       .of = "its ceiling",
+                       .value = "percent",
+                       .note = "{tflops} of {ceiling} TFLOP/s",
                        .role = rung_role},
                   Bars{.id = "shared_bytes",
                        .title = "Bytes of shared memory for each FLOP",

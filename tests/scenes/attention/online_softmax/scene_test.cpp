@@ -114,6 +114,19 @@ TEST_CASE("bars keep a height in every picture that the window can hold",
   }
 }
 
+TEST_CASE("the measured views of the softmax lesson show the recording", "[online_softmax_scene]") {
+  Shown shown;
+  for (const ImVec2 size : {tests::kPictureSizes[0], tests::kPictureSizes[2]}) {
+    const auto show = [&](const std::string& button) { return shown.measured(button, size); };
+    CHECK(show("measured_view_0").at("ladder_0").label == "three-pass");
+    // Where every read goes to memory: what was measured beside what the reads say.
+    const auto parts = show("measured_view_1");
+    CHECK(parts.at("uncached_0").label == "three-pass");
+    CHECK(parts.at("uncached_0").value.ends_with(" GB/s"));
+    CHECK(parts.at("uncached_expected_0").value == "0.500");
+  }
+}
+
 TEST_CASE("a trace of another form is refused in words", "[online_softmax_scene]") {
   Shown shown;
   lab::Report report = shown.report();

@@ -232,8 +232,12 @@ TEST_CASE("the measured views of the tiling lesson show the recording", "[tiling
     CHECK(parts.at("roofline_dot_0").label == "naive");
     // A rung that is faster and moves fewer bytes stands higher and further right.
     CHECK(parts.at("roofline_dot_1").min.y < parts.at("roofline_dot_0").min.y);
-    show("measured_view_2");
+    parts = show("measured_view_2");
+    CHECK(parts.at("shared_ceiling_0").label == "shared-tile");
+    CHECK(parts.at("shared_ceiling_0").value.ends_with(" %"));
+    if (size.y > 300) CHECK(parts.at("shared_bytes_0").label == "shared-tile");
     show("measured_view_3");
+    show("measured_view_4");
   }
 }
 

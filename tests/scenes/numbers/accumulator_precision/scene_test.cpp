@@ -239,11 +239,17 @@ TEST_CASE("the measured views of the accumulator lesson show the recording",
     CHECK(parts.count("price") == 1);
     CHECK(parts.count("gemm_rate_0") == 1);
     parts = show("measured_view_2");
+    CHECK(parts.at("rate_by_data_1").label == "wgmma-fp8-promoted");
+    // What lies below the window's edge is not on screen.
+    if (size.y > 300) {
+      const std::string on_uniform = show("rate_data_0").at("error_by_data_0").value;
+      CHECK(show("rate_data_1").at("error_by_data_0").value != on_uniform);
+    }
+    parts = show("measured_view_3");
     CHECK(parts.count("model_agrees") == 1);
     // Scales need no GPU.
-    parts = shown.measured("measured_view_3", size, shown.report());
+    parts = shown.measured("measured_view_4", size, shown.report());
     CHECK(parts.at("scaling_error_2").label == "per-block 1x128, 128x128");
-    // What lies below the window's edge is not on screen.
     if (size.y > 300) CHECK(tests::contains(parts.at("scaling_why").label, "DeepGEMM"));
   }
 }
