@@ -14,6 +14,9 @@
 
 namespace tilestep::scenes {
 
+// What every picture says all the time.
+using ui::Align, ui::Font, ui::px, ui::Role;
+
 /// Where the user stands in a trace. `tile` counts completed coarse steps: 0 is before anything is
 /// known. `phase` is a finer step inside the coarse step `tile`: 0 … phases − 1; the last phase
 /// completes it. At tile 0 the phase is the last one.

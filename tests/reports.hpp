@@ -44,14 +44,18 @@ inline simt::Device& device_at_hand() {
   return *device;
 }
 
+/// Calls `act` with devices that run threads in other orders: backwards, and shuffled in so many
+/// ways.
+template <class Act>
+void in_other_orders(std::uint64_t shuffles, const Act& act) {
+  act(*test_device(simt::ThreadOrder::descending));
+  for (std::uint64_t seed = 1; seed <= shuffles; ++seed) {
+    act(*test_device(simt::ThreadOrder::shuffled, seed));
+  }
+}
+
 /// Nobody watches.
 inline lab::NoProgress unwatched;
-
-/// A lesson's kernels on `device`: kernels_of<tiling::Kernels>(*device, tiling::kLessonId).
-template <class Kernels>
-const Kernels& kernels_of(const simt::Device& device, std::string_view lesson) {
-  return static_cast<const Kernels&>(device.kernels(lesson));
-}
 
 /// A run of `lesson` on `device`.
 inline lab::Report run_on(simt::Device& device, const lab::Lesson& lesson,
@@ -121,6 +125,13 @@ inline std::string failed_checks(const lab::Report& report) {
               std::to_string(check.tolerance) + ". " + check.detail + "\n";
   }
   return failed;
+}
+
+/// The table of this id. Throws Error if the report has none.
+inline const lab::Table& table_in(const lab::Report& report, std::string_view id) {
+  const lab::Table* table = report.table(id);
+  if (table == nullptr) throw Error("no table " + std::string(id));
+  return *table;
 }
 
 /// The cell of a column in a row; null if the table has no such column.

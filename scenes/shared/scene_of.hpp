@@ -4,15 +4,27 @@
 #include <span>
 #include <utility>
 
+#include "kernels/lessons.hpp"
 #include "scenes/scene.hpp"
 
 namespace tilestep {
 
+namespace scenes {
+/// Which lesson a trace is of, and how it is read.
+template <class Trace>
+struct OwnerOf;
+}  // namespace scenes
+
 // The scene of each lesson, defined at the end of its scenes/<chapter>/<lesson>/scene.cpp.
-#define LESSON(chapter, id, title)             \
-  namespace id {                               \
-  std::unique_ptr<scenes::Scene> make_scene(); \
-  }
+#define LESSON(chapter, id, title)                               \
+  namespace id {                                                 \
+  std::unique_ptr<scenes::Scene> make_scene();                   \
+  }                                                              \
+  template <>                                                    \
+  struct scenes::OwnerOf<id::Trace> {                            \
+    static constexpr std::string_view kLessonId = id::kLessonId; \
+    static constexpr auto kRead = id::trace_from_json;           \
+  };
 #include "kernels/lessons.def"
 
 }  // namespace tilestep
@@ -23,28 +35,23 @@ namespace tilestep::scenes {
 /// scene says in `loaded` what steps it has, and sets what else follows from the trace:
 ///
 ///     class TilingScene final : public SceneOf<tiling::Trace> {
-///      public:
-///       TilingScene() : SceneOf(tiling::kLessonId, tiling::trace_from_json) {}
 ///       …
 ///       StepAxis loaded(const tiling::Trace& before) override;
 ///     };
 template <class Trace>
 class SceneOf : public Scene {
  public:
-  std::string_view lesson() const final { return lesson_; }
+  std::string_view lesson() const final { return OwnerOf<Trace>::kLessonId; }
   StepAxis steps() const final { return axis_; }
   const Trace& trace() const { return trace_; }
   void load(const lab::Report& report) final {
-    const Trace before = std::exchange(trace_, read_(report.trace));
+    const Trace before = std::exchange(trace_, OwnerOf<Trace>::kRead(report.trace));
     report_ = report;
     lit_step_ = -1;
     axis_ = loaded(before);
   }
 
  protected:
-  using Read = Trace (*)(const nlohmann::json& json);
-  SceneOf(std::string_view lesson, Read read) : lesson_(lesson), read_(read) {}
-
   /// Called when `trace_` and `report_` are new; `before` is the trace that was shown until now.
   virtual StepAxis loaded(const Trace& before) = 0;
 
@@ -52,8 +59,6 @@ class SceneOf : public Scene {
   lab::Report report_;
 
  private:
-  std::string_view lesson_;
-  Read read_;
   StepAxis axis_;
 };
 
@@ -70,3 +75,9 @@ inline SourceMark source_mark(std::string_view path, std::span<const int> lines,
 }
 
 }  // namespace tilestep::scenes
+
+/// Ends a lesson's scene.cpp: its scene is a `Class` of namespace tilestep::scenes.
+#define TILESTEP_SCENE(lesson, Class)                                       \
+  std::unique_ptr<tilestep::scenes::Scene> tilestep::lesson::make_scene() { \
+    return std::make_unique<tilestep::scenes::Class>();                     \
+  }

@@ -10,7 +10,7 @@ const lab::Table& step_rows(const StepNames& names, const lab::Report& report, i
   const lab::Table* table = report.table(names.table);
   if (table != nullptr && table->rows.size() == static_cast<std::size_t>(steps)) return *table;
   throw Error(fmt::format("the report of '{}' has no table '{}' with a row for each of {} steps",
-                          names.lesson, names.table, steps));
+                          report.lesson, names.table, steps));
 }
 
 void draw_row_readouts(const StepNames& names, const lab::Table& rows, std::string_view device,

@@ -11,7 +11,6 @@ namespace tilestep::scenes {
 
 /// What a scene whose steps are the rows of one table says of itself.
 struct StepNames {
-  std::string_view lesson;          ///< kLessonId
   std::string noun;                 ///< what a step is called: "round"
   std::string table;                ///< id of the table with a row a step
   std::string source;               ///< asset path of the kernel
@@ -33,8 +32,7 @@ template <class Trace>
 class StepScene : public SceneOf<Trace> {
  public:
   /// `steps`: how many a trace has.
-  StepScene(StepNames names, Trace (*read)(const nlohmann::json&), int Trace::*steps)
-      : SceneOf<Trace>(names.lesson, read), names_(std::move(names)), steps_(steps) {}
+  StepScene(StepNames names, int Trace::*steps) : names_(std::move(names)), steps_(steps) {}
 
   void draw_readouts(Cursor cursor) override {
     draw_row_readouts(names_, rows_, this->report_.device.name, cursor);

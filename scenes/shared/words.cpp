@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "kernels/base/lab/plural.hpp"
+
 namespace tilestep::scenes::words {
 namespace {
 
@@ -32,8 +34,7 @@ Scientific scientific(double size, int decimals) {
 }  // namespace
 
 std::string counted(std::int64_t count, std::string_view noun, std::string_view plural) {
-  if (count == 1) return fmt::format("1 {}", noun);
-  return plural.empty() ? fmt::format("{} {}s", count, noun) : fmt::format("{} {}", count, plural);
+  return lab::plural(count, noun, plural);
 }
 
 std::string times(std::int64_t count) {

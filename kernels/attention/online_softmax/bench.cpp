@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string>
 
 #include "kernels/attention/online_softmax/reference.hpp"
 #include "kernels/base/lab/bench.hpp"
@@ -219,7 +218,7 @@ class Bench : public lab::Bench {
     Matrix scores(device, queries * keys, 11), values(device, keys * head, 3);
     simt::Buffer<float> output(device, queries * head);
     const auto launch = [&] {
-      kernels_of(device).attention(device, shape, KernelFormat::fp32, scores.input.span(),
+      kernels_of(device).attention(device, shape, Accumulator::fp32, scores.input.span(),
                                    values.input.span(), output.span());
     };
     lab::LadderPlan plan;

@@ -15,7 +15,7 @@ struct BenchSizes {
   std::size_t elements = std::size_t{1} << 28;  ///< a multiple of all columns
   std::vector<int> columns = {1024, 2048, 4096, 8192, 16384, 32768};
   int main_columns = 8192;
-  int wide_columns = kOneReadMaxColumns;  ///< of rows that no cache holds
+  int wide_columns = one_read_columns(1024);  ///< of rows that no cache holds
   AttentionShape attention = {4096, 4096, 128, 64, false};
 };
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "kernels/base/lab/names.hpp"
+#include "kernels/attention/online_softmax/lesson.hpp"
 #include "kernels/base/simt/simt.hpp"
 
 /// What the lesson's driver asks of its kernels; launch.cu answers, once for each backend.
@@ -19,9 +19,6 @@ struct AttentionShape {
   int head_dim = 0;
   bool skip_rescale = false;
 };
-
-/// The formats that the kernel is compiled for: what l and O are rounded to after every operation.
-enum class KernelFormat { fp32, fp16, bf16 };
 
 /// What the kernel notes for one tile (kStepSite), and for each key the weight alone (kWeightSite).
 struct StepRecord {
@@ -57,7 +54,6 @@ inline constexpr int kRowBlocks[] = {128, 256, 512, 1024};
 constexpr int one_read_columns(int threads) {
   return threads * 64 < 32768 ? threads * 64 : 32768;
 }
-inline constexpr int kOneReadMaxColumns = one_read_columns(1024);
 
 /// A matrix of FP32 and how many threads share a row (one of kRowBlocks).
 struct RowShape {
@@ -69,17 +65,13 @@ struct RowShape {
 class Kernels : public simt::KernelSet {
  public:
   /// The timed kernel: all queries, nothing recorded. Asynchronous. Throws Error for a shape that
-  /// it does not take (each size at least 1, head_dim ≤ 128, tile_width ≤ 1024).
-  virtual void attention(simt::Device& device, const AttentionShape& shape, KernelFormat format,
+  /// it does not take (each size at least 1, head_dim ≤ 128, tile_width ≤ 1024). With a tape it is
+  /// explained: computes `query` alone, into its row of `output`; the tape's chosen thread is the
+  /// component of the output that is shown.
+  virtual void attention(simt::Device& device, const AttentionShape& shape, Accumulator format,
                          simt::Span<const float> scores, simt::Span<const float> values,
-                         simt::Span<float> output) const = 0;
-
-  /// The same kernel, explained: computes `query` alone, into its row of `output`. The tape's chosen
-  /// thread is the component of the output that is shown.
-  virtual void attention_recorded(simt::Device& device, const AttentionShape& shape,
-                                  KernelFormat format, simt::Span<const float> scores,
-                                  simt::Span<const float> values, simt::Span<float> output,
-                                  int query, const simt::Tape& tape) const = 0;
+                         simt::Span<float> output, const simt::Tape& tape = {},
+                         int query = 0) const = 0;
 
   /// Softmax's two sums without the maximum: sums[0] = Σ exp(s_j) v_j, sums[1] = Σ exp(s_j), in
   /// FP32.

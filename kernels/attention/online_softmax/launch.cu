@@ -7,27 +7,20 @@
 
 #include "kernels/attention/online_softmax/kernels.hpp"
 #include "kernels/attention/online_softmax/one_pass.cu"
+#include "kernels/base/numeric/index.hpp"
 
 namespace tilestep::online_softmax::SIMT_BACKEND {
 
 /// Throws Error naming the size that is not allowed.
 void check_attention(const AttentionShape& shape, simt::Span<const float> scores,
                      simt::Span<const float> values, simt::Span<float> output) {
-  const auto within = [](const char* what, int value, int most) {
-    if (value >= 1 && value <= most) return;
-    throw Error("online_softmax: " + std::string(what) + " is " + std::to_string(value) +
-                "; allowed: 1–" + std::to_string(most));
-  };
-  within("queries", shape.queries, 1 << 20);
-  within("keys", shape.keys, 1 << 30);
-  within("tile_width", shape.tile_width, 1024);
-  within("head_dim", shape.head_dim, 128);
-  [[maybe_unused]] const auto at = [](int a, int b) {
-    return static_cast<std::size_t>(a) * static_cast<std::size_t>(b);
-  };
-  assert(scores.count == at(shape.queries, shape.keys));
-  assert(values.count == at(shape.keys, shape.head_dim));
-  assert(output.count == at(shape.queries, shape.head_dim));
+  simt::require_within("online_softmax: queries", shape.queries, 1, 1 << 20);
+  simt::require_within("online_softmax: keys", shape.keys, 1, 1 << 30);
+  simt::require_within("online_softmax: tile_width", shape.tile_width, 1, 1024);
+  simt::require_within("online_softmax: head_dim", shape.head_dim, 1, 128);
+  assert(scores.count == numeric::elements_of(shape.queries, shape.keys));
+  assert(values.count == numeric::elements_of(shape.keys, shape.head_dim));
+  assert(output.count == numeric::elements_of(shape.queries, shape.head_dim));
   (void)scores, (void)values, (void)output;
 }
 
@@ -72,9 +65,7 @@ struct Rows {
   template <class Kernel>
   void launch(const char* name, Kernel kernel) const {
     simt::launch(device,
-                 simt::Launch{.name = name,
-                              .grid = dim3(static_cast<unsigned>(shape.rows)),
-                              .block = dim3(static_cast<unsigned>(shape.threads))},
+                 simt::row_of_blocks(name, static_cast<std::int64_t>(shape.rows), shape.threads),
                  kernel, simt::as<const Pack>(simt::global(input, "input")),
                  simt::as<Pack>(simt::global(output, "output")), shape.columns / kWidth);
   }
@@ -120,54 +111,43 @@ void launch_attention(simt::Device& device, const AttentionShape& shape,
   const int warps = wanted >= 128 ? 4 : (wanted + 31) / 32;
   int lanes = 1;
   while (lanes < 32 && lanes < shape.tile_width) lanes *= 2;
-  simt::launch(
-      device,
-      simt::Launch{.name = "online_softmax",
-                   .grid = dim3(static_cast<unsigned>(blocks)),
-                   .block = dim3(static_cast<unsigned>(warps) * 32),
-                   .shared_bytes = static_cast<std::size_t>(shape.tile_width) * sizeof(float)},
-      online_softmax<Format, Tape>, simt::global(scores, "scores"), simt::global(values, "values"),
-      simt::global(output, "output"), shape, first_query, lanes, tape);
+  simt::launch(device,
+               simt::row_of_blocks("online_softmax", blocks, warps * 32,
+                                   static_cast<std::size_t>(shape.tile_width) * sizeof(float)),
+               online_softmax<Format, Tape>, simt::global(scores, "scores"),
+               simt::global(values, "values"), simt::global(output, "output"), shape, first_query,
+               lanes, tape);
 }
 
 /// Calls `run` with an object of the format's type.
 template <class Run>
-void with_format(KernelFormat format, Run run) {
-  if (format == KernelFormat::fp16) return run(numeric::Fp16{});
-  if (format == KernelFormat::bf16) return run(numeric::Bf16{});
+void with_format(Accumulator format, Run run) {
+  if (format == Accumulator::fp16) return run(numeric::Fp16{});
+  if (format == Accumulator::bf16) return run(numeric::Bf16{});
   return run(numeric::Fp32{});
 }
 
 class KernelsHere final : public Kernels {
  public:
-  void attention(simt::Device& device, const AttentionShape& shape, KernelFormat format,
+  void attention(simt::Device& device, const AttentionShape& shape, Accumulator format,
                  simt::Span<const float> scores, simt::Span<const float> values,
-                 simt::Span<float> output) const override {
-    check_attention(shape, scores, values, output);
-    with_format(format, [&](auto kind) {
-      launch_attention<decltype(kind)>(device, shape, scores, values, output, 0, shape.queries,
-                                       simt::NoTape{});
-    });
-  }
-
-  void attention_recorded(simt::Device& device, const AttentionShape& shape, KernelFormat format,
-                          simt::Span<const float> scores, simt::Span<const float> values,
-                          simt::Span<float> output, int query,
-                          const simt::Tape& tape) const override {
+                 simt::Span<float> output, const simt::Tape& tape, int query) const override {
     check_attention(shape, scores, values, output);
     assert(query >= 0 && query < shape.queries);
     assert(tape.chosen_thread >= 0 && tape.chosen_thread < shape.head_dim);
-    with_format(format, [&](auto kind) {
-      launch_attention<decltype(kind)>(device, shape, scores, values, output, query, 1, tape);
+    simt::with_tape(tape, [&](const auto& chosen) {
+      with_format(format, [&](auto kind) {
+        launch_attention<decltype(kind)>(device, shape, scores, values, output, query,
+                                         tape ? 1 : shape.queries, chosen);
+      });
     });
   }
 
   void naive_sums(simt::Device& device, simt::Span<const float> scores,
                   simt::Span<const float> values, simt::Span<float> sums) const override {
     assert(scores.count == values.count && sums.count == 2);
-    simt::launch(device,
-                 simt::Launch{.name = "naive_softmax_sum", .grid = dim3(1), .block = dim3(128)},
-                 naive_softmax_sum, simt::global(scores, "scores"), simt::global(values, "values"),
+    simt::launch(device, {.name = "naive_softmax_sum", .grid = 1, .block = 128}, naive_softmax_sum,
+                 simt::global(scores, "scores"), simt::global(values, "values"),
                  simt::global(sums, "sums"), static_cast<int>(scores.count));
   }
 

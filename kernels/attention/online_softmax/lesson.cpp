@@ -15,10 +15,6 @@
 namespace tilestep::online_softmax {
 namespace {
 
-static_assert(static_cast<int>(Accumulator::fp32) == static_cast<int>(KernelFormat::fp32) &&
-              static_cast<int>(Accumulator::fp16) == static_cast<int>(KernelFormat::fp16) &&
-              static_cast<int>(Accumulator::bf16) == static_cast<int>(KernelFormat::bf16));
-
 /// The chosen query's scores, and the chosen component of every value.
 void fill_inputs(Trace& trace, const Params& params, const Inputs& inputs) {
   const auto keys = static_cast<std::size_t>(params.keys);
@@ -39,7 +35,7 @@ void run_kernels(Outcome& outcome, const Inputs& inputs, simt::Device& device,
   const auto& kernels = kernels_of(device);
   const AttentionShape shape{params.queries, params.keys, params.tile_width, params.head_dim,
                              params.skip_rescale};
-  const auto format = static_cast<KernelFormat>(params.accumulator);
+  const Accumulator format = params.accumulator;
 
   progress.report(0.15, "running the kernel");
   const simt::Buffer<float> scores(device, inputs.scores);
@@ -55,8 +51,8 @@ void run_kernels(Outcome& outcome, const Inputs& inputs, simt::Device& device,
   const auto keys = static_cast<std::size_t>(params.keys);
   simt::Trace recording(device, tiles * simt::kNoteEntries<StepRecord> + keys);
   const std::vector<float> rows = lab::result_of(device, output, [&] {
-    kernels.attention_recorded(device, shape, format, scores.span(), values.span(), output.span(),
-                               params.query, recording.tape(params.component));
+    kernels.attention(device, shape, format, scores.span(), values.span(), output.span(),
+                      recording.tape(params.component), params.query);
   });
   const simt::Buffer<float> column(device, trace.values);
   const simt::Buffer<float> row(device, trace.scores);

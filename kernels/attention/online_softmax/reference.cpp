@@ -179,8 +179,8 @@ std::vector<PrefixState> reference_prefixes(const Params& params, std::span<cons
   return states;
 }
 
-ReferenceOutput reference_output(const Params& params, const Inputs& inputs,
-                                 lab::Progress& progress) {
+numeric::AllBounded reference_output(const Params& params, const Inputs& inputs,
+                                     lab::Progress& progress) {
   const auto keys = static_cast<std::size_t>(params.keys);
   const auto head_dim = static_cast<std::size_t>(params.head_dim);
   std::vector<double> largest_value(head_dim, 0.0);
@@ -188,7 +188,7 @@ ReferenceOutput reference_output(const Params& params, const Inputs& inputs,
     double& largest = largest_value[i % head_dim];
     largest = std::max(largest, std::abs(static_cast<double>(inputs.values[i])));
   }
-  ReferenceOutput reference;
+  numeric::AllBounded reference;
   for (int query = 0; query < params.queries; ++query) {
     progress.check();
     const auto row = std::span(inputs.scores).subspan(static_cast<std::size_t>(query) * keys, keys);
@@ -207,8 +207,8 @@ ReferenceOutput reference_output(const Params& params, const Inputs& inputs,
                      maxima[t]);
     }
     for (std::size_t c = 0; c < head_dim; ++c) {
-      reference.output.push_back(l > 0 ? o[c] / l : 0.0);
-      reference.bound.push_back(drift.output_bound(reference.output.back(), largest_value[c]));
+      const double output = l > 0 ? o[c] / l : 0.0;
+      reference.push_back({output, drift.output_bound(output, largest_value[c])});
     }
   }
   return reference;

@@ -5,6 +5,7 @@
 
 #include "kernels/attention/online_softmax/lesson.hpp"
 #include "kernels/base/lab/lesson.hpp"
+#include "kernels/base/numeric/running_sum.hpp"
 
 /// The answers in double, by another algorithm than the kernel's, and how far the kernel may be
 /// off.
@@ -34,12 +35,8 @@ std::vector<PrefixState> reference_prefixes(const Params& params, std::span<cons
                                             std::span<const float> values);
 
 /// The final output of each query and component, and its error bound: queries × head_dim.
-struct ReferenceOutput {
-  std::vector<double> output;
-  std::vector<double> bound;
-};
-ReferenceOutput reference_output(const Params& params, const Inputs& inputs,
-                                 lab::Progress& progress);
+numeric::AllBounded reference_output(const Params& params, const Inputs& inputs,
+                                     lab::Progress& progress);
 
 /// Softmax of one row in double; all zeros where the row is all −inf.
 std::vector<double> reference_softmax(std::span<const float> row);

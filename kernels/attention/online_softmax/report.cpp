@@ -10,8 +10,8 @@
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/base/lab/number.hpp"
+#include "kernels/base/lab/plural.hpp"
 #include "kernels/base/lab/timing.hpp"
-#include "kernels/base/numeric/float_format.hpp"
 
 namespace tilestep::online_softmax {
 namespace {
@@ -39,7 +39,7 @@ lab::Check check_output(const Outcome& outcome) {
   lab::Closest closest;
   const auto head_dim = static_cast<std::size_t>(outcome.params.head_dim);
   for (std::size_t i = 0; i < outcome.output.size(); ++i) {
-    closest.add(outcome.output[i], outcome.reference.output[i], outcome.reference.bound[i],
+    closest.add(outcome.output[i], outcome.reference.value[i], outcome.reference.bound[i],
                 [&] { return fmt::format("query {}, component {}", i / head_dim, i % head_dim); });
   }
   return with_place(closest, "final_output", where_tolerances_come_from(outcome.params));
@@ -224,13 +224,11 @@ std::string summary(const Outcome& outcome) {
         name_of(outcome.params.accumulator), last.l, last.o, trace.exact_output);
   }
   if (trace.skip_rescale) return skipped_summary(trace);
-  const int count = rescales(trace);
   return fmt::format(
-      "One pass over {} {} in {} {} and {} {} of l and O gave the output {:.3f}; it differs from "
-      "softmax in double ({:.3f}) by {:.1e}.",
-      trace.keys, trace.keys == 1 ? "key" : "keys", trace.tiles(),
-      trace.tiles() == 1 ? "tile" : "tiles", count, count == 1 ? "rescale" : "rescales",
-      last.output, trace.exact_output,
+      "One pass over {} in {} and {} of l and O gave the output {:.3f}; it differs from softmax in "
+      "double ({:.3f}) by {:.1e}.",
+      lab::plural(trace.keys, "key"), lab::plural(trace.tiles(), "tile"),
+      lab::plural(rescales(trace), "rescale"), last.output, trace.exact_output,
       std::abs(static_cast<double>(last.output) - trace.exact_output));
 }
 

@@ -16,7 +16,7 @@ struct Outcome {
   std::vector<float> recorded_row;    ///< head_dim: the chosen query, by the recording kernel
   std::vector<PrefixState> expected;  ///< of the algorithm as it ran, rescale skipped or not
   std::vector<PrefixState> exact;     ///< of softmax
-  ReferenceOutput reference;          ///< of the algorithm as it ran
+  numeric::AllBounded reference;      ///< of the algorithm as it ran
 };
 
 /// The report of a run: summary, tables `tiles`, `naive`, `ladder`, measurements, checks, trace.

@@ -28,16 +28,14 @@ lab::Fields<TraceStep> step_fields() {
   return lab::Fields<TraceStep>()
       .real("tile_max", &TraceStep::tile_max)
       .real("m", &TraceStep::m)
+      .from_here({0, 1})
       .real("rescale", &TraceStep::rescale)
-      .from({0, 1})
+      .from_here({0, 2})
       .real("tile_sum", &TraceStep::tile_sum)
-      .from({0, 2})
+      .from_here({0, 3})
       .real("l", &TraceStep::l)
-      .from({0, 3})
       .real("o", &TraceStep::o)
-      .from({0, 3})
-      .real("output", &TraceStep::output)
-      .from({0, 3});
+      .real("output", &TraceStep::output);
 }
 
 lab::When at_end(const Trace& trace) {

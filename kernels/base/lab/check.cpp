@@ -23,4 +23,8 @@ bool same_bits(float a, float b) {
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
 }
 
+bool same_number(float a, float b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
+
 }  // namespace tilestep::lab

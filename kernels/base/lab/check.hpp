@@ -19,6 +19,8 @@ Check equal(std::string id, AnyNumber got, AnyNumber want, std::string detail);
 
 /// Whether two floats have the same bits.
 bool same_bits(float a, float b);
+/// The same, but any two NaN are the same, and so are the two zeros.
+bool same_number(float a, float b);
 
 /// How many elements differ; all of the longer one's if they have different lengths.
 template <class Elements>

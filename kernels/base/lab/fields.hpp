@@ -261,6 +261,7 @@ class Fields {
   Fields& custom(std::string name, std::function<nlohmann::json(const T&)> write,
                  std::function<void(const Place&, T&)> read) {
     fields_.push_back({std::move(name), std::move(write), std::move(read)});
+    fields_.back().from = here_;
     return *this;
   }
 
@@ -323,6 +324,11 @@ class Fields {
   /// ({0, phase}), from a step of its own on, or kAhead.
   Fields& from(When when) {
     fields_.back().from = when;
+    return *this;
+  }
+  /// The same for all members that follow, up to the next of these.
+  Fields& from_here(When when) {
+    here_ = when;
     return *this;
   }
 
@@ -450,6 +456,7 @@ class Fields {
   }
 
   Digits digits_;
+  When here_ = {};  ///< from when on the next members are known
   std::vector<Field> fields_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <vector>
 
 #include "kernels/base/numeric/float_format.hpp"
 
@@ -24,6 +25,19 @@ enum class Adding {
   any_order_tensor_core,
 };
 
+/// An answer in double and the largest error that rounding can explain; or many, one after another.
+struct Bounded {
+  double value = 0, bound = 0;
+};
+struct AllBounded {
+  std::vector<double> value, bound;
+
+  void push_back(const Bounded& one) {
+    value.push_back(one.value);
+    bound.push_back(one.bound);
+  }
+};
+
 /// A sum of products in double, product by product, and how far the kernel's may be from it.
 class RunningSum {
  public:
@@ -37,6 +51,7 @@ class RunningSum {
     ++terms_;
   }
   double sum() const { return sum_; }
+  Bounded result() { return {sum_, bound()}; }
   double bound() {
     const double ku = static_cast<double>(terms_) * kUnit;
     switch (adding_) {

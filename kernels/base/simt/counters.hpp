@@ -18,6 +18,9 @@ inline constexpr const char* kStoreSectors = "l1tex__t_sectors_pipe_lsu_mem_glob
 inline constexpr const char* kStoreRequests = "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum";
 inline constexpr const char* kDramBytesRead = "dram__bytes_read.sum";
 inline constexpr const char* kDramBytesWritten = "dram__bytes_write.sum";
+inline constexpr const char* kTensorPipe =
+    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active";
+inline constexpr const char* kTensorInstructions = "sm__inst_executed_pipe_tensor.sum";
 inline constexpr const char* kSharedBankConflicts =
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum";
 /// Cycles of the multiprocessors' data pipe, each of up to 128 bytes: for shared memory, and for

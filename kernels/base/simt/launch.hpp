@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -54,16 +56,54 @@ inline void check_launch(const Launch& launch, const DeviceInfo& device) {
           "0–" + std::to_string(device.shared_bytes_per_block) + " on " + device.name);
 }
 
+/// So many threads take so many blocks of `block` threads.
+constexpr std::int64_t blocks_for(std::int64_t threads, int block) {
+  return (threads + block - 1) / block;
+}
+
+/// `blocks` of `threads` threads each, all in one row. Throws Error for more than a grid can have.
+inline Launch row_of_blocks(const char* name, std::int64_t blocks, int threads,
+                            std::size_t shared_bytes = 0) {
+  if (blocks > kMaxGridX) {
+    throw Error(std::string(name) + ": a launch of more than 2147483647 blocks");
+  }
+  return {name, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)),
+          shared_bytes};
+}
+
+/// Throws Error naming `what` unless `value` is in `least` … `most`:
+/// `require_within("online_softmax: keys", shape.keys, 1, 1 << 30)`.
+inline void require_within(const char* what, std::int64_t value, std::int64_t least,
+                           std::int64_t most = std::numeric_limits<int>::max()) {
+  if (value >= least && value <= most) return;
+  throw Error(std::string(what) + " is " + std::to_string(value) +
+              "; allowed: " + std::to_string(least) + "–" + std::to_string(most));
+}
+/// The same unless it is a multiple of `of`, and not 0.
+inline void require_multiple(const char* what, int value, int of) {
+  if (value >= of && value % of == 0) return;
+  throw Error(std::string(what) + " is " + std::to_string(value) + "; allowed: multiples of " +
+              std::to_string(of));
+}
+
+/// Throws the Error (unavailable) of a device that has not what `what` needs.
+[[noreturn]] inline void refuse_device(const DeviceInfo& device, const std::string& what,
+                                       const std::string& needs) {
+  const int capability = device.compute_capability;
+  throw Error(what + " needs " + needs + ", and " + device.name +
+                  (capability == 0 ? " runs the kernels under emulation"
+                                   : " has compute capability " + std::to_string(capability / 10) +
+                                         "." + std::to_string(capability % 10)),
+              ExitCode::unavailable);
+}
+
 /// Throws Error (unavailable) for a GPU below compute capability `least` (80 for 8.0), which `what`
 /// needs. The emulation has all.
 inline void require_capability(const DeviceInfo& device, const std::string& what, int least) {
-  const auto version = [](int capability) {
-    return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
-  };
   if (device.compute_capability == 0 || device.compute_capability >= least) return;
-  throw Error(what + " needs compute capability " + version(least) + " or newer, and " +
-                  device.name + " has " + version(device.compute_capability),
-              ExitCode::unavailable);
+  refuse_device(device, what,
+                "compute capability " + std::to_string(least / 10) + "." +
+                    std::to_string(least % 10) + " or newer");
 }
 
 /// Calls `run` with `value` as a std::integral_constant: how a number that is known when the program

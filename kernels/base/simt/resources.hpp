@@ -17,6 +17,12 @@ struct Resources {
   std::size_t local_bytes = 0;        ///< of a thread; above 0, registers were spilled
   int blocks_per_multiprocessor = 0;  ///< that fit at once
   int warps_per_multiprocessor = 0;   ///< most that the device can hold
+
+  double warps() const { return threads / 32.0; }  ///< of a block
+  /// The share of those warps that the blocks that fit have; 0 where it is not known.
+  double occupancy() const {
+    return compiled ? blocks_per_multiprocessor * warps() / warps_per_multiprocessor : 0;
+  }
 };
 
 /// What the compiled kernel takes of a multiprocessor with this launch. Throws Error (unavailable) if

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/base/simt/counters.hpp"
 #include "kernels/experts/moe_routing/bench_parts.hpp"
 
 // What is timed: y = W · x of random tokens, each for one expert, in the order of the experts;
@@ -58,11 +59,10 @@ std::string variant_of(const BenchSize& size, Scheme scheme, const RoutingCase& 
 }
 
 std::vector<lab::Counter> counters() {
-  return {
-      {"tensor_pipe", "%", {{"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"}}},
-      {"tensor_instructions",
-       "instructions",
-       {{"sm__inst_executed_pipe_tensor.sum"}, {"sm__inst_executed_pipe_tensor_op_hmma.sum"}}}};
+  return {{"tensor_pipe", "%", {{simt::metric::kTensorPipe}}},
+          {"tensor_instructions",
+           "instructions",
+           {{simt::metric::kTensorInstructions}, {"sm__inst_executed_pipe_tensor_op_hmma.sum"}}}};
 }
 
 std::string detail_of_check(bool library) {
@@ -81,12 +81,7 @@ class Bench : public lab::Bench {
         kernels_(kernels_of(device)),
         library_(kernels_.library(device)) {
     const int capability = device.info().compute_capability;
-    if (capability != 0 && capability < 80) {
-      throw Error(fmt::format("the grouped product needs BF16 tensor cores, compute capability 8.0 "
-                              "or higher; {} has {}.{}",
-                              device.info().name, capability / 10, capability % 10),
-                  ExitCode::unavailable);
-    }
+    simt::require_capability(device.info(), "the grouped product on BF16 tensor cores", 80);
     const auto all = kernels_.configurations();
     for (int i = 0; i < static_cast<int>(all.size()); ++i) {
       if (!all[static_cast<std::size_t>(i)].hopper || capability == 90) usable_.push_back(i);

@@ -132,7 +132,7 @@ lab::Closest compare(simt::Device& device, const GroupedProblem& problem, LaidOu
       for (int i = 0; i < kElementsOfRow; ++i) {
         const std::size_t column = i == 0 ? 0 : i == 1 ? width - 1 : generator() % width;
         const auto w = problem.weights.values((e * width + column) * hidden, hidden);
-        const GroupedElement want = grouped_element(w, x, adding);
+        const numeric::Bounded want = grouped_element(w, x, adding);
         closest.add(y[column], want.value, want.bound);
       }
     }

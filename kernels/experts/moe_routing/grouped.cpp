@@ -101,15 +101,15 @@ std::vector<int> tails_last(const GroupedLayout& layout, int tiles_across) {
   return by_rows;
 }
 
-GroupedElement grouped_element(std::span<const std::uint16_t> w, std::span<const std::uint16_t> x,
-                               numeric::Adding adding) {
+numeric::Bounded grouped_element(std::span<const std::uint16_t> w, std::span<const std::uint16_t> x,
+                                 numeric::Adding adding) {
   assert(w.size() == x.size());
   numeric::RunningSum sum(adding);
   for (std::size_t k = 0; k < w.size(); ++k) {
     sum.add(static_cast<double>(numeric::Bf16::value(w[k])) *
             static_cast<double>(numeric::Bf16::value(x[k])));
   }
-  return {sum.sum(), sum.bound()};
+  return sum.result();
 }
 
 }  // namespace tilestep::moe_routing

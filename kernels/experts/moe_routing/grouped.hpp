@@ -39,12 +39,8 @@ GroupedLayout layout_of(std::span<const int> kept, Scheme scheme, int tile);
 /// decides how long the others wait. `tiles_across`: width / tile_width.
 std::vector<int> tails_last(const GroupedLayout& layout, int tiles_across);
 
-/// An element of the product and how far rounding may take a kernel from it.
-struct GroupedElement {
-  double value = 0, bound = 0;
-};
-/// Σ w[k] · x[k] of BF16 bit patterns, in double.
-GroupedElement grouped_element(std::span<const std::uint16_t> w, std::span<const std::uint16_t> x,
-                               numeric::Adding adding);
+/// An element of the product: Σ w[k] · x[k] of BF16 bit patterns, in double.
+numeric::Bounded grouped_element(std::span<const std::uint16_t> w, std::span<const std::uint16_t> x,
+                                 numeric::Adding adding);
 
 }  // namespace tilestep::moe_routing

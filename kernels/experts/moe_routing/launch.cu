@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "kernels/base/numeric/index.hpp"
 #include "kernels/base/simt/cublas.hpp"
 #include "kernels/base/simt/resources.hpp"
 #include "kernels/experts/moe_routing/grouped_mma.cu"
@@ -29,27 +30,16 @@ GroupedOperands operands_of(const GroupedArrays& arrays) {
 
 // ---- routing.cu ---------------------------------------------------------------------------------
 
-unsigned blocks_for(std::int64_t threads) {
-  return static_cast<unsigned>((threads + kThreads - 1) / kThreads);
-}
-
 simt::Launch launch_of(const char* name, std::int64_t threads, std::size_t shared_ints = 0) {
-  return {.name = name,
-          .grid = dim3(blocks_for(threads)),
-          .block = dim3(kThreads),
-          .shared_bytes = shared_ints * sizeof(int)};
+  return simt::row_of_blocks(name, simt::blocks_for(threads, kThreads), kThreads,
+                             shared_ints * sizeof(int));
 }
 
 void check_route(const RouteShape& shape) {
-  const auto within = [](const char* what, int value, int low, int high) {
-    if (value >= low && value <= high) return;
-    throw Error("moe_routing: " + std::string(what) + " is " + std::to_string(value) +
-                "; allowed: " + std::to_string(low) + "–" + std::to_string(high));
-  };
-  within("tokens", shape.tokens, 1, 1 << 24);
-  within("experts", shape.experts, 1, kThreads);
-  within("top_k", shape.top_k, 1, shape.experts);
-  within("tile", shape.tile, 1, 1 << 16);
+  simt::require_within("moe-routing: tokens", shape.tokens, 1, 1 << 24);
+  simt::require_within("moe-routing: experts", shape.experts, 1, kThreads);
+  simt::require_within("moe-routing: top_k", shape.top_k, 1, shape.experts);
+  simt::require_within("moe-routing: tile", shape.tile, 1, 1 << 16);
 }
 
 // ---- grouped_mma.cu, grouped_wgmma.cu -----------------------------------------------------------
@@ -86,30 +76,18 @@ constexpr Configuration kConfigurations[] = {
 /// Throws Error for a shape that the configuration does not take.
 void check_grouped(const simt::Device& device, const Configuration& tile,
                    const GroupedShape& shape) {
-  const auto multiple = [&](const char* what, int value, int of) {
-    if (value >= 1 && value % of == 0) return;
-    throw Error("moe-routing: " + std::string(what) + " is " + std::to_string(value) +
-                "; the grouped product with tiles of " + std::string(tile.name) +
-                " takes multiples of " + std::to_string(of));
-  };
-  multiple("hidden", shape.hidden, tile.tile_hidden);
-  multiple("width", shape.width, tile.tile_width);
-  const auto at_least = [](const char* what, int value, int least) {
-    if (value >= least) return;
-    throw Error("moe-routing: " + std::string(what) + " is " + std::to_string(value) +
-                "; it must be " + std::to_string(least) + " or more");
-  };
-  at_least("experts", shape.experts, 1);
-  at_least("slots", shape.slots, 0);
-  at_least("blocks", shape.blocks, 0);
+  simt::require_multiple("moe-routing: hidden", shape.hidden, tile.tile_hidden);
+  simt::require_multiple("moe-routing: width", shape.width, tile.tile_width);
+  simt::require_within("moe-routing: experts", shape.experts, 1);
+  simt::require_within("moe-routing: slots", shape.slots, 0);
+  simt::require_within("moe-routing: blocks", shape.blocks, 0);
   if (!tile.hopper) {
-    return simt::require_capability(device.info(), "moe-routing: a product on BF16 tensor cores",
-                                    simt::kMmaCapability);
+    simt::require_capability(device.info(), "moe-routing: a product on BF16 tensor cores",
+                             simt::kMmaCapability);
+  } else if (device.info().compute_capability != 90) {
+    simt::refuse_device(device.info(), "moe-routing: tiles of " + std::string(tile.name),
+                        "wgmma, which compute capability 9.0 alone has");
   }
-  if (device.info().compute_capability == 90) return;
-  throw Error("moe-routing: tiles of " + std::string(tile.name) + " need wgmma, which compute " +
-                  "capability 9.0 alone has; " + device.info().name + " is of another",
-              ExitCode::unavailable);
 }
 
 /// Blocks of the launch: `persistent` many for `packed` (fewer if the shape asks), else as many
@@ -214,9 +192,8 @@ class KernelsHere final : public Kernels {
              const RouteArrays& arrays) const override {
     check_route(shape);
     const std::int64_t assignments = std::int64_t{shape.tokens} * shape.top_k;
-    const int chunks = static_cast<int>(blocks_for(assignments));
-    assert(arrays.chunk_counts.count >=
-           static_cast<std::size_t>(chunks) * static_cast<std::size_t>(shape.experts));
+    const int chunks = static_cast<int>(simt::blocks_for(assignments, kThreads));
+    assert(arrays.chunk_counts.count >= numeric::elements_of(chunks, shape.experts));
     const auto expert = simt::global(arrays.expert, "expert");
     const auto rank = simt::global(arrays.rank, "rank");
     const LaidOut out{simt::global(arrays.chunk_counts, "chunk_counts"),
@@ -251,12 +228,9 @@ class KernelsHere final : public Kernels {
 
   int multiply(simt::Device& device, const GroupedShape& shape, const GroupedArrays& arrays,
                const simt::Tape& tape) const override {
-    if (shape.hidden % kMmaDepth != 0 || shape.width % kMmaRows != 0 ||
-        shape.tile % kMmaColumns != 0) {
-      throw Error("moe_routing: hidden " + std::to_string(shape.hidden) + ", width " +
-                  std::to_string(shape.width) + " and tile " + std::to_string(shape.tile) +
-                  " must be multiples of 16, 16 and 8, the sizes of an mma");
-    }
+    simt::require_multiple("moe-routing: hidden", shape.hidden, kMmaDepth);
+    simt::require_multiple("moe-routing: width", shape.width, kMmaRows);
+    simt::require_multiple("moe-routing: tile", shape.tile, kMmaColumns);
     simt::require_capability(device.info(), "moe-routing: a product on BF16 tensor cores",
                              simt::kMmaCapability);
     const bool packed = shape.scheme == Scheme::packed;
@@ -286,14 +260,11 @@ class KernelsHere final : public Kernels {
     assert(configuration >= 0 && configuration < static_cast<int>(std::size(kConfigurations)));
     const Configuration& tile = kConfigurations[configuration];
     check_grouped(device, tile, shape);
-    [[maybe_unused]] const auto numbers = [](int rows, int columns) {
-      return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
-    };
-    assert(arrays.x.count == numbers(shape.slots, shape.hidden));
-    assert(arrays.y.count == numbers(shape.slots, shape.width));
-    assert(arrays.weights.count == numbers(shape.experts * shape.width, shape.hidden));
-    assert(arrays.first_slot.count == numbers(shape.experts + 1, 1));
-    assert(arrays.first_tile.count == numbers(shape.experts + 1, 1));
+    assert(arrays.x.count == numeric::elements_of(shape.slots, shape.hidden));
+    assert(arrays.y.count == numeric::elements_of(shape.slots, shape.width));
+    assert(arrays.weights.count == numeric::elements_of(shape.experts * shape.width, shape.hidden));
+    assert(arrays.first_slot.count == numeric::elements_of(shape.experts + 1, 1));
+    assert(arrays.first_tile.count == arrays.first_slot.count);
     if (shape.slots == 0) return;
     const GroupedOperands operands = operands_of(arrays);
     simt::with_tape(tape, [&](const auto& chosen) {

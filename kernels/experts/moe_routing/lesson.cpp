@@ -1,12 +1,11 @@
 #include "kernels/experts/moe_routing/lesson.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <functional>
-#include <span>
 #include <utility>
 
 #include "kernels/base/lab/ladder.hpp"
+#include "kernels/base/simt/counters.hpp"
 #include "kernels/experts/moe_routing/bench.hpp"
 #include "kernels/experts/moe_routing/kernels.hpp"
 #include "kernels/experts/moe_routing/report.hpp"
@@ -14,45 +13,10 @@
 namespace tilestep::moe_routing {
 namespace {
 
-constexpr const char* kTensorPipe =
-    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active";
-constexpr const char* kTensorInstructions = "sm__inst_executed_pipe_tensor.sum";
-
 RouteShape route_shape(const Params& params) {
   return {params.tokens,       params.experts, params.top_k,
           capacity_of(params), params.tile(),  params.scheme};
 }
-
-/// What the router's kernels write.
-struct RouteBuffers {
-  RouteBuffers(simt::Device& device, const Params& params, const Inputs& inputs)
-      : assignments(static_cast<std::size_t>(params.tokens) *
-                    static_cast<std::size_t>(params.top_k)),
-        experts(static_cast<std::size_t>(params.experts)),
-        logits(device, inputs.logits),
-        expert(device, assignments),
-        probability(device, assignments),
-        gate(device, assignments),
-        rank(device, assignments),
-        slot(device, assignments),
-        wanted(device, experts),
-        kept(device, experts),
-        first_slot(device, experts + 1),
-        first_tile(device, experts + 1),
-        chunk_counts(device, chunks_of(static_cast<std::int64_t>(assignments)) * experts) {}
-
-  RouteArrays arrays() {
-    return {logits.span(),     expert.span(),     probability.span(), gate.span(),
-            rank.span(),       slot.span(),       wanted.span(),      kept.span(),
-            first_slot.span(), first_tile.span(), chunk_counts.span()};
-  }
-
-  std::size_t assignments, experts;
-  const simt::Buffer<float> logits;
-  simt::Buffer<int> expert;
-  simt::Buffer<float> probability, gate;
-  simt::Buffer<int> rank, slot, wanted, kept, first_slot, first_tile, chunk_counts;
-};
 
 void fill_tiles(Outcome& outcome, const std::vector<TileRun>& runs) {
   Trace& trace = outcome.trace;
@@ -121,25 +85,13 @@ void fill_experts(Outcome& outcome) {
   }
 }
 
-void download(Outcome& outcome, RouteBuffers& route) {
-  Placement& placed = outcome.device;
-  placed.expert = route.expert.download();
-  placed.rank = route.rank.download();
-  placed.slot = route.slot.download();
-  placed.wanted = route.wanted.download();
-  placed.kept = route.kept.download();
-  placed.first_slot = route.first_slot.download();
-  placed.first_tile = route.first_tile.download();
-  outcome.probability = route.probability.download();
-  outcome.gate = route.gate.download();
-}
-
 /// What the tensor cores did during one more launch, where the chip counts that.
 void count_tensor_work(Outcome& outcome, simt::Device& device,
                        const std::function<void()>& launch) {
   if (!device.counters().available) return;
-  outcome.tensor_pipe = lab::count(device, {"", "", {{kTensorPipe}}}, launch);
-  outcome.tensor_instructions = lab::count(device, {"", "", {{kTensorInstructions}}}, launch);
+  outcome.tensor_pipe = lab::count(device, {"", "", {{simt::metric::kTensorPipe}}}, launch);
+  outcome.tensor_instructions =
+      lab::count(device, {"", "", {{simt::metric::kTensorInstructions}}}, launch);
 }
 
 void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress) {
@@ -148,10 +100,9 @@ void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress
   const RouteShape shape = route_shape(params);
   Trace& trace = outcome.trace;
   progress.report(0.2, "routing the tokens");
-  RouteBuffers route(device, params, outcome.inputs);
-  kernels.route(device, shape, route.arrays());
-  device.synchronize();
-  download(outcome, route);
+  Router route(device, shape, outcome.inputs.logits);
+  route.run();
+  route.download(outcome.device, outcome.probability, outcome.gate);
   fill_experts(outcome);
   progress.check();
 
@@ -196,6 +147,30 @@ lab::Report run(const Params& params, simt::Device& device, lab::Progress& progr
 }
 
 }  // namespace
+
+Router::Router(simt::Device& on, const RouteShape& of, const std::vector<float>& host_logits)
+    : device(on), shape(of), logits(on, host_logits) {}
+
+void Router::run() {
+  kernels_of(device).route(
+      device, shape,
+      {logits.span(), expert.span(), probability.span(), gate.span(), rank.span(), slot.span(),
+       wanted.span(), kept.span(), first_slot.span(), first_tile.span(), chunk_counts.span()});
+  device.synchronize();
+}
+
+void Router::download(Placement& placed, std::vector<float>& probabilities,
+                      std::vector<float>& gates) const {
+  placed.expert = expert.download();
+  placed.rank = rank.download();
+  placed.slot = slot.download();
+  placed.wanted = wanted.download();
+  placed.kept = kept.download();
+  placed.first_slot = first_slot.download();
+  placed.first_tile = first_tile.download();
+  probabilities = probability.download();
+  gates = gate.download();
+}
 
 Outcome gather(const Params& params, simt::Device& device, lab::Progress& progress) {
   Outcome outcome;

@@ -143,12 +143,12 @@ double gate_bound(const Params& params, const std::vector<float>& logits) {
   return (2 * (4 + widest) + params.experts + params.top_k + 4) * kUnitRoundoff;
 }
 
-LayerOutput reference_output(const Params& params, const Inputs& inputs,
-                             const Placement& placement) {
+numeric::AllBounded reference_output(const Params& params, const Inputs& inputs,
+                                     const Placement& placement) {
   constexpr double kSlack = 1.01;
   constexpr double kMma = 17 * 2 * kUnitRoundoff;
   const double gates = gate_bound(params, inputs.logits);
-  LayerOutput output;
+  numeric::AllBounded output;
   for (int token = 0; token < params.tokens; ++token) {
     for (int row = 0; row < kWidth; ++row) {
       double sum = 0, bound = 0, magnitude = 0;
@@ -164,8 +164,7 @@ LayerOutput reference_output(const Params& params, const Inputs& inputs,
         bound += gate * (kMma * weight + gates * std::abs(y)) +
                  (params.top_k + 1) * kUnitRoundoff * (std::abs(gate * y) + magnitude);
       }
-      output.value.push_back(sum);
-      output.bound.push_back(kSlack * bound);
+      output.push_back({sum, kSlack * bound});
     }
   }
   return output;

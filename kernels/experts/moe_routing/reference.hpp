@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/base/numeric/running_sum.hpp"
 #include "kernels/experts/moe_routing/lesson.hpp"
 
 /// The layer on the host: who goes where by sorting, products in double.
@@ -33,16 +34,12 @@ Placement reference_placement(const Params& params, const std::vector<float>& lo
 /// Slots and tiles of each expert in `scheme`, from what it keeps.
 void lay_out_reference(const Params& params, Scheme scheme, Placement& placement);
 
-struct LayerOutput {
-  std::vector<double> value;  ///< [tokens × kWidth]
-  std::vector<double> bound;  ///< largest error that rounding can explain
-};
-/// out[token] = Σ over kept choices of gate · W[expert]·x, dense, in double. The bound: each mma
+/// [tokens × kWidth]: out[token] = Σ over kept choices of gate · W[expert]·x, dense, in double. The bound: each mma
 /// adds 16 products and the sum so far, aligned to the largest and cut off, 17 · 2u of their
 /// magnitudes with u = 2^−24 (as in the tiling lesson); a gate is off by what `gate_bound` says;
 /// combining rounds each product and sum once.
-LayerOutput reference_output(const Params& params, const Inputs& inputs,
-                             const Placement& placement);
+numeric::AllBounded reference_output(const Params& params, const Inputs& inputs,
+                                     const Placement& placement);
 
 /// How far a gate or probability may be off, relative to itself: expf is within 2 ulp (CUDA C++
 /// Programming Guide, "Mathematical functions"), its argument is rounded once (relative to the

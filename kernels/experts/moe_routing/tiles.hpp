@@ -4,7 +4,6 @@
 /// What the kernels of the grouped products share: which block computes which tile, and what it
 /// notes about it.
 
-#include <cstddef>
 #include <cstdint>
 
 #include "kernels/base/simt/simt.hpp"

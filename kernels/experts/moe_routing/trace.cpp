@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/base/lab/fields.hpp"
+#include "kernels/base/lab/plural.hpp"
 #include "kernels/experts/moe_routing/lesson.hpp"
 
 namespace tilestep::moe_routing {
@@ -20,34 +21,29 @@ lab::When by_member(const Trace&, std::size_t) {
 
 lab::Fields<TokenTrace> token_fields(const Trace& trace) {
   return lab::Fields<TokenTrace>(lab::Digits::all)
+      .from_here(from(Step::score))
       .reals("logits", &TokenTrace::logits, trace.experts > kMostLogits ? 0 : trace.experts)
-      .from(from(Step::score))
+      .from_here(from(Step::top_k))
       .wholes("expert", &TokenTrace::expert, trace.top_k, 0, trace.experts - 1)
-      .from(from(Step::top_k))
       .reals("probability", &TokenTrace::probability, trace.top_k)
-      .from(from(Step::top_k))
       .reals("gate", &TokenTrace::gate, trace.top_k)
-      .from(from(Step::top_k))
+      .from_here(from(Step::count))
       .wholes("rank", &TokenTrace::rank, trace.top_k, 0, lab::kMostCount)
-      .from(from(Step::count))
+      .from_here(from(Step::offset))
       .wholes("slot", &TokenTrace::slot, trace.top_k, kNone, lab::kMostCount)
-      .from(from(Step::offset))
-      .real("output", &TokenTrace::output)
-      .from(from(Step::combine));
+      .from_here(from(Step::combine))
+      .real("output", &TokenTrace::output);
 }
 
 lab::Fields<ExpertTrace> expert_fields() {
   return lab::Fields<ExpertTrace>()
+      .from_here(from(Step::count))
       .whole("wanted", &ExpertTrace::wanted, 0, lab::kMostCount)
-      .from(from(Step::count))
       .whole("kept", &ExpertTrace::kept, 0, &ExpertTrace::wanted)
-      .from(from(Step::count))
+      .from_here(from(Step::offset))
       .whole("first_slot", &ExpertTrace::first_slot, 0, lab::kMostCount)
-      .from(from(Step::offset))
       .whole("tiles", &ExpertTrace::tiles, 0, lab::kMostCount)
-      .from(from(Step::offset))
-      .whole("padded", &ExpertTrace::padded, 0, lab::kMostCount)
-      .from(from(Step::offset));
+      .whole("padded", &ExpertTrace::padded, 0, lab::kMostCount);
 }
 
 lab::Fields<TileTrace> tile_fields(const Trace& trace) {
@@ -132,7 +128,7 @@ std::string busiest_text(const Trace& trace) {
   const std::vector<int> busiest = trace.with_most(&ExpertTrace::kept);
   const int most = trace.expert[static_cast<std::size_t>(busiest.front())].kept;
   const std::string who = experts_text(busiest, trace.experts);
-  const std::string tokens = fmt::format("{} token{}", most, most == 1 ? "" : "s");
+  const std::string tokens = lab::plural(most, "token");
   if (busiest.size() == 1) return fmt::format("{} is busiest, with {}", who, tokens);
   if (static_cast<int>(busiest.size()) == trace.experts) {
     return fmt::format("{} have {} each", who, tokens);

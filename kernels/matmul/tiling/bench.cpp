@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <string>
 
 #include "kernels/base/lab/random.hpp"
@@ -24,15 +23,14 @@ constexpr double kWavefrontBytes = 128;
 constexpr int kL2Copies = 32;
 
 std::vector<lab::Counter> counters() {
-  return {
-      {"dram_bytes", "MB", {{metric::kDramBytesRead, metric::kDramBytesWritten}}, 1e-6},
-      {"bank_conflicts", "million", {{metric::kSharedBankConflicts}}, 1e-6},
-      {"tensor_pipe", "%", {{"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"}}},
-      {"achieved_occupancy", "%", {{"sm__warps_active.avg.pct_of_peak_sustained_active"}}},
-      {"shared_wavefronts", "million", {{metric::kSharedWavefronts}}, 1e-6},
-      {"data_wavefronts", "million", {{metric::kDataWavefronts}}, 1e-6},
-      {"shared_pipe", "%", {{metric::kSharedWavefrontsPercent}}},
-      {"data_pipe", "%", {{metric::kDataWavefrontsPercent}}}};
+  return {{"dram_bytes", "MB", {{metric::kDramBytesRead, metric::kDramBytesWritten}}, 1e-6},
+          {"bank_conflicts", "million", {{metric::kSharedBankConflicts}}, 1e-6},
+          {"tensor_pipe", "%", {{metric::kTensorPipe}}},
+          {"achieved_occupancy", "%", {{"sm__warps_active.avg.pct_of_peak_sustained_active"}}},
+          {"shared_wavefronts", "million", {{metric::kSharedWavefronts}}, 1e-6},
+          {"data_wavefronts", "million", {{metric::kDataWavefronts}}, 1e-6},
+          {"shared_pipe", "%", {{metric::kSharedWavefrontsPercent}}},
+          {"data_pipe", "%", {{metric::kDataWavefrontsPercent}}}};
 }
 
 GemmShape square(int edge) {
@@ -242,17 +240,15 @@ class Bench : public lab::Bench {
       for (int i = 0; i < static_cast<int>(all.size()); ++i) {
         const Resources r = kernels_.resources(device, rungs_[rung], i);
         const std::string detail(all[static_cast<std::size_t>(i)].name);
-        const double occupancy = r.blocks_per_multiprocessor * (r.threads / 32.0) /
-                                 std::max(1, r.warps_per_multiprocessor);
         table.add({name, detail, r.threads, r.registers, r.local_bytes,
                    r.dynamic_shared_bytes + r.static_shared_bytes, r.blocks_per_multiprocessor,
-                   occupancy});
+                   r.occupancy()});
         if (i != number_of(main.rungs[rung])) continue;
         lab::append(report.measurements,
                     {lab::derived("registers_per_thread", name, r.registers, "registers", detail),
                      lab::derived("blocks_per_multiprocessor", name, r.blocks_per_multiprocessor,
                                   "blocks", detail),
-                     lab::derived("occupancy_limit", name, occupancy, "", detail)});
+                     lab::derived("occupancy_limit", name, r.occupancy(), "", detail)});
       }
     }
     report.add(std::move(table));

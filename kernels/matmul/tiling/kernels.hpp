@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "kernels/base/simt/cublas.hpp"
@@ -75,10 +73,10 @@ class Kernels : public simt::KernelSet {
   /// What the kernel of a configuration takes, for a shape that is a multiple of its tile.
   virtual Resources resources(simt::Device& device, Variant variant, int configuration) const = 0;
 
-  /// One of the variants with a picture, with the picture's tile. With `tape` the run is of one
+  /// One of the variants with a picture, with the picture's tile. With a tape the run is of one
   /// block, which records its accesses and partial sums.
   virtual void picture(simt::Device& device, const PictureRun& run, const GemmShape& shape,
-                       const Operands& operands, const simt::Tape* tape) const = 0;
+                       const Operands& operands, const simt::Tape& tape = {}) const = 0;
 
   /// cuBLAS in the same process; not there under emulation.
   virtual LibraryStatus library(simt::Device& device) const = 0;

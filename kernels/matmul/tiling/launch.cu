@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 
+#include "kernels/base/numeric/index.hpp"
 #include "kernels/base/simt/cublas.hpp"
 #include "kernels/base/simt/resources.hpp"
 #include "kernels/matmul/tiling/double_buffered.cu"
@@ -23,14 +24,9 @@ namespace tilestep::tiling::SIMT_BACKEND {
 /// Throws Error naming the size that is not allowed. Each matrix must have fewer than 2^31
 /// elements, because the kernels number them with an int.
 void check_gemm(const GemmShape& shape) {
-  const auto within = [](const char* what, int value) {
-    if (value >= 1) return;
-    throw Error("tiling: " + std::string(what) + " is " + std::to_string(value) +
-                "; it must be 1 or more");
-  };
-  within("m", shape.m);
-  within("n", shape.n);
-  within("k", shape.k);
+  simt::require_within("tiling: m", shape.m, 1);
+  simt::require_within("tiling: n", shape.n, 1);
+  simt::require_within("tiling: k", shape.k, 1);
   const auto fits = [](const char* matrix, std::int64_t rows, std::int64_t columns) {
     if (rows * columns < (std::int64_t{1} << 31)) return;
     throw Error("tiling: " + std::string(matrix) + " of " + std::to_string(rows) + " x " +
@@ -45,20 +41,14 @@ void check_gemm(const GemmShape& shape) {
 template <class Ops>
 void check_operands(const GemmShape& shape, const Ops& operands) {
   check_gemm(shape);
-  [[maybe_unused]] const auto at = [](int a, int b) {
-    return static_cast<std::size_t>(a) * static_cast<std::size_t>(b);
-  };
-  assert(operands.a.count == at(shape.m, shape.k));
-  assert(operands.b.count == at(shape.k, shape.n));
-  assert(operands.c.count == at(shape.m, shape.n));
+  assert(operands.a.count == numeric::elements_of(shape.m, shape.k));
+  assert(operands.b.count == numeric::elements_of(shape.k, shape.n));
+  assert(operands.c.count == numeric::elements_of(shape.m, shape.n));
   (void)operands;
 }
 
 void check_picture(const PictureRun& run) {
-  if (run.tile < 1 || run.tile > 32) {
-    throw Error("tiling: the picture's tile is " + std::to_string(run.tile) +
-                "; a block of tile x tile threads allows 1–32");
-  }
+  simt::require_within("tiling: the picture's tile", run.tile, 1, 32);
   assert(has_picture(run.variant));
 }
 
@@ -142,14 +132,14 @@ simt::Launch timed_launch(const char* name, const GemmShape& shape) {
                         tiles_of(shape.n, kTimedTile));
 }
 
-void launch_naive(const Call& call, const Operands& operands) {
+void launch_naive(const Call& call, int, const Operands& operands) {
   with_accessors(operands, false, [&](auto, auto a, auto b, auto c) {
     start(call, timed_launch("naive", call.shape), naive<decltype(a), simt::NoTape>, a, b, c,
           call.shape, FirstBlock{}, simt::NoTape{});
   });
 }
 
-void launch_coalesced(const Call& call, const Operands& operands) {
+void launch_coalesced(const Call& call, int, const Operands& operands) {
   with_accessors(operands, false, [&](auto, auto a, auto b, auto c) {
     start(call, timed_launch("coalesced", call.shape), coalesced<decltype(a), simt::NoTape>, a, b,
           c, call.shape, FirstBlock{}, simt::NoTape{});
@@ -223,14 +213,14 @@ bool whole_tiles(const GemmShape& shape, int tile, int depth) {
   return shape.m % tile == 0 && shape.n % tile == 0 && shape.k % depth == 0;
 }
 
-void launch_register_tile_1d(const Call& call, const Operands& operands) {
+void launch_register_tile_1d(const Call& call, int, const Operands& operands) {
   const simt::Launch launch = tile_launch("register_tile_1d", call.shape, 64, 512);
   with_accessors(operands, whole_tiles(call.shape, 64, 8), [&](auto whole, auto a, auto b, auto c) {
     start(call, launch, register_tile_1d<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);
   });
 }
 
-void launch_register_tile_2d(const Call& call, const Operands& operands) {
+void launch_register_tile_2d(const Call& call, int, const Operands& operands) {
   const simt::Launch launch = tile_launch("register_tile_2d", call.shape, kEdge, kThreads);
   const bool divides = whole_tiles(call.shape, kEdge, kDepth);
   with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
@@ -238,7 +228,7 @@ void launch_register_tile_2d(const Call& call, const Operands& operands) {
   });
 }
 
-void launch_vectorized(const Call& call, const Operands& operands) {
+void launch_vectorized(const Call& call, int, const Operands& operands) {
   simt::Launch launch = tile_launch("vectorized", call.shape, kEdge, kThreads);
   launch.shared_bytes = kDepth * (kPitch + kEdge) * sizeof(float);
   const bool divides = whole_tiles(call.shape, kEdge, kDepth);
@@ -247,7 +237,7 @@ void launch_vectorized(const Call& call, const Operands& operands) {
   });
 }
 
-void launch_double_buffered(const Call& call, const Operands& operands) {
+void launch_double_buffered(const Call& call, int, const Operands& operands) {
   simt::Launch launch = tile_launch("double_buffered", call.shape, kEdge, kThreads);
   launch.shared_bytes = kBuffers * kDepth * (kPitch + kEdge) * sizeof(float);
   const bool divides = whole_tiles(call.shape, kEdge, kDepth);
@@ -284,11 +274,8 @@ constexpr Configuration kTensorCore[] = {
 template <class T, class Kernel, class In>
 void start_tiling(const Call& call, const char* name, Kernel kernel, In a, In b, Out c) {
   const int tiles = tiles_of(call.shape.m, T::kTileM) * tiles_of(call.shape.n, T::kTileN);
-  const simt::Launch launch = {.name = name,
-                               .grid = dim3(static_cast<unsigned>(tiles)),
-                               .block = dim3(T::kThreads),
-                               .shared_bytes = T::kSharedBytes};
-  start(call, launch, kernel, a, b, c, call.shape);
+  start(call, simt::row_of_blocks(name, tiles, T::kThreads, T::kSharedBytes), kernel, a, b, c,
+        call.shape);
 }
 
 /// Starts the chosen one of four tilings. The first three take shapes that are multiples of their
@@ -338,28 +325,33 @@ constexpr Configuration kRegisterTile2d[] = {{"128x128x8, 8x8 a thread", 128, 12
 constexpr Configuration kDoubleBuffered[] = {
     {"128x128x8, 8x8 a thread, 2 stages", 128, 128, 8, true}};
 
+/// What a rung is compiled for, and how it starts: with a configuration of these, on FP32.
+struct CompiledRung {
+  std::span<const Configuration> configurations;
+  void (*launch)(const Call& call, int configuration, const Operands& operands);
+};
+/// In the order of the variants.
+constexpr CompiledRung kRungs[] = {
+    {kPlain, launch_naive},
+    {kPlain, launch_coalesced},
+    {kSharedTile, launch_shared_tile},
+    {kRegisterTile1d, launch_register_tile_1d},
+    {kRegisterTile2d, launch_register_tile_2d},
+    {kRegisterTile2d, launch_vectorized},
+    {kDoubleBuffered, launch_double_buffered},
+    {kWarpTile, launch_warp_tile},
+    {kTensorCore, nullptr},  // takes BF16
+};
+static_assert(std::size(kRungs) == kVariants);
+
+const CompiledRung& rung_of(Variant variant) {
+  return kRungs[static_cast<std::size_t>(variant)];
+}
+
 class KernelsHere final : public Kernels {
  public:
   std::span<const Configuration> configurations(Variant variant) const override {
-    switch (variant) {
-      case Variant::naive:
-      case Variant::coalesced:
-        return kPlain;
-      case Variant::shared_tile:
-        return kSharedTile;
-      case Variant::register_tile_1d:
-        return kRegisterTile1d;
-      case Variant::register_tile_2d:
-      case Variant::vectorized:
-        return kRegisterTile2d;
-      case Variant::double_buffered:
-        return kDoubleBuffered;
-      case Variant::warp_tile:
-        return kWarpTile;
-      case Variant::tensor_core:
-        break;
-    }
-    return kTensorCore;
+    return rung_of(variant).configurations;
   }
 
   void gemm(simt::Device& device, Variant variant, int configuration, const GemmShape& shape,
@@ -391,11 +383,11 @@ class KernelsHere final : public Kernels {
   }
 
   void picture(simt::Device& device, const PictureRun& run, const GemmShape& shape,
-               const Operands& operands, const simt::Tape* tape) const override {
+               const Operands& operands, const simt::Tape& tape) const override {
     check_operands(shape, operands);
     check_picture(run);
     const Call call{device, shape};
-    if (tape == nullptr) {
+    if (!tape) {
       with_accessors(operands, false, [&](auto, auto a, auto b, auto c) {
         Picture<decltype(a), simt::NoTape>{call, run, a, b, c, {}}.launch();
       });
@@ -404,10 +396,10 @@ class KernelsHere final : public Kernels {
     assert(run.blocks_down == 1 && run.blocks_across == 1);
     Picture<simt::Traced<const float>, simt::Tape>{call,
                                                    run,
-                                                   simt::traced(operands.a, "A", *tape, kSiteA),
-                                                   simt::traced(operands.b, "B", *tape, kSiteB),
+                                                   simt::traced(operands.a, "A", tape, kSiteA),
+                                                   simt::traced(operands.b, "B", tape, kSiteB),
                                                    simt::global(operands.c, "C"),
-                                                   *tape}
+                                                   tape}
         .launch();
   }
 
@@ -431,27 +423,9 @@ class KernelsHere final : public Kernels {
 
  private:
   static void run(const Call& call, Variant variant, int configuration, const Operands& operands) {
-    switch (variant) {
-      case Variant::naive:
-        return launch_naive(call, operands);
-      case Variant::coalesced:
-        return launch_coalesced(call, operands);
-      case Variant::shared_tile:
-        return launch_shared_tile(call, configuration, operands);
-      case Variant::register_tile_1d:
-        return launch_register_tile_1d(call, operands);
-      case Variant::register_tile_2d:
-        return launch_register_tile_2d(call, operands);
-      case Variant::vectorized:
-        return launch_vectorized(call, operands);
-      case Variant::double_buffered:
-        return launch_double_buffered(call, operands);
-      case Variant::warp_tile:
-        return launch_warp_tile(call, configuration, operands);
-      case Variant::tensor_core:
-        break;
-    }
-    throw Error("tensor-core takes BF16 matrices, not FP32");
+    const auto launch = rung_of(variant).launch;
+    if (launch == nullptr) throw Error("tensor-core takes BF16 matrices, not FP32");
+    launch(call, configuration, operands);
   }
 };
 

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <random>
-#include <span>
 
 #include "kernels/base/numeric/float_format.hpp"
 #include "kernels/base/numeric/index.hpp"
@@ -26,8 +25,8 @@ lab::Closest compare(const Problem& problem, bool bf16, Adding adding) {
   const GemmShape& s = problem.shape;
   const Matrices& matrices = bf16 ? problem.bf16 : problem.fp32;
   if (flops_of(s) <= kCheapFlops) {
-    const Product exact = reference_product(s, matrices, adding);
-    return lab::compared(got, exact.c, exact.bound);
+    const numeric::AllBounded exact = reference_product(s, matrices, adding);
+    return lab::compared(got, exact.value, exact.bound);
   }
   lab::Closest closest;
   for (const float value : got) {
@@ -41,7 +40,7 @@ lab::Closest compare(const Problem& problem, bool bf16, Adding adding) {
       row = probe % 2 == 0 ? 0 : s.m - 1;
       column = probe / 2 == 0 ? 0 : s.n - 1;
     }
-    const Element exact = reference_element(s, matrices, row, column, adding);
+    const numeric::Bounded exact = reference_element(s, matrices, row, column, adding);
     closest.add(got[numeric::index_of(row, column, s.n)], exact.value, exact.bound);
   }
   return closest;

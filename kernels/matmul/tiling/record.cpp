@@ -28,12 +28,12 @@ GemmShape shape_of(const Params& params) {
   return {params.m, params.n, params.k};
 }
 
-/// The inputs on a device, for both number formats.
+/// FP32 operands on a device.
 struct Uploaded {
-  Uploaded(simt::Device& device, const Outcome& outcome)
-      : a(device, outcome.matrices.a),
-        b(device, outcome.matrices.b),
-        c(device, numeric::elements_of(outcome.shape.m, outcome.shape.n)),
+  Uploaded(simt::Device& device, const GemmShape& shape, const Matrices& matrices)
+      : a(device, matrices.a),
+        b(device, matrices.b),
+        c(device, numeric::elements_of(shape.m, shape.n)),
         loads(device, 1) {
     c.fill(0xFF);
     loads.fill(0);
@@ -42,38 +42,26 @@ struct Uploaded {
     return {a.span(), b.span(), c.span(),
             counted ? loads.span() : simt::Span<unsigned long long>{}};
   }
+  CountedRun result(simt::Device& device) const {
+    device.synchronize();
+    return {c.download(), static_cast<std::int64_t>(loads.download().front())};
+  }
 
   simt::Buffer<float> a, b, c;
   simt::Buffer<unsigned long long> loads;
 };
 
-struct CountedRun {
-  std::vector<float> c;
-  std::int64_t loads = 0;
-};
-
 /// One launch of `variant` over all of C, with the picture's tile where it has a picture.
 CountedRun launch(simt::Device& device, const Outcome& outcome, Variant variant, bool counted) {
-  const auto& kernels = kernels_of(device);
   const Params& params = outcome.params;
-  Uploaded data(device, outcome);
-  if (has_picture(variant)) {
-    const PictureRun run{variant, params.tile, padding_of(params),   RemovedBarrier::none,
-                         0,       0,           params.blocks_down(), params.blocks_across()};
-    kernels.picture(device, run, outcome.shape, data.operands(counted), nullptr);
-  } else if (variant == Variant::tensor_core) {
-    const std::vector<std::uint16_t> a_bits = bf16_bits(outcome.matrices.a);
-    const std::vector<std::uint16_t> b_bits = bf16_bits(outcome.matrices.b);
-    const simt::Buffer<std::uint16_t> a(device, a_bits);
-    const simt::Buffer<std::uint16_t> b(device, b_bits);
-    kernels.gemm_bf16(device, kBestConfiguration, outcome.shape,
-                      {a.span(), b.span(), data.c.span(), data.operands(counted).loads});
-    device.synchronize();
-  } else {
-    kernels.gemm(device, variant, kBestConfiguration, outcome.shape, data.operands(counted));
+  if (!has_picture(variant)) {
+    return run_gemm(device, variant, kBestConfiguration, outcome.shape, outcome.matrices, counted);
   }
-  device.synchronize();
-  return {data.c.download(), static_cast<std::int64_t>(data.loads.download().front())};
+  Uploaded data(device, outcome.shape, outcome.matrices);
+  const PictureRun run{variant, params.tile, padding_of(params),   RemovedBarrier::none,
+                       0,       0,           params.blocks_down(), params.blocks_across()};
+  kernels_of(device).picture(device, run, outcome.shape, data.operands(counted));
+  return data.result(device);
 }
 
 // ---- the chosen block ---------------------------------------------------------------------------
@@ -217,13 +205,12 @@ std::vector<float> record_block(simt::Device& device, const Outcome& outcome, Va
   const Trace& trace = outcome.trace;
   const auto elements = static_cast<std::size_t>(trace.tile * trace.tile);
   const auto k_tiles = static_cast<std::size_t>(outcome.params.k_tiles());
-  Uploaded data(device, outcome);
+  Uploaded data(device, outcome.shape, outcome.matrices);
   simt::Trace records(device, trace_capacity(trace, variant));
-  const simt::Tape tape = records.tape();
   const PictureRun run{
       variant, trace.tile, trace.padding, RemovedBarrier::none, trace.block_row, trace.block_col,
       1,       1};
-  kernels.picture(device, run, outcome.shape, data.operands(false), &tape);
+  kernels.picture(device, run, outcome.shape, data.operands(false), records.tape());
   device.synchronize();
 
   block.variant = variant;
@@ -272,13 +259,13 @@ void judge(Outcome& outcome, const std::vector<float>& c, int order, bool block_
           in_row >= 0 && in_row < trace.rows() && in_column >= 0 && in_column < trace.columns();
       if (block_alone && !in_block) continue;
       const auto at = static_cast<std::size_t>(row * trace.n + column);
-      const double off = std::abs(static_cast<double>(c[at]) - outcome.reference.c[at]);
+      const double off = std::abs(static_cast<double>(c[at]) - outcome.reference.value[at]);
       if (off <= outcome.reference.bound[at]) continue;  // NaN is wrong too
       if (races.order < 0 && !wrong) {
         races.row = row;
         races.column = column;
         races.got = c[at];
-        races.want = outcome.reference.c[at];
+        races.want = outcome.reference.value[at];
       }
       wrong = true;
       if (races.order < 0 && in_block) {
@@ -320,8 +307,8 @@ void look_for_races(Outcome& outcome, simt::Device& device, lab::Progress& progr
     }
     simt::Device& where = emulated ? *shuffled : device;
     const auto& kernels = kernels_of(where);
-    Uploaded data(where, outcome);
-    kernels.picture(where, run, outcome.shape, data.operands(false), nullptr);
+    Uploaded data(where, outcome.shape, outcome.matrices);
+    kernels.picture(where, run, outcome.shape, data.operands(false));
     where.synchronize();
     judge(outcome, data.c.download(), order, emulated);
   }
@@ -345,6 +332,21 @@ void describe_configuration(Outcome& outcome, const Kernels& kernels) {
 }
 
 }  // namespace
+
+CountedRun run_gemm(simt::Device& device, Variant variant, int configuration,
+                    const GemmShape& shape, const Matrices& matrices, bool counted) {
+  const auto& kernels = kernels_of(device);
+  Uploaded data(device, shape, matrices);
+  const Operands operands = data.operands(counted);
+  if (variant != Variant::tensor_core) {
+    kernels.gemm(device, variant, configuration, shape, operands);
+    return data.result(device);
+  }
+  const simt::Buffer<std::uint16_t> a(device, bf16_bits(matrices.a));
+  const simt::Buffer<std::uint16_t> b(device, bf16_bits(matrices.b));
+  kernels.gemm_bf16(device, configuration, shape, {a.span(), b.span(), operands.c, operands.loads});
+  return data.result(device);
+}
 
 Outcome gather(const Params& params, simt::Device& device, lab::Progress& progress) {
   const auto& kernels = kernels_of(device);
@@ -388,7 +390,7 @@ Outcome gather(const Params& params, simt::Device& device, lab::Progress& progre
   outcome.recorded = block_of(trace, record_block(device, outcome, pictured, trace.block,
                                                   tiled ? &trace.bank_ways : nullptr));
   trace.c_block = outcome.recorded;
-  trace.exact = block_of(trace, outcome.reference.c);
+  trace.exact = block_of(trace, outcome.reference.value);
   progress.check();
   record_block(device, outcome, Variant::naive, trace.naive, nullptr);
   if (tiled && params.remove_barrier != RemovedBarrier::none) {

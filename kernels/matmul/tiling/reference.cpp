@@ -30,7 +30,8 @@ std::vector<std::uint16_t> bf16_bits(std::span<const float> values) {
 }
 
 // One outer product of a column of A and a row of B after another.
-Product reference_product(const GemmShape& shape, const Matrices& matrices, Adding adding) {
+numeric::AllBounded reference_product(const GemmShape& shape, const Matrices& matrices,
+                                      Adding adding) {
   std::vector<RunningSum> sums(elements_of(shape.m, shape.n), RunningSum(adding));
   for (int kk = 0; kk < shape.k; ++kk) {
     const float* b_row = &matrices.b[index_of(kk, 0, shape.n)];
@@ -42,22 +43,19 @@ Product reference_product(const GemmShape& shape, const Matrices& matrices, Addi
       }
     }
   }
-  Product product;
-  for (RunningSum& sum : sums) {
-    product.c.push_back(sum.sum());
-    product.bound.push_back(sum.bound());
-  }
+  numeric::AllBounded product;
+  for (RunningSum& sum : sums) product.push_back(sum.result());
   return product;
 }
 
-Element reference_element(const GemmShape& shape, const Matrices& matrices, int row, int column,
-                          Adding adding) {
+numeric::Bounded reference_element(const GemmShape& shape, const Matrices& matrices, int row,
+                                   int column, Adding adding) {
   RunningSum sum(adding);
   for (int kk = 0; kk < shape.k; ++kk) {
     sum.add(static_cast<double>(matrices.a[index_of(row, kk, shape.k)]) *
             static_cast<double>(matrices.b[index_of(kk, column, shape.n)]));
   }
-  return {sum.sum(), sum.bound()};
+  return sum.result();
 }
 
 std::int64_t tiled_loads(const GemmShape& shape, int tile_m, int tile_n) {

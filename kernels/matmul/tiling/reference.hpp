@@ -24,19 +24,12 @@ Matrices make_matrices(const GemmShape& shape, std::int64_t seed, bool bf16);
 /// The bit patterns of values that BF16 holds exactly.
 std::vector<std::uint16_t> bf16_bits(std::span<const float> values);
 
-struct Product {
-  std::vector<double> c;      ///< m × n
-  std::vector<double> bound;  ///< m × n: largest error that rounding can explain
-};
-/// C = A·B in double, m·n·k products.
-Product reference_product(const GemmShape& shape, const Matrices& matrices, Adding adding);
-
+/// C = A·B in double, m × n, of m·n·k products.
+numeric::AllBounded reference_product(const GemmShape& shape, const Matrices& matrices,
+                                      Adding adding);
 /// One element of it.
-struct Element {
-  double value = 0, bound = 0;
-};
-Element reference_element(const GemmShape& shape, const Matrices& matrices, int row, int column,
-                          Adding adding);
+numeric::Bounded reference_element(const GemmShape& shape, const Matrices& matrices, int row,
+                                   int column, Adding adding);
 
 /// How many elements of A and B a launch loads whose blocks compute tile_m × tile_n of C from tiles
 /// of A and B that they load once: every block loads its rows of A and its columns of B.

@@ -53,9 +53,9 @@ std::vector<lab::Check> checks_of(const Outcome& outcome) {
             "2^-23 of the largest, added up along k."
           : "Against double; tolerance: each product and each sum along k is rounded to FP32 by at "
             "most 2^-24 of itself, added up along k.";
-  const Product& exact = outcome.reference;
+  const numeric::AllBounded& exact = outcome.reference;
   return {
-      lab::compared(outcome.timed, exact.c, exact.bound).check("result", bound),
+      lab::compared(outcome.timed, exact.value, exact.bound).check("result", bound),
       lab::compared(outcome.counted, outcome.timed, exact.bound)
           .check("counted_equals_timed",
                  "The counting run and the run as it is timed give the same C, up to the "
@@ -155,11 +155,10 @@ void add_launch_measurements(const Outcome& outcome, lab::Report& report) {
   report.add(lab::derived("registers_per_thread", name, r.registers, "registers", source));
   report.add(lab::derived("blocks_per_multiprocessor", name, r.blocks_per_multiprocessor, "blocks",
                           source));
-  report.add(lab::derived(
-      "occupancy_limit", name,
-      r.blocks_per_multiprocessor * (r.threads / 32.0) / r.warps_per_multiprocessor, "",
-      fmt::format("{} blocks · {} warps / {} warps", r.blocks_per_multiprocessor, r.threads / 32.0,
-                  r.warps_per_multiprocessor)));
+  report.add(
+      lab::derived("occupancy_limit", name, r.occupancy(), "",
+                   fmt::format("{} blocks · {} warps / {} warps", r.blocks_per_multiprocessor,
+                               r.warps(), r.warps_per_multiprocessor)));
 }
 
 // ---- tables -------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/base/lab/timing.hpp"
 #include "kernels/matmul/tiling/kernels.hpp"
 #include "kernels/matmul/tiling/lesson.hpp"
 #include "kernels/matmul/tiling/reference.hpp"
@@ -22,9 +21,19 @@ struct Outcome {
   std::vector<float> counted;   ///< C by the counting run of the chosen variant
   std::vector<float> timed;     ///< C by the same kernel as it is timed
   std::vector<float> recorded;  ///< the chosen block by the recording run, rows × columns
-  Product reference;
+  numeric::AllBounded reference;
   Resources resources;  ///< of the launch
 };
+
+/// What a launch over all of C wrote, and how many elements it loaded (0 unless `counted`).
+struct CountedRun {
+  std::vector<float> c;
+  std::int64_t loads = 0;
+};
+/// A rung as it is timed, or with bounds checks and `counted`; tensor-core takes the matrices as
+/// BF16.
+CountedRun run_gemm(simt::Device& device, Variant variant, int configuration,
+                    const GemmShape& shape, const Matrices& matrices, bool counted);
 
 /// Runs the kernels with `params`: counts loads, records the chosen block, looks for races.
 Outcome gather(const Params& params, simt::Device& device, lab::Progress& progress);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -70,14 +69,10 @@ class Kernels : public simt::KernelSet {
  public:
   /// The timed kernel, asynchronous. `in` and `out` hold elements of `shape.element_bytes` and are
   /// aligned to them: for a load `in` has array_elements and `out` elements, for a store the other
-  /// way round.
+  /// way round. With a tape its accesses are traced, and the first `blocks` blocks run alone.
   virtual void access(simt::Device& device, const PatternShape& shape,
-                      simt::Span<const unsigned char> in, simt::Span<unsigned char> out) const = 0;
-
-  /// The same kernel with traced accesses, run for the first `blocks` blocks alone.
-  virtual void access_traced(simt::Device& device, const PatternShape& shape, int blocks,
-                             simt::Span<const unsigned char> in, simt::Span<unsigned char> out,
-                             const simt::Tape& tape) const = 0;
+                      simt::Span<const unsigned char> in, simt::Span<unsigned char> out,
+                      const simt::Tape& tape = {}, std::int64_t blocks = 0) const = 0;
 
   /// Fills with random bits that depend on `seed` and the position alone.
   virtual void fill_random(simt::Device& device, simt::Span<unsigned> words,

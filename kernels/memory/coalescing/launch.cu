@@ -53,20 +53,12 @@ void with_element(int bytes, Run run) {
   }
 }
 
-/// Blocks of `block` threads for `threads` threads. Throws Error for more than a grid can have.
-dim3 blocks_for(Index threads, int block) {
-  const Index blocks = (threads + block - 1) / block;
-  if (blocks > simt::kMaxGridX) throw Error("a launch of more than 2147483647 blocks");
-  return dim3(static_cast<unsigned>(blocks));
-}
-
 /// Starts gather or scatter on `blocks` blocks. `pattern` is a constant, or known when it runs.
 template <class Which, class In, class Out>
-void launch_access(simt::Device& device, const PatternShape& shape, dim3 blocks, Which pattern,
+void launch_access(simt::Device& device, const PatternShape& shape, Index blocks, Which pattern,
                    const In& in, const Out& out) {
   const bool load = shape.access == Access::load;
-  simt::launch(device,
-               {.name = load ? "gather" : "scatter", .grid = blocks, .block = kThreadsPerBlock},
+  simt::launch(device, simt::row_of_blocks(load ? "gather" : "scatter", blocks, kThreadsPerBlock),
                load ? gather<Which, In, Out> : scatter<Which, In, Out>, in, out, shape, pattern);
 }
 
@@ -75,7 +67,7 @@ void launch_access(simt::Device& device, const PatternShape& shape, dim3 blocks,
 /// One block for each tile, whose rows are `pitch` floats apart in shared memory.
 simt::Launch transpose_launch(const TransposeShape& shape, const char* name, int pitch) {
   const auto tiles = [&](int size) {
-    return static_cast<unsigned>((size + shape.tile - 1) / shape.tile);
+    return static_cast<unsigned>(simt::blocks_for(size, shape.tile));
   };
   const unsigned across = tiles(shape.columns);
   const unsigned down = tiles(shape.rows);
@@ -112,35 +104,29 @@ void launch_transpose(simt::Device& device, TransposeRung rung, const TransposeS
 class KernelsHere final : public Kernels {
  public:
   void access(simt::Device& device, const PatternShape& shape, simt::Span<const unsigned char> in,
-              simt::Span<unsigned char> out) const override {
-    check_access(shape, in.count, out.count);
-    with_element(shape.element_bytes, [&](auto element) {
-      using E = decltype(element);
-      with_pattern(shape.pattern, [&](auto pattern) {
-        launch_access(device, shape, blocks_for(shape.elements, kThreadsPerBlock), pattern,
-                      simt::global(elements_of<const E>(in), "in"),
-                      simt::global(elements_of<E>(out), "out"));
-      });
-    });
-  }
-
-  void access_traced(simt::Device& device, const PatternShape& shape, int blocks,
-                     simt::Span<const unsigned char> in, simt::Span<unsigned char> out,
-                     const simt::Tape& tape) const override {
+              simt::Span<unsigned char> out, const simt::Tape& tape,
+              std::int64_t blocks) const override {
     check_access(shape, in.count, out.count);
     const bool load = shape.access == Access::load;
     with_element(shape.element_bytes, [&](auto element) {
       using E = decltype(element);
-      launch_access(
-          device, shape, dim3(static_cast<unsigned>(blocks)), shape.pattern,
-          simt::traced(elements_of<const E>(in), "in", tape, load ? kPatternSite : kPlainSite),
-          simt::traced(elements_of<E>(out), "out", tape, load ? kPlainSite : kPatternSite));
+      const auto from = elements_of<const E>(in);
+      const auto to = elements_of<E>(out);
+      if (tape) {
+        return launch_access(device, shape, blocks, shape.pattern,
+                             simt::traced(from, "in", tape, load ? kPatternSite : kPlainSite),
+                             simt::traced(to, "out", tape, load ? kPlainSite : kPatternSite));
+      }
+      with_pattern(shape.pattern, [&](auto pattern) {
+        launch_access(device, shape, simt::blocks_for(shape.elements, kThreadsPerBlock), pattern,
+                      simt::global(from, "in"), simt::global(to, "out"));
+      });
     });
   }
 
   void fill_random(simt::Device& device, simt::Span<unsigned> words, unsigned seed) const override {
     const auto count = static_cast<Index>(words.count);
-    simt::launch(device, {.name = "fill_random", .grid = blocks_for(count, 256), .block = 256},
+    simt::launch(device, simt::row_of_blocks("fill_random", simt::blocks_for(count, 256), 256),
                  SIMT_BACKEND::fill_random, simt::global(words, "words"), count, seed);
   }
 
@@ -148,24 +134,21 @@ class KernelsHere final : public Kernels {
             simt::Span<const float> in, simt::Span<float> out) const override {
     assert(in.count == out.count && config.threads >= 32);
     const auto count = static_cast<Index>(in.count);
-    const auto start = [&](const char* name, dim3 blocks, auto kernel) {
-      simt::launch(
-          device,
-          {.name = name, .grid = blocks, .block = dim3(static_cast<unsigned>(config.threads))},
-          kernel, simt::global(in, "in"), simt::global(out, "out"), count);
+    const auto start = [&](const char* name, Index blocks, auto kernel) {
+      simt::launch(device, simt::row_of_blocks(name, blocks, config.threads), kernel,
+                   simt::global(in, "in"), simt::global(out, "out"), count);
     };
     if (rung == CopyRung::strided) {
       const Index threads = (count + kStridedCopyFloats - 1) / kStridedCopyFloats;
-      return start("copy_strided", blocks_for(threads, config.threads), copy_strided);
+      return start("copy_strided", simt::blocks_for(threads, config.threads), copy_strided);
     }
     if (rung == CopyRung::coalesced) {
-      return start("copy_coalesced", blocks_for(count, config.threads), copy_coalesced);
+      return start("copy_coalesced", simt::blocks_for(count, config.threads), copy_coalesced);
     }
     simt::with_constant<1, 2, 4, 8>("copy: packs a thread", config.packs, [&](auto packs) {
       constexpr int kPacks = decltype(packs)::value;
-      const dim3 all = blocks_for((count + 3) / 4, config.threads * kPacks);
-      const auto most = static_cast<unsigned>(config.blocks);
-      start("copy_vectorized", config.blocks > 0 && most < all.x ? dim3(most) : all,
+      const Index all = simt::blocks_for((count + 3) / 4, config.threads * kPacks);
+      start("copy_vectorized", config.blocks > 0 && config.blocks < all ? config.blocks : all,
             config.streaming ? copy_vectorized<kPacks, true> : copy_vectorized<kPacks, false>);
     });
   }
@@ -199,7 +182,7 @@ class KernelsHere final : public Kernels {
                    simt::Span<unsigned long long> wrong) const override {
     assert(out.count == static_cast<std::size_t>(rows * columns));
     simt::launch(device,
-                 {.name = "count_wrong", .grid = blocks_for(rows * columns, 256), .block = 256},
+                 simt::row_of_blocks("count_wrong", simt::blocks_for(rows * columns, 256), 256),
                  SIMT_BACKEND::count_wrong, simt::global(out, "out"), rows, columns, seed,
                  simt::global(wrong, "wrong"));
   }

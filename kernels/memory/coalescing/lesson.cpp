@@ -1,13 +1,9 @@
 #include "kernels/memory/coalescing/lesson.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <functional>
 #include <map>
-#include <span>
-#include <string>
 #include <tuple>
 
 #include "kernels/base/lab/random.hpp"
@@ -184,8 +180,8 @@ std::vector<WarpRequest> traced_requests(simt::Device& device, const PatternShap
                                          std::int64_t blocks, Arrays& arrays) {
   const std::int64_t threads = std::min(shape.elements, blocks * kThreadsPerBlock);
   simt::Trace trace(device, static_cast<std::size_t>(2 * threads));
-  kernels_of(device).access_traced(device, shape, static_cast<int>(blocks), arrays.in.span(),
-                                   arrays.out.span(), trace.tape());
+  kernels_of(device).access(device, shape, arrays.in.span(), arrays.out.span(), trace.tape(),
+                            blocks);
   device.synchronize();
   const simt::Trace::Log log = trace.download();
   assert(log.dropped == 0);

@@ -39,14 +39,12 @@ void read_bytes(const lab::Place& bytes, int element_bytes, WarpRequest& request
 
 lab::Fields<WarpRequest> request_fields(const Trace& trace) {
   return lab::Fields<WarpRequest>()
+      .from_here(lab::kAhead)
       .whole("block", &WarpRequest::block, 0, lab::kMostCount)
-      .from(lab::kAhead)
       .whole("warp", &WarpRequest::warp, 0, kWarpsPerBlock - 1)
-      .from(lab::kAhead)
       .name("site", &WarpRequest::site)
-      .from(lab::kAhead)
       .name("kind", &WarpRequest::kind)
-      .from(lab::kAhead)
+      .from_here({})
       .custom("bytes", bytes_to_json,
               [size = trace.element_bytes](const lab::Place& bytes, WarpRequest& request) {
                 read_bytes(bytes, size, request);

@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <random>
-#include <span>
 #include <string>
 
 #include "kernels/base/lab/result.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <span>
-#include <string>
 
 #include "kernels/base/lab/check.hpp"
 #include "kernels/numbers/accumulator_precision/bench.hpp"

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 /// A software model of how a Hopper tensor core adds up FP8 products.

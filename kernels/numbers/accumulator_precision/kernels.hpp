@@ -100,13 +100,11 @@ inline bool can_run(const simt::DeviceInfo& device, GemmVariant variant) {
 class Kernels : public simt::KernelSet {
  public:
   /// The timed kernel: every column's sum, nothing recorded. Asynchronous. Throws Error for a shape
-  /// that it does not take (terms 1–65536, sums 1–65536, promote_every at least 1).
+  /// that it does not take (terms 1–65536, sums 1–65536, promote_every at least 1). With a tape it
+  /// is explained: computes sum 0 alone, and notes each of its steps.
   virtual void sums(simt::Device& device, const SumShape& shape, const SumMethod& method,
-                    simt::Span<const float> terms, simt::Span<float> sums) const = 0;
-  /// The same kernel, explained: computes `sum` alone, and notes each of its steps.
-  virtual void sums_recorded(simt::Device& device, const SumShape& shape, const SumMethod& method,
-                             simt::Span<const float> terms, simt::Span<float> sums, int sum,
-                             const simt::Tape& tape) const = 0;
+                    simt::Span<const float> terms, simt::Span<float> sums,
+                    const simt::Tape& tape = {}) const = 0;
 
   /// Scaled FP8 product, asynchronous: FP32 sums over 128 of k, each multiplied by its two scales
   /// and added into an FP32 total. Blocks of scales must not end inside 128 of k.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 
+#include "kernels/base/numeric/index.hpp"
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
 #include "kernels/numbers/accumulator_precision/sums.cu"
 #if defined(__CUDACC__)
@@ -16,30 +17,22 @@ namespace tilestep::accumulator_precision::SIMT_BACKEND {
 /// Throws Error naming the size that is not allowed.
 void check_sums(const SumShape& shape, const SumMethod& method, std::size_t terms,
                 std::size_t sums) {
-  const auto within = [](const char* what, int value, int most) {
-    if (value >= 1 && value <= most) return;
-    throw Error("accumulator_precision: " + std::string(what) + " is " + std::to_string(value) +
-                "; allowed: 1–" + std::to_string(most));
-  };
-  within("terms", shape.terms, kMaxTerms);
-  within("sums", shape.sums, kMaxTerms);
-  within("promote_every", method.promote_every, kMaxTerms);
-  assert(terms == static_cast<std::size_t>(shape.terms) * static_cast<std::size_t>(shape.sums));
+  simt::require_within("accumulator_precision: terms", shape.terms, 1, kMaxTerms);
+  simt::require_within("accumulator_precision: sums", shape.sums, 1, kMaxTerms);
+  simt::require_within("accumulator_precision: promote_every", method.promote_every, 1, kMaxTerms);
+  assert(terms == numeric::elements_of(shape.terms, shape.sums));
   assert(sums == static_cast<std::size_t>(shape.sums));
   (void)terms, (void)sums;
 }
 
 /// Throws Error for an empty matrix.
 void check_matrices(const GemmShape& shape, std::size_t a, std::size_t b, std::size_t c) {
-  if (shape.m < 1 || shape.n < 1 || shape.k < 1) {
-    throw Error("accumulator_precision: a product of " + std::to_string(shape.m) + " × " +
-                std::to_string(shape.k) + " by " + std::to_string(shape.k) + " × " +
-                std::to_string(shape.n) + " has nothing to do; all sizes must be 1 or more");
-  }
-  [[maybe_unused]] const auto area = [](int rows, int columns) {
-    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
-  };
-  assert(a == area(shape.m, shape.k) && b == area(shape.n, shape.k) && c == area(shape.m, shape.n));
+  simt::require_within("accumulator_precision: m", shape.m, 1);
+  simt::require_within("accumulator_precision: n", shape.n, 1);
+  simt::require_within("accumulator_precision: k", shape.k, 1);
+  assert(a == numeric::elements_of(shape.m, shape.k));
+  assert(b == numeric::elements_of(shape.n, shape.k));
+  assert(c == numeric::elements_of(shape.m, shape.n));
   (void)a, (void)b, (void)c;
 }
 
@@ -61,39 +54,25 @@ void check_scales(const GemmShape& shape, const ScaledOperands& operands) {
 /// kernel does not take.
 void check_tensor_core(const simt::DeviceInfo& device, GemmVariant variant,
                        const GemmShape& shape) {
-  const std::string name(name_of(variant));
   if (!can_run(device, variant)) {
-    throw Error(
-        name + " needs the tensor cores of " +
-            (needs_hopper(variant) ? "a Hopper GPU (compute capability 9.0)"
-                                   : "a GPU of compute capability 8.0 or newer (Ampere)") +
-            ", and " + device.name +
-            (device.compute_capability == 0
-                 ? " runs the kernels under emulation"
-                 : " has compute capability " + std::to_string(device.compute_capability / 10) +
-                       "." + std::to_string(device.compute_capability % 10)),
-        ExitCode::unavailable);
+    simt::refuse_device(device, std::string(name_of(variant)),
+                        needs_hopper(variant)
+                            ? "the tensor cores of a Hopper GPU (compute capability 9.0)"
+                            : "the tensor cores of a GPU of compute capability 8.0 or newer");
   }
-  for (const int size : {shape.m, shape.n, shape.k}) {
-    if (size >= kGemmTile && size % kGemmTile == 0) continue;
-    throw Error(name + ": a size of " + std::to_string(size) +
-                " is not possible; m, n and k must be multiples of " + std::to_string(kGemmTile));
-  }
+  simt::require_multiple("accumulator_precision: m", shape.m, kGemmTile);
+  simt::require_multiple("accumulator_precision: n", shape.n, kGemmTile);
+  simt::require_multiple("accumulator_precision: k", shape.k, kGemmTile);
 }
 
 template <class Tape>
 void launch_sums(simt::Device& device, const SumShape& shape, const SumMethod& method,
-                 simt::Span<const float> terms, simt::Span<float> sums, int first_sum, int threads,
+                 simt::Span<const float> terms, simt::Span<float> sums, int threads,
                  const Tape& tape) {
   const auto start = [&](const char* name, auto kernel) {
     const int block = threads < 64 ? threads : 64;
-    const int blocks = (threads + block - 1) / block;
-    simt::launch(device,
-                 simt::Launch{.name = name,
-                              .grid = dim3(static_cast<unsigned>(blocks)),
-                              .block = dim3(static_cast<unsigned>(block))},
-                 kernel, simt::global(terms, "terms"), simt::global(sums, "sums"), shape, method,
-                 first_sum, tape);
+    simt::launch(device, simt::row_of_blocks(name, simt::blocks_for(threads, block), block), kernel,
+                 simt::global(terms, "terms"), simt::global(sums, "sums"), shape, method, tape);
   };
   switch (method.method) {
     case Method::promoted:
@@ -110,7 +89,7 @@ void launch_sums(simt::Device& device, const SumShape& shape, const SumMethod& m
 simt::Launch over_matrix(const char* name, const GemmShape& shape) {
   constexpr int kEdge = 16;
   const auto blocks = [](int extent) {
-    return static_cast<unsigned>((extent + kEdge - 1) / kEdge);
+    return static_cast<unsigned>(simt::blocks_for(extent, kEdge));
   };
   return {
       .name = name, .grid = dim3(blocks(shape.n), blocks(shape.m)), .block = dim3(kEdge, kEdge)};
@@ -151,17 +130,12 @@ void launch_tensor_core(simt::Device& device, GemmVariant variant, const GemmSha
 class KernelsHere final : public Kernels {
  public:
   void sums(simt::Device& device, const SumShape& shape, const SumMethod& method,
-            simt::Span<const float> terms, simt::Span<float> sums) const override {
+            simt::Span<const float> terms, simt::Span<float> sums,
+            const simt::Tape& tape) const override {
     check_sums(shape, method, terms.count, sums.count);
-    launch_sums(device, shape, method, terms, sums, 0, shape.sums, simt::NoTape{});
-  }
-
-  void sums_recorded(simt::Device& device, const SumShape& shape, const SumMethod& method,
-                     simt::Span<const float> terms, simt::Span<float> sums, int sum,
-                     const simt::Tape& tape) const override {
-    check_sums(shape, method, terms.count, sums.count);
-    assert(sum >= 0 && sum < shape.sums);
-    launch_sums(device, shape, method, terms, sums, sum, 1, tape);
+    simt::with_tape(tape, [&](const auto& chosen) {
+      launch_sums(device, shape, method, terms, sums, tape ? 1 : shape.sums, chosen);
+    });
   }
 
   void scaled_gemm(simt::Device& device, const GemmShape& shape,
@@ -185,14 +159,10 @@ class KernelsHere final : public Kernels {
   void widen(simt::Device& device, simt::Span<const std::uint8_t> bits,
              simt::Span<std::uint16_t> fp16, simt::Span<std::uint16_t> bf16) const override {
     assert(fp16.count == bits.count && bf16.count == bits.count);
-    constexpr std::size_t kThreads = 256;
-    simt::launch(
-        device,
-        simt::Launch{.name = "widen",
-                     .grid = dim3(static_cast<unsigned>((bits.count + kThreads - 1) / kThreads)),
-                     .block = dim3(kThreads)},
-        SIMT_BACKEND::widen, simt::global(bits, "bits"), simt::global(fp16, "FP16"),
-        simt::global(bf16, "BF16"), static_cast<unsigned long long>(bits.count));
+    const auto count = static_cast<std::int64_t>(bits.count);
+    simt::launch(device, simt::row_of_blocks("widen", simt::blocks_for(count, 256), 256),
+                 SIMT_BACKEND::widen, simt::global(bits, "bits"), simt::global(fp16, "FP16"),
+                 simt::global(bf16, "BF16"), static_cast<unsigned long long>(bits.count));
   }
 
   void tensor_core_gemm(simt::Device& device, GemmVariant variant, const GemmShape& shape,

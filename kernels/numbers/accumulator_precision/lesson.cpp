@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 
 #include "kernels/base/lab/result.hpp"
 #include "kernels/numbers/accumulator_precision/bench.hpp"
@@ -47,8 +46,7 @@ void run_kernels(MethodRun& run, const Params& params, simt::Device& device,
   const auto count = static_cast<std::size_t>(params.terms);
   simt::Trace recording(device, count * simt::kNoteEntries<Step>);
   const std::vector<float> recorded = lab::result_of(device, sums, [&] {
-    kernels.sums_recorded(device, shape, run.method, terms.span(), sums.span(), 0,
-                          recording.tape());
+    kernels.sums(device, shape, run.method, terms.span(), sums.span(), recording.tape());
   });
   run.recorded_sum = recorded.front();
   run.steps = recording.download().notes<Step>(kStepSite, count);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 #include <string>
 
+#include "kernels/base/lab/plural.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
 
 // From what the kernels wrote to what the picture is drawn from.
@@ -60,16 +60,12 @@ double error_percent(float sum, double exact) {
   return std::isnan(error) ? error : 100 * error / std::abs(exact);
 }
 
-std::string counted(int terms) {
-  return fmt::format("{} {}", terms, terms == 1 ? "term" : "terms");
-}
-
 std::string verdict(const AccumulatorTrace& a, const Params& params) {
   if (std::isnan(a.final_sum)) return "not a number: the sum left the format's range";
   if (std::isinf(a.final_sum)) return "infinite: the sum left the format's range";
   if (a.frozen_at >= 0 && saturated(a.format, a.final_sum)) {
     return fmt::format("stays at {:.6g} after {}: the format's largest number", a.final_sum,
-                       counted(a.frozen_at));
+                       lab::plural(a.frozen_at, "term"));
   }
   if (a.frozen_at >= 0) {
     const bool nearest = params.rounding == Rounding::nearest;
@@ -79,7 +75,7 @@ std::string verdict(const AccumulatorTrace& a, const Params& params) {
     return fmt::format(
         "stays at {:.6g} after {}: numbers stand {:.4g} apart {}, and a {} below {:.4g} "
         "is lost",
-        a.final_sum, counted(a.frozen_at), a.frozen_spacing, where, what,
+        a.final_sum, lab::plural(a.frozen_at, "term"), a.frozen_spacing, where, what,
         nearest ? a.frozen_spacing / 2 : a.frozen_spacing);
   }
   if (a.error_percent < 0.05) return "holds";

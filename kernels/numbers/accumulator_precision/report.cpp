@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kernels/base/lab/check.hpp"
+#include "kernels/base/lab/plural.hpp"
 #include "kernels/base/lab/timing.hpp"
 
 namespace tilestep::accumulator_precision {
@@ -16,16 +17,10 @@ using lab::real, lab::whole;
 
 // ---- checks -------------------------------------------------------------------------------------
 
-/// Bits differ; all NaN count as the same.
-bool differ(float a, float b) {
-  if (std::isnan(a) && std::isnan(b)) return false;
-  return !lab::same_bits(a, b) && !(a == 0 && b == 0);
-}
-
 struct Differences {
   std::int64_t count = 0, compared = 0;
   void add(float a, float b) {
-    count += differ(a, b) ? 1 : 0;
+    count += lab::same_number(a, b) ? 0 : 1;
     ++compared;
   }
 };
@@ -91,11 +86,10 @@ std::vector<lab::Check> checks_of(const Outcome& outcome) {
 // ---- tables -------------------------------------------------------------------------------------
 
 lab::Table accumulators_table(const Trace& trace) {
-  lab::Table table{
-      "accumulators",
-      fmt::format("The sum of {} {}", trace.terms, trace.terms == 1 ? "term" : "terms"),
-      {"accumulator", whole("mantissa_bits", "mantissa bits"),
-       real("final_sum", "final sum", "", 1), real("error", "", "%", 1)}};
+  lab::Table table{"accumulators",
+                   "The sum of " + lab::plural(trace.terms, "term"),
+                   {"accumulator", whole("mantissa_bits", "mantissa bits"),
+                    real("final_sum", "final sum", "", 1), real("error", "", "%", 1)}};
   for (const AccumulatorTrace& a : trace.accumulators) {
     table.add({a.label, a.format.mantissa_bits, a.final_sum, a.error_percent});
   }
@@ -160,8 +154,8 @@ std::vector<lab::Measurement> measurements(const Outcome& outcome) {
 }
 
 std::string summary(const Trace& trace) {
-  std::string sentences = fmt::format("The exact sum of {} {} is {:.1f}.", trace.terms,
-                                      trace.terms == 1 ? "term" : "terms", trace.exact_sum);
+  std::string sentences = fmt::format("The exact sum of {} is {:.1f}.",
+                                      lab::plural(trace.terms, "term"), trace.exact_sum);
   for (const AccumulatorTrace& a : trace.accumulators) {
     sentences += fmt::format(" {} reaches {:.1f}, an error of {:.1f} %: {}.", a.label, a.final_sum,
                              a.error_percent, a.verdict);

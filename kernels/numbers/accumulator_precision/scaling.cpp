@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
-#include <span>
 
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/base/lab/random.hpp"

@@ -46,16 +46,16 @@ struct Adder {
 };
 
 /// The sum that this thread computes.
-__device__ inline int own_sum(int first_sum) {
-  return first_sum + static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+__device__ inline int own_sum() {
+  return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
 }
 
 // ---- the lesson's kernels -----------------------------------------------------------------------
 
 template <class Tape>
 __global__ void rounded_sum(simt::Global<const float> terms, simt::Global<float> sums,
-                            SumShape shape, SumMethod method, int first_sum, Tape tape) {
-  const int sum = own_sum(first_sum);
+                            SumShape shape, SumMethod method, Tape tape) {
+  const int sum = own_sum();
   if (sum >= shape.sums) return;
   const Adder adder{method, sum};
   float s = 0.0f;
@@ -70,8 +70,8 @@ __global__ void rounded_sum(simt::Global<const float> terms, simt::Global<float>
 
 template <class Tape>
 __global__ void promoted_sum(simt::Global<const float> terms, simt::Global<float> sums,
-                             SumShape shape, SumMethod method, int first_sum, Tape tape) {
-  const int sum = own_sum(first_sum);
+                             SumShape shape, SumMethod method, Tape tape) {
+  const int sum = own_sum();
   if (sum >= shape.sums) return;
   const Adder adder{method, sum};
   float total = 0.0f;  // FP32, in an ordinary register
@@ -92,8 +92,8 @@ __global__ void promoted_sum(simt::Global<const float> terms, simt::Global<float
 
 template <class Tape>
 __global__ void kahan_sum(simt::Global<const float> terms, simt::Global<float> sums, SumShape shape,
-                          SumMethod method, int first_sum, Tape tape) {
-  const int sum = own_sum(first_sum);
+                          SumMethod method, Tape tape) {
+  const int sum = own_sum();
   if (sum >= shape.sums) return;
   const Adder adder{method, sum};
   float s = 0.0f;
@@ -125,8 +125,8 @@ __device__ inline float answer(const Adder& adder, const float (&level)[kLevels]
 
 template <class Tape>
 __global__ void pairwise_sum(simt::Global<const float> terms, simt::Global<float> sums,
-                             SumShape shape, SumMethod method, int first_sum, Tape tape) {
-  const int sum = own_sum(first_sum);
+                             SumShape shape, SumMethod method, Tape tape) {
+  const int sum = own_sum();
   if (sum >= shape.sums) return;
   const Adder adder{method, sum};
   float level[kLevels] = {};  // level[l]: a sum of 2^l terms that waits for its equal

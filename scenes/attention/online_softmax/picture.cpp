@@ -13,10 +13,6 @@
 
 namespace tilestep::scenes {
 
-using ui::Align;
-using ui::Font;
-using ui::px;
-using ui::Role;
 using words::number;
 
 namespace {

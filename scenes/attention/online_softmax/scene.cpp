@@ -176,7 +176,4 @@ void OnlineSoftmaxScene::draw_readouts(Cursor cursor) {
 }
 
 }  // namespace tilestep::scenes
-
-std::unique_ptr<tilestep::scenes::Scene> tilestep::online_softmax::make_scene() {
-  return std::make_unique<scenes::OnlineSoftmaxScene>();
-}
+TILESTEP_SCENE(online_softmax, OnlineSoftmaxScene)

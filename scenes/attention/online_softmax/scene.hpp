@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "kernels/attention/online_softmax/lesson.hpp"
 #include "scenes/shared/scene_of.hpp"
@@ -27,8 +26,7 @@ struct SoftmaxMoment {
 /// when a rescale comes, l and O as they grow, and the formula of the step with its numbers in it.
 class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
  public:
-  OnlineSoftmaxScene() : SceneOf(online_softmax::kLessonId, online_softmax::trace_from_json) {}
-
+  StepAxis loaded(const online_softmax::Trace& before) override;
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;
@@ -44,8 +42,6 @@ class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
   std::string sentence(Cursor cursor) const;
 
  private:
-  StepAxis loaded(const online_softmax::Trace& before) override;
-
   struct Layout;
   /// Where each visible key stands between the left and the right edge of the charts.
   struct KeyAxis;

@@ -9,13 +9,7 @@
 
 namespace tilestep::scenes {
 
-using moe_routing::ExpertTrace;
-using moe_routing::Step;
-using moe_routing::TileTrace;
-using ui::Align;
-using ui::Font;
-using ui::px;
-using ui::Role;
+using moe_routing::ExpertTrace, moe_routing::Step, moe_routing::TileTrace;
 
 void MoeRoutingScene::draw_lanes(const Layout& layout) const {
   const Columns& columns = layout.columns;

@@ -16,11 +16,6 @@
 
 namespace tilestep::scenes {
 
-using ui::Align;
-using ui::Font;
-using ui::px;
-using ui::Role;
-
 namespace {
 
 /// Adds the routing with its skew as one name, how uneven it is as a number where it has one, and

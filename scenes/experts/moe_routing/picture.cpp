@@ -9,12 +9,7 @@
 
 namespace tilestep::scenes {
 
-using moe_routing::ExpertTrace;
-using moe_routing::Step;
-using moe_routing::TileTrace;
-using ui::Font;
-using ui::px;
-using ui::Role;
+using moe_routing::ExpertTrace, moe_routing::Step, moe_routing::TileTrace;
 
 namespace {
 

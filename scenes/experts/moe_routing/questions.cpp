@@ -10,9 +10,7 @@
 
 namespace tilestep::scenes {
 
-using moe_routing::ExpertTrace;
-using moe_routing::Scheme;
-using moe_routing::Step;
+using moe_routing::ExpertTrace, moe_routing::Scheme, moe_routing::Step;
 
 /// Before the count: who is wanted most often?
 std::optional<Question> MoeRoutingScene::busiest_question() const {

@@ -12,16 +12,9 @@
 
 namespace tilestep::scenes {
 
-using moe_routing::experts_text;
-using moe_routing::ExpertTrace;
-using moe_routing::Routing;
-using moe_routing::Scheme;
-using moe_routing::Step;
-using moe_routing::TileTrace;
-using moe_routing::TokenTrace;
-using words::counted;
-using words::number;
-using words::percent;
+using moe_routing::experts_text, moe_routing::ExpertTrace, moe_routing::Routing,
+    moe_routing::Scheme, moe_routing::Step, moe_routing::TileTrace, moe_routing::TokenTrace;
+using words::counted, words::number, words::percent;
 
 namespace {
 
@@ -358,7 +351,4 @@ void MoeRoutingScene::draw_readouts(Cursor cursor) {
 }
 
 }  // namespace tilestep::scenes
-
-std::unique_ptr<tilestep::scenes::Scene> tilestep::moe_routing::make_scene() {
-  return std::make_unique<scenes::MoeRoutingScene>();
-}
+TILESTEP_SCENE(moe_routing, MoeRoutingScene)

@@ -14,8 +14,7 @@ namespace tilestep::scenes {
 /// blocks that ran the tiles, over time.
 class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
  public:
-  MoeRoutingScene() : SceneOf(moe_routing::kLessonId, moe_routing::trace_from_json) {}
-
+  StepAxis loaded(const moe_routing::Trace& before) override;
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;
@@ -39,8 +38,6 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   const moe_routing::TileTrace* tile(int expert, int number) const;
 
  private:
-  StepAxis loaded(const moe_routing::Trace& before) override;
-
   struct Grid;
   struct Rect;
   struct Columns;

@@ -10,12 +10,7 @@
 
 namespace tilestep::scenes {
 
-using moe_routing::Step;
-using moe_routing::TokenTrace;
-using ui::Align;
-using ui::Font;
-using ui::px;
-using ui::Role;
+using moe_routing::Step, moe_routing::TokenTrace;
 using words::number;
 
 // ---- the tokens ---------------------------------------------------------------------------------

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-
 #include "scenes/matmul/tiling/scene.hpp"
 #include "scenes/shared/strokes.hpp"
 

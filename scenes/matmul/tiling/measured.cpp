@@ -12,8 +12,6 @@
 namespace tilestep::scenes {
 namespace {
 
-using ui::Role;
-
 constexpr const char* kTensorCore = "tensor-core";
 
 Role rung_role(std::string_view rung) {
@@ -101,8 +99,6 @@ measured::Spec TilingScene::measured_spec() const {
                        .rows = {.table = "shared_ceiling"},
                        .label = "rung",
                        .value = "tflops",
-                       .low = "",
-                       .high = "",
                        .fraction = "share",
                        .of = "its ceiling",
                        .role = rung_role},
@@ -112,8 +108,6 @@ measured::Spec TilingScene::measured_spec() const {
                        .rows = {.table = "shared_ceiling"},
                        .label = "rung",
                        .value = "shared_bytes",
-                       .low = "",
-                       .high = "",
                        .role = rung_role}},
         .needs = "shared_ceiling"},
        {.name = "Counters",

@@ -8,9 +8,6 @@
 namespace tilestep::scenes {
 
 using tiling::KTile;
-using ui::Font;
-using ui::px;
-using ui::Role;
 
 namespace {
 

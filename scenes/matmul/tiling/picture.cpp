@@ -10,10 +10,6 @@
 namespace tilestep::scenes {
 
 using tiling::Phase;
-using ui::Align;
-using ui::Font;
-using ui::px;
-using ui::Role;
 
 float TilingScene::bar_height(const Layout& layout) {
   return layout.tight ? layout.note + px(2) : px(23);

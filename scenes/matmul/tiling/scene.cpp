@@ -9,13 +9,8 @@
 
 namespace tilestep::scenes {
 
-using tiling::KTile;
-using tiling::Phase;
-using tiling::RemovedBarrier;
-using tiling::Variant;
-using words::counted;
-using words::number;
-using words::times;
+using tiling::KTile, tiling::Phase, tiling::RemovedBarrier, tiling::Variant;
+using words::counted, words::number, words::times;
 
 namespace {
 
@@ -237,7 +232,4 @@ SourceMark TilingScene::source(Cursor cursor) const {
 }
 
 }  // namespace tilestep::scenes
-
-std::unique_ptr<tilestep::scenes::Scene> tilestep::tiling::make_scene() {
-  return std::make_unique<scenes::TilingScene>();
-}
+TILESTEP_SCENE(tiling, TilingScene)

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "kernels/matmul/tiling/lesson.hpp"
 #include "scenes/shared/scene_of.hpp"
@@ -24,8 +23,7 @@ struct TilingMoment {
 /// below, the block's global loads beside those of `naive`, and the sum of one thread.
 class TilingScene final : public SceneOf<tiling::Trace> {
  public:
-  TilingScene() : SceneOf(tiling::kLessonId, tiling::trace_from_json) {}
-
+  StepAxis loaded(const tiling::Trace& before) override;
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;
@@ -46,8 +44,6 @@ class TilingScene final : public SceneOf<tiling::Trace> {
   std::string formula(Cursor cursor, int terms) const;
 
  private:
-  StepAxis loaded(const tiling::Trace& before) override;
-
   struct Grid;
   struct Layout;
 

@@ -12,12 +12,7 @@
 
 namespace tilestep::scenes {
 
-using tiling::KTile;
-using tiling::Phase;
-using ui::Align;
-using ui::Font;
-using ui::px;
-using ui::Role;
+using tiling::KTile, tiling::Phase;
 using words::number;
 
 namespace {

@@ -14,8 +14,6 @@
 namespace tilestep::scenes {
 namespace {
 
-using ui::Role;
-
 const measured::Roof kCopy{"copy_bandwidth", "device", "copy"};
 
 measured::Lines against(const char* table, const char* x, const char* title, const char* x_label,

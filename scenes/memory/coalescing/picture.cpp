@@ -10,16 +10,8 @@
 
 namespace tilestep::scenes {
 
-using coalescing::kLanes;
-using coalescing::kLineBytes;
-using coalescing::kSectorBytes;
-using coalescing::RequestStats;
-using coalescing::Sector;
-using coalescing::WarpRequest;
-using ui::Align;
-using ui::Font;
-using ui::px;
-using ui::Role;
+using coalescing::kLanes, coalescing::kLineBytes, coalescing::kSectorBytes,
+    coalescing::RequestStats, coalescing::Sector, coalescing::WarpRequest;
 
 namespace {
 

@@ -9,10 +9,7 @@
 
 namespace tilestep::scenes {
 
-using coalescing::Access;
-using coalescing::RequestStats;
-using coalescing::Site;
-using coalescing::WarpRequest;
+using coalescing::Access, coalescing::RequestStats, coalescing::Site, coalescing::WarpRequest;
 
 StepAxis CoalescingScene::loaded(const coalescing::Trace&) {
   params_ = coalescing::knob_table().params(report_.params);
@@ -96,7 +93,4 @@ std::optional<Question> CoalescingScene::question(Cursor cursor) const {
 }
 
 }  // namespace tilestep::scenes
-
-std::unique_ptr<tilestep::scenes::Scene> tilestep::coalescing::make_scene() {
-  return std::make_unique<scenes::CoalescingScene>();
-}
+TILESTEP_SCENE(coalescing, CoalescingScene)

@@ -13,8 +13,7 @@ namespace tilestep::scenes {
 /// recorded.
 class CoalescingScene final : public SceneOf<coalescing::Trace> {
  public:
-  CoalescingScene() : SceneOf(coalescing::kLessonId, coalescing::trace_from_json) {}
-
+  StepAxis loaded(const coalescing::Trace& before) override;
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;
@@ -25,8 +24,6 @@ class CoalescingScene final : public SceneOf<coalescing::Trace> {
   std::string sentence(Cursor cursor) const;
 
  private:
-  StepAxis loaded(const coalescing::Trace& before) override;
-
   struct Strip;  ///< where the touched 128-byte lines stand
 
   /// The request that is on screen: the cursor's, or the hovered row's; null before the first.

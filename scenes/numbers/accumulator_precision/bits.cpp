@@ -9,15 +9,8 @@
 
 namespace tilestep::scenes {
 
-using accumulator_precision::Direction;
-using accumulator_precision::Method;
-using accumulator_precision::Rounding;
-using accumulator_precision::Step;
-using accumulator_precision::StepView;
-using ui::Align;
-using ui::Font;
-using ui::px;
-using ui::Role;
+using accumulator_precision::Direction, accumulator_precision::Method,
+    accumulator_precision::Rounding, accumulator_precision::Step, accumulator_precision::StepView;
 using words::significant;
 
 namespace {

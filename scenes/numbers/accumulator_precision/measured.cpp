@@ -10,34 +10,17 @@
 
 namespace tilestep::scenes {
 
-using accumulator_precision::GemmVariant;
-using accumulator_precision::kGemmData;
-using accumulator_precision::kGemmVariants;
-using ui::Role;
+using accumulator_precision::GemmVariant, accumulator_precision::kGemmData;
 
 namespace {
 
-Role role_of(GemmVariant variant) {
-  switch (variant) {
-    case GemmVariant::wgmma_fp8:
-      return Role::vermillion;
-    case GemmVariant::wgmma_fp8_promoted:
-      return Role::blue;
-    case GemmVariant::mma_fp16_acc16:
-      return Role::purple;
-    case GemmVariant::mma_fp16_acc32:
-      return Role::yellow;
-    case GemmVariant::mma_bf16:
-      return Role::green;
-  }
-  return Role::muted;
-}
+/// In the order of the variants.
+constexpr Role kRoles[] = {Role::vermillion, Role::blue, Role::purple, Role::yellow, Role::green};
+static_assert(std::size(kRoles) == count_of<GemmVariant>());
 
 Role variant_role(std::string_view name) {
-  for (const GemmVariant variant : kGemmVariants) {
-    if (name_of(variant) == name) return role_of(variant);
-  }
-  return Role::muted;
+  const auto variant = named<GemmVariant>(name);
+  return variant ? kRoles[static_cast<std::size_t>(*variant)] : Role::muted;
 }
 
 /// The price in a sentence, from the two measured pairs.
@@ -81,9 +64,8 @@ measured::Spec AccumulatorPrecisionScene::measured_spec() const {
   using namespace measured;
   const std::string no_tensor_cores = "It was made without tensor cores.";
   std::vector<Lines::Curve> curves;
-  for (const GemmVariant variant : kGemmVariants) {
-    const std::string name(name_of(variant));
-    curves.push_back({name, name, role_of(variant)});
+  for (const std::string_view name : names_of(GemmVariant{})) {
+    curves.push_back({std::string(name), std::string(name), variant_role(name)});
   }
   const Rows rates{.table = "tensor_core_rate"}, scales{.table = "scaling"};
   const std::string needs = "tensor_core_error";

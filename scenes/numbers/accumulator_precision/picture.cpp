@@ -10,10 +10,6 @@
 namespace tilestep::scenes {
 
 using accumulator_precision::Method;
-using ui::Align;
-using ui::Font;
-using ui::px;
-using ui::Role;
 
 namespace accumulator_parts {
 
@@ -58,8 +54,7 @@ void draw_mark(Method method, ImVec2 center, float radius) {
 
 }  // namespace accumulator_parts
 
-using accumulator_parts::draw_mark;
-using accumulator_parts::role_of;
+using accumulator_parts::draw_mark, accumulator_parts::role_of;
 
 AccumulatorPrecisionScene::Layout AccumulatorPrecisionScene::layout() const {
   Layout to(picture_frame(330));

@@ -10,13 +10,8 @@
 
 namespace tilestep::scenes {
 
-using accumulator_parts::draw_mark;
-using accumulator_parts::role_of;
+using accumulator_parts::draw_mark, accumulator_parts::role_of;
 using accumulator_precision::Direction;
-using ui::Align;
-using ui::Font;
-using ui::px;
-using ui::Role;
 using words::significant;
 
 namespace {

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "scenes/numbers/accumulator_precision/layout.hpp"
@@ -11,11 +10,8 @@
 namespace tilestep::scenes {
 
 using accumulator_parts::spacing_text;
-using accumulator_precision::Direction;
-using accumulator_precision::Method;
-using accumulator_precision::Rounding;
-using accumulator_precision::Step;
-using accumulator_precision::StepView;
+using accumulator_precision::Direction, accumulator_precision::Method,
+    accumulator_precision::Rounding, accumulator_precision::Step, accumulator_precision::StepView;
 using words::significant;
 
 /// Where does the sum land?

@@ -9,9 +9,7 @@
 
 namespace tilestep::scenes {
 
-using accumulator_precision::Method;
-using accumulator_precision::Step;
-using accumulator_precision::StepView;
+using accumulator_precision::Method, accumulator_precision::Step, accumulator_precision::StepView;
 using words::significant;
 
 StepAxis AccumulatorPrecisionScene::loaded(const accumulator_precision::Trace& before) {
@@ -130,7 +128,4 @@ SourceMark AccumulatorPrecisionScene::source(Cursor cursor) const {
 }
 
 }  // namespace tilestep::scenes
-
-std::unique_ptr<tilestep::scenes::Scene> tilestep::accumulator_precision::make_scene() {
-  return std::make_unique<scenes::AccumulatorPrecisionScene>();
-}
+TILESTEP_SCENE(accumulator_precision, AccumulatorPrecisionScene)

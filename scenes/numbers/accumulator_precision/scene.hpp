@@ -20,16 +20,14 @@ struct AccumulatorMoment {
 /// and the two neighbouring numbers that the exact sum falls between.
 class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Trace> {
  public:
-  AccumulatorPrecisionScene()
-      : SceneOf(accumulator_precision::kLessonId, accumulator_precision::trace_from_json) {}
-
+  StepAxis loaded(const accumulator_precision::Trace& before) override;
   void draw_picture(Cursor cursor) override;
   void draw_readouts(Cursor cursor) override;
   measured::Spec measured_spec() const override;
-  int table_row(std::string_view table_id, Cursor cursor) const override;
-  void hover_row(std::string_view table_id, int row) override;
   SourceMark source(Cursor cursor) const override;
   std::optional<Question> question(Cursor cursor) const override;
+  int table_row(std::string_view table_id, Cursor cursor) const override;
+  void hover_row(std::string_view table_id, int row) override;
 
   AccumulatorMoment moment(Cursor cursor) const;
   /// What happens at `cursor` in one plain sentence.
@@ -40,8 +38,6 @@ class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Tr
   int terms_added(int point) const { return trace_.points[static_cast<std::size_t>(point)] + 1; }
 
  private:
-  StepAxis loaded(const accumulator_precision::Trace& before) override;
-
   using AccumulatorTrace = accumulator_precision::AccumulatorTrace;
   struct Layout;
   struct PlotSpace;

@@ -1,7 +1,6 @@
 // What the accumulator picture says in words, and how it writes numbers.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "scenes/numbers/accumulator_precision/layout.hpp"
@@ -9,12 +8,9 @@
 namespace tilestep::scenes {
 
 using accumulator_parts::spacing_text;
-using accumulator_precision::Direction;
-using accumulator_precision::Method;
-using accumulator_precision::Step;
-using accumulator_precision::StepView;
-using words::counted;
-using words::significant;
+using accumulator_precision::Direction, accumulator_precision::Method, accumulator_precision::Step,
+    accumulator_precision::StepView;
+using words::counted, words::significant;
 
 namespace accumulator_parts {
 

@@ -13,7 +13,6 @@ namespace {
 /// Shows how it all ends.
 class Peeks final : public scenes::SceneOf<online_softmax::Trace> {
  public:
-  Peeks() : SceneOf(online_softmax::kLessonId, online_softmax::trace_from_json) {}
   void draw_picture(Cursor cursor) override {
     const int known = cursor.tile - (cursor.phase == 3 ? 0 : 1);
     const int shown = known + (ahead ? 1 : 0);

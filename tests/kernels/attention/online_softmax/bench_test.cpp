@@ -15,12 +15,11 @@ TEST_CASE("the bench of online softmax has all that was recorded", "[online_soft
   CHECK(report.table("ladder_measured")->rows.size() == 2 * kRungs.size());
   CHECK(report.table("ladder_blocks")->rows.size() == 2 * kRungs.size() * std::size(kRowBlocks));
   // At equal times all rungs are equal, and the reads let expect otherwise.
-  const lab::Table* uncached = report.table("ladder_uncached");
-  REQUIRE(uncached != nullptr);
-  REQUIRE(uncached->rows.size() == kRungs.size());
-  CHECK(uncached->columns.back().id == "expected");
-  CHECK(tests::number_in(*uncached, 0, "expected") == 0.5);
-  CHECK(tests::number_in(*uncached, 2, "expected") == 1);
+  const lab::Table& uncached = tests::table_in(report, "ladder_uncached");
+  REQUIRE(uncached.rows.size() == kRungs.size());
+  CHECK(uncached.columns.back().id == "expected");
+  CHECK(tests::number_in(uncached, 0, "expected") == 0.5);
+  CHECK(tests::number_in(uncached, 2, "expected") == 1);
   CHECK(report.measurement("uncached_of_one_read", "three-pass")->value == 1);
   CHECK(report.measurement("uncached_bandwidth", "three-pass") != nullptr);
 }

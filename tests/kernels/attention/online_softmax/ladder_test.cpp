@@ -1,9 +1,11 @@
-#include <cmath>
 #include <limits>
 #include <random>
 
 #include "kernels/attention/online_softmax/kernels.hpp"
 #include "kernels/attention/online_softmax/reference.hpp"
+#include "kernels/base/lab/closest.hpp"
+#include "kernels/base/lab/random.hpp"
+#include "kernels/base/lab/result.hpp"
 #include "tests/catch.hpp"
 #include "tests/reports.hpp"
 
@@ -17,39 +19,33 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 std::vector<float> random_rows(std::size_t count, float size) {
   std::mt19937 generator(17);
-  std::uniform_real_distribution<float> uniform(-size, size);
-  std::vector<float> values(count);
-  for (float& value : values) value = uniform(generator);
+  std::vector<float> values = lab::uniform_floats(generator, count);
+  for (float& value : values) value *= size;
   return values;
 }
 
 std::vector<float> softmax(simt::Device& device, Rung rung, const RowShape& shape,
                            const std::vector<float>& host) {
-  const simt::Buffer<float> input(device, std::span<const float>(host));
+  const simt::Buffer<float> input(device, host);
   simt::Buffer<float> output(device, host.size());
-  output.fill(0xFF);  // NaN where no thread writes
-  kernels_of<Kernels>(device, kLessonId)
-      .softmax_rows(device, rung, shape, input.span(), output.span());
-  device.synchronize();
-  return output.download();
+  return lab::result_of(device, output, [&] {
+    online_softmax::kernels_of(device).softmax_rows(device, rung, shape, input.span(),
+                                                    output.span());
+  });
 }
 
-/// The largest error, as a multiple of what is tolerated.
-double excess(const std::vector<float>& got, const std::vector<float>& input, std::size_t columns,
-              double span) {
-  const double tolerance = ladder_tolerance(static_cast<int>(columns), span);
-  double worst = 0;
+bool is_softmax(const std::vector<float>& got, const std::vector<float>& input,
+                std::size_t columns) {
+  const double tolerance = ladder_tolerance(static_cast<int>(columns), 8);
+  lab::Closest closest;
   for (std::size_t row = 0; row < input.size() / columns; ++row) {
     const auto exact = reference_softmax(std::span(input).subspan(row * columns, columns));
     for (std::size_t i = 0; i < columns; ++i) {
-      const double error = std::abs(static_cast<double>(got[row * columns + i]) - exact[i]);
       // Weights under FP32's normal numbers have fewer digits.
-      const double allowed = tolerance * exact[i] + 0x1.0p-126;
-      worst = std::isnan(error) ? std::numeric_limits<double>::infinity()
-                                : std::max(worst, error / allowed);
+      closest.add(got[row * columns + i], exact[i], tolerance * exact[i] + 0x1.0p-126);
     }
   }
-  return worst;
+  return closest.ok();
 }
 
 }  // namespace
@@ -65,7 +61,7 @@ TEST_CASE("every rung gives the softmax of every row", "[online_softmax]") {
           const auto input = random_rows(rows * static_cast<std::size_t>(columns), 4);
           const auto got = softmax(*device, rung, {rows, columns, threads}, input);
           INFO(name_of(rung) << " " << rows << " x " << columns << ", " << threads << " threads");
-          CHECK(excess(got, input, static_cast<std::size_t>(columns), 8) <= 1);
+          CHECK(is_softmax(got, input, static_cast<std::size_t>(columns)));
         }
       }
     }
@@ -79,7 +75,7 @@ TEST_CASE("the widest rows fit, wider ones are refused in words", "[online_softm
       const auto input = random_rows(static_cast<std::size_t>(columns), 4);
       const auto got = softmax(*device, Rung::online_one_read, {1, columns, threads}, input);
       INFO(columns << " columns, " << threads << " threads");
-      CHECK(excess(got, input, static_cast<std::size_t>(columns), 8) <= 1);
+      CHECK(is_softmax(got, input, static_cast<std::size_t>(columns)));
     }
   }
   const auto wide = random_rows(40000, 4);
@@ -88,14 +84,14 @@ TEST_CASE("the widest rows fit, wider ones are refused in words", "[online_softm
   });
   CHECK(contains(sentence, "1–32768"));
   const auto got = softmax(*device, Rung::online_two_pass, {1, 40000, 1024}, wide);
-  CHECK(excess(got, wide, 40000, 8) <= 1);
+  CHECK(is_softmax(got, wide, 40000));
 }
 
 TEST_CASE("rows of many, in any order of threads", "[online_softmax]") {
   const auto device = test_device(simt::ThreadOrder::descending);
   const auto input = random_rows(127 * 60, 4);
   for (const Rung rung : kRungs) {
-    CHECK(excess(softmax(*device, rung, {127, 60, 128}, input), input, 60, 8) <= 1);
+    CHECK(is_softmax(softmax(*device, rung, {127, 60, 128}, input), input, 60));
   }
 }
 
@@ -112,7 +108,7 @@ TEST_CASE("large scores, masked elements and masked rows", "[online_softmax]") {
   for (const Rung rung : kRungs) {
     INFO(name_of(rung) << ", " << columns << " columns");
     const auto got = softmax(*device, rung, {3, columns, 128}, input);
-    CHECK(excess(got, input, width, 8) <= 1);
+    CHECK(is_softmax(got, input, width));
     for (std::size_t i = 0; i < width; ++i) CHECK(got[width + i] == 0.0f);
   }
 }
@@ -130,9 +126,8 @@ TEST_CASE("shapes that mean nothing are refused", "[online_softmax]") {
   simt::Buffer<float> nothing(*device, 0);
   const auto refused = [&](const AttentionShape& shape) {
     return error_of([&] {
-      kernels_of<Kernels>(*device, kLessonId)
-          .attention(*device, shape, KernelFormat::fp32, nothing.span(), nothing.span(),
-                     nothing.span());
+      online_softmax::kernels_of(*device).attention(*device, shape, Accumulator::fp32,
+                                                    nothing.span(), nothing.span(), nothing.span());
     });
   };
   CHECK(contains(refused({1, 0, 4, 1, false}), "keys is 0"));

@@ -8,19 +8,14 @@ using namespace tilestep;
 using namespace tilestep::online_softmax;
 using namespace tilestep::tests;
 
-namespace {
-
 const Runs run(lesson(), knob_table(), trace_from_json);
-
-}  // namespace
 
 TEST_CASE("the worked example gives the golden table", "[online_softmax]") {
   const lab::Report report = run();
-  const lab::Table* table = report.table("tiles");
-  REQUIRE(table != nullptr);
-  CHECK(labels_of(*table) ==
+  const lab::Table& table = table_in(report, "tiles");
+  CHECK(labels_of(table) ==
         std::vector<std::string>{"tile", "tile max", "m", "rescale", "l", "output"});
-  CHECK(texts_of(*table) ==
+  CHECK(texts_of(table) ==
         std::vector<std::vector<std::string>>{{"0", "3.0", "3.0", "0.000", "1.59", "11.390"},
                                               {"1", "5.0", "5.0", "0.135", "1.32", "13.175"},
                                               {"2", "4.0", "5.0", "1.000", "1.89", "12.880"},
@@ -112,12 +107,11 @@ TEST_CASE("the presets do what their names say", "[online_softmax]") {
 TEST_CASE("the outlier overflows softmax without the maximum", "[online_softmax]") {
   const lab::Report report = run({.preset = Preset::outlier, .keys = GENERATE(1, 16, 1000)});
   CHECK(report.ok());
-  const lab::Table* naive = report.table("naive");
-  REQUIRE(naive != nullptr);
-  CHECK(naive->text(0, 2) == "inf");
-  CHECK(naive->text(0, 3) == "inf");
-  CHECK(naive->text(0, 4) == "nan");
-  CHECK(naive->text(1, 4) == naive->text(2, 4));
+  const lab::Table& naive = table_in(report, "naive");
+  CHECK(naive.text(0, 2) == "inf");
+  CHECK(naive.text(0, 3) == "inf");
+  CHECK(naive.text(0, 4) == "nan");
+  CHECK(naive.text(1, 4) == naive.text(2, 4));
 }
 
 TEST_CASE("with everything masked there is a zero and no NaN", "[online_softmax]") {

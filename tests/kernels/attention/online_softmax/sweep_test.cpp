@@ -6,8 +6,7 @@
 
 using namespace tilestep;
 using namespace tilestep::online_softmax;
-using tilestep::tests::test_device;
-using tilestep::tests::unwatched;
+using tests::test_device, tests::unwatched;
 
 namespace {
 
@@ -30,16 +29,10 @@ class Devices {
   std::size_t turn_ = 0;
 };
 
-std::string describe(const Params& p) {
-  return std::string(name_of(p.preset)) + " keys " + std::to_string(p.keys) + " tile " +
-         std::to_string(p.tile_width) + " head_dim " + std::to_string(p.head_dim) + " " +
-         std::string(name_of(p.accumulator));
-}
-
 /// A failure says which check, and where.
 void require_good(simt::Device& device, const Params& params) {
   const std::string failed = tests::failed_checks(run(params, device));
-  if (!failed.empty()) FAIL(describe(params) << ": " << failed);
+  if (!failed.empty()) FAIL(lab::to_json(knob_table().settings(params)) << ": " << failed);
 }
 
 }  // namespace
@@ -98,13 +91,8 @@ TEST_CASE("the order of threads changes no bit", "[online_softmax]") {
                       .accumulator = GENERATE(Accumulator::fp32, Accumulator::fp16),
                       .component = 39};
   const nlohmann::json expected = run(params).trace;
-  const auto descending = test_device(simt::ThreadOrder::descending);
-  CHECK(run(params, *descending).trace == expected);
-  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
-    const auto shuffled = test_device(simt::ThreadOrder::shuffled, seed);
-    INFO("seed " << seed);
-    CHECK(run(params, *shuffled).trace == expected);
-  }
+  tests::in_other_orders(
+      8, [&](simt::Device& device) { CHECK(run(params, device).trace == expected); });
 }
 
 TEST_CASE("the reference is the plain formula", "[online_softmax]") {

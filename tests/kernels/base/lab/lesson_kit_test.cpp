@@ -180,6 +180,9 @@ TEST_CASE("checks say by how much something is wrong", "[lab]") {
   CHECK(differing(std::vector{1, 2, 3}, std::vector{1}) == 3);
   CHECK(same_bits(1.5f, 1.5f));
   CHECK_FALSE(same_bits(0.0f, -0.0f));
+  CHECK(same_number(0.0f, -0.0f));
+  CHECK(same_number(std::nanf("1"), std::nanf("2")));
+  CHECK_FALSE(same_number(1.5f, std::nanf("")));
 }
 
 TEST_CASE("random data is the same on every machine", "[lab]") {

@@ -58,6 +58,17 @@ class TimedEmulation final : public simt::emulated::EmulatedDevice {
   simt::DeviceInfo info_;
 };
 
+/// The same with kernels of its own in place of a lesson's, which may run the emulated ones.
+template <class Kernels>
+class TimedKernels {
+ public:
+  TimedKernels() { device.replaced_kernels = &kernels; }
+  operator simt::Device&() { return device; }
+
+  TimedEmulation device;
+  Kernels kernels;
+};
+
 /// Every check of the report holds, but those that `fails` says must not.
 inline void check_holds(
     const lab::Report& report, const std::function<bool(std::string_view id)>& fails =

@@ -62,6 +62,28 @@ TEST_CASE("simt: a launch beyond the limits is refused by name", "[simt]") {
                                                 "1048576 (allowed: 0–232448"}) == "");
 }
 
+TEST_CASE("simt: sizes that a kernel does not take are refused by name", "[simt]") {
+  const auto within = [](int value) {
+    return outcome_of([&] { require_within("sample: keys", value, 1, 9); });
+  };
+  CHECK(within(0) == "sample: keys is 0; allowed: 1–9");
+  CHECK(within(10) == "sample: keys is 10; allowed: 1–9");
+  CHECK(within(1) == within(9));
+  const auto multiple = [](int value) {
+    return outcome_of([&] { require_multiple("sample: m", value, 16); });
+  };
+  CHECK(multiple(24) == "sample: m is 24; allowed: multiples of 16");
+  CHECK(multiple(0) == "sample: m is 0; allowed: multiples of 16");
+  CHECK(multiple(32) == within(1));
+  CHECK(blocks_for(257, 256) == 2);
+  const Launch row = row_of_blocks("mark", 2147483647, 256, 12);
+  CHECK(row.grid.x == 2147483647);
+  CHECK(row.block.x == 256);
+  CHECK(row.shared_bytes == 12);
+  CHECK(missing_in(outcome_of([] { row_of_blocks("mark", 2147483648, 256); }),
+                   {"mark: a launch of more than 2147483647 blocks"}) == "");
+}
+
 // Sums the block's part of `in`. Without `kSafe` the barrier between the steps is missing.
 template <bool kSafe>
 __global__ void block_sum(Global<const int> in, Global<int> out, int threads) {

@@ -21,8 +21,6 @@ constexpr BenchSize kTiny = {90, 64, 128, {3, 5}};
 /// configuration may be broken: it then leaves the last row of y alone.
 class PretendingKernels final : public Kernels {
  public:
-  explicit PretendingKernels(simt::Device& real)
-      : real_(real), kernels_(static_cast<const Kernels&>(kernels_emulated())) {}
   bool broken = false;
 
   void route(simt::Device&, const RouteShape&, const RouteArrays&) const override {}
@@ -37,9 +35,9 @@ class PretendingKernels final : public Kernels {
   std::span<const Configuration> configurations() const override {
     return kernels_.configurations().subspan(2, 2);
   }
-  void grouped_gemm(simt::Device&, int configuration, const GroupedShape& shape,
+  void grouped_gemm(simt::Device& device, int configuration, const GroupedShape& shape,
                     const GroupedArrays& arrays, const simt::Tape& tape) const override {
-    kernels_.grouped_gemm(real_, configuration + 2, shape, arrays, tape);
+    kernels_.grouped_gemm(device, configuration + 2, shape, arrays, tape);
     const int rows = shape.scheme == Scheme::packed ? shape.slots : 0;
     if (!broken || rows == 0) return;
     float* last = arrays.y.data + static_cast<std::size_t>((rows - 1) * shape.width);
@@ -54,7 +52,7 @@ class PretendingKernels final : public Kernels {
       for (int row = 0; row < kept[e]; ++row) {
         const auto slot = static_cast<std::size_t>(first_slot[e] + row);
         for (std::size_t column = 0; column < width; ++column) {
-          const GroupedElement sum = grouped_element(
+          const numeric::Bounded sum = grouped_element(
               {arrays.weights.data + (e * width + column) * hidden, hidden},
               {arrays.x.data + slot * hidden, hidden}, numeric::Adding::tensor_core);
           arrays.y.data[slot * width + column] = static_cast<float>(sum.value);
@@ -64,55 +62,43 @@ class PretendingKernels final : public Kernels {
   }
 
  private:
-  simt::Device& real_;
-  const Kernels& kernels_;
+  const Kernels& kernels_ = static_cast<const Kernels&>(kernels_emulated());
 };
 
 /// Has the older of the two names of a counter alone.
-class PretendingDevice {
- public:
-  PretendingDevice() : kernels_(device_) {
-    device_.replaced_kernels = &kernels_;
-    device_.pretend().memory_bytes = 1 << 20;
-    device_.counter = [](const std::string& metric) {
+struct Pretended : TimedKernels<PretendingKernels> {
+  Pretended() {
+    device.pretend().memory_bytes = 1 << 20;
+    device.counter = [](const std::string& metric) {
       if (metric == "sm__inst_executed_pipe_tensor.sum") throw Error("no such counter");
       return 64.0;
     };
   }
-  operator simt::Device&() { return device_; }
-  PretendingKernels& own_kernels() { return kernels_; }
-  void set_memory(std::size_t bytes) { device_.pretend().memory_bytes = bytes; }
-
- private:
-  TimedEmulation device_;
-  PretendingKernels kernels_;
 };
 
 }  // namespace
 
 TEST_CASE("the bench has a rate for every scheme, routing and number of experts", "[moe_gemm]") {
-  PretendingDevice device;
-  const lab::Report report = bench_report(device, unwatched, kTiny);
+  Pretended gpu;
+  const lab::Report report = bench_report(gpu, unwatched, kTiny);
   check_has_what_was_recorded(report, kLessonId, false, "tensor_pipe");
   check_holds(report);
   for (const lab::Check& check : report.checks) CHECK(check.max_error <= check.tolerance);
   CHECK(report.checks.size() == 4);
-  const lab::Table* rates = report.table("moe_rate");
-  REQUIRE(rates != nullptr);
-  REQUIRE(rates->rows.size() == 2 * 5 * 3);
+  const lab::Table& rates = table_in(report, "moe_rate");
+  REQUIRE(rates.rows.size() == 2 * 5 * 3);
   const double tflops = 2.0 * 90 * 64 * 128 * 1e-9;
-  for (std::size_t row = 0; row < rates->rows.size(); ++row) {
-    CHECK(number_in(*rates, row, "tflops") == Approx(tflops));
-    CHECK(number_in(*rates, row, "of_cublas") == Approx(1));
-    CHECK(number_in(*rates, row, "slots") >= 90);
+  for (std::size_t row = 0; row < rates.rows.size(); ++row) {
+    CHECK(number_in(rates, row, "tflops") == Approx(tflops));
+    CHECK(number_in(rates, row, "of_cublas") == Approx(1));
+    CHECK(number_in(rates, row, "slots") >= 90);
   }
   // Every row of the ladder has a rate and a fraction under its name, which the command line asks.
-  const lab::Table* ladder = report.table("ladder");
-  REQUIRE(ladder != nullptr);
-  CHECK(ladder->rows.size() == 6);
-  for (std::size_t row = 0; row < ladder->rows.size(); ++row) {
-    CHECK(report.measurement("moe_rate", ladder->text(row, 0)) != nullptr);
-    CHECK(report.measurement("fraction_of_cublas", ladder->text(row, 0)) != nullptr);
+  const lab::Table& ladder = table_in(report, "ladder");
+  CHECK(ladder.rows.size() == 6);
+  for (std::size_t row = 0; row < ladder.rows.size(); ++row) {
+    CHECK(report.measurement("moe_rate", ladder.text(row, 0)) != nullptr);
+    CHECK(report.measurement("fraction_of_cublas", ladder.text(row, 0)) != nullptr);
   }
   CHECK(report.measurement("skew_keeps", "packed, skewed 1") != nullptr);
   CHECK(report.measurement("library_bf16", "loops") != nullptr);
@@ -121,29 +107,27 @@ TEST_CASE("the bench has a rate for every scheme, routing and number of experts"
   CHECK(busy->value > 0);
   CHECK(busy->value <= 100);
   CHECK(lab::to_json(report).dump().size() < 200000);
-  const lab::Table* counters = report.table("moe_counters");
-  REQUIRE(counters != nullptr);
-  REQUIRE(counters->rows.size() == 6);
-  CHECK(number_in(*counters, 0, "tensor_instructions") == 64);
-  CHECK(number_in(*counters, 0, "tensor_pipe") == 64);
+  const lab::Table& counters = table_in(report, "moe_counters");
+  REQUIRE(counters.rows.size() == 6);
+  CHECK(number_in(counters, 0, "tensor_instructions") == 64);
+  CHECK(number_in(counters, 0, "tensor_pipe") == 64);
 }
 
 TEST_CASE("the bench leaves out what does not fit in memory", "[moe_gemm]") {
-  PretendingDevice device;
-  const BenchSize size = kTiny;
+  Pretended gpu;
   // Room for the weights and the packed tokens, not for five times the tokens.
   const double packed = 90.0 * (2 * 64 + 4 * 128) + 5.0 * 64 * 128 * 2;
-  device.set_memory(static_cast<std::size_t>(packed * 1.3));
-  const lab::Report report = bench_report(device, unwatched, size);
+  gpu.device.pretend().memory_bytes = static_cast<std::size_t>(packed * 1.3);
+  const lab::Report report = bench_report(gpu, unwatched, kTiny);
   CHECK(report.measurement("moe_rate", "packed, one-hot, 5 experts") != nullptr);
   CHECK(report.measurement("moe_rate", "padded-to-capacity, one-hot, 5 experts") == nullptr);
   CHECK(report.table("moe_rate")->rows.size() == 30);
 }
 
 TEST_CASE("the bench's checks see a row that was not computed", "[moe_gemm]") {
-  PretendingDevice device;
-  device.own_kernels().broken = true;
-  const lab::Report report = bench_report(device, unwatched, kTiny);
+  Pretended gpu;
+  gpu.kernels.broken = true;
+  const lab::Report report = bench_report(gpu, unwatched, kTiny);
   check_holds(report, [](std::string_view id) { return id == "grouped_packed"; });
 }
 

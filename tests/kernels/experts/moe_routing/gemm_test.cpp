@@ -8,144 +8,101 @@
 #include <set>
 #include <string>
 
-#include "kernels/experts/moe_routing/grouped.hpp"
-#include "kernels/experts/moe_routing/kernels.hpp"
+#include "kernels/experts/moe_routing/bench_parts.hpp"
 #include "tests/catch.hpp"
 #include "tests/reports.hpp"
 
 using namespace tilestep;
 using namespace tilestep::moe_routing;
-using tests::contains;
-using tests::error_of;
+using tests::contains, tests::error_of;
 
 namespace {
 
 const std::vector<int> kRagged = {7, 0, 129, 1, 64};
-constexpr Scheme kAllSchemes[] = {Scheme::padded_to_capacity, Scheme::tile_padded, Scheme::packed};
 
-const Kernels& kernels_of(const simt::Device& device) {
-  return tests::kernels_of<Kernels>(device, kLessonId);
-}
-
-/// BF16 patterns of random numbers of both signs between 1/2 and 4 in magnitude.
-std::vector<std::uint16_t> random_bf16(std::size_t count, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::vector<std::uint16_t> bits(count);
-  for (std::uint16_t& one : bits) {
-    const auto random = static_cast<std::uint32_t>(generator());
-    const std::uint32_t exponent = 126 + random % 3;
-    one = static_cast<std::uint16_t>((random >> 31) << 15 | exponent << 7 | (random >> 8 & 0x7F));
-  }
-  return bits;
-}
-
-/// A grouped product on the device, its operands and its result.
+/// A grouped product of random numbers on the device, and its result.
 struct GroupedRun {
   GroupedLayout layout;
-  int hidden = 0, width = 0;
-  std::vector<std::uint16_t> x, weights;
   std::vector<float> y;
   std::vector<TileRun> recorded;
-
-  std::span<const std::uint16_t> row_of_x(int slot) const {
-    return std::span(x).subspan(static_cast<std::size_t>(slot * hidden),
-                                static_cast<std::size_t>(hidden));
-  }
-  std::span<const std::uint16_t> row_of_w(int expert, int row) const {
-    return std::span(weights).subspan(static_cast<std::size_t>((expert * width + row) * hidden),
-                                      static_cast<std::size_t>(hidden));
-  }
+  int wrong = 0;  ///< elements of y: those of tokens against double, those of padding against 0
 };
 
 constexpr int kLibrary = -1;
 
-/// `configuration` kLibrary: the library's loop.
-GroupedRun run_grouped(simt::Device& device, int configuration, const GroupedLayout& layout,
-                       int hidden, int width, int blocks, bool tails_at_end = false) {
-  GroupedRun run{layout, hidden, width, {}, {}, {}, {}};
-  run.x = random_bf16(static_cast<std::size_t>(layout.slots() * hidden), 3);
-  run.weights = random_bf16(static_cast<std::size_t>(layout.experts() * width * hidden), 4);
-  for (int e = 0; e < layout.experts(); ++e) {  // rows of padding are zero
-    const auto at = static_cast<std::size_t>(e);
-    const int from = (layout.first_slot[at] + layout.kept[at]) * hidden;
-    std::fill(run.x.begin() + from, run.x.begin() + layout.first_slot[at + 1] * hidden, 0);
-  }
-  using Bits = std::uint16_t;
-  const simt::Buffer<Bits> x(device, std::span<const Bits>(run.x));
-  const simt::Buffer<Bits> weights(device, std::span<const Bits>(run.weights));
-  const simt::Buffer<int> first_slot(device, std::span<const int>(layout.first_slot));
-  const simt::Buffer<int> first_tile(device, std::span<const int>(layout.first_tile));
-  const simt::Buffer<int> kept(device, std::span<const int>(layout.kept));
-  simt::Buffer<float> y(device, static_cast<std::size_t>(layout.slots() * width));
-  y.fill(0xFF);
-  const GroupedShape shape{layout.experts(), hidden,        width, layout.tile,
-                           layout.slots(),   layout.scheme, blocks};
-  const Kernels& kernels = kernels_of(device);
-  std::vector<int> tile_order;
-  if (tails_at_end) {
-    const auto tile_width =
-        kernels.configurations()[static_cast<std::size_t>(configuration)].tile_width;
-    tile_order = tails_last(layout, width / tile_width);
-  }
-  const simt::Buffer<int> order(device, std::span<const int>(tile_order));
-  const GroupedArrays arrays{x.span(),          weights.span(), y.span(),    first_slot.span(),
-                             first_tile.span(), kept.span(),    order.span()};
-  if (configuration == kLibrary) {
-    kernels.library_loop(device, shape, arrays, layout.first_slot, layout.kept);
-    run.y = y.download();
-    return run;
-  }
-  const Configuration& tile = kernels.configurations()[static_cast<std::size_t>(configuration)];
-  const auto tiles = static_cast<std::size_t>(layout.tiles() * (width / tile.tile_width));
-  simt::Trace recording(device, tiles * kTileEntries);
-  kernels.grouped_gemm(device, configuration, shape, arrays, recording.tape());
-  device.synchronize();
-  run.y = y.download();
-  run.recorded = tile_runs(recording.download(), tiles);
-  return run;
-}
-
-/// Elements of y that are wrong: those of tokens against double, those of padding against 0.
-int wrong_elements(const GroupedRun& run, bool library = false) {
+int wrong_elements(const GroupedProblem& problem, const GroupedRun& run, numeric::Adding adding) {
+  const auto hidden = static_cast<std::size_t>(problem.hidden);
+  const auto width = static_cast<std::size_t>(problem.width);
   int wrong = 0;
-  for (int e = 0; e < run.layout.experts(); ++e) {
-    const auto at = static_cast<std::size_t>(e);
-    for (int slot = run.layout.first_slot[at]; slot < run.layout.first_slot[at + 1]; ++slot) {
-      for (int row = 0; row < run.width; ++row) {
-        const auto got =
-            static_cast<double>(run.y[static_cast<std::size_t>(slot * run.width + row)]);
-        const GroupedElement want = grouped_element(
-            run.row_of_w(e, row), run.row_of_x(slot),
-            library ? numeric::Adding::any_order_tensor_core : numeric::Adding::tensor_core);
-        const double allowed = want.bound;
-        const double off = std::abs(got - want.value);
-        wrong += off <= allowed ? 0 : 1;  // NaN is not
+  std::size_t token = 0;
+  for (std::size_t e = 0; e < run.layout.kept.size(); ++e) {
+    const auto weights = problem.weights.values(e * width * hidden, width * hidden);
+    for (int slot = run.layout.first_slot[e]; slot < run.layout.first_slot[e + 1]; ++slot) {
+      const bool kept = slot - run.layout.first_slot[e] < run.layout.kept[e];
+      const auto x =
+          kept ? problem.x.values(token++ * hidden, hidden) : std::vector<std::uint16_t>(hidden);
+      for (std::size_t row = 0; row < width; ++row) {
+        const numeric::Bounded want =
+            grouped_element(std::span(weights).subspan(row * hidden, hidden), x, adding);
+        const auto got = static_cast<double>(run.y[static_cast<std::size_t>(slot) * width + row]);
+        wrong += std::abs(got - want.value) <= want.bound ? 0 : 1;  // NaN is not
       }
     }
   }
   return wrong;
 }
 
+/// `configuration` kLibrary: the library's loop.
+GroupedRun run_grouped(simt::Device& device, int configuration, const GroupedLayout& layout,
+                       int hidden, int width, int blocks, bool tails_at_end = false) {
+  const Kernels& kernels = moe_routing::kernels_of(device);
+  const bool library = configuration == kLibrary;
+  const int tile_width =
+      library ? width
+              : kernels.configurations()[static_cast<std::size_t>(configuration)].tile_width;
+  const GroupedProblem problem(device, static_cast<int>(layout.kept_tokens()), layout.experts(),
+                               hidden, width);
+  LaidOut laid_out(device, problem, layout, tails_at_end ? tile_width : 0);
+  laid_out.y().fill(0xFF);
+  GroupedShape shape = laid_out.shape();
+  shape.blocks = blocks;
+  GroupedRun run{layout, {}, {}};
+  const auto tiles = static_cast<std::size_t>(layout.tiles() * (width / tile_width));
+  simt::Trace recording(device, tiles * kTileEntries);
+  if (library) {
+    kernels.library_loop(device, shape, laid_out.arrays(), layout.first_slot, layout.kept);
+  } else {
+    kernels.grouped_gemm(device, configuration, shape, laid_out.arrays(), recording.tape());
+  }
+  device.synchronize();
+  run.y = laid_out.y().download();
+  run.recorded = tile_runs(recording.download(), tiles);
+  run.wrong = wrong_elements(
+      problem, run,
+      library ? numeric::Adding::any_order_tensor_core : numeric::Adding::tensor_core);
+  return run;
+}
+
 }  // namespace
 
 TEST_CASE("every configuration and scheme of the grouped product is right", "[moe_gemm]") {
   const auto device = tests::test_device(simt::ThreadOrder::shuffled, 3);
-  const auto all = kernels_of(*device).configurations();
+  const auto all = moe_routing::kernels_of(*device).configurations();
   REQUIRE(all.size() >= 4);
   for (std::size_t c = 0; c < all.size(); ++c) {
-    for (const Scheme scheme : kAllSchemes) {
+    for (const Scheme scheme : all_of<Scheme>()) {
       const GroupedLayout layout = layout_of(kRagged, scheme, all[c].tile_tokens);
       CAPTURE(std::string(all[c].name), std::string(name_of(scheme)));
       const int width = std::max(256, all[c].tile_width);
       const auto run = run_grouped(*device, static_cast<int>(c), layout, 128, width, 0);
-      CHECK(wrong_elements(run) == 0);
+      CHECK(run.wrong == 0);
     }
   }
 }
 
 TEST_CASE("persistent blocks go from tile to tile and from expert to expert", "[moe_gemm]") {
   const auto device = tests::test_device(simt::ThreadOrder::descending);
-  const auto all = kernels_of(*device).configurations();
+  const auto all = moe_routing::kernels_of(*device).configurations();
   // Fewer, as many and more stages than tiles along k; blocks that share out evenly, and not.
   for (const int hidden : {64, 128, 320}) {
     for (const int blocks : {1, 3, 40}) {
@@ -155,7 +112,7 @@ TEST_CASE("persistent blocks go from tile to tile and from expert to expert", "[
         const int width = std::max(128, all[c].tile_width);
         CAPTURE(hidden, blocks, std::string(all[c].name));
         const auto run = run_grouped(*device, static_cast<int>(c), layout, hidden, width, blocks);
-        CHECK(wrong_elements(run) == 0);
+        CHECK(run.wrong == 0);
       }
     }
   }
@@ -174,7 +131,7 @@ TEST_CASE("tiles are handed out whole ones first, and none is lost", "[moe_gemm]
         std::vector<int>{4, 9, 14, 17, 20, 23, 27, 28, 29});
 
   const auto device = tests::test_device(simt::ThreadOrder::shuffled, 5);
-  const auto all = kernels_of(*device).configurations();
+  const auto all = moe_routing::kernels_of(*device).configurations();
   for (std::size_t c = 3; c < all.size(); ++c) {
     CAPTURE(std::string(all[c].name));
     // Tails of more than half a tile, of half, and of less.
@@ -183,19 +140,15 @@ TEST_CASE("tiles are handed out whole ones first, and none is lost", "[moe_gemm]
     const auto run =
         run_grouped(*device, static_cast<int>(c),
                     layout_of(ragged, Scheme::packed, all[c].tile_tokens), 128, width, 3, true);
-    CHECK(wrong_elements(run) == 0);
+    CHECK(run.wrong == 0);
   }
 }
 
 TEST_CASE("the order of threads changes no bit of the grouped product", "[moe_gemm]") {
-  std::vector<float> first;
-  for (const std::uint64_t seed : {1u, 2u, 3u}) {
-    const auto device = tests::test_device(simt::ThreadOrder::shuffled, seed);
-    const GroupedLayout layout = layout_of(kRagged, Scheme::packed, 64);
-    const auto run = run_grouped(*device, 3, layout, 192, 64, 2);
-    if (first.empty()) first = run.y;
-    CHECK(run.y == first);
-  }
+  const GroupedLayout layout = layout_of(kRagged, Scheme::packed, 64);
+  const std::vector<float> y = run_grouped(tests::device_at_hand(), 3, layout, 192, 64, 2).y;
+  tests::in_other_orders(
+      3, [&](simt::Device& device) { CHECK(run_grouped(device, 3, layout, 192, 64, 2).y == y); });
 }
 
 TEST_CASE("a recording holds every tile once, in the block that the schedule says", "[moe_gemm]") {
@@ -240,7 +193,7 @@ TEST_CASE("layouts keep their promises for any counts", "[moe_gemm]") {
     for (int& count : kept) count = static_cast<int>(generator() % 300);
     const int tile = 8 << generator() % 5;
     const int most = *std::max_element(kept.begin(), kept.end());
-    for (const Scheme scheme : kAllSchemes) {
+    for (const Scheme scheme : all_of<Scheme>()) {
       const GroupedLayout layout = layout_of(kept, scheme, tile);
       for (std::size_t e = 0; e < kept.size(); ++e) {
         const int slots = layout.first_slot[e + 1] - layout.first_slot[e];
@@ -284,7 +237,7 @@ TEST_CASE("sizes that the grouped product does not take are refused by name", "[
   if (device->info().backend == "emulated") {
     CHECK(contains(error_of([&] { run_grouped(*device, kLibrary, layout, 64, 64, 0); }),
                    "emulation"));
-  } else if (kernels_of(*device).library(*device).available) {
-    CHECK(wrong_elements(run_grouped(*device, kLibrary, layout, 64, 64, 0), true) == 0);
+  } else if (moe_routing::kernels_of(*device).library(*device).available) {
+    CHECK(run_grouped(*device, kLibrary, layout, 64, 64, 0).wrong == 0);
   }
 }

@@ -3,7 +3,6 @@
 #include <limits>
 #include <random>
 #include <set>
-#include <string_view>
 
 #include "kernels/experts/moe_routing/kernels.hpp"
 #include "kernels/experts/moe_routing/report.hpp"
@@ -86,39 +85,26 @@ Params random_params(std::mt19937& generator, int most_tokens, int most_experts)
 }
 
 /// What the router's kernels make of `logits`.
-struct Routed {
-  std::vector<int> expert, slot, wanted, first_slot, first_tile;
-  std::vector<float> gate;
-};
-Routed route(simt::Device& device, const RouteShape& shape, const std::vector<float>& logits) {
-  const auto& kernels = kernels_of<Kernels>(device, kLessonId);
-  const auto assignments = static_cast<std::size_t>(shape.tokens * shape.top_k);
-  const auto experts = static_cast<std::size_t>(shape.experts);
-  const simt::Buffer<float> in(device, std::span<const float>(logits));
-  simt::Buffer<int> expert(device, assignments), rank(device, assignments),
-      slot(device, assignments), wanted(device, experts), kept(device, experts),
-      first_slot(device, experts + 1), first_tile(device, experts + 1),
-      chunks(device, chunks_of(static_cast<std::int64_t>(assignments)) * experts);
-  simt::Buffer<float> probability(device, assignments), gate(device, assignments);
-  kernels.route(
-      device, shape,
-      {in.span(), expert.span(), probability.span(), gate.span(), rank.span(), slot.span(),
-       wanted.span(), kept.span(), first_slot.span(), first_tile.span(), chunks.span()});
-  device.synchronize();
-  return {expert.download(),     slot.download(),       wanted.download(),
-          first_slot.download(), first_tile.download(), gate.download()};
+Placement route(const RouteShape& shape, const std::vector<float>& logits,
+                std::vector<float>& gates) {
+  const auto device = test_device();
+  Router router(*device, shape, logits);
+  router.run();
+  Placement placed;
+  std::vector<float> probabilities;
+  router.download(placed, probabilities, gates);
+  return placed;
 }
 
 }  // namespace
 
 TEST_CASE("the default table and summary", "[moe_routing]") {
   const lab::Report report = run();
-  const lab::Table* table = report.table("experts");
-  REQUIRE(table != nullptr);
-  CHECK(texts_of(*table) == std::vector<std::vector<std::string>>{{"E0", "8", "1", "0", "0"},
-                                                                  {"E1", "8", "1", "0", "0"},
-                                                                  {"E2", "8", "1", "0", "0"},
-                                                                  {"E3", "8", "1", "0", "0"}});
+  const lab::Table& table = table_in(report, "experts");
+  CHECK(texts_of(table) == std::vector<std::vector<std::string>>{{"E0", "8", "1", "0", "0"},
+                                                                 {"E1", "8", "1", "0", "0"},
+                                                                 {"E2", "8", "1", "0", "0"},
+                                                                 {"E3", "8", "1", "0", "0"}});
   for (const char* part : {"balanced", "top 1", "4 experts", "32 token-slots", "32 real", "100%",
                            "All 4 experts have 8 tokens each."}) {
     CHECK(contains(report.summary, part));
@@ -170,26 +156,23 @@ TEST_CASE("nothing depends on the order of the threads", "[moe_routing]") {
   for (const Scheme scheme : all_of<Scheme>()) {
     params.scheme = scheme;
     const Trace first = run.trace(params);
-    for (const auto order : {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
-      for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-        const auto device = test_device(order, seed);
-        const lab::Report report = run(params, *device);
-        CHECK(failed_checks(report).empty());
-        const Trace trace = trace_from_json(report.trace);
-        CHECK(trace.token == first.token);
-        CHECK(trace.expert == first.expert);
-      }
-    }
+    in_other_orders(3, [&](simt::Device& device) {
+      const lab::Report report = run(params, device);
+      CHECK(failed_checks(report).empty());
+      const Trace trace = trace_from_json(report.trace);
+      CHECK(trace.token == first.token);
+      CHECK(trace.expert == first.expert);
+    });
   }
 }
 
 TEST_CASE("equal logits go to the lower number, and the kernels take any logits", "[moe_routing]") {
-  const auto device = test_device();
   const RouteShape shape{3, 4, 2, -1, 8, Scheme::packed};
+  std::vector<float> gates;
   // All equal; two pairs of equals; so far apart that exp underflows.
-  const Routed routed = route(*device, shape, {1, 1, 1, 1, 0, 2, 0, 2, -3e38f, 0, 3e38f, 0});
+  const Placement routed = route(shape, {1, 1, 1, 1, 0, 2, 0, 2, -3e38f, 0, 3e38f, 0}, gates);
   CHECK(routed.expert == std::vector<int>{0, 1, 1, 3, 2, 1});
-  CHECK(routed.gate == std::vector<float>{0.5f, 0.5f, 0.5f, 0.5f, 1, 0});
+  CHECK(gates == std::vector<float>{0.5f, 0.5f, 0.5f, 0.5f, 1, 0});
   CHECK(routed.wanted == std::vector<int>{1, 3, 1, 1});
   CHECK(routed.first_slot == std::vector<int>{0, 1, 4, 5, 6});
   CHECK(routed.first_tile == std::vector<int>{0, 1, 2, 3, 4});
@@ -197,16 +180,16 @@ TEST_CASE("equal logits go to the lower number, and the kernels take any logits"
 }
 
 TEST_CASE("logits that are no numbers choose nobody outside the experts", "[moe_routing]") {
-  const auto device = test_device();
+  std::vector<float> gates;
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float inf = std::numeric_limits<float>::infinity();
   const RouteShape shape{4, 3, 3, -1, 8, Scheme::packed};
-  const Routed routed =
-      route(*device, shape, {nan, nan, nan, nan, 1, 0, -inf, inf, 0, -inf, -inf, -inf});
+  const Placement routed =
+      route(shape, {nan, nan, nan, nan, 1, 0, -inf, inf, 0, -inf, -inf, -inf}, gates);
   CHECK(routed.expert == std::vector<int>{0, 1, 2, 1, 2, 0, 1, 2, 0, 0, 1, 2});
-  for (const float gate : routed.gate) CHECK((gate >= 0 && gate <= 1));
-  CHECK(routed.gate[0] == Approx(1.0 / 3));
-  CHECK(routed.gate[6] == 1);
+  for (const float gate : gates) CHECK((gate >= 0 && gate <= 1));
+  CHECK(gates[0] == Approx(1.0 / 3));
+  CHECK(gates[6] == 1);
   CHECK(routed.wanted == std::vector<int>{4, 4, 4});
 }
 

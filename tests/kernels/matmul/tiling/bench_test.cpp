@@ -32,7 +32,7 @@ class WithLibrary final : public Kernels {
     return kernels_.resources(device, variant, configuration);
   }
   void picture(simt::Device&, const PictureRun&, const GemmShape&, const Operands&,
-               const simt::Tape*) const override {}
+               const simt::Tape&) const override {}
   LibraryStatus library(simt::Device&) const override { return {true, "multiplies", ""}; }
   void library_gemm(simt::Device& device, Precision precision, const GemmShape& s, const void* a,
                     const void* b, float* c) const override {
@@ -61,14 +61,12 @@ const BenchSizes kTiny{{64, 32}, 32, {{1, 1, 1}, {33, 7, 20}}, 1 << 16};
 }  // namespace
 
 TEST_CASE("the bench of tiling has all that was recorded", "[tiling]") {
-  TimedEmulation device;
-  WithLibrary kernels;
-  device.replaced_kernels = &kernels;
-  device.pretend().l2_bytes = 1 << 16;
-  device.counter = [](const std::string& metric) {
+  TimedKernels<WithLibrary> gpu;
+  gpu.device.pretend().l2_bytes = 1 << 16;
+  gpu.device.counter = [](const std::string& metric) {
     return metric.ends_with("_elapsed") ? 50.0 : 2048.0;
   };
-  const lab::Report report = bench_report(device, unwatched, kTiny);
+  const lab::Report report = bench_report(gpu, unwatched, kTiny);
   check_has_what_was_recorded(report, kLessonId, true);
   check_holds(report);
   CHECK(report.measurement("gemm_rate")->detail.starts_with("64³"));
@@ -92,11 +90,9 @@ TEST_CASE("the bench of tiling has all that was recorded", "[tiling]") {
 }
 
 TEST_CASE("the bench of tiling does not time a rung that is wrong", "[tiling]") {
-  TimedEmulation device;
-  WithLibrary kernels;
-  kernels.broken = true;
-  device.replaced_kernels = &kernels;
-  const lab::Report report = bench_report(device, unwatched, kTiny);
+  TimedKernels<WithLibrary> gpu;
+  gpu.kernels.broken = true;
+  const lab::Report report = bench_report(gpu, unwatched, kTiny);
   CHECK(report.measurement("gemm_rate", "vectorized") == nullptr);
   CHECK(report.measurement("gemm_rate", "warp-tile") != nullptr);
   check_holds(report, [](std::string_view id) { return contains(id, "vectorized"); });

@@ -3,7 +3,6 @@
 #include "kernels/matmul/tiling/lesson.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 
 #include "tests/traces.hpp"

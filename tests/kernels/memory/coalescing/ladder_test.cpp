@@ -1,5 +1,6 @@
 #include <numeric>
 
+#include "kernels/base/lab/result.hpp"
 #include "kernels/memory/coalescing/kernels.hpp"
 #include "kernels/memory/coalescing/report.hpp"
 #include "tests/catch.hpp"
@@ -11,10 +12,6 @@ using namespace tilestep::tests;
 
 namespace {
 
-const Kernels& own_kernels(const simt::Device& device) {
-  return kernels_of<Kernels>(device, kLessonId);
-}
-
 std::vector<float> counting(std::size_t count) {
   std::vector<float> values(count);
   std::iota(values.begin(), values.end(), 1.0f);
@@ -23,11 +20,11 @@ std::vector<float> counting(std::size_t count) {
 
 std::vector<float> copied(simt::Device& device, CopyRung rung, const CopyConfig& config,
                           const std::vector<float>& host) {
-  const simt::Buffer<float> in(device, std::span<const float>(host));
+  const simt::Buffer<float> in(device, host);
   simt::Buffer<float> out(device, host.size());
-  own_kernels(device).copy(device, rung, config, in.span(), out.span());
-  device.synchronize();
-  return out.download();
+  return lab::result_of(device, out, [&] {
+    coalescing::kernels_of(device).copy(device, rung, config, in.span(), out.span());
+  });
 }
 
 /// Elements of the transpose that are in the wrong place.
@@ -35,11 +32,11 @@ int wrong_in_transpose(simt::Device& device, TransposeRung rung, const Transpose
   const auto rows = static_cast<std::size_t>(shape.rows);
   const auto columns = static_cast<std::size_t>(shape.columns);
   const std::vector<float> host = counting(rows * columns);
-  const simt::Buffer<float> in(device, std::span<const float>(host));
+  const simt::Buffer<float> in(device, host);
   simt::Buffer<float> out(device, host.size());
-  own_kernels(device).transpose(device, rung, shape, in.span(), out.span());
-  device.synchronize();
-  const std::vector<float> got = out.download();
+  const std::vector<float> got = lab::result_of(device, out, [&] {
+    coalescing::kernels_of(device).transpose(device, rung, shape, in.span(), out.span());
+  });
   int wrong = 0;
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t column = 0; column < columns; ++column) {
@@ -126,7 +123,7 @@ TEST_CASE("ways of a request to shared memory", "[coalescing]") {
 
 TEST_CASE("random words are found again, and wrong ones counted", "[coalescing]") {
   const auto device = test_device();
-  const auto& kernels = own_kernels(*device);
+  const auto& kernels = coalescing::kernels_of(*device);
   simt::Buffer<unsigned> words(*device, 35);
   simt::Buffer<unsigned long long> wrong(*device, 1);
   wrong.fill(0);

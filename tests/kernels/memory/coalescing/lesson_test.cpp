@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -86,17 +85,6 @@ Count count_by_text(const Params& p) {
   return count;
 }
 
-void require_all_good(const lab::Report& report) {
-  for (const lab::Check& check : report.checks) {
-    INFO(check.id << ": " << check.max_error << ", " << check.detail);
-    REQUIRE(check.ok);
-  }
-}
-
-double sectors(const Params& params) {
-  return sectors(run(params));
-}
-
 }  // namespace
 
 TEST_CASE("the sectors that the lesson promises", "[coalescing]") {
@@ -107,14 +95,15 @@ TEST_CASE("the sectors that the lesson promises", "[coalescing]") {
     REQUIRE(sectors(report) == expected);
     REQUIRE(report.measurement("sectors_per_request")->provenance == lab::Provenance::traced);
   }
-  REQUIRE(sectors({.pattern = Pattern::sequential, .element_size = ElementSize::bytes_16}) == 16);
+  REQUIRE(sectors(run({.pattern = Pattern::sequential, .element_size = ElementSize::bytes_16})) ==
+          16);
   const std::map<Pattern, double> by_pattern = {
       {Pattern::offset, 5},     {Pattern::broadcast, 1},     {Pattern::reversed, 4},
       {Pattern::soa, 4},        {Pattern::aos, 16},          {Pattern::permuted_warp, 4},
       {Pattern::matrix_row, 4}, {Pattern::matrix_column, 32}};
   for (const auto& [pattern, expected] : by_pattern) {
     INFO(name_of(pattern));
-    REQUIRE(sectors({.pattern = pattern}) == expected);
+    REQUIRE(sectors(run({.pattern = pattern})) == expected);
   }
 }
 
@@ -135,7 +124,7 @@ TEST_CASE("every pattern, size and direction against a count of its own", "[coal
                          .elements = elements};
           INFO(statement(p) << ", " << p.element_bytes() << " bytes, " << elements);
           const lab::Report report = run(p);
-          require_all_good(report);
+          REQUIRE(failed_checks(report) == "");
           const Count count = count_by_text(p);
           REQUIRE(sectors(report) == Approx(count.sectors / count.requests).epsilon(1e-12));
           REQUIRE(report.measurement("lines_per_request")->value ==
@@ -152,7 +141,7 @@ TEST_CASE("settings of strided, offset and aos against a count of their own", "[
   const auto agree = [&](const Params& p) {
     INFO(statement(p) << ", " << p.element_bytes() << " bytes");
     const lab::Report report = run(p);
-    require_all_good(report);
+    REQUIRE(failed_checks(report) == "");
     const Count count = count_by_text(p);
     REQUIRE(sectors(report) == Approx(count.sectors / count.requests).epsilon(1e-12));
   };
@@ -176,12 +165,11 @@ TEST_CASE("the order of threads changes nothing", "[coalescing]") {
   for (const Access access : {Access::load, Access::store}) {
     const Params p{.pattern = Pattern::permuted, .access = access, .elements = 700};
     const nlohmann::json expected = run(p).trace;
-    for (const auto order : {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
-      const auto device = test_device(order, 5);
-      const lab::Report report = run(p, *device);
-      require_all_good(report);
+    in_other_orders(1, [&](simt::Device& device) {
+      const lab::Report report = run(p, device);
+      REQUIRE(failed_checks(report) == "");
       REQUIRE(report.trace == expected);
-    }
+    });
   }
 }
 
@@ -292,7 +280,7 @@ TEST_CASE("an array that is too large is refused with what is allowed", "[coales
 
 TEST_CASE("the report of a run has its tables and best values", "[coalescing]") {
   const lab::Report report = run();
-  require_all_good(report);
+  REQUIRE(failed_checks(report) == "");
   REQUIRE(report.table("requests")->rows.size() == 64);
   REQUIRE(report.table("patterns")->rows.size() == kPatterns.size());
   REQUIRE(report.table("bank_conflicts")->rows.size() == 4);
@@ -310,7 +298,7 @@ TEST_CASE("a run whose counters another program holds says so and goes on", "[co
   TimedEmulation device;
   device.counter = [](const std::string&) -> double { throw simt::CountersBusy(); };
   const lab::Report report = run({}, device);
-  require_all_good(report);
+  REQUIRE(failed_checks(report) == "");
   REQUIRE(report.measurement("sectors_per_request", "hardware") == nullptr);
   const Trace trace = trace_from_json(report.trace);
   REQUIRE_FALSE(trace.counters_available);

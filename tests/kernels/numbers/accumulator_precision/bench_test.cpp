@@ -17,11 +17,10 @@ class SoftwareTensorCores final : public Kernels {
   bool broken = false;  ///< the BF16 products are a little off
 
   void sums(simt::Device& device, const SumShape& shape, const SumMethod& method,
-            simt::Span<const float> terms, simt::Span<float> sums) const override {
-    kernels_.sums(device, shape, method, terms, sums);
+            simt::Span<const float> terms, simt::Span<float> sums,
+            const simt::Tape& tape) const override {
+    kernels_.sums(device, shape, method, terms, sums, tape);
   }
-  void sums_recorded(simt::Device&, const SumShape&, const SumMethod&, simt::Span<const float>,
-                     simt::Span<float>, int, const simt::Tape&) const override {}
   void scaled_gemm(simt::Device& device, const GemmShape& shape,
                    const ScaledOperands& operands) const override {
     kernels_.scaled_gemm(device, shape, operands);
@@ -57,15 +56,11 @@ class SoftwareTensorCores final : public Kernels {
 const BenchSizes kTiny{64, {128, 256}, 256, 64, {64, 64, 128}, 128};
 
 /// A GPU that has such tensor cores.
-struct Pretended {
+struct Pretended : TimedKernels<SoftwareTensorCores> {
   explicit Pretended(int compute_capability) {
-    device.replaced_kernels = &kernels;
     device.pretend().compute_capability = compute_capability;
   }
   lab::Report bench() { return bench_report(device, unwatched, kTiny); }
-
-  TimedEmulation device;
-  SoftwareTensorCores kernels;
 };
 
 }  // namespace

@@ -135,7 +135,7 @@ TEST_CASE("more bits give a smaller error", "[accumulator_precision]") {
 
 TEST_CASE("matrix kernels: exact product, widening, scales", "[accumulator_precision]") {
   const auto device = tests::test_device(simt::ThreadOrder::shuffled, 3);
-  const auto& kernels = tests::kernels_of<Kernels>(*device, kLessonId);
+  const auto& kernels = accumulator_precision::kernels_of(*device);
   std::mt19937 generator(2);
   constexpr int kM = 17, kN = 5, kK = 300;
   const Bits a = random_bits_of(kM * kK, generator);

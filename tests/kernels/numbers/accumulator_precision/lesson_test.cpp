@@ -26,14 +26,13 @@ Trace trace_of(const Params& params) {
 TEST_CASE("the default gives the table of the lesson", "[accumulator_precision]") {
   const lab::Report report = run();
   CHECK(report.ok());
-  const lab::Table* table = report.table("accumulators");
-  REQUIRE(table != nullptr);
-  CHECK(labels_of(*table) ==
+  const lab::Table& table = table_in(report, "accumulators");
+  CHECK(labels_of(table) ==
         std::vector<std::string>{"accumulator", "mantissa bits", "final sum", "error"});
-  CHECK(table->columns[3].unit == "%");
-  CHECK(texts_of(*table) == std::vector<std::vector<std::string>>{{"FP8", "3", "32.0", "49.9"},
-                                                                  {"FP16", "10", "63.9", "0.0"},
-                                                                  {"FP32", "23", "63.9", "0.0"}});
+  CHECK(table.columns[3].unit == "%");
+  CHECK(texts_of(table) == std::vector<std::vector<std::string>>{{"FP8", "3", "32.0", "49.9"},
+                                                                 {"FP16", "10", "63.9", "0.0"},
+                                                                 {"FP32", "23", "63.9", "0.0"}});
   for (const char* part :
        {"64 terms", "63.9", "FP8 reaches 32.0", "49.9 %", "stays at 32 after 33 terms"}) {
     CHECK(contains(report.summary, part));
@@ -116,14 +115,13 @@ TEST_CASE("the table of terms has every sum, or some of them", "[accumulator_pre
   const Params params{.terms = GENERATE(1, 64, 256, 257, 5000)};
   const lab::Report report = run(params);
   const Trace trace = trace_from_json(report.trace);
-  const lab::Table* table = report.table("terms");
-  REQUIRE(table != nullptr);
-  REQUIRE_FALSE(table->rows.empty());
-  if (params.terms <= kAllRows) CHECK(static_cast<int>(table->rows.size()) == params.terms);
-  CHECK(static_cast<int>(table->rows.size()) <= kAllRows);
-  CHECK(std::get<double>(table->rows.back()[0]) == params.terms);
-  CHECK(std::get<double>(table->rows.back()[2]) == trace.exact_sum);
-  for (const auto& row : table->rows) {
+  const lab::Table& table = table_in(report, "terms");
+  REQUIRE_FALSE(table.rows.empty());
+  if (params.terms <= kAllRows) CHECK(static_cast<int>(table.rows.size()) == params.terms);
+  CHECK(static_cast<int>(table.rows.size()) <= kAllRows);
+  CHECK(std::get<double>(table.rows.back()[0]) == params.terms);
+  CHECK(std::get<double>(table.rows.back()[2]) == trace.exact_sum);
+  for (const auto& row : table.rows) {
     const int term = static_cast<int>(std::get<double>(row[0])) - 1;
     const auto at = std::find(trace.points.begin(), trace.points.end(), term);
     REQUIRE(at != trace.points.end());
@@ -188,10 +186,9 @@ TEST_CASE("stochastic rounding does not freeze", "[accumulator_precision]") {
 TEST_CASE("finer scales lose less", "[accumulator_precision]") {
   const Params params{.seed = GENERATE(1, 2, 3)};
   const lab::Report report = run(params);
-  const lab::Table* table = report.table("scaling");
-  REQUIRE(table != nullptr);
-  REQUIRE(table->rows.size() == 3);
-  const auto error = [&](std::size_t row) { return std::get<double>(table->rows[row][2]); };
+  const lab::Table& table = table_in(report, "scaling");
+  REQUIRE(table.rows.size() == 3);
+  const auto error = [&](std::size_t row) { return std::get<double>(table.rows[row][2]); };
   CHECK(error(0) > 2 * error(1));
   CHECK(error(1) > 2 * error(2));
   CHECK(error(2) < 5);
@@ -213,7 +210,7 @@ TEST_CASE("a damaged accumulator trace is refused in words", "[accumulator_preci
 
 TEST_CASE("tensor cores are refused in words where there are none", "[accumulator_precision]") {
   const auto device = simt::make_emulated_device(emulated_kernels(), {});
-  const auto& kernels = kernels_of<Kernels>(*device, kLessonId);
+  const auto& kernels = accumulator_precision::kernels_of(*device);
   const auto refused = [&](GemmVariant variant) {
     return error_of([&] { kernels.tensor_core_gemm(*device, variant, {128, 128, 128}, {}); });
   };

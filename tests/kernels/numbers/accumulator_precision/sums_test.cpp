@@ -1,11 +1,12 @@
 #include <boost/multiprecision/cpp_int.hpp>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <random>
 #include <utility>
 #include <vector>
 
+#include "kernels/base/lab/check.hpp"
+#include "kernels/base/lab/result.hpp"
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
 #include "kernels/numbers/accumulator_precision/lesson.hpp"
 #include "kernels/numbers/accumulator_precision/reference.hpp"
@@ -14,8 +15,7 @@
 
 using namespace tilestep;
 using namespace tilestep::accumulator_precision;
-using boost::multiprecision::cpp_int;
-using boost::multiprecision::cpp_rational;
+using boost::multiprecision::cpp_int, boost::multiprecision::cpp_rational;
 using namespace tilestep::tests;
 
 namespace {
@@ -117,13 +117,12 @@ double slow_pairwise(const SumMethod& method, int sum, const std::vector<float>&
 
 std::vector<float> on_device(simt::Device& device, const SumMethod& method, int terms, int sums,
                              const std::vector<float>& matrix) {
-  const simt::Buffer<float> input(device, std::span<const float>(matrix));
+  const simt::Buffer<float> input(device, matrix);
   simt::Buffer<float> output(device, static_cast<std::size_t>(sums));
-  output.fill(0xFF);
-  kernels_of<Kernels>(device, kLessonId)
-      .sums(device, {terms, sums}, method, input.span(), output.span());
-  device.synchronize();
-  return output.download();
+  return lab::result_of(device, output, [&] {
+    accumulator_precision::kernels_of(device).sums(device, {terms, sums}, method, input.span(),
+                                                   output.span());
+  });
 }
 
 std::vector<float> column_of(const std::vector<float>& matrix, int sums, int sum) {
@@ -146,11 +145,6 @@ std::vector<float> random_matrix(std::size_t count, unsigned seed) {
   return values;
 }
 
-bool same_bits(float a, float b) {
-  return std::memcmp(&a, &b, sizeof a) == 0 || (a == 0 && b == 0) ||
-         (std::isnan(a) && std::isnan(b));
-}
-
 }  // namespace
 
 TEST_CASE("every accumulator agrees with exact fractions", "[accumulator_precision]") {
@@ -170,7 +164,7 @@ TEST_CASE("every accumulator agrees with exact fractions", "[accumulator_precisi
           const auto terms = column_of(matrix, kColumns, sum);
           const float got = sums[static_cast<std::size_t>(sum)];
           INFO(name_of(kind) << " " << name_of(small) << " " << name_of(rounding) << " " << sum);
-          CHECK(same_bits(got, reference_sums(method, sum, terms, true).front()));
+          CHECK(lab::same_number(got, reference_sums(method, sum, terms, true).front()));
           const double slow = kind == Method::pairwise ? slow_pairwise(method, sum, terms)
                                                        : slow_sum(method, sum, terms);
           CHECK(static_cast<double>(got) == slow);
@@ -203,7 +197,7 @@ TEST_CASE("sums overflow as their formats do", "[accumulator_precision]") {
   const auto sum_in = [&](Method kind, Rounding rounding) {
     const SumMethod method{kind, format_of(kind, SmallFormat::fp8_e4m3), rounding, 2, 0};
     const float got = on_device(*device, method, 5, 1, terms).front();
-    CHECK(same_bits(got, reference_sums(method, 0, terms, true).front()));
+    CHECK(lab::same_number(got, reference_sums(method, 0, terms, true).front()));
     return got;
   };
   CHECK(sum_in(Method::fp8_e4m3, Rounding::nearest) == -448.0f);
@@ -230,7 +224,7 @@ TEST_CASE("any number of terms, sums and threads", "[accumulator_precision]") {
           for (const int sum : {0, sums / 2, sums - 1}) {
             const auto right =
                 reference_sums(method, sum, column_of(matrix, sums, sum), true).front();
-            CHECK(same_bits(got[static_cast<std::size_t>(sum)], right));
+            CHECK(lab::same_number(got[static_cast<std::size_t>(sum)], right));
           }
         }
       }
@@ -244,8 +238,8 @@ TEST_CASE("shapes of sums that mean nothing are refused", "[accumulator_precisio
   const auto refused = [&](const SumShape& shape, const SumMethod& with) {
     simt::Buffer<float> nothing(*device, 0);
     return error_of([&] {
-      kernels_of<Kernels>(*device, kLessonId)
-          .sums(*device, shape, with, nothing.span(), nothing.span());
+      accumulator_precision::kernels_of(*device).sums(*device, shape, with, nothing.span(),
+                                                      nothing.span());
     });
   };
   CHECK(contains(refused({0, 1}, method), "terms is 0"));

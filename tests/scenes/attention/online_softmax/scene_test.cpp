@@ -7,8 +7,7 @@
 #include "tests/scenes/shown.hpp"
 
 using namespace tilestep;
-using scenes::Cursor;
-using scenes::words::number;
+using scenes::Cursor, scenes::words::number;
 using Shown = tests::Shown<scenes::OnlineSoftmaxScene>;
 
 TEST_CASE("the picture shows what the kernel recorded", "[online_softmax_scene]") {

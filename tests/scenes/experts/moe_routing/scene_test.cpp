@@ -1,8 +1,5 @@
 #include "scenes/experts/moe_routing/scene.hpp"
 
-#include <cmath>
-#include <set>
-
 #include "kernels/base/lab/recording.hpp"
 #include "tests/lesson_contract/pictures.hpp"
 #include "tests/scenes/shown.hpp"
@@ -10,8 +7,7 @@
 using namespace tilestep;
 using moe_routing::Step;
 using scenes::Cursor;
-using tests::Parts;
-using tests::within;
+using tests::Parts, tests::within;
 using Shown = tests::Shown<scenes::MoeRoutingScene>;
 
 namespace {

@@ -1,17 +1,12 @@
 #include "scenes/matmul/tiling/scene.hpp"
 
-#include <cmath>
-#include <numeric>
-
 #include "scenes/ui/roofline.hpp"
 #include "tests/lesson_contract/pictures.hpp"
 #include "tests/scenes/shown.hpp"
 
 using namespace tilestep;
-using scenes::Cursor;
-using scenes::TilingScene;
-using tests::Parts;
-using tests::within;
+using scenes::Cursor, scenes::TilingScene;
+using tests::Parts, tests::within;
 using Shown = tests::Shown<TilingScene>;
 
 namespace {

@@ -1,6 +1,5 @@
 #include "scenes/numbers/accumulator_precision/scene.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -10,14 +9,10 @@
 #include "tests/scenes/shown.hpp"
 
 using namespace tilestep;
-using accumulator_precision::AccumulatorTrace;
-using accumulator_precision::Method;
-using accumulator_precision::Trace;
-using scenes::Cursor;
-using scenes::accumulator_parts::spacing_text;
-using scenes::words::significant;
-using tests::center;
-using tests::Parts;
+using accumulator_precision::AccumulatorTrace, accumulator_precision::Method,
+    accumulator_precision::Trace;
+using scenes::Cursor, scenes::accumulator_parts::spacing_text, scenes::words::significant;
+using tests::center, tests::Parts;
 using Shown = tests::Shown<scenes::AccumulatorPrecisionScene>;
 
 namespace {

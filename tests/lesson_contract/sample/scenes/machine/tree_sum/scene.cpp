@@ -9,8 +9,8 @@ namespace tilestep::tree_sum {
 class TreeSumScene final : public scenes::StepScene<Trace> {
  public:
   TreeSumScene()
-      : StepScene({kLessonId, "round", "rounds", "kernels/machine/tree_sum/tree_sum.cu", {"add"}},
-                  trace_from_json, &Trace::rounds) {}
+      : StepScene({"round", "rounds", "kernels/machine/tree_sum/tree_sum.cu", {"add"}},
+                  &Trace::rounds) {}
 
   void draw_picture(scenes::Cursor cursor) override {
     const int n = trace_.threads(), adding = trace_.adding(cursor.tile);
