@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <functional>
 #include <map>
 #include <tuple>
 
@@ -78,23 +77,6 @@ std::int64_t differing(const PatternShape& shape, std::int64_t threads,
   return differ;
 }
 
-/// The counters see what other programs do on the GPU meanwhile, which only ever adds: counts until two
-/// agree, and takes the least.
-simt::GlobalTraffic least_counted(simt::Device& device, const std::function<void()>& launch) {
-  constexpr int kMostCounts = 5;
-  const auto sectors = [](const simt::GlobalTraffic& t) {
-    return t.load_sectors + t.store_sectors;
-  };
-  simt::GlobalTraffic least = simt::count_global_traffic(device, {launch}, true).front();
-  for (int counts = 1; counts < kMostCounts; ++counts) {
-    const simt::GlobalTraffic again = simt::count_global_traffic(device, {launch}, true).front();
-    const double before = sectors(least), now = sectors(again);
-    if (now < before) least = again;
-    if (now == before) break;
-  }
-  return least;
-}
-
 void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress) {
   const PatternShape& shape = outcome.shape;
   Trace& trace = outcome.trace;
@@ -135,7 +117,7 @@ void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress
     kernels_of(device).access(device, shape, arrays.in.span(), arrays.out.span());
   };
   try {
-    outcome.counted = least_counted(device, launch);
+    outcome.counted = simt::count_global_traffic(device, launch);
   } catch (const simt::CountersBusy& busy) {  // the rest of the run is as good without them
     trace.counters_available = false;
     trace.counters_reason = busy.what();

@@ -304,17 +304,3 @@ TEST_CASE("a run whose counters another program holds says so and goes on", "[co
   REQUIRE_FALSE(trace.counters_available);
   REQUIRE(contains(trace.counters_reason, "another program"));
 }
-
-TEST_CASE("what other programs add to the counters does not count", "[coalescing]") {
-  TimedEmulation device;
-  int metrics = 0;
-  device.counter = [&](const std::string& metric) {
-    const bool alone = ++metrics > 6;  // the first count of six metrics has others' work in it
-    const bool sectors = contains(metric, "sectors");
-    const bool loads = contains(metric, "op_ld");
-    return (sectors ? (loads ? 256.0 : 128.0) : 32.0) + (alone ? 0 : 1000);
-  };
-  const lab::Report report = run({}, device);
-  require_all_good(report);
-  REQUIRE(report.measurement("sectors_per_request", "hardware")->value == 8);
-}
