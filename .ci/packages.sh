@@ -7,7 +7,7 @@ build_packages=(
   libegl-dev libgl-dev libegl1 libgl1 libgl1-mesa-dri libegl-mesa0 libglx-mesa0
   fonts-inter fonts-jetbrains-mono
 )
-test_packages=(catch2 xvfb xauth xdotool procps clang-format)
+test_packages=(catch2 xvfb xauth xdotool procps clang clang-format)
 
 say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
 
@@ -62,12 +62,14 @@ need_packages() {
     say "not everything could be installed; going on with what is there"
 }
 
-# Configures the preset $1 and builds it with all cores. Its folder is build/$2.
+# Configures the preset $1 and builds it with all cores. Its folder is build/$2. The rest: arguments of
+# the first configuration.
 build_preset() {
   local preset=$1 folder=$root/build/$2
   local generator=()
-  if [ ! -f "$folder/CMakeCache.txt" ] && command -v ninja >/dev/null; then
-    generator=(-G Ninja)
+  if [ ! -f "$folder/CMakeCache.txt" ]; then
+    generator=("${@:3}")
+    if command -v ninja >/dev/null; then generator+=(-G Ninja); fi
   fi
   (cd "$root" && quietly "$root/build/$2-configure.log" cmake --preset "$preset" "${generator[@]}") ||
     return 1  # said here because `set -e` does not hold where a caller tests the result

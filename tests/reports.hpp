@@ -12,6 +12,7 @@
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/base/simt/backends.hpp"
+#include "kernels/base/simt/sanitizers.hpp"
 #include "kernels/catalog.hpp"
 
 /// Devices, runs and reports as the tests of all lessons want them.
@@ -19,7 +20,7 @@ namespace tilestep::tests {
 
 /// The sanitizers make emulated threads many times slower, and look at the code, not at its numbers:
 /// sweeps take fewer shapes of each kind there.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(TILESTEP_ASAN) || defined(TILESTEP_TSAN)
 inline constexpr bool kFewShapes = true;
 #else
 inline constexpr bool kFewShapes = false;

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <memory>
 
 #include "app/cli/arguments.hpp"
@@ -22,6 +23,10 @@ int shot(ShotArguments& arguments) {
   options.width = size.width;
   options.height = size.height;
   if (arguments.out.empty()) throw Error("say where the picture goes: --out FILE.png");
+  const std::string ending = std::filesystem::path(arguments.out).extension().string();
+  if (!ending.empty() && ending != ".png" && ending != ".PNG") {  // a device has none
+    throw Error("--out names a picture of kind '" + ending + "'; allowed: .png");
+  }
   options.out = arguments.out;
   options.ui_map = arguments.ui_map;
   remark_refused_cuda(options.shell.backend);

@@ -157,6 +157,7 @@ TEST_CASE("a click on Next tile moves the step", "[window]") {
   if (!display) return;
   Window window(*display, {"--backend", "emulated"});
   wait_until_ready(window);
+  REQUIRE(eventually([&] { return window.part("score_0").has_value(); }));  // the report is there
   for (int step = 1; step <= 2; ++step) {
     const auto next = window.part("next tile");
     REQUIRE(next.has_value());

@@ -32,7 +32,7 @@ constexpr std::size_t kSharedAlignment = 128;
 // Ends a thread of a block that is given up. Caught where the thread began.
 struct Unwind {};
 
-bool same_place(const std::source_location& a, const std::source_location& b) {
+bool same_place(const Location& a, const Location& b) {
   if (std::memcmp(&a, &b, sizeof a) == 0) return true;  // nearly always: one pointer
   return a.line() == b.line() && a.column() == b.column() &&
          std::strcmp(a.file_name(), b.file_name()) == 0;
@@ -242,7 +242,7 @@ Pause BlockRunner::pause() {
   return go_to(threads_[next]);
 }
 
-inline Pause BlockRunner::arrive_at_barrier(bool predicate, std::source_location at) {
+inline Pause BlockRunner::arrive_at_barrier(bool predicate, Location at) {
   Thread& self = threads_[current_];
   self.place = at;
   self.state = State::at_barrier;
@@ -261,7 +261,7 @@ inline Pause BlockRunner::arrive_at_barrier(bool predicate, std::source_location
 }
 
 // A thread has come to a barrier, and not in the usual way.
-[[gnu::noinline]] Pause BlockRunner::meet(std::source_location at) {
+[[gnu::noinline]] Pause BlockRunner::meet(Location at) {
   if (arrived_ == 1) {
     barrier_at_ = at;
   } else if (!same_place(barrier_at_, at)) {
@@ -275,7 +275,7 @@ inline Pause BlockRunner::arrive_at_barrier(bool predicate, std::source_location
   return pause();
 }
 
-Pause arrive_at_barrier(bool predicate, std::source_location at) {
+Pause arrive_at_barrier(bool predicate, Location at) {
   if (runner == nullptr) [[unlikely]]
     BlockRunner::current();  // throws
   return runner->arrive_at_barrier(predicate, at);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <source_location>
 #include <string>
 #include <vector>
 
@@ -50,13 +49,13 @@ class BlockRunner {
   static BlockRunner& current();
   static bool inside_kernel();
 
-  Pause arrive_at_barrier(bool predicate, std::source_location at);
+  Pause arrive_at_barrier(bool predicate, Location at);
   int leave_barrier() const {
     resume();
     return vote_result_;
   }
   std::uint64_t warp_collective(WarpOp op, unsigned mask, std::uint64_t value, int source,
-                                std::source_location at);
+                                Location at);
   void* dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset, std::size_t alignment);
   int lane() const { return current_ % kWarp; }
   /// Throws Error: "<kernel>: thread (…) of block (…) <what>".
@@ -74,7 +73,7 @@ class BlockRunner {
     uint3 index{};  ///< its threadIdx
     State state = State::unstarted;
     Context* context = nullptr;  ///< where it runs or is suspended
-    std::source_location place;  ///< what it waits at, or waited at last
+    Location place;              ///< what it waits at, or waited at last
   };
 
   /// Lanes that wait for each other. Masks of one warp that do not overlap meet independently; a
@@ -98,7 +97,7 @@ class BlockRunner {
   int pick_next();
   int pick_unusual();
   void begin_phase();
-  Pause meet(std::source_location at);
+  Pause meet(Location at);
   Pause pause();
   /// The current thread goes on, or unwinds if the block was given up meanwhile.
   void resume() const {
@@ -135,7 +134,7 @@ class BlockRunner {
   bool mismatch_ = false;   ///< threads wait at barriers in different lines
   bool abandoned_ = false;  ///< what is suspended is to unwind
   bool warps_used_ = false;
-  std::source_location barrier_at_;
+  Location barrier_at_;
   std::exception_ptr error_;
   std::uint64_t random_state_ = 0;
 

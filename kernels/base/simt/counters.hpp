@@ -68,4 +68,9 @@ std::vector<GlobalTraffic> count_global_traffic(Device& device,
                                                 const std::vector<std::function<void()>>& works,
                                                 bool dram);
 
+/// The global memory traffic of `work` alone, DRAM's too. The counters see what other programs do on
+/// the GPU meanwhile, which only ever adds: counts until two counts agree, and takes the least. Throws
+/// Error as `Device::count` does.
+GlobalTraffic count_global_traffic(Device& device, const std::function<void()>& work);
+
 }  // namespace tilestep::simt

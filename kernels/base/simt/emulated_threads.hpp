@@ -11,7 +11,6 @@
 #include <concepts>
 #include <cstdint>
 #include <cstring>
-#include <source_location>
 
 #include "kernels/base/simt/emulated_types.hpp"
 #include "kernels/base/simt/emulator.hpp"
@@ -31,24 +30,25 @@ extern constinit thread_local dim3 blockDim;
 extern constinit thread_local dim3 gridDim;
 inline constexpr int warpSize = 32;
 
-__forceinline__ void __syncthreads(std::source_location at = std::source_location::current()) {
+__forceinline__ void __syncthreads(
+    tilestep::simt::Location at = tilestep::simt::Location::current()) {
   tilestep::simt::emulated::block_barrier(false, at);
 }
-__forceinline__ int __syncthreads_count(int predicate,
-                                        std::source_location at = std::source_location::current()) {
+__forceinline__ int __syncthreads_count(
+    int predicate, tilestep::simt::Location at = tilestep::simt::Location::current()) {
   return tilestep::simt::emulated::block_barrier(predicate != 0, at);
 }
-__forceinline__ int __syncthreads_or(int predicate,
-                                     std::source_location at = std::source_location::current()) {
+__forceinline__ int __syncthreads_or(
+    int predicate, tilestep::simt::Location at = tilestep::simt::Location::current()) {
   return tilestep::simt::emulated::block_barrier(predicate != 0, at) != 0;
 }
-__forceinline__ int __syncthreads_and(int predicate,
-                                      std::source_location at = std::source_location::current()) {
+__forceinline__ int __syncthreads_and(
+    int predicate, tilestep::simt::Location at = tilestep::simt::Location::current()) {
   return tilestep::simt::emulated::block_barrier(predicate == 0, at) == 0;
 }
 
 inline void __syncwarp(unsigned mask = 0xFFFFFFFFu,
-                       std::source_location at = std::source_location::current()) {
+                       tilestep::simt::Location at = tilestep::simt::Location::current()) {
   tilestep::simt::emulated::warp_collective(tilestep::simt::emulated::WarpOp::sync, mask, 0, 0, at);
 }
 
@@ -59,7 +59,7 @@ template <class T>
 concept Shuffled = std::is_arithmetic_v<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
 
 template <Shuffled T>
-T shuffle(unsigned mask, T value, int source, std::source_location at) {
+T shuffle(unsigned mask, T value, int source, tilestep::simt::Location at) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));
   bits = warp_collective(WarpOp::shuffle, mask, bits, source, at);
@@ -80,14 +80,14 @@ inline int segment_begin(int width) {
 
 template <tilestep::simt::emulated::Shuffled T>
 T __shfl_sync(unsigned mask, T value, int source, int width = warpSize,
-              std::source_location at = std::source_location::current()) {
+              tilestep::simt::Location at = tilestep::simt::Location::current()) {
   namespace emulated = tilestep::simt::emulated;
   return emulated::shuffle(mask, value, emulated::segment_begin(width) + (source & (width - 1)),
                            at);
 }
 template <tilestep::simt::emulated::Shuffled T>
 T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize,
-                 std::source_location at = std::source_location::current()) {
+                 tilestep::simt::Location at = tilestep::simt::Location::current()) {
   namespace emulated = tilestep::simt::emulated;
   const std::int64_t source = std::int64_t{emulated::lane()} - delta;
   const bool inside = source >= emulated::segment_begin(width);
@@ -95,7 +95,7 @@ T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize,
 }
 template <tilestep::simt::emulated::Shuffled T>
 T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize,
-                   std::source_location at = std::source_location::current()) {
+                   tilestep::simt::Location at = tilestep::simt::Location::current()) {
   namespace emulated = tilestep::simt::emulated;
   const std::int64_t source = std::int64_t{emulated::lane()} + delta;
   const bool inside = source < emulated::segment_begin(width) + width;
@@ -105,7 +105,7 @@ T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize,
 /// value.
 template <tilestep::simt::emulated::Shuffled T>
 T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = warpSize,
-                  std::source_location at = std::source_location::current()) {
+                  tilestep::simt::Location at = tilestep::simt::Location::current()) {
   namespace emulated = tilestep::simt::emulated;
   const int source = emulated::lane() ^ (lane_mask & (warpSize - 1));
   const bool inside = source < emulated::segment_begin(width) + width;
@@ -113,17 +113,17 @@ T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = warpSize,
 }
 
 inline unsigned __ballot_sync(unsigned mask, int predicate,
-                              std::source_location at = std::source_location::current()) {
+                              tilestep::simt::Location at = tilestep::simt::Location::current()) {
   namespace emulated = tilestep::simt::emulated;
   return static_cast<unsigned>(
       emulated::warp_collective(emulated::WarpOp::ballot, mask, predicate != 0, 0, at));
 }
 inline int __any_sync(unsigned mask, int predicate,
-                      std::source_location at = std::source_location::current()) {
+                      tilestep::simt::Location at = tilestep::simt::Location::current()) {
   return __ballot_sync(mask, predicate, at) != 0;
 }
 inline int __all_sync(unsigned mask, int predicate,
-                      std::source_location at = std::source_location::current()) {
+                      tilestep::simt::Location at = tilestep::simt::Location::current()) {
   return __ballot_sync(mask, predicate, at) == mask;
 }
 /// The calling lane alone: all that CUDA promises, since lanes need not run together.
@@ -133,7 +133,7 @@ inline unsigned __activemask() {
 
 #define TILESTEP_WARP_REDUCE(name, type, op)                                               \
   inline type name(unsigned mask, type value,                                              \
-                   std::source_location at = std::source_location::current()) {            \
+                   tilestep::simt::Location at = tilestep::simt::Location::current()) {    \
     return static_cast<type>(tilestep::simt::emulated::warp_collective(                    \
         tilestep::simt::emulated::WarpOp::op, mask, static_cast<unsigned>(value), 0, at)); \
   }

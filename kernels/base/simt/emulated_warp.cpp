@@ -24,7 +24,7 @@ std::string_view words(WarpOp op) {
   }
 }
 
-std::string line_of(const std::source_location& at) {
+std::string line_of(const Location& at) {
   std::string_view file = at.file_name();
   file.remove_prefix(file.find_last_of('/') + 1);
   return fmt::format("line {} of {}", at.line(), file);
@@ -64,7 +64,7 @@ void for_each_lane(unsigned mask, Visit visit) {
 }  // namespace
 
 std::uint64_t BlockRunner::warp_collective(WarpOp op, unsigned mask, std::uint64_t value,
-                                           int source, std::source_location at) {
+                                           int source, Location at) {
   const int me = current_;
   const int my_lane = me % kWarp;
   if ((mask >> my_lane & 1u) == 0) {

@@ -31,7 +31,7 @@ void run(Device& device, const Launch& launch, ThreadFunction thread, void* data
 }
 
 std::uint64_t warp_collective(WarpOp op, unsigned mask, std::uint64_t value, int source,
-                              std::source_location at) {
+                              Location at) {
   return BlockRunner::current().warp_collective(op, mask, value, source, at);
 }
 

@@ -7,12 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <source_location>
 
 #include "kernels/base/simt/device.hpp"
 #include "kernels/base/simt/emulated_types.hpp"
 #include "kernels/base/simt/fiber.hpp"
 #include "kernels/base/simt/launch.hpp"
+#include "kernels/base/simt/location.hpp"
 
 namespace tilestep::simt::emulated {
 
@@ -29,11 +29,11 @@ struct Pause {
 };
 /// The two halves of a barrier; both may throw, and `leave` gives the number of threads that came
 /// with `predicate` true.
-Pause arrive_at_barrier(bool predicate, std::source_location at);
+Pause arrive_at_barrier(bool predicate, Location at);
 int leave_barrier();
 
 /// Waits for all threads of the block. Returns how many of them came with `predicate` true.
-[[gnu::always_inline]] inline int block_barrier(bool predicate, std::source_location at) {
+[[gnu::always_inline]] inline int block_barrier(bool predicate, Location at) {
   const Pause pause = arrive_at_barrier(predicate, at);
   if (pause.to != nullptr) Fibers::switch_to(*pause.from, *pause.to);
   return leave_barrier();
@@ -55,7 +55,7 @@ enum class WarpOp : std::uint8_t {
 
 /// Waits for all lanes that `mask` names, and combines their values. `source` is for shuffles.
 std::uint64_t warp_collective(WarpOp op, unsigned mask, std::uint64_t value, int source,
-                              std::source_location at);
+                              Location at);
 
 /// Lane of the calling thread in its warp, 0–31.
 int lane();

@@ -9,20 +9,8 @@
 #include <memory>
 #include <utility>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TILESTEP_ASAN 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define TILESTEP_TSAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define TILESTEP_ASAN 1
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define TILESTEP_TSAN 1
-#endif
+#include "kernels/base/simt/sanitizers.hpp"
+
 #if defined(TILESTEP_ASAN)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>

@@ -117,7 +117,7 @@ void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress
     kernels_of(device).access(device, shape, arrays.in.span(), arrays.out.span());
   };
   try {
-    outcome.counted = simt::count_global_traffic(device, {launch}, true).front();
+    outcome.counted = simt::count_global_traffic(device, launch);
   } catch (const simt::CountersBusy& busy) {  // the rest of the run is as good without them
     trace.counters_available = false;
     trace.counters_reason = busy.what();

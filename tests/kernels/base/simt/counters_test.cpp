@@ -2,11 +2,13 @@
 
 #include "kernels/base/simt/backends.hpp"
 #include "tests/catch.hpp"
+#include "tests/kernels/base/lab/timed_emulation.hpp"
 #include "tests/skip.hpp"
 
 using namespace tilestep;
 using tilestep::tests::contains;
 using tilestep::tests::error_of;
+using tilestep::tests::TimedEmulation;
 
 TEST_CASE("the emulation says that it has no hardware counters", "[simt]") {
   const auto device = simt::make_emulated_device({});
@@ -51,4 +53,17 @@ TEST_CASE("hardware counters of a GPU", "[gpu]") {
   REQUIRE(read < 1.5 * static_cast<double>(kBytes));
   REQUIRE(contains(error_of([&] { simt::count(*device, {"no_such_metric.sum"}, [] {}); }),
                    "no_such_metric"));
+}
+
+TEST_CASE("what other programs add to the counters does not count", "[simt]") {
+  TimedEmulation device;
+  int counted = 0;
+  device.counter = [&](const std::string& metric) {
+    const bool alone = ++counted > 6;  // the first count, of six metrics, has others' work in it
+    return (metric == simt::metric::kLoadSectors ? 256 : 32) + (alone ? 0 : 1000);
+  };
+  const simt::GlobalTraffic traffic = simt::count_global_traffic(device, [] {});
+  CHECK(traffic.load_sectors == 256);
+  CHECK(traffic.load_requests == 32);
+  CHECK(counted == 18);  // the second counts, the third agrees
 }

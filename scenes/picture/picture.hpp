@@ -1,0 +1,299 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "kernels/base/lab/report.hpp"
+
+/// \file
+/// What a lesson's picture is made of: boxes that hold marks, as plain data without pixels or colours.
+/// Layout, motion, lighting, SVG, the map and comparisons read it; no mark draws itself.
+///
+///     Picture picture;
+///     picture.axes = {{.name = "key", .kind = Axis::band, .count = 16, .group = 4}};
+///     Cells scores;
+///     scores.items = items("score", 16, trace.scores);
+///     scores.x = "key";
+///     picture.root = box("scores", {scores});
+///     assert(problems(picture).empty());
+///
+/// Everything that can be pointed at has a key, which names the thing and never its place: `score_5`
+/// stays `score_5` when it flies into a tile. What belongs together (a score, its weight, its row under
+/// Data, its symbol in a formula) is *about* the same thing and lights up together.
+namespace tilestep::picture {
+
+/// A word of the program's own text, compared by what it says. Made of literals alone, so that it costs
+/// no more than a pointer and never dangles.
+class Name {
+ public:
+  constexpr Name() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): a literal is meant wherever a Name is wanted.
+  consteval Name(const char* literal) : text_(literal) {}
+  constexpr std::string_view text() const { return text_; }
+  constexpr bool empty() const { return text_.empty(); }
+  friend constexpr auto operator<=>(const Name&, const Name&) = default;
+
+ private:
+  std::string_view text_;
+};
+
+/// Names a thing: a word and up to two numbers. Unique in a picture.
+struct Key {
+  Name name;
+  int i = -1, j = -1;
+  friend constexpr auto operator<=>(const Key&, const Key&) = default;
+};
+/// "sa_1_3", "score_5", "m"
+std::string to_text(const Key& key);
+
+/// What a mark is about: a symbol, lane, token, page, row of a table.
+struct Ref {
+  Name kind;
+  int index = -1;
+  friend constexpr auto operator<=>(const Ref&, const Ref&) = default;
+};
+
+/// What an item is at the cursor. Each has one look in all lessons; amber is `current` and nothing else.
+enum class State : std::uint8_t { plain, done, current, to_come, wasted, wrong, predicted };
+
+/// Set by the scene on items; what is lit, differs or was guessed is the renderer's.
+enum Flags : std::uint8_t {
+  kNone = 0,
+  kPicked = 1,  ///< the one that the user follows: framed in the text's colour
+  kWas = 2,     ///< an outline of what shrank or went
+  kFrozen = 4   ///< no longer changes, though it should
+};
+
+/// How many items become one where there is no room for each. `current` and `wrong` survive it.
+enum class Fold : std::uint8_t { most, mean, sum, share };
+
+/// How an item's value is written. A numeral is dropped where it has no room, never cut.
+struct Format {
+  enum Kind : std::uint8_t { none, fixed, significant, integer, bytes } kind = none;
+  int digits = 2;
+  Name unit = {};
+};
+
+/// A stretch of text in one look.
+struct Run {
+  std::string text;
+  Ref about = {};
+  State state = State::plain;
+};
+/// A text and its shorter forms; those of a group take the same form together. An empty form stands for
+/// the one before it.
+struct Text {
+  std::vector<Run> full, brief = {}, least = {};
+  Name group = {};
+};
+Text text(std::string full, std::string brief = {}, std::string least = {});
+std::string plain(const std::vector<Run>& runs);
+
+/// A property of n items: one value for all, or one for each.
+template <class T>
+struct Column {
+  T all{};
+  std::vector<T> each = {};
+
+  const T& operator[](std::size_t item) const { return each.empty() ? all : each[item]; }
+};
+
+/// From where an entering item flies, to where a leaving one does. A key that is not in the picture
+/// before (after) means nothing: the item appears (goes) where it stands.
+struct Way {
+  Key from = {}, to = {};
+  int wave = 0;       ///< the waves of a phase move one after the other
+  bool copy = false;  ///< what it comes from stays
+};
+
+/// What a click (or a drag along an axis) on an item does.
+struct Act {
+  enum Kind : std::uint8_t { none, go, pick, set } kind = none;
+  Name what = {};  ///< pick: of what; set: a knob
+  Name axis = {};  ///< set: a drag along it, read backwards
+};
+
+/// n things as columns, without a string for any of them: a grid of 65,536 cells is one of these. The
+/// key of item k is {name, k}, or {name, k / per_row, k % per_row}.
+struct Items {
+  Name name;
+  int count = 0;
+  int per_row = 0;  ///< 0: one index
+  Column<float> value = {}, base = {};
+  Column<State> state = {};
+  Column<std::uint8_t> flags = {}, tone = {}, glyph = {};
+  std::vector<std::pair<Name, Column<int>>> about = {};
+  std::vector<Way> ways = {};  ///< empty, or one for each
+  Format format = {};
+  lab::Provenance from = lab::Provenance::traced;
+  Fold fold = Fold::most;
+  Act act = {};
+  bool heat = false;  ///< the value is also the depth of the item's colour
+
+  Key key(int item) const;
+};
+Items items(Name name, std::vector<float> values, Format format = {});
+Items items(Name name, int count);
+
+/// Cells in rows, or along an axis.
+struct Cells {
+  Items items;
+  int columns = 0;  ///< of a grid; 0: one row
+  int groups = 0;   ///< a gap after each so many; 0: none
+  Name x = {};      ///< a band axis that the columns stand on
+  Name scale = {};  ///< boxes with the same have cells of one size
+};
+/// Stretches of memory: sectors within lines, and which of their bytes are used.
+struct Strip {
+  Items items;
+  std::vector<std::int64_t> address;
+  std::vector<std::uint64_t> used;  ///< a bit for each byte of a stretch of up to 64
+  int bytes = 32, line = 128;
+};
+/// Bars from `base` to `value`.
+struct Bars {
+  Items items;
+  Name x, y;
+  bool stacked = false;
+};
+/// Piles of tiles: experts and their tokens, pools and their pages.
+struct Stacks {
+  Items items;
+  std::vector<int> kept, tiles, dropped = {};
+  int tile = 8;
+  Name x = {};
+};
+/// What happened on which lane from when to when; never behind `now`.
+struct Spans {
+  Items items;
+  std::vector<int> lane;
+  std::vector<double> begin, end;
+  double now = 0;
+  Name x = {}, lanes = {};
+};
+/// Stages that are filled and drained in turn.
+struct Ring {
+  Items stages;
+  std::vector<int> phase, bytes_expected;
+  int fill = -1, drain = -1;
+};
+/// A line through the points known so far. It grows along x.
+struct Curve {
+  Key key;
+  std::vector<double> x, y, low = {}, high = {};
+  Name ax, ay;
+  std::uint8_t tone = 0;
+  Text end = {};  ///< at its last point
+};
+/// Events on an axis.
+struct Ticks {
+  Items items;
+  std::vector<double> at;
+  Name x;
+};
+/// A line across the box at a value: m, a capacity, a roof.
+struct Rule {
+  Key key;
+  Name axis;
+  double at = 0;
+  State state = State::plain;
+  Text label = {};
+};
+/// A move along a number line.
+struct Arrow {
+  Key key;
+  Name axis;
+  double from = 0, to = 0;
+  State state = State::plain;
+  Text label = {};
+};
+/// A barrier between boxes.
+struct Wall {
+  Key key;
+  State state = State::plain;
+  bool removed = false;
+  Text label = {};
+};
+/// A part of an item: from 0 to 1 of its width.
+struct Anchor {
+  Key key;
+  float from = 0, to = 1;
+};
+/// Lines from anchors to anchors, which they follow wherever these move.
+struct Links {
+  Items items;
+  std::vector<Anchor> from, to;
+};
+/// A frame round things, also of several boxes: a tile, what the user follows.
+struct Frame {
+  Key key;
+  std::vector<Key> round;
+  State state = State::plain;
+  Text label = {};
+};
+/// A few words beside a thing, with a leader to it.
+struct Note {
+  Key key;
+  Anchor at;
+  Text text;
+};
+/// Rows of words and formulas, aligned at their first "=".
+struct Lines {
+  Items items;
+  std::vector<Text> rows;
+};
+/// A small table: values of `items` in rows and columns.
+struct Ledger {
+  Items items;
+  std::vector<Text> rows, columns;
+};
+
+using Mark = std::variant<Cells, Strip, Bars, Stacks, Spans, Ring, Curve, Ticks, Rule, Arrow, Wall,
+                          Links, Frame, Note, Lines, Ledger>;
+/// The items of a mark; nullptr for one that has none.
+const Items* items_of(const Mark& mark);
+
+/// One name is one domain and one span of pixels in every box that uses it.
+struct Axis {
+  Name name;
+  enum Kind : std::uint8_t { band, linear, log } kind = linear;
+  double low = 0,
+         high = 1;  ///< of a number line; rounded, so that they say nothing ahead of the cursor
+  int count = 0;    ///< of a band
+  int group = 0;    ///< of a band: a gap after each so many; 0: none
+  int focus = -1;   ///< of a band too long for its box: the item that the window stands round
+  Text title = {};
+};
+
+/// A part of the picture. It keeps its place over a run.
+struct Box {
+  Key key;
+  enum Flow : std::uint8_t { row, column, over } flow = column;  ///< how boxes in it stand
+  int rank = 0;      ///< higher ones fold first where there is no room; 0 never does
+  float weight = 1;  ///< its share of the room beyond the least
+  float least_width = 4, least_height = 1;  ///< in heights of a line of text
+  Text label = {};
+  std::vector<Mark> marks = {};
+  std::vector<Box> boxes = {};
+};
+Box box(Key key, std::vector<Mark> marks, Text label = {});
+Box row(Key key, std::vector<Box> boxes);
+Box column(Key key, std::vector<Box> boxes);
+
+struct Picture {
+  Text headline;
+  std::vector<Axis> axes;
+  Box root;
+};
+
+/// What is not as this file says, a sentence each: keys that stand twice, columns of another length
+/// than their items, axes, anchors and frames of what is not there, values that are no numbers where a
+/// place is needed, boxes without size, short texts longer than long ones. Nothing if all is well.
+std::vector<std::string> problems(const Picture& picture);
+
+}  // namespace tilestep::picture
