@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/base/lab/report.hpp"
+#include "scenes/picture/view.hpp"
 #include "scenes/shared/measured.hpp"
 #include "scenes/ui/ui.hpp"
 
@@ -16,40 +17,6 @@ namespace tilestep::scenes {
 
 // What every picture says all the time.
 using ui::Align, ui::Font, ui::px, ui::Role;
-
-/// Where the user stands in a trace. `tile` counts completed coarse steps: 0 is before anything is
-/// known. `phase` is a finer step inside the coarse step `tile`: 0 … phases − 1; the last phase
-/// completes it. At tile 0 the phase is the last one.
-struct Cursor {
-  int tile = 0;
-  int phase = 0;
-  bool operator==(const Cursor&) const = default;
-};
-
-/// The steps of a loaded trace.
-struct StepAxis {
-  int tiles = 0;                         ///< coarse steps: the cursor's tile goes from 0 to `tiles`
-  int phases = 1;                        ///< fine steps in each coarse step
-  std::string noun = "tile";             ///< what a coarse step is called: "tile", "warp", "term"
-  std::vector<std::string> phase_names;  ///< `phases` of them
-  /// The table whose rows are the coarse steps: those to come are hidden there. Empty: none.
-  std::string table = {};
-};
-
-/// Lines of kernel source that belong to a step.
-struct SourceMark {
-  std::string path;             ///< asset path: "kernels/attention/online_softmax/one_pass.cu"
-  int current = 0;              ///< 1-based line of the current phase; 0: none
-  std::vector<int> step_lines;  ///< the lines of all phases of this coarse step, in order
-};
-
-/// A question asked before the next coarse step is shown.
-struct Question {
-  std::string text;
-  std::vector<std::string> choices;  ///< two to four
-  int answer = 0;
-  std::string because;  ///< shown after the step, one or two sentences with the numbers
-};
 
 /// One lesson's picture. Turns a report and a cursor into panels; launches nothing, never blocks.
 class Scene {

@@ -28,6 +28,7 @@ class Inspector {
   explicit Inspector(const Picture& picture) {
     for (const Axis& axis : picture.axes) look_at(axis);
     look_at(picture.headline, "headline");
+    for (const Axis& axis : picture.axes) collect(axis);
     for_each_box(picture.root, [&](const Box& box) { collect(box); });
     for_each_box(picture.root, [&](const Box& box) { look_at(box); });
   }
@@ -43,6 +44,10 @@ class Inspector {
   void claim(const Key& key) {
     if (key.name.empty()) say("a thing has no key");
     if (!keys_.insert(key).second) say("{} stands twice", to_text(key));
+  }
+  void collect(const Axis& axis) {
+    if (axis.group_name.empty() || axis.group < 1) return;
+    for (int g = 0; g * axis.group < axis.count; ++g) claim({axis.group_name, g});
   }
   void collect(const Box& box) {
     claim(box.key);
@@ -70,6 +75,10 @@ class Inspector {
       say("axis {} goes from {} to {}", name, axis.low, axis.high);
     }
     look_at(axis.title, name);
+    if (axis.current_group >= 0 &&
+        (axis.group < 1 || axis.current_group * axis.group >= axis.count)) {
+      say("axis {} has no group {}", name, axis.current_group);
+    }
   }
 
   void look_at(const Text& text, std::string_view where) {
@@ -90,6 +99,8 @@ class Inspector {
       say("{} has marks and boxes beside each other", name);
     }
     look_at(box.label, name);
+    look_at(box.value, name);
+    if (!(box.left >= 0 && box.right >= 0)) say("{} has a negative margin", name);
     for (const Mark& mark : box.marks) {
       if (const Items* items = items_of(mark)) look_at(*items);
       std::visit([&](const auto& m) { look_inside(m); }, mark);
@@ -115,6 +126,7 @@ class Inspector {
     fits(items.flags.each, items, "flags");
     fits(items.tone.each, items, "tones");
     fits(items.glyph.each, items, "glyphs");
+    fits(items.names, items, "names");
     fits(items.ways, items, "ways");
     for (const auto& [kind, index] : items.about) {
       if (kind.empty()) say("{} is about nothing named", items.name.text());
@@ -141,6 +153,10 @@ class Inspector {
   void look_inside(const Cells& m) {
     if (m.columns < 0 || m.groups < 0) say("{} has negative columns", m.items.name.text());
     axis(m.x, {m.items.name}, false);
+    axis(m.y, {m.items.name}, false);
+  }
+  void look_inside(const Chips& m) {
+    if (m.items.names.empty() && m.items.count > 0) say("{} has no words", m.items.name.text());
   }
   void look_inside(const Strip& m) {
     needs(m.address, m.items, "addresses");
@@ -318,6 +334,21 @@ Box column(Key key, std::vector<Box> boxes) {
   Box made = row(key, std::move(boxes));
   made.flow = Box::column;
   return made;
+}
+
+std::pair<double, double> rounded(double low, double high) {
+  if (!std::isfinite(low)) low = 0;
+  if (!std::isfinite(high)) high = low;
+  if (high < low) std::swap(low, high);
+  if (high - low < 1e-9 * std::max(1.0, std::abs(high))) high = low + std::max(1.0, std::abs(low));
+  const double span = high - low;
+  const double power = std::pow(10.0, std::floor(std::log10(span)) - 1);
+  double unit = power;
+  for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
+    unit = factor * power;
+    if (span / unit <= 12) break;
+  }
+  return {std::floor(low / unit + 1e-9) * unit, std::ceil(high / unit - 1e-9) * unit};
 }
 
 std::vector<std::string> problems(const Picture& picture) {

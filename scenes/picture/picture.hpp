@@ -127,6 +127,7 @@ struct Items {
   Column<float> value = {}, base = {};
   Column<State> state = {};
   Column<std::uint8_t> flags = {}, tone = {}, glyph = {};
+  std::vector<std::string> names = {};  ///< of a few items: what is written in place of the value
   std::vector<std::pair<Name, Column<int>>> about = {};
   std::vector<Way> ways = {};  ///< empty, or one for each
   Format format = {};
@@ -140,13 +141,20 @@ struct Items {
 Items items(Name name, std::vector<float> values, Format format = {});
 Items items(Name name, int count);
 
-/// Cells in rows, or along an axis.
+/// Cells in rows, or along axes. Without an axis they are square.
 struct Cells {
   Items items;
-  int columns = 0;  ///< of a grid; 0: one row
-  int groups = 0;   ///< a gap after each so many; 0: none
-  Name x = {};      ///< a band axis that the columns stand on
-  Name scale = {};  ///< boxes with the same have cells of one size
+  int columns = 0;       ///< of a grid; 0: one row
+  int groups = 0;        ///< a gap after each so many columns and rows; 0: none
+  Name x = {}, y = {};   ///< band axes that the columns and the rows stand on
+  Name scale = {};       ///< boxes with the same have cells of one size
+  bool upwards = false;  ///< the first row is the lowest
+};
+/// Words one after the other, each as wide as it needs: what can be picked, the steps of a method.
+/// Where not all have room, those round the current or picked one.
+struct Chips {
+  Items items;
+  bool chain = false;  ///< with arrows between them
 };
 /// Stretches of memory: sectors within lines, and which of their bytes are used.
 struct Strip {
@@ -155,11 +163,11 @@ struct Strip {
   std::vector<std::uint64_t> used;  ///< a bit for each byte of a stretch of up to 64
   int bytes = 32, line = 128;
 };
-/// Bars from `base` to `value`.
+/// Bars from `base` to `value`: upright on a band axis `x`, lying on a band axis `y`. Those of two marks
+/// on the same axes stand in each other; a value is written where there is room for all.
 struct Bars {
   Items items;
   Name x, y;
-  bool stacked = false;
 };
 /// Piles of tiles: experts and their tokens, pools and their pages.
 struct Stacks {
@@ -186,9 +194,11 @@ struct Ring {
 struct Curve {
   Key key;
   std::vector<double> x, y, low = {}, high = {};
-  Name ax, ay;
+  Name ax, ay;  ///< on a band axis, 2.5 is the middle of item 2
   std::uint8_t tone = 0;
-  Text end = {};  ///< at its last point
+  State state = State::plain;
+  bool dashed = false;
+  Text end = {};  ///< at its last point, in the box's right margin where it has one
 };
 /// Events on an axis.
 struct Ticks {
@@ -242,10 +252,15 @@ struct Note {
   Anchor at;
   Text text;
 };
-/// Rows of words and formulas, aligned at their first "=".
+/// Rows of words or formulas.
 struct Lines {
   Items items;
   std::vector<Text> rows;
+  enum Voice : std::uint8_t {
+    words,    ///< sentences, which wrap
+    formula,  ///< in one width, aligned at their first "="
+    large     ///< the one number to look at
+  } voice = formula;
 };
 /// A small table: values of `items` in rows and columns.
 struct Ledger {
@@ -253,8 +268,8 @@ struct Ledger {
   std::vector<Text> rows, columns;
 };
 
-using Mark = std::variant<Cells, Strip, Bars, Stacks, Spans, Ring, Curve, Ticks, Rule, Arrow, Wall,
-                          Links, Frame, Note, Lines, Ledger>;
+using Mark = std::variant<Cells, Chips, Strip, Bars, Stacks, Spans, Ring, Curve, Ticks, Rule, Arrow,
+                          Wall, Links, Frame, Note, Lines, Ledger>;
 /// The items of a mark; nullptr for one that has none.
 const Items* items_of(const Mark& mark);
 
@@ -268,6 +283,9 @@ struct Axis {
   int group = 0;    ///< of a band: a gap after each so many; 0: none
   int focus = -1;   ///< of a band too long for its box: the item that the window stands round
   Text title = {};
+  Name group_name = {};    ///< "tile": groups are keys of their own, with their name below the axis
+  int current_group = -1;  ///< the one worked on: washed in every box with this axis; −1: none
+  bool ticks = false;      ///< numbers along it in the box that shows it lowest (leftmost)
 };
 
 /// A part of the picture. It keeps its place over a run.
@@ -277,13 +295,24 @@ struct Box {
   int rank = 0;      ///< higher ones fold first where there is no room; 0 never does
   float weight = 1;  ///< its share of the room beyond the least
   float least_width = 4, least_height = 1;  ///< in heights of a line of text
-  Text label = {};
+  float left = 0, right = 0;                ///< margins for labels, in heights of a line of text
+  Text label = {};                          ///< above, or in the left margin where there is one
+  Text value = {};                          ///< in the right margin: what the marks come to
   std::vector<Mark> marks = {};
   std::vector<Box> boxes = {};
 };
 Box box(Key key, std::vector<Mark> marks, Text label = {});
 Box row(Key key, std::vector<Box> boxes);
 Box column(Key key, std::vector<Box> boxes);
+
+/// What is known of a picture before its first step, and stays: domains, rounded, so that they say
+/// nothing ahead of the cursor.
+struct Extent {
+  std::vector<Axis> axes = {};
+};
+/// A domain around these two whose ends are multiples of 1, 2 or 5 times a power of ten. Finite and
+/// apart whatever it is given.
+std::pair<double, double> rounded(double low, double high);
 
 struct Picture {
   Text headline;

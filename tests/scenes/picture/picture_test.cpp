@@ -18,7 +18,7 @@ namespace {
 Picture whole() {
   Picture picture;
   picture.headline = text("A sentence about it.", "A word.", "A");
-  picture.axes = {{.name = "key", .kind = Axis::band, .count = 3},
+  picture.axes = {{.name = "key", .kind = Axis::band, .count = 3, .group = 2, .group_name = "pair"},
                   {.name = "value", .high = 10},
                   {.name = "bytes", .kind = Axis::log, .low = 1, .high = 1e6}};
   Cells cells;
@@ -26,6 +26,9 @@ Picture whole() {
   cells.items.about = {{"key", {0, {0, 1, 2}}}};
   cells.items.ways = {Way{}, Way{}, Way{}};
   cells.x = "key";
+  Chips chips;
+  chips.items = items("step", 2);
+  chips.items.names = {"load", "add"};
   Strip strip;
   strip.items = items("sector", 2);
   strip.address = {0, 32};
@@ -45,7 +48,7 @@ Picture whole() {
   Ledger ledger{items("moved", {1, 2}), {text("kernel")}, {text("read"), text("written")}};
   picture.root = row({"all"}, {box({"data"}, {cells, strip, bars, stacks, spans, ring}),
                                box({"more"}, {curve, ticks, rule, arrow, links, frame, note}),
-                               box({"words"}, {lines, ledger, Wall{{"barrier"}}})});
+                               box({"words"}, {lines, ledger, chips, Wall{{"barrier"}}})});
   return picture;
 }
 
@@ -89,7 +92,7 @@ TEST_CASE("each broken rule is named", "[picture]") {
          mark<Rule>(p).key = {"score", 1};
        }},
       {"data stands twice", [](Picture& p) { p.root.boxes[1].key = {"data"}; }},
-      {"axis key stands twice", [](Picture& p) { p.axes.push_back(p.axes[0]); }},
+      {"axis value stands twice", [](Picture& p) { p.axes.push_back(p.axes[1]); }},
       {"an axis has no name", [](Picture& p) { p.axes.push_back({}); }},
       {"axis key stands round 3", [](Picture& p) { p.axes[0].focus = 3; }},
       {"axis key has a negative count", [](Picture& p) { p.axes[0].group = -1; }},
@@ -110,6 +113,15 @@ TEST_CASE("each broken rule is named", "[picture]") {
        [](Picture& p) { mark<Cells>(p).items.about[0].second.each.pop_back(); }},
       {"score is about nothing named",
        [](Picture& p) { mark<Cells>(p).items.about[0].first = {}; }},
+      {"pair_1 stands twice",
+       [](Picture& p) {
+         mark<Rule>(p).key = {"pair", 1};
+       }},
+      {"axis key has no group 2", [](Picture& p) { p.axes[0].current_group = 2; }},
+      {"step has no words", [](Picture& p) { mark<Chips>(p).items.names.clear(); }},
+      {"step has 2 items and 1 names", [](Picture& p) { mark<Chips>(p).items.names.pop_back(); }},
+      {"data has a negative margin", [](Picture& p) { p.root.boxes[0].left = -1; }},
+      {"score stands on axis 'rank'", [](Picture& p) { mark<Cells>(p).y = "rank"; }},
       {"score stands on axis 'time'", [](Picture& p) { mark<Cells>(p).x = "time"; }},
       {"sector has 2 items and 1 addresses", [](Picture& p) { mark<Strip>(p).address.pop_back(); }},
       {"sector has 65 bytes", [](Picture& p) { mark<Strip>(p).bytes = 65; }},
@@ -146,6 +158,17 @@ TEST_CASE("each broken rule is named", "[picture]") {
     REQUIRE(found.size() == 1);
     CHECK(found[0].find(one.problem) == 0);
   }
+}
+
+TEST_CASE("a domain says only its round ends", "[picture]") {
+  using Domain = std::pair<double, double>;
+  CHECK(rounded(0, 6) == Domain{0, 6});
+  CHECK(rounded(0, 6.3) == Domain{0, 7});
+  CHECK(rounded(-1.2, 63.9) == Domain{-10, 70});
+  CHECK(rounded(0, 0) == Domain{0, 1});
+  CHECK(rounded(5, -5) == Domain{-5, 5});
+  CHECK(rounded(kNan, kNan) == Domain{0, 1});
+  CHECK(rounded(0, std::numeric_limits<double>::infinity()) == Domain{0, 1});
 }
 
 TEST_CASE("lessons to come can be said with what there is", "[picture]") {

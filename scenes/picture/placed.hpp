@@ -1,0 +1,143 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenes/picture/picture.hpp"
+
+/// \file
+/// A picture laid out: flat, keyed primitives in real pixels, still without colours. Drawing, motion,
+/// SVG, the map and comparisons read these and nothing else.
+namespace tilestep::picture {
+
+struct Point {
+  float x = 0, y = 0;
+};
+struct Area {
+  float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
+  float width() const { return x1 - x0; }
+  float height() const { return y1 - y0; }
+  Point center() const { return {(x0 + x1) / 2, (y0 + y1) / 2}; }
+  bool holds(Point p) const { return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1; }
+  friend bool operator==(const Area&, const Area&) = default;
+};
+
+enum class Face : std::uint8_t { note, body, bold, section, mono_note, mono, mono_large };
+
+/// The type that the picture is set in, as its renderer measures it, in real pixels.
+class Metrics {
+ public:
+  virtual ~Metrics() = default;
+  virtual float width(std::string_view text, Face face) const = 0;
+  virtual float height(Face face) const = 0;  ///< of a line
+  /// A length of the design (at 100 %).
+  virtual float px(float design) const = 0;
+};
+
+/// Drawn in this order; within a layer in the order of the vectors, rectangles before lines.
+enum class Layer : std::uint8_t { ground, body, over };
+
+/// How a primitive comes where there was none of its key, if it does not fly from another.
+enum class Entry : std::uint8_t { fades, rises, falls, from_left, from_right };
+
+/// Which thing a primitive is of. A thing can have several: `part` tells them apart.
+struct Identity {
+  Key key;
+  std::uint8_t part = 0;
+  int mark = -1,
+      item = -1;  ///< in the picture: its marks in the order of their boxes, and their items
+};
+
+/// A rectangle, or a sign that fills one.
+struct Piece {
+  enum Kind : std::uint8_t {
+    fill,
+    outline,
+    dashed,
+    wash,
+    hatch,
+    chip,
+    dot,
+    up,
+    down,
+    cross,
+    frame
+  };
+  Identity of;
+  Area area;
+  Kind kind = fill;
+  State state = State::plain;
+  std::uint8_t tone = 0;   ///< a category; 0: by the state alone
+  std::uint8_t flags = 0;  ///< of Flags
+  Layer layer = Layer::body;
+  Entry entry = Entry::fades;
+  float heat = -1;  ///< 0–1: depth of colour; below 0: none
+  float alpha = 1;
+};
+
+/// A line through points; `curved`: through four, a cubic Bézier curve.
+struct Stroke {
+  Identity of;
+  std::vector<Point> points;
+  float width = 1;  ///< design pixels
+  bool dashed = false, curved = false, arrow = false;
+  State state = State::plain;
+  std::uint8_t tone = 0;
+  Layer layer = Layer::body;
+  float alpha = 1;
+};
+
+/// What text is for; a renderer chooses its colour.
+enum class Ink : std::uint8_t { text, muted, faint, accent, wrong, tone, on_piece };
+
+/// A line of text.
+struct Words {
+  Identity of;
+  std::string text;
+  Area area;  ///< all of it, as Metrics says
+  Face face = Face::note;
+  Ink ink = Ink::muted;
+  std::uint8_t tone = 0;
+  State state = State::plain;
+  bool patch = false;  ///< on a patch of the panel's colour, since lines may run under it
+  int on = -1;         ///< Ink::on_piece: the index of the piece it stands on
+  float alpha = 1;
+};
+
+/// A box that was not folded, and the room it has.
+struct Room {
+  Key key;
+  Area area;
+  Point least;  ///< below this it cannot be read
+};
+
+/// Where a thing comes from or goes to, as its Way says.
+struct Flight {
+  Key key;
+  Way way;
+};
+
+struct Placed {
+  Area area;
+  std::vector<Piece> pieces;
+  std::vector<Stroke> strokes;
+  std::vector<Words> words;
+  std::vector<Room> rooms;
+  std::vector<Key> folded;            ///< boxes that had no room
+  std::vector<std::string> short_of;  ///< what had no room for its text in full, a sentence each
+  std::vector<Flight> flights;
+};
+
+/// Lays `picture` out in `area`. Whatever is in it: a size of nothing, values that are no numbers, no
+/// item at all, a million of them. The same input gives the same output.
+Placed place(const Picture& picture, Area area, const Metrics& metrics);
+
+/// An item's value as it is written: "4.0", "≈0", "−∞", "12 MB"; its name if it has one, nothing if it
+/// has neither.
+std::string written(const Items& items, int item);
+/// All marks of a picture in the order of their boxes, as Identity::mark counts them.
+std::vector<const Mark*> marks_of(const Picture& picture);
+
+}  // namespace tilestep::picture

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scenes/picture/picture.hpp"
+
+/// \file
+/// What a lesson says to the window, and is told by it: words and numbers alone, nothing that draws.
+namespace tilestep::scenes {
+
+/// Where the user stands in a trace. `tile` counts completed coarse steps: 0 is before anything is
+/// known. `phase` is a finer step inside the coarse step `tile`: 0 … phases − 1; the last phase
+/// completes it. At tile 0 the phase is the last one.
+struct Cursor {
+  int tile = 0;
+  int phase = 0;
+  bool operator==(const Cursor&) const = default;
+};
+
+/// The steps of a loaded trace.
+struct StepAxis {
+  int tiles = 0;                         ///< coarse steps: the cursor's tile goes from 0 to `tiles`
+  int phases = 1;                        ///< fine steps in each coarse step
+  std::string noun = "tile";             ///< what a coarse step is called: "tile", "warp", "term"
+  std::vector<std::string> phase_names;  ///< `phases` of them
+  /// The table whose rows are the coarse steps: those to come are hidden there. Empty: none.
+  std::string table = {};
+};
+
+/// Lines of kernel source that belong to a step.
+struct SourceMark {
+  std::string path;             ///< asset path: "kernels/attention/online_softmax/one_pass.cu"
+  int current = 0;              ///< 1-based line of the current phase; 0: none
+  std::vector<int> step_lines;  ///< the lines of all phases of this coarse step, in order
+};
+
+/// A question asked before the next coarse step is shown.
+struct Question {
+  std::string text;
+  std::vector<std::string> choices;  ///< two to four
+  int answer = 0;
+  std::string because;  ///< shown after the step, one or two sentences with the numbers
+};
+
+/// A number people look at beside the picture.
+struct Readout {
+  std::string id, label, value, unit = {};
+  lab::Provenance provenance = lab::Provenance::traced;
+  std::string detail = {};
+  enum Look : std::uint8_t { plain, accent, good, wrong } look = plain;
+};
+
+/// What is on show: where the user stands, and whom he follows (a token, a thread, an accumulator).
+struct View {
+  Cursor cursor;
+  std::map<picture::Name, int> picks = {};
+
+  int pick(picture::Name what, int otherwise = 0) const {
+    const auto found = picks.find(what);
+    return found == picks.end() ? otherwise : found->second;
+  }
+  bool operator==(const View&) const = default;
+};
+
+}  // namespace tilestep::scenes
