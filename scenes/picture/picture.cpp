@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 namespace tilestep::picture {
@@ -54,6 +55,9 @@ class Inspector {
     for (const Mark& mark : box.marks) {
       if (const Items* items = items_of(mark)) {
         for (int k = 0; k < items->count; ++k) claim(items->key(k));
+      }
+      if (const auto* stacks = std::get_if<Stacks>(&mark)) {
+        for (int k = 0; k < stacks->held.count; ++k) claim(stacks->held.key(k));
       }
       std::visit([&](const auto& m) { claim_own(m); }, mark);
     }
@@ -174,6 +178,12 @@ class Inspector {
     needs(m.tiles, m.items, "numbers of tiles");
     fits(m.dropped, m.items, "numbers of what is dropped");
     if (m.tile < 1) say("{} has tiles of {}", m.items.name.text(), m.tile);
+    look_at(m.held);
+    const int held = std::accumulate(m.kept.begin(), m.kept.end(), 0) +
+                     std::accumulate(m.dropped.begin(), m.dropped.end(), 0);
+    if (m.held.count > 0 && m.held.count != held) {
+      say("{} hold {} and there are {}", m.items.name.text(), held, m.held.count);
+    }
     axis(m.x, {m.items.name}, false);
   }
   void look_inside(const Spans& m) {
@@ -312,6 +322,13 @@ const Items* items_of(const Mark& mark) {
         }
       },
       mark);
+}
+
+std::pair<const Items*, int> item_of(const Mark& mark, int item) {
+  const Items* items = items_of(mark);
+  const auto* stacks = std::get_if<Stacks>(&mark);
+  if (stacks != nullptr && item >= items->count) return {&stacks->held, item - items->count};
+  return {items, item};
 }
 
 Box box(Key key, std::vector<Mark> marks, Text label) {

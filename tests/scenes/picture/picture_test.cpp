@@ -128,6 +128,13 @@ TEST_CASE("each broken rule is named", "[picture]") {
       {"weight stands on axis ''", [](Picture& p) { mark<Bars>(p).y = {}; }},
       {"expert has 2 items and 1 numbers of tiles",
        [](Picture& p) { mark<Stacks>(p).tiles.pop_back(); }},
+      {"expert hold 4 and there are 3",
+       [](Picture& p) { mark<Stacks>(p).held = items("slot", 3); }},
+      {"slot has 4 items and 1 ways",
+       [](Picture& p) {
+         mark<Stacks>(p).held = items("slot", 4);
+         mark<Stacks>(p).held.ways.resize(1);
+       }},
       {"expert has tiles of 0", [](Picture& p) { mark<Stacks>(p).tile = 0; }},
       {"span_0 begins after now", [](Picture& p) { mark<Spans>(p).now = -1; }},
       {"span_0 ends before it begins", [](Picture& p) { mark<Spans>(p).end[0] = -1; }},
