@@ -119,11 +119,12 @@ struct Act {
 };
 
 /// n things as columns, without a string for any of them: a grid of 65,536 cells is one of these. The
-/// key of item k is {name, k}, or {name, k / per_row, k % per_row}.
+/// key of item k is {name, k}, or {name, k / per_row, k % per_row}, or {name, ids[k]}.
 struct Items {
   Name name;
   int count = 0;
-  int per_row = 0;  ///< 0: one index
+  int per_row = 0;            ///< 0: one index
+  std::vector<int> ids = {};  ///< of things that have numbers of their own: sectors of a memory
   Column<float> value = {}, base = {};
   Column<State> state = {};
   Column<std::uint8_t> flags = {}, tone = {}, glyph = {};
