@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 namespace tilestep::picture {
@@ -52,8 +53,12 @@ class Inspector {
   void collect(const Box& box) {
     claim(box.key);
     for (const Mark& mark : box.marks) {
-      if (const Items* items = items_of(mark)) {
+      const Items* items = items_of(mark);
+      if (items != nullptr && (items->ids.empty() || items->ids.size() == size_of(*items))) {
         for (int k = 0; k < items->count; ++k) claim(items->key(k));
+      }
+      if (const auto* stacks = std::get_if<Stacks>(&mark)) {
+        for (int k = 0; k < stacks->held.count; ++k) claim(stacks->held.key(k));
       }
       std::visit([&](const auto& m) { claim_own(m); }, mark);
     }
@@ -107,19 +112,21 @@ class Inspector {
     }
   }
 
+  static std::size_t size_of(const Items& items) { return static_cast<std::size_t>(items.count); }
   template <class T>
   void fits(const std::vector<T>& column, const Items& items, std::string_view what) {
-    if (column.empty() || column.size() == static_cast<std::size_t>(items.count)) return;
+    if (column.empty() || column.size() == size_of(items)) return;
     say("{} has {} items and {} {}", items.name.text(), items.count, column.size(), what);
   }
   template <class T>
   void needs(const std::vector<T>& column, const Items& items, std::string_view what) {
-    if (column.size() != static_cast<std::size_t>(items.count)) {
+    if (column.size() != size_of(items)) {
       say("{} has {} items and {} {}", items.name.text(), items.count, column.size(), what);
     }
   }
   void look_at(const Items& items) {
     if (items.count < 0 || items.per_row < 0) say("{} has a negative count", items.name.text());
+    fits(items.ids, items, "numbers of their own");
     fits(items.value.each, items, "values");
     fits(items.base.each, items, "bases");
     fits(items.state.each, items, "states");
@@ -174,6 +181,12 @@ class Inspector {
     needs(m.tiles, m.items, "numbers of tiles");
     fits(m.dropped, m.items, "numbers of what is dropped");
     if (m.tile < 1) say("{} has tiles of {}", m.items.name.text(), m.tile);
+    look_at(m.held);
+    const int held = std::accumulate(m.kept.begin(), m.kept.end(), 0) +
+                     std::accumulate(m.dropped.begin(), m.dropped.end(), 0);
+    if (m.held.count > 0 && m.held.count != held) {
+      say("{} hold {} and there are {}", m.items.name.text(), held, m.held.count);
+    }
     axis(m.x, {m.items.name}, false);
   }
   void look_inside(const Spans& m) {
@@ -283,6 +296,7 @@ std::string plain(const std::vector<Run>& runs) {
 }
 
 Key Items::key(int item) const {
+  if (!ids.empty()) return {name, ids[static_cast<std::size_t>(item)]};
   return per_row > 0 ? Key{name, item / per_row, item % per_row} : Key{name, item};
 }
 
@@ -312,6 +326,13 @@ const Items* items_of(const Mark& mark) {
         }
       },
       mark);
+}
+
+std::pair<const Items*, int> item_of(const Mark& mark, int item) {
+  const Items* items = items_of(mark);
+  const auto* stacks = std::get_if<Stacks>(&mark);
+  if (stacks != nullptr && item >= items->count) return {&stacks->held, item - items->count};
+  return {items, item};
 }
 
 Box box(Key key, std::vector<Mark> marks, Text label) {

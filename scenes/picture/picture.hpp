@@ -119,11 +119,12 @@ struct Act {
 };
 
 /// n things as columns, without a string for any of them: a grid of 65,536 cells is one of these. The
-/// key of item k is {name, k}, or {name, k / per_row, k % per_row}.
+/// key of item k is {name, k}, or {name, k / per_row, k % per_row}, or {name, ids[k]}.
 struct Items {
   Name name;
   int count = 0;
-  int per_row = 0;  ///< 0: one index
+  int per_row = 0;            ///< 0: one index
+  std::vector<int> ids = {};  ///< of things that have numbers of their own: sectors of a memory
   Column<float> value = {}, base = {};
   Column<State> state = {};
   Column<std::uint8_t> flags = {}, tone = {}, glyph = {};
@@ -175,6 +176,9 @@ struct Stacks {
   std::vector<int> kept, tiles, dropped = {};
   int tile = 8;
   Name x = {};
+  /// What is in the piles, of pile 0 first: what is kept, in the order of its places, then what is
+  /// dropped. Empty: drawn as one bar a pile. Their numbers go on from those of `items`.
+  Items held = {};
 };
 /// What happened on which lane from when to when; never behind `now`.
 struct Spans {
@@ -272,6 +276,8 @@ using Mark = std::variant<Cells, Chips, Strip, Bars, Stacks, Spans, Ring, Curve,
                           Wall, Links, Frame, Note, Lines, Ledger>;
 /// The items of a mark; nullptr for one that has none.
 const Items* items_of(const Mark& mark);
+/// Whose item `item` of a mark is, and which of it: those of a pile come after the piles themselves.
+std::pair<const Items*, int> item_of(const Mark& mark, int item);
 
 /// One name is one domain and one span of pixels in every box that uses it.
 struct Axis {
@@ -286,6 +292,10 @@ struct Axis {
   Name group_name = {};    ///< "tile": groups are keys of their own, with their name below the axis
   int current_group = -1;  ///< the one worked on: washed in every box with this axis; −1: none
   bool ticks = false;      ///< numbers along it in the box that shows it lowest (leftmost)
+  float align =
+      0.5f;  ///< of a band shorter than its room: 0 at the left or top, 1 at the other end
+  float least_slot =
+      5;  ///< of a band, design pixels: where there is less a window shows some items
 };
 
 /// A part of the picture. It keeps its place over a run.

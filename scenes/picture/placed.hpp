@@ -80,7 +80,7 @@ struct Piece {
 /// A line through points; `curved`: through four, a cubic Bézier curve.
 struct Stroke {
   Identity of;
-  std::vector<Point> points;
+  std::vector<Point> points = {};
   float width = 1;  ///< design pixels
   bool dashed = false, curved = false, arrow = false;
   State state = State::plain;
@@ -95,8 +95,8 @@ enum class Ink : std::uint8_t { text, muted, faint, accent, wrong, tone, on_piec
 /// A line of text.
 struct Words {
   Identity of;
-  std::string text;
-  Area area;  ///< all of it, as Metrics says
+  std::string text = {};
+  Area area = {};  ///< all of it, as Metrics says
   Face face = Face::note;
   Ink ink = Ink::muted;
   std::uint8_t tone = 0;

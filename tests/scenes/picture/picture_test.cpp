@@ -73,6 +73,9 @@ TEST_CASE("keys say what they name", "[picture]") {
   Items grid = items("sa", 6);
   grid.per_row = 3;
   CHECK(grid.key(5) == Key{"sa", 1, 2});
+  Items some = items("sector", 2);
+  some.ids = {4, 9};
+  CHECK(some.key(1) == Key{"sector", 9});
   CHECK(items("score", 6).key(5) == Key{"score", 5});
 }
 
@@ -106,6 +109,14 @@ TEST_CASE("each broken rule is named", "[picture]") {
       {"all has marks and boxes", [](Picture& p) { p.root.marks.push_back(Wall{{"x"}}); }},
       {"score has 3 items and 2 values",
        [](Picture& p) { mark<Cells>(p).items.value.each.pop_back(); }},
+      {"weight has 3 items and 2 numbers of their own",
+       [](Picture& p) {
+         mark<Bars>(p).items.ids = {0, 1};
+       }},
+      {"weight_7 stands twice",
+       [](Picture& p) {
+         mark<Bars>(p).items.ids = {7, 8, 7};
+       }},
       {"score has 3 items and 1 states",
        [](Picture& p) { mark<Cells>(p).items.state.each = {State::done}; }},
       {"score has 3 items and 2 ways", [](Picture& p) { mark<Cells>(p).items.ways.pop_back(); }},
@@ -128,6 +139,13 @@ TEST_CASE("each broken rule is named", "[picture]") {
       {"weight stands on axis ''", [](Picture& p) { mark<Bars>(p).y = {}; }},
       {"expert has 2 items and 1 numbers of tiles",
        [](Picture& p) { mark<Stacks>(p).tiles.pop_back(); }},
+      {"expert hold 4 and there are 3",
+       [](Picture& p) { mark<Stacks>(p).held = items("slot", 3); }},
+      {"slot has 4 items and 1 ways",
+       [](Picture& p) {
+         mark<Stacks>(p).held = items("slot", 4);
+         mark<Stacks>(p).held.ways.resize(1);
+       }},
       {"expert has tiles of 0", [](Picture& p) { mark<Stacks>(p).tile = 0; }},
       {"span_0 begins after now", [](Picture& p) { mark<Spans>(p).now = -1; }},
       {"span_0 ends before it begins", [](Picture& p) { mark<Spans>(p).end[0] = -1; }},

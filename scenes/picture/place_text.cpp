@@ -1,0 +1,143 @@
+// Words of a picture: which form has room, and where it stands.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scenes/picture/placer.hpp"
+
+namespace tilestep::picture {
+namespace {
+
+std::string with_minus(std::string text) {
+  if (!text.empty() && text[0] == '-') text.replace(0, 1, "−");
+  return text;
+}
+
+std::string fixed(double value, int digits) {
+  std::string text = fmt::format("{:.{}f}", value, digits);
+  // What is not 0 does not read as 0.
+  const bool zero = text.find_first_not_of("-0.") == std::string::npos;
+  if (zero && value != 0) return "≈0";
+  return with_minus(zero && text[0] == '-' ? text.substr(1) : std::move(text));
+}
+
+std::string bytes(double value, int digits, std::string_view unit) {
+  return with_minus(fmt::format("{:.{}f} {}", value, digits, unit.empty() ? "B" : unit));
+}
+
+}  // namespace
+
+std::string written(const Items& items, int item) {
+  const auto k = static_cast<std::size_t>(item);
+  if (!items.names.empty()) return items.names[k];
+  const auto value = static_cast<double>(items.value[k]);
+  const Format& format = items.format;
+  if (format.kind == Format::none || std::isnan(value)) return {};
+  if (std::isinf(value)) return value > 0 ? "∞" : "−∞";
+  std::string text;
+  switch (format.kind) {
+    case Format::fixed:
+      text = fixed(value, format.digits);
+      break;
+    case Format::significant:
+      text = with_minus(fmt::format("{:.{}g}", value, format.digits));
+      break;
+    case Format::bytes:
+      return bytes(value, format.digits, format.unit.text());
+    default:
+      text = with_minus(fmt::format("{:.0f}", value));
+  }
+  if (!format.unit.empty()) text += fmt::format(" {}", format.unit.text());
+  return text;
+}
+
+float Placer::width(const std::vector<Run>& runs, Face face) const {
+  float all = 0;
+  for (const Run& run : runs) all += width(run.text, face);
+  return all;
+}
+
+const std::vector<Run>& Placer::form(const Text& text, float room, Face face) {
+  const std::vector<Run>* forms[] = {&text.full, &text.brief, &text.least};
+  int rung = text.group.empty() ? 0 : rung_[text.group];
+  const std::vector<Run>* best = forms[0];
+  for (int r = 0; r < 3; ++r) {
+    if (forms[r]->empty()) continue;
+    best = forms[r];
+    if (r >= rung && width(*best, face) <= room) {
+      rung = r;
+      break;
+    }
+    if (r >= rung) rung = std::min(r + 1, 2);
+  }
+  if (!text.group.empty()) rung_[text.group] = rung;
+  if (best != forms[0] || width(*best, face) > room) {
+    const char* what = width(*best, face) > room ? "has no room" : "is shortened";
+    out_.short_of.push_back(fmt::format("'{}' {}", plain(text.full), what));
+  }
+  return *best;
+}
+
+float Placer::say(std::string text, Point at, Face face, Ink ink, Identity of) {
+  if (text.empty()) return 0;
+  Words words;
+  words.of = of;
+  words.text = std::move(text);
+  words.face = face;
+  words.ink = ink;
+  const float long_ = width(words.text, face);
+  words.area = {std::round(at.x), std::round(at.y), std::round(at.x) + long_,
+                std::round(at.y) + height(face)};
+  out_.words.push_back(std::move(words));
+  return long_;
+}
+
+float Placer::say(const std::vector<Run>& runs, Point at, Face face, Ink ink, Identity of) {
+  float x = at.x;
+  for (const Run& run : runs) {
+    const Ink own = run.state == State::current   ? Ink::accent
+                    : run.state == State::wrong   ? Ink::wrong
+                    : run.state == State::to_come ? Ink::faint
+                    : run.state == State::done    ? Ink::muted
+                                                  : ink;
+    x += say(run.text, {x, at.y}, face, own, of);
+    // The words of one text are told apart by their order.
+    if (of.part < 249) ++of.part;
+  }
+  return x - at.x;
+}
+
+void Placer::say_right(const std::vector<Run>& runs, Point at, Face face, Ink ink, Identity of) {
+  say(runs, {at.x - width(runs, face), at.y}, face, ink, of);
+}
+
+void Placer::say_centered(std::string text, Point middle, Face face, Ink ink, Identity of, int on) {
+  const Point at{middle.x - width(text, face) / 2, middle.y - height(face) / 2};
+  if (text.empty()) return;
+  say(std::move(text), at, face, ink, of);
+  out_.words.back().on = on;
+}
+
+std::vector<std::string> Placer::wrapped(const std::string& text, float room, Face face,
+                                         int most) const {
+  std::vector<std::string> lines;
+  std::string line;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    const std::string longer = line.empty() ? word : line + " " + word;
+    if (!line.empty() && width(longer, face) > room) {
+      lines.push_back(std::move(line));
+      line = word;
+    } else {
+      line = longer;
+    }
+    at = end + 1;
+  }
+  if (!line.empty()) lines.push_back(std::move(line));
+  if (static_cast<int>(lines.size()) > most) return {};
+  return lines;
+}
+
+}  // namespace tilestep::picture

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scenes/picture/placed.hpp"
+
+/// What the files that lay a picture out share.
+namespace tilestep::picture {
+
+/// An axis on screen, in one direction.
+struct Span {
+  const Axis* axis = nullptr;
+  bool upright = false;      ///< along y: a band runs down, numbers run up
+  float from = 0, to = 1;    ///< real pixels, from < to
+  int first = 0, count = 0;  ///< the items of a band that are in sight
+  float slot = 1, gap = 0;   ///< of a band: an item's room, and what is free between groups
+
+  bool band() const { return axis->kind == Axis::band; }
+  bool shows(int item) const { return item >= first && item < first + count; }
+  /// The near edge of an item's slot; that of the first one out of sight is where the last one ends.
+  float begin(int item) const;
+  float middle(int item) const { return begin(item) + slot / 2; }
+  /// Of a value; of a band 2.5 is the middle of item 2. Never outside the span, whatever the value is.
+  float at(double value) const;
+};
+
+/// Numbers along an axis with their words, at most so many.
+std::vector<std::pair<double, std::string>> ticks_of(const Axis& axis, int most);
+
+/// Lays one picture out. `place` makes one, runs it once and takes the result.
+class Placer {
+ public:
+  Placer(const Picture& picture, Area area, const Metrics& metrics);
+  Placed run();
+
+ private:
+  /// A box with what is known of its place.
+  struct Node {
+    const Box* box = nullptr;
+    std::vector<Node> inner;
+    bool folded = false;
+    float top = 0, bottom = 0, head = 0;  ///< room for the label, the axes' words, the bars' values
+    Point least;
+    Area area;    ///< all of it
+    Area inside;  ///< without margins, label and the axes' words: where the marks are
+    int first_mark = 0;
+  };
+  struct Identifier;
+
+  // place.cpp: boxes and axes.
+  Node tree(const Box& box);
+  void find_lowest(const Node& node);
+  void measure(Node& node) const;
+  bool fits(const Node& root) const;
+  static Node* last_of_rank(Node& node, int rank);
+  static int highest_rank(const Node& node);
+  void fold(Node& root);
+  void lay(Node& node, Area area);
+  void lay_along(Node& node);
+  void make_spans();
+  void offer(const Node& node, Name axis, bool upright);
+  void scale_cells();
+  void cut_to_bands(Span& span, const Axis& axis) const;
+  const Span& span(Name axis, bool upright) const;
+  bool uses(const Mark& mark, Name axis, bool upright) const;
+  void emit(const Node& node);
+  void emit_axes(const Node& node);
+  void emit_groups(const Node& node, const Span& span, bool lowest);
+  void emit_ticks(const Node& node, const Span& span, bool lowest);
+  void emit_labels(const Node& node);
+  void headline();
+
+  // place_text.cpp: words.
+  float width(std::string_view text, Face face) const { return metrics_.width(text, face); }
+  float width(const std::vector<Run>& runs, Face face) const;
+  float height(Face face) const { return metrics_.height(face); }
+  float px(float design) const { return metrics_.px(design); }
+  /// The longest form that has room; those of a group take one together.
+  const std::vector<Run>& form(const Text& text, float room, Face face);
+  /// One line; returns its width.
+  float say(const std::vector<Run>& runs, Point at, Face face, Ink ink, Identity of);
+  float say(std::string text, Point at, Face face, Ink ink, Identity of);
+  void say_right(const std::vector<Run>& runs, Point at, Face face, Ink ink, Identity of);
+  void say_centered(std::string text, Point middle, Face face, Ink ink, Identity of, int on = -1);
+  /// Words in lines of at most `room`; empty if they need more than `most` lines.
+  std::vector<std::string> wrapped(const std::string& text, float room, Face face, int most) const;
+
+  // place_marks.cpp: what stands in a box.
+  Identity id(const Items& items, int item, std::uint8_t part = 0) const;
+  Identity id(const Key& key, std::uint8_t part = 0) const { return {key, part, mark_, -1}; }
+  Piece piece(const Items& items, int item, Area area, Piece::Kind kind = Piece::fill) const;
+  void flights(const Items& items);
+  void put(const Cells& cells);
+  void put_folded(const Cells& cells, Area area, int columns, float cell);
+  void put_cell(const Items& items, int item, Area area, float heat, bool words);
+  bool words_fit(const Items& items, Point cell) const;
+  void put(const Chips& chips);
+  void put(const Strip& strip);
+  void put(const Bars& bars);
+  void put_bar(const Bars& bars, const Span& band, const Span& length, int item);
+  void put_bar_value(const Bars& bars, int item, Area bar, int digits);
+  int bar_digits(const Bars& bars, const Span& band, const Span& length) const;
+  void put(const Stacks& stacks);
+  void put(const Spans& spans);
+  void put(const Ring& ring);
+  void put(const Curve& curve);
+  void put(const Ticks& ticks);
+  void put(const Rule& rule);
+  void put(const Arrow& arrow);
+  void put(const Wall& wall);
+  void put(const Links& links);
+  void put(const Frame& frame);
+  void put(const Note& note);
+  void put(const Lines& lines);
+  void put(const Ledger& ledger);
+  bool find(const Key& key, Area& area) const;
+
+  const Picture& picture_;
+  const Area area_;
+  const Metrics& metrics_;
+  Placed out_;
+  bool dense_ = false;  ///< little room: smaller type
+  float em_ = 1, gap_ = 1;
+  std::map<Name, const Axis*> axes_;
+  std::map<std::pair<Name, bool>, const Box*> lowest_;  ///< who says the words of an axis
+  std::map<std::pair<Name, bool>, Span> spans_;         ///< by axis and whether upright
+  std::map<Name, float> cell_;                          ///< size of cells by their scale
+  std::map<Name, int> rung_;                            ///< of texts of a group
+  std::map<Key, Area> at_;                              ///< where things stand
+  std::vector<const Node*> leaves_;
+  int next_mark_ = 0;
+
+  const Node* here_ = nullptr;  ///< whose marks are put
+  int mark_ = -1;
+};
+
+}  // namespace tilestep::picture

@@ -1,0 +1,223 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "scenes/picture/placed.hpp"
+#include "tests/catch.hpp"
+#include "tests/scenes/picture/stubs.hpp"
+
+using namespace tilestep;
+using namespace tilestep::picture;
+
+namespace {
+
+/// Type of one width: what a layout does with it is the same with any other.
+class Typewriter final : public Metrics {
+ public:
+  explicit Typewriter(float scale = 1) : scale_(scale) {}
+  float width(std::string_view text, Face face) const override {
+    float length = 0;
+    for (const char c : text) length += (c & 0xC0) != 0x80 ? 1 : 0;
+    return length * height(face) * 0.5f;
+  }
+  float height(Face face) const override {
+    const float design = face == Face::section || face == Face::mono_large ? 24.0f
+                         : face == Face::note || face == Face::mono_note   ? 15.0f
+                                                                           : 19.0f;
+    return std::round(design * scale_);
+  }
+  float px(float design) const override { return design * scale_; }
+
+ private:
+  float scale_;
+};
+
+bool overlap(const Area& a, const Area& b) {
+  constexpr float kTouch = 1.0f;
+  return a.x0 + kTouch < b.x1 && b.x0 + kTouch < a.x1 && a.y0 + kTouch < b.y1 &&
+         b.y0 + kTouch < a.y1;
+}
+
+/// What is wrong with a placement, a sentence each.
+std::vector<std::string> faults(const Placed& placed) {
+  std::vector<std::string> found;
+  const auto outside = [&](const Area& a) {
+    const Area& all = placed.area;
+    return !std::isfinite(a.x0 + a.x1 + a.y0 + a.y1) || a.x0 < all.x0 - 6 || a.y0 < all.y0 - 6 ||
+           a.x1 > all.x1 + 6 || a.y1 > all.y1 + 6;
+  };
+  for (const Piece& piece : placed.pieces) {
+    if (outside(piece.area)) found.push_back(to_text(piece.of.key) + " is outside");
+    if (piece.area.x1 < piece.area.x0 || piece.area.y1 < piece.area.y0) {
+      found.push_back(to_text(piece.of.key) + " is inside out");
+    }
+  }
+  for (const Stroke& stroke : placed.strokes) {
+    for (const Point& p : stroke.points) {
+      if (outside({p.x, p.y, p.x, p.y})) found.push_back(to_text(stroke.of.key) + " leads outside");
+    }
+  }
+  for (std::size_t i = 0; i < placed.words.size(); ++i) {
+    const Words& words = placed.words[i];
+    if (outside(words.area)) found.push_back("'" + words.text + "' is outside");
+    for (std::size_t j = 0; j < i; ++j) {
+      if (overlap(words.area, placed.words[j].area)) {
+        found.push_back(fmt::format("'{}' lies on '{}'", words.text, placed.words[j].text));
+      }
+    }
+  }
+  for (const Room& room : placed.rooms) {
+    if (room.area.width() + 1 < room.least.x || room.area.height() + 1 < room.least.y) {
+      found.push_back(to_text(room.key) + " has collapsed");
+    }
+  }
+  return found;
+}
+
+using Stub = std::pair<const char*, Picture>;
+std::vector<Stub> stubs() {
+  return {{"attention", tests::attention_grid(4, 5)}, {"ring", tests::copy_ring(4, 6)},
+          {"warps", tests::warps_over_time(8, 90)},   {"pages", tests::page_table(3, 40)},
+          {"ledger", tests::byte_ledger(2)},          {"gpus", tests::two_gpus(4, 2)}};
+}
+
+const Words* words_of(const Placed& placed, const Key& key) {
+  for (const Words& words : placed.words) {
+    if (words.of.key == key) return &words;
+  }
+  return nullptr;
+}
+const Piece* piece_of(const Placed& placed, const Key& key) {
+  for (const Piece& piece : placed.pieces) {
+    if (piece.of.key == key) return &piece;
+  }
+  return nullptr;
+}
+
+Picture two_rows() {
+  Picture picture;
+  picture.headline = text("What happens here in one sentence.");
+  picture.axes = {{.name = "key",
+                   .kind = Axis::band,
+                   .count = 8,
+                   .group = 4,
+                   .group_name = "tile",
+                   .current_group = 1},
+                  {.name = "score", .low = -2, .high = 6},
+                  {.name = "weight"}};
+  Bars scores{items("score", {1, 3, 0.5f, 2, -1, 5, 4, 1}, {Format::fixed, 1}), "key", "score"};
+  Bars weights{items("weight", std::vector<float>(8, 0.25f), {Format::fixed, 2}), "key", "weight"};
+  Box upper = box({"scores"}, {scores, Rule{{"m"}, "score", 5, State::plain, text("m = 5.0")}},
+                  text("score"));
+  upper.left = 3;
+  upper.right = 5;
+  upper.least_height = 3;
+  Box lower = box({"weights"}, {weights}, text("weight"));
+  lower.least_height = 2;
+  lower.rank = 1;
+  picture.root = column({"all"}, {upper, lower});
+  return picture;
+}
+
+}  // namespace
+
+TEST_CASE("what is placed is in the picture, and no word lies on another", "[picture]") {
+  for (const float scale : {1.0f, 1.5f}) {
+    for (const auto& [width, height] :
+         {std::pair{830.0f, 440.0f}, {1400.0f, 700.0f}, {700.0f, 380.0f}}) {
+      for (const auto& [name, picture] : stubs()) {
+        CAPTURE(name, scale, width);
+        CHECK(problems(picture).empty());
+        const Placed placed = place(picture, {10, 20, 10 + width, 20 + height}, Typewriter(scale));
+        CHECK(faults(placed) == std::vector<std::string>{});
+      }
+      CHECK(faults(place(two_rows(), {0, 0, width, height}, Typewriter(scale))) ==
+            std::vector<std::string>{});
+    }
+  }
+}
+
+TEST_CASE("boxes on one axis stand in line", "[picture]") {
+  const Placed placed = place(two_rows(), {0, 0, 900, 500}, Typewriter());
+  for (int k = 0; k < 8; ++k) {
+    CHECK(piece_of(placed, {"score", k})->area.x0 == piece_of(placed, {"weight", k})->area.x0);
+  }
+  const Area tallest = piece_of(placed, {"score", 5})->area,
+             hangs = piece_of(placed, {"score", 4})->area;
+  CHECK(tallest.y0 < piece_of(placed, {"score", 6})->area.y0);
+  CHECK(hangs.y0 == Approx(tallest.y1).margin(2));  // below zero
+  // Between groups there is a gap.
+  const auto left = [&](int k) { return piece_of(placed, {"score", k})->area.x0; };
+  CHECK(left(4) - left(3) > left(3) - left(2) + 2);
+  REQUIRE(words_of(placed, {"tile", 1}) != nullptr);
+  CHECK(words_of(placed, {"tile", 1})->text == "tile 1");
+}
+
+TEST_CASE("where there is too little room boxes of a higher rank go, and none collapses",
+          "[picture]") {
+  CHECK(place(two_rows(), {0, 0, 900, 500}, Typewriter()).folded.empty());
+  const Placed small = place(two_rows(), {0, 0, 500, 150}, Typewriter());
+  CHECK(small.folded == std::vector<Key>{{"weights"}});
+  CHECK(piece_of(small, {"weight", 0}) == nullptr);
+  CHECK(faults(small) == std::vector<std::string>{});
+}
+
+TEST_CASE("a box keeps its place whatever its values are", "[picture]") {
+  Picture picture = two_rows();
+  const Placed before = place(picture, {0, 0, 900, 500}, Typewriter());
+  std::get<Bars>(picture.root.boxes[0].marks[0]).items.value.each = {6, 6, 6, 6, 6, 6, 6, 6};
+  std::get<Rule>(picture.root.boxes[0].marks[1]).label = text("m = −12345.678");
+  picture.headline = text("A word.");
+  const Placed after = place(picture, {0, 0, 900, 500}, Typewriter());
+  REQUIRE(before.rooms.size() == after.rooms.size());
+  for (std::size_t i = 0; i < before.rooms.size(); ++i)
+    CHECK(before.rooms[i].area == after.rooms[i].area);
+}
+
+TEST_CASE("a long band becomes a window round what is worked on", "[picture]") {
+  Picture picture = two_rows();
+  picture.axes[0].count = 4096;
+  picture.axes[0].focus = 2000;
+  picture.axes[0].current_group = 500;
+  for (Box& box : picture.root.boxes) {
+    std::get<Bars>(box.marks[0]).items.count = 4096;
+    std::get<Bars>(box.marks[0]).items.value = {1, {}};
+  }
+  const Placed placed = place(picture, {0, 0, 900, 500}, Typewriter());
+  CHECK(piece_of(placed, {"score", 2000}) != nullptr);
+  CHECK(piece_of(placed, {"score", 0}) == nullptr);
+  CHECK(placed.pieces.size() < 800);
+}
+
+TEST_CASE("numbers that are none, and no room at all, are drawn as far as they can be",
+          "[picture]") {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN(),
+                  kInf = std::numeric_limits<float>::infinity();
+  Picture picture = two_rows();
+  std::get<Bars>(picture.root.boxes[0].marks[0]).items.value.each = {kNan,   kInf, -kInf, 1e30f,
+                                                                     -1e30f, 0,    1,     2};
+  std::get<Rule>(picture.root.boxes[0].marks[1]).at = -std::numeric_limits<double>::infinity();
+  CHECK(faults(place(picture, {0, 0, 900, 500}, Typewriter())) == std::vector<std::string>{});
+  for (const auto& [name, stub] : stubs()) {
+    CAPTURE(name);
+    CHECK_NOTHROW(place(stub, {0, 0, 0, 0}, Typewriter()));
+    CHECK_NOTHROW(place(stub, {5, 5, 60, 40}, Typewriter(3)));
+  }
+}
+
+TEST_CASE("a value is written as far as it has room, and never as 0 if it is none", "[picture]") {
+  const auto say = [](float value, Format format) {
+    return written(items("x", {value}, format), 0);
+  };
+  CHECK(say(4, {Format::fixed, 1}) == "4.0");
+  CHECK(say(-4.25f, {Format::fixed, 2}) == "−4.25");
+  CHECK(say(0.0001f, {Format::fixed, 2}) == "≈0");
+  CHECK(say(0, {Format::fixed, 2}) == "0.00");
+  CHECK(say(-std::numeric_limits<float>::infinity(), {Format::fixed, 1}) == "−∞");
+  CHECK(say(12, {Format::bytes, 0, "MB"}) == "12 MB");
+  CHECK(say(12, {}).empty());
+  Items named = items("step", 1);
+  named.names = {"load"};
+  CHECK(written(named, 0) == "load");
+}
