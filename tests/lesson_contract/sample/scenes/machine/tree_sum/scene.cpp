@@ -1,5 +1,4 @@
 #include "kernels/machine/tree_sum/lesson.hpp"
-#include "scenes/shared/cells.hpp"
 #include "scenes/shared/questions.hpp"
 #include "scenes/shared/step_scene.hpp"
 
@@ -12,11 +11,22 @@ class TreeSumScene final : public scenes::StepScene<Trace> {
       : StepScene({"round", "rounds", "kernels/machine/tree_sum/tree_sum.cu", {"add"}},
                   &Trace::rounds) {}
 
-  void draw_picture(scenes::Cursor cursor) override {
-    const int n = trace_.threads(), adding = trace_.adding(cursor.tile);
-    scenes::Frame frame = scenes::picture_frame();
-    frame.min.y += scenes::draw_sentence(frame, fmt::format("{} of {} threads add.", adding, n));
-    scenes::draw_cells(frame, std::span(trace_.sums).subspan(cursor.tile * n, n), adding);
+  picture::Extent extent() const override { return {}; }
+  picture::Picture picture(const picture::Extent&, const scenes::View& view) const override {
+    const int n = trace_.threads(), round = view.cursor.tile, adding = trace_.adding(round);
+    const auto first = trace_.sums.begin() + round * n;
+    picture::Cells cells{picture::items("cell", {first, first + n}, {picture::Format::integer})};
+    for (int i = 0; i < n; ++i) {
+      cells.items.state.each.push_back(i < adding ? picture::State::current
+                                                  : picture::State::plain);
+    }
+    return {.headline = picture::text(fmt::format("{} of {} threads add.", adding, n)),
+            .axes = {},
+            .root = picture::box({"threads"}, {cells})};
+  }
+  std::string explain(const scenes::View& view, const picture::Key& key) const override {
+    if (key.i < 0) return {};
+    return fmt::format("thread {} holds {}", key.i, trace_.sum(view.cursor.tile, key.i));
   }
 
   std::optional<scenes::Question> question(scenes::Cursor cursor) const override {
