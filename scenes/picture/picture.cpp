@@ -105,6 +105,9 @@ class Inspector {
     }
     look_at(box.label, name);
     look_at(box.value, name);
+    if (box.most_height != 0 && !(box.most_height >= box.least_height)) {
+      say("{} grows from {} to {}", name, box.least_height, box.most_height);
+    }
     if (!(box.left >= 0 && box.right >= 0)) say("{} has a negative margin", name);
     for (const Mark& mark : box.marks) {
       if (const Items* items = items_of(mark)) look_at(*items);

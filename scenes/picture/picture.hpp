@@ -305,6 +305,7 @@ struct Box {
   int rank = 0;      ///< higher ones fold first where there is no room; 0 never does
   float weight = 1;  ///< its share of the room beyond the least
   float least_width = 4, least_height = 1;  ///< in heights of a line of text
+  float most_height = 0;                    ///< grows no further; 0: as far as there is room
   float left = 0, right = 0;                ///< margins for labels, in heights of a line of text
   Text label = {};                          ///< above, or in the left margin where there is one
   Text value = {};                          ///< in the right margin: what the marks come to

@@ -223,18 +223,39 @@ void Placer::lay_along(Node& node) {
   const Area& room = node.inside;
   const float gaps = gap_ * static_cast<float>(std::max(shown - 1, 0));
   const float length = in_row ? room.width() : room.height();
-  const float extra = length - gaps - least;
+  float extra = length - gaps - least;
   // Where even the least is too much, all give alike.
   const float shrunk = extra < 0 && least > 0 ? std::max(length - gaps, 1.0f) / least : 1;
+  std::vector<float> sizes(node.inner.size(), 0);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const Point& own = node.inner[i].least;
+    if (!node.inner[i].folded) sizes[i] = (in_row ? own.x : own.y) * shrunk;
+  }
+  // What one that may not grow further leaves goes to the others.
+  for (bool full = true; full && extra > 0 && weight > 0;) {
+    full = false;
+    for (std::size_t i = 0; i < sizes.size() && weight > 0; ++i) {
+      Node& inner = node.inner[i];
+      const Box& own = *inner.box;
+      if (inner.folded || inner.full || in_row || own.most_height <= 0) continue;
+      const float most = inner.least.y + (own.most_height - own.least_height) * em_;
+      if (sizes[i] + extra * own.weight / weight < most) continue;
+      inner.full = full = true;
+      extra -= most - sizes[i];
+      weight -= own.weight;
+      sizes[i] = most;
+    }
+  }
   float at = in_row ? room.x0 : room.y0;
-  for (Node& inner : node.inner) {
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    Node& inner = node.inner[i];
     if (inner.folded) continue;
     if (box.flow == Box::over) {
       lay(inner, room);
       continue;
     }
-    float size = (in_row ? inner.least.x : inner.least.y) * shrunk;
-    if (extra > 0 && weight > 0) size += extra * inner.box->weight / weight;
+    float size = sizes[i];
+    if (extra > 0 && weight > 0 && !inner.full) size += extra * inner.box->weight / weight;
     lay(inner,
         in_row ? Area{at, room.y0, at + size, room.y1} : Area{room.x0, at, room.x1, at + size});
     at += size + gap_;
@@ -255,7 +276,8 @@ void Placer::offer(const Node& node, Name axis, bool upright) {
     return;
   }
   // Boxes side by side have no room in common: the axis is then the first one's alone.
-  if (std::min(span.to, to) - std::max(span.from, from) < 0.25f * (to - from)) return;
+  const float common = std::min(span.to, to) - std::max(span.from, from);
+  if (common < 0.25f * std::min(span.to - span.from, to - from)) return;
   span.from = std::max(span.from, from);
   span.to = std::min(span.to, to);
 }
@@ -336,10 +358,20 @@ void Placer::make_spans() {
   }
 }
 
-const Span& Placer::span(Name axis, bool upright) const {
-  const auto found = spans_.find({axis, upright});
-  if (found != spans_.end()) return found->second;
-  return spans_.at({axis, !upright});
+/// An axis where the marks are that stand on it now: what all its boxes share, or, where those stand
+/// side by side and share nothing, this box' own.
+Span Placer::span(Name axis, bool upright) const {
+  auto found = spans_.find({axis, upright});
+  if (found == spans_.end()) found = spans_.find({axis, !upright});
+  Span span = found->second;
+  const float from = span.upright ? here_->inside.y0 : here_->inside.x0;
+  const float to = span.upright ? here_->inside.y1 : here_->inside.x1;
+  const float common = std::min(span.to, to) - std::max(span.from, from);
+  if (common >= 0.25f * std::min(span.to - span.from, to - from)) return span;
+  span.from = from;
+  span.to = to;
+  if (span.band()) cut_to_bands(span, *span.axis);
+  return span;
 }
 
 bool Placer::uses(const Mark& mark, Name axis, bool upright) const {
@@ -422,7 +454,8 @@ void Placer::emit_ticks(const Node& node, const Span& span, bool lowest) {
 }
 
 void Placer::emit_axes(const Node& node) {
-  for (const auto& [which, span] : spans_) {
+  here_ = &node;
+  for (const auto& [which, shared] : spans_) {
     const auto& [name, upright] = which;
     const auto stands_on = [&, axis = name, up = upright](const Mark& m) {
       return uses(m, axis, up);
@@ -431,6 +464,7 @@ void Placer::emit_axes(const Node& node) {
     const auto lowest = lowest_.find(which);
     const bool says = lowest != lowest_.end() && lowest->second == node.box;
     if (std::none_of(marks.begin(), marks.end(), stands_on)) continue;
+    const Span span = this->span(name, upright);
     emit_groups(node, span, says);
     emit_ticks(node, span, says);
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "scenes/picture/placer.hpp"
 
@@ -91,34 +92,34 @@ void Placer::put(const Cells& m) {
   const Area& room = here_->inside;
   const int columns = m.columns > 0 ? m.columns : items.count;
   const int rows = (items.count + columns - 1) / columns;
-  const Span* x = m.x.empty() ? nullptr : &span(m.x, false);
-  const Span* y = m.y.empty() ? nullptr : &span(m.y, true);
+  const auto on_axis = [&](Name axis, bool upright) {
+    return axis.empty() ? std::optional<Span>() : std::optional(span(axis, upright));
+  };
+  const std::optional<Span> x = on_axis(m.x, false), y = on_axis(m.y, true);
   const int gaps_x = m.groups > 0 ? (columns - 1) / m.groups : 0;
   const int gaps_y = m.groups > 0 ? (rows - 1) / m.groups : 0;
   const float gap = m.groups > 0 ? px(3) : 0;
   float wide = (room.width() - gap * static_cast<float>(gaps_x)) / static_cast<float>(columns);
   float tall = (room.height() - gap * static_cast<float>(gaps_y)) / static_cast<float>(rows);
-  if (x == nullptr && y == nullptr) {
+  if (!x && !y) {
     wide = tall = std::min({wide, tall, px(kMostCell)});
     if (!m.scale.empty()) wide = tall = std::min(wide, cell_.at(m.scale));
     if (wide < std::max(px(kLeastCell), 1.0f)) return put_folded(m, room, columns, wide);
     if (wide > px(8)) wide = tall = std::floor(wide);
   }
-  if (x != nullptr) wide = x->slot;
-  if (y != nullptr) tall = y->slot;
+  if (x) wide = x->slot;
+  if (y) tall = y->slot;
   const float seam = std::min(wide, tall) >= px(7) ? std::max(1.0f, std::round(px(1))) : 0;
   const bool words = words_fit(items, {wide - seam, tall - seam});
   const Heat heat(items);
   for (int k = 0; k < items.count; ++k) {
     const int column = k % columns;
     const int row = m.upwards ? rows - 1 - k / columns : k / columns;
-    if ((x != nullptr && !x->shows(column)) || (y != nullptr && !y->shows(row))) continue;
+    if ((x && !x->shows(column)) || (y && !y->shows(row))) continue;
     const float group_x = m.groups > 0 ? gap * static_cast<float>(column / m.groups) : 0;
     const float group_y = m.groups > 0 ? gap * static_cast<float>(row / m.groups) : 0;
-    const float left =
-        x != nullptr ? x->begin(column) : room.x0 + wide * static_cast<float>(column) + group_x;
-    const float top =
-        y != nullptr ? y->begin(row) : room.y0 + tall * static_cast<float>(row) + group_y;
+    const float left = x ? x->begin(column) : room.x0 + wide * static_cast<float>(column) + group_x;
+    const float top = y ? y->begin(row) : room.y0 + tall * static_cast<float>(row) + group_y;
     put_cell(items, k, {left, top, left + wide - seam, top + tall - seam},
              heat.of(items.value[static_cast<std::size_t>(k)]), words);
   }
@@ -232,10 +233,11 @@ int Placer::bar_digits(const Bars& m, const Span& band, const Span& length) cons
   return -1;
 }
 
-void Placer::put_bar_value(const Bars& m, int item, Area bar, int digits) {
+void Placer::put_bar_value(const Bars& m, int item, Area bar, float slot, int digits) {
   Items one = items("", {m.items.value[static_cast<std::size_t>(item)]}, m.items.format);
   one.format.digits = digits;
   const std::string words = written(one, 0);
+  if (width(words, Face::mono_note) > slot) return;  // dropped, never cut
   const State state = m.items.state[static_cast<std::size_t>(item)];
   const Ink ink = state == State::to_come   ? Ink::faint
                   : state == State::current ? Ink::text
@@ -251,7 +253,7 @@ void Placer::put_bar(const Bars& m, const Span& band, const Span& length, int it
   const float value = m.items.value[k], base = m.items.base[k];
   const float most = upright ? kMostBar : kMostLying;
   const float half = std::max(1.0f, std::min(band.slot * 0.72f, px(most))) / 2;
-  const float middle = band.middle(band.axis->count == 1 ? 0 : item);
+  const float middle = band.middle(item);
   const float foot = length.at(static_cast<double>(base));
   Area area{middle - half, foot, middle + half, foot};
   Piece::Kind kind = Piece::fill;
@@ -277,8 +279,8 @@ void Placer::put_bar(const Bars& m, const Span& band, const Span& length, int it
 void Placer::put(const Bars& m) {
   flights(m.items);
   const bool upright = axes_.at(m.x)->kind == Axis::band;
-  const Span& band = upright ? span(m.x, false) : span(m.y, true);
-  const Span& length = upright ? span(m.y, true) : span(m.x, false);
+  const Span band = upright ? span(m.x, false) : span(m.y, true);
+  const Span length = upright ? span(m.y, true) : span(m.x, false);
   const int digits = upright ? bar_digits(m, band, length) : -1;
   if (upright) {
     const float foot = std::round(length.at(std::max(0.0, length.axis->low)));
@@ -288,10 +290,10 @@ void Placer::put(const Bars& m) {
     out_.strokes.push_back(std::move(ground));
   }
   for (int k = 0; k < m.items.count; ++k) {
-    if (band.axis->count != 1 && !band.shows(k)) continue;
+    if (!band.shows(k)) continue;
     put_bar(m, band, length, k);
     const bool was = (m.items.flags[static_cast<std::size_t>(k)] & kWas) != 0;
-    if (digits >= 0 && !was) put_bar_value(m, k, out_.pieces.back().area, digits);
+    if (digits >= 0 && !was) put_bar_value(m, k, out_.pieces.back().area, band.slot, digits);
   }
 }
 
@@ -380,8 +382,8 @@ void Placer::put(const Stacks& m) {
   flights(m.held);
   if (items.count == 0) return;
   const Area& room = here_->inside;
-  const Span* axis = m.x.empty() ? nullptr : &span(m.x, false);
-  const float pitch = axis != nullptr ? axis->slot : room.width() / static_cast<float>(items.count);
+  const std::optional<Span> axis = m.x.empty() ? std::nullopt : std::optional(span(m.x, false));
+  const float pitch = axis ? axis->slot : room.width() / static_cast<float>(items.count);
   const float wide = std::max(1.0f, std::min(pitch * 0.78f, px(130)));
   // The highest pile decides how high a slot is; the axis' own height would move with each step.
   int most = 1, most_tiles = 0;
@@ -411,12 +413,11 @@ void Placer::put(const Stacks& m) {
   for (int p = 0; p < items.count; ++p) {
     const auto k = static_cast<std::size_t>(p);
     const int dropped = m.dropped.empty() ? 0 : m.dropped[k];
-    if (axis != nullptr && !axis->shows(p)) {
+    if (axis && !axis->shows(p)) {
       held += m.kept[k] + dropped;
       continue;
     }
-    const float middle =
-        axis != nullptr ? axis->middle(p) : room.x0 + pitch * (static_cast<float>(p) + 0.5f);
+    const float middle = axis ? axis->middle(p) : room.x0 + pitch * (static_cast<float>(p) + 0.5f);
     const float left = middle - wide / 2;
     const auto slot = [&](int place, float lift) {
       const int row = place / across, column = place % across;
@@ -487,8 +488,8 @@ void Placer::put(const Stacks& m) {
 void Placer::put(const Spans& m) {
   const Items& items = m.items;
   flights(items);
-  const Span& time = span(m.x, false);
-  const Span& lanes = span(m.lanes, true);
+  const Span time = span(m.x, false);
+  const Span lanes = span(m.lanes, true);
   const float seam = lanes.slot > px(5) ? px(2) : lanes.slot > 3 ? 1 : 0;
   const float line = height(Face::note);
   int every = 1;

@@ -54,8 +54,8 @@ void Placer::put(const Ring& m) {
 }
 
 void Placer::put(const Curve& m) {
-  const Span& x = span(m.ax, false);
-  const Span& y = span(m.ay, true);
+  const Span x = span(m.ax, false);
+  const Span y = span(m.ay, true);
   const auto along = [&](const std::vector<double>& values, std::uint8_t part, float thick) {
     Stroke stroke{{m.key, part, mark_, -1}};
     stroke.width = thick;
@@ -121,7 +121,7 @@ void Placer::put(const Curve& m) {
 void Placer::put(const Ticks& m) {
   const Items& items = m.items;
   flights(items);
-  const Span& x = span(m.x, false);
+  const Span x = span(m.x, false);
   const Area& room = here_->inside;
   const float size = std::min(px(7), room.height());
   const float y = (room.y0 + room.y1 - size) / 2;
@@ -148,7 +148,7 @@ void Placer::put(const Ticks& m) {
 
 void Placer::put(const Rule& m) {
   const bool upright = spans_.count({m.axis, true}) != 0;
-  const Span& axis = span(m.axis, upright);
+  const Span axis = span(m.axis, upright);
   const Area& room = here_->inside;
   const float at = std::round(axis.at(m.at));
   const bool lies = axis.upright;
@@ -178,7 +178,7 @@ void Placer::put(const Rule& m) {
 }
 
 void Placer::put(const Arrow& m) {
-  const Span& axis = span(m.axis, false);
+  const Span axis = span(m.axis, false);
   const Area& room = here_->inside;
   const float y = (room.y0 + room.y1) / 2 - px(static_cast<float>(m.key.i > 0 ? -6 : 6));
   const float from = axis.at(m.from), to = axis.at(m.to);
@@ -305,73 +305,101 @@ void Placer::put(const Note& m) {
 // ---- words ---------------------------------------------------------------------------------------
 
 void Placer::put(const Lines& m) {
+  flights(m.items);
+  if (m.items.count == 0) return;
+  m.voice == Lines::words ? put_sentences(m) : put_formulas(m);
+}
+
+void Placer::put_sentences(const Lines& m) {
   const Items& items = m.items;
-  flights(items);
   const Area& room = here_->inside;
-  const bool formula = m.voice == Lines::formula;
-  Face face = m.voice == Lines::large ? (dense_ ? Face::mono : Face::mono_large)
-              : formula               ? (dense_ ? Face::mono_note : Face::mono)
-                                      : (dense_ ? Face::note : Face::body);
-  const auto rows = static_cast<float>(std::max(items.count, 1));
-  if (formula && height(face) * rows > room.height() + px(1)) face = Face::mono_note;
-  const float line = height(face);
-  const float pitch =
-      formula ? std::min(line + px(7), std::max(room.height() / rows, line)) : line * 1.15f;
-  const float pad = formula && items.count > 1 ? px(12) : 0;
-  // What stands before the first "=" of each row.
-  float before = 0;
-  std::vector<std::pair<std::string, std::string>> halves;
-  for (const Text& row : m.rows) {
-    const std::string all = plain(form(row, room.width() - 2 * pad, face));
-    const std::size_t at = formula && items.count > 1 ? all.find('=') : std::string::npos;
-    halves.emplace_back(at == std::string::npos ? all : all.substr(0, at),
-                        at == std::string::npos ? "" : all.substr(at));
-    if (at != std::string::npos) before = std::max(before, width(halves.back().first, face));
-  }
   float y = room.y0;
   for (int k = 0; k < items.count; ++k) {
-    const auto index = static_cast<std::size_t>(k);
-    const State state = items.state[index];
-    const Ink ink = state == State::to_come               ? Ink::faint
-                    : state == State::wrong               ? Ink::wrong
-                    : state == State::done                ? Ink::muted
-                    : state == State::current && !formula ? Ink::accent
-                                                          : Ink::text;
-    const auto& [head, tail] = halves[index];
-    Area area{room.x0, y - px(2), room.x1, y + line + px(2)};
+    const State state = items.state[static_cast<std::size_t>(k)];
+    const Ink ink = state == State::current   ? Ink::accent
+                    : state == State::wrong   ? Ink::wrong
+                    : state == State::to_come ? Ink::faint
+                                              : Ink::muted;
+    const std::string all = plain(m.rows[static_cast<std::size_t>(k)].full);
+    const float left = room.y1 - y + px(3);
+    std::vector<std::string> lines;
+    float step = 0;
+    Face face = Face::note;
+    for (const Face tried : {dense_ ? Face::note : Face::body, Face::note}) {
+      face = tried;
+      step = height(face) * 1.12f;
+      lines = wrapped(all, room.width(), face, static_cast<int>(left / step));
+      if (!lines.empty()) break;
+    }
+    if (lines.empty() && !all.empty()) {
+      out_.short_of.push_back(fmt::format("'{}' has no room", all));
+    }
+    const float top = y;
+    std::uint8_t part = 2;
+    for (std::string& words : lines) {
+      say(std::move(words), {room.x0, y}, face, ink, id(items, k, part++));
+      y += step;
+    }
+    at_[items.key(k)] = {room.x0, top, room.x1, y};
+    y += px(3);
+  }
+}
+
+/// Where not all rows have room, those that are current, or the first.
+void Placer::put_formulas(const Lines& m) {
+  const Items& items = m.items;
+  const Area& room = here_->inside;
+  const bool large = m.voice == Lines::large;
+  Face face =
+      large ? (dense_ ? Face::mono : Face::mono_large) : (dense_ ? Face::mono_note : Face::mono);
+  if (!large && height(face) * static_cast<float>(items.count) > room.height() + px(1))
+    face = Face::mono_note;
+  const float line = height(face);
+  const int fits = std::max(1, static_cast<int>((room.height() + px(2)) / line));
+  std::vector<int> shown;
+  for (int k = 0; k < items.count; ++k) {
+    const bool current = items.state[static_cast<std::size_t>(k)] == State::current;
+    if (items.count <= fits || current) shown.push_back(k);
+  }
+  for (int k = 0; shown.empty() && k < fits; ++k) shown.push_back(k);
+  shown.resize(std::min(shown.size(), static_cast<std::size_t>(fits)));
+  const auto rows = static_cast<float>(shown.size());
+  const float pitch = std::min(line + px(7), std::max(room.height() / rows, line));
+  const float pad = items.count > 1 ? px(12) : 0;
+  // What stands before the first "=" of each row is as wide in all.
+  const auto parts = [&](int k) {
+    const std::vector<Run>& runs =
+        form(m.rows[static_cast<std::size_t>(k)], room.width() - 2 * pad, face);
+    const std::string all = plain(runs);
+    const std::size_t at = items.count > 1 ? all.find('=') : std::string::npos;
+    const bool split = at != std::string::npos;
+    return std::pair(split ? all.substr(0, at) : all, split ? all.substr(at) : std::string());
+  };
+  float before = 0;
+  for (const Text& row : m.rows) {
+    const std::string all = plain(row.full);
+    const std::size_t at = all.find('=');
+    if (at != std::string::npos) before = std::max(before, width(all.substr(0, at), face));
+  }
+  float y = room.y0;
+  for (const int k : shown) {
+    const State state = items.state[static_cast<std::size_t>(k)];
+    const Area area{room.x0, y - px(2), room.x1, y + line + px(2)};
     at_[items.key(k)] = area;
-    if (formula && state == State::current && items.count > 1) {
+    if (state == State::current && items.count > 1) {
       Piece wash = piece(items, k, area, Piece::wash);
       wash.layer = Layer::ground;
       out_.pieces.push_back(wash);
       out_.pieces.push_back(piece(items, k, {area.x0, area.y0, area.x0 + px(3), area.y1}));
       out_.pieces.back().of.part = 1;
     }
-    if (m.voice == Lines::words) {
-      const int most = std::max(1, static_cast<int>((room.y1 - y + px(2)) / pitch));
-      std::vector<std::string> lines = wrapped(head, room.width(), face, most);
-      Face smaller = face;
-      if (lines.empty()) lines = wrapped(head, room.width(), smaller = Face::note, 2 * most);
-      const float step = smaller == face ? pitch : height(smaller) * 1.1f;
-      if (lines.empty() || y + step * static_cast<float>(lines.size()) > room.y1 + px(6)) {
-        out_.short_of.push_back(fmt::format("'{}' has no room", head));
-        lines.clear();
-      }
-      std::uint8_t part = 2;
-      for (std::string& words : lines) {
-        say(std::move(words), {room.x0, y}, smaller, ink, id(items, k, part++));
-        y += step;
-      }
-      y += px(3);
-      continue;
-    }
-    if (tail.empty()) {
-      say(form(m.rows[index], room.width() - 2 * pad, face), {room.x0 + pad, y}, face, ink,
-          id(items, k, 2));
-    } else {
-      say(head, {room.x0 + pad, y}, face, ink, id(items, k, 2));
-      say(tail, {room.x0 + pad + before, y}, face, ink, id(items, k, 3));
-    }
+    const Ink ink = state == State::to_come ? Ink::faint
+                    : state == State::wrong ? Ink::wrong
+                    : state == State::done  ? Ink::muted
+                                            : Ink::text;
+    const auto [head, tail] = parts(k);
+    say(head, {room.x0 + pad, y}, face, ink, id(items, k, 2));
+    say(tail, {room.x0 + pad + before, y}, face, ink, id(items, k, 3));
     y += pitch;
   }
 }

@@ -43,13 +43,13 @@ class Placer {
     const Box* box = nullptr;
     std::vector<Node> inner;
     bool folded = false;
+    bool full = false;                    ///< may not grow further
     float top = 0, bottom = 0, head = 0;  ///< room for the label, the axes' words, the bars' values
     Point least;
     Area area;    ///< all of it
     Area inside;  ///< without margins, label and the axes' words: where the marks are
     int first_mark = 0;
   };
-  struct Identifier;
 
   // place.cpp: boxes and axes.
   Node tree(const Box& box);
@@ -65,7 +65,7 @@ class Placer {
   void offer(const Node& node, Name axis, bool upright);
   void scale_cells();
   void cut_to_bands(Span& span, const Axis& axis) const;
-  const Span& span(Name axis, bool upright) const;
+  Span span(Name axis, bool upright) const;
   bool uses(const Mark& mark, Name axis, bool upright) const;
   void emit(const Node& node);
   void emit_axes(const Node& node);
@@ -102,7 +102,7 @@ class Placer {
   void put(const Strip& strip);
   void put(const Bars& bars);
   void put_bar(const Bars& bars, const Span& band, const Span& length, int item);
-  void put_bar_value(const Bars& bars, int item, Area bar, int digits);
+  void put_bar_value(const Bars& bars, int item, Area bar, float slot, int digits);
   int bar_digits(const Bars& bars, const Span& band, const Span& length) const;
   void put(const Stacks& stacks);
   void put(const Spans& spans);
@@ -116,6 +116,8 @@ class Placer {
   void put(const Frame& frame);
   void put(const Note& note);
   void put(const Lines& lines);
+  void put_sentences(const Lines& lines);
+  void put_formulas(const Lines& lines);
   void put(const Ledger& ledger);
   bool find(const Key& key, Area& area) const;
 

@@ -131,6 +131,7 @@ TEST_CASE("each broken rule is named", "[picture]") {
       {"axis key has no group 2", [](Picture& p) { p.axes[0].current_group = 2; }},
       {"step has no words", [](Picture& p) { mark<Chips>(p).items.names.clear(); }},
       {"step has 2 items and 1 names", [](Picture& p) { mark<Chips>(p).items.names.pop_back(); }},
+      {"data grows from 1 to 0.5", [](Picture& p) { p.root.boxes[0].most_height = 0.5f; }},
       {"data has a negative margin", [](Picture& p) { p.root.boxes[0].left = -1; }},
       {"score stands on axis 'rank'", [](Picture& p) { mark<Cells>(p).y = "rank"; }},
       {"score stands on axis 'time'", [](Picture& p) { mark<Cells>(p).x = "time"; }},
