@@ -34,11 +34,13 @@ class Player {
 class PictureScene : public Scene {
  public:
   /// What is known before the first step: domains and counts, rounded.
-  virtual picture::Extent extent() const = 0;
+  virtual picture::Extent extent() const { return {}; }
   /// What is on show. Shows only what is known at the view's cursor.
   virtual picture::Picture picture(const picture::Extent& extent, const View& view) const = 0;
   /// A sentence about a thing of the picture, shown while it is pointed at; empty: none.
-  virtual std::string explain(const View& view, const picture::Key& key) const = 0;
+  virtual std::string explain(const View& /*view*/, const picture::Key& /*key*/) const {
+    return {};
+  }
   virtual std::vector<Readout> readouts(const View& view) const = 0;
   /// The knobs that change where an item with Act::set is dropped on another thing (clicked: on itself).
   virtual std::optional<lab::Settings> dropped(const View&, const picture::Key& /*item*/,

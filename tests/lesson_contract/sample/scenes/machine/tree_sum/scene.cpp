@@ -11,22 +11,15 @@ class TreeSumScene final : public scenes::StepScene<Trace> {
       : StepScene({"round", "rounds", "kernels/machine/tree_sum/tree_sum.cu", {"add"}},
                   &Trace::rounds) {}
 
-  picture::Extent extent() const override { return {}; }
   picture::Picture picture(const picture::Extent&, const scenes::View& view) const override {
-    const int n = trace_.threads(), round = view.cursor.tile, adding = trace_.adding(round);
-    const auto first = trace_.sums.begin() + round * n;
+    const int n = trace_.threads(), adding = trace_.adding(view.cursor.tile);
+    const auto first = trace_.sums.begin() + view.cursor.tile * n;
     picture::Cells cells{picture::items("cell", {first, first + n}, {picture::Format::integer})};
-    for (int i = 0; i < n; ++i) {
-      cells.items.state.each.push_back(i < adding ? picture::State::current
-                                                  : picture::State::plain);
-    }
-    return {.headline = picture::text(fmt::format("{} of {} threads add.", adding, n)),
-            .axes = {},
-            .root = picture::box({"threads"}, {cells})};
-  }
-  std::string explain(const scenes::View& view, const picture::Key& key) const override {
-    if (key.i < 0) return {};
-    return fmt::format("thread {} holds {}", key.i, trace_.sum(view.cursor.tile, key.i));
+    cells.items.state.each.assign(n, picture::State::plain);
+    std::fill_n(cells.items.state.each.begin(), adding, picture::State::current);
+    return {picture::text(fmt::format("{} of {} threads add.", adding, n)),
+            {},
+            picture::box({"threads"}, {cells})};
   }
 
   std::optional<scenes::Question> question(scenes::Cursor cursor) const override {
