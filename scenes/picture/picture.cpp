@@ -59,6 +59,7 @@ class Inspector {
       }
       if (const auto* stacks = std::get_if<Stacks>(&mark)) {
         for (int k = 0; k < stacks->held.count; ++k) claim(stacks->held.key(k));
+        if (!stacks->limit.key.name.empty()) claim(stacks->limit.key);
       }
       std::visit([&](const auto& m) { claim_own(m); }, mark);
     }
@@ -74,6 +75,9 @@ class Inspector {
     if (!axes_.insert(axis.name).second) say("axis {} stands twice", name);
     if (axis.kind == Axis::band) {
       if (axis.count < 0 || axis.group < 0) say("axis {} has a negative count", name);
+      if (!axis.names.empty() && std::ssize(axis.names) != axis.count) {
+        say("axis {} has {} items and {} names", name, axis.count, axis.names.size());
+      }
       if (axis.focus >= axis.count)
         say("axis {} stands round {}, behind its end", name, axis.focus);
     } else if (!(axis.low < axis.high) || (axis.kind == Axis::log && axis.low <= 0)) {
@@ -162,6 +166,9 @@ class Inspector {
 
   void look_inside(const Cells& m) {
     if (m.columns < 0 || m.groups < 0) say("{} has negative columns", m.items.name.text());
+    if (m.parts < 1 || m.items.count % std::max(m.parts, 1) != 0) {
+      say("{} has {} items in cells of {}", m.items.name.text(), m.items.count, m.parts);
+    }
     axis(m.x, {m.items.name}, false);
     axis(m.y, {m.items.name}, false);
   }
@@ -185,6 +192,8 @@ class Inspector {
     fits(m.dropped, m.items, "numbers of what is dropped");
     if (m.tile < 1) say("{} has tiles of {}", m.items.name.text(), m.tile);
     look_at(m.held);
+    place(m.limit.at, m.limit.key);
+    look_at(m.limit.label, to_text(m.limit.key));
     const int held = std::accumulate(m.kept.begin(), m.kept.end(), 0) +
                      std::accumulate(m.dropped.begin(), m.dropped.end(), 0);
     if (m.held.count > 0 && m.held.count != held) {

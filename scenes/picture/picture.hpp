@@ -147,6 +147,7 @@ struct Cells {
   Items items;
   int columns = 0;       ///< of a grid; 0: one row
   int groups = 0;        ///< a gap after each so many columns and rows; 0: none
+  int parts = 1;         ///< items side by side in each cell: a token's choices
   Name x = {}, y = {};   ///< band axes that the columns and the rows stand on
   Name scale = {};       ///< boxes with the same have cells of one size
   bool upwards = false;  ///< the first row is the lowest
@@ -170,16 +171,6 @@ struct Bars {
   Items items;
   Name x, y;
 };
-/// Piles of tiles: experts and their tokens, pools and their pages.
-struct Stacks {
-  Items items;
-  std::vector<int> kept, tiles, dropped = {};
-  int tile = 8;
-  Name x = {};
-  /// What is in the piles, of pile 0 first: what is kept, in the order of its places, then what is
-  /// dropped. Empty: drawn as one bar a pile. Their numbers go on from those of `items`.
-  Items held = {};
-};
 /// What happened on which lane from when to when; never behind `now`.
 struct Spans {
   Items items;
@@ -194,7 +185,7 @@ struct Ring {
   std::vector<int> phase, bytes_expected;
   int fill = -1, drain = -1;
 };
-/// A line through the points known so far. It grows along x.
+/// A line through the points known so far. It grows along x. A single point is a dot.
 struct Curve {
   Key key;
   std::vector<double> x, y, low = {}, high = {};
@@ -217,6 +208,18 @@ struct Rule {
   double at = 0;
   State state = State::plain;
   Text label = {};
+};
+/// Piles of tiles: experts and their tokens, pools and their pages.
+struct Stacks {
+  Items items;
+  std::vector<int> kept, tiles, dropped = {};
+  int tile = 8;
+  Name x = {};
+  /// What is in the piles, of pile 0 first: what is kept, in the order of its places, then what is
+  /// dropped. Empty: drawn as one bar a pile. Their numbers go on from those of `items`.
+  Items held = {};
+  /// No kept one stands above `limit.at` slots: a capacity. Without a key: none. Its axis is the piles'.
+  Rule limit = {};
 };
 /// A move along a number line.
 struct Arrow {
@@ -292,6 +295,8 @@ struct Axis {
   Name group_name = {};    ///< "tile": groups are keys of their own, with their name below the axis
   int current_group = -1;  ///< the one worked on: washed in every box with this axis; −1: none
   bool ticks = false;      ///< numbers along it in the box that shows it lowest (leftmost)
+  std::vector<std::string> names =
+      {};  ///< of a band: what its items are called in place of numbers
   float align =
       0.5f;  ///< of a band shorter than its room: 0 at the left or top, 1 at the other end
   float least_slot =

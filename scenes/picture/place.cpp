@@ -440,7 +440,8 @@ void Placer::emit_ticks(const Node& node, const Span& span, bool lowest) {
     room -= width(title, Face::note) + px(8);
     say(title, {room + px(8), y}, Face::note, Ink::muted, {{axis.name}, 2});
   }
-  if (!axis.ticks || span.band()) return;
+  if (!axis.ticks) return;
+  if (span.band()) return emit_names(span, {span.from, y, room, y + line});
   const int most = std::max(2, static_cast<int>(length / (line * 4)));
   int number = 0;
   for (const auto& [value, words] : ticks_of(axis, most)) {
@@ -450,6 +451,26 @@ void Placer::emit_ticks(const Node& node, const Span& span, bool lowest) {
     tick.state = State::to_come;
     out_.strokes.push_back(std::move(tick));
     say(words, {x - half, y}, Face::note, Ink::muted, {{axis.name, number++}, 4});
+  }
+}
+
+/// What the items of a band are called: of all, or of every second one, fourth, …
+void Placer::emit_names(const Span& span, Area room) {
+  const Axis& axis = *span.axis;
+  const auto name = [&](int item) {
+    return axis.names.empty() ? std::to_string(item) : axis.names[static_cast<std::size_t>(item)];
+  };
+  float widest = 0;
+  for (int k = span.first; k < span.first + span.count; ++k)
+    widest = std::max(widest, width(name(k), Face::note));
+  int every = 1;
+  while (static_cast<float>(every) * span.slot < widest + px(4) && every < axis.count) every *= 2;
+  for (int k = (span.first + every - 1) / every * every; k < span.first + span.count; k += every) {
+    const std::string words = name(k);
+    const float half = width(words, Face::note) / 2;
+    const float middle = std::max(span.middle(k), room.x0 + (every > 1 ? half : 0));
+    if (middle + half > room.x1 + px(2)) break;
+    say(words, {middle - half, room.y0}, Face::note, Ink::muted, {{axis.name, k}, 4});
   }
 }
 
@@ -500,7 +521,7 @@ void Placer::headline() {
   }
   const std::vector<Run>& runs = form(picture_.headline, room, face);
   const float y = area_.y0 + (height(largest) - height(face)) / 2;
-  say(runs, {area_.x0, y}, face, Ink::text, {{"sentence"}});
+  say(runs, {area_.x0, y}, face, Ink::text, {kHeadline});
 }
 
 void Placer::emit(const Node& node) {

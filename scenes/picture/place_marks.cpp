@@ -90,8 +90,9 @@ void Placer::put(const Cells& m) {
   flights(items);
   if (items.count == 0) return;
   const Area& room = here_->inside;
-  const int columns = m.columns > 0 ? m.columns : items.count;
-  const int rows = (items.count + columns - 1) / columns;
+  const int count = items.count / m.parts;
+  const int columns = m.columns > 0 ? m.columns : count;
+  const int rows = (count + columns - 1) / columns;
   const auto on_axis = [&](Name axis, bool upright) {
     return axis.empty() ? std::optional<Span>() : std::optional(span(axis, upright));
   };
@@ -110,17 +111,19 @@ void Placer::put(const Cells& m) {
   if (x) wide = x->slot;
   if (y) tall = y->slot;
   const float seam = std::min(wide, tall) >= px(7) ? std::max(1.0f, std::round(px(1))) : 0;
-  const bool words = words_fit(items, {wide - seam, tall - seam});
+  const float part = (wide - seam) / static_cast<float>(m.parts);
+  const bool words = words_fit(items, {part, tall - seam});
   const Heat heat(items);
   for (int k = 0; k < items.count; ++k) {
-    const int column = k % columns;
-    const int row = m.upwards ? rows - 1 - k / columns : k / columns;
+    const int cell = k / m.parts, column = cell % columns;
+    const int row = m.upwards ? rows - 1 - cell / columns : cell / columns;
     if ((x && !x->shows(column)) || (y && !y->shows(row))) continue;
     const float group_x = m.groups > 0 ? gap * static_cast<float>(column / m.groups) : 0;
     const float group_y = m.groups > 0 ? gap * static_cast<float>(row / m.groups) : 0;
     const float left = x ? x->begin(column) : room.x0 + wide * static_cast<float>(column) + group_x;
     const float top = y ? y->begin(row) : room.y0 + tall * static_cast<float>(row) + group_y;
-    put_cell(items, k, {left, top, left + wide - seam, top + tall - seam},
+    const float from = left + part * static_cast<float>(k % m.parts);
+    put_cell(items, k, {from, top, from + part, top + tall - seam},
              heat.of(items.value[static_cast<std::size_t>(k)]), words);
   }
 }
@@ -129,7 +132,7 @@ void Placer::put(const Cells& m) {
 /// current is never averaged away.
 void Placer::put_folded(const Cells& m, Area room, int columns, float cell) {
   const Items& items = m.items;
-  const int rows = (items.count + columns - 1) / columns;
+  const int rows = (items.count / m.parts + columns - 1) / columns;
   const int by = std::max(2, static_cast<int>(std::ceil(px(kLeastCell) / std::max(cell, 0.01f))));
   const float size = cell * static_cast<float>(by);
   const Heat heat(items);
@@ -139,9 +142,9 @@ void Placer::put_folded(const Cells& m, Area room, int columns, float cell) {
       double sum = 0, most = -INFINITY;
       State state = State::plain;
       for (int row = top; row < std::min(top + by, rows); ++row) {
-        for (int column = left; column < std::min(left + by, columns); ++column) {
-          const int k = row * columns + column;
-          if (k >= items.count) continue;
+        const int end = std::min(
+            {(row * columns + left + by) * m.parts, (row + 1) * columns * m.parts, items.count});
+        for (int k = (row * columns + left) * m.parts; k < end; ++k) {
           const auto index = static_cast<std::size_t>(k);
           if (shown < 0) {
             shown = k;
@@ -374,115 +377,6 @@ void Placer::put(const Strip& m) {
   }
 }
 
-// ---- piles ---------------------------------------------------------------------------------------
-
-void Placer::put(const Stacks& m) {
-  const Items& items = m.items;
-  flights(items);
-  flights(m.held);
-  if (items.count == 0) return;
-  const Area& room = here_->inside;
-  const std::optional<Span> axis = m.x.empty() ? std::nullopt : std::optional(span(m.x, false));
-  const float pitch = axis ? axis->slot : room.width() / static_cast<float>(items.count);
-  const float wide = std::max(1.0f, std::min(pitch * 0.78f, px(130)));
-  // The highest pile decides how high a slot is; the axis' own height would move with each step.
-  int most = 1, most_tiles = 0;
-  for (int p = 0; p < items.count; ++p) {
-    const auto k = static_cast<std::size_t>(p);
-    const int slots = std::max(m.tiles[k] * m.tile, m.kept[k]);
-    most = std::max(most, slots + (m.dropped.empty() ? 0 : m.dropped[k]));
-    most_tiles = std::max(most_tiles, m.tiles[k]);
-  }
-  // Cells where each has room, with as many side by side as make the highest pile fit.
-  int across = 1;
-  for (const int wanted : {1, 2, 4, 8, 16}) {
-    if (wanted > m.tile || m.tile % wanted != 0) break;
-    across = wanted;
-    const float rows = std::ceil(static_cast<float>(most) / static_cast<float>(wanted));
-    if (room.height() / rows >= px(9)) break;
-  }
-  const float gap =
-      most_tiles > 1 ? std::min(px(3), 0.1f * room.height() / static_cast<float>(most_tiles)) : 0;
-  const float rows = std::ceil(static_cast<float>(most) / static_cast<float>(across)) + 1;
-  const float tall =
-      std::min(px(kMostCell * 0.6f), (room.height() - gap * static_cast<float>(most_tiles)) / rows);
-  const float cell = wide / static_cast<float>(across);
-  const bool cells = m.held.count > 0 && tall >= px(3) && cell >= px(3);
-  const float seam = cells && std::min(cell, tall) >= px(6) ? 1 : 0;
-  int held = 0;
-  for (int p = 0; p < items.count; ++p) {
-    const auto k = static_cast<std::size_t>(p);
-    const int dropped = m.dropped.empty() ? 0 : m.dropped[k];
-    if (axis && !axis->shows(p)) {
-      held += m.kept[k] + dropped;
-      continue;
-    }
-    const float middle = axis ? axis->middle(p) : room.x0 + pitch * (static_cast<float>(p) + 0.5f);
-    const float left = middle - wide / 2;
-    const auto slot = [&](int place, float lift) {
-      const int row = place / across, column = place % across;
-      const float foot = room.y1 - lift - tall * static_cast<float>(row) -
-                         gap * static_cast<float>(place / m.tile);
-      const float x = left + cell * static_cast<float>(column);
-      return Area{x, foot - tall + seam, x + cell - seam, foot};
-    };
-    const int slots = std::max(m.tiles[k] * m.tile, m.kept[k]);
-    const float top = slots > 0 ? slot(slots - 1, 0).y0 : room.y1;
-    const float lift = room.y1 - top + px(6);
-    const float whole = dropped > 0 ? slot(dropped - 1, lift).y0 : top;
-    at_[items.key(p)] = {left, std::min(whole, room.y1 - 1), left + wide, room.y1};
-    Piece pile = piece(items, p, {left, room.y1, left + wide, room.y1 + px(2)});
-    pile.of.part = 0;
-    out_.pieces.push_back(pile);
-    for (int t = 0; t < m.tiles[k]; ++t) {
-      const Area low = slot(t * m.tile, 0), high = slot((t + 1) * m.tile - 1, 0);
-      Piece tile = piece(items, p, {left, high.y0, left + wide, low.y1}, Piece::outline);
-      tile.of.part = static_cast<std::uint8_t>(1 + t % 60);
-      if (t < 60) out_.pieces.push_back(tile);
-    }
-    const int shown = m.kept[k] + dropped;
-    if (cells) {
-      for (int n = 0; n < shown; ++n, ++held) {
-        const bool lost = n >= m.kept[k];
-        const Area area = lost ? slot(n - m.kept[k], lift) : slot(n, 0);
-        Piece made = piece(m.held, held, area);
-        made.of.item += items.count;
-        if (lost) made.state = State::wasted;
-        at_[made.of.key] = area;
-        out_.pieces.push_back(made);
-      }
-    } else {
-      held += m.held.count > 0 ? shown : 0;
-      const auto bar = [&](int from, int to, float up, std::uint8_t part, State state) {
-        if (to <= from) return;
-        Area area{left, slot(to - 1, up).y0, left + wide, slot(from, up).y1};
-        Piece made = piece(items, p, area, state == State::wasted ? Piece::hatch : Piece::fill);
-        made.of.part = part;
-        made.state = state;
-        made.entry = Entry::rises;
-        out_.pieces.push_back(made);
-      };
-      bar(0, m.kept[k], 0, 240, items.state[k]);
-      bar(0, dropped, lift, 241, State::wasted);
-    }
-    for (int n = m.kept[k]; n < m.tiles[k] * m.tile; ++n) {
-      if (!cells && n > m.kept[k]) break;
-      Area area = slot(n, 0);
-      if (!cells) area = {left, slot(slots - 1, 0).y0, left + wide, slot(n, 0).y1};
-      Piece pad = piece(items, p, area, Piece::hatch);
-      pad.of.part = static_cast<std::uint8_t>(62 + n % 170);
-      pad.state = State::wasted;
-      out_.pieces.push_back(pad);
-    }
-    const std::string words = written(items, p);
-    if (!words.empty() && width(words, Face::mono_note) <= wide) {
-      const float y =
-          std::max(std::min(whole, room.y1) - height(Face::mono_note) / 2 - px(2), room.y0);
-      say_centered(words, {middle, y}, Face::mono_note, Ink::muted, id(items, p, 245));
-    }
-  }
-}
-
 // ---- spans over time -----------------------------------------------------------------------------
 
 void Placer::put(const Spans& m) {
@@ -496,10 +390,12 @@ void Placer::put(const Spans& m) {
   while (static_cast<float>(every) * lanes.slot < line) every *= 2;
   for (int lane = lanes.first; here_->box->left > 0 && lane < lanes.first + lanes.count;
        lane += every) {
-    const std::string words = fmt::format(
-        "{} {}",
-        lanes.axis->title.full.empty() ? lanes.axis->name.text() : plain(lanes.axis->title.full),
-        lane);
+    const Axis& axis = *lanes.axis;
+    const std::string words =
+        axis.names.empty()
+            ? fmt::format("{} {}",
+                          axis.title.full.empty() ? axis.name.text() : plain(axis.title.full), lane)
+            : axis.names[static_cast<std::size_t>(lane)];
     const float x = here_->inside.x0 - px(8) - width(words, Face::note);
     say(words, {x, lanes.middle(lane) - line / 2}, Face::note, Ink::muted,
         {{lanes.axis->name, lane}, 5, mark_, -1});
@@ -508,10 +404,10 @@ void Placer::put(const Spans& m) {
     const auto index = static_cast<std::size_t>(k);
     if (!lanes.shows(m.lane[index])) continue;
     const float from = time.at(m.begin[index]), to = time.at(std::min(m.end[index], m.now));
-    const float top = lanes.begin(m.lane[index]);
+    const float tall = std::min(lanes.slot, px(22));
+    const float top = lanes.middle(m.lane[index]) - tall / 2;
     const float apart = to - from > px(5) ? px(1) : 0;
-    const Area area{from, top, std::max(to - apart, from + 1),
-                    top + std::min(lanes.slot, px(22)) - seam};
+    const Area area{from, top, std::max(to - apart, from + 1), top + tall - seam};
     const bool waste = items.state[index] == State::wasted;
     Piece made = piece(items, k, area, waste ? Piece::hatch : Piece::fill);
     made.entry = Entry::from_left;

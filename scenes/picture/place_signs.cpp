@@ -80,7 +80,12 @@ void Placer::put(const Curve& m) {
   const std::vector<Point> points = along(m.y, 0, m.dashed ? 1.5f : 2.5f);
   if (points.empty()) return;
   const Point end = points.back();
-  at_[m.key] = {end.x - px(3), end.y - px(3), end.x + px(3), end.y + px(3)};
+  at_[m.key] = {end.x - px(4), end.y - px(4), end.x + px(4), end.y + px(4)};
+  if (points.size() == 1) {
+    Piece dot{{m.key, 0, mark_, -1}, at_[m.key], Piece::dot, m.state, m.tone};
+    dot.layer = Layer::over;
+    out_.pieces.push_back(dot);
+  }
   if (m.end.full.empty()) return;
   const Face face = Face::note;
   const float line = height(face);
@@ -371,7 +376,7 @@ void Placer::put_formulas(const Lines& m) {
     const std::vector<Run>& runs =
         form(m.rows[static_cast<std::size_t>(k)], room.width() - 2 * pad, face);
     const std::string all = plain(runs);
-    const std::size_t at = items.count > 1 ? all.find('=') : std::string::npos;
+    const std::size_t at = all.find('=');
     const bool split = at != std::string::npos;
     return std::pair(split ? all.substr(0, at) : all, split ? all.substr(at) : std::string());
   };
@@ -397,6 +402,11 @@ void Placer::put_formulas(const Lines& m) {
                     : state == State::wrong ? Ink::wrong
                     : state == State::done  ? Ink::muted
                                             : Ink::text;
+    if (items.count == 1) {  // alone it keeps its runs, and stands in the middle
+      const float rise = std::max(0.0f, (room.height() - line) / 2);
+      say(form(m.rows[0], room.width(), face), {room.x0, y + rise}, face, ink, id(items, k, 2));
+      return;
+    }
     const auto [head, tail] = parts(k);
     say(head, {room.x0 + pad, y}, face, ink, id(items, k, 2));
     say(tail, {room.x0 + pad + before, y}, face, ink, id(items, k, 3));

@@ -71,6 +71,7 @@ class Placer {
   void emit_axes(const Node& node);
   void emit_groups(const Node& node, const Span& span, bool lowest);
   void emit_ticks(const Node& node, const Span& span, bool lowest);
+  void emit_names(const Span& span, Area room);
   void emit_labels(const Node& node);
   void headline();
 
@@ -104,7 +105,13 @@ class Placer {
   void put_bar(const Bars& bars, const Span& band, const Span& length, int item);
   void put_bar_value(const Bars& bars, int item, Area bar, float slot, int digits);
   int bar_digits(const Bars& bars, const Span& band, const Span& length) const;
+  struct Piles;  // place_piles.cpp
+  Piles piles_of(const Stacks& stacks) const;
   void put(const Stacks& stacks);
+  void put_pile(const Stacks& stacks, const Piles& piles, int pile, int held);
+  void put_held(const Stacks& stacks, const Piles& piles, int pile, int held);
+  void put_bars(const Stacks& stacks, const Piles& piles, int pile);
+  void put_limit(const Stacks& stacks, const Piles& piles);
   void put(const Spans& spans);
   void put(const Ring& ring);
   void put(const Curve& curve);

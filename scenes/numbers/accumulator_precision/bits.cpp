@@ -98,44 +98,6 @@ void AccumulatorPrecisionScene::draw_cells(const Layout& layout, float y, const 
   });
 }
 
-/// What is said beside the term.
-AccumulatorPrecisionScene::Note AccumulatorPrecisionScene::term_note(int point) const {
-  const StepView v = view(point);
-  if (!v.single_addition) return {"a tree of additions answers, not one", "a tree adds"};
-  if (!std::isfinite(v.spacing)) return {};
-  const std::string spacing = accumulator_parts::spacing_text(v.spacing);
-  std::string full = fmt::format("numbers stand {} apart at the sum", spacing);
-  if (focused().method == Method::kahan) {
-    const auto term = static_cast<double>(trace_.term[static_cast<std::size_t>(point)]);
-    full = fmt::format("the term {}, corrected; {}", significant(term, digits()), full);
-  }
-  return {full, spacing + " apart"};
-}
-
-/// What is said beside the accumulator's new value.
-AccumulatorPrecisionScene::Note AccumulatorPrecisionScene::fate_note(int point) const {
-  const Step& s = step(point);
-  const StepView v = view(point);
-  if (!v.single_addition) return {"the answer so far", "so far"};
-  const std::string off = significant(std::abs(v.rounding_error), 3);
-  Note note{fmt::format("rounded {} by {}", name_of(v.direction), off),
-            fmt::format("{} {}", name_of(v.direction), off)};
-  if (v.direction == Direction::exact) note = {"exact", "exact"};
-  if (v.lost) note = {"the term is lost", "lost"};
-  const Method method = focused().method;
-  if (v.promotes) {
-    note.full += fmt::format("; FP32 total {}", significant(static_cast<double>(s.extra), 6));
-  } else if (method == Method::promoted) {
-    note.full +=
-        fmt::format("; with the FP32 total {}", significant(static_cast<double>(s.sum), 6));
-  } else if (method == Method::kahan && s.extra != 0) {
-    note.full +=
-        fmt::format("; remembers {} too {}", significant(std::abs(static_cast<double>(s.extra)), 4),
-                    s.extra > 0 ? "much" : "little");
-  }
-  return note;
-}
-
 void AccumulatorPrecisionScene::draw_bits(const Layout& layout,
                                           const AccumulatorMoment& now) const {
   const bool any = now.point >= 0;

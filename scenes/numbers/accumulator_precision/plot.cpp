@@ -117,7 +117,7 @@ void AccumulatorPrecisionScene::draw_sum(const PlotSpace& plot, int number_of,
 /// The places where sums stop for good, and for the one in focus the numbers that say why.
 void AccumulatorPrecisionScene::draw_frozen(const Layout& layout, const PlotSpace& plot,
                                             const AccumulatorMoment& now,
-                                            const std::vector<Box>& labels) const {
+                                            const std::vector<Patch>& labels) const {
   for (int i = 0; i < static_cast<int>(trace_.accumulators.size()); ++i) {
     const AccumulatorTrace& a = accumulator(i);
     const bool seen = now.point >= 0 && now.rounded &&
@@ -156,7 +156,7 @@ std::vector<ImVec2> AccumulatorPrecisionScene::ink(const PlotSpace& plot) const 
 /// What the verdict says, beside the flat part of the line, where it covers the least.
 void AccumulatorPrecisionScene::draw_frozen_note(const Layout& layout, const PlotSpace& plot,
                                                  ImVec2 place,
-                                                 const std::vector<Box>& labels) const {
+                                                 const std::vector<Patch>& labels) const {
   std::vector<std::string> lines = {"frozen: " + focused().verdict};
   for (const std::string_view cut : {": numbers", ": the format", ", and a"}) {
     const std::size_t found = lines.back().find(cut);
@@ -175,7 +175,7 @@ void AccumulatorPrecisionScene::draw_frozen_note(const Layout& layout, const Plo
   constexpr int kColumns = 12, kRows = 8;
   const std::vector<ImVec2> lines_drawn = ink(plot);
   const ImVec2 axis_name = ui::text_size("running sum", Font::note);
-  std::vector<Box> taken = labels;
+  std::vector<Patch> taken = labels;
   taken.push_back({plot.min, at(plot.min.x + axis_name.x + px(8), plot.min.y + axis_name.y)});
   const float room_x = plot.max.x - plot.min.x - width - px(8);
   const float room_y = plot.max.y - plot.min.y - height - px(2);
@@ -186,12 +186,12 @@ void AccumulatorPrecisionScene::draw_frozen_note(const Layout& layout, const Plo
         at(plot.min.x + px(4) + room_x * static_cast<float>(i % kColumns) / (kColumns - 1),
            plot.min.y + room_y * static_cast<float>(i / kColumns % kRows) / (kRows - 1));
     const ImVec2 max = at(min.x + width, min.y + height);
-    const Box padded{at(min.x - px(4), min.y - px(4)), at(max.x + px(4), max.y + px(4))};
+    const Patch padded{at(min.x - px(4), min.y - px(4)), at(max.x + px(4), max.y + px(4))};
     auto cost =
         static_cast<float>(std::count_if(lines_drawn.begin(), lines_drawn.end(), [&](ImVec2 point) {
           return inside(point, padded.min, padded.max);
         }));
-    for (const Box& label : taken) {
+    for (const Patch& label : taken) {
       const bool touches = label.min.x < max.x + px(4) && min.x < label.max.x + px(4) &&
                            label.min.y < max.y && min.y < label.max.y;
       cost += touches ? 1000.0f : 0.0f;
@@ -224,7 +224,7 @@ struct AccumulatorPrecisionScene::EndLabel {
 };
 
 /// Names and sums at the ends of the lines, pushed apart where they would touch.
-std::vector<AccumulatorPrecisionScene::Box> AccumulatorPrecisionScene::draw_end_labels(
+std::vector<AccumulatorPrecisionScene::Patch> AccumulatorPrecisionScene::draw_end_labels(
     const Layout& layout, const PlotSpace& plot, const AccumulatorMoment& now) {
   const int last = now.rounded ? now.point : now.point - 1;
   const float margin = plot.max.x + px(14);
@@ -259,7 +259,7 @@ std::vector<AccumulatorPrecisionScene::Box> AccumulatorPrecisionScene::draw_end_
     labels[i].y = std::min(labels[i].y, lowest);
     lowest = labels[i].y - height;
   }
-  std::vector<Box> boxes;
+  std::vector<Patch> boxes;
   for (const EndLabel& label : labels) {
     const bool is_exact = label.accumulator < 0;
     const Role role = is_exact ? Role::muted : role_of(accumulator(label.accumulator).method);

@@ -15,16 +15,16 @@ using accumulator_precision::Direction, accumulator_precision::Method,
 using words::significant;
 
 /// Where does the sum land?
-Question AccumulatorPrecisionScene::landing_question(int point) const {
+Question RunningSum::landing_question(int point) const {
   const Step& s = step(point);
   const StepView v = view(point);
-  const auto say = [&](double value) { return significant(value, digits()); };
   const auto before = static_cast<double>(s.before);
   const auto after = static_cast<double>(s.after);
   return ask_number(
-      fmt::format("{} holds {}, and {} is added. What will it hold then?", focused().label,
-                  say(before), say(static_cast<double>(s.added))),
-      after, {v.unrounded, before, v.below, v.above, v.above + v.spacing}, say,
+      fmt::format("{} holds {}, and {} is added. What will it hold then?", a.label, say(before),
+                  say(static_cast<double>(s.added))),
+      after, {v.unrounded, before, v.below, v.above, v.above + v.spacing},
+      [this](double value) { return say(value); },
       v.direction == Direction::exact
           ? fmt::format("{} is a number of the format: nothing is rounded.", say(after))
           : fmt::format(
@@ -33,12 +33,12 @@ Question AccumulatorPrecisionScene::landing_question(int point) const {
 }
 
 /// How far apart do the numbers stand past the next power of two?
-Question AccumulatorPrecisionScene::spacing_question(int point) const {
+Question RunningSum::spacing_question(int point) const {
   const StepView v = view(point);
-  const int mantissa = focused().format.mantissa_bits;
+  const int mantissa = a.format.mantissa_bits;
   return ask_number(
       fmt::format("The exact sum reaches {}. How far apart are the numbers of {} there?",
-                  significant(v.unrounded, digits()), focused().label),
+                  say(v.unrounded), a.label),
       v.spacing, {v.spacing * 2, v.spacing / 2, v.spacing * 4}, spacing_text,
       fmt::format("{} mantissa bits cut the range from {} to {} into {} steps of {}.", mantissa,
                   significant(v.spacing * std::exp2(mantissa), 8),
@@ -47,12 +47,11 @@ Question AccumulatorPrecisionScene::spacing_question(int point) const {
 }
 
 /// The sum is about to rest for good: what would still move it?
-Question AccumulatorPrecisionScene::freeze_question() const {
-  const AccumulatorTrace& a = focused();
+Question RunningSum::freeze_question() const {
   const double spacing = a.frozen_spacing;
   const auto sum = static_cast<double>(a.final_sum);
-  const std::string rest = significant(sum, digits());
-  const bool nearest = trace_.rounding == Rounding::nearest;
+  const std::string rest = say(sum);
+  const bool nearest = trace.rounding == Rounding::nearest;
   const bool even = std::fmod(sum / spacing, 2) == 0;
   return ask_number(
       fmt::format("{} stands at {}, and every term from here on is lost. Where is the border: "
@@ -68,13 +67,15 @@ Question AccumulatorPrecisionScene::freeze_question() const {
 }
 
 std::optional<Question> AccumulatorPrecisionScene::question(Cursor cursor) const {
-  const int next = cursor.tile;
-  if (next >= points() || cursor.phase != 1) return std::nullopt;
-  const AccumulatorTrace& a = focused();
+  if (cursor.tile >= points() || cursor.phase != 1) return std::nullopt;
+  return RunningSum{trace_, focused()}.question(cursor.tile);
+}
+
+std::optional<Question> RunningSum::question(int next) const {
   const StepView v = view(next);
   if (!v.single_addition || v.past_end || !std::isfinite(step(next).after)) return std::nullopt;
   const bool plain = a.method <= Method::fp32;  // remedies lose terms in more places than one
-  if (plain && trace_.points[static_cast<std::size_t>(next)] == a.frozen_at) {
+  if (plain && trace.points[static_cast<std::size_t>(next)] == a.frozen_at) {
     return freeze_question();
   }
   const auto seen = [&](auto&& property) {

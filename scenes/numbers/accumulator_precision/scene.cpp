@@ -9,7 +9,8 @@
 
 namespace tilestep::scenes {
 
-using accumulator_precision::Method, accumulator_precision::Step, accumulator_precision::StepView;
+using accumulator_precision::Direction, accumulator_precision::Method, accumulator_precision::Step,
+    accumulator_precision::StepView;
 using words::significant;
 
 StepAxis AccumulatorPrecisionScene::loaded(const accumulator_precision::Trace& before) {
@@ -44,16 +45,15 @@ AccumulatorMoment AccumulatorPrecisionScene::moment(Cursor cursor) const {
   return {std::min(cursor.tile, points()) - 1, cursor.phase >= 1};
 }
 
-AccumulatorPrecisionScene::Fate AccumulatorPrecisionScene::fate(int point) const {
-  using accumulator_precision::Direction;
+RunningSum::Fate RunningSum::fate(int point) const {
   const Step& s = step(point);
   const double unrounded = static_cast<double>(s.before) + static_cast<double>(s.added);
   const double off = static_cast<double>(s.after) - unrounded;
-  const bool lost = trace_.term[static_cast<std::size_t>(point)] != 0 && s.after == s.before;
+  const bool lost = trace.term[static_cast<std::size_t>(point)] != 0 && s.after == s.before;
   return {off > 0   ? Direction::up
           : off < 0 ? Direction::down
                     : Direction::exact,
-          lost, numeric::ulp(focused().format, unrounded)};
+          lost, numeric::ulp(a.format, unrounded)};
 }
 
 void AccumulatorPrecisionScene::draw_readouts(Cursor cursor) {
@@ -91,6 +91,93 @@ void AccumulatorPrecisionScene::draw_readouts(Cursor cursor) {
     ui::readout({"frozen", "frozen after", fmt::format("{}", frozen), "terms",
                  lab::Provenance::traced, focused().verdict, ui::Role::wrong});
   }
+}
+
+std::vector<Readout> AccumulatorPrecisionScene::readouts(const View& view) const {
+  const RunningSum followed = this->followed(view);
+  const int point = moment(view.cursor).known();
+  const bool any = point >= 0;
+  const double sum = any ? static_cast<double>(followed.step(point).sum) : 0;
+  const double exact = any ? trace_.exact[static_cast<std::size_t>(point)] : 0;
+  const AccumulatorTrace& a = followed.a;
+  std::vector<Readout> all = {
+      {"sum", a.label + " holds", followed.say(sum), "", lab::Provenance::traced,
+       "recorded by the kernel while it ran on " + report_.device.name, Readout::accent},
+      {"exact", "exact sum", significant(exact, 7), "", lab::Provenance::derived,
+       "the same terms added without rounding, in 128-bit integers of 2^-60"}};
+  if (any && exact != 0) {
+    const double percent = 100 * std::abs(sum - exact) / std::abs(exact);
+    all.push_back({"error", "error", significant(percent, 3), "%", lab::Provenance::derived,
+                   fmt::format("|{} − {}| / |{}|", significant(sum, 9), significant(exact, 9),
+                               significant(exact, 9)),
+                   percent > 10 ? Readout::wrong : Readout::plain});
+  }
+  if (!any) return all;
+  const StepView v = followed.view(point);
+  if (v.single_addition && std::isfinite(v.spacing)) {
+    all.push_back(
+        {"spacing", "numbers are apart by", accumulator_parts::spacing_text(v.spacing), "",
+         lab::Provenance::derived,
+         fmt::format("the spacing (ulp) of a format with {} mantissa bits at {}: the power "
+                     "of two at or below it, times 2^-{}",
+                     a.format.mantissa_bits, significant(v.unrounded, 6), a.format.mantissa_bits)});
+  }
+  if (followed.frozen(point)) {
+    all.push_back({"frozen", "frozen after", fmt::format("{}", a.frozen_at), "terms",
+                   lab::Provenance::traced, a.verdict, Readout::wrong});
+  }
+  return all;
+}
+
+std::string AccumulatorPrecisionScene::explain_sum(const AccumulatorTrace& a, int known) const {
+  if (known < 0) return a.label;
+  const auto k = static_cast<std::size_t>(known);
+  std::string text =
+      fmt::format("{} holds {} after {}; the exact sum is {}", a.label,
+                  significant(static_cast<double>(a.steps[k].sum), 8),
+                  words::counted(terms_added(known), "term"), significant(trace_.exact[k], 8));
+  if (RunningSum{trace_, a}.frozen(known)) text += fmt::format("\n{}", a.verdict);
+  return text;
+}
+
+/// All sums after a term.
+std::string AccumulatorPrecisionScene::explain_term(int point) const {
+  const auto p = static_cast<std::size_t>(point);
+  std::string text = fmt::format("{} terms added, the last: {}\nexact  {}", terms_added(point),
+                                 significant(static_cast<double>(trace_.term[p]), 6),
+                                 significant(trace_.exact[p], 8));
+  for (const AccumulatorTrace& a : trace_.accumulators) {
+    text += fmt::format("\n{}  {}", a.label, significant(static_cast<double>(a.steps[p].sum), 8));
+  }
+  return text;
+}
+
+std::string AccumulatorPrecisionScene::explain(const View& view, const picture::Key& key) const {
+  const AccumulatorMoment now = moment(view.cursor);
+  const RunningSum sum = followed(view);
+  const std::string_view name = key.name.text();
+  for (const AccumulatorTrace& a : trace_.accumulators) {
+    const bool its = name == "chip" || name == "sum" || name == "frozen";
+    if (its && key.i == static_cast<int>(a.method)) return explain_sum(a, now.known());
+  }
+  if (name == "fate" && key.i >= 0 && key.i <= now.known()) return explain_term(key.i);
+  if (name == "exact" || name == "exact_to_come") return "the same terms added without rounding";
+  if (name == "block") return "terms added up with each other, which wait for as many more";
+  if (now.point < 0) return {};
+  if (name == "rug") {
+    int ups = 0, downs = 0, losses = 0;
+    for (int point = 0; point <= now.known(); ++point) {
+      const RunningSum::Fate fate = sum.fate(point);
+      losses += fate.lost ? 1 : 0;
+      ups += !fate.lost && fate.direction == Direction::up ? 1 : 0;
+      downs += !fate.lost && fate.direction == Direction::down ? 1 : 0;
+    }
+    return fmt::format("{} up, {} down, {} lost", ups, downs, losses);
+  }
+  const bool neighbour = name == "neighbour" || name == "number_line";
+  if (neighbour || name == "row_term" || name == "line_exact") return sum.term_note(now.point).full;
+  const bool after = name == "row_after" || name == "line_after" || name == "landed";
+  return after && now.rounded ? sum.fate_note(now.point).full : std::string();
 }
 
 int AccumulatorPrecisionScene::table_row(std::string_view table_id, Cursor cursor) const {

@@ -22,27 +22,25 @@ std::string spacing_text(double spacing) {
 
 }  // namespace accumulator_parts
 
-int AccumulatorPrecisionScene::digits() const {
-  const int mantissa = focused().format.mantissa_bits;
-  return mantissa <= 3 ? 4 : mantissa <= 10 ? 6 : 9;
+std::string RunningSum::say(double value) const {
+  const int mantissa = a.format.mantissa_bits;
+  return significant(value, mantissa <= 3 ? 4 : mantissa <= 10 ? 6 : 9);
 }
 
-std::string AccumulatorPrecisionScene::start_sentence() const {
-  const bool alone = trace_.accumulators.size() == 1;
+std::string RunningSum::start_sentence() const {
+  const bool alone = trace.accumulators.size() == 1;
   return fmt::format("Nothing is added yet: {} {}, {} in all. How far does {} get?",
-                     counted(trace_.terms, "term"), words::verb(trace_.terms, "wait"),
-                     significant(trace_.exact_sum, 4), alone ? focused().label : "each sum");
+                     counted(trace.terms, "term"), words::verb(trace.terms, "wait"),
+                     significant(trace.exact_sum, 4), alone ? a.label : "each sum");
 }
 
-std::string AccumulatorPrecisionScene::add_sentence(int point) const {
-  const AccumulatorTrace& a = focused();
+std::string RunningSum::add_sentence(int point) const {
   const Step& s = step(point);
   const StepView v = view(point);
-  const std::string term = fmt::format("t[{}]", trace_.points[static_cast<std::size_t>(point)]);
+  const std::string term = fmt::format("t[{}]", trace.points[static_cast<std::size_t>(point)]);
   if (!v.single_addition) {
     return fmt::format("{} joins the blocks of terms that wait for another of their size.", term);
   }
-  const auto say = [&](double value) { return significant(value, digits()); };
   const char* meets = a.method == Method::kahan      ? ", corrected, is added to"
                       : a.method == Method::promoted ? " is added to the part,"
                                                      : " is added to";
@@ -58,12 +56,10 @@ std::string AccumulatorPrecisionScene::add_sentence(int point) const {
          fmt::format("{} lies between {} and {}.", say(v.unrounded), say(v.below), say(v.above));
 }
 
-std::string AccumulatorPrecisionScene::round_sentence(int point) const {
-  const AccumulatorTrace& a = focused();
+std::string RunningSum::round_sentence(int point) const {
   const Step& s = step(point);
   const StepView v = view(point);
-  const int index = trace_.points[static_cast<std::size_t>(point)];
-  const auto say = [&](double value) { return significant(value, digits()); };
+  const int index = trace.points[static_cast<std::size_t>(point)];
   const std::string after = say(static_cast<double>(s.after));
   if (!v.single_addition) {
     return fmt::format("{} gives {} after {}.", a.label, after, counted(index + 1, "term"));
@@ -98,25 +94,76 @@ std::string AccumulatorPrecisionScene::round_sentence(int point) const {
                      grows ? "too much" : "too little");
 }
 
-std::string AccumulatorPrecisionScene::last_sentence() const {
-  const AccumulatorTrace& a = focused();
+std::string RunningSum::last_sentence() const {
   if (!std::isfinite(a.error_percent)) {
-    return fmt::format("After {}, {} holds {}; the exact sum is {}.", counted(trace_.terms, "term"),
+    return fmt::format("After {}, {} holds {}; the exact sum is {}.", counted(trace.terms, "term"),
                        a.label, significant(static_cast<double>(a.final_sum), 6),
-                       significant(trace_.exact_sum, 6));
+                       significant(trace.exact_sum, 6));
   }
   return fmt::format(
-      "After {}, {} holds {}; the exact sum is {}: off by {} %.", counted(trace_.terms, "term"),
-      a.label, significant(static_cast<double>(a.final_sum), 6), significant(trace_.exact_sum, 6),
+      "After {}, {} holds {}; the exact sum is {}: off by {} %.", counted(trace.terms, "term"),
+      a.label, significant(static_cast<double>(a.final_sum), 6), significant(trace.exact_sum, 6),
       a.error_percent < 0.05 ? significant(a.error_percent, 2)
                              : fmt::format("{:.1f}", a.error_percent));
 }
 
-std::string AccumulatorPrecisionScene::sentence(Cursor cursor) const {
-  const AccumulatorMoment now = moment(cursor);
+/// What is said beside the term.
+RunningSum::Note RunningSum::term_note(int point) const {
+  const StepView v = view(point);
+  if (!v.single_addition) return {"a tree of additions answers, not one", "a tree adds"};
+  if (!std::isfinite(v.spacing)) return {};
+  const std::string spacing = accumulator_parts::spacing_text(v.spacing);
+  std::string full = fmt::format("numbers stand {} apart at the sum", spacing);
+  if (a.method == Method::kahan) {
+    const auto term = static_cast<double>(trace.term[static_cast<std::size_t>(point)]);
+    full = fmt::format("the term {}, corrected; {}", say(term), full);
+  }
+  return {full, spacing + " apart"};
+}
+
+/// What is said beside the accumulator's new value.
+RunningSum::Note RunningSum::fate_note(int point) const {
+  const Step& s = step(point);
+  const StepView v = view(point);
+  if (!v.single_addition) return {"the answer so far", "so far"};
+  const std::string off = significant(std::abs(v.rounding_error), 3);
+  Note note{fmt::format("rounded {} by {}", name_of(v.direction), off),
+            fmt::format("{} {}", name_of(v.direction), off)};
+  if (v.direction == Direction::exact) note = {"exact", "exact"};
+  if (v.lost) note = {"the term is lost", "lost"};
+  const Method method = a.method;
+  if (v.promotes) {
+    note.full += fmt::format("; FP32 total {}", significant(static_cast<double>(s.extra), 6));
+  } else if (method == Method::promoted) {
+    note.full +=
+        fmt::format("; with the FP32 total {}", significant(static_cast<double>(s.sum), 6));
+  } else if (method == Method::kahan && s.extra != 0) {
+    note.full +=
+        fmt::format("; remembers {} too {}", significant(std::abs(static_cast<double>(s.extra)), 4),
+                    s.extra > 0 ? "much" : "little");
+  }
+  return note;
+}
+
+std::string RunningSum::sentence(const AccumulatorMoment& now) const {
   if (now.point < 0) return start_sentence();
   if (!now.rounded) return add_sentence(now.point);
-  return now.point == points() - 1 ? last_sentence() : round_sentence(now.point);
+  const int last = static_cast<int>(trace.points.size()) - 1;
+  return now.point == last ? last_sentence() : round_sentence(now.point);
+}
+
+std::string AccumulatorPrecisionScene::sentence(Cursor cursor) const {
+  return RunningSum{trace_, focused()}.sentence(moment(cursor));
+}
+AccumulatorPrecisionScene::Note AccumulatorPrecisionScene::term_note(int point) const {
+  return RunningSum{trace_, focused()}.term_note(point);
+}
+AccumulatorPrecisionScene::Note AccumulatorPrecisionScene::fate_note(int point) const {
+  return RunningSum{trace_, focused()}.fate_note(point);
+}
+int AccumulatorPrecisionScene::digits() const {
+  const int mantissa = focused().format.mantissa_bits;
+  return mantissa <= 3 ? 4 : mantissa <= 10 ? 6 : 9;
 }
 
 }  // namespace tilestep::scenes

@@ -98,6 +98,12 @@ TEST_CASE("each broken rule is named", "[picture]") {
       {"axis value stands twice", [](Picture& p) { p.axes.push_back(p.axes[1]); }},
       {"an axis has no name", [](Picture& p) { p.axes.push_back({}); }},
       {"axis key stands round 3", [](Picture& p) { p.axes[0].focus = 3; }},
+      {"axis key has 3 items and 1 names", [](Picture& p) { p.axes[0].names = {"one"}; }},
+      {"score has 3 items in cells of 2", [](Picture& p) { mark<Cells>(p).parts = 2; }},
+      {"score_0 stands twice",
+       [](Picture& p) {
+         mark<Stacks>(p).limit.key = {"score", 0};
+       }},
       {"axis key has a negative count", [](Picture& p) { p.axes[0].group = -1; }},
       {"axis value goes from 0 to 0", [](Picture& p) { p.axes[1].high = 0; }},
       {"axis bytes goes from 0 to", [](Picture& p) { p.axes[2].low = 0; }},

@@ -221,3 +221,87 @@ TEST_CASE("a value is written as far as it has room, and never as 0 if it is non
   named.names = {"load"};
   CHECK(written(named, 0) == "load");
 }
+
+TEST_CASE("piles hold what is kept below their limit and what is dropped above", "[picture]") {
+  Stacks stacks;
+  stacks.items = items("expert", 3);
+  stacks.kept = {6, 3, 0};
+  stacks.tiles = {2, 1, 0};
+  stacks.dropped = {2, 0, 0};
+  stacks.tile = 4;
+  stacks.limit = {{"capacity"}, {}, 6, State::plain, text("6")};
+  stacks.held = items("slot", std::vector<float>(11, 12), {Format::integer});
+  stacks.held.ways.resize(11);
+  stacks.held.ways[3].from = {"token", 1};
+  Picture picture;
+  picture.root = box({"experts"}, {stacks});
+  picture.root.left = 3;
+  CHECK(problems(picture).empty());
+  const auto area = [](const Placed& placed, const Key& key) {
+    return piece_of(placed, key) == nullptr ? Area{} : piece_of(placed, key)->area;
+  };
+  for (const float tall : {300.0f, 90.0f}) {
+    const Placed placed = place(picture, {0, 0, 400, tall}, Typewriter());
+    CAPTURE(tall);
+    CHECK(faults(placed) == std::vector<std::string>{});
+    float lowest = 0, highest = tall;  // of the limit
+    for (const Stroke& stroke : placed.strokes) {
+      for (const Point& point : stroke.points) {
+        lowest = std::max(lowest, point.y);
+        highest = std::min(highest, point.y);
+      }
+    }
+    for (int n = 0; n < 6; ++n) CHECK(area(placed, {"slot", n}).y0 >= highest);
+    for (int n = 6; n < 8; ++n) CHECK(area(placed, {"slot", n}).y1 <= highest);
+    CHECK(area(placed, {"slot", 8}).x0 > area(placed, {"slot", 0}).x1);
+    CHECK(placed.flights.size() == 1);
+    REQUIRE(words_of(placed, {"capacity"}) != nullptr);
+  }
+  CHECK(words_of(place(picture, {0, 0, 400, 300}, Typewriter()), {"slot", 0})->text == "12");
+  // Without room for slots there are bars as long as the counts.
+  std::get<Stacks>(picture.root.marks[0]).kept = {6000, 3000, 0};
+  std::get<Stacks>(picture.root.marks[0]).tiles = {1500, 750, 0};
+  std::get<Stacks>(picture.root.marks[0]).held.count = 0;
+  const Placed bars = place(picture, {0, 0, 400, 300}, Typewriter());
+  const auto high = [&](int pile) {
+    float least = 300;
+    for (const Piece& piece : bars.pieces) {
+      if (piece.of.key == Key{"expert", pile} && piece.of.part == 240) least = piece.area.y0;
+    }
+    return bars.rooms[0].area.y1 - least;
+  };
+  CHECK(high(0) == Approx(2 * high(1)).margin(1));
+}
+
+TEST_CASE("a cell has parts, a band names, and a point is a dot", "[picture]") {
+  Picture picture;
+  picture.axes = {
+      {.name = "expert", .kind = Axis::band, .count = 3, .ticks = true, .names = {"a", "b", "c"}},
+      {.name = "x", .high = 2},
+      {.name = "y"}};
+  Cells tokens, loads;
+  tokens.items = items("token", 8);
+  tokens.columns = 2;
+  tokens.parts = 2;
+  loads.items = items("load", 3);
+  loads.x = "expert";
+  Curve dot;
+  dot.key = {"dot"};
+  dot.x = {1};
+  dot.y = {0.5};
+  dot.ax = "x";
+  dot.ay = "y";
+  picture.root =
+      row({"all"}, {box({"tokens"}, {tokens}), box({"loads"}, {loads}), box({"plot"}, {dot})});
+  CHECK(problems(picture).empty());
+  const Placed placed = place(picture, {0, 0, 600, 200}, Typewriter());
+  CHECK(faults(placed) == std::vector<std::string>{});
+  const auto area = [&](int token) { return piece_of(placed, {"token", token})->area; };
+  CHECK(area(0).x1 == Approx(area(1).x0));
+  CHECK(area(1).x1 < area(2).x0);
+  CHECK(area(4).y0 > area(0).y1);
+  REQUIRE(words_of(placed, {"expert", 2}) != nullptr);
+  CHECK(words_of(placed, {"expert", 2})->text == "c");
+  REQUIRE(piece_of(placed, {"dot"}) != nullptr);
+  CHECK(piece_of(placed, {"dot"})->kind == Piece::dot);
+}

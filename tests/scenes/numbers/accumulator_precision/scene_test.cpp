@@ -253,3 +253,23 @@ TEST_CASE("the measured views of the accumulator lesson show the recording",
     if (size.y > 300) CHECK(tests::contains(parts.at("scaling_why").label, "DeepGEMM"));
   }
 }
+
+TEST_CASE("the accumulator picture as data has no problems", "[accumulator_precision_scene]") {
+  Shown shown;
+  for (const char* set : {"basic", "all", "pairwise", "kahan"}) {
+    for (const std::int64_t terms : {1, 64, 16384}) {
+      shown.run(set_of(set, terms));
+      const int tiles = shown->steps().tiles;
+      for (int tile = 0; tile <= tiles; tile += 1 + tiles / 40) {
+        for (int phase = 0; phase < 2; ++phase) {
+          CAPTURE(set, terms, tile, phase);
+          for (int method = 0; method < 9; method += tiles > 99 ? 8 : 1) {
+            const scenes::View view{{tile, phase}, {{picture::Name("accumulator"), method}}};
+            const auto picture = shown->picture(shown->extent(), view);
+            CHECK(picture::problems(picture) == std::vector<std::string>());
+          }
+        }
+      }
+    }
+  }
+}
