@@ -54,6 +54,22 @@ bool is_hatched(const Piece& piece) {
   return piece.kind == Piece::hatch || (piece.kind == Piece::fill && piece.state == State::wasted);
 }
 
+bool shows_heat(const Piece& piece) {
+  return piece.heat >= 0 && piece.state != State::to_come && piece.state != State::wrong &&
+         piece.state != State::wasted && piece.state != State::predicted;
+}
+
+bool has_own_colour(const Piece& piece) {
+  return (piece.kind == Piece::fill || piece.kind == Piece::chip) &&
+         (piece.tone > 0 || piece.heat >= 0);
+}
+
+bool stands_for_ground(const Piece& piece) {
+  const bool faint = piece.state == State::to_come && piece.tone == 0;
+  return !is_hatched(piece) && piece.kind != Piece::dashed && piece.kind != Piece::outline &&
+         piece.state != State::predicted && !faint;
+}
+
 Coat coat_of(const Piece& piece) {
   const bool line =
       piece.kind == Piece::outline || piece.kind == Piece::dashed || piece.kind == Piece::frame;
@@ -183,6 +199,12 @@ bool Lighting::lights(const Identity& of) const {
 
 // ---- names ---------------------------------------------------------------------------------------
 
+std::string name_of(const Words& words) {
+  std::string name = to_text(words.of.key);
+  if (words.of.mark < 0 && words.of.part >= 250) name += words.of.part == 251 ? "_value" : "_label";
+  return name;
+}
+
 std::string in_words(const Key& key) {
   std::string words = to_text(key);
   std::replace(words.begin(), words.end(), '_', ' ');
@@ -255,10 +277,8 @@ std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>&
   // What is written of a thing that has no number stands for it; other texts have names of their own.
   std::map<std::string, std::string> texts;
   for (const Words& words : placed.words) {
-    const bool of_mark = words.of.mark >= 0;
-    std::string id = to_text(words.of.key);
-    if (!of_mark && words.of.part >= 250) id += words.of.part == 251 ? "_value" : "_label";
-    if (of_mark && words.of.item >= 0 && parts.has(id)) continue;
+    const std::string id = name_of(words);
+    if (words.of.item >= 0 && parts.has(id)) continue;
     texts[id] += words.text;
     parts.add(id, words.area);
   }

@@ -43,6 +43,12 @@ Coat coat_of(const Stroke& stroke);
 Paint paint_of(const Words& words);
 /// Drawn as diagonal lines: what is wasted, whatever its kind.
 bool is_hatched(const Piece& piece);
+/// The colour of what is wrong, wasted, to come or predicted is its state's, whatever its value.
+bool shows_heat(const Piece& piece);
+/// A tone or a heat: what is current then has a frame in the accent.
+bool has_own_colour(const Piece& piece);
+/// Words on it stand on its colour, not on the panel's.
+bool stands_for_ground(const Piece& piece);
 
 /// The topmost primitive at a point that is of an item, or else of a mark; nullptr: none.
 const Identity* hit(const Placed& placed, Point at, float near);
@@ -82,6 +88,8 @@ struct Part {
 };
 /// Items, marks, texts and boxes; each name once.
 std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>& marks);
+/// The name under which words are in the map.
+std::string name_of(const Words& words);
 /// "score_5" as "score 5".
 std::string in_words(const Key& key);
 /// "to come"; nothing for what is plain.
