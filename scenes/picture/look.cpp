@@ -100,7 +100,9 @@ Coat coat_of(const Piece& piece) {
 
 Coat coat_of(const Stroke& stroke) {
   if (stroke.state == State::wrong) return {Paint::wrong, stroke.alpha};
-  if (stroke.tone > 0) return {tone_paint(stroke.tone), stroke.alpha};
+  // Links are many and run over other things.
+  const float alpha = stroke.curved && stroke.state != State::current ? 0.65f : 1.0f;
+  if (stroke.tone > 0) return {tone_paint(stroke.tone), alpha * stroke.alpha};
   switch (stroke.state) {
     case State::current:
       return {Paint::accent, stroke.alpha};

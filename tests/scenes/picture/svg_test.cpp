@@ -75,7 +75,7 @@ TEST_CASE("an SVG is well-formed and holds what the map holds", "[picture]") {
   const std::function<std::string(const Key&)> explain = [](const Key& key) {
     return key.i < 0 ? std::string() : "It is <" + to_text(key) + "> & \"more\".";
   };
-  const Picture pictures[] = {tests::attention_grid(3, 4), tests::copy_ring(4, 6),
+  const Picture pictures[] = {tests::attention_grid(3, 4),   tests::copy_ring(4, 6),
                               tests::warps_over_time(4, 90), tests::page_table(3, 40),
                               tests::byte_ledger(2),         tests::two_gpus(4, 3)};
   const FixedMetrics metrics;

@@ -44,13 +44,14 @@ class RowScene final : public scenes::PictureScene {
         cells.items.state.each[static_cast<std::size_t>(k)] = picture::State::current;
       }
     }
-    picture::Bars bars{picture::items("bar", {float(view.cursor.tile)}), "bars", "height"};
+    const std::vector<float> heights{static_cast<float>(view.cursor.tile)};
+    picture::Bars bars{picture::items("bar", heights), "bars", "height"};
     picture::Picture made;
     made.headline = picture::text("Step " + std::to_string(view.cursor.tile) + ".");
     made.axes = {{.name = "bars", .kind = picture::Axis::band, .count = 1},
                  {.name = "height", .high = 4}};
-    made.root = picture::row(
-        {"all"}, {picture::box({"row"}, {cells}), picture::box({"bars_box"}, {bars})});
+    made.root =
+        picture::row({"all"}, {picture::box({"row"}, {cells}), picture::box({"bars_box"}, {bars})});
     return made;
   }
   std::string explain(const scenes::View&, const picture::Key& key) const override {
