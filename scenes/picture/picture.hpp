@@ -306,7 +306,10 @@ struct Axis {
 /// A part of the picture. It keeps its place over a run.
 struct Box {
   Key key;
-  enum Flow : std::uint8_t { row, column, over } flow = column;  ///< how boxes in it stand
+  /// How boxes in it stand. `either`: below each other, and side by side where they have not the height.
+  enum Flow : std::uint8_t { row, column, over, either } flow = column;
+  /// Boxes in it share all its room by their weights, where each has its least: rows of a grid.
+  bool even = false;
   int rank = 0;      ///< higher ones fold first where there is no room; 0 never does
   float weight = 1;  ///< its share of the room beyond the least
   float least_width = 4, least_height = 1;  ///< in heights of a line of text

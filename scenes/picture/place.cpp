@@ -137,19 +137,19 @@ void Placer::measure(Node& node) const {
     const bool words = a.ticks || !a.group_name.empty() || !a.title.full.empty();
     if (lowest == &box && !axis.second && words) node.bottom = height(Face::note) + px(4);
   }
+  const bool in_row = side_by_side(box);
   float along = 0, across = 0;
   int shown = 0;
   for (Node& inner : node.inner) {
     if (inner.folded) continue;
     measure(inner);
-    const bool in_row = box.flow == Box::row;
     const float length = in_row ? inner.least.x : inner.least.y;
     along =
         box.flow == Box::over ? std::max(along, length) : along + length + (shown > 0 ? gap_ : 0);
     across = std::max(across, in_row ? inner.least.y : inner.least.x);
     ++shown;
   }
-  const Point within = box.flow == Box::row ? Point{along, across} : Point{across, along};
+  const Point within = in_row ? Point{along, across} : Point{across, along};
   node.least.x = std::max(box.least_width * em_, within.x) + (box.left + box.right) * em_;
   node.least.y = std::max(box.least_height * em_, within.y) + node.top + node.bottom + node.head;
 }
@@ -173,7 +173,8 @@ Placer::Node* Placer::last_of_rank(Node& node, int rank) {
   return node.box->rank == rank ? &node : nullptr;
 }
 
-/// Where there is too little room type becomes smaller first; then boxes go, those of the highest
+/// Where there is too little room type becomes smaller first, and what may stands side by side; then
+/// boxes go, those of the highest
 /// rank before others.
 void Placer::fold(Node& root) {
   const auto set = [&](bool dense) {
@@ -186,6 +187,12 @@ void Placer::fold(Node& root) {
   find_lowest(root);
   set(false);
   if (!fits(root)) set(true);
+  if (root.least.y > root.area.height() + 0.5f) {
+    turned_ = true;
+    measure(root);
+    turned_ = root.least.x <= root.area.width() + 0.5f;
+    measure(root);
+  }
   while (!fits(root)) {
     const int rank = highest_rank(root);
     Node* node = rank > 0 ? last_of_rank(root, rank) : nullptr;
@@ -211,7 +218,7 @@ void Placer::lay(Node& node, Area area) {
 
 void Placer::lay_along(Node& node) {
   const Box& box = *node.box;
-  const bool in_row = box.flow == Box::row;
+  const bool in_row = side_by_side(box);
   float least = 0, weight = 0;
   int shown = 0;
   for (const Node& inner : node.inner) {
@@ -246,6 +253,12 @@ void Placer::lay_along(Node& node) {
       sizes[i] = most;
     }
   }
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const Node& inner = node.inner[i];
+    if (inner.folded || inner.full || extra <= 0 || weight <= 0) continue;
+    sizes[i] += extra * inner.box->weight / weight;
+  }
+  if (box.even && shrunk == 1) even_out(node, sizes);
   float at = in_row ? room.x0 : room.y0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     Node& inner = node.inner[i];
@@ -254,11 +267,41 @@ void Placer::lay_along(Node& node) {
       lay(inner, room);
       continue;
     }
-    float size = sizes[i];
-    if (extra > 0 && weight > 0 && !inner.full) size += extra * inner.box->weight / weight;
-    lay(inner,
-        in_row ? Area{at, room.y0, at + size, room.y1} : Area{room.x0, at, room.x1, at + size});
-    at += size + gap_;
+    const float end = at + sizes[i];
+    lay(inner, in_row ? Area{at, room.y0, end, room.y1} : Area{room.x0, at, room.x1, end});
+    at = end + gap_;
+  }
+}
+
+/// By their weights alone, but for those that need more.
+void Placer::even_out(const Node& node, std::vector<float>& sizes) const {
+  const auto least = [&](std::size_t i) {
+    const Point& own = node.inner[i].least;
+    return side_by_side(*node.box) ? own.x : own.y;
+  };
+  std::vector<std::size_t> shared;
+  float room = 0, weight = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const Node& inner = node.inner[i];
+    if (inner.folded || inner.full || inner.box->weight <= 0) continue;
+    shared.push_back(i);
+    room += sizes[i];
+    weight += inner.box->weight;
+  }
+  for (bool fixed = true; fixed && !shared.empty();) {
+    fixed = false;
+    for (std::size_t n = 0; n < shared.size(); ++n) {
+      const std::size_t i = shared[n];
+      const float own = node.inner[i].box->weight;
+      sizes[i] = room * own / weight;
+      if (sizes[i] >= least(i)) continue;
+      sizes[i] = least(i);
+      room -= sizes[i];
+      weight -= own;
+      shared.erase(shared.begin() + static_cast<std::ptrdiff_t>(n));
+      fixed = true;
+      break;
+    }
   }
 }
 

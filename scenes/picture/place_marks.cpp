@@ -340,8 +340,7 @@ void Placer::put(const Strip& m) {
       out_.pieces.push_back(empty);
     }
     const std::string words = std::to_string(lines[i] * m.line);
-    if (left[i] < taken + px(8) || left[i] + width(words, Face::mono_note) > room.x1 + px(20))
-      continue;
+    if (left[i] < taken + px(8) || left[i] + width(words, Face::mono_note) > room.x1 + 1) continue;
     taken = left[i] + say(words, {left[i], room.y1 + px(3)}, Face::mono_note, Ink::muted,
                           {line, 200, mark_, -1});
   }

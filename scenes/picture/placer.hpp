@@ -56,11 +56,15 @@ class Placer {
   void find_lowest(const Node& node);
   void measure(Node& node) const;
   bool fits(const Node& root) const;
+  bool side_by_side(const Box& box) const {
+    return box.flow == Box::row || (box.flow == Box::either && turned_);
+  }
   static Node* last_of_rank(Node& node, int rank);
   static int highest_rank(const Node& node);
   void fold(Node& root);
   void lay(Node& node, Area area);
   void lay_along(Node& node);
+  void even_out(const Node& node, std::vector<float>& sizes) const;
   void make_spans();
   void offer(const Node& node, Name axis, bool upright);
   void scale_cells();
@@ -132,7 +136,8 @@ class Placer {
   const Area area_;
   const Metrics& metrics_;
   Placed out_;
-  bool dense_ = false;  ///< little room: smaller type
+  bool dense_ = false;   ///< little room: smaller type
+  bool turned_ = false;  ///< little height: what may stand side by side does
   float em_ = 1, gap_ = 1;
   std::map<Name, const Axis*> axes_;
   std::map<std::pair<Name, bool>, const Box*> lowest_;  ///< who says the words of an axis

@@ -223,6 +223,70 @@ void TilingScene::draw_readouts(Cursor cursor) {
   show("race_share", "orders gone wrong", 2, "", ui::Role::wrong, none);
 }
 
+int TilingScene::picked(const View& view) const {
+  const int otherwise = trace_.rows() / 3 * trace_.tile + trace_.columns() / 2;
+  const int element = view.pick("thread", otherwise);
+  const bool within = element >= 0 && element / trace_.tile < trace_.rows() &&
+                      element % trace_.tile < trace_.columns();
+  return within ? element : otherwise;
+}
+
+std::vector<Readout> TilingScene::readouts(const View& view) const {
+  const std::string variant(name_of(trace_.variant));
+  // What the launch recorded of all its blocks stands there once this one is through; what a formula
+  // gives stands there from the start, unless it has the recorded loads in it.
+  const bool over = finished(moment(view.cursor));
+  const auto known = [&](const lab::Measurement& m) {
+    return over || (m.provenance == lab::Provenance::derived && m.id != "loads_per_output" &&
+                    m.id != "reuse_factor" && m.id != "arithmetic_intensity");
+  };
+  // A second number that belongs to the first stands where its unit would.
+  struct Row {
+    const char *id, *label;
+    int decimals;
+    const char *unit, *second = "";
+    const char* second_format = "{}";
+    int second_decimals = 0;
+    Readout::Look look = Readout::plain;
+  };
+  const Row rows[] = {
+      {"global_loads", "global loads", 0, "", "loads_per_output", "{} per output", 1},
+      {"reuse_factor", "reuse factor", 1, "×", "", "", 0, Readout::accent},
+      {"arithmetic_intensity", "arithmetic intensity", 2, "FLOP/B"},
+      {"ideal_bytes", "HBM, at best", 0, "B"},
+      {"shared_bytes_per_block", "shared memory", 0, "B", "bank_conflict_ways",
+       "B, {}-way conflict"},
+      {"registers_per_thread", "registers per thread", 0, "", "occupancy_limit", "occupancy ≤ {}",
+       2},
+      {"race_share", "orders gone wrong", 2, "", "", "", 0, Readout::wrong}};
+  std::vector<Readout> all;
+  for (const Row& row : rows) {
+    const lab::Measurement* m = report_.measurement(row.id, variant);
+    if (m == nullptr) continue;
+    Readout made{row.id, row.label, "—", "", m->provenance, ui::provenance_sentence(*m, report_)};
+    if (known(*m)) {
+      made.value = fmt::format("{:.{}f}", m->value, row.decimals);
+      made.unit = row.unit;
+      made.look = row.look;
+    }
+    if (report_.recorded_at.empty() && !m->recorded_at.empty()) {
+      made.provenance = lab::Provenance::recorded;
+      made.detail += fmt::format("\nOf the timed kernel, on {}, {}.", m->device, m->recorded_at);
+    }
+    if (const lab::Measurement* second = report_.measurement(row.second, variant)) {
+      const std::string value = fmt::format("{:.{}f}", second->value, row.second_decimals);
+      const bool conflict = second->id != "bank_conflict_ways" || second->value > 1;
+      if (known(*m) && known(*second)) {
+        made.unit =
+            conflict ? fmt::format(fmt::runtime(row.second_format), value) : "B, no bank conflict";
+      }
+      made.detail += "\n" + ui::provenance_sentence(*second, report_);
+    }
+    all.push_back(std::move(made));
+  }
+  return all;
+}
+
 SourceMark TilingScene::source(Cursor cursor) const {
   const std::string_view path = tiling::source_path(trace_.variant);
   // A rung without a picture shows its own source, where the picture's steps have no lines.

@@ -30,6 +30,11 @@ class TilingScene final : public SceneOf<tiling::Trace> {
   SourceMark source(Cursor cursor) const override;
   std::optional<Question> question(Cursor cursor) const override;
 
+  picture::Extent extent() const;
+  picture::Picture picture(const picture::Extent& extent, const View& view) const;
+  std::string explain(const View& view, const picture::Key& key) const;
+  std::vector<Readout> readouts(const View& view) const;
+
   /// The numbers shown at `cursor`; public so that a test holds the picture to the trace.
   TilingMoment moment(Cursor cursor) const;
   /// What happens at `cursor` in one plain sentence.
@@ -40,12 +45,29 @@ class TilingScene final : public SceneOf<tiling::Trace> {
   int picked() const { return picked_; }
   /// The linear thread that computes `element`.
   int thread_of(int element) const;
+  /// The same of a view: the thread that the user follows, in C's block.
+  int picked(const View& view) const;
+  std::vector<picture::Run> formula(const View& view, int terms) const;
   /// The picked thread's sum with its numbers; the first `terms` products are written out.
   std::string formula(Cursor cursor, int terms) const;
 
  private:
   struct Grid;
   struct Layout;
+
+  // The picture's parts, in picture.cpp.
+  int unit() const;
+  picture::Box matrices(const TilingMoment& now) const;
+  picture::Box naive(const TilingMoment& now) const;
+  picture::Box tile(const TilingMoment& now, const View& view, bool is_a) const;
+  picture::Box block(const TilingMoment& now, const View& view) const;
+  picture::Box corner(const TilingMoment& now) const;
+  picture::Box tiles(const TilingMoment& now, const View& view) const;
+  picture::Box walled(const TilingMoment& now, const View& view) const;
+  picture::Box bars(const TilingMoment& now) const;
+  picture::Box formula_box(const View& view) const;
+  std::string explain_sum(int element, const View& view) const;
+  std::string explain_element(const TilingMoment& now, bool is_a, int element) const;
 
   // Questions, in tiling_questions.cpp.
   Question load_question(int k_tile) const;

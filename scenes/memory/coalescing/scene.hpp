@@ -20,6 +20,11 @@ class CoalescingScene final : public SceneOf<coalescing::Trace> {
   SourceMark source(Cursor cursor) const override;
   std::optional<Question> question(Cursor cursor) const override;
 
+  picture::Extent extent() const;
+  picture::Picture picture(const picture::Extent& extent, const View& view) const;
+  std::string explain(const View& view, const picture::Key& key) const;
+  std::vector<Readout> readouts(const View& view) const;
+
   /// What happens at `cursor` in one plain sentence.
   std::string sentence(Cursor cursor) const;
 

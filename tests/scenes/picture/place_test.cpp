@@ -163,6 +163,44 @@ TEST_CASE("where there is too little room boxes of a higher rank go, and none co
   CHECK(faults(small) == std::vector<std::string>{});
 }
 
+TEST_CASE("boxes of an even one share its room by their weights alone", "[picture]") {
+  Box wide = box({"wide"}, {}), narrow = box({"narrow"}, {}), thin = box({"thin"}, {});
+  wide.least_width = 10;
+  thin.weight = 0;
+  const auto width_of = [&](bool even, const char* name, float width) {
+    Picture picture;
+    picture.root = row({"all"}, {wide, thin, narrow});
+    picture.root.even = even;
+    const Placed placed = place(picture, {0, 0, width, 200}, Typewriter());
+    for (const Room& room : placed.rooms) {
+      if (to_text(room.key) == name) return room.area.width();
+    }
+    return 0.0f;
+  };
+  CHECK(width_of(false, "wide", 600) > width_of(false, "narrow", 600) + 50);
+  CHECK(width_of(true, "wide", 600) == Approx(width_of(true, "narrow", 600)));
+  CHECK(width_of(true, "thin", 600) == Approx(width_of(false, "thin", 600)));
+  // But none gets less than it needs.
+  CHECK(width_of(true, "wide", 380) == Approx(190));
+  CHECK(width_of(true, "narrow", 380) < 120);
+}
+
+TEST_CASE("what may stand side by side does where there is not the height", "[picture]") {
+  Picture picture;
+  picture.root = column({"all"}, {box({"upper"}, {}), box({"lower"}, {})});
+  picture.root.flow = Box::either;
+  for (Box& inner : picture.root.boxes) inner.least_height = 5;
+  const auto stand_in_row = [&](float width, float height) {
+    const Placed placed = place(picture, {0, 0, width, height}, Typewriter());
+    CHECK(placed.folded.empty());
+    REQUIRE(placed.rooms.size() == 3);
+    return placed.rooms[2].area.x0 > placed.rooms[1].area.x1;
+  };
+  CHECK_FALSE(stand_in_row(400, 300));
+  CHECK(stand_in_row(400, 120));
+  CHECK_FALSE(stand_in_row(90, 120));  // there is not the width either
+}
+
 TEST_CASE("a box keeps its place whatever its values are", "[picture]") {
   Picture picture = two_rows();
   const Placed before = place(picture, {0, 0, 900, 500}, Typewriter());

@@ -1,0 +1,204 @@
+// The picture of the coalescing lesson: lanes above, links, and below them the 128-byte lines that the
+// request touches, with every sector and every byte in its place.
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "scenes/memory/coalescing/scene.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+
+using namespace picture;
+using coalescing::Access, coalescing::RequestStats, coalescing::Sector, coalescing::WarpRequest;
+using coalescing::kLanes, coalescing::kLineBytes, coalescing::kSectorBytes;
+
+namespace {
+
+constexpr std::uint8_t kAsked = 5;  ///< tone of what the lanes ask for: sky
+
+int sector_of(const WarpRequest& request, int lane) {
+  return static_cast<int>(request.byte_offset[static_cast<std::size_t>(lane)] / kSectorBytes);
+}
+
+std::vector<int> all_lanes() {
+  std::vector<int> lanes(kLanes);
+  for (int lane = 0; lane < kLanes; ++lane) lanes[static_cast<std::size_t>(lane)] = lane;
+  return lanes;
+}
+
+/// The lanes; a lane and its sector light up each other.
+Cells lanes_of(const WarpRequest* request, int picked) {
+  Cells lanes;
+  lanes.items = items("lane", kLanes);
+  lanes.x = "lane";
+  lanes.items.act = {Act::pick, "lane"};
+  std::vector<int> sectors;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const bool active = request != nullptr && request->active(lane);
+    lanes.items.names.push_back(std::to_string(lane));
+    lanes.items.state.each.push_back(request == nullptr ? State::to_come
+                                     : active           ? State::plain
+                                                        : State::wasted);
+    lanes.items.tone.each.push_back(active ? kAsked : 0);
+    lanes.items.flags.each.push_back(lane == picked ? kPicked : kNone);
+    sectors.push_back(active ? sector_of(*request, lane) : -1);
+  }
+  lanes.items.about = {{"lane", {0, all_lanes()}}, {"sector", {-1, sectors}}};
+  return lanes;
+}
+
+/// What is loaded goes to its lanes when the next request comes; what is stored comes from them.
+Strip memory_of(const WarpRequest& request, const std::vector<Sector>& sectors, int picked) {
+  Strip strip;
+  strip.items = items("sector", static_cast<int>(sectors.size()));
+  strip.items.tone.all = kAsked;
+  strip.bytes = kSectorBytes;
+  strip.line = kLineBytes;
+  for (const Sector& sector : sectors) {
+    strip.items.ids.push_back(static_cast<int>(sector.index));
+    strip.address.push_back(sector.index * kSectorBytes);
+    strip.used.push_back(sector.used_bytes);
+    const bool followed = picked >= 0 && (sector.lanes >> picked & 1u) != 0;
+    strip.items.flags.each.push_back(followed ? kPicked : kNone);
+    const Key lane{"lane", std::countr_zero(sector.lanes)};
+    strip.items.ways.push_back(request.kind == Access::load ? Way{{}, lane, 0, true}
+                                                            : Way{lane, {}, 0, true});
+  }
+  strip.items.about = {{"sector", {-1, strip.items.ids}}};
+  return strip;
+}
+
+/// From each lane to its bytes.
+Links links_of(const WarpRequest& request, int element_bytes) {
+  Links links;
+  links.items = items("request", 0);
+  links.items.tone.all = kAsked;
+  std::vector<int>& lanes = links.items.ids;
+  std::vector<int> sectors;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if (!request.active(lane)) continue;
+    const std::int64_t byte = request.byte_offset[static_cast<std::size_t>(lane)];
+    const auto first = static_cast<float>(byte % kSectorBytes) / kSectorBytes;
+    const float size = static_cast<float>(element_bytes) / kSectorBytes;
+    links.from.push_back({{"lane", lane}});
+    links.to.push_back({{"sector", sector_of(request, lane)}, first, first + size});
+    lanes.push_back(lane);
+    sectors.push_back(sector_of(request, lane));
+  }
+  links.items.count = static_cast<int>(lanes.size());
+  links.items.about = {{"lane", {-1, lanes}}, {"sector", {-1, sectors}}};
+  return links;
+}
+
+/// How much of what moves is used; the rest is waste.
+Box share_of(const RequestStats* stats) {
+  Bars used{items("used", 0), "share", "whole"}, wasted{items("wasted", 0), "share", "whole"};
+  Box share = box({"share"}, {});
+  if (stats != nullptr) {
+    const auto percent = static_cast<float>(stats->efficiency());
+    used.items = items("used", {percent}, {Format::fixed, 0, "%"});
+    used.items.tone.all = kAsked;
+    wasted.items = items("wasted", std::vector<float>{100});
+    wasted.items.base.all = percent;
+    wasted.items.state.all = State::wasted;
+    share.value = text(fmt::format("{} of {} bytes used", stats->bytes_used, stats->bytes_fetched),
+                       fmt::format("{} of {} B", stats->bytes_used, stats->bytes_fetched));
+  }
+  share.marks = {used, wasted};
+  share.weight = 0;
+  share.right = 12;
+  return share;
+}
+
+}  // namespace
+
+Extent CoalescingScene::extent() const {
+  return {{{.name = "lane", .kind = Axis::band, .count = kLanes},
+           {.name = "whole", .kind = Axis::band, .count = 1},
+           {.name = "share", .high = 100}}};
+}
+
+Picture CoalescingScene::picture(const Extent& extent, const View& view) const {
+  const WarpRequest* shown = request(view.cursor);
+  const int picked = view.pick("lane", -1);
+  Lines statement;
+  statement.items = items("statement", 1);
+  statement.rows = {text(trace_.statement)};
+  Box code = box({"code"}, {statement});
+  Box lanes = box({"lanes"}, {lanes_of(shown, picked)}, text("32 lanes of the warp", "32 lanes"));
+  Box between = box({"requests"}, {});
+  Box memory = box({"memory"}, {});
+  Box legend = box({"legend"}, {}, text("memory: nothing asked for yet"));
+  Box share = share_of(nullptr);
+  if (shown != nullptr) {
+    legend.label =
+        text("memory: 32-byte sectors in 128-byte lines", "32-byte sectors, 128-byte lines");
+    memory.marks = {memory_of(*shown, touched_sectors(*shown, trace_.element_bytes), picked)};
+    between.marks = {links_of(*shown, trace_.element_bytes)};
+    const RequestStats stats = request_stats(*shown, trace_.element_bytes);
+    share = share_of(&stats);
+  }
+  code.weight = lanes.weight = legend.weight = 0;
+  code.least_height = 1.25f;
+  legend.least_height = 0.05f;
+  legend.rank = 2;
+  lanes.least_height = 1.4f;
+  between.least_height = 1.5f;
+  memory.least_height = 1.8f;
+  memory.weight = 0.35f;
+  share.rank = 1;
+  return {text(sentence(view.cursor)), extent.axes,
+          column({"all"}, {code, lanes, between, memory, legend, share})};
+}
+
+std::string CoalescingScene::explain(const View& view, const Key& key) const {
+  const WarpRequest* shown = request(view.cursor);
+  if (shown == nullptr) return {};
+  if (key.name == Name("lane") || key.name == Name("request")) {
+    if (!shown->active(key.i)) return fmt::format("lane {}: idle", key.i);
+    return fmt::format("lane {}: byte {}\nin sector {}", key.i,
+                       shown->byte_offset[static_cast<std::size_t>(key.i)],
+                       sector_of(*shown, key.i));
+  }
+  if (key.name == Name("sector")) {
+    for (const Sector& sector : touched_sectors(*shown, trace_.element_bytes)) {
+      if (sector.index != key.i) continue;
+      const std::int64_t first = sector.index * kSectorBytes;
+      return fmt::format("sector {}: bytes {}–{}\n{} of 32 bytes used by {}", sector.index, first,
+                         first + kSectorBytes - 1, std::popcount(sector.used_bytes),
+                         words::counted(std::popcount(sector.lanes), "lane"));
+    }
+  }
+  if (key.name == Name("used")) return "bytes used / (sectors × 32)";
+  if (key.name == Name("wasted")) return "moved, and used by no lane";
+  return {};
+}
+
+std::vector<Readout> CoalescingScene::readouts(const View& view) const {
+  const WarpRequest* shown = request(view.cursor);
+  const RequestStats stats =
+      shown == nullptr ? RequestStats{} : request_stats(*shown, trace_.element_bytes);
+  const std::string traced =
+      "counted from the addresses that the kernel recorded while it ran on " + report_.device.name;
+  const auto value = [&](double number) {
+    return shown == nullptr ? std::string("–") : fmt::format("{:.0f}", number);
+  };
+  const bool best = stats.sectors == stats.best_sectors;
+  constexpr auto kTraced = lab::Provenance::traced;
+  std::vector<Readout> all = {
+      {"sectors", "sectors", value(stats.sectors),
+       shown == nullptr ? "" : fmt::format("best {}", stats.best_sectors), kTraced, traced,
+       best ? Readout::plain : Readout::accent},
+      {"fetched", "bytes moved", value(stats.bytes_fetched), "B", kTraced, traced},
+      {"efficiency", "efficiency", value(stats.efficiency()), "%", kTraced,
+       "bytes used / (sectors × 32)", best ? Readout::good : Readout::accent},
+      {"lines", "128-byte lines", value(stats.lines), "", kTraced, traced}};
+  if (const auto* counted = report_.measurement("sectors_per_request", "hardware")) {
+    all.push_back({"counted", "sectors, by hardware", fmt::format("{:.2f}", counted->value), "",
+                   counted->provenance, counted->detail});
+  }
+  return all;
+}
+
+}  // namespace tilestep::scenes
