@@ -119,6 +119,7 @@ class Placer {
   void put(const Spans& spans);
   void put(const Ring& ring);
   void put(const Curve& curve);
+  void put_ends();
   void put(const Ticks& ticks);
   void put(const Rule& rule);
   void put(const Arrow& arrow);
@@ -131,6 +132,8 @@ class Placer {
   void put_formulas(const Lines& lines);
   void put(const Ledger& ledger);
   bool find(const Key& key, Area& area) const;
+  float gap_in(const Box& box) const { return box.close ? px(2) : gap_; }
+  float crowd(const Area& area, const Key& of) const;
 
   const Picture& picture_;
   const Area area_;
@@ -147,6 +150,16 @@ class Placer {
   std::map<Key, Area> at_;                              ///< where things stand
   std::vector<const Node*> leaves_;
   int next_mark_ = 0;
+
+  /// A curve's words, which stand at its end.
+  struct End {
+    const Curve* curve;
+    int mark;
+    Point tip;
+    const std::vector<Run>* words = nullptr;
+    float left = 0, top = 0;
+  };
+  std::vector<End> ends_;  ///< of the box whose marks are put
 
   const Node* here_ = nullptr;  ///< whose marks are put
   int mark_ = -1;
