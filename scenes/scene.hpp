@@ -27,6 +27,8 @@ class Scene {
   /// Takes a report of this lesson. Throws Error if its trace is not of the lesson's form.
   virtual void load(const lab::Report& report) = 0;
   virtual StepAxis steps() const = 0;
+  /// The report that is shown; nullptr: none.
+  virtual const lab::Report* report() const { return nullptr; }
 
   /// The picture: fills the current ImGui window's content region.
   virtual void draw_picture(Cursor cursor) = 0;
@@ -50,14 +52,21 @@ class Scene {
     const StepAxis axis = steps();
     lit_step_ = table_id == axis.table && row < axis.tiles ? row : -1;
   }
+  /// The row under Data that is lit because the pointer is on its thing in the picture; −1: none.
+  virtual int lit_row(std::string_view /*table_id*/) const { return -1; }
   virtual SourceMark source(Cursor cursor) const = 0;
   /// The question before the step after `cursor`; nothing if there is none to ask.
   virtual std::optional<Question> question(Cursor cursor) const = 0;
   /// Knobs that the user changed in the picture itself since the last call; the shell sets them as
   /// if their controls had been used. Values are allowed ones.
   virtual std::optional<lab::Settings> take_request() { return std::nullopt; }
+  /// Where the user went by a click in the picture since the last call.
+  virtual std::optional<Cursor> take_step() { return std::nullopt; }
 
  protected:
+  /// Called when a report was loaded.
+  virtual void renewed() {}
+
   int lit_step_ = -1;  ///< the coarse step whose row is hovered; −1: none
 
  private:

@@ -156,6 +156,11 @@ bool Session::update(double now_s) {
     for (const auto& [id, value] : *request) set_knob(id, value, now_s);
     changed = true;
   }
+  if (const auto cursor = lesson().scene->take_step()) {
+    stop();
+    go(*cursor);
+    changed = true;
+  }
   if (lesson().due_s && now_s >= *lesson().due_s) {
     submit_run();
     changed = true;

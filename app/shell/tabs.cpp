@@ -145,6 +145,7 @@ void data_tab(ShellState& state) {
   if (table.id == axis.table) look.visible_rows = state.session.step();
   // What the run says as a whole it says when it is through.
   if (table.id == "readouts" && state.session.step() < axis.tiles) look.visible_rows = 0;
+  look.lit_row = lesson.scene->lit_row(table.id);
   const int hovered = ui::data_table(table, look);
   if (hovered != state.hovered_row) {
     state.hovered_row = hovered;

@@ -248,9 +248,10 @@ class Joiner {
       return stands ? at[static_cast<std::size_t>(on)] : -1;
     };
     for (Step& step : join_.words_) {
-      step.on = step.to >= 0
-                    ? looked_up(to_at, to_.words[static_cast<std::size_t>(step.to)].on)
-                    : looked_up(from_at, from_.words[static_cast<std::size_t>(step.from)].on);
+      const Words& words = step.to >= 0 ? to_.words[static_cast<std::size_t>(step.to)]
+                                        : from_.words[static_cast<std::size_t>(step.from)];
+      step.headline = words.of.key == kHeadline;
+      step.on = looked_up(step.to >= 0 ? to_at : from_at, words.on);
     }
   }
 

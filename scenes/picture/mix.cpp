@@ -209,6 +209,10 @@ class Mixer {
     const float e = progress(step);
     out = step.to >= 0 ? at(to_.words, step.to) : at(from_.words, step.from);
     out.on = step.on;
+    if (step.headline) {  // says what happens now
+      if (step.to < 0) out.alpha = 0;
+      return;
+    }
     if (const Join::Course* way = course(step)) {
       const Area now = between(way->begin, way->end, e);
       const Point center = carried(out.area.center(), way->arrives ? way->end : way->begin, now);

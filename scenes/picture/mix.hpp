@@ -29,7 +29,8 @@ class Join {
     int course = -1;  ///< of courses_: it flies
     int wave = -1;    ///< when; −1: all the time
     int on = -1;      ///< words: the piece they stand on, among those that come out
-    int saying = -1;  ///< words that fly: what they say until they land, among from.words
+    bool headline = false;
+    int saying = -1;       ///< words that fly: what they say until they land, among from.words
   };
   /// From where to where a thing flies, with all that it is made of.
   struct Course {
@@ -47,7 +48,7 @@ class Join {
 /// `from` on its way to `to`: 0 gives the one, 1 the other, as they are. What is in both moves there, in
 /// the state that it has at the end; what enters flies from the thing that its Way names, or grows or
 /// fades as its Entry says; what leaves flies or fades. Texts say until the end what they said, for a
-/// number in between was never recorded.
+/// number in between was never recorded; the sentence above the picture says at once what happens.
 Placed mix(const Placed& from, const Placed& to, const Join& join, float t);
 /// The same into `out`, whose memory is used again.
 void mix(const Placed& from, const Placed& to, const Join& join, float t, Placed& out);

@@ -92,6 +92,9 @@ struct Stroke {
 /// What text is for; a renderer chooses its colour.
 enum class Ink : std::uint8_t { text, muted, faint, accent, wrong, tone, on_piece };
 
+/// The key of the sentence above the picture.
+inline constexpr Key kHeadline{"sentence"};
+
 /// A line of text.
 struct Words {
   Identity of;

@@ -38,17 +38,21 @@ namespace tilestep::scenes {
 ///       …
 ///       StepAxis loaded(const tiling::Trace& before) override;
 ///     };
-template <class Trace>
-class SceneOf : public Scene {
+///
+/// `Base`: Scene, or PictureScene, where the picture is data.
+template <class Trace, class Base = Scene>
+class SceneOf : public Base {
  public:
   std::string_view lesson() const final { return OwnerOf<Trace>::kLessonId; }
   StepAxis steps() const final { return axis_; }
+  const lab::Report* report() const final { return &report_; }
   const Trace& trace() const { return trace_; }
   void load(const lab::Report& report) final {
     const Trace before = std::exchange(trace_, OwnerOf<Trace>::kRead(report.trace));
     report_ = report;
-    lit_step_ = -1;
+    this->lit_step_ = -1;
     axis_ = loaded(before);
+    this->renewed();
   }
 
  protected:

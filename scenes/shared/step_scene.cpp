@@ -13,18 +13,20 @@ const lab::Table& step_rows(const StepNames& names, const lab::Report& report, i
                           report.lesson, names.table, steps));
 }
 
-void draw_row_readouts(const StepNames& names, const lab::Table& rows, std::string_view device,
-                       Cursor cursor) {
+std::vector<Readout> row_readouts(const StepNames& names, const lab::Table& rows,
+                                  std::string_view device, Cursor cursor) {
+  std::vector<Readout> readouts;
   const bool whole = cursor.phase + 1 >= static_cast<int>(names.phases.size());
   const int row = cursor.tile - (whole ? 1 : 2);
   const std::string detail = fmt::format("recorded by the kernel while it ran on {}", device);
   for (std::size_t i = 0; i < rows.columns.size(); ++i) {
     const lab::Column& column = rows.columns[i];
     if (column.id == names.noun) continue;
-    ui::readout({column.id, column.label,
-                 row < 0 ? "–" : rows.text(static_cast<std::size_t>(row), i), column.unit,
-                 lab::Provenance::traced, detail});
+    readouts.push_back({column.id, column.label,
+                        row < 0 ? "–" : rows.text(static_cast<std::size_t>(row), i), column.unit,
+                        lab::Provenance::traced, detail});
   }
+  return readouts;
 }
 
 SourceMark phase_lines(const StepNames& names, Cursor cursor) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "scenes/shared/picture_scene.hpp"
 #include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
@@ -19,8 +20,8 @@ struct StepNames {
 
 /// The row of the last step that `cursor` has completed as readouts, a column each, said to be traced on
 /// `device`. The column that counts the steps, called `names.noun`, is left out.
-void draw_row_readouts(const StepNames& names, const lab::Table& rows, std::string_view device,
-                       Cursor cursor);
+std::vector<Readout> row_readouts(const StepNames& names, const lab::Table& rows,
+                                  std::string_view device, Cursor cursor);
 /// The marked lines of a step's phases.
 SourceMark phase_lines(const StepNames& names, Cursor cursor);
 /// The table of the steps. Throws Error unless the report has it, with `steps` rows.
@@ -29,13 +30,13 @@ const lab::Table& step_rows(const StepNames& names, const lab::Report& report, i
 /// A scene whose coarse steps are the rows of one of its report's tables. It wants the picture and the
 /// questions; the rest follows from the report.
 template <class Trace>
-class StepScene : public SceneOf<Trace> {
+class StepScene : public SceneOf<Trace, PictureScene> {
  public:
   /// `steps`: how many a trace has.
   StepScene(StepNames names, int Trace::*steps) : names_(std::move(names)), steps_(steps) {}
 
-  void draw_readouts(Cursor cursor) override {
-    draw_row_readouts(names_, rows_, this->report_.device.name, cursor);
+  std::vector<Readout> readouts(const View& view) const override {
+    return row_readouts(names_, rows_, this->report_.device.name, view.cursor);
   }
   SourceMark source(Cursor cursor) const override { return phase_lines(names_, cursor); }
 

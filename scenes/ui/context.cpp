@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <utility>
 
 namespace tilestep::ui {
 namespace {
@@ -35,6 +36,7 @@ bool Context::prepare_fonts(ImFontAtlas& atlas) {
 
 void Context::begin_frame() {
   map_.clear();
+  later_.clear();
   lost_.clear();
   texts_.clear();
   redraw_ = false;
@@ -121,9 +123,10 @@ Reach reach(float seen_from, float seen_to, float scroll, float most) {
 
 }  // namespace
 
-bool can_be_reached(ImVec2 min, ImVec2 max) {
+namespace {
+
+bool can_be_reached(const ImGuiWindow* window, ImVec2 min, ImVec2 max) {
   constexpr float kSlack = 1;  // rounding to whole pixels
-  const ImGuiWindow* window = ImGui::GetCurrentWindowRead();
   for (; window != nullptr; window = window->ParentWindow) {
     const ImRect& seen = window->InnerRect;
     const bool scrolls = (window->Flags & ImGuiWindowFlags_NoScrollWithMouse) == 0;
@@ -142,28 +145,83 @@ bool can_be_reached(ImVec2 min, ImVec2 max) {
   return true;
 }
 
-void map(std::string_view id, std::string_view label, std::string_view value, ImVec2 min,
-         ImVec2 max, ImVec2 least) {
-  const ImVec2 clip_min = ImGui::GetWindowDrawList()->GetClipRectMin();
-  const ImVec2 clip_max = ImGui::GetWindowDrawList()->GetClipRectMax();
+/// Where a part of the map is drawn.
+struct Ground {
+  const ImGuiWindow* window;
+  ImVec2 clip_min, clip_max;
+};
+Ground ground() {
+  const ImDrawList* list = ImGui::GetWindowDrawList();
+  return {ImGui::GetCurrentWindowRead(), list->GetClipRectMin(), list->GetClipRectMax()};
+}
+
+/// A part that is scrolled away has no place on the screen; one that cannot be scrolled to is lost.
+void add_part(std::vector<MapEntry>& seen, std::vector<MapEntry>& lost, const Ground& on,
+              MapEntry part, ImVec2 min, ImVec2 max, ImVec2 least) {
   const ImVec2 density = ImGui::GetIO().DisplayFramebufferScale;
   const auto pixels = [density](ImVec2 at) { return ImVec2(at.x * density.x, at.y * density.y); };
+  part.min = pixels({std::max(min.x, on.clip_min.x), std::max(min.y, on.clip_min.y)});
+  part.max = pixels({std::min(max.x, on.clip_max.x), std::min(max.y, on.clip_max.y)});
+  part.raw_min = pixels(min);
+  part.raw_max = pixels(max);
+  part.least = pixels(least);
+  part.cut = !can_be_reached(on.window, min, max);
+  const bool in_sight = part.min.x < part.max.x && part.min.y < part.max.y;
+  if (in_sight) {
+    seen.push_back(std::move(part));
+  } else if (part.cut) {
+    lost.push_back(std::move(part));
+  }
+}
+
+MapEntry named_part(std::string_view id, std::string_view label, std::string_view value) {
   MapEntry part;
   part.id = id;
   part.label = label;
   part.value = value;
-  part.min = pixels({std::max(min.x, clip_min.x), std::max(min.y, clip_min.y)});
-  part.max = pixels({std::min(max.x, clip_max.x), std::min(max.y, clip_max.y)});
-  part.raw_min = pixels(min);
-  part.raw_max = pixels(max);
-  part.least = pixels(least);
-  part.cut = !can_be_reached(min, max);
-  // A part that is scrolled away has no place on the screen.
-  const bool seen = part.min.x < part.max.x && part.min.y < part.max.y;
-  if (seen)
-    Context::current().map().push_back(std::move(part));
-  else if (part.cut)
-    Context::current().lost().push_back(std::move(part));
+  return part;
+}
+
+}  // namespace
+
+bool can_be_reached(ImVec2 min, ImVec2 max) {
+  return can_be_reached(ImGui::GetCurrentWindowRead(), min, max);
+}
+
+void map(std::string_view id, std::string_view label, std::string_view value, ImVec2 min,
+         ImVec2 max, ImVec2 least) {
+  Context::current().add_part(named_part(id, label, value), min, max, least);
+}
+
+void Context::add_part(MapEntry part, ImVec2 min, ImVec2 max, ImVec2 least) {
+  ui::add_part(map_, lost_, ground(), std::move(part), min, max, least);
+}
+
+void Context::map_later(std::function<void(const AddPart&)> parts) {
+  later_.push_back([this, on = ground(), at = map_.size(), parts = std::move(parts)] {
+    std::vector<MapEntry> seen;
+    parts([&](std::string_view id, std::string_view label, std::string_view value, ImVec2 min,
+              ImVec2 max, ImVec2 least) {
+      ui::add_part(seen, lost_, on, named_part(id, label, value), min, max, least);
+    });
+    map_.insert(map_.begin() + static_cast<std::ptrdiff_t>(at), seen.begin(), seen.end());
+  });
+}
+
+void Context::add_later_parts() {
+  // From the last on, since each stands at the place that it had when it was announced.
+  const auto later = std::exchange(later_, {});
+  for (auto add = later.rbegin(); add != later.rend(); ++add) (*add)();
+}
+
+std::vector<MapEntry>& Context::map() {
+  add_later_parts();
+  return map_;
+}
+
+std::vector<MapEntry>& Context::lost() {
+  add_later_parts();
+  return lost_;
 }
 
 const std::vector<MapEntry>& map_entries() {

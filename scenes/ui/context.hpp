@@ -1,6 +1,7 @@
 #pragma once
 
 #include <any>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -30,6 +31,10 @@ struct DrawnText {
   bool cut = false;    ///< as in MapEntry
 };
 
+/// As ui::map, for a part of a window that was drawn earlier in the frame.
+using AddPart = std::function<void(std::string_view id, std::string_view label,
+                                   std::string_view value, ImVec2 min, ImVec2 max, ImVec2 least)>;
+
 /// What the functions of ui.hpp work on. One a window; owned by the shell.
 class Context {
  public:
@@ -57,9 +62,14 @@ class Context {
 
   /// After ImGui::NewFrame: empties the map, sets ImGui's style.
   void begin_frame();
-  std::vector<MapEntry>& map() { return map_; }
+  std::vector<MapEntry>& map();
+  /// What ui::map does.
+  void add_part(MapEntry part, ImVec2 min, ImVec2 max, ImVec2 least);
+  /// Adds parts of the current window when somebody asks for the map: a window that nobody tests or
+  /// records need not name ten thousand cells in each frame.
+  void map_later(std::function<void(const AddPart&)> parts);
   /// Parts of which nothing can be seen nor scrolled to: each is a mistake of the layout.
-  std::vector<MapEntry>& lost() { return lost_; }
+  std::vector<MapEntry>& lost();
   /// Keeps every text drawn from now on until the next frame begins.
   void record_texts(bool on) { records_texts_ = on; }
   bool records_texts() const { return records_texts_; }
@@ -89,10 +99,13 @@ class Context {
   }
 
  private:
+  void add_later_parts();
+
   Look look_;
   FontSet fonts_;
   std::vector<MapEntry> map_, lost_;
   std::vector<DrawnText> texts_;
+  std::vector<std::function<void()>> later_;
   bool records_texts_ = false;
   std::map<std::string, std::any> kept_;
   float opacity_ = 1;
@@ -107,6 +120,8 @@ class Context {
 float font_pixels(Font font);
 /// Draws with an explicit colour; `position` is the top left corner.
 void draw_text_in(ImVec2 position, std::string_view text, Font font, ImU32 color);
+/// Diagonal lines inside a rectangle, `spacing` design pixels apart.
+void hatch_in(ImVec2 min, ImVec2 max, ImU32 color, float spacing);
 /// Whether all of a rectangle in the current window can be seen or scrolled to.
 bool can_be_reached(ImVec2 min, ImVec2 max);
 /// The name that a kept value of this widget has: unique within the window.

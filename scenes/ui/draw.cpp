@@ -42,7 +42,7 @@ ImVec2 text_size(std::string_view text, Font font) {
 void draw_text_in(ImVec2 position, std::string_view text, Font font, ImU32 color) {
   list().AddText(ui::font(font), font_pixels(font), position, color, text.data(),
                  text.data() + text.size());
-  record_text(text, position, text_size(text, font));
+  if (Context::current().records_texts()) record_text(text, position, text_size(text, font));
 }
 
 ImVec2 draw_text(ImVec2 position, std::string_view text, Font font, Role role, Align align,
@@ -100,7 +100,10 @@ void space(float design_pixels) {
 }
 
 void tooltip(std::string_view sentence) {
-  if (sentence.empty() || !ImGui::IsItemHovered()) return;
+  if (!sentence.empty() && ImGui::IsItemHovered()) show_tooltip(sentence);
+}
+
+void show_tooltip(std::string_view sentence) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(12), px(kGapSmall)});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, px(kControlCorner));
   ImGui::BeginTooltip();
@@ -110,17 +113,20 @@ void tooltip(std::string_view sentence) {
   ImGui::PopStyleVar(2);
 }
 
-void hatch(ImVec2 min, ImVec2 max, Role role, float spacing) {
+void hatch_in(ImVec2 min, ImVec2 max, ImU32 paint, float spacing) {
   const float gap = std::max(px(spacing), 2.0f);
-  const float height = max.y - min.y, width = max.x - min.x;
-  if (width <= 0 || height <= 0) return;
-  list().PushClipRect(min, max, true);
-  // Lines start at whole gaps of the screen, so that neighbouring cells join without a seam.
-  const float first = std::floor((min.x + min.y) / gap) * gap;
+  if (!(max.x > min.x && max.y > min.y)) return;
+  // Lines start at whole gaps of the screen, so that neighbouring cells join without a seam. Each ends
+  // at the edges by itself: a clip rectangle a cell would be a draw call a cell.
+  const float first = std::ceil((min.x + min.y) / gap) * gap;
   for (float sum = first; sum < max.x + max.y; sum += gap) {
-    list().AddLine({sum - min.y, min.y}, {sum - max.y, max.y}, color(role), px(1));
+    const float left = std::max(min.x, sum - max.y), right = std::min(max.x, sum - min.y);
+    list().AddLine({right, sum - right}, {left, sum - left}, paint, px(1));
   }
-  list().PopClipRect();
+}
+
+void hatch(ImVec2 min, ImVec2 max, Role role, float spacing) {
+  hatch_in(min, max, color(role), spacing);
 }
 
 void dashed_line(ImVec2 from, ImVec2 to, Role role, float thickness) {

@@ -123,9 +123,10 @@ class TableView {
     if (current) {
       list().AddRectFilled(at, max, color(Role::accent, 0.16f), px(4));
       list().AddRectFilled(at, {at.x + px(3), max.y}, color(Role::accent), px(2));
-    } else if (hovered) {
+    } else if (hovered || index == look_.lit_row) {
       list().AddRectFilled(at, max, color(Role::raised), px(4));
     }
+    if (index == look_.lit_row) list().AddRect(at, max, color(Role::text), px(4), 0, px(1));
     const bool to_come = look_.visible_rows >= 0 && index >= look_.visible_rows;
     float x = at.x;
     for (std::size_t c = 0; c < table_.columns.size(); ++c) {

@@ -124,6 +124,8 @@ void paragraph(std::string_view text, Font font = Font::body, Role role = Role::
 void space(float design_pixels);
 /// A wrapped tooltip for the last item while the pointer is on it.
 void tooltip(std::string_view sentence);
+/// A wrapped tooltip at the pointer.
+void show_tooltip(std::string_view sentence);
 
 // ---- controls (each adds itself to the map) ----------------------------------------------------
 
@@ -195,6 +197,7 @@ void provenance_mark(lab::Provenance provenance, std::string_view sentence);
 
 struct TableLook {
   int current_row = -1;   ///< accent
+  int lit_row = -1;       ///< its thing is pointed at elsewhere
   int visible_rows = -1;  ///< rows from here on are to come: dim, without their numbers; −1: all
 };
 /// Draws the table, filling the width; returns the hovered row or −1.

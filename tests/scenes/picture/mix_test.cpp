@@ -178,6 +178,17 @@ TEST_CASE("texts say until the end what they said", "[picture]") {
   CHECK(words(mixed(from, to, 0.5f), {"m"}).area == Area{0, 0, 20, 10});
 }
 
+TEST_CASE("the sentence above the picture says at once what happens", "[picture]") {
+  Placed from, to;
+  from.words = {numeral(kHeadline, "Load.", kLeft), numeral(kHeadline, "Now.", kRight)};
+  from.words[1].of.part = 2;
+  to.words = {numeral(kHeadline, "Add 3.0.", kBelow)};
+  const Placed half = mixed(from, to, 0.1f);
+  CHECK(half.words.at(0).text == "Add 3.0.");
+  CHECK(half.words.at(0).area == kBelow);
+  CHECK(half.words.at(1).alpha == 0);
+}
+
 TEST_CASE("words keep to their pieces when the order changes", "[picture]") {
   const auto [from, to] = busy();
   const Placed half = mixed(from, to, 0.5f);

@@ -1,34 +1,34 @@
 #include "kernels/machine/tree_sum/lesson.hpp"
-#include "scenes/shared/cells.hpp"
 #include "scenes/shared/questions.hpp"
 #include "scenes/shared/step_scene.hpp"
 
-namespace tilestep::tree_sum {
+namespace tilestep::scenes {
 
 /// A cell a thread, with the sum that it holds; those that have just added are lit.
-class TreeSumScene final : public scenes::StepScene<Trace> {
+class TreeSumScene final : public StepScene<tree_sum::Trace> {
  public:
   TreeSumScene()
       : StepScene({"round", "rounds", "kernels/machine/tree_sum/tree_sum.cu", {"add"}},
-                  &Trace::rounds) {}
+                  &tree_sum::Trace::rounds) {}
 
-  void draw_picture(scenes::Cursor cursor) override {
-    const int n = trace_.threads(), adding = trace_.adding(cursor.tile);
-    scenes::Frame frame = scenes::picture_frame();
-    frame.min.y += scenes::draw_sentence(frame, fmt::format("{} of {} threads add.", adding, n));
-    scenes::draw_cells(frame, std::span(trace_.sums).subspan(cursor.tile * n, n), adding);
+  picture::Picture picture(const picture::Extent&, const View& view) const override {
+    const int n = trace_.threads(), adding = trace_.adding(view.cursor.tile);
+    const auto first = trace_.sums.begin() + view.cursor.tile * n;
+    picture::Cells cells{picture::items("cell", {first, first + n}, {picture::Format::integer})};
+    cells.items.state.each.resize(n);
+    std::fill_n(cells.items.state.each.begin(), adding, picture::State::current);
+    const std::string sentence = fmt::format("{} of {} threads add.", adding, n);
+    return {picture::text(sentence), {}, picture::box({"threads"}, {cells})};
   }
 
-  std::optional<scenes::Question> question(scenes::Cursor cursor) const override {
+  std::optional<Question> question(Cursor cursor) const override {
     if (cursor.tile >= trace_.rounds) return std::nullopt;
     const int adding = trace_.adding(cursor.tile + 1);
-    return scenes::ask_count(fmt::format("Round {}: how many threads add?", cursor.tile + 1),
-                             adding, {2 * adding, 3 * adding, 1}, "Each adds another thread's.");
+    return ask_count(fmt::format("Round {}: how many threads add?", cursor.tile + 1), adding,
+                     {2 * adding, 3 * adding, 1}, "Each adds another thread's.");
   }
 };
 
-std::unique_ptr<scenes::Scene> make_scene() {
-  return std::make_unique<TreeSumScene>();
-}
+}  // namespace tilestep::scenes
 
-}  // namespace tilestep::tree_sum
+TILESTEP_SCENE(tree_sum, TreeSumScene)

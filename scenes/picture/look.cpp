@@ -1,0 +1,282 @@
+#include "scenes/picture/look.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace tilestep::picture {
+namespace {
+
+Paint tone_paint(std::uint8_t tone) {
+  return static_cast<Paint>(static_cast<int>(Paint::blue) + (tone - 1) % 7);
+}
+
+/// The part of a tone that a state leaves; what is current has its frame besides.
+float tone_alpha(State state) {
+  if (state == State::to_come) return 0.28f;
+  return state == State::done ? 0.7f : 1.0f;
+}
+
+Area joined(const Area& a, const Area& b) {
+  return {std::min(a.x0, b.x0), std::min(a.y0, b.y0), std::max(a.x1, b.x1), std::max(a.y1, b.y1)};
+}
+
+float distance(Point p, Point a, Point b) {
+  const float x = b.x - a.x, y = b.y - a.y, square = x * x + y * y;
+  const float t = square > 0 ? ((p.x - a.x) * x + (p.y - a.y) * y) / square : 0;
+  const float inside = std::clamp(t, 0.0f, 1.0f);
+  return std::hypot(p.x - a.x - inside * x, p.y - a.y - inside * y);
+}
+
+bool is_near(const Stroke& stroke, Point at, float near) {
+  for (std::size_t k = 1; k < stroke.points.size(); ++k) {
+    if (distance(at, stroke.points[k - 1], stroke.points[k]) <= near) return true;
+  }
+  return false;
+}
+
+const Mark* mark_of(const std::vector<const Mark*>& marks, const Identity& of) {
+  const bool known = of.mark >= 0 && of.mark < static_cast<int>(marks.size());
+  return known ? marks[static_cast<std::size_t>(of.mark)] : nullptr;
+}
+std::pair<const Items*, int> item_at(const std::vector<const Mark*>& marks, const Identity& of) {
+  const Mark* mark = mark_of(marks, of);
+  if (mark == nullptr || of.item < 0) return {nullptr, -1};
+  const auto found = item_of(*mark, of.item);
+  return found.first != nullptr && found.second < found.first->count
+             ? found
+             : std::pair<const Items*, int>{nullptr, -1};
+}
+
+}  // namespace
+
+bool is_hatched(const Piece& piece) {
+  return piece.kind == Piece::hatch || (piece.kind == Piece::fill && piece.state == State::wasted);
+}
+
+Coat coat_of(const Piece& piece) {
+  const bool line =
+      piece.kind == Piece::outline || piece.kind == Piece::dashed || piece.kind == Piece::frame;
+  const bool sign = piece.kind == Piece::dot || piece.kind == Piece::up ||
+                    piece.kind == Piece::down || piece.kind == Piece::cross;
+  // What comes with a growth is a bar.
+  const bool bar = piece.entry != Entry::fades || sign;
+  if (piece.state == State::wrong) return {Paint::wrong, piece.alpha};
+  if (piece.kind == Piece::wash)
+    return {piece.tone > 0 ? tone_paint(piece.tone) : Paint::accent, 0.15f * piece.alpha};
+  if ((piece.flags & kWas) != 0) return {Paint::muted, piece.alpha};
+  if (piece.state == State::wasted) return {Paint::wasted, piece.alpha};
+  if (piece.tone > 0) return {tone_paint(piece.tone), tone_alpha(piece.state) * piece.alpha};
+  switch (piece.state) {
+    case State::current:
+      return {Paint::accent, piece.alpha};
+    case State::to_come:
+      return {line ? Paint::border : Paint::faint, (line ? 1.0f : 0.45f) * piece.alpha};
+    case State::predicted:
+      return {Paint::text, piece.alpha};
+    default:
+      break;
+  }
+  if (piece.kind == Piece::frame) return {Paint::text, piece.alpha};
+  if (line || bar) return {line ? Paint::faint : Paint::muted, piece.alpha};
+  return {piece.state == State::done ? Paint::border : Paint::raised, piece.alpha};
+}
+
+Coat coat_of(const Stroke& stroke) {
+  if (stroke.state == State::wrong) return {Paint::wrong, stroke.alpha};
+  if (stroke.tone > 0) return {tone_paint(stroke.tone), stroke.alpha};
+  switch (stroke.state) {
+    case State::current:
+      return {Paint::accent, stroke.alpha};
+    case State::to_come:
+      return {stroke.layer == Layer::ground ? Paint::border : Paint::faint, stroke.alpha};
+    case State::predicted:
+      return {Paint::text, stroke.alpha};
+    case State::wasted:
+      return {Paint::wasted, stroke.alpha};
+    default:
+      return {Paint::muted, stroke.alpha};
+  }
+}
+
+Paint paint_of(const Words& words) {
+  switch (words.ink) {
+    case Ink::text:
+    case Ink::on_piece:
+      return Paint::text;
+    case Ink::faint:
+      return Paint::faint;
+    case Ink::accent:
+      return Paint::accent;
+    case Ink::wrong:
+      return Paint::wrong;
+    case Ink::tone:
+      return words.tone > 0 ? tone_paint(words.tone) : Paint::text;
+    default:
+      return Paint::muted;
+  }
+}
+
+const Identity* hit(const Placed& placed, Point at, float near) {
+  const Identity* mark = nullptr;
+  for (const Layer layer : {Layer::over, Layer::body, Layer::ground}) {
+    for (auto piece = placed.pieces.rbegin(); piece != placed.pieces.rend(); ++piece) {
+      if (piece->layer != layer || !piece->area.holds(at)) continue;
+      if (piece->of.item >= 0) return &piece->of;
+      if (mark == nullptr && piece->of.mark >= 0 && piece->kind != Piece::frame) mark = &piece->of;
+    }
+  }
+  for (const Words& words : placed.words) {
+    if (words.of.mark < 0 || !words.area.holds(at)) continue;
+    if (words.of.item >= 0) return &words.of;
+    mark = &words.of;
+  }
+  if (mark != nullptr) return mark;
+  for (const Stroke& stroke : placed.strokes) {
+    if (stroke.of.mark >= 0 && is_near(stroke, at, near)) return &stroke.of;
+  }
+  return nullptr;
+}
+
+// ---- what is about the same ----------------------------------------------------------------------
+
+std::vector<Subject> subjects_of(const std::vector<const Mark*>& marks, const Identity& of) {
+  std::vector<Subject> subjects;
+  const auto [items, item] = item_at(marks, of);
+  if (items == nullptr) return subjects;
+  for (const auto& [kind, column] : items->about) {
+    subjects.push_back({std::string(kind.text()), column[static_cast<std::size_t>(item)]});
+  }
+  return subjects;
+}
+
+Lighting::Lighting(const std::vector<const Mark*>& marks, const std::vector<Subject>& subjects,
+                   std::optional<Key> pointed_at)
+    : rules_(marks.size()), key_(pointed_at), any_(pointed_at.has_value() || !subjects.empty()) {
+  if (subjects.empty()) return;
+  for (std::size_t m = 0; m < marks.size(); ++m) {
+    const Items* items = items_of(*marks[m]);
+    const auto* stacks = std::get_if<Stacks>(marks[m]);
+    const auto add = [&](const Items& of, int first) {
+      for (const auto& [kind, column] : of.about) {
+        for (const Subject& subject : subjects) {
+          if (kind.text() == subject.kind && subject.index >= 0) {
+            rules_[m].push_back({&column, first, first + of.count, subject.index});
+          }
+        }
+      }
+    };
+    if (items != nullptr) add(*items, 0);
+    if (stacks != nullptr) add(stacks->held, stacks->items.count);
+  }
+}
+
+bool Lighting::lights(const Identity& of) const {
+  if (key_ && of.key == *key_) return true;
+  if (of.mark < 0 || of.item < 0 || of.mark >= static_cast<int>(rules_.size())) return false;
+  const auto& rules = rules_[static_cast<std::size_t>(of.mark)];
+  return std::any_of(rules.begin(), rules.end(), [&](const Rule& rule) {
+    return of.item >= rule.first && of.item < rule.end &&
+           (*rule.column)[static_cast<std::size_t>(of.item - rule.first)] == rule.index;
+  });
+}
+
+// ---- names ---------------------------------------------------------------------------------------
+
+std::string in_words(const Key& key) {
+  std::string words = to_text(key);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
+std::string_view word_for(State state) {
+  constexpr std::string_view kWords[] = {"",       "done",  "current",  "to come",
+                                         "wasted", "wrong", "predicted"};
+  return kWords[static_cast<std::size_t>(state)];
+}
+
+namespace {
+
+/// Collects parts, each name once; what is drawn of one thing makes one part.
+class Parts {
+ public:
+  Part* add(const std::string& id, const Area& area) {
+    const auto [at, fresh] = index_.try_emplace(id, all.size());
+    if (fresh) {
+      all.push_back({id, {}, {}, area});
+      return &all.back();
+    }
+    Part& part = all[at->second];
+    part.area = joined(part.area, area);
+    return nullptr;
+  }
+  Part& at(const std::string& id) { return all[index_.at(id)]; }
+  bool has(const std::string& id) const { return index_.count(id) != 0; }
+
+  std::vector<Part> all;
+
+ private:
+  std::map<std::string, std::size_t> index_;
+};
+
+std::string value_of(const Items& items, int item) {
+  std::string value;
+  if (items.format.kind != Format::none && !items.names.empty()) {
+    Items number = picture::items("", {items.value[static_cast<std::size_t>(item)]}, items.format);
+    value = written(number, 0);
+  } else {
+    value = written(items, item);
+  }
+  return value.empty() ? std::string(word_for(items.state[static_cast<std::size_t>(item)])) : value;
+}
+
+}  // namespace
+
+std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>& marks) {
+  Parts parts;
+  const auto add = [&](const Identity& of, const Area& area) {
+    if (of.mark < 0) return;
+    const auto [items, item] = item_at(marks, of);
+    Part* fresh = parts.add(to_text(of.key), area);
+    if (fresh == nullptr) return;
+    const bool named = items != nullptr && !items->names.empty();
+    fresh->label = named ? items->names[static_cast<std::size_t>(item)] : in_words(of.key);
+    if (items != nullptr) fresh->value = value_of(*items, item);
+  };
+  for (const Piece& piece : placed.pieces) {
+    if ((piece.flags & kWas) == 0 || piece.of.part > 0) add(piece.of, piece.area);
+  }
+  for (const Stroke& stroke : placed.strokes) {
+    if (stroke.points.empty()) continue;
+    Area area{stroke.points[0].x, stroke.points[0].y, stroke.points[0].x, stroke.points[0].y};
+    for (const Point p : stroke.points) area = joined(area, {p.x, p.y, p.x, p.y});
+    add(stroke.of, area);
+  }
+  // What is written of a thing that has no number stands for it; other texts have names of their own.
+  std::map<std::string, std::string> texts;
+  for (const Words& words : placed.words) {
+    const bool of_mark = words.of.mark >= 0;
+    std::string id = to_text(words.of.key);
+    if (!of_mark && words.of.part >= 250) id += words.of.part == 251 ? "_value" : "_label";
+    if (of_mark && words.of.item >= 0 && parts.has(id)) continue;
+    texts[id] += words.text;
+    parts.add(id, words.area);
+  }
+  for (auto& [id, text] : texts) {
+    Part& part = parts.at(id);
+    if (part.label.empty()) {
+      part.label = text;
+    } else if (part.value.empty() || part.value == word_for(State::current)) {
+      part.value = text;
+    }
+  }
+  for (const Room& room : placed.rooms) {
+    if (Part* fresh = parts.add(to_text(room.key), room.area)) {
+      fresh->label = in_words(room.key);
+      fresh->least = room.least;
+    }
+  }
+  return std::move(parts.all);
+}
+
+}  // namespace tilestep::picture

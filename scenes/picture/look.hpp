@@ -1,0 +1,90 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenes/picture/placed.hpp"
+
+/// \file
+/// What the renderers of placed pictures share: which paint a primitive has, what lies under a point, what
+/// is lit, and the names of all that is there.
+namespace tilestep::picture {
+
+/// What a colour is for; a renderer has one for each.
+enum class Paint : std::uint8_t {
+  panel,
+  raised,
+  border,
+  text,
+  muted,
+  faint,
+  accent,
+  wrong,
+  wasted,
+  blue,
+  orange,
+  green,
+  purple,
+  sky,
+  vermillion,
+  yellow
+};
+inline constexpr int kPaintCount = 16;
+
+/// A paint and how much of it there is.
+struct Coat {
+  Paint paint = Paint::raised;
+  float alpha = 1;
+};
+Coat coat_of(const Piece& piece);
+Coat coat_of(const Stroke& stroke);
+/// Ink::on_piece has none of its own.
+Paint paint_of(const Words& words);
+/// Drawn as diagonal lines: what is wasted, whatever its kind.
+bool is_hatched(const Piece& piece);
+
+/// The topmost primitive at a point that is of an item, or else of a mark; nullptr: none.
+const Identity* hit(const Placed& placed, Point at, float near);
+
+/// What something is about: a symbol, a lane, a row of a table.
+struct Subject {
+  std::string kind;
+  int index = -1;
+  bool operator==(const Subject&) const = default;
+};
+std::vector<Subject> subjects_of(const std::vector<const Mark*>& marks, const Identity& of);
+
+/// Says what lights up: what is about one of the subjects, and the thing pointed at itself.
+class Lighting {
+ public:
+  Lighting(const std::vector<const Mark*>& marks, const std::vector<Subject>& subjects,
+           std::optional<Key> pointed_at);
+  bool any() const { return any_; }
+  bool lights(const Identity& of) const;
+
+ private:
+  struct Rule {
+    const Column<int>* column;
+    int first, end;  ///< of the mark's items
+    int index;
+  };
+  std::vector<std::vector<Rule>> rules_;  ///< of each mark
+  std::optional<Key> key_;
+  bool any_ = false;
+};
+
+/// A thing of a picture by its name, for the map of what is on screen.
+struct Part {
+  std::string id, label, value;
+  Area area;
+  Point least = {};
+};
+/// Items, marks, texts and boxes; each name once.
+std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>& marks);
+/// "score_5" as "score 5".
+std::string in_words(const Key& key);
+/// "to come"; nothing for what is plain.
+std::string_view word_for(State state);
+
+}  // namespace tilestep::picture

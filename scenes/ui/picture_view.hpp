@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+
+#include "scenes/picture/look.hpp"
+#include "scenes/ui/ui.hpp"
+
+/// Draws placed pictures on the current window's draw list.
+namespace tilestep::ui {
+
+/// The type of the current context, to the pixel that it is drawn in.
+class PictureMetrics final : public picture::Metrics {
+ public:
+  float width(std::string_view text, picture::Face face) const override;
+  float height(picture::Face face) const override;
+  float px(float design) const override { return ui::px(design); }
+};
+
+/// All that is in sight of it. What `lit` names gets an outline in the text's colour.
+void draw(const picture::Placed& placed, const picture::Lighting* lit = nullptr);
+
+/// A placed picture and what it was made of.
+struct ShownPicture {
+  picture::Picture picture;
+  std::vector<const picture::Mark*> marks;  ///< of `picture`
+  picture::Placed placed;
+};
+/// Adds what is in it to the map of this frame, when somebody asks for the map.
+void map(const std::shared_ptr<const ShownPicture>& shown);
+
+}  // namespace tilestep::ui
