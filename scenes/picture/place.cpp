@@ -615,6 +615,7 @@ Placed Placer::run() {
       ++mark_;
     }
   }
+  drop_patches();
   return std::move(out_);
 }
 
