@@ -165,7 +165,12 @@ Box OnlineSoftmaxScene::formulas(const SoftmaxMoment& now) const {
     const State state = now.tile < 0 ? State::to_come : state_of_tile(std::min(row, 3), phase);
     lines.items.state.each.push_back(state);
   }
-  for (std::string& row : formula_rows(now)) lines.rows.push_back(text(std::move(row)));
+  for (std::string& row : formula_rows(now)) {
+    // Where there is no room, what it comes to.
+    const std::size_t first = row.find('='), last = row.rfind('=');
+    std::string brief = first == last ? "" : row.substr(0, first) + row.substr(last);
+    lines.rows.push_back(text(std::move(row), std::move(brief)));
+  }
   Box made = box({"formulas"}, {std::move(lines)});
   made.weight = 1.3f;
   made.least_width = 16;
