@@ -574,8 +574,10 @@ void Placer::headline() {
 
 void Placer::emit(const Node& node) {
   if (node.folded) return;
-  out_.rooms.push_back(
-      {node.box->key, node.inside, {node.box->least_width * em_, node.box->least_height * em_}});
+  // Whole pixels: a box that has exactly its least would else miss it by a rounding.
+  const Point least{std::floor(node.box->least_width * em_ - 0.01f),
+                    std::floor(node.box->least_height * em_ - 0.01f)};
+  out_.rooms.push_back({node.box->key, node.inside, least});
   at_.try_emplace(node.box->key, node.inside);
   emit_axes(node);
   emit_labels(node);

@@ -13,17 +13,12 @@ using coalescing::Access, coalescing::RequestStats, coalescing::Site, coalescing
 
 StepAxis CoalescingScene::loaded(const coalescing::Trace&) {
   params_ = coalescing::knob_table().params(report_.params);
-  lit_lanes_ = 0;
-  lit_sector_ = -1;
   return {static_cast<int>(trace_.requests.size()), 1, "request", {}, "requests"};
 }
 
 const WarpRequest* CoalescingScene::request(Cursor cursor) const {
-  const int count = static_cast<int>(trace_.requests.size());
-  const int index = lit_step_ >= 0 && lit_step_ < std::min(cursor.tile, count)
-                        ? lit_step_
-                        : std::min(cursor.tile, count) - 1;
-  return index < 0 ? nullptr : &trace_.requests[static_cast<std::size_t>(index)];
+  const std::size_t shown = std::min<std::size_t>(std::max(cursor.tile, 0), trace_.requests.size());
+  return shown == 0 ? nullptr : &trace_.requests[shown - 1];
 }
 
 std::string CoalescingScene::sentence(Cursor cursor) const {
@@ -42,32 +37,6 @@ std::string CoalescingScene::sentence(Cursor cursor) const {
   }
   return fmt::format("{}: {} sectors move for {} that {} could hold.", who, stats.sectors,
                      words::counted(stats.bytes_used, "byte"), stats.best_sectors);
-}
-
-void CoalescingScene::draw_readouts(Cursor cursor) {
-  const WarpRequest* shown = request(cursor);
-  const RequestStats stats =
-      shown == nullptr ? RequestStats{} : request_stats(*shown, trace_.element_bytes);
-  const std::string traced =
-      "counted from the addresses that the kernel recorded while it ran on " + report_.device.name;
-  const bool best = stats.sectors == stats.best_sectors;
-  const auto value = [&](int number) {
-    return shown == nullptr ? std::string("–") : std::to_string(number);
-  };
-  ui::readout({"sectors", "sectors", value(stats.sectors),
-               shown == nullptr ? "" : fmt::format("best {}", stats.best_sectors),
-               lab::Provenance::traced, traced, best ? ui::Role::text : ui::Role::accent});
-  ui::readout(
-      {"fetched", "bytes moved", value(stats.bytes_fetched), "B", lab::Provenance::traced, traced});
-  ui::readout({"efficiency", "efficiency",
-               shown == nullptr ? "–" : fmt::format("{:.0f}", stats.efficiency()), "%",
-               lab::Provenance::traced, "bytes used / (sectors × 32)",
-               best ? ui::Role::good : ui::Role::accent});
-  ui::readout({"lines", "128-byte lines", value(stats.lines), "", lab::Provenance::traced, traced});
-  if (const auto* counted = report_.measurement("sectors_per_request", "hardware")) {
-    ui::readout({"counted", "sectors, by hardware", fmt::format("{:.2f}", counted->value), "",
-                 counted->provenance, counted->detail});
-  }
 }
 
 SourceMark CoalescingScene::source(Cursor cursor) const {

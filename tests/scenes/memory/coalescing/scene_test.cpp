@@ -1,12 +1,71 @@
 #include "scenes/memory/coalescing/scene.hpp"
 
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
 #include <set>
 
+#include "scenes/picture/placed.hpp"
 #include "scenes/shared/rows.hpp"
 #include "tests/scenes/shown.hpp"
 
 using namespace tilestep;
 using Shown = tests::Shown<scenes::CoalescingScene>;
+
+namespace {
+
+/// The mark of a kind that a picture has one of.
+template <class Mark>
+const Mark& mark_of(const picture::Picture& picture) {
+  for (const picture::Mark* mark : picture::marks_of(picture)) {
+    if (const auto* found = std::get_if<Mark>(mark)) return *found;
+  }
+  throw Error("the picture has no such mark");
+}
+
+/// Every lane, link and sector against the addresses that the kernel recorded.
+void check_request(Shown& shown, const coalescing::WarpRequest& request, scenes::Cursor cursor) {
+  const int size = shown.trace().element_bytes;
+  const auto parts = shown.picture(cursor);
+  const picture::Picture picture = shown->picture(shown->extent(), {cursor});
+  const auto& links = mark_of<picture::Links>(picture);
+  std::map<std::int64_t, std::set<int>> used;
+  std::size_t link = 0;
+  for (int lane = 0; lane < 32; ++lane) {
+    const auto& part = parts.at("lane_" + std::to_string(lane));
+    if (!request.active(lane)) {
+      CHECK(part.value == "wasted");
+      CHECK(shown->explain({cursor}, {"lane", lane}) == fmt::format("lane {}: idle", lane));
+      continue;
+    }
+    const std::int64_t byte = request.byte_offset[static_cast<std::size_t>(lane)];
+    CHECK(part.value == fmt::format("{} B", byte));
+    CHECK(
+        tests::contains(shown->explain({cursor}, {"lane", lane}), fmt::format("byte {}\n", byte)));
+    const picture::Anchor& to = links.to.at(link);
+    CHECK(links.from.at(link).key == picture::Key{"lane", lane});
+    CHECK(to.key.i * 32 + std::lround(to.from * 32) == byte);
+    CHECK(std::lround((to.to - to.from) * 32) == size);
+    CHECK(parts.count(fmt::format("request_{}", lane)) == 1);
+    ++link;
+    for (int b = 0; b < size; ++b) used[(byte + b) / 32].insert(static_cast<int>((byte + b) % 32));
+  }
+  CHECK(link == links.from.size());
+  std::size_t on_screen = 0;
+  for (const auto& [id, part] : parts) on_screen += id.rfind("sector_", 0) == 0 ? 1 : 0;
+  CHECK(on_screen == used.size());
+  const auto& strip = mark_of<picture::Strip>(picture);
+  for (std::size_t k = 0; k < strip.address.size(); ++k) {
+    const std::int64_t sector = strip.items.key(static_cast<int>(k)).i;
+    CHECK(strip.address[k] == 32 * sector);
+    for (int b = 0; b < 32; ++b) CHECK((strip.used[k] >> b & 1) == used.at(sector).count(b));
+    CHECK(parts.at(fmt::format("sector_{}", sector)).value ==
+          fmt::format("{} of 32 bytes used", used.at(sector).size()));
+  }
+}
+
+}  // namespace
 
 TEST_CASE("lanes and sectors on screen are those of the trace", "[coalescing_scene]") {
   for (const char* pattern : {"sequential", "strided", "offset", "broadcast", "aos", "permuted"}) {
@@ -14,26 +73,46 @@ TEST_CASE("lanes and sectors on screen are those of the trace", "[coalescing_sce
     const auto& trace = shown.trace();
     for (int step = 1; step <= static_cast<int>(trace.requests.size()); ++step) {
       CAPTURE(pattern, step);
-      const auto& request = trace.requests[static_cast<std::size_t>(step) - 1];
-      const auto parts = shown.picture({step, 0});
-      std::set<std::int64_t> sectors;
-      for (int lane = 0; lane < 32; ++lane) {
-        const auto& part = parts.at("lane_" + std::to_string(lane));
-        if (!request.active(lane)) {
-          CHECK(part.value == "idle");
-          continue;
-        }
-        const std::int64_t byte = request.byte_offset[static_cast<std::size_t>(lane)];
-        CHECK(part.value == "byte " + std::to_string(byte));
-        for (int b = 0; b < trace.element_bytes; ++b) sectors.insert((byte + b) / 32);
-      }
-      std::set<std::int64_t> on_screen;
-      for (const auto& [id, part] : parts) {
-        if (id.rfind("sector_", 0) == 0) on_screen.insert(std::stoll(id.substr(7)));
-      }
-      CHECK(on_screen == sectors);
+      check_request(shown, trace.requests[static_cast<std::size_t>(step) - 1], {step, 0});
       CHECK(shown->table_row("requests", {step, 0}) == step - 1);
     }
+  }
+}
+
+TEST_CASE("what is loaded flies to its lanes, what is stored comes from them",
+          "[coalescing_scene]") {
+  Shown shown;
+  for (const int step : {1, 2}) {
+    const bool load =
+        shown.trace().requests[static_cast<std::size_t>(step) - 1].kind == coalescing::Access::load;
+    CHECK(load == (step == 1));
+    const picture::Picture picture = shown->picture(shown->extent(), {{step, 0}});
+    const auto& items = mark_of<picture::Strip>(picture).items;
+    REQUIRE(items.count > 1);
+    for (int k = 0; k < items.count; ++k) {
+      const picture::Way& way = items.ways[static_cast<std::size_t>(k)];
+      const int first =
+          k * (load ? 4 : 8);  // the lanes of a sector, two elements apart or side by side
+      CHECK((load ? way.to : way.from) == picture::Key{"lane", first});
+    }
+  }
+}
+
+TEST_CASE("the lane that was clicked is followed from request to request", "[coalescing_scene]") {
+  Shown shown;
+  shown.click("lane_9", {1, 0});
+  for (const int step : {1, 2}) {
+    const picture::Picture picture = shown->picture(shown->extent(), shown->view({step, 0}));
+    const auto picked = [](const picture::Items& items) {
+      std::vector<int> all;
+      for (int k = 0; k < items.count; ++k) {
+        if (items.flags[static_cast<std::size_t>(k)] == picture::kPicked)
+          all.push_back(items.key(k).i);
+      }
+      return all;
+    };
+    CHECK(picked(mark_of<picture::Cells>(picture).items) == std::vector<int>{9});
+    CHECK(picked(mark_of<picture::Strip>(picture).items) == std::vector<int>{step == 1 ? 2 : 1});
   }
 }
 
