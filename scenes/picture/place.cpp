@@ -569,7 +569,9 @@ void Placer::headline() {
   }
   const std::vector<Run>& runs = form(picture_.headline, room, face);
   const float y = area_.y0 + (height(largest) - height(face)) / 2;
-  say(runs, {area_.x0, y}, face, Ink::text, {kHeadline});
+  const bool fits = width(runs, face) <= room;
+  const std::vector<Run> shown = fits ? runs : std::vector<Run>{{cut(plain(runs), room, face)}};
+  say(shown, {area_.x0, y}, face, Ink::text, {kHeadline});
 }
 
 void Placer::emit(const Node& node) {

@@ -163,6 +163,15 @@ void Placer::say_centered(std::string text, Point middle, Face face, Ink ink, Id
   out_.words.back().on = on;
 }
 
+std::string Placer::cut(const std::string& text, float room, Face face) const {
+  for (std::size_t end = text.size(); end > 0; --end) {
+    if (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u) continue;
+    std::string shorter = text.substr(0, end) + "…";
+    if (width(shorter, face) <= room) return shorter;
+  }
+  return {};
+}
+
 std::vector<std::string> Placer::wrapped(const std::string& text, float room, Face face,
                                          int most) const {
   std::vector<std::string> lines;
