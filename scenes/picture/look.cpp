@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace tilestep::picture {
 namespace {
@@ -234,6 +235,15 @@ std::string value_of(const Items& items, int item) {
 
 std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>& marks) {
   Parts parts;
+  std::set<std::string> complete;
+  for (const Said& said : placed.said) {
+    const std::string id = to_text(said.key);
+    complete.insert(id);
+    if (Part* fresh = parts.add(id, said.area)) {
+      fresh->label = said.label;
+      fresh->value = said.value;
+    }
+  }
   const auto add = [&](const Identity& of, const Area& area) {
     if (of.mark < 0) return;
     const auto [items, item] = item_at(marks, of);
@@ -256,8 +266,8 @@ std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>&
   std::map<std::string, std::string> texts;
   for (const Words& words : placed.words) {
     const bool of_mark = words.of.mark >= 0;
-    std::string id = to_text(words.of.key);
-    if (!of_mark && words.of.part >= 250) id += words.of.part == 251 ? "_value" : "_label";
+    const std::string id = to_text(words.of.key);
+    if (complete.count(id) != 0) continue;
     if (of_mark && words.of.item >= 0 && parts.has(id)) continue;
     texts[id] += words.text;
     parts.add(id, words.area);
@@ -271,10 +281,9 @@ std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>&
     }
   }
   for (const Room& room : placed.rooms) {
-    if (Part* fresh = parts.add(to_text(room.key), room.area)) {
-      fresh->label = in_words(room.key);
-      fresh->least = room.least;
-    }
+    const std::string id = to_text(room.key);
+    if (Part* fresh = parts.add(id, room.area)) fresh->label = in_words(room.key);
+    parts.at(id).least = room.least;
   }
   return std::move(parts.all);
 }

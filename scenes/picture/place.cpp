@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scenes/picture/look.hpp"
 #include "scenes/picture/placer.hpp"
 
 namespace tilestep::picture {
@@ -406,7 +407,9 @@ void Placer::headline() {
   }
   const std::vector<Run>& runs = form(picture_.headline, room, face);
   const float y = area_.y0 + (height(largest) - height(face)) / 2;
-  say(runs, {area_.x0, y}, face, Ink::text, {kHeadline});
+  const bool fits = width(runs, face) <= room;
+  const std::vector<Run> shown = fits ? runs : std::vector<Run>{{cut(plain(runs), room, face)}};
+  say(shown, {area_.x0, y}, face, Ink::text, {kHeadline});
 }
 
 void Placer::emit(const Node& node) {
@@ -460,6 +463,7 @@ Placed Placer::run() {
       ++mark_;
     }
   }
+  drop_patches();
   return std::move(out_);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scenes/picture/look.hpp"
 #include "scenes/picture/placer.hpp"
 
 namespace tilestep::picture {
@@ -57,8 +58,9 @@ void Placer::emit_groups(const Node& node, const Span& span, bool lowest) {
     Piece wash{{key, part}, area, Piece::wash, state};
     wash.layer = Layer::ground;
     if (state == State::current) out_.pieces.push_back(wash);
-    if (!lowest) continue;
     const std::string name = fmt::format("{} {}", axis.group_name.text(), g);
+    if (!lowest) continue;
+    out_.said.push_back({key, name, std::string(word_for(state)), whole->second});
     const float middle = (area.x0 + area.x1) / 2, half = width(name, Face::note) / 2;
     if (middle - half < taken + px(6)) continue;
     const Ink ink = state == State::current ? Ink::accent
@@ -157,6 +159,9 @@ void Placer::emit_labels(const Node& node) {
   const float line = height(Face::note);
   const float middle = (node.inside.y0 + node.inside.y1 - line) / 2;
   const bool low = node.inside.height() < 2.5f * line;
+  if (!box.label.full.empty() || !box.value.full.empty()) {
+    out_.said.push_back({box.key, plain(box.label.full), plain(box.value.full), node.inside});
+  }
   if (!box.label.full.empty()) {
     const float room = beside ? box.left * em_ - px(4) : node.area.width();
     const Point at{node.area.x0, beside ? (low ? middle : node.inside.y0) : node.area.y0};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scenes/picture/look.hpp"
 #include "scenes/picture/placer.hpp"
 
 namespace tilestep::picture {
@@ -180,16 +181,17 @@ void Placer::put(const Rule& m) {
   Stroke line{{m.key, 0, mark_, -1},
               lies ? std::vector<Point>{{room.x0, at}, {room.x1, at}}
                    : std::vector<Point>{{at, room.y0}, {at, room.y1}}};
-  line.width = 1.5f;
+  line.width = m.state == State::to_come ? 1 : 1.5f;
   line.state = m.state;
   line.dashed = m.state == State::plain;
   at_[m.key] =
       lies ? Area{room.x0, at - 1, room.x1, at + 1} : Area{at - 1, room.y0, at + 1, room.y1};
   out_.strokes.push_back(std::move(line));
   if (m.label.full.empty()) return;
-  const Ink ink = m.state == State::current ? Ink::accent
-                  : m.state == State::wrong ? Ink::wrong
-                                            : Ink::text;
+  const Ink ink = m.state == State::current   ? Ink::accent
+                  : m.state == State::wrong   ? Ink::wrong
+                  : m.state == State::to_come ? Ink::muted
+                                              : Ink::text;
   const bool margin = lies && here_->box->right > 0;
   const float wide = margin ? here_->box->right * em_ - px(6) : room.width() / 2;
   const std::vector<Run>& words = form(m.label, wide, Face::note);

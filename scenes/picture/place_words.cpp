@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "scenes/picture/look.hpp"
 #include "scenes/picture/placer.hpp"
 
 namespace tilestep::picture {
@@ -44,6 +45,7 @@ void Placer::put_sentences(const Lines& m) {
       y += step;
     }
     at_[items.key(k)] = {room.x0, top, room.x1, y};
+    out_.said.push_back({items.key(k), all, std::string(word_for(state)), at_.at(items.key(k))});
     y += px(3);
   }
 }
@@ -53,12 +55,16 @@ void Placer::put_formulas(const Lines& m) {
   const Items& items = m.items;
   const Area& room = here_->inside;
   const bool large = m.voice == Lines::large;
-  Face face =
-      large ? (dense_ ? Face::mono : Face::mono_large) : (dense_ ? Face::mono_note : Face::mono);
-  if (!large && height(face) * static_cast<float>(items.count) > room.height() + px(1))
-    face = Face::mono_note;
+  const auto has_room = [&](Face face) {
+    const bool wide = !large || width(m.rows[0].full, face) <= room.width();
+    return wide && height(face) * static_cast<float>(items.count) <= room.height() + px(1);
+  };
+  Face face = large && !dense_ ? Face::mono_large : dense_ && !large ? Face::mono_note : Face::mono;
+  for (const Face smaller : {Face::mono, Face::mono_note}) {
+    if (!has_room(face)) face = smaller;
+  }
   const float line = height(face);
-  const int fits = std::max(1, static_cast<int>((room.height() + px(2)) / line));
+  const int fits = static_cast<int>((room.height() + px(2)) / line);
   std::vector<int> shown;
   for (int k = 0; k < items.count; ++k) {
     const bool current = items.state[static_cast<std::size_t>(k)] == State::current;
@@ -70,25 +76,31 @@ void Placer::put_formulas(const Lines& m) {
   const float pitch = std::min(line + px(7), std::max(room.height() / rows, line));
   const float pad = items.count > 1 ? px(12) : 0;
   // What stands before the first "=" of each row is as wide in all.
-  const auto parts = [&](int k) {
-    const std::vector<Run>& runs =
-        form(m.rows[static_cast<std::size_t>(k)], room.width() - 2 * pad, face);
+  const auto split = [&](const std::vector<Run>& runs) {
     const std::string all = plain(runs);
-    const std::size_t at = all.find('=');
-    const bool split = at != std::string::npos;
-    return std::pair(split ? all.substr(0, at) : all, split ? all.substr(at) : std::string());
+    const std::size_t at = items.count > 1 ? all.find('=') : std::string::npos;
+    return std::pair(all.substr(0, std::min(at, all.size())), all.substr(std::min(at, all.size())));
   };
   float before = 0;
   for (const Text& row : m.rows) {
-    const std::string all = plain(row.full);
-    const std::size_t at = all.find('=');
-    if (at != std::string::npos) before = std::max(before, width(all.substr(0, at), face));
+    const auto [head, tail] = split(row.full);
+    if (!tail.empty()) before = std::max(before, width(head, face));
   }
+  const auto parts = [&](int k) {
+    const Text& row = m.rows[static_cast<std::size_t>(k)];
+    const float wide = room.width() - 2 * pad;
+    const auto [head, tail] = split(row.full);
+    const float indent = tail.empty() ? 0 : before - width(head, face);
+    return split(form(row, wide - indent, face));
+  };
   float y = room.y0;
   for (const int k : shown) {
     const State state = items.state[static_cast<std::size_t>(k)];
-    const Area area{room.x0, y - px(2), room.x1, y + line + px(2)};
+    const Area area{room.x0, std::max(y - px(2), room.y0), room.x1,
+                    std::min(y + line + px(2), room.y1)};
     at_[items.key(k)] = area;
+    out_.said.push_back({items.key(k), plain(m.rows[static_cast<std::size_t>(k)].full),
+                         std::string(word_for(state)), area});
     if (state == State::current && items.count > 1) {
       Piece wash = piece(items, k, area, Piece::wash);
       wash.layer = Layer::ground;

@@ -91,6 +91,9 @@ class Placer {
   float say(std::string text, Point at, Face face, Ink ink, Identity of);
   void say_right(const std::vector<Run>& runs, Point at, Face face, Ink ink, Identity of);
   void say_centered(std::string text, Point middle, Face face, Ink ink, Identity of, int on = -1);
+  /// As much of a text as has room, with an ellipsis: where it has no shorter form.
+  std::string cut(const std::string& text, float room, Face face) const;
+  void drop_patches();
   /// Words in lines of at most `room`; empty if they need more than `most` lines.
   std::vector<std::string> wrapped(const std::string& text, float room, Face face, int most) const;
 
