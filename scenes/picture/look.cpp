@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace tilestep::picture {
 namespace {
@@ -201,12 +202,6 @@ bool Lighting::lights(const Identity& of) const {
 
 // ---- names ---------------------------------------------------------------------------------------
 
-std::string name_of(const Words& words) {
-  std::string name = to_text(words.of.key);
-  if (words.of.mark < 0 && words.of.part >= 250) name += words.of.part == 251 ? "_value" : "_label";
-  return name;
-}
-
 std::string in_words(const Key& key) {
   std::string words = to_text(key);
   std::replace(words.begin(), words.end(), '_', ' ');
@@ -258,6 +253,15 @@ std::string value_of(const Items& items, int item) {
 
 std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>& marks) {
   Parts parts;
+  std::set<std::string> complete;
+  for (const Said& said : placed.said) {
+    const std::string id = to_text(said.key);
+    complete.insert(id);
+    if (Part* fresh = parts.add(id, said.area)) {
+      fresh->label = said.label;
+      fresh->value = said.value;
+    }
+  }
   const auto add = [&](const Identity& of, const Area& area) {
     if (of.mark < 0) return;
     const auto [items, item] = item_at(marks, of);
@@ -279,7 +283,8 @@ std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>&
   // What is written of a thing that has no number stands for it; other texts have names of their own.
   std::map<std::string, std::string> texts;
   for (const Words& words : placed.words) {
-    const std::string id = name_of(words);
+    const std::string id = to_text(words.of.key);
+    if (complete.count(id) != 0) continue;
     if (words.of.item >= 0 && parts.has(id)) continue;
     texts[id] += words.text;
     parts.add(id, words.area);
@@ -293,10 +298,9 @@ std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>&
     }
   }
   for (const Room& room : placed.rooms) {
-    if (Part* fresh = parts.add(to_text(room.key), room.area)) {
-      fresh->label = in_words(room.key);
-      fresh->least = room.least;
-    }
+    const std::string id = to_text(room.key);
+    if (Part* fresh = parts.add(id, room.area)) fresh->label = in_words(room.key);
+    parts.at(id).least = room.least;
   }
   return std::move(parts.all);
 }

@@ -88,8 +88,6 @@ struct Part {
 };
 /// Items, marks, texts and boxes; each name once.
 std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>& marks);
-/// The name under which words are in the map.
-std::string name_of(const Words& words);
 /// "score_5" as "score 5".
 std::string in_words(const Key& key);
 /// "to come"; nothing for what is plain.

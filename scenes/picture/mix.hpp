@@ -30,7 +30,7 @@ class Join {
     int wave = -1;    ///< when; −1: all the time
     int on = -1;      ///< words: the piece they stand on, among those that come out
     bool headline = false;
-    int saying = -1;       ///< words that fly: what they say until they land, among from.words
+    int saying = -1;  ///< words that fly: what they say until they land, among from.words
   };
   /// From where to where a thing flies, with all that it is made of.
   struct Course {

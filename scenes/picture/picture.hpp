@@ -193,7 +193,8 @@ struct Curve {
   std::uint8_t tone = 0;
   State state = State::plain;
   bool dashed = false;
-  Text end = {};  ///< at its last point, in the box's right margin where it has one
+  std::uint8_t flags = 0;  ///< kPicked: bolder
+  Text end = {};  ///< at its last point, or, where that is near it, in the box's right margin
 };
 /// Events on an axis.
 struct Ticks {
@@ -310,8 +311,9 @@ struct Box {
   enum Flow : std::uint8_t { row, column, over, either } flow = column;
   /// Boxes in it share all its room by their weights, where each has its least: rows of a grid.
   bool even = false;
-  int rank = 0;      ///< higher ones fold first where there is no room; 0 never does
-  float weight = 1;  ///< its share of the room beyond the least
+  bool close = false;  ///< boxes in it stand close together: rows of values
+  int rank = 0;        ///< higher ones fold first where there is no room; 0 never does
+  float weight = 1;    ///< its share of the room beyond the least
   float least_width = 4, least_height = 1;  ///< in heights of a line of text
   float most_height = 0;                    ///< grows no further; 0: as far as there is room
   float left = 0, right = 0;                ///< margins for labels, in heights of a line of text

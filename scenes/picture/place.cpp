@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scenes/picture/look.hpp"
 #include "scenes/picture/placer.hpp"
 
 namespace tilestep::picture {
@@ -64,34 +65,6 @@ float Span::at(double value) const {
   return upright ? to - (to - from) * inside : from + (to - from) * inside;
 }
 
-std::vector<std::pair<double, std::string>> ticks_of(const Axis& axis, int most) {
-  std::vector<std::pair<double, std::string>> ticks;
-  if (axis.kind == Axis::log) {
-    const int low = static_cast<int>(std::ceil(std::log10(axis.low) - 1e-9));
-    const int high = static_cast<int>(std::floor(std::log10(axis.high) + 1e-9));
-    const int step = std::max(1, (high - low + most) / std::max(most, 1));
-    for (int e = low; e <= high; e += step) {
-      const double value = std::pow(10.0, e);
-      ticks.emplace_back(
-          value, value < 1e6 && value > 1e-5 ? fmt::format("{:g}", value) : fmt::format("1e{}", e));
-    }
-    return ticks;
-  }
-  if (!(axis.high > axis.low)) return ticks;
-  const double span = axis.high - axis.low;
-  double unit = std::pow(10.0, std::floor(std::log10(span)) - 1);
-  while (span / unit > std::max(most, 1)) {
-    const double lead = unit / std::pow(10.0, std::floor(std::log10(unit) + 1e-9));
-    unit *= lead > 1.5 && lead < 3 ? 2.5 : 2;  // 1, 2, 5, 10, …
-  }
-  for (double n = std::ceil(axis.low / unit - 1e-9); n * unit <= axis.high + 1e-9 * span; ++n) {
-    std::string text = fmt::format("{:.6g}", n == 0 ? 0.0 : n * unit);
-    if (text[0] == '-') text.replace(0, 1, "−");
-    ticks.emplace_back(n * unit, std::move(text));
-  }
-  return ticks;
-}
-
 // ---- boxes ---------------------------------------------------------------------------------------
 
 Placer::Placer(const Picture& picture, Area area, const Metrics& metrics)
@@ -144,8 +117,8 @@ void Placer::measure(Node& node) const {
     if (inner.folded) continue;
     measure(inner);
     const float length = in_row ? inner.least.x : inner.least.y;
-    along =
-        box.flow == Box::over ? std::max(along, length) : along + length + (shown > 0 ? gap_ : 0);
+    along = box.flow == Box::over ? std::max(along, length)
+                                  : along + length + (shown > 0 ? gap_in(box) : 0);
     across = std::max(across, in_row ? inner.least.y : inner.least.x);
     ++shown;
   }
@@ -228,7 +201,7 @@ void Placer::lay_along(Node& node) {
     ++shown;
   }
   const Area& room = node.inside;
-  const float gaps = gap_ * static_cast<float>(std::max(shown - 1, 0));
+  const float gap = gap_in(box), gaps = gap * static_cast<float>(std::max(shown - 1, 0));
   const float length = in_row ? room.width() : room.height();
   float extra = length - gaps - least;
   // Where even the least is too much, all give alike.
@@ -269,7 +242,7 @@ void Placer::lay_along(Node& node) {
     }
     const float end = at + sizes[i];
     lay(inner, in_row ? Area{at, room.y0, end, room.y1} : Area{room.x0, at, room.x1, end});
-    at = end + gap_;
+    at = end + gap;
   }
 }
 
@@ -422,136 +395,6 @@ bool Placer::uses(const Mark& mark, Name axis, bool upright) const {
   return (upright ? use.y : use.x) == axis;
 }
 
-// ---- what is written along axes and round boxes -------------------------------------------------
-
-/// The groups of a band, named below it; the one worked on is washed in every box with the axis.
-void Placer::emit_groups(const Node& node, const Span& span, bool lowest) {
-  const Axis& axis = *span.axis;
-  if (axis.group < 1 || axis.group_name.empty() || span.upright) return;
-  float taken = -1e9f;
-  const int groups = (axis.count + axis.group - 1) / axis.group;
-  for (int g = span.first / axis.group; g < groups && span.shows(g * axis.group); ++g) {
-    const int last = std::min({(g + 1) * axis.group, axis.count, span.first + span.count}) - 1;
-    const float pad = span.gap * 0.35f;
-    const Area area{span.begin(g * axis.group) - pad, node.area.y0 + node.top,
-                    span.begin(last) + span.slot + pad, node.inside.y1 + px(2)};
-    const State state = g == axis.current_group  ? State::current
-                        : g < axis.current_group ? State::done
-                                                 : State::to_come;
-    const Key key{axis.group_name, g};
-    const auto [whole, fresh] = at_.try_emplace(key, area);
-    if (!fresh) whole->second.y1 = std::max(whole->second.y1, area.y1);
-    const auto part = static_cast<std::uint8_t>(node.first_mark % 250);
-    Piece wash{{key, part}, area, Piece::wash, state};
-    wash.layer = Layer::ground;
-    if (state == State::current) out_.pieces.push_back(wash);
-    if (!lowest) continue;
-    const std::string name = fmt::format("{} {}", axis.group_name.text(), g);
-    const float middle = (area.x0 + area.x1) / 2, half = width(name, Face::note) / 2;
-    if (middle - half < taken + px(6)) continue;
-    const Ink ink = state == State::current ? Ink::accent
-                    : state == State::done  ? Ink::muted
-                                            : Ink::faint;
-    say(name, {middle - half, node.inside.y1 + px(3)}, Face::note, ink, {key, 255});
-    taken = middle + half;
-  }
-}
-
-void Placer::emit_ticks(const Node& node, const Span& span, bool lowest) {
-  const Axis& axis = *span.axis;
-  const float length = span.to - span.from;
-  const float line = height(Face::note);
-  if (axis.ticks && span.upright && !span.band()) {
-    const int most = std::max(2, static_cast<int>(length / (line * 1.8f)));
-    int number = 0;
-    for (const auto& [value, words] : ticks_of(axis, most)) {
-      const float y = std::round(span.at(value));
-      Stroke grid{{{axis.name, number++}}, {{node.inside.x0, y}, {node.inside.x1, y}}};
-      grid.state = State::to_come;
-      grid.layer = Layer::ground;
-      out_.strokes.push_back(std::move(grid));
-      if (!lowest || node.box->left <= 0) continue;
-      const float x = node.inside.x0 - px(6) - width(words, Face::note);
-      say(words, {x, y - line / 2}, Face::note, Ink::muted, {{axis.name, number - 1}, 1});
-    }
-  }
-  if (span.upright || !lowest) return;
-  const float y = node.inside.y1 + px(3);
-  float room = span.to;
-  if (!axis.title.full.empty()) {
-    const std::vector<Run>& title = form(axis.title, length * 0.5f, Face::note);
-    room -= width(title, Face::note) + px(8);
-    say(title, {room + px(8), y}, Face::note, Ink::muted, {{axis.name}, 2});
-  }
-  if (!axis.ticks) return;
-  if (span.band()) return emit_names(span, {span.from, y, room, y + line});
-  const int most = std::max(2, static_cast<int>(length / (line * 4)));
-  int number = 0;
-  for (const auto& [value, words] : ticks_of(axis, most)) {
-    const float x = std::round(span.at(value)), half = width(words, Face::note) / 2;
-    if (x + half > room) break;
-    Stroke tick{{{axis.name, number}, 3}, {{x, node.inside.y1}, {x, node.inside.y1 + px(3)}}};
-    tick.state = State::to_come;
-    out_.strokes.push_back(std::move(tick));
-    say(words, {x - half, y}, Face::note, Ink::muted, {{axis.name, number++}, 4});
-  }
-}
-
-/// What the items of a band are called: of all, or of every second one, fourth, …
-void Placer::emit_names(const Span& span, Area room) {
-  const Axis& axis = *span.axis;
-  const auto name = [&](int item) {
-    return axis.names.empty() ? std::to_string(item) : axis.names[static_cast<std::size_t>(item)];
-  };
-  float widest = 0;
-  for (int k = span.first; k < span.first + span.count; ++k)
-    widest = std::max(widest, width(name(k), Face::note));
-  int every = 1;
-  while (static_cast<float>(every) * span.slot < widest + px(4) && every < axis.count) every *= 2;
-  for (int k = (span.first + every - 1) / every * every; k < span.first + span.count; k += every) {
-    const std::string words = name(k);
-    const float half = width(words, Face::note) / 2;
-    const float middle = std::max(span.middle(k), room.x0 + (every > 1 ? half : 0));
-    if (middle + half > room.x1 + px(2)) break;
-    say(words, {middle - half, room.y0}, Face::note, Ink::muted, {{axis.name, k}, 4});
-  }
-}
-
-void Placer::emit_axes(const Node& node) {
-  here_ = &node;
-  for (const auto& [which, shared] : spans_) {
-    const auto& [name, upright] = which;
-    const auto stands_on = [&, axis = name, up = upright](const Mark& m) {
-      return uses(m, axis, up);
-    };
-    const std::vector<Mark>& marks = node.box->marks;
-    const auto lowest = lowest_.find(which);
-    const bool says = lowest != lowest_.end() && lowest->second == node.box;
-    if (std::none_of(marks.begin(), marks.end(), stands_on)) continue;
-    const Span span = this->span(name, upright);
-    emit_groups(node, span, says);
-    emit_ticks(node, span, says);
-  }
-}
-
-void Placer::emit_labels(const Node& node) {
-  const Box& box = *node.box;
-  const bool beside = box.left > 0;
-  const float line = height(Face::note);
-  const float middle = (node.inside.y0 + node.inside.y1 - line) / 2;
-  const bool low = node.inside.height() < 2.5f * line;
-  if (!box.label.full.empty()) {
-    const float room = beside ? box.left * em_ - px(4) : node.area.width();
-    const Point at{node.area.x0, beside ? (low ? middle : node.inside.y0) : node.area.y0};
-    say(form(box.label, room, Face::note), at, Face::note, Ink::muted, {box.key, 250});
-  }
-  if (box.value.full.empty()) return;
-  const Face face = dense_ ? Face::mono_note : Face::mono;
-  const float y = (node.inside.y0 + node.inside.y1 - height(face)) / 2;
-  say_right(form(box.value, box.right * em_ - px(4), face), {node.area.x1, y}, face, Ink::text,
-            {box.key, 251});
-}
-
 // ---- all of it -----------------------------------------------------------------------------------
 
 /// In the largest type in which it fits; then its shorter forms.
@@ -564,7 +407,9 @@ void Placer::headline() {
   }
   const std::vector<Run>& runs = form(picture_.headline, room, face);
   const float y = area_.y0 + (height(largest) - height(face)) / 2;
-  say(runs, {area_.x0, y}, face, Ink::text, {kHeadline});
+  const bool fits = width(runs, face) <= room;
+  const std::vector<Run> shown = fits ? runs : std::vector<Run>{{cut(plain(runs), room, face)}};
+  say(shown, {area_.x0, y}, face, Ink::text, {kHeadline});
 }
 
 void Placer::emit(const Node& node) {
@@ -586,6 +431,7 @@ void Placer::emit(const Node& node) {
     if (!later) std::visit([&](const auto& m) { put(m); }, mark);
     ++mark_;
   }
+  put_ends();
   for (const Node& inner : node.inner) emit(inner);
 }
 
@@ -617,6 +463,7 @@ Placed Placer::run() {
       ++mark_;
     }
   }
+  drop_patches();
   return std::move(out_);
 }
 

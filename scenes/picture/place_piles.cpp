@@ -39,11 +39,16 @@ struct Placer::Piles {
     const double rows = tiles * std::ceil(double(tile) / across) + rest / across;
     return static_cast<float>(rows) * tall + static_cast<float>(tiles) * gap;
   }
-  /// The slot `place` of what stands `lift` above the ground.
-  Area slot(int pile, int place, float lift) const {
-    const float cell = wide / static_cast<float>(across);
+  /// The slot `place` of the tiles, or of what was dropped above them.
+  Area slot(int pile, int place) const {
+    return cell_at(pile, place, height(place - place % across));
+  }
+  Area dropped(int pile, int tiles, int place) const {
+    return cell_at(pile, place, lift(tiles) + tall * static_cast<float>(place / across));
+  }
+  Area cell_at(int pile, int place, float above) const {
+    const float cell = wide / static_cast<float>(across), foot = room.y1 - above;
     const float x = left(pile) + cell * static_cast<float>(place % across);
-    const float foot = room.y1 - lift - height(place - place % across);
     return {x, foot - tall + seam, x + cell - seam, foot};
   }
   Area tile_area(int pile, int number) const {
@@ -59,7 +64,9 @@ Placer::Piles Placer::piles_of(const Stacks& m) const {
   Piles to;
   to.room = here_->inside;
   if (!m.x.empty()) to.axis = span(m.x, false);
-  const float high = to.room.height();
+  // The numbers above the piles have room too.
+  const bool numbers = m.items.format.kind != Format::none || !m.items.names.empty();
+  const float high = to.room.height() - (numbers ? height(Face::mono_note) + px(2) : 0);
   to.pitch = to.axis ? to.axis->slot : to.room.width() / static_cast<float>(m.items.count);
   to.tile = m.tile;
   const bool any_dropped =
@@ -124,6 +131,7 @@ void Placer::put_pile(const Stacks& m, const Piles& piles, int pile, int held) {
   const Area all{left, ground - std::max(high, 1.0f), right, ground};
   at_[m.items.key(pile)] = all;
   out_.pieces.push_back(piece(m.items, pile, {left, ground, right, ground + px(2)}));
+  out_.pieces.back().state = State::plain;
   piles.cells ? put_held(m, piles, pile, held) : put_bars(m, piles, pile);
   for (int t = 0; t < tiles; ++t) {
     const Area area = piles.tile_area(pile, t);
@@ -145,8 +153,8 @@ void Placer::put_pile(const Stacks& m, const Piles& piles, int pile, int held) {
 void Placer::put_held(const Stacks& m, const Piles& piles, int pile, int held) {
   const int kept = in(m.kept, pile), all = kept + in(m.dropped, pile);
   for (int n = 0; n < all; ++n) {
-    const Area area = n < kept ? piles.slot(pile, n, 0)
-                               : piles.slot(pile, n - kept, piles.lift(in(m.tiles, pile)));
+    const Area area =
+        n < kept ? piles.slot(pile, n) : piles.dropped(pile, in(m.tiles, pile), n - kept);
     Piece made = piece(m.held, held + n, area);
     made.of.item += m.items.count;
     at_[made.of.key] = area;
@@ -158,7 +166,7 @@ void Placer::put_held(const Stacks& m, const Piles& piles, int pile, int held) {
     }
   }
   for (int n = kept; n < in(m.tiles, pile) * m.tile; ++n) {
-    Piece pad = piece(m.items, pile, piles.slot(pile, n, 0), Piece::hatch);
+    Piece pad = piece(m.items, pile, piles.slot(pile, n), Piece::hatch);
     pad.of.part = static_cast<std::uint8_t>(62 + n % 170);
     pad.state = State::wasted;
     out_.pieces.push_back(pad);

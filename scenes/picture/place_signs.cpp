@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scenes/picture/look.hpp"
 #include "scenes/picture/placer.hpp"
 
 namespace tilestep::picture {
@@ -56,6 +57,8 @@ void Placer::put(const Ring& m) {
 void Placer::put(const Curve& m) {
   const Span x = span(m.ax, false);
   const Span y = span(m.ay, true);
+  // Points nearer than a pixel say nothing that is seen, and dashes need their length.
+  const float least = m.dashed ? px(8) : 0.5f;
   const auto along = [&](const std::vector<double>& values, std::uint8_t part, float thick) {
     Stroke stroke{{m.key, part, mark_, -1}};
     stroke.width = thick;
@@ -65,10 +68,9 @@ void Placer::put(const Curve& m) {
     for (std::size_t k = 0; k < values.size(); ++k) {
       if (!std::isfinite(values[k]) || !std::isfinite(m.x[k])) continue;
       const Point at{x.at(m.x[k]), y.at(values[k])};
-      // Points nearer than a pixel say nothing that is seen.
       const bool last = k + 1 == values.size();
-      if (!stroke.points.empty() && !last && std::abs(at.x - stroke.points.back().x) < 0.5f &&
-          std::abs(at.y - stroke.points.back().y) < 0.5f)
+      if (!stroke.points.empty() && !last && std::abs(at.x - stroke.points.back().x) < least &&
+          std::abs(at.y - stroke.points.back().y) < least)
         continue;
       stroke.points.push_back(at);
     }
@@ -77,7 +79,8 @@ void Placer::put(const Curve& m) {
   };
   along(m.low, 1, 0.5f);
   along(m.high, 2, 0.5f);
-  const std::vector<Point> points = along(m.y, 0, m.dashed ? 1.5f : 2.5f);
+  const float thick = (m.flags & kPicked) != 0 ? 3.5f : m.dashed ? 1.5f : 2.5f;
+  const std::vector<Point> points = along(m.y, 0, thick);
   if (points.empty()) return;
   const Point end = points.back();
   at_[m.key] = {end.x - px(4), end.y - px(4), end.x + px(4), end.y + px(4)};
@@ -86,68 +89,86 @@ void Placer::put(const Curve& m) {
     dot.layer = Layer::over;
     out_.pieces.push_back(dot);
   }
-  if (m.end.full.empty()) return;
-  const Face face = Face::note;
-  const float line = height(face);
-  const bool margin = here_->box->right > 0;
-  const float room =
-      margin ? here_->area.x1 - here_->inside.x1 - px(14) : here_->inside.x1 - end.x - px(6);
-  const std::vector<Run>& words = form(m.end, std::max(room, px(40)), face);
-  float left = margin ? here_->inside.x1 + px(14) : end.x + px(6);
-  if (!margin && left + width(words, face) > here_->area.x1)
-    left = end.x - px(6) - width(words, face);
-  float top =
-      std::clamp(end.y - line / 2, here_->inside.y0 - line / 2, here_->inside.y1 - line / 2);
-  // Ends that come close push each other down, then up.
-  const auto hits = [&](float y0) {
-    return std::any_of(out_.words.begin(), out_.words.end(), [&](const Words& other) {
-      return other.of.part == 6 &&
-             meet({left, y0, left + width(words, face), y0 + line}, other.area);
-    });
-  };
-  for (int n = 1; n < 12 && hits(top); ++n) {
-    const float aside = static_cast<float>((n + 1) / 2) * line * (n % 2 == 1 ? 1.0f : -1.0f);
-    const float tried = std::clamp(end.y - line / 2 + aside, here_->inside.y0 - line / 2,
-                                   here_->inside.y1 - line / 2);
-    if (!hits(tried)) top = tried;
-  }
-  Stroke leader{{m.key, 3, mark_, -1}, {end, {left - px(3), top + line / 2}}};
-  leader.tone = m.tone;
-  leader.dashed = true;
-  if (left - end.x > px(10) || std::abs(top + line / 2 - end.y) > line)
-    out_.strokes.push_back(std::move(leader));
-  say(words, {left, top}, face, m.tone > 0 ? Ink::tone : Ink::muted, {m.key, 6, mark_, -1});
-  for (std::size_t w = out_.words.size(); w-- > 0 && out_.words[w].of.key == m.key;) {
-    out_.words[w].tone = m.tone;
-    out_.words[w].patch = true;
-  }
+  if (!m.end.full.empty()) ends_.push_back({&m, mark_, end});
 }
 
+/// The words of a box' curves, each at its end: those that come close push each other down, then up.
+void Placer::put_ends() {
+  if (ends_.empty()) return;
+  const float line = height(Face::note), margin = here_->inside.x1 + px(14);
+  const bool has_margin = here_->box->right > 0;
+  for (End& end : ends_) {
+    end.words = &form(end.curve->end, std::max(here_->area.x1 - margin, px(60)), Face::note);
+    const float length = width(*end.words, Face::note);
+    end.left = end.tip.x + px(14);
+    const bool near = end.left + length + px(8) > (has_margin ? margin : here_->area.x1);
+    if (near) end.left = has_margin ? margin : end.tip.x - px(6) - length;
+    end.top = end.tip.y - line / 2;
+  }
+  std::stable_sort(ends_.begin(), ends_.end(),
+                   [](const End& a, const End& b) { return a.top < b.top; });
+  const float pitch = line + px(1);
+  const float lowest = std::min(here_->inside.y1 - line / 2, here_->area.y1 - line);
+  float free = here_->inside.y0 - line / 2;
+  for (End& end : ends_) {
+    end.top = std::max(end.top, free);
+    free = end.top + pitch;
+  }
+  free = lowest;
+  for (std::size_t i = ends_.size(); i-- > 0; free = ends_[i].top - pitch) {
+    ends_[i].top = std::min(ends_[i].top, free);
+  }
+  for (const End& end : ends_) {
+    const Curve& m = *end.curve;
+    if (end.top < here_->area.y0 - line) {
+      out_.short_of.push_back(fmt::format("'{}' has no place", plain(m.end.full)));
+      continue;
+    }
+    Stroke leader{{m.key, 3, end.mark, -1}, {end.tip, {end.left - px(3), end.top + line / 2}}};
+    leader.tone = m.tone;
+    leader.width = 1;
+    if (end.left > end.tip.x) out_.strokes.push_back(std::move(leader));
+    say(*end.words, {end.left, end.top}, Face::note, m.tone > 0 ? Ink::tone : Ink::muted,
+        {m.key, 6, end.mark, -1});
+    for (std::size_t w = out_.words.size(); w-- > 0 && out_.words[w].of.key == m.key;) {
+      out_.words[w].tone = m.tone;
+      out_.words[w].patch = true;
+    }
+  }
+  ends_.clear();
+}
+
+/// Where many come on one place what is wrong is seen.
 void Placer::put(const Ticks& m) {
   const Items& items = m.items;
   flights(items);
   const Span x = span(m.x, false);
   const Area& room = here_->inside;
-  const float size = std::min(px(7), room.height());
-  const float y = (room.y0 + room.y1 - size) / 2;
+  const float line = height(Face::mono_note), size = std::min(px(7), room.height());
+  const float middle = (room.y0 + room.y1) / 2;
+  constexpr Piece::Kind kKinds[] = {Piece::fill, Piece::up, Piece::down, Piece::cross, Piece::dot};
+  float last = -1e9f;
+  bool wrong = false;
   for (int k = 0; k < items.count; ++k) {
     const auto index = static_cast<std::size_t>(k);
     const float at = x.at(m.at[index]);
-    const std::uint8_t glyph = items.glyph[index];
-    const Piece::Kind kind = glyph == 1   ? Piece::up
-                             : glyph == 2 ? Piece::down
-                             : glyph == 3 ? Piece::cross
-                                          : Piece::fill;
-    const float half = kind == Piece::fill ? px(1) : size / 2;
-    Piece made = piece(items, k, {at - half, y, at + half, y + size}, kind);
+    const bool now_wrong = items.state[index] == State::wrong;
+    if (at < last + px(2) && at >= last && (wrong || !now_wrong)) continue;
+    last = at;
+    wrong = now_wrong;
+    const std::uint8_t glyph = std::min<std::uint8_t>(items.glyph[index], 4);
+    const float wide = glyph == 0 ? px(2) : glyph == 4 ? px(3) : size;
+    const float tall = glyph == 0 ? std::min(px(13), room.height()) : glyph == 4 ? px(3) : size;
+    const Area area{at - wide / 2, middle - tall / 2, at + wide / 2, middle + tall / 2};
+    Piece made = piece(items, k, area, kKinds[glyph]);
     at_[made.of.key] = made.area;
     out_.pieces.push_back(made);
     const std::string words = written(items, k);
-    const float line = height(Face::mono_note);
-    if (!words.empty() && y + size + line <= room.y1 + 1) {
-      say_centered(words, {at, y + size + line / 2 + px(2)}, Face::mono_note, Ink::muted,
-                   id(items, k, 1));
-    }
+    if (words.empty() || area.y1 + line > room.y1 + 1) continue;
+    const float half = width(words, Face::mono_note) / 2;
+    const float in_room = std::clamp(at, room.x0 + half, std::max(room.x0 + half, room.x1 - half));
+    say_centered(words, {in_room, area.y1 + line / 2 + px(2)}, Face::mono_note,
+                 items.state[index] == State::to_come ? Ink::muted : Ink::text, id(items, k, 1));
   }
 }
 
@@ -160,16 +181,17 @@ void Placer::put(const Rule& m) {
   Stroke line{{m.key, 0, mark_, -1},
               lies ? std::vector<Point>{{room.x0, at}, {room.x1, at}}
                    : std::vector<Point>{{at, room.y0}, {at, room.y1}}};
-  line.width = 1.5f;
+  line.width = m.state == State::to_come ? 1 : 1.5f;
   line.state = m.state;
   line.dashed = m.state == State::plain;
   at_[m.key] =
       lies ? Area{room.x0, at - 1, room.x1, at + 1} : Area{at - 1, room.y0, at + 1, room.y1};
   out_.strokes.push_back(std::move(line));
   if (m.label.full.empty()) return;
-  const Ink ink = m.state == State::current ? Ink::accent
-                  : m.state == State::wrong ? Ink::wrong
-                                            : Ink::text;
+  const Ink ink = m.state == State::current   ? Ink::accent
+                  : m.state == State::wrong   ? Ink::wrong
+                  : m.state == State::to_come ? Ink::muted
+                                              : Ink::text;
   const bool margin = lies && here_->box->right > 0;
   const float wide = margin ? here_->box->right * em_ - px(6) : room.width() / 2;
   const std::vector<Run>& words = form(m.label, wide, Face::note);
@@ -271,182 +293,74 @@ void Placer::put(const picture::Frame& m) {
   out_.words.back().patch = true;
 }
 
-/// Beside the thing where nothing is written yet; with a leader where it stands apart.
+/// How much of what is drawn an area covers; words count as what must not be covered.
+float Placer::crowd(const Area& area, const Key& of) const {
+  const auto covers = [&](const Words& w) { return meet(w.area, area); };
+  if (std::any_of(out_.words.begin(), out_.words.end(), covers)) return INFINITY;
+  float ink = 0;
+  for (const Piece& p : out_.pieces) {
+    const bool solid = p.layer != Layer::ground && p.kind != Piece::frame && p.of.key != of;
+    if (solid && meet(p.area, area)) ink += p.kind == Piece::outline ? 1 : 8;
+  }
+  for (const Stroke& stroke : out_.strokes) {
+    if (stroke.layer == Layer::ground) continue;
+    for (std::size_t k = 1; k < stroke.points.size(); ++k) {
+      const Point a = stroke.points[k - 1], b = stroke.points[k];
+      const Area around{std::min(a.x, b.x), std::min(a.y, b.y), std::max(a.x, b.x),
+                        std::max(a.y, b.y)};
+      if (!meet(around, area)) continue;
+      const int parts = 1 + static_cast<int>((around.width() + around.height()) / px(8));
+      for (int n = 0; n <= parts; ++n) {
+        const float t = static_cast<float>(n) / static_cast<float>(parts);
+        ink += area.holds({a.x + (b.x - a.x) * t, a.y + (b.y - a.y) * t}) ? 1.0f : 0.0f;
+      }
+    }
+  }
+  return ink;
+}
+
+/// Where it covers least, and of such places the nearest; with a leader where it stands apart.
 void Placer::put(const Note& m) {
   Area of;
   if (!find(m.at.key, of)) return;
-  const std::vector<Run>& words = form(m.text, here_->area.width(), Face::note);
-  const float length = width(words, Face::note), high = height(Face::note), gap = px(6);
-  const Point middle = of.center();
-  const Point tried[] = {{of.x1 + gap, middle.y - high / 2},
-                         {middle.x - length / 2, of.y0 - high - gap},
-                         {of.x0 - gap - length, middle.y - high / 2},
-                         {middle.x - length / 2, of.y1 + gap},
-                         {of.x1 + 2 * gap, of.y0 - 2 * high},
-                         {of.x0 - 2 * gap - length, of.y0 - 2 * high},
-                         {of.x1 + 2 * gap, of.y1 + high},
-                         {of.x0 - 2 * gap - length, of.y1 + high}};
-  for (const Point& at : tried) {
-    const Area area{at.x, at.y, at.x + length, at.y + high};
-    if (area.x0 < here_->area.x0 || area.x1 > here_->area.x1 || area.y0 < here_->area.y0 ||
-        area.y1 > here_->area.y1)
-      continue;
-    if (std::any_of(out_.words.begin(), out_.words.end(),
-                    [&](const Words& w) { return meet(w.area, area); }))
-      continue;
-    const bool ink = std::any_of(out_.pieces.begin(), out_.pieces.end(), [&](const Piece& p) {
-      return p.layer == Layer::body && p.kind == Piece::fill && p.of.key != m.at.key &&
-             meet(p.area, area);
-    });
-    if (ink) continue;
-    say(words, at, Face::note, Ink::text, {m.key, 1, mark_, -1});
+  constexpr int kColumns = 12, kRows = 8;
+  const float high = height(Face::note), pad = px(4);
+  const Area& room = here_->area;
+  std::vector<const std::vector<Run>*> forms;
+  for (const auto* form : {&m.text.full, &m.text.brief, &m.text.least}) {
+    if (!form->empty()) forms.push_back(form);
+  }
+  for (const std::vector<Run>* words : forms) {
+    const float length = width(*words, Face::note);
+    const float free_x = room.width() - length, free_y = room.height() - high;
+    float least = 1e6f;
+    Point best;
+    for (int i = 0; i < kColumns * kRows && free_x >= 0 && free_y >= 0; ++i) {
+      const Point at{room.x0 + free_x * static_cast<float>(i % kColumns) / (kColumns - 1),
+                     room.y0 + free_y * static_cast<float>(i / kColumns) / (kRows - 1)};
+      const Area area{at.x - pad, at.y, at.x + length + pad, at.y + high};
+      const float dx = std::max({area.x0 - of.x1, of.x0 - area.x1, 0.0f});
+      const float dy = std::max({area.y0 - of.y1, of.y0 - area.y1, 0.0f});
+      const float cost = crowd(area, m.at.key) * 100 + std::hypot(dx, dy) / px(1) +
+                         (meet(area, of) ? 500.0f : 0.0f);
+      if (cost >= least) continue;
+      least = cost;
+      best = at;
+    }
+    const bool covers = least >= 100 && words != forms.back();
+    if (covers || least >= 1e6f) continue;
+    const Area area{best.x, best.y, best.x + length, best.y + high};
+    const Point from = of.center(),
+                to{std::clamp(from.x, area.x0, area.x1), std::clamp(from.y, area.y0, area.y1)};
+    Stroke leader{{m.key, 2, mark_, -1}, {from, to}};
+    if (std::hypot(to.x - from.x, to.y - from.y) > px(14))
+      out_.strokes.push_back(std::move(leader));
+    say(*words, best, Face::note, Ink::text, {m.key, 1, mark_, -1});
     out_.words.back().patch = true;
     at_[m.key] = area;
     return;
   }
   out_.short_of.push_back(fmt::format("'{}' has no place", plain(m.text.full)));
-}
-
-// ---- words ---------------------------------------------------------------------------------------
-
-void Placer::put(const Lines& m) {
-  flights(m.items);
-  if (m.items.count == 0) return;
-  m.voice == Lines::words ? put_sentences(m) : put_formulas(m);
-}
-
-void Placer::put_sentences(const Lines& m) {
-  const Items& items = m.items;
-  const Area& room = here_->inside;
-  float y = room.y0;
-  for (int k = 0; k < items.count; ++k) {
-    const State state = items.state[static_cast<std::size_t>(k)];
-    const Ink ink = state == State::current   ? Ink::accent
-                    : state == State::wrong   ? Ink::wrong
-                    : state == State::to_come ? Ink::faint
-                                              : Ink::muted;
-    const std::string all = plain(m.rows[static_cast<std::size_t>(k)].full);
-    const float left = room.y1 - y + px(3);
-    std::vector<std::string> lines;
-    float step = 0;
-    Face face = Face::note;
-    for (const Face tried : {dense_ ? Face::note : Face::body, Face::note}) {
-      face = tried;
-      step = height(face) * 1.12f;
-      lines = wrapped(all, room.width(), face, static_cast<int>(left / step));
-      if (!lines.empty()) break;
-    }
-    if (lines.empty() && !all.empty()) {
-      out_.short_of.push_back(fmt::format("'{}' has no room", all));
-    }
-    const float top = y;
-    std::uint8_t part = 2;
-    for (std::string& words : lines) {
-      say(std::move(words), {room.x0, y}, face, ink, id(items, k, part++));
-      y += step;
-    }
-    at_[items.key(k)] = {room.x0, top, room.x1, y};
-    y += px(3);
-  }
-}
-
-/// Where not all rows have room, those that are current, or the first.
-void Placer::put_formulas(const Lines& m) {
-  const Items& items = m.items;
-  const Area& room = here_->inside;
-  const bool large = m.voice == Lines::large;
-  Face face =
-      large ? (dense_ ? Face::mono : Face::mono_large) : (dense_ ? Face::mono_note : Face::mono);
-  if (!large && height(face) * static_cast<float>(items.count) > room.height() + px(1))
-    face = Face::mono_note;
-  const float line = height(face);
-  const int fits = std::max(1, static_cast<int>((room.height() + px(2)) / line));
-  std::vector<int> shown;
-  for (int k = 0; k < items.count; ++k) {
-    const bool current = items.state[static_cast<std::size_t>(k)] == State::current;
-    if (items.count <= fits || current) shown.push_back(k);
-  }
-  for (int k = 0; shown.empty() && k < fits; ++k) shown.push_back(k);
-  shown.resize(std::min(shown.size(), static_cast<std::size_t>(fits)));
-  const auto rows = static_cast<float>(shown.size());
-  const float pitch = std::min(line + px(7), std::max(room.height() / rows, line));
-  const float pad = items.count > 1 ? px(12) : 0;
-  // What stands before the first "=" of each row is as wide in all.
-  const auto parts = [&](int k) {
-    const std::vector<Run>& runs =
-        form(m.rows[static_cast<std::size_t>(k)], room.width() - 2 * pad, face);
-    const std::string all = plain(runs);
-    const std::size_t at = all.find('=');
-    const bool split = at != std::string::npos;
-    return std::pair(split ? all.substr(0, at) : all, split ? all.substr(at) : std::string());
-  };
-  float before = 0;
-  for (const Text& row : m.rows) {
-    const std::string all = plain(row.full);
-    const std::size_t at = all.find('=');
-    if (at != std::string::npos) before = std::max(before, width(all.substr(0, at), face));
-  }
-  float y = room.y0;
-  for (const int k : shown) {
-    const State state = items.state[static_cast<std::size_t>(k)];
-    const Area area{room.x0, y - px(2), room.x1, y + line + px(2)};
-    at_[items.key(k)] = area;
-    if (state == State::current && items.count > 1) {
-      Piece wash = piece(items, k, area, Piece::wash);
-      wash.layer = Layer::ground;
-      out_.pieces.push_back(wash);
-      out_.pieces.push_back(piece(items, k, {area.x0, area.y0, area.x0 + px(3), area.y1}));
-      out_.pieces.back().of.part = 1;
-    }
-    const Ink ink = state == State::to_come ? Ink::faint
-                    : state == State::wrong ? Ink::wrong
-                    : state == State::done  ? Ink::muted
-                                            : Ink::text;
-    if (items.count == 1) {  // alone it keeps its runs, and stands in the middle
-      const float rise = std::max(0.0f, (room.height() - line) / 2);
-      say(form(m.rows[0], room.width(), face), {room.x0, y + rise}, face, ink, id(items, k, 2));
-      return;
-    }
-    const auto [head, tail] = parts(k);
-    say(head, {room.x0 + pad, y}, face, ink, id(items, k, 2));
-    say(tail, {room.x0 + pad + before, y}, face, ink, id(items, k, 3));
-    y += pitch;
-  }
-}
-
-void Placer::put(const Ledger& m) {
-  const Items& items = m.items;
-  flights(items);
-  const Area& room = here_->inside;
-  const float line = height(Face::note) + px(6);
-  float names = 0;
-  for (const Text& row : m.rows) names = std::max(names, width(row.full, Face::note));
-  names = std::min(names + px(12), room.width() * 0.5f);
-  const auto columns = static_cast<int>(m.columns.size());
-  const float wide = (room.width() - names) / static_cast<float>(std::max(columns, 1));
-  const float tall = std::min(line, room.height() / static_cast<float>(m.rows.size() + 1));
-  const float rise = (tall - height(Face::note)) / 2;
-  for (int c = 0; c < columns; ++c) {
-    const float right = room.x0 + names + wide * static_cast<float>(c + 1) - px(6);
-    say_right(form(m.columns[static_cast<std::size_t>(c)], wide - px(8), Face::note),
-              {right, room.y0 + rise}, Face::note, Ink::muted,
-              {here_->box->key, static_cast<std::uint8_t>(100 + c)});
-  }
-  for (int r = 0; r < static_cast<int>(m.rows.size()); ++r) {
-    const float y = room.y0 + tall * static_cast<float>(r + 1);
-    say(form(m.rows[static_cast<std::size_t>(r)], names - px(6), Face::note), {room.x0, y + rise},
-        Face::note, Ink::muted, {here_->box->key, static_cast<std::uint8_t>(150 + r)});
-    for (int c = 0; c < columns; ++c) {
-      const int k = r * columns + c;
-      const float left = room.x0 + names + wide * static_cast<float>(c);
-      put_cell(items, k, {left, y, left + wide - px(2), y + tall - px(2)}, -1, false);
-      const std::string words = written(items, k);
-      if (width(words, Face::mono_note) > wide - px(10)) continue;
-      const auto on = static_cast<int>(out_.pieces.size()) - 1;
-      say_centered(words, out_.pieces.back().area.center(), Face::mono_note, Ink::on_piece,
-                   id(items, k), on);
-    }
-  }
 }
 
 std::vector<const Mark*> marks_of(const Picture& picture) {

@@ -26,7 +26,51 @@ std::string bytes(double value, int digits, std::string_view unit) {
   return with_minus(fmt::format("{:.{}f} {}", value, digits, unit.empty() ? "B" : unit));
 }
 
+/// Whether the line from `a` to `b` runs through `area`.
+bool runs_through(const Area& area, Point a, Point b) {
+  float from = 0, to = 1;
+  const float way[] = {b.x - a.x, b.y - a.y};
+  const float low[] = {area.x0 - a.x, area.y0 - a.y}, high[] = {area.x1 - a.x, area.y1 - a.y};
+  for (int d = 0; d < 2; ++d) {
+    if (way[d] == 0) {
+      if (low[d] > 0 || high[d] < 0) return false;
+      continue;
+    }
+    const float t0 = low[d] / way[d], t1 = high[d] / way[d];
+    from = std::max(from, std::min(t0, t1));
+    to = std::min(to, std::max(t0, t1));
+  }
+  return from <= to;
+}
+
 }  // namespace
+
+/// Words stand on a patch of the panel's colour only where a line would run through them.
+void Placer::drop_patches() {
+  const float inset = px(2);
+  for (Words& words : out_.words) {
+    if (!words.patch) continue;
+    const Area core{words.area.x0, words.area.y0 + inset, words.area.x1, words.area.y1 - inset};
+    const auto outlined = [&](const Piece& piece) {
+      if (piece.kind != Piece::dashed && piece.kind != Piece::frame) return false;
+      const Area& a = piece.area;
+      const Point corners[] = {
+          {a.x0, a.y0}, {a.x1, a.y0}, {a.x1, a.y1}, {a.x0, a.y1}, {a.x0, a.y0}};
+      for (int i = 0; i < 4; ++i) {
+        if (runs_through(core, corners[i], corners[i + 1])) return true;
+      }
+      return false;
+    };
+    const auto crossed = [&](const Stroke& stroke) {
+      for (std::size_t i = 1; i < stroke.points.size(); ++i) {
+        if (runs_through(core, stroke.points[i - 1], stroke.points[i])) return true;
+      }
+      return false;
+    };
+    words.patch = std::any_of(out_.pieces.begin(), out_.pieces.end(), outlined) ||
+                  std::any_of(out_.strokes.begin(), out_.strokes.end(), crossed);
+  }
+}
 
 std::string written(const Items& items, int item) {
   const auto k = static_cast<std::size_t>(item);
@@ -117,6 +161,15 @@ void Placer::say_centered(std::string text, Point middle, Face face, Ink ink, Id
   if (text.empty()) return;
   say(std::move(text), at, face, ink, of);
   out_.words.back().on = on;
+}
+
+std::string Placer::cut(const std::string& text, float room, Face face) const {
+  for (std::size_t end = text.size(); end > 0; --end) {
+    if (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u) continue;
+    std::string shorter = text.substr(0, end) + "…";
+    if (width(shorter, face) <= room) return shorter;
+  }
+  return {};
 }
 
 std::vector<std::string> Placer::wrapped(const std::string& text, float room, Face face,

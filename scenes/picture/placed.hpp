@@ -116,6 +116,13 @@ struct Room {
   Point least;  ///< below this it cannot be read
 };
 
+/// What a thing reads that is not an item with a value: a row of words, a group, a box with its value.
+struct Said {
+  Key key;
+  std::string label, value;
+  Area area;
+};
+
 /// Where a thing comes from or goes to, as its Way says.
 struct Flight {
   Key key;
@@ -128,6 +135,7 @@ struct Placed {
   std::vector<Stroke> strokes;
   std::vector<Words> words;
   std::vector<Room> rooms;
+  std::vector<Said> said;
   std::vector<Key> folded;            ///< boxes that had no room
   std::vector<std::string> short_of;  ///< what had no room for its text in full, a sentence each
   std::vector<Flight> flights;

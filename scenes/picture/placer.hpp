@@ -91,6 +91,9 @@ class Placer {
   float say(std::string text, Point at, Face face, Ink ink, Identity of);
   void say_right(const std::vector<Run>& runs, Point at, Face face, Ink ink, Identity of);
   void say_centered(std::string text, Point middle, Face face, Ink ink, Identity of, int on = -1);
+  /// As much of a text as has room, with an ellipsis: where it has no shorter form.
+  std::string cut(const std::string& text, float room, Face face) const;
+  void drop_patches();
   /// Words in lines of at most `room`; empty if they need more than `most` lines.
   std::vector<std::string> wrapped(const std::string& text, float room, Face face, int most) const;
 
@@ -119,6 +122,7 @@ class Placer {
   void put(const Spans& spans);
   void put(const Ring& ring);
   void put(const Curve& curve);
+  void put_ends();
   void put(const Ticks& ticks);
   void put(const Rule& rule);
   void put(const Arrow& arrow);
@@ -131,6 +135,8 @@ class Placer {
   void put_formulas(const Lines& lines);
   void put(const Ledger& ledger);
   bool find(const Key& key, Area& area) const;
+  float gap_in(const Box& box) const { return box.close ? px(2) : gap_; }
+  float crowd(const Area& area, const Key& of) const;
 
   const Picture& picture_;
   const Area area_;
@@ -147,6 +153,16 @@ class Placer {
   std::map<Key, Area> at_;                              ///< where things stand
   std::vector<const Node*> leaves_;
   int next_mark_ = 0;
+
+  /// A curve's words, which stand at its end.
+  struct End {
+    const Curve* curve;
+    int mark;
+    Point tip;
+    const std::vector<Run>* words = nullptr;
+    float left = 0, top = 0;
+  };
+  std::vector<End> ends_;  ///< of the box whose marks are put
 
   const Node* here_ = nullptr;  ///< whose marks are put
   int mark_ = -1;

@@ -246,10 +246,11 @@ class Writer {
   void words(const Words& w) {
     if (w.alpha <= 0 || w.text.empty() || !is_finite(w.area)) return;
     if (w.patch) {
-      put({}, name_of(w), "rect", rectangle(w.area) + " " + filled(paint(Paint::panel), 0.85f));
+      put({}, to_text(w.of.key), "rect",
+          rectangle(w.area) + " " + filled(paint(Paint::panel), 0.85f));
     }
     const Type& type = kTypes[static_cast<std::size_t>(w.face)];
-    put(w.of, name_of(w), "text",
+    put(w.of, to_text(w.of.key), "text",
         fmt::format("x=\"{:.2f}\" y=\"{:.2f}\" class=\"{}\" font-size=\"{:.2f}\" "
                     "textLength=\"{:.2f}\" lengthAdjust=\"spacingAndGlyphs\" {}",
                     w.area.x0, w.area.y0 + w.area.height() * 0.79f, type.style,

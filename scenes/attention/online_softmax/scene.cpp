@@ -13,29 +13,11 @@ namespace tilestep::scenes {
 using words::number;
 
 StepAxis OnlineSoftmaxScene::loaded(const online_softmax::Trace&) {
-  skips_rescale_ = trace_.skip_rescale;
-
-  score_low_ = 0;
-  score_high_ = 0;
   score_decimals_ = 1;
-  bool any = false;
   for (const float score : trace_.scores) {
-    if (!std::isfinite(score)) continue;
-    score_low_ = any ? std::min<double>(score_low_, score) : std::min<double>(0, score);
-    score_high_ = any ? std::max<double>(score_high_, score) : score;
-    any = true;
-    if (std::abs(score * 10 - std::round(score * 10)) > 1e-3) score_decimals_ = 2;
+    if (std::isfinite(score) && std::abs(score * 10 - std::round(score * 10)) > 1e-3)
+      score_decimals_ = 2;
   }
-  if (score_high_ - score_low_ < 1e-6) score_high_ = score_low_ + 1;
-  l_most_ = 0;
-  o_most_ = 0;
-  for (const auto& step : trace_.steps) {
-    if (std::isfinite(step.l)) l_most_ = std::max<double>(l_most_, std::abs(step.l));
-    if (std::isfinite(step.o)) o_most_ = std::max<double>(o_most_, std::abs(step.o));
-  }
-  if (l_most_ <= 0) l_most_ = 1;
-  if (o_most_ <= 0) o_most_ = 1;
-  shown_ = {-1, 0};
   return {tiles(), 4, "tile", {"maximum", "rescale", "weights", "accumulate"}, "tiles"};
 }
 
@@ -67,17 +49,23 @@ SoftmaxMoment OnlineSoftmaxScene::moment(Cursor cursor) const {
   return now;
 }
 
-double OnlineSoftmaxScene::weight(int key, Cursor cursor) const {
+std::vector<float> OnlineSoftmaxScene::weights(Cursor cursor) const {
   const SoftmaxMoment now = moment(cursor);
-  const int tile = tile_of(key);
-  if (now.tile < 0 || tile > now.tile) return 0;
-  if (tile == now.tile && now.phase < SoftmaxPhase::weights) return 0;
-  double weight = trace_.weights[static_cast<std::size_t>(key)];
-  for (int later = tile + 1; later <= now.tile && weight > 0; ++later) {
-    if (later == now.tile && now.phase < SoftmaxPhase::rescale) break;
-    weight *= trace_.steps[static_cast<std::size_t>(later)].rescale;
+  const bool added = now.phase >= SoftmaxPhase::weights;
+  const int end = std::min(trace_.keys, (now.tile + (added ? 1 : 0)) * trace_.tile_width);
+  std::vector<float> all(static_cast<std::size_t>(std::max(end, 0)));
+  double since = 1;  // every rescale after the tile of the key
+  int tile = now.tile;
+  for (int key = end - 1; key >= 0; --key) {
+    for (; tile > tile_of(key); --tile) {
+      if (tile < now.tile || now.phase >= SoftmaxPhase::rescale) {
+        since *= static_cast<double>(trace_.steps[static_cast<std::size_t>(tile)].rescale);
+      }
+    }
+    const double weight = static_cast<double>(trace_.weights[static_cast<std::size_t>(key)]);
+    all[static_cast<std::size_t>(key)] = static_cast<float>(weight > 0 ? weight * since : weight);
   }
-  return weight;
+  return all;
 }
 
 std::string OnlineSoftmaxScene::score_text(double score) const {
@@ -103,7 +91,7 @@ std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
   } else if (now.tile_max <= now.m_old) {
     text = fmt::format("{} peaks at {}, not above {}: nothing to rescale.", tile,
                        score_text(now.tile_max), score_text(now.m_old));
-  } else if (skips_rescale_) {
+  } else if (trace_.skip_rescale) {
     text =
         fmt::format("{} raises the maximum to {}, but the rescale is skipped: l and O mix scales.",
                     tile, score_text(now.m));
@@ -126,7 +114,7 @@ std::optional<Question> OnlineSoftmaxScene::question(Cursor cursor) const {
   const SoftmaxMoment now = moment(cursor);
   const std::string peak = score_text(next.tile_max);
   const std::string old = score_text(next.m_old), fresh = score_text(next.m);
-  if (skips_rescale_) {
+  if (trace_.skip_rescale) {
     if (wrong_at(now)) return std::nullopt;
     const bool wrong = trace_.first_wrong_tile == cursor.tile;
     return ask_scale(
@@ -155,24 +143,26 @@ std::optional<Question> OnlineSoftmaxScene::question(Cursor cursor) const {
                   fresh, number(next.rescale, 3)));
 }
 
-void OnlineSoftmaxScene::draw_readouts(Cursor cursor) {
-  const SoftmaxMoment now = moment(cursor);
+std::vector<Readout> OnlineSoftmaxScene::readouts(const View& view) const {
+  const SoftmaxMoment now = moment(view.cursor);
   const std::string kernel = "recorded by the kernel while it ran on " + report_.device.name;
-  ui::readout({"m", "running maximum m", score_text(now.m), "", lab::Provenance::traced, kernel});
-  ui::readout({"l", "denominator l", number(now.l, 2), "", lab::Provenance::traced, kernel});
-  ui::readout({"output", "output O / l", number(now.output, 3), "", lab::Provenance::traced, kernel,
-               wrong_at(now) ? ui::Role::wrong : ui::Role::accent});
-  if (cursor.tile == tiles() && cursor.phase == 3) {
+  std::vector<Readout> all = {
+      {"m", "running maximum m", score_text(now.m), "", lab::Provenance::traced, kernel},
+      {"l", "denominator l", number(now.l, 2), "", lab::Provenance::traced, kernel},
+      {"output", "output O / l", number(now.output, 3), "", lab::Provenance::traced, kernel,
+       wrong_at(now) ? Readout::wrong : Readout::accent}};
+  if (view.cursor.tile == tiles() && view.cursor.phase == 3) {
     const double difference = std::abs(now.output - trace_.exact_output);
-    ui::readout({"difference", "off the exact softmax by", number(difference, 3), "",
-                 lab::Provenance::derived,
-                 fmt::format("|{} − {}|; the exact value is computed in double precision from the "
-                             "whole row at once",
-                             number(now.output, 6), number(trace_.exact_output, 6)),
-                 difference > 1e-2 * std::max(1.0, std::abs(trace_.exact_output))
-                     ? ui::Role::wrong
-                     : ui::Role::good});
+    const bool off = difference > 1e-2 * std::max(1.0, std::abs(trace_.exact_output));
+    all.push_back(
+        {"difference", "off the exact softmax by", number(difference, 3), "",
+         lab::Provenance::derived,
+         fmt::format("|{} − {}|; the exact value is computed in double precision from the "
+                     "whole row at once",
+                     number(now.output, 6), number(trace_.exact_output, 6)),
+         off ? Readout::wrong : Readout::good});
   }
+  return all;
 }
 
 }  // namespace tilestep::scenes

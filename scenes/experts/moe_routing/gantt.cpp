@@ -159,6 +159,10 @@ void MoeRoutingScene::draw_step_list(const Rect& area, Cursor cursor) const {
 }
 
 std::string MoeRoutingScene::explanation(Cursor cursor) const {
+  return explanation(cursor, followed());
+}
+
+std::string MoeRoutingScene::explanation(Cursor cursor, int followed) const {
   if (cursor.tile <= 0) {
     return fmt::format(
         "A token is a row of {} numbers, an expert a matrix of its own. Only a few experts work on "
@@ -170,7 +174,7 @@ std::string MoeRoutingScene::explanation(Cursor cursor) const {
       return fmt::format(
           "A logit says how well an expert suits a token. The bars are the logits of token {}: the "
           "highest win.",
-          followed());
+          followed);
     case Step::top_k:
       return fmt::format(
           "Softmax makes probabilities of a token's logits. The {} stays; the gate is its share "

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "scenes/shared/strokes.hpp"
@@ -61,6 +62,9 @@ StepAxis MoeRoutingScene::loaded(const moe_routing::Trace& before) {
         first_tile_.at(static_cast<std::size_t>(each.expert)) + each.number);
     if (place < tile_at_.size()) tile_at_[place] = static_cast<int>(i);
   }
+  std::set<int> blocks;
+  for (const TileTrace& each : trace_.tiles) blocks.insert(each.block);
+  blocks_.assign(blocks.begin(), blocks.end());
   return {moe_routing::kSteps, 1, "step", {}};
 }
 
@@ -196,6 +200,50 @@ std::string MoeRoutingScene::formula(Cursor cursor, int choices) const {
   if (count < static_cast<int>(each.expert.size())) text += step == Step::combine ? " + …" : "; …";
   if (step != Step::combine) return text;
   return fmt::format("y = {}, y[0] = {}", text, number(static_cast<double>(each.output), 3));
+}
+
+/// What the step did with a token, with its numbers: a row for each of its choices, and what follows.
+std::vector<std::string> MoeRoutingScene::formula_of(int number_of, Cursor cursor) const {
+  const TokenTrace& each = token(number_of);
+  if (cursor.tile <= 0) return {fmt::format("{} numbers, not routed yet", moe_routing::kHidden)};
+  const auto step = static_cast<Step>(cursor.tile - 1);
+  if (step == Step::score && each.logits.empty()) return {fmt::format("{} logits", experts())};
+  if (step == Step::score) {
+    const auto best = std::max_element(each.logits.begin(), each.logits.end());
+    return {fmt::format("highest of {} logits: E{}, {}", experts(), best - each.logits.begin(),
+                        number(static_cast<double>(*best), 2))};
+  }
+  std::vector<std::string> rows;
+  for (std::size_t i = 0; i < each.expert.size(); ++i) {
+    const int e = each.expert[i], first = expert(e).first_slot;
+    const std::string gate = number(static_cast<double>(each.gate[i]), 2);
+    const bool dropped = done(Step::offset, cursor) && each.slot[i] < 0;
+    if (step == Step::top_k) {
+      const auto probability = static_cast<double>(each.probability[i]);
+      rows.push_back(fmt::format("E{}: softmax {}, gate {}", e, number(probability, 2), gate));
+    } else if (step == Step::count) {
+      rows.push_back(fmt::format("E{}: {} before it", e, each.rank[i]));
+    } else if (step == Step::combine) {
+      rows.push_back(dropped ? fmt::format("0 (E{} dropped it)", e)
+                             : fmt::format("{}·E{}(x)", gate, e));
+    } else if (dropped) {
+      rows.push_back(step == Step::multiply ? fmt::format("E{}: dropped", e)
+                                            : fmt::format("E{}: place {} ≥ capacity {}, dropped", e,
+                                                          each.rank[i], trace_.capacity));
+    } else if (step == Step::multiply) {
+      const TileTrace* ran = tile(e, (each.slot[i] - first) / std::max(1, trace_.tile));
+      rows.push_back(ran == nullptr
+                         ? fmt::format("E{}·x", e)
+                         : fmt::format("E{}·x in tile {}, block {}", e, ran->number, ran->block));
+    } else {
+      rows.push_back(fmt::format("E{}: slot {} + {} = {}", e, first, each.rank[i], each.slot[i]));
+    }
+  }
+  if (step == Step::combine) {
+    return {fmt::format("y = {}", fmt::join(rows, " + ")),
+            fmt::format("y[0] = {}", number(static_cast<double>(each.output), 3))};
+  }
+  return rows;
 }
 
 std::string MoeRoutingScene::moved(int token, int expert) const {
@@ -348,6 +396,40 @@ void MoeRoutingScene::draw_readouts(Cursor cursor) {
        ui::Role::text);
   show("dropped_assignments", "dropped", Step::offset, "",
        trace_.dropped() > 0 ? ui::Role::wrong : ui::Role::text);
+}
+
+/// How much of the tensor cores' time is of use, said in three ways, and the counts behind it. A number is
+/// shown once its step is done, so that it gives no answer away.
+std::vector<Readout> MoeRoutingScene::readouts(const View& view) const {
+  std::vector<Readout> all;
+  const auto show = [&](const char* id, const char* label, const std::optional<double>& value,
+                        std::string unit, lab::Provenance from, std::string how, Step known_after) {
+    const bool shown = value && done(known_after, view.cursor);
+    all.push_back({id, label, shown ? fmt::format("{:.0f}", *value) : "—",
+                   shown ? std::move(unit) : "", from, std::move(how)});
+  };
+  const auto of_run = [&](const char* id, const char* label, std::string unit, Step known_after,
+                          const char* formula = "") {
+    const lab::Measurement* m = report_.measurement(id);
+    if (m == nullptr) return;
+    show(id, label, m->value, std::move(unit), m->provenance,
+         ui::provenance_sentence(*m, report_) + formula, known_after);
+  };
+  of_run("useful_slots", "useful slots", "%", Step::offset, " Kept choices / (tiles · tile).");
+  if (!all.empty() && !all[0].unit.empty()) all[0].look = Readout::accent;
+  of_run("busy_share", "busy blocks", "%", Step::multiply,
+         " Time in tiles / (blocks · time until the last one ends).");
+  const TensorPipe pipe = tensor_pipe();
+  show("tensor_pipe", "tensor pipe", pipe.percent, "%", pipe.provenance, pipe.how, Step::multiply);
+  of_run("slots_run", "slots run", fmt::format("{} real", trace_.kept()), Step::offset);
+  const std::vector<int> busiest = trace_.with_most(&ExpertTrace::kept);
+  const bool tie = busiest.size() > 1;
+  of_run("busiest_expert", tie ? "busiest experts" : "busiest expert",
+         fmt::format("{}in {}", tie ? "each " : "", experts_text(busiest, experts())),
+         Step::offset);
+  of_run("dropped_assignments", "dropped", "", Step::offset);
+  if (trace_.dropped() > 0 && done(Step::offset, view.cursor)) all.back().look = Readout::wrong;
+  return all;
 }
 
 }  // namespace tilestep::scenes

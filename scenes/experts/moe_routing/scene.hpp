@@ -25,6 +25,15 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   /// The knob `custom`, after a token was dragged to another expert.
   std::optional<lab::Settings> take_request() override;
 
+  picture::Extent extent() const;
+  picture::Picture picture(const picture::Extent& extent, const View& view) const;
+  std::string explain(const View& view, const picture::Key& key) const;
+  std::vector<Readout> readouts(const View& view) const;
+  std::optional<lab::Settings> dropped(const View& view, const picture::Key& item,
+                                       const picture::Key& onto) const;
+  int followed(const View& view) const;
+  std::vector<std::string> formula_of(int token, Cursor cursor) const;
+
   /// What happens at `cursor` in one plain sentence.
   std::string sentence(Cursor cursor) const;
   /// What the step did with the followed token, with its numbers; the first `choices` of its
@@ -46,6 +55,23 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   struct TimeAxis;
   struct Hit;
   using Assignment = moe_routing::Trace::Assignment;
+
+  // The parts of the picture.
+  picture::Items of_experts(picture::Name name) const;
+  picture::Box tokens(Cursor cursor, int followed) const;
+  picture::Box details(Cursor cursor, int followed) const;
+  picture::Box columns(Cursor cursor, int followed) const;
+  picture::Links ways(Cursor cursor, int followed) const;
+  picture::Stacks piles(Cursor cursor, int followed) const;
+  std::vector<picture::Box> rows(Cursor cursor, int followed) const;
+  picture::Box steps_box(Cursor cursor, int followed) const;
+  picture::Box blocks(const picture::Axis& lanes) const;
+  std::string blocks_text() const;
+  std::string explanation(Cursor cursor, int followed) const;
+  /// Clock ticks in a unit of the picture's time.
+  double clock() const { return trace_.clock_unit == "ns" ? 1000 : 1; }
+  std::string explain_token(Cursor cursor, int number) const;
+  std::string explain_expert(Cursor cursor, int number) const;
 
   // Where everything stands, and what the pointer is on, in moe_routing_picture.cpp.
   Layout layout(Cursor cursor) const;
@@ -127,6 +153,7 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   moe_routing::Params params_;
   std::vector<std::vector<Assignment>> kept_;     ///< by expert, by place in its column
   std::vector<std::vector<Assignment>> dropped_;  ///< by expert, in order
+  std::vector<int> blocks_;                       ///< that ran a tile, rising
   std::vector<int> first_tile_;                   ///< of each expert, among all that ran
   std::vector<int> tile_at_;                      ///< index into trace_.tiles; −1: not kept
   int picked_ = 0;

@@ -343,3 +343,32 @@ TEST_CASE("a cell has parts, a band names, and a point is a dot", "[picture]") {
   REQUIRE(piece_of(placed, {"dot"}) != nullptr);
   CHECK(piece_of(placed, {"dot"})->kind == Piece::dot);
 }
+
+TEST_CASE("the ends of curves are told apart, and a note covers none", "[picture]") {
+  Picture picture;
+  picture.axes = {{.name = "x", .high = 10}, {.name = "y", .high = 10}};
+  Box plot = box({"plot"}, {});
+  plot.right = 8;
+  for (int n = 0; n < 9; ++n) {
+    Curve curve;
+    curve.key = {"sum", n};
+    curve.x = {0, n < 8 ? 5.0 : 10.0};
+    curve.y = {0, n < 5 ? 4.0 : 4.1};
+    curve.ax = "x";
+    curve.ay = "y";
+    curve.end = text(fmt::format("sum number {}", n));
+    plot.marks.emplace_back(curve);
+  }
+  plot.marks.emplace_back(Note{{"note"}, {{"sum", 0}}, text("a remark")});
+  picture.root = plot;
+  CHECK(problems(picture).empty());
+  for (const float tall : {400.0f, 200.0f}) {
+    const Placed placed = place(picture, {0, 0, 800, tall}, Typewriter());
+    CHECK(faults(placed) == std::vector<std::string>{});
+    const auto left = [&](int n) { return words_of(placed, {"sum", n})->area.x0; };
+    for (int n = 0; n < 9; ++n) REQUIRE(words_of(placed, {"sum", n}) != nullptr);
+    CHECK(left(0) == left(7));
+    CHECK(left(8) > left(0) + 100);  // in the margin, the others where their curves end
+    REQUIRE(words_of(placed, {"note"}) != nullptr);
+  }
+}

@@ -403,3 +403,22 @@ TEST_CASE("who is busiest is shown with all who tie; a straggler is waited for",
   shown.run(shape(40, 4, 1, "skewed"));
   CHECK(shown.picture(end, kLarge).at("stragglers").label == "stragglers: 2 of 4 blocks");
 }
+
+TEST_CASE("the MoE picture as data has no problems", "[moe_routing_scene]") {
+  Shown shown;
+  for (const lab::Settings& settings :
+       {lab::Settings{}, shape(40, 6, 2, "skewed"),
+        shape(24, 4, 2, "random", 8, 0.75, "tile-padded"),
+        shape(8192, 256, 1, "skewed", 8, 4, "padded-to-capacity"), shape(1, 2, 2, "balanced", 128),
+        shape(256, 8, 8, "one-hot", 8, 0.5), shape(32, 4, 1, "custom")}) {
+    shown.run(settings);
+    for (int step = 0; step <= moe_routing::kSteps; ++step) {
+      CAPTURE(lab::to_json(shown.report().params).dump(), step);
+      for (const int token : {0, 5, 1000}) {
+        const scenes::View view{{step, 0}, {{picture::Name("token"), token}}};
+        const auto picture = shown->picture(shown->extent(), view);
+        CHECK(picture::problems(picture) == std::vector<std::string>());
+      }
+    }
+  }
+}
