@@ -50,7 +50,7 @@ void check_pictures(const lab::Lesson& lesson, const std::vector<lab::Settings>&
     REQUIRE(scene->steps().tiles >= 1);
     REQUIRE(scene->steps().phases >= 1);
     CHECK_FALSE(scene->steps().noun.empty());
-    for (const ImVec2 size : tests::kPictureSizes) check_looks(frame, *scene, size);
+    for (const ImVec2 size : tests::kSweptSizes) check_looks(frame, *scene, size);
     const Cursor end = some_cursors(*scene).back();
     frame.draw_scrolling({300, 400}, [&] { scene->draw_readouts(end); });
     check_faults(frame, "readouts");

@@ -45,7 +45,8 @@ std::vector<Cursor> many_cursors(const Scene& scene) {
 
 // ---- the whole window --------------------------------------------------------------------------
 
-const ImVec2 kWindows[] = {{1024, 640}, {1280, 720}, {1440, 900}, {3840, 2160}};
+const ImVec2 kWindows[] = {{1024, 640}, {1440, 900}, {1280, 720}, {3840, 2160}};
+const std::span<const ImVec2> kSweptWindows(kWindows, tests::kSweptSizes.size() < 3 ? 2 : 4);
 constexpr app::Key kTabs[] = {app::Key::d, app::Key::m, app::Key::k, app::Key::l, app::Key::g};
 
 /// Sizes, themes, text sizes, with and without presenter mode, first to last step, every tab.
@@ -64,7 +65,7 @@ void check_window(const lab::Lesson& lesson) {
       options.text_scale = text_scale;
       tests::Stage stage(options);
       stage.lab.answer();
-      for (const ImVec2 size : kWindows) {
+      for (const ImVec2 size : kSweptWindows) {
         const float scale =
             app::design_scale(static_cast<int>(size.x), static_cast<int>(size.y), 1);
         stage.shell.key(app::Key::home, false);

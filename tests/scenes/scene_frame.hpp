@@ -5,9 +5,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "kernels/base/simt/sanitizers.hpp"
 #include "scenes/scene.hpp"
 #include "scenes/ui/context.hpp"
 #include "scenes/ui/ui.hpp"
@@ -30,6 +32,12 @@ inline bool within(const ui::MapEntry& inner, const ui::MapEntry& outer, float s
 
 /// A picture of ordinary size, a small one, and a large one.
 inline const ImVec2 kPictureSizes[] = {{860, 480}, {560, 240}, {1900, 1000}};
+/// Sweeps go through all sizes, except under a sanitizer: memory is no other at the third.
+#if defined(TILESTEP_ASAN) || defined(TILESTEP_TSAN)
+inline const std::span<const ImVec2> kSweptSizes(kPictureSizes, 2);
+#else
+inline const std::span<const ImVec2> kSweptSizes(kPictureSizes);
+#endif
 
 /// The scene of a lesson. Throws Error if there is none.
 inline std::unique_ptr<scenes::Scene> scene_of(std::string_view lesson) {

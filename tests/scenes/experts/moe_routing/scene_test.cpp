@@ -269,7 +269,7 @@ TEST_CASE("with more tokens than cells, columns are bars as long as their counts
         shape(8192, 256, 1, "random", 128)}) {
     shown.run(settings);
     const auto& trace = shown.trace();
-    for (const ImVec2 size : tests::kPictureSizes) {
+    for (const ImVec2 size : tests::kSweptSizes) {
       const auto parts = shown.picture(after(Step::permute), size);
       const auto tall = [&](int e) {
         const ui::MapEntry& bar = parts.at(name("expert", e));
@@ -355,7 +355,7 @@ TEST_CASE("routings that are hard to draw", "[moe_routing_scene]") {
 
 TEST_CASE("the measured views of the MoE lesson show the recording", "[moe_routing_scene]") {
   Shown shown;
-  for (const ImVec2 size : tests::kPictureSizes) {
+  for (const ImVec2 size : tests::kSweptSizes) {
     const auto show = [&](const std::string& view) { return shown.measured(view, size); };
     // Three schemes and the library.
     CHECK(show("measured_view_0").at("rate_by_skew").value == "4 curves");

@@ -222,7 +222,7 @@ TEST_CASE("products that are hard to draw", "[tiling_scene]") {
 
 TEST_CASE("the measured views of the tiling lesson show the recording", "[tiling_scene]") {
   Shown shown;
-  for (const ImVec2 size : tests::kPictureSizes) {
+  for (const ImVec2 size : tests::kSweptSizes) {
     const auto show = [&](const std::string& view) { return shown.measured(view, size); };
     Parts parts = show("measured_view_0");
     // Bars below the window's edge are not on screen.

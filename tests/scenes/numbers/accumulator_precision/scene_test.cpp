@@ -231,7 +231,7 @@ TEST_CASE("sums that are hard to draw", "[accumulator_precision_scene]") {
 TEST_CASE("the measured views of the accumulator lesson show the recording",
           "[accumulator_precision_scene]") {
   Shown shown;
-  for (const ImVec2 size : tests::kPictureSizes) {
+  for (const ImVec2 size : tests::kSweptSizes) {
     const auto show = [&](const std::string& button) { return shown.measured(button, size); };
     show("measured_view_0");
     CHECK(show("measured_data_1").at("gemm_error").value == "5 curves");
