@@ -32,6 +32,8 @@ class Scene {
 
   /// The picture: fills the current ImGui window's content region.
   virtual void draw_picture(Cursor cursor) = 0;
+  /// The picture as it was drawn last, as SVG; empty where a scene has none.
+  virtual std::string svg(Cursor) { return {}; }
   /// Numbers beside the picture, in the side panel, of the width available.
   virtual void draw_readouts(Cursor cursor) = 0;
   /// What the Measured tab shows of a bench.

@@ -10,6 +10,8 @@ namespace tilestep::app {
 namespace {
 
 struct ShotArguments {
+  ShotArguments() { look.theme.clear(); }  // as the kind of picture wants it
+
   LookArguments look;
   std::string out;
   std::string ui_map;
@@ -17,20 +19,22 @@ struct ShotArguments {
 
 int shot(ShotArguments& arguments) {
   ShotOptions options;
+  const std::string ending = std::filesystem::path(arguments.out).extension().string();
+  const bool svg = ending == ".svg" || ending == ".SVG";
+  if (arguments.look.theme.empty()) arguments.look.theme = svg ? "light" : "dark";
   options.shell = arguments.look.shell(true);
   options.shell.still = true;
   const Size size = parse_size(arguments.look.size);
   options.width = size.width;
   options.height = size.height;
-  if (arguments.out.empty()) throw Error("say where the picture goes: --out FILE.png");
-  const std::string ending = std::filesystem::path(arguments.out).extension().string();
-  if (!ending.empty() && ending != ".png" && ending != ".PNG") {  // a device has none
-    throw Error("--out names a picture of kind '" + ending + "'; allowed: .png");
+  if (arguments.out.empty()) throw Error("say where the picture goes: --out FILE.png or FILE.svg");
+  if (!svg && !ending.empty() && ending != ".png" && ending != ".PNG") {  // a device has none
+    throw Error("--out names a picture of kind '" + ending + "'; allowed: .png, .svg");
   }
   options.out = arguments.out;
   options.ui_map = arguments.ui_map;
   remark_refused_cuda(options.shell.backend);
-  take_shot(options);
+  svg ? take_svg(options) : take_shot(options);
   return static_cast<int>(ExitCode::good);
 }
 
@@ -40,7 +44,11 @@ void add_shot(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<ShotArguments>();
   CLI::App* command = app.add_subcommand("shot", "Draws one picture of a lesson; needs no display");
   add_look(*command, arguments->look);
-  command->add_option("--out", arguments->out, "The PNG file to write")->type_name("F.png");
+  command
+      ->add_option("--out", arguments->out,
+                   "The PNG file to write, or SVG: of the picture alone, on white unless --theme "
+                   "says otherwise")
+      ->type_name("F.png|F.svg");
   command->add_option("--ui-map", arguments->ui_map, "Writes where each control is, as JSON")
       ->type_name("F.json");
   command->callback(

@@ -199,6 +199,17 @@ std::string Shell::ui_map_json() const {
   return map.dump(1);
 }
 
+std::string Shell::picture_svg() {
+  const ui::Context::Current current(state_->ui);
+  LessonState& lesson = state_->session.lesson();
+  std::string svg = lesson.report ? lesson.scene->svg(lesson.cursor) : std::string();
+  if (svg.empty()) {
+    throw Error(fmt::format("there is no SVG of the picture of '{}'", lesson.info.id),
+                ExitCode::unavailable);
+  }
+  return svg;
+}
+
 ui::Context& Shell::context() {
   return state_->ui;
 }

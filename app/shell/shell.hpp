@@ -96,6 +96,8 @@ class Shell {
   /// seen, `raw` where it was drawn, `least` the size below which it cannot be read; `cut` parts and
   /// the `lost` ones (nothing of which is in sight) cannot be scrolled to either.
   std::string ui_map_json() const;
+  /// The picture of the last frame as SVG. Throws Error (unavailable) where there is none.
+  std::string picture_svg();
   /// What the window draws with, for tests.
   ui::Context& context();
 

@@ -1,5 +1,6 @@
 #include <imgui_impl_opengl3.h>
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -42,6 +43,21 @@ class Listener final : public LabClient {
   LabClient& lab_;
 };
 
+/// A shell whose lesson has run.
+struct Rehearsal {
+  explicit Rehearsal(ShellOptions options) : inline_lab(make_inline_lab()), lab(*inline_lab) {
+    options.still = true;
+    shell = std::make_unique<Shell>(lab, options);
+    while (shell->update() || lab.busy()) {
+    }
+    if (lab.failure) throw Error(lab.failure->sentence, lab.failure->code);
+  }
+
+  std::unique_ptr<LabClient> inline_lab;
+  Listener lab;
+  std::unique_ptr<Shell> shell;
+};
+
 }  // namespace
 
 struct Offscreen::State {
@@ -55,16 +71,9 @@ std::string Offscreen::renderer() const {
 }
 
 void Offscreen::shoot(const ShotOptions& options) {
-  const auto inline_lab = make_inline_lab();
-  Listener lab(*inline_lab);
-  ShellOptions still = options.shell;
-  still.still = true;
   const ImGuiScope imgui;
-  Shell shell(lab, still);
-  while (shell.update() || lab.busy()) {
-  }
-  if (lab.failure) throw Error(lab.failure->sentence, lab.failure->code);
-
+  const Rehearsal rehearsal(options.shell);
+  Shell& shell = *rehearsal.shell;
   state_->target.begin(options.width, options.height);
   shell.prepare_fonts(design_scale(options.width, options.height, 1));
   const RendererScope renderer;
@@ -80,6 +89,20 @@ void Offscreen::shoot(const ShotOptions& options) {
 
 void take_shot(const ShotOptions& options) {
   Offscreen().shoot(options);
+}
+
+void take_svg(const ShotOptions& options) {
+  const ImGuiScope imgui;
+  const Rehearsal rehearsal(options.shell);
+  Shell& shell = *rehearsal.shell;
+  shell.prepare_fonts(design_scale(options.width, options.height, 1));
+  unsigned char* pixels = nullptr;
+  int width = 0, height = 0;
+  ImGui::GetIO().Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);
+  ImGui::GetIO().MousePos = {-1e6f, -1e6f};
+  settle(shell, {static_cast<float>(options.width), static_cast<float>(options.height)}, 5);
+  write_file(options.out, shell.picture_svg());
+  if (!options.ui_map.empty()) write_file(options.ui_map, shell.ui_map_json());
 }
 
 }  // namespace tilestep::app

@@ -23,7 +23,7 @@ int run_window(const WindowOptions& options);
 struct ShotOptions {
   ShellOptions shell;
   int width = 1440, height = 900;
-  std::string out;     ///< PNG file
+  std::string out;     ///< PNG file, or SVG: of the picture alone
   std::string ui_map;  ///< JSON file; empty: none
 };
 
@@ -48,6 +48,9 @@ class Offscreen {
 /// Draws one picture without a display (EGL) and writes it. Runs the lesson in this process.
 /// Throws Error (unavailable) if EGL cannot make a context, saying what to install.
 void take_shot(const ShotOptions& options);
+
+/// Writes the picture alone as SVG; needs no OpenGL.
+void take_svg(const ShotOptions& options);
 
 /// What it costs the CPU to build one frame, in milliseconds: the median of `frames`, without a GPU
 /// and without drawing. For `tilestep bench ui`.

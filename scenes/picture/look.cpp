@@ -55,6 +55,22 @@ bool is_hatched(const Piece& piece) {
   return piece.kind == Piece::hatch || (piece.kind == Piece::fill && piece.state == State::wasted);
 }
 
+bool shows_heat(const Piece& piece) {
+  return piece.heat >= 0 && piece.state != State::to_come && piece.state != State::wrong &&
+         piece.state != State::wasted && piece.state != State::predicted;
+}
+
+bool has_own_colour(const Piece& piece) {
+  return (piece.kind == Piece::fill || piece.kind == Piece::chip) &&
+         (piece.tone > 0 || piece.heat >= 0);
+}
+
+bool stands_for_ground(const Piece& piece) {
+  const bool faint = piece.state == State::to_come && piece.tone == 0;
+  return !is_hatched(piece) && piece.kind != Piece::dashed && piece.kind != Piece::outline &&
+         piece.state != State::predicted && !faint;
+}
+
 Coat coat_of(const Piece& piece) {
   const bool line =
       piece.kind == Piece::outline || piece.kind == Piece::dashed || piece.kind == Piece::frame;
@@ -85,7 +101,9 @@ Coat coat_of(const Piece& piece) {
 
 Coat coat_of(const Stroke& stroke) {
   if (stroke.state == State::wrong) return {Paint::wrong, stroke.alpha};
-  if (stroke.tone > 0) return {tone_paint(stroke.tone), stroke.alpha};
+  // Links are many and run over other things.
+  const float alpha = stroke.curved && stroke.state != State::current ? 0.65f : 1.0f;
+  if (stroke.tone > 0) return {tone_paint(stroke.tone), alpha * stroke.alpha};
   switch (stroke.state) {
     case State::current:
       return {Paint::accent, stroke.alpha};
@@ -265,10 +283,9 @@ std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>&
   // What is written of a thing that has no number stands for it; other texts have names of their own.
   std::map<std::string, std::string> texts;
   for (const Words& words : placed.words) {
-    const bool of_mark = words.of.mark >= 0;
     const std::string id = to_text(words.of.key);
     if (complete.count(id) != 0) continue;
-    if (of_mark && words.of.item >= 0 && parts.has(id)) continue;
+    if (words.of.item >= 0 && parts.has(id)) continue;
     texts[id] += words.text;
     parts.add(id, words.area);
   }

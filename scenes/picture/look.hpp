@@ -43,6 +43,12 @@ Coat coat_of(const Stroke& stroke);
 Paint paint_of(const Words& words);
 /// Drawn as diagonal lines: what is wasted, whatever its kind.
 bool is_hatched(const Piece& piece);
+/// The colour of what is wrong, wasted, to come or predicted is its state's, whatever its value.
+bool shows_heat(const Piece& piece);
+/// A tone or a heat: what is current then has a frame in the accent.
+bool has_own_colour(const Piece& piece);
+/// Words on it stand on its colour, not on the panel's.
+bool stands_for_ground(const Piece& piece);
 
 /// The topmost primitive at a point that is of an item, or else of a mark; nullptr: none.
 const Identity* hit(const Placed& placed, Point at, float near);

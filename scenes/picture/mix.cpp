@@ -119,6 +119,7 @@ class Mixer {
     for (std::size_t k = 0; k < out.words.size(); ++k) words(join.words_[k], out.words[k]);
     out.area = to.area;
     out.rooms = to.rooms;
+    out.said = to.said;
     out.folded = to.folded;
     out.short_of = to.short_of;
     out.flights.clear();

@@ -139,6 +139,13 @@ void PictureScene::draw_resting(const Shown& shown, const View& view) {
   ui::map(shown);
 }
 
+std::string PictureScene::svg(Cursor cursor) {
+  const View now = view(cursor);
+  const Shown shown = still(now);
+  return picture::svg(shown->placed, shown->marks, ui::picture_palette(), ui::PictureMetrics(),
+                      [&](const picture::Key& key) { return explain(now, key); });
+}
+
 // ---- the pointer ---------------------------------------------------------------------------------
 
 void PictureScene::follow_pointer(const ui::ShownPicture& shown, const View& view) {

@@ -54,6 +54,7 @@ class PictureScene : public Scene {
   void pick(picture::Name what, int index) { picks_[what] = index; }
 
   void draw_picture(Cursor cursor) final;
+  std::string svg(Cursor cursor) final;
   void draw_readouts(Cursor cursor) final;
   void hover_row(std::string_view table_id, int row) final;
   int lit_row(std::string_view table_id) const final;

@@ -79,9 +79,7 @@ class Painter {
   }
   /// What a piece is filled with.
   ImU32 fill_of(const Piece& p) const {
-    const bool own = p.state == State::to_come || p.state == State::wrong ||
-                     p.state == State::wasted || p.state == State::predicted;
-    if (p.heat >= 0 && !own) return p.alpha >= 1 ? heat(p.heat) : faded(heat(p.heat), p.alpha);
+    if (picture::shows_heat(p)) return p.alpha >= 1 ? heat(p.heat) : faded(heat(p.heat), p.alpha);
     return color_of(picture::coat_of(p));
   }
 
@@ -135,8 +133,7 @@ class Painter {
       return;
     }
     rectangle(p.area, fill_of(p));
-    const bool has_own = p.tone > 0 || p.heat >= 0;  // the accent then goes round it
-    if (p.state == State::current && has_own) {
+    if (p.state == State::current && picture::has_own_colour(p)) {
       const float thickness = side >= px(9) ? 2.0f : 1.0f;
       outline(grown(p.area, -px(thickness) / 2), color_of({Paint::accent, p.alpha}), thickness);
     }
@@ -237,9 +234,6 @@ class Painter {
 
   /// The colour behind words, opaque.
   ImU32 ground_of(const Piece& p) const {
-    if (picture::is_hatched(p) || p.kind == Piece::dashed || p.state == State::predicted) {
-      return palette(theme(), Role::panel);
-    }
     const ImU32 paint = fill_of(p);
     const float alpha = static_cast<float>(paint >> IM_COL32_A_SHIFT & 255u) / 255;
     return mixed(palette(theme(), Role::panel), paint | IM_COL32_A_MASK, alpha);
@@ -255,7 +249,9 @@ class Painter {
     if (w.ink != picture::Ink::on_piece || !on) return color_of({picture::paint_of(w), w.alpha});
     const Piece& p = placed_.pieces[static_cast<std::size_t>(w.on)];
     const float opacity = Context::current().opacity();
-    if (p.state == State::to_come && p.tone == 0) return color_of({Paint::muted, w.alpha});
+    if (!picture::stands_for_ground(p)) {
+      return color_of({p.state == State::to_come ? Paint::muted : Paint::text, w.alpha});
+    }
     return faded(ink_on(ground_of(p)), w.alpha * opacity);
   }
   void words(const Words& w) {
@@ -294,6 +290,19 @@ float PictureMetrics::height(picture::Face face) const {
 
 void draw(const Placed& placed, const picture::Lighting* lit) {
   const Painter painter(placed, lit);
+}
+
+picture::Palette picture_palette() {
+  const auto rgb = [](ImU32 color) {
+    return (color >> IM_COL32_R_SHIFT & 255u) << 16 | (color >> IM_COL32_G_SHIFT & 255u) << 8 |
+           (color >> IM_COL32_B_SHIFT & 255u);
+  };
+  picture::Palette made;
+  for (std::size_t k = 0; k < made.paints.size(); ++k) made.paints[k] = rgb(color(kRoles[k]));
+  for (std::size_t k = 0; k < made.heat.size(); ++k) {
+    made.heat[k] = rgb(heat(static_cast<float>(k) / static_cast<float>(made.heat.size() - 1)));
+  }
+  return made;
 }
 
 void map(const std::shared_ptr<const ShownPicture>& shown) {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "scenes/picture/look.hpp"
+#include "scenes/picture/svg.hpp"
 #include "scenes/ui/ui.hpp"
 
 /// Draws placed pictures on the current window's draw list.
@@ -27,5 +27,8 @@ struct ShownPicture {
 };
 /// Adds what is in it to the map of this frame, when somebody asks for the map.
 void map(const std::shared_ptr<const ShownPicture>& shown);
+
+/// The colours of the current theme.
+picture::Palette picture_palette();
 
 }  // namespace tilestep::ui

@@ -158,7 +158,7 @@ TEST_CASE("bad flags, lessons, knobs and commands exit 2 and name what is allowe
   check_refused({"tour"}, {"--out"});
   check_refused({"record"}, {"--out"});
   check_refused({"shot", "online-softmax"}, {"--out"});
-  check_refused({"shot", "online-softmax", "--out", "x.svg"}, {"'.svg'", ".png"});
+  check_refused({"shot", "online-softmax", "--out", "x.gif"}, {"'.gif'", ".png, .svg"});
   check_refused({"doctor", "--yaml"}, {"--yaml", "--json"});
 }
 

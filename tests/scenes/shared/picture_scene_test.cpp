@@ -1,0 +1,262 @@
+#include "scenes/shared/picture_scene.hpp"
+
+#include "tests/scenes/scene_frame.hpp"
+
+using namespace tilestep;
+using scenes::Cursor;
+using scenes::Player;
+using tests::Parts;
+using tests::SceneFrame;
+
+namespace {
+
+/// Four steps of two phases: a row of cells, of which one more is current at each phase, and a pile that
+/// the last two phases fly to.
+class RowScene final : public scenes::PictureScene {
+ public:
+  RowScene() {
+    report_.tables = {{"steps", "Steps", {"cell", "value"}}};
+    for (int k = 0; k < 4; ++k) report_.tables[0].add({k, 10 * k});
+    report_.tables.push_back({"others", "Others", {"other"}});
+    report_.tables[1].add({3});
+  }
+  std::string_view lesson() const override { return "row"; }
+  void load(const lab::Report&) override { renewed(); }
+  scenes::StepAxis steps() const override { return {4, 2, "cell", {"load", "add"}, "steps"}; }
+  const lab::Report* report() const override { return &report_; }
+  scenes::SourceMark source(Cursor) const override { return {}; }
+  std::optional<scenes::Question> question(Cursor) const override { return std::nullopt; }
+
+  picture::Extent extent() const override {
+    ++extents;
+    return {};
+  }
+  picture::Picture picture(const picture::Extent&, const scenes::View& view) const override {
+    ++pictures;
+    picture::Cells cells{picture::items("cell", {0, 1, 2, 3}, {picture::Format::integer})};
+    cells.items.act = act;
+    cells.items.about = {{"cell", {0, {0, 1, 2, 3}}}};
+    cells.items.flags.each.resize(4);
+    cells.items.flags.each.at(static_cast<std::size_t>(view.pick("cell"))) = picture::kPicked;
+    cells.items.state.each.resize(4);
+    for (int k = 0; k < 4; ++k) {
+      if (k < view.cursor.tile) {
+        cells.items.state.each[static_cast<std::size_t>(k)] = picture::State::current;
+      }
+    }
+    const std::vector<float> heights{static_cast<float>(view.cursor.tile)};
+    picture::Bars bars{picture::items("bar", heights), "bars", "height"};
+    picture::Picture made;
+    made.headline = picture::text("Step " + std::to_string(view.cursor.tile) + ".");
+    made.axes = {{.name = "bars", .kind = picture::Axis::band, .count = 1},
+                 {.name = "height", .high = 4}};
+    made.root =
+        picture::row({"all"}, {picture::box({"row"}, {cells}), picture::box({"bars_box"}, {bars})});
+    return made;
+  }
+  std::string explain(const scenes::View&, const picture::Key& key) const override {
+    explained = picture::to_text(key);
+    return "It is " + explained + ".";
+  }
+  std::vector<scenes::Readout> readouts(const scenes::View& view) const override {
+    return {{"tile", "tile", std::to_string(view.cursor.tile)}};
+  }
+  std::optional<lab::Settings> dropped(const scenes::View&, const picture::Key& item,
+                                       const picture::Key& onto) const override {
+    return lab::Settings{{"moved", picture::to_text(item) + " to " + picture::to_text(onto)}};
+  }
+
+  picture::Act act;
+  mutable int pictures = 0, extents = 0;
+  mutable std::string explained;
+
+ private:
+  lab::Report report_;
+};
+
+/// Frames of a scene, at rest or in motion.
+struct Show {
+  RowScene scene;
+  SceneFrame frame;
+  ImVec2 size{600, 300};
+
+  Parts draw(Cursor cursor) {
+    return frame.draw(size, [&] { scene.draw_picture(cursor); });
+  }
+  void point_at(const Parts& parts, const std::string& id) {
+    ImGui::GetIO().MousePos = tests::center(parts.at(id));
+  }
+  /// All that is drawn.
+  std::string ink(Cursor cursor) {
+    draw(cursor);
+    std::string bytes;
+    const ImDrawData& data = *ImGui::GetDrawData();
+    for (int i = 0; i < data.CmdListsCount; ++i) {
+      const auto& vertices = data.CmdLists[i]->VtxBuffer;
+      bytes.append(reinterpret_cast<const char*>(vertices.Data),
+                   static_cast<std::size_t>(vertices.size_in_bytes()));
+    }
+    return bytes;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a step goes through its phases in time, a jump cuts", "[scenes_shared]") {
+  constexpr int kPhases = 3;
+  Player player;
+  player.cut(4);
+  CHECK(player.rests());
+  player.aim(5, kPhases);
+  player.advance(0.175f);
+  CHECK(player.position() == Approx(4.5));
+  CHECK_FALSE(player.rests());
+  player.aim(4, kPhases);  // back, from where it is
+  CHECK(player.position() == Approx(4.5));
+  player.advance(0.0875f);
+  CHECK(player.position() == Approx(4.25));
+  player.advance(10);
+  CHECK(player.position() == 4);
+  CHECK(player.rests());
+  player.aim(7, kPhases);
+  player.advance(0.5f);
+  CHECK(player.position() == Approx(5.5).margin(0.1));
+  player.advance(0.5f);
+  CHECK(player.rests());  // a second at most
+  player.aim(11, kPhases);
+  CHECK(player.rests());
+  CHECK(player.position() == 11);
+  player.aim(10, kPhases);
+  player.advance(0);  // no time passes in pictures and tests
+  CHECK(player.position() == 10);
+}
+
+TEST_CASE("quick steps after each other go on from where the picture is", "[scenes_shared]") {
+  Player player;
+  player.cut(0);
+  player.aim(2, 2);
+  player.advance(0.2f);
+  const double before = player.position();
+  player.aim(4, 2);
+  CHECK(player.position() == before);
+  player.advance(1);
+  CHECK(player.position() == 4);
+  player.aim(6, 2);
+  player.aim(8, 2);
+  player.aim(10, 2);  // farther than can be followed
+  CHECK(player.position() == 10);
+}
+
+TEST_CASE("a still frame draws what was placed, and builds nothing", "[scenes_shared]") {
+  Show show;
+  const Parts first = show.draw({1, 1});
+  CHECK(show.scene.pictures == 1);
+  CHECK(first.at("sentence").label == "Step 1.");
+  CHECK(first.at("cell_2").value == "2");
+  CHECK(first.at("cell_2").label == "cell 2");
+  CHECK(first.at("bar_0").value == "");
+  CHECK(first.at("row").least.y > 0);
+  for (int n = 0; n < 3; ++n) show.draw({1, 1});
+  show.draw({2, 1});
+  show.draw({1, 1});
+  CHECK(show.scene.pictures == 2);
+  CHECK(show.scene.extents == 1);
+  show.size = {500, 200};
+  show.draw({1, 1});
+  CHECK(show.scene.pictures == 3);
+  show.frame.look().text_scale = 1.5f;
+  show.draw({1, 1});
+  CHECK(show.scene.pictures == 4);
+  show.scene.load({});
+  show.draw({1, 1});
+  CHECK(show.scene.pictures == 5);
+  CHECK(show.scene.extents == 2);
+}
+
+TEST_CASE("between two phases the picture moves, and rests at the end", "[scenes_shared]") {
+  Show show;
+  const std::string start = show.ink({1, 1}), end = show.ink({2, 1});
+  show.ink({1, 1});
+  show.frame.look().still = false;
+  const std::string moving = show.ink({2, 1});
+  CHECK(moving != start);
+  CHECK(moving != end);
+  CHECK(show.frame.context().redraw_requested());
+  const int built = show.scene.pictures;
+  int frames = 1;
+  while (show.frame.context().redraw_requested() && frames < 200) {
+    show.draw({2, 1});
+    ++frames;
+  }
+  CHECK(frames >= 40);  // two phases of 0.35 s at 60 frames a second
+  CHECK(frames <= 45);
+  CHECK(show.scene.pictures == built);  // three phases, each built once
+  CHECK(show.ink({2, 1}) == end);
+  const std::string jumped = show.ink({4, 1});
+  CHECK_FALSE(show.frame.context().redraw_requested());
+  show.frame.look().still = true;
+  CHECK(show.ink({4, 1}) == jumped);
+  show.frame.look().still = false;
+  show.scene.load({});  // a new report cuts
+  show.draw({1, 1});
+  CHECK_FALSE(show.frame.context().redraw_requested());
+}
+
+TEST_CASE("what is pointed at is explained, and lights what is about the same", "[scenes_shared]") {
+  Show show;
+  const Parts parts = show.draw({4, 1});
+  const std::string plain = show.ink({4, 1});
+  CHECK(show.scene.lit_row("steps") == -1);
+  show.point_at(parts, "cell_2");
+  show.draw({4, 1});
+  CHECK(show.ink({4, 1}) != plain);
+  CHECK(show.scene.explained == "cell_2");
+  CHECK(show.scene.lit_row("steps") == 2);
+  CHECK(show.scene.lit_row("others") == -1);
+  CHECK(show.scene.lit_row("none") == -1);
+  ImGui::GetIO().MousePos = {-10, -10};
+  CHECK(show.ink({4, 1}) == plain);
+  CHECK(show.scene.lit_row("steps") == -1);
+  show.scene.hover_row("steps", 1);
+  const std::string lit = show.ink({4, 1});
+  CHECK(lit != plain);
+  show.scene.hover_row("others", 0);
+  CHECK(show.ink({4, 1}) == plain);  // "other" 3 is another thing than cell 3
+  show.scene.hover_row("steps", 0);
+  CHECK(show.ink({4, 1}) != lit);
+  show.scene.hover_row("", -1);
+  CHECK(show.ink({4, 1}) == plain);
+}
+
+TEST_CASE("a click goes, picks or changes a knob, as the item says", "[scenes_shared]") {
+  Show show;
+  const auto press = [&](const std::string& id, const std::string& release) {
+    const Parts parts = show.draw({1, 1});
+    show.point_at(parts, id);
+    show.draw({1, 1});
+    ImGui::GetIO().MouseDown[0] = true;
+    show.draw({1, 1});
+    show.point_at(parts, release);
+    show.draw({1, 1});
+    ImGui::GetIO().MouseDown[0] = false;
+    show.draw({1, 1});
+  };
+  press("cell_2", "cell_2");
+  CHECK_FALSE(show.scene.take_step());
+  CHECK_FALSE(show.scene.take_request());
+  show.scene.act = {picture::Act::go};
+  show.scene.load({});
+  press("cell_2", "cell_2");
+  CHECK(show.scene.take_step() == Cursor{3, 1});
+  CHECK_FALSE(show.scene.take_step());
+  show.scene.act = {picture::Act::pick, "cell"};
+  show.scene.load({});
+  press("cell_3", "cell_3");
+  CHECK(show.scene.view({}).pick("cell") == 3);
+  show.scene.act = {picture::Act::set, "moved"};
+  show.scene.load({});
+  press("cell_1", "cell_3");
+  const auto request = show.scene.take_request();
+  REQUIRE(request);
+  CHECK(std::get<std::string>(request->at("moved")) == "cell_1 to cell_3");
+}
