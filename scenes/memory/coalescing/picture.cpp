@@ -134,7 +134,9 @@ Picture CoalescingScene::picture(const Extent& extent, const View& view) const {
   Box code = box({"code"}, {statement});
   Box lanes = box({"lanes"}, {lanes_of(shown, picked)}, text("32 lanes of the warp", "32 lanes"));
   Box between = box({"requests"}, {});
-  Box memory = box({"memory"}, {});
+  Strip nothing;
+  nothing.items = items("sector", 0);
+  Box memory = box({"memory"}, {std::move(nothing)});
   Box legend = box({"legend"}, {}, text("memory: nothing asked for yet"));
   Box share = share_of(nullptr);
   std::string brief = "32 lanes are about to run.";
