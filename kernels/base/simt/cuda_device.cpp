@@ -125,7 +125,7 @@ class CudaDevice final : public Device {
  public:
   explicit CudaDevice(std::span<const KernelEntry> table) : table_(table), info_(info_of(0)) {
     check(cudaSetDevice(0), "choose the GPU");
-    check(cudaFree(nullptr), "start work on the GPU");  // makes the context
+    check(cudaFree(nullptr), "give this program a context");  // makes the context
   }
   ~CudaDevice() override { cudaFree(flush_); }
 
