@@ -194,7 +194,8 @@ struct Curve {
   State state = State::plain;
   bool dashed = false;
   std::uint8_t flags = 0;  ///< kPicked: bolder
-  Text end = {};  ///< at its last point, or, where that is near it, in the box's right margin
+  Text end = {};           ///< at its last point, in the box's right margin where it has one
+  bool ends_free = false;  ///< `end` stands at the point itself unless that is near the margin
 };
 /// Events on an axis.
 struct Ticks {

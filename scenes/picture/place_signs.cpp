@@ -101,7 +101,8 @@ void Placer::put_ends() {
     end.words = &form(end.curve->end, std::max(here_->area.x1 - margin, px(60)), Face::note);
     const float length = width(*end.words, Face::note);
     end.left = end.tip.x + px(14);
-    const bool near = end.left + length + px(8) > (has_margin ? margin : here_->area.x1);
+    const bool near = (has_margin && !end.curve->ends_free) ||
+                      end.left + length + px(8) > (has_margin ? margin : here_->area.x1);
     if (near) end.left = has_margin ? margin : end.tip.x - px(6) - length;
     end.top = end.tip.y - line / 2;
   }

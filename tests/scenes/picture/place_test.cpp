@@ -357,6 +357,7 @@ TEST_CASE("the ends of curves are told apart, and a note covers none", "[picture
     curve.ax = "x";
     curve.ay = "y";
     curve.end = text(fmt::format("sum number {}", n));
+    curve.ends_free = true;
     plot.marks.emplace_back(curve);
   }
   plot.marks.emplace_back(Note{{"note"}, {{"sum", 0}}, text("a remark")});
