@@ -108,7 +108,10 @@ void Placer::measure(Node& node) const {
   for (const auto& [axis, lowest] : lowest_) {
     const Axis& a = *axes_.at(axis.first);
     const bool words = a.ticks || !a.group_name.empty() || !a.title.full.empty();
-    if (lowest == &box && !axis.second && words) node.bottom = height(Face::note) + px(4);
+    if (lowest != &box || axis.second) continue;
+    if (words) node.bottom = height(Face::note) + px(4);
+    const bool window = static_cast<float>(a.count) * px(a.least_slot) > area_.width();
+    if (a.kind == Axis::band && window) node.bottom += px(kOverview + 6);
   }
   const bool in_row = side_by_side(box);
   float along = 0, across = 0;

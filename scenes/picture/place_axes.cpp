@@ -136,6 +136,52 @@ void Placer::emit_names(const Span& span, Area room) {
   }
 }
 
+/// All of a band of which the boxes show a window: its first values, the most of each few, with the
+/// window framed.
+void Placer::emit_overview(const Node& node, const Span& span) {
+  const Items* items = nullptr;
+  for (const Node* leaf : leaves_) {
+    for (const Mark& mark : leaf->box->marks) {
+      if (items == nullptr && uses(mark, span.axis->name, false)) items = items_of(mark);
+    }
+  }
+  const int count = span.axis->count;
+  if (items == nullptr || items->count != count) return;
+  const Area strip{span.from, node.area.y1 - px(kOverview), span.to, node.area.y1 - 1};
+  const auto x_of = [&](int item) {
+    return strip.x0 + strip.width() * static_cast<float>(item) / static_cast<float>(count);
+  };
+  float low = 0, high = 0;
+  for (const float value : items->value.each) {
+    if (!std::isfinite(value)) continue;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  const int columns = std::clamp(static_cast<int>(strip.width() / px(2)), 1, count);
+  for (int c = 0; c < columns && high > low; ++c) {
+    const auto first = static_cast<std::size_t>(static_cast<std::int64_t>(count) * c / columns);
+    const auto end = static_cast<std::size_t>(static_cast<std::int64_t>(count) * (c + 1) / columns);
+    float most = low;
+    for (std::size_t k = first; k < end; ++k) {
+      if (std::isfinite(items->value[k])) most = std::max(most, items->value[k]);
+    }
+    const float tall = std::max(1.0f, (most - low) / (high - low) * strip.height());
+    const float x = x_of(static_cast<int>(first));
+    Piece column{{{"overview", c}}, {x, strip.y1 - tall, x + px(1), strip.y1}};
+    column.state = items->state[first] == State::to_come ? State::to_come : State::done;
+    out_.pieces.push_back(column);
+  }
+  Piece window{{{"overview"}},
+               {x_of(span.first), strip.y0, x_of(span.first + span.count), strip.y1},
+               Piece::frame,
+               State::current};
+  out_.pieces.push_back(window);
+  out_.said.push_back({{"overview"},
+                       fmt::format("{}–{} of {}", span.first, span.first + span.count - 1, count),
+                       "",
+                       window.area});
+}
+
 void Placer::emit_axes(const Node& node) {
   here_ = &node;
   for (const auto& [which, shared] : spans_) {
@@ -150,6 +196,7 @@ void Placer::emit_axes(const Node& node) {
     const Span span = this->span(name, upright);
     emit_groups(node, span, says);
     emit_ticks(node, span, says);
+    if (says && !upright && span.band() && span.count < span.axis->count) emit_overview(node, span);
   }
 }
 

@@ -28,6 +28,9 @@ struct Span {
   float at(double value) const;
 };
 
+/// Height of the strip that shows all of a band of which the boxes show a window; design pixels.
+inline constexpr float kOverview = 14;
+
 /// Numbers along an axis with their words, at most so many.
 std::vector<std::pair<double, std::string>> ticks_of(const Axis& axis, int most);
 
@@ -75,6 +78,7 @@ class Placer {
   void emit_axes(const Node& node);
   void emit_groups(const Node& node, const Span& span, bool lowest);
   void emit_ticks(const Node& node, const Span& span, bool lowest);
+  void emit_overview(const Node& node, const Span& span);
   void emit_names(const Span& span, Area room);
   void emit_labels(const Node& node);
   void headline();

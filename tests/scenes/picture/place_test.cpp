@@ -220,12 +220,24 @@ TEST_CASE("a long band becomes a window round what is worked on", "[picture]") {
   picture.axes[0].current_group = 500;
   for (Box& box : picture.root.boxes) {
     std::get<Bars>(box.marks[0]).items.count = 4096;
-    std::get<Bars>(box.marks[0]).items.value = {1, {}};
+    std::get<Bars>(box.marks[0]).items.value = {1, std::vector<float>(4096, 1.0f)};
   }
   const Placed placed = place(picture, {0, 0, 900, 500}, Typewriter());
   CHECK(piece_of(placed, {"score", 2000}) != nullptr);
   CHECK(piece_of(placed, {"score", 0}) == nullptr);
-  CHECK(placed.pieces.size() < 800);
+  CHECK(placed.pieces.size() < 1600);
+  // All of it in small, the window framed.
+  const Piece* window = piece_of(placed, {"overview"});
+  REQUIRE(window != nullptr);
+  CHECK(window->area.width() < 0.1f * 900);
+  float left = 1e9f, right = 0;
+  for (const Piece& piece : placed.pieces) {
+    if (piece.of.key.name != Name("overview") || piece.of.key.i < 0) continue;
+    left = std::min(left, piece.area.x0);
+    right = std::max(right, piece.area.x1);
+  }
+  CHECK(window->area.center().x == Approx(left + (right - left) * 2000 / 4096).margin(20));
+  CHECK(faults(placed) == std::vector<std::string>{});
 }
 
 TEST_CASE("numbers that are none, and no room at all, are drawn as far as they can be",
