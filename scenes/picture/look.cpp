@@ -262,17 +262,17 @@ std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>&
       fresh->value = said.value;
     }
   }
-  const auto add = [&](const Identity& of, const Area& area) {
+  const auto add = [&](const Identity& of, const Area& area, State state = State::plain) {
     if (of.mark < 0) return;
     const auto [items, item] = item_at(marks, of);
     Part* fresh = parts.add(to_text(of.key), area);
     if (fresh == nullptr) return;
     const bool named = items != nullptr && !items->names.empty();
     fresh->label = named ? items->names[static_cast<std::size_t>(item)] : in_words(of.key);
-    if (items != nullptr) fresh->value = value_of(*items, item);
+    fresh->value = items != nullptr ? value_of(*items, item) : std::string(word_for(state));
   };
   for (const Piece& piece : placed.pieces) {
-    if ((piece.flags & kWas) == 0 || piece.of.part > 0) add(piece.of, piece.area);
+    if ((piece.flags & kWas) == 0 || piece.of.part > 0) add(piece.of, piece.area, piece.state);
   }
   for (const Stroke& stroke : placed.strokes) {
     if (stroke.points.empty()) continue;
