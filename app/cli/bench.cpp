@@ -72,7 +72,15 @@ int bench(const BenchArguments& arguments) {
   arguments.format.check();
   if (arguments.what == "simt" || arguments.what == "ui") {
     const BenchPart part = arguments.what == "simt" ? bench_emulator() : bench_frames();
-    print_table(part.table, part.json, arguments.format);
+    if (arguments.what == "simt") {
+      print_table(part.table, part.json, arguments.format);
+      return static_cast<int>(ExitCode::good);
+    }
+    const BenchPart pictures = bench_pictures();
+    nlohmann::json json = part.json;
+    json.update(pictures.json);
+    print_table(part.table, json, arguments.format);
+    if (!arguments.format.json) print_table(pictures.table, json, arguments.format);
     return static_cast<int>(ExitCode::good);
   }
   if (arguments.what.empty()) return bench_lessons(parse_lessons({}), false, arguments.format);
@@ -89,7 +97,8 @@ int bench(const BenchArguments& arguments) {
 void add_bench(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<BenchArguments>();
   CLI::App* command = app.add_subcommand(
-      "bench", "Times a lesson's kernels; simt: the emulator; ui: a frame of each scene");
+      "bench",
+      "Times a lesson's kernels; simt: the emulator; ui: pictures and frames of each scene");
   command->add_option("WHAT", arguments->what, "A lesson, simt or ui; all lessons if not given");
   command->add_flag("--json", arguments->format.json, "As JSON");
   command->add_flag("--markdown", arguments->format.markdown, "The ladder as a Markdown table");

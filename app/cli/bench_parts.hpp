@@ -16,5 +16,7 @@ struct BenchPart {
 BenchPart bench_emulator();
 /// What a frame of each lesson costs, drawn off screen.
 BenchPart bench_frames();
+/// What it costs to build, place, move and draw the pictures that are data, and frames in motion.
+BenchPart bench_pictures();
 
 }  // namespace tilestep::app

@@ -25,6 +25,9 @@ class ImGuiScope {
 /// reads as well as the design size of 1440×900.
 float design_scale(int width, int height, float content_scale);
 
+/// What this thread has had of a processor, in milliseconds: others on the machine do not count.
+double processor_ms();
+
 /// Draws frames until the layout has settled: ImGui learns sizes and scroll ranges from the frame
 /// before. `begin` starts a frame of the renderer, if there is one.
 void settle(Shell& shell, ImVec2 size, int frames);

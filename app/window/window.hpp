@@ -56,6 +56,15 @@ void take_svg(const ShotOptions& options);
 /// and without drawing. For `tilestep bench ui`.
 double frame_cost_ms(const ShellOptions& options, int width, int height, int frames);
 
+/// What goes on while frames are built: nothing, one step after the other, or the pointer over the picture.
+enum class Action { still, moving, hovering };
+struct FrameCosts {
+  double p50_ms = 0, p99_ms = 0;
+};
+/// As frame_cost_ms.
+FrameCosts frame_costs(const ShellOptions& options, int width, int height, int frames,
+                       Action action);
+
 /// What `tilestep doctor` says of displays: one line each for the window and the offscreen target.
 struct DisplayStatus {
   bool window = false;

@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "app/cli/bench_parts.hpp"
+#include "app/window/canvas.hpp"
+#include "app/window/window.hpp"
+#include "kernels/catalog.hpp"
+#include "scenes/shared/picture_scene.hpp"
+#include "scenes/ui/context.hpp"
+
+namespace tilestep::app {
+namespace {
+
+constexpr int kRepeats = 100, kFrames = 200;
+/// Of the picture in a window of 1440 × 900.
+constexpr picture::Area kArea{248, 96, 1080, 545};
+
+/// Of all repeats, the middle and what all but a hundredth stay below.
+struct Cost {
+  double p50_ms = 0, p99_ms = 0;
+};
+Cost cost_of(const std::function<void()>& act) {
+  std::vector<double> all;
+  for (int turn = 0; turn < kRepeats; ++turn) {
+    const double start_ms = processor_ms();
+    act();
+    all.push_back(processor_ms() - start_ms);
+  }
+  std::sort(all.begin(), all.end());
+  return {all[all.size() / 2], all[all.size() * 99 / 100]};
+}
+
+/// All numbers among the knobs as large as the lesson takes them together, and its report.
+std::pair<lab::Settings, lab::Report> largest(const lab::Lesson& lesson) {
+  lab::Request request;
+  request.lesson = lesson.info().id;
+  request.backend = "emulated";
+  for (const lab::Knob& knob : lesson.knobs()) {
+    if (knob.kind == lab::KnobKind::integer) {
+      request.params[knob.id] = static_cast<std::int64_t>(knob.max);
+    }
+  }
+  lab::NoProgress progress;
+  while (true) {
+    try {
+      return {request.params, answer(request, progress)};
+    } catch (const Error& error) {
+      // A refusal begins with the knob that does not go with another.
+      const std::string sentence = error.what();
+      const auto named =
+          std::find_if(request.params.begin(), request.params.end(),
+                       [&](const auto& each) { return sentence.starts_with(each.first); });
+      if (named == request.params.end()) {
+        if (request.params.empty()) throw;
+        request.params.clear();
+      } else {
+        request.params.erase(named);
+      }
+    }
+  }
+}
+
+/// An ImGui frame to draw in, without a display.
+class Paper {
+ public:
+  Paper() : current_(context_) {
+    context_.look().still = true;
+    context_.prepare_fonts(*ImGui::GetIO().Fonts);
+    unsigned char* pixels = nullptr;
+    int width = 0, height = 0;
+    ImGui::GetIO().Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);
+    ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;
+  }
+  void frame(const std::function<void()>& draw) {
+    ImGui::GetIO().DisplaySize = {1440, 900};
+    ImGui::GetIO().DeltaTime = 1.0f / 60;
+    ImGui::NewFrame();
+    context_.begin_frame();
+    ImGui::SetNextWindowPos({0, 0});
+    ImGui::SetNextWindowSize({1440, 900});
+    ImGui::Begin("paper", nullptr, ImGuiWindowFlags_NoDecoration);
+    draw();
+    ImGui::End();
+    ImGui::Render();
+  }
+
+ private:
+  const ImGuiScope imgui_;
+  ui::Context context_;
+  const ui::Context::Current current_;
+};
+
+nlohmann::json picture_costs(const scenes::PictureScene& scene, lab::Table& table,
+                             const std::string& knobs) {
+  Paper paper;
+  const ui::PictureMetrics metrics;
+  const scenes::StepAxis axis = scene.steps();
+  const int tile = std::min(2, axis.tiles), phases = std::max(axis.phases, 1);
+  const scenes::View before = scene.view({tile, phases - 1});
+  const scenes::View after = scene.view({std::min(tile + 1, axis.tiles), 0});
+  const picture::Extent extent = scene.extent();
+  const picture::Picture from = scene.picture(extent, before), to = scene.picture(extent, after);
+  const picture::Placed a = place(from, kArea, metrics), b = place(to, kArea, metrics);
+  const picture::Join join(a, b);
+  picture::Placed mixed;
+  Cost draw;
+  paper.frame([&] { draw = cost_of([&] { ui::draw(a); }); });
+  const std::pair<const char*, Cost> parts[] = {
+      {"build", cost_of([&] { scene.picture(extent, before); })},
+      {"place", cost_of([&] { place(from, kArea, metrics); })},
+      {"join", cost_of([&] { picture::Join(a, b); })},
+      {"mix", cost_of([&] { mix(a, b, join, 0.5f, mixed); })},
+      {"draw", draw}};
+  nlohmann::json json = {{"lesson", scene.lesson()},
+                         {"knobs", knobs},
+                         {"primitives", a.pieces.size() + a.words.size() + a.strokes.size()}};
+  for (const auto& [name, cost] : parts) {
+    json[name] = {{"p50_ms", cost.p50_ms}, {"p99_ms", cost.p99_ms}};
+    table.rows.push_back({std::string(scene.lesson()), knobs, name, cost.p50_ms, cost.p99_ms});
+  }
+  return json;
+}
+
+nlohmann::json frames_costs(const ShellOptions& options, lab::Table& table,
+                            const std::string& knobs) {
+  nlohmann::json json = {{"lesson", options.lesson}, {"knobs", knobs}};
+  constexpr std::pair<Action, const char*> kActions[] = {{Action::still, "frame, still"},
+                                                         {Action::moving, "frame, moving"},
+                                                         {Action::hovering, "frame, hovering"}};
+  for (const auto& [action, name] : kActions) {
+    const FrameCosts costs = frame_costs(options, 1440, 900, kFrames, action);
+    json[name] = {{"p50_ms", costs.p50_ms}, {"p99_ms", costs.p99_ms}};
+    table.rows.push_back({options.lesson, knobs, name, costs.p50_ms, costs.p99_ms});
+  }
+  return json;
+}
+
+}  // namespace
+
+BenchPart bench_pictures() {
+  BenchPart part;
+  part.table = {"pictures",
+                fmt::format("Processor time of pictures of {} × {}, {} times, and of frames",
+                            kArea.width(), kArea.height(), kRepeats),
+                {{"lesson", "lesson", "", -1},
+                 {"knobs", "knobs", "", -1},
+                 {"part", "part", "", -1},
+                 {"p50", "median", "ms", 3},
+                 {"p99", "99 % below", "ms", 3}},
+                {}};
+  part.json = {{"pictures", nlohmann::json::array()}, {"motions", nlohmann::json::array()}};
+  for (auto& scene : scenes::make_scenes()) {
+    const auto* pictured = dynamic_cast<const scenes::PictureScene*>(scene.get());
+    if (pictured == nullptr) continue;  // draws by itself
+    const lab::Lesson& lesson = tilestep::lesson(scene->lesson());
+    lab::NoProgress progress;
+    lab::Request request;
+    request.lesson = lesson.info().id;
+    request.backend = "emulated";
+    const auto [most, report] = largest(lesson);
+    const auto measure = [&](const std::string& knobs, const lab::Settings& settings,
+                             const lab::Report& shown) {
+      scene->load(shown);
+      part.json["pictures"].push_back(picture_costs(*pictured, part.table, knobs));
+      ShellOptions options;
+      options.lesson = lesson.info().id;
+      options.settings = settings;
+      options.backend = "emulated";
+      options.step = 2;
+      part.json["motions"].push_back(frames_costs(options, part.table, knobs));
+    };
+    measure("default", {}, answer(request, progress));
+    measure("largest", most, report);
+  }
+  return part;
+}
+
+}  // namespace tilestep::app
