@@ -110,7 +110,7 @@ class Mixer {
   using Step = Join::Step;
 
   Mixer(const Placed& from, const Placed& to, const Join& join, float t, Placed& out)
-      : from_(from), to_(to), join_(join), t_(t), out_(out) {
+      : from_(from), to_(to), join_(join), t_(t) {
     resize(out.pieces, join.pieces_.size());
     resize(out.strokes, join.strokes_.size());
     resize(out.words, join.words_.size());
@@ -240,7 +240,6 @@ class Mixer {
   const Placed &from_, &to_;
   const Join& join_;
   float t_;
-  Placed& out_;
 };
 
 void mix(const Placed& from, const Placed& to, const Join& join, float t, Placed& out) {

@@ -179,8 +179,8 @@ void PictureScene::act(const ui::ShownPicture& shown, const View& view,
   if (items == nullptr || items->act.kind == picture::Act::none || dragged_) return;
   ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
   if (!ImGui::IsMouseClicked(ImGuiMouseButton_Left)) return;
-  const auto [whose, item] =
-      picture::item_of(*shown.marks.at(static_cast<std::size_t>(of.mark)), of.item);
+  const int item =
+      picture::item_of(*shown.marks.at(static_cast<std::size_t>(of.mark)), of.item).second;
   const auto index_of = [&](std::string_view kind) {
     for (const picture::Subject& subject : pointed_subjects_) {
       if (subject.kind == kind) return subject.index;
