@@ -83,6 +83,8 @@ Coat coat_of(const Piece& piece) {
     return {piece.tone > 0 ? tone_paint(piece.tone) : Paint::accent, 0.15f * piece.alpha};
   if ((piece.flags & kWas) != 0) return {Paint::muted, piece.alpha};
   if (piece.state == State::wasted) return {Paint::wasted, piece.alpha};
+  if (piece.kind == Piece::outline && piece.state == State::current)
+    return {Paint::accent, piece.alpha};
   if (piece.tone > 0) return {tone_paint(piece.tone), tone_alpha(piece.state) * piece.alpha};
   switch (piece.state) {
     case State::current:
