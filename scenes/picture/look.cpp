@@ -83,6 +83,8 @@ Coat coat_of(const Piece& piece) {
     return {piece.tone > 0 ? tone_paint(piece.tone) : Paint::accent, 0.15f * piece.alpha};
   if ((piece.flags & kWas) != 0) return {Paint::muted, piece.alpha};
   if (piece.state == State::wasted) return {Paint::wasted, piece.alpha};
+  if (piece.kind == Piece::outline && piece.state == State::current)
+    return {Paint::accent, piece.alpha};
   if (piece.tone > 0) return {tone_paint(piece.tone), tone_alpha(piece.state) * piece.alpha};
   switch (piece.state) {
     case State::current:
@@ -262,17 +264,17 @@ std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>&
       fresh->value = said.value;
     }
   }
-  const auto add = [&](const Identity& of, const Area& area) {
+  const auto add = [&](const Identity& of, const Area& area, State state = State::plain) {
     if (of.mark < 0) return;
     const auto [items, item] = item_at(marks, of);
     Part* fresh = parts.add(to_text(of.key), area);
     if (fresh == nullptr) return;
     const bool named = items != nullptr && !items->names.empty();
     fresh->label = named ? items->names[static_cast<std::size_t>(item)] : in_words(of.key);
-    if (items != nullptr) fresh->value = value_of(*items, item);
+    fresh->value = items != nullptr ? value_of(*items, item) : std::string(word_for(state));
   };
   for (const Piece& piece : placed.pieces) {
-    if ((piece.flags & kWas) == 0 || piece.of.part > 0) add(piece.of, piece.area);
+    if ((piece.flags & kWas) == 0 || piece.of.part > 0) add(piece.of, piece.area, piece.state);
   }
   for (const Stroke& stroke : placed.strokes) {
     if (stroke.points.empty()) continue;

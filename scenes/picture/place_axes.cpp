@@ -86,12 +86,13 @@ void Placer::emit_ticks(const Node& node, const Span& span, bool lowest) {
       out_.strokes.push_back(std::move(grid));
       if (!lowest || node.box->left <= 0) continue;
       const float x = node.inside.x0 - px(6) - width(words, Face::note);
-      say(words, {x, y - line / 2}, Face::note, Ink::muted, {{axis.name, number - 1}, 1});
+      say(words, {x, std::max(y - line / 2, node.area.y0)}, Face::note, Ink::muted,
+          {{axis.name, number - 1}, 1});
     }
   }
   if (span.upright && lowest && !axis.title.full.empty()) {
-    say(form(axis.title, length, Face::note), {node.inside.x0 + px(6), node.inside.y0 - px(2)},
-        Face::note, Ink::muted, {{axis.name}, 2});
+    say(form(axis.title, length, Face::note), {node.inside.x0 + px(6), node.area.y0}, Face::note,
+        Ink::muted, {{axis.name}, 2});
     out_.words.back().patch = true;
   }
   if (span.upright || !lowest) return;

@@ -165,11 +165,16 @@ void Placer::put_held(const Stacks& m, const Piles& piles, int pile, int held) {
                    made.of, on);
     }
   }
-  for (int n = kept; n < in(m.tiles, pile) * m.tile; ++n) {
-    Piece pad = piece(m.items, pile, piles.slot(pile, n), Piece::hatch);
+  // Row by row where its first row is a part of one, so that few rectangles are hatched.
+  for (int n = kept, end = in(m.tiles, pile) * m.tile; n < end;) {
+    const int tile_end = (n / m.tile + 1) * m.tile, column = n % m.tile % piles.across;
+    const int to = column > 0 ? std::min(n + piles.across - column, tile_end) : tile_end;
+    const Area low = piles.slot(pile, n), high = piles.slot(pile, to - 1);
+    Piece pad = piece(m.items, pile, {low.x0, high.y0, high.x1, low.y1}, Piece::hatch);
     pad.of.part = static_cast<std::uint8_t>(62 + n % 170);
     pad.state = State::wasted;
     out_.pieces.push_back(pad);
+    n = to;
   }
 }
 
@@ -221,6 +226,7 @@ void Placer::put_limit(const Stacks& m, const Piles& piles) {
   at_[m.limit.key] = {piles.room.x0, high - 1, piles.room.x1, low + 1};
   out_.strokes.push_back(std::move(line));
   if (m.limit.label.full.empty()) return;
+  out_.said.push_back({m.limit.key, plain(m.limit.label.full), {}, at_[m.limit.key]});
   const float margin = here_->box->left * em_ - px(4);
   const std::vector<Run>& words =
       form(m.limit.label, margin > 0 ? margin : piles.room.width(), Face::note);

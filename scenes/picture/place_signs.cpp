@@ -58,7 +58,8 @@ void Placer::put(const Curve& m) {
   const Span x = span(m.ax, false);
   const Span y = span(m.ay, true);
   // Points nearer than a pixel say nothing that is seen, and dashes need their length.
-  const float least = m.dashed ? px(8) : 0.5f;
+  const bool many = m.x.size() > 512;
+  const float least = m.dashed ? px(8) : many ? px(1.5f) : 0.5f;
   const auto along = [&](const std::vector<double>& values, std::uint8_t part, float thick) {
     Stroke stroke{{m.key, part, mark_, -1}};
     stroke.width = thick;
@@ -69,9 +70,11 @@ void Placer::put(const Curve& m) {
       if (!std::isfinite(values[k]) || !std::isfinite(m.x[k])) continue;
       const Point at{x.at(m.x[k]), y.at(values[k])};
       const bool last = k + 1 == values.size();
-      if (!stroke.points.empty() && !last && std::abs(at.x - stroke.points.back().x) < least &&
-          std::abs(at.y - stroke.points.back().y) < least)
-        continue;
+      if (!stroke.points.empty() && !last) {
+        const float dx = std::abs(at.x - stroke.points.back().x);
+        const float dy = std::abs(at.y - stroke.points.back().y);
+        if (dx < least && (dy < least || (many && dx < px(1.5f)))) continue;
+      }
       stroke.points.push_back(at);
     }
     if (stroke.points.size() > 1) out_.strokes.push_back(stroke);
@@ -109,10 +112,21 @@ void Placer::put_ends() {
   std::stable_sort(ends_.begin(), ends_.end(),
                    [](const End& a, const End& b) { return a.top < b.top; });
   const float pitch = line + px(1);
+  // The first and the last are said where not all have room.
+  const float high = here_->inside.height() - line;
+  const auto most = static_cast<std::size_t>(std::max(2.0f, high / pitch + 1));
+  while (ends_.size() > most) {
+    out_.short_of.push_back(fmt::format("'{}' has no place", plain(ends_[1].curve->end.full)));
+    ends_.erase(ends_.begin() + 1);
+  }
   const float lowest = std::min(here_->inside.y1 - line / 2, here_->area.y1 - line);
-  float free = here_->inside.y0 - line / 2;
+  float free = std::max(here_->inside.y0 - line / 2, here_->area.y0);
   for (End& end : ends_) {
     end.top = std::max(end.top, free);
+    const Area area{end.left, end.top, end.left + width(*end.words, Face::note), end.top + line};
+    for (const Words& w : out_.words) {
+      if (meet(area, w.area)) end.top = std::max(end.top, w.area.y1);
+    }
     free = end.top + pitch;
   }
   free = lowest;
@@ -166,9 +180,14 @@ void Placer::put(const Ticks& m) {
     out_.pieces.push_back(made);
     const std::string words = written(items, k);
     if (words.empty() || area.y1 + line > room.y1 + 1) continue;
+    const float below = std::min(area.y1 + line / 2 + px(2), room.y1 - line / 2);
     const float half = width(words, Face::mono_note) / 2;
     const float in_room = std::clamp(at, room.x0 + half, std::max(room.x0 + half, room.x1 - half));
-    say_centered(words, {in_room, area.y1 + line / 2 + px(2)}, Face::mono_note,
+    const Area place{in_room - half - px(3), area.y1, in_room + half + px(3), area.y1 + line};
+    const bool taken = std::any_of(out_.words.begin(), out_.words.end(),
+                                   [&](const Words& w) { return meet(w.area, place); });
+    if (taken) continue;
+    say_centered(words, {in_room, below}, Face::mono_note,
                  items.state[index] == State::to_come ? Ink::muted : Ink::text, id(items, k, 1));
   }
 }
@@ -280,7 +299,8 @@ void Placer::put(const picture::Frame& m) {
   }
   if (!any) return;
   const float pad = px(2);
-  all = {all.x0 - pad, all.y0 - pad, all.x1 + pad, all.y1 + pad};
+  all = {std::max(all.x0 - pad, area_.x0), std::max(all.y0 - pad, area_.y0),
+         std::min(all.x1 + pad, area_.x1), std::min(all.y1 + pad, area_.y1)};
   Piece frame{{m.key, 0, mark_, -1}, all, Piece::frame, m.state};
   frame.layer = Layer::over;
   at_.try_emplace(m.key, all);
@@ -359,6 +379,7 @@ void Placer::put(const Note& m) {
     say(*words, best, Face::note, Ink::text, {m.key, 1, mark_, -1});
     out_.words.back().patch = true;
     at_[m.key] = area;
+    out_.said.push_back({m.key, plain(m.text.full), {}, area});
     return;
   }
   out_.short_of.push_back(fmt::format("'{}' has no place", plain(m.text.full)));

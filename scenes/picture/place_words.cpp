@@ -24,16 +24,19 @@ void Placer::put_sentences(const Lines& m) {
                     : state == State::wrong   ? Ink::wrong
                     : state == State::to_come ? Ink::faint
                                               : Ink::muted;
-    const std::string all = plain(m.rows[static_cast<std::size_t>(k)].full);
+    const Text& row = m.rows[static_cast<std::size_t>(k)];
+    const std::string all = plain(row.full);
     const float left = room.y1 - y + px(3);
     std::vector<std::string> lines;
     float step = 0;
     Face face = Face::note;
-    for (const Face tried : {dense_ ? Face::note : Face::body, Face::note}) {
-      face = tried;
-      step = height(face) * 1.12f;
-      lines = wrapped(all, room.width(), face, static_cast<int>(left / step));
-      if (!lines.empty()) break;
+    for (const auto* form : {&row.full, &row.brief, &row.least}) {
+      for (const Face tried : {dense_ ? Face::note : Face::body, Face::note}) {
+        if (!lines.empty()) break;
+        face = tried;
+        step = height(face) * 1.12f;
+        lines = wrapped(plain(*form), room.width(), face, static_cast<int>(left / step));
+      }
     }
     if (lines.empty() && !all.empty()) {
       out_.short_of.push_back(fmt::format("'{}' has no room", all));

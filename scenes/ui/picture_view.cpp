@@ -121,6 +121,7 @@ class Painter {
     const float side = std::min(p.area.width(), p.area.height());
     if (p.state == State::predicted) return dashed(p.area, fill_of(p));
     if (picture::is_hatched(p)) {
+      if (side < px(4)) return rectangle(p.area, faded(fill_of(p), 0.45f));  // too thin for lines
       hatch_in(low(p.area), high(p.area), fill_of(p), 5);
       if (side >= px(8)) outline(p.area, faded(fill_of(p), 0.6f), 1);
       return;

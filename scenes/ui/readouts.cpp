@@ -111,9 +111,15 @@ std::string mark_sentence(const Readout& readout) {
 void dense_readout(const Readout& readout) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
-  const std::string value =
-      readout.unit.empty() ? readout.value : fmt::format("{} {}", readout.value, readout.unit);
-  const std::string shown = fitted(value, Font::mono, width * 0.6f);
+  // Words behind the unit, and then the unit, go before anything is cut.
+  std::string shown = readout.value;
+  for (const std::string& unit : {readout.unit, readout.unit.substr(0, readout.unit.find(", "))}) {
+    const std::string whole = unit.empty() ? readout.value : readout.value + " " + unit;
+    if (text_size(whole, Font::mono).x > width * 0.55f) continue;
+    shown = whole;
+    break;
+  }
+  shown = fitted(shown, Font::mono, width * 0.6f);
   const ImVec2 size = text_size(shown, Font::mono);
   const float middle = at.y + size.y / 2;
   draw_text({at.x + width, at.y}, shown, Font::mono, readout.role, Align::right);

@@ -53,6 +53,8 @@ class SceneFrame {
   SceneFrame() : imgui_(ImGui::CreateContext()) {
     ImGui::SetCurrentContext(imgui_);
     ImGui::GetIO().IniFilename = nullptr;
+    // As the window's renderer has it: a picture may have more than 65,536 vertices.
+    ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;
     context_.look().still = true;
   }
   ~SceneFrame() { ImGui::DestroyContext(imgui_); }

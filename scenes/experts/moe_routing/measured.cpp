@@ -9,8 +9,9 @@
 #include <cstdlib>
 #include <set>
 
-#include "scenes/experts/moe_routing/layout.hpp"
+#include "scenes/experts/moe_routing/scene.hpp"
 #include "scenes/shared/rows.hpp"
+#include "scenes/shared/strokes.hpp"
 #include "scenes/shared/words.hpp"
 #include "scenes/ui/axis.hpp"
 
@@ -95,6 +96,10 @@ void draw_time_ticks(const ui::Axis& axis, float left, float width, float y) {
   ui::draw_text(at(left + width, y), "µs", Font::note, Role::muted, Align::right);
 }
 
+/// By tone, from 1 on.
+constexpr Role kTones[] = {Role::blue, Role::orange,     Role::green, Role::purple,
+                           Role::sky,  Role::vermillion, Role::yellow};
+
 /// A row a block, in the colours of the experts whose tiles it ran.
 void draw_blocks(const lab::Table& spans, ImVec2 size) {
   const ImVec2 min = ImGui::GetCursorScreenPos();
@@ -129,7 +134,7 @@ void draw_blocks(const lab::Table& spans, ImVec2 size) {
     const ImVec2 from = at(min.x + width * axis.place(time(row, "begin_us")), y);
     const ImVec2 to = at(min.x + width * axis.place(time(row, "end_us")),
                          std::min(y + height - (height > px(4) ? 1.0f : 0.0f), bottom));
-    const ImU32 color = ui::color(expert_role(expert_of(spans, row)));
+    const ImU32 color = ui::color(kTones[expert_tone(expert_of(spans, row)) - 1]);
     draw_list()->AddRectFilled(from, to, color);
     draw_inside(from, to, fmt::format("E{}", expert_of(spans, row)), ui::readable_on(color));
   }

@@ -1,253 +1,505 @@
-// The picture of the MoE lesson: where everything stands, and what the pointer is on.
+// The picture of the MoE lesson: the tokens; the experts' piles over what the router and the counting
+// kernels wrote for each; the blocks that ran the tiles, over time.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
-#include "scenes/experts/moe_routing/layout.hpp"
+#include "scenes/experts/moe_routing/scene.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
-using moe_routing::ExpertTrace, moe_routing::Step, moe_routing::TileTrace;
+using moe_routing::ExpertTrace, moe_routing::Step, moe_routing::TileTrace, moe_routing::TokenTrace;
+using picture::Axis, picture::Bars, picture::Box, picture::Cells, picture::Chips, picture::Extent,
+    picture::Format, picture::Items, picture::Key, picture::Lines, picture::Links, picture::Name,
+    picture::Picture, picture::Spans, picture::Stacks, picture::State, picture::Way;
+using words::counted, words::number;
 
 namespace {
 
-constexpr float kLeastCell = 6;  ///< design pixels; smaller cells become a bar
-constexpr float kMostCell = 34;  ///< cells do not grow beyond this
-constexpr float kCellAspect = 1.5f;
-constexpr int kManyCells = 400;   ///< more cells than this are drawn with few strokes
-constexpr int kMostCells = 4096;  ///< more become bars
-constexpr int kMostHatchLines = 1500;
+constexpr float kNothing = std::numeric_limits<float>::quiet_NaN();
+
+/// A value for each of so many things, its number in their order.
+std::vector<int> numbers(int count) {
+  std::vector<int> all(static_cast<std::size_t>(count));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+Lines sentences(Name name, const std::vector<std::string>& rows) {
+  Lines lines;
+  lines.items = picture::items(name, static_cast<int>(rows.size()));
+  lines.voice = Lines::words;
+  for (const std::string& row : rows) lines.rows.push_back(picture::text(row));
+  return lines;
+}
 
 }  // namespace
 
-// ---- where everything stands --------------------------------------------------------------------
-
-MoeRoutingScene::Layout MoeRoutingScene::layout(Cursor cursor) const {
-  Layout to(picture_frame());
-  const float top = to.min.y + height_of(to.heading) + px(to.tight ? 2 : 10);
-  const float room = to.max.y - top;
-
-  // Left: the tokens over the followed token's numbers.
-  to.left_end = to.min.x + std::round(to.width() * (shown_tokens() > 64 ? 0.3f : 0.26f));
-  const int lines = room > px(330) ? 5 : room > px(150) ? 3 : room > px(100) ? 2 : 0;
-  const float details = static_cast<float>(lines) * (to.note + px(2));
-  to.details = {at(to.min.x, to.max.y - details), at(to.left_end, to.max.y)};
-  to.caption = at(to.min.x, top);
-  const float grid_top = top + to.note + px(4);
-  const float width = to.left_end - to.min.x;
-  const float height = to.details.min.y - px(lines > 0 ? 8 : 0) - grid_top;
-  to.tokens.min = at(to.min.x, grid_top);
-  place_tokens(to.tokens, width, height);
-
-  // Right: the columns, their rows of values, the blocks over time.
-  const float names = ui::text_size("first slot", Font::note).x + px(12);
-  to.labels = to.width() > px(470);
-  const float left = to.left_end + px(to.tight ? 14 : 24) + (to.labels ? names : 0);
-  float foot = to.max.y;
-  const bool running = done(Step::multiply, cursor);
-  if (room > px(300) || (running && room > px(130))) {
-    const float share = room > px(300) ? 0.29f : 0.42f;
-    const int blocks = static_cast<int>(gantt_blocks(64).size());
-    const float enough = 2 * (to.note + px(4)) + static_cast<float>(std::max(blocks, 2)) * px(22);
-    const float tall = std::min(std::round(room * share), enough);
-    to.gantt = {at(to.left_end + px(to.tight ? 14 : 24), to.max.y - tall), to.max};
-    foot = to.gantt.min.y - px(to.tight ? 4 : 14);
-  } else {
-    to.gantt = {to.max, to.max};
-  }
-  to.row_height = to.note + px(to.tight ? 2 : 4);
-  to.rows = room > px(300) ? 4 : room > px(80) && !(running && to.gantt.height() > 0) ? 1 : 0;
-  to.rows_top = foot - static_cast<float>(to.rows) * to.row_height;
-  to.names_top = to.rows_top - to.row_height;
-  to.columns = columns(at(left, top + to.note + px(6)), at(to.max.x, to.names_top - px(3)));
-  return to;
+/// Items about the experts, in their tones, one each.
+Items MoeRoutingScene::of_experts(Name name) const {
+  Items items = picture::items(name, experts());
+  for (int e = 0; e < experts(); ++e) items.tone.each.push_back(expert_tone(e));
+  items.about = {{"expert", {0, numbers(experts())}}};
+  return items;
 }
 
-/// The largest cells that fit; a full last row is worth a little of their size.
-void MoeRoutingScene::place_tokens(Grid& grid, float width, float height) const {
+Extent MoeRoutingScene::extent() const {
+  double low = 0, high = 1, most = 1, end = 1e-9;
+  for (const TokenTrace& each : trace_.token) {
+    for (const float logit : each.logits) {
+      low = std::min(low, static_cast<double>(logit));
+      high = std::max(high, static_cast<double>(logit));
+    }
+  }
+  for (const ExpertTrace& each : trace_.expert) most = std::max(most, double(each.wanted));
+  for (const TileTrace& each : trace_.tiles) end = std::max(end, each.end / clock());
+  const auto logits = picture::rounded(low, high);
+  std::vector<std::string> names;
+  for (const int block : blocks_) names.push_back(fmt::format("block {}", block));
+  const auto lanes = static_cast<int>(names.size());
+  return {{{.name = "experts",
+            .kind = Axis::band,
+            .count = experts(),
+            .title = picture::text(experts() > 32 ? "expert" : ""),
+            .ticks = experts() > 32,
+            .least_slot = 1},
+           {.name = "logit", .low = logits.first, .high = logits.second},
+           {.name = "wanted", .high = picture::rounded(0, most).second},
+           {.name = "time",
+            .high = picture::rounded(0, end).second,
+            .title = picture::text(clock() > 1 ? "µs" : "mma"),
+            .ticks = true},
+           {.name = "block",
+            .kind = Axis::band,
+            .count = lanes,
+            .names = std::move(names),
+            .least_slot = 3}}};
+}
+
+int MoeRoutingScene::followed(const View& view) const {
+  return std::clamp(view.pick("token", 5), 0, shown_tokens() - 1);
+}
+
+Picture MoeRoutingScene::picture(const Extent& extent, const View& view) const {
+  const Cursor cursor = view.cursor;
+  const int token = followed(view);
+  Picture picture;
+  picture.headline = picture::text(sentence(cursor));
+  picture.axes = extent.axes;
+  Box left = picture::column({"left"}, {tokens(cursor, token), details(cursor, token)});
+  left.weight = 0.35f;
+  left.least_width = 6;
+  Box right = picture::column({"right"}, {columns(cursor, token, extent.axes[1].low)});
+  Box values = picture::column({"values"}, rows(cursor, token));
+  values.close = true;
+  values.weight = 0;
+  right.boxes.push_back(std::move(values));
+  right.boxes.push_back(done(Step::multiply, cursor) ? blocks(picture.axes.back())
+                                                     : steps_box(cursor, token));
+  picture.root = picture::row({"moe"}, {std::move(left), std::move(right)});
+  return picture;
+}
+
+// ---- the tokens ----------------------------------------------------------------------------------
+
+/// A cell each; once they have chosen, as many parts as choices, in the experts' tones.
+Box MoeRoutingScene::tokens(Cursor cursor, int followed) const {
   const int count = shown_tokens();
-  const auto cell_of = [&](int columns) {
-    const int rows = (count + columns - 1) / columns;
-    return std::min(
-        {width / static_cast<float>(columns), height / static_cast<float>(rows), px(kMostCell)});
+  const bool chosen = done(Step::top_k, cursor), placed = done(Step::offset, cursor);
+  Cells cells;
+  cells.columns = static_cast<int>(std::ceil(std::sqrt(count)));
+  cells.items = picture::items("token", count);
+  cells.items.about = {{"token", {0, numbers(count)}}};
+  cells.items.act = {custom() ? picture::Act::set : picture::Act::pick,
+                     custom() ? Name("custom") : Name("token")};
+  const std::string all = counted(trace_.tokens, "token");
+  const std::string first = all_shown() ? all : fmt::format("the first {} of {}", count, all);
+  Box box = picture::box(
+      {"tokens"}, {},
+      picture::text(first + (chosen ? ": the best expert's number" : ": waiting"), first));
+  box.weight = 2;
+  box.least_height = 4;
+  const picture::Frame frame{{"followed"}, {{"token", followed}}};
+  if (!chosen) {
+    for (int t = 0; t < count; ++t) cells.items.value.each.push_back(static_cast<float>(t));
+    cells.items.format = {Format::integer};
+    box.marks = {cells, frame};
+    return box;
+  }
+  Cells choices = cells;
+  choices.parts = trace_.top_k;
+  choices.items.name = "choice";
+  choices.items.count = count * trace_.top_k;
+  choices.items.per_row = trace_.top_k;
+  std::vector<int> tokens, experts;
+  for (int t = 0; t < count; ++t) {
+    const TokenTrace& each = token(t);
+    for (std::size_t c = 0; c < each.expert.size(); ++c) {
+      const bool dropped = placed && each.slot[c] < 0;
+      choices.items.names.push_back(c == 0 ? std::to_string(each.expert[c]) : "");
+      choices.items.tone.each.push_back(expert_tone(each.expert[c]));
+      choices.items.state.each.push_back(dropped ? State::wrong : State::plain);
+      tokens.push_back(t);
+      experts.push_back(each.expert[c]);
+    }
+  }
+  choices.items.about = {{"token", {0, tokens}}, {"expert", {0, experts}}};
+  box.marks = {cells, choices, frame};
+  return box;
+}
+
+Box MoeRoutingScene::details(Cursor cursor, int followed) const {
+  Box box = picture::box({"details"}, {sentences("formula", formula(followed, cursor))});
+  box.label = picture::text(fmt::format("Token {}{}", followed, custom() ? ": drag it" : ""));
+  box.rank = 2;
+  box.least_height = 2.4f;
+  return box;
+}
+
+// ---- the experts ---------------------------------------------------------------------------------
+
+/// First the logits of the followed token, then how many want each expert, then what lies in its slots.
+Box MoeRoutingScene::columns(Cursor cursor, int followed, double extent_low) const {
+  Box box = picture::box({"columns"}, {});
+  box.left = 4.5f;
+  box.weight = 2.4f;
+  box.least_height = 4.5f;
+  box.least_width = 8;
+  const TokenTrace& each = token(followed);
+  const bool chosen = done(Step::top_k, cursor);
+  if (done(Step::offset, cursor)) {
+    box.marks = {piles(cursor, followed)};
+    const std::vector<int> busiest = trace_.with_most(&ExpertTrace::kept);
+    if (busiest.size() == 1) {
+      const int e = busiest.front();
+      box.marks.emplace_back(picture::Note{
+          {"busiest"},
+          {{"expert", e}},
+          picture::text(fmt::format("busiest, E{}: {}", e, expert(e).kept), "busiest")});
+    }
+  } else if (done(Step::count, cursor)) {
+    Bars demand{of_experts("demand"), "experts", "wanted"};
+    for (const ExpertTrace& one : trace_.expert)
+      demand.items.value.each.push_back(float(one.wanted));
+    demand.items.format = {Format::integer};
+    box.marks = {demand};
+  } else if (done(Step::score, cursor) && each.logits.empty()) {
+    box.marks = {
+        sentences("no_logits",
+                  {fmt::format("{} logits a token; they are kept in the trace for up to {} experts",
+                               experts(), moe_routing::kMostLogits)})};
+  } else if (done(Step::score, cursor)) {
+    Bars contest{of_experts("contest"), "experts", "logit"};
+    contest.items.value.each = each.logits;
+    contest.items.base.all = static_cast<float>(extent_low);
+    contest.items.format = {Format::fixed, 1};
+    for (int e = 0; e < experts(); ++e) {
+      const bool wins = chosen && std::count(each.expert.begin(), each.expert.end(), e) > 0;
+      contest.items.state.each.push_back(chosen && !wins ? State::to_come : State::plain);
+    }
+    box.marks = {contest};
+  }
+  if (chosen) box.marks.emplace_back(ways(cursor, followed));
+  return box;
+}
+
+/// The followed token's way from the grid to its experts.
+Links MoeRoutingScene::ways(Cursor cursor, int followed) const {
+  const TokenTrace& each = token(followed);
+  Links ways;
+  ways.items = picture::items("way", trace_.top_k);
+  for (std::size_t c = 0; c < each.expert.size(); ++c) {
+    const int e = each.expert[c];
+    const bool moved = all_shown() && done(Step::permute, cursor);
+    const Key to = moved                        ? Key{"slot", followed * trace_.top_k + int(c)}
+                   : done(Step::offset, cursor) ? Key{"expert", e}
+                   : done(Step::count, cursor)  ? Key{"demand", e}
+                   : each.logits.empty()        ? Key{"name", e}
+                                                : Key{"contest", e};
+    ways.from.push_back({{"token", followed}});
+    ways.to.push_back({to});
+    ways.items.tone.each.push_back(expert_tone(e));
+    const bool dropped = done(Step::offset, cursor) && each.slot[c] < 0;
+    ways.items.state.each.push_back(dropped ? State::wrong : State::plain);
+  }
+  return ways;
+}
+
+/// The slots, free until the tokens travel into them; above the capacity what was dropped.
+Stacks MoeRoutingScene::piles(Cursor cursor, int followed) const {
+  const bool moved = done(Step::permute, cursor);
+  Stacks piles;
+  piles.items = of_experts("expert");
+  piles.items.format = {Format::integer};
+  piles.items.state.all = moved ? State::plain : State::to_come;
+  piles.tile = std::max(1, trace_.tile);
+  piles.x = "experts";
+  for (const ExpertTrace& each : trace_.expert) {
+    piles.kept.push_back(each.kept);
+    piles.tiles.push_back(each.tiles);
+    piles.dropped.push_back(each.dropped());
+    piles.items.value.each.push_back(static_cast<float>(each.kept));
+  }
+  if (now(Step::multiply, cursor)) piles.items.state.all = State::current;
+  if (trace_.capacity >= 0) {
+    piles.limit = {{"capacity"},
+                   {},
+                   double(trace_.capacity),
+                   State::plain,
+                   picture::text(fmt::format("capacity {}", trace_.capacity),
+                                 std::to_string(trace_.capacity))};
+  }
+  if (!all_shown()) return piles;
+  Items& held = piles.held = picture::items(moved ? Name("slot") : Name("free"), 0);
+  std::vector<int> tokens, experts;
+  const auto add = [&](const Assignment& here, int e, bool dropped) {
+    ++held.count;
+    held.ids.push_back(here.token * trace_.top_k + here.choice);
+    held.names.push_back(moved && !dropped ? std::to_string(here.token) : "");
+    held.tone.each.push_back(expert_tone(e));
+    held.state.each.push_back(dropped ? State::wrong : moved ? State::plain : State::to_come);
+    held.flags.each.push_back(here.token == followed && (moved || dropped) ? picture::kPicked
+                                                                           : picture::kNone);
+    held.ways.push_back(moved && !dropped ? Way{{"choice", here.token, here.choice}, {}, 0, true}
+                                          : Way{});
+    tokens.push_back(here.token);
+    experts.push_back(e);
   };
-  grid.cell = 0;
-  for (int columns = 1; columns <= count; ++columns) {
-    if (cell_of(columns) < grid.cell) continue;
-    grid.cell = cell_of(columns);
-    grid.columns = columns;
+  for (int e = 0; e < this->experts(); ++e) {
+    for (const Assignment& here : kept_[std::size_t(e)]) add(here, e, false);
+    for (const Assignment& here : dropped_[std::size_t(e)]) add(here, e, true);
   }
-  const float least = grid.cell * 0.9f;
-  for (int columns = 1; columns <= count && count % grid.columns != 0; ++columns) {
-    if (columns < 6 || count % columns != 0 || cell_of(columns) < least) continue;
-    grid.cell = cell_of(columns);
-    grid.columns = columns;
-  }
-  if (grid.cell > px(8)) grid.cell = std::floor(grid.cell);
+  held.about = {{"token", {0, tokens}}, {"expert", {0, experts}}};
+  held.act = {picture::Act::pick, "token"};
+  return piles;
 }
 
-MoeRoutingScene::Columns MoeRoutingScene::columns(ImVec2 min, ImVec2 max) const {
-  Columns to;
-  to.min = min;
-  to.max = at(max.x, std::max(max.y, min.y + px(10)));
-  to.tile = std::max(1, trace_.tile);
-  to.pitch = (to.max.x - to.min.x) / static_cast<float>(std::max(1, experts()));
-  const float height = to.max.y - to.min.y;
-  to.pile_gap = trace_.dropped() > 0 ? std::round(std::min(px(5), height * 0.03f)) : 0;
-  to.tile_gap = std::round(px(4));
-  // Wide columns leave room for the number of a tile's block on their right.
-  const float tag = ui::text_size("b00", Font::note).x + px(8);
-  const float beside = to.pitch > 5 * tag ? 2 * tag : std::max(px(6), to.pitch * 0.16f);
-  const float usable = to.pitch - beside;
-  // The largest cells that any number of them side by side allows.
-  ImVec2 best = at(0, 0);
-  for (int across = 1; across <= to.tile && all_shown(); across *= 2) {
-    float tall = px(kMostCell);
-    for (const ExpertTrace& each : trace_.expert) {
-      const int rows = each.tiles * (to.tile / across) + (each.dropped() + across - 1) / across;
-      if (rows == 0) continue;
-      const float gaps = static_cast<float>(each.tiles) * to.tile_gap + to.pile_gap;
-      tall = std::min(tall, (height - gaps) / static_cast<float>(rows));
+// ---- what the kernels wrote for each expert ------------------------------------------------------
+
+std::vector<Box> MoeRoutingScene::rows(Cursor cursor, int followed) const {
+  const TokenTrace& each = token(followed);
+  Items names = of_experts("name"), logit = of_experts("logit"), gate = of_experts("gate"),
+        wanted = of_experts("wanted"), first = of_experts("first");
+  gate.names.assign(std::size_t(experts()), "–");
+  gate.state.each.assign(std::size_t(experts()), State::to_come);
+  gate.tone.each.assign(std::size_t(experts()), 0);
+  for (std::size_t c = 0; c < each.expert.size() && done(Step::top_k, cursor); ++c) {
+    const auto e = static_cast<std::size_t>(each.expert[c]);
+    gate.names[e] = number(double(each.gate[c]), 2);
+    gate.state.each[e] = State::plain;
+    gate.tone.each[e] = expert_tone(each.expert[c]);
+  }
+  logit.value.each = each.logits;
+  if (each.logits.empty()) logit.value.all = kNothing;
+  logit.heat = wanted.heat = true;
+  logit.format = {Format::fixed, 1};
+  wanted.format = first.format = {Format::integer};
+  for (int e = 0; e < experts(); ++e) {
+    names.names.push_back(fmt::format("E{}", e));
+    wanted.value.each.push_back(float(expert(e).wanted));
+    first.value.each.push_back(float(expert(e).first_slot));
+  }
+  logit.tone = wanted.tone = first.tone = {};
+  const auto row = [&](Name key, const char* label, Items items, Step step) {
+    if (!done(step, cursor)) {
+      items.value = {kNothing, {}};
+      items.names.clear();
+      items.state = {State::to_come, {}};
+      items.tone = {};
     }
-    const float wide = std::min(usable / static_cast<float>(across), tall * kCellAspect);
-    if (std::min(wide, tall) <= std::min(best.x, best.y)) continue;
-    best = at(wide, std::min(tall, wide * kCellAspect));
-    to.across = across;
+    Cells cells{std::move(items)};
+    cells.x = "experts";
+    Box box = picture::box({key}, {cells});
+    box.label = picture::text(label);
+    for (picture::Run& run : box.label.full) {
+      if (now(step, cursor)) run.state = State::current;
+    }
+    box.left = 4.5f;
+    box.weight = 0;
+    box.least_height = 1.05f;
+    box.rank = now(step, cursor) ? 1 : 3;
+    return box;
+  };
+  std::vector<Box> rows = {row("names", "", std::move(names), Step::score),
+                           row("logits", "logit", std::move(logit), Step::score),
+                           row("gates", "gate", std::move(gate), Step::top_k),
+                           row("counts", "wanted", std::move(wanted), Step::count),
+                           row("firsts", "first slot", std::move(first), Step::offset)};
+  if (each.logits.empty() && done(Step::score, cursor)) {
+    rows[1].least_height = 1.3f;
+    rows[1].marks = {sentences("logit_missing", {fmt::format("not kept for more than {} experts",
+                                                             moe_routing::kMostLogits)})};
   }
-  const std::int64_t count = trace_.slots() + trace_.dropped();
-  to.cells = std::min(best.x, best.y) >= px(kLeastCell) && count <= kMostCells;
-  to.plain = count > kManyCells;
-  // A draw list holds some 65000 corners: the more there is to hatch, the wider its lines stand.
-  float edges = 0;
-  for (const ExpertTrace& each : trace_.expert) {
-    if (each.padded > 0) edges += to.pitch + height;
-  }
-  to.hatch = std::max(5.0f, edges / px(1) / static_cast<float>(kMostHatchLines));
-  if (to.cells) {
-    to.cell = best;
-    to.width = best.x * static_cast<float>(to.across);
-    return to;
-  }
-  to.width = to.pitch < px(4) ? to.pitch : std::min(std::max(usable, to.pitch * 0.6f), px(64));
-  to.tile_gap = 0;
-  double most = 1;
-  for (const ExpertTrace& each : trace_.expert) {
-    most = std::max(most, static_cast<double>(each.tiles) * to.tile + each.dropped());
-  }
-  to.scale = (height - to.pile_gap) / static_cast<float>(most);
-  return to;
+  return rows;
 }
 
-void MoeRoutingScene::draw_picture(Cursor cursor) {
-  if (shown_tokens() == 0 || trace_.expert.empty()) return;
-  const Layout where = layout(cursor);
-  follow_pointer(where, cursor);
-  draw_sentence(where, sentence(cursor));
-  draw_names(where, cursor);
-  draw_rows(where, cursor);
-  draw_lanes(where);
-  draw_ways(where, cursor);
-  draw_columns(where, cursor);
-  draw_tokens(where, cursor);
-  draw_followed(where, cursor);
-  draw_details(where, cursor);
-  draw_gantt(where, cursor);
-  draw_dragged(where);
-  draw_tooltip(where, cursor);
+// ---- the steps, and the blocks over time ---------------------------------------------------------
+
+Box MoeRoutingScene::steps_box(Cursor cursor, int followed) const {
+  Chips steps;
+  steps.chain = true;
+  steps.items = picture::items("step", moe_routing::kSteps);
+  for (int i = 0; i < moe_routing::kSteps; ++i) {
+    const auto step = static_cast<Step>(i);
+    steps.items.names.emplace_back(name_of(step));
+    steps.items.state.each.push_back(now(step, cursor)    ? State::current
+                                     : done(step, cursor) ? State::done
+                                                          : State::to_come);
+  }
+  steps.items.about = {{"step", {0, numbers(moe_routing::kSteps)}}};
+  steps.items.act = {picture::Act::go};
+  Box chips = picture::box({"steps"}, {steps});
+  chips.weight = 0;
+  chips.least_height = 1.4f;
+  Box text = picture::box({"why"}, {sentences("explanation", {explanation(cursor, followed)})});
+  text.least_height = 2.2f;
+  Box box = picture::column({"below"}, {std::move(chips), std::move(text)});
+  box.rank = 2;
+  box.least_height = 5;
+  return box;
 }
 
-// ---- the pointer --------------------------------------------------------------------------------
-
-MoeRoutingScene::Hit MoeRoutingScene::hit(const Layout& layout, Cursor cursor) const {
-  Hit hit;
-  if (!ImGui::IsWindowHovered()) return hit;
-  const ImVec2 mouse = ImGui::GetIO().MousePos;
-  for (int t = 0; t < shown_tokens(); ++t) {
-    if (layout.tokens.at_token(t).holds(mouse)) hit.token = t;
+/// A block's tiles in their experts' tones, the padded part of each hatched; then the time that it has
+/// nothing left to do while others still work.
+Box MoeRoutingScene::blocks(const Axis& lanes) const {
+  const auto lane_of = [&](int block) {
+    return static_cast<int>(std::lower_bound(blocks_.begin(), blocks_.end(), block) -
+                            blocks_.begin());
+  };
+  Spans spans;
+  spans.items = picture::items("gantt", 0);
+  spans.x = "time";
+  spans.lanes = "block";
+  std::vector<int> tiles, experts;
+  std::vector<double> ends(blocks_.size(), 0);
+  const auto add = [&](int lane, double begin, double end, State state, std::string name, int tile,
+                       int e) {
+    ++spans.items.count;
+    spans.lane.push_back(lane);
+    spans.begin.push_back(begin);
+    spans.end.push_back(end);
+    spans.items.state.each.push_back(state);
+    spans.items.names.push_back(std::move(name));
+    spans.items.tone.each.push_back(e < 0 ? std::uint8_t{0} : expert_tone(e));
+    tiles.push_back(tile);
+    experts.push_back(e);
+  };
+  const auto real_end = [&](const TileTrace& each) {
+    const double share = double(each.kept) / std::max(1, trace_.tile);
+    return (each.begin + (each.end - each.begin) * share) / clock();
+  };
+  int number = 0;
+  for (const TileTrace& each : trace_.tiles) {
+    add(lane_of(each.block), each.begin / clock(), real_end(each), State::plain,
+        fmt::format("E{}", each.expert), number++, each.expert);
+    double& end = ends[std::size_t(lane_of(each.block))];
+    end = std::max(end, each.end / clock());
+    spans.now = std::max(spans.now, end);
   }
-  const Columns& columns = layout.columns;
-  const float foot = layout.rows_top + static_cast<float>(layout.rows) * layout.row_height;
-  if (!inside(mouse, columns.min, at(columns.max.x, foot))) return hit;
-  hit.expert = std::min(experts() - 1, static_cast<int>((mouse.x - columns.min.x) / columns.pitch));
-  if (!done(Step::offset, cursor) || mouse.y >= columns.max.y) return hit;
-  const ExpertTrace& here = expert(hit.expert);
-  for (int n = 0; n < here.tiles; ++n) {
-    if (columns.tile_rect(hit.expert, n).holds(mouse)) hit.tile = n;
+  number = 0;
+  for (const TileTrace& each : trace_.tiles) {
+    if (each.kept < trace_.tile) {
+      add(lane_of(each.block), real_end(each), each.end / clock(), State::wasted, "", number,
+          each.expert);
+    }
+    ++number;
   }
-  if (!columns.cells) return hit;
-  const auto e = static_cast<std::size_t>(hit.expert);
-  for (int i = 0; i < here.tiles * columns.tile; ++i) {
-    if (!columns.slot(hit.expert, i).holds(mouse)) continue;
-    hit.slot = i;
-    if (i < here.kept && done(Step::permute, cursor)) {
-      hit.token = kept_[e][static_cast<std::size_t>(i)].token;
+  for (std::size_t lane = 0; lane < ends.size(); ++lane) {
+    if (ends[lane] < 0.98 * spans.now) {
+      add(int(lane), ends[lane], spans.now, State::to_come, "idle", -1, -1);
     }
   }
-  for (int i = 0; i < here.dropped(); ++i) {
-    if (!columns.dropped(hit.expert, here.tiles, i).holds(mouse)) continue;
-    hit.dropped = true;
-    hit.token = dropped_[e][static_cast<std::size_t>(i)].token;
-  }
-  return hit;
+  spans.items.about = {{"tile", {0, tiles}}, {"expert", {0, experts}}};
+  Box gantt = picture::box({"gantt"}, {spans});
+  gantt.left = 4.5f;
+  gantt.least_height = 2;
+  Box box = picture::column({"below"}, {std::move(gantt)});
+  box.label = picture::text(blocks_text(), counted(lanes.count, "block"));
+  box.rank = 2;
+  box.least_height = 5;
+  return box;
 }
 
-void MoeRoutingScene::follow_pointer(const Layout& layout, Cursor cursor) {
-  const Hit here = hit(layout, cursor);
-  lit_token_ = here.token >= 0 ? here.token : table_token_;
-  lit_expert_ = here.expert >= 0 ? here.expert : table_expert_;
-  lit_tile_ = table_tile_;
-  if (here.expert >= 0 && here.tile >= 0) {
-    const TileTrace* ran = tile(here.expert, here.tile);
-    if (ran != nullptr) lit_tile_ = static_cast<int>(ran - trace_.tiles.data());
-  }
-  if (ImGui::IsWindowHovered() && ImGui::IsMouseClicked(ImGuiMouseButton_Left) && here.token >= 0) {
-    picked_ = here.token;
-    dragged_ = custom() ? here.token : -1;
-    dragged_from_ = ImGui::GetIO().MousePos;
-  }
-  if (dragged_ < 0) return;
-  lit_token_ = dragged_;
-  if (ImGui::IsMouseDown(ImGuiMouseButton_Left)) return;
-  const int from = token(dragged_).expert.front();
-  if (here.expert >= 0 && here.expert != from) {
-    request_ = lab::Settings{{"custom", moved(dragged_, here.expert)}};
-    ui::request_redraw();
-  }
-  dragged_ = -1;
+/// How many blocks there are, and whom the others wait for.
+std::string MoeRoutingScene::blocks_text() const {
+  const auto count = static_cast<int>(blocks_.size());
+  const bool all_recorded = trace_.tiles_run == static_cast<std::int64_t>(trace_.tiles.size());
+  std::string text = all_recorded && trace_.blocks > count
+                         ? fmt::format("{} of {} blocks had a tile to run", count, trace_.blocks)
+                         : counted(count, "block") + " over time";
+  const std::vector<int> late = stragglers();
+  if (late.size() == 1) text += fmt::format("; straggler: block {}", late.front());
+  if (late.size() > 1) text += fmt::format("; stragglers: {} of {} blocks", late.size(), count);
+  return text;
 }
 
-void MoeRoutingScene::draw_tooltip(const Layout& layout, Cursor cursor) const {
-  if (dragged_ >= 0) return;
-  const Hit here = hit(layout, cursor);
-  std::string text;
-  if (here.token >= 0) {
-    text = fmt::format("token {}", here.token);
-    const moe_routing::TokenTrace& each = token(here.token);
-    for (std::size_t c = 0; c < each.expert.size() && done(Step::top_k, cursor); ++c) {
-      text += fmt::format("\nE{}, gate {:.3f}", each.expert[c], static_cast<double>(each.gate[c]));
-      if (done(Step::offset, cursor)) {
-        text += each.slot[c] < 0 ? ", dropped" : fmt::format(", slot {}", each.slot[c]);
-      }
-    }
-    text += custom() ? "\ndrag it to another expert" : "\nclick to follow it";
-  } else if (here.expert >= 0) {
-    const ExpertTrace& each = expert(here.expert);
-    text = fmt::format("E{}", here.expert);
-    if (done(Step::count, cursor)) text += "\nwanted " + words::times(each.wanted);
-    if (done(Step::offset, cursor)) {
-      text += fmt::format("\nkept {}, dropped {}\n{}, {}", each.kept, each.dropped(),
-                          words::counted(each.tiles, "tile"),
-                          words::counted(each.padded, "padded slot"));
-    }
-    const TileTrace* ran = here.tile >= 0 ? tile(here.expert, here.tile) : nullptr;
-    if (ran != nullptr && done(Step::multiply, cursor)) {
-      text += fmt::format("\ntile {}: {} of {} slots real, block {}", ran->number, ran->kept,
-                          trace_.tile, ran->block);
+// ---- what is said of a thing --------------------------------------------------------------------
+
+std::string MoeRoutingScene::explain_token(Cursor cursor, int number_of) const {
+  const TokenTrace& each = token(number_of);
+  std::string text = fmt::format("token {}", number_of);
+  for (std::size_t c = 0; c < each.expert.size() && done(Step::top_k, cursor); ++c) {
+    text += fmt::format("\nE{}, gate {:.3f}", each.expert[c], static_cast<double>(each.gate[c]));
+    if (!done(Step::offset, cursor)) continue;
+    text += each.slot[c] < 0 ? ", dropped" : fmt::format(", slot {}", each.slot[c]);
+  }
+  return text + (custom() ? "\ndrag it to another expert" : "\nclick to follow it");
+}
+
+std::string MoeRoutingScene::explain_expert(Cursor cursor, int number_of) const {
+  const ExpertTrace& each = expert(number_of);
+  std::string text = fmt::format("E{}", number_of);
+  if (done(Step::count, cursor)) text += "\nwanted " + words::times(each.wanted);
+  if (!done(Step::offset, cursor)) return text;
+  text += fmt::format("\nkept {}, padded {}, dropped {}\n{}", each.kept, each.padded,
+                      each.dropped(), counted(each.tiles, "tile"));
+  constexpr int kMostLines = 12;
+  for (int n = 0; n < std::min(each.tiles, kMostLines) && done(Step::multiply, cursor); ++n) {
+    const TileTrace* ran = tile(number_of, n);
+    if (ran != nullptr) {
+      text += fmt::format("\ntile {}: {} of {} slots real, block {}", n, ran->kept, trace_.tile,
+                          ran->block);
     }
   }
-  if (!text.empty()) ImGui::SetTooltip("%s", text.c_str());
+  return text;
+}
+
+std::string MoeRoutingScene::explain(const View& view, const Key& key) const {
+  const std::string_view name = key.name.text();
+  const auto one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (one_of({"token", "choice"}) && key.i < shown_tokens())
+    return explain_token(view.cursor, key.i);
+  if (one_of({"slot", "free"})) return explain_token(view.cursor, key.i / trace_.top_k);
+  const bool of_expert =
+      one_of({"expert", "contest", "demand", "name", "logit", "gate", "wanted", "first"});
+  if (of_expert && key.i >= 0 && key.i < experts()) return explain_expert(view.cursor, key.i);
+  if (name == "gantt" && key.i >= 0 && key.i < std::ssize(trace_.tiles)) {
+    const TileTrace& each = trace_.tiles[std::size_t(key.i)];
+    return fmt::format("E{} tile {}\nblock {}, {} of {} real", each.expert, each.number, each.block,
+                       each.kept, trace_.tile);
+  }
+  return {};
+}
+
+/// In custom routing a token is dropped on another expert, or on anything of it.
+std::optional<lab::Settings> MoeRoutingScene::dropped(const View&, const Key& item,
+                                                      const Key& onto) const {
+  const std::string_view name = onto.name.text();
+  int to = -1;
+  for (const std::string_view each :
+       {"expert", "contest", "demand", "name", "logit", "gate", "wanted", "first"}) {
+    if (name == each) to = onto.i;
+  }
+  if (name == "slot" || name == "free") {
+    to = token(onto.i / trace_.top_k).expert.at(std::size_t(onto.i % trace_.top_k));
+  }
+  if (!custom() || to < 0 || to == token(item.i).expert.front()) return std::nullopt;
+  return lab::Settings{{"custom", moved(item.i, to)}};
 }
 
 }  // namespace tilestep::scenes

@@ -5,11 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <utility>
 
-#include "scenes/shared/strokes.hpp"
 #include "scenes/shared/words.hpp"
-#include "scenes/ui/context.hpp"
 
 namespace tilestep::scenes {
 
@@ -24,13 +21,8 @@ constexpr std::int64_t kMostTiles = 1 << 22;
 
 }  // namespace
 
-StepAxis MoeRoutingScene::loaded(const moe_routing::Trace& before) {
+StepAxis MoeRoutingScene::loaded(const moe_routing::Trace&) {
   params_ = moe_routing::knob_table().params(report_.params);
-  lit_token_ = lit_expert_ = lit_tile_ = table_token_ = table_expert_ = table_tile_ = -1;
-  dragged_ = -1;
-  // A token stays followed from run to run while it is there.
-  if (before.token.size() != trace_.token.size()) picked_ = std::min(5, shown_tokens() - 1);
-
   kept_.assign(trace_.expert.size(), {});
   dropped_.assign(trace_.expert.size(), {});
   for (std::size_t e = 0; all_shown() && e < kept_.size(); ++e) {
@@ -149,61 +141,8 @@ std::string MoeRoutingScene::sentence(Cursor cursor) const {
                      percent(trace_.useful()), busiest_text(trace_));
 }
 
-std::string MoeRoutingScene::formula(Cursor cursor, int choices) const {
-  const TokenTrace& each = token(followed());
-  if (cursor.tile <= 0) return fmt::format("{} numbers, not routed yet", moe_routing::kHidden);
-  const auto step = static_cast<Step>(cursor.tile - 1);
-  if (step == Step::score) {
-    if (each.logits.empty()) return fmt::format("{} logits", experts());
-    const auto best = std::max_element(each.logits.begin(), each.logits.end());
-    return fmt::format("highest of {} logits: E{}, {}", experts(), best - each.logits.begin(),
-                       number(static_cast<double>(*best), 2));
-  }
-  std::string text;
-  const int count = std::min(choices, static_cast<int>(each.expert.size()));
-  for (int c = 0; c < count; ++c) {
-    const auto i = static_cast<std::size_t>(c);
-    const int e = each.expert[i];
-    const int first = expert(e).first_slot;
-    const std::string gate = number(static_cast<double>(each.gate[i]), 2);
-    const bool is_dropped = each.slot[i] < 0;
-    if (!text.empty()) text += step == Step::combine ? " + " : "; ";
-    switch (step) {
-      case Step::top_k:
-        text += fmt::format("E{}: softmax {}, gate {}", e,
-                            number(static_cast<double>(each.probability[i]), 2), gate);
-        break;
-      case Step::count:
-        text += fmt::format("E{}: {} before it", e, each.rank[i]);
-        break;
-      case Step::offset:
-      case Step::permute:
-        text += is_dropped
-                    ? fmt::format("E{}: place {} ≥ capacity {}, dropped", e, each.rank[i],
-                                  trace_.capacity)
-                    : fmt::format("E{}: slot {} + {} = {}", e, first, each.rank[i], each.slot[i]);
-        break;
-      case Step::multiply: {
-        const TileTrace* ran =
-            is_dropped ? nullptr : tile(e, (each.slot[i] - first) / std::max(1, trace_.tile));
-        text += is_dropped ? fmt::format("E{}: dropped", e)
-                : ran == nullptr
-                    ? fmt::format("E{}·x", e)
-                    : fmt::format("E{}·x in tile {}, block {}", e, ran->number, ran->block);
-        break;
-      }
-      default:
-        text +=
-            is_dropped ? fmt::format("0 (E{} dropped it)", e) : fmt::format("{}·E{}(x)", gate, e);
-    }
-  }
-  if (count < static_cast<int>(each.expert.size())) text += step == Step::combine ? " + …" : "; …";
-  if (step != Step::combine) return text;
-  return fmt::format("y = {}, y[0] = {}", text, number(static_cast<double>(each.output), 3));
-}
-
 /// What the step did with a token, with its numbers: a row for each of its choices, and what follows.
-std::vector<std::string> MoeRoutingScene::formula_of(int number_of, Cursor cursor) const {
+std::vector<std::string> MoeRoutingScene::formula(int number_of, Cursor cursor) const {
   const TokenTrace& each = token(number_of);
   if (cursor.tile <= 0) return {fmt::format("{} numbers, not routed yet", moe_routing::kHidden)};
   const auto step = static_cast<Step>(cursor.tile - 1);
@@ -243,7 +182,48 @@ std::vector<std::string> MoeRoutingScene::formula_of(int number_of, Cursor curso
     return {fmt::format("y = {}", fmt::join(rows, " + ")),
             fmt::format("y[0] = {}", number(static_cast<double>(each.output), 3))};
   }
+  constexpr std::size_t kMostRows = 3;
+  if (rows.size() > kMostRows) {
+    rows.resize(kMostRows);
+    rows.back() += " …";
+  }
   return rows;
+}
+
+std::string MoeRoutingScene::explanation(Cursor cursor, int followed) const {
+  if (cursor.tile <= 0) {
+    return fmt::format(
+        "A token is a row of {} numbers, an expert a matrix of its own. Only a few experts work on "
+        "each token, so that a model can have many.",
+        moe_routing::kHidden);
+  }
+  switch (static_cast<Step>(cursor.tile - 1)) {
+    case Step::score:
+      return fmt::format(
+          "A logit says how well an expert suits a token. The bars are the logits of token {}: the "
+          "highest win.",
+          followed);
+    case Step::top_k:
+      return fmt::format(
+          "Softmax makes probabilities of a token's logits. The {} stays; the gate is its share "
+          "among what stays. Of equal logits the lower index wins.",
+          trace_.top_k == 1 ? "largest" : fmt::format("largest {} of them", trace_.top_k));
+    case Step::count:
+      return "A histogram of the choices. What one expert has more than another is decided here: "
+             "all that follows can only deal with it.";
+    case Step::offset:
+      return trace_.capacity < 0
+                 ? "An exclusive scan over the counts: an expert's rows begin where those before "
+                   "it "
+                   "end. Hatched slots fill up its last tile."
+                 : "An exclusive scan over the kept counts. What stands above the capacity line is "
+                   "dropped: the expert never sees it.";
+    case Step::permute:
+      return "The tokens of an expert are copied side by side: its work is now one dense matrix "
+             "product, in tiles that the tensor cores take whole.";
+    default:
+      return {};
+  }
 }
 
 std::string MoeRoutingScene::moved(int token, int expert) const {
@@ -266,26 +246,21 @@ std::string MoeRoutingScene::moved(int token, int expert) const {
   return text;
 }
 
-std::optional<lab::Settings> MoeRoutingScene::take_request() {
-  return std::exchange(request_, std::nullopt);
-}
-
 int MoeRoutingScene::table_row(std::string_view table_id, Cursor cursor) const {
   if (shown_tokens() == 0 || !done(Step::top_k, cursor)) return -1;
-  if (table_id == "assignments") return followed() * trace_.top_k;
-  if (table_id == "experts") return token(followed()).expert.front();
+  if (table_id == "assignments") return followed(view(cursor)) * trace_.top_k;
+  if (table_id == "experts") return token(followed(view(cursor))).expert.front();
   if (table_id == "schemes") return static_cast<int>(trace_.scheme);
   return -1;
 }
 
-void MoeRoutingScene::hover_row(std::string_view table_id, int row) {
-  table_token_ = table_expert_ = table_tile_ = -1;
-  if (row < 0) return;
-  if (table_id == "experts" && row < experts()) table_expert_ = row;
-  if (table_id == "assignments" && row / trace_.top_k < shown_tokens()) {
-    table_token_ = row / trace_.top_k;
-  }
-  if (table_id == "tiles" && row < static_cast<int>(trace_.tiles.size())) table_tile_ = row;
+std::vector<picture::Subject> MoeRoutingScene::subjects_of_row(std::string_view table_id,
+                                                               int row) const {
+  if (row < 0) return {};
+  if (table_id == "experts") return {{"expert", row}};
+  if (table_id == "assignments") return {{"token", row / trace_.top_k}};
+  if (table_id == "tiles") return {{"tile", row}};
+  return {};
 }
 
 SourceMark MoeRoutingScene::source(Cursor cursor) const {
@@ -318,84 +293,6 @@ MoeRoutingScene::TensorPipe MoeRoutingScene::tensor_pipe() const {
           ? fmt::format("The emulator has no tensor pipe, and none was recorded for {}.", recorded)
           : "Not counted: hardware counters need permission; tilestep doctor says how.";
   return none;
-}
-
-/// The three ways to say how much of the tensor cores' time is of use, side by side where there is
-/// room. A number is shown once its step is done, so that it gives no answer away.
-void MoeRoutingScene::draw_utilization(Cursor cursor) {
-  const lab::Measurement* useful = report_.measurement("useful_slots");
-  const lab::Measurement* busy = report_.measurement("busy_share");
-  const TensorPipe pipe = tensor_pipe();
-  const auto way = [&](const char* id, const char* label, const std::optional<double>& percent,
-                       lab::Provenance provenance, std::string how, bool known) {
-    const bool shown = percent && known;
-    return ui::Readout{
-        id,         label,          shown ? fmt::format("{:.0f}", *percent) : "—", shown ? "%" : "",
-        provenance, std::move(how), shown ? ui::Role::text : ui::Role::muted};
-  };
-  const auto how = [&](const lab::Measurement* m, const char* formula) {
-    if (m == nullptr) return std::string("It is not in this report.");
-    return fmt::format("{} {}", ui::provenance_sentence(*m, report_), formula);
-  };
-  const auto value = [](const lab::Measurement* m) {
-    return m == nullptr ? std::optional<double>() : std::optional<double>(m->value);
-  };
-  ui::Readout ways[] = {
-      way("useful_slots", "useful slots", value(useful), lab::Provenance::derived,
-          how(useful, "Kept choices / (tiles · tile)."), done(Step::offset, cursor)),
-      way("busy_share", "busy blocks", value(busy), lab::Provenance::traced,
-          how(busy, "Time in tiles / (blocks · time until the last one ends)."),
-          done(Step::multiply, cursor)),
-      way("tensor_pipe", "tensor pipe", pipe.percent, pipe.provenance, pipe.how,
-          done(Step::multiply, cursor))};
-  if (ways[0].unit.size() > 0) ways[0].role = ui::Role::accent;
-  const float width = ImGui::GetContentRegionAvail().x / 3;
-  const ImVec2 from = ImGui::GetCursorScreenPos();
-  const float label = ui::text_size("x", ui::Font::note).y;
-  const float number = height_of(ui::Font::mono_large);
-  const bool narrow = width < ui::text_size("useful slots", ui::Font::note).x + ui::px(4);
-  if (narrow || ui::Context::current().dense()) {
-    for (const ui::Readout& each : ways) ui::readout(each);
-    return;
-  }
-  float x = from.x;
-  for (const ui::Readout& each : ways) {
-    ui::draw_text({x, from.y}, each.label, ui::Font::note, ui::Role::muted);
-    const ImVec2 size =
-        ui::draw_text({x, from.y + label}, each.value, ui::Font::mono_large, each.role);
-    ui::draw_text({x + size.x + ui::px(4), from.y + label + (number - label) * 0.7f}, each.unit,
-                  ui::Font::note, ui::Role::muted);
-    ImGui::SetCursorScreenPos({x, from.y + label + number});
-    ui::provenance_mark(each.provenance, each.detail);
-    ui::map(each.id, each.label,
-            each.unit.empty() ? each.value : fmt::format("{} {}", each.value, each.unit),
-            {x, from.y}, {x + width, from.y + 2 * label + number});
-    x += width;
-  }
-  ImGui::SetCursorScreenPos(from);
-  ImGui::Dummy({3 * width, 2 * label + number + ui::px(4)});
-}
-
-void MoeRoutingScene::draw_readouts(Cursor cursor) {
-  draw_utilization(cursor);
-  const auto show = [&](const char* id, const char* label, Step known_after, std::string unit,
-                        ui::Role role) {
-    const lab::Measurement* m = report_.measurement(id);
-    if (m == nullptr) return;
-    const bool known = done(known_after, cursor);
-    ui::readout({id, label, known ? fmt::format("{:.0f}", m->value) : "—",
-                 known ? std::move(unit) : "", m->provenance, ui::provenance_sentence(*m, report_),
-                 known ? role : ui::Role::muted});
-  };
-  show("slots_run", "slots run", Step::offset, fmt::format("{} real", trace_.kept()),
-       ui::Role::text);
-  const std::vector<int> busiest = trace_.with_most(&ExpertTrace::kept);
-  const bool tie = busiest.size() > 1;
-  show("busiest_expert", tie ? "busiest experts" : "busiest expert", Step::offset,
-       fmt::format("{}in {}", tie ? "each " : "", experts_text(busiest, experts())),
-       ui::Role::text);
-  show("dropped_assignments", "dropped", Step::offset, "",
-       trace_.dropped() > 0 ? ui::Role::wrong : ui::Role::text);
 }
 
 /// How much of the tensor cores' time is of use, said in three ways, and the counts behind it. A number is

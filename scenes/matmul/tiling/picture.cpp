@@ -1,267 +1,485 @@
-// The picture of the tiling lesson: where everything stands, the three matrices with the block and
-// its bands, the bars of global loads, and the sum of the picked thread.
+// The picture of the tiling lesson: the three matrices with the block and its bands, the bars of global
+// loads and the sum of one thread; beside them the two tiles in shared memory round C's block. Without
+// shared memory the same places show how often each element of the k-tile is loaded from global memory.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "scenes/matmul/tiling/layout.hpp"
+#include "scenes/matmul/tiling/scene.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
-using tiling::Phase;
+using namespace picture;
+using tiling::KTile, tiling::Phase, tiling::Variant;
+using words::number;
 
-float TilingScene::bar_height(const Layout& layout) {
-  return layout.tight ? layout.note + px(2) : px(23);
+namespace {
+
+constexpr std::uint8_t kA = 5, kB = 4, kC = 3, kNaive = 6;  // tones: sky, purple, green, vermillion
+constexpr float kNothing = NAN;                             // no numeral
+
+int most(const std::vector<int>& values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
+std::string range(int first, int count) {
+  return count == 1 ? std::to_string(first) : fmt::format("{}–{}", first, first + count - 1);
+}
+State state_of(Phase phase, const TilingMoment& now) {
+  return now.k_tile < 0 || now.phase < phase ? State::to_come
+         : now.phase == phase                ? State::current
+                                             : State::done;
+}
+const char* name_of_phase(Phase phase) {
+  return phase == Phase::load ? "load" : phase == Phase::multiply ? "multiply" : "barrier";
 }
 
-TilingScene::Layout TilingScene::layout() const {
-  Layout to(picture_frame());
-  const float top = to.min.y + height_of(to.heading) + px(to.tight ? 2 : 10);
-  place_tiles(to, top, to.max.y);
-  // Below the matrices: the bars and the sum, side by side where there is room.
-  const float right = to.tile_a.min.x - to.gap - to.wall - px(to.tight ? 16 : 36);
-  const bool beside = right - to.min.x > px(640);
-  const float rows = 2 * bar_height(to);
-  const float middle = std::round((to.min.x + right) / 2);
-  const float strip = beside ? rows : 2 * rows + px(to.tight ? 0 : 6);
-  to.bars_min = at(to.min.x, to.max.y - strip);
-  to.bars_max = at(beside ? middle - px(12) : right, to.bars_min.y + rows);
-  to.formula_min = at(beside ? middle + px(12) : to.min.x, to.max.y - rows);
-  to.formula_max = at(right, to.max.y);
-  place_matrices(to, right, top, to.bars_min.y - px(to.tight ? 2 : 12));
-  place_naive(to, top);
-  return to;
+Box even(Box made) {
+  made.even = true;
+  return made;
+}
+Box sized(Box made, float least_height, float weight = 1) {
+  made.least_height = least_height;
+  made.least_width = std::min(made.least_width, 3.0f);
+  made.weight = weight;
+  return made;
+}
+Box lines(Key key, Name name, std::vector<Text> rows, Lines::Voice voice = Lines::words) {
+  Lines made;
+  made.items = items(name, static_cast<int>(rows.size()));
+  made.rows = std::move(rows);
+  made.voice = voice;
+  return box(key, {made});
 }
 
-/// The tiles stand as A and B do, and C's block where a row of one meets a column of the other:
-/// A's tile on the left, B's above, a barrier between them and C, another on their outer side.
-void TilingScene::place_tiles(Layout& to, float top, float bottom) const {
-  to.wall = std::round(px(to.tight ? 4 : 8));
-  to.gap = std::round(px(to.tight ? 2 : 4));
-  const float walls = 2 * to.wall + 3 * to.gap;
-  const float label = to.note + px(3);
-  const float room =
-      std::min((bottom - top - 2 * label - walls) / 2, ((to.max.x - to.min.x) * 0.54f - walls) / 2);
-  // Whole pixels a cell keep the grid even.
-  const float cell = std::floor(room / static_cast<float>(trace_.tile));
-  const float edge =
-      std::max(cell >= 2 ? cell * static_cast<float>(trace_.tile) : std::floor(room), px(16));
-  const float left = std::round(to.max.x - 2 * edge - walls);
-  const float upper = std::round(top + label + (bottom - top - 2 * label - 2 * edge - walls) / 2);
-  const float first = to.wall + to.gap;
-  const float second = first + edge + 2 * to.gap + to.wall;
-  const auto grid = [&](float x, float y) {
-    return Grid{at(left + x, upper + y), at(left + x + edge, upper + y + edge), trace_.tile,
-                trace_.tile};
-  };
-  to.tile_a = grid(first, second);
-  to.tile_b = grid(second, first);
-  to.block = grid(second, second);
-}
-
-void TilingScene::place_matrices(Layout& to, float right, float top, float bottom) const {
-  const float label = to.note + px(3);
-  const float left = to.min.x;
-  const float gap = px(to.tight ? 5 : 10);
-  const float least = px(9);
-  const auto text = [&](const char* name, int rows, int columns) {
-    return ui::text_size(fmt::format("{} {} × {}", name, rows, columns), Font::note).x;
-  };
-  const float a_label = text("A", trace_.m, trace_.k);
-  const float c_label = std::max(text("B", trace_.k, trace_.n), text("C", trace_.m, trace_.n));
-  const auto extent = [&](int elements, float scale) {
-    return std::max(static_cast<float>(elements) * scale, least);
-  };
-  const auto fits = [&](float scale) {
-    const float width = std::max(extent(trace_.k, scale), a_label) + gap +
-                        std::max(extent(trace_.n, scale), c_label);
-    const float height = extent(trace_.k, scale) + gap + extent(trace_.m, scale) + 2 * label;
-    return width <= right - left && height <= bottom - top;
-  };
-  float low = 0;
-  float high = px(26);
-  for (int i = 0; i < 24; ++i) {
-    const float scale = (low + high) / 2;
-    (fits(scale) ? low : high) = scale;
+/// A matrix or a tile of one, filled in cell by cell.
+struct Grid : Cells {
+  Grid(Name name, int rows, int columns_, Name x_ = {}, Name y_ = {}, Name scale_ = {}) {
+    items = picture::items(name, rows * columns_);
+    items.per_row = columns = columns_;
+    items.format = {Format::integer};
+    x = x_;
+    y = y_;
+    scale = scale_;
   }
-  const float k = extent(trace_.k, low), m = extent(trace_.m, low), n = extent(trace_.n, low);
-  const float width = std::max(k, a_label) + gap + std::max(n, c_label);
-  const float x =
-      std::round(left + std::max(0.0f, right - left - width) / 2 + std::max(k, a_label));
-  const float y = std::round((top + bottom - k - gap - m) / 2 + k);
-  to.a = {at(x - k, y + gap), at(x, y + gap + m), trace_.m, trace_.k};
-  to.b = {at(x + gap, y - k), at(x + gap + n, y), trace_.k, trace_.n};
-  to.c = {at(x + gap, y + gap), at(x + gap + n, y + gap + m), trace_.m, trace_.n};
+  void add(State state, std::uint8_t tone, float value = kNothing, const Way& way = {}) {
+    items.state.each.push_back(state);
+    items.tone.each.push_back(tone);
+    items.value.each.push_back(value);
+    items.ways.push_back(way);
+  }
+};
+
+}  // namespace
+
+// ---- where things stand --------------------------------------------------------------------------
+
+/// Elements along the edge of a cell of the matrices: more than one where they are large, and always
+/// a divisor of the tile's edge.
+int TilingScene::unit() const {
+  constexpr int kMost = 16;
+  const int longest = std::max({trace_.m, trace_.n, trace_.k});
+  int unit = 1;
+  while (unit < trace_.tile && (trace_.tile % unit != 0 || longest > kMost * unit)) ++unit;
+  return unit;
 }
 
-void TilingScene::draw_picture(Cursor cursor) {
-  if (k_tiles() == 0) return;
-  const Layout where = layout();
-  const TilingMoment now = moment(cursor);
-  draw_sentence(where, sentence(cursor));
-  draw_matrices(where, cursor);
-  draw_naive(where, now);
-  draw_tiles(where, now);
-  draw_block(where, cursor);
-  draw_picked(where, now);
-  draw_barriers(where, now);
-  draw_phases(where, now);
-  draw_tile_labels(where, now);
-  draw_bars(where, now);
-  draw_formula(where, cursor);
-  draw_tooltip(where, cursor);
-}
-
-void TilingScene::draw_matrices(const Layout& layout, Cursor cursor) const {
-  const TilingMoment now = moment(cursor);
-  const auto sheet = [&](const Grid& grid, const char* id, const char* name, bool above,
-                         Align align) {
-    area(grid.min, grid.max, Role::raised);
-    const ImVec2 cell = grid.cell();
-    const auto step = static_cast<float>(trace_.tile);
-    const auto grid_lines = [&](float each_x, float each_y, Role role, float alpha) {
-      if (std::min(each_x, each_y) < px(4)) return;
-      for (float x = grid.min.x + each_x; x < grid.max.x - 1; x += each_x) {
-        line(at(x, grid.min.y), at(x, grid.max.y), role, 1, alpha);
-      }
-      for (float y = grid.min.y + each_y; y < grid.max.y - 1; y += each_y) {
-        line(at(grid.min.x, y), at(grid.max.x, y), role, 1, alpha);
-      }
-    };
-    if (cell.x >= px(6) && cell.y >= px(6)) grid_lines(cell.x, cell.y, Role::border, 0.5f);
-    grid_lines(cell.x * step, cell.y * step, Role::faint, 0.8f);
-    const std::string text = fmt::format("{} {} × {}", name, grid.rows, grid.columns);
-    const float y = above ? grid.min.y - layout.note - px(3) : grid.max.y + px(3);
-    ui::draw_text(at(align == Align::left ? grid.min.x : grid.max.x, y), text, Font::note,
-                  Role::muted, align);
-    ui::map(id, text, "", grid.min, grid.max);
+/// A stands left of C and B above it, as near as they can.
+Extent TilingScene::extent() const {
+  const int u = unit(), group = trace_.tile > u ? trace_.tile / u : 0;
+  const auto band = [](Name name, int count, int groups, float align) {
+    return Axis{.name = name,
+                .kind = Axis::band,
+                .count = count,
+                .group = groups,
+                .align = align,
+                .least_slot = 0};
   };
-  sheet(layout.a, "matrix_a", "A", false, Align::right);
-  sheet(layout.b, "matrix_b", "B", true, Align::left);
-  sheet(layout.c, "matrix_c", "C", false, Align::left);
-  draw_bands(layout, now);
+  const auto matrix = [&](Name name, int elements, float align) {
+    return band(name, (elements + u - 1) / u, group, align);
+  };
+  const double products = 1.0 * trace_.rows() * trace_.columns() * trace_.k;
+  return {{matrix("m", trace_.m, 0), matrix("n", trace_.n, 0), matrix("k", trace_.k, 1),
+           band("row", trace_.tile, 0, 0), band("column", trace_.tile, 0, 0),
+           band("depth", trace_.tile, 0, 1), band("bar", 1, 0, 0),
+           Axis{.name = "loads", .high = rounded(0, 2 * products).second}}};
+}
 
+Picture TilingScene::picture(const Extent& extent, const View& view) const {
+  const TilingMoment now = moment(view.cursor);
+  Box left =
+      column({"left"}, {matrices(now), sized(column({"below"}, {bars(now), the_sum(view)}), 1, 0)});
+  left.flow = Box::either;
+  Box right = tiles(now, view);
+  right.weight = 1.2f;
+  return {text(sentence(view.cursor), brief(now)), extent.axes, row({"all"}, {left, right})};
+}
+
+// ---- the matrices --------------------------------------------------------------------------------
+
+Box TilingScene::matrices(const TilingMoment& now) const {
+  const int u = unit(), row0 = trace_.first_row(), column0 = trace_.first_column();
+  const auto sheet = [&](Key key, Name name, int rows, int columns, Name x, Name y, auto&& add) {
+    const int across = (columns + u - 1) / u;
+    Grid grid(name, (rows + u - 1) / u, across, x, y, "matrix");
+    for (int i = 0; i < grid.items.count; ++i) add(grid, i / across * u, i % across * u);
+    const std::string_view letter = name.text();
+    return sized(box(key, {grid},
+                     text(fmt::format("{} {} × {}", letter, rows, columns), std::string(letter))),
+                 2.2f);
+  };
+  const auto inside = [&](int at, int first, int count) {
+    return at < first + count && at + u > first;
+  };
+  // The block's rows of A and columns of B, k-tile by k-tile.
+  std::vector<int> a_tiles, b_tiles;
+  const auto band = [&](Grid& grid, std::vector<int>& tiles, bool within, int k,
+                        std::uint8_t tone) {
+    const int number = k / trace_.tile;
+    grid.add(!within || number == now.k_tile ? State::plain
+             : number < now.k_tile           ? State::done
+                                             : State::to_come,
+             within ? tone : 0);
+    tiles.push_back(within ? number : -1);
+  };
+  Box a = sheet({"matrix_a"}, "A", trace_.m, trace_.k, "k", "m", [&](Grid& grid, int row, int k) {
+    band(grid, a_tiles, inside(row, row0, trace_.rows()), k, kA);
+  });
+  Box b =
+      sheet({"matrix_b"}, "B", trace_.k, trace_.n, "n", "k", [&](Grid& grid, int k, int column) {
+        band(grid, b_tiles, inside(column, column0, trace_.columns()), k, kB);
+      });
+  std::get<Cells>(a.marks[0]).items.about = {{"k-tile", {-1, a_tiles}}};
+  std::get<Cells>(b.marks[0]).items.about = {{"k-tile", {-1, b_tiles}}};
+  // The sums stay with their threads until the last k-tile.
   const tiling::Races& races = trace_.races;
-  if (races.order < 0 || !finished(now)) return;
-  const ImVec2 corner = layout.c.corner(races.row, races.column);
-  const ImVec2 cell = layout.c.cell();
-  const ImVec2 center = at(corner.x + cell.x / 2, corner.y + cell.y / 2);
-  ui::cross(center, std::max(std::min(cell.x, cell.y) * 0.35f, px(4)), Role::wrong);
-  ui::map("wrong_in_c", fmt::format("C[{}][{}]", races.row, races.column), "wrong", corner,
-          at(corner.x + cell.x, corner.y + cell.y));
+  Box c =
+      sheet({"matrix_c"}, "C", trace_.m, trace_.n, "n", "m", [&](Grid& grid, int row, int column) {
+        const bool within =
+            inside(row, row0, trace_.rows()) && inside(column, column0, trace_.columns());
+        const bool wrong =
+            judged(now) && inside(races.row, row, u) && inside(races.column, column, u);
+        const Way way{{"c", std::max(row - row0, 0), std::max(column - column0, 0)}, {}, 0, true};
+        grid.add(wrong                      ? State::wrong
+                 : within && !finished(now) ? State::to_come
+                                            : State::plain,
+                 within ? kC : 0, kNothing, within && finished(now) ? way : Way{});
+      });
+  const auto frame = [&](Box& of, Key key, Name name, int row, int column, int rows, int columns,
+                         State state) {
+    const Key first{name, row / u, column / u};
+    const Key last{name, (row + rows - 1) / u, (column + columns - 1) / u};
+    of.marks.push_back(Frame{key, {first, last}, state});
+  };
+  if (now.k_tile >= 0) {
+    const int k0 = now.k_tile * trace_.tile, deep = depth(now.k_tile);
+    frame(a, {"a_tile"}, "A", row0, k0, trace_.rows(), deep, State::current);
+    frame(b, {"b_tile"}, "B", k0, column0, deep, trace_.columns(), State::current);
+  }
+  frame(c, {"c_block"}, "C", row0, column0, trace_.rows(), trace_.columns(), State::plain);
+  if (judged(now)) frame(c, {"wrong_in_c"}, "C", races.row, races.column, 1, 1, State::wrong);
+  return even(
+      column({"matrices"}, {even(row({"upper"}, {naive(now), b})), even(row({"lower"}, {a, c}))}));
 }
 
-/// The block's rows of A and columns of B, k-tile by k-tile.
-void TilingScene::draw_bands(const Layout& layout, const TilingMoment& now) const {
-  const int row = trace_.first_row();
-  const int column = trace_.first_column();
-  const auto mark = [&](const Grid& grid, int row0, int column0, int rows, int columns, Role role,
-                        int number, const char* id) {
-    const ImVec2 from = grid.corner(row0, column0);
-    const ImVec2 to = grid.corner(row0 + rows, column0 + columns);
-    const bool current = number == now.k_tile;
-    const bool done = number < now.k_tile;
-    area(from, to, role, current ? 1.0f : done ? 0.6f : 0.22f);
-    if (number == lit_step_) outline(from, to, Role::text, 2);
-    if (current) outline(from, to, Role::accent, 2.5f);
-    if (current) ui::map(id, fmt::format("k-tile {}", number), "current", from, to);
-  };
-  // The current one is drawn last, so that its frame is whole.
-  for (int pass = 0; pass < 2; ++pass) {
-    for (int i = 0; i < k_tiles(); ++i) {
-      if ((i == now.k_tile) != (pass == 1)) continue;
-      const int k0 = i * trace_.tile;
-      mark(layout.a, row, k0, trace_.rows(), depth(i), Role::sky, i, "a_tile");
-      mark(layout.b, k0, column, depth(i), trace_.columns(), Role::purple, i, "b_tile");
+/// The same tiles as `naive` loads them, each element again for each product; they stand as A and B do.
+Box TilingScene::naive(const TilingMoment& now) const {
+  if (trace_.block.variant == Variant::naive) return box({"naive"}, {});
+  const KTile* loaded = now.k_tile >= 0 && now.multiplied
+                            ? &trace_.naive.k_tiles[static_cast<std::size_t>(now.k_tile)]
+                            : nullptr;
+  const auto pile = [&](Key key, Name name, const std::vector<int> KTile::*loads) {
+    Grid grid(name, trace_.tile, trace_.tile, {}, {}, "naive");
+    for (int i = 0; i < grid.items.count; ++i) {
+      const int count = loaded == nullptr ? 0 : (loaded->*loads)[static_cast<std::size_t>(i)];
+      grid.add(loaded == nullptr ? State::to_come
+               : count == 0      ? State::wasted
+                                 : State::plain,
+               kNaive, count > 0 ? static_cast<float>(count) : kNothing);
     }
-  }
-  const ImVec2 from = layout.c.corner(row, column);
-  const ImVec2 to = layout.c.corner(row + trace_.rows(), column + trace_.columns());
-  const float share =
-      static_cast<float>(now.multiplied ? now.k_tile + 1 : std::max(now.k_tile, 0)) /
-      static_cast<float>(k_tiles());
-  area(from, to, Role::green, 0.2f + 0.8f * share);
-  outline(from, to, Role::green, 2);
-  ui::map("c_block", fmt::format("block {}, {} of C", trace_.block_row, trace_.block_col), "", from,
-          to);
-  const ImVec2 a_end = layout.a.corner(row + trace_.rows(), trace_.k);
-  ui::map("a_band", "the block's rows of A", "", layout.a.corner(row, 0), a_end);
-  const ImVec2 b_end = layout.b.corner(trace_.k, column + trace_.columns());
-  ui::map("b_band", "the block's columns of B", "", layout.b.corner(0, column), b_end);
+    return box(key, {grid});
+  };
+  Box made = column(
+      {"naive"},
+      {row({"naive_upper"}, {box({"gap", 0}, {}), pile({"naive_b"}, "nb", &KTile::b_loads)}),
+       row({"naive_lower"}, {pile({"naive_a"}, "na", &KTile::a_loads), box({"gap", 1}, {})})});
+  const int a = loaded == nullptr ? 0 : most(loaded->a_loads),
+            b = loaded == nullptr ? 0 : most(loaded->b_loads);
+  made.label = text(loaded == nullptr ? "naive"
+                    : a == b          ? fmt::format("naive: loads each {}×", a)
+                                      : fmt::format("naive: {}× and {}×", a, b),
+                    "naive");
+  made.rank = 2;
+  return made;
 }
 
-void TilingScene::draw_bars(const Layout& layout, const TilingMoment& now) const {
-  float y = layout.bars_min.y;
-  const bool naive_alone = trace_.block.variant == tiling::Variant::naive;
-  const auto name = name_of(trace_.block.variant);
-  const float names =
-      std::max(ui::text_size(name, Font::note).x, ui::text_size("coalesced", Font::note).x) +
-      px(10);
-  std::int64_t total = 0;  // the scale: how many it will be follows from the shape
-  for (const auto& tile : trace_.naive.k_tiles) total = std::max(total, tile.loads_so_far);
-  std::string fewer;
+// ---- loads and the sum ---------------------------------------------------------------------------
+
+Box TilingScene::bars(const TilingMoment& now) const {
+  const auto bar = [](Key key, Name name, std::string_view label, std::int64_t loads,
+                      std::uint8_t tone) {
+    Bars bars{items(name, {static_cast<float>(loads)}, {Format::integer}), "loads", "bar"};
+    bars.items.tone.all = tone;
+    Box made = box(key, {bars}, text(std::string(label)));
+    made.value = text(std::to_string(loads));
+    made.left = 5;
+    made.right = 4;
+    made.least_width = 2;
+    return made;
+  };
+  Box made = sized(column({"loads"}, {}), 1, 0);
+  made.label = text("global loads so far", "loads so far", "loads");
+  if (trace_.block.variant != Variant::naive) {
+    made.boxes.push_back(
+        bar({"bar_block"}, "block_loads", name_of(trace_.block.variant), now.loads, kC));
+  }
+  made.boxes.push_back(bar({"bar_naive"}, "naive_loads", "naive", now.naive_loads, kNaive));
   if (now.multiplied && now.loads > 0 && now.loads != now.naive_loads) {
-    fewer = fmt::format("{:.1f}× fewer",
-                        static_cast<double>(now.naive_loads) / static_cast<double>(now.loads));
+    const double share = static_cast<double>(now.naive_loads) / static_cast<double>(now.loads);
+    made.label = text(fmt::format("global loads so far: {:.1f}× fewer", share),
+                      fmt::format("{:.1f}× fewer loads", share), "loads");
   }
-  std::string what = "global loads so far";
-  float numbers = ui::text_size(std::to_string(total), Font::mono_note).x + px(20);
-  const float with_words = numbers + ui::text_size(what, Font::note).x;
-  if (!fewer.empty()) numbers += ui::text_size(fewer, Font::note).x;
-  const float whole = layout.bars_max.x - layout.bars_min.x - names;
-  if (with_words < whole * 0.75f) {
-    numbers = std::max(numbers, with_words);
-  } else {
-    what.clear();
-  }
-  const float left = layout.bars_min.x + names;
-  const float room = std::max(layout.bars_max.x - numbers - left, px(8));
-  const float row = bar_height(layout);
-  const auto bar = [&](const char* id, std::string_view label, std::int64_t loads, Role role,
-                       const std::string& note, Role note_role) {
-    const float thick = std::min(row - px(4), px(16));
-    const float top = y + (row - thick) / 2;
-    const float text = y + (row - layout.note) / 2;
-    ui::draw_text(at(layout.bars_min.x, text), label, Font::note, Role::text);
-    line(at(left, top), at(left, top + thick), Role::muted);
-    const float share =
-        static_cast<float>(loads) / static_cast<float>(std::max<std::int64_t>(1, total));
-    const float end = left + room * share;
-    if (loads > 0) fill(at(left, top), at(std::max(end, left + px(2)), top + thick), role);
-    const std::string value = std::to_string(loads);
-    const ImVec2 size = ui::draw_text(at(end + px(6), text), value, Font::mono_note, Role::text);
-    ui::draw_text(at(end + size.x + px(14), text), note, Font::note, note_role);
-    ui::map(id, label, value, at(layout.bars_min.x, y), at(layout.bars_max.x, y + row),
-            {px(60), px(12)});
-    y += row;
-  };
-  if (!naive_alone) bar("bar_block", name, now.loads, Role::green, fewer, Role::accent);
-  bar("bar_naive", "naive", now.naive_loads, Role::vermillion, what, Role::muted);
+  return made;
 }
 
-void TilingScene::draw_formula(const Layout& layout, Cursor cursor) const {
-  const float width = layout.formula_max.x - layout.formula_min.x;
-  const std::string who =
-      fmt::format("thread {} → {}: its sum", thread_of(picked_), name_in_c(picked_));
-  const Font who_font = Font::note;
-  ui::draw_text(layout.formula_min, ui::fitted(who, who_font, width), who_font, Role::muted);
-  const float y = layout.formula_min.y + layout.note + px(layout.tight ? 1 : 5);
-  // Two products in the larger type, else as many as fit in the smaller one.
-  const bool products = moment(cursor).multiplied;
-  const auto fits = [&](int terms, Font font) {
-    return ui::text_size(formula(cursor, terms), font).x <= width;
+/// The picked thread's sum with its numbers; the first `terms` products are written out.
+std::vector<Run> TilingScene::formula(const View& view, int terms) const {
+  const TilingMoment now = moment(view.cursor);
+  const int element = picked(view), row = element / trace_.tile, column = element % trace_.tile;
+  const auto value = [](float of) { return number(static_cast<double>(of), 3); };
+  const std::string after = value(sum(element, view.cursor));
+  if (now.k_tile < 0) return {{"sum = 0"}};
+  if (!now.multiplied) return {{"sum = " + after}};
+  const Cursor before{view.cursor.tile - 1, steps().phases - 1};
+  std::vector<Run> runs = {{now.k_tile == 0 ? "0" : value(sum(element, before))}};
+  const auto factor = [](float of) {
+    const std::string text = number(static_cast<double>(of), 2);
+    return of < 0 ? "(" + text + ")" : text;
   };
-  Font font = Font::mono_note;
-  int terms = 3;
-  if (!layout.tight && fits(products ? 2 : 0, Font::mono)) {
-    font = Font::mono;
+  const int deep = depth(now.k_tile);
+  for (int i = 0; i < std::min(terms, deep); ++i) {
+    const int k = now.k_tile * trace_.tile + i;
+    const float a = trace_.a_band[static_cast<std::size_t>(row * trace_.k + k)];
+    const float b = trace_.b_band[static_cast<std::size_t>(k * trace_.columns() + column)];
+    runs.push_back({fmt::format(" + {}·{}", factor(a), factor(b))});
   }
-  while (terms > 0 && !fits(terms, font)) --terms;
-  const std::string shown = ui::fitted(formula(cursor, terms), font, width);
-  const ImVec2 size = ui::draw_text(at(layout.formula_min.x, y), shown, font);
-  ui::map("formula", who, shown, at(layout.formula_min.x, y),
-          at(layout.formula_min.x + size.x, y + size.y));
+  if (deep > terms) runs.push_back({" + …"});
+  runs.push_back({" = " + after});
+  return runs;
+}
+
+Box TilingScene::the_sum(const View& view) const {
+  const int element = picked(view), thread = thread_of(element);
+  Box made = sized(
+      lines({"sum"}, "formula", {{formula(view, 1), formula(view, 0)}}, Lines::formula), 1.2f, 0);
+  std::get<Lines>(made.marks[0]).items.about = {{"thread", {thread}}};
+  made.least_width = 11.5f;
+  made.label = text(fmt::format("thread {} → {}: its sum", thread, name_in_c(element)),
+                    fmt::format("thread {}", thread));
+  return made;
+}
+
+// ---- the tiles, and C's block where they meet -----------------------------------------------------
+
+Box TilingScene::tile(const TilingMoment& now, const View& view, bool is_a) const {
+  const int edge = trace_.tile, u = unit(), k_number = std::max(now.k_tile, 0),
+            k0 = k_number * edge;
+  const Name name = is_a ? Name("sa") : Name("sb"), matrix = is_a ? Name("A") : Name("B");
+  Grid grid = is_a ? Grid(name, edge, edge, "depth", "row", "tile")
+                   : Grid(name, edge, edge, "column", "depth", "tile");
+  const bool loading = shared() && !now.multiplied;
+  std::vector<int> threads, across;
+  for (int i = 0; i < grid.items.count; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    const KTile* tile = now.k_tile < 0 ? nullptr : &k_tile(now.k_tile);
+    const bool outside = tile != nullptr && (is_a ? tile->a_loads : tile->b_loads)[index] == 0;
+    across.push_back(is_a ? i / edge : i % edge);
+    threads.push_back(-1);
+    if (tile == nullptr || outside) {
+      grid.add(outside ? State::wasted : State::to_come, 0);
+    } else if (loading) {
+      threads.back() = (is_a ? tile->a_loader : tile->b_loader)[index];
+      const int row = is_a ? trace_.first_row() : k0, column = is_a ? k0 : trace_.first_column();
+      const Key from{matrix, (row + i / edge) / u, (column + i % edge) / u};
+      grid.add(State::plain, is_a ? kA : kB, static_cast<float>(threads.back()),
+               now.phase == Phase::load ? Way{from, {}, is_a ? 0 : 1, true} : Way{});
+    } else {
+      const auto& uses = shared() ? (is_a ? tile->a_reads : tile->b_reads)
+                                  : (is_a ? tile->a_loads : tile->b_loads);
+      grid.add(State::plain, is_a ? kA : kB, static_cast<float>(uses[index]));
+    }
+    grid.items.flags.each.push_back(threads.back() == thread_of(picked(view)) ? kPicked : kNone);
+  }
+  grid.items.about = {{is_a ? Name("row") : Name("column"), {-1, across}},
+                      {"thread", {-1, threads}}};
+  const std::string k = range(k0, depth(k_number)), s = shared() ? "s" : "";
+  const std::string full =
+      is_a ? fmt::format("{}A[{}][{}]", s, range(trace_.first_row(), trace_.rows()), k)
+           : fmt::format("{}B[{}][{}]", s, k, range(trace_.first_column(), trace_.columns()));
+  const char* what = !shared()        ? ": global loads"
+                     : now.k_tile < 0 ? ""
+                     : loading        ? ": thread"
+                                      : ": reads";
+  Box made = sized(box(is_a ? Key{"tile_a"} : Key{"tile_b"}, {grid},
+                       text(full + what, full, s + std::string(matrix.text()))),
+                   2.8f);
+  made.label.group = "tile";
+  // The row and the column that the picked thread multiplies.
+  if (now.k_tile >= 0 && now.multiplied) {
+    const int line = is_a ? picked(view) / edge : picked(view) % edge, last = depth(k_number) - 1;
+    made.marks.push_back(is_a ? Frame{{"picked_row"}, {{name, line, 0}, {name, line, last}}}
+                              : Frame{{"picked_column"}, {{name, 0, line}, {name, last, line}}});
+  }
+  return made;
+}
+
+Box TilingScene::block(const TilingMoment& now, const View& view) const {
+  const int edge = trace_.tile;
+  const bool any = now.k_tile > 0 || now.multiplied;
+  const std::vector<int>& wrong = trace_.races.wrong_elements;
+  Grid grid("c", edge, edge, "column", "row", "tile");
+  std::vector<int> rows, columns, threads;
+  for (int i = 0; i < grid.items.count; ++i) {
+    const bool is_wrong = judged(now) && std::find(wrong.begin(), wrong.end(), i) != wrong.end();
+    grid.add(!within(i) ? State::wasted
+             : is_wrong ? State::wrong
+             : any      ? State::plain
+                        : State::to_come,
+             within(i) ? kC : 0, within(i) && any ? sum(i, view.cursor) : kNothing);
+    grid.items.flags.each.push_back(i == picked(view) ? kPicked : kNone);
+    rows.push_back(within(i) ? i / edge : -1);
+    columns.push_back(within(i) ? i % edge : -1);
+    threads.push_back(within(i) ? thread_of(i) : -1);
+  }
+  grid.items.format = {Format::fixed, 1};
+  grid.items.act = {Act::pick, "thread"};
+  grid.items.about = {{"thread", {-1, threads}}, {"row", {-1, rows}}, {"column", {-1, columns}}};
+  const std::string name = fmt::format("C[{}][{}]", range(trace_.first_row(), trace_.rows()),
+                                       range(trace_.first_column(), trace_.columns()));
+  Box made =
+      sized(box({"block"}, {grid}, text(now.k_tile < 0 ? name : name + ": sums", name, "C")), 2.8f);
+  made.label.group = "tile";
+  return made;
+}
+
+/// In the corner that the tiles leave free: which k-tile this is, and its phases.
+Box TilingScene::corner(const TilingMoment& now) const {
+  const std::string here =
+      "k = " +
+      (now.k_tile < 0 ? range(0, trace_.k) : range(now.k_tile * trace_.tile, depth(now.k_tile)));
+  const std::string of_all = fmt::format("{} of 0–{}", here, trace_.k - 1);
+  Box made = column({"corner"},
+                    {sized(lines({"where"}, "k_range",
+                                 {text(now.k_tile >= 0 && k_tiles() > 1 ? of_all : here, here)}),
+                           1, 0)});
+  made.least_width = 3;
+  if (shared()) {
+    std::vector<Text> names;
+    std::vector<State> states;
+    for (int i = 0; i < tiling::kPhases; ++i) {
+      const auto phase = static_cast<Phase>(i);
+      names.push_back(text(removed(phase) ? "✕ no barrier" : name_of_phase(phase)));
+      states.push_back(removed(phase) ? State::wrong : state_of(phase, now));
+    }
+    made.boxes.push_back(sized(lines({"phases"}, "phase", names), 4.8f));
+    std::get<Lines>(made.boxes.back().marks[0]).items.state.each = states;
+    made.boxes.back().rank = 1;
+  }
+  const bool other = trace_.block.variant != trace_.variant;
+  if (shared() && !other) return made;
+  made.boxes.push_back(
+      lines({"remark"}, "note",
+            {text(other ? fmt::format("picture of {}", name_of(trace_.block.variant))
+                        : "No shared memory: every product loads both operands. The numbers count "
+                          "global loads.")}));
+  made.boxes.back().rank = 2;
+  return made;
+}
+
+/// The tiles stand as A and B do, and C's block where a row of one meets a column of the other. A
+/// barrier is a wall along both tiles: the inner one between what is stored and those who read, the
+/// outer one between those who read and what the next k-tile brings.
+Box TilingScene::tiles(const TilingMoment& now, const View& view) const {
+  int walls = 0;
+  const auto wall = [&](Phase phase, Name name, int part) {
+    Box made = sized(box({"wall", walls++}, {}), 0.35f, 0);
+    made.least_width = 0.35f;
+    const State state = removed(phase) ? State::wrong : state_of(phase, now);
+    if (shared()) made.marks = {Wall{{name, part}, state, removed(phase)}};
+    return made;
+  };
+  const auto inner = [&](int part) {
+    return wall(Phase::barrier_after_load, "barrier_after_load", part);
+  };
+  const auto outer = [&](int part) {
+    return wall(Phase::barrier_after_multiply, "barrier_after_multiply", part);
+  };
+  Box gap = inner(-1), across = row({"across"}, {gap, inner(-1)});
+  gap.marks.clear();
+  across.boxes[0].marks.clear();
+  across.boxes[0].key = {"gap", 2};
+  for (Box& half : across.boxes) half.weight = 1;
+  gap.key = {"gap", 3};
+  Box upper = even(row({"tiles_upper"}, {corner(now), gap, tile(now, view, false)}));
+  Box lower = even(row({"tiles_lower"}, {tile(now, view, true), inner(1), block(now, view)}));
+  Box inside = even(column({"tiles"}, {upper, sized(across, 0.35f, 0), lower}));
+  return column({"right"}, {outer(-1), row({"walled"}, {outer(1), inside})});
+}
+
+// ---- what the pointer is told --------------------------------------------------------------------
+
+std::string TilingScene::explain(const View& view, const Key& key) const {
+  const TilingMoment now = moment(view.cursor);
+  const tiling::Races& races = trace_.races;
+  const std::string_view name = key.name.text();
+  const std::string wrong =
+      fmt::format("without the barrier: {} instead of {}",
+                  number(static_cast<double>(races.got), 4), number(races.want, 4));
+  if (name == "c") {
+    const int i = key.i * trace_.tile + key.j;
+    if (!within(i)) return "outside C";
+    const bool first = judged(now) && trace_.first_row() + key.i == races.row &&
+                       trace_.first_column() + key.j == races.column;
+    return fmt::format("{}, thread {}\nsum so far {}\n{}", name_in_c(i), thread_of(i),
+                       number(static_cast<double>(sum(i, view.cursor)), 4),
+                       first ? wrong : "click to follow this thread");
+  }
+  if (name == "wrong_in_c") return fmt::format("C[{}][{}], {}", races.row, races.column, wrong);
+  if ((name == "sa" || name == "sb") && now.k_tile >= 0)
+    return explain_element(now, name == "sa", key.i * trace_.tile + key.j);
+  if (name == "a_tile" || name == "b_tile") return fmt::format("k-tile {}", now.k_tile);
+  if (name == "c_block")
+    return fmt::format("block {}, {} of C", trace_.block_row, trace_.block_col);
+  if (name == "block_loads" || name == "naive_loads") return "global loads of this block so far";
+  for (const auto& [barrier, phase] : {std::pair{"load", Phase::barrier_after_load},
+                                       {"multiply", Phase::barrier_after_multiply}}) {
+    if (name == fmt::format("barrier_after_{}", barrier))
+      return fmt::format("barrier after {}{}", barrier, removed(phase) ? ": removed" : "");
+  }
+  return {};
+}
+
+std::string TilingScene::explain_element(const TilingMoment& now, bool is_a, int i) const {
+  const KTile& tile = k_tile(now.k_tile);
+  const auto index = static_cast<std::size_t>(i);
+  const int edge = trace_.tile, k0 = now.k_tile * edge,
+            loads = (is_a ? tile.a_loads : tile.b_loads)[index];
+  if (loads == 0) return "outside the matrix: a zero, not loaded";
+  const int row = (is_a ? trace_.first_row() : k0) + i / edge,
+            column = (is_a ? k0 : trace_.first_column()) + i % edge;
+  const float value =
+      is_a ? trace_.a_band[static_cast<std::size_t>(i / edge * trace_.k + column)]
+           : trace_.b_band[static_cast<std::size_t>(row * trace_.columns() + i % edge)];
+  std::string text = fmt::format("{}[{}][{}] = {}\n", is_a ? "A" : "B", row, column,
+                                 number(static_cast<double>(value), 3));
+  if (!shared()) return text + fmt::format("loaded {} from global memory", words::times(loads));
+  text += fmt::format("loaded by thread {}, kept in float {} of the tile",
+                      (is_a ? tile.a_loader : tile.b_loader)[index],
+                      (is_a ? tile.a_slot : tile.b_slot)[index]);
+  if (now.multiplied)
+    text += fmt::format("\nread {}", words::times((is_a ? tile.a_reads : tile.b_reads)[index]));
+  return text;
 }
 
 }  // namespace tilestep::scenes

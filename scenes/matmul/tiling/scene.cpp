@@ -21,20 +21,10 @@ int most(const std::vector<int>& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
-/// A factor of a product: negative ones in brackets.
-std::string factor(float value) {
-  const std::string text = number(static_cast<double>(value), 2);
-  return value < 0 ? "(" + text + ")" : text;
-}
-
 }  // namespace
 
-StepAxis TilingScene::loaded(const tiling::Trace& before) {
+StepAxis TilingScene::loaded(const tiling::Trace&) {
   params_ = tiling::knob_table().params(report_.params);
-  const bool same_block = before.tile == trace_.tile && before.rows() == trace_.rows() &&
-                          before.columns() == trace_.columns();
-  // A thread stays picked from run to run while it has the same place.
-  if (!same_block) picked_ = trace_.rows() / 3 * trace_.tile + trace_.columns() / 2;
   if (!shared()) return {k_tiles(), 1, "k-tile", {"multiply"}, "k_tiles"};
   return {
       k_tiles(), tiling::kPhases, "k-tile", {"load", "barrier", "multiply", "barrier"}, "k_tiles"};
@@ -78,6 +68,12 @@ bool TilingScene::removed(Phase barrier) const {
 std::string TilingScene::name_in_c(int element) const {
   return fmt::format("C[{}][{}]", trace_.first_row() + element / trace_.tile,
                      trace_.first_column() + element % trace_.tile);
+}
+
+std::string TilingScene::brief(const TilingMoment& now) const {
+  if (now.k_tile < 0) return "Nothing is loaded yet.";
+  return fmt::format("K-tile {}: {}", now.k_tile,
+                     steps().phase_names[static_cast<std::size_t>(shared() ? now.phase : Phase{})]);
 }
 
 std::string TilingScene::sentence(Cursor cursor) const {
@@ -133,102 +129,12 @@ std::string TilingScene::sentence(Cursor cursor) const {
                      counted(loads, "element"), times(most(tile.a_reads)));
 }
 
-std::string TilingScene::formula(Cursor cursor, int terms) const {
-  const TilingMoment now = moment(cursor);
-  if (now.k_tile < 0) return "sum = 0";
-  const std::string after = number(static_cast<double>(sum(picked_, cursor)), 3);
-  if (!now.multiplied) return "sum = " + after;
-  const int row = picked_ / trace_.tile;
-  const int column = picked_ % trace_.tile;
-  std::string text = "0";
-  if (now.k_tile > 0) {
-    text = number(
-        static_cast<double>(k_tile(now.k_tile - 1).sums[static_cast<std::size_t>(picked_)]), 3);
-  }
-  const int depth_here = depth(now.k_tile);
-  for (int i = 0; i < std::min(terms, depth_here); ++i) {
-    const int kk = now.k_tile * trace_.tile + i;
-    const float a = trace_.a_band[static_cast<std::size_t>(row * trace_.k + kk)];
-    const float b = trace_.b_band[static_cast<std::size_t>(kk * trace_.columns() + column)];
-    text += fmt::format(" + {}·{}", factor(a), factor(b));
-  }
-  if (depth_here > terms) text += " + …";
-  return text + " = " + after;
-}
-
-void TilingScene::draw_readouts(Cursor cursor) {
-  const std::string variant(name_of(trace_.variant));
-  // What the launch recorded of all its blocks stands there once this one is through; what a formula
-  // gives stands there from the start.
-  const TilingMoment now = moment(cursor);
-  const bool over = now.k_tile + 1 == k_tiles() && now.multiplied;
-  struct Number {
-    const lab::Measurement* from;
-    std::string value, how;
-    bool known;
-  };
-  const auto read = [&](const char* id, int decimals) {
-    const lab::Measurement* m = report_.measurement(id, variant);
-    if (m == nullptr) return Number{nullptr, "", "", false};
-    // These formulas have the recorded loads in them.
-    const std::string_view name = id;
-    const bool of_loads =
-        name == "loads_per_output" || name == "reuse_factor" || name == "arithmetic_intensity";
-    const bool known = over || (m->provenance == lab::Provenance::derived && !of_loads);
-    return Number{m, known ? fmt::format("{:.{}f}", m->value, decimals) : "—",
-                  ui::provenance_sentence(*m, report_), known};
-  };
-  // A second number that belongs to the first stands where its unit would.
-  const auto show = [&](const char* id, const char* label, int decimals, std::string unit,
-                        ui::Role role, const Number& second) {
-    const Number first = read(id, decimals);
-    if (first.from == nullptr) return;
-    std::string how = first.how;
-    lab::Provenance provenance = first.from->provenance;
-    if (report_.recorded_at.empty() && !first.from->recorded_at.empty()) {
-      provenance = lab::Provenance::recorded;
-      how += fmt::format("\nOf the timed kernel, on {}, {}.", first.from->device,
-                         first.from->recorded_at);
-    }
-    if (second.from != nullptr) how += "\n" + second.how;
-    ui::readout({id, label, first.value, first.known ? std::move(unit) : "", provenance,
-                 std::move(how), first.known ? role : ui::Role::muted});
-  };
-  const ui::Role plain = ui::Role::text;
-  const Number none{nullptr, "", "", false};
-  const Number per_output = read("loads_per_output", 1);
-  const Number ways = read("bank_conflict_ways", 0);
-  const Number occupancy = read("occupancy_limit", 2);
-  const bool narrow = ImGui::GetContentRegionAvail().x < ui::px(250);
-  if (narrow) {
-    show("global_loads", "global loads", 0, "", plain, none);
-    show("loads_per_output", "per output", 1, "", plain, none);
-  } else {
-    show("global_loads", "global loads", 0, per_output.value + " per output", plain, per_output);
-  }
-  show("reuse_factor", "reuse factor", 1, "×", ui::Role::accent, none);
-  show("arithmetic_intensity", narrow ? "intensity" : "arithmetic intensity", 2, "FLOP/B", plain,
-       none);
-  show("ideal_bytes", "HBM, at best", 0, "B", plain, none);
-  std::string conflict = "B";
-  if (!narrow && ways.known) {
-    conflict = ways.from->value <= 1 ? "B, no bank conflict" : "B, " + ways.value + "-way conflict";
-  }
-  show("shared_bytes_per_block", "shared memory", 0, conflict, plain, ways);
-  if (narrow) show("bank_conflict_ways", "bank conflict", 0, "-way", plain, none);
-  const bool together = !narrow && occupancy.from != nullptr;
-  show("registers_per_thread", "registers per thread", 0,
-       together ? "occupancy ≤ " + occupancy.value : "", plain, occupancy);
-  if (narrow) show("occupancy_limit", "occupancy limit", 2, "", plain, none);
-  show("race_share", "orders gone wrong", 2, "", ui::Role::wrong, none);
-}
-
 int TilingScene::picked(const View& view) const {
   const int otherwise = trace_.rows() / 3 * trace_.tile + trace_.columns() / 2;
-  const int element = view.pick("thread", otherwise);
-  const bool within = element >= 0 && element / trace_.tile < trace_.rows() &&
-                      element % trace_.tile < trace_.columns();
-  return within ? element : otherwise;
+  const int element = thread_of(view.pick("thread", thread_of(otherwise)));
+  // A thread stays picked from run to run while there is one with its number.
+  return element >= 0 && element < trace_.tile * trace_.tile && within(element) ? element
+                                                                                : otherwise;
 }
 
 std::vector<Readout> TilingScene::readouts(const View& view) const {
@@ -252,7 +158,7 @@ std::vector<Readout> TilingScene::readouts(const View& view) const {
   const Row rows[] = {
       {"global_loads", "global loads", 0, "", "loads_per_output", "{} per output", 1},
       {"reuse_factor", "reuse factor", 1, "×", "", "", 0, Readout::accent},
-      {"arithmetic_intensity", "arithmetic intensity", 2, "FLOP/B"},
+      {"arithmetic_intensity", "intensity", 2, "FLOP/B"},
       {"ideal_bytes", "HBM, at best", 0, "B"},
       {"shared_bytes_per_block", "shared memory", 0, "B", "bank_conflict_ways",
        "B, {}-way conflict"},

@@ -5,11 +5,10 @@
 
 #include <cmath>
 
-#include "scenes/numbers/accumulator_precision/layout.hpp"
+#include "scenes/numbers/accumulator_precision/scene.hpp"
 
 namespace tilestep::scenes {
 
-using accumulator_parts::spacing_text;
 using accumulator_precision::Direction, accumulator_precision::Method,
     accumulator_precision::Rounding, accumulator_precision::Step, accumulator_precision::StepView;
 using words::significant;
@@ -68,7 +67,7 @@ Question RunningSum::freeze_question() const {
 
 std::optional<Question> AccumulatorPrecisionScene::question(Cursor cursor) const {
   if (cursor.tile >= points() || cursor.phase != 1) return std::nullopt;
-  return RunningSum{trace_, focused()}.question(cursor.tile);
+  return followed(view(cursor)).question(cursor.tile);
 }
 
 std::optional<Question> RunningSum::question(int next) const {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scenes/numbers/accumulator_precision/layout.hpp"
+#include "scenes/numbers/accumulator_precision/scene.hpp"
 
 namespace tilestep::scenes {
 
@@ -13,19 +13,7 @@ using accumulator_precision::Direction, accumulator_precision::Method, accumulat
     accumulator_precision::StepView;
 using words::significant;
 
-StepAxis AccumulatorPrecisionScene::loaded(const accumulator_precision::Trace& before) {
-  std::optional<Method> focused_before;
-  if (!before.accumulators.empty()) {
-    focused_before = before.accumulators[static_cast<std::size_t>(focus_)].method;
-  }
-  lit_point_ = lit_accumulator_ = -1;
-
-  // What was in focus stays; else the smallest format: which one freezes is not known yet.
-  focus_ = 0;
-  for (std::size_t i = 0; i < trace_.accumulators.size(); ++i) {
-    if (trace_.accumulators[i].method == focused_before) focus_ = static_cast<int>(i);
-  }
-
+StepAxis AccumulatorPrecisionScene::loaded(const accumulator_precision::Trace&) {
   low_ = *std::min_element(trace_.exact.begin(), trace_.exact.end());
   high_ = *std::max_element(trace_.exact.begin(), trace_.exact.end());
   for (const AccumulatorTrace& a : trace_.accumulators) {
@@ -36,7 +24,8 @@ StepAxis AccumulatorPrecisionScene::loaded(const accumulator_precision::Trace& b
     }
   }
   // Not every term of a long sum is kept, so that a step is not "a term" there.
-  if (every_term()) return {points(), 2, "term", {"add", "round"}, "terms"};
+  if (trace_.terms <= accumulator_precision::kAllRows)
+    return {points(), 2, "term", {"add", "round"}, "terms"};
   return {points(), 2, "addition", {"add", "round"}};
 }
 
@@ -54,43 +43,6 @@ RunningSum::Fate RunningSum::fate(int point) const {
           : off < 0 ? Direction::down
                     : Direction::exact,
           lost, numeric::ulp(a.format, unrounded)};
-}
-
-void AccumulatorPrecisionScene::draw_readouts(Cursor cursor) {
-  const AccumulatorMoment now = moment(cursor);
-  // Before the rounding the numbers are those that the step before left.
-  const int point = now.point >= 0 && !now.rounded ? now.point - 1 : now.point;
-  const bool any = point >= 0;
-  const auto p = static_cast<std::size_t>(std::max(point, 0));
-  const double sum = any ? static_cast<double>(step(point).sum) : 0;
-  const double exact = any ? trace_.exact[p] : 0;
-  const std::string label = focused().label;
-  ui::readout({"sum", label + " holds", significant(sum, digits()), "", lab::Provenance::traced,
-               "recorded by the kernel while it ran on " + report_.device.name, ui::Role::accent});
-  ui::readout({"exact", "exact sum", significant(exact, 7), "", lab::Provenance::derived,
-               "the same terms added without rounding, in 128-bit integers of 2^-60"});
-  if (any && exact != 0) {
-    const double percent = 100 * std::abs(sum - exact) / std::abs(exact);
-    ui::readout({"error", "error", significant(percent, 3), "%", lab::Provenance::derived,
-                 fmt::format("|{} − {}| / |{}|", significant(sum, 9), significant(exact, 9),
-                             significant(exact, 9)),
-                 percent > 10 ? ui::Role::wrong : ui::Role::text});
-  }
-  if (!any) return;
-  const StepView v = view(point);
-  if (v.single_addition && std::isfinite(v.spacing)) {
-    ui::readout({"spacing", "numbers are apart by", accumulator_parts::spacing_text(v.spacing), "",
-                 lab::Provenance::derived,
-                 fmt::format("the spacing (ulp) of a format with {} mantissa bits at {}: the power "
-                             "of two at or below it, times 2^-{}",
-                             focused().format.mantissa_bits, significant(v.unrounded, 6),
-                             focused().format.mantissa_bits)});
-  }
-  const int frozen = focused().frozen_at;
-  if (frozen >= 0 && trace_.points[p] >= frozen) {
-    ui::readout({"frozen", "frozen after", fmt::format("{}", frozen), "terms",
-                 lab::Provenance::traced, focused().verdict, ui::Role::wrong});
-  }
 }
 
 std::vector<Readout> AccumulatorPrecisionScene::readouts(const View& view) const {
@@ -116,8 +68,7 @@ std::vector<Readout> AccumulatorPrecisionScene::readouts(const View& view) const
   const StepView v = followed.view(point);
   if (v.single_addition && std::isfinite(v.spacing)) {
     all.push_back(
-        {"spacing", "numbers are apart by", accumulator_parts::spacing_text(v.spacing), "",
-         lab::Provenance::derived,
+        {"spacing", "numbers are apart by", spacing_text(v.spacing), "", lab::Provenance::derived,
          fmt::format("the spacing (ulp) of a format with {} mantissa bits at {}: the power "
                      "of two at or below it, times 2^-{}",
                      a.format.mantissa_bits, significant(v.unrounded, 6), a.format.mantissa_bits)});
@@ -181,7 +132,9 @@ std::string AccumulatorPrecisionScene::explain(const View& view, const picture::
 }
 
 int AccumulatorPrecisionScene::table_row(std::string_view table_id, Cursor cursor) const {
-  if (table_id == "accumulators" || table_id == "verdicts") return focus_;
+  if (table_id == "accumulators" || table_id == "verdicts") {
+    return static_cast<int>(&followed(view(cursor)).a - trace_.accumulators.data());
+  }
   if (table_id != "terms") return -1;
   const AccumulatorMoment now = moment(cursor);
   const lab::Table* table = report_.table(table_id);
@@ -195,22 +148,22 @@ int AccumulatorPrecisionScene::table_row(std::string_view table_id, Cursor curso
   return found;
 }
 
-void AccumulatorPrecisionScene::hover_row(std::string_view table_id, int row) {
-  lit_point_ = lit_accumulator_ = -1;
+std::vector<picture::Subject> AccumulatorPrecisionScene::subjects_of_row(std::string_view table_id,
+                                                                         int row) const {
   const bool accumulators = table_id == "accumulators" || table_id == "verdicts";
-  if (accumulators && row < static_cast<int>(trace_.accumulators.size())) lit_accumulator_ = row;
+  if (accumulators && row >= 0 && row < std::ssize(trace_.accumulators)) {
+    const Method method = trace_.accumulators[static_cast<std::size_t>(row)].method;
+    return {{"accumulator", static_cast<int>(method)}};
+  }
   const lab::Table* table = report_.table("terms");
-  if (table_id != "terms" || table == nullptr || row < 0) return;
-  if (row >= static_cast<int>(table->rows.size())) return;
+  if (table_id != "terms" || table == nullptr || row < 0 || row >= std::ssize(table->rows))
+    return {};
   const auto* added = std::get_if<double>(&table->rows[static_cast<std::size_t>(row)].at(0));
-  if (added == nullptr) return;
-  const auto at =
-      std::lower_bound(trace_.points.begin(), trace_.points.end(), static_cast<int>(*added) - 1);
-  if (at != trace_.points.end()) lit_point_ = static_cast<int>(at - trace_.points.begin());
+  return {{"term", added == nullptr ? -1 : static_cast<int>(*added)}};
 }
 
 SourceMark AccumulatorPrecisionScene::source(Cursor cursor) const {
-  return source_mark(accumulator_precision::kSourcePath, {&focused().line, 1},
+  return source_mark(accumulator_precision::kSourcePath, {&followed(view(cursor)).a.line, 1},
                      moment(cursor).point >= 0 ? 0 : -1);
 }
 

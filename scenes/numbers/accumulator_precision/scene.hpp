@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "kernels/numbers/accumulator_precision/lesson.hpp"
+#include "scenes/shared/picture_scene.hpp"
 #include "scenes/shared/scene_of.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
@@ -60,45 +62,33 @@ struct RunningSum {
 };
 
 /// Accumulator precision: the running sums against the number of terms, with the places where they
-/// freeze; below, the addition of this step in the accumulator in focus: its bits before and after,
-/// and the two neighbouring numbers that the exact sum falls between.
-class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Trace> {
+/// freeze; below, the addition of this step in the accumulator that is followed: its bits before and
+/// after, and the two neighbouring numbers that the exact sum falls between.
+class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Trace, PictureScene> {
  public:
   StepAxis loaded(const accumulator_precision::Trace& before) override;
-  void draw_picture(Cursor cursor) override;
-  void draw_readouts(Cursor cursor) override;
+  picture::Extent extent() const override;
+  picture::Picture picture(const picture::Extent& extent, const View& view) const override;
+  std::string explain(const View& view, const picture::Key& key) const override;
+  std::vector<Readout> readouts(const View& view) const override;
+  std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const override;
   measured::Spec measured_spec() const override;
   SourceMark source(Cursor cursor) const override;
   std::optional<Question> question(Cursor cursor) const override;
   int table_row(std::string_view table_id, Cursor cursor) const override;
-  void hover_row(std::string_view table_id, int row) override;
-
-  picture::Extent extent() const;
-  picture::Picture picture(const picture::Extent& extent, const View& view) const;
-  std::string explain(const View& view, const picture::Key& key) const;
-  std::vector<Readout> readouts(const View& view) const;
-  RunningSum followed(const View& view) const;
 
   AccumulatorMoment moment(Cursor cursor) const;
-  /// What happens at `cursor` in one plain sentence.
-  std::string sentence(Cursor cursor) const;
-  /// The accumulator whose bits are shown, as an index into the trace's.
-  int focus() const { return focus_; }
-  /// Number of terms that the accumulator in focus has added after this point.
+  /// The accumulator that is picked, by its method; else the first.
+  RunningSum followed(const View& view) const;
+  /// Number of terms that have been added after this point.
   int terms_added(int point) const { return trace_.points[static_cast<std::size_t>(point)] + 1; }
 
  private:
   using AccumulatorTrace = accumulator_precision::AccumulatorTrace;
-  struct Layout;
-  struct PlotSpace;
-  struct EndLabel;
-  struct Patch {
-    ImVec2 min, max;
-  };
 
-  // The parts of the picture.
   picture::Curve curve(const AccumulatorTrace& a, int last, double first) const;
   picture::Curve exact(picture::Key key, int from, int to, double first) const;
+  float margin() const;
   picture::Box plot(const RunningSum& sum, const AccumulatorMoment& now, double first) const;
   picture::Box rug(const RunningSum& sum, const AccumulatorMoment& now) const;
   picture::Box chips(const RunningSum& sum) const;
@@ -109,60 +99,12 @@ class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Tr
   std::string explain_sum(const AccumulatorTrace& a, int known) const;
   std::string explain_term(int point) const;
 
-  // The picture, in accumulator_precision_picture.cpp.
-  Layout layout() const;
-  void draw_chips(const Layout& layout);
-  bool chip(int accumulator, ImVec2 min, ImVec2 max);
-
-  // The plot of the sums, in accumulator_precision_plot.cpp.
-  PlotSpace plot_space(const Layout& layout) const;
-  void draw_axes(const Layout& layout, const PlotSpace& plot) const;
-  void draw_exact(const PlotSpace& plot, const AccumulatorMoment& now) const;
-  void draw_sum(const PlotSpace& plot, int accumulator, const AccumulatorMoment& now) const;
-  void draw_frozen(const Layout& layout, const PlotSpace& plot, const AccumulatorMoment& now,
-                   const std::vector<Patch>& labels) const;
-  void draw_frozen_note(const Layout& layout, const PlotSpace& plot, ImVec2 place,
-                        const std::vector<Patch>& labels) const;
-  std::vector<ImVec2> ink(const PlotSpace& plot) const;
-  std::vector<Patch> draw_end_labels(const Layout& layout, const PlotSpace& plot,
-                                     const AccumulatorMoment& now);
-  void draw_cursor(const Layout& layout, const PlotSpace& plot, const AccumulatorMoment& now) const;
-  void draw_rug(const Layout& layout, const PlotSpace& plot, const AccumulatorMoment& now) const;
-  void draw_rug_key(const Layout& layout, const PlotSpace& plot) const;
-  void draw_plot_tooltip(const PlotSpace& plot, const AccumulatorMoment& now) const;
-
-  // The addition in bits, in accumulator_precision_bits.cpp.
-  void draw_bits(const Layout& layout, const AccumulatorMoment& now) const;
-  using Note = RunningSum::Note;
-  Note term_note(int point) const;
-  Note fate_note(int point) const;
-  void draw_cells(const Layout& layout, float y, const std::string& bits, const std::string& other,
-                  bool after) const;
-  void draw_group_names(const Layout& layout) const;
-  void draw_number_line(const Layout& layout, const AccumulatorMoment& now) const;
-  void draw_blocks(const Layout& layout, const AccumulatorMoment& now) const;
-
   int points() const { return static_cast<int>(trace_.points.size()); }
-  bool every_term() const { return trace_.terms <= accumulator_precision::kAllRows; }
-  const AccumulatorTrace& accumulator(int number) const {
-    return trace_.accumulators[static_cast<std::size_t>(number)];
-  }
-  const AccumulatorTrace& focused() const { return accumulator(focus_); }
-  const accumulator_precision::Step& step(int point) const {
-    return focused().steps[static_cast<std::size_t>(point)];
-  }
-  accumulator_precision::StepView view(int point) const {
-    return RunningSum{trace_, focused()}.view(point);
-  }
-  using Fate = RunningSum::Fate;
-  Fate fate(int point) const { return RunningSum{trace_, focused()}.fate(point); }
-  int digits() const;
 
-  int focus_ = 0;
-  int lit_point_ = -1;        ///< hovered in the table of terms
-  int lit_accumulator_ = -1;  ///< hovered in the table of accumulators
-  int hovered_chip_ = -1;
   double low_ = 0, high_ = 1;  ///< of the sums
 };
+
+/// A spacing exactly: a power of two, written out where that is short.
+std::string spacing_text(double spacing);
 
 }  // namespace tilestep::scenes

@@ -3,24 +3,19 @@
 
 #include <cmath>
 
-#include "scenes/numbers/accumulator_precision/layout.hpp"
+#include "scenes/numbers/accumulator_precision/scene.hpp"
 
 namespace tilestep::scenes {
 
-using accumulator_parts::spacing_text;
 using accumulator_precision::Direction, accumulator_precision::Method, accumulator_precision::Step,
     accumulator_precision::StepView;
 using words::counted, words::significant;
-
-namespace accumulator_parts {
 
 std::string spacing_text(double spacing) {
   const bool short_enough = spacing >= 0x1p-8;
   return short_enough ? significant(spacing, 9)
                       : "2" + words::raised(static_cast<int>(std::log2(spacing)));
 }
-
-}  // namespace accumulator_parts
 
 std::string RunningSum::say(double value) const {
   const int mantissa = a.format.mantissa_bits;
@@ -112,7 +107,7 @@ RunningSum::Note RunningSum::term_note(int point) const {
   const StepView v = view(point);
   if (!v.single_addition) return {"a tree of additions answers, not one", "a tree adds"};
   if (!std::isfinite(v.spacing)) return {};
-  const std::string spacing = accumulator_parts::spacing_text(v.spacing);
+  const std::string spacing = spacing_text(v.spacing);
   std::string full = fmt::format("numbers stand {} apart at the sum", spacing);
   if (a.method == Method::kahan) {
     const auto term = static_cast<double>(trace.term[static_cast<std::size_t>(point)]);
@@ -150,20 +145,6 @@ std::string RunningSum::sentence(const AccumulatorMoment& now) const {
   if (!now.rounded) return add_sentence(now.point);
   const int last = static_cast<int>(trace.points.size()) - 1;
   return now.point == last ? last_sentence() : round_sentence(now.point);
-}
-
-std::string AccumulatorPrecisionScene::sentence(Cursor cursor) const {
-  return RunningSum{trace_, focused()}.sentence(moment(cursor));
-}
-AccumulatorPrecisionScene::Note AccumulatorPrecisionScene::term_note(int point) const {
-  return RunningSum{trace_, focused()}.term_note(point);
-}
-AccumulatorPrecisionScene::Note AccumulatorPrecisionScene::fate_note(int point) const {
-  return RunningSum{trace_, focused()}.fate_note(point);
-}
-int AccumulatorPrecisionScene::digits() const {
-  const int mantissa = focused().format.mantissa_bits;
-  return mantissa <= 3 ? 4 : mantissa <= 10 ? 6 : 9;
 }
 
 }  // namespace tilestep::scenes

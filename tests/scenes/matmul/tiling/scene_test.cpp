@@ -1,10 +1,18 @@
 #include "scenes/matmul/tiling/scene.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scenes/picture/placed.hpp"
+#include "scenes/shared/words.hpp"
 #include "scenes/ui/roofline.hpp"
 #include "tests/lesson_contract/pictures.hpp"
 #include "tests/scenes/shown.hpp"
 
 using namespace tilestep;
+using picture::Cells, picture::Frame, picture::Key, picture::Picture, picture::State;
 using scenes::Cursor, scenes::TilingScene;
 using tests::Parts, tests::within;
 using Shown = tests::Shown<TilingScene>;
@@ -33,6 +41,30 @@ std::string cell(const char* prefix, int i, int tile) {
   return std::string(prefix) + "_" + std::to_string(i / tile) + "_" + std::to_string(i % tile);
 }
 
+/// The mark of a picture with this name.
+template <class Mark>
+const Mark& mark_of(const Picture& picture, const char* name) {
+  for (const picture::Mark* mark : picture::marks_of(picture)) {
+    const auto* found = std::get_if<Mark>(mark);
+    if (found == nullptr) continue;
+    if constexpr (requires { found->key; }) {
+      if (picture::to_text(found->key) == name) return *found;
+    } else if (found->items.name.text() == name) {
+      return *found;
+    }
+  }
+  throw Error(std::string("the picture has no ") + name);
+}
+
+bool has_frame(const Picture& picture, const char* name) {
+  try {
+    mark_of<Frame>(picture, name);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 /// The tiles on screen against what must have happened: thread y·tile + x loads element [y][x] of
 /// either tile, and every element inside is used once by each thread of its row or column.
 void check_tiles(const Parts& parts, const tiling::Trace& trace, int k_tile, bool multiplied) {
@@ -43,29 +75,98 @@ void check_tiles(const Parts& parts, const tiling::Trace& trace, int k_tile, boo
     const bool a_inside = i / tile < trace.rows() && i % tile < depth;
     const bool b_inside = i / tile < depth && i % tile < trace.columns();
     const auto expected = [&](bool inside, int loads) -> std::string {
-      if (!inside) return "outside";
-      if (!shared) return std::to_string(loads) + " loads";
-      if (multiplied) return std::to_string(tile) + " reads";
-      return "thread " + std::to_string(i);
+      if (!inside) return "wasted";
+      return std::to_string(!shared ? loads : multiplied ? tile : i);
     };
     CHECK(parts.at(cell("sa", i, tile)).value == expected(a_inside, trace.columns()));
     CHECK(parts.at(cell("sb", i, tile)).value == expected(b_inside, trace.rows()));
+    if (parts.count(cell("na", i, tile)) == 0) continue;
+    const auto naive = [&](bool inside, int loads) -> std::string {
+      return !multiplied ? "to come" : inside ? std::to_string(loads) : "wasted";
+    };
+    CHECK(parts.at(cell("na", i, tile)).value == naive(a_inside, trace.columns()));
+    CHECK(parts.at(cell("nb", i, tile)).value == naive(b_inside, trace.rows()));
   }
 }
 
-void check_picture(const Parts& parts, const TilingScene& scene, Cursor cursor) {
+/// The block's rows of A: what is done, worked on and to come, and the frame round the k-tile. A cell
+/// may stand for several elements; B is the same turned.
+void check_bands(const Picture& picture, const tiling::Trace& trace, int k_tile, bool loading) {
+  const int tile = trace.tile, k0 = k_tile * tile, depth = std::min(tile, trace.k - k0);
+  const auto& a = mark_of<Cells>(picture, "A");
+  const int unit = (trace.k + a.columns - 1) / a.columns;
+  for (int i = 0; i < a.items.count; ++i) {
+    const int row = i / a.columns * unit, number = i % a.columns * unit / tile;
+    const bool within = row < trace.first_row() + trace.rows() && row + unit > trace.first_row();
+    CHECK((a.items.tone[static_cast<std::size_t>(i)] > 0) == within);
+    if (!within) continue;
+    CHECK(a.items.state[static_cast<std::size_t>(i)] == (number < k_tile    ? State::done
+                                                         : number == k_tile ? State::plain
+                                                                            : State::to_come));
+  }
+  const auto& a_tile = mark_of<Frame>(picture, "a_tile");
+  CHECK(a_tile.state == State::current);
+  CHECK(a_tile.round.front() == Key{"A", trace.first_row() / unit, k0 / unit});
+  CHECK(a_tile.round.back() ==
+        Key{"A", (trace.first_row() + trace.rows() - 1) / unit, (k0 + depth - 1) / unit});
+  const auto& b_tile = mark_of<Frame>(picture, "b_tile");
+  CHECK(b_tile.round.front() == Key{"B", k0 / unit, trace.first_column() / unit});
+  // Elements fly from their places in A and B when they are loaded, and at no other time.
+  for (const char* name : {"sa", "sb"}) {
+    const auto& items = mark_of<Cells>(picture, name).items;
+    const bool is_a = name == std::string("sa");
+    for (int i = 0; i < items.count; ++i) {
+      const bool inside = items.state[static_cast<std::size_t>(i)] != State::wasted;
+      const int row = (is_a ? trace.first_row() : k0) + i / tile;
+      const int column = (is_a ? k0 : trace.first_column()) + i % tile;
+      const Key from{is_a ? picture::Name("A") : picture::Name("B"), row / unit, column / unit};
+      CHECK(items.ways[static_cast<std::size_t>(i)].from == (loading && inside ? from : Key{}));
+    }
+  }
+}
+
+/// C's block with the kernel's own sums; those of C only when they are written.
+void check_sums(const Picture& picture, const TilingScene& scene, Cursor cursor, int last) {
   const tiling::Trace& trace = scene.trace();
-  const scenes::TilingMoment now = scene.moment(cursor);
+  const auto& c = mark_of<Cells>(picture, "c").items;
+  for (int i = 0; i < trace.tile * trace.tile; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    const float sum =
+        last < 0 ? 0 : trace.block.k_tiles[static_cast<std::size_t>(last)].sums[index];
+    CHECK(scene.sum(i, cursor) == sum);
+    const bool inside = i / trace.tile < trace.rows() && i % trace.tile < trace.columns();
+    CHECK((c.state[index] == State::wasted) == !inside);
+    CHECK(std::isnan(c.value[index]) == (!inside || last < 0));
+    if (inside && last >= 0) CHECK(c.value[index] == sum);
+  }
+  const auto& in_c = mark_of<Cells>(picture, "C").items;
+  const bool written = last == trace.k_tiles() - 1;
+  for (int i = 0; i < in_c.count; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    if (in_c.tone[index] == 0) continue;
+    CHECK(in_c.state[index] == (written ? State::plain : State::to_come));
+    CHECK((in_c.ways[index].from.name == picture::Name("c")) == written);
+  }
+}
+
+void check_picture(Shown& shown, Cursor cursor) {
+  const TilingScene& scene = *shown;
+  const Parts parts = shown.picture(cursor);
+  const Picture picture = scene.picture(scene.extent(), {cursor});
+  const tiling::Trace& trace = scene.trace();
   const bool shared = trace.block.variant == tiling::Variant::shared_tile;
+  CHECK(parts.at("sentence").label == scene.sentence(cursor));
   if (cursor.tile == 0) {
-    CHECK(parts.at("sa_0_0").value == "empty");
-    CHECK(parts.at("bar_naive").value == "0");
+    CHECK(parts.at("sa_0_0").value == "to come");
+    CHECK(parts.at("naive_loads_0").value == "0");
     CHECK(parts.count("a_tile") == 0);
     return;
   }
   const int k_tile = cursor.tile - 1;
   const bool multiplied = !shared || cursor.phase >= 2;
   check_tiles(parts, trace, k_tile, multiplied);
+  check_bands(picture, trace, k_tile, shared && cursor.phase == 0);
+  check_sums(picture, scene, cursor, multiplied ? k_tile : k_tile - 1);
 
   // Loads so far: a tile of A and one of B each k-tile, against two a product.
   const int before = k_tile * trace.tile;
@@ -73,40 +174,14 @@ void check_picture(const Parts& parts, const TilingScene& scene, Cursor cursor) 
   const int products = trace.rows() * trace.columns();
   const int naive = 2 * products * (multiplied ? after : before);
   const int tiled = (trace.rows() + trace.columns()) * after;
-  CHECK(parts.at("bar_naive").value == std::to_string(naive));
+  CHECK(parts.at("naive_loads_0").value == std::to_string(naive));
   if (trace.block.variant != tiling::Variant::naive) {
-    CHECK(parts.at("bar_block").value == std::to_string(shared ? tiled : naive));
+    CHECK(parts.at("block_loads_0").value == std::to_string(shared ? tiled : naive));
   }
-
-  const int last = multiplied ? k_tile : k_tile - 1;
-  for (int i = 0; i < trace.tile * trace.tile; ++i) {
-    const auto index = static_cast<std::size_t>(i);
-    const float sum =
-        last < 0 ? 0 : trace.block.k_tiles[static_cast<std::size_t>(last)].sums[index];
-    CHECK(scene.sum(i, cursor) == sum);
-    const bool inside = i / trace.tile < trace.rows() && i % trace.tile < trace.columns();
-    CHECK((parts.at(cell("c", i, trace.tile)).value == "outside") == !inside);
-  }
-  if (parts.count("naive_a") == 1) {
-    const auto loads = [&](int count) {
-      return multiplied ? std::to_string(count) + " loads" : std::string("to come");
-    };
-    CHECK(parts.at("naive_a").value == loads(trace.columns()));
-    CHECK(parts.at("naive_b").value == loads(trace.rows()));
-  }
-  CHECK(within(parts.at("a_tile"), parts.at("a_band")));
-  CHECK(within(parts.at("b_tile"), parts.at("b_band")));
-  CHECK(within(parts.at("c_block"), parts.at("matrix_c")));
-  const auto share = [&](const char* part, const char* of) {
-    return (parts.at(part).max.x - parts.at(part).min.x) /
-           (parts.at(of).max.x - parts.at(of).min.x);
-  };
-  CHECK(share("a_tile", "matrix_a") ==
-        Approx(static_cast<float>(after - before) / static_cast<float>(trace.k)).margin(0.01));
-  CHECK(share("c_block", "matrix_c") ==
-        Approx(static_cast<float>(trace.columns()) / static_cast<float>(trace.n)).margin(0.01));
-  CHECK(parts.at("sentence").label == scene.sentence(cursor));
-  CHECK(now.k_tile == k_tile);
+  CHECK(within(parts.at("a_tile"), parts.at("matrix_a"), 6));
+  CHECK(within(parts.at("b_tile"), parts.at("matrix_b"), 6));
+  CHECK(within(parts.at("c_block"), parts.at("matrix_c"), 6));
+  CHECK(scene.moment(cursor).k_tile == k_tile);
   CHECK(scene.table_row("k_tiles", cursor) == k_tile);
   if (!shared) return;
   const auto state = [&](int phase) {
@@ -126,7 +201,7 @@ TEST_CASE("the tiling picture equals the trace at every step and phase", "[tilin
       shown.run(with(size, "variant", variant));
       for (const Cursor cursor : cursors_of(*shown)) {
         CAPTURE(variant, shown.trace().m, cursor.tile, cursor.phase);
-        check_picture(shown.picture(cursor), *shown, cursor);
+        check_picture(shown, cursor);
       }
     }
   }
@@ -136,8 +211,9 @@ TEST_CASE("the picked thread's formula adds up", "[tiling_scene]") {
   Shown shown(sizes(4, 8, 8, 8));
   const auto& trace = shown.trace();
   shown.click("c_3_2", {1, 2});
-  CHECK(shown->picked() == 3 * trace.tile + 2);
-  CHECK(shown->thread_of(shown->picked()) == 3 * trace.tile + 2);
+  const int picked = 3 * trace.tile + 2;
+  CHECK(shown->picked(shown->view({1, 2})) == picked);
+  CHECK(shown->thread_of(picked) == picked);
 
   double sum = 0;
   for (int kk = 0; kk < trace.k; ++kk) {
@@ -145,8 +221,13 @@ TEST_CASE("the picked thread's formula adds up", "[tiling_scene]") {
            static_cast<double>(trace.b_band[static_cast<std::size_t>(kk * trace.columns() + 2)]);
     if (kk % trace.tile != trace.tile - 1) continue;
     const Cursor cursor{kk / trace.tile + 1, 3};
-    CHECK(static_cast<double>(shown->sum(shown->picked(), cursor)) == Approx(sum).margin(1e-4));
-    CHECK(tests::contains(shown->formula(cursor, 3), " + … = "));
+    CHECK(static_cast<double>(shown->sum(picked, cursor)) == Approx(sum).margin(1e-4));
+    const Picture picture = shown->picture(shown->extent(), shown->view(cursor));
+    const std::string formula = plain(mark_of<picture::Lines>(picture, "formula").rows[0].full);
+    CHECK(tests::contains(formula, " + … = "));
+    CHECK(formula.ends_with(scenes::words::number(double(shown->sum(picked, cursor)), 3)));
+    const auto& row = mark_of<Frame>(picture, "picked_row");
+    CHECK(row.round == std::vector<Key>{{"sa", 3, 0}, {"sa", 3, trace.tile - 1}});
   }
 }
 
@@ -155,6 +236,9 @@ TEST_CASE("in naive, threads are numbered down the rows", "[tiling_scene]") {
   CHECK(shown->thread_of(1) == 4);
   CHECK(shown->thread_of(4) == 1);
   CHECK(shown->steps().phases == 1);
+  shown.click("c_0_1", {1, 0});  // its thread is the fifth
+  CHECK(shown->view({1, 0}).pick("thread") == 4);
+  CHECK(shown->picked(shown->view({1, 0})) == 1);
 }
 
 TEST_CASE("a removed barrier and what it broke are on screen", "[tiling_scene]") {
@@ -166,14 +250,22 @@ TEST_CASE("a removed barrier and what it broke are on screen", "[tiling_scene]")
     auto parts = shown.picture({1, 3});
     const std::string id =
         removed == std::string("after-load") ? "barrier_after_load" : "barrier_after_multiply";
-    CHECK(parts.at(id).value == "removed");
-    CHECK(parts.count("wrong_in_c") == 0);
-    parts = shown.picture({last, 3});
-    CHECK(parts.at("wrong_in_c").label ==
-          "C[" + std::to_string(trace.races.row) + "][" + std::to_string(trace.races.column) + "]");
-    for (const int i : trace.races.wrong_elements) {
-      const bool first = i == trace.races.wrong_elements.front();
-      CHECK(parts.at(cell("c", i, trace.tile)).value == (first ? "first wrong" : "wrong"));
+    CHECK(parts.at(id).value == "wrong");
+    CHECK(tests::contains(shown->explain({{1, 3}}, {picture::Name("barrier_after_load")}),
+                          "removed") == (id == "barrier_after_load"));
+    const auto picture_at = [&](Cursor cursor) {
+      return shown->picture(shown->extent(), {cursor});
+    };
+    CHECK_FALSE(has_frame(picture_at({1, 3}), "wrong_in_c"));
+    const Picture picture = picture_at({last, 3});
+    CHECK(has_frame(picture, "wrong_in_c"));
+    const auto first = fmt::format("C[{}][{}]", trace.races.row, trace.races.column);
+    CHECK(tests::contains(shown->explain({{last, 3}}, {"wrong_in_c"}), first));
+    const auto& block = mark_of<Cells>(picture, "c").items;
+    const auto& wrong = trace.races.wrong_elements;
+    for (int i = 0; i < block.count; ++i) {
+      const bool is_wrong = std::find(wrong.begin(), wrong.end(), i) != wrong.end();
+      CHECK((block.state[static_cast<std::size_t>(i)] == State::wrong) == is_wrong);
     }
     const std::string counts = std::to_string(trace.races.wrong_orders) + " of " +
                                std::to_string(trace.races.orders) + " orders";

@@ -1,18 +1,18 @@
 #include "scenes/numbers/accumulator_precision/scene.hpp"
 
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "kernels/base/numeric/small_float.hpp"
-#include "scenes/numbers/accumulator_precision/layout.hpp"
+#include "scenes/picture/placed.hpp"
 #include "tests/lesson_contract/pictures.hpp"
 #include "tests/scenes/shown.hpp"
 
 using namespace tilestep;
 using accumulator_precision::AccumulatorTrace, accumulator_precision::Method,
     accumulator_precision::Trace;
-using scenes::Cursor, scenes::accumulator_parts::spacing_text, scenes::words::significant;
-using tests::center, tests::Parts;
+using scenes::Cursor, scenes::spacing_text, scenes::words::significant;
 using Shown = tests::Shown<scenes::AccumulatorPrecisionScene>;
 
 namespace {
@@ -21,69 +21,109 @@ lab::Settings set_of(const char* accumulators, std::int64_t terms = 64) {
   return {{"accumulators", std::string(accumulators)}, {"terms", terms}};
 }
 
-/// What the cells say, read as a number of the format.
-double cells_value(const Parts& parts, const char* which, numeric::FloatSpec format) {
-  std::uint32_t bits = 0;
-  for (int i = 0; i < format.bits(); ++i) {
-    const std::string id = std::string(which) + "_bit_" + std::to_string(i);
-    REQUIRE(parts.count(id) == 1);
-    bits = bits * 2 + (parts.at(id).value == "1" ? 1u : 0u);
+/// The marks of a picture.
+struct Marks {
+  explicit Marks(const picture::Picture& of) : all(picture::marks_of(of)) {}
+  template <class M>
+  const M* curve_like(const picture::Key& key) const {
+    for (const picture::Mark* mark : all) {
+      const M* found = std::get_if<M>(mark);
+      if (found != nullptr && found->key == key) return found;
+    }
+    return nullptr;
   }
+  const picture::Curve* curve(const picture::Key& key) const {
+    return curve_like<picture::Curve>(key);
+  }
+  const picture::Ticks* ticks(picture::Name name) const {
+    for (const picture::Mark* mark : all) {
+      const auto* found = std::get_if<picture::Ticks>(mark);
+      if (found != nullptr && found->items.name == name) return found;
+    }
+    return nullptr;
+  }
+  /// The cells of a row of bits, by the numbers of their bits: the bit, and whether it is lit.
+  std::map<int, std::pair<bool, bool>> bits(picture::Name name) const {
+    std::map<int, std::pair<bool, bool>> found;
+    for (const picture::Mark* mark : all) {
+      const picture::Items* items = picture::items_of(*mark);
+      if (items == nullptr || items->name != name) continue;
+      for (std::size_t k = 0; k < items->ids.size(); ++k) {
+        found[items->ids[k]] = {items->value[k] != 0, items->state[k] == picture::State::current};
+      }
+    }
+    return found;
+  }
+
+  std::vector<const picture::Mark*> all;
+};
+
+/// What the cells say, read as a number of the format.
+double cells_value(const std::map<int, std::pair<bool, bool>>& cells, numeric::FloatSpec format) {
+  REQUIRE(cells.size() == static_cast<std::size_t>(format.bits()));
+  std::uint32_t bits = 0;
+  for (int i = 0; i < format.bits(); ++i) bits = bits * 2 + (cells.at(i).first ? 1u : 0u);
   return numeric::decode(format, bits);
 }
 
-void check_bits(const Parts& parts, const AccumulatorTrace& a, std::size_t point, bool rounded) {
+void check_bits(const Marks& marks, const AccumulatorTrace& a, std::size_t point, bool rounded) {
   const auto& step = a.steps[point];
-  CHECK(cells_value(parts, "before", a.format) == static_cast<double>(step.before));
-  CHECK(parts.count("after_bit_0") == (rounded ? 1u : 0u));
+  const auto before = marks.bits("before_bit"), after = marks.bits("after_bit");
+  CHECK(cells_value(before, a.format) == static_cast<double>(step.before));
+  CHECK(after.empty() == !rounded);
   if (!rounded) return;
-  CHECK(cells_value(parts, "after", a.format) == static_cast<double>(step.after));
+  CHECK(cells_value(after, a.format) == static_cast<double>(step.after));
   bool any_changed = false;
   for (int i = 0; i < a.format.bits(); ++i) {
-    const std::string bit = "_bit_" + std::to_string(i);
-    const bool changed = parts.at("before" + bit).value != parts.at("after" + bit).value;
-    CHECK((parts.at("after" + bit).label == "changed") == changed);
+    const bool changed = before.at(i).first != after.at(i).first;
+    CHECK(after.at(i).second == changed);
     any_changed = any_changed || changed;
   }
   CHECK(any_changed == (step.before != step.after));
 }
 
-/// The rounding on screen leads from the exact sum to the neighbour that the kernel recorded.
-void check_line(const Parts& parts, const AccumulatorTrace& a, std::size_t point, bool rounded) {
+/// The sum lands at the exact sum, and springs from there to the neighbour that the kernel recorded.
+void check_line(const Marks& marks, const AccumulatorTrace& a, std::size_t point, bool rounded) {
   const auto& step = a.steps[point];
   const double exact = static_cast<double>(step.before) + static_cast<double>(step.added);
   const auto after = static_cast<double>(step.after);
-  CHECK(parts.count("line_after") == (rounded ? 1u : 0u));
-  const float below = center(parts.at("line_below")).x, above = center(parts.at("line_above")).x;
+  const auto* back = marks.curve_like<picture::Arrow>({"line_after", 1});
+  const auto* up = marks.curve_like<picture::Arrow>({"line_exact"});
+  CHECK((back != nullptr) == rounded);
+  REQUIRE(up != nullptr);
+  CHECK(up->to == exact);
+  const std::vector<double>& neighbours = marks.ticks("neighbour")->at;
+  const double below = neighbours[0], above = neighbours[1];
   CHECK(below < above);
+  CHECK(below <= exact);
+  CHECK(exact <= above);
+  CHECK(marks.curve({"landed"})->x == std::vector<double>{rounded ? after : exact});
   if (!rounded) return;
-  const ui::MapEntry& mark = parts.at("line_after");
-  const bool lost = step.before == step.after;
-  CHECK(mark.label == (lost ? "lost" : after > exact ? "up" : after < exact ? "down" : "exact"));
-  // Rounding ends at a neighbour: the upper one after going up, the lower one after going down.
-  if (after > exact) CHECK(center(mark).x == Approx(above).margin(2));
-  if (after < exact) CHECK(center(mark).x == Approx(below).margin(2));
+  CHECK(back->from == exact);
+  CHECK(back->to == after);
+  CHECK((back->state == picture::State::wrong) == (step.before == step.after));
+  if (after > exact) CHECK(after == above);
+  if (after < exact) CHECK(after == below);
 }
 
-void check_plot(const Parts& parts, const Trace& trace, std::size_t point, bool rounded) {
-  const ui::MapEntry& plot = parts.at("plot");
+void check_plot(const Marks& marks, const Trace& trace, std::size_t point, bool rounded) {
+  const int known = static_cast<int>(point) - (rounded ? 0 : 1);
   for (const AccumulatorTrace& a : trace.accumulators) {
-    const std::string id = std::string("frozen_").append(name_of(a.method));
-    const bool seen = a.frozen_at >= 0 && rounded && trace.points[point] >= a.frozen_at;
-    CHECK(parts.count(id) == (seen ? 1u : 0u));
-    if (!seen) continue;
-    const float share = (center(parts.at(id)).x - plot.min.x) / (plot.max.x - plot.min.x);
-    CHECK(share ==
-          Approx(static_cast<double>(a.frozen_at) / static_cast<double>(trace.terms)).margin(0.01));
+    const int method = static_cast<int>(a.method);
+    const auto* frozen = marks.curve({"frozen", method});
+    const bool seen = known >= 0 && a.frozen_at >= 0 &&
+                      trace.points[static_cast<std::size_t>(known)] >= a.frozen_at;
+    CHECK((frozen != nullptr) == seen);
+    if (seen) CHECK(frozen->x == std::vector<double>{static_cast<double>(a.frozen_at)});
+    const auto* sum = marks.curve({"sum", method});
+    REQUIRE(sum != nullptr);
+    if (known < 0) continue;
+    const auto now = static_cast<double>(a.steps[static_cast<std::size_t>(known)].sum);
+    CHECK(sum->y.back() == now);
+    CHECK(picture::plain(sum->end.full) == a.label + " " + significant(now, 6));
   }
-  const std::size_t known = rounded ? point : point - 1;
-  for (const AccumulatorTrace& a : trace.accumulators) {
-    const std::string id = std::string("end_").append(name_of(a.method));
-    if (!rounded && point == 0) continue;
-    REQUIRE(parts.count(id) == 1);
-    CHECK(parts.at(id).label ==
-          a.label + " " + significant(static_cast<double>(a.steps[known].sum), 6));
-  }
+  const auto* fates = marks.ticks("fate");
+  REQUIRE(fates->items.count == known + 1);
 }
 
 }  // namespace
@@ -99,22 +139,26 @@ TEST_CASE("the accumulator picture equals the trace at every step and phase",
       settings["rounding"] = std::string(rounding);
       shown.run(settings);
       const Trace& trace = shown.trace();
-      const AccumulatorTrace& a = trace.accumulators[static_cast<std::size_t>(shown->focus())];
+      const AccumulatorTrace& a = trace.accumulators[0];
       REQUIRE(shown->steps().tiles == 40);
       REQUIRE(shown->steps().noun == "term");
       for (int tile = 1; tile <= 40; ++tile) {
         for (const int phase : {0, 1}) {
           CAPTURE(set, rounding, tile, phase);
           const auto point = static_cast<std::size_t>(tile - 1);
-          const auto parts = shown.picture({tile, phase}, tests::kPictureSizes[2]);
-          CHECK(parts.at("sentence").label == shown->sentence({tile, phase}));
+          const scenes::View view{{tile, phase}};
+          const auto picture = shown->picture(shown->extent(), view);
+          const Marks marks(picture);
+          CHECK(picture::plain(picture.headline.full) ==
+                shown->followed(view).sentence(shown->moment(view.cursor)));
           CHECK(shown->table_row("terms", {tile, phase}) == tile - 1);
-          check_bits(parts, a, point, phase == 1);
-          check_line(parts, a, point, phase == 1);
-          check_plot(parts, trace, point, phase == 1);
+          check_bits(marks, a, point, phase == 1);
+          check_line(marks, a, point, phase == 1);
+          check_plot(marks, trace, point, phase == 1);
         }
       }
       const auto parts = shown.picture({0, 1}, tests::kPictureSizes[2]);
+      CHECK(parts.count("before_bit_0") == 1);
       CHECK(parts.count("after_bit_0") == 0);
       CHECK(parts.count("frozen_note") == 0);
     }
@@ -124,53 +168,54 @@ TEST_CASE("the accumulator picture equals the trace at every step and phase",
 TEST_CASE("pairwise shows the blocks that wait", "[accumulator_precision_scene]") {
   Shown shown(set_of("pairwise", 45));
   for (const int tile : {1, 2, 31, 32, 45}) {
-    const auto parts = shown.picture({tile, 1});
+    const auto picture = shown->picture(shown->extent(), {{tile, 1}});
+    const Marks marks(picture);
     int total = 0;
-    for (const auto& [id, part] : parts) {
-      if (id.rfind("block_", 0) == 0) total += std::stoi(part.label);
+    for (const picture::Mark* mark : marks.all) {
+      const picture::Items* items = picture::items_of(*mark);
+      if (items == nullptr || items->name != picture::Name("block")) continue;
+      for (const std::string& size : items->names) total += std::stoi(size);
     }
     CHECK(total == tile);
-    CHECK(parts.count("line_after") == 0);
+    CHECK(marks.curve({"landed"}) == nullptr);
   }
 }
 
 TEST_CASE("what is lost, and for good, is said in numbers", "[accumulator_precision_scene]") {
   Shown shown;
   const auto says = [&](Cursor cursor, const char* words) {
-    INFO(shown->sentence(cursor));
-    return tests::contains(shown->sentence(cursor), words);
+    const std::string sentence = shown->followed({cursor}).sentence(shown->moment(cursor));
+    INFO(sentence);
+    return tests::contains(sentence, words);
   };
   CHECK(says({0, 1}, "64 terms wait, 63.89 in all"));
   CHECK(says({17, 1}, "drops t[16]: 18.95 falls back to 18, where numbers are 2 apart"));
   CHECK(says({34, 0}, "33.15 lies between 32 and 36"));
   CHECK(says({34, 1}, "is frozen and drops t[33]"));
   CHECK(says({64, 1}, "FP8 holds 32; the exact sum is 63.8865: off by 49.9 %"));
-  const auto parts = shown.picture({40, 1});
-  CHECK(tests::contains(parts.at("frozen_note").label, "a term below 2 is lost"));
-  CHECK(tests::contains(parts.at("rug").label, " lost"));
+  const scenes::View view{{40, 1}};
+  CHECK(tests::contains(shown->explain(view, {"sum", 0}), "a term below 2 is lost"));
+  CHECK(tests::contains(shown->explain(view, {"rug"}), " lost"));
+  CHECK(shown.picture({40, 1}).count("frozen_note") == 1);
 }
 
-TEST_CASE("chips and end labels choose the accumulator in focus", "[accumulator_precision_scene]") {
+TEST_CASE("chips choose the accumulator that is followed", "[accumulator_precision_scene]") {
   Shown shown;
-  CHECK(shown->focus() == 0);  // the one that freezes
-  const auto press = [&](ImVec2 size, const char* id) { shown.click(id, {40, 1}, size); };
-  press(tests::kPictureSizes[0], "chip_fp32");
-  CHECK(shown->focus() == 2);
-  CHECK(shown->table_row("accumulators", {40, 1}) == 2);
-  const int line = shown->source({40, 1}).current;
-  CHECK(line > 0);
+  const Cursor now{40, 1};
+  const auto followed = [&] { return shown->followed(shown->view(now)).a.method; };
+  CHECK(followed() == Method::fp8_e4m3);
+  shown.click("chip_5", now);
+  CHECK(followed() == Method::fp32);
+  CHECK(shown->table_row("accumulators", now) == 2);
+  CHECK(shown->source(now).current > 0);
   CHECK(shown->source({0, 1}).current == 0);
-  press(tests::kPictureSizes[0], "end_fp8-e4m3");
-  CHECK(shown->focus() == 0);
-  // The focus stays with its accumulator, and a chip that stands for all goes on to the next.
-  press(tests::kPictureSizes[0], "chip_fp16");
+  // What is followed stays so from run to run while it is there.
+  shown.click("chip_2", now);
+  CHECK(followed() == Method::fp16);
   shown.load(set_of("all"));
-  CHECK(shown->focus() == 2);
-  press(tests::kPictureSizes[1], "chip_fp16");
-  CHECK(shown->focus() == 3);
-  shown->hover_row("accumulators", 5);
-  shown->hover_row("terms", 12);
-  shown.picture({40, 1});
+  CHECK(followed() == Method::fp16);
+  shown.load(set_of("kahan"));
+  CHECK(followed() == Method::kahan);
 }
 
 TEST_CASE("the accumulator questions are answered by the trace", "[accumulator_precision_scene]") {
@@ -251,25 +296,5 @@ TEST_CASE("the measured views of the accumulator lesson show the recording",
     parts = shown.measured("measured_view_4", size, shown.report());
     CHECK(parts.at("scaling_error_2").label == "per-block 1x128, 128x128");
     if (size.y > 300) CHECK(tests::contains(parts.at("scaling_why").label, "DeepGEMM"));
-  }
-}
-
-TEST_CASE("the accumulator picture as data has no problems", "[accumulator_precision_scene]") {
-  Shown shown;
-  for (const char* set : {"basic", "all", "pairwise", "kahan"}) {
-    for (const std::int64_t terms : {1, 64, 16384}) {
-      shown.run(set_of(set, terms));
-      const int tiles = shown->steps().tiles;
-      for (int tile = 0; tile <= tiles; tile += 1 + tiles / 40) {
-        for (int phase = 0; phase < 2; ++phase) {
-          CAPTURE(set, terms, tile, phase);
-          for (int method = 0; method < 9; method += tiles > 99 ? 8 : 1) {
-            const scenes::View view{{tile, phase}, {{picture::Name("accumulator"), method}}};
-            const auto picture = shown->picture(shown->extent(), view);
-            CHECK(picture::problems(picture) == std::vector<std::string>());
-          }
-        }
-      }
-    }
   }
 }
