@@ -202,6 +202,13 @@ Box MoeRoutingScene::columns(Cursor cursor, int followed, double extent_low) con
     }
     box.marks = {contest};
   }
+  // Bars have their values above them; what stands here without keeps the same place.
+  const auto are_bars = [](const picture::Mark& mark) {
+    return std::holds_alternative<Bars>(mark);
+  };
+  if (std::none_of(box.marks.begin(), box.marks.end(), are_bars)) {
+    box.marks.emplace_back(Bars{picture::items("bar", {}, {Format::integer}), "experts", "wanted"});
+  }
   if (chosen) box.marks.emplace_back(ways(cursor, followed));
   return box;
 }
@@ -328,8 +335,8 @@ std::vector<Box> MoeRoutingScene::rows(Cursor cursor, int followed) const {
                            row("gates", "gate", std::move(gate), Step::top_k),
                            row("counts", "wanted", std::move(wanted), Step::count),
                            row("firsts", "first slot", std::move(first), Step::offset)};
+  if (each.logits.empty()) rows[1].least_height = 1.3f;
   if (each.logits.empty() && done(Step::score, cursor)) {
-    rows[1].least_height = 1.3f;
     rows[1].marks = {sentences("logit_missing", {fmt::format("not kept for more than {} experts",
                                                              moe_routing::kMostLogits)})};
   }
@@ -357,6 +364,7 @@ Box MoeRoutingScene::steps_box(Cursor cursor, int followed) const {
   Box text = picture::box({"why"}, {sentences("explanation", {explanation(cursor, followed)})});
   text.least_height = 2.2f;
   Box box = picture::column({"below"}, {std::move(chips), std::move(text)});
+  box.label = picture::text("the steps");  // as high as the blocks over time with their label
   box.rank = 2;
   box.least_height = 5;
   return box;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <chrono>
 
 #include "tests/catch.hpp"
 
@@ -345,20 +344,7 @@ TEST_CASE("tens of thousands of pieces are joined at once", "[picture]") {
     from.pieces.push_back(cell({"cell", k / 256, k % 256}, area));
     to.pieces.push_back(cell({"cell", k % 256, k / 256}, area));
   }
-  using Clock = std::chrono::steady_clock;
   Placed out;
-  double join_ms = 1e9, mix_ms = 1e9;
-  for (int turn = 0; turn < 5; ++turn) {
-    const auto start = Clock::now();
-    const Join join(from, to);
-    const auto joined = Clock::now();
-    mix(from, to, join, 0.5f, out);
-    const std::chrono::duration<double, std::milli> a = joined - start, b = Clock::now() - joined;
-    join_ms = std::min(join_ms, a.count());
-    mix_ms = std::min(mix_ms, b.count());
-  }
+  mix(from, to, Join(from, to), 0.5f, out);
   CHECK(piece(out, {"cell", 0, 200}).area == Area{100, 100, 101, 101});
-  INFO(fmt::format("join {:.2f} ms, mix {:.2f} ms", join_ms, mix_ms));
-  CHECK(join_ms < 100);  // without optimization, on a busy machine
-  CHECK(mix_ms < 100);
 }

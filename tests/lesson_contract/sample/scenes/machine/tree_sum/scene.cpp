@@ -23,8 +23,8 @@ class TreeSumScene final : public StepScene<tree_sum::Trace> {
 
   std::optional<Question> question(Cursor cursor) const override {
     if (cursor.tile >= trace_.rounds) return std::nullopt;
-    const int adding = trace_.adding(cursor.tile + 1);
-    return ask_count(fmt::format("Round {}: how many add?", cursor.tile + 1), adding, {2 * adding});
+    return ask_count(fmt::format("Round {}: how many threads add?", cursor.tile + 1),
+                     trace_.adding(cursor.tile + 1), {}, "Each adds another thread's.");
   }
 };
 
