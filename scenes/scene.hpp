@@ -48,12 +48,8 @@ class Scene {
     const StepAxis axis = steps();
     return table_id == axis.table ? std::clamp(cursor.tile, 0, axis.tiles) - 1 : -1;
   }
-  /// Called when the user hovers a row under Data (−1: none), so that the picture lights up too. By
-  /// default it sets `lit_step_`.
-  virtual void hover_row(std::string_view table_id, int row) {
-    const StepAxis axis = steps();
-    lit_step_ = table_id == axis.table && row < axis.tiles ? row : -1;
-  }
+  /// Called when the user hovers a row under Data (−1: none), so that the picture lights up too.
+  virtual void hover_row(std::string_view /*table_id*/, int /*row*/) {}
   /// The row under Data that is lit because the pointer is on its thing in the picture; −1: none.
   virtual int lit_row(std::string_view /*table_id*/) const { return -1; }
   virtual SourceMark source(Cursor cursor) const = 0;
@@ -68,8 +64,6 @@ class Scene {
  protected:
   /// Called when a report was loaded.
   virtual void renewed() {}
-
-  int lit_step_ = -1;  ///< the coarse step whose row is hovered; −1: none
 
  private:
   measured::Tab measured_;

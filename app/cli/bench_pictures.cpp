@@ -14,7 +14,7 @@
 namespace tilestep::app {
 namespace {
 
-constexpr int kRepeats = 100, kFrames = 200;
+constexpr int kRepeats = 100, kFramesInMotion = 200;
 /// Of the picture in a window of 1440 × 900.
 constexpr picture::Area kArea{248, 96, 1080, 545};
 
@@ -131,7 +131,7 @@ nlohmann::json frames_costs(const ShellOptions& options, lab::Table& table,
                                                          {Action::moving, "frame, moving"},
                                                          {Action::hovering, "frame, hovering"}};
   for (const auto& [action, name] : kActions) {
-    const FrameCosts costs = frame_costs(options, 1440, 900, kFrames, action);
+    const FrameCosts costs = frame_costs(options, 1440, 900, kFramesInMotion, action);
     json[name] = {{"p50_ms", costs.p50_ms}, {"p99_ms", costs.p99_ms}};
     table.rows.push_back({options.lesson, knobs, name, costs.p50_ms, costs.p99_ms});
   }

@@ -50,7 +50,6 @@ class SceneOf : public Base {
   void load(const lab::Report& report) final {
     const Trace before = std::exchange(trace_, OwnerOf<Trace>::kRead(report.trace));
     report_ = report;
-    this->lit_step_ = -1;
     axis_ = loaded(before);
     this->renewed();
   }
@@ -79,6 +78,19 @@ inline SourceMark source_mark(std::string_view path, std::span<const int> lines,
 }
 
 }  // namespace tilestep::scenes
+
+/// Declares what the scene of every lesson says: its steps, its picture, the words about it, its numbers,
+/// its Measured tab, its source lines and its questions. Stands in the public part of a class that is a
+/// SceneOf<lesson::Trace, PictureScene>.
+#define TILESTEP_PICTURE_SCENE(lesson)                                                      \
+  StepAxis loaded(const lesson::Trace& before) override;                                    \
+  picture::Extent extent() const override;                                                  \
+  picture::Picture picture(const picture::Extent& extent, const View& view) const override; \
+  std::string explain(const View& view, const picture::Key& key) const override;            \
+  std::vector<Readout> readouts(const View& view) const override;                           \
+  measured::Spec measured_spec() const override;                                            \
+  SourceMark source(Cursor cursor) const override;                                          \
+  std::optional<Question> question(Cursor cursor) const override;
 
 /// Ends a lesson's scene.cpp: its scene is a `Class` of namespace tilestep::scenes.
 #define TILESTEP_SCENE(lesson, Class)                                       \

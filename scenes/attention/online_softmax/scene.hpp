@@ -27,14 +27,7 @@ struct SoftmaxMoment {
 /// when a rescale comes, l and O as they grow, and the formula of the step with its numbers in it.
 class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace, PictureScene> {
  public:
-  StepAxis loaded(const online_softmax::Trace& before) override;
-  picture::Extent extent() const override;
-  picture::Picture picture(const picture::Extent& extent, const View& view) const override;
-  std::string explain(const View& view, const picture::Key& key) const override;
-  std::vector<Readout> readouts(const View& view) const override;
-  measured::Spec measured_spec() const override;
-  SourceMark source(Cursor cursor) const override;
-  std::optional<Question> question(Cursor cursor) const override;
+  TILESTEP_PICTURE_SCENE(online_softmax)
 
   /// The numbers shown at `cursor`; public so that a test holds the picture to the trace.
   SoftmaxMoment moment(Cursor cursor) const;

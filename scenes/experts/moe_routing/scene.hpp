@@ -15,18 +15,12 @@ namespace tilestep::scenes {
 /// blocks that ran the tiles, over time.
 class MoeRoutingScene final : public SceneOf<moe_routing::Trace, PictureScene> {
  public:
-  StepAxis loaded(const moe_routing::Trace& before) override;
-  picture::Extent extent() const override;
-  picture::Picture picture(const picture::Extent& extent, const View& view) const override;
-  std::string explain(const View& view, const picture::Key& key) const override;
-  std::vector<Readout> readouts(const View& view) const override;
+  TILESTEP_PICTURE_SCENE(moe_routing)
+
   std::optional<lab::Settings> dropped(const View& view, const picture::Key& item,
                                        const picture::Key& onto) const override;
   std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const override;
-  measured::Spec measured_spec() const override;
   int table_row(std::string_view table_id, Cursor cursor) const override;
-  SourceMark source(Cursor cursor) const override;
-  std::optional<Question> question(Cursor cursor) const override;
 
   /// What happens at `cursor` in one plain sentence.
   std::string sentence(Cursor cursor) const;

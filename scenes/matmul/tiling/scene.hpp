@@ -25,14 +25,7 @@ struct TilingMoment {
 /// below, the block's global loads beside those of `naive`, and the sum of one thread.
 class TilingScene final : public SceneOf<tiling::Trace, PictureScene> {
  public:
-  StepAxis loaded(const tiling::Trace& before) override;
-  picture::Extent extent() const override;
-  picture::Picture picture(const picture::Extent& extent, const View& view) const override;
-  std::string explain(const View& view, const picture::Key& key) const override;
-  std::vector<Readout> readouts(const View& view) const override;
-  measured::Spec measured_spec() const override;
-  SourceMark source(Cursor cursor) const override;
-  std::optional<Question> question(Cursor cursor) const override;
+  TILESTEP_PICTURE_SCENE(tiling)
 
   /// The numbers shown at `cursor`; public so that a test holds the picture to the trace.
   TilingMoment moment(Cursor cursor) const;

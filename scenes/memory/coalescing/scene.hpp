@@ -13,14 +13,7 @@ namespace tilestep::scenes {
 /// touches below, a link from each lane to its bytes, all from the addresses that the kernel recorded.
 class CoalescingScene final : public SceneOf<coalescing::Trace, PictureScene> {
  public:
-  StepAxis loaded(const coalescing::Trace& before) override;
-  picture::Extent extent() const override;
-  picture::Picture picture(const picture::Extent& extent, const View& view) const override;
-  std::string explain(const View& view, const picture::Key& key) const override;
-  std::vector<Readout> readouts(const View& view) const override;
-  measured::Spec measured_spec() const override;
-  SourceMark source(Cursor cursor) const override;
-  std::optional<Question> question(Cursor cursor) const override;
+  TILESTEP_PICTURE_SCENE(coalescing)
 
   /// What happens at `cursor` in one plain sentence.
   std::string sentence(Cursor cursor) const;

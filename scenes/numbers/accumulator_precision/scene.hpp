@@ -66,15 +66,9 @@ struct RunningSum {
 /// after, and the two neighbouring numbers that the exact sum falls between.
 class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Trace, PictureScene> {
  public:
-  StepAxis loaded(const accumulator_precision::Trace& before) override;
-  picture::Extent extent() const override;
-  picture::Picture picture(const picture::Extent& extent, const View& view) const override;
-  std::string explain(const View& view, const picture::Key& key) const override;
-  std::vector<Readout> readouts(const View& view) const override;
+  TILESTEP_PICTURE_SCENE(accumulator_precision)
+
   std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const override;
-  measured::Spec measured_spec() const override;
-  SourceMark source(Cursor cursor) const override;
-  std::optional<Question> question(Cursor cursor) const override;
   int table_row(std::string_view table_id, Cursor cursor) const override;
 
   AccumulatorMoment moment(Cursor cursor) const;
