@@ -10,7 +10,7 @@ namespace tilestep::app {
 namespace {
 
 struct ShotArguments {
-  ShotArguments() { look.theme.clear(); }  // as the kind of picture wants it
+  bool theme_given = false;  ///< else it is as the kind of picture wants it
 
   LookArguments look;
   std::string out;
@@ -21,7 +21,7 @@ int shot(ShotArguments& arguments) {
   ShotOptions options;
   const std::string ending = std::filesystem::path(arguments.out).extension().string();
   const bool svg = ending == ".svg" || ending == ".SVG";
-  if (arguments.look.theme.empty()) arguments.look.theme = svg ? "light" : "dark";
+  if (svg && !arguments.theme_given) arguments.look.theme = "light";
   options.shell = arguments.look.shell(true);
   options.shell.still = true;
   const Size size = parse_size(arguments.look.size);
@@ -51,8 +51,10 @@ void add_shot(CLI::App& app, Invocation& invocation) {
       ->type_name("F.png|F.svg");
   command->add_option("--ui-map", arguments->ui_map, "Writes where each control is, as JSON")
       ->type_name("F.json");
-  command->callback(
-      [arguments, &invocation] { invocation.action = [arguments] { return shot(*arguments); }; });
+  command->callback([arguments, command, &invocation] {
+    arguments->theme_given = command->count("--theme") > 0;
+    invocation.action = [arguments] { return shot(*arguments); };
+  });
 }
 
 }  // namespace tilestep::app
