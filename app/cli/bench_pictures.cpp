@@ -129,7 +129,8 @@ nlohmann::json frames_costs(const ShellOptions& options, lab::Table& table,
   nlohmann::json json = {{"lesson", options.lesson}, {"knobs", knobs}};
   constexpr std::pair<Action, const char*> kActions[] = {{Action::still, "frame, still"},
                                                          {Action::moving, "frame, moving"},
-                                                         {Action::hovering, "frame, hovering"}};
+                                                         {Action::hovering, "frame, hovering"},
+                                                         {Action::comparing, "frame, comparing"}};
   for (const auto& [action, name] : kActions) {
     const FrameCosts costs = frame_costs(options, 1440, 900, kFramesInMotion, action);
     json[name] = {{"p50_ms", costs.p50_ms}, {"p99_ms", costs.p99_ms}};

@@ -58,12 +58,14 @@ class Actor {
       if (part.id == "picture") picture_ = part;
     }
   }
+  /// `comparing`: beside the run itself, and the pointer is on the one or the other.
   void act(int frame) {
+    if (action_ == Action::comparing && frame == 0) shell_.key(Key::b, false);
     if (action_ == Action::moving && !shell_.animating()) {
       shell_.key(back_ ? Key::left : Key::right, false);
       back_ = !back_;
     }
-    if (action_ != Action::hovering) return;
+    if (action_ != Action::hovering && action_ != Action::comparing) return;
     const auto along = [&](float low, float high, double pace) {
       const double share = std::fmod(frame * pace, 1.0);  // everywhere, and never twice
       return low + (high - low) * static_cast<float>(share);

@@ -56,8 +56,9 @@ void take_svg(const ShotOptions& options);
 /// and without drawing. For `tilestep bench ui`.
 double frame_cost_ms(const ShellOptions& options, int width, int height, int frames);
 
-/// What goes on while frames are built: nothing, one step after the other, or the pointer over the picture.
-enum class Action { still, moving, hovering };
+/// What goes on while frames are built: nothing, one step after the other, the pointer over the picture, or
+/// over one of two.
+enum class Action { still, moving, hovering, comparing };
 struct FrameCosts {
   double p50_ms = 0, p99_ms = 0;
 };

@@ -45,7 +45,9 @@ class SceneOf : public Scene {
   std::string_view lesson() const final { return OwnerOf<Trace>::kLessonId; }
   std::unique_ptr<Scene> blank() const final { return OwnerOf<Trace>::kMake(); }
   StepAxis steps() const final { return axis_; }
-  const lab::Report* report() const final { return &report_; }
+  const lab::Report* report() const final {
+    return report_.lesson.empty() ? nullptr : &report_;  // none was loaded
+  }
   const Trace& trace() const { return trace_; }
   void load(const lab::Report& report) final {
     const Trace before = std::exchange(trace_, OwnerOf<Trace>::kRead(report.trace));

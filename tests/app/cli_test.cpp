@@ -175,6 +175,9 @@ TEST_CASE("pictures refuse sizes, themes, tabs, steps and scales that are not al
   for (const char* step : {"", "-1", "1.5", "two", "99999999999999"}) {
     check_refused(with(shot, {"--step", step}), {"0–"});
   }
+  check_refused(with(shot, {"--compare", "keys=0"}), {"keys", "1"});
+  check_refused(with(shot, {"--compare", "no_such_knob=1"}), {"no_such_knob", "preset"});
+  check_refused({"shot", "online-softmax", "--compare", "keys=8", "--out", "x.svg"}, {"PNG"});
   for (const char* scale : {"", "0.9", "2.1", "nan", "big"}) {
     check_refused(with(shot, {"--text-scale", scale}), {"1–2"});
   }

@@ -120,6 +120,24 @@ TEST_CASE("a shot has the size asked for and a map of what is on it", "[tour]") 
   }
 }
 
+TEST_CASE("a shot of two runs holds both", "[tour]") {
+  if (!pictures_work()) return;
+  TemporaryFolder folder;
+  const std::string map = (folder.path() / "map.json").string();
+  const Outcome outcome = run_tilestep({"shot", "coalescing", "--set", "stride=32", "--compare",
+                                        "stride=1", "--step", "1", "--backend", "emulated", "--out",
+                                        (folder.path() / "a.png").string(), "--ui-map", map});
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+  const auto parts = nlohmann::json::parse(file_text(map));
+  std::map<std::string, std::string> values;
+  for (const auto& part : parts.at("parts")) values[part.at("id")] = part.at("value");
+  CHECK(values.at("run_a") == "stride 1");
+  CHECK(values.at("run_b") == "stride 32");
+  CHECK(values.count("a.lane_0") == 1);
+  CHECK(values.count("lane_0") == 1);
+}
+
 TEST_CASE("a shot of the same step is the same picture", "[tour]") {
   if (!pictures_work()) return;
   TemporaryFolder folder;

@@ -113,6 +113,65 @@ TEST_CASE("tabs, theme, presenter mode and the key list answer their keys", "[ui
   CHECK_FALSE(stage.shell.take_full_screen_toggle());
 }
 
+TEST_CASE("a run is kept beside the next one, by key and by button", "[ui_shell]") {
+  Stage stage;
+  stage.shell.key(Key::b, false);  // nothing to keep yet
+  stage.frame();
+  CHECK_FALSE(stage.has("run_a"));
+  stage.lab.answer();
+  stage.frame();
+  stage.shell.key(Key::b, false);
+  stage.frame();
+  CHECK(stage.has("run_a"));
+  CHECK(stage.has("a.score_0"));
+  CHECK(stage.part("compare")["label"] == "Stop comparing");
+  stage.click("compare");
+  CHECK_FALSE(stage.has("run_a"));
+  stage.click("compare");
+  CHECK(stage.has("run_a"));
+}
+
+TEST_CASE("the shell opens with two runs where it is asked to", "[ui_shell]") {
+  app::ShellOptions options;
+  options.lesson = "coalescing";
+  options.settings = {{"stride", std::int64_t{32}}};
+  options.compared = lab::Settings{{"stride", std::int64_t{1}}};
+  Stage stage(options);
+  CHECK(std::get<std::int64_t>(stage.lab.requests.back().params.at("stride")) == 1);
+  stage.lab.answer();
+  stage.frame();
+  stage.frame();
+  CHECK(std::get<std::int64_t>(stage.lab.requests.back().params.at("stride")) == 32);
+  stage.lab.answer();
+  stage.frame();
+  CHECK(stage.part("run_a")["value"] == "stride 1");
+  CHECK(stage.part("run_b")["value"] == "stride 32");
+  stage.shell.key(Key::end, false);
+  stage.frame();
+  CHECK(stage.part("place")["label"] == "request 64 of 64");
+}
+
+TEST_CASE("a guess is drawn until its answer has been seen", "[ui_shell]") {
+  Stage stage;
+  stage.lab.answer();
+  stage.frame();
+  CHECK_FALSE(stage.has("guess"));
+  stage.click("predict_1");
+  CHECK(stage.has("guess"));
+  stage.shell.key(Key::right, true);
+  stage.frame();
+  CHECK(stage.has("guess"));
+  stage.shell.key(Key::right, false);
+  stage.frame();
+  CHECK(stage.has("guess"));  // beside the answer
+  stage.shell.key(Key::right, false);
+  stage.frame();
+  CHECK_FALSE(stage.has("guess"));
+  stage.shell.key(Key::left, false);
+  stage.frame();
+  CHECK(stage.has("guess"));
+}
+
 TEST_CASE("a failure shows its sentence and the ways on", "[ui_shell]") {
   Stage stage;
   stage.lab.updates.push_back(
