@@ -45,7 +45,7 @@ float Span::begin(int item) const {
   const int inside = std::clamp(item, first, first + count);
   const int group = axis->group > 0 ? axis->group : std::max(axis->count, 1);
   const int gaps = std::min(inside, first + std::max(count - 1, 0)) / group - first / group;
-  return from + slot * static_cast<float>(inside - first) + gap * static_cast<float>(gaps);
+  return from + slot * float(inside - first) + gap * float(gaps);
 }
 
 float Span::at(double value) const {
@@ -53,7 +53,7 @@ float Span::at(double value) const {
     if (std::isnan(value)) return from;
     const double inside = std::clamp(value, double(first), double(first + count));
     const int item = std::min(static_cast<int>(inside), first + std::max(count - 1, 0));
-    return begin(item) + slot * static_cast<float>(inside - item);
+    return begin(item) + slot * float(inside - item);
   }
   double share = 0;
   if (axis->kind == Axis::log) {
@@ -61,7 +61,7 @@ float Span::at(double value) const {
   } else {
     share = (value - axis->low) / (axis->high - axis->low);
   }
-  const auto inside = static_cast<float>(std::isnan(share) ? 0 : std::clamp(share, 0.0, 1.0));
+  const auto inside = float(std::isnan(share) ? 0 : std::clamp(share, 0.0, 1.0));
   return upright ? to - (to - from) * inside : from + (to - from) * inside;
 }
 
@@ -110,7 +110,7 @@ void Placer::measure(Node& node) const {
     const bool words = a.ticks || !a.group_name.empty() || !a.title.full.empty();
     if (lowest != &box || axis.second) continue;
     if (words) node.bottom = height(Face::note) + px(4);
-    const bool window = static_cast<float>(a.count) * px(a.least_slot) > area_.width();
+    const bool window = float(a.count) * px(a.least_slot) > area_.width();
     if (a.kind == Axis::band && window) node.bottom += px(kOverview + 6);
   }
   const bool in_row = side_by_side(box);
@@ -204,7 +204,7 @@ void Placer::lay_along(Node& node) {
     ++shown;
   }
   const Area& room = node.inside;
-  const float gap = gap_in(box), gaps = gap * static_cast<float>(std::max(shown - 1, 0));
+  const float gap = gap_in(box), gaps = gap * float(std::max(shown - 1, 0));
   const float length = in_row ? room.width() : room.height();
   float extra = length - gaps - least;
   // Where even the least is too much, all give alike.
@@ -306,7 +306,7 @@ void Placer::cut_to_bands(Span& span, const Axis& axis) const {
   const float least = std::max(px(axis.least_slot), 1.0f);
   span.count = std::max(axis.count, 0);
   span.first = 0;
-  if (static_cast<float>(span.count) * least > room) {
+  if (float(span.count) * least > room) {
     int visible = std::max(1, static_cast<int>(room / least));
     if (axis.group > 1) visible = std::max(axis.group, visible / axis.group * axis.group);
     visible = std::min(visible, span.count);
@@ -316,10 +316,9 @@ void Placer::cut_to_bands(Span& span, const Axis& axis) const {
     span.count = visible;
   }
   const int groups = axis.group > 0 ? (span.count + axis.group - 1) / axis.group : 1;
-  span.gap =
-      groups > 1 ? std::min(px(dense_ ? 8 : 14), 0.15f * room / static_cast<float>(groups)) : 0;
-  const float gaps = span.gap * static_cast<float>(groups - 1);
-  span.slot = (room - gaps) / static_cast<float>(std::max(span.count, 1));
+  span.gap = groups > 1 ? std::min(px(dense_ ? 8 : 14), 0.15f * room / float(groups)) : 0;
+  const float gaps = span.gap * float(groups - 1);
+  span.slot = (room - gaps) / float(std::max(span.count, 1));
 }
 
 /// Cells of one scale have one size in all boxes: the largest for which all have room.
@@ -330,8 +329,8 @@ void Placer::scale_cells() {
       if (cells == nullptr || cells->scale.empty() || cells->items.count == 0) continue;
       const int columns = cells->columns > 0 ? cells->columns : cells->items.count;
       const int rows = (cells->items.count + columns - 1) / columns;
-      const float size = std::min(node->inside.width() / static_cast<float>(columns),
-                                  node->inside.height() / static_cast<float>(rows));
+      const float size =
+          std::min(node->inside.width() / float(columns), node->inside.height() / float(rows));
       const auto [found, fresh] = cell_.try_emplace(cells->scale, size);
       if (!fresh) found->second = std::min(found->second, size);
     }
@@ -344,7 +343,7 @@ void Placer::scale_cells() {
         const auto found = spans_.find({axis, upright});
         if (axis.empty() || found == spans_.end()) continue;
         Span& span = found->second;
-        const auto whole = static_cast<float>(std::max(span.axis->count, 1));
+        const auto whole = float(std::max(span.axis->count, 1));
         const float size = std::max(std::floor(cell_.at(cells->scale)), 1.0f);
         const float length = std::min(size * whole, span.to - span.from);
         span.from += std::round((span.to - span.from - length) * span.axis->align);
@@ -421,7 +420,7 @@ void Placer::emit(const Node& node) {
   const Point least{std::floor(node.box->least_width * em_ - 0.01f),
                     std::floor(node.box->least_height * em_ - 0.01f)};
   out_.rooms.push_back({node.box->key, node.inside, least});
-  at_.try_emplace(node.box->key, node.inside);
+  stands(node.box->key, node.inside);
   emit_axes(node);
   emit_labels(node);
   here_ = &node;
@@ -431,6 +430,8 @@ void Placer::emit(const Node& node) {
     const bool later = std::holds_alternative<Links>(mark) ||
                        std::holds_alternative<picture::Frame>(mark) ||
                        std::holds_alternative<Note>(mark);
+    if (const Items* items = items_of(mark)) flights(*items);
+    if (const auto* stacks = std::get_if<Stacks>(&mark)) flights(stacks->held);
     if (!later) std::visit([&](const auto& m) { put(m); }, mark);
     ++mark_;
   }
@@ -456,6 +457,7 @@ Placed Placer::run() {
   make_spans();
   headline();
   emit(root);
+  for (const auto& [key, area] : groups_) stands(key, area);
   for (const Node* node : leaves_) {
     here_ = node;
     mark_ = node->first_mark;
