@@ -18,10 +18,6 @@ float tone_alpha(State state) {
   return state == State::done ? 0.7f : 1.0f;
 }
 
-Area joined(const Area& a, const Area& b) {
-  return {std::min(a.x0, b.x0), std::min(a.y0, b.y0), std::max(a.x1, b.x1), std::max(a.y1, b.y1)};
-}
-
 float distance(Point p, Point a, Point b) {
   const float x = b.x - a.x, y = b.y - a.y, square = x * x + y * y;
   const float t = square > 0 ? ((p.x - a.x) * x + (p.y - a.y) * y) / square : 0;

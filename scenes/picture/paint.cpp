@@ -65,10 +65,7 @@ class Painter {
 
  private:
   float px(float design) const { return metrics_.px(design); }
-  bool in_sight(const Area& a) const {
-    return a.is_finite() && a.x0 < seen_.x1 && a.x1 > seen_.x0 && a.y0 < seen_.y1 &&
-           a.y1 > seen_.y0;
-  }
+  bool in_sight(const Area& a) const { return a.is_finite() && meet(a, seen_); }
   Color color_of(Coat coat) const {
     return {palette_.paints[static_cast<std::size_t>(coat.role)], coat.alpha};
   }
@@ -119,11 +116,7 @@ class Painter {
         canvas_.triangle({c.x - radius, c.y + way}, {c.x + radius, c.y + way}, {c.x, c.y - way},
                          color);
     }
-    const Color ink = color_of(Coat{Role::text, p.alpha});
-    if ((p.flags & kPicked) != 0) framed(grown(a, px(0.5f)), ink);
-    if ((p.flags & kFrozen) == 0) return;
-    const float size = std::min(px(6), a.height() / 2);
-    canvas_.triangle({a.x1 - size, a.y0}, {a.x1, a.y0}, {a.x1, a.y0 + size}, ink);
+    if ((p.flags & kPicked) != 0) framed(grown(a, px(0.5f)), color_of(Coat{Role::text, p.alpha}));
   }
   void body(const Piece& p, Color color) {
     const Area& a = p.area;

@@ -142,7 +142,7 @@ void Placer::emit_names(const Span& span, Area room) {
 /// window framed.
 void Placer::emit_overview(const Node& node, const Span& span) {
   const Items* items = nullptr;
-  for (const Node* leaf : leaves_) {
+  for (const Node* leaf : shown_) {
     for (const Mark& mark : leaf->box->marks) {
       if (items == nullptr && uses(mark, span.axis->name, false)) items = items_of(mark);
     }

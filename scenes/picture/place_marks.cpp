@@ -123,11 +123,10 @@ void Placer::put(const Cells& m) {
   const Heat heat(items);
   const int from = grid.x ? grid.x->first : 0;
   const int to = grid.x ? std::min(from + grid.x->count, grid.columns) : grid.columns;
-  for (int n = 0; n < grid.rows; ++n) {
-    const int row = m.upwards ? grid.rows - 1 - n : n;
+  for (int row = 0; row < grid.rows; ++row) {
     if (grid.y && !grid.y->shows(row)) continue;
-    const int end = std::min((n * grid.columns + to) * m.parts, items.count);
-    for (int k = (n * grid.columns + from) * m.parts; k < end; ++k) {
+    const int end = std::min((row * grid.columns + to) * m.parts, items.count);
+    for (int k = (row * grid.columns + from) * m.parts; k < end; ++k) {
       const Area area = grid.cell(k / m.parts % grid.columns, row, k % m.parts);
       if (!area.is_finite()) continue;
       put_item(items, k, area).heat = heat.of(items.value[k]);

@@ -10,13 +10,6 @@
 namespace tilestep::picture {
 namespace {
 
-Area joined(const Area& a, const Area& b) {
-  return {std::min(a.x0, b.x0), std::min(a.y0, b.y0), std::max(a.x1, b.x1), std::max(a.y1, b.y1)};
-}
-bool meet(const Area& a, const Area& b) {
-  return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
-}
-
 /// What names a line or a frame is read whatever has become of it.
 Ink ink_of_label(State state) {
   return state == State::current || state == State::wrong ? ink_of(state) : Ink::text;
@@ -291,14 +284,16 @@ void Placer::put(const picture::Frame& m) {
             });
 }
 
-/// How much of what is drawn an area covers; words count as what must not be covered.
-float Placer::crowd(const Area& area, const Key& of) const {
+/// How much of what is drawn an area covers, as far as it matters: up to `most`. Words count as what must
+/// not be covered.
+float Placer::crowd(const Area& area, const Key& of, float most) const {
   const auto covers = [&](const Words& w) { return meet(w.area, area); };
   if (std::any_of(out_.words.begin(), out_.words.end(), covers)) return INFINITY;
   float ink = 0;
   for (const Piece& p : out_.pieces) {
     const bool solid = p.layer != Layer::ground && p.kind != Piece::frame && p.of.key != of;
     if (solid && meet(p.area, area)) ink += p.kind == Piece::outline ? 1 : 8;
+    if (ink > most) return ink;
   }
   for (const Stroke& stroke : out_.strokes) {
     if (stroke.layer == Layer::ground) continue;
@@ -339,8 +334,9 @@ void Placer::put(const Note& m) {
       const Area area{at.x - pad, at.y, at.x + length + pad, at.y + high};
       const float dx = std::max({area.x0 - of.x1, of.x0 - area.x1, 0.0f});
       const float dy = std::max({area.y0 - of.y1, of.y0 - area.y1, 0.0f});
-      const float cost = crowd(area, m.at.key) * 100 + std::hypot(dx, dy) / px(1) +
-                         (meet(area, of) ? 500.0f : 0.0f);
+      const float way = std::hypot(dx, dy) / px(1) + (meet(area, of) ? 500.0f : 0.0f);
+      if (way >= least) continue;
+      const float cost = crowd(area, m.at.key, (least - way) / 100) * 100 + way;
       if (cost >= least) continue;
       least = cost;
       best = at;

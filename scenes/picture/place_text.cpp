@@ -54,12 +54,8 @@ void Placer::drop_patches() {
     const auto outlined = [&](const Piece& piece) {
       if (piece.kind != Piece::dashed && piece.kind != Piece::frame) return false;
       const Area& a = piece.area;
-      const Point corners[] = {
-          {a.x0, a.y0}, {a.x1, a.y0}, {a.x1, a.y1}, {a.x0, a.y1}, {a.x0, a.y0}};
-      for (int i = 0; i < 4; ++i) {
-        if (runs_through(core, corners[i], corners[i + 1])) return true;
-      }
-      return false;
+      const bool inside = a.x0 < core.x0 && core.x1 < a.x1 && a.y0 < core.y0 && core.y1 < a.y1;
+      return meet(a, core) && !inside;
     };
     const auto crossed = [&](const Stroke& stroke) {
       for (std::size_t i = 1; i < stroke.points.size(); ++i) {

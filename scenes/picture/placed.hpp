@@ -25,6 +25,13 @@ struct Area {
   bool holds(Point p) const { return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1; }
   friend bool operator==(const Area&, const Area&) = default;
 };
+inline bool meet(const Area& a, const Area& b) {
+  return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
+}
+inline Area joined(const Area& a, const Area& b) {
+  return {a.x0 < b.x0 ? a.x0 : b.x0, a.y0 < b.y0 ? a.y0 : b.y0, a.x1 > b.x1 ? a.x1 : b.x1,
+          a.y1 > b.y1 ? a.y1 : b.y1};
+}
 
 enum class Face : std::uint8_t { note, body, bold, section, mono_note, mono, mono_large };
 

@@ -65,7 +65,6 @@ class Placer {
     const Box* box = nullptr;
     std::vector<Node> inner;
     bool folded = false;
-    bool full = false;                    ///< may not grow further
     float top = 0, bottom = 0, head = 0;  ///< room for the label, the axes' words, the bars' values
     Point least;
     Area area;    ///< all of it
@@ -86,14 +85,16 @@ class Placer {
   void fold(Node& root);
   void lay(Node& node, Area area);
   void lay_along(Node& node);
-  void even_out(const Node& node, std::vector<float>& sizes) const;
+  std::vector<float> lengths_of(const Node& node, float length) const;
   void make_spans();
   void offer(const Node& node, Name axis, bool upright);
   void scale_cells();
   void cut_to_bands(Span& span, const Axis& axis) const;
   Span span(Name axis, bool upright) const;
   bool uses(const Mark& mark, Name axis, bool upright) const;
+  void collect(const Node& node);
   void emit(const Node& node);
+  void put_marks(const Node& node, bool holders);
   void emit_axes(const Node& node);
   void emit_groups(const Node& node, const Span& span, bool lowest);
   void emit_ticks(const Node& node, const Span& span, bool lowest);
@@ -179,7 +180,7 @@ class Placer {
   }
   bool find(const Key& key, Area& area);
   float gap_in(const Box& box) const { return box.close ? px(2) : gap_; }
-  float crowd(const Area& area, const Key& of) const;
+  float crowd(const Area& area, const Key& of, float most) const;
 
   const Picture& picture_;
   const Area area_;
@@ -196,7 +197,7 @@ class Placer {
   std::map<Key, Area> groups_;                          ///< of bands, over all their boxes
   std::vector<std::pair<Key, Area>> places_;
   std::optional<KeyIndex> index_;  ///< of `places_`
-  std::vector<const Node*> leaves_;
+  std::vector<const Node*> shown_;
   int next_mark_ = 0;
 
   /// A curve's words, which stand at its end.
