@@ -28,6 +28,8 @@ struct ShellState {
   double now_s() const;
   void set_presenter(bool presenter);
   void toggle_theme();
+  /// Keeps the run on show beside those to come, or no longer.
+  void toggle_compare();
   void set_text_scale(float text_scale);
 };
 

@@ -119,7 +119,7 @@ void kernel_tools(const ShellState& state, float room) {
   const LessonState& lesson = state.session.lesson();
   if (!lesson.report) return;
   const std::string path =
-      ui::fitted(lesson.scene->source(lesson.cursor).path, Font::mono_note, room);
+      ui::fitted(lesson.scene().source(lesson.view()).path, Font::mono_note, room);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float y = at.y + (px(32) - ui::text_size(path, Font::mono_note).y) / 2;
   ui::draw_text({at.x + room, y}, path, Font::mono_note, Role::muted, ui::Align::right);
@@ -139,17 +139,17 @@ void data_tab(ShellState& state) {
   lesson.table = std::clamp(lesson.table, 0, static_cast<int>(tables.size()) - 1);
   const lab::Table& table = tables[static_cast<std::size_t>(lesson.table)];
   ui::TableLook look;
-  look.current_row = lesson.scene->table_row(table.id, lesson.cursor);
+  look.current_row = lesson.scene().table_row(table.id, lesson.view());
   // The table of the steps themselves shows what has been computed so far and no more.
   const scenes::StepAxis axis = state.session.axis();
   if (table.id == axis.table) look.visible_rows = state.session.step();
   // What the run says as a whole it says when it is through.
   if (table.id == "readouts" && state.session.step() < axis.tiles) look.visible_rows = 0;
-  look.lit_row = lesson.scene->lit_row(table.id);
+  look.lit_row = lesson.player->lit_row(table.id);
   const int hovered = ui::data_table(table, look);
   if (hovered != state.hovered_row) {
     state.hovered_row = hovered;
-    lesson.scene->hover_row(table.id, hovered);
+    lesson.player->hover_row(table.id, hovered);
     ui::request_redraw();
   }
 }
@@ -184,13 +184,13 @@ void measured_tab(ShellState& state) {
   const lab::Report* report = measured_report(lesson);
   measurement_state(lesson);
   if (report == nullptr) return nothing_yet();
-  lesson.scene->draw_measured(*report);
+  lesson.player->draw_measured(*report);
 }
 
 void kernel_tab(ShellState& state) {
   LessonState& lesson = state.session.lesson();
   if (!lesson.report) return nothing_yet();
-  const scenes::SourceMark mark = lesson.scene->source(lesson.cursor);
+  const scenes::SourceMark mark = lesson.scene().source(lesson.view());
   try {
     ui::source_view("kernel", lab::asset(mark.path), mark.current, mark.step_lines);
   } catch (const Error& error) {
@@ -255,7 +255,7 @@ void draw_tabs(ShellState& state, const Layout& layout) {
   tab_row(state);
   if (state.tab != Tab::data && state.hovered_row >= 0) {
     state.hovered_row = -1;
-    state.session.lesson().scene->hover_row("", -1);
+    state.session.lesson().player->hover_row("", -1);
   }
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
   // A tab of its own keeps its own scroll position.

@@ -39,12 +39,13 @@ Color faded(Color color, float alpha) {
 /// Draws one picture once.
 class Painter {
  public:
-  Painter(const Placed& placed, const Palette& palette, const Metrics& metrics, const Lighting* lit,
-          const Area& seen, Canvas& canvas)
+  Painter(const Placed& placed, const Palette& palette, const Metrics& metrics,
+          const Emphasis& emphasis, const Area& seen, Canvas& canvas)
       : placed_(placed),
         palette_(palette),
         metrics_(metrics),
-        lit_(lit != nullptr && lit->any() ? lit : nullptr),
+        lit_(emphasis.lit != nullptr && emphasis.lit->any() ? emphasis.lit : nullptr),
+        differences_(emphasis.differences),
         seen_(seen),
         canvas_(canvas) {}
 
@@ -57,8 +58,9 @@ class Painter {
         if (each.layer == layer) stroke(each);
       }
     }
+    const bool stand_out = lit_ != nullptr || differences_ != nullptr;
     for (const Piece& each : placed_.pieces) {
-      if (lit_ != nullptr && in_sight(each.area)) outline_lit(each);
+      if (stand_out && in_sight(each.area)) emphasize(each);
     }
     for (const Words& each : placed_.words) words(each);
   }
@@ -103,7 +105,7 @@ class Painter {
         dashed(a, color);
         break;
       case Piece::frame:
-        framed(a, color);
+        p.state == State::predicted ? dashed(a, color) : framed(a, color);
         break;
       case Piece::dot:
         canvas_.dot(c, radius, color);
@@ -153,11 +155,17 @@ class Painter {
     outline(a, {color_of(Coat{Role::background}).rgb, color.alpha}, 4);
     outline(a, color, 2);
   }
-  void outline_lit(const Piece& p) {
-    const bool body = p.kind == Piece::fill || p.kind == Piece::chip || p.kind == Piece::hatch ||
-                      p.kind == Piece::outline;
-    if (!body || !lit_->lights(p.of)) return;
-    outline(grown(p.area, px(0.5f)), color_of(Coat{Role::text, p.alpha}), 1.5f);
+  void emphasize(const Piece& p) {
+    const bool body = p.kind == Piece::fill || p.kind == Piece::chip || p.kind == Piece::hatch;
+    if (lit_ != nullptr && (body || p.kind == Piece::outline) && lit_->lights(p.of)) {
+      outline(grown(p.area, px(0.5f)), color_of(Coat{Role::text, p.alpha}), 1.5f);
+    }
+    if (differences_ == nullptr || !(body || p.kind == Piece::dot)) return;
+    if (!differences_->differs(p.of)) return;
+    const float y = std::round(p.area.y1), inset = std::min(px(1), p.area.width() / 4);
+    for (const auto& [role, high] : {std::pair{Role::background, px(3)}, {Role::text, px(2)}}) {
+      canvas_.fill({p.area.x0 + inset, y - high, p.area.x1 - inset, y}, color_of(Coat{role}), 0);
+    }
   }
 
   void stroke(const Stroke& s) {
@@ -212,6 +220,7 @@ class Painter {
   const Palette& palette_;
   const Metrics& metrics_;
   const Lighting* lit_;
+  const Differences* differences_;
   const Area seen_;
   Canvas& canvas_;
   std::array<std::pair<std::uint32_t, std::uint32_t>, 256> inks_{};  ///< ground + 1, ink
@@ -220,8 +229,8 @@ class Painter {
 }  // namespace
 
 void paint(const Placed& placed, const Palette& palette, const Metrics& metrics,
-           const Lighting* lit, const Area& seen, Canvas& canvas) {
-  Painter(placed, palette, metrics, lit, seen, canvas).run();
+           const Emphasis& emphasis, const Area& seen, Canvas& canvas) {
+  Painter(placed, palette, metrics, emphasis, seen, canvas).run();
 }
 
 }  // namespace tilestep::picture

@@ -3,6 +3,7 @@
 #include <array>
 #include <span>
 
+#include "scenes/picture/compare.hpp"
 #include "scenes/picture/look.hpp"
 
 /// \file
@@ -41,8 +42,13 @@ class Canvas {
   virtual void text(const Words& words, Color color) = 0;
 };
 
-/// Draws what is in `seen`. What `lit` names gets an outline in the text's colour; nullptr: nothing.
+/// What stands out for the moment; nullptr: nothing.
+struct Emphasis {
+  const Lighting* lit = nullptr;             ///< gets an outline in the text's colour
+  const Differences* differences = nullptr;  ///< gets a line below it
+};
+/// Draws what is in `seen`.
 void paint(const Placed& placed, const Palette& palette, const Metrics& metrics,
-           const Lighting* lit, const Area& seen, Canvas& canvas);
+           const Emphasis& emphasis, const Area& seen, Canvas& canvas);
 
 }  // namespace tilestep::picture

@@ -64,7 +64,7 @@ class Writer final : public Canvas {
       begin({room.key});
       put("rect", rectangle(room.area) + " fill=\"none\"");
     }
-    paint(placed, palette, metrics, nullptr, placed.area, *this);
+    paint(placed, palette, metrics, {}, placed.area, *this);
   }
 
   std::string text(const Area& a, std::uint32_t panel) const {

@@ -106,12 +106,13 @@ float PictureMetrics::height(picture::Face face) const {
   return font_pixels(font_of(face));
 }
 
-void draw(const picture::Placed& placed, const picture::Lighting* lit) {
+void draw(const picture::Placed& placed, const picture::Lighting* lit,
+          const picture::Differences* differences) {
   const ImDrawList& list = *ImGui::GetWindowDrawList();
   const ImVec2 from = list.GetClipRectMin(), to = list.GetClipRectMax();
   WindowCanvas canvas;
-  picture::paint(placed, picture_palette(), PictureMetrics(), lit, {from.x, from.y, to.x, to.y},
-                 canvas);
+  picture::paint(placed, picture_palette(), PictureMetrics(), {lit, differences},
+                 {from.x, from.y, to.x, to.y}, canvas);
 }
 
 picture::Palette picture_palette() {
@@ -137,10 +138,10 @@ std::shared_ptr<const ShownPicture> laid_out(picture::Picture picture, Area area
   return shown;
 }
 
-void map(const std::shared_ptr<const ShownPicture>& shown) {
-  Context::current().map_later([shown](const AddPart& add) {
+void map(const std::shared_ptr<const ShownPicture>& shown, const std::string& prefix) {
+  Context::current().map_later([shown, prefix](const AddPart& add) {
     for (const picture::Part& part : picture::parts_of(shown->placed, shown->marks)) {
-      add(part.id, part.label, part.value, low(part.area), high(part.area),
+      add(prefix + part.id, part.label, part.value, low(part.area), high(part.area),
           {part.least.x, part.least.y});
     }
   });

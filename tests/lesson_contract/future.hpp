@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "kernels/base/lab/known.hpp"
-#include "scenes/scene.hpp"
 #include "tests/scenes/scene_frame.hpp"
 
 namespace tilestep::contract {
@@ -34,11 +33,11 @@ class Futures {
   void compare_at(const lab::Report& report, scenes::Cursor now, std::mt19937& random);
   void compare_hovered(scenes::Cursor now);
   void same(const std::string& what, scenes::Cursor now, ImVec2 size,
-            void (scenes::Scene::*draw)(scenes::Cursor));
+            void (scenes::ScenePlayer::*draw)(scenes::Cursor));
 
   OtherFuture other_future_;
   tests::SceneFrame frame_;
-  std::unique_ptr<scenes::Scene> true_, other_;
+  scenes::ScenePlayer true_, other_;
   std::vector<std::string> faults_;
   int compared_ = 0, changed_ = 0;
 };

@@ -30,6 +30,10 @@ StepAxis TilingScene::loaded(const tiling::Trace&) {
       k_tiles(), tiling::kPhases, "k-tile", {"load", "barrier", "multiply", "barrier"}, "k_tiles"};
 }
 
+double TilingScene::progress(Cursor cursor) const {
+  return std::min<double>(Scene::progress(cursor) * trace_.tile, trace_.k);
+}
+
 TilingMoment TilingScene::moment(Cursor cursor) const {
   TilingMoment now;
   if (cursor.tile <= 0 || k_tiles() == 0) return now;
@@ -169,7 +173,7 @@ std::vector<Readout> TilingScene::readouts(const View& view) const {
   for (const Row& row : rows) {
     const lab::Measurement* m = report_.measurement(row.id, variant);
     if (m == nullptr) continue;
-    Readout made{row.id, row.label, "—", "", m->provenance, ui::provenance_sentence(*m, report_)};
+    Readout made{row.id, row.label, "—", "", m->provenance, lab::provenance_sentence(*m, report_)};
     if (known(*m)) {
       made.value = fmt::format("{:.{}f}", m->value, row.decimals);
       made.unit = row.unit;
@@ -186,18 +190,18 @@ std::vector<Readout> TilingScene::readouts(const View& view) const {
         made.unit =
             conflict ? fmt::format(fmt::runtime(row.second_format), value) : "B, no bank conflict";
       }
-      made.detail += "\n" + ui::provenance_sentence(*second, report_);
+      made.detail += "\n" + lab::provenance_sentence(*second, report_);
     }
     all.push_back(std::move(made));
   }
   return all;
 }
 
-SourceMark TilingScene::source(Cursor cursor) const {
+SourceMark TilingScene::source(const View& view) const {
   const std::string_view path = tiling::source_path(trace_.variant);
   // A rung without a picture shows its own source, where the picture's steps have no lines.
   if (trace_.block.variant != trace_.variant) return source_mark(path, {}, -1);
-  const TilingMoment now = moment(cursor);
+  const TilingMoment now = moment(view.cursor);
   return source_mark(path, trace_.block.lines, now.k_tile < 0 ? -1 : static_cast<int>(now.phase));
 }
 

@@ -29,6 +29,13 @@ StepAxis AccumulatorPrecisionScene::loaded(const accumulator_precision::Trace&) 
   return {points(), 2, "addition", {"add", "round"}};
 }
 
+double AccumulatorPrecisionScene::progress(Cursor cursor) const {
+  if (cursor.tile <= 0) return 0;
+  const int before = cursor.tile > 1 ? terms_added(cursor.tile - 2) : 0;
+  const int after = terms_added(std::min(cursor.tile, points()) - 1);
+  return before + (after - before) * (cursor.phase + 1) / 2.0;
+}
+
 AccumulatorMoment AccumulatorPrecisionScene::moment(Cursor cursor) const {
   if (cursor.tile <= 0) return {};
   return {std::min(cursor.tile, points()) - 1, cursor.phase >= 1};
@@ -131,15 +138,15 @@ std::string AccumulatorPrecisionScene::explain(const View& view, const picture::
   return after && now.rounded ? sum.fate_note(now.point).full : std::string();
 }
 
-int AccumulatorPrecisionScene::table_row(std::string_view table_id, Cursor cursor) const {
+int AccumulatorPrecisionScene::table_row(std::string_view table_id, const View& view) const {
   if (table_id == "accumulators" || table_id == "verdicts") {
-    return static_cast<int>(&followed(view(cursor)).a - trace_.accumulators.data());
+    return static_cast<int>(&followed(view).a - trace_.accumulators.data());
   }
   if (table_id != "terms") return -1;
-  const AccumulatorMoment now = moment(cursor);
+  const AccumulatorMoment now = moment(view.cursor);
   const lab::Table* table = report_.table(table_id);
   if (now.point < 0 || table == nullptr) return -1;
-  // The last row that is not past the cursor.
+  // The last row that is not past the view.cursor.
   int found = -1;
   for (std::size_t row = 0; row < table->rows.size(); ++row) {
     const auto* added = std::get_if<double>(&table->rows[row].at(0));
@@ -162,9 +169,9 @@ std::vector<picture::Subject> AccumulatorPrecisionScene::subjects_of_row(std::st
   return {{"term", added == nullptr ? -1 : static_cast<int>(*added)}};
 }
 
-SourceMark AccumulatorPrecisionScene::source(Cursor cursor) const {
-  return source_mark(accumulator_precision::kSourcePath, {&followed(view(cursor)).a.line, 1},
-                     moment(cursor).point >= 0 ? 0 : -1);
+SourceMark AccumulatorPrecisionScene::source(const View& view) const {
+  return source_mark(accumulator_precision::kSourcePath, {&followed(view).a.line, 1},
+                     moment(view.cursor).point >= 0 ? 0 : -1);
 }
 
 }  // namespace tilestep::scenes
