@@ -79,7 +79,6 @@ Box OnlineSoftmaxScene::scores(Cursor cursor) const {
     key.each.push_back(k);
   }
   bars.items.about = {{Name("key"), std::move(key)}};
-  bars.items.from = lab::Provenance::traced;
   Curve maximum{{"m"}, {}, {}, {}, {}, "key", "score", kMaximum};
   for (int tile = 0; tile <= now.tile; ++tile) {
     const double m = trace_.steps[static_cast<std::size_t>(tile)].m;
