@@ -79,19 +79,21 @@ void Placer::emit_ticks(const Node& node, const Span& span, bool lowest) {
   if (axis.ticks && span.upright && !span.band()) {
     const int most = std::max(2, static_cast<int>(length / (line * 1.8f)));
     int number = 0;
+    float taken = INFINITY;  // from here on downwards
     for (const auto& [value, words] : ticks_of(axis, most)) {
-      const float y = std::round(span.at(value));
+      const float y = std::round(span.at(value)), top = std::max(y - line / 2, node.area.y0);
       put_stroke({.of = {{axis.name, number++}},
                   .points = {{node.inside.x0, y}, {node.inside.x1, y}},
                   .state = State::to_come,
                   .layer = Layer::ground});
       if (!lowest || node.box->left <= 0) continue;
+      if (top + line > taken) continue;
       const float x = node.inside.x0 - px(6) - width(words, Face::note);
-      say(words, {x, std::max(y - line / 2, node.area.y0)}, Face::note, Ink::muted,
-          {{axis.name, number - 1}, 1});
+      say(words, {x, top}, Face::note, Ink::muted, {{axis.name, number - 1}, 1});
+      taken = top;
     }
   }
-  if (span.upright && lowest && !axis.title.full.empty()) {
+  if (span.upright && lowest && !axis.title.full.empty() && length >= 3 * line) {
     say(form(axis.title, length, Face::note), {node.inside.x0 + px(6), node.area.y0}, Face::note,
         Ink::muted, {{axis.name}, 2});
     out_.words.back().patch = true;

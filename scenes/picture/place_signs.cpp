@@ -272,16 +272,35 @@ void Placer::put(const picture::Frame& m) {
   }
   if (!any) return;
   const float pad = px(2);
-  all = {std::max(all.x0 - pad, area_.x0), std::max(all.y0 - pad, area_.y0),
-         std::min(all.x1 + pad, area_.x1), std::min(all.y1 + pad, area_.y1)};
+  const float line = px(1);  // half of its thickness
+  all = {std::max(all.x0 - pad, area_.x0 + line), std::max(all.y0 - pad, area_.y0 + line),
+         std::min(all.x1 + pad, area_.x1 - line), std::min(all.y1 + pad, area_.y1 - line)};
   stands(m.key, all);
   out_.pieces.push_back(
       {.of = id(m.key), .area = all, .kind = Piece::frame, .state = m.state, .layer = Layer::over});
   put_label(m.label, std::max(all.width(), px(90)), m.key, ink_of_label(m.state),
-            [&](float length) -> Point {
-              const float most = std::max(area_.x0, area_.x1 - length);
-              return {std::clamp(all.x0, area_.x0, most), all.y0 - height(Face::note) - px(1)};
-            });
+            [&](float length) { return beside(all, length, m.key); });
+}
+
+/// Where a line of text of this length stands at an area: above it if that is free, else where the least
+/// is covered of below it and the places right and left of these.
+Point Placer::beside(const Area& of, float length, const Key& key) const {
+  const float high = height(Face::note), gap = px(1);
+  const float most = std::max(area_.x0, area_.x1 - length);
+  Point best{};
+  float least = INFINITY;
+  for (const float y : {of.y0 - high - gap, of.y1 + gap}) {
+    for (const float x : {of.x0, of.x1 - length, of.center().x - length / 2}) {
+      const Point at{std::clamp(x, area_.x0, most), y};
+      const bool inside = y >= area_.y0 && y + high <= area_.y1;
+      const float ink = crowd({at.x, at.y, at.x + length, at.y + high}, key, 1e5f);
+      const float cost = inside ? std::min(ink, 1e5f) : 1e6f;
+      if (cost >= least) continue;
+      least = cost;
+      best = at;
+    }
+  }
+  return best;
 }
 
 /// How much of what is drawn an area covers, as far as it matters: up to `most`. Words count as what must

@@ -181,6 +181,7 @@ class Placer {
   bool find(const Key& key, Area& area);
   float gap_in(const Box& box) const { return box.close ? px(2) : gap_; }
   float crowd(const Area& area, const Key& of, float most) const;
+  Point beside(const Area& of, float length, const Key& key) const;
 
   const Picture& picture_;
   const Area area_;

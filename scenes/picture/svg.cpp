@@ -76,7 +76,8 @@ class Writer final : public Canvas {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
         "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"{:.1f}mm\" "
         "height=\"{:.1f}mm\" viewBox=\"{:g} {:g} {:g} {:g}\">\n"
-        "<style>.sans{{font-family:Inter,'Segoe UI',Helvetica,Arial,sans-serif}}"
+        "<style>@page{{size:A4 landscape;margin:10mm}}.sans{{font-family:Inter,'Segoe "
+        "UI',Helvetica,Arial,sans-serif}}"
         ".mono{{font-family:'JetBrains Mono',Menlo,Consolas,monospace}}"
         ".bold{{font-weight:600}}text{{white-space:pre}}</style>\n",
         w * scale, h * scale, a.x0, a.y0, w, h);

@@ -51,7 +51,7 @@ void check_compared(const lab::Lesson& lesson) {
     for (const Cursor cursor : contract::some_cursors(run)) {
       CAPTURE(cursor.tile, cursor.phase);
       differ += differences(run, cursor, pinned, player.pinned_cursor(cursor));
-      for (const ImVec2 size : {ImVec2(860, 480), ImVec2(1900, 1000)}) {
+      for (const ImVec2 size : tests::kSweptSizes) {
         const auto parts = frame.draw(size, [&] { player.draw_picture(cursor); });
         const std::string faults = contract::layout_faults(frame.context());
         INFO(fmt::format("{}x{}", size.x, size.y));
