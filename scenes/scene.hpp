@@ -48,6 +48,13 @@ class Scene {
     const StepAxis axis = steps();
     return table_id == axis.table ? std::clamp(cursor.tile, 0, axis.tiles) - 1 : -1;
   }
+  /// From which cursor on a cell under Data is known; before, it is not on show. By default what the
+  /// first column names is known at once, a step's row when the step is through, all else at the end.
+  virtual Cursor known(const lab::Table& table, int row, int column) const {
+    if (column == 0 || table.id == "ladder") return {};
+    const StepAxis axis = steps();
+    return {table.id == axis.table ? row + 1 : axis.tiles, axis.phases - 1};
+  }
   /// Called when the user hovers a row under Data (−1: none), so that the picture lights up too.
   virtual void hover_row(std::string_view /*table_id*/, int /*row*/) {}
   /// The row under Data that is lit because the pointer is on its thing in the picture; −1: none.

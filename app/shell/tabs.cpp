@@ -138,15 +138,7 @@ void data_tab(ShellState& state) {
   const auto& tables = lesson.report->tables;
   lesson.table = std::clamp(lesson.table, 0, static_cast<int>(tables.size()) - 1);
   const lab::Table& table = tables[static_cast<std::size_t>(lesson.table)];
-  ui::TableLook look;
-  look.current_row = lesson.scene->table_row(table.id, lesson.cursor);
-  // The table of the steps themselves shows what has been computed so far and no more.
-  const scenes::StepAxis axis = state.session.axis();
-  if (table.id == axis.table) look.visible_rows = state.session.step();
-  // What the run says as a whole it says when it is through.
-  if (table.id == "readouts" && state.session.step() < axis.tiles) look.visible_rows = 0;
-  look.lit_row = lesson.scene->lit_row(table.id);
-  const int hovered = ui::data_table(table, look);
+  const int hovered = ui::data_table(table, table_look(*lesson.scene, table, lesson.cursor));
   if (hovered != state.hovered_row) {
     state.hovered_row = hovered;
     lesson.scene->hover_row(table.id, hovered);
@@ -248,6 +240,14 @@ void tab_row(ShellState& state) {
 }
 
 }  // namespace
+
+ui::TableLook table_look(const scenes::Scene& scene, const lab::Table& table, scenes::Cursor now) {
+  return {.current_row = scene.table_row(table.id, now),
+          .lit_row = scene.lit_row(table.id),
+          .hidden = [&scene, &table, now](int row, int column) {
+            return now < scene.known(table, row, column);
+          }};
+}
 
 void draw_tabs(ShellState& state, const Layout& layout) {
   const PanelScope panel("tabs", layout.tabs,

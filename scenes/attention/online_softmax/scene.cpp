@@ -27,7 +27,7 @@ SoftmaxMoment OnlineSoftmaxScene::moment(Cursor cursor) const {
   if (cursor.tile <= 0 || cursor.tile > tiles()) return now;
   now.tile = cursor.tile - 1;
   now.phase = static_cast<SoftmaxPhase>(std::clamp(cursor.phase, 0, 3));
-  const auto& step = trace_.steps[static_cast<std::size_t>(now.tile)];
+  const auto& step = trace_.steps[now.tile];
   now.m_old = step.m_old;
   now.m = step.m;
   now.tile_max = step.tile_max;
@@ -59,11 +59,11 @@ std::vector<float> OnlineSoftmaxScene::weights(Cursor cursor) const {
   for (int key = end - 1; key >= 0; --key) {
     for (; tile > tile_of(key); --tile) {
       if (tile < now.tile || now.phase >= SoftmaxPhase::rescale) {
-        since *= static_cast<double>(trace_.steps[static_cast<std::size_t>(tile)].rescale);
+        since *= static_cast<double>(trace_.steps[tile].rescale);
       }
     }
-    const double weight = static_cast<double>(trace_.weights[static_cast<std::size_t>(key)]);
-    all[static_cast<std::size_t>(key)] = static_cast<float>(weight > 0 ? weight * since : weight);
+    const double weight = static_cast<double>(trace_.weights[key]);
+    all[key] = static_cast<float>(weight > 0 ? weight * since : weight);
   }
   return all;
 }
@@ -110,7 +110,7 @@ SourceMark OnlineSoftmaxScene::source(Cursor cursor) const {
 
 std::optional<Question> OnlineSoftmaxScene::question(Cursor cursor) const {
   if (cursor.tile >= tiles() || cursor.phase != 3) return std::nullopt;
-  const auto& next = trace_.steps[static_cast<std::size_t>(cursor.tile)];
+  const auto& next = trace_.steps[cursor.tile];
   const SoftmaxMoment now = moment(cursor);
   const std::string peak = score_text(next.tile_max);
   const std::string old = score_text(next.m_old), fresh = score_text(next.m);

@@ -41,7 +41,7 @@ TilingMoment TilingScene::moment(Cursor cursor) const {
   now.loads = k_tile(now.k_tile).loads_so_far;
   const int naive_tile = now.multiplied ? now.k_tile : now.k_tile - 1;
   if (naive_tile >= 0) {
-    now.naive_loads = trace_.naive.k_tiles[static_cast<std::size_t>(naive_tile)].loads_so_far;
+    now.naive_loads = trace_.naive.k_tiles[naive_tile].loads_so_far;
   }
   return now;
 }
@@ -49,7 +49,7 @@ TilingMoment TilingScene::moment(Cursor cursor) const {
 float TilingScene::sum(int element, Cursor cursor) const {
   const TilingMoment now = moment(cursor);
   const int tile = now.multiplied ? now.k_tile : now.k_tile - 1;
-  return tile < 0 ? 0.0f : k_tile(tile).sums[static_cast<std::size_t>(element)];
+  return tile < 0 ? 0.0f : k_tile(tile).sums[element];
 }
 
 int TilingScene::thread_of(int element) const {
@@ -73,7 +73,7 @@ std::string TilingScene::name_in_c(int element) const {
 std::string TilingScene::brief(const TilingMoment& now) const {
   if (now.k_tile < 0) return "Nothing is loaded yet.";
   return fmt::format("K-tile {}: {}", now.k_tile,
-                     steps().phase_names[static_cast<std::size_t>(shared() ? now.phase : Phase{})]);
+                     steps().phase_names[shared() ? static_cast<int>(now.phase) : 0]);
 }
 
 std::string TilingScene::sentence(Cursor cursor) const {

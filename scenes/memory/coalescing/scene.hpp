@@ -15,6 +15,8 @@ class CoalescingScene final : public SceneOf<coalescing::Trace, PictureScene> {
  public:
   TILESTEP_PICTURE_SCENE(coalescing)
 
+  Cursor known(const lab::Table& table, int row, int column) const override;
+
   /// What happens at `cursor` in one plain sentence.
   std::string sentence(Cursor cursor) const;
 
