@@ -106,11 +106,11 @@ void Placer::put(const Cells& m) {
     wide = tall = std::min({wide, tall, px(kMostCell)});
     if (!m.scale.empty()) wide = tall = std::min(wide, cell_.at(m.scale));
     if (wide < std::max(px(kLeastCell), 1.0f)) return put_folded(m, room, columns, wide);
-    if (wide > px(8)) wide = tall = std::floor(wide);
+    if (wide > px(3)) wide = tall = std::floor(wide);
   }
   if (x) wide = x->slot;
   if (y) tall = y->slot;
-  const float seam = std::min(wide, tall) >= px(7) ? std::max(1.0f, std::round(px(1))) : 0;
+  const float seam = std::min(wide, tall) >= px(3) ? std::max(1.0f, std::round(px(1))) : 0;
   const float part = (wide - seam) / static_cast<float>(m.parts);
   const bool words = words_fit(items, {part, tall - seam});
   const Heat heat(items);
@@ -205,6 +205,14 @@ void Placer::put(const Chips& m) {
     at_[items.key(k)] = area;
     const auto on = static_cast<int>(out_.pieces.size());
     out_.pieces.push_back(piece(items, k, area, Piece::chip));
+    if (out_.pieces.back().tone > 0) {  // a sign of it, so that a row of them is not loud
+      Piece sign =
+          piece(items, k, {area.x0 + pad, area.y1 - px(4), area.x1 - pad, area.y1 - px(2)});
+      sign.of.part = 2;
+      sign.flags = kNone;
+      out_.pieces.back().tone = 0;
+      out_.pieces.push_back(sign);
+    }
     say_centered(written(items, k), area.center(), Face::note, Ink::on_piece, id(items, k), on);
     if (m.chain && k + 1 < end) {
       Stroke to_next{id(items, k, 1),
@@ -236,6 +244,22 @@ int Placer::bar_digits(const Bars& m, const Span& band, const Span& length) cons
   return -1;
 }
 
+/// Where a curve of the box runs over an item: its value stands clear of it.
+std::optional<float> Placer::curve_over(const Bars& m, int item) const {
+  const double at = item + 0.5;
+  for (const Mark& mark : here_->box->marks) {
+    const auto* curve = std::get_if<Curve>(&mark);
+    if (curve == nullptr || curve->ax != m.x || curve->ay != m.y) continue;
+    for (std::size_t k = 1; k < curve->x.size(); ++k) {
+      const double from = curve->x[k - 1], to = curve->x[k];
+      if (!(from < at && at < to)) continue;
+      const double t = (at - from) / (to - from);
+      return span(m.y, true).at(curve->y[k - 1] + t * (curve->y[k] - curve->y[k - 1]));
+    }
+  }
+  return std::nullopt;
+}
+
 void Placer::put_bar_value(const Bars& m, int item, Area bar, float slot, int digits) {
   Items one = items("", {m.items.value[static_cast<std::size_t>(item)]}, m.items.format);
   one.format.digits = digits;
@@ -245,7 +269,10 @@ void Placer::put_bar_value(const Bars& m, int item, Area bar, float slot, int di
   const Ink ink = state == State::to_come   ? Ink::faint
                   : state == State::current ? Ink::text
                                             : Ink::muted;
-  const Point middle{(bar.x0 + bar.x1) / 2, bar.y0 - height(Face::mono_note) / 2 - px(1)};
+  const float half = height(Face::mono_note) / 2;
+  Point middle{(bar.x0 + bar.x1) / 2, bar.y0 - half - px(1)};
+  const std::optional<float> line = curve_over(m, item);
+  if (line && std::abs(*line - middle.y) < 0.6f * half + px(2)) middle.y = *line - half - px(1);
   say_centered(words, middle, Face::mono_note, ink, id(m.items, item, 2));
   if (!words.empty()) out_.words.back().patch = true;  // the outline of what was may run under it
 }

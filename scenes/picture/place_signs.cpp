@@ -17,6 +17,17 @@ bool meet(const Area& a, const Area& b) {
   return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
 }
 
+/// From the middle of a thing, or from its edge where it is large, to the nearest of a note.
+std::pair<Point, Point> leader(const Area& of, const Area& note) {
+  const auto nearest = [](Point to, const Area& in) {
+    return Point{std::clamp(to.x, in.x0, in.x1), std::clamp(to.y, in.y0, in.y1)};
+  };
+  const Point c = of.center();
+  const float x = std::max(of.width() / 2 - 6, 0.0f), y = std::max(of.height() / 2 - 6, 0.0f);
+  const Point from = nearest(note.center(), {c.x - x, c.y - y, c.x + x, c.y + y});
+  return {from, nearest(from, note)};
+}
+
 }  // namespace
 
 bool Placer::find(const Key& key, Area& area) const {
@@ -340,6 +351,18 @@ float Placer::crowd(const Area& area, const Key& of) const {
   return ink;
 }
 
+/// How many of the things drawn a leader would run over.
+int Placer::run_over(Point from, Point to, const Key& of) const {
+  const auto in_way = [&](const Piece& p) {
+    if (p.layer == Layer::ground || p.kind == Piece::frame || p.of.key == of) return false;
+    for (float t = 0.05f; t < 1; t += 0.05f) {
+      if (p.area.holds({from.x + (to.x - from.x) * t, from.y + (to.y - from.y) * t})) return true;
+    }
+    return false;
+  };
+  return static_cast<int>(std::count_if(out_.pieces.begin(), out_.pieces.end(), in_way));
+}
+
 /// Where it covers least, and of such places the nearest; with a leader where it stands apart.
 void Placer::put(const Note& m) {
   Area of;
@@ -362,8 +385,11 @@ void Placer::put(const Note& m) {
       const Area area{at.x - pad, at.y, at.x + length + pad, at.y + high};
       const float dx = std::max({area.x0 - of.x1, of.x0 - area.x1, 0.0f});
       const float dy = std::max({area.y0 - of.y1, of.y0 - area.y1, 0.0f});
-      const float cost = crowd(area, m.at.key) * 100 + std::hypot(dx, dy) / px(1) +
-                         (meet(area, of) ? 500.0f : 0.0f);
+      float cost = crowd(area, m.at.key) * 100 + std::hypot(dx, dy) / px(1) +
+                   (meet(area, of) ? 500.0f : 0.0f);
+      if (cost >= least) continue;
+      const auto [from, to] = leader(of, {at.x, at.y, at.x + length, at.y + high});
+      cost += px(40) * static_cast<float>(run_over(from, to, m.at.key));
       if (cost >= least) continue;
       least = cost;
       best = at;
@@ -371,11 +397,9 @@ void Placer::put(const Note& m) {
     const bool covers = least >= 100 && words != forms.back();
     if (covers || least >= 1e6f) continue;
     const Area area{best.x, best.y, best.x + length, best.y + high};
-    const Point from = of.center(),
-                to{std::clamp(from.x, area.x0, area.x1), std::clamp(from.y, area.y0, area.y1)};
-    Stroke leader{{m.key, 2, mark_, -1}, {from, to}};
-    if (std::hypot(to.x - from.x, to.y - from.y) > px(14))
-      out_.strokes.push_back(std::move(leader));
+    const auto [from, to] = leader(of, area);
+    Stroke line{{m.key, 2, mark_, -1}, {from, to}};
+    if (std::hypot(to.x - from.x, to.y - from.y) > px(14)) out_.strokes.push_back(std::move(line));
     say(*words, best, Face::note, Ink::text, {m.key, 1, mark_, -1});
     out_.words.back().patch = true;
     at_[m.key] = area;

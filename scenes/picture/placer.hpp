@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -114,6 +115,7 @@ class Placer {
   void put(const Strip& strip);
   void put(const Bars& bars);
   void put_bar(const Bars& bars, const Span& band, const Span& length, int item);
+  std::optional<float> curve_over(const Bars& bars, int item) const;
   void put_bar_value(const Bars& bars, int item, Area bar, float slot, int digits);
   int bar_digits(const Bars& bars, const Span& band, const Span& length) const;
   struct Piles;  // place_piles.cpp
@@ -141,6 +143,7 @@ class Placer {
   bool find(const Key& key, Area& area) const;
   float gap_in(const Box& box) const { return box.close ? px(2) : gap_; }
   float crowd(const Area& area, const Key& of) const;
+  int run_over(Point from, Point to, const Key& of) const;
 
   const Picture& picture_;
   const Area area_;

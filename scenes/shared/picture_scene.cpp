@@ -12,11 +12,6 @@ namespace {
 constexpr double kSecondsAPhase = 0.35, kMostSeconds = 1;
 constexpr std::size_t kStills = 12;
 
-const picture::Items* items_of(const ui::ShownPicture& shown, const picture::Identity& of) {
-  if (of.mark < 0 || of.item < 0) return nullptr;
-  return picture::item_of(*shown.marks.at(static_cast<std::size_t>(of.mark)), of.item).first;
-}
-
 std::optional<int> whole_number(const lab::Table& table, std::size_t row) {
   if (row >= table.rows.size() || table.rows[row].empty()) return std::nullopt;
   const double* number = std::get_if<double>(&table.rows[row][0]);
@@ -175,12 +170,14 @@ void PictureScene::act(const ui::ShownPicture& shown, const View& view,
                        const picture::Identity& of) {
   const std::string sentence = dragged_ ? std::string() : explain(view, of.key);
   if (!sentence.empty()) ui::show_tooltip(sentence);
-  const picture::Items* items = items_of(shown, of);
-  if (items == nullptr || items->act.kind == picture::Act::none || dragged_) return;
+  const picture::Act act = picture::act_of(shown.marks, of);
+  if (act.kind == picture::Act::none || dragged_) return;
   ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
   if (!ImGui::IsMouseClicked(ImGuiMouseButton_Left)) return;
   const int item =
-      picture::item_of(*shown.marks.at(static_cast<std::size_t>(of.mark)), of.item).second;
+      of.item < 0
+          ? -1
+          : picture::item_of(*shown.marks.at(static_cast<std::size_t>(of.mark)), of.item).second;
   const auto index_of = [&](std::string_view kind) {
     for (const picture::Subject& subject : pointed_subjects_) {
       if (subject.kind == kind) return subject.index;
@@ -188,12 +185,12 @@ void PictureScene::act(const ui::ShownPicture& shown, const View& view,
     return item;
   };
   const StepAxis axis = steps();
-  switch (items->act.kind) {
+  switch (act.kind) {
     case picture::Act::go:
       step_ = Cursor{std::clamp(index_of(axis.noun) + 1, 0, axis.tiles), axis.phases - 1};
       break;
     case picture::Act::pick:
-      pick(items->act.what, index_of(items->act.what.text()));
+      pick(act.what, index_of(act.what.text()));
       break;
     default:
       dragged_ = of;
