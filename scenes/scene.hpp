@@ -10,13 +10,13 @@
 
 #include "kernels/base/lab/report.hpp"
 #include "scenes/picture/view.hpp"
-#include "scenes/shared/measured.hpp"
+#include "scenes/shared/measured_tab.hpp"
 #include "scenes/ui/ui.hpp"
 
 namespace tilestep::scenes {
 
 // What every picture says all the time.
-using ui::Align, ui::Font, ui::px, ui::Role;
+using ui::Align, ui::Font, ui::px;
 
 /// One lesson's picture. Turns a report and a cursor into panels; launches nothing, never blocks.
 class Scene {

@@ -8,8 +8,8 @@
 namespace tilestep::picture {
 namespace {
 
-Paint tone_paint(std::uint8_t tone) {
-  return static_cast<Paint>(static_cast<int>(Paint::blue) + (tone - 1) % 7);
+Role tone_role(std::uint8_t tone) {
+  return static_cast<Role>(static_cast<int>(Role::blue) + (tone - 1) % 7);
 }
 
 /// The part of a tone that a state leaves; what is current has its frame besides.
@@ -84,66 +84,66 @@ Coat coat_of(const Piece& piece) {
                     piece.kind == Piece::down || piece.kind == Piece::cross;
   // What comes with a growth is a bar.
   const bool bar = piece.entry != Entry::fades || sign;
-  if (piece.state == State::wrong) return {Paint::wrong, piece.alpha};
+  if (piece.state == State::wrong) return {Role::wrong, piece.alpha};
   if (piece.kind == Piece::wash)
-    return {piece.tone > 0 ? tone_paint(piece.tone) : Paint::accent, 0.15f * piece.alpha};
-  if ((piece.flags & kWas) != 0) return {Paint::muted, piece.alpha};
-  if (piece.state == State::wasted) return {Paint::wasted, piece.alpha};
+    return {piece.tone > 0 ? tone_role(piece.tone) : Role::accent, 0.15f * piece.alpha};
+  if ((piece.flags & kWas) != 0) return {Role::muted, piece.alpha};
+  if (piece.state == State::wasted) return {Role::wasted, piece.alpha};
   if (piece.kind == Piece::outline && piece.state == State::current)
-    return {Paint::accent, piece.alpha};
+    return {Role::accent, piece.alpha};
   const float depth = piece.heat >= 0 ? 0.2f + 0.8f * piece.heat : 1;
   if (piece.tone > 0) {
-    return {tone_paint(piece.tone), tone_alpha(piece.state) * depth * piece.alpha};
+    return {tone_role(piece.tone), tone_alpha(piece.state) * depth * piece.alpha};
   }
   switch (piece.state) {
     case State::current:
-      return {Paint::accent, piece.alpha};
+      return {Role::accent, piece.alpha};
     case State::to_come:
-      return {line ? Paint::border : Paint::faint, (line ? 1.0f : 0.45f) * piece.alpha};
+      return {line ? Role::border : Role::faint, (line ? 1.0f : 0.45f) * piece.alpha};
     case State::predicted:
-      return {Paint::text, piece.alpha};
+      return {Role::text, piece.alpha};
     default:
       break;
   }
-  if (piece.kind == Piece::frame) return {Paint::text, piece.alpha};
-  if (line || bar) return {line ? Paint::faint : Paint::muted, piece.alpha};
-  return {piece.state == State::done ? Paint::border : Paint::raised, piece.alpha};
+  if (piece.kind == Piece::frame) return {Role::text, piece.alpha};
+  if (line || bar) return {line ? Role::faint : Role::muted, piece.alpha};
+  return {piece.state == State::done ? Role::border : Role::raised, piece.alpha};
 }
 
 Coat coat_of(const Stroke& stroke) {
-  if (stroke.state == State::wrong) return {Paint::wrong, stroke.alpha};
+  if (stroke.state == State::wrong) return {Role::wrong, stroke.alpha};
   // Links are many and run over other things.
   const float alpha = stroke.curved && stroke.state != State::current ? 0.65f : 1.0f;
-  if (stroke.tone > 0) return {tone_paint(stroke.tone), alpha * stroke.alpha};
+  if (stroke.tone > 0) return {tone_role(stroke.tone), alpha * stroke.alpha};
   switch (stroke.state) {
     case State::current:
-      return {Paint::accent, stroke.alpha};
+      return {Role::accent, stroke.alpha};
     case State::to_come:
-      return {stroke.layer == Layer::ground ? Paint::border : Paint::faint, stroke.alpha};
+      return {stroke.layer == Layer::ground ? Role::border : Role::faint, stroke.alpha};
     case State::predicted:
-      return {Paint::text, stroke.alpha};
+      return {Role::text, stroke.alpha};
     case State::wasted:
-      return {Paint::wasted, stroke.alpha};
+      return {Role::wasted, stroke.alpha};
     default:
-      return {Paint::muted, stroke.alpha};
+      return {Role::muted, stroke.alpha};
   }
 }
 
-Paint paint_of(const Words& words) {
+Role role_of(const Words& words) {
   switch (words.ink) {
     case Ink::text:
     case Ink::on_piece:
-      return Paint::text;
+      return Role::text;
     case Ink::faint:
-      return Paint::faint;
+      return Role::faint;
     case Ink::accent:
-      return Paint::accent;
+      return Role::accent;
     case Ink::wrong:
-      return Paint::wrong;
+      return Role::wrong;
     case Ink::tone:
-      return words.tone > 0 ? tone_paint(words.tone) : Paint::text;
+      return words.tone > 0 ? tone_role(words.tone) : Role::text;
     default:
-      return Paint::muted;
+      return Role::muted;
   }
 }
 

@@ -5,42 +5,22 @@
 #include <vector>
 
 #include "scenes/picture/placed.hpp"
+#include "scenes/picture/role.hpp"
 
 /// \file
-/// What the renderers of placed pictures share: which paint a primitive has, what lies under a point, what
+/// What the renderers of placed pictures share: which colour a primitive has, what lies under a point, what
 /// is lit, and the names of all that is there.
 namespace tilestep::picture {
 
-/// What a colour is for; a renderer has one for each.
-enum class Paint : std::uint8_t {
-  panel,
-  raised,
-  border,
-  text,
-  muted,
-  faint,
-  accent,
-  wrong,
-  wasted,
-  blue,
-  orange,
-  green,
-  purple,
-  sky,
-  vermillion,
-  yellow
-};
-inline constexpr int kPaintCount = 16;
-
-/// A paint and how much of it there is.
+/// A colour and how much of it there is.
 struct Coat {
-  Paint paint = Paint::raised;
+  Role role = Role::raised;
   float alpha = 1;
 };
 Coat coat_of(const Piece& piece);
 Coat coat_of(const Stroke& stroke);
 /// Ink::on_piece has none of its own.
-Paint paint_of(const Words& words);
+Role role_of(const Words& words);
 /// Drawn as diagonal lines: what is wasted, whatever its kind.
 bool is_hatched(const Piece& piece);
 /// The colour of what is wrong, wasted, to come or predicted is its state's, whatever its value.

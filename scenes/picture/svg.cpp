@@ -97,12 +97,12 @@ class Writer {
           ink, hex(ink));
     }
     out += "</defs>\n";
-    out += fmt::format("<rect {} fill=\"{}\"/>\n", rectangle(a), hex(paint(Paint::panel)));
+    out += fmt::format("<rect {} fill=\"{}\"/>\n", rectangle(a), hex(paint(Role::panel)));
     return out + body_ + "</svg>\n";
   }
 
  private:
-  std::uint32_t paint(Paint of) const { return palette_.paints[static_cast<std::size_t>(of)]; }
+  std::uint32_t paint(Role of) const { return palette_.paints[static_cast<std::size_t>(of)]; }
   static std::string rectangle(const Area& a) {
     return fmt::format("x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\"", a.x0, a.y0,
                        std::max(a.width(), 0.0f), std::max(a.height(), 0.0f));
@@ -147,7 +147,7 @@ class Writer {
       const auto low = std::min(static_cast<std::size_t>(at), palette_.heat.size() - 2);
       return blend(palette_.heat[low], palette_.heat[low + 1], at - static_cast<float>(low));
     }
-    return paint(coat_of(p).paint);
+    return paint(coat_of(p).role);
   }
   float alpha_of(const Piece& p) const { return shows_heat(p) ? p.alpha : coat_of(p).alpha; }
 
@@ -200,13 +200,13 @@ class Writer {
   }
   /// What stands on a piece besides its colour.
   void marks_on(const Piece& p) {
-    const auto frame = [&](Paint of, float grow) {
+    const auto frame = [&](Role of, float grow) {
       const Area a{p.area.x0 - grow, p.area.y0 - grow, p.area.x1 + grow, p.area.y1 + grow};
       put({}, to_text(p.of.key), "rect",
           rectangle(a) + " " + stroked(paint(of), 2, p.alpha, false));
     };
-    if (has_own_colour(p) && p.state == State::current) frame(Paint::accent, -metrics_.px(1));
-    if ((p.flags & kPicked) != 0) frame(Paint::text, metrics_.px(0.5f));
+    if (has_own_colour(p) && p.state == State::current) frame(Role::accent, -metrics_.px(1));
+    if ((p.flags & kPicked) != 0) frame(Role::text, metrics_.px(0.5f));
   }
 
   void stroke(const Stroke& s) {
@@ -219,7 +219,7 @@ class Writer {
                                                            : "L";
       path += fmt::format("{}{:.2f} {:.2f}", how, s.points[k].x, s.points[k].y);
     }
-    const std::uint32_t ink = paint(coat_of(s).paint);
+    const std::uint32_t ink = paint(coat_of(s).role);
     put(s.of, to_text(s.of.key), "path",
         fmt::format("d=\"{}\" {}", path, stroked(ink, s.width, coat_of(s).alpha, s.dashed)));
     if (!s.arrow) return;
@@ -236,18 +236,18 @@ class Writer {
 
   std::uint32_t ink_of(const Words& w) const {
     const bool on = w.on >= 0 && w.on < static_cast<int>(placed_.pieces.size());
-    if (w.ink != Ink::on_piece || !on) return paint(paint_of(w));
+    if (w.ink != Ink::on_piece || !on) return paint(role_of(w));
     const Piece& p = placed_.pieces[static_cast<std::size_t>(w.on)];
-    if (!stands_for_ground(p)) return paint(p.state == State::to_come ? Paint::muted : Paint::text);
+    if (!stands_for_ground(p)) return paint(p.state == State::to_come ? Role::muted : Role::text);
     const std::uint32_t ground =
-        blend(paint(Paint::panel), color_of(p), std::clamp(alpha_of(p), 0.0f, 1.0f));
+        blend(paint(Role::panel), color_of(p), std::clamp(alpha_of(p), 0.0f, 1.0f));
     return luminance(ground) > 0.179 ? 0x0B0E12u : 0xFFFFFFu;
   }
   void words(const Words& w) {
     if (w.alpha <= 0 || w.text.empty() || !is_finite(w.area)) return;
     if (w.patch) {
       put({}, to_text(w.of.key), "rect",
-          rectangle(w.area) + " " + filled(paint(Paint::panel), 0.85f));
+          rectangle(w.area) + " " + filled(paint(Role::panel), 0.85f));
     }
     const Type& type = kTypes[static_cast<std::size_t>(w.face)];
     put(w.of, to_text(w.of.key), "text",

@@ -9,7 +9,7 @@ namespace tilestep::picture {
 
 /// What a drawing is coloured with: 0xRRGGBB.
 struct Palette {
-  std::array<std::uint32_t, kPaintCount> paints{};
+  std::array<std::uint32_t, kRoleCount> paints{};
   std::array<std::uint32_t, 17> heat{};  ///< from little to much
 };
 

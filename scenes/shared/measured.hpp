@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,7 +8,12 @@
 #include <vector>
 
 #include "kernels/base/lab/report.hpp"
-#include "scenes/ui/ui.hpp"
+#include "scenes/picture/picture.hpp"
+#include "scenes/picture/role.hpp"
+
+namespace tilestep::scenes {
+using picture::Role;
+}
 
 /// The Measured tab as data. A lesson declares views of its bench; `Tab` draws them all alike: the
 /// choice of view, filters, where the numbers come from, plots side by side or stacked, what to say
@@ -28,7 +32,7 @@ struct Rows {
 };
 
 /// The colour of a rung, scheme or variant; null: by their order in the table.
-using Roles = ui::Role (*)(std::string_view name);
+using Roles = Role (*)(std::string_view name);
 
 /// A labelled line: what the device does at most. Nothing is drawn if it was not measured.
 struct Roof {
@@ -36,11 +40,14 @@ struct Roof {
   std::string label = {};
 };
 
-/// A bar a row. A row whose label begins with "cuBLAS" is the vendor library: a roof, not a bar.
+/// A bar a row. The row of the roof's own measurement is none, nor is one whose label begins with
+/// "cuBLAS": the vendor library is a roof too.
 struct Bars {
   std::string id, title = {}, unit = {};
   Rows rows = {};
-  std::string label = "variant", value = "value", low = "p10", high = "p90", fraction = "fraction";
+  std::string label = "variant";  ///< a column, or words: "{element_bytes|byte}"
+  std::string value = "value", low = "p10", high = "p90", fraction = "fraction";
+  double times = 1;       ///< what the values are multiplied with: 100 shows a share in %
   std::string of = {};    ///< what `fraction` is of: "copy"; a column "" means of the roof
   std::string note = {};  ///< after a bar's value where there is no fraction: "{scales} scales"
   Roof roof = {};
@@ -52,7 +59,7 @@ struct Bars {
 struct Lines {
   struct Curve {
     std::string column, label;  ///< its band is in `column`_p10 and `column`_p90
-    ui::Role role = ui::Role::accent;
+    Role role = Role::accent;
     bool dashed = false;
   };
   std::string id, title = {}, x_label = {}, y_label = {};
@@ -85,15 +92,18 @@ struct Listing {
   Rows rows = {};
 };
 
-/// What the lesson draws itself, in a rectangle of `size` at ImGui's cursor.
-struct Custom {
+/// A picture as the lesson's own is one. Its headline stands as the titles of the other plots do; its
+/// keys are none of the lesson's picture, since both are on screen at once.
+struct Pictured {
   std::string id;
   float least_height = 150;  ///< design pixels
   Rows rows = {};
-  std::function<void(const lab::Table& rows, ImVec2 size)> draw = {};
+  std::function<picture::Picture(const lab::Table& rows)> picture = {};
+  /// A sentence about a thing that is pointed at; empty: none.
+  std::function<std::string(const lab::Table& rows, const picture::Key& key)> explain = {};
 };
 
-using Plot = std::variant<Bars, Lines, Roofline, Listing, Custom>;
+using Plot = std::variant<Bars, Lines, Roofline, Listing, Pictured>;
 
 /// A choice among the values of a column, for all plots whose rows have it; its first value, if
 /// `first` does not name another, is chosen at the start. A control only where there are several.
@@ -137,30 +147,5 @@ const lab::Report* bench_of(const lab::Report& report, std::string_view lesson,
                             std::string_view table);
 /// "measured on NVIDIA H200" or "recorded on NVIDIA H200, 2026-01-02".
 std::string where_measured(const lab::Report& bench);
-
-class Controls;
-
-/// Draws a lesson's Measured tab and keeps what was chosen in it.
-class Tab {
- public:
-  /// Fills the width of the current window; as high as the plots need.
-  void draw(const Spec& spec, const lab::Report& report, std::string_view lesson);
-
- private:
-  /// A plot's rows, before the filters and after.
-  struct Shown {
-    const Plot* plot;
-    lab::Table rows;
-  };
-
-  /// False if the bench has nothing for it.
-  bool draw_view(const View& view, const lab::Report& bench, Controls& controls);
-  void filter(const View& view, std::vector<Shown>& shown, Controls& controls);
-  std::optional<std::string> choice(const Filter& filter, const std::vector<std::string>& values,
-                                    Controls& controls);
-
-  std::string view_;                           ///< the chosen one's name; empty: the first
-  std::map<std::string, std::string> chosen_;  ///< by the filters' ids
-};
 
 }  // namespace tilestep::scenes::measured

@@ -9,13 +9,14 @@
 
 #include "scenes/shared/rows.hpp"
 #include "scenes/shared/words.hpp"
+#include "scenes/ui/picture_view.hpp"
 #include "scenes/ui/roofline.hpp"
 
 namespace tilestep::scenes::measured {
 namespace {
 
+using ui::Font;
 using ui::px;
-using ui::Role;
 
 bool is_library(std::string_view label) {
   return label.substr(0, 6) == "cuBLAS";
@@ -68,11 +69,20 @@ ui::BarPlot bar_plot_of(const Bars& bars, const lab::Table& rows, const lab::Rep
   plot.unit = bars.unit;
   add_roof(plot, bars.roof, bench);
   const RoleOf role(bars.role, rows, bars.label);
+  const auto scaled = [&](const std::string& column, std::size_t row) {
+    auto number = number_in(rows, row, column);
+    if (number) *number *= bars.times;
+    return number;
+  };
   for (std::size_t row = 0; row < rows.rows.size(); ++row) {
-    const std::string label = text_in(rows, row, bars.label);
-    const auto value = number_in(rows, row, bars.value);
-    if (!value || !std::isfinite(*value)) continue;
-    const auto low = number_in(rows, row, bars.low), high = number_in(rows, row, bars.high);
+    const bool words = bars.label.find('{') != std::string::npos;
+    const std::string label =
+        words ? filled_in(bars.label, rows, row) : text_in(rows, row, bars.label);
+    const bool is_roof =
+        bars.rows.measurement == bars.roof.measurement && label == bars.roof.variant;
+    const auto value = scaled(bars.value, row);
+    if (!value || !std::isfinite(*value) || (is_roof && !label.empty())) continue;
+    const auto low = scaled(bars.low, row), high = scaled(bars.high, row);
     auto fraction = number_in(rows, row, bars.fraction);
     if (bars.fraction.empty() && plot.roof) fraction = *value / *plot.roof;
     const bool stable = is_stable(*value, low, high);
@@ -220,11 +230,29 @@ std::vector<Drawable> drawn(const Listing&, const lab::Table& rows, const lab::R
   return {{rows.id, px(120), [rows](ImVec2) { ui::data_table(rows); }}};
 }
 
-std::vector<Drawable> drawn(const Custom& custom, const lab::Table& rows, const lab::Report&) {
-  const bool empty = rows.rows.empty() && !(custom.rows.table + custom.rows.measurement).empty();
+void draw_picture(const Pictured& plot, const lab::Table& rows, ImVec2 size) {
+  picture::Picture picture = plot.picture(rows);
+  const std::string title = picture::plain(std::exchange(picture.headline, {}).full);
+  const ImVec2 min = ImGui::GetCursorScreenPos(), max(min.x + size.x, min.y + size.y);
+  const ImVec2 said =
+      ui::draw_text(min, ui::fitted(title, Font::body_bold, size.x), Font::body_bold);
+  const auto shown =
+      ui::laid_out(std::move(picture), {min.x, min.y + said.y + px(8), max.x, max.y});
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  const picture::Identity* at =
+      ImGui::IsWindowHovered() ? picture::hit(shown->placed, {mouse.x, mouse.y}, px(4)) : nullptr;
+  const picture::Lighting lit(shown->marks, {}, at ? std::optional(at->key) : std::nullopt);
+  ui::draw(shown->placed, &lit);
+  ui::map(shown);
+  const std::string sentence = at && plot.explain ? plot.explain(rows, at->key) : std::string();
+  if (!sentence.empty()) ui::show_tooltip(sentence);
+}
+
+std::vector<Drawable> drawn(const Pictured& plot, const lab::Table& rows, const lab::Report&) {
+  const bool empty = rows.rows.empty() && !(plot.rows.table + plot.rows.measurement).empty();
   if (empty) return {};
-  return {{custom.id, px(custom.least_height),
-           [&custom, rows](ImVec2 size) { custom.draw(rows, size); }}};
+  return {{plot.id, px(plot.least_height),
+           [&plot, rows](ImVec2 size) { draw_picture(plot, rows, size); }}};
 }
 
 lab::Table table_of(const Rows& rows, const lab::Report& bench) {

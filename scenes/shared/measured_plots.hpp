@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "scenes/shared/measured.hpp"
+#include "scenes/ui/ui.hpp"
 
 /// From the declared plots to those that scenes/ui draws.
 namespace tilestep::scenes::measured {

@@ -1,6 +1,9 @@
 #include "scenes/shared/rows.hpp"
 
 #include <algorithm>
+#include <cmath>
+
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 namespace {
@@ -60,17 +63,22 @@ void add_column(lab::Table& table, std::string id,
   }
 }
 
-std::string filled_in(std::string_view words, const lab::Table& table, std::size_t row) {
-  std::string text;
-  while (!words.empty()) {
-    const std::size_t open = words.find('{');
-    const std::size_t close = words.find('}', open);
-    text += words.substr(0, open);
+std::string filled_in(std::string_view text, const lab::Table& table, std::size_t row) {
+  std::string filled;
+  while (!text.empty()) {
+    const std::size_t open = text.find('{');
+    const std::size_t close = text.find('}', open);
+    filled += text.substr(0, open);
     if (close == std::string_view::npos) break;
-    text += text_in(table, row, words.substr(open + 1, close - open - 1));
-    words.remove_prefix(close + 1);
+    const std::string_view inside = text.substr(open + 1, close - open - 1);
+    const std::size_t bar = inside.find('|');
+    const auto count = number_in(table, row, inside.substr(0, bar));
+    const bool counted = bar != std::string_view::npos && count;
+    filled += counted ? words::counted(std::llround(*count), inside.substr(bar + 1))
+                      : text_in(table, row, inside.substr(0, bar));
+    text.remove_prefix(close + 1);
   }
-  return text;
+  return filled;
 }
 
 }  // namespace tilestep::scenes

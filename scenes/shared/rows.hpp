@@ -26,7 +26,7 @@ lab::Table rows_where(const lab::Table& table, std::string_view id, std::string_
 void add_column(lab::Table& table, std::string id,
                 const std::function<lab::Cell(std::size_t row)>& cell);
 
-/// `words` with each {id} replaced by that row's cell.
-std::string filled_in(std::string_view words, const lab::Table& table, std::size_t row = 0);
+/// `text` with each {id} replaced by that row's cell, and each {id|noun} by as many of these: "1 read".
+std::string filled_in(std::string_view text, const lab::Table& table, std::size_t row = 0);
 
 }  // namespace tilestep::scenes

@@ -12,7 +12,6 @@ namespace {
 using picture::Area;
 using picture::Coat;
 using picture::Layer;
-using picture::Paint;
 using picture::Piece;
 using picture::Placed;
 using picture::Point;
@@ -20,10 +19,6 @@ using picture::State;
 using picture::Stroke;
 using picture::Words;
 
-constexpr Role kRoles[picture::kPaintCount] = {
-    Role::panel,  Role::raised, Role::border,     Role::text,  Role::muted,  Role::faint,
-    Role::accent, Role::wrong,  Role::wasted,     Role::blue,  Role::orange, Role::green,
-    Role::purple, Role::sky,    Role::vermillion, Role::yellow};
 constexpr Font kFonts[] = {Font::note,      Font::body, Font::body_bold, Font::section,
                            Font::mono_note, Font::mono, Font::mono_large};
 
@@ -54,8 +49,8 @@ class Painter {
         corner_(px(2)) {
     const ImVec2 from = list_.GetClipRectMin(), to = list_.GetClipRectMax();
     seen_ = {from.x, from.y, to.x, to.y};
-    for (int role = 0; role < picture::kPaintCount; ++role) {
-      colors_[static_cast<std::size_t>(role)] = color(kRoles[role]);
+    for (int role = 0; role < kRoleCount; ++role) {
+      colors_[static_cast<std::size_t>(role)] = color(static_cast<Role>(role));
     }
     for (const Layer layer : {Layer::ground, Layer::body, Layer::over}) {
       for (const Piece& each : placed.pieces) {
@@ -74,7 +69,7 @@ class Painter {
     return is_finite(a) && a.x0 < seen_.x1 && a.x1 > seen_.x0 && a.y0 < seen_.y1 && a.y1 > seen_.y0;
   }
   ImU32 color_of(Coat coat) const {
-    const ImU32 opaque = colors_[static_cast<std::size_t>(coat.paint)];
+    const ImU32 opaque = colors_[static_cast<std::size_t>(coat.role)];
     return coat.alpha >= 1 ? opaque : faded(opaque, coat.alpha);
   }
   /// What a piece is filled with.
@@ -129,14 +124,14 @@ class Painter {
     if (p.kind == Piece::chip) {
       list_.AddRectFilled(low(p.area), high(p.area), fill_of(p), px(4));
       if (p.state != State::current) {
-        list_.AddRect(low(p.area), high(p.area), color_of({Paint::border, p.alpha}), px(4));
+        list_.AddRect(low(p.area), high(p.area), color_of({Role::border, p.alpha}), px(4));
       }
       return;
     }
     rectangle(p.area, fill_of(p));
     if (p.state == State::current && picture::has_own_colour(p)) {
       const float thickness = side >= px(9) ? 2.0f : 1.0f;
-      outline(grown(p.area, -px(thickness) / 2), color_of({Paint::accent, p.alpha}), thickness);
+      outline(grown(p.area, -px(thickness) / 2), color_of({Role::accent, p.alpha}), thickness);
     }
     if (p.state == State::wrong && side >= px(9)) {
       const float size = px(2.5f), off = size + px(2);
@@ -184,11 +179,11 @@ class Painter {
   }
   void flags(const Piece& p) {
     if ((p.flags & picture::kPicked) != 0)
-      framed(grown(p.area, px(0.5f)), color_of({Paint::text, p.alpha}));
+      framed(grown(p.area, px(0.5f)), color_of({Role::text, p.alpha}));
     if ((p.flags & picture::kFrozen) == 0) return;
     const float size = std::min(px(6), p.area.height() / 2);
     list_.AddTriangleFilled({p.area.x1 - size, p.area.y0}, {p.area.x1, p.area.y0},
-                            {p.area.x1, p.area.y0 + size}, color_of({Paint::text, p.alpha}));
+                            {p.area.x1, p.area.y0 + size}, color_of({Role::text, p.alpha}));
   }
 
   void stroke(const Stroke& s) {
@@ -197,7 +192,7 @@ class Painter {
                                     [](Point p) { return std::isfinite(p.x + p.y); });
     if (!finite) return;
     const bool bright = lit_ != nullptr && lit_->lights(s.of);
-    const ImU32 paint = bright ? color_of({Paint::text, s.alpha}) : color_of(picture::coat_of(s));
+    const ImU32 paint = bright ? color_of({Role::text, s.alpha}) : color_of(picture::coat_of(s));
     const float thickness = s.width + (bright ? 0.5f : 0.0f);
     const std::vector<Point>& p = s.points;
     if (s.curved && p.size() == 4) {
@@ -228,7 +223,7 @@ class Painter {
       const bool body = p.kind == Piece::fill || p.kind == Piece::chip || p.kind == Piece::hatch ||
                         p.kind == Piece::outline;
       if (body && in_sight(p.area) && lit_->lights(p.of)) {
-        outline(grown(p.area, px(0.5f)), color_of({Paint::text, p.alpha}), 1.5f);
+        outline(grown(p.area, px(0.5f)), color_of({Role::text, p.alpha}), 1.5f);
       }
     }
   }
@@ -247,11 +242,11 @@ class Painter {
   }
   ImU32 ink_of(const Words& w) {
     const bool on = w.on >= 0 && w.on < static_cast<int>(placed_.pieces.size());
-    if (w.ink != picture::Ink::on_piece || !on) return color_of({picture::paint_of(w), w.alpha});
+    if (w.ink != picture::Ink::on_piece || !on) return color_of({picture::role_of(w), w.alpha});
     const Piece& p = placed_.pieces[static_cast<std::size_t>(w.on)];
     const float opacity = Context::current().opacity();
     if (!picture::stands_for_ground(p)) {
-      return color_of({p.state == State::to_come ? Paint::muted : Paint::text, w.alpha});
+      return color_of({p.state == State::to_come ? Role::muted : Role::text, w.alpha});
     }
     return faded(ink_on(ground_of(p)), w.alpha * opacity);
   }
@@ -259,7 +254,7 @@ class Painter {
     if (w.alpha <= 0 || !in_sight(w.area)) return;
     if (w.patch) {
       list_.AddRectFilled({w.area.x0 - px(2), w.area.y0}, {w.area.x1 + px(2), w.area.y1},
-                          color_of({Paint::panel, 0.85f * w.alpha}));
+                          color_of({Role::panel, 0.85f * w.alpha}));
     }
     const ImU32 ink = ink_of(w);
     draw_text_in({std::round(w.area.x0), std::round(w.area.y0)}, w.text, font_of(w.face), ink);
@@ -275,7 +270,7 @@ class Painter {
   ImDrawList& list_;
   float round_from_, corner_;
   Area seen_;
-  std::array<ImU32, picture::kPaintCount> colors_{};
+  std::array<ImU32, kRoleCount> colors_{};
   std::array<Remembered, 256> inks_{};
   std::vector<ImVec2> line_;
 };
@@ -299,11 +294,21 @@ picture::Palette picture_palette() {
            (color >> IM_COL32_B_SHIFT & 255u);
   };
   picture::Palette made;
-  for (std::size_t k = 0; k < made.paints.size(); ++k) made.paints[k] = rgb(color(kRoles[k]));
+  for (std::size_t k = 0; k < made.paints.size(); ++k) {
+    made.paints[k] = rgb(color(static_cast<Role>(k)));
+  }
   for (std::size_t k = 0; k < made.heat.size(); ++k) {
     made.heat[k] = rgb(heat(static_cast<float>(k) / static_cast<float>(made.heat.size() - 1)));
   }
   return made;
+}
+
+std::shared_ptr<const ShownPicture> laid_out(picture::Picture picture, Area area) {
+  auto shown = std::make_shared<ShownPicture>();
+  shown->picture = std::move(picture);
+  shown->marks = picture::marks_of(shown->picture);
+  shown->placed = picture::place(shown->picture, area, PictureMetrics());
+  return shown;
 }
 
 void map(const std::shared_ptr<const ShownPicture>& shown) {

@@ -25,6 +25,8 @@ struct ShownPicture {
   std::vector<const picture::Mark*> marks;  ///< of `picture`
   picture::Placed placed;
 };
+/// Lays a picture out in the type of the current context.
+std::shared_ptr<const ShownPicture> laid_out(picture::Picture picture, picture::Area area);
 /// Adds what is in it to the map of this frame, when somebody asks for the map.
 void map(const std::shared_ptr<const ShownPicture>& shown);
 

@@ -5,7 +5,7 @@
 /// The one place that holds the visual language: colours, type sizes, spacing.
 namespace tilestep::ui {
 
-inline constexpr int kRoleCount = static_cast<int>(Role::yellow) + 1;
+using picture::kRoleCount;
 inline constexpr int kFontCount = static_cast<int>(Font::mono_large) + 1;
 
 // The 8-pixel grid, in design pixels.

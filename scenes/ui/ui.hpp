@@ -10,35 +10,13 @@
 
 #include "kernels/base/lab/knob.hpp"
 #include "kernels/base/lab/report.hpp"
+#include "scenes/picture/role.hpp"
 
 /// Everything a scene draws with. One ui::Context exists a window; like ImGui's, it is current
 /// while a frame is drawn, so that a scene names roles and never colours or pixels.
 namespace tilestep::ui {
 
-/// What a colour is for.
-enum class Role {
-  background,  ///< behind everything
-  panel,       ///< the panels
-  raised,      ///< controls, cells
-  border,      ///< hairlines round panels and cells
-  grid,        ///< grid lines of plots
-  text,
-  muted,   ///< labels, notes: still readable at 4.5:1
-  faint,   ///< what is to come
-  accent,  ///< current, the one accent colour
-  on_accent,
-  good,
-  wrong,   ///< red, always with a cross
-  wasted,  ///< hatched
-  // Okabe–Ito, for categories
-  blue,
-  orange,
-  green,
-  purple,
-  sky,
-  vermillion,
-  yellow,
-};
+using picture::Role;
 
 enum class Font { note, body, body_bold, section, title, mono_note, mono, mono_large };
 

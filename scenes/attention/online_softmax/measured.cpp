@@ -3,24 +3,9 @@
 // of the lower rungs and where it does not.
 #include "scenes/shared/measured.hpp"
 
-#include <cmath>
-
 #include "scenes/attention/online_softmax/scene.hpp"
-#include "scenes/shared/rows.hpp"
-#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
-namespace {
-
-lab::Table with_words(lab::Table rungs) {
-  add_column(rungs, "reads_in_words", [&](std::size_t row) -> lab::Cell {
-    return words::counted(std::llround(number_in(rungs, row, "reads").value_or(0)), "read");
-  });
-  return rungs;
-}
-
-}  // namespace
-
 measured::Spec OnlineSoftmaxScene::measured_spec() const {
   using namespace measured;
   const Roof copy{"copy_bandwidth", "", "copy"};
@@ -60,12 +45,12 @@ measured::Spec OnlineSoftmaxScene::measured_spec() const {
                            .roof = copy},
                       Bars{.id = "uncached_expected",
                            .title = "Share of one read that the reads let expect",
-                           .rows = {.table = "ladder_uncached", .prepare = with_words},
+                           .rows = {.table = "ladder_uncached"},
                            .label = "rung",
                            .value = "expected",
                            .low = "",
                            .high = "",
-                           .note = "{reads_in_words} an element"}},
+                           .note = "{reads|read} an element"}},
             .needs = "ladder_uncached"}}};
 }
 

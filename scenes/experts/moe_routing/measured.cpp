@@ -6,14 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 
 #include "scenes/experts/moe_routing/scene.hpp"
 #include "scenes/shared/rows.hpp"
-#include "scenes/shared/strokes.hpp"
 #include "scenes/shared/words.hpp"
-#include "scenes/ui/axis.hpp"
 
 namespace tilestep::scenes {
 
@@ -79,67 +76,57 @@ std::vector<int> blocks_of(const lab::Table& spans) {
   return {blocks.begin(), blocks.end()};
 }
 
-int expert_of(const lab::Table& spans, std::size_t row) {
-  if (const auto number = number_in(spans, row, "expert")) return static_cast<int>(*number);
-  const std::string label = text_in(spans, row, "expert");  // "E3"
-  return label.size() > 1 ? std::atoi(label.c_str() + 1) : 0;
+double time_in(const lab::Table& spans, std::size_t row, const char* id) {
+  return number_in(spans, row, id).value_or(0);
 }
-
-void draw_time_ticks(const ui::Axis& axis, float left, float width, float y) {
-  const float unit_left = left + width - ui::text_size("µs", Font::note).x - px(8);
-  for (const double tick : axis.ticks(6)) {
-    const float x = left + width * axis.place(tick);
-    const std::string text = ui::tick_text(tick);
-    if (x + ui::text_size(text, Font::note).x > unit_left) continue;
-    ui::draw_text(at(x, y), text, Font::note, Role::muted, tick == 0 ? Align::left : Align::center);
-  }
-  ui::draw_text(at(left + width, y), "µs", Font::note, Role::muted, Align::right);
+int expert_in(const lab::Table& spans, std::size_t row) {
+  return static_cast<int>(number_in(spans, row, "expert").value_or(0));
 }
-
-/// By tone, from 1 on.
-constexpr Role kTones[] = {Role::blue, Role::orange,     Role::green, Role::purple,
-                           Role::sky,  Role::vermillion, Role::yellow};
 
 /// A row a block, in the colours of the experts whose tiles it ran.
-void draw_blocks(const lab::Table& spans, ImVec2 size) {
-  const ImVec2 min = ImGui::GetCursorScreenPos();
-  const ImVec2 max = at(min.x + size.x, min.y + size.y);
+picture::Picture recorded_blocks(const lab::Table& spans) {
+  using namespace picture;
   const std::vector<int> blocks = blocks_of(spans);
-  const auto time = [&](std::size_t row, const char* id) {
-    return number_in(spans, row, id).value_or(0);
-  };
-  ui::Axis axis;
+  Spans tiles;
+  tiles.x = "time";
+  tiles.lanes = "block";
+  tiles.items = items("recorded_tile", static_cast<int>(spans.rows.size()));
   double busy = 0;
-  axis.high = 0;
   for (std::size_t row = 0; row < spans.rows.size(); ++row) {
-    axis.high = std::max(axis.high, time(row, "end_us"));
-    busy += time(row, "end_us") - time(row, "begin_us");
+    const int block = static_cast<int>(number_in(spans, row, "block").value_or(0));
+    const auto lane = std::lower_bound(blocks.begin(), blocks.end(), block) - blocks.begin();
+    tiles.lane.push_back(static_cast<int>(lane));
+    tiles.begin.push_back(time_in(spans, row, "begin_us"));
+    tiles.end.push_back(time_in(spans, row, "end_us"));
+    tiles.now = std::max(tiles.now, tiles.end.back());
+    busy += tiles.end.back() - tiles.begin.back();
+    tiles.items.tone.each.push_back(expert_tone(expert_in(spans, row)));
+    tiles.items.names.push_back(fmt::format("E{}", expert_in(spans, row)));
   }
-  if (blocks.empty() || axis.high <= 0) return;
-  const std::string name = text_in(spans, 0, "case");
-  const std::string title =
-      fmt::format("{}: {} recorded, {:.0f} µs, {} of their time in tiles", name,
-                  words::counted(static_cast<std::int64_t>(blocks.size()), "block"), axis.high,
-                  words::percent(busy / (axis.high * static_cast<double>(blocks.size()))));
-  ui::draw_text(min, ui::fitted(title, Font::body_bold, size.x), Font::body_bold);
-  const float top = min.y + height_of(Font::body_bold) + px(6);
-  const float bottom = max.y - height_of(Font::note) - px(6);
-  const float height = std::max(1.0f, (bottom - top) / static_cast<float>(blocks.size()));
-  const float width = size.x - px(4);
-  area(at(min.x, top), at(min.x + width, bottom), Role::raised, 0.5f);
-  for (std::size_t row = 0; row < spans.rows.size(); ++row) {
-    const int block = static_cast<int>(time(row, "block"));
-    const auto place = std::lower_bound(blocks.begin(), blocks.end(), block) - blocks.begin();
-    const float y = top + height * static_cast<float>(place);
-    const ImVec2 from = at(min.x + width * axis.place(time(row, "begin_us")), y);
-    const ImVec2 to = at(min.x + width * axis.place(time(row, "end_us")),
-                         std::min(y + height - (height > px(4) ? 1.0f : 0.0f), bottom));
-    const ImU32 color = ui::color(kTones[expert_tone(expert_of(spans, row)) - 1]);
-    draw_list()->AddRectFilled(from, to, color);
-    draw_inside(from, to, fmt::format("E{}", expert_of(spans, row)), ui::readable_on(color));
-  }
-  draw_time_ticks(axis, min.x, width, bottom + px(2));
-  ui::map("recorded_blocks", name, fmt::format("{} spans", spans.rows.size()), min, max);
+  const auto count = static_cast<std::int64_t>(blocks.size());
+  const double all = std::max(tiles.now * static_cast<double>(count), 1e-9);
+  std::vector<std::string> names;
+  for (const int block : blocks) names.push_back(fmt::format("block {}", block));
+  const std::vector<Axis> axes = {
+      {.name = "time", .high = std::max(tiles.now, 1e-9), .title = text("µs"), .ticks = true},
+      {.name = "block",
+       .kind = Axis::band,
+       .count = static_cast<int>(count),
+       .names = std::move(names),
+       .least_slot = 1}};
+  Box box = picture::box({"recorded_blocks"}, {tiles});
+  box.left = 4;
+  return {text(fmt::format("{}: {} recorded, {:.0f} µs, {} of their time in tiles",
+                           text_in(spans, 0, "case"), words::counted(count, "block"), tiles.now,
+                           words::percent(busy / all))),
+          axes, std::move(box)};
+}
+
+std::string explain_tile(const lab::Table& spans, const picture::Key& key) {
+  if (key.name != picture::Name("recorded_tile")) return {};
+  return filled_in(
+      "Block {block} multiplied a tile of expert {expert} from {begin_us} to {end_us} µs.", spans,
+      static_cast<std::size_t>(key.i));
 }
 
 }  // namespace
@@ -158,36 +145,37 @@ measured::Spec MoeRoutingScene::measured_spec() const {
   one_hot.rows.is = "one-hot";
   Bars by_experts = bars("rate_{experts}_experts", "{experts} experts, {case}");
   by_experts.each = "experts";
-  return {
-      "moe_rate",
-      {{.name = "By skew",
-        .how = how,
-        .filters = {{"measured_experts", "experts", "{} experts"}},
-        .plots = {Lines{.id = "rate_by_skew",
-                        .x_label = "skew: exponent of the routing, 0 is balanced",
-                        .y_label = "useful TFLOP/s",
-                        .rows = by_experts.rows,
-                        .x = "unevenness",
-                        .series = "scheme",
-                        .y = "tflops",
-                        .marked_x = here},
-                  one_hot}},
-       // Few counts were measured: bars side by side say more than a line through two points.
-       {.name = "By experts",
-        .how = how,
-        .filters = {{"measured_routing", "case"}},
-        .plots = {by_experts}},
-       {.name = "Blocks",
-        .how = "when each block began and ended its tiles, recorded by the kernel; a row a "
-               "block, in its experts' colours",
-        .filters = {{"measured_blocks", "case"}},
-        .plots = {Custom{
-            .id = "blocks", .rows = {.table = "gantt", .prepare = with_case}, .draw = draw_blocks}},
-        .needs = "gantt"},
-       {.name = "Counters",
-        .plots = {Listing{{.table = "moe_counters"}}},
-        .needs = "moe_counters",
-        .missing = kNoCounters}}};
+  return {"moe_rate",
+          {{.name = "By skew",
+            .how = how,
+            .filters = {{"measured_experts", "experts", "{} experts"}},
+            .plots = {Lines{.id = "rate_by_skew",
+                            .x_label = "skew: exponent of the routing, 0 is balanced",
+                            .y_label = "useful TFLOP/s",
+                            .rows = by_experts.rows,
+                            .x = "unevenness",
+                            .series = "scheme",
+                            .y = "tflops",
+                            .marked_x = here},
+                      one_hot}},
+           // Few counts were measured: bars side by side say more than a line through two points.
+           {.name = "By experts",
+            .how = how,
+            .filters = {{"measured_routing", "case"}},
+            .plots = {by_experts}},
+           {.name = "Blocks",
+            .how = "when each block began and ended its tiles, recorded by the kernel; a row a "
+                   "block, in its experts' colours",
+            .filters = {{"measured_blocks", "case"}},
+            .plots = {Pictured{.id = "blocks",
+                               .rows = {.table = "gantt", .prepare = with_case},
+                               .picture = recorded_blocks,
+                               .explain = explain_tile}},
+            .needs = "gantt"},
+           {.name = "Counters",
+            .plots = {Listing{{.table = "moe_counters"}}},
+            .needs = "moe_counters",
+            .missing = kNoCounters}}};
 }
 
 }  // namespace tilestep::scenes

@@ -56,15 +56,6 @@ lab::Table with_bytes(lab::Table dots) {
   return dots;
 }
 
-/// Rates of two formats do not fit one axis; their shares of what shared memory allows do.
-lab::Table with_percent(lab::Table ceilings) {
-  add_column(ceilings, "percent", [&](std::size_t row) -> lab::Cell {
-    const auto share = number_in(ceilings, row, "share");
-    return share ? lab::Cell(100 * *share) : lab::Cell();
-  });
-  return ceilings;
-}
-
 measured::Bars ladder(const char* id, const char* format) {
   return {.id = id,
           .unit = "TFLOP/s",
@@ -101,13 +92,15 @@ measured::Spec TilingScene::measured_spec() const {
                                      {"datasheet_fp32", "datasheet FP32", true},
                                      {"datasheet_bf16", "datasheet BF16", true}},
                            .role = rung_role}}},
+       // Rates of two formats do not fit one axis; their shares of what shared memory allows do.
        {.name = "Shared memory",
         .plots = {Bars{.id = "shared_ceiling",
                        .title = "Share of what shared memory allows",
                        .unit = "%",
-                       .rows = {.table = "shared_ceiling", .prepare = with_percent},
+                       .rows = {.table = "shared_ceiling"},
                        .label = "rung",
-                       .value = "percent",
+                       .value = "share",
+                       .times = 100,
                        .note = "{tflops} of {ceiling} TFLOP/s",
                        .role = rung_role},
                   Bars{.id = "shared_bytes",

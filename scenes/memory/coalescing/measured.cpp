@@ -5,11 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "scenes/memory/coalescing/scene.hpp"
-#include "scenes/shared/rows.hpp"
-#include "scenes/shared/strokes.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 namespace {
@@ -60,18 +58,10 @@ measured::View dram_view() {
           .needs = "dram_by_stride"};
 }
 
-lab::Table with_element_name(lab::Table rows) {
-  add_column(rows, "name", [&](std::size_t row) -> lab::Cell {
-    return filled_in(
-        text_in(rows, row, "element_bytes") == "1" ? "1 byte" : "{element_bytes} bytes", rows, row);
-  });
-  return rows;
-}
-
 /// Every byte is used, and still small elements are slow: too few bytes are under way.
 measured::View element_view() {
   using namespace measured;
-  const Rows rows{.table = "bandwidth_by_element", .prepare = with_element_name};
+  const Rows rows{.table = "bandwidth_by_element"};
   return {.name = "Element size",
           .how =
               "sequential loads, every byte used; in flight at most: a load of each thread that "
@@ -80,7 +70,7 @@ measured::View element_view() {
                          .title = "By the size of an element",
                          .unit = "GB/s",
                          .rows = rows,
-                         .label = "name",
+                         .label = "{element_bytes|byte}",
                          .value = "bandwidth",
                          .note = "{in_flight} KiB in flight",
                          .roof = kCopy,
@@ -97,12 +87,61 @@ measured::View element_view() {
           .needs = "bandwidth_by_element"};
 }
 
-/// The device's own copy is the roof of the others, not a rung.
-lab::Table without_device(lab::Table rows) {
-  rows.rows.erase(std::remove_if(rows.rows.begin(), rows.rows.end(),
-                                 [](const auto& row) { return row[0] == lab::Cell("device"); }),
-                  rows.rows.end());
-  return rows;
+// ---- banks --------------------------------------------------------------------------------------
+
+int bank_of(std::int32_t byte) {
+  return byte / coalescing::kBankBytes % coalescing::kBanks;
+}
+
+/// The 32 banks of shared memory, a row a request: how many of the warp's words each has to deliver.
+picture::Picture banks(const std::vector<coalescing::TileRequest>& requests) {
+  using namespace picture;
+  std::vector<Box> rows;
+  for (std::size_t r = 0; r < requests.size(); ++r) {
+    const coalescing::TileRequest& request = requests[r];
+    const int row = static_cast<int>(r);
+    Cells words;
+    words.x = "bank";
+    words.items = items("bank_words", std::vector<float>(coalescing::kBanks), {Format::integer});
+    for (const std::int32_t byte : request.byte_offset) {
+      ++words.items.value.each[static_cast<std::size_t>(bank_of(byte))];
+    }
+    for (int bank = 0; bank < coalescing::kBanks; ++bank) {
+      const float count = words.items.value[static_cast<std::size_t>(bank)];
+      words.items.ids.push_back(row * coalescing::kBanks + bank);
+      words.items.tone.each.push_back(count == 1 ? 5 : 0);
+      words.items.state.each.push_back(count > 1 ? State::wrong : State::plain);
+    }
+    const bool free = request.ways == 1;
+    Box& box = rows.emplace_back(
+        picture::box({"banks", row}, {std::move(words)},
+                     text(fmt::format("{}, {}", request.rung, name_of(request.kind)))));
+    box.value.full = {{free ? "no conflict" : fmt::format("{}-way", request.ways),
+                       {},
+                       free ? State::plain : State::wrong}};
+    box.least_height = 1.2f;
+    box.most_height = 2;
+    box.left = 10.5f;
+    box.right = 7;
+  }
+  return {text("Words each of the 32 banks delivers to one warp"),
+          {{.name = "bank",
+            .kind = Axis::band,
+            .count = coalescing::kBanks,
+            .title = text("bank"),
+            .ticks = true}},
+          column({"all_banks"}, std::move(rows))};
+}
+
+std::string explain_bank(const std::vector<coalescing::TileRequest>& requests,
+                         const picture::Key& key) {
+  if (key.name != picture::Name("bank_words")) return {};
+  const int bank = key.i % coalescing::kBanks;
+  const auto& request = requests.at(static_cast<std::size_t>(key.i / coalescing::kBanks));
+  const auto count = std::count_if(request.byte_offset.begin(), request.byte_offset.end(),
+                                   [&](std::int32_t byte) { return bank_of(byte) == bank; });
+  return fmt::format("Bank {} delivers {} to the warp{}.", bank, words::counted(count, "word"),
+                     count > 1 ? ", one after the other" : "");
 }
 
 }  // namespace
@@ -119,79 +158,40 @@ measured::Spec CoalescingScene::measured_spec() const {
   // A store that does not fill its sectors reads them as well.
   by_stride.curves.push_back({"expected_store", "expected of stores", Role::faint, true});
   const std::string how = "useful: the bytes that the kernel asked for, read and written";
-  return {"bandwidth_by_stride",
-          {{.name = "Stride and offset",
-            .how = how,
-            .plots = {by_stride,
-                      against("bandwidth_by_offset", "offset", "4-byte elements by misalignment",
-                              "offset in elements", offset)}},
-           dram_view(),
-           element_view(),
-           {.name = "Patterns", .plots = {Listing{{.table = "bandwidth_by_pattern"}}}},
-           {.name = "Copy ladder",
-            .how = how,
-            .plots = {Bars{.id = "copy_bandwidth",
-                           .title = "Copying an array, rung by rung",
-                           .unit = "GB/s",
-                           .rows = {.measurement = "copy_bandwidth",
-                                    .fraction = "fraction_of_device_copy",
-                                    .prepare = without_device},
-                           .of = "cudaMemcpyAsync",
-                           .roof = {"copy_bandwidth", "device", "cudaMemcpyAsync"}}}},
-           {.name = "Transpose",
-            .how = how,
-            .plots = {
-                Bars{.id = "transpose_bandwidth",
-                     .title = "Transposing a matrix, rung by rung",
-                     .unit = "GB/s",
-                     .rows = {.measurement = "transpose_bandwidth", .fraction = "fraction_of_copy"},
-                     .of = "our copy",
-                     .roof = {"copy_bandwidth", "vectorized", "our copy"}},
-                Custom{.id = "banks",
-                       .draw = [this](const lab::Table&, ImVec2 size) { draw_banks(size); }}}}}};
-}
-
-/// The 32 banks of shared memory, a row a request: how many of the warp's words each has to
-/// deliver.
-void CoalescingScene::draw_banks(ImVec2 size) const {
-  using coalescing::kBanks;
-  const ImVec2 min = ImGui::GetCursorScreenPos();
-  ui::draw_text(
-      min,
-      ui::fitted("Words each of the 32 banks delivers to one warp", ui::Font::body_bold, size.x),
-      ui::Font::body_bold);
-  const float top = min.y + ui::px(28);
-  const auto rows = static_cast<float>(std::max<std::size_t>(1, trace_.tile_requests.size()));
-  const float step = std::min(ui::px(34), (size.y - ui::px(28)) / rows);
-  const float name = std::min(ui::px(220), size.x * 0.4f);
-  const float cell = (size.x - name - ui::px(84)) / kBanks;
-  for (std::size_t row = 0; row < trace_.tile_requests.size(); ++row) {
-    const coalescing::TileRequest& request = trace_.tile_requests[row];
-    std::array<int, kBanks> words{};
-    for (const std::int32_t byte : request.byte_offset) {
-      ++words[static_cast<std::size_t>(byte / coalescing::kBankBytes % kBanks)];
-    }
-    const float y = top + step * static_cast<float>(row);
-    const std::string label = fmt::format("{}, {}", request.rung, name_of(request.kind));
-    ui::draw_text(at(min.x, y), ui::fitted(label, ui::Font::note, name - ui::px(8)), ui::Font::note,
-                  Role::muted);
-    for (int bank = 0; bank < kBanks; ++bank) {
-      const int count = words[static_cast<std::size_t>(bank)];
-      const ImVec2 from = at(min.x + name + cell * static_cast<float>(bank), y);
-      const ImVec2 to = at(from.x + cell - ui::px(1), y + step - ui::px(8));
-      if (count > 0) {
-        fill(from, to, count > 1 ? Role::wrong : Role::sky);
-      } else {
-        outline(from, to, Role::faint);
-      }
-    }
-    const bool free = request.ways == 1;
-    const std::string ways = free ? "no conflict" : fmt::format("{}-way", request.ways);
-    ui::draw_text(at(min.x + size.x, y), ways, ui::Font::note, free ? Role::text : Role::wrong,
-                  ui::Align::right);
-    ui::map(fmt::format("banks_{}", row), label, ways, at(min.x, y),
-            at(min.x + size.x, y + step - ui::px(8)));
-  }
+  return {
+      "bandwidth_by_stride",
+      {{.name = "Stride and offset",
+        .how = how,
+        .plots = {by_stride,
+                  against("bandwidth_by_offset", "offset", "4-byte elements by misalignment",
+                          "offset in elements", offset)}},
+       dram_view(),
+       element_view(),
+       {.name = "Patterns", .plots = {Listing{{.table = "bandwidth_by_pattern"}}}},
+       {.name = "Copy ladder",
+        .how = how,
+        .plots = {Bars{
+            .id = "copy_bandwidth",
+            .title = "Copying an array, rung by rung",
+            .unit = "GB/s",
+            .rows = {.measurement = "copy_bandwidth", .fraction = "fraction_of_device_copy"},
+            .of = "cudaMemcpyAsync",
+            .roof = {"copy_bandwidth", "device", "cudaMemcpyAsync"}}}},
+       {.name = "Transpose",
+        .how = how,
+        .plots = {
+            Bars{.id = "transpose_bandwidth",
+                 .title = "Transposing a matrix, rung by rung",
+                 .unit = "GB/s",
+                 .rows = {.measurement = "transpose_bandwidth", .fraction = "fraction_of_copy"},
+                 .of = "our copy",
+                 .roof = {"copy_bandwidth", "vectorized", "our copy"}},
+            Pictured{.id = "banks",
+                     .picture = [this](const lab::Table&) { return banks(trace_.tile_requests); },
+                     .explain =
+                         [this](const lab::Table&, const picture::Key& key) {
+                           return explain_bank(trace_.tile_requests, key);
+                         }}}}}};
 }
 
 }  // namespace tilestep::scenes

@@ -23,7 +23,6 @@ class CoalescingScene final : public SceneOf<coalescing::Trace, PictureScene> {
  private:
   /// The request that is on screen; null before the first.
   const coalescing::WarpRequest* request(Cursor cursor) const;
-  void draw_banks(ImVec2 size) const;
 
   coalescing::Params params_;
 };

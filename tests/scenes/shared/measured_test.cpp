@@ -1,7 +1,6 @@
-#include "scenes/shared/measured.hpp"
-
 #include "kernels/base/lab/recording.hpp"
 #include "scenes/scene.hpp"
+#include "scenes/shared/measured_tab.hpp"
 #include "scenes/shared/rows.hpp"
 #include "tests/catch.hpp"
 #include "tests/scenes/scene_frame.hpp"
@@ -165,6 +164,10 @@ TEST_CASE("a view whose table is missing is not there, or says what to do", "[sc
 TEST_CASE("words are filled in from a row", "[scenes_shared]") {
   const lab::Report report = bench();
   CHECK(filled_in("{rung} at {size}³", report.tables[0], 1) == "rung 1 at 8192³");
+  CHECK(filled_in("{size|row}", report.tables[0]) == "8192 rows");
+  CHECK(filled_in("{k|read} an element", {"", "", {{"k", "", "", 0}}, {{1.0}}}) ==
+        "1 read an element");
+  CHECK(filled_in("{rung|row}", report.tables[0]) == "rung 0");
   CHECK(filled_in("no braces", report.tables[0]) == "no braces");
   CHECK(filled_in("{unknown}.", report.tables[0]) == ".");
 }

@@ -355,7 +355,9 @@ TEST_CASE("the measured views of the MoE lesson show the recording", "[moe_routi
     // Three schemes and the library.
     CHECK(show("measured_view_0").at("rate_by_skew").value == "4 curves");
     CHECK(show("measured_view_1").at("rate_8_experts_0").label == "padded-to-capacity");
-    CHECK(show("measured_view_2").count("recorded_blocks") == 1);
+    const auto blocks = show("measured_view_2");
+    CHECK(blocks.count("recorded_blocks") == 1);
+    CHECK(blocks.at("recorded_tile_0").label == "E0");
     show("measured_view_3");
   }
 }

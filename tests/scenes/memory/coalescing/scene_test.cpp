@@ -139,4 +139,24 @@ TEST_CASE("the measured views of the coalescing lesson show the recording", "[co
     CHECK(parts.at("bandwidth_by_element_0").value == one_byte);
     CHECK(parts.at("bandwidth_by_element_4").label == "16 bytes");
   }
+  // The copy of the device is the roof of the others, no rung.
+  auto parts = shown.measured("measured_view_4", tests::kPictureSizes[2]);
+  CHECK(parts.count("copy_bandwidth_1") == 1);
+  for (const auto& [id, part] : parts) CHECK(part.label != "device");
+  parts = shown.measured("measured_view_5", tests::kPictureSizes[2]);
+  CHECK(parts.at("banks_0").value == "no conflict");
+  CHECK(parts.at("banks_1").value == "32-way");
+  CHECK(parts.at("bank_words_32").value == "32");
+  CHECK(parts.at("bank_words_33").value == "0");
+}
+
+TEST_CASE("a plot under Measured says what the pointer is on", "[coalescing_scene]") {
+  Shown shown;
+  const scenes::measured::Spec spec = shown->measured_spec();
+  const auto& banks = std::get<scenes::measured::Pictured>(spec.views.back().plots.back());
+  CHECK(picture::problems(banks.picture({})).empty());
+  CHECK(banks.explain({}, {"bank_words", 32}) ==
+        "Bank 0 delivers 32 words to the warp, one after the other.");
+  CHECK(banks.explain({}, {"bank_words", 1}) == "Bank 1 delivers 1 word to the warp.");
+  CHECK(banks.explain({}, {"banks", 1}).empty());
 }

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenes/shared/measured.hpp"
+
+namespace tilestep::scenes::measured {
+
+class Controls;
+
+/// Draws a lesson's Measured tab and keeps what was chosen in it.
+class Tab {
+ public:
+  /// Fills the width of the current window; as high as the plots need.
+  void draw(const Spec& spec, const lab::Report& report, std::string_view lesson);
+
+ private:
+  /// A plot's rows, before the filters and after.
+  struct Shown {
+    const Plot* plot;
+    lab::Table rows;
+  };
+
+  /// False if the bench has nothing for it.
+  bool draw_view(const View& view, const lab::Report& bench, Controls& controls);
+  void filter(const View& view, std::vector<Shown>& shown, Controls& controls);
+  std::optional<std::string> choice(const Filter& filter, const std::vector<std::string>& values,
+                                    Controls& controls);
+
+  std::string view_;                           ///< the chosen one's name; empty: the first
+  std::map<std::string, std::string> chosen_;  ///< by the filters' ids
+};
+
+}  // namespace tilestep::scenes::measured
