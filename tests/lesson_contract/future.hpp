@@ -51,6 +51,7 @@ class Futures {
   void same(const std::string& what, scenes::Cursor now, ImVec2 size,
             const std::function<void(scenes::Scene&)>& draw);
 
+  void same_details(scenes::Cursor now);
   void same_tables(std::size_t count, scenes::Cursor now);
   void tell(const std::string& what, scenes::Cursor now, const Ink& of_true, const Ink& of_other);
 

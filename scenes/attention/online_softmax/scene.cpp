@@ -79,28 +79,22 @@ std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
                        words::counted(tiles(), "tile"), words::counted(trace_.tile_width, "key"),
                        words::verb(tiles(), "wait"));
   }
-  const std::string tile = fmt::format("Tile {}", now.tile);
-  std::string text;
-  if (std::isinf(now.m)) {
-    text = tile + " is masked from end to end: no key adds anything.";
-  } else if (std::isinf(now.m_old)) {
-    text = fmt::format("{} sets the first maximum, {}: nothing to rescale yet.", tile,
-                       score_text(now.m));
-  } else if (std::isinf(now.tile_max)) {
-    text = tile + " is masked: m, l and O stay as they are.";
-  } else if (now.tile_max <= now.m_old) {
-    text = fmt::format("{} peaks at {}, not above {}: nothing to rescale.", tile,
-                       score_text(now.tile_max), score_text(now.m_old));
-  } else if (trace_.skip_rescale) {
-    text =
-        fmt::format("{} raises the maximum to {}, but the rescale is skipped: l and O mix scales.",
-                    tile, score_text(now.m));
-  } else {
-    text = fmt::format("{} brings {}, above {}: what was summed shrinks to {} %.", tile,
-                       score_text(now.tile_max), score_text(now.m_old),
-                       number(100 * std::exp(now.m_old - now.m), 1));
+  const std::string tile = fmt::format("Tile {}", now.tile), m = score_text(now.m);
+  const std::string peak = score_text(now.tile_max), old = score_text(now.m_old);
+  if (std::isinf(now.m)) return tile + " is masked from end to end: no key adds anything.";
+  if (std::isinf(now.m_old)) {
+    return fmt::format("{} sets the first maximum, {}: nothing to rescale yet.", tile, m);
   }
-  return text;
+  if (std::isinf(now.tile_max)) return tile + " is masked: m, l and O stay as they are.";
+  if (now.tile_max <= now.m_old) {
+    return fmt::format("{} peaks at {}, not above {}: nothing to rescale.", tile, peak, old);
+  }
+  if (trace_.skip_rescale) {
+    return fmt::format(
+        "{} raises the maximum to {}, but the rescale is skipped: l and O mix scales.", tile, m);
+  }
+  return fmt::format("{} brings {}, above {}: what was summed shrinks to {} %.", tile, peak, old,
+                     number(100 * std::exp(now.m_old - now.m), 1));
 }
 
 SourceMark OnlineSoftmaxScene::source(Cursor cursor) const {

@@ -186,8 +186,7 @@ std::string MoeRoutingScene::explanation(Cursor cursor, int followed) const {
     case Step::offset:
       return trace_.capacity < 0
                  ? "An exclusive scan over the counts: an expert's rows begin where those before "
-                   "it "
-                   "end. Hatched slots fill up its last tile."
+                   "it end. Hatched slots fill up its last tile."
                  : "An exclusive scan over the kept counts. What stands above the capacity line is "
                    "dropped: the expert never sees it.";
     case Step::permute:
@@ -274,7 +273,8 @@ std::vector<Readout> MoeRoutingScene::readouts(const View& view) const {
   std::vector<Readout> all;
   const auto show = [&](const char* id, const char* label, const std::optional<double>& value,
                         std::string unit, lab::Provenance from, std::string how, Step known_after) {
-    const bool shown = value && done(known_after, view.cursor);
+    const bool known = done(known_after, view.cursor), shown = value && known;
+    if (!known) how = fmt::format("Comes with the step {}.", name_of(known_after));
     all.push_back({id, label, shown ? fmt::format("{:.0f}", *value) : "—",
                    shown ? std::move(unit) : "", from, std::move(how)});
   };
@@ -293,7 +293,7 @@ std::vector<Readout> MoeRoutingScene::readouts(const View& view) const {
   show("tensor_pipe", "tensor pipe", pipe.percent, "%", pipe.provenance, pipe.how, Step::multiply);
   of_run("slots_run", "slots run", fmt::format("{} real", trace_.kept()), Step::offset);
   const std::vector<int> busiest = trace_.with_most(&ExpertTrace::kept);
-  const bool tie = busiest.size() > 1;
+  const bool tie = done(Step::offset, view.cursor) && busiest.size() > 1;
   of_run("busiest_expert", tie ? "busiest experts" : "busiest expert",
          fmt::format("{}in {}", tie ? "each " : "", experts_text(busiest, experts())),
          Step::offset);

@@ -169,23 +169,25 @@ std::vector<Readout> TilingScene::readouts(const View& view) const {
   for (const Row& row : rows) {
     const lab::Measurement* m = report_.measurement(row.id, variant);
     if (m == nullptr) continue;
-    Readout made{row.id, row.label, "—", "", m->provenance, ui::provenance_sentence(*m, report_)};
-    if (known(*m)) {
-      made.value = fmt::format("{:.{}f}", m->value, row.decimals);
-      made.unit = row.unit;
-      made.look = row.look;
+    Readout made{row.id, row.label, "—", "", m->provenance, "Comes when the block is through."};
+    if (!known(*m)) {
+      all.push_back(std::move(made));
+      continue;
     }
+    made.value = fmt::format("{:.{}f}", m->value, row.decimals);
+    made.unit = row.unit;
+    made.look = row.look;
+    made.detail = ui::provenance_sentence(*m, report_);
     if (report_.recorded_at.empty() && !m->recorded_at.empty()) {
       made.provenance = lab::Provenance::recorded;
       made.detail += fmt::format("\nOf the timed kernel, on {}, {}.", m->device, m->recorded_at);
     }
-    if (const lab::Measurement* second = report_.measurement(row.second, variant)) {
+    const lab::Measurement* second = report_.measurement(row.second, variant);
+    if (second != nullptr && known(*second)) {
       const std::string value = fmt::format("{:.{}f}", second->value, row.second_decimals);
       const bool conflict = second->id != "bank_conflict_ways" || second->value > 1;
-      if (known(*m) && known(*second)) {
-        made.unit =
-            conflict ? fmt::format(fmt::runtime(row.second_format), value) : "B, no bank conflict";
-      }
+      made.unit =
+          conflict ? fmt::format(fmt::runtime(row.second_format), value) : "B, no bank conflict";
       made.detail += "\n" + ui::provenance_sentence(*second, report_);
     }
     all.push_back(std::move(made));

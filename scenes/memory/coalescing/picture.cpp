@@ -188,7 +188,8 @@ std::vector<Readout> CoalescingScene::readouts(const View& view) const {
       {"efficiency", "efficiency", value(stats.efficiency()), "%", kTraced,
        "bytes used / (sectors × 32)", best ? Readout::good : Readout::accent},
       {"lines", "128-byte lines", value(stats.lines), "", kTraced, traced}};
-  if (const auto* counted = report_.measurement("sectors_per_request", "hardware")) {
+  const auto* counted = report_.measurement("sectors_per_request", "hardware");
+  if (shown != nullptr && counted != nullptr) {
     all.push_back({"counted", "sectors, by hardware", fmt::format("{:.2f}", counted->value), "",
                    counted->provenance, counted->detail});
   }
