@@ -96,6 +96,11 @@ void add_look(CLI::App& command, LookArguments& look) {
   command.add_option("--text-scale", look.text_scale, "Size of the text, 1–2")->type_name("X");
   command.add_option("--backend", look.backend, "auto, cuda, emulated or recorded")
       ->type_name("BACKEND");
+  command
+      .add_option("--compare", look.compared,
+                  "Draws another run beside it, as A: the same knobs but for this one")
+      ->type_name("KNOB=VALUE")
+      ->allow_extra_args(false);
   command.add_flag("--presenter", look.presenter, "Presenter mode: large type");
 }
 
@@ -110,6 +115,11 @@ ShellOptions LookArguments::shell(bool lesson_needed) {
   options.theme = parse_theme(theme);
   options.tab = parse_tab(tab);
   options.presenter = presenter;
+  if (!compared.empty()) {
+    options.compared = options.settings;
+    const lab::Knobs& knobs = lesson.chosen(false).knobs();
+    for (const std::string& assignment : compared) knobs.set(*options.compared, assignment);
+  }
   options.text_scale = parse_text_scale(text_scale);
   return options;
 }

@@ -39,6 +39,7 @@ struct LookArguments {
   std::string text_scale = "1";
   std::string backend = "auto";
   bool presenter = false;
+  std::vector<std::string> compared;  ///< assignments of another run beside it
 
   ShellOptions shell(bool lesson_needed);
 };

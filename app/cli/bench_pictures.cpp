@@ -8,7 +8,7 @@
 #include "app/window/canvas.hpp"
 #include "app/window/window.hpp"
 #include "kernels/catalog.hpp"
-#include "scenes/shared/picture_scene.hpp"
+#include "scenes/stage/scene_player.hpp"
 #include "scenes/ui/context.hpp"
 
 namespace tilestep::app {
@@ -93,14 +93,14 @@ class Paper {
   const ui::Context::Current current_;
 };
 
-nlohmann::json picture_costs(const scenes::PictureScene& scene, lab::Table& table,
+nlohmann::json picture_costs(const scenes::Scene& scene, lab::Table& table,
                              const std::string& knobs) {
   Paper paper;
   const ui::PictureMetrics metrics;
   const scenes::StepAxis axis = scene.steps();
   const int tile = std::min(2, axis.tiles), phases = std::max(axis.phases, 1);
-  const scenes::View before = scene.view({tile, phases - 1});
-  const scenes::View after = scene.view({std::min(tile + 1, axis.tiles), 0});
+  const scenes::View before{{tile, phases - 1}};
+  const scenes::View after{{std::min(tile + 1, axis.tiles), 0}};
   const picture::Extent extent = scene.extent();
   const picture::Picture from = scene.picture(extent, before), to = scene.picture(extent, after);
   const picture::Placed a = place(from, kArea, metrics), b = place(to, kArea, metrics);
@@ -153,8 +153,6 @@ BenchPart bench_pictures() {
                 {}};
   part.json = {{"pictures", nlohmann::json::array()}, {"motions", nlohmann::json::array()}};
   for (auto& scene : scenes::make_scenes()) {
-    const auto* pictured = dynamic_cast<const scenes::PictureScene*>(scene.get());
-    if (pictured == nullptr) continue;  // draws by itself
     const lab::Lesson& lesson = tilestep::lesson(scene->lesson());
     lab::NoProgress progress;
     lab::Request request;
@@ -164,7 +162,7 @@ BenchPart bench_pictures() {
     const auto measure = [&](const std::string& knobs, const lab::Settings& settings,
                              const lab::Report& shown) {
       scene->load(shown);
-      part.json["pictures"].push_back(picture_costs(*pictured, part.table, knobs));
+      part.json["pictures"].push_back(picture_costs(*scene, part.table, knobs));
       ShellOptions options;
       options.lesson = lesson.info().id;
       options.settings = settings;

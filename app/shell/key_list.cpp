@@ -22,6 +22,7 @@ constexpr KeyLine kLines[] = {
     {"R", "Reset knobs and step"},
     {"↑  ↓  1–9", "Lesson"},
     {"D  M  K  L  G", "Data, Measured, Kernel, Lesson, Glossary"},
+    {"B", "Keep this run as A and compare"},
     {"P", "Presenter mode"},
     {"T", "Dark and light theme"},
     {"F11", "Full screen"},

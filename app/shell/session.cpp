@@ -31,7 +31,7 @@ void Session::choose(std::size_t index) {
 // ---- where in the trace -------------------------------------------------------------------------
 
 scenes::StepAxis Session::axis() const {
-  return lesson().report ? lesson().scene->steps() : scenes::StepAxis{};
+  return lesson().report ? lesson().scene().steps() : scenes::StepAxis{};
 }
 
 int Session::step() const {
@@ -152,11 +152,11 @@ const LessonState* Session::benched() const {
 
 bool Session::update(double now_s) {
   bool changed = false;
-  if (const auto request = lesson().scene->take_request()) {
+  if (const auto request = lesson().player->take_request()) {
     for (const auto& [id, value] : *request) set_knob(id, value, now_s);
     changed = true;
   }
-  if (const auto cursor = lesson().scene->take_step()) {
+  if (const auto cursor = lesson().player->take_step()) {
     stop();
     go(*cursor);
     changed = true;
@@ -221,7 +221,7 @@ bool Session::take_of_bench(LessonState& lesson, const LabUpdate& update) {
 
 void Session::take_report(LessonState& lesson, const lab::Report& report) {
   try {
-    lesson.scene->load(report);
+    lesson.player->load(report);
   } catch (const Error& error) {
     lesson.failure = LabFailure{error.what(), error.code(), false};
     lesson.answered = lesson.asked;
@@ -232,7 +232,12 @@ void Session::take_report(LessonState& lesson, const lab::Report& report) {
   lesson.answered = report.params;
   lesson.failure.reset();
   lesson.guesses.clear();
-  const scenes::StepAxis steps = lesson.scene->steps();
+  const scenes::StepAxis steps = lesson.scene().steps();
+  if (lesson.then) {
+    lesson.player->pin();
+    lesson.settings = lesson.knobs.completed(*std::exchange(lesson.then, std::nullopt));
+    lesson.due_s = 0;
+  }
   lesson.cursor = first_report ? at_step(steps, lesson.wanted_step) : inside(steps, lesson.cursor);
 }
 

@@ -8,7 +8,7 @@
 
 #include "app/worker/lab_client.hpp"
 #include "kernels/base/lab/lesson.hpp"
-#include "scenes/scene.hpp"
+#include "scenes/stage/scene_player.hpp"
 
 namespace tilestep::app {
 
@@ -16,11 +16,12 @@ namespace tilestep::app {
 struct LessonState {
   lab::LessonInfo info;
   lab::Knobs knobs;
-  std::unique_ptr<scenes::Scene> scene;
+  std::unique_ptr<scenes::ScenePlayer> player;
 
   lab::Settings settings;  ///< complete
   scenes::Cursor cursor;
-  int wanted_step = 0;  ///< where to stand once the first report is there
+  std::optional<lab::Settings> then;  ///< once the first run is there: keep it, and run with these
+  int wanted_step = 0;                ///< where to stand once the first report is there
   std::optional<lab::Report> report;
   std::optional<LabFailure> failure;
   lab::Settings answered;     ///< the settings that report or failure belong to
@@ -38,6 +39,8 @@ struct LessonState {
   std::map<int, int> guesses;  ///< the answer committed to, by the step it was asked at
   int table = 0;               ///< chosen under Data
 
+  const scenes::Scene& scene() const { return player->scene(); }
+  scenes::View view() const { return player->view(cursor); }
   /// What is on show belongs to other settings than the knobs'.
   bool stale() const { return answered != settings; }
   /// It is not what the knobs say, or another answer is on its way.

@@ -21,7 +21,7 @@ std::vector<LessonState> all_lessons() {
     LessonState state;
     state.info = lesson.info();
     state.knobs = lesson.knobs();
-    state.scene = std::move(scene);
+    state.player = std::make_unique<scenes::ScenePlayer>(std::move(scene));
     all.push_back(std::move(state));
   }
   return all;
@@ -50,7 +50,8 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
       index_of(session.lessons(),
                options.lesson.empty() ? kOpeningLesson : std::string_view(options.lesson));
   LessonState& lesson = session.lessons()[chosen];
-  lesson.settings = lesson.knobs.completed(options.settings);
+  lesson.settings = lesson.knobs.completed(options.compared.value_or(options.settings));
+  if (options.compared) lesson.then = options.settings;
   lesson.wanted_step = options.step;
   session.choose(chosen);
 }
@@ -67,6 +68,15 @@ void ShellState::set_presenter(bool presenter) {
 void ShellState::toggle_theme() {
   ui::ThemeKind& theme = ui.look().theme;
   theme = theme == ui::ThemeKind::dark ? ui::ThemeKind::light : ui::ThemeKind::dark;
+}
+
+void ShellState::toggle_compare() {
+  scenes::ScenePlayer& player = *session.lesson().player;
+  if (player.compares()) {
+    player.unpin();
+  } else {
+    player.pin();
+  }
 }
 
 void ShellState::set_text_scale(float text_scale) {
@@ -202,7 +212,7 @@ std::string Shell::ui_map_json() const {
 std::string Shell::picture_svg() {
   const ui::Context::Current current(state_->ui);
   LessonState& lesson = state_->session.lesson();
-  std::string svg = lesson.report ? lesson.scene->svg(lesson.cursor) : std::string();
+  std::string svg = lesson.report ? lesson.player->svg(lesson.cursor) : std::string();
   if (svg.empty()) {
     throw Error(fmt::format("there is no SVG of the picture of '{}'", lesson.info.id),
                 ExitCode::unavailable);
@@ -301,6 +311,7 @@ void Shell::key(Key key, bool shift) {
   if (const auto tab = tab_key(key)) state.tab = *tab;
   if (key == Key::t) state.toggle_theme();
   if (key == Key::p) state.set_presenter(!state.ui.look().presenter);
+  if (key == Key::b) state.toggle_compare();
   if (key == Key::r) state.session.reset(state.now_s());
 }
 

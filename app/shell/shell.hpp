@@ -21,6 +21,8 @@ enum class Tab { data, measured, kernel, lesson, glossary };
 struct ShellOptions {
   std::string lesson;      ///< empty: kOpeningLesson
   lab::Settings settings;  ///< knobs that differ from the defaults
+  /// Knobs of another run, which is kept as A beside that of `settings`.
+  std::optional<lab::Settings> compared = {};
   std::string backend = "auto";
   int step = 0;  ///< completed coarse steps; beyond the last: the last
   Tab tab = Tab::data;
@@ -48,6 +50,7 @@ enum class Key {
   l,
   g,
   p,
+  b,
   t,
   f11,
   question,

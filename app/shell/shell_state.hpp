@@ -28,6 +28,8 @@ struct ShellState {
   double now_s() const;
   void set_presenter(bool presenter);
   void toggle_theme();
+  /// Keeps the run on show beside those to come, or no longer.
+  void toggle_compare();
   void set_text_scale(float text_scale);
 };
 
@@ -39,7 +41,8 @@ void draw_transport(ShellState& state, const Layout& layout);
 void draw_side_panel(ShellState& state, const Layout& layout);
 void draw_tabs(ShellState& state, const Layout& layout);
 /// How a table of the report stands under Data at a cursor.
-ui::TableLook table_look(const scenes::Scene& scene, const lab::Table& table, scenes::Cursor now);
+ui::TableLook table_look(const scenes::ScenePlayer& player, const lab::Table& table,
+                         scenes::Cursor now);
 void draw_key_list(ShellState& state, ImVec2 size);
 
 /// "Emulated on CPU · throughput recorded on NVIDIA H200, 2026-05-12".

@@ -56,7 +56,7 @@ Score score_of(const LessonState& lesson, const scenes::StepAxis& axis, int step
   Score score;
   for (const auto& [asked_at, guess] : lesson.guesses) {
     if (asked_at >= step) continue;
-    const auto question = lesson.scene->question(at_step(axis, asked_at));
+    const auto question = lesson.scene().question(lesson.player->view(at_step(axis, asked_at)));
     if (!question) continue;
     ++score.asked;
     if (question->answer == guess) ++score.right;
@@ -99,11 +99,11 @@ void predict_card(ShellState& state) {
   // Inside a step the question would be answered by the picture.
   const bool whole = lesson.cursor == at_step(axis, step);
   const auto question =
-      whole ? lesson.scene->question(lesson.cursor) : std::optional<scenes::Question>();
+      whole ? lesson.scene().question(lesson.view()) : std::optional<scenes::Question>();
   const auto before = lesson.guesses.find(step - 1);
   const auto judged = before == lesson.guesses.end()
                           ? std::optional<scenes::Question>()
-                          : lesson.scene->question(at_step(axis, step - 1));
+                          : lesson.scene().question(lesson.player->view(at_step(axis, step - 1)));
   if (!question && !judged) return;
   divider();
   const Score score = score_of(lesson, axis, step);
@@ -129,6 +129,21 @@ void knobs(ShellState& state) {
   if (ui::button("reset", "Reset", {.icon = ui::Icon::reset, .enabled = changed, .width = -1})) {
     state.session.reset(state.now_s());
   }
+  const bool compares = lesson.player->compares();
+  const std::string label = compares ? "Stop comparing" : "Compare";
+  const float left = ui::text_size("Knobs", Font::body_bold).x + px(8);
+  const float worded = ui::text_size(label).x + px(46), square = std::round(px(ui::kControlHeight));
+  const bool fits = left + worded + px(8) + reset_width <= width;
+  ImGui::SetCursorScreenPos(
+      {at.x + width - reset_width - (fits ? worded : square) - px(8), at.y - px(6)});
+  if (ui::button("compare", label,
+                 {.icon = ui::Icon::compare,
+                  .selected = compares,
+                  .enabled = lesson.report.has_value(),
+                  .width = fits ? -1.0f : 0.0f})) {
+    state.toggle_compare();
+  }
+  if (!compares) ui::tooltip("Keeps this run as A; the next one is drawn beside it");
   ImGui::SetCursorScreenPos({after.x, after.y + px(6)});
   for (const lab::Knob& knob : lesson.knobs) {
     if (const auto value = ui::knob(knob, lesson.settings.at(knob.id))) {
@@ -145,7 +160,7 @@ void draw_side_panel(ShellState& state, const Layout& layout) {
   LessonState& lesson = state.session.lesson();
   if (lesson.report) {
     state.ui.set_opacity(ui::animate("outdated", lesson.outdated() ? 0.5f : 1.0f));
-    lesson.scene->draw_readouts(lesson.cursor);
+    lesson.player->draw_readouts(lesson.cursor);
     state.ui.set_opacity(1);
     predict_card(state);
   } else {

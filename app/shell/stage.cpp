@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/shell/shell_state.hpp"
+#include "app/shell/steps.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -106,14 +107,27 @@ void waiting_banner(ShellState& state) {
   }
 }
 
+/// The guess whose answer comes next, or has just come.
+std::optional<scenes::Guess> guess_on_show(const Session& session) {
+  const LessonState& lesson = session.lesson();
+  for (const int step : {session.step(), session.step() - 1}) {
+    const auto found = lesson.guesses.find(step);
+    if (found != lesson.guesses.end()) {
+      return scenes::Guess{at_step(session.axis(), step), found->second};
+    }
+  }
+  return std::nullopt;
+}
+
 void picture(ShellState& state) {
   LessonState& lesson = state.session.lesson();
+  lesson.player->guess(guess_on_show(state.session));
   // A picture that no longer belongs to the knobs stays, a little dimmer.
   state.ui.set_opacity(ui::animate("outdated", lesson.outdated() || lesson.failure ? 0.5f : 1.0f));
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
   ImGui::BeginChild("scene", {0, 0}, false,
                     ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
-  lesson.scene->draw_picture(lesson.cursor);
+  lesson.player->draw_picture(lesson.cursor);
   ImGui::EndChild();
   ImGui::PopStyleColor();
   state.ui.set_opacity(1);

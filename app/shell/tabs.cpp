@@ -119,7 +119,7 @@ void kernel_tools(const ShellState& state, float room) {
   const LessonState& lesson = state.session.lesson();
   if (!lesson.report) return;
   const std::string path =
-      ui::fitted(lesson.scene->source(lesson.cursor).path, Font::mono_note, room);
+      ui::fitted(lesson.scene().source(lesson.view()).path, Font::mono_note, room);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float y = at.y + (px(32) - ui::text_size(path, Font::mono_note).y) / 2;
   ui::draw_text({at.x + room, y}, path, Font::mono_note, Role::muted, ui::Align::right);
@@ -138,10 +138,10 @@ void data_tab(ShellState& state) {
   const auto& tables = lesson.report->tables;
   lesson.table = std::clamp(lesson.table, 0, static_cast<int>(tables.size()) - 1);
   const lab::Table& table = tables[static_cast<std::size_t>(lesson.table)];
-  const int hovered = ui::data_table(table, table_look(*lesson.scene, table, lesson.cursor));
+  const int hovered = ui::data_table(table, table_look(*lesson.player, table, lesson.cursor));
   if (hovered != state.hovered_row) {
     state.hovered_row = hovered;
-    lesson.scene->hover_row(table.id, hovered);
+    lesson.player->hover_row(table.id, hovered);
     ui::request_redraw();
   }
 }
@@ -176,13 +176,13 @@ void measured_tab(ShellState& state) {
   const lab::Report* report = measured_report(lesson);
   measurement_state(lesson);
   if (report == nullptr) return nothing_yet();
-  lesson.scene->draw_measured(*report);
+  lesson.player->draw_measured(*report);
 }
 
 void kernel_tab(ShellState& state) {
   LessonState& lesson = state.session.lesson();
   if (!lesson.report) return nothing_yet();
-  const scenes::SourceMark mark = lesson.scene->source(lesson.cursor);
+  const scenes::SourceMark mark = lesson.scene().source(lesson.view());
   try {
     ui::source_view("kernel", lab::asset(mark.path), mark.current, mark.step_lines);
   } catch (const Error& error) {
@@ -241,11 +241,12 @@ void tab_row(ShellState& state) {
 
 }  // namespace
 
-ui::TableLook table_look(const scenes::Scene& scene, const lab::Table& table, scenes::Cursor now) {
-  return {.current_row = scene.table_row(table.id, now),
-          .lit_row = scene.lit_row(table.id),
-          .hidden = [&scene, &table, now](int row, int column) {
-            return now < scene.known(table, row, column);
+ui::TableLook table_look(const scenes::ScenePlayer& player, const lab::Table& table,
+                         scenes::Cursor now) {
+  return {.current_row = player.scene().table_row(table.id, player.view(now)),
+          .lit_row = player.lit_row(table.id),
+          .hidden = [&player, &table, now](int row, int column) {
+            return now < player.scene().known(table, row, column);
           }};
 }
 
@@ -255,7 +256,7 @@ void draw_tabs(ShellState& state, const Layout& layout) {
   tab_row(state);
   if (state.tab != Tab::data && state.hovered_row >= 0) {
     state.hovered_row = -1;
-    state.session.lesson().scene->hover_row("", -1);
+    state.session.lesson().player->hover_row("", -1);
   }
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
   // A tab of its own keeps its own scroll position.

@@ -90,6 +90,8 @@ std::optional<Key> key_of_character(unsigned character) {
       return Key::g;
     case 'p':
       return Key::p;
+    case 'b':
+      return Key::b;
     case 't':
       return Key::t;
     case '?':

@@ -332,6 +332,31 @@ Items items(Name name, std::vector<float> values, Format format) {
   return made;
 }
 
+Key key_of(const Mark& mark) {
+  return std::visit(
+      [](const auto& m) {
+        if constexpr (requires { m.key; }) {
+          return m.key;
+        } else {
+          return Key{};
+        }
+      },
+      mark);
+}
+
+bool has(const Mark& mark, const Key& key) {
+  if (key_of(mark) == key) return true;
+  const Items* items = items_of(mark);
+  const auto* stacks = std::get_if<Stacks>(&mark);
+  const auto of = [&](const Items& all) {
+    for (int k = 0; k < all.count; ++k) {
+      if (all.key(k) == key) return true;
+    }
+    return false;
+  };
+  return (items != nullptr && of(*items)) || (stacks != nullptr && of(stacks->held));
+}
+
 const Items* items_of(const Mark& mark) {
   return std::visit(
       [](const auto& m) -> const Items* {

@@ -292,6 +292,10 @@ using Mark = std::variant<Cells, Chips, Strip, Bars, Stacks, Spans, Ring, Curve,
                           Wall, Links, Frame, Note, Lines, Ledger>;
 /// The items of a mark; nullptr for one that has none.
 const Items* items_of(const Mark& mark);
+/// Of a mark that is one thing; no name for one of items.
+Key key_of(const Mark& mark);
+/// Whether a mark is, or has, the thing of this key.
+bool has(const Mark& mark, const Key& key);
 /// Whose item `item` of a mark is, and which of it: those of a pile come after the piles themselves.
 std::pair<const Items*, int> item_of(const Mark& mark, int item);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "scenes/picture/look.hpp"
 #include "scenes/picture/placer.hpp"
@@ -471,7 +472,20 @@ Placed Placer::run() {
 }
 
 Placed place(const Picture& picture, Area area, const Metrics& metrics) {
-  return Placer(picture, area, metrics).run();
+  Placed placed = Placer(picture, area, metrics).run();
+  // Where a picture has not the room that its boxes need, a text is dropped, never cut.
+  std::set<Key> dropped;
+  const auto look_at = [&](const Key& key, const Area& a) {
+    const bool leaves =
+        a.x0 < area.x0 - 1 || a.x1 > area.x1 + 1 || a.y0 < area.y0 - 1 || a.y1 > area.y1 + 1;
+    if (leaves) dropped.insert(key);
+  };
+  for (const Words& words : placed.words) look_at(words.of.key, words.area);
+  for (const Said& said : placed.said) look_at(said.key, said.area);
+  for (const Key& key : dropped) placed.short_of.push_back(to_text(key) + " has no room");
+  std::erase_if(placed.words, [&](const Words& w) { return dropped.count(w.of.key) > 0; });
+  std::erase_if(placed.said, [&](const Said& s) { return dropped.count(s.key) > 0; });
+  return placed;
 }
 
 }  // namespace tilestep::picture

@@ -112,7 +112,10 @@ void Placer::put_ends() {
   const float line = height(Face::note), margin = here_->inside.x1 + px(14);
   const bool has_margin = here_->box->right > 0;
   for (End& end : ends_) {
-    end.words = &form(end.curve->end, std::max(here_->area.x1 - margin, px(60)), Face::note);
+    // Before the margin where that has more room.
+    const float before = end.curve->ends_free ? margin - end.tip.x - px(22) : 0;
+    const float room = std::max({here_->area.x1 - margin, px(60), before});
+    end.words = &form(end.curve->end, room, Face::note);
     const float length = width(*end.words, Face::note);
     end.left = end.tip.x + px(14);
     const bool near = (has_margin && !end.curve->ends_free) ||
@@ -122,7 +125,10 @@ void Placer::put_ends() {
   }
   std::stable_sort(ends_.begin(), ends_.end(),
                    [](const End& a, const End& b) { return a.top < b.top; });
-  const float pitch = line + px(1);
+  // Closer together where they are many, as far as they can be told apart.
+  const auto gaps = static_cast<float>(std::max<std::size_t>(ends_.size(), 2) - 1);
+  const float pitch =
+      std::clamp((here_->inside.height() - line) / gaps, 0.85f * line, line + px(1));
   // The first and the last are said where not all have room.
   const float high = here_->inside.height() - line;
   const auto most = static_cast<std::size_t>(std::max(2.0f, high / pitch + 1));

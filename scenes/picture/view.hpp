@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,19 @@ struct Question {
   std::vector<std::string> choices;  ///< two to four
   int answer = 0;
   std::string because;  ///< shown after the step, one or two sentences with the numbers
+  /// What is asked about: a thing of the picture, or a box, for each choice, or one for all; empty: the
+  /// whole picture.
+  std::vector<picture::Key> where = {};
+  /// Choices that are numbers on an axis of the box `where[0]`, and which they are.
+  picture::Name axis = {};
+  std::vector<double> values = {};
+};
+
+/// What the user said to the question that is asked at a cursor.
+struct Guess {
+  Cursor asked;
+  int choice = 0;
+  bool operator==(const Guess&) const = default;
 };
 
 /// A number people look at beside the picture.
@@ -58,6 +72,7 @@ struct Readout {
 struct View {
   Cursor cursor;
   std::map<picture::Name, int> picks = {};
+  std::optional<Guess> guess = {};
 
   int pick(picture::Name what, int otherwise = 0) const {
     const auto found = picks.find(what);

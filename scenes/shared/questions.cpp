@@ -1,6 +1,7 @@
 #include "scenes/shared/questions.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace tilestep::scenes {
@@ -58,10 +59,21 @@ Question ask_number(std::string text, double answer, const std::vector<double>& 
   for (const double other : others) {
     if (other >= least) words.push_back(say(other));
   }
-  for (const double other : {2 * answer, answer + 1, 4 * answer, answer + 2, answer + 3}) {
-    words.push_back(say(other));
+  const std::array makeshift = {2 * answer, answer + 1, 4 * answer, answer + 2, answer + 3};
+  for (const double other : makeshift) words.push_back(say(other));
+  Question question = ask(std::move(text), say(answer), words, std::move(because));
+  const auto number_of = [&](const std::string& choice) {
+    if (choice == say(answer)) return answer;
+    const auto said = [&](double other) { return other >= least && say(other) == choice; };
+    const auto given = std::find_if(others.begin(), others.end(), said);
+    if (given != others.end()) return *given;
+    return *std::find_if(makeshift.begin(), makeshift.end(),
+                         [&](double other) { return say(other) == choice; });
+  };
+  for (const std::string& choice : question.choices) {
+    question.values.push_back(number_of(choice));
   }
-  return ask(std::move(text), say(answer), words, std::move(because));
+  return question;
 }
 
 Question ask_count(std::string text, std::int64_t answer, const std::vector<std::int64_t>& others,
@@ -79,6 +91,65 @@ Question ask_scale(std::string text, std::vector<std::string> choices, int answe
   question.answer = answer;
   question.because = std::move(because);
   return question;
+}
+
+namespace {
+
+picture::Box* find_box(picture::Box& box, const picture::Key& key) {
+  if (box.key == key) return &box;
+  for (picture::Box& inner : box.boxes) {
+    if (picture::Box* found = find_box(inner, key)) return found;
+  }
+  return nullptr;
+}
+/// A box that holds marks: a frame can stand in any.
+picture::Box& leaf_of(picture::Box& box) {
+  return box.boxes.empty() ? box : leaf_of(box.boxes.front());
+}
+bool holds(const picture::Box& box, const picture::Key& key) {
+  for (const picture::Mark& mark : box.marks) {
+    if (picture::has(mark, key)) return true;
+  }
+  return std::any_of(box.boxes.begin(), box.boxes.end(),
+                     [&](const picture::Box& inner) { return holds(inner, key); });
+}
+
+}  // namespace
+
+Question about(picture::Key where, Question question) {
+  question.where = {where};
+  return question;
+}
+
+Question about(picture::Key box, picture::Name axis, Question question) {
+  question.where = {box};
+  question.axis = axis;
+  return question;
+}
+
+void add_guess(picture::Picture& picture, const Question& question, int choice) {
+  const auto chosen = static_cast<std::size_t>(choice);
+  if (choice < 0 || chosen >= question.choices.size()) return;
+  const picture::Key key{"guess"};
+  const picture::Text label =
+      picture::text("your guess: " + question.choices[chosen], "your guess");
+  const bool has_axis =
+      std::any_of(picture.axes.begin(), picture.axes.end(), [&](const picture::Axis& axis) {
+        return axis.name == question.axis && chosen < question.values.size() &&
+               axis.low <= question.values[chosen] && question.values[chosen] <= axis.high;
+      });
+  std::vector<picture::Key> where = question.where;
+  if (where.empty()) where = {picture.root.key};
+  picture::Box* box = find_box(picture.root, where.front());
+  if (has_axis && box != nullptr && box->boxes.empty()) {
+    box->marks.emplace_back(picture::Rule{key, question.axis, question.values[chosen],
+                                          picture::State::predicted, label});
+    return;
+  }
+  const picture::Key about = where[where.size() == question.choices.size() ? chosen : 0];
+  if (find_box(picture.root, about) == nullptr && !holds(picture.root, about)) return;
+  leaf_of(picture.root)
+      .marks.emplace_back(picture::Frame{key, {about}, picture::State::predicted, label});
 }
 
 }  // namespace tilestep::scenes

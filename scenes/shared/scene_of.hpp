@@ -24,6 +24,7 @@ struct OwnerOf;
   struct scenes::OwnerOf<id::Trace> {                            \
     static constexpr std::string_view kLessonId = id::kLessonId; \
     static constexpr auto kRead = id::trace_from_json;           \
+    static constexpr auto kMake = id::make_scene;                \
   };
 #include "kernels/lessons.def"
 
@@ -38,12 +39,11 @@ namespace tilestep::scenes {
 ///       …
 ///       StepAxis loaded(const tiling::Trace& before) override;
 ///     };
-///
-/// `Base`: Scene, or PictureScene, where the picture is data.
-template <class Trace, class Base = Scene>
-class SceneOf : public Base {
+template <class Trace>
+class SceneOf : public Scene {
  public:
   std::string_view lesson() const final { return OwnerOf<Trace>::kLessonId; }
+  std::unique_ptr<Scene> blank() const final { return OwnerOf<Trace>::kMake(); }
   StepAxis steps() const final { return axis_; }
   const lab::Report* report() const final { return &report_; }
   const Trace& trace() const { return trace_; }
@@ -51,7 +51,6 @@ class SceneOf : public Base {
     const Trace before = std::exchange(trace_, OwnerOf<Trace>::kRead(report.trace));
     report_ = report;
     axis_ = loaded(before);
-    this->renewed();
   }
 
  protected:
@@ -81,7 +80,7 @@ inline SourceMark source_mark(std::string_view path, std::span<const int> lines,
 
 /// Declares what the scene of every lesson says: its steps, its picture, the words about it, its numbers,
 /// its Measured tab, its source lines and its questions. Stands in the public part of a class that is a
-/// SceneOf<lesson::Trace, PictureScene>.
+/// SceneOf<lesson::Trace>.
 #define TILESTEP_PICTURE_SCENE(lesson)                                                      \
   StepAxis loaded(const lesson::Trace& before) override;                                    \
   picture::Extent extent() const override;                                                  \
@@ -89,8 +88,8 @@ inline SourceMark source_mark(std::string_view path, std::span<const int> lines,
   std::string explain(const View& view, const picture::Key& key) const override;            \
   std::vector<Readout> readouts(const View& view) const override;                           \
   measured::Spec measured_spec() const override;                                            \
-  SourceMark source(Cursor cursor) const override;                                          \
-  std::optional<Question> question(Cursor cursor) const override;
+  SourceMark source(const View& view) const override;                                       \
+  std::optional<Question> question(const View& view) const override;
 
 /// Ends a lesson's scene.cpp: its scene is a `Class` of namespace tilestep::scenes.
 #define TILESTEP_SCENE(lesson, Class)                                       \

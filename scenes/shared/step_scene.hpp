@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "scenes/shared/picture_scene.hpp"
 #include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
@@ -30,7 +29,7 @@ const lab::Table& step_rows(const StepNames& names, const lab::Report& report, i
 /// A scene whose coarse steps are the rows of one of its report's tables. It wants the picture and the
 /// questions; the rest follows from the report.
 template <class Trace>
-class StepScene : public SceneOf<Trace, PictureScene> {
+class StepScene : public SceneOf<Trace> {
  public:
   /// `steps`: how many a trace has.
   StepScene(StepNames names, int Trace::*steps) : names_(std::move(names)), steps_(steps) {}
@@ -38,7 +37,7 @@ class StepScene : public SceneOf<Trace, PictureScene> {
   std::vector<Readout> readouts(const View& view) const override {
     return row_readouts(names_, rows_, this->report_.device.name, view.cursor);
   }
-  SourceMark source(Cursor cursor) const override { return phase_lines(names_, cursor); }
+  SourceMark source(const View& view) const override { return phase_lines(names_, view.cursor); }
 
  protected:
   StepAxis loaded(const Trace& before) override {

@@ -127,6 +127,10 @@ void draw_icon(Icon icon, ImVec2 center, float size, ImU32 color) {
       pen.line(0, 0.4f, 0, 0.8f);
       pen.line(-0.5f, 0.85f, 0.5f, 0.85f);
       break;
+    case Icon::compare:
+      pen.box(-0.9f, -0.7f, -0.15f, 0.7f);
+      pen.box(0.15f, -0.7f, 0.9f, 0.7f);
+      break;
     case Icon::help:
       pen.arc(0, -0.35f, 0.45f, 3.3f, 7.3f);
       pen.line(0.18f, 0.0f, 0, 0.3f);

@@ -41,7 +41,8 @@ Area grown(const Area& a, float by) {
 /// Draws one picture in one frame.
 class Painter {
  public:
-  Painter(const Placed& placed, const picture::Lighting* lit)
+  Painter(const Placed& placed, const picture::Lighting* lit,
+          const picture::Differences* differences)
       : placed_(placed),
         lit_(lit != nullptr && lit->any() ? lit : nullptr),
         list_(*ImGui::GetWindowDrawList()),
@@ -61,6 +62,7 @@ class Painter {
       }
     }
     if (lit_ != nullptr) outline_lit();
+    if (differences != nullptr) underline(*differences);
     for (const Words& each : placed.words) words(each);
   }
 
@@ -104,7 +106,11 @@ class Painter {
         dashed(p.area, fill_of(p));
         break;
       case Piece::frame:
-        framed(p.area, fill_of(p));
+        if (p.state == State::predicted) {
+          dashed(p.area, fill_of(p));
+        } else {
+          framed(p.area, fill_of(p));
+        }
         break;
       default:
         sign(p);
@@ -228,6 +234,18 @@ class Painter {
     }
   }
 
+  void underline(const picture::Differences& differences) {
+    const ImU32 ink = color(Role::text), seam = color(Role::background);
+    for (const Piece& p : placed_.pieces) {
+      const bool body = p.kind == Piece::fill || p.kind == Piece::chip || p.kind == Piece::hatch ||
+                        p.kind == Piece::dot;
+      if (!body || !in_sight(p.area) || !differences.differs(p.of)) continue;
+      const float y = std::round(p.area.y1), inset = std::min(px(1), p.area.width() / 4);
+      list_.AddRectFilled({p.area.x0 + inset, y - px(3)}, {p.area.x1 - inset, y}, seam);
+      list_.AddRectFilled({p.area.x0 + inset, y - px(2)}, {p.area.x1 - inset, y}, ink);
+    }
+  }
+
   /// The colour behind words, opaque.
   ImU32 ground_of(const Piece& p) const {
     const ImU32 paint = fill_of(p);
@@ -284,8 +302,9 @@ float PictureMetrics::height(picture::Face face) const {
   return font_pixels(font_of(face));
 }
 
-void draw(const Placed& placed, const picture::Lighting* lit) {
-  const Painter painter(placed, lit);
+void draw(const Placed& placed, const picture::Lighting* lit,
+          const picture::Differences* differences) {
+  const Painter painter(placed, lit, differences);
 }
 
 picture::Palette picture_palette() {
@@ -311,10 +330,10 @@ std::shared_ptr<const ShownPicture> laid_out(picture::Picture picture, Area area
   return shown;
 }
 
-void map(const std::shared_ptr<const ShownPicture>& shown) {
-  Context::current().map_later([shown](const AddPart& add) {
+void map(const std::shared_ptr<const ShownPicture>& shown, const std::string& prefix) {
+  Context::current().map_later([shown, prefix](const AddPart& add) {
     for (const picture::Part& part : picture::parts_of(shown->placed, shown->marks)) {
-      add(part.id, part.label, part.value, low(part.area), high(part.area),
+      add(prefix + part.id, part.label, part.value, low(part.area), high(part.area),
           {part.least.x, part.least.y});
     }
   });

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "scenes/picture/compare.hpp"
 #include "scenes/picture/svg.hpp"
 #include "scenes/ui/ui.hpp"
 
@@ -16,8 +17,10 @@ class PictureMetrics final : public picture::Metrics {
   float px(float design) const override { return ui::px(design); }
 };
 
-/// All that is in sight of it. What `lit` names gets an outline in the text's colour.
-void draw(const picture::Placed& placed, const picture::Lighting* lit = nullptr);
+/// All that is in sight of it. What `lit` names gets an outline in the text's colour, what differs from
+/// the other of two runs a line below it.
+void draw(const picture::Placed& placed, const picture::Lighting* lit = nullptr,
+          const picture::Differences* differences = nullptr);
 
 /// A placed picture and what it was made of.
 struct ShownPicture {
@@ -27,8 +30,9 @@ struct ShownPicture {
 };
 /// Lays a picture out in the type of the current context.
 std::shared_ptr<const ShownPicture> laid_out(picture::Picture picture, picture::Area area);
-/// Adds what is in it to the map of this frame, when somebody asks for the map.
-void map(const std::shared_ptr<const ShownPicture>& shown);
+/// Adds what is in it to the map of this frame, when somebody asks for the map; `prefix` begins the
+/// names.
+void map(const std::shared_ptr<const ShownPicture>& shown, const std::string& prefix = {});
 
 /// The colours of the current theme.
 picture::Palette picture_palette();

@@ -123,7 +123,15 @@ void dense_readout(const Readout& readout) {
   const ImVec2 size = text_size(shown, Font::mono);
   const float middle = at.y + size.y / 2;
   draw_text({at.x + width, at.y}, shown, Font::mono, readout.role, Align::right);
-  const float room = width - size.x - px(28);
+  float room = width - size.x - px(28);
+  if (!readout.beside.empty()) {
+    const float besides = text_size(readout.beside, Font::mono_note).x + px(12);
+    if (besides < room / 2) {
+      draw_text({at.x + width - size.x - px(12), middle - text_size("x", Font::mono_note).y / 2},
+                readout.beside, Font::mono_note, Role::muted, Align::right);
+      room -= besides;
+    }
+  }
   const ImVec2 label = draw_text({at.x, middle - text_size("x", Font::note).y / 2},
                                  fitted(readout.label, Font::note, room), Font::note, Role::muted);
   draw_mark(readout.provenance, {at.x + label.x + px(14), middle}, px(4.5f), color(Role::muted));
@@ -152,6 +160,13 @@ void large_readout(const Readout& readout) {
   const float unit_height = text_size("x", Font::body).y;
   draw_text({line.x + size.x + px(kGapSmall), line.y + (size.y - unit_height) * 0.72f},
             readout.unit, Font::body, Role::muted);
+  if (!readout.beside.empty()) {
+    const float besides = text_size(readout.beside, Font::mono).x;
+    if (size.x + unit_room + px(12) + besides <= width) {
+      draw_text({line.x + width, line.y + (size.y - text_size("x", Font::mono).y) * 0.72f},
+                readout.beside, Font::mono, Role::muted, Align::right);
+    }
+  }
   ImGui::SetCursorScreenPos(line);
   ImGui::Dummy({width, size.y});
 }
@@ -174,41 +189,6 @@ void readout(const Readout& readout) {
   map(readout.id, readout.label,
       readout.unit.empty() ? readout.value : fmt::format("{} {}", readout.value, readout.unit), at,
       ImGui::GetItemRectMax());
-}
-
-std::string provenance_sentence(const lab::Measurement& measurement, const lab::Report& report) {
-  const std::string device = measurement.device.empty() ? report.device.name : measurement.device;
-  const std::string day =
-      measurement.recorded_at.empty() ? report.recorded_at : measurement.recorded_at;
-  std::string sentence;
-  switch (measurement.provenance) {
-    case lab::Provenance::measured:
-      sentence = fmt::format("Measured on {}", device);
-      break;
-    case lab::Provenance::counted:
-      sentence = fmt::format("Counted by the hardware counters of {}", device);
-      break;
-    case lab::Provenance::traced:
-      sentence = fmt::format("Traced by the kernel itself on {}", device);
-      break;
-    case lab::Provenance::derived:
-      sentence = "Derived with a formula";
-      break;
-    case lab::Provenance::recorded:
-      sentence = fmt::format("Recorded on {}{}{}", device, day.empty() ? "" : ", ", day);
-      break;
-  }
-  if (measurement.samples > 0) {
-    sentence += fmt::format(", {} samples", measurement.samples);
-    if (measurement.p10 && measurement.p90) {
-      sentence += fmt::format(", 80 % of them from {:.4g} to {:.4g} {}", *measurement.p10,
-                              *measurement.p90, measurement.unit);
-    }
-    if (!measurement.stable()) sentence += " (unstable: they spread by more than 10 %)";
-  }
-  sentence += ".";
-  if (!measurement.detail.empty()) sentence += " " + measurement.detail;
-  return sentence;
 }
 
 void badge(std::string_view id, std::string_view text, Role role) {

@@ -121,6 +121,7 @@ enum class Icon {
   sun,
   moon,
   screen,
+  compare,
   help,
   copy,
   check,
@@ -167,10 +168,9 @@ struct Readout {
   lab::Provenance provenance = lab::Provenance::traced;
   std::string detail;
   Role role = Role::text;
+  std::string beside = {};  ///< what it is in the run compared with: "A 4.0"
 };
 void readout(const Readout& readout);
-/// "measured on NVIDIA H200, 30 samples", and so on for each provenance.
-std::string provenance_sentence(const lab::Measurement& measurement, const lab::Report& report);
 /// The small mark alone, after the last item on the same line.
 void provenance_mark(lab::Provenance provenance, std::string_view sentence);
 

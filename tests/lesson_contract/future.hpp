@@ -49,7 +49,7 @@ class Futures {
   lab::Report with_other_future(const lab::Report& report, scenes::Cursor now,
                                 std::mt19937& random) const;
   void same(const std::string& what, scenes::Cursor now, ImVec2 size,
-            const std::function<void(scenes::Scene&)>& draw);
+            const std::function<void(scenes::ScenePlayer&)>& draw);
 
   void same_details(scenes::Cursor now);
   void same_tables(std::size_t count, scenes::Cursor now);
@@ -58,7 +58,7 @@ class Futures {
   OtherFuture other_future_;
   TablesOf tables_of_;
   tests::SceneFrame frame_;
-  std::unique_ptr<scenes::Scene> true_, other_;
+  scenes::ScenePlayer true_, other_;
   std::vector<std::string> faults_;
   int compared_ = 0, changed_ = 0;
 };

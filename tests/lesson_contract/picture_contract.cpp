@@ -7,13 +7,11 @@
 #include <random>
 
 #include "kernels/lessons.hpp"
-#include "scenes/shared/picture_scene.hpp"
 #include "tests/app/shell/stage.hpp"
 #include "tests/lesson_contract/knob_cases.hpp"
 #include "tests/scenes/scene_frame.hpp"
 
 using namespace tilestep;
-using scenes::PictureScene;
 
 namespace {
 
@@ -34,23 +32,16 @@ std::vector<scenes::Cursor> phases_of(const scenes::StepAxis& axis) {
   return cursors;
 }
 
-/// The lesson's scene, if its picture is data.
-const PictureScene* as_picture(const scenes::Scene& scene) {
-  return dynamic_cast<const PictureScene*>(&scene);
-}
-
 void check_rules(const lab::Lesson& lesson) {
   std::vector<lab::Settings> cases = contract::knob_ends(lesson);
   cases.push_back({});
   const auto scene = tests::scene_of(lesson.info().id);
-  const PictureScene* data = as_picture(*scene);
-  if (data == nullptr) return;
   for (const lab::Settings& settings : cases) {
     scene->load(tests::report_of(lesson.info().id, settings));
-    const picture::Extent extent = data->extent();
+    const picture::Extent extent = scene->extent();
     for (const scenes::Cursor cursor : phases_of(scene->steps())) {
       INFO(contract::to_text(settings) << "step " << cursor.tile << "." << cursor.phase);
-      const picture::Picture picture = data->picture(extent, {cursor});
+      const picture::Picture picture = scene->picture(extent, {cursor});
       CHECK(picture::problems(picture) == std::vector<std::string>{});
       CHECK_FALSE(picture.headline.full.empty());
     }
@@ -64,17 +55,15 @@ std::string in_words(const picture::Area& a) {
 /// In a window of 1440x900 at 100 % nothing folds or is shortened, and boxes keep their place.
 void check_room(const lab::Lesson& lesson) {
   const auto scene = tests::scene_of(lesson.info().id);
-  const PictureScene* data = as_picture(*scene);
-  if (data == nullptr) return;
   scene->load(tests::report_of(lesson.info().id));
   tests::SceneFrame frame;
   const auto look = [&] {
-    const picture::Extent extent = data->extent();
+    const picture::Extent extent = scene->extent();
     std::vector<picture::Room> rooms;
     for (const scenes::Cursor cursor : phases_of(scene->steps())) {
       CAPTURE(cursor.tile, cursor.phase);
       const picture::Placed placed =
-          picture::place(data->picture(extent, {cursor}), {0, 0, 832, 447}, ui::PictureMetrics());
+          picture::place(scene->picture(extent, {cursor}), {0, 0, 832, 447}, ui::PictureMetrics());
       CHECK(placed.folded.empty());
       CHECK(placed.short_of == std::vector<std::string>{});
       for (const picture::Room& room : placed.rooms) {
@@ -108,7 +97,6 @@ std::string ink_of_picture() {
 void check_moves(const lab::Lesson& lesson) {
   app::ShellOptions options;
   options.lesson = lesson.info().id;
-  if (as_picture(*tests::scene_of(options.lesson)) == nullptr) return;
   constexpr app::Key kMovesOf[] = {app::Key::right,  app::Key::right,  app::Key::left,
                                    app::Key::period, app::Key::period, app::Key::comma,
                                    app::Key::home,   app::Key::end};

@@ -11,6 +11,7 @@ namespace tilestep::contract {
 
 using scenes::Cursor;
 using scenes::Scene;
+using scenes::ScenePlayer;
 using tests::SceneFrame;
 
 namespace {
@@ -22,10 +23,10 @@ void check_faults(SceneFrame& frame, const char* what) {
   CHECK(faults.empty());
 }
 
-void check_looks(SceneFrame& frame, Scene& scene, ImVec2 size) {
-  for (const Cursor cursor : some_cursors(scene)) {
+void check_looks(SceneFrame& frame, ScenePlayer& player, ImVec2 size) {
+  for (const Cursor cursor : some_cursors(player.scene())) {
     frame.look().theme = cursor.tile % 2 == 0 ? ui::ThemeKind::dark : ui::ThemeKind::light;
-    frame.draw(size, [&] { scene.draw_picture(cursor); });
+    frame.draw(size, [&] { player.draw_picture(cursor); });
     INFO(fmt::format("{}x{}, step {}.{}", size.x, size.y, cursor.tile, cursor.phase));
     check_faults(frame, "picture");
   }
@@ -42,19 +43,20 @@ std::vector<Cursor> some_cursors(const Scene& scene) {
 void check_pictures(const lab::Lesson& lesson, const std::vector<lab::Settings>& cases) {
   SceneFrame frame;
   frame.context().record_texts(true);
-  const auto scene = tests::scene_of(lesson.info().id);
+  ScenePlayer player = tests::player_of(lesson.info().id);
   for (const lab::Settings& settings : cases) {
     INFO(to_text(settings));
     const lab::Report& report = tests::report_of(lesson.info().id, settings);
-    scene->load(report);
-    REQUIRE(scene->steps().tiles >= 1);
-    REQUIRE(scene->steps().phases >= 1);
-    CHECK_FALSE(scene->steps().noun.empty());
-    for (const ImVec2 size : tests::kSweptSizes) check_looks(frame, *scene, size);
-    const Cursor end = some_cursors(*scene).back();
-    frame.draw_scrolling({300, 400}, [&] { scene->draw_readouts(end); });
+    player.load(report);
+    const Scene& scene = player.scene();
+    REQUIRE(scene.steps().tiles >= 1);
+    REQUIRE(scene.steps().phases >= 1);
+    CHECK_FALSE(scene.steps().noun.empty());
+    for (const ImVec2 size : tests::kSweptSizes) check_looks(frame, player, size);
+    const Cursor end = some_cursors(scene).back();
+    frame.draw_scrolling({300, 400}, [&] { player.draw_readouts(end); });
     check_faults(frame, "readouts");
-    frame.draw_scrolling({700, 300}, [&] { scene->draw_measured(report); });
+    frame.draw_scrolling({700, 300}, [&] { player.draw_measured(report); });
   }
 }
 

@@ -92,10 +92,11 @@ void check_window(const lab::Lesson& lesson) {
 /// A picture says which of its parts must keep a size; a sweep that is told of none sees no slivers.
 void check_least_sizes(const lab::Lesson& lesson) {
   SceneFrame frame;
-  const auto scene = tests::scene_of(lesson.info().id);
-  scene->load(report_of(lesson.info().id));
-  const auto parts = frame.draw(tests::kPictureSizes[0],
-                                [&] { scene->draw_picture(some_cursors(*scene).back()); });
+  scenes::ScenePlayer player = tests::player_of(lesson.info().id);
+  player.load(report_of(lesson.info().id));
+  const Scene& scene = player.scene();
+  const auto parts =
+      frame.draw(tests::kPictureSizes[0], [&] { player.draw_picture(some_cursors(scene).back()); });
   CHECK(std::any_of(parts.begin(), parts.end(),
                     [](const auto& part) { return part.second.least.y > 0; }));
 }
@@ -104,11 +105,12 @@ void check_least_sizes(const lab::Lesson& lesson) {
 /// parts alike (the elements of a tile) some hundred are enough, and fewer under a sanitizer.
 void check_hover(const lab::Lesson& lesson) {
   SceneFrame frame;
-  const auto scene = tests::scene_of(lesson.info().id);
-  scene->load(report_of(lesson.info().id));
+  scenes::ScenePlayer player = tests::player_of(lesson.info().id);
+  player.load(report_of(lesson.info().id));
+  const Scene& scene = player.scene();
   const ImVec2 size = tests::kPictureSizes[0];
-  for (const Cursor cursor : some_cursors(*scene)) {
-    const auto draw = [&] { scene->draw_picture(cursor); };
+  for (const Cursor cursor : some_cursors(scene)) {
+    const auto draw = [&] { player.draw_picture(cursor); };
     const tests::Parts parts = frame.draw(size, draw);
     CHECK_FALSE(parts.empty());
     const std::size_t every = 1 + parts.size() / (tests::kSweptSizes.size() < 3 ? 30 : 150);
@@ -128,27 +130,27 @@ void check_hover(const lab::Lesson& lesson) {
 
 void check_rows(const lab::Lesson& lesson) {
   SceneFrame frame;
-  const auto scene = tests::scene_of(lesson.info().id);
+  scenes::ScenePlayer player = tests::player_of(lesson.info().id);
   const lab::Report& report = report_of(lesson.info().id);
-  scene->load(report);
+  player.load(report);
+  const Scene& scene = player.scene();
   bool any = false;
   for (const lab::Table& table : report.tables) {
     const int rows = static_cast<int>(table.rows.size());
-    for (const Cursor cursor : many_cursors(*scene)) {
-      const int row = scene->table_row(table.id, cursor);
+    for (const Cursor cursor : many_cursors(scene)) {
+      const int row = scene.table_row(table.id, {cursor});
       CAPTURE(table.id, cursor.tile, cursor.phase);
       CHECK(row >= -1);
       CHECK(row < rows);
       any = any || row >= 0;
     }
     for (const int row : {0, rows / 2, rows - 1, rows, -1}) {
-      scene->hover_row(table.id, row);
-      frame.draw(tests::kPictureSizes[0],
-                 [&] { scene->draw_picture(some_cursors(*scene).back()); });
+      player.hover_row(table.id, row);
+      frame.draw(tests::kPictureSizes[0], [&] { player.draw_picture(some_cursors(scene).back()); });
     }
   }
   CHECK(any);  // a table that follows the steps
-  CHECK(scene->table_row("no_such_table", start_of(*scene)) == -1);
+  CHECK(scene.table_row("no_such_table", {start_of(scene)}) == -1);
 }
 
 std::vector<std::string> lines_of(std::string_view text) {
@@ -173,10 +175,10 @@ void check_source(const lab::Lesson& lesson) {
   cases.push_back({});
   for (const lab::Settings& settings : cases) {
     scene->load(report_of(lesson.info().id, settings));
-    CHECK(scene->source(start_of(*scene)).current == 0);  // nothing has run
+    CHECK(scene->source({start_of(*scene)}).current == 0);  // nothing has run
     int marked = 0;
     for (const Cursor cursor : many_cursors(*scene)) {
-      const scenes::SourceMark mark = scene->source(cursor);
+      const scenes::SourceMark mark = scene->source({cursor});
       const std::vector<std::string> lines = lines_of(lab::asset(mark.path));
       INFO(to_text(settings) << mark.path << ", step " << cursor.tile << "." << cursor.phase);
       for (const int line : mark.step_lines) {
@@ -218,12 +220,12 @@ void check_questions(const lab::Lesson& lesson) {
     INFO(to_text(settings));
     scene->load(report_of(lesson.info().id, settings));
     for (const Cursor cursor : many_cursors(*scene)) {
-      const auto question = scene->question(cursor);
+      const auto question = scene->question({cursor});
       if (!question) continue;
       CAPTURE(cursor.tile, cursor.phase);
       check_question(*question);
-      CHECK(scene->question(cursor)->text == question->text);
-      CHECK(scene->question(cursor)->answer == question->answer);
+      CHECK(scene->question({cursor})->text == question->text);
+      CHECK(scene->question({cursor})->answer == question->answer);
       CHECK(cursor.tile < scene->steps().tiles);
       ++asked;
       ++places[static_cast<std::size_t>(question->answer)];

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "kernels/base/simt/sanitizers.hpp"
-#include "scenes/scene.hpp"
+#include "scenes/stage/scene_player.hpp"
 #include "scenes/ui/context.hpp"
 #include "scenes/ui/ui.hpp"
 #include "tests/catch.hpp"
@@ -45,6 +45,11 @@ inline std::unique_ptr<scenes::Scene> scene_of(std::string_view lesson) {
     if (scene->lesson() == lesson) return std::move(scene);
   }
   throw Error("no scene for " + std::string(lesson));
+}
+
+/// A window's player of that scene.
+inline scenes::ScenePlayer player_of(std::string_view lesson) {
+  return scenes::ScenePlayer(scene_of(lesson));
 }
 
 /// Draws frames without a display: an ImGui context whose draw lists nobody renders.

@@ -20,35 +20,36 @@ class Shown {
 
   /// A new scene that shows what a run with `settings` gave.
   void run(const lab::Settings& settings) {
-    scene_.emplace();
+    player_.emplace(std::make_unique<Scene>());
     load(settings);
   }
   /// The same scene, as after a change of the knobs.
   void load(const lab::Settings& settings) {
-    report_ = &report_of(scene_->lesson(), settings);
-    scene_->load(*report_);
+    report_ = &report_of(scene().lesson(), settings);
+    player_->load(*report_);
   }
-  Scene* operator->() { return &*scene_; }
-  Scene& operator*() { return *scene_; }
+  Scene* operator->() { return &scene(); }
+  Scene& operator*() { return scene(); }
+  scenes::ScenePlayer& player() { return *player_; }
   const lab::Report& report() const { return *report_; }
-  const auto& trace() const { return scene_->trace(); }
+  const auto& trace() { return scene().trace(); }
 
   /// What is on screen, by id.
   Parts picture(scenes::Cursor cursor, ImVec2 size = kPictureSizes[0]) {
-    return frame_.draw(size, [&] { scene_->draw_picture(cursor); });
+    return frame_.draw(size, [&] { player_->draw_picture(cursor); });
   }
   Parts click(const std::string& id, scenes::Cursor cursor, ImVec2 size = kPictureSizes[0]) {
-    return frame_.click(id, size, [&] { scene_->draw_picture(cursor); });
+    return frame_.click(id, size, [&] { player_->draw_picture(cursor); });
   }
   Parts readouts(scenes::Cursor cursor) {
-    return frame_.draw({300, 700}, [&] { scene_->draw_readouts(cursor); });
+    return frame_.draw({300, 700}, [&] { player_->draw_readouts(cursor); });
   }
   /// The Measured tab after `button` was pressed, of `bench`.
   Parts measured(const std::string& button, ImVec2 size, const lab::Report& bench) {
-    return frame_.click(button, size, [&] { scene_->draw_measured(bench); });
+    return frame_.click(button, size, [&] { player_->draw_measured(bench); });
   }
   Parts measured(const std::string& button, ImVec2 size) {
-    return measured(button, size, recorded_bench(scene_->lesson()));
+    return measured(button, size, recorded_bench(scene().lesson()));
   }
 
   /// Where the pointer is in the next frames, and whether its button is down.
@@ -58,14 +59,16 @@ class Shown {
 
   /// The right answer to the question at `cursor`, which must be asked.
   std::string answer(scenes::Cursor cursor) {
-    const auto question = scene_->question(cursor);
+    const auto question = scene().question(player_->view(cursor));
     REQUIRE(question);
     return question->choices.at(static_cast<std::size_t>(question->answer));
   }
 
  private:
+  Scene& scene() { return static_cast<Scene&>(player_->scene()); }
+
   SceneFrame frame_;
-  std::optional<Scene> scene_;
+  std::optional<scenes::ScenePlayer> player_;
   const lab::Report* report_ = nullptr;
 };
 

@@ -55,4 +55,39 @@ const Measurement* Report::measurement(std::string_view id, std::string_view var
   return nullptr;
 }
 
+std::string provenance_sentence(const Measurement& measurement, const Report& report) {
+  const std::string device = measurement.device.empty() ? report.device.name : measurement.device;
+  const std::string day =
+      measurement.recorded_at.empty() ? report.recorded_at : measurement.recorded_at;
+  std::string sentence;
+  switch (measurement.provenance) {
+    case Provenance::measured:
+      sentence = fmt::format("Measured on {}", device);
+      break;
+    case Provenance::counted:
+      sentence = fmt::format("Counted by the hardware counters of {}", device);
+      break;
+    case Provenance::traced:
+      sentence = fmt::format("Traced by the kernel itself on {}", device);
+      break;
+    case Provenance::derived:
+      sentence = "Derived with a formula";
+      break;
+    case Provenance::recorded:
+      sentence = fmt::format("Recorded on {}{}{}", device, day.empty() ? "" : ", ", day);
+      break;
+  }
+  if (measurement.samples > 0) {
+    sentence += fmt::format(", {} samples", measurement.samples);
+    if (measurement.p10 && measurement.p90) {
+      sentence += fmt::format(", 80 % of them from {:.4g} to {:.4g} {}", *measurement.p10,
+                              *measurement.p90, measurement.unit);
+    }
+    if (!measurement.stable()) sentence += " (unstable: they spread by more than 10 %)";
+  }
+  sentence += ".";
+  if (!measurement.detail.empty()) sentence += " " + measurement.detail;
+  return sentence;
+}
+
 }  // namespace tilestep::lab

@@ -148,4 +148,7 @@ const Fields<Report>& report_fields();
 Settings settings_from_json(const Place& place);
 Report report_from_json(const nlohmann::json& json);
 
+/// "Measured on NVIDIA H200, 30 samples.", and so on for each provenance.
+std::string provenance_sentence(const Measurement& measurement, const Report& report);
+
 }  // namespace tilestep::lab

@@ -21,6 +21,10 @@ StepAxis OnlineSoftmaxScene::loaded(const online_softmax::Trace&) {
   return {tiles(), 4, "tile", {"maximum", "rescale", "weights", "accumulate"}, "tiles"};
 }
 
+double OnlineSoftmaxScene::progress(Cursor cursor) const {
+  return std::min<double>(Scene::progress(cursor) * trace_.tile_width, trace_.keys);
+}
+
 SoftmaxMoment OnlineSoftmaxScene::moment(Cursor cursor) const {
   SoftmaxMoment now;
   now.m_old = now.m = now.tile_max = -std::numeric_limits<double>::infinity();
@@ -97,44 +101,51 @@ std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
                      number(100 * std::exp(now.m_old - now.m), 1));
 }
 
-SourceMark OnlineSoftmaxScene::source(Cursor cursor) const {
+SourceMark OnlineSoftmaxScene::source(const View& view) const {
   return source_mark(online_softmax::kSourcePath, trace_.lines,
-                     cursor.tile > 0 ? cursor.phase : -1);
+                     view.cursor.tile > 0 ? view.cursor.phase : -1);
 }
 
-std::optional<Question> OnlineSoftmaxScene::question(Cursor cursor) const {
-  if (cursor.tile >= tiles() || cursor.phase != 3) return std::nullopt;
-  const auto& next = trace_.steps[cursor.tile];
-  const SoftmaxMoment now = moment(cursor);
+std::optional<Question> OnlineSoftmaxScene::question(const View& view) const {
+  if (view.cursor.tile >= tiles() || view.cursor.phase != 3) return std::nullopt;
+  const auto& next = trace_.steps[view.cursor.tile];
+  const SoftmaxMoment now = moment(view.cursor);
   const std::string peak = score_text(next.tile_max);
   const std::string old = score_text(next.m_old), fresh = score_text(next.m);
   if (trace_.skip_rescale) {
     if (wrong_at(now)) return std::nullopt;
-    const bool wrong = trace_.first_wrong_tile == cursor.tile;
-    return ask_scale(
-        fmt::format("The rescale is skipped. Is the output still right after tile {}?",
-                    cursor.tile),
-        {"Right", "Wrong"}, wrong ? 1 : 0,
-        wrong ? fmt::format("The maximum rose from {} to {}: the old sums needed a factor of {}.",
-                            old, fresh, number(std::exp(next.m_old - next.m), 3))
-              : "The factor would have been 1, or nothing was summed yet.");
+    const bool wrong = trace_.first_wrong_tile == view.cursor.tile;
+    return about(
+        {"sums"},
+        ask_scale(fmt::format("The rescale is skipped. Is the output still right after tile {}?",
+                              view.cursor.tile),
+                  {"Right", "Wrong"}, wrong ? 1 : 0,
+                  wrong ? fmt::format(
+                              "The maximum rose from {} to {}: the old sums needed a factor of {}.",
+                              old, fresh, number(std::exp(next.m_old - next.m), 3))
+                        : "The factor would have been 1, or nothing was summed yet."));
   }
   if (std::isinf(now.m)) {
     if (std::isinf(next.m)) return std::nullopt;
-    return ask(fmt::format("Tile {} peaks at {}, and nothing is summed yet. What is the largest "
-                           "weight in it?",
-                           cursor.tile, peak),
-               "1", {peak, fmt::format("exp({})", peak)},
-               fmt::format("The weight of the largest score is exp({0} − {0}) = 1, whatever the "
-                           "score.",
-                           peak));
+    return about(
+        {"weights"},
+        ask(fmt::format("Tile {} peaks at {}, and nothing is summed yet. What is the largest "
+                        "weight in it?",
+                        view.cursor.tile, peak),
+            "1", {peak, fmt::format("exp({})", peak)},
+            fmt::format("The weight of the largest score is exp({0} − {0}) = 1, whatever the "
+                        "score.",
+                        peak)));
   }
-  return ask_scale(
-      fmt::format("Tile {} peaks at {}; m is {}. What happens to l and O before the tile is added?",
-                  cursor.tile, peak, score_text(now.m)),
-      {"They shrink", "They stay", "They grow"}, next.rescale < 1 ? 0 : 1,
-      fmt::format("m = max({0}, {1}) = {2}, so the factor is exp({0} − {2}) = {3}.", old, peak,
-                  fresh, number(next.rescale, 3)));
+  return about(
+      {"sums"},
+      ask_scale(
+          fmt::format(
+              "Tile {} peaks at {}; m is {}. What happens to l and O before the tile is added?",
+              view.cursor.tile, peak, score_text(now.m)),
+          {"They shrink", "They stay", "They grow"}, next.rescale < 1 ? 0 : 1,
+          fmt::format("m = max({0}, {1}) = {2}, so the factor is exp({0} − {2}) = {3}.", old, peak,
+                      fresh, number(next.rescale, 3))));
 }
 
 std::vector<Readout> OnlineSoftmaxScene::readouts(const View& view) const {

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "kernels/attention/online_softmax/lesson.hpp"
-#include "scenes/shared/picture_scene.hpp"
 #include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
@@ -25,10 +24,12 @@ struct SoftmaxMoment {
 
 /// Online softmax, tile by tile: scores with the running maximum over them, weights that shrink
 /// when a rescale comes, l and O as they grow, and the formula of the step with its numbers in it.
-class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace, PictureScene> {
+class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(online_softmax)
 
+  /// In keys.
+  double progress(Cursor cursor) const override;
   /// The numbers shown at `cursor`; public so that a test holds the picture to the trace.
   SoftmaxMoment moment(Cursor cursor) const;
   /// The weights of the keys so far as they stand at `cursor`: those the kernel computed, times every

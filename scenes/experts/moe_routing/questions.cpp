@@ -29,12 +29,17 @@ std::optional<Question> MoeRoutingScene::busiest_question() const {
   }
   const std::string none = "None: all are wanted equally";
   names.push_back(none);
-  return ask("Look at the tokens' colours. Which expert is wanted most often?",
-             alike ? none : names.front(), names,
-             alike
-                 ? fmt::format("Each of {} experts is wanted {}.", experts(), words::times(most))
-                 : fmt::format("E{} is wanted {}, E{} only {}.", order.front(), words::times(most),
-                               order.back(), least == 0 ? "never" : words::times(least)));
+  Question question =
+      ask("Look at the tokens' colours. Which expert is wanted most often?",
+          alike ? none : names.front(), names,
+          alike ? fmt::format("Each of {} experts is wanted {}.", experts(), words::times(most))
+                : fmt::format("E{} is wanted {}, E{} only {}.", order.front(), words::times(most),
+                              order.back(), least == 0 ? "never" : words::times(least)));
+  for (const std::string& choice : question.choices) {
+    question.where.push_back(choice == none ? picture::Key{"columns"}
+                                            : picture::Key{"name", std::stoi(choice.substr(1))});
+  }
+  return question;
 }
 
 /// Before the slots are laid out, with a limit on them.
@@ -46,15 +51,19 @@ Question MoeRoutingScene::dropped_question() const {
     most = std::max(most, each.wanted);
   }
   const std::int64_t all = static_cast<std::int64_t>(trace_.tokens) * trace_.top_k;
-  return ask_count(
-      fmt::format("An expert takes at most {}. How many of {} choices will be dropped?",
-                  trace_.capacity, all),
-      trace_.dropped(),
-      {0, std::max(0, most - trace_.capacity), trace_.dropped() * 2, all / 2, trace_.dropped() + 1},
-      trace_.dropped() == 0
-          ? fmt::format("None: even the busiest expert is wanted only {}.", words::times(most))
-          : fmt::format("{} of {} experts {} wanted more often than that; the excess is dropped.",
-                        over, experts(), over == 1 ? "is" : "are"));
+  return about(
+      {"columns"},
+      ask_count(
+          fmt::format("An expert takes at most {}. How many of {} choices will be dropped?",
+                      trace_.capacity, all),
+          trace_.dropped(),
+          {0, std::max(0, most - trace_.capacity), trace_.dropped() * 2, all / 2,
+           trace_.dropped() + 1},
+          trace_.dropped() == 0
+              ? fmt::format("None: even the busiest expert is wanted only {}.", words::times(most))
+              : fmt::format(
+                    "{} of {} experts {} wanted more often than that; the excess is dropped.", over,
+                    experts(), over == 1 ? "is" : "are")));
 }
 
 /// Before the product: whole tiles, whatever lies in them.
@@ -70,19 +79,22 @@ Question MoeRoutingScene::slots_question() const {
   if (trace_.scheme == Scheme::padded_to_capacity) {
     because += " In this scheme every expert gets as many tiles as the fullest may need.";
   }
-  return ask_count(
-      fmt::format("{} tokens go to their experts, which multiply whole tiles of {}. How many slots "
-                  "will the tensor cores run?",
-                  kept, tile),
-      trace_.slots(),
-      {kept, dense, most_tiles * tile * experts(), tile * experts(), trace_.slots() + tile,
-       trace_.slots() * 2},
-      std::move(because));
+  return about(
+      {"columns"},
+      ask_count(
+          fmt::format(
+              "{} tokens go to their experts, which multiply whole tiles of {}. How many slots "
+              "will the tensor cores run?",
+              kept, tile),
+          trace_.slots(),
+          {kept, dense, most_tiles * tile * experts(), tile * experts(), trace_.slots() + tile,
+           trace_.slots() * 2},
+          std::move(because)));
 }
 
-std::optional<Question> MoeRoutingScene::question(Cursor cursor) const {
+std::optional<Question> MoeRoutingScene::question(const View& view) const {
   if (shown_tokens() == 0) return std::nullopt;
-  const auto before = [&](Step step) { return cursor.tile == static_cast<int>(step); };
+  const auto before = [&](Step step) { return view.cursor.tile == static_cast<int>(step); };
   if (before(Step::count)) return busiest_question();
   const bool limited = trace_.capacity >= 0;
   if (before(Step::offset)) return limited ? dropped_question() : slots_question();

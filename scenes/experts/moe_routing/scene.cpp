@@ -208,10 +208,10 @@ std::string MoeRoutingScene::moved(int token, int expert) const {
   return fmt::format("{}", fmt::join(texts, ","));
 }
 
-int MoeRoutingScene::table_row(std::string_view table_id, Cursor cursor) const {
-  if (shown_tokens() == 0 || !done(Step::top_k, cursor)) return -1;
-  if (table_id == "assignments") return followed(view(cursor)) * trace_.top_k;
-  if (table_id == "experts") return token(followed(view(cursor))).expert.front();
+int MoeRoutingScene::table_row(std::string_view table_id, const View& view) const {
+  if (shown_tokens() == 0 || !done(Step::top_k, view.cursor)) return -1;
+  if (table_id == "assignments") return followed(view) * trace_.top_k;
+  if (table_id == "experts") return token(followed(view)).expert.front();
   if (table_id == "schemes") return static_cast<int>(trace_.scheme);
   return -1;
 }
@@ -223,7 +223,7 @@ Cursor MoeRoutingScene::known(const lab::Table& table, int row, int column) cons
   if (column == 0 || id == "choice" || id == "what") return {};
   if (table.id == "assignments") return after(id == "slot" ? Step::offset : Step::top_k);
   if (table.id == "experts" || table.id == "schemes") return after(Step::offset);
-  return PictureScene::known(table, row, column);
+  return Scene::known(table, row, column);
 }
 
 std::vector<picture::Subject> MoeRoutingScene::subjects_of_row(std::string_view table_id,
@@ -235,9 +235,9 @@ std::vector<picture::Subject> MoeRoutingScene::subjects_of_row(std::string_view 
   return {};
 }
 
-SourceMark MoeRoutingScene::source(Cursor cursor) const {
+SourceMark MoeRoutingScene::source(const View& view) const {
   return source_mark(moe_routing::kSourcePath, trace_.lines,
-                     std::min(cursor.tile, moe_routing::kSteps) - 1);
+                     std::min(view.cursor.tile, moe_routing::kSteps) - 1);
 }
 
 // ---- numbers beside the picture -----------------------------------------------------------------
@@ -255,7 +255,7 @@ MoeRoutingScene::TensorPipe MoeRoutingScene::tensor_pipe() const {
     if (!own && m.variant != recorded) continue;
     const bool live = own && m.recorded_at.empty();
     TensorPipe pipe{m.value, live ? m.provenance : lab::Provenance::recorded,
-                    ui::provenance_sentence(m, report_)};
+                    lab::provenance_sentence(m, report_)};
     if (!own) pipe.how += fmt::format("\nOf the large product of the Measured tab: {}.", recorded);
     return pipe;
   }
@@ -283,7 +283,7 @@ std::vector<Readout> MoeRoutingScene::readouts(const View& view) const {
     const lab::Measurement* m = report_.measurement(id);
     if (m == nullptr) return;
     show(id, label, m->value, std::move(unit), m->provenance,
-         ui::provenance_sentence(*m, report_) + formula, known_after);
+         lab::provenance_sentence(*m, report_) + formula, known_after);
   };
   of_run("useful_slots", "useful slots", "%", Step::offset, " Kept choices / (tiles · tile).");
   if (!all.empty() && !all[0].unit.empty()) all[0].look = Readout::accent;

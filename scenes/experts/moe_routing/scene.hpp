@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "kernels/experts/moe_routing/lesson.hpp"
-#include "scenes/shared/picture_scene.hpp"
 #include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
@@ -15,14 +14,14 @@ namespace tilestep::scenes {
 /// MoE routing: the tokens as a grid; the experts as columns that fill with them, tile by tile;
 /// under the columns what the router and the counting kernels wrote for each expert; below, the
 /// blocks that ran the tiles, over time.
-class MoeRoutingScene final : public SceneOf<moe_routing::Trace, PictureScene> {
+class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(moe_routing)
 
   std::optional<lab::Settings> dropped(const View& view, const picture::Key& item,
                                        const picture::Key& onto) const override;
   std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const override;
-  int table_row(std::string_view table_id, Cursor cursor) const override;
+  int table_row(std::string_view table_id, const View& view) const override;
   Cursor known(const lab::Table& table, int row, int column) const override;
 
   /// What happens at `cursor` in one plain sentence.

@@ -30,6 +30,10 @@ StepAxis TilingScene::loaded(const tiling::Trace&) {
       k_tiles(), tiling::kPhases, "k-tile", {"load", "barrier", "multiply", "barrier"}, "k_tiles"};
 }
 
+double TilingScene::progress(Cursor cursor) const {
+  return std::min<double>(Scene::progress(cursor) * trace_.tile, trace_.k);
+}
+
 TilingMoment TilingScene::moment(Cursor cursor) const {
   TilingMoment now;
   if (cursor.tile <= 0 || k_tiles() == 0) return now;
@@ -177,7 +181,7 @@ std::vector<Readout> TilingScene::readouts(const View& view) const {
     made.value = fmt::format("{:.{}f}", m->value, row.decimals);
     made.unit = row.unit;
     made.look = row.look;
-    made.detail = ui::provenance_sentence(*m, report_);
+    made.detail = lab::provenance_sentence(*m, report_);
     if (report_.recorded_at.empty() && !m->recorded_at.empty()) {
       made.provenance = lab::Provenance::recorded;
       made.detail += fmt::format("\nOf the timed kernel, on {}, {}.", m->device, m->recorded_at);
@@ -188,18 +192,18 @@ std::vector<Readout> TilingScene::readouts(const View& view) const {
       const bool conflict = second->id != "bank_conflict_ways" || second->value > 1;
       made.unit =
           conflict ? fmt::format(fmt::runtime(row.second_format), value) : "B, no bank conflict";
-      made.detail += "\n" + ui::provenance_sentence(*second, report_);
+      made.detail += "\n" + lab::provenance_sentence(*second, report_);
     }
     all.push_back(std::move(made));
   }
   return all;
 }
 
-SourceMark TilingScene::source(Cursor cursor) const {
+SourceMark TilingScene::source(const View& view) const {
   const std::string_view path = tiling::source_path(trace_.variant);
   // A rung without a picture shows its own source, where the picture's steps have no lines.
   if (trace_.block.variant != trace_.variant) return source_mark(path, {}, -1);
-  const TilingMoment now = moment(cursor);
+  const TilingMoment now = moment(view.cursor);
   return source_mark(path, trace_.block.lines, now.k_tile < 0 ? -1 : static_cast<int>(now.phase));
 }
 

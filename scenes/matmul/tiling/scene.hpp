@@ -5,7 +5,6 @@
 #include <string>
 
 #include "kernels/matmul/tiling/lesson.hpp"
-#include "scenes/shared/picture_scene.hpp"
 #include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
@@ -23,10 +22,12 @@ struct TilingMoment {
 /// Tiling: A, B and C as grids with the chosen block lit; beside them the two tiles in shared
 /// memory around the block, with the barriers as walls between those that load and those that read;
 /// below, the block's global loads beside those of `naive`, and the sum of one thread.
-class TilingScene final : public SceneOf<tiling::Trace, PictureScene> {
+class TilingScene final : public SceneOf<tiling::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(tiling)
 
+  /// In elements of k.
+  double progress(Cursor cursor) const override;
   /// The numbers shown at `cursor`; public so that a test holds the picture to the trace.
   TilingMoment moment(Cursor cursor) const;
   /// What happens at `cursor` in one plain sentence.

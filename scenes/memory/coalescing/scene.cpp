@@ -45,26 +45,29 @@ Cursor CoalescingScene::known(const lab::Table& table, int row, int column) cons
   return {table.id == "patterns" && column > 1 ? 1 : 0, 0};
 }
 
-SourceMark CoalescingScene::source(Cursor cursor) const {
+SourceMark CoalescingScene::source(const View& view) const {
   const bool apart = trace_.index_line != trace_.access_line;
   const int lines[] = {trace_.access_line, apart ? trace_.index_line : 0};
-  return source_mark(coalescing::kSourcePath, lines, cursor.tile > 0 ? 0 : -1);
+  return source_mark(coalescing::kSourcePath, lines, view.cursor.tile > 0 ? 0 : -1);
 }
 
-std::optional<Question> CoalescingScene::question(Cursor cursor) const {
-  if (cursor.tile >= steps().tiles) return std::nullopt;
-  const WarpRequest& next = trace_.requests[cursor.tile];
+std::optional<Question> CoalescingScene::question(const View& view) const {
+  if (view.cursor.tile >= steps().tiles) return std::nullopt;
+  const WarpRequest& next = trace_.requests[view.cursor.tile];
   // Later warps repeat what the first has shown.
   if (next.site != Site::pattern || next.block != 0 || next.warp != 0) return std::nullopt;
   const RequestStats stats = request_stats(next, trace_.element_bytes);
-  return ask_count(
-      fmt::format("{}, {} per element, 32 lanes. How many 32-byte sectors does the request touch?",
-                  trace_.statement, words::counted(trace_.element_bytes, "byte")),
-      stats.sectors, {stats.best_sectors, 32, 4, 8, 1, 16},
-      fmt::format("The lanes touch {} in {} of {}: {} of what moves is used.",
-                  words::counted(stats.bytes_used, "different byte"),
-                  words::counted(stats.sectors, "sector"), words::counted(stats.lines, "line"),
-                  words::percent(stats.efficiency() / 100)));
+  return about(
+      {"memory"},
+      ask_count(
+          fmt::format(
+              "{}, {} per element, 32 lanes. How many 32-byte sectors does the request touch?",
+              trace_.statement, words::counted(trace_.element_bytes, "byte")),
+          stats.sectors, {stats.best_sectors, 32, 4, 8, 1, 16},
+          fmt::format("The lanes touch {} in {} of {}: {} of what moves is used.",
+                      words::counted(stats.bytes_used, "different byte"),
+                      words::counted(stats.sectors, "sector"), words::counted(stats.lines, "line"),
+                      words::percent(stats.efficiency() / 100))));
 }
 
 }  // namespace tilestep::scenes

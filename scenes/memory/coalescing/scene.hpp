@@ -4,14 +4,13 @@
 #include <vector>
 
 #include "kernels/memory/coalescing/lesson.hpp"
-#include "scenes/shared/picture_scene.hpp"
 #include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
 
 /// Memory coalescing: the 32 lanes of a warp above, the sectors of memory that their request
 /// touches below, a link from each lane to its bytes, all from the addresses that the kernel recorded.
-class CoalescingScene final : public SceneOf<coalescing::Trace, PictureScene> {
+class CoalescingScene final : public SceneOf<coalescing::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(coalescing)
 

@@ -19,30 +19,34 @@ Question RunningSum::landing_question(int point) const {
   const StepView v = view(point);
   const auto before = static_cast<double>(s.before);
   const auto after = static_cast<double>(s.after);
-  return ask_number(
-      fmt::format("{} holds {}, and {} is added. What will it hold then?", a.label, say(before),
-                  say(static_cast<double>(s.added))),
-      after, {v.unrounded, before, v.below, v.above, v.above + v.spacing},
-      [this](double value) { return say(value); },
-      v.direction == Direction::exact
-          ? fmt::format("{} is a number of the format: nothing is rounded.", say(after))
-          : fmt::format(
-                "The exact sum is {}, between {} and {}, which are {} apart; it becomes {}.",
-                say(v.unrounded), say(v.below), say(v.above), spacing_text(v.spacing), say(after)));
+  return about(
+      {"number_line"}, "value",
+      ask_number(
+          fmt::format("{} holds {}, and {} is added. What will it hold then?", a.label, say(before),
+                      say(static_cast<double>(s.added))),
+          after, {v.unrounded, before, v.below, v.above, v.above + v.spacing},
+          [this](double value) { return say(value); },
+          v.direction == Direction::exact
+              ? fmt::format("{} is a number of the format: nothing is rounded.", say(after))
+              : fmt::format(
+                    "The exact sum is {}, between {} and {}, which are {} apart; it becomes {}.",
+                    say(v.unrounded), say(v.below), say(v.above), spacing_text(v.spacing),
+                    say(after))));
 }
 
 /// How far apart do the numbers stand past the next power of two?
 Question RunningSum::spacing_question(int point) const {
   const StepView v = view(point);
   const int mantissa = a.format.mantissa_bits;
-  return ask_number(
-      fmt::format("The exact sum reaches {}. How far apart are the numbers of {} there?",
-                  say(v.unrounded), a.label),
-      v.spacing, {v.spacing * 2, v.spacing / 2, v.spacing * 4}, spacing_text,
-      fmt::format("{} mantissa bits cut the range from {} to {} into {} steps of {}.", mantissa,
-                  significant(v.spacing * std::exp2(mantissa), 8),
-                  significant(v.spacing * std::exp2(mantissa + 1), 8), std::exp2(mantissa),
-                  spacing_text(v.spacing)));
+  return about(
+      {"number_line"},
+      ask_number(fmt::format("The exact sum reaches {}. How far apart are the numbers of {} there?",
+                             say(v.unrounded), a.label),
+                 v.spacing, {v.spacing * 2, v.spacing / 2, v.spacing * 4}, spacing_text,
+                 fmt::format("{} mantissa bits cut the range from {} to {} into {} steps of {}.",
+                             mantissa, significant(v.spacing * std::exp2(mantissa), 8),
+                             significant(v.spacing * std::exp2(mantissa + 1), 8),
+                             std::exp2(mantissa), spacing_text(v.spacing))));
 }
 
 /// The sum is about to rest for good: what would still move it?
@@ -52,22 +56,25 @@ Question RunningSum::freeze_question() const {
   const std::string rest = say(sum);
   const bool nearest = trace.rounding == Rounding::nearest;
   const bool even = std::fmod(sum / spacing, 2) == 0;
-  return ask_number(
-      fmt::format("{} stands at {}, and every term from here on is lost. Where is the border: "
-                  "smaller terms are lost, larger ones count?",
-                  a.label, rest),
-      nearest ? spacing / 2 : spacing, {spacing / 4, spacing / 2, spacing, spacing * 2},
-      spacing_text,
-      nearest ? fmt::format("Numbers are {} apart there. Less than half of that rounds back; "
+  return about(
+      {"number_line"},
+      ask_number(
+          fmt::format("{} stands at {}, and every term from here on is lost. Where is the border: "
+                      "smaller terms are lost, larger ones count?",
+                      a.label, rest),
+          nearest ? spacing / 2 : spacing, {spacing / 4, spacing / 2, spacing, spacing * 2},
+          spacing_text,
+          nearest
+              ? fmt::format("Numbers are {} apart there. Less than half of that rounds back; "
                             "exactly half is a tie and goes to the even neighbour, {}.",
                             spacing_text(spacing), even ? "which is " + rest + " itself" : "upward")
               : fmt::format("Numbers are {} apart there, and what lies between is cut off.",
-                            spacing_text(spacing)));
+                            spacing_text(spacing))));
 }
 
-std::optional<Question> AccumulatorPrecisionScene::question(Cursor cursor) const {
-  if (cursor.tile >= points() || cursor.phase != 1) return std::nullopt;
-  return followed(view(cursor)).question(cursor.tile);
+std::optional<Question> AccumulatorPrecisionScene::question(const View& view) const {
+  if (view.cursor.tile >= points() || view.cursor.phase != 1) return std::nullopt;
+  return followed(view).question(view.cursor.tile);
 }
 
 std::optional<Question> RunningSum::question(int next) const {

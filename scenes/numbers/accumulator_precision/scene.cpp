@@ -29,6 +29,13 @@ StepAxis AccumulatorPrecisionScene::loaded(const accumulator_precision::Trace&) 
   return {points(), 2, "addition", {"add", "round"}};
 }
 
+double AccumulatorPrecisionScene::progress(Cursor cursor) const {
+  if (cursor.tile <= 0) return 0;
+  const int before = cursor.tile > 1 ? terms_added(cursor.tile - 2) : 0;
+  const int after = terms_added(std::min(cursor.tile, points()) - 1);
+  return before + (after - before) * (cursor.phase + 1) / 2.0;
+}
+
 AccumulatorMoment AccumulatorPrecisionScene::moment(Cursor cursor) const {
   if (cursor.tile <= 0) return {};
   return {std::min(cursor.tile, points()) - 1, cursor.phase >= 1};
@@ -127,11 +134,11 @@ std::string AccumulatorPrecisionScene::explain(const View& view, const picture::
   return after && now.rounded ? sum.fate_note(now.point).full : std::string();
 }
 
-int AccumulatorPrecisionScene::table_row(std::string_view table_id, Cursor cursor) const {
+int AccumulatorPrecisionScene::table_row(std::string_view table_id, const View& view) const {
   if (table_id == "accumulators" || table_id == "verdicts") {
-    return static_cast<int>(&followed(view(cursor)).a - trace_.accumulators.data());
+    return static_cast<int>(&followed(view).a - trace_.accumulators.data());
   }
-  const int point = moment(cursor).point;
+  const int point = moment(view.cursor).point;
   const lab::Table* terms = report_.table("terms");
   if (table_id != "terms" || terms == nullptr || point < 0) return -1;
   // The last row that is not past the cursor.
@@ -154,7 +161,7 @@ Cursor AccumulatorPrecisionScene::known(const lab::Table& table, int row, int co
   const bool sums = table.id == "accumulators" || table.id == "verdicts";
   const int frozen_at = sums ? trace_.accumulators[row].frozen_at : -1;
   if (frozen_at >= 0 && id != "error") return after_term(frozen_at);
-  return PictureScene::known(table, row, column);
+  return Scene::known(table, row, column);
 }
 
 std::vector<picture::Subject> AccumulatorPrecisionScene::subjects_of_row(std::string_view table_id,
@@ -168,9 +175,9 @@ std::vector<picture::Subject> AccumulatorPrecisionScene::subjects_of_row(std::st
   return {{"term", static_cast<int>(number_in(*terms, row, "added").value_or(-1))}};
 }
 
-SourceMark AccumulatorPrecisionScene::source(Cursor cursor) const {
-  return source_mark(accumulator_precision::kSourcePath, {&followed(view(cursor)).a.line, 1},
-                     moment(cursor).point >= 0 ? 0 : -1);
+SourceMark AccumulatorPrecisionScene::source(const View& view) const {
+  return source_mark(accumulator_precision::kSourcePath, {&followed(view).a.line, 1},
+                     moment(view.cursor).point >= 0 ? 0 : -1);
 }
 
 }  // namespace tilestep::scenes

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "kernels/numbers/accumulator_precision/lesson.hpp"
-#include "scenes/shared/picture_scene.hpp"
 #include "scenes/shared/scene_of.hpp"
 #include "scenes/shared/words.hpp"
 
@@ -62,12 +61,14 @@ struct RunningSum {
 /// Accumulator precision: the running sums against the number of terms, with the places where they
 /// freeze; below, the addition of this step in the accumulator that is followed: its bits before and
 /// after, and the two neighbouring numbers that the exact sum falls between.
-class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Trace, PictureScene> {
+class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(accumulator_precision)
 
+  /// In terms.
+  double progress(Cursor cursor) const override;
   std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const override;
-  int table_row(std::string_view table_id, Cursor cursor) const override;
+  int table_row(std::string_view table_id, const View& view) const override;
   Cursor known(const lab::Table& table, int row, int column) const override;
 
   AccumulatorMoment moment(Cursor cursor) const;

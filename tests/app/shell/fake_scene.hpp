@@ -1,10 +1,8 @@
 #pragma once
 
-#include <utility>
-
 #include "scenes/scene.hpp"
 
-/// A scene of four steps that draws nothing.
+/// A scene of four steps with an empty picture.
 namespace tilestep::tests {
 
 inline const scenes::StepAxis kAxis{4, 3, "tile", {"load", "max", "add"}};
@@ -12,21 +10,23 @@ inline const scenes::StepAxis kAxis{4, 3, "tile", {"load", "max", "add"}};
 class FakeScene final : public scenes::Scene {
  public:
   std::string_view lesson() const override { return "fake"; }
+  std::unique_ptr<Scene> blank() const override { return std::make_unique<FakeScene>(); }
   void load(const lab::Report& report) override {
     if (report.summary == "bad") throw Error("the trace has no tiles");
   }
+  const lab::Report* report() const override { return nullptr; }
   scenes::StepAxis steps() const override { return kAxis; }
-  void draw_picture(scenes::Cursor) override {}
-  void draw_readouts(scenes::Cursor) override {}
-  void draw_measured(const lab::Report&) override {}
-  int table_row(std::string_view, scenes::Cursor cursor) const override { return cursor.tile - 1; }
-  void hover_row(std::string_view, int) override {}
-  scenes::SourceMark source(scenes::Cursor) const override { return {}; }
-  std::optional<scenes::Question> question(scenes::Cursor) const override { return std::nullopt; }
-  std::optional<lab::Settings> take_request() override {
-    return std::exchange(wanted, std::nullopt);
+  picture::Picture picture(const picture::Extent&, const scenes::View&) const override {
+    return {};
   }
-  std::optional<lab::Settings> wanted;  ///< as if the picture itself had been changed
+  std::vector<scenes::Readout> readouts(const scenes::View&) const override { return {}; }
+  int table_row(std::string_view, const scenes::View& view) const override {
+    return view.cursor.tile - 1;
+  }
+  scenes::SourceMark source(const scenes::View&) const override { return {}; }
+  std::optional<scenes::Question> question(const scenes::View&) const override {
+    return std::nullopt;
+  }
 };
 
 }  // namespace tilestep::tests

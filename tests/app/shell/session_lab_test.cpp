@@ -27,7 +27,7 @@ std::vector<LessonState> all_lessons() {
     LessonState state;
     state.info = lesson->info();
     state.knobs = lesson->knobs();
-    state.scene = std::make_unique<FakeScene>();
+    state.player = std::make_unique<scenes::ScenePlayer>(std::make_unique<FakeScene>());
     all.push_back(std::move(state));
   }
   return all;

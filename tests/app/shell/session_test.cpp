@@ -63,7 +63,7 @@ std::vector<LessonState> fake_lessons(int count) {
     keys.max = 100;
     keys.initial = std::int64_t{16};
     lesson.knobs = lab::Knobs({keys});
-    lesson.scene = std::make_unique<FakeScene>();
+    lesson.player = std::make_unique<scenes::ScenePlayer>(std::make_unique<FakeScene>());
     lessons.push_back(std::move(lesson));
   }
   return lessons;
@@ -157,8 +157,7 @@ TEST_CASE("what is changed in the picture is sent like a knob", "[ui_session]") 
   session.choose(0);
   lab.updates.push_back({1, report_of("first")});
   session.update(0);
-  auto& scene = dynamic_cast<FakeScene&>(*session.lesson().scene);
-  scene.wanted = lab::Settings{{"keys", std::int64_t{33}}};
+  session.lesson().player->request({{"keys", std::int64_t{33}}});
   CHECK(session.update(1.0));
   CHECK(session.lesson().outdated());
   CHECK(std::get<std::int64_t>(session.lesson().settings.at("keys")) == 33);

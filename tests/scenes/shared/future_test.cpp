@@ -1,35 +1,38 @@
 #include "tests/lesson_contract/future.hpp"
 
-#include <imgui.h>
-
 #include "kernels/attention/online_softmax/lesson.hpp"
 #include "scenes/shared/scene_of.hpp"
 
 using namespace tilestep;
-using scenes::Cursor;
 
 namespace {
 
 /// Shows how it all ends.
 class Peeks final : public scenes::SceneOf<online_softmax::Trace> {
  public:
-  void draw_picture(Cursor cursor) override {
-    const int known = cursor.tile - (cursor.phase == 3 ? 0 : 1);
+  picture::Picture picture(const picture::Extent&, const scenes::View& view) const override {
+    const int known = view.cursor.tile - (view.cursor.phase == 3 ? 0 : 1);
     const int shown = known + (ahead ? 1 : 0);
-    if (shown > 0)
-      ImGui::Text("%g",
-                  static_cast<double>(trace_.steps.at(static_cast<std::size_t>(shown) - 1).output));
+    picture::Picture made;
+    made.root = picture::box({"all"}, {});
+    if (shown > 0) {
+      const auto& step = trace_.steps.at(static_cast<std::size_t>(shown) - 1);
+      made.headline = picture::text(std::to_string(step.output));
+    }
+    return made;
   }
-  void draw_readouts(Cursor) override {}
-  scenes::SourceMark source(Cursor) const override { return {}; }
-  std::optional<scenes::Question> question(Cursor) const override { return std::nullopt; }
+  std::vector<scenes::Readout> readouts(const scenes::View&) const override { return {}; }
+  scenes::SourceMark source(const scenes::View&) const override { return {}; }
+  std::optional<scenes::Question> question(const scenes::View&) const override {
+    return std::nullopt;
+  }
   scenes::StepAxis loaded(const online_softmax::Trace& trace) override {
     static_cast<void>(trace);
     return {trace_.tiles(), 4, "tile", {"maximum", "rescale", "weights", "accumulate"}, ""};
   }
 
-  Cursor known(const lab::Table& table, int row, int column) const override {
-    return tables_ahead ? Cursor{} : Scene::known(table, row, column);
+  scenes::Cursor known(const lab::Table& table, int row, int column) const override {
+    return tables_ahead ? scenes::Cursor{} : Scene::known(table, row, column);
   }
 
   static inline bool ahead = false, tables_ahead = false;

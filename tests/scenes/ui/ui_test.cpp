@@ -295,10 +295,11 @@ TEST_CASE("where a number comes from is said in a sentence", "[ui]") {
   measured.p10 = 3990;
   measured.p90 = 4010;
   measured.samples = 30;
-  CHECK(
-      ui::provenance_sentence(measured, report).starts_with("Measured on NVIDIA H200, 30 samples"));
+  CHECK(lab::provenance_sentence(measured, report)
+            .starts_with("Measured on NVIDIA H200, 30 samples"));
   measured.provenance = lab::Provenance::recorded;
   measured.device = "NVIDIA L4";
   measured.recorded_at = "2026-05-12";
-  CHECK(ui::provenance_sentence(measured, report).starts_with("Recorded on NVIDIA L4, 2026-05-12"));
+  CHECK(
+      lab::provenance_sentence(measured, report).starts_with("Recorded on NVIDIA L4, 2026-05-12"));
 }

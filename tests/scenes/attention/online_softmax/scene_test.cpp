@@ -39,8 +39,8 @@ TEST_CASE("the picture shows what the kernel recorded", "[online_softmax_scene]"
         CHECK(parts.at("output_0").label == "O / l = " + number(step.output, 3));
         CHECK(parts.at("tile_" + std::to_string(tile - 1)).value == "current");
       }
-      CHECK(shown->table_row("tiles", cursor) == tile - 1);
-      CHECK(shown->source(cursor).current ==
+      CHECK(shown->table_row("tiles", shown.player().view(cursor)) == tile - 1);
+      CHECK(shown->source(shown.player().view(cursor)).current ==
             (tile == 0 ? 0 : trace.lines[static_cast<std::size_t>(phase)]));
     }
   }
@@ -75,7 +75,7 @@ TEST_CASE("every question has its answer in the trace", "[online_softmax_scene]"
       Shown shown({{"preset", std::string(preset)}, {"skip_rescale", skip}});
       const auto& trace = shown.trace();
       for (int tile = 0; tile <= trace.tiles(); ++tile) {
-        const auto question = shown->question({tile, 3});
+        const auto question = shown->question({{tile, 3}});
         if (!question) continue;
         const auto& next = trace.steps[static_cast<std::size_t>(tile)];
         if (question->choices[0] == "They shrink") {

@@ -164,7 +164,7 @@ TEST_CASE("the MoE picture equals the trace at every step", "[moe_routing_scene]
     for (int step = 0; step <= moe_routing::kSteps; ++step) {
       const Cursor cursor{step, 0};
       CAPTURE(lab::to_json(shown.report().params).dump(), step);
-      const scenes::View view = shown->view(cursor);
+      const scenes::View view = shown.player().view(cursor);
       const auto picture = shown->picture(shown->extent(), view);
       CHECK(picture::plain(picture.headline.full) == shown->sentence(cursor));
       check_tokens(picture, trace, cursor);
@@ -202,9 +202,9 @@ TEST_CASE("a clicked token is followed in the grid, in its piles and in words",
   Shown shown(shape(32, 4, 2, "random"));
   const auto& trace = shown.trace();
   const Cursor end = after(Step::combine);
-  CHECK(shown->followed(shown->view(end)) == 5);
+  CHECK(shown->followed(shown.player().view(end)) == 5);
   shown.click("choice_17_0", end, kLarge);
-  const scenes::View view = shown->view(end);
+  const scenes::View view = shown.player().view(end);
   REQUIRE(shown->followed(view) == 17);
   const auto picture = shown->picture(shown->extent(), view);
   const picture::Items& held = mark_of<picture::Stacks>(picture, "expert")->held;
@@ -221,7 +221,7 @@ TEST_CASE("a clicked token is followed in the grid, in its piles and in words",
   std::snprintf(gate, sizeof gate, "%.2f·E%d(x)", static_cast<double>(token.gate[0]),
                 token.expert[0]);
   CHECK(tests::contains(shown->formula(17, end).front(), gate));
-  CHECK(shown->table_row("assignments", end) == 2 * 17);
+  CHECK(shown->table_row("assignments", shown.player().view(end)) == 2 * 17);
   CHECK(shown->subjects_of_row("assignments", 2 * 9).front() == picture::Subject{"token", 9});
 }
 
@@ -241,9 +241,9 @@ TEST_CASE("in custom routing a token is dragged to another expert", "[moe_routin
     draw();
     shown.press(false);
     draw();
-    const auto request = shown->take_request();
+    const auto request = shown.player().take_request();
     REQUIRE(request.has_value() == (routing == std::string("custom")));
-    CHECK_FALSE(shown->take_request());
+    CHECK_FALSE(shown.player().take_request());
     if (!request) continue;
     CHECK(std::get<std::string>(request->at("custom")) == "6:" + std::to_string(to));
     // The knob takes it, and the token goes there.
@@ -253,8 +253,8 @@ TEST_CASE("in custom routing a token is dragged to another expert", "[moe_routin
     CHECK(shown.trace().token[6].expert.front() == to);
     CHECK(shown->moved(3, 0) == "3:0,6:" + std::to_string(to));
     CHECK(shown->moved(6, from) == "6:" + std::to_string(from));
-    CHECK_FALSE(shown->dropped(shown->view({}), {"token", 6}, {"expert", to}));
-    CHECK(shown->dropped(shown->view({}), {"token", 6}, {"expert", from}));
+    CHECK_FALSE(shown->dropped(shown.player().view({}), {"token", 6}, {"expert", to}));
+    CHECK(shown->dropped(shown.player().view({}), {"token", 6}, {"expert", from}));
   }
 }
 
@@ -279,7 +279,8 @@ TEST_CASE("with more tokens than cells, columns are bars as long as their counts
       for (int e = 1; e < trace.experts; ++e) {
         const auto& expert = trace.expert[static_cast<std::size_t>(e)];
         CAPTURE(e, size.x);
-        const std::string said = shown->explain(shown->view(after(Step::permute)), {"expert", e});
+        const std::string said =
+            shown->explain(shown.player().view(after(Step::permute)), {"expert", e});
         CHECK(tests::contains(said, "kept " + std::to_string(expert.kept) + ", padded " +
                                         std::to_string(expert.padded) + ", dropped " +
                                         std::to_string(expert.dropped())));
@@ -297,9 +298,9 @@ TEST_CASE("the MoE questions are answered by the trace", "[moe_routing_scene]") 
   Shown shown;
   CHECK(shown.answer({2, 0}) == "None: all are wanted equally");
   CHECK(shown.answer({3, 0}) == "32");
-  CHECK_FALSE(shown->question({0, 0}));
-  CHECK_FALSE(shown->question({5, 0}));
-  CHECK_FALSE(shown->question({7, 0}));
+  CHECK_FALSE(shown->question({{0, 0}}));
+  CHECK_FALSE(shown->question({{5, 0}}));
+  CHECK_FALSE(shown->question({{7, 0}}));
 
   // 40 tokens all want E0, which takes 40 · 1.2 / 4 = 12 of them: two tiles of 8, 28 dropped.
   shown.run(shape(40, 4, 1, "one-hot", 8, 1.2));
@@ -331,12 +332,12 @@ TEST_CASE("a number is not shown before its step has made it", "[moe_routing_sce
 
 TEST_CASE("the kernel's lines follow the MoE steps", "[moe_routing_scene]") {
   Shown shown;
-  CHECK(shown->source({0, 0}).current == 0);
+  CHECK(shown->source({{0, 0}}).current == 0);
   for (int step = 1; step <= moe_routing::kSteps; ++step) {
-    CHECK(shown->source({step, 0}).current ==
+    CHECK(shown->source({{step, 0}}).current ==
           shown.trace().lines[static_cast<std::size_t>(step - 1)]);
   }
-  CHECK(shown->source({1, 0}).path == moe_routing::kSourcePath);
+  CHECK(shown->source({{1, 0}}).path == moe_routing::kSourcePath);
 }
 
 TEST_CASE("routings that are hard to draw", "[moe_routing_scene]") {

@@ -182,7 +182,7 @@ void check_picture(Shown& shown, Cursor cursor) {
   CHECK(within(parts.at("b_tile"), parts.at("matrix_b"), 6));
   CHECK(within(parts.at("c_block"), parts.at("matrix_c"), 6));
   CHECK(scene.moment(cursor).k_tile == k_tile);
-  CHECK(scene.table_row("k_tiles", cursor) == k_tile);
+  CHECK(scene.table_row("k_tiles", {cursor}) == k_tile);
   if (!shared) return;
   const auto state = [&](int phase) {
     return cursor.phase == phase ? "current" : cursor.phase > phase ? "done" : "to come";
@@ -212,7 +212,7 @@ TEST_CASE("the picked thread's formula adds up", "[tiling_scene]") {
   const auto& trace = shown.trace();
   shown.click("c_3_2", {1, 2});
   const int picked = 3 * trace.tile + 2;
-  CHECK(shown->picked(shown->view({1, 2})) == picked);
+  CHECK(shown->picked(shown.player().view({1, 2})) == picked);
   CHECK(shown->thread_of(picked) == picked);
 
   double sum = 0;
@@ -222,7 +222,7 @@ TEST_CASE("the picked thread's formula adds up", "[tiling_scene]") {
     if (kk % trace.tile != trace.tile - 1) continue;
     const Cursor cursor{kk / trace.tile + 1, 3};
     CHECK(static_cast<double>(shown->sum(picked, cursor)) == Approx(sum).margin(1e-4));
-    const Picture picture = shown->picture(shown->extent(), shown->view(cursor));
+    const Picture picture = shown->picture(shown->extent(), shown.player().view(cursor));
     const std::string formula = plain(mark_of<picture::Lines>(picture, "formula").rows[0].full);
     CHECK(tests::contains(formula, " + … = "));
     CHECK(formula.ends_with(scenes::words::number(double(shown->sum(picked, cursor)), 3)));
@@ -237,8 +237,8 @@ TEST_CASE("in naive, threads are numbered down the rows", "[tiling_scene]") {
   CHECK(shown->thread_of(4) == 1);
   CHECK(shown->steps().phases == 1);
   shown.click("c_0_1", {1, 0});  // its thread is the fifth
-  CHECK(shown->view({1, 0}).pick("thread") == 4);
-  CHECK(shown->picked(shown->view({1, 0})) == 1);
+  CHECK(shown.player().view({1, 0}).pick("thread") == 4);
+  CHECK(shown->picked(shown.player().view({1, 0})) == 1);
 }
 
 TEST_CASE("a removed barrier and what it broke are on screen", "[tiling_scene]") {
@@ -270,7 +270,7 @@ TEST_CASE("a removed barrier and what it broke are on screen", "[tiling_scene]")
     const std::string counts = std::to_string(trace.races.wrong_orders) + " of " +
                                std::to_string(trace.races.orders) + " orders";
     CHECK(tests::contains(shown->sentence({last, 3}), counts));
-    const auto question = shown->question({last - 1, 3});
+    const auto question = shown->question({{last - 1, 3}});
     REQUIRE(question);
     CHECK(question->answer == (trace.races.wrong_orders == trace.races.orders ? 2 : 1));
   }
@@ -285,25 +285,25 @@ TEST_CASE("the tiling questions are answered by the trace", "[tiling_scene]") {
     CHECK(answer_at(0) == std::to_string(trace.block.k_tiles[0].loads_so_far));
     if (last_phase > 0) {
       CHECK(answer_at(1) == "8");
-      CHECK_FALSE(shown->question({0, 0}));
+      CHECK_FALSE(shown->question({{0, 0}}));
     }
     // The last k-tile has 4 of 8 columns of A.
     CHECK(answer_at(2) ==
           std::to_string(trace.block.loads() - trace.block.k_tiles[1].loads_so_far));
-    CHECK_FALSE(shown->question({3, last_phase}));
+    CHECK_FALSE(shown->question({{3, last_phase}}));
   }
 }
 
 TEST_CASE("the kernel's lines follow the phases", "[tiling_scene]") {
   Shown shown;
-  CHECK(shown->source({0, 3}).current == 0);
+  CHECK(shown->source({{0, 3}}).current == 0);
   for (int phase = 0; phase < 4; ++phase) {
-    const scenes::SourceMark mark = shown->source({1, phase});
+    const scenes::SourceMark mark = shown->source({{1, phase}});
     REQUIRE(mark.step_lines.size() == 4);
     CHECK(mark.current == mark.step_lines[static_cast<std::size_t>(phase)]);
   }
   shown.run({{"variant", std::string("warp-tile")}});
-  CHECK(shown->source({1, 0}).path == "kernels/matmul/tiling/warp_tile.cu");
+  CHECK(shown->source({{1, 0}}).path == "kernels/matmul/tiling/warp_tile.cu");
 }
 
 TEST_CASE("products that are hard to draw", "[tiling_scene]") {

@@ -74,7 +74,7 @@ TEST_CASE("lanes and sectors on screen are those of the trace", "[coalescing_sce
     for (int step = 1; step <= static_cast<int>(trace.requests.size()); ++step) {
       CAPTURE(pattern, step);
       check_request(shown, trace.requests[static_cast<std::size_t>(step) - 1], {step, 0});
-      CHECK(shown->table_row("requests", {step, 0}) == step - 1);
+      CHECK(shown->table_row("requests", {{step, 0}}) == step - 1);
     }
   }
 }
@@ -102,7 +102,8 @@ TEST_CASE("the lane that was clicked is followed from request to request", "[coa
   Shown shown;
   shown.click("lane_9", {1, 0});
   for (const int step : {1, 2}) {
-    const picture::Picture picture = shown->picture(shown->extent(), shown->view({step, 0}));
+    const picture::Picture picture =
+        shown->picture(shown->extent(), shown.player().view({step, 0}));
     const auto picked = [](const picture::Items& items) {
       std::vector<int> all;
       for (int k = 0; k < items.count; ++k) {

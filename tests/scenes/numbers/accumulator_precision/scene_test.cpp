@@ -151,7 +151,7 @@ TEST_CASE("the accumulator picture equals the trace at every step and phase",
           const Marks marks(picture);
           CHECK(picture::plain(picture.headline.full) ==
                 shown->followed(view).sentence(shown->moment(view.cursor)));
-          CHECK(shown->table_row("terms", {tile, phase}) == tile - 1);
+          CHECK(shown->table_row("terms", {{tile, phase}}) == tile - 1);
           check_bits(marks, a, point, phase == 1);
           check_line(marks, a, point, phase == 1);
           check_plot(marks, trace, point, phase == 1);
@@ -202,13 +202,13 @@ TEST_CASE("what is lost, and for good, is said in numbers", "[accumulator_precis
 TEST_CASE("chips choose the accumulator that is followed", "[accumulator_precision_scene]") {
   Shown shown;
   const Cursor now{40, 1};
-  const auto followed = [&] { return shown->followed(shown->view(now)).a.method; };
+  const auto followed = [&] { return shown->followed(shown.player().view(now)).a.method; };
   CHECK(followed() == Method::fp8_e4m3);
   shown.click("chip_5", now);
   CHECK(followed() == Method::fp32);
-  CHECK(shown->table_row("accumulators", now) == 2);
-  CHECK(shown->source(now).current > 0);
-  CHECK(shown->source({0, 1}).current == 0);
+  CHECK(shown->table_row("accumulators", shown.player().view(now)) == 2);
+  CHECK(shown->source(shown.player().view(now)).current > 0);
+  CHECK(shown->source({{0, 1}}).current == 0);
   // What is followed stays so from run to run while it is there.
   shown.click("chip_2", now);
   CHECK(followed() == Method::fp16);
@@ -229,8 +229,8 @@ TEST_CASE("the accumulator questions are answered by the trace", "[accumulator_p
       const AccumulatorTrace& a = trace.accumulators.front();
       int asked = 0;
       for (int tile = 0; tile < 100; ++tile) {
-        CHECK_FALSE(shown->question({tile, 0}));
-        const auto question = shown->question({tile, 1});
+        CHECK_FALSE(shown->question({{tile, 0}}));
+        const auto question = shown->question({{tile, 1}});
         if (!question) continue;
         ++asked;
         CAPTURE(set, rounding, tile, question->text);
@@ -254,7 +254,7 @@ TEST_CASE("the accumulator questions are answered by the trace", "[accumulator_p
       }
       CHECK(asked >= 2);
       CHECK(asked <= 12);
-      CHECK_FALSE(shown->question({100, 1}));
+      CHECK_FALSE(shown->question({{100, 1}}));
     }
   }
   CHECK(places.size() >= 3);

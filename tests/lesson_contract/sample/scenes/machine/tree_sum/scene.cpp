@@ -21,10 +21,10 @@ class TreeSumScene final : public StepScene<tree_sum::Trace> {
     return {picture::text(sentence), {}, picture::box({"threads"}, {cells})};
   }
 
-  std::optional<Question> question(Cursor cursor) const override {
-    if (cursor.tile >= trace_.rounds) return std::nullopt;
-    return ask_count(fmt::format("Round {}: how many threads add?", cursor.tile + 1),
-                     trace_.adding(cursor.tile + 1), {}, "Each adds another thread's.");
+  std::optional<Question> question(const View& view) const override {
+    if (view.cursor.tile >= trace_.rounds) return std::nullopt;
+    return ask_count(fmt::format("Round {}: how many threads add?", view.cursor.tile + 1),
+                     trace_.adding(view.cursor.tile + 1), {}, "Each adds another thread's.");
   }
 };
 

@@ -1,4 +1,4 @@
-#include "scenes/shared/measured_plots.hpp"
+#include "scenes/stage/measured_plots.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "scenes/shared/picture_scene.hpp"
+#include "scenes/stage/scene_player.hpp"
 
 #include "tests/scenes/scene_frame.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 
 /// Four steps of two phases: a row of cells, of which one more is current at each phase, and a pile that
 /// the last two phases fly to.
-class RowScene final : public scenes::PictureScene {
+class RowScene final : public scenes::Scene {
  public:
   RowScene() {
     report_.tables = {{"steps", "Steps", {"cell", "value"}}};
@@ -21,11 +21,17 @@ class RowScene final : public scenes::PictureScene {
     report_.tables[1].add({3});
   }
   std::string_view lesson() const override { return "row"; }
-  void load(const lab::Report&) override { renewed(); }
-  scenes::StepAxis steps() const override { return {4, 2, "cell", {"load", "add"}, "steps"}; }
+  std::unique_ptr<Scene> blank() const override { return std::make_unique<RowScene>(); }
+  void load(const lab::Report&) override {}
+  scenes::StepAxis steps() const override { return {tiles, 2, "cell", {"load", "add"}, "steps"}; }
   const lab::Report* report() const override { return &report_; }
-  scenes::SourceMark source(Cursor) const override { return {}; }
-  std::optional<scenes::Question> question(Cursor) const override { return std::nullopt; }
+  scenes::SourceMark source(const scenes::View&) const override { return {}; }
+  std::optional<scenes::Question> question(const scenes::View& view) const override {
+    if (view.cursor.tile != 1) return std::nullopt;
+    scenes::Question asked{"Which is next?", {"cell 2", "cell 3"}, 0, "They come in turn."};
+    asked.where = {{"cell", 2}, {"cell", 3}};
+    return asked;
+  }
 
   picture::Extent extent() const override {
     ++extents;
@@ -33,7 +39,7 @@ class RowScene final : public scenes::PictureScene {
   }
   picture::Picture picture(const picture::Extent&, const scenes::View& view) const override {
     ++pictures;
-    picture::Cells cells{picture::items("cell", {0, 1, 2, 3}, {picture::Format::integer})};
+    picture::Cells cells{picture::items("cell", {value, 1, 2, 3}, {picture::Format::integer})};
     cells.items.act = act;
     cells.items.about = {{"cell", {0, {0, 1, 2, 3}}}};
     cells.items.flags.each.resize(4);
@@ -67,6 +73,8 @@ class RowScene final : public scenes::PictureScene {
   }
 
   picture::Act act;
+  float value = 0;
+  int tiles = 4;
   mutable int pictures = 0, extents = 0;
   mutable std::string explained;
 
@@ -76,12 +84,13 @@ class RowScene final : public scenes::PictureScene {
 
 /// Frames of a scene, at rest or in motion.
 struct Show {
-  RowScene scene;
+  scenes::ScenePlayer player{std::make_unique<RowScene>()};
+  RowScene& scene = static_cast<RowScene&>(player.scene());
   SceneFrame frame;
   ImVec2 size{600, 300};
 
   Parts draw(Cursor cursor) {
-    return frame.draw(size, [&] { scene.draw_picture(cursor); });
+    return frame.draw(size, [&] { player.draw_picture(cursor); });
   }
   void point_at(const Parts& parts, const std::string& id) {
     ImGui::GetIO().MousePos = tests::center(parts.at(id));
@@ -167,7 +176,7 @@ TEST_CASE("a still frame draws what was placed, and builds nothing", "[scenes_sh
   show.frame.look().text_scale = 1.5f;
   show.draw({1, 1});
   CHECK(show.scene.pictures == 4);
-  show.scene.load({});
+  show.player.load({});
   show.draw({1, 1});
   CHECK(show.scene.pictures == 5);
   CHECK(show.scene.extents == 2);
@@ -197,7 +206,7 @@ TEST_CASE("between two phases the picture moves, and rests at the end", "[scenes
   show.frame.look().still = true;
   CHECK(show.ink({4, 1}) == jumped);
   show.frame.look().still = false;
-  show.scene.load({});  // a new report cuts
+  show.player.load({});  // a new report cuts
   show.draw({1, 1});
   CHECK_FALSE(show.frame.context().redraw_requested());
 }
@@ -206,26 +215,86 @@ TEST_CASE("what is pointed at is explained, and lights what is about the same", 
   Show show;
   const Parts parts = show.draw({4, 1});
   const std::string plain = show.ink({4, 1});
-  CHECK(show.scene.lit_row("steps") == -1);
+  CHECK(show.player.lit_row("steps") == -1);
   show.point_at(parts, "cell_2");
   show.draw({4, 1});
   CHECK(show.ink({4, 1}) != plain);
   CHECK(show.scene.explained == "cell_2");
-  CHECK(show.scene.lit_row("steps") == 2);
-  CHECK(show.scene.lit_row("others") == -1);
-  CHECK(show.scene.lit_row("none") == -1);
+  CHECK(show.player.lit_row("steps") == 2);
+  CHECK(show.player.lit_row("others") == -1);
+  CHECK(show.player.lit_row("none") == -1);
   ImGui::GetIO().MousePos = {-10, -10};
   CHECK(show.ink({4, 1}) == plain);
-  CHECK(show.scene.lit_row("steps") == -1);
-  show.scene.hover_row("steps", 1);
+  CHECK(show.player.lit_row("steps") == -1);
+  show.player.hover_row("steps", 1);
   const std::string lit = show.ink({4, 1});
   CHECK(lit != plain);
-  show.scene.hover_row("others", 0);
+  show.player.hover_row("others", 0);
   CHECK(show.ink({4, 1}) == plain);  // "other" 3 is another thing than cell 3
-  show.scene.hover_row("steps", 0);
+  show.player.hover_row("steps", 0);
   CHECK(show.ink({4, 1}) != lit);
-  show.scene.hover_row("", -1);
+  show.player.hover_row("", -1);
   CHECK(show.ink({4, 1}) == plain);
+}
+
+TEST_CASE("a pinned run is drawn beside the next one, in step with it", "[scenes_shared]") {
+  Show show;
+  show.scene.value = 1;
+  const Parts alone = show.draw({2, 1});
+  CHECK(alone.count("a.cell_2") == 0);
+  CHECK_FALSE(show.player.compares());
+  show.player.pin();
+  REQUIRE(show.player.compares());
+  const Parts both = show.draw({2, 1});
+  const ui::MapEntry &a = both.at("a.cell_2"), &b = both.at("cell_2");
+  CHECK((a.max.x <= b.min.x || a.max.y <= b.min.y));
+  CHECK(a.max.x - a.min.x == Approx(b.max.x - b.min.x).margin(1));
+  CHECK(both.at("run_a").value == "the run that was kept");
+  const std::string same = show.ink({2, 1});
+  show.scene.value = 7;  // another run: the first cell says otherwise
+  show.player.load({});
+  const Parts other = show.draw({2, 1});
+  CHECK(other.at("cell_0").value == "7");
+  CHECK(other.at("a.cell_0").value == "0");
+  CHECK(show.ink({2, 1}) != same);
+  const auto readouts = show.frame.draw({300, 200}, [&] { show.player.draw_readouts({2, 1}); });
+  CHECK(readouts.at("tile").value == "2");
+  show.frame.look().still = false;
+  show.draw({3, 1});
+  CHECK(show.frame.context().redraw_requested());  // both move
+  CHECK(show.draw({3, 1}).count("a.cell_2") == 1);
+  show.frame.look().still = true;
+  show.player.unpin();
+  CHECK(show.draw({2, 1}).count("a.cell_2") == 0);
+}
+
+TEST_CASE("the pinned run stands as far in its work as this one", "[scenes_shared]") {
+  Show show;
+  show.player.pin();
+  for (const Cursor cursor : {Cursor{0, 1}, Cursor{1, 0}, Cursor{3, 1}, Cursor{4, 1}}) {
+    CHECK(show.player.pinned_cursor(cursor) == cursor);
+  }
+  show.scene.tiles = 2;  // half as many steps over the same work
+  CHECK(show.player.pinned_cursor({0, 1}) == Cursor{0, 1});
+  CHECK(show.player.pinned_cursor({1, 0}) == Cursor{1, 1});
+  CHECK(show.player.pinned_cursor({1, 1}) == Cursor{2, 1});
+  CHECK(show.player.pinned_cursor({2, 1}) == Cursor{4, 1});
+}
+
+TEST_CASE("a guess stands in the picture until the step after its answer", "[scenes_shared]") {
+  Show show;
+  const Parts plain = show.draw({1, 1});
+  CHECK(plain.count("guess") == 0);
+  show.player.guess(scenes::Guess{{1, 1}, 1});
+  const Parts guessed = show.draw({1, 1});
+  REQUIRE(guessed.count("guess") == 1);
+  CHECK(guessed.at("guess").value.find("predicted") == 0);
+  CHECK(tests::within(guessed.at("cell_3"), guessed.at("guess"), 3));
+  CHECK(show.draw({2, 1}).count("guess") == 1);
+  show.player.guess(std::nullopt);
+  CHECK(show.draw({2, 1}).count("guess") == 0);
+  show.player.guess(scenes::Guess{{3, 1}, 0});  // nothing is asked there
+  CHECK(show.draw({3, 1}).count("guess") == 0);
 }
 
 TEST_CASE("a click goes, picks or changes a knob, as the item says", "[scenes_shared]") {
@@ -242,21 +311,21 @@ TEST_CASE("a click goes, picks or changes a knob, as the item says", "[scenes_sh
     show.draw({1, 1});
   };
   press("cell_2", "cell_2");
-  CHECK_FALSE(show.scene.take_step());
-  CHECK_FALSE(show.scene.take_request());
+  CHECK_FALSE(show.player.take_step());
+  CHECK_FALSE(show.player.take_request());
   show.scene.act = {picture::Act::go};
-  show.scene.load({});
+  show.player.load({});
   press("cell_2", "cell_2");
-  CHECK(show.scene.take_step() == Cursor{3, 1});
-  CHECK_FALSE(show.scene.take_step());
+  CHECK(show.player.take_step() == Cursor{3, 1});
+  CHECK_FALSE(show.player.take_step());
   show.scene.act = {picture::Act::pick, "cell"};
-  show.scene.load({});
+  show.player.load({});
   press("cell_3", "cell_3");
-  CHECK(show.scene.view({}).pick("cell") == 3);
+  CHECK(show.player.view({}).pick("cell") == 3);
   show.scene.act = {picture::Act::set, "moved"};
-  show.scene.load({});
+  show.player.load({});
   press("cell_1", "cell_3");
-  const auto request = show.scene.take_request();
+  const auto request = show.player.take_request();
   REQUIRE(request);
   CHECK(std::get<std::string>(request->at("moved")) == "cell_1 to cell_3");
 }

@@ -1,6 +1,6 @@
 #include "kernels/base/lab/recording.hpp"
 #include "scenes/scene.hpp"
-#include "scenes/shared/measured_tab.hpp"
+#include "scenes/stage/measured_tab.hpp"
 #include "scenes/shared/rows.hpp"
 #include "tests/catch.hpp"
 #include "tests/scenes/scene_frame.hpp"

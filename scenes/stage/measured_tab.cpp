@@ -1,13 +1,13 @@
-#include "scenes/shared/measured_tab.hpp"
+#include "scenes/stage/measured_tab.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "scenes/shared/measured_plots.hpp"
 #include "scenes/shared/rows.hpp"
 #include "scenes/shared/words.hpp"
+#include "scenes/stage/measured_plots.hpp"
 
 namespace tilestep::scenes::measured {
 

@@ -1,0 +1,51 @@
+#include "scenes/scene.hpp"
+
+#include <cmath>
+
+namespace tilestep::scenes {
+namespace {
+
+std::optional<int> whole_number(const lab::Table& table, std::size_t row) {
+  if (row >= table.rows.size() || table.rows[row].empty()) return std::nullopt;
+  const double* number = std::get_if<double>(&table.rows[row][0]);
+  const bool whole = number != nullptr && *number == std::floor(*number) && std::abs(*number) < 1e9;
+  return whole ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+
+}  // namespace
+
+double Scene::progress(Cursor cursor) const {
+  if (cursor.tile <= 0) return 0;
+  return cursor.tile - 1 + (cursor.phase + 1.0) / std::max(steps().phases, 1);
+}
+
+int Scene::table_row(std::string_view table_id, const View& view) const {
+  const StepAxis axis = steps();
+  return table_id == axis.table ? std::clamp(view.cursor.tile, 0, axis.tiles) - 1 : -1;
+}
+
+Cursor Scene::known(const lab::Table& table, int row, int column) const {
+  if (column == 0 || table.id == "ladder") return {};
+  const StepAxis axis = steps();
+  return {table.id == axis.table ? row + 1 : axis.tiles, axis.phases - 1};
+}
+
+std::vector<picture::Subject> Scene::subjects_of_row(std::string_view table_id, int row) const {
+  std::vector<picture::Subject> subjects;
+  const StepAxis axis = steps();
+  if (row < 0) return subjects;
+  if (table_id == axis.table && row < axis.tiles) {
+    subjects = {{axis.noun, row}, {"step", row}};
+  }
+  const lab::Table* table = report() != nullptr ? report()->table(table_id) : nullptr;
+  if (table == nullptr || table->columns.empty()) return subjects;
+  if (const auto number = whole_number(*table, static_cast<std::size_t>(row))) {
+    const picture::Subject named{table->columns[0].id, *number};
+    if (std::find(subjects.begin(), subjects.end(), named) == subjects.end()) {
+      subjects.push_back(named);
+    }
+  }
+  return subjects;
+}
+
+}  // namespace tilestep::scenes

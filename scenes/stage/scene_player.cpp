@@ -1,0 +1,287 @@
+#include "scenes/stage/scene_player.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "scenes/ui/context.hpp"
+
+namespace tilestep::scenes {
+// ---- one run, or two -----------------------------------------------------------------------------
+
+void ScenePlayer::load(const lab::Report& report) {
+  run_.scene().load(report);
+  run_.renew();
+  if (pinned_) pinned_->renew();
+  guess_.reset();
+  compared_.reset();
+  below_each_other_.reset();
+  forget_pointer();
+}
+
+void ScenePlayer::forget_pointer() {
+  pointed_at_.reset();
+  dragged_.reset();
+  pointed_subjects_.clear();
+}
+
+void ScenePlayer::pin() {
+  const lab::Report* report = scene().report();
+  if (report == nullptr) return;
+  pinned_.emplace(scene().blank());
+  pinned_->scene().load(*report);
+  compared_.reset();
+  below_each_other_.reset();
+  forget_pointer();
+}
+
+Cursor ScenePlayer::pinned_cursor(Cursor cursor) const {
+  const auto share = [](const Reel& reel, Cursor at) {
+    const StepAxis axis = reel.scene().steps();
+    const double all = reel.scene().progress({axis.tiles, std::max(axis.phases, 1) - 1});
+    return all > 0 ? reel.scene().progress(at) / all : 1.0;
+  };
+  constexpr double kRounding = 1e-9;
+  const double reached = share(run_, cursor) + kRounding;
+  const StepAxis axis = pinned_->scene().steps();
+  int low = 0, high = axis.tiles * std::max(axis.phases, 1);
+  while (low < high) {  // the last place that is no further
+    const int middle = (low + high + 1) / 2;
+    if (share(*pinned_, pinned_->cursor_at(middle)) <= reached) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return pinned_->cursor_at(low);
+}
+
+void ScenePlayer::draw_picture(Cursor cursor) {
+  const ImVec2 min = ImGui::GetCursorScreenPos(), size = ImGui::GetContentRegionAvail();
+  const picture::Area area{min.x, min.y, min.x + std::max(size.x, 1.0f),
+                           min.y + std::max(size.y, 1.0f)};
+  if (pinned_) {
+    draw_compared(cursor, area);
+  } else {
+    draw_alone(cursor, area);
+  }
+}
+
+void ScenePlayer::draw_alone(Cursor cursor, picture::Area area) {
+  const View now = view(cursor);
+  run_.use(area, ui::Context::current().scale(), nullptr);
+  if (run_.go_on(cursor, ui::animation_seconds())) {
+    const Shown shown = run_.still(now);
+    follow_pointer(run_, *shown, now);
+    draw_at_rest(shown, nullptr, "");
+    return;
+  }
+  forget_pointer();
+  ui::draw(run_.moving(now));
+  ui::map(run_.still(now));
+  ui::request_redraw();
+}
+
+void ScenePlayer::draw_compared(Cursor cursor, picture::Area area) {
+  const float seconds = ui::animation_seconds(), scale = ui::Context::current().scale();
+  const View now = view(cursor), then{pinned_cursor(cursor), picks_};
+  const auto [upper, lower] = halves(area, cursor);
+  const float label = ui::text_size("x", ui::Font::body_bold).y + ui::px(4);
+  const auto below_label = [&](picture::Area half) {
+    half.y0 = std::min(half.y0 + label, half.y1);
+    return half;
+  };
+  const picture::Extent mine = run_.extent(), theirs = pinned_->extent();
+  pinned_->use(below_label(upper), scale, &mine);
+  run_.use(below_label(lower), scale, &theirs);
+  const bool there = pinned_->go_on(then.cursor, seconds);
+  if (run_.go_on(cursor, seconds) && there) {
+    const Shown a = pinned_->still(then), b = run_.still(now);
+    if (!compared_ || compared_->pinned != a || compared_->run != b) {
+      compared_.emplace(Compared{b, a, {b->marks, a->marks}, {a->marks, b->marks}});
+    }
+    const ImVec2 mouse = ImGui::GetIO().MousePos;
+    if (upper.holds({mouse.x, mouse.y})) {
+      follow_pointer(*pinned_, *a, then);
+    } else {
+      follow_pointer(run_, *b, now);
+    }
+    draw_at_rest(a, &compared_->in_pinned, "a.");
+    draw_at_rest(b, &compared_->in_run, "");
+  } else {
+    forget_pointer();
+    ui::draw(pinned_->moving(then));
+    ui::draw(run_.moving(now));
+    ui::map(pinned_->still(then), "a.");
+    ui::map(run_.still(now));
+    ui::request_redraw();
+  }
+  draw_label(upper, true);
+  draw_label(lower, false);
+}
+
+/// Of the two ways to stand side by side that in which fewer boxes fold and fewer texts are shortened.
+std::pair<picture::Area, picture::Area> ScenePlayer::halves(picture::Area area, Cursor cursor) {
+  const float gap = ui::px(16);
+  const float x = (area.x0 + area.x1) / 2, y = (area.y0 + area.y1) / 2;
+  const std::pair<picture::Area, picture::Area> beside{
+      {area.x0, area.y0, std::max(x - gap / 2, area.x0 + 1), area.y1},
+      {std::min(x + gap / 2, area.x1 - 1), area.y0, area.x1, area.y1}};
+  const std::pair<picture::Area, picture::Area> below{
+      {area.x0, area.y0, area.x1, std::max(y - gap / 2, area.y0 + 1)},
+      {area.x0, std::min(y + gap / 2, area.y1 - 1), area.x1, area.y1}};
+  if (!below_each_other_ || compared_in_ != area) {
+    compared_in_ = area;
+    below_each_other_ = crowding(cursor, below.first) < crowding(cursor, beside.first);
+  }
+  return *below_each_other_ ? below : beside;
+}
+
+int ScenePlayer::crowding(Cursor cursor, const picture::Area& half) const {
+  const picture::Placed placed =
+      picture::place(scene().picture(run_.extent(), view(cursor)), half, ui::PictureMetrics());
+  const auto too_small =
+      std::count_if(placed.rooms.begin(), placed.rooms.end(), [](const picture::Room& room) {
+        return room.area.width() < room.least.x || room.area.height() < room.least.y;
+      });
+  return static_cast<int>(16 * too_small + 4 * std::ssize(placed.folded) +
+                          std::ssize(placed.short_of));
+}
+
+/// "A" and the knobs that it has otherwise than the other run.
+void ScenePlayer::draw_label(const picture::Area& half, bool of_pinned) const {
+  const lab::Report &mine = *(of_pinned ? pinned()->report() : scene().report()),
+                    &other = *(of_pinned ? scene().report() : pinned()->report());
+  std::string knobs;
+  for (const auto& [id, value] : mine.params) {
+    const auto found = other.params.find(id);
+    if (found != other.params.end() && found->second == value) continue;
+    std::string name = id;
+    std::replace(name.begin(), name.end(), '_', ' ');
+    knobs += fmt::format("{}{} {}", knobs.empty() ? "" : ", ", name, lab::to_text(value));
+  }
+  if (knobs.empty()) knobs = of_pinned ? "the run that was kept" : "the same run: change a knob";
+  const char* letter = of_pinned ? "A" : "B";
+  const ImVec2 at(half.x0, half.y0);
+  const ImVec2 size = ui::draw_text(at, letter, ui::Font::body_bold, ui::Role::text);
+  const float left = at.x + size.x + ui::px(8);
+  ui::draw_text({left, at.y}, ui::fitted(knobs, ui::Font::body, half.x1 - left), ui::Font::body,
+                ui::Role::muted);
+  ui::map(of_pinned ? "run_a" : "run_b", letter, knobs, at, {half.x1, at.y + size.y});
+}
+
+void ScenePlayer::draw_at_rest(const Shown& shown, const picture::Differences* differences,
+                               const char* prefix) const {
+  std::vector<picture::Subject> subjects = pointed_subjects_;
+  if (!pointed_at_) subjects = row_subjects_;
+  const picture::Lighting lit(shown->marks, subjects,
+                              pointed_at_ ? std::optional(pointed_at_->key) : std::nullopt);
+  ui::draw(shown->placed, &lit, differences);
+  ui::map(shown, prefix);
+}
+
+std::string ScenePlayer::svg(Cursor cursor) {
+  const View now = view(cursor);
+  const Shown shown = run_.still(now);
+  return picture::svg(shown->placed, shown->marks, ui::picture_palette(), ui::PictureMetrics(),
+                      [&](const picture::Key& key) { return scene().explain(now, key); });
+}
+
+// ---- the pointer ---------------------------------------------------------------------------------
+
+void ScenePlayer::follow_pointer(const Reel& reel, const ui::ShownPicture& shown,
+                                 const View& view) {
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  const bool here = ImGui::IsWindowHovered() || dragged_;
+  const picture::Identity* found =
+      here ? picture::hit(shown.placed, {mouse.x, mouse.y}, ui::px(4)) : nullptr;
+  pointed_at_ = found != nullptr ? std::optional(*found) : std::nullopt;
+  pointed_subjects_.clear();
+  if (found != nullptr) {
+    pointed_subjects_ = picture::subjects_of(shown.marks, *found);
+    const std::string sentence = dragged_ ? std::string() : reel.scene().explain(view, found->key);
+    if (!sentence.empty()) ui::show_tooltip(sentence);
+    if (&reel == &run_) act(shown, *found);
+  }
+  if (!dragged_) return;
+  if (ImGui::IsMouseDown(ImGuiMouseButton_Left)) {
+    ImGui::GetForegroundDrawList()->AddCircle(mouse, ui::px(7), ui::color(ui::Role::text), 0,
+                                              ui::px(1.5f));
+    return;
+  }
+  if (found != nullptr) request_ = scene().dropped(view, dragged_->key, found->key);
+  dragged_.reset();
+  ui::request_redraw();
+}
+
+/// What a press on a thing does.
+void ScenePlayer::act(const ui::ShownPicture& shown, const picture::Identity& of) {
+  const picture::Act act = picture::act_of(shown.marks, of);
+  if (act.kind == picture::Act::none || dragged_) return;
+  ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+  if (!ImGui::IsMouseClicked(ImGuiMouseButton_Left)) return;
+  const int item =
+      of.item < 0
+          ? -1
+          : picture::item_of(*shown.marks.at(static_cast<std::size_t>(of.mark)), of.item).second;
+  const auto index_of = [&](std::string_view kind) {
+    for (const picture::Subject& subject : pointed_subjects_) {
+      if (subject.kind == kind) return subject.index;
+    }
+    return item;
+  };
+  const StepAxis axis = scene().steps();
+  switch (act.kind) {
+    case picture::Act::go:
+      step_ = Cursor{std::clamp(index_of(axis.noun) + 1, 0, axis.tiles), axis.phases - 1};
+      break;
+    case picture::Act::pick:
+      pick(act.what, index_of(act.what.text()));
+      break;
+    default:
+      dragged_ = of;
+  }
+  ui::request_redraw();
+}
+
+// ---- what stands beside the picture --------------------------------------------------------------
+
+void ScenePlayer::draw_readouts(Cursor cursor) {
+  constexpr ui::Role kRoles[] = {ui::Role::text, ui::Role::accent, ui::Role::good, ui::Role::wrong};
+  std::vector<Readout> others;
+  if (pinned_) others = pinned()->readouts({pinned_cursor(cursor), picks_});
+  for (const Readout& each : scene().readouts(view(cursor))) {
+    const auto other = std::find_if(others.begin(), others.end(),
+                                    [&](const Readout& one) { return one.id == each.id; });
+    const bool differs = other != others.end() && other->value != each.value;
+    ui::readout({each.id, each.label, each.value, each.unit, each.provenance, each.detail,
+                 kRoles[each.look], differs ? "A " + other->value : ""});
+  }
+}
+
+void ScenePlayer::draw_measured(const lab::Report& report) {
+  measured_.draw(scene().measured_spec(), report, scene().lesson());
+}
+
+void ScenePlayer::hover_row(std::string_view table_id, int row) {
+  row_subjects_ = scene().subjects_of_row(table_id, row);
+}
+
+int ScenePlayer::lit_row(std::string_view table_id) const {
+  const lab::Table* table =
+      scene().report() != nullptr ? scene().report()->table(table_id) : nullptr;
+  if (table == nullptr || pointed_subjects_.empty()) return -1;
+  const auto is_meant = [&](const picture::Subject& subject) {
+    return std::find(pointed_subjects_.begin(), pointed_subjects_.end(), subject) !=
+           pointed_subjects_.end();
+  };
+  for (int row = 0; row < static_cast<int>(table->rows.size()); ++row) {
+    const auto subjects = scene().subjects_of_row(table_id, row);
+    if (std::any_of(subjects.begin(), subjects.end(), is_meant)) return row;
+  }
+  return -1;
+}
+
+}  // namespace tilestep::scenes

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scenes/picture/compare.hpp"
+#include "scenes/stage/measured_tab.hpp"
+#include "scenes/stage/reel.hpp"
+
+namespace tilestep::scenes {
+
+/// Plays a scene in a window: lays its pictures out, moves them, lights what is pointed at, takes clicks.
+/// A second run, pinned, is drawn beside it.
+class ScenePlayer {
+ public:
+  explicit ScenePlayer(std::unique_ptr<Scene> scene) : run_(std::move(scene)) {}
+
+  Scene& scene() { return run_.scene(); }
+  const Scene& scene() const { return run_.scene(); }
+  /// Shows another report. Throws Error as Scene::load does, and shows what it did before.
+  void load(const lab::Report& report);
+
+  View view(Cursor cursor) const { return {cursor, picks_, guess_}; }
+  void pick(picture::Name what, int index) { picks_[what] = index; }
+  /// Draws what the user said to a question where the answer will be.
+  void guess(std::optional<Guess> guess) { guess_ = guess; }
+
+  /// Keeps the run that is shown: as A, beside what is loaded from now on.
+  void pin();
+  void unpin() { pinned_.reset(); }
+  bool compares() const { return pinned_.has_value(); }
+  /// The pinned run's scene; nullptr: none.
+  const Scene* pinned() const { return pinned_ ? &pinned_->scene() : nullptr; }
+  /// Where the pinned run is when this one is at `cursor`: as far in its work.
+  Cursor pinned_cursor(Cursor cursor) const;
+
+  /// Fills the current ImGui window's content region.
+  void draw_picture(Cursor cursor);
+  std::string svg(Cursor cursor);
+  /// Numbers beside the picture, of the width available; beside each that of the pinned run.
+  void draw_readouts(Cursor cursor);
+  /// The Measured tab: throughput, from `report` (its measurements carry their provenance).
+  void draw_measured(const lab::Report& report);
+
+  /// The user points at a row under Data (−1: none): the picture lights up too.
+  void hover_row(std::string_view table_id, int row);
+  /// The row under Data that is lit because the pointer is on its thing in the picture; −1: none.
+  int lit_row(std::string_view table_id) const;
+  /// Asks for other knobs, as a drag in the picture does.
+  void request(lab::Settings knobs) { request_ = std::move(knobs); }
+  /// Knobs that the user changed in the picture itself since the last call; allowed values.
+  std::optional<lab::Settings> take_request() { return std::exchange(request_, std::nullopt); }
+  /// Where the user went by a click in the picture since the last call.
+  std::optional<Cursor> take_step() { return std::exchange(step_, std::nullopt); }
+
+ private:
+  using Shown = Reel::Shown;
+  /// What of two pictures at rest differs.
+  struct Compared {
+    Shown run, pinned;
+    picture::Differences in_run, in_pinned;
+  };
+
+  void forget_pointer();
+  void draw_alone(Cursor cursor, picture::Area area);
+  void draw_compared(Cursor cursor, picture::Area area);
+  std::pair<picture::Area, picture::Area> halves(picture::Area area, Cursor cursor);
+  int crowding(Cursor cursor, const picture::Area& half) const;
+  void draw_label(const picture::Area& half, bool of_pinned) const;
+  void draw_at_rest(const Shown& shown, const picture::Differences* differences,
+                    const char* prefix) const;
+  void follow_pointer(const Reel& reel, const ui::ShownPicture& shown, const View& view);
+  void act(const ui::ShownPicture& shown, const picture::Identity& of);
+
+  Reel run_;
+  std::optional<Reel> pinned_;
+  std::optional<Compared> compared_;
+  std::optional<bool> below_each_other_;  ///< the two runs; unknown: to be found out
+  picture::Area compared_in_;
+  std::map<picture::Name, int> picks_;
+  std::optional<Guess> guess_;
+  std::optional<picture::Identity> pointed_at_, dragged_;
+  std::vector<picture::Subject> pointed_subjects_, row_subjects_;
+  std::optional<lab::Settings> request_;
+  std::optional<Cursor> step_;
+  measured::Tab measured_;
+};
+
+}  // namespace tilestep::scenes

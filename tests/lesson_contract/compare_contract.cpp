@@ -1,0 +1,129 @@
+// What every lesson promises of two runs side by side, and of guesses drawn in its picture.
+
+#include <fmt/format.h>
+
+#include "kernels/lessons.hpp"
+#include "scenes/picture/compare.hpp"
+#include "scenes/shared/questions.hpp"
+#include "tests/lesson_contract/knob_cases.hpp"
+#include "tests/lesson_contract/layout.hpp"
+#include "tests/lesson_contract/pictures.hpp"
+#include "tests/reports.hpp"
+#include "tests/scenes/scene_frame.hpp"
+
+using namespace tilestep;
+using scenes::Cursor;
+using scenes::Scene;
+
+namespace {
+
+std::vector<Cursor> all_places(const Scene& scene) {
+  const scenes::StepAxis axis = scene.steps();
+  std::vector<Cursor> places = {{0, axis.phases - 1}};
+  for (int tile = 1; tile <= axis.tiles; ++tile) {
+    for (int phase = 0; phase < axis.phases; ++phase) places.push_back({tile, phase});
+  }
+  return places;
+}
+
+int differences(const Scene& scene, Cursor at, const Scene& other, Cursor there) {
+  const picture::Picture mine = scene.picture(scene.extent(), {at}),
+                         theirs = other.picture(other.extent(), {there});
+  return picture::Differences(picture::marks_of(mine), picture::marks_of(theirs)).count();
+}
+
+/// Both runs are in the window at every size, walk from their first step to their last, and differ where
+/// a knob does.
+void check_compared(const lab::Lesson& lesson) {
+  tests::SceneFrame frame;
+  frame.context().record_texts(true);
+  scenes::ScenePlayer player = tests::player_of(lesson.info().id);
+  player.load(tests::report_of(lesson.info().id));
+  player.pin();
+  int differ = 0;
+  for (const lab::Settings& settings : contract::knob_ends(lesson)) {
+    player.load(tests::report_of(lesson.info().id, settings));
+    const Scene &run = player.scene(), &pinned = *player.pinned();
+    const std::vector<Cursor> ours = all_places(run), theirs = all_places(pinned);
+    INFO(contract::to_text(settings));
+    CHECK(player.pinned_cursor(ours.front()) == theirs.front());
+    CHECK(player.pinned_cursor(ours.back()) == theirs.back());
+    for (const Cursor cursor : contract::some_cursors(run)) {
+      CAPTURE(cursor.tile, cursor.phase);
+      differ += differences(run, cursor, pinned, player.pinned_cursor(cursor));
+      for (const ImVec2 size : {ImVec2(860, 480), ImVec2(1900, 1000)}) {
+        const auto parts = frame.draw(size, [&] { player.draw_picture(cursor); });
+        const std::string faults = contract::layout_faults(frame.context());
+        INFO(fmt::format("{}x{}", size.x, size.y));
+        INFO(faults);
+        CHECK(faults.empty());
+        CHECK(parts.count("run_a") == 1);
+        CHECK(parts.count("sentence") == parts.count("a.sentence"));
+      }
+    }
+  }
+  CHECK(differ > 0);
+}
+
+/// A run differs from itself in nothing, and its progress never falls.
+void check_alike(const lab::Lesson& lesson) {
+  scenes::ScenePlayer player = tests::player_of(lesson.info().id);
+  player.load(tests::report_of(lesson.info().id));
+  player.pin();
+  double before = -1;
+  for (const Cursor cursor : all_places(player.scene())) {
+    CAPTURE(cursor.tile, cursor.phase);
+    const double now = player.scene().progress(cursor);
+    CHECK(now >= before);
+    before = now;
+    CHECK(player.pinned_cursor(cursor) == cursor);
+    CHECK(differences(player.scene(), cursor, *player.pinned(), cursor) == 0);
+  }
+}
+
+/// Whatever is guessed is drawn, before the answer and beside it, and keeps the vocabulary's rules.
+void check_guesses(const lab::Lesson& lesson) {
+  const auto scene = tests::scene_of(lesson.info().id);
+  scene->load(tests::report_of(lesson.info().id));
+  tests::SceneFrame frame;
+  int drawn = 0;
+  const auto look = [&] {
+    for (const Cursor cursor : all_places(*scene)) {
+      const auto question = scene->question({cursor});
+      if (!question) continue;
+      for (int choice = 0; choice < std::ssize(question->choices); ++choice) {
+        for (const Cursor at : {cursor, Cursor{cursor.tile + 1, scene->steps().phases - 1}}) {
+          CAPTURE(question->text, choice, at.tile);
+          picture::Picture picture = scene->picture(scene->extent(), {at});
+          scenes::add_guess(picture, *question, choice);
+          CHECK(picture::problems(picture) == std::vector<std::string>{});
+          const picture::Placed placed =
+              picture::place(picture, {0, 0, 832, 447}, ui::PictureMetrics());
+          const auto is_guess = [](const auto& each) {
+            return each.of.key == picture::Key{"guess"} && each.state == picture::State::predicted;
+          };
+          const bool shown = std::any_of(placed.pieces.begin(), placed.pieces.end(), is_guess) ||
+                             std::any_of(placed.strokes.begin(), placed.strokes.end(), is_guess);
+          CHECK(shown);
+          drawn += shown ? 1 : 0;
+        }
+      }
+    }
+  };
+  frame.draw({860, 480}, look);
+  CHECK(drawn > 0);
+}
+
+}  // namespace
+
+#define LESSON(chapter, id, title)                                                        \
+  TEST_CASE(title ": two runs side by side", "[" #id "_scene][compare]") {                \
+    check_compared(id::lesson());                                                         \
+  }                                                                                       \
+  TEST_CASE(title ": a run differs from itself in nothing", "[" #id "_scene][compare]") { \
+    check_alike(id::lesson());                                                            \
+  }                                                                                       \
+  TEST_CASE(title ": guesses stand in the picture", "[" #id "_scene][compare]") {         \
+    check_guesses(id::lesson());                                                          \
+  }
+#include "kernels/lessons.def"
