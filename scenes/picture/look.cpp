@@ -18,10 +18,6 @@ float tone_alpha(State state) {
   return state == State::done ? 0.7f : 1.0f;
 }
 
-Area joined(const Area& a, const Area& b) {
-  return {std::min(a.x0, b.x0), std::min(a.y0, b.y0), std::max(a.x1, b.x1), std::max(a.y1, b.y1)};
-}
-
 float distance(Point p, Point a, Point b) {
   const float x = b.x - a.x, y = b.y - a.y, square = x * x + y * y;
   const float t = square > 0 ? ((p.x - a.x) * x + (p.y - a.y) * y) / square : 0;
@@ -38,7 +34,7 @@ bool is_near(const Stroke& stroke, Point at, float near) {
 
 const Mark* mark_of(const std::vector<const Mark*>& marks, const Identity& of) {
   const bool known = of.mark >= 0 && of.mark < static_cast<int>(marks.size());
-  return known ? marks[static_cast<std::size_t>(of.mark)] : nullptr;
+  return known ? marks[of.mark] : nullptr;
 }
 std::pair<const Items*, int> item_at(const std::vector<const Mark*>& marks, const Identity& of) {
   const Mark* mark = mark_of(marks, of);
@@ -180,7 +176,7 @@ std::vector<Subject> subjects_of(const std::vector<const Mark*>& marks, const Id
   const auto [items, item] = item_at(marks, of);
   if (items == nullptr) return subjects;
   for (const auto& [kind, column] : items->about) {
-    subjects.push_back({std::string(kind.text()), column[static_cast<std::size_t>(item)]});
+    subjects.push_back({std::string(kind.text()), column[item]});
   }
   return subjects;
 }
@@ -221,11 +217,11 @@ Lighting::Lighting(const std::vector<const Mark*>& marks, const std::vector<Subj
 bool Lighting::lights(const Identity& of) const {
   if (key_ && of.key == *key_) return true;
   if (of.mark < 0 || of.mark >= static_cast<int>(rules_.size())) return false;
-  const auto& rules = rules_[static_cast<std::size_t>(of.mark)];
+  const auto& rules = rules_[of.mark];
   return std::any_of(rules.begin(), rules.end(), [&](const Rule& rule) {
     if (rule.column == nullptr) return true;
     return of.item >= rule.first && of.item < rule.end &&
-           (*rule.column)[static_cast<std::size_t>(of.item - rule.first)] == rule.index;
+           (*rule.column)[of.item - rule.first] == rule.index;
   });
 }
 
@@ -268,14 +264,10 @@ class Parts {
 };
 
 std::string value_of(const Items& items, int item) {
-  std::string value;
-  if (items.format.kind != Format::none && !items.names.empty()) {
-    Items number = picture::items("", {items.value[static_cast<std::size_t>(item)]}, items.format);
-    value = written(number, 0);
-  } else {
-    value = written(items, item);
-  }
-  return value.empty() ? std::string(word_for(items.state[static_cast<std::size_t>(item)])) : value;
+  const bool number = items.format.kind != Format::none;
+  const std::string value =
+      number ? written(items.value[item], items.format) : written(items, item);
+  return value.empty() ? std::string(word_for(items.state[item])) : value;
 }
 
 }  // namespace
@@ -297,7 +289,7 @@ std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>&
     Part* fresh = parts.add(to_text(of.key), area);
     if (fresh == nullptr) return;
     const bool named = items != nullptr && !items->names.empty();
-    fresh->label = named ? items->names[static_cast<std::size_t>(item)] : in_words(of.key);
+    fresh->label = named ? items->names[item] : in_words(of.key);
     fresh->value = items != nullptr ? value_of(*items, item) : std::string(word_for(state));
   };
   for (const Piece& piece : placed.pieces) {

@@ -71,8 +71,7 @@ enum class State : std::uint8_t { plain, done, current, to_come, wasted, wrong, 
 enum Flags : std::uint8_t {
   kNone = 0,
   kPicked = 1,  ///< the one that the user follows: framed in the text's colour
-  kWas = 2,     ///< an outline of what shrank or went
-  kFrozen = 4   ///< no longer changes, though it should
+  kWas = 2      ///< an outline of what shrank or went
 };
 
 /// How many items become one where there is no room for each. `current` and `wrong` survive it.
@@ -117,11 +116,10 @@ struct Way {
   bool copy = false;  ///< what it comes from stays
 };
 
-/// What a click (or a drag along an axis) on an item does.
+/// What a click on an item does, or a drag of it onto another.
 struct Act {
   enum Kind : std::uint8_t { none, go, pick, set } kind = none;
   Name what = {};  ///< pick: of what; set: a knob
-  Name axis = {};  ///< set: a drag along it, read backwards
 };
 
 /// n things as columns, without a string for any of them: a grid of 65,536 cells is one of these. The
@@ -138,7 +136,6 @@ struct Items {
   std::vector<std::pair<Name, Column<int>>> about = {};
   std::vector<Way> ways = {};  ///< empty, or one for each
   Format format = {};
-  lab::Provenance from = lab::Provenance::traced;
   Fold fold = Fold::most;
   Act act = {};
   bool heat = false;  ///< the value is also the depth of the item's tone, or of a scale of its own
@@ -153,12 +150,11 @@ std::vector<int> numbers(int count);
 /// Cells in rows, or along axes. Without an axis they are square.
 struct Cells {
   Items items;
-  int columns = 0;       ///< of a grid; 0: one row
-  int groups = 0;        ///< a gap after each so many columns and rows; 0: none
-  int parts = 1;         ///< items side by side in each cell: a token's choices
-  Name x = {}, y = {};   ///< band axes that the columns and the rows stand on
-  Name scale = {};       ///< boxes with the same have cells of one size
-  bool upwards = false;  ///< the first row is the lowest
+  int columns = 0;      ///< of a grid; 0: one row
+  int groups = 0;       ///< a gap after each so many columns and rows; 0: none
+  int parts = 1;        ///< items side by side in each cell: a token's choices
+  Name x = {}, y = {};  ///< band axes that the columns and the rows stand on
+  Name scale = {};      ///< boxes with the same have cells of one size
 };
 /// Words one after the other, each as wide as it needs: what can be picked, the steps of a method.
 /// Where not all have room, those round the current or picked one.

@@ -46,7 +46,7 @@ float Span::begin(int item) const {
   const int inside = std::clamp(item, first, first + count);
   const int group = axis->group > 0 ? axis->group : std::max(axis->count, 1);
   const int gaps = std::min(inside, first + std::max(count - 1, 0)) / group - first / group;
-  return from + slot * static_cast<float>(inside - first) + gap * static_cast<float>(gaps);
+  return from + slot * float(inside - first) + gap * float(gaps);
 }
 
 float Span::at(double value) const {
@@ -54,7 +54,7 @@ float Span::at(double value) const {
     if (std::isnan(value)) return from;
     const double inside = std::clamp(value, double(first), double(first + count));
     const int item = std::min(static_cast<int>(inside), first + std::max(count - 1, 0));
-    return begin(item) + slot * static_cast<float>(inside - item);
+    return begin(item) + slot * float(inside - item);
   }
   double share = 0;
   if (axis->kind == Axis::log) {
@@ -62,7 +62,7 @@ float Span::at(double value) const {
   } else {
     share = (value - axis->low) / (axis->high - axis->low);
   }
-  const auto inside = static_cast<float>(std::isnan(share) ? 0 : std::clamp(share, 0.0, 1.0));
+  const auto inside = float(std::isnan(share) ? 0 : std::clamp(share, 0.0, 1.0));
   return upright ? to - (to - from) * inside : from + (to - from) * inside;
 }
 
@@ -111,7 +111,7 @@ void Placer::measure(Node& node) const {
     const bool words = a.ticks || !a.group_name.empty() || !a.title.full.empty();
     if (lowest != &box || axis.second) continue;
     if (words) node.bottom = height(Face::note) + px(4);
-    const bool window = static_cast<float>(a.count) * px(a.least_slot) > area_.width();
+    const bool window = float(a.count) * px(a.least_slot) > area_.width();
     if (a.kind == Axis::band && window) node.bottom += px(kOverview + 6);
   }
   const bool in_row = side_by_side(box);
@@ -193,92 +193,62 @@ void Placer::lay(Node& node, Area area) {
   lay_along(node);
 }
 
+/// How long the boxes in one are: each has its least and a share of what is left by its weight; of an even
+/// one a share of all. What one may not use goes to the others.
+std::vector<float> Placer::lengths_of(const Node& node, float length) const {
+  struct Share {
+    double base, weight, low, high;
+    double at(double each) const { return std::clamp(base + weight * each, low, high); }
+  };
+  const bool in_row = side_by_side(*node.box);
+  std::vector<Share> parts;
+  double least = 0;
+  for (const Node& inner : node.inner) {
+    const Box& box = *inner.box;
+    const double own = inner.folded ? 0 : in_row ? inner.least.x : inner.least.y;
+    const bool grows = in_row || box.most_height <= 0;
+    const double most = own + double((box.most_height - box.least_height) * em_);
+    parts.push_back({node.box->even ? 0 : own, inner.folded ? 0 : double(box.weight), own,
+                     grows ? 1e9 : std::max(most, own)});
+    least += own;
+  }
+  const auto sum = [&](double share) {
+    double all = 0;
+    for (const Share& part : parts) all += part.at(share);
+    return all;
+  };
+  double from = 0, to = 1e7;
+  for (int turn = 0; turn < 60; ++turn) {
+    const double middle = (from + to) / 2;
+    (sum(middle) < double(length) ? from : to) = middle;
+  }
+  // Where even the least is too much, all give alike.
+  const double shrunk = least > double(length) ? std::max(double(length), 1.0) / least : 1;
+  std::vector<float> lengths;
+  for (const Share& part : parts) lengths.push_back(float(part.at(from) * shrunk));
+  return lengths;
+}
+
 void Placer::lay_along(Node& node) {
   const Box& box = *node.box;
   const bool in_row = side_by_side(box);
-  float least = 0, weight = 0;
-  int shown = 0;
-  for (const Node& inner : node.inner) {
-    if (inner.folded) continue;
-    least += in_row ? inner.least.x : inner.least.y;
-    weight += inner.box->weight;
-    ++shown;
-  }
+  const auto shown = std::count_if(node.inner.begin(), node.inner.end(),
+                                   [](const Node& inner) { return !inner.folded; });
   const Area& room = node.inside;
-  const float gap = gap_in(box), gaps = gap * static_cast<float>(std::max(shown - 1, 0));
-  const float length = in_row ? room.width() : room.height();
-  float extra = length - gaps - least;
-  // Where even the least is too much, all give alike.
-  const float shrunk = extra < 0 && least > 0 ? std::max(length - gaps, 1.0f) / least : 1;
-  std::vector<float> sizes(node.inner.size(), 0);
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const Point& own = node.inner[i].least;
-    if (!node.inner[i].folded) sizes[i] = (in_row ? own.x : own.y) * shrunk;
-  }
-  // What one that may not grow further leaves goes to the others.
-  for (bool full = true; full && extra > 0 && weight > 0;) {
-    full = false;
-    for (std::size_t i = 0; i < sizes.size() && weight > 0; ++i) {
-      Node& inner = node.inner[i];
-      const Box& own = *inner.box;
-      if (inner.folded || inner.full || in_row || own.most_height <= 0) continue;
-      const float most = inner.least.y + (own.most_height - own.least_height) * em_;
-      if (sizes[i] + extra * own.weight / weight < most) continue;
-      inner.full = full = true;
-      extra -= most - sizes[i];
-      weight -= own.weight;
-      sizes[i] = most;
-    }
-  }
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const Node& inner = node.inner[i];
-    if (inner.folded || inner.full || extra <= 0 || weight <= 0) continue;
-    sizes[i] += extra * inner.box->weight / weight;
-  }
-  if (box.even && shrunk == 1) even_out(node, sizes);
+  const float gaps = gap_in(box) * float(std::max<std::ptrdiff_t>(shown - 1, 0));
+  const std::vector<float> lengths =
+      lengths_of(node, (in_row ? room.width() : room.height()) - gaps);
   float at = in_row ? room.x0 : room.y0;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
     Node& inner = node.inner[i];
     if (inner.folded) continue;
     if (box.flow == Box::over) {
       lay(inner, room);
       continue;
     }
-    const float end = at + sizes[i];
+    const float end = at + lengths[i];
     lay(inner, in_row ? Area{at, room.y0, end, room.y1} : Area{room.x0, at, room.x1, end});
-    at = end + gap;
-  }
-}
-
-/// By their weights alone, but for those that need more.
-void Placer::even_out(const Node& node, std::vector<float>& sizes) const {
-  const auto least = [&](std::size_t i) {
-    const Point& own = node.inner[i].least;
-    return side_by_side(*node.box) ? own.x : own.y;
-  };
-  std::vector<std::size_t> shared;
-  float room = 0, weight = 0;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const Node& inner = node.inner[i];
-    if (inner.folded || inner.full || inner.box->weight <= 0) continue;
-    shared.push_back(i);
-    room += sizes[i];
-    weight += inner.box->weight;
-  }
-  for (bool fixed = true; fixed && !shared.empty();) {
-    fixed = false;
-    for (std::size_t n = 0; n < shared.size(); ++n) {
-      const std::size_t i = shared[n];
-      const float own = node.inner[i].box->weight;
-      sizes[i] = room * own / weight;
-      if (sizes[i] >= least(i)) continue;
-      sizes[i] = least(i);
-      room -= sizes[i];
-      weight -= own;
-      shared.erase(shared.begin() + static_cast<std::ptrdiff_t>(n));
-      fixed = true;
-      break;
-    }
+    at = end + gap_in(box);
   }
 }
 
@@ -307,7 +277,7 @@ void Placer::cut_to_bands(Span& span, const Axis& axis) const {
   const float least = std::max(px(axis.least_slot), 1.0f);
   span.count = std::max(axis.count, 0);
   span.first = 0;
-  if (static_cast<float>(span.count) * least > room) {
+  if (float(span.count) * least > room) {
     int visible = std::max(1, static_cast<int>(room / least));
     if (axis.group > 1) visible = std::max(axis.group, visible / axis.group * axis.group);
     visible = std::min(visible, span.count);
@@ -317,27 +287,26 @@ void Placer::cut_to_bands(Span& span, const Axis& axis) const {
     span.count = visible;
   }
   const int groups = axis.group > 0 ? (span.count + axis.group - 1) / axis.group : 1;
-  span.gap =
-      groups > 1 ? std::min(px(dense_ ? 8 : 14), 0.15f * room / static_cast<float>(groups)) : 0;
-  const float gaps = span.gap * static_cast<float>(groups - 1);
-  span.slot = (room - gaps) / static_cast<float>(std::max(span.count, 1));
+  span.gap = groups > 1 ? std::min(px(dense_ ? 8 : 14), 0.15f * room / float(groups)) : 0;
+  const float gaps = span.gap * float(groups - 1);
+  span.slot = (room - gaps) / float(std::max(span.count, 1));
 }
 
 /// Cells of one scale have one size in all boxes: the largest for which all have room.
 void Placer::scale_cells() {
-  for (const Node* node : leaves_) {
+  for (const Node* node : shown_) {
     for (const Mark& mark : node->box->marks) {
       const auto* cells = std::get_if<Cells>(&mark);
       if (cells == nullptr || cells->scale.empty() || cells->items.count == 0) continue;
       const int columns = cells->columns > 0 ? cells->columns : cells->items.count;
       const int rows = (cells->items.count + columns - 1) / columns;
-      const float size = std::min(node->inside.width() / static_cast<float>(columns),
-                                  node->inside.height() / static_cast<float>(rows));
+      const float size =
+          std::min(node->inside.width() / float(columns), node->inside.height() / float(rows));
       const auto [found, fresh] = cell_.try_emplace(cells->scale, size);
       if (!fresh) found->second = std::min(found->second, size);
     }
   }
-  for (const Node* node : leaves_) {
+  for (const Node* node : shown_) {
     for (const Mark& mark : node->box->marks) {
       const auto* cells = std::get_if<Cells>(&mark);
       if (cells == nullptr || cells->scale.empty()) continue;
@@ -345,7 +314,7 @@ void Placer::scale_cells() {
         const auto found = spans_.find({axis, upright});
         if (axis.empty() || found == spans_.end()) continue;
         Span& span = found->second;
-        const auto whole = static_cast<float>(std::max(span.axis->count, 1));
+        const auto whole = float(std::max(span.axis->count, 1));
         const float size = std::max(std::floor(cell_.at(cells->scale)), 1.0f);
         const float length = std::min(size * whole, span.to - span.from);
         span.from += std::round((span.to - span.from - length) * span.axis->align);
@@ -356,7 +325,7 @@ void Placer::scale_cells() {
 }
 
 void Placer::make_spans() {
-  for (const Node* node : leaves_) {
+  for (const Node* node : shown_) {
     for (const Mark& mark : node->box->marks) {
       const Use use = use_of(mark);
       offer(*node, use.x, false);
@@ -364,7 +333,7 @@ void Placer::make_spans() {
     }
   }
   // A rule or an arrow stands on an axis of its box's other marks, or has the box's width for its own.
-  for (const Node* node : leaves_) {
+  for (const Node* node : shown_) {
     for (const Mark& mark : node->box->marks) {
       Name axis;
       if (const auto* rule = std::get_if<Rule>(&mark)) axis = rule->axis;
@@ -417,26 +386,38 @@ void Placer::headline() {
 }
 
 void Placer::emit(const Node& node) {
-  if (node.folded) return;
   // Whole pixels: a box that has exactly its least would else miss it by a rounding.
   const Point least{std::floor(node.box->least_width * em_ - 0.01f),
                     std::floor(node.box->least_height * em_ - 0.01f)};
   out_.rooms.push_back({node.box->key, node.inside, least});
-  at_.try_emplace(node.box->key, node.inside);
+  stands(node.box->key, node.inside);
   emit_axes(node);
   emit_labels(node);
+  put_marks(node, false);
+  put_ends();
+}
+
+/// Those that hold on to other things, or those that do not.
+void Placer::put_marks(const Node& node, bool holders) {
   here_ = &node;
   mark_ = node.first_mark;
   for (const Mark& mark : node.box->marks) {
-    // What holds on to other things comes when all of them have their place.
-    const bool later = std::holds_alternative<Links>(mark) ||
+    const bool holds = std::holds_alternative<Links>(mark) ||
                        std::holds_alternative<picture::Frame>(mark) ||
                        std::holds_alternative<Note>(mark);
-    if (!later) std::visit([&](const auto& m) { put(m); }, mark);
+    if (holds == holders) {
+      if (const Items* items = items_of(mark)) flights(*items);
+      if (const auto* stacks = std::get_if<Stacks>(&mark)) flights(stacks->held);
+      std::visit([&](const auto& m) { put(m); }, mark);
+    }
     ++mark_;
   }
-  put_ends();
-  for (const Node& inner : node.inner) emit(inner);
+}
+
+void Placer::collect(const Node& node) {
+  if (node.folded) return;
+  shown_.push_back(&node);
+  for (const Node& inner : node.inner) collect(inner);
 }
 
 Placed Placer::run() {
@@ -448,25 +429,13 @@ Placed Placer::run() {
   fold(root);
   if (dense_ && line > 0) root.area.y0 = area_.y0 + height(Face::bold) + px(2);
   lay(root, root.area);
-  const auto collect = [&](const auto& self, const Node& node) -> void {
-    if (node.folded) return;
-    leaves_.push_back(&node);
-    for (const Node& inner : node.inner) self(self, inner);
-  };
-  collect(collect, root);
+  collect(root);
   make_spans();
   headline();
-  emit(root);
-  for (const Node* node : leaves_) {
-    here_ = node;
-    mark_ = node->first_mark;
-    for (const Mark& mark : node->box->marks) {
-      if (const auto* links = std::get_if<Links>(&mark)) put(*links);
-      if (const auto* frame = std::get_if<picture::Frame>(&mark)) put(*frame);
-      if (const auto* note = std::get_if<Note>(&mark)) put(*note);
-      ++mark_;
-    }
-  }
+  for (const Node* node : shown_) emit(*node);
+  // What holds on to other things comes when all of them have their place.
+  for (const auto& [key, area] : groups_) stands(key, area);
+  for (const Node* node : shown_) put_marks(*node, true);
   drop_patches();
   return std::move(out_);
 }

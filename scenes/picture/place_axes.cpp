@@ -52,21 +52,22 @@ void Placer::emit_groups(const Node& node, const Span& span, bool lowest) {
                         : g < axis.current_group ? State::done
                                                  : State::to_come;
     const Key key{axis.group_name, g};
-    const auto [whole, fresh] = at_.try_emplace(key, area);
+    const auto [whole, fresh] = groups_.try_emplace(key, area);
     if (!fresh) whole->second.y1 = std::max(whole->second.y1, area.y1);
     const auto part = static_cast<std::uint8_t>(node.first_mark % 250);
-    Piece wash{{key, part}, area, Piece::wash, state};
-    wash.layer = Layer::ground;
-    if (state == State::current) out_.pieces.push_back(wash);
+    if (state == State::current) {
+      out_.pieces.push_back({.of = {key, part},
+                             .area = area,
+                             .kind = Piece::wash,
+                             .state = state,
+                             .layer = Layer::ground});
+    }
     const std::string name = fmt::format("{} {}", axis.group_name.text(), g);
     if (!lowest) continue;
     out_.said.push_back({key, name, std::string(word_for(state)), whole->second});
     const float middle = (area.x0 + area.x1) / 2, half = width(name, Face::note) / 2;
     if (middle - half < taken + px(6)) continue;
-    const Ink ink = state == State::current ? Ink::accent
-                    : state == State::done  ? Ink::muted
-                                            : Ink::faint;
-    say(name, {middle - half, node.inside.y1 + px(3)}, Face::note, ink, {key, 255});
+    say(name, {middle - half, node.inside.y1 + px(3)}, Face::note, ink_of(state), {key, 255});
     taken = middle + half;
   }
 }
@@ -80,10 +81,10 @@ void Placer::emit_ticks(const Node& node, const Span& span, bool lowest) {
     int number = 0;
     for (const auto& [value, words] : ticks_of(axis, most)) {
       const float y = std::round(span.at(value));
-      Stroke grid{{{axis.name, number++}}, {{node.inside.x0, y}, {node.inside.x1, y}}};
-      grid.state = State::to_come;
-      grid.layer = Layer::ground;
-      out_.strokes.push_back(std::move(grid));
+      put_stroke({.of = {{axis.name, number++}},
+                  .points = {{node.inside.x0, y}, {node.inside.x1, y}},
+                  .state = State::to_come,
+                  .layer = Layer::ground});
       if (!lowest || node.box->left <= 0) continue;
       const float x = node.inside.x0 - px(6) - width(words, Face::note);
       say(words, {x, std::max(y - line / 2, node.area.y0)}, Face::note, Ink::muted,
@@ -110,9 +111,9 @@ void Placer::emit_ticks(const Node& node, const Span& span, bool lowest) {
   for (const auto& [value, words] : ticks_of(axis, most)) {
     const float x = std::round(span.at(value)), half = width(words, Face::note) / 2;
     if (x + half > room) break;
-    Stroke tick{{{axis.name, number}, 3}, {{x, node.inside.y1}, {x, node.inside.y1 + px(3)}}};
-    tick.state = State::to_come;
-    out_.strokes.push_back(std::move(tick));
+    put_stroke({.of = {{axis.name, number}, 3},
+                .points = {{x, node.inside.y1}, {x, node.inside.y1 + px(3)}},
+                .state = State::to_come});
     say(words, {x - half, y}, Face::note, Ink::muted, {{axis.name, number++}, 4});
   }
 }
@@ -121,13 +122,13 @@ void Placer::emit_ticks(const Node& node, const Span& span, bool lowest) {
 void Placer::emit_names(const Span& span, Area room) {
   const Axis& axis = *span.axis;
   const auto name = [&](int item) {
-    return axis.names.empty() ? std::to_string(item) : axis.names[static_cast<std::size_t>(item)];
+    return axis.names.empty() ? std::to_string(item) : axis.names[item];
   };
   float widest = 0;
   for (int k = span.first; k < span.first + span.count; ++k)
     widest = std::max(widest, width(name(k), Face::note));
   int every = 1;
-  while (static_cast<float>(every) * span.slot < widest + px(4) && every < axis.count) every *= 2;
+  while (float(every) * span.slot < widest + px(4) && every < axis.count) every *= 2;
   for (int k = (span.first + every - 1) / every * every; k < span.first + span.count; k += every) {
     const std::string words = name(k);
     const float half = width(words, Face::note) / 2;
@@ -141,7 +142,7 @@ void Placer::emit_names(const Span& span, Area room) {
 /// window framed.
 void Placer::emit_overview(const Node& node, const Span& span) {
   const Items* items = nullptr;
-  for (const Node* leaf : leaves_) {
+  for (const Node* leaf : shown_) {
     for (const Mark& mark : leaf->box->marks) {
       if (items == nullptr && uses(mark, span.axis->name, false)) items = items_of(mark);
     }
@@ -149,9 +150,7 @@ void Placer::emit_overview(const Node& node, const Span& span) {
   const int count = span.axis->count;
   if (items == nullptr || items->count != count) return;
   const Area strip{span.from, node.area.y1 - px(kOverview), span.to, node.area.y1 - 1};
-  const auto x_of = [&](int item) {
-    return strip.x0 + strip.width() * static_cast<float>(item) / static_cast<float>(count);
-  };
+  const auto x_of = [&](int item) { return strip.x0 + strip.width() * float(item) / float(count); };
   float low = 0, high = 0;
   for (const float value : items->value.each) {
     if (!std::isfinite(value)) continue;
@@ -168,19 +167,18 @@ void Placer::emit_overview(const Node& node, const Span& span) {
     }
     const float tall = std::max(1.0f, (most - low) / (high - low) * strip.height());
     const float x = x_of(static_cast<int>(first));
-    Piece column{{{"overview", c}}, {x, strip.y1 - tall, x + px(1), strip.y1}};
-    column.state = items->state[first] == State::to_come ? State::to_come : State::done;
-    out_.pieces.push_back(column);
+    out_.pieces.push_back(
+        {.of = {{"overview", c}},
+         .area = {x, strip.y1 - tall, x + px(1), strip.y1},
+         .state = items->state[first] == State::to_come ? State::to_come : State::done});
   }
-  Piece window{{{"overview"}},
-               {x_of(span.first), strip.y0, x_of(span.first + span.count), strip.y1},
-               Piece::frame,
-               State::current};
-  out_.pieces.push_back(window);
+  const Area window{x_of(span.first), strip.y0, x_of(span.first + span.count), strip.y1};
+  out_.pieces.push_back(
+      {.of = {{"overview"}}, .area = window, .kind = Piece::frame, .state = State::current});
   out_.said.push_back({{"overview"},
                        fmt::format("{}–{} of {}", span.first, span.first + span.count - 1, count),
                        "",
-                       window.area});
+                       window});
 }
 
 void Placer::emit_axes(const Node& node) {

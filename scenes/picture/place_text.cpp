@@ -54,12 +54,8 @@ void Placer::drop_patches() {
     const auto outlined = [&](const Piece& piece) {
       if (piece.kind != Piece::dashed && piece.kind != Piece::frame) return false;
       const Area& a = piece.area;
-      const Point corners[] = {
-          {a.x0, a.y0}, {a.x1, a.y0}, {a.x1, a.y1}, {a.x0, a.y1}, {a.x0, a.y0}};
-      for (int i = 0; i < 4; ++i) {
-        if (runs_through(core, corners[i], corners[i + 1])) return true;
-      }
-      return false;
+      const bool inside = a.x0 < core.x0 && core.x1 < a.x1 && a.y0 < core.y0 && core.y1 < a.y1;
+      return meet(a, core) && !inside;
     };
     const auto crossed = [&](const Stroke& stroke) {
       for (std::size_t i = 1; i < stroke.points.size(); ++i) {
@@ -73,10 +69,11 @@ void Placer::drop_patches() {
 }
 
 std::string written(const Items& items, int item) {
-  const auto k = static_cast<std::size_t>(item);
-  if (!items.names.empty()) return items.names[k];
-  const auto value = static_cast<double>(items.value[k]);
-  const Format& format = items.format;
+  return items.names.empty() ? written(items.value[item], items.format) : items.names[item];
+}
+
+std::string written(float number, const Format& format) {
+  const auto value = double(number);
   if (format.kind == Format::none || std::isnan(value)) return {};
   if (std::isinf(value)) return value > 0 ? "∞" : "−∞";
   std::string text;
@@ -125,27 +122,19 @@ const std::vector<Run>& Placer::form(const Text& text, float room, Face face) {
 
 float Placer::say(std::string text, Point at, Face face, Ink ink, Identity of) {
   if (text.empty()) return 0;
-  Words words;
-  words.of = of;
-  words.text = std::move(text);
-  words.face = face;
-  words.ink = ink;
-  const float long_ = width(words.text, face);
-  words.area = {std::round(at.x), std::round(at.y), std::round(at.x) + long_,
-                std::round(at.y) + height(face)};
-  out_.words.push_back(std::move(words));
-  return long_;
+  const float length = width(text, face), x = std::round(at.x), y = std::round(at.y);
+  out_.words.push_back({.of = of,
+                        .text = std::move(text),
+                        .area = {x, y, x + length, y + height(face)},
+                        .face = face,
+                        .ink = ink});
+  return length;
 }
 
 float Placer::say(const std::vector<Run>& runs, Point at, Face face, Ink ink, Identity of) {
   float x = at.x;
   for (const Run& run : runs) {
-    const Ink own = run.state == State::current   ? Ink::accent
-                    : run.state == State::wrong   ? Ink::wrong
-                    : run.state == State::to_come ? Ink::faint
-                    : run.state == State::done    ? Ink::muted
-                                                  : ink;
-    x += say(run.text, {x, at.y}, face, own, of);
+    x += say(run.text, {x, at.y}, face, ink_of(run.state, ink), of);
     // The words of one text are told apart by their order.
     if (of.part < 249) ++of.part;
   }
@@ -156,11 +145,15 @@ void Placer::say_right(const std::vector<Run>& runs, Point at, Face face, Ink in
   say(runs, {at.x - width(runs, face), at.y}, face, ink, of);
 }
 
-void Placer::say_centered(std::string text, Point middle, Face face, Ink ink, Identity of, int on) {
+void Placer::say_centered(std::string text, Point middle, Face face, Ink ink, Identity of) {
   const Point at{middle.x - width(text, face) / 2, middle.y - height(face) / 2};
-  if (text.empty()) return;
   say(std::move(text), at, face, ink, of);
-  out_.words.back().on = on;
+}
+
+void Placer::say_on(std::string text, Identity of, Face face, Ink ink) {
+  if (text.empty()) return;
+  say_centered(std::move(text), out_.pieces.back().area.center(), face, ink, of);
+  out_.words.back().on = static_cast<int>(out_.pieces.size()) - 1;
 }
 
 std::string Placer::cut(const std::string& text, float room, Face face) const {

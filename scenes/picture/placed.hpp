@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,9 +21,17 @@ struct Area {
   float width() const { return x1 - x0; }
   float height() const { return y1 - y0; }
   Point center() const { return {(x0 + x1) / 2, (y0 + y1) / 2}; }
+  bool is_finite() const { return std::isfinite(x0 + y0 + x1 + y1); }
   bool holds(Point p) const { return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1; }
   friend bool operator==(const Area&, const Area&) = default;
 };
+inline bool meet(const Area& a, const Area& b) {
+  return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
+}
+inline Area joined(const Area& a, const Area& b) {
+  return {a.x0 < b.x0 ? a.x0 : b.x0, a.y0 < b.y0 ? a.y0 : b.y0, a.x1 > b.x1 ? a.x1 : b.x1,
+          a.y1 > b.y1 ? a.y1 : b.y1};
+}
 
 enum class Face : std::uint8_t { note, body, bold, section, mono_note, mono, mono_large };
 
@@ -148,6 +157,7 @@ Placed place(const Picture& picture, Area area, const Metrics& metrics);
 /// An item's value as it is written: "4.0", "≈0", "−∞", "12 MB"; its name if it has one, nothing if it
 /// has neither.
 std::string written(const Items& items, int item);
+std::string written(float value, const Format& format);
 /// All marks of a picture in the order of their boxes, as Identity::mark counts them.
 std::vector<const Mark*> marks_of(const Picture& picture);
 

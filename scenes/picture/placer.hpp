@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -7,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "scenes/picture/key_index.hpp"
 #include "scenes/picture/placed.hpp"
 
 /// What the files that lay a picture out share.
@@ -35,6 +37,22 @@ inline constexpr float kOverview = 14;
 /// Numbers along an axis with their words, at most so many.
 std::vector<std::pair<double, std::string>> ticks_of(const Axis& axis, int most);
 
+/// How words of something in a state are written.
+inline Ink ink_of(State state, Ink otherwise = Ink::muted) {
+  switch (state) {
+    case State::current:
+      return Ink::accent;
+    case State::wrong:
+      return Ink::wrong;
+    case State::to_come:
+      return Ink::faint;
+    case State::done:
+      return Ink::muted;
+    default:
+      return otherwise;
+  }
+}
+
 /// Lays one picture out. `place` makes one, runs it once and takes the result.
 class Placer {
  public:
@@ -47,7 +65,6 @@ class Placer {
     const Box* box = nullptr;
     std::vector<Node> inner;
     bool folded = false;
-    bool full = false;                    ///< may not grow further
     float top = 0, bottom = 0, head = 0;  ///< room for the label, the axes' words, the bars' values
     Point least;
     Area area;    ///< all of it
@@ -68,14 +85,16 @@ class Placer {
   void fold(Node& root);
   void lay(Node& node, Area area);
   void lay_along(Node& node);
-  void even_out(const Node& node, std::vector<float>& sizes) const;
+  std::vector<float> lengths_of(const Node& node, float length) const;
   void make_spans();
   void offer(const Node& node, Name axis, bool upright);
   void scale_cells();
   void cut_to_bands(Span& span, const Axis& axis) const;
   Span span(Name axis, bool upright) const;
   bool uses(const Mark& mark, Name axis, bool upright) const;
+  void collect(const Node& node);
   void emit(const Node& node);
+  void put_marks(const Node& node, bool holders);
   void emit_axes(const Node& node);
   void emit_groups(const Node& node, const Span& span, bool lowest);
   void emit_ticks(const Node& node, const Span& span, bool lowest);
@@ -95,7 +114,9 @@ class Placer {
   float say(const std::vector<Run>& runs, Point at, Face face, Ink ink, Identity of);
   float say(std::string text, Point at, Face face, Ink ink, Identity of);
   void say_right(const std::vector<Run>& runs, Point at, Face face, Ink ink, Identity of);
-  void say_centered(std::string text, Point middle, Face face, Ink ink, Identity of, int on = -1);
+  void say_centered(std::string text, Point middle, Face face, Ink ink, Identity of);
+  /// In the middle of the last piece.
+  void say_on(std::string text, Identity of, Face face = Face::mono_note, Ink ink = Ink::on_piece);
   /// As much of a text as has room, with an ellipsis: where it has no shorter form.
   std::string cut(const std::string& text, float room, Face face) const;
   void drop_patches();
@@ -103,16 +124,25 @@ class Placer {
   std::vector<std::string> wrapped(const std::string& text, float room, Face face, int most) const;
 
   // place_marks.cpp: what stands in a box.
-  Identity id(const Items& items, int item, std::uint8_t part = 0) const;
-  Identity id(const Key& key, std::uint8_t part = 0) const { return {key, part, mark_, -1}; }
-  Piece piece(const Items& items, int item, Area area, Piece::Kind kind = Piece::fill) const;
+  Identity id(const Items& items, int item, int part = 0) const;
+  Identity id(const Key& key, int part = 0) const {
+    return {key, static_cast<std::uint8_t>(part), mark_, -1};
+  }
+  /// A piece in the look that its item has. Good until the next piece.
+  Piece& put_item(const Items& items, int item, Area area, Piece::Kind kind = Piece::fill,
+                  int part = 0);
+  void put_stroke(Stroke stroke) { out_.strokes.push_back(std::move(stroke)); }
   void flights(const Items& items);
+  struct Grid;
+  Grid grid_of(const Cells& cells) const;
   void put(const Cells& cells);
-  void put_folded(const Cells& cells, Area area, int columns, float cell);
-  void put_cell(const Items& items, int item, Area area, float heat, bool words);
+  void put_folded(const Cells& cells, const Grid& grid);
   bool words_fit(const Items& items, Point cell) const;
   void put(const Chips& chips);
+  struct Shelves;
+  Shelves shelves_of(const Strip& strip) const;
   void put(const Strip& strip);
+  void put_stretch(const Strip& strip, int item, Area area);
   void put(const Bars& bars);
   void put_bar(const Bars& bars, const Span& band, const Span& length, int item);
   std::optional<float> curve_over(const Bars& bars, int item) const;
@@ -126,6 +156,7 @@ class Placer {
   void put_bars(const Stacks& stacks, const Piles& piles, int pile);
   void put_limit(const Stacks& stacks, const Piles& piles);
   void put(const Spans& spans);
+  void name_lanes(const Span& lanes);
   void put(const Ring& ring);
   void put(const Curve& curve);
   void put_ends();
@@ -139,10 +170,18 @@ class Placer {
   void put(const Lines& lines);
   void put_sentences(const Lines& lines);
   void put_formulas(const Lines& lines);
+  void put_said(const Items& items, int item, std::string words, const Area& area);
   void put(const Ledger& ledger);
-  bool find(const Key& key, Area& area) const;
+  void put_label(const Text& label, float room, const Key& of, Ink ink,
+                 const std::function<Point(float width)>& place);
+  /// Where a thing stands, for those that hold on to it: the first place that it was given.
+  void stands(const Key& key, const Area& area) {
+    places_.emplace_back(key, area);
+    index_.reset();
+  }
+  bool find(const Key& key, Area& area);
   float gap_in(const Box& box) const { return box.close ? px(2) : gap_; }
-  float crowd(const Area& area, const Key& of) const;
+  float crowd(const Area& area, const Key& of, float most) const;
   int run_over(Point from, Point to, const Key& of) const;
 
   const Picture& picture_;
@@ -157,8 +196,10 @@ class Placer {
   std::map<std::pair<Name, bool>, Span> spans_;         ///< by axis and whether upright
   std::map<Name, float> cell_;                          ///< size of cells by their scale
   std::map<Name, int> rung_;                            ///< of texts of a group
-  std::map<Key, Area> at_;                              ///< where things stand
-  std::vector<const Node*> leaves_;
+  std::map<Key, Area> groups_;                          ///< of bands, over all their boxes
+  std::vector<std::pair<Key, Area>> places_;
+  std::optional<KeyIndex> index_;  ///< of `places_`
+  std::vector<const Node*> shown_;
   int next_mark_ = 0;
 
   /// A curve's words, which stand at its end.

@@ -1,17 +1,10 @@
 #pragma once
 
-#include <array>
 #include <functional>
 
-#include "scenes/picture/look.hpp"
+#include "scenes/picture/paint.hpp"
 
 namespace tilestep::picture {
-
-/// What a drawing is coloured with: 0xRRGGBB.
-struct Palette {
-  std::array<std::uint32_t, kRoleCount> paints{};
-  std::array<std::uint32_t, 17> heat{};  ///< from little to much
-};
 
 /// A placed picture as SVG 1.1 that stands alone, in the place and type that `metrics` gave it, one A4
 /// page wide. Keys are ids, and what `explain` says of one is its title; `data-value` carries the number.

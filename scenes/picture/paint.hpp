@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "scenes/picture/compare.hpp"
+#include "scenes/picture/look.hpp"
+
+/// \file
+/// From placed primitives to shapes in colours: what all renderers draw alike.
+namespace tilestep::picture {
+
+/// What a drawing is coloured with: 0xRRGGBB.
+struct Palette {
+  std::array<std::uint32_t, kRoleCount> paints{};  ///< by role
+  std::array<std::uint32_t, 65> heat{};            ///< from little to much
+};
+struct Color {
+  std::uint32_t rgb = 0;
+  float alpha = 1;
+};
+
+/// How a line is drawn; `curved`: through four points, a cubic Bézier curve.
+struct Pen {
+  Color color;
+  float thickness = 1;
+  enum Kind : std::uint8_t { plain, dashed, curved } kind = plain;
+};
+
+/// Takes shapes, in real pixels.
+class Canvas {
+ public:
+  virtual ~Canvas() = default;
+  /// The next shape is what is seen of this thing; those after it go with it.
+  virtual void begin(const Identity& /*of*/) {}
+  virtual void fill(const Area& area, Color color, float corner) = 0;
+  virtual void outline(const Area& area, const Pen& pen, float corner) = 0;
+  virtual void hatch(const Area& area, Color color) = 0;
+  virtual void dot(Point center, float radius, Color color) = 0;
+  virtual void triangle(Point a, Point b, Point c, Color color) = 0;
+  virtual void line(std::span<const Point> points, const Pen& pen) = 0;
+  virtual void text(const Words& words, Color color) = 0;
+};
+
+/// What stands out for the moment; nullptr: nothing.
+struct Emphasis {
+  const Lighting* lit = nullptr;             ///< gets an outline in the text's colour
+  const Differences* differences = nullptr;  ///< gets a line below it
+};
+/// Draws what is in `seen`.
+void paint(const Placed& placed, const Palette& palette, const Metrics& metrics,
+           const Emphasis& emphasis, const Area& seen, Canvas& canvas);
+
+}  // namespace tilestep::picture
