@@ -30,12 +30,19 @@ std::pair<Point, Point> leader(const Area& of, const Area& note) {
 
 bool Placer::find(const Key& key, Area& area) {
   if (!index_) {
-    index_.emplace(places_.size());
-    for (std::size_t n = 0; n < places_.size(); ++n) index_->add(places_[n].first, int(n));
+    indexed_ = places_.size();
+    index_.emplace(indexed_);
+    for (std::size_t n = 0; n < indexed_; ++n) index_->add(places_[n].first, int(n));
   }
   const int found = index_->find(key);
-  if (found >= 0) area = places_[found].second;
-  return found >= 0;
+  // The few that came since, frames and notes, are not worth an index of their own.
+  const auto at = found >= 0
+                      ? places_.begin() + found
+                      : std::find_if(places_.begin() + std::ptrdiff_t(indexed_), places_.end(),
+                                     [&](const auto& place) { return place.first == key; });
+  if (at == places_.end()) return false;
+  area = at->second;
+  return true;
 }
 
 /// A line's label, or a frame's: on a patch, since what it is of runs near it.
