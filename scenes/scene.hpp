@@ -51,6 +51,9 @@ class Scene {
 
   /// Which row of a table under Data belongs to the view; −1: none. By default the step's.
   virtual int table_row(std::string_view table_id, const View& view) const;
+  /// From which cursor on a cell under Data is known; before, it is not on show. By default what the
+  /// first column names is known at once, a step's row when the step is through, all else at the end.
+  virtual Cursor known(const lab::Table& table, int row, int column) const;
   /// What a row under Data is about: the number in its first column, and the step that it is.
   virtual std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const;
   /// The knobs that change where an item with Act::set is dropped on another thing (clicked: on itself).

@@ -40,6 +40,9 @@ void draw_stage(ShellState& state, const Layout& layout);
 void draw_transport(ShellState& state, const Layout& layout);
 void draw_side_panel(ShellState& state, const Layout& layout);
 void draw_tabs(ShellState& state, const Layout& layout);
+/// How a table of the report stands under Data at a cursor.
+ui::TableLook table_look(const scenes::ScenePlayer& player, const lab::Table& table,
+                         scenes::Cursor now);
 void draw_key_list(ShellState& state, ImVec2 size);
 
 /// "Emulated on CPU · throughput recorded on NVIDIA H200, 2026-05-12".

@@ -84,7 +84,15 @@ void data_tools(ShellState& state, float room) {
   const bool copied = state.copied_s && state.now_s() - *state.copied_s < 2;
   if (ui::button("copy_csv", copied ? "Copied" : "Copy CSV",
                  {.icon = copied ? ui::Icon::check : ui::Icon::copy})) {
-    const auto& table = tables[static_cast<std::size_t>(lesson.table)];
+    lab::Table table = tables[static_cast<std::size_t>(lesson.table)];
+    for (std::size_t row = 0; row < table.rows.size(); ++row) {  // what is to come is left empty
+      for (std::size_t column = 0; column < table.rows[row].size(); ++column) {
+        const scenes::Cursor known =
+            lesson.scene().known(tables[static_cast<std::size_t>(lesson.table)],
+                                 static_cast<int>(row), static_cast<int>(column));
+        if (lesson.cursor < known) table.rows[row][column] = {};
+      }
+    }
     ImGui::SetClipboardText(table.to_csv().c_str());
     state.copied_s = state.now_s();
   }
@@ -138,15 +146,7 @@ void data_tab(ShellState& state) {
   const auto& tables = lesson.report->tables;
   lesson.table = std::clamp(lesson.table, 0, static_cast<int>(tables.size()) - 1);
   const lab::Table& table = tables[static_cast<std::size_t>(lesson.table)];
-  ui::TableLook look;
-  look.current_row = lesson.scene().table_row(table.id, lesson.view());
-  // The table of the steps themselves shows what has been computed so far and no more.
-  const scenes::StepAxis axis = state.session.axis();
-  if (table.id == axis.table) look.visible_rows = state.session.step();
-  // What the run says as a whole it says when it is through.
-  if (table.id == "readouts" && state.session.step() < axis.tiles) look.visible_rows = 0;
-  look.lit_row = lesson.player->lit_row(table.id);
-  const int hovered = ui::data_table(table, look);
+  const int hovered = ui::data_table(table, table_look(*lesson.player, table, lesson.cursor));
   if (hovered != state.hovered_row) {
     state.hovered_row = hovered;
     lesson.player->hover_row(table.id, hovered);
@@ -248,6 +248,15 @@ void tab_row(ShellState& state) {
 }
 
 }  // namespace
+
+ui::TableLook table_look(const scenes::ScenePlayer& player, const lab::Table& table,
+                         scenes::Cursor now) {
+  return {.current_row = player.scene().table_row(table.id, player.view(now)),
+          .lit_row = player.lit_row(table.id),
+          .hidden = [&player, &table, now](int row, int column) {
+            return now < player.scene().known(table, row, column);
+          }};
+}
 
 void draw_tabs(ShellState& state, const Layout& layout) {
   const PanelScope panel("tabs", layout.tabs,

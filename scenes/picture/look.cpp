@@ -45,6 +45,11 @@ std::pair<const Items*, int> item_at(const std::vector<const Mark*>& marks, cons
              : std::pair<const Items*, int>{nullptr, -1};
 }
 
+const Curve* curve_at(const std::vector<const Mark*>& marks, const Identity& of) {
+  const Mark* mark = mark_of(marks, of);
+  return mark != nullptr ? std::get_if<Curve>(mark) : nullptr;
+}
+
 }  // namespace
 
 bool is_hatched(const Piece& piece) {
@@ -52,8 +57,9 @@ bool is_hatched(const Piece& piece) {
 }
 
 bool shows_heat(const Piece& piece) {
-  return piece.heat >= 0 && piece.state != State::to_come && piece.state != State::wrong &&
-         piece.state != State::wasted && piece.state != State::predicted;
+  return piece.heat >= 0 && piece.tone == 0 && piece.state != State::to_come &&
+         piece.state != State::wrong && piece.state != State::wasted &&
+         piece.state != State::predicted;
 }
 
 bool has_own_colour(const Piece& piece) {
@@ -81,7 +87,10 @@ Coat coat_of(const Piece& piece) {
   if (piece.state == State::wasted) return {Role::wasted, piece.alpha};
   if (piece.kind == Piece::outline && piece.state == State::current)
     return {Role::accent, piece.alpha};
-  if (piece.tone > 0) return {tone_role(piece.tone), tone_alpha(piece.state) * piece.alpha};
+  const float depth = piece.heat >= 0 ? 0.2f + 0.8f * piece.heat : 1;
+  if (piece.tone > 0) {
+    return {tone_role(piece.tone), tone_alpha(piece.state) * depth * piece.alpha};
+  }
   switch (piece.state) {
     case State::current:
       return {Role::accent, piece.alpha};
@@ -159,12 +168,23 @@ const Identity* hit(const Placed& placed, Point at, float near) {
 
 std::vector<Subject> subjects_of(const std::vector<const Mark*>& marks, const Identity& of) {
   std::vector<Subject> subjects;
+  if (const Curve* curve = curve_at(marks, of)) {
+    if (!curve->about.kind.empty()) {
+      subjects.push_back({std::string(curve->about.kind.text()), curve->about.index});
+    }
+  }
   const auto [items, item] = item_at(marks, of);
   if (items == nullptr) return subjects;
   for (const auto& [kind, column] : items->about) {
     subjects.push_back({std::string(kind.text()), column[item]});
   }
   return subjects;
+}
+
+Act act_of(const std::vector<const Mark*>& marks, const Identity& of) {
+  const Curve* curve = curve_at(marks, of);
+  const Items* items = item_at(marks, of).first;
+  return curve != nullptr ? curve->act : items != nullptr ? items->act : Act{};
 }
 
 Lighting::Lighting(const std::vector<const Mark*>& marks, const std::vector<Subject>& subjects,
@@ -183,6 +203,12 @@ Lighting::Lighting(const std::vector<const Mark*>& marks, const std::vector<Subj
         }
       }
     };
+    if (const auto* curve = std::get_if<Curve>(marks[m])) {
+      const Subject of{std::string(curve->about.kind.text()), curve->about.index};
+      if (std::find(subjects.begin(), subjects.end(), of) != subjects.end()) {
+        rules_[m].push_back({nullptr, 0, 0, of.index});
+      }
+    }
     if (items != nullptr) add(*items, 0);
     if (stacks != nullptr) add(stacks->held, stacks->items.count);
   }
@@ -190,9 +216,10 @@ Lighting::Lighting(const std::vector<const Mark*>& marks, const std::vector<Subj
 
 bool Lighting::lights(const Identity& of) const {
   if (key_ && of.key == *key_) return true;
-  if (of.mark < 0 || of.item < 0 || of.mark >= static_cast<int>(rules_.size())) return false;
+  if (of.mark < 0 || of.mark >= static_cast<int>(rules_.size())) return false;
   const auto& rules = rules_[of.mark];
   return std::any_of(rules.begin(), rules.end(), [&](const Rule& rule) {
+    if (rule.column == nullptr) return true;
     return of.item >= rule.first && of.item < rule.end &&
            (*rule.column)[of.item - rule.first] == rule.index;
   });

@@ -41,6 +41,9 @@ struct Subject {
 };
 std::vector<Subject> subjects_of(const std::vector<const Mark*>& marks, const Identity& of);
 
+/// What a press on it does.
+Act act_of(const std::vector<const Mark*>& marks, const Identity& of);
+
 /// Says what lights up: what is about one of the subjects, and the thing pointed at itself.
 class Lighting {
  public:
@@ -51,8 +54,8 @@ class Lighting {
 
  private:
   struct Rule {
-    const Column<int>* column;
-    int first, end;  ///< of the mark's items
+    const Column<int>* column;  ///< nullptr: all of the mark
+    int first, end;             ///< of the mark's items
     int index;
   };
   std::vector<std::vector<Rule>> rules_;  ///< of each mark

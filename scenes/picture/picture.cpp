@@ -141,7 +141,10 @@ class Inspector {
     fits(items.tone.each, items, "tones");
     fits(items.glyph.each, items, "glyphs");
     fits(items.names, items, "names");
-    fits(items.ways, items, "ways");
+    if (items.first_way < 0 || items.first_way + std::ssize(items.ways) > items.count) {
+      say("{} has {} items and ways from {} to {}", items.name.text(), items.count, items.first_way,
+          items.first_way + std::ssize(items.ways));
+    }
     for (const auto& [kind, index] : items.about) {
       if (kind.empty()) say("{} is about nothing named", items.name.text());
       fits(index.each, items, "indices of what they are about");
@@ -319,6 +322,12 @@ Items items(Name name, int count) {
   return made;
 }
 
+std::vector<int> numbers(int count) {
+  std::vector<int> all(static_cast<std::size_t>(count));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 Items items(Name name, std::vector<float> values, Format format) {
   Items made = items(name, static_cast<int>(values.size()));
   made.value.each = std::move(values);
@@ -372,26 +381,23 @@ std::pair<const Items*, int> item_of(const Mark& mark, int item) {
   return {items, item};
 }
 
-Box box(Key key, std::vector<Mark> marks, Text label) {
-  Box made;
-  made.key = key;
-  made.marks = std::move(marks);
-  made.label = std::move(label);
+Lines lines(Name name, std::vector<Text> rows, Lines::Voice voice) {
+  Lines made{items(name, static_cast<int>(rows.size())), std::move(rows)};
+  made.voice = voice;
   return made;
 }
 
-Box row(Key key, std::vector<Box> boxes) {
-  Box made;
-  made.key = key;
-  made.flow = Box::row;
-  made.boxes = std::move(boxes);
-  return made;
+Box box(Key key, std::vector<Mark> marks, Text label, const Layout& layout) {
+  return {layout, key, std::move(label), {}, std::move(marks)};
 }
 
-Box column(Key key, std::vector<Box> boxes) {
-  Box made = row(key, std::move(boxes));
-  made.flow = Box::column;
-  return made;
+Box row(Key key, std::vector<Box> boxes, Layout layout) {
+  layout.flow = Layout::row;
+  return column(key, std::move(boxes), layout);
+}
+
+Box column(Key key, std::vector<Box> boxes, const Layout& layout) {
+  return {layout, key, {}, {}, {}, std::move(boxes)};
 }
 
 std::pair<double, double> rounded(double low, double high) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,6 +49,10 @@ struct Key {
   Name name;
   int i = -1, j = -1;
   friend constexpr auto operator<=>(const Key&, const Key&) = default;
+  /// Whether it is one of these things, whatever its numbers.
+  constexpr bool is(std::initializer_list<Name> names) const {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  }
 };
 /// "sa_1_3", "score_5", "m"
 std::string to_text(const Key& key);
@@ -128,16 +134,19 @@ struct Items {
   Column<std::uint8_t> flags = {}, tone = {}, glyph = {};
   std::vector<std::string> names = {};  ///< of a few items: what is written in place of the value
   std::vector<std::pair<Name, Column<int>>> about = {};
+  int first_way = 0;           ///< the item that `ways` begin at
   std::vector<Way> ways = {};  ///< empty, or one for each
   Format format = {};
   Fold fold = Fold::most;
   Act act = {};
-  bool heat = false;  ///< the value is also the depth of the item's colour
+  bool heat = false;  ///< the value is also the depth of the item's tone, or of a scale of its own
 
   Key key(int item) const;
 };
 Items items(Name name, std::vector<float> values, Format format = {});
 Items items(Name name, int count);
+/// 0, 1, 2, …: what so many things, each of its own number, are about.
+std::vector<int> numbers(int count);
 
 /// Cells in rows, or along axes. Without an axis they are square.
 struct Cells {
@@ -157,52 +166,54 @@ struct Chips {
 /// Stretches of memory: sectors within lines, and which of their bytes are used.
 struct Strip {
   Items items;
-  std::vector<std::int64_t> address;
-  std::vector<std::uint64_t> used;  ///< a bit for each byte of a stretch of up to 64
+  std::vector<std::int64_t> address = {};
+  std::vector<std::uint64_t> used = {};  ///< a bit for each byte of a stretch of up to 64
   int bytes = 32, line = 128;
 };
 /// Bars from `base` to `value`: upright on a band axis `x`, lying on a band axis `y`. Those of two marks
 /// on the same axes stand in each other; a value is written where there is room for all.
 struct Bars {
   Items items;
-  Name x, y;
+  Name x = {}, y = {};
 };
 /// What happened on which lane from when to when; never behind `now`.
 struct Spans {
   Items items;
-  std::vector<int> lane;
-  std::vector<double> begin, end;
+  std::vector<int> lane = {};
+  std::vector<double> begin = {}, end = {};
   double now = 0;
   Name x = {}, lanes = {};
 };
 /// Stages that are filled and drained in turn.
 struct Ring {
   Items stages;
-  std::vector<int> phase, bytes_expected;
+  std::vector<int> phase = {}, bytes_expected = {};
   int fill = -1, drain = -1;
 };
 /// A line through the points known so far. It grows along x. A single point is a dot.
 struct Curve {
   Key key;
-  std::vector<double> x, y, low = {}, high = {};
-  Name ax, ay;  ///< on a band axis, 2.5 is the middle of item 2
+  std::vector<double> x = {}, y = {}, low = {}, high = {};
+  Name ax = {}, ay = {};  ///< on a band axis, 2.5 is the middle of item 2
   std::uint8_t tone = 0;
   State state = State::plain;
   bool dashed = false;
   std::uint8_t flags = 0;  ///< kPicked: bolder
+  Ref about = {};          ///< whom it is of: lights up with it
+  Act act = {};            ///< of a click on it, or on its end's words
   Text end = {};           ///< at its last point, in the box's right margin where it has one
   bool ends_free = false;  ///< `end` stands at the point itself unless that is near the margin
 };
 /// Events on an axis.
 struct Ticks {
   Items items;
-  std::vector<double> at;
-  Name x;
+  std::vector<double> at = {};
+  Name x = {};
 };
 /// A line across the box at a value: m, a capacity, a roof.
 struct Rule {
   Key key;
-  Name axis;
+  Name axis = {};
   double at = 0;
   State state = State::plain;
   Text label = {};
@@ -210,7 +221,7 @@ struct Rule {
 /// Piles of tiles: experts and their tokens, pools and their pages.
 struct Stacks {
   Items items;
-  std::vector<int> kept, tiles, dropped = {};
+  std::vector<int> kept = {}, tiles = {}, dropped = {};
   int tile = 8;
   Name x = {};
   /// What is in the piles, of pile 0 first: what is kept, in the order of its places, then what is
@@ -222,7 +233,7 @@ struct Stacks {
 /// A move along a number line.
 struct Arrow {
   Key key;
-  Name axis;
+  Name axis = {};
   double from = 0, to = 0;
   State state = State::plain;
   Text label = {};
@@ -242,7 +253,7 @@ struct Anchor {
 /// Lines from anchors to anchors, which they follow wherever these move.
 struct Links {
   Items items;
-  std::vector<Anchor> from, to;
+  std::vector<Anchor> from = {}, to = {};
 };
 /// A frame round things, also of several boxes: a tile, what the user follows.
 struct Frame {
@@ -260,13 +271,14 @@ struct Note {
 /// Rows of words or formulas.
 struct Lines {
   Items items;
-  std::vector<Text> rows;
+  std::vector<Text> rows = {};
   enum Voice : std::uint8_t {
     words,    ///< sentences, which wrap
     formula,  ///< in one width, aligned at their first "="
     large     ///< the one number to look at
   } voice = formula;
 };
+Lines lines(Name name, std::vector<Text> rows, Lines::Voice voice = Lines::words);
 /// A small table: values of `items` in rows and columns.
 struct Ledger {
   Items items;
@@ -305,9 +317,8 @@ struct Axis {
       5;  ///< of a band, design pixels: where there is less a window shows some items
 };
 
-/// A part of the picture. It keeps its place over a run.
-struct Box {
-  Key key;
+/// How a box stands among others, and what room it needs.
+struct Layout {
   /// How boxes in it stand. `either`: below each other, and side by side where they have not the height.
   enum Flow : std::uint8_t { row, column, over, either } flow = column;
   /// Boxes in it share all its room by their weights, where each has its least: rows of a grid.
@@ -318,14 +329,20 @@ struct Box {
   float least_width = 4, least_height = 1;  ///< in heights of a line of text
   float most_height = 0;                    ///< grows no further; 0: as far as there is room
   float left = 0, right = 0;                ///< margins for labels, in heights of a line of text
-  Text label = {};                          ///< above, or in the left margin where there is one
-  Text value = {};                          ///< in the right margin: what the marks come to
+};
+/// A part of the picture. It keeps its place over a run.
+struct Box : Layout {
+  Key key;
+  Text label = {};  ///< above, or in the left margin where there is one
+  Text value = {};  ///< in the right margin: what the marks come to
   std::vector<Mark> marks = {};
   std::vector<Box> boxes = {};
 };
-Box box(Key key, std::vector<Mark> marks, Text label = {});
-Box row(Key key, std::vector<Box> boxes);
-Box column(Key key, std::vector<Box> boxes);
+Box box(Key key, std::vector<Mark> marks, Text label = {}, const Layout& layout = {});
+/// Boxes side by side.
+Box row(Key key, std::vector<Box> boxes, Layout layout = {});
+/// Boxes below each other, or as `layout` has them.
+Box column(Key key, std::vector<Box> boxes, const Layout& layout = {});
 
 /// What is known of a picture before its first step, and stays: domains, rounded, so that they say
 /// nothing ahead of the cursor.
@@ -337,9 +354,9 @@ struct Extent {
 std::pair<double, double> rounded(double low, double high);
 
 struct Picture {
-  Text headline;
-  std::vector<Axis> axes;
-  Box root;
+  Text headline = {};
+  std::vector<Axis> axes = {};
+  Box root = {};
 };
 
 /// What is not as this file says, a sentence each: keys that stand twice, columns of another length

@@ -53,7 +53,7 @@ void Placer::flights(const Items& items) {
   for (int k = 0; k < std::ssize(items.ways); ++k) {
     const Way& way = items.ways[k];
     if (way.from.name.empty() && way.to.name.empty()) continue;
-    out_.flights.push_back({items.key(k), way});
+    out_.flights.push_back({items.key(items.first_way + k), way});
   }
 }
 
@@ -103,11 +103,11 @@ Placer::Grid Placer::grid_of(const Cells& m) const {
   if (!grid.x && !grid.y) {
     float side = std::min({grid.wide, grid.tall, px(kMostCell)});
     if (!m.scale.empty()) side = std::min(side, cell_.at(m.scale));
-    grid.wide = grid.tall = side > px(8) ? std::floor(side) : side;
+    grid.wide = grid.tall = side > px(3) ? std::floor(side) : side;
   }
   if (grid.x) grid.wide = grid.x->slot;
   if (grid.y) grid.tall = grid.y->slot;
-  const bool apart = std::min(grid.wide, grid.tall) >= px(7);
+  const bool apart = std::min(grid.wide, grid.tall) >= px(3);
   grid.seam = apart ? std::max(1.0f, std::round(px(1))) : 0;
   return grid;
 }
@@ -202,8 +202,12 @@ void Placer::put(const Chips& m) {
   float x = room.x0;
   for (int k = first; k < end; ++k) {
     const Area area{x, middle - tall / 2, x + length(k), middle + tall / 2};
-    put_item(items, k, area, Piece::chip);
+    put_item(items, k, area, Piece::chip).tone = 0;
     say_on(written(items, k), id(items, k), Face::note);
+    if (items.tone[k] > 0) {  // a sign of it, so that a row of them is not loud
+      const Area line{area.x0 + pad, area.y1 - px(4), area.x1 - pad, area.y1 - px(2)};
+      put_item(items, k, line, Piece::fill, 2).flags = kNone;
+    }
     if (m.chain && k + 1 < end) {
       put_stroke({.of = id(items, k, 1),
                   .points = {{area.x1 + px(3), middle}, {area.x1 + gap - px(3), middle}},
@@ -233,6 +237,22 @@ int Placer::bar_digits(const Bars& m, const Span& band, const Span& length) cons
   return -1;
 }
 
+/// Where a curve of the box runs over an item: its value stands clear of it.
+std::optional<float> Placer::curve_over(const Bars& m, int item) const {
+  const double at = item + 0.5;
+  for (const Mark& mark : here_->box->marks) {
+    const auto* curve = std::get_if<Curve>(&mark);
+    if (curve == nullptr || curve->ax != m.x || curve->ay != m.y) continue;
+    for (std::size_t k = 1; k < curve->x.size(); ++k) {
+      const double from = curve->x[k - 1], to = curve->x[k];
+      if (!(from < at && at < to)) continue;
+      const double t = (at - from) / (to - from);
+      return span(m.y, true).at(curve->y[k - 1] + t * (curve->y[k] - curve->y[k - 1]));
+    }
+  }
+  return std::nullopt;
+}
+
 void Placer::put_bar_value(const Bars& m, int item, Area bar, float slot, int digits) {
   const Format format{m.items.format.kind, digits, m.items.format.unit};
   const std::string words = written(m.items.value[item], format);
@@ -241,7 +261,10 @@ void Placer::put_bar_value(const Bars& m, int item, Area bar, float slot, int di
   const Ink ink = state == State::to_come   ? Ink::faint
                   : state == State::current ? Ink::text
                                             : Ink::muted;
-  const Point middle{(bar.x0 + bar.x1) / 2, bar.y0 - height(Face::mono_note) / 2 - px(1)};
+  const float half = height(Face::mono_note) / 2;
+  Point middle{(bar.x0 + bar.x1) / 2, bar.y0 - half - px(1)};
+  const std::optional<float> line = curve_over(m, item);
+  if (line && std::abs(*line - middle.y) < 0.6f * half + px(2)) middle.y = *line - half - px(1);
   say_centered(words, middle, Face::mono_note, ink, id(m.items, item, 2));
   out_.words.back().patch = true;  // the outline of what was may run under it
 }

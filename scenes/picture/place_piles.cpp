@@ -1,4 +1,6 @@
 // Piles of tiles: experts and their tokens, pools and their pages.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -126,7 +128,9 @@ void Placer::put_pile(const Stacks& m, const Piles& piles, int pile, int held) {
                          ? piles.lift(tiles) + rows * piles.tall
                          : piles.height(double(tiles) * m.tile) - (tiles > 0 ? piles.gap : 0);
   const Area all{left, ground - std::max(high, 1.0f), right, ground};
-  stands(m.items.key(pile), all);
+  // What holds on to a pile holds on to what it keeps.
+  const float tall = std::max(piles.height(double(tiles) * m.tile) - piles.gap, 1.0f);
+  stands(m.items.key(pile), {left, ground - tall, right, ground});
   put_item(m.items, pile, {left, ground, right, ground + px(2)}).state = State::plain;
   piles.cells ? put_held(m, piles, pile, held) : put_bars(m, piles, pile);
   for (int t = 0; t < tiles; ++t) {
@@ -134,13 +138,15 @@ void Placer::put_pile(const Stacks& m, const Piles& piles, int pile, int held) {
     if (area.height() < px(4) || piles.wide < px(5) || t >= 60) break;
     put_item(m.items, pile, area, Piece::outline, 1 + t);
   }
-  const std::string words = written(m.items, pile);
-  const float line = height(Face::mono_note);
-  if (words.empty() || width(words, Face::mono_note) > piles.pitch - px(2)) return;
-  const Point middle{(left + right) / 2,
-                     std::max(all.y0 - line / 2 - px(1), piles.room.y0 + line / 2)};
-  say_centered(words, middle, Face::mono_note, Ink::muted, id(m.items, pile, 245));
-  out_.words.back().patch = true;
+  // What is kept, and in red what of it is dropped, which lies right below.
+  std::vector<Run> words = {{written(m.items, pile)}};
+  if (words[0].text.empty()) return;
+  if (dropped > 0) words.push_back({fmt::format(" −{}", dropped), {}, State::wrong});
+  const float line = height(Face::mono_note), wide = width(words, Face::mono_note);
+  if (wide > piles.pitch - px(2)) return;
+  const Point at{(left + right - wide) / 2, std::max(all.y0 - line - px(1), piles.room.y0)};
+  say(words, at, Face::mono_note, Ink::muted, id(m.items, pile, 245));
+  for (std::size_t n = 1; n <= words.size(); ++n) out_.words[out_.words.size() - n].patch = true;
 }
 
 /// What lies in the slots, a cell each; what is left of the last tile is hatched.

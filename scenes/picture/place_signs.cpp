@@ -15,16 +15,34 @@ Ink ink_of_label(State state) {
   return state == State::current || state == State::wrong ? ink_of(state) : Ink::text;
 }
 
+/// From the middle of a thing, or from its edge where it is large, to the nearest of a note.
+std::pair<Point, Point> leader(const Area& of, const Area& note) {
+  const auto nearest = [](Point to, const Area& in) {
+    return Point{std::clamp(to.x, in.x0, in.x1), std::clamp(to.y, in.y0, in.y1)};
+  };
+  const Point c = of.center();
+  const float x = std::max(of.width() / 2 - 6, 0.0f), y = std::max(of.height() / 2 - 6, 0.0f);
+  const Point from = nearest(note.center(), {c.x - x, c.y - y, c.x + x, c.y + y});
+  return {from, nearest(from, note)};
+}
+
 }  // namespace
 
 bool Placer::find(const Key& key, Area& area) {
   if (!index_) {
-    index_.emplace(places_.size());
-    for (std::size_t n = 0; n < places_.size(); ++n) index_->add(places_[n].first, int(n));
+    indexed_ = places_.size();
+    index_.emplace(indexed_);
+    for (std::size_t n = 0; n < indexed_; ++n) index_->add(places_[n].first, int(n));
   }
   const int found = index_->find(key);
-  if (found >= 0) area = places_[found].second;
-  return found >= 0;
+  // The few that came since, frames and notes, are not worth an index of their own.
+  const auto at = found >= 0
+                      ? places_.begin() + found
+                      : std::find_if(places_.begin() + std::ptrdiff_t(indexed_), places_.end(),
+                                     [&](const auto& place) { return place.first == key; });
+  if (at == places_.end()) return false;
+  area = at->second;
+  return true;
 }
 
 /// A line's label, or a frame's: on a patch, since what it is of runs near it.
@@ -331,6 +349,21 @@ float Placer::crowd(const Area& area, const Key& of, float most) const {
   return ink;
 }
 
+/// How many of the things drawn a leader would run over.
+int Placer::run_over(Point from, Point to, const Key& of) const {
+  const Area around{std::min(from.x, to.x), std::min(from.y, to.y), std::max(from.x, to.x),
+                    std::max(from.y, to.y)};
+  const auto in_way = [&](const Piece& p) {
+    if (!meet(p.area, around) || p.layer == Layer::ground || p.kind == Piece::frame) return false;
+    if (p.of.key == of) return false;
+    for (float t = 0.05f; t < 1; t += 0.05f) {
+      if (p.area.holds({from.x + (to.x - from.x) * t, from.y + (to.y - from.y) * t})) return true;
+    }
+    return false;
+  };
+  return static_cast<int>(std::count_if(out_.pieces.begin(), out_.pieces.end(), in_way));
+}
+
 /// Where it covers least, and of such places the nearest; with a leader where it stands apart.
 void Placer::put(const Note& m) {
   Area of;
@@ -355,7 +388,10 @@ void Placer::put(const Note& m) {
       const float dy = std::max({area.y0 - of.y1, of.y0 - area.y1, 0.0f});
       const float way = std::hypot(dx, dy) / px(1) + (meet(area, of) ? 500.0f : 0.0f);
       if (way >= least) continue;
-      const float cost = crowd(area, m.at.key, (least - way) / 100) * 100 + way;
+      float cost = crowd(area, m.at.key, (least - way) / 100) * 100 + way;
+      if (cost >= least) continue;
+      const auto [from, to] = leader(of, {at.x, at.y, at.x + length, at.y + high});
+      cost += px(40) * static_cast<float>(run_over(from, to, m.at.key));
       if (cost >= least) continue;
       least = cost;
       best = at;
@@ -363,8 +399,7 @@ void Placer::put(const Note& m) {
     const bool covers = least >= 100 && words != forms.back();
     if (covers || least >= 1e6f) continue;
     const Area area{best.x, best.y, best.x + length, best.y + high};
-    const Point from = of.center(),
-                to{std::clamp(from.x, area.x0, area.x1), std::clamp(from.y, area.y0, area.y1)};
+    const auto [from, to] = leader(of, area);
     if (std::hypot(to.x - from.x, to.y - from.y) > px(14)) {
       put_stroke({.of = id(m.key, 2), .points = {from, to}});
     }

@@ -121,14 +121,19 @@ const std::vector<Run>& Placer::form(const Text& text, float room, Face face) {
 }
 
 float Placer::say(std::string text, Point at, Face face, Ink ink, Identity of) {
-  if (text.empty()) return 0;
-  const float length = width(text, face), x = std::round(at.x), y = std::round(at.y);
+  const float length = width(text, face);
+  put_words(std::move(text), length, at, face, ink, of);
+  return length;
+}
+
+void Placer::put_words(std::string text, float length, Point at, Face face, Ink ink, Identity of) {
+  if (text.empty()) return;
+  const float x = std::round(at.x), y = std::round(at.y);
   out_.words.push_back({.of = of,
                         .text = std::move(text),
                         .area = {x, y, x + length, y + height(face)},
                         .face = face,
                         .ink = ink});
-  return length;
 }
 
 float Placer::say(const std::vector<Run>& runs, Point at, Face face, Ink ink, Identity of) {
@@ -146,8 +151,9 @@ void Placer::say_right(const std::vector<Run>& runs, Point at, Face face, Ink in
 }
 
 void Placer::say_centered(std::string text, Point middle, Face face, Ink ink, Identity of) {
-  const Point at{middle.x - width(text, face) / 2, middle.y - height(face) / 2};
-  say(std::move(text), at, face, ink, of);
+  const float length = width(text, face);
+  const Point at{middle.x - length / 2, middle.y - height(face) / 2};
+  put_words(std::move(text), length, at, face, ink, of);
 }
 
 void Placer::say_on(std::string text, Identity of, Face face, Ink ink) {

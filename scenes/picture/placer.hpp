@@ -113,6 +113,7 @@ class Placer {
   /// One line; returns its width.
   float say(const std::vector<Run>& runs, Point at, Face face, Ink ink, Identity of);
   float say(std::string text, Point at, Face face, Ink ink, Identity of);
+  void put_words(std::string text, float length, Point at, Face face, Ink ink, Identity of);
   void say_right(const std::vector<Run>& runs, Point at, Face face, Ink ink, Identity of);
   void say_centered(std::string text, Point middle, Face face, Ink ink, Identity of);
   /// In the middle of the last piece.
@@ -145,6 +146,7 @@ class Placer {
   void put_stretch(const Strip& strip, int item, Area area);
   void put(const Bars& bars);
   void put_bar(const Bars& bars, const Span& band, const Span& length, int item);
+  std::optional<float> curve_over(const Bars& bars, int item) const;
   void put_bar_value(const Bars& bars, int item, Area bar, float slot, int digits);
   int bar_digits(const Bars& bars, const Span& band, const Span& length) const;
   struct Piles;  // place_piles.cpp
@@ -174,14 +176,12 @@ class Placer {
   void put_label(const Text& label, float room, const Key& of, Ink ink,
                  const std::function<Point(float width)>& place);
   /// Where a thing stands, for those that hold on to it: the first place that it was given.
-  void stands(const Key& key, const Area& area) {
-    places_.emplace_back(key, area);
-    index_.reset();
-  }
+  void stands(const Key& key, const Area& area) { places_.emplace_back(key, area); }
   bool find(const Key& key, Area& area);
   float gap_in(const Box& box) const { return box.close ? px(2) : gap_; }
   float crowd(const Area& area, const Key& of, float most) const;
   Point beside(const Area& of, float length, const Key& key) const;
+  int run_over(Point from, Point to, const Key& of) const;
 
   const Picture& picture_;
   const Area area_;
@@ -197,7 +197,8 @@ class Placer {
   std::map<Name, int> rung_;                            ///< of texts of a group
   std::map<Key, Area> groups_;                          ///< of bands, over all their boxes
   std::vector<std::pair<Key, Area>> places_;
-  std::optional<KeyIndex> index_;  ///< of `places_`
+  std::optional<KeyIndex> index_;  ///< of the first `indexed_` of `places_`
+  std::size_t indexed_ = 0;
   std::vector<const Node*> shown_;
   int next_mark_ = 0;
 

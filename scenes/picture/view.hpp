@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,7 +18,8 @@ namespace tilestep::scenes {
 struct Cursor {
   int tile = 0;
   int phase = 0;
-  bool operator==(const Cursor&) const = default;
+  /// In the order of the way through the trace, where the first place is {0, 0} as well.
+  friend auto operator<=>(const Cursor&, const Cursor&) = default;
 };
 
 /// The steps of a loaded trace.

@@ -24,6 +24,12 @@ int Scene::table_row(std::string_view table_id, const View& view) const {
   return table_id == axis.table ? std::clamp(view.cursor.tile, 0, axis.tiles) - 1 : -1;
 }
 
+Cursor Scene::known(const lab::Table& table, int row, int column) const {
+  if (column == 0 || table.id == "ladder") return {};
+  const StepAxis axis = steps();
+  return {table.id == axis.table ? row + 1 : axis.tiles, axis.phases - 1};
+}
+
 std::vector<picture::Subject> Scene::subjects_of_row(std::string_view table_id, int row) const {
   std::vector<picture::Subject> subjects;
   const StepAxis axis = steps();

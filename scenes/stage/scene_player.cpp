@@ -11,9 +11,23 @@
 namespace tilestep::scenes {
 namespace {
 
-const picture::Items* items_of(const ui::ShownPicture& shown, const picture::Identity& of) {
-  if (of.mark < 0 || of.item < 0) return nullptr;
-  return picture::item_of(*shown.marks.at(static_cast<std::size_t>(of.mark)), of.item).first;
+/// The rooms of A and B.
+std::pair<picture::Area, picture::Area> halves_of(const picture::Area& area, bool below) {
+  const float gap = ui::px(16);
+  const float x = (area.x0 + area.x1) / 2, y = (area.y0 + area.y1) / 2;
+  if (below) {
+    return {{area.x0, area.y0, area.x1, std::max(y - gap / 2, area.y0 + 1)},
+            {area.x0, std::min(y + gap / 2, area.y1 - 1), area.x1, area.y1}};
+  }
+  return {{area.x0, area.y0, std::max(x - gap / 2, area.x0 + 1), area.y1},
+          {std::min(x + gap / 2, area.x1 - 1), area.y0, area.x1, area.y1}};
+}
+
+/// What is left of a half below its line of words.
+picture::Area below_label(picture::Area half) {
+  const float label = ui::text_size("x", ui::Font::body_bold).y + ui::px(4);
+  half.y0 = std::min(half.y0 + label, half.y1);
+  return half;
 }
 
 }  // namespace
@@ -26,7 +40,7 @@ void ScenePlayer::load(const lab::Report& report) {
   if (pinned_) pinned_->renew();
   guess_.reset();
   compared_.reset();
-  below_each_other_.reset();
+  arrangement_.reset();
   forget_pointer();
 }
 
@@ -42,7 +56,7 @@ void ScenePlayer::pin() {
   pinned_.emplace(scene().blank());
   pinned_->scene().load(*report);
   compared_.reset();
-  below_each_other_.reset();
+  arrangement_.reset();
   forget_pointer();
 }
 
@@ -96,12 +110,13 @@ void ScenePlayer::draw_alone(Cursor cursor, picture::Area area) {
 void ScenePlayer::draw_compared(Cursor cursor, picture::Area area) {
   const float seconds = ui::animation_seconds(), scale = ui::Context::current().scale();
   const View now = view(cursor), then{pinned_cursor(cursor), picks_};
-  const auto [upper, lower] = halves(area, cursor);
-  const float label = ui::text_size("x", ui::Font::body_bold).y + ui::px(4);
-  const auto below_label = [&](picture::Area half) {
-    half.y0 = std::min(half.y0 + label, half.y1);
-    return half;
-  };
+  const Arrangement how = arrangement(area, cursor);
+  if (how == Arrangement::alone) {
+    draw_alone(cursor, below_label(area));
+    draw_label(area, false);
+    return;
+  }
+  const auto [upper, lower] = halves_of(area, how == Arrangement::below);
   const picture::Extent mine = run_.extent(), theirs = pinned_->extent();
   pinned_->use(below_label(upper), scale, &mine);
   run_.use(below_label(lower), scale, &theirs);
@@ -131,32 +146,26 @@ void ScenePlayer::draw_compared(Cursor cursor, picture::Area area) {
   draw_label(lower, false);
 }
 
-/// Of the two ways to stand side by side that in which fewer boxes fold and fewer texts are shortened.
-std::pair<picture::Area, picture::Area> ScenePlayer::halves(picture::Area area, Cursor cursor) {
-  const float gap = ui::px(16);
-  const float x = (area.x0 + area.x1) / 2, y = (area.y0 + area.y1) / 2;
-  const std::pair<picture::Area, picture::Area> beside{
-      {area.x0, area.y0, std::max(x - gap / 2, area.x0 + 1), area.y1},
-      {std::min(x + gap / 2, area.x1 - 1), area.y0, area.x1, area.y1}};
-  const std::pair<picture::Area, picture::Area> below{
-      {area.x0, area.y0, area.x1, std::max(y - gap / 2, area.y0 + 1)},
-      {area.x0, std::min(y + gap / 2, area.y1 - 1), area.x1, area.y1}};
-  if (!below_each_other_ || compared_in_ != area) {
-    compared_in_ = area;
-    below_each_other_ = crowding(cursor, below.first) < crowding(cursor, beside.first);
-  }
-  return *below_each_other_ ? below : beside;
+/// The arrangement in which the least is too small, folded or left out. It stays over a run.
+ScenePlayer::Arrangement ScenePlayer::arrangement(const picture::Area& area, Cursor cursor) {
+  if (arrangement_ && compared_in_ == area) return *arrangement_;
+  compared_in_ = area;
+  const Crowding beside = crowding(cursor, below_label(halves_of(area, false).second)),
+                 below = crowding(cursor, below_label(halves_of(area, true).second));
+  arrangement_ = below < beside ? Arrangement::below : Arrangement::beside;
+  if (std::min(beside, below).too_small > 0) arrangement_ = Arrangement::alone;
+  return *arrangement_;
 }
 
-int ScenePlayer::crowding(Cursor cursor, const picture::Area& half) const {
+ScenePlayer::Crowding ScenePlayer::crowding(Cursor cursor, const picture::Area& half) const {
   const picture::Placed placed =
       picture::place(scene().picture(run_.extent(), view(cursor)), half, ui::PictureMetrics());
   const auto too_small =
       std::count_if(placed.rooms.begin(), placed.rooms.end(), [](const picture::Room& room) {
         return room.area.width() < room.least.x || room.area.height() < room.least.y;
       });
-  return static_cast<int>(16 * too_small + 4 * std::ssize(placed.folded) +
-                          std::ssize(placed.short_of));
+  return {static_cast<int>(too_small),
+          static_cast<int>(4 * placed.folded.size() + placed.short_of.size())};
 }
 
 /// "A" and the knobs that it has otherwise than the other run.
@@ -172,6 +181,7 @@ void ScenePlayer::draw_label(const picture::Area& half, bool of_pinned) const {
     knobs += fmt::format("{}{} {}", knobs.empty() ? "" : ", ", name, lab::to_text(value));
   }
   if (knobs.empty()) knobs = of_pinned ? "the run that was kept" : "the same run: change a knob";
+  if (arrangement_ == Arrangement::alone) knobs += "; A needs a larger window";
   const char* letter = of_pinned ? "A" : "B";
   const ImVec2 at(half.x0, half.y0);
   const ImVec2 size = ui::draw_text(at, letter, ui::Font::body_bold, ui::Role::text);
@@ -227,12 +237,14 @@ void ScenePlayer::follow_pointer(const Reel& reel, const ui::ShownPicture& shown
 
 /// What a press on a thing does.
 void ScenePlayer::act(const ui::ShownPicture& shown, const picture::Identity& of) {
-  const picture::Items* items = items_of(shown, of);
-  if (items == nullptr || items->act.kind == picture::Act::none || dragged_) return;
+  const picture::Act act = picture::act_of(shown.marks, of);
+  if (act.kind == picture::Act::none || dragged_) return;
   ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
   if (!ImGui::IsMouseClicked(ImGuiMouseButton_Left)) return;
   const int item =
-      picture::item_of(*shown.marks.at(static_cast<std::size_t>(of.mark)), of.item).second;
+      of.item < 0
+          ? -1
+          : picture::item_of(*shown.marks.at(static_cast<std::size_t>(of.mark)), of.item).second;
   const auto index_of = [&](std::string_view kind) {
     for (const picture::Subject& subject : pointed_subjects_) {
       if (subject.kind == kind) return subject.index;
@@ -240,12 +252,12 @@ void ScenePlayer::act(const ui::ShownPicture& shown, const picture::Identity& of
     return item;
   };
   const StepAxis axis = scene().steps();
-  switch (items->act.kind) {
+  switch (act.kind) {
     case picture::Act::go:
       step_ = Cursor{std::clamp(index_of(axis.noun) + 1, 0, axis.tiles), axis.phases - 1};
       break;
     case picture::Act::pick:
-      pick(items->act.what, index_of(items->act.what.text()));
+      pick(act.what, index_of(act.what.text()));
       break;
     default:
       dragged_ = of;

@@ -67,8 +67,15 @@ class ScenePlayer {
   void forget_pointer();
   void draw_alone(Cursor cursor, picture::Area area);
   void draw_compared(Cursor cursor, picture::Area area);
-  std::pair<picture::Area, picture::Area> halves(picture::Area area, Cursor cursor);
-  int crowding(Cursor cursor, const picture::Area& half) const;
+  /// How two runs stand; `alone`: there is no room for both.
+  enum class Arrangement { beside, below, alone };
+  Arrangement arrangement(const picture::Area& area, Cursor cursor);
+  struct Crowding {
+    int too_small = 0;  ///< boxes
+    int folded = 0;     ///< boxes, and texts that are shortened or left out
+    auto operator<=>(const Crowding&) const = default;
+  };
+  Crowding crowding(Cursor cursor, const picture::Area& half) const;
   void draw_label(const picture::Area& half, bool of_pinned) const;
   void draw_at_rest(const Shown& shown, const picture::Differences* differences,
                     const char* prefix) const;
@@ -78,7 +85,7 @@ class ScenePlayer {
   Reel run_;
   std::optional<Reel> pinned_;
   std::optional<Compared> compared_;
-  std::optional<bool> below_each_other_;  ///< the two runs; unknown: to be found out
+  std::optional<Arrangement> arrangement_;  ///< in `compared_in_`; unknown: to be found out
   picture::Area compared_in_;
   std::map<picture::Name, int> picks_;
   std::optional<Guess> guess_;

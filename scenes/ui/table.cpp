@@ -127,23 +127,29 @@ class TableView {
       list().AddRectFilled(at, max, color(Role::raised), px(4));
     }
     if (index == look_.lit_row) list().AddRect(at, max, color(Role::text), px(4), 0, px(1));
-    const bool to_come = look_.visible_rows >= 0 && index >= look_.visible_rows;
     float x = at.x;
     for (std::size_t c = 0; c < table_.columns.size(); ++c) {
-      draw_cell(row, c, x, at.y, to_come);
+      draw_cell(row, c, x, at.y);
       x += columns_.widths[c];
     }
     if (current || row % 64 == 0) {
-      map(fmt::format("row_{}", row), table_.text(row, 0), current ? "current" : "", at, max);
+      map(fmt::format("row_{}", row), shown(row, 0), current ? "current" : "", at, max);
     }
     return hovered;
   }
 
  private:
-  void draw_cell(std::size_t row, std::size_t c, float x, float y, bool to_come) const {
-    // The first column names the row; the numbers of a row to come would give the answer away.
-    const bool hidden = to_come && c > 0;
-    const std::string text = hidden ? "·" : table_.text(row, c);
+  bool hidden(std::size_t row, std::size_t c) const {
+    return look_.hidden && look_.hidden(static_cast<int>(row), static_cast<int>(c));
+  }
+  /// The numbers of what is to come would give the answer away.
+  std::string shown(std::size_t row, std::size_t c) const {
+    return hidden(row, c) ? "·" : table_.text(row, c);
+  }
+  void draw_cell(std::size_t row, std::size_t c, float x, float y) const {
+    const std::string text = shown(row, c);
+    // What names the row is as dim as what comes first of the rest.
+    const bool to_come = hidden(row, c > 0 || table_.columns.size() < 2 ? c : 1);
     const float width = columns_.widths[c];
     const std::string shown = fitted(text, Font::mono, width - px(16));
     const float top = y + (row_height_ - font_pixels(Font::mono)) / 2;

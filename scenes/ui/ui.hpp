@@ -2,6 +2,7 @@
 
 #include <imgui.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -174,9 +175,10 @@ void readout(const Readout& readout);
 void provenance_mark(lab::Provenance provenance, std::string_view sentence);
 
 struct TableLook {
-  int current_row = -1;   ///< accent
-  int lit_row = -1;       ///< its thing is pointed at elsewhere
-  int visible_rows = -1;  ///< rows from here on are to come: dim, without their numbers; −1: all
+  int current_row = -1;  ///< accent
+  int lit_row = -1;      ///< its thing is pointed at elsewhere
+  /// What is to come: dim, without its numbers. Empty: nothing.
+  std::function<bool(int row, int column)> hidden = {};
 };
 /// Draws the table, filling the width; returns the hovered row or −1.
 int data_table(const lab::Table& table, const TableLook& look = {});

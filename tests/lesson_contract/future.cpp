@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "app/shell/shell_state.hpp"
 #include "tests/reports.hpp"
 
 namespace tilestep::contract {
@@ -14,16 +16,16 @@ using scenes::ScenePlayer;
 using tests::Parts;
 using tests::SceneFrame;
 
-namespace {
-
-const ImVec2 kSize{860, 480};
-
 /// All that is drawn, to the last vertex.
 struct Ink {
   std::string bytes;
   Parts parts;
   std::vector<std::string> texts;
 };
+
+namespace {
+
+const ImVec2 kSize{860, 480}, kTable{3000, 2400};
 
 Ink ink_of(SceneFrame& frame, ImVec2 size, const std::function<void()>& draw) {
   Ink ink;
@@ -64,11 +66,22 @@ std::string difference(const Ink& a, const Ink& b) {
   return names;
 }
 
+/// Numbers of the run that follow from no trace are known when it is through.
+void change_numbers(lab::Table& table) {
+  for (auto& row : table.rows) {
+    for (std::size_t c = 1; c < row.size(); ++c) {
+      if (double* number = std::get_if<double>(&row[c])) *number = 1.5 * *number + 1;
+    }
+  }
+}
+
+}  // namespace
+
 /// The report as it would be with another future.
-lab::Report with_other_future(const lab::Report& report, const Scene& scene, Cursor now,
-                              OtherFuture other_future, std::mt19937& random) {
+lab::Report Futures::with_other_future(const lab::Report& report, Cursor now,
+                                       std::mt19937& random) const {
   lab::Report other = report;
-  other.trace = other_future(report.trace, {{now.tile, now.phase}, random});
+  other.trace = other_future_(report.trace, {{now.tile, now.phase}, random});
   for (lab::Measurement& measurement : other.measurements) {
     // A formula's number is known from the start, unless it has one of the run in it; that is not known
     // before the run began.
@@ -79,20 +92,30 @@ lab::Report with_other_future(const lab::Report& report, const Scene& scene, Cur
     const bool of_run =
         measurement.provenance != lab::Provenance::derived ||
         std::any_of(report.measurements.begin(), report.measurements.end(), stands_in);
-    if (of_run && now.tile == 0) measurement.value *= 1.5;
+    if (!of_run || now.tile > 0) continue;
+    measurement.value *= 1.5;
+    measurement.detail += "; another";
   }
+  const std::vector<lab::Table> of_trace = tables_of_(other.trace);
   for (lab::Table& table : other.tables) {
     const auto known = static_cast<std::ptrdiff_t>(now.tile);
-    if (table.id != scene.steps().table || known >= std::ssize(table.rows)) continue;
-    std::shuffle(table.rows.begin() + known, table.rows.end(), random);
+    const auto found = std::find_if(of_trace.begin(), of_trace.end(),
+                                    [&](const lab::Table& each) { return each.id == table.id; });
+    if (found != of_trace.end()) {
+      table = *found;
+    } else if (table.id == true_.scene().steps().table && known < std::ssize(table.rows)) {
+      const auto names = table.rows;
+      std::shuffle(table.rows.begin() + known, table.rows.end(), random);
+      for (std::size_t r = 0; r < names.size(); ++r) table.rows[r][0] = names[r][0];
+    } else if (table.id == "readouts") {
+      change_numbers(table);
+    }
   }
   return other;
 }
 
-}  // namespace
-
-Futures::Futures(const MakeScene& make, OtherFuture other_future)
-    : other_future_(other_future), true_(make()), other_(make()) {
+Futures::Futures(const MakeScene& make, OtherFuture other_future, TablesOf tables_of)
+    : other_future_(other_future), tables_of_(tables_of), true_(make()), other_(make()) {
   frame_.context().record_texts(true);
   true_.load(tests::report_of(true_.scene().lesson()));
   frame_.draw({300, 400}, [&] { true_.draw_picture({}); });  // no first frame is like the others
@@ -119,13 +142,15 @@ std::vector<std::string> Futures::compare(const lab::Settings& settings, int cur
 }
 
 void Futures::compare_at(const lab::Report& report, Cursor now, std::mt19937& random) {
-  const lab::Report other = with_other_future(report, true_.scene(), now, other_future_, random);
+  const lab::Report other = with_other_future(report, now, random);
   ++compared_;
   if (other.trace != report.trace) ++changed_;
   true_.load(report);
   other_.load(other);
-  same("picture", now, kSize, &ScenePlayer::draw_picture);
-  same("readouts", now, {300, 400}, &ScenePlayer::draw_readouts);
+  same("picture", now, kSize, [&](ScenePlayer& player) { player.draw_picture(now); });
+  same("readouts", now, {300, 400}, [&](ScenePlayer& player) { player.draw_readouts(now); });
+  same_details(now);
+  same_tables(report.tables.size(), now);
 }
 
 void Futures::compare_hovered(Cursor now) {
@@ -136,21 +161,55 @@ void Futures::compare_hovered(Cursor now) {
   for (const auto& [id, part] : parts) {
     if (number++ % every != 0) continue;
     ImGui::GetIO().MousePos = tests::center(part);
-    same("pointer on " + id, now, kSize, &ScenePlayer::draw_picture);
+    same("pointer on " + id, now, kSize, [&](ScenePlayer& player) { player.draw_picture(now); });
   }
   ImGui::GetIO().MousePos = {-1, -1};
 }
 
-void Futures::same(const std::string& what, Cursor now, ImVec2 size,
-                   void (ScenePlayer::*draw)(Cursor)) {
-  const auto ink = [&](ScenePlayer& player) {
-    ink_of(frame_, size, [&] { (player.*draw)(now); });  // what lights up does so a frame later
-    return ink_of(frame_, size, [&] { (player.*draw)(now); });
+/// The sentences that readouts say when they are pointed at.
+void Futures::same_details(Cursor now) {
+  const auto ink = [&](const ScenePlayer& player) {
+    Ink all;
+    for (const scenes::Readout& each : player.scene().readouts(player.view(now))) {
+      all.texts.push_back(each.detail);
+    }
+    return all;
   };
-  const std::string told = difference(ink(true_), ink(other_));
+  tell("details", now, ink(true_), ink(other_));
+}
+
+/// A table's columns are as wide as all that will stand in them, so that they do not jump; where it is
+/// scrolled to hangs on what was on show before.
+void Futures::same_tables(std::size_t count, Cursor now) {
+  for (std::size_t t = 0; t < count; ++t) {
+    const auto ink = [&](const ScenePlayer& player) {
+      const lab::Table& table = player.scene().report()->tables[t];
+      ui::TableLook look = app::table_look(player, table, now);
+      const int current = std::exchange(look.current_row, -1);
+      Ink all = ink_of(frame_, kTable, [&] { ui::data_table(table, look); });
+      all.texts.push_back(fmt::format("current row {}", current));
+      for (auto& [id, part] : all.parts) part.raw_min = part.raw_max = {};
+      all.bytes.clear();
+      return all;
+    };
+    tell("table " + true_.scene().report()->tables[t].id, now, ink(true_), ink(other_));
+  }
+}
+
+void Futures::tell(const std::string& what, Cursor now, const Ink& of_true, const Ink& of_other) {
+  const std::string told = difference(of_true, of_other);
   if (!told.empty()) {
     faults_.push_back(fmt::format("step {}.{}, {}: {}", now.tile, now.phase, what, told));
   }
+}
+
+void Futures::same(const std::string& what, Cursor now, ImVec2 size,
+                   const std::function<void(ScenePlayer&)>& draw) {
+  const auto ink = [&](ScenePlayer& player) {
+    ink_of(frame_, size, [&] { draw(player); });  // what lights up does so a frame later
+    return ink_of(frame_, size, [&] { draw(player); });
+  };
+  tell(what, now, ink(true_), ink(other_));
 }
 
 }  // namespace tilestep::contract

@@ -1,7 +1,7 @@
 // Nothing that is to come is on screen: a trace with another future from a cursor on draws the same
 // picture there. What comes when is said by the lesson's Fields<Trace> (base/lab/known.hpp).
 
-#include "kernels/lessons.hpp"
+#include "lesson_headers.hpp"
 #include "tests/lesson_contract/future.hpp"
 #include "tests/lesson_contract/knob_cases.hpp"
 
@@ -9,8 +9,10 @@ using namespace tilestep;
 
 namespace {
 
-void check_future(const lab::Lesson& lesson, contract::OtherFuture other_future) {
-  contract::Futures futures([&] { return tests::scene_of(lesson.info().id); }, other_future);
+void check_future(const lab::Lesson& lesson, contract::OtherFuture other_future,
+                  contract::TablesOf tables_of) {
+  contract::Futures futures([&] { return tests::scene_of(lesson.info().id); }, other_future,
+                            tables_of);
   const auto check = [&](const lab::Settings& settings, int cursors, int seeds, bool hovered) {
     INFO(contract::to_text(settings));
     CHECK(futures.compare(settings, cursors, seeds, hovered) == std::vector<std::string>());
@@ -25,6 +27,6 @@ void check_future(const lab::Lesson& lesson, contract::OtherFuture other_future)
 
 #define LESSON(chapter, id, title)                                                   \
   TEST_CASE(title ": nothing ahead of the cursor is on screen", "[" #id "_scene]") { \
-    check_future(id::lesson(), id::other_future);                                    \
+    check_future(id::lesson(), id::other_future, contract::tables_from<id::Trace>);  \
   }
 #include "kernels/lessons.def"

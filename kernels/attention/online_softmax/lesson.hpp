@@ -102,4 +102,7 @@ nlohmann::json to_json(const Trace& trace);
 /// Throws Error saying which member is missing or wrong.
 Trace trace_from_json(const nlohmann::json& json);
 
+/// The report's tables that say what a trace says.
+std::vector<lab::Table> tables_of(const Trace& trace);
+
 }  // namespace tilestep::online_softmax

@@ -114,8 +114,7 @@ lab::Check check_chain(const Outcome& outcome) {
 
 // ---- tables -------------------------------------------------------------------------------------
 
-lab::Table tiles_table(const Outcome& outcome) {
-  const Trace& trace = outcome.trace;
+lab::Table tiles_table(const Trace& trace) {
   lab::Table table{
       "tiles",
       fmt::format("Tile by tile: query {}, component {}", trace.query, trace.component),
@@ -137,8 +136,7 @@ double six_digits(double value) {
                               : value;
 }
 
-lab::Table naive_table(const Outcome& outcome) {
-  const Trace& trace = outcome.trace;
+lab::Table naive_table(const Trace& trace) {
   const TraceStep& last = trace.steps.back();
   lab::Table table{"naive",
                    "Softmax with and without the maximum",
@@ -234,10 +232,15 @@ std::string summary(const Outcome& outcome) {
 
 }  // namespace
 
+std::vector<lab::Table> tables_of(const Trace& trace) {
+  return {tiles_table(trace), naive_table(trace)};
+}
+
 lab::Report report_of(const Outcome& outcome) {
   lab::Report report;
   report.summary = summary(outcome);
-  report.tables = {tiles_table(outcome), naive_table(outcome), ladder_table()};
+  report.tables = tables_of(outcome.trace);
+  report.add(ladder_table());
   report.measurements = measurements(outcome);
   report.checks = {check_output(outcome), check_states(outcome), check_weights(outcome),
                    check_chain(outcome), check_traced_equals_timed(outcome)};

@@ -71,6 +71,13 @@ struct Params {
   int tile() const { return 8 << tile_choice; }
 };
 
+/// A change of the routing `custom`: the token's first choice.
+struct Move {
+  int token = 0, expert = 0;
+};
+/// Those that `custom` says, in its order; none in other routings.
+std::vector<Move> moves_of(const Params& params);
+
 /// The knobs, bound to Params: tokens experts top_k routing skew tile capacity scheme custom seed.
 /// top_k is at most experts, and custom names tokens and experts that exist.
 const lab::KnobTable<Params>& knob_table();
@@ -185,5 +192,8 @@ std::string busiest_text(const Trace& trace);
 //
 //   measurements: useful_slots (derived, %), busy_share (traced, %), tensor_pipe (counted, %),
 //   slots_run, kept_assignments, dropped_assignments, busiest_expert
+
+/// The report's tables that say what a trace says.
+std::vector<lab::Table> tables_of(const Trace& trace);
 
 }  // namespace tilestep::moe_routing

@@ -242,6 +242,10 @@ std::string summary_of(const Outcome& outcome) {
 
 }  // namespace
 
+std::vector<lab::Table> tables_of(const Trace& trace) {
+  return {expert_table(trace), assignment_table(trace), tile_table(trace)};
+}
+
 lab::Report report_of(const Outcome& outcome) {
   lab::Report report;
   report.summary = summary_of(outcome);

@@ -11,12 +11,6 @@
 /// The parts that the lesson's answers are put together from.
 namespace tilestep::moe_routing {
 
-/// A change of the routing `custom`: the token's first choice.
-struct Move {
-  int token = 0, expert = 0;
-};
-std::vector<Move> moves_of(const Params& params);
-
 /// What a run has gathered: what the kernels wrote, and the answers of the host.
 struct Outcome {
   Params params;

@@ -170,4 +170,7 @@ struct Trace {
   bool operator==(const Trace&) const = default;
 };
 
+/// The report's tables that say what a trace says.
+std::vector<lab::Table> tables_of(const Trace& trace);
+
 }  // namespace tilestep::tiling

@@ -240,6 +240,10 @@ lab::Table ladder_table() {
   return table;
 }
 
+std::vector<lab::Table> tables_of(const Trace& trace) {
+  return {k_tile_table(trace)};
+}
+
 lab::Report report_of(const Outcome& outcome) {
   lab::Report report;
   report.summary = summary_of(outcome);

@@ -161,4 +161,7 @@ Trace trace_from_json(const nlohmann::json& json);
 // sectors_per_request, requests, dram_bytes_read, dram_bytes_written.
 // Those of a bench are listed in bench.hpp.
 
+/// The report's tables that say what a trace says.
+std::vector<lab::Table> tables_of(const Trace& trace);
+
 }  // namespace tilestep::coalescing

@@ -168,6 +168,10 @@ std::string summary_of(const Outcome& outcome, const TraceTotals& totals) {
 
 }  // namespace
 
+std::vector<lab::Table> tables_of(const Trace& trace) {
+  return {requests_table(trace), bank_table(trace)};
+}
+
 lab::Report report_of(const Outcome& outcome) {
   const TraceTotals totals = pattern_totals(outcome.trace.requests, outcome.trace.element_bytes);
   lab::Report report;

@@ -189,4 +189,7 @@ constexpr auto names_of(GemmData) {
 }
 inline constexpr auto kGemmData = all_of<GemmData>();
 
+/// The report's tables that say what a trace says.
+std::vector<lab::Table> tables_of(const Trace& trace);
+
 }  // namespace tilestep::accumulator_precision

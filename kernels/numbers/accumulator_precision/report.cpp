@@ -165,11 +165,15 @@ std::string summary(const Trace& trace) {
 
 }  // namespace
 
+std::vector<lab::Table> tables_of(const Trace& trace) {
+  return {accumulators_table(trace), verdicts_table(trace), terms_table(trace)};
+}
+
 lab::Report report_of(const Outcome& outcome) {
   lab::Report report;
   report.summary = summary(outcome.trace);
-  report.tables = {accumulators_table(outcome.trace), verdicts_table(outcome.trace),
-                   terms_table(outcome.trace), scaling_table(outcome.scaling)};
+  report.tables = tables_of(outcome.trace);
+  report.add(scaling_table(outcome.scaling));
   report.measurements = measurements(outcome);
   report.checks = checks_of(outcome);
   report.trace = to_json(outcome.trace);

@@ -25,6 +25,12 @@ State state_of_tile(int tile, int current) {
   return tile < current ? State::done : tile == current ? State::current : State::to_come;
 }
 
+/// Bars over the keys; a score, its weight and what that was light up together.
+Bars over_keys(Items items, Name y) {
+  items.about = {{"key", {0, numbers(items.count)}}};
+  return {std::move(items), "key", y};
+}
+
 }  // namespace
 
 Extent OnlineSoftmaxScene::extent() const {
@@ -55,83 +61,63 @@ Extent OnlineSoftmaxScene::extent() const {
 
 Picture OnlineSoftmaxScene::picture(const Extent& extent, const View& view) const {
   const SoftmaxMoment now = moment(view.cursor);
-  Picture made;
-  made.headline = text(sentence(view.cursor));
-  made.axes = extent.axes;
+  Picture made{text(sentence(view.cursor)), extent.axes};
   made.axes[0].current_group = now.tile;
   made.axes[0].focus = std::max(now.tile, 0) * trace_.tile_width;
-  Box below = row({"below"}, {formulas(now), sums(now)});
-  below.rank = 1;
-  below.least_height = 3;
-  below.most_height = 6.4f;
-  below.weight = 3;
   made.root =
-      column({"softmax"}, {scores(view.cursor), weight_bars(view.cursor), std::move(below)});
+      column({"softmax"}, {scores(now), weight_bars(view.cursor),
+                           row({"below"}, {formulas(now), sums(now)},
+                               {.rank = 1, .weight = 3, .least_height = 3, .most_height = 6.4f})});
   return made;
 }
 
-Box OnlineSoftmaxScene::scores(Cursor cursor) const {
-  const SoftmaxMoment now = moment(cursor);
-  Bars bars{items("score", trace_.scores, {Format::fixed, score_decimals_}), "key", "score"};
-  Column<int> key;
+Box OnlineSoftmaxScene::scores(const SoftmaxMoment& now) const {
+  Bars bars = over_keys(items("score", trace_.scores, {Format::fixed, score_decimals_}), "score");
   for (int k = 0; k < trace_.keys; ++k) {
     bars.items.state.each.push_back(state_of_tile(tile_of(k), now.tile));
-    key.each.push_back(k);
   }
-  bars.items.about = {{Name("key"), std::move(key)}};
-  Curve maximum{{"m"}, {}, {}, {}, {}, "key", "score", kMaximum};
+  Curve maximum{.key = {"m"}, .ax = "key", .ay = "score", .tone = kMaximum};
   for (int tile = 0; tile <= now.tile; ++tile) {
-    const double m = trace_.steps[static_cast<std::size_t>(tile)].m;
+    const double m = trace_.steps[tile].m;
     if (!std::isfinite(m)) continue;
     const int first = tile * trace_.tile_width;
-    maximum.x.insert(maximum.x.end(),
-                     {double(first), double(std::min(first + trace_.tile_width, trace_.keys))});
-    maximum.y.insert(maximum.y.end(), {m, m});
+    for (const int key : {first, std::min(first + trace_.tile_width, trace_.keys)}) {
+      maximum.x.push_back(key);
+      maximum.y.push_back(m);
+    }
   }
   if (!maximum.x.empty()) maximum.end = text("m = " + score_text(now.m));
-  Box made = box({"scores"}, {std::move(bars), std::move(maximum)}, text("score s"));
-  made.left = kLeft;
-  made.right = kRight;
-  made.least_height = 2.4f;
-  made.weight = 1.3f;
-  return made;
+  return box({"scores"}, {std::move(bars), std::move(maximum)}, text("score s"),
+             {.weight = 1.3f, .least_height = 2.4f, .left = kLeft, .right = kRight});
 }
 
 /// The weights shrink before the new tile adds its own; what they were stays as an outline.
 Box OnlineSoftmaxScene::weight_bars(Cursor cursor) const {
   const SoftmaxMoment now = moment(cursor);
-  Bars bars{items("weight", weights(cursor), {Format::fixed, 3}), "key", "weight"};
-  Bars before{items("weight_was", 0), "key", "weight"};
-  Column<int> key;
+  Bars bars = over_keys(items("weight", weights(cursor), {Format::fixed, 3}), "weight");
+  const bool shrunk = now.phase >= SoftmaxPhase::rescale && now.rescale < 1 && now.tile > 0;
+  const std::vector<float> old = shrunk ? weights({cursor.tile, 0}) : std::vector<float>();
+  Bars before = over_keys(items("weight_was", old), "weight");
+  before.items.flags.all = kWas;
   const bool wrong = wrong_at(now);
   const bool fresh = now.tile >= 0 && now.phase >= SoftmaxPhase::weights;
-  for (int k = 0; k < bars.items.count; ++k) {
-    const bool added = fresh && tile_of(k) == now.tile;
-    bars.items.state.each.push_back(added ? State::current : wrong ? State::wrong : State::done);
-    bars.items.tone.each.push_back(added ? std::uint8_t{0} : kSummed);
-    bars.items.ways.push_back(added ? Way{{"score", k}, {}, 0, true} : Way{});
-    key.each.push_back(k);
-  }
-  bars.items.about = {{Name("key"), key}};
-  if (now.phase >= SoftmaxPhase::rescale && now.rescale < 1 && now.tile > 0) {
-    before.items.value.each = weights({cursor.tile, 0});
-    before.items.count = static_cast<int>(before.items.value.each.size());
-    before.items.flags.all = kWas;
-    key.each.resize(before.items.value.each.size());
-    before.items.about = {{Name("key"), std::move(key)}};
-  }
+  const int count = bars.items.count;
+  const int first = fresh ? std::min(now.tile * trace_.tile_width, count) : count;
+  bars.items.state.each.assign(count, wrong ? State::wrong : State::done);
+  bars.items.tone.each.assign(count, kSummed);
+  std::fill(bars.items.state.each.begin() + first, bars.items.state.each.end(), State::current);
+  std::fill(bars.items.tone.each.begin() + first, bars.items.tone.each.end(), std::uint8_t{0});
+  bars.items.first_way = first;
+  for (int k = first; k < count; ++k) bars.items.ways.push_back({{"score", k}, {}, 0, true});
   const Rule one{{"one"}, "weight", 1, State::to_come, text("1")};
-  Box made = box({"weights"}, {std::move(before), std::move(bars), one}, text("weight"));
-  made.left = kLeft;
-  made.right = kRight;
-  made.least_height = 1.7f;
-  return made;
+  return box({"weights"}, {std::move(before), std::move(bars), one}, text("weight"),
+             {.least_height = 1.7f, .left = kLeft, .right = kRight});
 }
 
 std::vector<std::string> OnlineSoftmaxScene::formula_rows(const SoftmaxMoment& now) const {
   if (now.tile < 0)
     return {"m = −∞", "rescale = exp(m_old − m)", "p = exp(s − m)", "l = 0", "O = 0"};
-  const auto& step = trace_.steps[static_cast<std::size_t>(now.tile)];
+  const auto& step = trace_.steps[now.tile];
   const std::string factor = number(step.rescale, 3), m = score_text(step.m);
   std::string rescale =
       fmt::format("rescale = exp({} − {}) = {}", score_text(step.m_old), m, factor);
@@ -158,77 +144,66 @@ std::vector<std::string> OnlineSoftmaxScene::formula_rows(const SoftmaxMoment& n
 }
 
 Box OnlineSoftmaxScene::formulas(const SoftmaxMoment& now) const {
-  Lines lines{items("formula", 5), {}};
-  const auto phase = static_cast<int>(now.phase);
-  for (int row = 0; row < 5; ++row) {
-    const State state = now.tile < 0 ? State::to_come : state_of_tile(std::min(row, 3), phase);
-    lines.items.state.each.push_back(state);
-  }
-  for (std::string& row : formula_rows(now)) {
+  std::vector<Text> rows;
+  for (const std::string& row : formula_rows(now)) {
     // Where there is no room, what it comes to.
     const std::size_t first = row.find('='), last = row.rfind('=');
-    std::string brief = first == last ? "" : row.substr(0, first) + row.substr(last);
-    lines.rows.push_back(text(std::move(row), std::move(brief)));
+    rows.push_back(text(row, first == last ? "" : row.substr(0, first) + row.substr(last)));
   }
-  Box made = box({"formulas"}, {std::move(lines)});
-  made.weight = 1.3f;
-  made.least_width = 16;
-  return made;
+  Lines made = lines("formula", std::move(rows), Lines::formula);
+  for (int row = 0; row < made.items.count; ++row) {
+    const State state = state_of_tile(std::min(row, 3), static_cast<int>(now.phase));
+    made.items.state.each.push_back(now.tile < 0 ? State::to_come : state);
+  }
+  return box({"formulas"}, {std::move(made)}, {}, {.weight = 1.3f, .least_width = 16});
 }
 
 /// What earlier tiles left after the rescale, what this tile added, and in outline what the sum was.
 Box OnlineSoftmaxScene::sums(const SoftmaxMoment& now) const {
-  const auto meter = [&](Key key, Name axis, double old, double kept, double sum) {
-    const bool growing = now.phase == SoftmaxPhase::accumulate && now.tile >= 0;
+  const bool growing = now.phase == SoftmaxPhase::accumulate && now.tile >= 0;
+  struct Names {
+    Key box;
+    Name axis, kept, added, was;
+  };
+  const auto meter = [&](const Names& names, double old, double kept, double sum) {
     const auto part = [&](Name name, double from, double to) {
-      Bars bar{items(name, std::vector{static_cast<float>(std::abs(to))}), axis, "sum"};
+      Bars bar{items(name, std::vector{static_cast<float>(std::abs(to))}), names.axis, "sum"};
       bar.items.base.all = static_cast<float>(std::abs(from));
-      bar.items.about = {{axis, Column<int>{0}}};
+      bar.items.about = {{names.axis, {0}}};
       return bar;
     };
-    Bars before = part(axis == Name("l") ? Name("l_kept") : Name("O_kept"), 0, kept);
+    Bars before = part(names.kept, 0, kept), added = part(names.added, kept, sum),
+         was = part(names.was, 0, old);
     before.items.tone.all = kSummed;
     before.items.state.all = State::done;
-    Box made = box(key, {std::move(before)}, text(std::string(axis.text())));
-    if (growing && sum != kept) {
-      Bars added = part(axis == Name("l") ? Name("l_added") : Name("O_added"), kept, sum);
-      added.items.state.all = State::current;
-      made.marks.push_back(std::move(added));
-    }
-    if (now.rescale < 1 && old != 0) {
-      Bars was = part(axis == Name("l") ? Name("l_was") : Name("O_was"), 0, old);
-      was.items.flags.all = kWas;
-      made.marks.push_back(std::move(was));
-    }
-    made.left = 1.4f;
-    made.right = 4.5f;
+    added.items.state.all = State::current;
+    was.items.flags.all = kWas;
+    Box made = box(names.box, {before}, text(std::string(names.axis.text())),
+                   {.most_height = 1.8f, .left = 1.4f, .right = 4.5f});
+    if (growing && sum != kept) made.marks.push_back(added);
+    if (now.rescale < 1 && old != 0) made.marks.push_back(was);
     made.value = text(number(sum, 2));
-    made.most_height = 1.8f;
     return made;
   };
-  Lines output{items("output", 1), {}};
-  output.voice = Lines::large;
+  const std::string result = number(now.output, 3);
+  Lines output = lines(
+      "output", {now.tile < 0 ? text("O / l   nothing yet") : text("O / l = " + result, result)},
+      Lines::large);
   output.items.state.all = wrong_at(now) ? State::wrong : State::plain;
-  output.rows = {text(now.tile < 0 ? "O / l   nothing yet" : "O / l = " + number(now.output, 3),
-                      now.tile < 0 ? "" : number(now.output, 3))};
-  Box result = box({"bar_output"}, {std::move(output)});
-  result.rank = 2;
-  result.least_height = 1.7f;
-  Box made =
-      column({"sums"}, {meter({"bar_l"}, "l", now.l_old, now.l_kept, now.l),
-                        meter({"bar_O"}, "O", now.o_old, now.o_kept, now.o), std::move(result)});
-  made.least_width = 12;
-  return made;
+  return column(
+      {"sums"},
+      {meter({{"bar_l"}, "l", "l_kept", "l_added", "l_was"}, now.l_old, now.l_kept, now.l),
+       meter({{"bar_O"}, "O", "O_kept", "O_added", "O_was"}, now.o_old, now.o_kept, now.o),
+       box({"bar_output"}, {output}, {}, {.rank = 2, .least_height = 1.7f})},
+      {.least_width = 12});
 }
 
 std::string OnlineSoftmaxScene::explain(const View& view, const Key& key) const {
-  const std::string_view name = key.name.text();
-  if (!name.starts_with("score") && !name.starts_with("weight")) return {};
-  const auto k = static_cast<std::size_t>(key.i);
+  if (!key.is({"score", "weight", "weight_was"})) return {};
   std::string words = fmt::format("key {} of tile {}\nscore {}   value {}", key.i, tile_of(key.i),
-                                  number(trace_.scores[k], 3), number(trace_.values[k], 3));
+                                  number(trace_.scores[key.i], 3), number(trace_.values[key.i], 3));
   const std::vector<float> now = weights(view.cursor);
-  if (k < now.size()) words += fmt::format("\nweight now {}", number(now[k], 4));
+  if (key.i < std::ssize(now)) words += fmt::format("\nweight now {}", number(now[key.i], 4));
   return words;
 }
 

@@ -31,7 +31,7 @@ SoftmaxMoment OnlineSoftmaxScene::moment(Cursor cursor) const {
   if (cursor.tile <= 0 || cursor.tile > tiles()) return now;
   now.tile = cursor.tile - 1;
   now.phase = static_cast<SoftmaxPhase>(std::clamp(cursor.phase, 0, 3));
-  const auto& step = trace_.steps[static_cast<std::size_t>(now.tile)];
+  const auto& step = trace_.steps[now.tile];
   now.m_old = step.m_old;
   now.m = step.m;
   now.tile_max = step.tile_max;
@@ -63,11 +63,11 @@ std::vector<float> OnlineSoftmaxScene::weights(Cursor cursor) const {
   for (int key = end - 1; key >= 0; --key) {
     for (; tile > tile_of(key); --tile) {
       if (tile < now.tile || now.phase >= SoftmaxPhase::rescale) {
-        since *= static_cast<double>(trace_.steps[static_cast<std::size_t>(tile)].rescale);
+        since *= static_cast<double>(trace_.steps[tile].rescale);
       }
     }
-    const double weight = static_cast<double>(trace_.weights[static_cast<std::size_t>(key)]);
-    all[static_cast<std::size_t>(key)] = static_cast<float>(weight > 0 ? weight * since : weight);
+    const double weight = static_cast<double>(trace_.weights[key]);
+    all[key] = static_cast<float>(weight > 0 ? weight * since : weight);
   }
   return all;
 }
@@ -83,28 +83,22 @@ std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
                        words::counted(tiles(), "tile"), words::counted(trace_.tile_width, "key"),
                        words::verb(tiles(), "wait"));
   }
-  const std::string tile = fmt::format("Tile {}", now.tile);
-  std::string text;
-  if (std::isinf(now.m)) {
-    text = tile + " is masked from end to end: no key adds anything.";
-  } else if (std::isinf(now.m_old)) {
-    text = fmt::format("{} sets the first maximum, {}: nothing to rescale yet.", tile,
-                       score_text(now.m));
-  } else if (std::isinf(now.tile_max)) {
-    text = tile + " is masked: m, l and O stay as they are.";
-  } else if (now.tile_max <= now.m_old) {
-    text = fmt::format("{} peaks at {}, not above {}: nothing to rescale.", tile,
-                       score_text(now.tile_max), score_text(now.m_old));
-  } else if (trace_.skip_rescale) {
-    text =
-        fmt::format("{} raises the maximum to {}, but the rescale is skipped: l and O mix scales.",
-                    tile, score_text(now.m));
-  } else {
-    text = fmt::format("{} brings {}, above {}: what was summed shrinks to {} %.", tile,
-                       score_text(now.tile_max), score_text(now.m_old),
-                       number(100 * std::exp(now.m_old - now.m), 1));
+  const std::string tile = fmt::format("Tile {}", now.tile), m = score_text(now.m);
+  const std::string peak = score_text(now.tile_max), old = score_text(now.m_old);
+  if (std::isinf(now.m)) return tile + " is masked from end to end: no key adds anything.";
+  if (std::isinf(now.m_old)) {
+    return fmt::format("{} sets the first maximum, {}: nothing to rescale yet.", tile, m);
   }
-  return text;
+  if (std::isinf(now.tile_max)) return tile + " is masked: m, l and O stay as they are.";
+  if (now.tile_max <= now.m_old) {
+    return fmt::format("{} peaks at {}, not above {}: nothing to rescale.", tile, peak, old);
+  }
+  if (trace_.skip_rescale) {
+    return fmt::format(
+        "{} raises the maximum to {}, but the rescale is skipped: l and O mix scales.", tile, m);
+  }
+  return fmt::format("{} brings {}, above {}: what was summed shrinks to {} %.", tile, peak, old,
+                     number(100 * std::exp(now.m_old - now.m), 1));
 }
 
 SourceMark OnlineSoftmaxScene::source(const View& view) const {
@@ -114,7 +108,7 @@ SourceMark OnlineSoftmaxScene::source(const View& view) const {
 
 std::optional<Question> OnlineSoftmaxScene::question(const View& view) const {
   if (view.cursor.tile >= tiles() || view.cursor.phase != 3) return std::nullopt;
-  const auto& next = trace_.steps[static_cast<std::size_t>(view.cursor.tile)];
+  const auto& next = trace_.steps[view.cursor.tile];
   const SoftmaxMoment now = moment(view.cursor);
   const std::string peak = score_text(next.tile_max);
   const std::string old = score_text(next.m_old), fresh = score_text(next.m);

@@ -39,7 +39,7 @@ class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
   std::string sentence(Cursor cursor) const;
 
  private:
-  picture::Box scores(Cursor cursor) const;
+  picture::Box scores(const SoftmaxMoment& now) const;
   picture::Box weight_bars(Cursor cursor) const;
   picture::Box formulas(const SoftmaxMoment& now) const;
   picture::Box sums(const SoftmaxMoment& now) const;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "scenes/shared/words.hpp"
 
@@ -13,13 +12,6 @@ namespace tilestep::scenes {
 using moe_routing::experts_text, moe_routing::ExpertTrace, moe_routing::Routing,
     moe_routing::Scheme, moe_routing::Step, moe_routing::TileTrace, moe_routing::TokenTrace;
 using words::counted, words::number, words::percent;
-
-namespace {
-
-/// Tiles whose place in the trace is remembered; more than any knobs allow to be kept.
-constexpr std::int64_t kMostTiles = 1 << 22;
-
-}  // namespace
 
 StepAxis MoeRoutingScene::loaded(const moe_routing::Trace&) {
   params_ = moe_routing::knob_table().params(report_.params);
@@ -37,50 +29,30 @@ StepAxis MoeRoutingScene::loaded(const moe_routing::Trace&) {
       if (each.slot[c] < 0) {
         dropped_[e].push_back(here);
       } else if (place >= 0 && place < trace_.expert[e].kept) {
-        kept_[e][static_cast<std::size_t>(place)] = here;
+        kept_[e][place] = here;
       }
     }
   }
-  std::int64_t tiles = 0;
-  first_tile_.clear();
-  for (const ExpertTrace& each : trace_.expert) {
-    first_tile_.push_back(static_cast<int>(std::min(tiles, kMostTiles)));
-    tiles += each.tiles;
-  }
-  tile_at_.assign(static_cast<std::size_t>(std::min(tiles, kMostTiles)), -1);
+  tile_at_.clear();
+  std::map<int, double> ends;
   for (std::size_t i = 0; i < trace_.tiles.size(); ++i) {
     const TileTrace& each = trace_.tiles[i];
-    const auto place = static_cast<std::size_t>(
-        first_tile_.at(static_cast<std::size_t>(each.expert)) + each.number);
-    if (place < tile_at_.size()) tile_at_[place] = static_cast<int>(i);
+    tile_at_[{each.expert, each.number}] = i;
+    ends[each.block] = std::max(ends[each.block], each.end);
   }
-  std::set<int> blocks;
-  for (const TileTrace& each : trace_.tiles) blocks.insert(each.block);
-  blocks_.assign(blocks.begin(), blocks.end());
+  lanes_.assign(ends.begin(), ends.end());
   return {moe_routing::kSteps, 1, "step", {}};
 }
 
 const TileTrace* MoeRoutingScene::tile(int expert, int number) const {
-  const auto place =
-      static_cast<std::size_t>(first_tile_[static_cast<std::size_t>(expert)] + number);
-  if (place >= tile_at_.size() || tile_at_[place] < 0) return nullptr;
-  return &trace_.tiles[static_cast<std::size_t>(tile_at_[place])];
+  const auto found = tile_at_.find({expert, number});
+  return found == tile_at_.end() ? nullptr : &trace_.tiles[found->second];
 }
 
-std::vector<int> MoeRoutingScene::stragglers() const {
-  std::map<int, double> ends;
+double MoeRoutingScene::last_end() const {
   double last = 0;
-  for (const TileTrace& each : trace_.tiles) {
-    ends[each.block] = std::max(ends[each.block], each.end);
-    last = std::max(last, each.end);
-  }
-  std::vector<int> blocks;
-  bool tail = false;
-  for (const auto& [block, end] : ends) {
-    if (end == last) blocks.push_back(block);
-    tail = tail || end < 0.98 * last;
-  }
-  return tail ? blocks : std::vector<int>();
+  for (const auto& [block, end] : lanes_) last = std::max(last, end);
+  return last;
 }
 
 std::string MoeRoutingScene::sentence(Cursor cursor) const {
@@ -150,12 +122,12 @@ std::vector<std::string> MoeRoutingScene::formula(int number_of, Cursor cursor) 
   if (step == Step::score) {
     const auto best = std::max_element(each.logits.begin(), each.logits.end());
     return {fmt::format("highest of {} logits: E{}, {}", experts(), best - each.logits.begin(),
-                        number(static_cast<double>(*best), 2))};
+                        number(*best, 2))};
   }
   std::vector<std::string> rows;
   for (std::size_t i = 0; i < each.expert.size(); ++i) {
     const int e = each.expert[i], first = expert(e).first_slot;
-    const std::string gate = number(static_cast<double>(each.gate[i]), 2);
+    const std::string gate = number(each.gate[i], 2);
     const bool dropped = done(Step::offset, cursor) && each.slot[i] < 0;
     if (step == Step::top_k) {
       const auto probability = static_cast<double>(each.probability[i]);
@@ -180,7 +152,7 @@ std::vector<std::string> MoeRoutingScene::formula(int number_of, Cursor cursor) 
   }
   if (step == Step::combine) {
     return {fmt::format("y = {}", fmt::join(rows, " + ")),
-            fmt::format("y[0] = {}", number(static_cast<double>(each.output), 3))};
+            fmt::format("y[0] = {}", number(each.output, 3))};
   }
   constexpr std::size_t kMostRows = 3;
   if (rows.size() > kMostRows) {
@@ -214,8 +186,7 @@ std::string MoeRoutingScene::explanation(Cursor cursor, int followed) const {
     case Step::offset:
       return trace_.capacity < 0
                  ? "An exclusive scan over the counts: an expert's rows begin where those before "
-                   "it "
-                   "end. Hatched slots fill up its last tile."
+                   "it end. Hatched slots fill up its last tile."
                  : "An exclusive scan over the kept counts. What stands above the capacity line is "
                    "dropped: the expert never sees it.";
     case Step::permute:
@@ -228,22 +199,13 @@ std::string MoeRoutingScene::explanation(Cursor cursor, int followed) const {
 
 std::string MoeRoutingScene::moved(int token, int expert) const {
   std::map<int, int> moves;
-  for (std::size_t from = 0; from < params_.custom.size();) {
-    const std::size_t end = std::min(params_.custom.find(',', from), params_.custom.size());
-    const std::string pair = params_.custom.substr(from, end - from);
-    const std::size_t colon = pair.find(':');
-    // The knob was checked: a pair without a colon is not there.
-    if (colon != std::string::npos) {
-      moves[std::stoi(pair.substr(0, colon))] = std::stoi(pair.substr(colon + 1));
-    }
-    from = end + 1;
+  for (const moe_routing::Move& each : moves_of(params_)) {
+    moves[each.token] = each.expert;
   }
   moves[token] = expert;
-  std::string text;
-  for (const auto& [each, where] : moves) {
-    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", each, where);
-  }
-  return text;
+  std::vector<std::string> texts;
+  for (const auto& [each, where] : moves) texts.push_back(fmt::format("{}:{}", each, where));
+  return fmt::format("{}", fmt::join(texts, ","));
 }
 
 int MoeRoutingScene::table_row(std::string_view table_id, const View& view) const {
@@ -252,6 +214,16 @@ int MoeRoutingScene::table_row(std::string_view table_id, const View& view) cons
   if (table_id == "experts") return token(followed(view)).expert.front();
   if (table_id == "schemes") return static_cast<int>(trace_.scheme);
   return -1;
+}
+
+Cursor MoeRoutingScene::known(const lab::Table& table, int row, int column) const {
+  const std::string& id = table.columns[column].id;
+  const auto after = [](Step step) { return Cursor{static_cast<int>(step) + 1, 0}; };
+  if (table.id == "tiles") return after(Step::multiply);
+  if (column == 0 || id == "choice" || id == "what") return {};
+  if (table.id == "assignments") return after(id == "slot" ? Step::offset : Step::top_k);
+  if (table.id == "experts" || table.id == "schemes") return after(Step::offset);
+  return Scene::known(table, row, column);
 }
 
 std::vector<picture::Subject> MoeRoutingScene::subjects_of_row(std::string_view table_id,
@@ -301,7 +273,8 @@ std::vector<Readout> MoeRoutingScene::readouts(const View& view) const {
   std::vector<Readout> all;
   const auto show = [&](const char* id, const char* label, const std::optional<double>& value,
                         std::string unit, lab::Provenance from, std::string how, Step known_after) {
-    const bool shown = value && done(known_after, view.cursor);
+    const bool known = done(known_after, view.cursor), shown = value && known;
+    if (!known) how = fmt::format("Comes with the step {}.", name_of(known_after));
     all.push_back({id, label, shown ? fmt::format("{:.0f}", *value) : "—",
                    shown ? std::move(unit) : "", from, std::move(how)});
   };
@@ -320,7 +293,7 @@ std::vector<Readout> MoeRoutingScene::readouts(const View& view) const {
   show("tensor_pipe", "tensor pipe", pipe.percent, "%", pipe.provenance, pipe.how, Step::multiply);
   of_run("slots_run", "slots run", fmt::format("{} real", trace_.kept()), Step::offset);
   const std::vector<int> busiest = trace_.with_most(&ExpertTrace::kept);
-  const bool tie = busiest.size() > 1;
+  const bool tie = done(Step::offset, view.cursor) && busiest.size() > 1;
   of_run("busiest_expert", tie ? "busiest experts" : "busiest expert",
          fmt::format("{}in {}", tie ? "each " : "", experts_text(busiest, experts())),
          Step::offset);

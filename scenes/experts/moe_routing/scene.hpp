@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/experts/moe_routing/lesson.hpp"
@@ -20,6 +22,7 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
                                        const picture::Key& onto) const override;
   std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const override;
   int table_row(std::string_view table_id, const View& view) const override;
+  Cursor known(const lab::Table& table, int row, int column) const override;
 
   /// What happens at `cursor` in one plain sentence.
   std::string sentence(Cursor cursor) const;
@@ -36,7 +39,9 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   using Assignment = moe_routing::Trace::Assignment;
 
   // The parts of the picture.
-  picture::Items of_experts(picture::Name name) const;
+  picture::Items of_experts(picture::Name name, std::vector<float> values = {},
+                            picture::Format format = {}) const;
+  std::vector<float> counts(int moe_routing::ExpertTrace::*count) const;
   picture::Box tokens(Cursor cursor, int followed) const;
   picture::Box details(Cursor cursor, int followed) const;
   picture::Box columns(Cursor cursor, int followed, double extent_low) const;
@@ -44,7 +49,7 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   picture::Stacks piles(Cursor cursor, int followed) const;
   std::vector<picture::Box> rows(Cursor cursor, int followed) const;
   picture::Box steps_box(Cursor cursor, int followed) const;
-  picture::Box blocks(const picture::Axis& lanes) const;
+  picture::Box blocks() const;
   std::string blocks_text() const;
   std::string explanation(Cursor cursor, int followed) const;
   /// Clock ticks in a unit of the picture's time.
@@ -67,12 +72,8 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
 
   int experts() const { return trace_.experts; }
   int shown_tokens() const { return static_cast<int>(trace_.token.size()); }
-  const moe_routing::TokenTrace& token(int number) const {
-    return trace_.token[static_cast<std::size_t>(number)];
-  }
-  const moe_routing::ExpertTrace& expert(int number) const {
-    return trace_.expert[static_cast<std::size_t>(number)];
-  }
+  const moe_routing::TokenTrace& token(int number) const { return trace_.token[number]; }
+  const moe_routing::ExpertTrace& expert(int number) const { return trace_.expert[number]; }
   static bool done(moe_routing::Step step, Cursor cursor) {
     return cursor.tile > static_cast<int>(step);
   }
@@ -81,16 +82,17 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   }
   /// Every token has a cell of its own.
   bool all_shown() const { return trace_.tokens == shown_tokens(); }
-  /// Those whom the others wait for: the blocks that end last, where some end well before.
-  std::vector<int> stragglers() const;
+  /// When the last tile ended, on the trace's clock.
+  double last_end() const;
   bool custom() const { return params_.routing == moe_routing::Routing::custom; }
 
   moe_routing::Params params_;
   std::vector<std::vector<Assignment>> kept_;     ///< by expert, by place in its column
   std::vector<std::vector<Assignment>> dropped_;  ///< by expert, in order
-  std::vector<int> blocks_;                       ///< that ran a tile, rising
-  std::vector<int> first_tile_;                   ///< of each expert, among all that ran
-  std::vector<int> tile_at_;                      ///< index into trace_.tiles; −1: not kept
+  /// The blocks that ran a tile, rising, each with the time at which its last one ended.
+  std::vector<std::pair<int, double>> lanes_;
+  std::map<std::pair<int, int>, std::size_t> tile_at_;  ///< in trace_.tiles, by expert and number
+  static constexpr double kNear = 0.98;  ///< who ends before this part of all has waited
 };
 
 /// An expert's tone. Six take turns: the number beside it tells experts apart. Vermillion is too near to

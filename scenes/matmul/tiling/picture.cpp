@@ -35,23 +35,10 @@ const char* name_of_phase(Phase phase) {
   return phase == Phase::load ? "load" : phase == Phase::multiply ? "multiply" : "barrier";
 }
 
-Box even(Box made) {
-  made.even = true;
-  return made;
-}
-Box sized(Box made, float least_height, float weight = 1) {
-  made.least_height = least_height;
-  made.least_width = std::min(made.least_width, 3.0f);
-  made.weight = weight;
-  return made;
-}
-Box lines(Key key, Name name, std::vector<Text> rows, Lines::Voice voice = Lines::words) {
-  Lines made;
-  made.items = items(name, static_cast<int>(rows.size()));
-  made.rows = std::move(rows);
-  made.voice = voice;
-  return box(key, {made});
-}
+constexpr Layout kStrip = {.weight = 0, .least_width = 3};
+constexpr Layout kSheet = {.least_width = 3, .least_height = 2.2f};
+constexpr Layout kTile = {.least_width = 3, .least_height = 2.8f};
+constexpr Layout kWall = {.weight = 0, .least_width = 0.35f, .least_height = 0.35f};
 
 /// A matrix or a tile of one, filled in cell by cell.
 struct Grid : Cells {
@@ -70,6 +57,15 @@ struct Grid : Cells {
     items.ways.push_back(way);
   }
 };
+
+/// What a k-tile says of the elements of A, or of B.
+struct Operand {
+  const std::vector<int>&loads, &loader, &slot, &reads;
+};
+Operand operand_of(const KTile& of, bool is_a) {
+  return is_a ? Operand{of.a_loads, of.a_loader, of.a_slot, of.a_reads}
+              : Operand{of.b_loads, of.b_loader, of.b_slot, of.b_reads};
+}
 
 }  // namespace
 
@@ -108,91 +104,89 @@ Extent TilingScene::extent() const {
 
 Picture TilingScene::picture(const Extent& extent, const View& view) const {
   const TilingMoment now = moment(view.cursor);
-  Box left =
-      column({"left"}, {matrices(now), sized(column({"below"}, {bars(now), the_sum(view)}), 1, 0)});
-  left.flow = Box::either;
-  Box right = tiles(now, view);
-  right.weight = 1.2f;
-  return {text(sentence(view.cursor), brief(now)), extent.axes, row({"all"}, {left, right})};
+  Box below = column({"below"}, {bars(now), the_sum(view)}, kStrip);
+  Box left = column({"left"}, {matrices(now), std::move(below)}, {.flow = Box::either});
+  return {text(sentence(view.cursor), brief(now)), extent.axes,
+          row({"all"}, {std::move(left), tiles(now, view)})};
 }
 
 // ---- the matrices --------------------------------------------------------------------------------
 
 Box TilingScene::matrices(const TilingMoment& now) const {
   const int u = unit(), row0 = trace_.first_row(), column0 = trace_.first_column();
-  const auto sheet = [&](Key key, Name name, int rows, int columns, Name x, Name y, auto&& add) {
-    const int across = (columns + u - 1) / u;
-    Grid grid(name, (rows + u - 1) / u, across, x, y, "matrix");
-    for (int i = 0; i < grid.items.count; ++i) add(grid, i / across * u, i % across * u);
-    const std::string_view letter = name.text();
-    return sized(box(key, {grid},
-                     text(fmt::format("{} {} × {}", letter, rows, columns), std::string(letter))),
-                 2.2f);
-  };
+  const auto cells = [&](int elements) { return (elements + u - 1) / u; };
   const auto inside = [&](int at, int first, int count) {
     return at < first + count && at + u > first;
   };
-  // The block's rows of A and columns of B, k-tile by k-tile.
-  std::vector<int> a_tiles, b_tiles;
-  const auto band = [&](Grid& grid, std::vector<int>& tiles, bool within, int k,
-                        std::uint8_t tone) {
-    const int number = k / trace_.tile;
-    grid.add(!within || number == now.k_tile ? State::plain
-             : number < now.k_tile           ? State::done
-                                             : State::to_come,
-             within ? tone : 0);
-    tiles.push_back(within ? number : -1);
+  const auto sheet = [&](Key key, const Grid& grid, int rows, int columns) {
+    const std::string letter(grid.items.name.text());
+    return box(key, {grid}, text(fmt::format("{} {} × {}", letter, rows, columns), letter), kSheet);
   };
-  Box a = sheet({"matrix_a"}, "A", trace_.m, trace_.k, "k", "m", [&](Grid& grid, int row, int k) {
-    band(grid, a_tiles, inside(row, row0, trace_.rows()), k, kA);
-  });
-  Box b =
-      sheet({"matrix_b"}, "B", trace_.k, trace_.n, "n", "k", [&](Grid& grid, int k, int column) {
-        band(grid, b_tiles, inside(column, column0, trace_.columns()), k, kB);
-      });
-  std::get<Cells>(a.marks[0]).items.about = {{"k-tile", {-1, a_tiles}}};
-  std::get<Cells>(b.marks[0]).items.about = {{"k-tile", {-1, b_tiles}}};
-  // The sums stay with their threads until the last k-tile.
-  const tiling::Races& races = trace_.races;
-  Box c =
-      sheet({"matrix_c"}, "C", trace_.m, trace_.n, "n", "m", [&](Grid& grid, int row, int column) {
-        const bool within =
-            inside(row, row0, trace_.rows()) && inside(column, column0, trace_.columns());
-        const bool wrong =
-            judged(now) && inside(races.row, row, u) && inside(races.column, column, u);
-        const Way way{{"c", std::max(row - row0, 0), std::max(column - column0, 0)}, {}, 0, true};
-        grid.add(wrong                      ? State::wrong
-                 : within && !finished(now) ? State::to_come
-                                            : State::plain,
-                 within ? kC : 0, kNothing, within && finished(now) ? way : Way{});
-      });
   const auto frame = [&](Box& of, Key key, Name name, int row, int column, int rows, int columns,
                          State state) {
     const Key first{name, row / u, column / u};
     const Key last{name, (row + rows - 1) / u, (column + columns - 1) / u};
     of.marks.push_back(Frame{key, {first, last}, state});
   };
-  if (now.k_tile >= 0) {
+  // The block's rows of A and columns of B, k-tile by k-tile.
+  const auto operand = [&](Key key, bool is_a) {
+    const int rows = is_a ? trace_.m : trace_.k, columns = is_a ? trace_.k : trace_.n;
+    Grid grid = is_a ? Grid("A", cells(rows), cells(columns), "k", "m", "matrix")
+                     : Grid("B", cells(rows), cells(columns), "n", "k", "matrix");
+    std::vector<int> tiles;
+    for (int i = 0; i < grid.items.count; ++i) {
+      const int row = i / grid.columns * u, column = i % grid.columns * u;
+      const int number = (is_a ? column : row) / trace_.tile;
+      const bool within =
+          is_a ? inside(row, row0, trace_.rows()) : inside(column, column0, trace_.columns());
+      grid.add(!within || number == now.k_tile ? State::plain
+               : number < now.k_tile           ? State::done
+                                               : State::to_come,
+               !within ? 0
+               : is_a  ? kA
+                       : kB);
+      tiles.push_back(within ? number : -1);
+    }
+    grid.items.about = {{"k-tile", {-1, tiles}}};
+    Box made = sheet(key, grid, rows, columns);
+    if (now.k_tile < 0) return made;
     const int k0 = now.k_tile * trace_.tile, deep = depth(now.k_tile);
-    frame(a, {"a_tile"}, "A", row0, k0, trace_.rows(), deep, State::current);
-    frame(b, {"b_tile"}, "B", k0, column0, deep, trace_.columns(), State::current);
+    is_a ? frame(made, {"a_tile"}, "A", row0, k0, trace_.rows(), deep, State::current)
+         : frame(made, {"b_tile"}, "B", k0, column0, deep, trace_.columns(), State::current);
+    return made;
+  };
+  // The sums stay with their threads until the last k-tile.
+  const tiling::Races& races = trace_.races;
+  Grid grid("C", cells(trace_.m), cells(trace_.n), "n", "m", "matrix");
+  for (int i = 0; i < grid.items.count; ++i) {
+    const int row = i / grid.columns * u, column = i % grid.columns * u;
+    const bool within =
+        inside(row, row0, trace_.rows()) && inside(column, column0, trace_.columns());
+    const bool wrong = judged(now) && inside(races.row, row, u) && inside(races.column, column, u);
+    const Way way{{"c", std::max(row - row0, 0), std::max(column - column0, 0)}, {}, 0, true};
+    grid.add(wrong                      ? State::wrong
+             : within && !finished(now) ? State::to_come
+                                        : State::plain,
+             within ? kC : 0, kNothing, within && finished(now) ? way : Way{});
   }
+  Box c = sheet({"matrix_c"}, grid, trace_.m, trace_.n);
   frame(c, {"c_block"}, "C", row0, column0, trace_.rows(), trace_.columns(), State::plain);
   if (judged(now)) frame(c, {"wrong_in_c"}, "C", races.row, races.column, 1, 1, State::wrong);
-  return even(
-      column({"matrices"}, {even(row({"upper"}, {naive(now), b})), even(row({"lower"}, {a, c}))}));
+  return column({"matrices"},
+                {row({"upper"}, {naive(now), operand({"matrix_b"}, false)}, {.even = true}),
+                 row({"lower"}, {operand({"matrix_a"}, true), c}, {.even = true})},
+                {.even = true});
 }
 
 /// The same tiles as `naive` loads them, each element again for each product; they stand as A and B do.
 Box TilingScene::naive(const TilingMoment& now) const {
   if (trace_.block.variant == Variant::naive) return box({"naive"}, {});
-  const KTile* loaded = now.k_tile >= 0 && now.multiplied
-                            ? &trace_.naive.k_tiles[static_cast<std::size_t>(now.k_tile)]
-                            : nullptr;
+  const KTile* loaded =
+      now.k_tile >= 0 && now.multiplied ? &trace_.naive.k_tiles[now.k_tile] : nullptr;
   const auto pile = [&](Key key, Name name, const std::vector<int> KTile::*loads) {
     Grid grid(name, trace_.tile, trace_.tile, {}, {}, "naive");
     for (int i = 0; i < grid.items.count; ++i) {
-      const int count = loaded == nullptr ? 0 : (loaded->*loads)[static_cast<std::size_t>(i)];
+      const int count = loaded == nullptr ? 0 : (loaded->*loads)[i];
       grid.add(loaded == nullptr ? State::to_come
                : count == 0      ? State::wasted
                                  : State::plain,
@@ -203,14 +197,14 @@ Box TilingScene::naive(const TilingMoment& now) const {
   Box made = column(
       {"naive"},
       {row({"naive_upper"}, {box({"gap", 0}, {}), pile({"naive_b"}, "nb", &KTile::b_loads)}),
-       row({"naive_lower"}, {pile({"naive_a"}, "na", &KTile::a_loads), box({"gap", 1}, {})})});
+       row({"naive_lower"}, {pile({"naive_a"}, "na", &KTile::a_loads), box({"gap", 1}, {})})},
+      {.rank = 2});
   const int a = loaded == nullptr ? 0 : most(loaded->a_loads),
             b = loaded == nullptr ? 0 : most(loaded->b_loads);
   made.label = text(loaded == nullptr ? "naive"
                     : a == b          ? fmt::format("naive: loads each {}×", a)
                                       : fmt::format("naive: {}× and {}×", a, b),
                     "naive");
-  made.rank = 2;
   return made;
 }
 
@@ -221,18 +215,16 @@ Box TilingScene::bars(const TilingMoment& now) const {
                       std::uint8_t tone) {
     Bars bars{items(name, {static_cast<float>(loads)}, {Format::integer}), "loads", "bar"};
     bars.items.tone.all = tone;
-    Box made = box(key, {bars}, text(std::string(label)));
+    Box made =
+        box(key, {bars}, text(std::string(label)), {.least_width = 2, .left = 5, .right = 4});
     made.value = text(std::to_string(loads));
-    made.left = 5;
-    made.right = 4;
-    made.least_width = 2;
     return made;
   };
-  Box made = sized(column({"loads"}, {}), 1, 0);
+  Box made = column({"loads"}, {}, kStrip);
   made.label = text("global loads so far", "loads so far", "loads");
-  if (trace_.block.variant != Variant::naive) {
-    made.boxes.push_back(
-        bar({"bar_block"}, "block_loads", name_of(trace_.block.variant), now.loads, kC));
+  const Variant variant = trace_.block.variant;
+  if (variant != Variant::naive) {
+    made.boxes.push_back(bar({"bar_block"}, "block_loads", name_of(variant), now.loads, kC));
   }
   made.boxes.push_back(bar({"bar_naive"}, "naive_loads", "naive", now.naive_loads, kNaive));
   if (now.multiplied && now.loads > 0 && now.loads != now.naive_loads) {
@@ -247,21 +239,21 @@ Box TilingScene::bars(const TilingMoment& now) const {
 std::vector<Run> TilingScene::formula(const View& view, int terms) const {
   const TilingMoment now = moment(view.cursor);
   const int element = picked(view), row = element / trace_.tile, column = element % trace_.tile;
-  const auto value = [](float of) { return number(static_cast<double>(of), 3); };
+  const auto value = [](float of) { return number(of, 3); };
   const std::string after = value(sum(element, view.cursor));
   if (now.k_tile < 0) return {{"sum = 0"}};
   if (!now.multiplied) return {{"sum = " + after}};
   const Cursor before{view.cursor.tile - 1, steps().phases - 1};
   std::vector<Run> runs = {{now.k_tile == 0 ? "0" : value(sum(element, before))}};
   const auto factor = [](float of) {
-    const std::string text = number(static_cast<double>(of), 2);
+    const std::string text = number(of, 2);
     return of < 0 ? "(" + text + ")" : text;
   };
   const int deep = depth(now.k_tile);
   for (int i = 0; i < std::min(terms, deep); ++i) {
     const int k = now.k_tile * trace_.tile + i;
-    const float a = trace_.a_band[static_cast<std::size_t>(row * trace_.k + k)];
-    const float b = trace_.b_band[static_cast<std::size_t>(k * trace_.columns() + column)];
+    const float a = trace_.a_band[row * trace_.k + k];
+    const float b = trace_.b_band[k * trace_.columns() + column];
     runs.push_back({fmt::format(" + {}·{}", factor(a), factor(b))});
   }
   if (deep > terms) runs.push_back({" + …"});
@@ -271,63 +263,55 @@ std::vector<Run> TilingScene::formula(const View& view, int terms) const {
 
 Box TilingScene::the_sum(const View& view) const {
   const int element = picked(view), thread = thread_of(element);
-  Box made = sized(
-      lines({"sum"}, "formula", {{formula(view, 1), formula(view, 0)}}, Lines::formula), 1.2f, 0);
-  std::get<Lines>(made.marks[0]).items.about = {{"thread", {thread}}};
-  made.least_width = 11.5f;
-  made.label = text(fmt::format("thread {} → {}: its sum", thread, name_in_c(element)),
-                    fmt::format("thread {}", thread));
-  return made;
+  Lines sum = lines("formula", {{formula(view, 1), formula(view, 0)}}, Lines::formula);
+  sum.items.about = {{"thread", {thread}}};
+  return box({"sum"}, {sum},
+             text(fmt::format("thread {} → {}: its sum", thread, name_in_c(element)),
+                  fmt::format("thread {}", thread)),
+             {.weight = 0, .least_width = 11.5f, .least_height = 1.2f});
 }
 
 // ---- the tiles, and C's block where they meet -----------------------------------------------------
 
 Box TilingScene::tile(const TilingMoment& now, const View& view, bool is_a) const {
-  const int edge = trace_.tile, u = unit(), k_number = std::max(now.k_tile, 0),
-            k0 = k_number * edge;
+  const int edge = trace_.tile, u = unit(), number = std::max(now.k_tile, 0), k0 = number * edge;
+  const int row0 = is_a ? trace_.first_row() : k0, column0 = is_a ? k0 : trace_.first_column();
   const Name name = is_a ? Name("sa") : Name("sb"), matrix = is_a ? Name("A") : Name("B");
   Grid grid = is_a ? Grid(name, edge, edge, "depth", "row", "tile")
                    : Grid(name, edge, edge, "column", "depth", "tile");
-  const bool loading = shared() && !now.multiplied;
+  const bool any = now.k_tile >= 0, loading = shared() && !now.multiplied;
+  const Operand of = operand_of(k_tile(number), is_a);
   std::vector<int> threads, across;
   for (int i = 0; i < grid.items.count; ++i) {
-    const auto index = static_cast<std::size_t>(i);
-    const KTile* tile = now.k_tile < 0 ? nullptr : &k_tile(now.k_tile);
-    const bool outside = tile != nullptr && (is_a ? tile->a_loads : tile->b_loads)[index] == 0;
     across.push_back(is_a ? i / edge : i % edge);
     threads.push_back(-1);
-    if (tile == nullptr || outside) {
-      grid.add(outside ? State::wasted : State::to_come, 0);
+    if (!any || of.loads[i] == 0) {
+      grid.add(any ? State::wasted : State::to_come, 0);
     } else if (loading) {
-      threads.back() = (is_a ? tile->a_loader : tile->b_loader)[index];
-      const int row = is_a ? trace_.first_row() : k0, column = is_a ? k0 : trace_.first_column();
-      const Key from{matrix, (row + i / edge) / u, (column + i % edge) / u};
+      threads.back() = of.loader[i];
+      const Key from{matrix, (row0 + i / edge) / u, (column0 + i % edge) / u};
       grid.add(State::plain, is_a ? kA : kB, static_cast<float>(threads.back()),
                now.phase == Phase::load ? Way{from, {}, is_a ? 0 : 1, true} : Way{});
     } else {
-      const auto& uses = shared() ? (is_a ? tile->a_reads : tile->b_reads)
-                                  : (is_a ? tile->a_loads : tile->b_loads);
-      grid.add(State::plain, is_a ? kA : kB, static_cast<float>(uses[index]));
+      const int uses = (shared() ? of.reads : of.loads)[i];
+      grid.add(State::plain, is_a ? kA : kB, static_cast<float>(uses));
     }
     grid.items.flags.each.push_back(threads.back() == thread_of(picked(view)) ? kPicked : kNone);
   }
   grid.items.about = {{is_a ? Name("row") : Name("column"), {-1, across}},
                       {"thread", {-1, threads}}};
-  const std::string k = range(k0, depth(k_number)), s = shared() ? "s" : "";
+  const int deep = depth(number);
+  const std::string letter = (shared() ? "s" : "") + std::string(matrix.text());
   const std::string full =
-      is_a ? fmt::format("{}A[{}][{}]", s, range(trace_.first_row(), trace_.rows()), k)
-           : fmt::format("{}B[{}][{}]", s, k, range(trace_.first_column(), trace_.columns()));
-  const char* what = !shared()        ? ": global loads"
-                     : now.k_tile < 0 ? ""
-                     : loading        ? ": thread"
-                                      : ": reads";
-  Box made = sized(box(is_a ? Key{"tile_a"} : Key{"tile_b"}, {grid},
-                       text(full + what, full, s + std::string(matrix.text()))),
-                   2.8f);
+      fmt::format("{}[{}][{}]", letter, range(row0, is_a ? trace_.rows() : deep),
+                  range(column0, is_a ? deep : trace_.columns()));
+  const char* what = !shared() ? ": global loads" : !any ? "" : loading ? ": thread" : ": reads";
+  Box made =
+      box(is_a ? Key{"tile_a"} : Key{"tile_b"}, {grid}, text(full + what, full, letter), kTile);
   made.label.group = "tile";
   // The row and the column that the picked thread multiplies.
-  if (now.k_tile >= 0 && now.multiplied) {
-    const int line = is_a ? picked(view) / edge : picked(view) % edge, last = depth(k_number) - 1;
+  if (any && now.multiplied) {
+    const int line = is_a ? picked(view) / edge : picked(view) % edge, last = deep - 1;
     made.marks.push_back(is_a ? Frame{{"picked_row"}, {{name, line, 0}, {name, line, last}}}
                               : Frame{{"picked_column"}, {{name, 0, line}, {name, last, line}}});
   }
@@ -358,42 +342,40 @@ Box TilingScene::block(const TilingMoment& now, const View& view) const {
   const std::string name = fmt::format("C[{}][{}]", range(trace_.first_row(), trace_.rows()),
                                        range(trace_.first_column(), trace_.columns()));
   Box made =
-      sized(box({"block"}, {grid}, text(now.k_tile < 0 ? name : name + ": sums", name, "C")), 2.8f);
+      box({"block"}, {grid}, text(now.k_tile < 0 ? name : name + ": sums", name, "C"), kTile);
   made.label.group = "tile";
   return made;
 }
 
 /// In the corner that the tiles leave free: which k-tile this is, and its phases.
 Box TilingScene::corner(const TilingMoment& now) const {
+  const bool any = now.k_tile >= 0;
   const std::string here =
-      "k = " +
-      (now.k_tile < 0 ? range(0, trace_.k) : range(now.k_tile * trace_.tile, depth(now.k_tile)));
+      "k = " + (any ? range(now.k_tile * trace_.tile, depth(now.k_tile)) : range(0, trace_.k));
   const std::string of_all = fmt::format("{} of 0–{}", here, trace_.k - 1);
-  Box made = column({"corner"},
-                    {sized(lines({"where"}, "k_range",
-                                 {text(now.k_tile >= 0 && k_tiles() > 1 ? of_all : here, here)}),
-                           1, 0)});
-  made.least_width = 3;
+  Box made =
+      column({"corner"},
+             {box({"where"}, {lines("k_range", {text(any && k_tiles() > 1 ? of_all : here, here)})},
+                  {}, kStrip)},
+             {.least_width = 3});
   if (shared()) {
-    std::vector<Text> names;
-    std::vector<State> states;
-    for (int i = 0; i < tiling::kPhases; ++i) {
-      const auto phase = static_cast<Phase>(i);
-      names.push_back(text(removed(phase) ? "✕ no barrier" : name_of_phase(phase)));
-      states.push_back(removed(phase) ? State::wrong : state_of(phase, now));
+    Lines phases = lines("phase", {});
+    phases.items.count = tiling::kPhases;
+    for (const Phase phase :
+         {Phase::load, Phase::barrier_after_load, Phase::multiply, Phase::barrier_after_multiply}) {
+      phases.rows.push_back(text(removed(phase) ? "✕ no barrier" : name_of_phase(phase)));
+      phases.items.state.each.push_back(removed(phase) ? State::wrong : state_of(phase, now));
     }
-    made.boxes.push_back(sized(lines({"phases"}, "phase", names), 4.8f));
-    std::get<Lines>(made.boxes.back().marks[0]).items.state.each = states;
-    made.boxes.back().rank = 1;
+    made.boxes.push_back(
+        box({"phases"}, {phases}, {}, {.rank = 1, .least_width = 3, .least_height = 4.8f}));
   }
   const bool other = trace_.block.variant != trace_.variant;
   if (shared() && !other) return made;
-  made.boxes.push_back(
-      lines({"remark"}, "note",
-            {text(other ? fmt::format("picture of {}", name_of(trace_.block.variant))
-                        : "No shared memory: every product loads both operands. The numbers count "
-                          "global loads.")}));
-  made.boxes.back().rank = 2;
+  const std::string remark =
+      other
+          ? fmt::format("picture of {}", name_of(trace_.block.variant))
+          : "No shared memory: every product loads both operands. The numbers count global loads.";
+  made.boxes.push_back(box({"remark"}, {lines("note", {text(remark)})}, {}, {.rank = 2}));
   return made;
 }
 
@@ -401,30 +383,30 @@ Box TilingScene::corner(const TilingMoment& now) const {
 /// barrier is a wall along both tiles: the inner one between what is stored and those who read, the
 /// outer one between those who read and what the next k-tile brings.
 Box TilingScene::tiles(const TilingMoment& now, const View& view) const {
-  int walls = 0;
-  const auto wall = [&](Phase phase, Name name, int part) {
-    Box made = sized(box({"wall", walls++}, {}), 0.35f, 0);
-    made.least_width = 0.35f;
+  const auto wall = [&](Phase phase, Name name, int part, const Layout& layout) {
+    const bool inner = phase == Phase::barrier_after_load;
+    Box made = box({"wall", (inner ? 1 : 3) + (part > 0 ? 1 : 0)}, {}, {}, layout);
     const State state = removed(phase) ? State::wrong : state_of(phase, now);
     if (shared()) made.marks = {Wall{{name, part}, state, removed(phase)}};
     return made;
   };
-  const auto inner = [&](int part) {
-    return wall(Phase::barrier_after_load, "barrier_after_load", part);
+  const auto inner = [&](int part, const Layout& layout = kWall) {
+    return wall(Phase::barrier_after_load, "barrier_after_load", part, layout);
   };
   const auto outer = [&](int part) {
-    return wall(Phase::barrier_after_multiply, "barrier_after_multiply", part);
+    return wall(Phase::barrier_after_multiply, "barrier_after_multiply", part, kWall);
   };
-  Box gap = inner(-1), across = row({"across"}, {gap, inner(-1)});
-  gap.marks.clear();
-  across.boxes[0].marks.clear();
-  across.boxes[0].key = {"gap", 2};
-  for (Box& half : across.boxes) half.weight = 1;
-  gap.key = {"gap", 3};
-  Box upper = even(row({"tiles_upper"}, {corner(now), gap, tile(now, view, false)}));
-  Box lower = even(row({"tiles_lower"}, {tile(now, view, true), inner(1), block(now, view)}));
-  Box inside = even(column({"tiles"}, {upper, sized(across, 0.35f, 0), lower}));
-  return column({"right"}, {outer(-1), row({"walled"}, {outer(1), inside})});
+  Layout half = kWall;
+  half.weight = 1;
+  Box across = row({"across"}, {box({"gap", 2}, {}, {}, half), inner(-1, half)},
+                   {.weight = 0, .least_width = 3, .least_height = 0.35f});
+  Box upper =
+      row({"tiles_upper"}, {corner(now), box({"gap", 3}, {}, {}, kWall), tile(now, view, false)},
+          {.even = true});
+  Box lower =
+      row({"tiles_lower"}, {tile(now, view, true), inner(1), block(now, view)}, {.even = true});
+  Box inside = column({"tiles"}, {upper, across, lower}, {.even = true});
+  return column({"right"}, {outer(-1), row({"walled"}, {outer(1), inside})}, {.weight = 1.2f});
 }
 
 // ---- what the pointer is told --------------------------------------------------------------------
@@ -432,54 +414,49 @@ Box TilingScene::tiles(const TilingMoment& now, const View& view) const {
 std::string TilingScene::explain(const View& view, const Key& key) const {
   const TilingMoment now = moment(view.cursor);
   const tiling::Races& races = trace_.races;
-  const std::string_view name = key.name.text();
-  const std::string wrong =
-      fmt::format("without the barrier: {} instead of {}",
-                  number(static_cast<double>(races.got), 4), number(races.want, 4));
-  if (name == "c") {
+  const std::string wrong = fmt::format("without the barrier: {} instead of {}",
+                                        number(races.got, 4), number(races.want, 4));
+  if (key.is({"c"})) {
     const int i = key.i * trace_.tile + key.j;
     if (!within(i)) return "outside C";
     const bool first = judged(now) && trace_.first_row() + key.i == races.row &&
                        trace_.first_column() + key.j == races.column;
     return fmt::format("{}, thread {}\nsum so far {}\n{}", name_in_c(i), thread_of(i),
-                       number(static_cast<double>(sum(i, view.cursor)), 4),
+                       number(sum(i, view.cursor), 4),
                        first ? wrong : "click to follow this thread");
   }
-  if (name == "wrong_in_c") return fmt::format("C[{}][{}], {}", races.row, races.column, wrong);
-  if ((name == "sa" || name == "sb") && now.k_tile >= 0)
-    return explain_element(now, name == "sa", key.i * trace_.tile + key.j);
-  if (name == "a_tile" || name == "b_tile") return fmt::format("k-tile {}", now.k_tile);
-  if (name == "c_block")
-    return fmt::format("block {}, {} of C", trace_.block_row, trace_.block_col);
-  if (name == "block_loads" || name == "naive_loads") return "global loads of this block so far";
-  for (const auto& [barrier, phase] : {std::pair{"load", Phase::barrier_after_load},
-                                       {"multiply", Phase::barrier_after_multiply}}) {
-    if (name == fmt::format("barrier_after_{}", barrier))
-      return fmt::format("barrier after {}{}", barrier, removed(phase) ? ": removed" : "");
+  if (key.is({"wrong_in_c"})) return fmt::format("C[{}][{}], {}", races.row, races.column, wrong);
+  if (key.is({"sa", "sb"}) && now.k_tile >= 0) {
+    return explain_element(now, key.is({"sa"}), key.i * trace_.tile + key.j);
   }
-  return {};
+  if (key.is({"a_tile", "b_tile"})) return fmt::format("k-tile {}", now.k_tile);
+  if (key.is({"c_block"})) {
+    return fmt::format("block {}, {} of C", trace_.block_row, trace_.block_col);
+  }
+  if (key.is({"block_loads", "naive_loads"})) return "global loads of this block so far";
+  const bool after_load = key.is({"barrier_after_load"});
+  if (!after_load && !key.is({"barrier_after_multiply"})) return {};
+  const bool gone = removed(after_load ? Phase::barrier_after_load : Phase::barrier_after_multiply);
+  return fmt::format("barrier after {}{}", after_load ? "load" : "multiply",
+                     gone ? ": removed" : "");
 }
 
 std::string TilingScene::explain_element(const TilingMoment& now, bool is_a, int i) const {
-  const KTile& tile = k_tile(now.k_tile);
-  const auto index = static_cast<std::size_t>(i);
-  const int edge = trace_.tile, k0 = now.k_tile * edge,
-            loads = (is_a ? tile.a_loads : tile.b_loads)[index];
-  if (loads == 0) return "outside the matrix: a zero, not loaded";
+  const Operand of = operand_of(k_tile(now.k_tile), is_a);
+  const int edge = trace_.tile, k0 = now.k_tile * edge;
+  if (of.loads[i] == 0) return "outside the matrix: a zero, not loaded";
   const int row = (is_a ? trace_.first_row() : k0) + i / edge,
             column = (is_a ? k0 : trace_.first_column()) + i % edge;
-  const float value =
-      is_a ? trace_.a_band[static_cast<std::size_t>(i / edge * trace_.k + column)]
-           : trace_.b_band[static_cast<std::size_t>(row * trace_.columns() + i % edge)];
-  std::string text = fmt::format("{}[{}][{}] = {}\n", is_a ? "A" : "B", row, column,
-                                 number(static_cast<double>(value), 3));
-  if (!shared()) return text + fmt::format("loaded {} from global memory", words::times(loads));
-  text += fmt::format("loaded by thread {}, kept in float {} of the tile",
-                      (is_a ? tile.a_loader : tile.b_loader)[index],
-                      (is_a ? tile.a_slot : tile.b_slot)[index]);
-  if (now.multiplied)
-    text += fmt::format("\nread {}", words::times((is_a ? tile.a_reads : tile.b_reads)[index]));
-  return text;
+  const float value = is_a ? trace_.a_band[i / edge * trace_.k + column]
+                           : trace_.b_band[row * trace_.columns() + i % edge];
+  std::string text =
+      fmt::format("{}[{}][{}] = {}\n", is_a ? "A" : "B", row, column, number(value, 3));
+  if (!shared()) {
+    return text + fmt::format("loaded {} from global memory", words::times(of.loads[i]));
+  }
+  text +=
+      fmt::format("loaded by thread {}, kept in float {} of the tile", of.loader[i], of.slot[i]);
+  return now.multiplied ? text + "\nread " + words::times(of.reads[i]) : text;
 }
 
 }  // namespace tilestep::scenes

@@ -45,7 +45,7 @@ TilingMoment TilingScene::moment(Cursor cursor) const {
   now.loads = k_tile(now.k_tile).loads_so_far;
   const int naive_tile = now.multiplied ? now.k_tile : now.k_tile - 1;
   if (naive_tile >= 0) {
-    now.naive_loads = trace_.naive.k_tiles[static_cast<std::size_t>(naive_tile)].loads_so_far;
+    now.naive_loads = trace_.naive.k_tiles[naive_tile].loads_so_far;
   }
   return now;
 }
@@ -53,7 +53,7 @@ TilingMoment TilingScene::moment(Cursor cursor) const {
 float TilingScene::sum(int element, Cursor cursor) const {
   const TilingMoment now = moment(cursor);
   const int tile = now.multiplied ? now.k_tile : now.k_tile - 1;
-  return tile < 0 ? 0.0f : k_tile(tile).sums[static_cast<std::size_t>(element)];
+  return tile < 0 ? 0.0f : k_tile(tile).sums[element];
 }
 
 int TilingScene::thread_of(int element) const {
@@ -77,7 +77,7 @@ std::string TilingScene::name_in_c(int element) const {
 std::string TilingScene::brief(const TilingMoment& now) const {
   if (now.k_tile < 0) return "Nothing is loaded yet.";
   return fmt::format("K-tile {}: {}", now.k_tile,
-                     steps().phase_names[static_cast<std::size_t>(shared() ? now.phase : Phase{})]);
+                     steps().phase_names[shared() ? static_cast<int>(now.phase) : 0]);
 }
 
 std::string TilingScene::sentence(Cursor cursor) const {
@@ -173,23 +173,25 @@ std::vector<Readout> TilingScene::readouts(const View& view) const {
   for (const Row& row : rows) {
     const lab::Measurement* m = report_.measurement(row.id, variant);
     if (m == nullptr) continue;
-    Readout made{row.id, row.label, "—", "", m->provenance, lab::provenance_sentence(*m, report_)};
-    if (known(*m)) {
-      made.value = fmt::format("{:.{}f}", m->value, row.decimals);
-      made.unit = row.unit;
-      made.look = row.look;
+    Readout made{row.id, row.label, "—", "", m->provenance, "Comes when the block is through."};
+    if (!known(*m)) {
+      all.push_back(std::move(made));
+      continue;
     }
+    made.value = fmt::format("{:.{}f}", m->value, row.decimals);
+    made.unit = row.unit;
+    made.look = row.look;
+    made.detail = lab::provenance_sentence(*m, report_);
     if (report_.recorded_at.empty() && !m->recorded_at.empty()) {
       made.provenance = lab::Provenance::recorded;
       made.detail += fmt::format("\nOf the timed kernel, on {}, {}.", m->device, m->recorded_at);
     }
-    if (const lab::Measurement* second = report_.measurement(row.second, variant)) {
+    const lab::Measurement* second = report_.measurement(row.second, variant);
+    if (second != nullptr && known(*second)) {
       const std::string value = fmt::format("{:.{}f}", second->value, row.second_decimals);
       const bool conflict = second->id != "bank_conflict_ways" || second->value > 1;
-      if (known(*m) && known(*second)) {
-        made.unit =
-            conflict ? fmt::format(fmt::runtime(row.second_format), value) : "B, no bank conflict";
-      }
+      made.unit =
+          conflict ? fmt::format(fmt::runtime(row.second_format), value) : "B, no bank conflict";
       made.detail += "\n" + lab::provenance_sentence(*second, report_);
     }
     all.push_back(std::move(made));

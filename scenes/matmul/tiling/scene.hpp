@@ -61,9 +61,7 @@ class TilingScene final : public SceneOf<tiling::Trace> {
 
   bool shared() const { return trace_.block.variant == tiling::Variant::shared_tile; }
   int k_tiles() const { return trace_.k_tiles(); }
-  const tiling::KTile& k_tile(int number) const {
-    return trace_.block.k_tiles[static_cast<std::size_t>(number)];
-  }
+  const tiling::KTile& k_tile(int number) const { return trace_.block.k_tiles[number]; }
   /// How many of the k-tile's columns of A lie inside.
   int depth(int number) const { return std::min(trace_.k - number * trace_.tile, trace_.tile); }
   bool within(int element) const {

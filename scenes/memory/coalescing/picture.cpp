@@ -19,13 +19,7 @@ namespace {
 constexpr std::uint8_t kAsked = 5;  ///< tone of what the lanes ask for: sky
 
 int sector_of(const WarpRequest& request, int lane) {
-  return static_cast<int>(request.byte_offset[static_cast<std::size_t>(lane)] / kSectorBytes);
-}
-
-std::vector<int> all_lanes() {
-  std::vector<int> lanes(kLanes);
-  for (int lane = 0; lane < kLanes; ++lane) lanes[static_cast<std::size_t>(lane)] = lane;
-  return lanes;
+  return static_cast<int>(request.byte_offset[lane] / kSectorBytes);
 }
 
 /// The lanes; a lane and its sector light up each other.
@@ -38,8 +32,7 @@ Cells lanes_of(const WarpRequest* request, int picked) {
   std::vector<int> sectors;
   for (int lane = 0; lane < kLanes; ++lane) {
     const bool active = request != nullptr && request->active(lane);
-    lanes.items.value.each.push_back(
-        active ? static_cast<float>(request->byte_offset[static_cast<std::size_t>(lane)]) : NAN);
+    lanes.items.value.each.push_back(active ? static_cast<float>(request->byte_offset[lane]) : NAN);
     lanes.items.names.push_back(std::to_string(lane));
     lanes.items.state.each.push_back(request == nullptr ? State::to_come
                                      : active           ? State::plain
@@ -48,7 +41,7 @@ Cells lanes_of(const WarpRequest* request, int picked) {
     lanes.items.flags.each.push_back(lane == picked ? kPicked : kNone);
     sectors.push_back(active ? sector_of(*request, lane) : -1);
   }
-  lanes.items.about = {{"lane", {0, all_lanes()}}, {"sector", {-1, sectors}}};
+  lanes.items.about = {{"lane", {0, numbers(kLanes)}}, {"sector", {-1, sectors}}};
   return lanes;
 }
 
@@ -84,13 +77,13 @@ Links links_of(const WarpRequest& request, int element_bytes) {
   std::vector<int> sectors;
   for (int lane = 0; lane < kLanes; ++lane) {
     if (!request.active(lane)) continue;
-    const std::int64_t byte = request.byte_offset[static_cast<std::size_t>(lane)];
-    const auto first = static_cast<float>(byte % kSectorBytes) / kSectorBytes;
-    const float size = static_cast<float>(element_bytes) / kSectorBytes;
-    links.from.push_back({{"lane", lane}});
-    links.to.push_back({{"sector", sector_of(request, lane)}, first, first + size});
+    const auto byte = static_cast<float>(request.byte_offset[lane] % kSectorBytes);
+    const float first = byte / kSectorBytes,
+                size = static_cast<float>(element_bytes) / kSectorBytes;
     lanes.push_back(lane);
     sectors.push_back(sector_of(request, lane));
+    links.from.push_back({{"lane", lane}});
+    links.to.push_back({{"sector", sectors.back()}, first, first + size});
   }
   links.items.count = static_cast<int>(lanes.size());
   links.items.about = {{"lane", {-1, lanes}}, {"sector", {-1, sectors}}};
@@ -100,7 +93,7 @@ Links links_of(const WarpRequest& request, int element_bytes) {
 /// How much of what moves is used; the rest is waste.
 Box share_of(const RequestStats* stats) {
   Bars used{items("used", 0), "share", "whole"}, wasted{items("wasted", 0), "share", "whole"};
-  Box share = box({"share"}, {});
+  Text said;
   if (stats != nullptr) {
     const auto percent = static_cast<float>(stats->efficiency());
     used.items = items("used", {percent}, {Format::fixed, 0, "%"});
@@ -108,12 +101,12 @@ Box share_of(const RequestStats* stats) {
     wasted.items = items("wasted", std::vector<float>{100});
     wasted.items.base.all = percent;
     wasted.items.state.all = State::wasted;
-    share.value = text(fmt::format("{} of {} bytes used", stats->bytes_used, stats->bytes_fetched),
-                       fmt::format("{} of {} B", stats->bytes_used, stats->bytes_fetched));
+    said = text(fmt::format("{} of {} bytes used", stats->bytes_used, stats->bytes_fetched),
+                fmt::format("{} of {} B", stats->bytes_used, stats->bytes_fetched));
   }
-  share.marks = {used, wasted};
-  share.weight = 0;
-  share.right = 12;
+  Box share = box({"share"}, {used, wasted}, {},
+                  {.rank = 1, .weight = 0, .least_height = 1.15f, .right = 12});
+  share.value = said;
   return share;
 }
 
@@ -128,52 +121,42 @@ Extent CoalescingScene::extent() const {
 Picture CoalescingScene::picture(const Extent& extent, const View& view) const {
   const WarpRequest* shown = request(view.cursor);
   const int picked = view.pick("lane", -1);
-  Lines statement;
-  statement.items = items("statement", 1);
-  statement.rows = {text(trace_.statement)};
-  Box code = box({"code"}, {statement});
-  Box lanes = box({"lanes"}, {lanes_of(shown, picked)}, text("32 lanes of the warp", "32 lanes"));
-  Box between = box({"requests"}, {});
-  Strip nothing;
-  nothing.items = items("sector", 0);
-  Box memory = box({"memory"}, {std::move(nothing)});
-  Box legend = box({"legend"}, {}, text("memory: nothing asked for yet"));
+  Strip memory{items("sector", 0)};
+  Links links{items("request", 0)};
+  Text legend = text("memory: nothing asked for yet");
   Box share = share_of(nullptr);
   std::string brief = "32 lanes are about to run.";
   if (shown != nullptr) {
-    legend.label =
-        text("memory: 32-byte sectors in 128-byte lines", "32-byte sectors, 128-byte lines");
-    memory.marks = {memory_of(*shown, touched_sectors(*shown, trace_.element_bytes), picked)};
-    between.marks = {links_of(*shown, trace_.element_bytes)};
+    legend = text("memory: 32-byte sectors in 128-byte lines", "32-byte sectors, 128-byte lines");
+    memory = memory_of(*shown, touched_sectors(*shown, trace_.element_bytes), picked);
+    links = links_of(*shown, trace_.element_bytes);
     const RequestStats stats = request_stats(*shown, trace_.element_bytes);
     share = share_of(&stats);
     brief = fmt::format("{} for {}.", words::counted(stats.sectors, "sector"),
                         words::counted(stats.bytes_used, "byte"));
   }
-  code.weight = lanes.weight = legend.weight = 0;
-  code.least_height = 1.25f;
-  legend.least_height = 0.05f;
-  legend.rank = 2;
-  lanes.least_height = 1.4f;
-  between.least_height = 1.2f;
-  memory.least_height = 1.8f;
-  memory.weight = 0.35f;
-  share.least_height = 1.15f;
-  share.rank = 1;
-  return {text(sentence(view.cursor), brief), extent.axes,
-          column({"all"}, {code, lanes, between, memory, legend, share})};
+  return {
+      text(sentence(view.cursor), brief), extent.axes,
+      column(
+          {"all"},
+          {box({"code"}, {lines("statement", {text(trace_.statement)}, Lines::formula)}, {},
+               {.weight = 0, .least_height = 1.25f}),
+           box({"lanes"}, {lanes_of(shown, picked)}, text("32 lanes of the warp", "32 lanes"),
+               {.weight = 0, .least_height = 1.4f}),
+           box({"requests"}, {links}, {}, {.least_height = 1.2f}),
+           box({"memory"}, {memory}, {}, {.weight = 0.35f, .least_height = 1.8f}),
+           box({"legend"}, {}, legend, {.rank = 2, .weight = 0, .least_height = 0.05f}), share})};
 }
 
 std::string CoalescingScene::explain(const View& view, const Key& key) const {
   const WarpRequest* shown = request(view.cursor);
   if (shown == nullptr) return {};
-  if (key.name == Name("lane") || key.name == Name("request")) {
+  if (key.is({"lane", "request"})) {
     if (!shown->active(key.i)) return fmt::format("lane {}: idle", key.i);
-    return fmt::format("lane {}: byte {}\nin sector {}", key.i,
-                       shown->byte_offset[static_cast<std::size_t>(key.i)],
+    return fmt::format("lane {}: byte {}\nin sector {}", key.i, shown->byte_offset[key.i],
                        sector_of(*shown, key.i));
   }
-  if (key.name == Name("sector")) {
+  if (key.is({"sector"})) {
     for (const Sector& sector : touched_sectors(*shown, trace_.element_bytes)) {
       if (sector.index != key.i) continue;
       const std::int64_t first = sector.index * kSectorBytes;
@@ -182,9 +165,8 @@ std::string CoalescingScene::explain(const View& view, const Key& key) const {
                          words::counted(std::popcount(sector.lanes), "lane"));
     }
   }
-  if (key.name == Name("used")) return "bytes used / (sectors × 32)";
-  if (key.name == Name("wasted")) return "moved, and used by no lane";
-  return {};
+  if (key.is({"used"})) return "bytes used / (sectors × 32)";
+  return key.is({"wasted"}) ? "moved, and used by no lane" : "";
 }
 
 std::vector<Readout> CoalescingScene::readouts(const View& view) const {
@@ -206,7 +188,8 @@ std::vector<Readout> CoalescingScene::readouts(const View& view) const {
       {"efficiency", "efficiency", value(stats.efficiency()), "%", kTraced,
        "bytes used / (sectors × 32)", best ? Readout::good : Readout::accent},
       {"lines", "128-byte lines", value(stats.lines), "", kTraced, traced}};
-  if (const auto* counted = report_.measurement("sectors_per_request", "hardware")) {
+  const auto* counted = report_.measurement("sectors_per_request", "hardware");
+  if (shown != nullptr && counted != nullptr) {
     all.push_back({"counted", "sectors, by hardware", fmt::format("{:.2f}", counted->value), "",
                    counted->provenance, counted->detail});
   }

@@ -39,6 +39,12 @@ std::string CoalescingScene::sentence(Cursor cursor) const {
                      words::counted(stats.bytes_used, "byte"), stats.best_sectors);
 }
 
+/// What patterns cost follows from their definitions, but answers the first question.
+Cursor CoalescingScene::known(const lab::Table& table, int row, int column) const {
+  if (table.id == "requests") return {row + 1, 0};
+  return {table.id == "patterns" && column > 1 ? 1 : 0, 0};
+}
+
 SourceMark CoalescingScene::source(const View& view) const {
   const bool apart = trace_.index_line != trace_.access_line;
   const int lines[] = {trace_.access_line, apart ? trace_.index_line : 0};
@@ -47,7 +53,7 @@ SourceMark CoalescingScene::source(const View& view) const {
 
 std::optional<Question> CoalescingScene::question(const View& view) const {
   if (view.cursor.tile >= steps().tiles) return std::nullopt;
-  const WarpRequest& next = trace_.requests[static_cast<std::size_t>(view.cursor.tile)];
+  const WarpRequest& next = trace_.requests[view.cursor.tile];
   // Later warps repeat what the first has shown.
   if (next.site != Site::pattern || next.block != 0 || next.warp != 0) return std::nullopt;
   const RequestStats stats = request_stats(next, trace_.element_bytes);

@@ -14,6 +14,8 @@ class CoalescingScene final : public SceneOf<coalescing::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(coalescing)
 
+  Cursor known(const lab::Table& table, int row, int column) const override;
+
   /// What happens at `cursor` in one plain sentence.
   std::string sentence(Cursor cursor) const;
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scenes/numbers/accumulator_precision/scene.hpp"
+#include "scenes/shared/rows.hpp"
 
 namespace tilestep::scenes {
 
@@ -45,7 +45,7 @@ RunningSum::Fate RunningSum::fate(int point) const {
   const Step& s = step(point);
   const double unrounded = static_cast<double>(s.before) + static_cast<double>(s.added);
   const double off = static_cast<double>(s.after) - unrounded;
-  const bool lost = trace.term[static_cast<std::size_t>(point)] != 0 && s.after == s.before;
+  const bool lost = trace.term[point] != 0 && s.after == s.before;
   return {off > 0   ? Direction::up
           : off < 0 ? Direction::down
                     : Direction::exact,
@@ -57,7 +57,7 @@ std::vector<Readout> AccumulatorPrecisionScene::readouts(const View& view) const
   const int point = moment(view.cursor).known();
   const bool any = point >= 0;
   const double sum = any ? static_cast<double>(followed.step(point).sum) : 0;
-  const double exact = any ? trace_.exact[static_cast<std::size_t>(point)] : 0;
+  const double exact = any ? trace_.exact[point] : 0;
   const AccumulatorTrace& a = followed.a;
   std::vector<Readout> all = {
       {"sum", a.label + " holds", followed.say(sum), "", lab::Provenance::traced,
@@ -89,23 +89,19 @@ std::vector<Readout> AccumulatorPrecisionScene::readouts(const View& view) const
 
 std::string AccumulatorPrecisionScene::explain_sum(const AccumulatorTrace& a, int known) const {
   if (known < 0) return a.label;
-  const auto k = static_cast<std::size_t>(known);
-  std::string text =
-      fmt::format("{} holds {} after {}; the exact sum is {}", a.label,
-                  significant(static_cast<double>(a.steps[k].sum), 8),
-                  words::counted(terms_added(known), "term"), significant(trace_.exact[k], 8));
-  if (RunningSum{trace_, a}.frozen(known)) text += fmt::format("\n{}", a.verdict);
-  return text;
+  std::string text = fmt::format(
+      "{} holds {} after {}; the exact sum is {}", a.label, significant(a.steps[known].sum, 8),
+      words::counted(terms_added(known), "term"), significant(trace_.exact[known], 8));
+  return RunningSum{trace_, a}.frozen(known) ? text + "\n" + a.verdict : text;
 }
 
 /// All sums after a term.
 std::string AccumulatorPrecisionScene::explain_term(int point) const {
-  const auto p = static_cast<std::size_t>(point);
-  std::string text = fmt::format("{} terms added, the last: {}\nexact  {}", terms_added(point),
-                                 significant(static_cast<double>(trace_.term[p]), 6),
-                                 significant(trace_.exact[p], 8));
+  std::string text =
+      fmt::format("{} terms added, the last: {}\nexact  {}", terms_added(point),
+                  significant(trace_.term[point], 6), significant(trace_.exact[point], 8));
   for (const AccumulatorTrace& a : trace_.accumulators) {
-    text += fmt::format("\n{}  {}", a.label, significant(static_cast<double>(a.steps[p].sum), 8));
+    text += fmt::format("\n{}  {}", a.label, significant(a.steps[point].sum, 8));
   }
   return text;
 }
@@ -113,16 +109,15 @@ std::string AccumulatorPrecisionScene::explain_term(int point) const {
 std::string AccumulatorPrecisionScene::explain(const View& view, const picture::Key& key) const {
   const AccumulatorMoment now = moment(view.cursor);
   const RunningSum sum = followed(view);
-  const std::string_view name = key.name.text();
   for (const AccumulatorTrace& a : trace_.accumulators) {
-    const bool its = name == "chip" || name == "sum" || name == "frozen";
-    if (its && key.i == static_cast<int>(a.method)) return explain_sum(a, now.known());
+    const bool its = key.i == static_cast<int>(a.method);
+    if (its && key.is({"chip", "sum", "frozen"})) return explain_sum(a, now.known());
   }
-  if (name == "fate" && key.i >= 0 && key.i <= now.known()) return explain_term(key.i);
-  if (name == "exact" || name == "exact_to_come") return "the same terms added without rounding";
-  if (name == "block") return "terms added up with each other, which wait for as many more";
+  if (key.is({"fate"}) && key.i >= 0 && key.i <= now.known()) return explain_term(key.i);
+  if (key.is({"exact", "exact_to_come"})) return "the same terms added without rounding";
+  if (key.is({"block"})) return "terms added up with each other, which wait for as many more";
   if (now.point < 0) return {};
-  if (name == "rug") {
+  if (key.is({"rug"})) {
     int ups = 0, downs = 0, losses = 0;
     for (int point = 0; point <= now.known(); ++point) {
       const RunningSum::Fate fate = sum.fate(point);
@@ -132,9 +127,10 @@ std::string AccumulatorPrecisionScene::explain(const View& view, const picture::
     }
     return fmt::format("{} up, {} down, {} lost", ups, downs, losses);
   }
-  const bool neighbour = name == "neighbour" || name == "number_line";
-  if (neighbour || name == "row_term" || name == "line_exact") return sum.term_note(now.point).full;
-  const bool after = name == "row_after" || name == "line_after" || name == "landed";
+  if (key.is({"neighbour", "number_line", "row_term", "line_exact"})) {
+    return sum.term_note(now.point).full;
+  }
+  const bool after = key.is({"row_after", "line_after", "landed"});
   return after && now.rounded ? sum.fate_note(now.point).full : std::string();
 }
 
@@ -142,31 +138,41 @@ int AccumulatorPrecisionScene::table_row(std::string_view table_id, const View& 
   if (table_id == "accumulators" || table_id == "verdicts") {
     return static_cast<int>(&followed(view).a - trace_.accumulators.data());
   }
-  if (table_id != "terms") return -1;
-  const AccumulatorMoment now = moment(view.cursor);
-  const lab::Table* table = report_.table(table_id);
-  if (now.point < 0 || table == nullptr) return -1;
-  // The last row that is not past the view.cursor.
-  int found = -1;
-  for (std::size_t row = 0; row < table->rows.size(); ++row) {
-    const auto* added = std::get_if<double>(&table->rows[row].at(0));
-    if (added != nullptr && *added <= terms_added(now.point)) found = static_cast<int>(row);
+  const int point = moment(view.cursor).point;
+  const lab::Table* terms = report_.table("terms");
+  if (table_id != "terms" || terms == nullptr || point < 0) return -1;
+  // The last row that is not past the cursor.
+  int row = 0;
+  while (number_in(*terms, row, "added").value_or(INFINITY) <= terms_added(point)) ++row;
+  return row - 1;
+}
+
+Cursor AccumulatorPrecisionScene::after_term(int term) const {
+  const auto place = std::lower_bound(trace_.points.begin(), trace_.points.end(), term);
+  return {static_cast<int>(place - trace_.points.begin()) + 1, 1};
+}
+
+Cursor AccumulatorPrecisionScene::known(const lab::Table& table, int row, int column) const {
+  const std::string& id = table.columns[column].id;
+  if (column == 0 || id == "mantissa_bits" || table.id == "scaling") return {};
+  if (table.id == "terms") {
+    return after_term(static_cast<int>(number_in(table, row, "added").value_or(0)) - 1);
   }
-  return found;
+  const bool sums = table.id == "accumulators" || table.id == "verdicts";
+  const int frozen_at = sums ? trace_.accumulators[row].frozen_at : -1;
+  if (frozen_at >= 0 && id != "error") return after_term(frozen_at);
+  return Scene::known(table, row, column);
 }
 
 std::vector<picture::Subject> AccumulatorPrecisionScene::subjects_of_row(std::string_view table_id,
                                                                          int row) const {
   const bool accumulators = table_id == "accumulators" || table_id == "verdicts";
   if (accumulators && row >= 0 && row < std::ssize(trace_.accumulators)) {
-    const Method method = trace_.accumulators[static_cast<std::size_t>(row)].method;
-    return {{"accumulator", static_cast<int>(method)}};
+    return {{"accumulator", static_cast<int>(trace_.accumulators[row].method)}};
   }
-  const lab::Table* table = report_.table("terms");
-  if (table_id != "terms" || table == nullptr || row < 0 || row >= std::ssize(table->rows))
-    return {};
-  const auto* added = std::get_if<double>(&table->rows[static_cast<std::size_t>(row)].at(0));
-  return {{"term", added == nullptr ? -1 : static_cast<int>(*added)}};
+  const lab::Table* terms = report_.table("terms");
+  if (table_id != "terms" || terms == nullptr || row < 0) return {};
+  return {{"term", static_cast<int>(number_in(*terms, row, "added").value_or(-1))}};
 }
 
 SourceMark AccumulatorPrecisionScene::source(const View& view) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,9 +24,7 @@ struct RunningSum {
   const accumulator_precision::Trace& trace;
   const accumulator_precision::AccumulatorTrace& a;
 
-  const accumulator_precision::Step& step(int point) const {
-    return a.steps[static_cast<std::size_t>(point)];
-  }
+  const accumulator_precision::Step& step(int point) const { return a.steps[point]; }
   accumulator_precision::StepView view(int point) const {
     return step_view(trace, a, static_cast<std::size_t>(point));
   }
@@ -37,8 +36,7 @@ struct RunningSum {
   };
   Fate fate(int point) const;
   bool frozen(int point) const {
-    return point >= 0 && a.frozen_at >= 0 &&
-           trace.points[static_cast<std::size_t>(point)] >= a.frozen_at;
+    return point >= 0 && a.frozen_at >= 0 && trace.points[point] >= a.frozen_at;
   }
   /// A number with as many digits as tell those of the format apart.
   std::string say(double value) const;
@@ -71,20 +69,21 @@ class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Tr
   double progress(Cursor cursor) const override;
   std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const override;
   int table_row(std::string_view table_id, const View& view) const override;
+  Cursor known(const lab::Table& table, int row, int column) const override;
 
   AccumulatorMoment moment(Cursor cursor) const;
   /// The accumulator that is picked, by its method; else the first.
   RunningSum followed(const View& view) const;
   /// Number of terms that have been added after this point.
-  int terms_added(int point) const { return trace_.points[static_cast<std::size_t>(point)] + 1; }
+  int terms_added(int point) const { return trace_.points[point] + 1; }
 
  private:
   using AccumulatorTrace = accumulator_precision::AccumulatorTrace;
 
-  picture::Curve curve(const AccumulatorTrace& a, int last, double first) const;
-  picture::Curve exact(picture::Key key, int from, int to, double first) const;
+  picture::Curve curve(picture::Key key, int from, int to,
+                       const std::function<double(int point)>& sum) const;
   float margin() const;
-  picture::Box plot(const RunningSum& sum, const AccumulatorMoment& now, double first) const;
+  picture::Box plot(const RunningSum& sum, const AccumulatorMoment& now) const;
   picture::Box rug(const RunningSum& sum, const AccumulatorMoment& now) const;
   picture::Box chips(const RunningSum& sum) const;
   picture::Box bits(const RunningSum& sum, const AccumulatorMoment& now) const;
@@ -94,7 +93,12 @@ class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Tr
   std::string explain_sum(const AccumulatorTrace& a, int known) const;
   std::string explain_term(int point) const;
 
+  /// Once the term of this number was added, or the next one that is kept.
+  Cursor after_term(int term) const;
   int points() const { return static_cast<int>(trace_.points.size()); }
+
+  /// Zero is left out where all the sums are far from it, or they would be one flat line.
+  bool from_zero() const { return low_ <= 0 || low_ < 0.5 * high_; }
 
   double low_ = 0, high_ = 1;  ///< of the sums
 };

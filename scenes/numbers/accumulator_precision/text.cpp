@@ -32,15 +32,14 @@ std::string RunningSum::start_sentence() const {
 std::string RunningSum::add_sentence(int point) const {
   const Step& s = step(point);
   const StepView v = view(point);
-  const std::string term = fmt::format("t[{}]", trace.points[static_cast<std::size_t>(point)]);
+  const std::string term = fmt::format("t[{}]", trace.points[point]);
   if (!v.single_addition) {
     return fmt::format("{} joins the blocks of terms that wait for another of their size.", term);
   }
   const char* meets = a.method == Method::kahan      ? ", corrected, is added to"
                       : a.method == Method::promoted ? " is added to the part,"
                                                      : " is added to";
-  std::string text = fmt::format("{} = {}{} {}: ", term, say(static_cast<double>(s.added)), meets,
-                                 say(static_cast<double>(s.before)));
+  std::string text = fmt::format("{} = {}{} {}: ", term, say(s.added), meets, say(s.before));
   if (v.past_end) {
     return text + fmt::format("{} is past the largest number.", say(v.unrounded));
   }
@@ -54,8 +53,8 @@ std::string RunningSum::add_sentence(int point) const {
 std::string RunningSum::round_sentence(int point) const {
   const Step& s = step(point);
   const StepView v = view(point);
-  const int index = trace.points[static_cast<std::size_t>(point)];
-  const std::string after = say(static_cast<double>(s.after));
+  const int index = trace.points[point];
+  const std::string after = say(s.after);
   if (!v.single_addition) {
     return fmt::format("{} gives {} after {}.", a.label, after, counted(index + 1, "term"));
   }
@@ -64,7 +63,7 @@ std::string RunningSum::round_sentence(int point) const {
   }
   if (v.promotes) {
     return fmt::format("The part, {}, goes into the FP32 total, now {}, and starts again at 0.",
-                       after, significant(static_cast<double>(s.extra), 6));
+                       after, significant(s.extra, 6));
   }
   if (v.past_end) return fmt::format("{} stays at {}, its largest number.", a.label, after);
   if (v.lost) {
@@ -92,14 +91,13 @@ std::string RunningSum::round_sentence(int point) const {
 std::string RunningSum::last_sentence() const {
   if (!std::isfinite(a.error_percent)) {
     return fmt::format("After {}, {} holds {}; the exact sum is {}.", counted(trace.terms, "term"),
-                       a.label, significant(static_cast<double>(a.final_sum), 6),
-                       significant(trace.exact_sum, 6));
+                       a.label, significant(a.final_sum, 6), significant(trace.exact_sum, 6));
   }
-  return fmt::format(
-      "After {}, {} holds {}; the exact sum is {}: off by {} %.", counted(trace.terms, "term"),
-      a.label, significant(static_cast<double>(a.final_sum), 6), significant(trace.exact_sum, 6),
-      a.error_percent < 0.05 ? significant(a.error_percent, 2)
-                             : fmt::format("{:.1f}", a.error_percent));
+  return fmt::format("After {}, {} holds {}; the exact sum is {}: off by {} %.",
+                     counted(trace.terms, "term"), a.label, significant(a.final_sum, 6),
+                     significant(trace.exact_sum, 6),
+                     a.error_percent < 0.05 ? significant(a.error_percent, 2)
+                                            : fmt::format("{:.1f}", a.error_percent));
 }
 
 /// What is said beside the term.
@@ -110,7 +108,7 @@ RunningSum::Note RunningSum::term_note(int point) const {
   const std::string spacing = spacing_text(v.spacing);
   std::string full = fmt::format("numbers stand {} apart at the sum", spacing);
   if (a.method == Method::kahan) {
-    const auto term = static_cast<double>(trace.term[static_cast<std::size_t>(point)]);
+    const auto term = static_cast<double>(trace.term[point]);
     full = fmt::format("the term {}, corrected; {}", say(term), full);
   }
   return {full, spacing + " apart"};
@@ -128,10 +126,9 @@ RunningSum::Note RunningSum::fate_note(int point) const {
   if (v.lost) note = {"the term is lost", "lost"};
   const Method method = a.method;
   if (v.promotes) {
-    note.full += fmt::format("; FP32 total {}", significant(static_cast<double>(s.extra), 6));
+    note.full += fmt::format("; FP32 total {}", significant(s.extra, 6));
   } else if (method == Method::promoted) {
-    note.full +=
-        fmt::format("; with the FP32 total {}", significant(static_cast<double>(s.sum), 6));
+    note.full += fmt::format("; with the FP32 total {}", significant(s.sum, 6));
   } else if (method == Method::kahan && s.extra != 0) {
     note.full +=
         fmt::format("; remembers {} too {}", significant(std::abs(static_cast<double>(s.extra)), 4),

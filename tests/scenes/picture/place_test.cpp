@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "scenes/picture/placed.hpp"
+#include "scenes/picture/look.hpp"
 #include "tests/catch.hpp"
 #include "tests/scenes/picture/stubs.hpp"
 
@@ -384,4 +385,55 @@ TEST_CASE("the ends of curves are told apart, and a note covers none", "[picture
     CHECK(left(8) > left(0) + 100);  // in the margin, the others where their curves end
     REQUIRE(words_of(placed, {"note"}) != nullptr);
   }
+}
+
+TEST_CASE("above a pile stands what it keeps, and what is dropped of it", "[picture]") {
+  Stacks stacks{items("expert", {6, 4}, {Format::integer})};
+  stacks.kept = {6, 4};
+  stacks.tiles = {2, 1};
+  stacks.dropped = {2, 0};
+  stacks.tile = 4;
+  Picture picture;
+  picture.root = box({"experts"}, {stacks});
+  const Placed placed = place(picture, {0, 0, 400, 300}, Typewriter());
+  std::vector<std::string> said;
+  for (const Words& words : placed.words) {
+    said.push_back(words.text);
+    CHECK((words.ink == Ink::wrong) == (words.text == " −2"));
+  }
+  CHECK(said == std::vector<std::string>{"6", " −2", "4"});
+}
+
+TEST_CASE("a value stands clear of a curve of its box", "[picture]") {
+  Bars bars{items("score", {2, 9.5f}, {Format::integer}), "key", "score"};
+  const Curve most{.key = {"m"}, .x = {0, 1}, .y = {2.5, 2.5}, .ax = "key", .ay = "score"};
+  Picture picture;
+  picture.axes = {{.name = "key", .kind = Axis::band, .count = 2}, {.name = "score", .high = 10}};
+  picture.root = box({"scores"}, {bars, most});
+  const Placed placed = place(picture, {0, 0, 200, 200}, Typewriter());
+  const auto value = std::find_if(placed.words.begin(), placed.words.end(),
+                                  [](const Words& words) { return words.text == "2"; });
+  const auto line = std::find_if(placed.strokes.begin(), placed.strokes.end(),
+                                 [&](const Stroke& stroke) { return stroke.of.key == most.key; });
+  REQUIRE(value != placed.words.end());
+  REQUIRE(line != placed.strokes.end());
+  CHECK(value->area.y1 <= line->points[0].y);
+}
+
+TEST_CASE("a curve lights up with whom it is of, and a click on it picks them", "[picture]") {
+  const Curve sum{.key = {"sum", 4},
+                  .x = {0, 1},
+                  .y = {0, 1},
+                  .ax = "x",
+                  .ay = "y",
+                  .about = {"who", 4},
+                  .act = {Act::pick, "who"}};
+  Picture picture;
+  picture.root = box({"plot"}, {sum});
+  const auto marks = marks_of(picture);
+  const Identity its_end{sum.key, 6, 0, -1};
+  CHECK(subjects_of(marks, its_end) == std::vector<Subject>{{"who", 4}});
+  CHECK(act_of(marks, its_end).kind == Act::pick);
+  CHECK(Lighting(marks, {{"who", 4}}, std::nullopt).lights(its_end));
+  CHECK_FALSE(Lighting(marks, {{"who", 3}}, std::nullopt).lights(its_end));
 }
