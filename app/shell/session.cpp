@@ -1,5 +1,6 @@
 #include "app/shell/session.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -233,6 +234,14 @@ void Session::take_report(LessonState& lesson, const lab::Report& report) {
   lesson.failure.reset();
   lesson.guesses.clear();
   const scenes::StepAxis steps = lesson.scene().steps();
+  if (first_report) {  // the table that fills while one steps, not one that waits for the end
+    const auto of_steps =
+        std::find_if(report.tables.begin(), report.tables.end(),
+                     [&](const lab::Table& table) { return table.id == steps.table; });
+    if (of_steps != report.tables.end()) {
+      lesson.table = static_cast<int>(of_steps - report.tables.begin());
+    }
+  }
   if (lesson.then) {
     lesson.player->pin();
     lesson.settings = lesson.knobs.completed(*std::exchange(lesson.then, std::nullopt));

@@ -149,9 +149,10 @@ TEST_CASE("each broken rule is named", "[picture]") {
        [](Picture& p) { mark<Stacks>(p).tiles.pop_back(); }},
       {"expert hold 4 and there are 3",
        [](Picture& p) { mark<Stacks>(p).held = items("slot", 3); }},
-      {"slot has 4 items and 1 ways",
+      {"slot has 4 items and ways from 4 to 5",
        [](Picture& p) {
          mark<Stacks>(p).held = items("slot", 4);
+         mark<Stacks>(p).held.first_way = 4;
          mark<Stacks>(p).held.ways.resize(1);
        }},
       {"expert has tiles of 0", [](Picture& p) { mark<Stacks>(p).tile = 0; }},
