@@ -1,6 +1,7 @@
+#include "scenes/stage/measured_tab.hpp"
+
 #include "kernels/base/lab/recording.hpp"
 #include "scenes/scene.hpp"
-#include "scenes/stage/measured_tab.hpp"
 #include "scenes/shared/rows.hpp"
 #include "tests/catch.hpp"
 #include "tests/scenes/scene_frame.hpp"
