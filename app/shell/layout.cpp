@@ -70,7 +70,8 @@ void columns(Layout& layout, const Plan& plan, float scale, bool presenter) {
 Layout make_layout(ImVec2 size, float scale, bool presenter, bool plots) {
   const float width = size.x / scale, height = size.y / scale;
   Layout layout;
-  layout.stacked = width < 800 || height < 500;
+  // Below this the transport and the tabs leave the picture less than its boxes need.
+  layout.stacked = width < 800 || height < (presenter ? 500 : 560);
   layout.two_rows = layout.stacked && width < 640;
   layout.dense = !layout.stacked && !presenter && height < 760;
   layout.rail_kind = presenter ? RailKind::none : width >= 1240 ? RailKind::full : RailKind::narrow;

@@ -224,6 +224,12 @@ ui::Context& Shell::context() {
   return state_->ui;
 }
 
+void Shell::set_knobs(const lab::Settings& settings) {
+  for (const auto& [id, value] : settings) {
+    state_->session.set_knob(id, value, state_->now_s());
+  }
+}
+
 // ---- keys ---------------------------------------------------------------------------------------
 
 namespace {

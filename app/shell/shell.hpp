@@ -81,6 +81,8 @@ class Shell {
   /// Draws one frame that fills `size` (framebuffer pixels).
   void draw(ImVec2 size);
   void key(Key key, bool shift);
+  /// As if these knobs of the lesson on show had been turned. Throws Error for what they do not take.
+  void set_knobs(const lab::Settings& settings);
   /// Takes in what the lab has to say. Returns true if something changed.
   bool update();
   /// True while an animation or playback needs frames without events.

@@ -145,6 +145,9 @@ void knobs(ShellState& state) {
   }
   if (!compares) ui::tooltip("Keeps this run as A; the next one is drawn beside it");
   ImGui::SetCursorScreenPos({after.x, after.y + px(6)});
+  if (lesson.player->lacks_room()) {
+    ui::paragraph("A needs a larger window, or smaller text.", Font::note, Role::muted);
+  }
   for (const lab::Knob& knob : lesson.knobs) {
     if (const auto value = ui::knob(knob, lesson.settings.at(knob.id))) {
       state.session.set_knob(knob.id, *value, state.now_s());

@@ -57,7 +57,7 @@ class KeyIndex {
   static std::size_t hash(const Key& key, unsigned part) {
     const std::string_view name = key.name.text();
     std::uint64_t word = 0;
-    std::memcpy(&word, name.data(), name.size() < 8 ? name.size() : 8);
+    if (!name.empty()) std::memcpy(&word, name.data(), name.size() < 8 ? name.size() : 8);
     const auto number = [](int n) { return std::uint64_t{static_cast<std::uint32_t>(n)}; };
     std::uint64_t h = (word + name.size()) * 0x9E3779B97F4A7C15u;
     h += number(key.i) * 0xC2B2AE3D27D4EB4Fu + number(key.j) * 0x165667B19E3779F9u + part;

@@ -177,7 +177,7 @@ class Painter {
     const Color color = color_of(bright ? Coat{Role::text, s.alpha} : coat_of(s));
     const Pen::Kind kind = s.curved && s.points.size() == 4 ? Pen::curved
                            : s.dashed                       ? Pen::dashed
-                                                            : Pen::plain;
+                                                            : Pen::solid;
     canvas_.begin(s.of);
     canvas_.line(s.points, {color, px(s.width + (bright ? 0.5f : 0)), kind});
     if (!s.arrow) return;

@@ -24,7 +24,7 @@ struct Color {
 struct Pen {
   Color color;
   float thickness = 1;
-  enum Kind : std::uint8_t { plain, dashed, curved } kind = plain;
+  enum Kind : std::uint8_t { solid, dashed, curved } kind = solid;
 };
 
 /// Takes shapes, in real pixels.

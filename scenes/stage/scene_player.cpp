@@ -112,8 +112,7 @@ void ScenePlayer::draw_compared(Cursor cursor, picture::Area area) {
   const View now = view(cursor), then{pinned_cursor(cursor), picks_};
   const Arrangement how = arrangement(area, cursor);
   if (how == Arrangement::alone) {
-    draw_alone(cursor, below_label(area));
-    draw_label(area, false);
+    draw_alone(cursor, area);
     return;
   }
   const auto [upper, lower] = halves_of(area, how == Arrangement::below);
@@ -181,7 +180,6 @@ void ScenePlayer::draw_label(const picture::Area& half, bool of_pinned) const {
     knobs += fmt::format("{}{} {}", knobs.empty() ? "" : ", ", name, lab::to_text(value));
   }
   if (knobs.empty()) knobs = of_pinned ? "the run that was kept" : "the same run: change a knob";
-  if (arrangement_ == Arrangement::alone) knobs += "; A needs a larger window";
   const char* letter = of_pinned ? "A" : "B";
   const ImVec2 at(half.x0, half.y0);
   const ImVec2 size = ui::draw_text(at, letter, ui::Font::body_bold, ui::Role::text);

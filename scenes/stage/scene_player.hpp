@@ -32,6 +32,8 @@ class ScenePlayer {
   void pin();
   void unpin() { pinned_.reset(); }
   bool compares() const { return pinned_.has_value(); }
+  /// There is no room for both: this run was drawn alone.
+  bool lacks_room() const { return pinned_ && arrangement_ == Arrangement::alone; }
   /// The pinned run's scene; nullptr: none.
   const Scene* pinned() const { return pinned_ ? &pinned_->scene() : nullptr; }
   /// Where the pinned run is when this one is at `cursor`: as far in its work.
@@ -58,6 +60,8 @@ class ScenePlayer {
 
  private:
   using Shown = Reel::Shown;
+  /// How two runs stand; `alone`: there is no room for both.
+  enum class Arrangement { beside, below, alone };
   /// What of two pictures at rest differs.
   struct Compared {
     Shown run, pinned;
@@ -67,8 +71,6 @@ class ScenePlayer {
   void forget_pointer();
   void draw_alone(Cursor cursor, picture::Area area);
   void draw_compared(Cursor cursor, picture::Area area);
-  /// How two runs stand; `alone`: there is no room for both.
-  enum class Arrangement { beside, below, alone };
   Arrangement arrangement(const picture::Area& area, Cursor cursor);
   struct Crowding {
     int too_small = 0;  ///< boxes

@@ -36,7 +36,7 @@ class WindowCanvas final : public picture::Canvas {
     list_.AddRectFilled(low(area), high(area), packed(color), corner);
   }
   void outline(const Area& area, const Pen& pen, float corner) override {
-    if (pen.kind == Pen::plain) {
+    if (pen.kind == Pen::solid) {
       list_.AddRect(low(area), high(area), packed(pen.color), corner, 0, pen.thickness);
       return;
     }

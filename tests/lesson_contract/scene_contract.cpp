@@ -45,11 +45,13 @@ std::vector<Cursor> many_cursors(const Scene& scene) {
 
 // ---- the whole window --------------------------------------------------------------------------
 
-const ImVec2 kWindows[] = {{1024, 640}, {1440, 900}, {1280, 720}, {3840, 2160}};
-const std::span<const ImVec2> kSweptWindows(kWindows, tests::kSweptSizes.size() < 3 ? 2 : 4);
+const ImVec2 kWindows[] = {{1024, 640},  {1440, 900}, {1280, 720},
+                           {3840, 2160}, {1366, 768}, {1920, 1080}};
+const std::span<const ImVec2> kSweptWindows(kWindows, tests::kSweptSizes.size() < 3 ? 2 : 6);
 constexpr app::Key kTabs[] = {app::Key::d, app::Key::m, app::Key::k, app::Key::l, app::Key::g};
 
-/// Sizes, themes, text sizes, with and without presenter mode, first to last step, every tab.
+/// Sizes, themes, text sizes, with and without presenter mode, first to last step, every tab; at the last
+/// also beside a run that is kept.
 void check_window(const lab::Lesson& lesson) {
   const int steps = [&] {
     const auto scene = tests::scene_of(lesson.info().id);
@@ -69,8 +71,11 @@ void check_window(const lab::Lesson& lesson) {
         const float scale =
             app::design_scale(static_cast<int>(size.x), static_cast<int>(size.y), 1);
         stage.shell.key(app::Key::home, false);
-        for (const int until : {0, 1, (steps + 1) / 2, steps}) {
-          while (stage.shell.step() < until) stage.shell.key(app::Key::right, false);
+        for (const int until : {0, 1, (steps + 1) / 2, steps, steps + 1}) {
+          const bool compared = until > steps;
+          if (compared) stage.shell.key(app::Key::b, false);
+          while (stage.shell.step() < std::min(until, steps))
+            stage.shell.key(app::Key::right, false);
           stage.shell.key(kTabs[turn++ % std::size(kTabs)], false);
           stage.shell.key(app::Key::t, false);
           stage.shell.context().record_texts(true);
@@ -81,6 +86,7 @@ void check_window(const lab::Lesson& lesson) {
                            presenter ? "presenter" : "desk", until, (turn - 1) % 5));
           INFO(faults);
           CHECK(faults.empty());
+          if (compared) stage.shell.key(app::Key::b, false);
         }
       }
     }
