@@ -117,6 +117,89 @@ void check_room(const lab::Lesson& lesson) {
   frame.draw({860, 480}, look);
 }
 
+// ---- colours ------------------------------------------------------------------------------------
+
+/// Which tone each thing of a lesson has, at all cursors and knobs.
+class Colours {
+ public:
+  void add(const picture::Picture& picture) {
+    for (const picture::Mark* mark : picture::marks_of(picture)) {
+      if (const picture::Items* items = picture::items_of(*mark)) add(*items);
+      if (const auto* stacks = std::get_if<picture::Stacks>(mark)) add(stacks->held);
+      if (const auto* curve = std::get_if<picture::Curve>(mark)) {
+        std::vector<picture::Ref> about;
+        if (!curve->about.kind.empty()) about.push_back(curve->about);
+        note(picture::to_text(curve->key), about, curve->tone);
+      }
+    }
+  }
+  /// A thing has one colour; where numbered things (experts) have one each, nothing else has these.
+  void check() const {
+    std::set<int> numbered, fixed;
+    for (const auto& [kind, tones] : of_kind_) {
+      if (clashes_.count(kind) > 0) continue;
+      std::set<int> used;
+      for (const auto& [index, tone] : tones) used.insert(tone);
+      if (used.size() > 1) numbered.insert(used.begin(), used.end());
+    }
+    for (const auto& [thing, seen] : things_) {
+      const bool by_number =
+          std::any_of(seen.kinds.begin(), seen.kinds.end(),
+                      [&](const auto& kind) { return clashes_.count(kind) == 0; });
+      if (by_number && seen.tones.size() > 1) continue;
+      CAPTURE(thing, seen.tones, seen.kinds, clashes_);
+      CHECK(seen.tones.size() == 1);
+      if (!by_number) fixed.insert(seen.tones.begin(), seen.tones.end());
+    }
+    CAPTURE(numbered, fixed);
+    for (const int tone : fixed) CHECK(numbered.count(tone) == 0);
+  }
+
+ private:
+  struct Seen {
+    std::set<int> tones;
+    std::set<std::string> kinds;  ///< that it is about
+  };
+
+  void add(const picture::Items& items) {
+    for (std::size_t k = 0; k < static_cast<std::size_t>(items.count); ++k) {
+      std::vector<picture::Ref> about;
+      for (const auto& [kind, column] : items.about) about.push_back({kind, column[k]});
+      note(std::string(items.name.text()), about, items.tone[k]);
+    }
+  }
+  void note(const std::string& thing, const std::vector<picture::Ref>& about, int tone) {
+    if (tone == 0) return;
+    Seen& seen = things_[thing];
+    seen.tones.insert(tone);
+    for (const picture::Ref& ref : about) {
+      const std::string kind(ref.kind.text());
+      seen.kinds.insert(kind);
+      const auto [known, fresh] = of_kind_[kind].try_emplace(ref.index, tone);
+      if (!fresh && known->second != tone) clashes_.insert(kind);
+    }
+  }
+
+  std::map<std::string, Seen> things_;
+  std::map<std::string, std::map<int, int>> of_kind_;
+  std::set<std::string> clashes_;  ///< kinds whose numbers do not say the tone
+};
+
+void check_colours(const lab::Lesson& lesson) {
+  std::vector<lab::Settings> cases = contract::knob_ends(lesson);
+  cases.push_back({});
+  const auto scene = tests::scene_of(lesson.info().id);
+  Colours colours;
+  for (const lab::Settings& settings : cases) {
+    scene->load(tests::report_of(lesson.info().id, settings));
+    const picture::Extent extent = scene->extent();
+    for (const scenes::Cursor cursor : phases_of(scene->steps())) {
+      colours.add(scene->picture(extent, {cursor}));
+    }
+  }
+  colours.check();
+}
+
 // ---- halfway ------------------------------------------------------------------------------------
 
 /// Halfway from one phase to the next nothing has moved that the two have alike, and what
@@ -218,6 +301,9 @@ void check_moves(const lab::Lesson& lesson) {
   }                                                                                           \
   TEST_CASE(title ": the picture has room for all it says", "[" #id "_scene][sound]") {       \
     check_room(id::lesson());                                                                 \
+  }                                                                                           \
+  TEST_CASE(title ": a colour says one thing", "[" #id "_scene][sound]") {                    \
+    check_colours(id::lesson());                                                              \
   }                                                                                           \
   TEST_CASE(title ": halfway, only what changes has moved", "[" #id "_scene][sound]") {       \
     check_halfway(id::lesson());                                                              \

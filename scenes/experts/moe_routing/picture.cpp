@@ -188,6 +188,7 @@ Box MoeRoutingScene::columns(Cursor cursor, int followed, double extent_low) con
 Links MoeRoutingScene::ways(Cursor cursor, int followed) const {
   const TokenTrace& each = token(followed);
   Links ways{items("way", trace_.top_k)};
+  ways.items.about = {{"expert", {0, each.expert}}};
   for (int c = 0; c < trace_.top_k; ++c) {
     const int e = each.expert[c];
     const bool placed = done(Step::offset, cursor);

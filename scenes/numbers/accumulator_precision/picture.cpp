@@ -182,7 +182,8 @@ Box AccumulatorPrecisionScene::plot(const RunningSum& sum, const AccumulatorMome
                    .ax = "terms",
                    .ay = "sum",
                    .tone = tone_of(a.method),
-                   .dashed = dashed(a.method)};
+                   .dashed = dashed(a.method),
+                   .about = {"accumulator", static_cast<int>(a.method)}};
     made.marks.emplace_back(place);
     if (&a != &sum.a) continue;
     const std::string brief = a.verdict.substr(0, a.verdict.find(':'));
