@@ -221,6 +221,7 @@ bool Session::take_of_bench(LessonState& lesson, const LabUpdate& update) {
 }
 
 void Session::take_report(LessonState& lesson, const lab::Report& report) {
+  const scenes::StepAxis before = lesson.scene().steps();
   try {
     lesson.player->load(report);
   } catch (const Error& error) {
@@ -247,7 +248,13 @@ void Session::take_report(LessonState& lesson, const lab::Report& report) {
     lesson.settings = lesson.knobs.completed(*std::exchange(lesson.then, std::nullopt));
     lesson.due_s = 0;
   }
-  lesson.cursor = first_report ? at_step(steps, lesson.wanted_step) : inside(steps, lesson.cursor);
+  if (first_report) {
+    lesson.cursor = at_step(steps, lesson.wanted_step);
+  } else if (steps.phases != before.phases) {  // a phase of the one is none of the other
+    lesson.cursor = at_step(steps, completed_steps(before, lesson.cursor));
+  } else {
+    lesson.cursor = inside(steps, lesson.cursor);
+  }
 }
 
 }  // namespace tilestep::app

@@ -151,6 +151,23 @@ TEST_CASE("the shell opens with two runs where it is asked to", "[ui_shell]") {
   CHECK(stage.part("place")["label"] == "request 64 of 64");
 }
 
+TEST_CASE("a run with other phases is shown at the same step", "[ui_shell]") {
+  app::ShellOptions options;
+  options.lesson = "tiling";
+  options.settings = {{"variant", std::string("shared-tile")}};
+  options.compared = lab::Settings{{"variant", std::string("naive")}};
+  options.step = 2;
+  Stage stage(options);
+  stage.lab.answer();
+  stage.frame();
+  CHECK(stage.shell.step() == 2);
+  stage.frame();
+  stage.lab.answer();
+  stage.frame();
+  CHECK(stage.shell.step() == 2);
+  CHECK(stage.part("place")["value"] == "barrier");
+}
+
 TEST_CASE("a guess is drawn until its answer has been seen", "[ui_shell]") {
   Stage stage;
   stage.lab.answer();
