@@ -85,12 +85,12 @@ void data_tools(ShellState& state, float room) {
   if (ui::button("copy_csv", copied ? "Copied" : "Copy CSV",
                  {.icon = copied ? ui::Icon::check : ui::Icon::copy})) {
     lab::Table table = tables[static_cast<std::size_t>(lesson.table)];
-    for (std::size_t row = 0; row < table.rows.size(); ++row) {  // what is to come is left empty
-      for (std::size_t column = 0; column < table.rows[row].size(); ++column) {
-        const scenes::Cursor known =
-            lesson.scene().known(tables[static_cast<std::size_t>(lesson.table)],
-                                 static_cast<int>(row), static_cast<int>(column));
-        if (lesson.cursor < known) table.rows[row][column] = {};
+    const ui::TableLook look =
+        table_look(*lesson.player, tables[static_cast<std::size_t>(lesson.table)], lesson.cursor);
+    for (int row = 0; row < std::ssize(table.rows); ++row) {  // what is to come is left empty
+      std::vector<lab::Cell>& cells = table.rows[static_cast<std::size_t>(row)];
+      for (int column = 0; column < std::ssize(cells); ++column) {
+        if (look.hidden(row, column)) cells[static_cast<std::size_t>(column)] = {};
       }
     }
     ImGui::SetClipboardText(table.to_csv().c_str());

@@ -53,10 +53,11 @@ void Reel::renew() {
   cut_ = true;
 }
 
-void Reel::use(picture::Area area, float scale, const picture::Extent* other) {
+void Reel::use(picture::Area area, float scale, const Reel* other) {
   const bool shares = other != nullptr;
   if (!extent_ || shares != shares_) {
-    extent_ = shares ? picture::united(scene_->extent(), *other) : scene_->extent();
+    extent_ =
+        shares ? picture::united(scene_->extent(), other->scene_->extent()) : scene_->extent();
     stills_.clear();
   }
   if (area != area_ || scale != scale_) stills_.clear();

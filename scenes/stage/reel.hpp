@@ -37,8 +37,8 @@ class Reel {
 
   /// A new report: nothing of before is shown any more, and the next picture does not move there.
   void renew();
-  /// Where pictures are laid out, and the domains that they share with another run.
-  void use(picture::Area area, float scale, const picture::Extent* other);
+  /// Where pictures are laid out, and with which run they share their domains; nullptr: none.
+  void use(picture::Area area, float scale, const Reel* other);
   const picture::Area& area() const { return area_; }
   picture::Extent extent() const { return scene_->extent(); }
 

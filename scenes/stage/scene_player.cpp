@@ -116,9 +116,8 @@ void ScenePlayer::draw_compared(Cursor cursor, picture::Area area) {
     return;
   }
   const auto [upper, lower] = halves_of(area, how == Arrangement::below);
-  const picture::Extent mine = run_.extent(), theirs = pinned_->extent();
-  pinned_->use(below_label(upper), scale, &mine);
-  run_.use(below_label(lower), scale, &theirs);
+  pinned_->use(below_label(upper), scale, &run_);
+  run_.use(below_label(lower), scale, &*pinned_);
   const bool there = pinned_->go_on(then.cursor, seconds);
   if (run_.go_on(cursor, seconds) && there) {
     const Shown a = pinned_->still(then), b = run_.still(now);

@@ -168,6 +168,23 @@ TEST_CASE("a run with other phases is shown at the same step", "[ui_shell]") {
   CHECK(stage.part("place")["value"] == "barrier");
 }
 
+TEST_CASE("what is copied holds what is known, and no more", "[ui_shell]") {
+  Stage stage;
+  stage.lab.answer();
+  stage.frame();
+  const auto copied = [&] {
+    stage.frame();
+    stage.click("copy_csv");
+    return std::string(ImGui::GetClipboardText());
+  };
+  const lab::Table whole = *tests::report_of("online-softmax").table("tiles");
+  const std::string start = copied();
+  stage.shell.key(Key::end, false);
+  CHECK(copied() == whole.to_csv());
+  CHECK(start != whole.to_csv());
+  CHECK(std::count(start.begin(), start.end(), '\n') == std::ssize(whole.rows) + 1);
+}
+
 TEST_CASE("a guess is drawn until its answer has been seen", "[ui_shell]") {
   Stage stage;
   stage.lab.answer();
