@@ -48,6 +48,15 @@ class Scene {
   virtual SourceMark source(const View& view) const = 0;
   /// The question before the step after the view's; nothing if there is none to ask.
   virtual std::optional<Question> question(const View& view) const = 0;
+  /// What is asked before the Measured tab shows its views, answered from the rows that it then shows
+  /// (`bench`: a bench of this lesson, measured or recorded).
+  virtual std::vector<Question> measured_questions(const lab::Report& /*bench*/) const {
+    return {};
+  }
+  /// What happens in the trace, in its order.
+  virtual std::vector<Event> events() const { return {}; }
+  /// Ids of the one to three knobs that a presenter needs at hand.
+  virtual std::vector<std::string> stage_knobs() const { return {}; }
 
   /// Which row of a table under Data belongs to the view; −1: none. By default the step's.
   virtual int table_row(std::string_view table_id, const View& view) const;

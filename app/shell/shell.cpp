@@ -230,6 +230,10 @@ void Shell::set_knobs(const lab::Settings& settings) {
   }
 }
 
+void Shell::pick(picture::Name what, int index) {
+  state_->session.lesson().player->pick(what, index);
+}
+
 // ---- keys ---------------------------------------------------------------------------------------
 
 namespace {

@@ -8,6 +8,7 @@
 
 #include "app/worker/lab_client.hpp"
 #include "kernels/base/lab/knob.hpp"
+#include "scenes/picture/picture.hpp"
 #include "scenes/ui/ui.hpp"
 
 namespace tilestep::ui {
@@ -83,6 +84,8 @@ class Shell {
   void key(Key key, bool shift);
   /// As if these knobs of the lesson on show had been turned. Throws Error for what they do not take.
   void set_knobs(const lab::Settings& settings);
+  /// As if a thing of the picture had been clicked that can be followed: a token, a thread.
+  void pick(picture::Name what, int index);
   /// Takes in what the lab has to say. Returns true if something changed.
   bool update();
   /// True while an animation or playback needs frames without events.

@@ -39,11 +39,18 @@ struct SourceMark {
   std::vector<int> step_lines;  ///< the lines of all phases of this coarse step, in order
 };
 
-/// A question asked before the next coarse step is shown.
+/// Something that happened in the trace, at the first place where it can be seen: "m rises to 3.0", "the sum
+/// freezes". Marked on the scrubber once the cursor has been there; not named before.
+struct Event {
+  Cursor at;
+  std::string text;  ///< a few words
+};
+
+/// A question asked before the next coarse step, or before measurements are shown.
 struct Question {
   std::string text;
-  std::vector<std::string> choices;  ///< two to four
-  int answer = 0;
+  std::vector<std::string> choices;  ///< two to four; none: a number is set on the axis
+  int answer = 0;                    ///< among the choices
   std::string because;  ///< shown after the step, one or two sentences with the numbers
   /// What is asked about: a thing of the picture, or a box, for each choice, or one for all; empty: the
   /// whole picture.
@@ -51,12 +58,19 @@ struct Question {
   /// Choices that are numbers on an axis of the box `where[0]`, and which they are.
   picture::Name axis = {};
   std::vector<double> values = {};
+  /// What kind of question of the lesson it is: "new-maximum". Equal for all that ask the same of other numbers.
+  std::string id = {};
+  /// Of a question about measurements: names of views of the Measured tab, hidden until it is answered.
+  std::vector<std::string> masks = {};
+  /// Of a number to be set: the true one is values[0]; a guess this near counts as right.
+  double tolerance = 0;
 };
 
 /// What the user said to the question that is asked at a cursor.
 struct Guess {
   Cursor asked;
-  int choice = 0;
+  int choice = 0;    ///< −1: a number was set
+  double value = 0;  ///< that number
   bool operator==(const Guess&) const = default;
 };
 

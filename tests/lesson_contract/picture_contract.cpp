@@ -246,6 +246,24 @@ std::string ink_of_picture() {
   return bytes;
 }
 
+/// What a click in the lesson's pictures follows, and how many of it there are.
+std::map<picture::Name, int> followed_in(const lab::Lesson& lesson) {
+  const auto scene = tests::scene_of(lesson.info().id);
+  scene->load(tests::report_of(lesson.info().id));
+  std::map<picture::Name, int> followed;
+  for (const scenes::Cursor cursor : phases_of(scene->steps())) {
+    const picture::Picture picture = scene->picture(scene->extent(), {cursor});
+    for (const picture::Mark* mark : picture::marks_of(picture)) {
+      const picture::Items* items = picture::items_of(*mark);
+      if (const auto* stacks = std::get_if<picture::Stacks>(mark)) items = &stacks->held;
+      if (items == nullptr || items->count == 0 || items->act.kind != picture::Act::pick) continue;
+      int& count = followed[items->act.what];
+      count = std::max(count, items->count);
+    }
+  }
+  return followed;
+}
+
 /// However one moved, wherever one was interrupted: the picture is that of a window opened here.
 void check_moves(const lab::Lesson& lesson) {
   app::ShellOptions options;
@@ -260,12 +278,20 @@ void check_moves(const lab::Lesson& lesson) {
   stage.draw(size);
   stage.shell.context().look().still = false;
   std::mt19937 random(7);
+  const std::map<picture::Name, int> followed = followed_in(lesson);
+  std::map<picture::Name, int> picks;
   std::vector<lab::Settings> mixtures = {{}};
   for (const lab::Settings& settings : contract::knob_mixtures(lesson, 12)) {
     if (contract::takes(lesson, settings)) mixtures.push_back(settings);
   }
   for (int move = 1; move <= kMoves; ++move) {
     stage.shell.key(kMovesOf[random() % std::size(kMovesOf)], random() % 4 == 0);
+    if (random() % 6 == 0 && !followed.empty()) {
+      const auto& [what, count] =
+          *std::next(followed.begin(), static_cast<std::ptrdiff_t>(random() % followed.size()));
+      picks[what] = static_cast<int>(random() % static_cast<unsigned>(count));
+      stage.shell.pick(what, picks[what]);
+    }
     if (random() % 8 == 0) size = sizes[random() % std::size(sizes)];
     if (random() % 20 == 0) {  // a knob, perhaps before the run of the one before is there
       options.settings = mixtures[random() % mixtures.size()];
@@ -286,6 +312,7 @@ void check_moves(const lab::Lesson& lesson) {
     options.step = stage.shell.step();
     tests::Stage fresh(options);
     fresh.lab.answer();
+    for (const auto& [what, index] : picks) fresh.shell.pick(what, index);
     fresh.draw(size);
     fresh.draw(size);
     CAPTURE(move, options.step, size.x);
