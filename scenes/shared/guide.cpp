@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/number.hpp"
 
 namespace tilestep::scenes {
@@ -257,6 +258,15 @@ const std::vector<std::string>& guide_tabs() {
 Guide parse_guide(std::string_view markdown, const lab::Knobs& knobs,
                   const std::vector<std::string>& phase_names) {
   return Reader(knobs, phase_names).read(markdown);
+}
+
+std::string_view lesson_text(std::string_view lesson) {
+  const std::string file = fmt::format("/{}.md", lesson);
+  for (const lab::Asset& asset : lab::assets()) {
+    if (asset.path.starts_with("assets/lessons/") && asset.path.ends_with(file)) return asset.text;
+  }
+  throw Error(fmt::format("the text of '{}' was not built into this program", lesson),
+              ExitCode::unavailable);
 }
 
 std::vector<GuideLink> links_of(std::string_view markdown) {

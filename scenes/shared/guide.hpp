@@ -59,6 +59,10 @@ const std::vector<std::string>& guide_tabs();
 Guide parse_guide(std::string_view markdown, const lab::Knobs& knobs,
                   const std::vector<std::string>& phase_names);
 
+/// The Markdown of a lesson, as built into the program: assets/lessons/<chapter>/<lesson>.md. Throws Error
+/// (unavailable) if it was not built in.
+std::string_view lesson_text(std::string_view lesson);
+
 /// A link in Markdown; those in code are none.
 struct GuideLink {
   std::string label;  ///< as written

@@ -150,3 +150,9 @@ TEST_CASE("links are found where they stand", "[scenes_shared]") {
   CHECK(links[1].target == "i");
   CHECK(links[1].line == 2);
 }
+
+TEST_CASE("the text of every lesson is found by the lesson's name", "[scenes_shared]") {
+  CHECK(lesson_text("online-softmax").starts_with("# Online softmax\n"));
+  CHECK(tests::error_of([] { lesson_text("softmax"); }) ==
+        "the text of 'softmax' was not built into this program");
+}
