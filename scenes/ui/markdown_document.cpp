@@ -46,6 +46,9 @@ class Builder {
       case MD_BLOCK_TABLE:
         start(Kind::table);
         break;
+      case MD_BLOCK_HTML:
+        html_ = Html::begins;
+        break;
       case MD_BLOCK_TR:
         blocks_.back().rows.emplace_back();
         break;
@@ -62,6 +65,7 @@ class Builder {
   void leave(MD_BLOCKTYPE type) {
     if (type == MD_BLOCK_UL || type == MD_BLOCK_OL) lists_.pop_back();
     if (type == MD_BLOCK_QUOTE) --quotes_;
+    if (type == MD_BLOCK_HTML) html_ = Html::none;
     joined_ = false;
   }
 
@@ -73,6 +77,7 @@ class Builder {
   }
 
   void text(MD_TEXTTYPE type, std::string_view text) {
+    if (type == MD_TEXT_HTML && comments(text)) return;
     if (blocks_.empty()) return;
     if (blocks_.back().kind == Kind::code) {
       blocks_.back().code += text;
@@ -96,6 +101,19 @@ class Builder {
   }
 
  private:
+  /// Of a block that begins as HTML does.
+  enum class Html { none, begins, comment, shown };
+
+  /// Whether `text` is (part of) a comment, which is never shown. Other HTML is shown as it is written.
+  bool comments(std::string_view text) {
+    const bool begins = text.starts_with("<!--");
+    if (html_ == Html::begins) {
+      html_ = begins ? Html::comment : Html::shown;
+      if (!begins) start(Kind::paragraph);
+    }
+    return html_ == Html::comment || (html_ == Html::none && begins);
+  }
+
   MarkdownBlock& start(Kind kind) {
     MarkdownBlock block;
     block.kind = kind;
@@ -162,6 +180,7 @@ class Builder {
   std::vector<int> lists_;  ///< the next number, or −1 for bullets
   int quotes_ = 0;
   int bold_ = 0, code_ = 0, link_ = 0;
+  Html html_ = Html::none;
   bool joined_ = false;  ///< no space since the last piece
 };
 
@@ -173,7 +192,7 @@ Builder& builder(void* user) {
 
 std::vector<MarkdownBlock> parse_markdown(std::string_view text) {
   MD_PARSER parser{};
-  parser.flags = MD_FLAG_TABLES | MD_FLAG_NOHTML;
+  parser.flags = MD_FLAG_TABLES;
   parser.enter_block = [](MD_BLOCKTYPE type, void* detail, void* user) {
     builder(user).enter(type, detail);
     return 0;
