@@ -7,6 +7,7 @@
 
 #include "app/shell/shell_state.hpp"
 #include "kernels/base/lab/assets.hpp"
+#include "scenes/shared/guide.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -192,9 +193,10 @@ void kernel_tab(ShellState& state) {
   }
 }
 
-void text_tab(const std::string& path) {
+template <class Text>
+void text_tab(const Text& text) {
   try {
-    ui::markdown(lab::asset(path));
+    ui::markdown(text());
   } catch (const Error& error) {
     ui::empty_state("No text", error.what());
   }
@@ -212,10 +214,10 @@ void tab_content(ShellState& state) {
       kernel_tab(state);
       break;
     case Tab::lesson:
-      text_tab(fmt::format("assets/lessons/{}.md", state.session.lesson().info.id));
+      text_tab([&] { return scenes::lesson_text(state.session.lesson().info.id); });
       break;
     case Tab::glossary:
-      text_tab("assets/glossary.md");
+      text_tab([] { return lab::asset("assets/glossary.md"); });
       break;
   }
 }
