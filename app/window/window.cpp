@@ -189,7 +189,10 @@ void Window::set_callbacks() {
     if (action == GLFW_RELEASE) return;
     if (action == GLFW_REPEAT && (key == GLFW_KEY_F11 || key == GLFW_KEY_ESCAPE)) return;
     if (key == GLFW_KEY_S && (modifiers & GLFW_MOD_CONTROL) != 0) {
-      if (action == GLFW_PRESS) of(window).shell_->keep(Keep::capsule);
+      const bool picture = (modifiers & GLFW_MOD_SHIFT) != 0;
+      if (action == GLFW_PRESS) {
+        of(window).shell_->keep(picture ? Keep::picture_png : Keep::capsule);
+      }
       return;
     }
     if (const auto known = key_of(key)) {

@@ -275,6 +275,11 @@ TEST_CASE("Ctrl+S keeps what is on show, and another window opens it", "[window]
     window.press("ctrl+s");
     CHECK(eventually([&] { return window.says("saved to " + lower(home.path().string())); }));
     REQUIRE(eventually([&] { return !first_saved().empty(); }));
+    // The picture has an OpenGL context of its own, and the window goes on with its own after it.
+    window.press("ctrl+shift+s");
+    CHECK(eventually([&] { return window.says("-1.png"); }));
+    window.press("Right");
+    CHECK(eventually([&] { return window.step() == 3; }));
   }
   Window window(*display, {"open", first_saved(), "--backend", "cuda"}, TILESTEP_PROGRAM,
                 home.path());  // no GPU is asked for
@@ -285,6 +290,11 @@ TEST_CASE("Ctrl+S keeps what is on show, and another window opens it", "[window]
   CHECK(window.says("capsule of"));
   CHECK_FALSE(window.says("failure"));
   CHECK(children_of(window.program().pid()).empty());
+  bool picture = false;
+  for (const auto& entry : std::filesystem::directory_iterator(home.path() / "Documents")) {
+    picture = picture || file_text(entry.path()).starts_with("\x89PNG");
+  }
+  CHECK(picture);
 }
 
 TEST_CASE("the window comes back as it was left", "[window]") {
