@@ -1,0 +1,78 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/lab/knob.hpp"
+
+/// \file
+/// The guided path in a lesson's Markdown. A stop is a heading with a comment on its own line right before
+/// it, which says where the scene stands while one reads the text below:
+///
+///     <!-- stop: step=2 phase=rescale preset=rising tile_width=4 light=m,score_5 kind=surprise -->
+///     ## The maximum moves, and the past shrinks
+///
+/// `step` is the number of completed coarse steps (0 unless said; beyond the last: the last), `phase` the
+/// name or number of a phase inside it (the last unless said; `_` stands for a blank in a name), `light`
+/// keys of the picture, `kind` and `tab` one of `guide_kinds` and `guide_tabs`; all else are knobs. What
+/// stands before the first stop is the introduction, what stands after `<!-- more -->` needs no scene.
+///
+/// Inside a stop `[stride 32](try:stride=32)` is a chip that sets knobs on top of the stop's (several:
+/// `try:stride=32&element_bytes=1`), and `[m](light:m)` lights a thing while it is pointed at.
+namespace tilestep::scenes {
+
+/// An experiment: what its chip says, and the knobs that it sets on top of its stop's.
+struct Try {
+  std::string label;
+  lab::Settings settings;
+  bool operator==(const Try&) const = default;
+};
+
+/// A stretch of the guided path, and where the scene stands while it is read.
+struct GuideStop {
+  std::string title;               ///< the heading, without its #
+  std::string text;                ///< Markdown below the heading
+  lab::Settings settings;          ///< the knobs that it names; the others stand at their defaults
+  int step = 0;                    ///< completed coarse steps; may be beyond the last: the last
+  int phase = -1;                  ///< inside that step; −1: the last
+  std::vector<std::string> light;  ///< keys of the picture, as picture::to_text writes them
+  std::string kind;                ///< "misconception", "surprise", "limits" or empty
+  std::string tab;                 ///< "data", "measured", "kernel" or empty: that overlay opens
+  std::vector<Try> tries;          ///< the chips of `text`, in its order
+};
+
+/// A lesson's text. Without any stop all of it is introduction and more.
+struct Guide {
+  std::string intro;  ///< Markdown before the first stop, the title included
+  std::vector<GuideStop> stops;
+  std::string more;  ///< Markdown after `<!-- more -->`
+};
+
+/// What `kind` and `tab` may be.
+const std::vector<std::string>& guide_kinds();
+const std::vector<std::string>& guide_tabs();
+
+/// Reads the guided path of a lesson with these knobs and names of phases. Throws Error that names the line
+/// and the allowed values: a stop without a heading or with an unknown word, a value that its knob does not
+/// take, a link of an unknown kind, a chip or a light outside of a stop.
+Guide parse_guide(std::string_view markdown, const lab::Knobs& knobs,
+                  const std::vector<std::string>& phase_names);
+
+/// The Markdown of a lesson, as built into the program: assets/lessons/<chapter>/<lesson>.md. Throws Error
+/// (unavailable) if it was not built in.
+std::string_view lesson_text(std::string_view lesson);
+
+/// A link in Markdown; those in code are none.
+struct GuideLink {
+  std::string label;  ///< as written
+  std::string target;
+  int line = 1;  ///< 1-based, where it begins
+};
+std::vector<GuideLink> links_of(std::string_view markdown);
+
+/// The knobs of a link's target: "try:stride=32&element_bytes=1". Throws Error as `parse_guide` does,
+/// without the line.
+lab::Settings try_settings(std::string_view target, const lab::Knobs& knobs);
+
+}  // namespace tilestep::scenes

@@ -1,0 +1,158 @@
+#include "scenes/shared/guide.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace tilestep;
+using namespace tilestep::scenes;
+
+namespace {
+
+struct Params {
+  int stride = 2, access = 0;
+};
+
+Guide parse(std::string_view markdown) {
+  const lab::Knobs knobs = lab::KnobTable<Params>()
+                               .integer(&Params::stride, {"stride", "How far apart."}, 1, 64)
+                               .choice(&Params::access, {"access", "Which way."}, {"load", "store"})
+                               .knobs();
+  return parse_guide(markdown, knobs, {"load", "barrier", "last one", "barrier"});
+}
+
+/// Checks that `markdown` is refused in these words.
+void check_refused(std::string_view markdown, const std::string& words) {
+  const std::string said = tests::error_of([&] { parse(markdown); });
+  CAPTURE(said, words);
+  CHECK(tests::contains(said, words));
+}
+
+/// A stop with these words and this text.
+std::string stop(std::string_view words, std::string_view text = "Text.") {
+  return "# Title\n\n<!-- stop: " + std::string(words) + " -->\n## One\n\n" + std::string(text) +
+         "\n";
+}
+
+}  // namespace
+
+TEST_CASE("a guided path is read from a lesson's text", "[scenes_shared]") {
+  const Guide guide = parse(
+      "# Title\n\nA sentence, with [a page](https://example.org).\n\n"
+      "<!-- stop: step=2 phase=last_one stride=32 access=store light=m,score_5 kind=surprise "
+      "tab=data -->\n"
+      "## The maximum `m` moves\n\n"
+      "Look at [m](light:m).\n\n"
+      "- [stride 8](try:stride=8)\n- [`both` at [1]](try:stride=1&access=load)\n\n"
+      "```\n<!-- stop: in code -->\n[code](try:none=1)\n```\n"
+      "### Deeper\n\nThe end: `[x](try:code=2)`.\n"
+      "<!-- stop: -->\n## Nothing set\n"
+      "<!-- more -->\n## Sources\n\nA book.\n");
+  CHECK(guide.intro == "# Title\n\nA sentence, with [a page](https://example.org).\n");
+  REQUIRE(guide.stops.size() == 2);
+  const GuideStop& one = guide.stops[0];
+  CHECK(one.title == "The maximum `m` moves");
+  CHECK(one.text.starts_with("Look at [m](light:m).\n"));
+  CHECK(one.text.ends_with("### Deeper\n\nThe end: `[x](try:code=2)`.\n"));
+  CHECK(one.settings ==
+        lab::Settings{{"stride", std::int64_t{32}}, {"access", std::string("store")}});
+  CHECK(one.step == 2);
+  CHECK(one.phase == 2);
+  CHECK(one.light == std::vector<std::string>{"m", "score_5"});
+  CHECK(one.kind == "surprise");
+  CHECK(one.tab == "data");
+  CHECK(one.tries ==
+        std::vector<Try>{
+            {"stride 8", {{"stride", std::int64_t{8}}}},
+            {"`both` at [1]", {{"stride", std::int64_t{1}}, {"access", std::string("load")}}}});
+  const GuideStop& two = guide.stops[1];
+  CHECK(two.title == "Nothing set");
+  CHECK(two.text.empty());
+  CHECK(two.settings.empty());
+  CHECK(two.step == 0);
+  CHECK(two.phase == -1);
+  CHECK(guide.more == "## Sources\n\nA book.\n");
+}
+
+TEST_CASE("a phase is a name or a number", "[scenes_shared]") {
+  CHECK(parse(stop("phase=load")).stops[0].phase == 0);
+  CHECK(parse(stop("phase=3")).stops[0].phase == 3);
+}
+
+TEST_CASE("a text without stops is introduction and more", "[scenes_shared]") {
+  const Guide all = parse("# Title\r\n\r\nWords.\r\n");
+  CHECK(all.intro.starts_with("# Title"));
+  CHECK(all.stops.empty());
+  CHECK(all.more.empty());
+  CHECK(parse("# Title\n<!-- more -->\nWords.").more == "Words.\n");
+  CHECK(parse("").intro.empty());
+}
+
+TEST_CASE("what a stop may not say is refused with line and allowed values", "[scenes_shared]") {
+  const auto refused = [](std::string_view words, const std::string& why) {
+    check_refused(stop(words), "line 3 of the text: ");
+    check_refused(stop(words), why);
+  };
+  refused(
+      "strde=3",
+      "no 'strde=3'; it may have step=, phase=, light=, kind=, tab= and the knobs stride, access");
+  refused("stride", "no 'stride'");
+  refused("stride=65", "1–64");
+  refused("access=read", "load, store");
+  refused("step=-1", "step is '-1', but must be a whole number from 0");
+  refused("step=two", "whole number");
+  refused("phase=4", "phase is '4', but must be a number from 0 to 3");
+  refused("phase=store", "one of load, barrier, last one, barrier");
+  refused("phase=barrier", "the only one of that name");
+  refused("kind=joke", "kind is 'joke', but must be one of misconception, surprise, limits");
+  refused("tab=glossary", "tab is 'glossary', but must be one of data, measured, kernel");
+  refused("step=1 step=2", "a stop says step twice");
+}
+
+TEST_CASE("stops, headings and comments stand in their order", "[scenes_shared]") {
+  const std::string heading = "the line after a stop must be its heading";
+  check_refused("a\n<!-- stop: -->\n\n## One\n", "line 2 of the text: " + heading);
+  check_refused("<!-- stop: -->\nWords\n", "line 1 of the text: " + heading);
+  check_refused("<!-- stop: -->", heading);
+  check_refused("<!-- stop: -->\n<!-- more -->\n", heading);
+  check_refused("<!-- stop: -->\n##Title\n", heading);
+  check_refused("\n<!-- stp: step=1 -->\n## One\n",
+                "line 2 of the text: a comment stands on a line of its own");
+  check_refused("<!-- stop: step=1\n-->\n## One\n", "line of its own");
+  const std::string after = "after <!-- more --> there are no stops";
+  check_refused("<!-- more -->\n<!-- stop: -->\n## One\n", "line 2 of the text: " + after);
+  check_refused("<!-- more -->\n<!-- more -->\n", after);
+}
+
+TEST_CASE("links that set or light nothing are refused with their line", "[scenes_shared]") {
+  const auto refused = [](std::string_view text, const std::string& why) {
+    const std::string markdown = stop("", "\n" + std::string(text));
+    check_refused(markdown, "line 7 of the text: ");
+    check_refused(markdown, why);
+  };
+  refused("[a](try:strde=1)", "no knob 'strde'; the knobs are: stride, access");
+  refused("[a](try:stride=99)", "1–64");
+  refused("[a](try:stride)", "'stride' is not of the form knob=value");
+  refused("[a](try:)", "a chip sets at least one knob, as try:stride=…");
+  refused("[a](light:)", "light: names no key");
+  refused("[a](ligth:m)", "a link to 'ligth:m' is none of try:, light:, https:// and http://");
+  const std::string outside = "stand in the text of a stop";
+  check_refused("x\n[m](light:m)\n", "line 2 of the text: ");
+  check_refused("[m](light:m)\n", outside);
+  check_refused("<!-- more -->\n[a](try:stride=1)\n", outside);
+}
+
+TEST_CASE("links are found where they stand", "[scenes_shared]") {
+  const auto links = links_of("a [b](c) t[0] (d)\n`[e](f)` [g\nh]( i ) [j");
+  REQUIRE(links.size() == 2);
+  CHECK(links[0].label == "b");
+  CHECK(links[0].target == "c");
+  CHECK(links[0].line == 1);
+  CHECK(links[1].label == "g\nh");
+  CHECK(links[1].target == "i");
+  CHECK(links[1].line == 2);
+}
+
+TEST_CASE("the text of every lesson is found by the lesson's name", "[scenes_shared]") {
+  CHECK(lesson_text("online-softmax").starts_with("# Online softmax\n"));
+  CHECK(tests::error_of([] { lesson_text("softmax"); }) ==
+        "the text of 'softmax' was not built into this program");
+}
