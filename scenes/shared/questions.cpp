@@ -183,7 +183,7 @@ Question about_each(const std::function<picture::Key(const std::string&)>& thing
   return question;
 }
 
-bool is_right(const Question& question, const Guess& guess) {
+bool is_answer(const Question& question, const Guess& guess) {
   if (!question.choices.empty()) return guess.choice == question.answer;
   return !question.values.empty() &&
          std::abs(guess.value - question.values.front()) <= question.tolerance;

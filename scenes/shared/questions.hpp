@@ -48,7 +48,7 @@ Question about_each(const std::function<picture::Key(const std::string& choice)>
 Question about(picture::Key box, picture::Name axis, Question question);
 
 /// Whether a guess is right: the answer's choice, or a number near enough.
-bool is_right(const Question& question, const Guess& guess);
+bool is_answer(const Question& question, const Guess& guess);
 /// "four", "0.37": what is right, in words.
 std::string answer_text(const Question& question);
 

@@ -130,8 +130,8 @@ TEST_CASE("the coalescing questions are answered by the addresses", "[coalescing
   const auto share = shown->question({{0, 0}});
   REQUIRE(share);
   CHECK(share->values == std::vector<double>{25});
-  CHECK(scenes::is_right(*share, {{0, 0}, -1, 29}));
-  CHECK_FALSE(scenes::is_right(*share, {{0, 0}, -1, 33}));
+  CHECK(scenes::is_answer(*share, {{0, 0}, -1, 29}));
+  CHECK_FALSE(scenes::is_answer(*share, {{0, 0}, -1, 33}));
   // A column of a matrix: the next warp finds all its sectors moved already.
   shown.run({{"pattern", std::string("matrix-column")}});
   CHECK(shown.answer({2, 0}) == "32");
