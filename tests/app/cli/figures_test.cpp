@@ -199,7 +199,7 @@ TEST_CASE("the text on experts quotes what was recorded", "[figures]") {
   };
   const auto skewed = [&](const char* scheme) {
     return in(bench, "moe_rate", "tflops",
-              {{"scheme", scheme}, {"routing", "skewed"}, {"skew", "1"}, {"experts", "8"}});
+              {{"scheme", scheme}, {"routing", "skewed"}, {"skew", "1.0"}, {"experts", "8"}});
   };
   const auto pipe = [&](const char* scheme) {
     return in(bench, "moe_counters", "tensor_pipe", {{"scheme", scheme}, {"routing", "skewed 1"}});
