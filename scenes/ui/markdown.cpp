@@ -61,6 +61,29 @@ float word_width(const MarkdownWord& word, Font base) {
   return width;
 }
 
+/// `text` with code that is wider than a line as a word for each of its words, so that it can wrap.
+MarkdownText breakable(const MarkdownText& text, float width, Font base) {
+  MarkdownText made;
+  for (const MarkdownWord& word : text) {
+    made.emplace_back();
+    const bool long_code = word_width(word, base) > width;
+    for (const MarkdownPiece& piece : word) {
+      std::size_t at = 0;
+      while (long_code && piece.code && !chip(piece)) {
+        const std::size_t end = piece.text.find(' ', at);
+        if (end == std::string::npos) break;
+        made.back().push_back(piece);
+        made.back().back().text = piece.text.substr(at, end - at);
+        made.emplace_back();
+        at = end + 1;
+      }
+      made.back().push_back(piece);
+      made.back().back().text = piece.text.substr(at);
+    }
+  }
+  return made;
+}
+
 /// Words of a text that stand on one line.
 struct Line {
   std::size_t begin = 0, end = 0;
@@ -114,12 +137,20 @@ class Page {
   MarkdownEvents take() { return std::move(events_); }
 
   /// Wraps `text` at `width`. Returns its height.
-  float flow(const MarkdownText& text, ImVec2 at, float width, Font base) {
+  float flow(const MarkdownText& whole, ImVec2 at, float width, Font base) {
+    const bool fits = std::all_of(whole.begin(), whole.end(), [&](const MarkdownWord& word) {
+      return word_width(word, base) <= width;
+    });
+    const MarkdownText broken = fits ? MarkdownText() : breakable(whole, width, base);
+    const MarkdownText& text = fits ? whole : broken;
     const std::vector<Line> lines = lines_of(text, width, look_.max_characters, base);
     for (const Line& line : lines) draw_line(text, line, at, base);
+    first_line_ = lines.front().height;
     ImGui::SetCursorScreenPos(at);
     return lines.back().top + lines.back().height;
   }
+  /// How high the first line of the last text was.
+  float first_line() const { return first_line_; }
 
  private:
   /// Pieces of one link, or of one term, that stand side by side on a line.
@@ -247,6 +278,7 @@ class Page {
 
   const MarkdownLook& look_;
   MarkdownEvents events_;
+  float first_line_ = 0;
   std::map<std::string, std::string> names_;  ///< of each link and term that was met, its id
   std::map<std::string, int> counts_, parts_;
 };
@@ -260,12 +292,11 @@ float natural_width(const MarkdownText& text, Font base) {
 void item_text(Page& page, const MarkdownBlock& block, float width) {
   const float indent = px(24) * static_cast<float>(block.depth);
   const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float height = page.flow(block.text, {at.x + indent, at.y}, width - indent, Font::body);
   if (block.kind == MarkdownBlock::Kind::item) {
-    const std::vector<Line> lines = lines_of(block.text, width - indent, 1000, Font::body);
-    const float y = at.y + (lines.front().height - text_size(block.marker).y) / 2;
+    const float y = at.y + (page.first_line() - text_size(block.marker).y) / 2;
     draw_text({at.x + indent - px(10), y}, block.marker, Font::body, Role::muted, Align::right);
   }
-  const float height = page.flow(block.text, {at.x + indent, at.y}, width - indent, Font::body);
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({width, height});
 }

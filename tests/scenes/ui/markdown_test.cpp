@@ -156,6 +156,20 @@ TEST_CASE("lines of text are at most 68 characters long, tables may be wider", "
   CHECK(right > 1000);
 }
 
+TEST_CASE("code that is wider than a line wraps", "[ui]") {
+  tests::SceneFrame frame;
+  frame.context().record_texts(true);
+  frame.draw({300, 900}, [] {
+    ui::markdown("(`a formula = that is much longer than any line of three hundred pixels`).");
+  });
+  std::map<float, std::string> lines;
+  for (const ui::DrawnText& drawn : frame.context().texts()) {
+    CHECK(drawn.max.x <= 300);
+    lines[drawn.min.y] += drawn.text + " ";
+  }
+  CHECK(lines.size() >= 3);
+}
+
 TEST_CASE("what is out of sight keeps its room", "[ui]") {
   tests::SceneFrame frame;
   std::string text;
