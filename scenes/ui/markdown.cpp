@@ -1,3 +1,5 @@
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -61,24 +63,40 @@ float word_width(const MarkdownWord& word, Font base) {
   return width;
 }
 
-/// `text` with code that is wider than a line as a word for each of its words, so that it can wrap.
+/// How many bytes of `text` fit `width`: up to a sign after which a name may break, where there is one.
+std::size_t fitting(std::string_view text, Font font, float width) {
+  std::size_t fits = 0, at = 0;
+  while (at < text.size()) {
+    std::size_t next = at + 1;
+    while (next < text.size() && (static_cast<unsigned char>(text[next]) & 0xC0u) == 0x80u) ++next;
+    if (fits > 0 && text_size(text.substr(0, next), font).x > width) break;
+    fits = at = next;
+  }
+  if (fits == text.size()) return fits;
+  const std::size_t sign = text.substr(0, fits).find_last_of(" _-./");
+  return sign == std::string_view::npos || sign == 0 ? fits : sign + 1;
+}
+
+/// `text` with words that are wider than a line cut into several: code at its blanks, names at their signs; chips are shortened.
 MarkdownText breakable(const MarkdownText& text, float width, Font base) {
   MarkdownText made;
   for (const MarkdownWord& word : text) {
     made.emplace_back();
-    const bool long_code = word_width(word, base) > width;
+    const bool wide = word_width(word, base) > width;
     for (const MarkdownPiece& piece : word) {
-      std::size_t at = 0;
-      while (long_code && piece.code && !chip(piece)) {
-        const std::size_t end = piece.text.find(' ', at);
-        if (end == std::string::npos) break;
+      std::string_view rest = piece.text;
+      while (wide && !chip(piece)) {
+        const std::size_t fits = fitting(rest, font_of(piece, base), width - padding(piece));
+        if (fits == rest.size()) break;
         made.back().push_back(piece);
-        made.back().back().text = piece.text.substr(at, end - at);
+        made.back().back().text = rest.substr(0, fits);
         made.emplace_back();
-        at = end + 1;
+        rest.remove_prefix(fits);
       }
       made.back().push_back(piece);
-      made.back().back().text = piece.text.substr(at);
+      made.back().back().text = wide && chip(piece)
+                                    ? fitted(rest, font_of(piece, base), width - 2 * chip_padding())
+                                    : std::string(rest);
     }
   }
   return made;
@@ -446,6 +464,7 @@ bool passed(const Document& page, std::size_t block, float width) {
 }  // namespace
 
 MarkdownEvents markdown(std::string_view text, const MarkdownLook& look) {
+  if (ImGui::GetCurrentWindowRead()->SkipItems) return {};  // nothing of the window is in sight
   const float full = ImGui::GetContentRegionAvail().x;
   const float width = std::min(full, measure(look.max_characters));
   Document& shown = document(text, look);
