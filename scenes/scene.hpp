@@ -75,6 +75,11 @@ class Scene {
                                                const picture::Key& /*onto*/) const {
     return std::nullopt;
   }
+  /// Where a click on an item with Act::go leads, or on one with Act::drag that does not move; by default to the
+  /// step that it is about.
+  virtual std::optional<Cursor> leads_to(const View&, const picture::Key& /*item*/) const {
+    return std::nullopt;
+  }
   /// The knobs that change where an item with Act::drag is dragged to a value on its axis.
   virtual std::optional<lab::Settings> dragged(const View&, const picture::Key& /*item*/,
                                                double /*value*/) const {

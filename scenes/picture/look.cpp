@@ -164,6 +164,13 @@ const Identity* hit(const Placed& placed, Point at, float near) {
   return nullptr;
 }
 
+const Words* symbol_at(const Placed& placed, Point at) {
+  for (const Words& words : placed.words) {
+    if (!words.about.kind.empty() && words.area.holds(at)) return &words;
+  }
+  return nullptr;
+}
+
 // ---- what is about the same ----------------------------------------------------------------------
 
 std::vector<Subject> subjects_of(const std::vector<const Mark*>& marks, const Identity& of) {
@@ -189,7 +196,10 @@ Act act_of(const std::vector<const Mark*>& marks, const Identity& of) {
 
 Lighting::Lighting(const std::vector<const Mark*>& marks, const std::vector<Subject>& subjects,
                    std::optional<Key> pointed_at)
-    : rules_(marks.size()), key_(pointed_at), any_(pointed_at.has_value() || !subjects.empty()) {
+    : rules_(marks.size()),
+      key_(pointed_at),
+      any_(pointed_at.has_value() || !subjects.empty()),
+      subjects_(subjects) {
   if (subjects.empty()) return;
   for (std::size_t m = 0; m < marks.size(); ++m) {
     const Items* items = items_of(*marks[m]);
@@ -222,6 +232,13 @@ bool Lighting::lights(const Identity& of) const {
     if (rule.column == nullptr) return true;
     return of.item >= rule.first && of.item < rule.end &&
            (*rule.column)[of.item - rule.first] == rule.index;
+  });
+}
+
+bool Lighting::lights(const Words& words) const {
+  if (words.about.kind.empty()) return false;
+  return std::any_of(subjects_.begin(), subjects_.end(), [&](const Subject& subject) {
+    return subject.kind == words.about.kind.text() && subject.index == words.about.index;
   });
 }
 

@@ -33,6 +33,9 @@ bool stands_for_ground(const Piece& piece);
 /// The topmost primitive at a point that is of an item, or else of a mark; nullptr: none.
 const Identity* hit(const Placed& placed, Point at, float near);
 
+/// The symbol in a text at a point; nullptr: none.
+const Words* symbol_at(const Placed& placed, Point at);
+
 /// What something is about: a symbol, a lane, a row of a table.
 struct Subject {
   std::string kind;
@@ -51,6 +54,8 @@ class Lighting {
            std::optional<Key> pointed_at);
   bool any() const { return any_; }
   bool lights(const Identity& of) const;
+  /// A symbol that is one of the subjects.
+  bool lights(const Words& words) const;
 
  private:
   struct Rule {
@@ -61,6 +66,7 @@ class Lighting {
   std::vector<std::vector<Rule>> rules_;  ///< of each mark
   std::optional<Key> key_;
   bool any_ = false;
+  std::vector<Subject> subjects_;
 };
 
 /// A thing of a picture by its name, for the map of what is on screen.

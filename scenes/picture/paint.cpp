@@ -214,6 +214,9 @@ class Painter {
     }
     canvas_.begin(w.of);
     canvas_.text(w, ink_of(w));
+    if (lit_ == nullptr || !lit_->lights(w)) return;
+    canvas_.fill({w.area.x0, w.area.y1 - px(1), w.area.x1, w.area.y1 + px(1)},
+                 color_of(Coat{Role::text, w.alpha}), 0);
   }
 
   const Placed& placed_;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <utility>
 
 namespace tilestep::picture {
 namespace {
@@ -302,6 +303,47 @@ Text text(std::string full, std::string brief, std::string least) {
     return words.empty() ? std::vector<Run>{} : std::vector<Run>{{std::move(words)}};
   };
   return {form(std::move(full)), form(std::move(brief)), form(std::move(least))};
+}
+
+namespace {
+
+bool of_a_word(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/// The longest symbol that stands at `at` as a word of its own; nullptr: none.
+const Symbol* symbol_in(std::string_view text, std::size_t at, const std::vector<Symbol>& symbols) {
+  const Symbol* best = nullptr;
+  for (const Symbol& each : symbols) {
+    const std::size_t end = at + each.word.size();
+    if (each.word.empty() || text.substr(at, each.word.size()) != each.word) continue;
+    const bool joined = (at > 0 && of_a_word(text[at - 1]) && of_a_word(each.word.front())) ||
+                        (end < text.size() && of_a_word(text[end]) && of_a_word(each.word.back()));
+    if (!joined && (best == nullptr || best->word.size() < each.word.size())) best = &each;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<Run> marked(std::string_view text, const std::vector<Symbol>& symbols) {
+  std::vector<Run> runs;
+  std::string words;
+  const auto flush = [&] {
+    if (!words.empty()) runs.push_back({std::exchange(words, {})});
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const Symbol* symbol = symbol_in(text, at, symbols);
+    if (symbol == nullptr) {
+      words += text[at++];
+      continue;
+    }
+    flush();
+    runs.push_back({symbol->word, symbol->about, State::plain, symbol->tone});
+    at += symbol->word.size();
+  }
+  flush();
+  return runs;
 }
 
 std::string plain(const std::vector<Run>& runs) {

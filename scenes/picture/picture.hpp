@@ -87,8 +87,9 @@ struct Format {
 /// A stretch of text in one look.
 struct Run {
   std::string text;
-  Ref about = {};
+  Ref about = {};  ///< what it names: it lights up with that, wherever it stands
   State state = State::plain;
+  std::uint8_t tone = 0;
 };
 /// A text and its shorter forms; those of a group take the same form together. An empty form stands for
 /// the one before it.
@@ -98,6 +99,15 @@ struct Text {
 };
 Text text(std::string full, std::string brief = {}, std::string least = {});
 std::string plain(const std::vector<Run>& runs);
+
+/// A word that names a thing, in the tone that the thing has: a symbol, an expert.
+struct Symbol {
+  std::string word;
+  Ref about;
+  std::uint8_t tone = 0;
+};
+/// A text in runs, those of its words that are symbols apart; of two that begin at one place the longer.
+std::vector<Run> marked(std::string_view text, const std::vector<Symbol>& symbols);
 
 /// A property of n items: one value for all, or one for each.
 template <class T>

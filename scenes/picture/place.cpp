@@ -431,6 +431,12 @@ Placed Placer::run() {
   lay(root, root.area);
   collect(root);
   make_spans();
+  for (const auto& [key, span] : spans_) {
+    const Axis& axis = *span.axis;
+    if (axis.kind != Axis::linear) continue;
+    out_.scales.push_back(
+        {axis.name, span.upright, span.at(axis.low), span.at(axis.high), axis.low, axis.high});
+  }
   headline();
   for (const Node* node : shown_) emit(*node);
   // What holds on to other things comes when all of them have their place.

@@ -140,10 +140,20 @@ float Placer::say(const std::vector<Run>& runs, Point at, Face face, Ink ink, Id
   float x = at.x;
   for (const Run& run : runs) {
     x += say(run.text, {x, at.y}, face, ink_of(run.state, ink), of);
+    if (!run.text.empty()) name_words(run);
     // The words of one text are told apart by their order.
     if (of.part < 249) ++of.part;
   }
   return x - at.x;
+}
+
+/// The words put last are a symbol, if the run is one.
+void Placer::name_words(const Run& run) {
+  Words& words = out_.words.back();
+  words.about = run.about;
+  if (run.tone == 0 || run.state == State::to_come) return;
+  words.ink = Ink::tone;
+  words.tone = run.tone;
 }
 
 void Placer::say_right(const std::vector<Run>& runs, Point at, Face face, Ink ink, Identity of) {

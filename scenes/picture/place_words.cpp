@@ -113,6 +113,7 @@ void Placer::put_formulas(const Lines& m) {
     }
     const auto [head, tail] = parts(k);
     say(head, {room.x0 + pad, y}, face, ink, id(items, k, 2));
+    if (!head.empty()) name_words(m.rows[k].full.front());
     say(tail, {room.x0 + pad + before, y}, face, ink, id(items, k, 3));
     y += pitch;
   }

@@ -115,6 +115,7 @@ struct Words {
   State state = State::plain;
   bool patch = false;  ///< on a patch of the panel's colour, since lines may run under it
   int on = -1;         ///< Ink::on_piece: the index of the piece it stands on
+  Ref about = {};      ///< the symbol that it is
   float alpha = 1;
 };
 
@@ -138,6 +139,18 @@ struct Flight {
   Way way;
 };
 
+/// A number line as it stands on screen: what a point of it reads.
+struct Scale {
+  Name axis;
+  bool upright = false;
+  float at_low = 0, at_high = 1;  ///< real pixels
+  double low = 0, high = 1;
+  double value_at(Point at) const {
+    const double way = (upright ? at.y : at.x) - at_low, all = at_high - at_low;
+    return all != 0 ? low + (high - low) * way / all : low;
+  }
+};
+
 struct Placed {
   Area area;
   std::vector<Piece> pieces;
@@ -148,6 +161,7 @@ struct Placed {
   std::vector<Key> folded;            ///< boxes that had no room
   std::vector<std::string> short_of;  ///< what had no room for its text in full, a sentence each
   std::vector<Flight> flights;
+  std::vector<Scale> scales;  ///< of linear axes
 };
 
 /// Lays `picture` out in `area`. Whatever is in it: a size of nothing, values that are no numbers, no

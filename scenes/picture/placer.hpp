@@ -114,6 +114,7 @@ class Placer {
   float say(const std::vector<Run>& runs, Point at, Face face, Ink ink, Identity of);
   float say(std::string text, Point at, Face face, Ink ink, Identity of);
   void put_words(std::string text, float length, Point at, Face face, Ink ink, Identity of);
+  void name_words(const Run& run);
   void say_right(const std::vector<Run>& runs, Point at, Face face, Ink ink, Identity of);
   void say_centered(std::string text, Point middle, Face face, Ink ink, Identity of);
   /// In the middle of the last piece.

@@ -219,42 +219,97 @@ void ScenePlayer::follow_pointer(const Reel& reel, const ui::ShownPicture& shown
     pointed_subjects_ = picture::subjects_of(shown.marks, *found);
     const std::string sentence = dragged_ ? std::string() : reel.scene().explain(view, found->key);
     if (!sentence.empty()) ui::show_tooltip(sentence);
-    if (&reel == &run_) act(shown, *found);
+    if (&reel == &run_) act(shown, *found, view);
   }
+  const picture::Words* symbol =
+      here && !dragged_ ? picture::symbol_at(shown.placed, {mouse.x, mouse.y}) : nullptr;
+  if (symbol != nullptr && found == nullptr) {
+    pointed_at_ = symbol->of;
+    pointed_subjects_ = {{std::string(symbol->about.kind.text()), symbol->about.index}};
+  }
+  if (drag_ && &reel == &run_) follow_drag(view);
   if (!dragged_) return;
   if (ImGui::IsMouseDown(ImGuiMouseButton_Left)) {
     ImGui::GetForegroundDrawList()->AddCircle(mouse, ui::px(7), ui::color(ui::Role::text), 0,
                                               ui::px(1.5f));
     return;
   }
-  if (found != nullptr) request_ = scene().dropped(view, dragged_->key, found->key);
+  const picture::Act act = picture::act_of(shown.marks, *dragged_);
+  if (found != nullptr && found->key == dragged_->key) {  // a click: whom to follow
+    const bool can_be_followed = act.kind == picture::Act::set;
+    if (can_be_followed) pick(act.what, index_of(shown, *found, act.what.text()));
+  } else if (found != nullptr) {
+    request_ = scene().dropped(view, dragged_->key, found->key);
+  }
   dragged_.reset();
   ui::request_redraw();
 }
 
+/// A thing goes along its axis as far as the pointer did. The run that its new place asks for may come
+/// while it is still dragged: the scale stays that of the press.
+void ScenePlayer::follow_drag(const View& view) {
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  const double value = drag_->value + drag_->scale.value_at({mouse.x, mouse.y}) -
+                       drag_->scale.value_at(drag_->pressed);
+  const float way = std::hypot(mouse.x - drag_->pressed.x, mouse.y - drag_->pressed.y);
+  drag_->moved = drag_->moved || way >= ui::px(3);
+  if (drag_->moved) {
+    std::optional<lab::Settings> asked = scene().dragged(view, drag_->key, value);
+    if (asked && asked != drag_->asked) request_ = drag_->asked = std::move(asked);
+    ImGui::GetForegroundDrawList()->AddCircle(mouse, ui::px(7), ui::color(ui::Role::text), 0,
+                                              ui::px(1.5f));
+  }
+  if (ImGui::IsMouseDown(ImGuiMouseButton_Left)) return;
+  if (!drag_->moved) {
+    if (const auto to = scene().leads_to(view, drag_->key)) step_ = to;
+  }
+  drag_.reset();
+  ui::request_redraw();
+}
+
+/// The number of the thing that an item is about, or of the item itself.
+int ScenePlayer::index_of(const ui::ShownPicture& shown, const picture::Identity& of,
+                          std::string_view kind) {
+  for (const picture::Subject& subject : picture::subjects_of(shown.marks, of)) {
+    if (subject.kind == kind) return subject.index;
+  }
+  if (of.item < 0) return -1;
+  return picture::item_of(*shown.marks.at(static_cast<std::size_t>(of.mark)), of.item).second;
+}
+
+void ScenePlayer::take_hold(const ui::ShownPicture& shown, const picture::Identity& of,
+                            picture::Name axis) {
+  const auto scale = std::find_if(shown.placed.scales.begin(), shown.placed.scales.end(),
+                                  [&](const picture::Scale& each) { return each.axis == axis; });
+  if (scale == shown.placed.scales.end() || of.item < 0) return;
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  const auto [items, item] =
+      picture::item_of(*shown.marks.at(static_cast<std::size_t>(of.mark)), of.item);
+  const auto value = static_cast<double>(items->value[static_cast<std::size_t>(item)]);
+  const picture::Point at{mouse.x, mouse.y};
+  drag_ = Drag{of.key, *scale, at, std::isfinite(value) ? value : scale->value_at(at)};
+}
+
 /// What a press on a thing does.
-void ScenePlayer::act(const ui::ShownPicture& shown, const picture::Identity& of) {
+void ScenePlayer::act(const ui::ShownPicture& shown, const picture::Identity& of,
+                      const View& view) {
   const picture::Act act = picture::act_of(shown.marks, of);
-  if (act.kind == picture::Act::none || dragged_) return;
+  if (act.kind == picture::Act::none || dragged_ || drag_) return;
   ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
   if (!ImGui::IsMouseClicked(ImGuiMouseButton_Left)) return;
-  const int item =
-      of.item < 0
-          ? -1
-          : picture::item_of(*shown.marks.at(static_cast<std::size_t>(of.mark)), of.item).second;
-  const auto index_of = [&](std::string_view kind) {
-    for (const picture::Subject& subject : pointed_subjects_) {
-      if (subject.kind == kind) return subject.index;
-    }
-    return item;
-  };
   const StepAxis axis = scene().steps();
   switch (act.kind) {
-    case picture::Act::go:
-      step_ = Cursor{std::clamp(index_of(axis.noun) + 1, 0, axis.tiles), axis.phases - 1};
+    case picture::Act::go: {
+      const int index = index_of(shown, of, axis.noun);
+      step_ = scene().leads_to(view, of.key);
+      if (!step_ && index >= 0) step_ = Cursor{std::min(index + 1, axis.tiles), axis.phases - 1};
       break;
+    }
     case picture::Act::pick:
-      pick(act.what, index_of(act.what.text()));
+      pick(act.what, index_of(shown, of, act.what.text()));
+      break;
+    case picture::Act::drag:
+      take_hold(shown, of, act.what);
       break;
     default:
       dragged_ = of;

@@ -82,7 +82,11 @@ class ScenePlayer {
   void draw_at_rest(const Shown& shown, const picture::Differences* differences,
                     const char* prefix) const;
   void follow_pointer(const Reel& reel, const ui::ShownPicture& shown, const View& view);
-  void act(const ui::ShownPicture& shown, const picture::Identity& of);
+  void act(const ui::ShownPicture& shown, const picture::Identity& of, const View& view);
+  static int index_of(const ui::ShownPicture& shown, const picture::Identity& of,
+                      std::string_view kind);
+  void take_hold(const ui::ShownPicture& shown, const picture::Identity& of, picture::Name axis);
+  void follow_drag(const View& view);
 
   Reel run_;
   std::optional<Reel> pinned_;
@@ -92,6 +96,16 @@ class ScenePlayer {
   std::map<picture::Name, int> picks_;
   std::optional<Guess> guess_;
   std::optional<picture::Identity> pointed_at_, dragged_;
+  /// What is dragged along an axis, from where; it outlives the pictures that come meanwhile.
+  struct Drag {
+    picture::Key key;
+    picture::Scale scale;
+    picture::Point pressed;
+    double value = 0;  ///< of the thing when it was pressed
+    bool moved = false;
+    std::optional<lab::Settings> asked = {};
+  };
+  std::optional<Drag> drag_;
   std::vector<picture::Subject> pointed_subjects_, row_subjects_;
   std::optional<lab::Settings> request_;
   std::optional<Cursor> step_;

@@ -63,6 +63,15 @@ bool in_picture(const picture::Box& box, const picture::Key& key) {
                      [&](const picture::Box& inner) { return in_picture(inner, key); });
 }
 
+bool has_line(const picture::Box& box, const picture::Key& in) {
+  if (box.key == in && box.boxes.empty() && !box.marks.empty()) {
+    return picture::key_of(box.marks.back()) == picture::Key{"guess"} &&
+           std::holds_alternative<picture::Rule>(box.marks.back());
+  }
+  return std::any_of(box.boxes.begin(), box.boxes.end(),
+                     [&](const picture::Box& inner) { return has_line(inner, in); });
+}
+
 void check_choices(const Question& question) {
   CHECK(question.choices.size() >= 2);
   CHECK(question.choices.size() <= 4);
@@ -86,6 +95,10 @@ void check_number(const Question& question, const picture::Picture& picture) {
   CHECK(question.values[0] <= axis->high);
   CHECK(question.tolerance >= 0.005 * span);
   CHECK(question.tolerance <= 0.15 * span);
+  // What is guessed stands there as a line.
+  picture::Picture guessed = picture;
+  scenes::add_guess(guessed, question, {{}, -1, question.values[0]});
+  CHECK(has_line(guessed.root, question.where[0]));
 }
 
 void check_question(const Question& question, const Scene& scene, Cursor cursor) {

@@ -144,11 +144,11 @@ const lab::KnobTable<Params>& knob_table() {
                    {"head_dim", "Head dimension", "", "How many components a value has."}, 1, 128)
           .choice(&Params::accumulator,
                   {"accumulator",
-                   "The number format that l and O are rounded to after every operation."})
+                   "The number format that ℓ and O are rounded to after every operation."})
           .seed()
           .toggle(&Params::skip_rescale,
                   {"skip_rescale", "Skip the rescale", "",
-                   "Breaks the algorithm on purpose: l and O keep their old scale when m rises."})
+                   "Breaks the algorithm on purpose: ℓ and O keep their old scale when m rises."})
           .integer(
               &Params::component,
               {"component", "Which component of the output is shown; below the head dimension."}, 0,
@@ -158,6 +158,14 @@ const lab::KnobTable<Params>& knob_table() {
                    true)
           .integer(&Params::query,
                    {"query", "Which query is recorded; below the number of queries."}, 0, 1023)
+          .text(
+              &Params::scores,
+              {"scores",
+               "The scores for the preset custom, repeated when there are more keys; without any, "
+               "those of the worked example."},
+              "up to 64 numbers from -200 to 200, or -inf for a masked key, with commas between, "
+              "such as 1,2.5,3, or nothing",
+              is_list_of_scores)
           .require(check_places);
   return table;
 }

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/lessons.hpp"
@@ -14,10 +16,20 @@ namespace tilestep::online_softmax {
 /// The kernel source that `Trace::lines` numbers.
 inline constexpr std::string_view kSourcePath = "kernels/attention/online_softmax/one_pass.cu";
 
-enum class Preset { worked_example, random, rising, falling, equal, outlier, masked, all_masked };
+enum class Preset {
+  worked_example,
+  random,
+  rising,
+  falling,
+  equal,
+  outlier,
+  masked,
+  all_masked,
+  custom
+};
 constexpr auto names_of(Preset) {
   return std::to_array<std::string_view>({"worked-example", "random", "rising", "falling", "equal",
-                                          "outlier", "masked", "all-masked"});
+                                          "outlier", "masked", "all-masked", "custom"});
 }
 /// The format that l and O are kept in.
 enum class Accumulator { fp32, fp16, bf16 };
@@ -36,12 +48,23 @@ struct Params {
   int component = 0;          ///< of the output, shown in the table
   int queries = 8;
   int query = 0;  ///< the one that is recorded
+  /// "1,2.5,-inf": for `custom`. As the worked example's they repeat when there are more keys, shifted by one
+  /// key for each query; empty: the worked example's.
+  std::string scores = {};
 
   int tiles() const { return (keys + tile_width - 1) / tile_width; }
 };
 
 /// The knobs, bound to Params.
 const lab::KnobTable<Params>& knob_table();
+
+/// The most scores that the knob `scores` takes, and how far from 0 they are at most.
+inline constexpr int kMostScores = 64;
+inline constexpr double kMostScore = 200;
+/// Whether `text` is a list of scores: numbers from −200 to 200 or -inf, with commas between.
+bool is_list_of_scores(std::string_view text);
+/// The list as the knob `scores` takes it, to tenths. At most kMostScores.
+std::string scores_text(const std::vector<float>& scores);
 
 /// What the kernels read, row-major.
 struct Inputs {

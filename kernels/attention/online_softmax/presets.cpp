@@ -1,10 +1,14 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "kernels/attention/online_softmax/lesson.hpp"
+#include "kernels/base/lab/number.hpp"
 #include "kernels/base/numeric/random.hpp"
 
 namespace tilestep::online_softmax {
@@ -81,8 +85,36 @@ float stepped_score(const Params& p, int query, int key) {
   return top - tenths(0.3 + 2.7 * uniform(p.seed, Stream::scores, query, key));
 }
 
+/// "1,2.5,-inf" taken apart; nothing if it is not of that form.
+std::optional<std::vector<float>> parsed_scores(std::string_view text) {
+  std::vector<float> scores;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const std::string_view one = text.substr(0, comma);
+    const auto number =
+        one == "-inf" ? std::optional<double>(kMasked) : lab::number_of<double>(one);
+    const bool masked = number && *number == static_cast<double>(kMasked) && one == "-inf";
+    if (!number || !(masked || std::abs(*number) <= kMostScore)) return std::nullopt;
+    scores.push_back(static_cast<float>(*number));
+    if (scores.size() > kMostScores) return std::nullopt;
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+    if (text.empty()) return std::nullopt;  // a comma with nothing behind it
+  }
+  return scores;
+}
+
+/// The row that `custom` repeats.
+std::vector<float> custom_scores(const Params& p) {
+  std::vector<float> scores = parsed_scores(p.scores).value_or(std::vector<float>{});
+  if (scores.empty()) scores.assign(kExampleScores.begin(), kExampleScores.end());
+  return scores;
+}
+
 float score(const Params& p, int query, int key) {
   switch (p.preset) {
+    case Preset::custom:
+      return 0;  // make_inputs knows them
     case Preset::worked_example:
       return kExampleScores[static_cast<std::size_t>((key + query) % 16)];
     case Preset::random:
@@ -109,7 +141,7 @@ float score(const Params& p, int query, int key) {
 }
 
 float value(const Params& p, int key, int component) {
-  if (p.preset == Preset::worked_example) {
+  if (p.preset == Preset::worked_example || p.preset == Preset::custom) {
     return kExampleValues[static_cast<std::size_t>(key % 16)] + static_cast<float>(component);
   }
   const double u = uniform(p.seed, Stream::values, key, component);
@@ -119,15 +151,34 @@ float value(const Params& p, int key, int component) {
 
 }  // namespace
 
+bool is_list_of_scores(std::string_view text) {
+  return parsed_scores(text).has_value();
+}
+
+std::string scores_text(const std::vector<float>& scores) {
+  std::string text;
+  for (const float score : scores) {
+    const double tenth = std::round(static_cast<double>(score) * 10) / 10;
+    text += text.empty() ? "" : ",";
+    text += std::isinf(score) ? "-inf" : fmt::format("{}", tenth == 0 ? 0.0 : tenth);
+  }
+  return text;
+}
+
 Inputs make_inputs(const Params& params, lab::Progress& progress) {
   Inputs inputs;
   const auto keys = static_cast<std::size_t>(params.keys);
   inputs.scores.resize(keys * static_cast<std::size_t>(params.queries));
   inputs.values.resize(keys * static_cast<std::size_t>(params.head_dim));
+  const std::vector<float> row = custom_scores(params);
   std::size_t at = 0;
   for (int query = 0; query < params.queries; ++query) {
     progress.check();
-    for (int key = 0; key < params.keys; ++key) inputs.scores[at++] = score(params, query, key);
+    for (int key = 0; key < params.keys; ++key) {
+      const bool custom = params.preset == Preset::custom;
+      inputs.scores[at++] = custom ? row[static_cast<std::size_t>(key + query) % row.size()]
+                                   : score(params, query, key);
+    }
   }
   at = 0;
   for (int key = 0; key < params.keys; ++key) {

@@ -119,7 +119,7 @@ lab::Table tiles_table(const Trace& trace) {
       "tiles",
       fmt::format("Tile by tile: query {}, component {}", trace.query, trace.component),
       {whole("tile"), real("tile_max", "tile max", "", 1), real("m", "", "", 1),
-       real("rescale", "", "", 3), real("l", "", "", 2), real("output", "", "", 3)}};
+       real("rescale", "", "", 3), real("l", "ℓ", "", 2), real("output", "", "", 3)}};
   if (trace.skip_rescale) table.columns.push_back(real("exact", "", "", 3));
   for (std::size_t t = 0; t < trace.steps.size(); ++t) {
     const TraceStep& step = trace.steps[t];
@@ -180,7 +180,7 @@ std::vector<lab::Measurement> measurements(const Outcome& outcome) {
              "tiles that raised the maximum after something had been summed"),
       traced("final_m", "", last.m, "", "running maximum after the last tile"),
       traced("final_l", "", last.l, "", "denominator after the last tile"),
-      traced("output", "", output, "", "O / l after the last tile"),
+      traced("output", "", output, "", "O / ℓ after the last tile"),
       derived("exact_output", "", trace.exact_output, "",
               "softmax in double: maximum of the whole row first, then the sums"),
       derived("difference", "", std::abs(output - trace.exact_output), "",
@@ -218,12 +218,12 @@ std::string summary(const Outcome& outcome) {
   }
   if (!std::isfinite(last.l) || !std::isfinite(last.o)) {
     return fmt::format(
-        "An accumulator left the range of {}: l = {}, O = {}; the exact output is {:.3f}.",
+        "An accumulator left the range of {}: ℓ = {}, O = {}; the exact output is {:.3f}.",
         name_of(outcome.params.accumulator), last.l, last.o, trace.exact_output);
   }
   if (trace.skip_rescale) return skipped_summary(trace);
   return fmt::format(
-      "One pass over {} in {} and {} of l and O gave the output {:.3f}; it differs from softmax in "
+      "One pass over {} in {} and {} of ℓ and O gave the output {:.3f}; it differs from softmax in "
       "double ({:.3f}) by {:.1e}.",
       lab::plural(trace.keys, "key"), lab::plural(trace.tiles(), "tile"),
       lab::plural(rescales(trace), "rescale"), last.output, trace.exact_output,

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/base/lab/number.hpp"
+#include "kernels/base/lab/pairs.hpp"
 #include "kernels/base/lab/source.hpp"
 #include "kernels/experts/moe_routing/lesson.hpp"
 #include "kernels/experts/moe_routing/report.hpp"
@@ -17,20 +17,10 @@ constexpr int kMostExperts = 256;
 
 /// "5:2,7:0" taken apart; nothing if it is not of that form.
 std::optional<std::vector<Move>> parsed_moves(std::string_view text) {
+  const auto pairs = lab::pairs_of(text);
+  if (!pairs) return std::nullopt;
   std::vector<Move> moves;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    const std::string_view one = text.substr(0, comma);
-    const std::size_t colon = one.find(':');
-    if (colon == std::string_view::npos) return std::nullopt;
-    const auto token = lab::number_of<int>(one.substr(0, colon));
-    const auto expert = lab::number_of<int>(one.substr(colon + 1));
-    if (!token || !expert || *token < 0 || *expert < 0) return std::nullopt;
-    moves.push_back({*token, *expert});
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
-    if (text.empty()) return std::nullopt;  // a comma with nothing behind it
-  }
+  for (const auto& [token, expert] : *pairs) moves.push_back({token, expert});
   return moves;
 }
 

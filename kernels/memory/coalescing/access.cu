@@ -80,6 +80,9 @@ __global__ void gather(In in, Out out, PatternShape s, Which pattern) {
       out[i] = in[row * s.columns + column];  // [step: load matrix-column]
       break;
     }
+    case Pattern::custom:
+      out[i] = in[i / 32 * 256 + s.lane_element[i % 32]];  // [step: load custom]
+      break;
   }
 }
 
@@ -127,6 +130,9 @@ __global__ void scatter(In in, Out out, PatternShape s, Which pattern) {
       out[row * s.columns + column] = in[i];  // [step: store matrix-column]
       break;
     }
+    case Pattern::custom:
+      out[i / 32 * 256 + s.lane_element[i % 32]] = in[i];  // [step: store custom]
+      break;
   }
 }
 

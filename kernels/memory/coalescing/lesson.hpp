@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -27,17 +28,24 @@ struct Params {
   int fields = 4;
   std::int64_t elements = 1024;  ///< that the launch accesses, one a thread
   std::int64_t seed = 1;
+  /// "0:5,3:0": in custom lane 0 takes element 5 of its warp's, lane 3 element 0; all others that of their own
+  /// number. Of two of a lane the later one holds.
+  std::string lanes = {};
 
   constexpr int element_bytes() const { return 1 << static_cast<int>(element_size); }
   std::int64_t blocks() const { return (elements + kThreadsPerBlock - 1) / kThreadsPerBlock; }
   std::int64_t warps() const { return (elements + kLanes - 1) / kLanes; }
 };
 
-/// The knobs, bound to Params: pattern stride offset element_bytes access fields elements seed. The
+/// The knobs, bound to Params: pattern stride offset element_bytes access fields elements seed lanes. The
 /// pattern's array must not be larger than 512 MiB.
 const lab::KnobTable<Params>& knob_table();
+/// Which of its warp's elements each lane takes in custom.
+std::array<int, kLanes> lane_elements(const Params& params);
+/// The knob `lanes` of such a choice.
+std::string lanes_text(const std::array<int, kLanes>& elements);
 /// The settings that `pattern` depends on besides element_bytes, access and elements: "stride",
-/// "offset", "fields", "seed", or "" if none.
+/// "offset", "fields", "seed", "lanes", or "" if none.
 std::string_view knob_of(Pattern pattern);
 /// Its value; nothing for a pattern that has none.
 std::optional<lab::KnobValue> setting_of(const Params& params);

@@ -1,9 +1,15 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <numeric>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "kernels/base/lab/pairs.hpp"
 #include "kernels/base/lab/source.hpp"
 #include "kernels/base/numeric/random.hpp"
 #include "kernels/memory/coalescing/lesson.hpp"
@@ -49,6 +55,8 @@ std::int64_t array_elements(const PatternShape& shape) {
     case Pattern::matrix_row:
     case Pattern::matrix_column:
       return shape.rows * shape.columns;
+    case Pattern::custom:
+      return rounded_up(shape.elements, kLanes) / kLanes * kLaneElements;
     default:
       return shape.elements;
   }
@@ -111,11 +119,48 @@ std::string index_text(const PatternShape& shape) {
       return fmt::format("(i / {0}) × {0} + i mod {0}", shape.columns);
     case Pattern::matrix_column:
       return fmt::format("(i mod {0}) × {1} + i / {0}", shape.rows, shape.columns);
+    case Pattern::custom:
+      return "i / 32 × 256 + element of lane i mod 32";
   }
   return {};
 }
 
+bool is_list_of_lanes(std::string_view text) {
+  const auto pairs = lab::pairs_of(text);
+  return pairs && std::all_of(pairs->begin(), pairs->end(), [](const auto& pair) {
+           return pair.first < kLanes && pair.second < kLaneElements;
+         });
+}
+
+/// Who wins where two lanes store to one place is not defined.
+void check_lanes(const Params& params) {
+  if (params.pattern != Pattern::custom || params.access != Access::store) return;
+  const std::array<int, kLanes> elements = lane_elements(params);
+  if (std::set<int>(elements.begin(), elements.end()).size() == kLanes) return;
+  lab::refuse_with("lanes", params.lanes, "access = store",
+                   "those that send no two lanes to one element");
+}
+
 }  // namespace
+
+std::array<int, kLanes> lane_elements(const Params& params) {
+  std::array<int, kLanes> elements{};
+  std::iota(elements.begin(), elements.end(), 0);
+  for (const auto& [lane, element] :
+       lab::pairs_of(params.lanes).value_or(std::vector<std::pair<int, int>>{})) {
+    elements.at(static_cast<std::size_t>(lane)) = element;
+  }
+  return elements;
+}
+
+std::string lanes_text(const std::array<int, kLanes>& elements) {
+  std::string text;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    if (elements[lane] == static_cast<int>(lane)) continue;
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", lane, elements[lane]);
+  }
+  return text;
+}
 
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
@@ -139,6 +184,14 @@ const lab::KnobTable<Params>& knob_table() {
                    {"elements", "How many elements the launch accesses, one by each thread."},
                    kLanes, kMaxElements, true)
           .seed("Chooses the order for permuted and permuted-warp, and the data.")
+          .text(&Params::lanes,
+                {"lanes",
+                 "Which of its warp's elements each lane takes, for custom; lanes that are "
+                 "not named take that of their own number."},
+                "pairs lane:element with commas between, lanes 0–31 and elements 0–255, such as "
+                "0:5,3:0, or nothing",
+                is_list_of_lanes)
+          .require(check_lanes)
           .require(check_elements);
   return table;
 }
@@ -155,6 +208,8 @@ std::string_view knob_of(Pattern pattern) {
     case Pattern::aos:
     case Pattern::soa:
       return "fields";
+    case Pattern::custom:
+      return "lanes";
     default:
       return "";
   }
@@ -195,6 +250,9 @@ PatternShape shape_of(const Params& params) {
   while (shape.columns * shape.columns < params.elements) shape.columns *= 2;
   shape.rows = rounded_up(params.elements, shape.columns) / shape.columns;
   if (shape.rows < kSmallestMatrixSide) shape.rows = kSmallestMatrixSide;
+  const std::array<int, kLanes> lanes = lane_elements(params);
+  std::transform(lanes.begin(), lanes.end(), shape.lane_element,
+                 [](int element) { return static_cast<std::uint8_t>(element); });
   set_permutations(shape, params.seed);
   shape.array_elements = array_elements(shape);
   return shape;

@@ -29,13 +29,19 @@ enum class Pattern {
   soa,            ///< pitch + i: the second of `fields` arrays
   matrix_row,     ///< consecutive threads along a row of a row-major matrix
   matrix_column,  ///< consecutive threads down a column of it
+  custom,         ///< where each lane of a warp is sent, within kLaneElements of the warp's own
 };
 constexpr auto names_of(Pattern) {
   return std::to_array<std::string_view>({"sequential", "strided", "offset", "reversed",
                                           "permuted-warp", "permuted", "broadcast", "aos", "soa",
-                                          "matrix-row", "matrix-column"});
+                                          "matrix-row", "matrix-column", "custom"});
 }
 inline constexpr auto kPatterns = all_of<Pattern>();
+/// A bench times those that have one form.
+constexpr bool is_timed(Pattern pattern) {
+  return pattern != Pattern::custom;
+}
+inline constexpr int kLaneElements = 256;  ///< of a warp, in the pattern custom
 
 enum class ElementSize { bytes_1, bytes_2, bytes_4, bytes_8, bytes_16 };
 constexpr auto names_of(ElementSize) {
@@ -66,6 +72,7 @@ struct PatternShape {
   unsigned multiplier = 1;  ///< permuted: odd
   unsigned mask = 0;        ///< permuted: the smallest 2^k − 1 that is not below elements − 1
   unsigned shift = 0;       ///< permuted: half the bits of the mask
+  std::uint8_t lane_element[kLanes] = {};  ///< custom: which of the warp's elements each lane takes
 };
 
 }  // namespace tilestep::coalescing

@@ -70,6 +70,11 @@ std::int64_t IndexWalk::next() {
       return first ? index_ = 1 : index_ += shape_.fields;
     case Pattern::soa:
       return first ? index_ = shape_.pitch : ++index_;
+    case Pattern::custom: {
+      const auto lane = static_cast<std::size_t>(thread_ % kLanes);
+      if (lane == 0 && !first) index_ += kLaneElements;
+      return index_ + shape_.lane_element[lane];
+    }
     case Pattern::matrix_column: {
       const std::int64_t index = row_ * shape_.columns + column_;
       if (++row_ == shape_.rows) {

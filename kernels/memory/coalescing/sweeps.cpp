@@ -179,6 +179,7 @@ class PatternBench {
                            whole("in_flight", "in flight, at most", "KiB")}};
     const int threads = bench_.device.info().multiprocessors * kThreadsOfMultiprocessor;
     for (const Pattern pattern : kPatterns) {
+      if (!is_timed(pattern)) continue;
       for (const ElementSize size : kElementSizes) {
         Params p = params(pattern, size);
         const Traffic traffic = traffic_of(p);

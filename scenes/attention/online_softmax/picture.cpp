@@ -16,8 +16,9 @@ using words::number;
 
 namespace {
 
-/// A colour for what was summed before; the tile worked on is amber, the running maximum purple.
-constexpr std::uint8_t kSummed = 5, kMaximum = 4;
+/// A colour for the weights that were summed before and ℓ, their sum; for the running maximum; for O. The
+/// tile worked on is amber.
+constexpr std::uint8_t kSummed = 5, kMaximum = 4, kOutput = 3;
 /// Margins of both charts, in heights of a line.
 constexpr float kLeft = 3.4f, kRight = 5.5f;
 
@@ -32,6 +33,12 @@ Bars over_keys(Items items, Name y) {
 }
 
 }  // namespace
+
+const std::vector<Symbol>& softmax_symbols() {
+  static const std::vector<Symbol> symbols = {
+      {"m", {"m", 0}, kMaximum}, {"ℓ", {"l", 0}, kSummed}, {"O", {"O", 0}, kOutput}};
+  return symbols;
+}
 
 Extent OnlineSoftmaxScene::extent() const {
   double low = 0, high = 0, l = 0, o = 0;
@@ -61,7 +68,7 @@ Extent OnlineSoftmaxScene::extent() const {
 
 Picture OnlineSoftmaxScene::picture(const Extent& extent, const View& view) const {
   const SoftmaxMoment now = moment(view.cursor);
-  Picture made{text(sentence(view.cursor)), extent.axes};
+  Picture made{{marked(sentence(view.cursor), softmax_symbols())}, extent.axes};
   made.axes[0].current_group = now.tile;
   made.axes[0].focus = std::max(now.tile, 0) * trace_.tile_width;
   made.root =
@@ -76,7 +83,9 @@ Box OnlineSoftmaxScene::scores(const SoftmaxMoment& now) const {
   for (int k = 0; k < trace_.keys; ++k) {
     bars.items.state.each.push_back(state_of_tile(tile_of(k), now.tile));
   }
-  Curve maximum{.key = {"m"}, .ax = "key", .ay = "score", .tone = kMaximum};
+  bars.items.act =
+      trace_.keys <= online_softmax::kMostScores ? Act{Act::drag, "score"} : Act{Act::go};
+  Curve maximum{.key = {"m"}, .ax = "key", .ay = "score", .tone = kMaximum, .about = {"m", 0}};
   for (int tile = 0; tile <= now.tile; ++tile) {
     const double m = trace_.steps[tile].m;
     if (!std::isfinite(m)) continue;
@@ -99,6 +108,7 @@ Box OnlineSoftmaxScene::weight_bars(Cursor cursor) const {
   const std::vector<float> old = shrunk ? weights({cursor.tile, 0}) : std::vector<float>();
   Bars before = over_keys(items("weight_was", old), "weight");
   before.items.flags.all = kWas;
+  bars.items.act = {Act::go};
   const bool wrong = wrong_at(now);
   const bool fresh = now.tile >= 0 && now.phase >= SoftmaxPhase::weights;
   const int count = bars.items.count;
@@ -116,7 +126,7 @@ Box OnlineSoftmaxScene::weight_bars(Cursor cursor) const {
 
 std::vector<std::string> OnlineSoftmaxScene::formula_rows(const SoftmaxMoment& now) const {
   if (now.tile < 0)
-    return {"m = −∞", "rescale = exp(m_old − m)", "p = exp(s − m)", "l = 0", "O = 0"};
+    return {"m = −∞", "rescale = exp(m_old − m)", "p = exp(s − m)", "ℓ = 0", "O = 0"};
   const auto& step = trace_.steps[now.tile];
   const std::string factor = number(step.rescale, 3), m = score_text(step.m);
   std::string rescale =
@@ -132,7 +142,7 @@ std::vector<std::string> OnlineSoftmaxScene::formula_rows(const SoftmaxMoment& n
       std::move(rescale),
       fmt::format("Σp = Σ exp(s − {}) = {}", std::isinf(step.m) ? "0" : m,
                   number(step.tile_sum, 2)),
-      fmt::format("l = {} × {} + {} = {}", number(step.l_old, 2), factor, number(step.tile_sum, 2),
+      fmt::format("ℓ = {} × {} + {} = {}", number(step.l_old, 2), factor, number(step.tile_sum, 2),
                   number(step.l, 2)),
       fmt::format("O = {} × {} + Σp·v = {}", number(step.o_old, 2), factor, number(step.o, 2))};
   // What is to come is named, not given away.
@@ -149,8 +159,12 @@ Box OnlineSoftmaxScene::formulas(const SoftmaxMoment& now) const {
     // Where there is no room, what it comes to.
     const std::size_t first = row.find('='), last = row.rfind('=');
     rows.push_back(text(row, first == last ? "" : row.substr(0, first) + row.substr(last)));
+    rows.back().full = marked(row, softmax_symbols());
   }
   Lines made = lines("formula", std::move(rows), Lines::formula);
+  made.items.about = {{"m", {-1, {0, -1, -1, -1, -1}}},
+                      {"l", {-1, {-1, -1, -1, 0, -1}}},
+                      {"O", {-1, {-1, -1, -1, -1, 0}}}};
   for (int row = 0; row < made.items.count; ++row) {
     const State state = state_of_tile(std::min(row, 3), static_cast<int>(now.phase));
     made.items.state.each.push_back(now.tile < 0 ? State::to_come : state);
@@ -174,11 +188,12 @@ Box OnlineSoftmaxScene::sums(const SoftmaxMoment& now) const {
     };
     Bars before = part(names.kept, 0, kept), added = part(names.added, kept, sum),
          was = part(names.was, 0, old);
-    before.items.tone.all = kSummed;
+    const bool of_output = names.axis == Name("O");
+    before.items.tone.all = of_output ? kOutput : kSummed;
     before.items.state.all = State::done;
     added.items.state.all = State::current;
     was.items.flags.all = kWas;
-    Box made = box(names.box, {before}, text(std::string(names.axis.text())),
+    Box made = box(names.box, {before}, {marked(of_output ? "O" : "ℓ", softmax_symbols())},
                    {.most_height = 1.8f, .left = 1.4f, .right = 4.5f});
     if (growing && sum != kept) made.marks.push_back(added);
     if (now.rescale < 1 && old != 0) made.marks.push_back(was);
@@ -187,8 +202,9 @@ Box OnlineSoftmaxScene::sums(const SoftmaxMoment& now) const {
   };
   const std::string result = number(now.output, 3);
   Lines output = lines(
-      "output", {now.tile < 0 ? text("O / l   nothing yet") : text("O / l = " + result, result)},
+      "output", {now.tile < 0 ? text("O / ℓ   nothing yet") : text("O / ℓ = " + result, result)},
       Lines::large);
+  output.rows[0].full = marked(plain(output.rows[0].full), softmax_symbols());
   output.items.state.all = wrong_at(now) ? State::wrong : State::plain;
   return column(
       {"sums"},
@@ -204,6 +220,8 @@ std::string OnlineSoftmaxScene::explain(const View& view, const Key& key) const 
                                   number(trace_.scores[key.i], 3), number(trace_.values[key.i], 3));
   const std::vector<float> now = weights(view.cursor);
   if (key.i < std::ssize(now)) words += fmt::format("\nweight now {}", number(now[key.i], 4));
+  if (key.is({"score"}) && trace_.keys <= online_softmax::kMostScores)
+    words += "\ndrag it up or down";
   return words;
 }
 

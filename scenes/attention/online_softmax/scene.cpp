@@ -80,7 +80,7 @@ std::string OnlineSoftmaxScene::score_text(double score) const {
 std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
   const SoftmaxMoment now = moment(cursor);
   if (now.tile < 0) {
-    return fmt::format("Nothing is known yet: m = −∞, l = 0, O = 0. {} of {} {}.",
+    return fmt::format("Nothing is known yet: m = −∞, ℓ = 0, O = 0. {} of {} {}.",
                        words::counted(tiles(), "tile"), words::counted(trace_.tile_width, "key"),
                        words::verb(tiles(), "wait"));
   }
@@ -90,16 +90,48 @@ std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
   if (std::isinf(now.m_old)) {
     return fmt::format("{} sets the first maximum, {}: nothing to rescale yet.", tile, m);
   }
-  if (std::isinf(now.tile_max)) return tile + " is masked: m, l and O stay as they are.";
+  if (std::isinf(now.tile_max)) return tile + " is masked: m, ℓ and O stay as they are.";
   if (now.tile_max <= now.m_old) {
     return fmt::format("{} peaks at {}, not above {}: nothing to rescale.", tile, peak, old);
   }
   if (trace_.skip_rescale) {
     return fmt::format(
-        "{} raises the maximum to {}, but the rescale is skipped: l and O mix scales.", tile, m);
+        "{} raises the maximum to {}, but the rescale is skipped: ℓ and O mix scales.", tile, m);
   }
   return fmt::format("{} brings {}, above {}: what was summed shrinks to {} %.", tile, peak, old,
                      number(100 * std::exp(now.m_old - now.m), 1));
+}
+
+std::optional<lab::Settings> OnlineSoftmaxScene::dragged(const View&, const picture::Key& item,
+                                                         double value) const {
+  const std::size_t count = trace_.scores.size();
+  if (item.name != picture::Name("score") || item.i < 0 || count > online_softmax::kMostScores ||
+      static_cast<std::size_t>(item.i) >= count || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  const double most = online_softmax::kMostScore;
+  // Each query's row begins a key later.
+  std::vector<float> row(count);
+  for (std::size_t key = 0; key < count; ++key) {
+    row[(key + static_cast<std::size_t>(trace_.query)) % count] =
+        static_cast<int>(key) == item.i ? static_cast<float>(std::clamp(value, -most, most))
+                                        : trace_.scores[key];
+  }
+  return lab::Settings{{"preset", std::string(name_of(online_softmax::Preset::custom))},
+                       {"scores", online_softmax::scores_text(row)}};
+}
+
+std::optional<Cursor> OnlineSoftmaxScene::leads_to(const View&, const picture::Key& item) const {
+  const bool of_key = item.is({"score", "weight"}) && item.i >= 0 && item.i < trace_.keys;
+  return of_key ? std::optional(Cursor{tile_of(item.i) + 1, 3}) : std::nullopt;
+}
+
+std::optional<picture::Subject> OnlineSoftmaxScene::subject_of_column(
+    std::string_view table_id, std::string_view column_id) const {
+  if (table_id != "tiles") return std::nullopt;
+  if (column_id == "m" || column_id == "l") return picture::Subject{std::string(column_id), 0};
+  if (column_id == "output") return picture::Subject{"O", 0};
+  return std::nullopt;
 }
 
 SourceMark OnlineSoftmaxScene::source(const View& view) const {
@@ -112,9 +144,12 @@ std::vector<Readout> OnlineSoftmaxScene::readouts(const View& view) const {
   const std::string kernel = "recorded by the kernel while it ran on " + report_.device.name;
   std::vector<Readout> all = {
       {"m", "running maximum m", score_text(now.m), "", lab::Provenance::traced, kernel},
-      {"l", "denominator l", number(now.l, 2), "", lab::Provenance::traced, kernel},
-      {"output", "output O / l", number(now.output, 3), "", lab::Provenance::traced, kernel,
+      {"l", "denominator ℓ", number(now.l, 2), "", lab::Provenance::traced, kernel},
+      {"output", "output O / ℓ", number(now.output, 3), "", lab::Provenance::traced, kernel,
        wrong_at(now) ? Readout::wrong : Readout::accent}};
+  all[0].about = {"m", 0};
+  all[1].about = {"l", 0};
+  all[2].about = {"O", 0};
   if (view.cursor.tile == tiles() && view.cursor.phase == 3) {
     const double difference = std::abs(now.output - trace_.exact_output);
     const bool off = difference > 1e-2 * std::max(1.0, std::abs(trace_.exact_output));

@@ -22,6 +22,9 @@ struct SoftmaxMoment {
   double output = 0;  ///< O / l so far
 };
 
+/// The symbols of the lesson, each in the tone that its curve or bar has.
+const std::vector<picture::Symbol>& softmax_symbols();
+
 /// Online softmax, tile by tile: scores with the running maximum over them, weights that shrink
 /// when a rescale comes, l and O as they grow, and the formula of the step with its numbers in it.
 class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
@@ -30,6 +33,12 @@ class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
 
   std::vector<Question> measured_questions(const lab::Report& bench) const override;
   std::vector<std::string> stage_knobs() const override;
+  std::optional<picture::Subject> subject_of_column(std::string_view table_id,
+                                                    std::string_view column_id) const override;
+  /// A score goes along its axis; the preset is custom then.
+  std::optional<lab::Settings> dragged(const View& view, const picture::Key& item,
+                                       double value) const override;
+  std::optional<Cursor> leads_to(const View& view, const picture::Key& item) const override;
   /// In keys.
   double progress(Cursor cursor) const override;
   /// The numbers shown at `cursor`; public so that a test holds the picture to the trace.

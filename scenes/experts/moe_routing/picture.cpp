@@ -39,6 +39,14 @@ Items MoeRoutingScene::of_experts(Name name, std::vector<float> values, Format f
   return made;
 }
 
+std::vector<Symbol> MoeRoutingScene::symbols() const {
+  std::vector<Symbol> all;
+  for (int e = 0; e < experts(); ++e) {
+    all.push_back({fmt::format("E{}", e), {"expert", e}, expert_tone(e)});
+  }
+  return all;
+}
+
 std::vector<float> MoeRoutingScene::counts(int ExpertTrace::*count) const {
   std::vector<float> all;
   for (const ExpertTrace& each : trace_.expert) all.push_back(static_cast<float>(each.*count));
@@ -94,7 +102,9 @@ Picture MoeRoutingScene::picture(const Extent& extent, const View& view) const {
       column({"right"}, {columns(cursor, token, extent.axes[1].low),
                          column({"values"}, rows(cursor, token), {.close = true, .weight = 0}),
                          done(Step::multiply, cursor) ? blocks() : steps_box(cursor, token)});
-  return {text(sentence(cursor)), extent.axes, row({"moe"}, {std::move(left), std::move(right)})};
+  return {{marked(sentence(cursor), symbols())},
+          extent.axes,
+          row({"moe"}, {std::move(left), std::move(right)})};
 }
 
 // ---- the tokens ----------------------------------------------------------------------------------
@@ -106,7 +116,7 @@ Box MoeRoutingScene::tokens(Cursor cursor, int followed) const {
   Cells cells{items("token", count)};
   cells.columns = static_cast<int>(std::ceil(std::sqrt(count)));
   cells.items.about = {{"token", {0, numbers(count)}}};
-  cells.items.act = custom() ? Act{Act::set, "custom"} : Act{Act::pick, "token"};
+  cells.items.act = all_shown() ? Act{Act::set, "token"} : Act{Act::pick, "token"};
   Cells choices = cells;
   if (!chosen) {
     for (int t = 0; t < count; ++t) cells.items.value.each.push_back(static_cast<float>(t));
@@ -140,7 +150,7 @@ Box MoeRoutingScene::tokens(Cursor cursor, int followed) const {
 
 Box MoeRoutingScene::details(Cursor cursor, int followed) const {
   return box({"details"}, {sentences("formula", formula(followed, cursor))},
-             text(fmt::format("Token {}{}", followed, custom() ? ": drag it" : "")),
+             text(fmt::format("Token {}{}", followed, all_shown() ? ": drag it" : "")),
              {.rank = 2, .least_height = 2.4f});
 }
 
@@ -399,7 +409,8 @@ std::string MoeRoutingScene::explain_token(Cursor cursor, int number_of) const {
     if (!done(Step::offset, cursor)) continue;
     text += each.slot[c] < 0 ? ", dropped" : fmt::format(", slot {}", each.slot[c]);
   }
-  return text + (custom() ? "\ndrag it to another expert" : "\nclick to follow it");
+  return text +
+         (all_shown() ? "\nclick to follow it, drag it to another expert" : "\nclick to follow it");
 }
 
 std::string MoeRoutingScene::explain_expert(Cursor cursor, int number_of) const {
@@ -436,15 +447,16 @@ std::string MoeRoutingScene::explain(const View& view, const Key& key) const {
   return {};
 }
 
-/// In custom routing a token is dropped on another expert, or on anything of it.
+/// A token is dropped on another expert, or on anything of it. Where all the others go stays as it is.
 std::optional<lab::Settings> MoeRoutingScene::dropped(const View&, const Key& item,
                                                       const Key& onto) const {
   const int to = onto.is({"slot", "free"})
                      ? token(onto.i / trace_.top_k).expert.at(onto.i % trace_.top_k)
                  : onto.is(kOfExpert) ? onto.i
                                       : -1;
-  if (!custom() || to < 0 || to == token(item.i).expert.front()) return std::nullopt;
-  return lab::Settings{{"custom", moved(item.i, to)}};
+  if (!all_shown() || to < 0 || to == token(item.i).expert.front()) return std::nullopt;
+  return lab::Settings{{"routing", std::string(name_of(moe_routing::Routing::custom))},
+                       {"custom", moved(item.i, to)}};
 }
 
 }  // namespace tilestep::scenes

@@ -199,9 +199,11 @@ std::string MoeRoutingScene::explanation(Cursor cursor, int followed) const {
 }
 
 std::string MoeRoutingScene::moved(int token, int expert) const {
+  // Custom is balanced, changed: what differs from balanced now is a move.
   std::map<int, int> moves;
-  for (const moe_routing::Move& each : moves_of(params_)) {
-    moves[each.token] = each.expert;
+  for (int t = 0; t < shown_tokens(); ++t) {
+    const int balanced = t * trace_.top_k % experts(), now_at = this->token(t).expert.front();
+    if (now_at != balanced) moves[t] = now_at;
   }
   moves[token] = expert;
   std::vector<std::string> texts;
@@ -298,6 +300,10 @@ std::vector<Readout> MoeRoutingScene::readouts(const View& view) const {
   of_run("busiest_expert", tie ? "busiest experts" : "busiest expert",
          fmt::format("{}in {}", tie ? "each " : "", experts_text(busiest, experts())),
          Step::offset);
+  if (!all.empty() && all.back().id == "busiest_expert" && busiest.size() == 1 &&
+      done(Step::offset, view.cursor)) {
+    all.back().about = {"expert", busiest.front()};
+  }
   of_run("dropped_assignments", "dropped", "", Step::offset);
   if (trace_.dropped() > 0 && done(Step::offset, view.cursor)) all.back().look = Readout::wrong;
   return all;

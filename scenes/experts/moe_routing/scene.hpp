@@ -32,7 +32,7 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   std::vector<std::string> formula(int token, Cursor cursor) const;
   /// The token that is followed: the one that was picked.
   int followed(const View& view) const;
-  /// The text of the knob `custom` that also sends `token` to `expert` first.
+  /// The text of the knob `custom` that keeps the routing on show and sends `token` to `expert` first.
   std::string moved(int token, int expert) const;
   /// The tile of `expert` numbered `number` as recorded; null if it was not kept in the trace.
   const moe_routing::TileTrace* tile(int expert, int number) const;
@@ -43,6 +43,8 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   // The parts of the picture.
   picture::Items of_experts(picture::Name name, std::vector<float> values = {},
                             picture::Format format = {}) const;
+  /// The experts' names in a text.
+  std::vector<picture::Symbol> symbols() const;
   std::vector<float> counts(int moe_routing::ExpertTrace::*count) const;
   picture::Box tokens(Cursor cursor, int followed) const;
   picture::Box details(Cursor cursor, int followed) const;
@@ -90,7 +92,6 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   bool all_shown() const { return trace_.tokens == shown_tokens(); }
   /// When the last tile ended, on the trace's clock.
   double last_end() const;
-  bool custom() const { return params_.routing == moe_routing::Routing::custom; }
 
   moe_routing::Params params_;
   std::vector<std::vector<Assignment>> kept_;     ///< by expert, by place in its column

@@ -106,7 +106,12 @@ Picture TilingScene::picture(const Extent& extent, const View& view) const {
   const TilingMoment now = moment(view.cursor);
   Box below = column({"below"}, {bars(now), the_sum(view)}, kStrip);
   Box left = column({"left"}, {matrices(now), std::move(below)}, {.flow = Box::either});
-  return {text(sentence(view.cursor), brief(now)), extent.axes,
+  std::vector<Symbol> symbols;
+  if (now.k_tile >= 0) {
+    symbols.push_back({fmt::format("K-tile {}", now.k_tile), {"k-tile", now.k_tile}});
+  }
+  return {{marked(sentence(view.cursor), symbols), {{brief(now)}}},
+          extent.axes,
           row({"all"}, {std::move(left), tiles(now, view)})};
 }
 
@@ -148,6 +153,7 @@ Box TilingScene::matrices(const TilingMoment& now) const {
       tiles.push_back(within ? number : -1);
     }
     grid.items.about = {{"k-tile", {-1, tiles}}};
+    grid.items.act = {Act::go};
     Box made = sheet(key, grid, rows, columns);
     if (now.k_tile < 0) return made;
     const int k0 = now.k_tile * trace_.tile, deep = depth(now.k_tile);
@@ -212,9 +218,10 @@ Box TilingScene::naive(const TilingMoment& now) const {
 
 Box TilingScene::bars(const TilingMoment& now) const {
   const auto bar = [](Key key, Name name, std::string_view label, std::int64_t loads,
-                      std::uint8_t tone) {
+                      std::uint8_t tone, int whose) {
     Bars bars{items(name, {static_cast<float>(loads)}, {Format::integer}), "loads", "bar"};
     bars.items.tone.all = tone;
+    bars.items.about = {{"loads", {whose}}};
     Box made =
         box(key, {bars}, text(std::string(label)), {.least_width = 2, .left = 5, .right = 4});
     made.value = text(std::to_string(loads));
@@ -224,9 +231,9 @@ Box TilingScene::bars(const TilingMoment& now) const {
   made.label = text("global loads so far", "loads so far", "loads");
   const Variant variant = trace_.block.variant;
   if (variant != Variant::naive) {
-    made.boxes.push_back(bar({"bar_block"}, "block_loads", name_of(variant), now.loads, kC));
+    made.boxes.push_back(bar({"bar_block"}, "block_loads", name_of(variant), now.loads, kC, 0));
   }
-  made.boxes.push_back(bar({"bar_naive"}, "naive_loads", "naive", now.naive_loads, kNaive));
+  made.boxes.push_back(bar({"bar_naive"}, "naive_loads", "naive", now.naive_loads, kNaive, 1));
   if (now.multiplied && now.loads > 0 && now.loads != now.naive_loads) {
     const double share = static_cast<double>(now.naive_loads) / static_cast<double>(now.loads);
     made.label = text(fmt::format("global loads so far: {:.1f}× fewer", share),

@@ -82,7 +82,7 @@ Question TilingScene::end_question() const {
           "naive loads both operands of every product. Where on this scale will its bar stand "
           "at the end, with k = {}?",
           trace_.k),
-      {"loads"}, "loads", static_cast<double>(end), 0.06 * static_cast<double>(end),
+      {"bar_naive"}, "loads", static_cast<double>(end), 0.06 * static_cast<double>(end),
       fmt::format("Two for each of {} products: {}. This block loads {}.", products, end,
                   trace_.block.loads()));
 }

@@ -175,6 +175,7 @@ std::vector<Readout> TilingScene::readouts(const View& view) const {
     const lab::Measurement* m = report_.measurement(row.id, variant);
     if (m == nullptr) continue;
     Readout made{row.id, row.label, "—", "", m->provenance, "Comes when the block is through."};
+    if (made.id == "global_loads") made.about = {"loads", 0};
     if (!known(*m)) {
       all.push_back(std::move(made));
       continue;
@@ -198,6 +199,14 @@ std::vector<Readout> TilingScene::readouts(const View& view) const {
     all.push_back(std::move(made));
   }
   return all;
+}
+
+std::optional<picture::Subject> TilingScene::subject_of_column(std::string_view table_id,
+                                                               std::string_view column_id) const {
+  if (table_id != "k_tiles") return std::nullopt;
+  if (column_id == "loads_so_far") return picture::Subject{"loads", 0};
+  if (column_id == "naive_loads_so_far") return picture::Subject{"loads", 1};
+  return std::nullopt;
 }
 
 SourceMark TilingScene::source(const View& view) const {

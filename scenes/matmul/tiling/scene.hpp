@@ -30,6 +30,8 @@ class TilingScene final : public SceneOf<tiling::Trace> {
 
   std::vector<Question> measured_questions(const lab::Report& bench) const override;
   std::vector<std::string> stage_knobs() const override;
+  std::optional<picture::Subject> subject_of_column(std::string_view table_id,
+                                                    std::string_view column_id) const override;
   /// In elements of k.
   double progress(Cursor cursor) const override;
   /// The numbers shown at `cursor`; public so that a test holds the picture to the trace.

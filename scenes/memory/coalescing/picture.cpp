@@ -27,7 +27,7 @@ Cells lanes_of(const WarpRequest* request, int picked) {
   Cells lanes;
   lanes.items = items("lane", kLanes);
   lanes.x = "lane";
-  lanes.items.act = {Act::pick, "lane"};
+  lanes.items.act = {Act::set, "lane"};
   lanes.items.format = {Format::integer, 0, "B"};
   std::vector<int> sectors;
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -98,6 +98,7 @@ Box share_of(const RequestStats* stats) {
     const auto percent = static_cast<float>(stats->efficiency());
     used.items = items("used", {percent}, {Format::fixed, 0, "%"});
     used.items.tone.all = kAsked;
+    used.items.about = {{"share", {0}}};
     wasted.items = items("wasted", std::vector<float>{100});
     wasted.items.base.all = percent;
     wasted.items.state.all = State::wasted;
@@ -153,8 +154,10 @@ std::string CoalescingScene::explain(const View& view, const Key& key) const {
   if (shown == nullptr) return {};
   if (key.is({"lane", "request"})) {
     if (!shown->active(key.i)) return fmt::format("lane {}: idle", key.i);
-    return fmt::format("lane {}: byte {}\nin sector {}", key.i, shown->byte_offset[key.i],
-                       sector_of(*shown, key.i));
+    const bool movable = key.is({"lane"}) && shown->site == coalescing::Site::pattern;
+    return fmt::format("lane {}: byte {}\nin sector {}{}", key.i, shown->byte_offset[key.i],
+                       sector_of(*shown, key.i),
+                       movable ? "\nclick to follow it, drag it to another sector or lane" : "");
   }
   if (key.is({"sector"})) {
     for (const Sector& sector : touched_sectors(*shown, trace_.element_bytes)) {
@@ -185,8 +188,14 @@ std::vector<Readout> CoalescingScene::readouts(const View& view) const {
        shown == nullptr ? "" : fmt::format("best {}", stats.best_sectors), kTraced, traced,
        best ? Readout::plain : Readout::accent},
       {"fetched", "bytes moved", value(stats.bytes_fetched), "B", kTraced, traced},
-      {"efficiency", "efficiency", value(stats.efficiency()), "%", kTraced,
-       "bytes used / (sectors × 32)", best ? Readout::good : Readout::accent},
+      {"efficiency",
+       "efficiency",
+       value(stats.efficiency()),
+       "%",
+       kTraced,
+       "bytes used / (sectors × 32)",
+       best ? Readout::good : Readout::accent,
+       {"share", 0}},
       {"lines", "128-byte lines", value(stats.lines), "", kTraced, traced}};
   const auto* counted = report_.measurement("sectors_per_request", "hardware");
   if (shown != nullptr && counted != nullptr) {

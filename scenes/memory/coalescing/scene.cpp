@@ -45,6 +45,69 @@ Cursor CoalescingScene::known(const lab::Table& table, int row, int column) cons
   return {table.id == "patterns" && column > 1 ? 2 : 0, 0};
 }
 
+std::optional<CoalescingScene::Lanes> CoalescingScene::lane_places(
+    const WarpRequest& request) const {
+  using coalescing::kLaneElements, coalescing::kLanes;
+  const std::int64_t own = std::int64_t{kLaneElements} * trace_.element_bytes;
+  Lanes lanes;
+  lanes.first_byte = -1;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const std::int64_t byte = request.byte_offset[static_cast<std::size_t>(lane)];
+    if (!request.active(lane)) continue;
+    if (lanes.first_byte < 0 || byte < lanes.first_byte) lanes.first_byte = byte;
+  }
+  // Custom has places of its own for each warp; others are taken from a line's beginning on.
+  const bool custom = trace_.pattern == coalescing::Pattern::custom;
+  lanes.first_byte -= lanes.first_byte % (custom ? own : coalescing::kLineBytes);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const auto at = static_cast<std::size_t>(lane);
+    const std::int64_t element =
+        request.active(lane) ? (request.byte_offset[at] - lanes.first_byte) / trace_.element_bytes
+                             : lane;
+    if (element < 0 || element >= kLaneElements) return std::nullopt;
+    lanes.element[at] = static_cast<int>(element);
+  }
+  return lanes;
+}
+
+std::optional<lab::Settings> CoalescingScene::dropped(const View& view, const picture::Key& item,
+                                                      const picture::Key& onto) const {
+  const WarpRequest* shown = request(view.cursor);
+  const bool known = shown != nullptr && shown->site == coalescing::Site::pattern &&
+                     item.is({"lane"}) && shown->active(item.i);
+  const auto now = known ? lane_places(*shown) : std::nullopt;
+  if (!now) return std::nullopt;
+  std::array<int, coalescing::kLanes> lanes = now->element;
+  const auto lane = static_cast<std::size_t>(item.i);
+  int to = -1;
+  if (onto.is({"lane"}) && onto.i != item.i && shown->active(onto.i)) {
+    to = lanes[static_cast<std::size_t>(onto.i)];
+  } else if (onto.is({"sector"})) {
+    const std::int64_t byte = std::int64_t{onto.i} * coalescing::kSectorBytes - now->first_byte;
+    const int first = static_cast<int>(byte / trace_.element_bytes);
+    const int end = first + std::max(coalescing::kSectorBytes / trace_.element_bytes, 1);
+    to = first;  // the first that is free, or else the first
+    const auto taken = [&](int element) {
+      return std::find(lanes.begin(), lanes.end(), element) != lanes.end();
+    };
+    while (to < end && taken(to)) ++to;
+    if (to == end) to = first;
+  }
+  if (to < 0 || to >= coalescing::kLaneElements || to == lanes[lane]) return std::nullopt;
+  // No two may store to one place: they change places.
+  const auto other = std::find(lanes.begin(), lanes.end(), to);
+  if (trace_.access == Access::store && other != lanes.end()) *other = lanes[lane];
+  lanes[lane] = to;
+  return lab::Settings{{"pattern", std::string(name_of(coalescing::Pattern::custom))},
+                       {"lanes", coalescing::lanes_text(lanes)}};
+}
+
+std::optional<picture::Subject> CoalescingScene::subject_of_column(
+    std::string_view table_id, std::string_view column_id) const {
+  if (table_id == "requests" && column_id == "efficiency") return picture::Subject{"share", 0};
+  return std::nullopt;
+}
+
 SourceMark CoalescingScene::source(const View& view) const {
   const bool apart = trace_.index_line != trace_.access_line;
   const int lines[] = {trace_.access_line, apart ? trace_.index_line : 0};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,11 @@ class CoalescingScene final : public SceneOf<coalescing::Trace> {
   Cursor known(const lab::Table& table, int row, int column) const override;
   std::vector<Question> measured_questions(const lab::Report& bench) const override;
   std::vector<std::string> stage_knobs() const override;
+  /// A lane is dropped on a sector, or on another lane to take what that takes; the pattern is custom then.
+  std::optional<lab::Settings> dropped(const View& view, const picture::Key& item,
+                                       const picture::Key& onto) const override;
+  std::optional<picture::Subject> subject_of_column(std::string_view table_id,
+                                                    std::string_view column_id) const override;
 
   /// What happens at `cursor` in one plain sentence.
   std::string sentence(Cursor cursor) const;
@@ -25,6 +31,14 @@ class CoalescingScene final : public SceneOf<coalescing::Trace> {
  private:
   /// The request that is on screen; null before the first.
   const coalescing::WarpRequest* request(Cursor cursor) const;
+
+  /// Which of its warp's elements each lane takes, as `request` shows it, and the byte that they begin at;
+  /// nothing where they lie too far apart for the pattern custom.
+  struct Lanes {
+    std::array<int, coalescing::kLanes> element{};
+    std::int64_t first_byte = 0;
+  };
+  std::optional<Lanes> lane_places(const coalescing::WarpRequest& request) const;
 
   // Questions and events, in questions.cpp.
   Question sectors_question(const coalescing::WarpRequest& next) const;

@@ -113,7 +113,11 @@ RunningSum AccumulatorPrecisionScene::followed(const View& view) const {
 Picture AccumulatorPrecisionScene::picture(const Extent& extent, const View& view) const {
   const RunningSum sum = followed(view);
   const AccumulatorMoment now = moment(view.cursor);
-  Picture made{text(sum.sentence(now)), extent.axes};
+  std::vector<Symbol> symbols = {{"exact sum", {"exact", 0}}};
+  for (const AccumulatorTrace& a : trace_.accumulators) {
+    symbols.push_back({a.label, {"accumulator", static_cast<int>(a.method)}, tone_of(a.method)});
+  }
+  Picture made{{marked(sum.sentence(now), symbols)}, extent.axes};
   Box where = sum.a.method == Method::pairwise ? blocks(now) : number_line(sum, now, made.axes);
   Box step =
       column({"step"}, {bits(sum, now), std::move(where)}, {.flow = Layout::either, .weight = 0});
@@ -153,6 +157,7 @@ Box AccumulatorPrecisionScene::plot(const RunningSum& sum, const AccumulatorMome
   Curve before = curve({"exact"}, -1, now.point, exact);
   Curve to_come = curve({"exact_to_come"}, now.point, points() - 1, exact);
   before.dashed = to_come.dashed = true;
+  before.about = to_come.about = {"exact", 0};
   to_come.state = State::to_come;
   named(to_come, "exact", trace_.exact.back());
   Box made =
@@ -214,6 +219,7 @@ Box AccumulatorPrecisionScene::rug(const RunningSum& sum, const AccumulatorMomen
                                                                          : kDot);
   }
   ticks.items.about = {{"term", {0, terms}}};
+  ticks.items.act = {Act::go};
   Box made = box({"rug"}, {ticks}, {},
                  {.rank = 2, .weight = 0, .least_height = 0.7f, .left = 3, .right = margin()});
   if (!terms.empty()) made.value = text(fmt::format("{} lost", lost));

@@ -65,12 +65,15 @@ std::vector<Readout> AccumulatorPrecisionScene::readouts(const View& view) const
        "recorded by the kernel while it ran on " + report_.device.name, Readout::accent},
       {"exact", "exact sum", significant(exact, 7), "", lab::Provenance::derived,
        "the same terms added without rounding, in 128-bit integers of 2^-60"}};
+  const picture::Ref its{"accumulator", static_cast<int>(a.method)};
+  all[0].about = its;
+  all[1].about = {"exact", 0};
   if (any && exact != 0) {
     const double percent = 100 * std::abs(sum - exact) / std::abs(exact);
     all.push_back({"error", "error", significant(percent, 3), "%", lab::Provenance::derived,
                    fmt::format("|{} − {}| / |{}|", significant(sum, 9), significant(exact, 9),
                                significant(exact, 9)),
-                   percent > 10 ? Readout::wrong : Readout::plain});
+                   percent > 10 ? Readout::wrong : Readout::plain, its});
   }
   if (!any) return all;
   const StepView v = followed.view(point);
@@ -83,7 +86,7 @@ std::vector<Readout> AccumulatorPrecisionScene::readouts(const View& view) const
   }
   if (followed.frozen(point)) {
     all.push_back({"frozen", "frozen after", fmt::format("{}", a.frozen_at), "terms",
-                   lab::Provenance::traced, a.verdict, Readout::wrong});
+                   lab::Provenance::traced, a.verdict, Readout::wrong, its});
   }
   return all;
 }
@@ -174,6 +177,24 @@ std::vector<picture::Subject> AccumulatorPrecisionScene::subjects_of_row(std::st
   const lab::Table* terms = report_.table("terms");
   if (table_id != "terms" || terms == nullptr || row < 0) return {};
   return {{"term", static_cast<int>(number_in(*terms, row, "added").value_or(-1))}};
+}
+
+std::optional<Cursor> AccumulatorPrecisionScene::leads_to(const View&,
+                                                          const picture::Key& item) const {
+  const bool of_term = item.is({"fate"}) && item.i >= 0 && item.i < points();
+  return of_term ? std::optional(Cursor{item.i + 1, 1}) : std::nullopt;
+}
+
+std::optional<picture::Subject> AccumulatorPrecisionScene::subject_of_column(
+    std::string_view table_id, std::string_view column_id) const {
+  if (table_id != "terms") return std::nullopt;
+  if (column_id == "exact") return picture::Subject{"exact", 0};
+  for (const AccumulatorTrace& a : trace_.accumulators) {
+    if (column_id == name_of(a.method)) {
+      return picture::Subject{"accumulator", static_cast<int>(a.method)};
+    }
+  }
+  return std::nullopt;
 }
 
 SourceMark AccumulatorPrecisionScene::source(const View& view) const {

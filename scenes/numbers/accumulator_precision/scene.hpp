@@ -67,6 +67,9 @@ class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Tr
 
   std::vector<Question> measured_questions(const lab::Report& bench) const override;
   std::vector<std::string> stage_knobs() const override;
+  std::optional<picture::Subject> subject_of_column(std::string_view table_id,
+                                                    std::string_view column_id) const override;
+  std::optional<Cursor> leads_to(const View& view, const picture::Key& item) const override;
   /// In terms.
   double progress(Cursor cursor) const override;
   std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const override;

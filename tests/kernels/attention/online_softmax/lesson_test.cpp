@@ -1,6 +1,7 @@
 #include "kernels/attention/online_softmax/lesson.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include "tests/traces.hpp"
 
@@ -14,7 +15,7 @@ TEST_CASE("the worked example gives the golden table", "[online_softmax]") {
   const lab::Report report = run();
   const lab::Table& table = table_in(report, "tiles");
   CHECK(labels_of(table) ==
-        std::vector<std::string>{"tile", "tile max", "m", "rescale", "l", "output"});
+        std::vector<std::string>{"tile", "tile max", "m", "rescale", "ℓ", "output"});
   CHECK(texts_of(table) ==
         std::vector<std::vector<std::string>>{{"0", "3.0", "3.0", "0.000", "1.59", "11.390"},
                                               {"1", "5.0", "5.0", "0.135", "1.32", "13.175"},
@@ -160,4 +161,38 @@ TEST_CASE("long rows run under emulation", "[online_softmax]") {
       run({.preset = Preset::random, .keys = keys, .tile_width = 1, .queries = 1});
   CHECK(report.ok());
   CHECK(report.table("tiles")->rows.size() == static_cast<std::size_t>(keys));
+}
+
+TEST_CASE("scores of one's own", "[online_softmax]") {
+  // Repeated when there are more keys, shifted for each query, checked against the reference.
+  const lab::Report report = run({.preset = Preset::custom,
+                                  .keys = 7,
+                                  .tile_width = 2,
+                                  .queries = 3,
+                                  .query = 1,
+                                  .scores = "1,-2.5,-inf"});
+  CHECK(tests::failed_checks(report).empty());
+  const Trace trace = trace_from_json(report.trace);
+  const float masked = -std::numeric_limits<float>::infinity();
+  CHECK(trace.scores == std::vector<float>{-2.5f, masked, 1, -2.5f, masked, 1, -2.5f});
+  // Without any they are the worked example's.
+  const lab::Report none = run({.preset = Preset::custom});
+  CHECK((none.trace == run({.preset = Preset::worked_example}).trace));
+}
+
+TEST_CASE("what is no list of scores is refused", "[online_softmax]") {
+  for (const char* good : {"", "1", "1,2.5,-3", "-inf", "200,-200", "1,-inf"}) {
+    CAPTURE(good);
+    CHECK(is_list_of_scores(good));
+  }
+  std::string many = "1";
+  for (int i = 0; i < kMostScores; ++i) many += ",1";
+  for (const std::string& bad :
+       {std::string("x"), std::string("1,"), std::string(",1"), std::string("1;2"),
+        std::string("201"), std::string("nan"), std::string("inf"), std::string("1 2"), many}) {
+    CAPTURE(bad);
+    CHECK_FALSE(is_list_of_scores(bad));
+  }
+  CHECK(is_list_of_scores(scores_text({1.0f, -0.04f, -std::numeric_limits<float>::infinity()})));
+  CHECK(scores_text({1.0f, 2.46f, -0.04f}) == "1,2.5,0");
 }

@@ -12,9 +12,9 @@ namespace {
 
 const tests::Runs run(lesson(), knob_table(), trace_from_json);
 
-constexpr Preset kPresets[] = {Preset::worked_example, Preset::random,    Preset::rising,
-                               Preset::falling,        Preset::equal,     Preset::outlier,
-                               Preset::masked,         Preset::all_masked};
+constexpr Preset kPresets[] = {Preset::worked_example, Preset::random,     Preset::rising,
+                               Preset::falling,        Preset::equal,      Preset::outlier,
+                               Preset::masked,         Preset::all_masked, Preset::custom};
 constexpr Accumulator kAccumulators[] = {Accumulator::fp32, Accumulator::fp16, Accumulator::bf16};
 
 /// A device for each way of ordering threads; runs take turns.

@@ -46,6 +46,8 @@ std::int64_t index_by_text(const Params& p, std::int64_t i) {
       return (p.elements + 255) / 256 * 256 + i;
     case Pattern::matrix_column:
       return i % s.rows * s.columns + i / s.rows;
+    case Pattern::custom:
+      return i / 32 * 256 + lane_elements(p)[static_cast<std::size_t>(lane)];
     case Pattern::permuted:
       break;
   }
@@ -98,9 +100,9 @@ TEST_CASE("the sectors that the lesson promises", "[coalescing]") {
   REQUIRE(sectors(run({.pattern = Pattern::sequential, .element_size = ElementSize::bytes_16})) ==
           16);
   const std::map<Pattern, double> by_pattern = {
-      {Pattern::offset, 5},     {Pattern::broadcast, 1},     {Pattern::reversed, 4},
-      {Pattern::soa, 4},        {Pattern::aos, 16},          {Pattern::permuted_warp, 4},
-      {Pattern::matrix_row, 4}, {Pattern::matrix_column, 32}};
+      {Pattern::offset, 5},     {Pattern::broadcast, 1},      {Pattern::reversed, 4},
+      {Pattern::soa, 4},        {Pattern::aos, 16},           {Pattern::permuted_warp, 4},
+      {Pattern::matrix_row, 4}, {Pattern::matrix_column, 32}, {Pattern::custom, 4}};
   for (const auto& [pattern, expected] : by_pattern) {
     INFO(name_of(pattern));
     REQUIRE(sectors(run({.pattern = pattern})) == expected);
@@ -242,7 +244,8 @@ TEST_CASE("the numbered source lines are those of the statement", "[coalescing]"
       {Pattern::aos, "[i * s.fields + 1]"},
       {Pattern::soa, "[1 * s.pitch + i]"},
       {Pattern::matrix_row, "[row * s.columns + column]"},
-      {Pattern::matrix_column, "[row * s.columns + column]"}};
+      {Pattern::matrix_column, "[row * s.columns + column]"},
+      {Pattern::custom, "[i / 32 * 256 + s.lane_element[i % 32]]"}};
   std::set<int> lines;
   for (const Pattern pattern : kPatterns) {
     const SourceLines load = source_lines(pattern, Access::load);
@@ -263,6 +266,31 @@ TEST_CASE("the numbered source lines are those of the statement", "[coalescing]"
     lines.insert(store.access);
   }
   REQUIRE(lines.size() == 2 * kPatterns.size());
+}
+
+TEST_CASE("lanes that are sent where one likes", "[coalescing]") {
+  // Lane 0 leaves the first sector for one far away, lane 9 joins lane 1.
+  const lab::Report report =
+      run({.pattern = Pattern::custom, .elements = 70, .lanes = "0:255,9:1"});
+  REQUIRE(failed_checks(report) == "");
+  REQUIRE(std::abs(sectors(report) - (5 + 5 + 2) / 3.0) < 1e-9);
+  const Trace trace = trace_from_json(report.trace);
+  const WarpRequest& second = trace.requests.at(2);
+  REQUIRE(second.byte_offset[0] == (256 + 255) * 4);
+  REQUIRE(second.byte_offset[9] == (256 + 1) * 4);
+  REQUIRE(lanes_text(lane_elements({.lanes = "3:3,0:255,9:7,9:1"})) == "0:255,9:1");
+  const lab::Knobs knobs = knob_table().knobs();
+  for (const char* bad : {"32:0", "0:256", "-1:0", "0", "0:1,", "a:b"}) {
+    lab::Settings settings;
+    REQUIRE(contains(error_of([&] { knobs.set(settings, std::string("lanes=") + bad); }),
+                     "lanes 0–31 and elements 0–255"));
+  }
+  // Which of two that store to one place wins is not defined.
+  const std::string text =
+      error_of([&] { run({.pattern = Pattern::custom, .access = Access::store, .lanes = "0:1"}); });
+  REQUIRE(contains(text, "no two lanes to one element"));
+  REQUIRE(failed_checks(run(
+              {.pattern = Pattern::custom, .access = Access::store, .lanes = "0:1,1:0"})) == "");
 }
 
 TEST_CASE("an array that is too large is refused with what is allowed", "[coalescing]") {

@@ -39,7 +39,7 @@ TEST_CASE("the picture shows what the kernel recorded", "[online_softmax_scene]"
         const auto& step = trace.steps[static_cast<std::size_t>(tile) - 1];
         CHECK(parts.at("bar_l").value == number(step.l, 2));
         CHECK(parts.at("bar_O").value == number(step.o, 2));
-        CHECK(parts.at("output_0").label == "O / l = " + number(step.output, 3));
+        CHECK(parts.at("output_0").label == "O / ℓ = " + number(step.output, 3));
         CHECK(parts.at("tile_" + std::to_string(tile - 1)).value == "current");
       }
       CHECK(shown->table_row("tiles", shown.player().view(cursor)) == tile - 1);
@@ -54,7 +54,7 @@ TEST_CASE("the formulas carry the step's numbers", "[online_softmax_scene]") {
   auto parts = shown.picture({2, 3});
   CHECK(parts.at("formula_0").label == "m = max(3.0, 5.0) = 5.0");
   CHECK(parts.at("formula_1").label == "rescale = exp(3.0 − 5.0) = 0.135");
-  CHECK(parts.at("formula_3").label == "l = 1.59 × 0.135 + 1.11 = 1.32");
+  CHECK(parts.at("formula_3").label == "ℓ = 1.59 × 0.135 + 1.11 = 1.32");
   CHECK(parts.at("sentence").label.find("shrinks to 13.5 %") != std::string::npos);
   // A phase that is still to come is named without its result.
   parts = shown.picture({2, 0});
@@ -123,6 +123,67 @@ TEST_CASE("events of the worked example", "[online_softmax_scene]") {
   CHECK(rising->events().size() == 2);
   Shown skipped({{"skip_rescale", true}});
   CHECK(skipped->events().at(1).text == "the output goes wrong");
+}
+
+TEST_CASE("a score is dragged along its axis", "[online_softmax_scene]") {
+  Shown shown;
+  const auto draw = [&] {
+    return shown.picture({2, 3}, {1600, 1000});
+  };  // pixels enough for tenths
+  shown.point_away();
+  const auto parts = draw();
+  const auto& one = parts.at("score_6");    // 5.0
+  const auto& other = parts.at("score_1");  // 3.0, on the same axis
+  const float pixels = other.min.y - one.min.y;
+  ImGuiIO& io = ImGui::GetIO();
+  io.MousePos = {(one.min.x + one.max.x) / 2, one.min.y + 4};
+  draw();
+  shown.press(true);
+  draw();
+  CHECK_FALSE(shown.player().take_request());  // pressed, not moved
+  std::optional<lab::Settings> asked;
+  for (int way = 1; way <= 8; ++way) {
+    io.MousePos.y += pixels / 8;
+    draw();
+    if (auto request = shown.player().take_request()) asked = std::move(request);
+    if (way == 4) shown.player().load(shown.report());  // a run comes meanwhile
+  }
+  shown.press(false);
+  draw();
+  REQUIRE(asked);
+  CHECK(std::get<std::string>(asked->at("preset")) == "custom");
+  CHECK(std::get<std::string>(asked->at("scores")) == "1,3,0.5,2,2.5,0,3,1,4,2,1,3,1,0,6,2");
+  CHECK_FALSE(shown.player().take_step());
+  // The kernel takes it: nothing rises in tile 1 any more.
+  shown.load(*asked);
+  CHECK(shown.trace().steps[1].m == 3.0f);
+  CHECK(shown.trace().scores[6] == 3.0f);
+  // A press that does not move goes to the key's tile.
+  shown.point_at(draw().at("score_14"));
+  draw();
+  shown.press(true);
+  draw();
+  shown.press(false);
+  draw();
+  CHECK(shown.player().take_step() == Cursor{4, 3});
+  CHECK_FALSE(shown.player().take_request());
+}
+
+TEST_CASE("a dragged score lands in the row of its query, masked ones stay masked",
+          "[online_softmax_scene]") {
+  Shown shown({{"preset", std::string("masked")}, {"query", std::int64_t{3}}});
+  const auto before = shown.trace().scores;
+  const auto asked = shown->dragged({}, {"score", 5}, 1.26);
+  REQUIRE(asked);
+  lab::Settings settings = *asked;
+  settings["query"] = std::int64_t{3};
+  shown.load(settings);
+  for (std::size_t key = 0; key < before.size(); ++key) {
+    CAPTURE(key);
+    CHECK(shown.trace().scores[key] == (key == 5 ? 1.3f : before[key]));
+  }
+  CHECK_FALSE(shown->dragged({}, {"weight", 5}, 1));
+  CHECK_FALSE(shown->dragged({}, {"score", 99}, 1));
 }
 
 TEST_CASE("rows that are hard to draw", "[online_softmax_scene]") {

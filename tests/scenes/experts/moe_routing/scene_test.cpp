@@ -225,7 +225,7 @@ TEST_CASE("a clicked token is followed in the grid, in its piles and in words",
   CHECK(shown->subjects_of_row("assignments", 2 * 9).front() == picture::Subject{"token", 9});
 }
 
-TEST_CASE("in custom routing a token is dragged to another expert", "[moe_routing_scene]") {
+TEST_CASE("in any routing a token is dragged to another expert", "[moe_routing_scene]") {
   for (const char* routing : {"custom", "balanced"}) {
     Shown shown(shape(32, 4, 1, routing));
     const auto draw = [&] { return shown.picture(after(Step::permute), kLarge); };
@@ -242,9 +242,9 @@ TEST_CASE("in custom routing a token is dragged to another expert", "[moe_routin
     shown.press(false);
     draw();
     const auto request = shown.player().take_request();
-    REQUIRE(request.has_value() == (routing == std::string("custom")));
+    REQUIRE(request);
     CHECK_FALSE(shown.player().take_request());
-    if (!request) continue;
+    CHECK(std::get<std::string>(request->at("routing")) == "custom");
     CHECK(std::get<std::string>(request->at("custom")) == "6:" + std::to_string(to));
     // The knob takes it, and the token goes there.
     lab::Settings settings = shape(32, 4, 1, "custom");
@@ -255,6 +255,25 @@ TEST_CASE("in custom routing a token is dragged to another expert", "[moe_routin
     CHECK(shown->moved(6, from) == "6:" + std::to_string(from));
     CHECK_FALSE(shown->dropped(shown.player().view({}), {"token", 6}, {"expert", to}));
     CHECK(shown->dropped(shown.player().view({}), {"token", 6}, {"expert", from}));
+  }
+}
+
+TEST_CASE("a token dragged in a skewed routing leaves the others where they are",
+          "[moe_routing_scene]") {
+  for (const char* routing : {"skewed", "random", "one-hot"}) {
+    CAPTURE(routing);
+    Shown shown(shape(32, 4, 1, routing));
+    const auto before = shown.trace().token;
+    const int to = (before[9].expert.front() + 1) % 4;
+    const auto asked = shown->dropped(shown.player().view({}), {"token", 9}, {"expert", to});
+    REQUIRE(asked);
+    lab::Settings settings = shape(32, 4, 1, "custom");
+    for (const auto& [id, value] : *asked) settings[id] = value;
+    shown.load(settings);
+    for (std::size_t t = 0; t < before.size(); ++t) {
+      CAPTURE(t);
+      CHECK(shown.trace().token[t].expert.front() == (t == 9 ? to : before[t].expert.front()));
+    }
   }
 }
 

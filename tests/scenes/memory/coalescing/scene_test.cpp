@@ -141,6 +141,41 @@ TEST_CASE("the coalescing questions are answered by the addresses", "[coalescing
   CHECK(shown->question({{1, 0}})->id == "share");
 }
 
+TEST_CASE("a lane is dragged to another sector or lane", "[coalescing_scene]") {
+  const scenes::View first{{1, 0}};
+  Shown shown({{"pattern", std::string("sequential")}});
+  // Lane 0 goes to the sector of lanes 24–31: all its elements are taken, so it shares the first.
+  auto asked = shown->dropped(first, {"lane", 0}, {"sector", 3});
+  REQUIRE(asked);
+  CHECK(std::get<std::string>(asked->at("lanes")) == "0:24");
+  shown.load(*asked);
+  CHECK(shown.trace().requests[0].byte_offset[0] == 24 * 4);
+  CHECK(shown.trace().requests[2].byte_offset[0] == (256 + 24) * 4);
+  // The next one starts from there; an element that became free is taken.
+  asked = shown->dropped(first, {"lane", 9}, {"sector", 0});
+  REQUIRE(asked);
+  CHECK(std::get<std::string>(asked->at("lanes")) == "0:24,9:0");
+  asked = shown->dropped(first, {"lane", 9}, {"lane", 31});
+  REQUIRE(asked);
+  CHECK(std::get<std::string>(asked->at("lanes")) == "0:24,9:31");
+  // From any pattern whose lanes are near enough; none from the plain request, nor onto itself.
+  CHECK_FALSE(shown->dropped({{2, 0}}, {"lane", 9}, {"sector", 0}));
+  CHECK_FALSE(shown->dropped({{0, 0}}, {"lane", 9}, {"sector", 0}));
+  CHECK_FALSE(shown->dropped(first, {"lane", 9}, {"lane", 9}));
+  shown.run({{"pattern", std::string("strided")}, {"stride", std::int64_t{4}}});
+  CHECK(shown->dropped(first, {"lane", 1}, {"lane", 0}));
+  shown.run({{"pattern", std::string("strided")}, {"stride", std::int64_t{64}}});
+  CHECK_FALSE(shown->dropped(first, {"lane", 1}, {"lane", 0}));
+  // Stores change places, so that the kernel takes them.
+  shown.run({{"pattern", std::string("sequential")}, {"access", std::string("store")}});
+  asked = shown->dropped({{2, 0}}, {"lane", 0}, {"lane", 5});
+  REQUIRE(asked);
+  CHECK(std::get<std::string>(asked->at("lanes")) == "0:5,5:0");
+  (*asked)["access"] = std::string("store");
+  shown.load(*asked);
+  CHECK(shown.report().ok());
+}
+
 TEST_CASE("events of requests", "[coalescing_scene]") {
   Shown shown({{"pattern", std::string("permuted")}});
   const auto events = shown->events();
