@@ -218,10 +218,10 @@ Box TilingScene::naive(const TilingMoment& now) const {
 
 Box TilingScene::bars(const TilingMoment& now) const {
   const auto bar = [](Key key, Name name, std::string_view label, std::int64_t loads,
-                      std::uint8_t tone, int whose) {
+                      std::uint8_t tone, Name whose) {
     Bars bars{items(name, {static_cast<float>(loads)}, {Format::integer}), "loads", "bar"};
     bars.items.tone.all = tone;
-    bars.items.about = {{"loads", {whose}}};
+    bars.items.about = {{whose, {0}}};
     Box made =
         box(key, {bars}, text(std::string(label)), {.least_width = 2, .left = 5, .right = 4});
     made.value = text(std::to_string(loads));
@@ -231,9 +231,11 @@ Box TilingScene::bars(const TilingMoment& now) const {
   made.label = text("global loads so far", "loads so far", "loads");
   const Variant variant = trace_.block.variant;
   if (variant != Variant::naive) {
-    made.boxes.push_back(bar({"bar_block"}, "block_loads", name_of(variant), now.loads, kC, 0));
+    made.boxes.push_back(
+        bar({"bar_block"}, "block_loads", name_of(variant), now.loads, kC, "loads"));
   }
-  made.boxes.push_back(bar({"bar_naive"}, "naive_loads", "naive", now.naive_loads, kNaive, 1));
+  made.boxes.push_back(
+      bar({"bar_naive"}, "naive_loads", "naive", now.naive_loads, kNaive, "naive loads"));
   if (now.multiplied && now.loads > 0 && now.loads != now.naive_loads) {
     const double share = static_cast<double>(now.naive_loads) / static_cast<double>(now.loads);
     made.label = text(fmt::format("global loads so far: {:.1f}× fewer", share),

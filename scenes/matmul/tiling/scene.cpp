@@ -205,7 +205,7 @@ std::optional<picture::Subject> TilingScene::subject_of_column(std::string_view 
                                                                std::string_view column_id) const {
   if (table_id != "k_tiles") return std::nullopt;
   if (column_id == "loads_so_far") return picture::Subject{"loads", 0};
-  if (column_id == "naive_loads_so_far") return picture::Subject{"loads", 1};
+  if (column_id == "naive_loads_so_far") return picture::Subject{"naive loads", 0};
   return std::nullopt;
 }
 
