@@ -198,6 +198,10 @@ TEST_CASE("terms are seen in a text: whole words, the longest, each once", "[sce
   CHECK(found_in("warped, warping, unwarp, warp-wide, half-warp") == Strings{});
   CHECK(found_in("the expert's tile") == Strings{"expert: expert", "tile: tile"});
   CHECK(found_in("ein Wärp") == Strings{"warp: Wärp"});
+  // What is written with capitals inside is another word without them.
+  CHECK(found_in("zero of a rope, FLOPs, a kv cache") == Strings{"flop: FLOPs"});
+  CHECK(found_in("ZeRO, RoPE, KV caches") ==
+        Strings{"fsdp: ZeRO", "rope: RoPE", "kv-cache: KV caches"});
 }
 
 TEST_CASE("headings, code, links and comments are no running text", "[scenes_shared]") {
