@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "scenes/ui/context.hpp"
+#include "scenes/ui/control_parts.hpp"
 #include "scenes/ui/markdown_document.hpp"
 
 namespace tilestep::ui {
@@ -12,14 +14,18 @@ ImDrawList& list() {
   return *ImGui::GetWindowDrawList();
 }
 
-/// Lines longer than this are hard to read (about 90 characters).
-constexpr float kMeasure = 760;
+/// What a line may hold, as lines of a text are measured: by the body font's average letter.
+float measure(int characters) {
+  constexpr std::string_view kSample =
+      "the lanes of a warp ask for their sectors with one request, ";
+  return text_size(kSample).x * static_cast<float>(characters) / static_cast<float>(kSample.size());
+}
 
-struct Kept {
-  const char* data = nullptr;
-  std::size_t size = 0;
-  std::vector<MarkdownBlock> blocks;
-};
+int characters_in(std::string_view text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0u) != 0x80u;
+  }));
+}
 
 Font font_of(const MarkdownPiece& piece, Font base) {
   if (piece.code) return base == Font::body ? Font::mono : Font::mono_note;
@@ -27,49 +33,223 @@ Font font_of(const MarkdownPiece& piece, Font base) {
   return base;
 }
 
+float padding(const MarkdownPiece& piece) {
+  return piece.code ? px(6) : 0;
+}
+
+float piece_width(const MarkdownPiece& piece, Font base) {
+  return text_size(piece.text, font_of(piece, base)).x + padding(piece);
+}
+
+bool chip(const MarkdownPiece& piece) {
+  return is_chip(piece.link);
+}
+
+/// Of the pill round what a chip says, on each side.
+float chip_padding() {
+  return px(10);
+}
+
 float word_width(const MarkdownWord& word, Font base) {
   float width = 0;
-  for (const MarkdownPiece& piece : word) {
-    width += text_size(piece.text, font_of(piece, base)).x + (piece.code ? px(6) : 0);
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    width += piece_width(word[i], base);
+    if (chip(word[i]) && (i == 0 || word[i - 1].link_number != word[i].link_number)) {
+      width += 2 * chip_padding();
+    }
   }
   return width;
 }
 
-void draw_piece(const MarkdownPiece& piece, ImVec2 at, float line, Font base) {
-  const Font font = font_of(piece, base);
-  const ImVec2 size = text_size(piece.text, font);
-  const float y = std::round(at.y + (line - size.y) / 2);
-  if (piece.code) {
-    list().AddRectFilled({at.x, y}, {at.x + size.x + px(6), y + size.y}, color(Role::raised),
-                         px(4));
-    draw_text({at.x + px(3), y}, piece.text, font);
-    return;
+/// Words of a text that stand on one line.
+struct Line {
+  std::size_t begin = 0, end = 0;
+  float top = 0, height = 0;
+};
+
+/// Where the lines of `text` break at `width`, or after so many characters.
+std::vector<Line> lines_of(const MarkdownText& text, float width, int characters, Font base) {
+  const float plain = std::round(font_pixels(base) * 1.25f), space = text_size(" ", base).x;
+  std::vector<Line> lines = {{}};
+  float x = 0;
+  int count = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const MarkdownWord& word = text[i];
+    const float wide = word_width(word, base);
+    int letters = 0;
+    for (const MarkdownPiece& piece : word) letters += characters_in(piece.text);
+    if (word.empty() || (x > 0 && (x + wide > width || count + letters > characters))) {
+      lines.push_back({i, i});
+      x = 0;
+      count = 0;
+    }
+    lines.back().end = i + 1;
+    if (!word.empty()) x += wide + space;
+    count += letters + 1;
   }
-  draw_text({at.x, y}, piece.text, font);
-  if (piece.link) {
-    list().AddLine({at.x, y + size.y}, {at.x + size.x, y + size.y}, color(Role::muted), px(1));
+  float y = 0;
+  for (Line& line : lines) {
+    const auto holds_chip = [](const MarkdownWord& word) {
+      return std::any_of(word.begin(), word.end(), chip);
+    };
+    const auto first = text.begin() + static_cast<std::ptrdiff_t>(line.begin);
+    const auto last = text.begin() + static_cast<std::ptrdiff_t>(line.end);
+    line.top = y;
+    line.height = plain + (std::any_of(first, last, holds_chip) ? px(8) : 0);
+    y += line.height;
   }
+  return lines;
 }
 
-/// Wraps `text` at `width`. Returns its height; draws it if `draw`.
-float flow(const MarkdownText& text, ImVec2 at, float width, Font base, bool draw = true) {
-  const float line = std::round(font_pixels(base) * 1.25f);
-  const float space = text_size(" ", base).x;
-  float x = 0, y = 0;
-  for (const MarkdownWord& word : text) {
-    const float wide = word_width(word, base);
-    if (word.empty() || (x > 0 && x + wide > width)) {
-      x = 0;
-      y += line;
-    }
-    for (const MarkdownPiece& piece : word) {
-      if (draw) draw_piece(piece, {at.x + x, at.y + y}, line, base);
-      x += word_width({piece}, base);
-    }
-    if (!word.empty()) x += space;
-  }
-  return y + line;
+void dots(float left, float right, float y, Role role) {
+  for (float x = left; x < right; x += px(4))
+    list().AddRectFilled({x, y}, {x + px(2), y + px(1.5f)}, color(role));
 }
+
+/// Draws one document and keeps what happens to its links.
+class Page {
+ public:
+  explicit Page(const MarkdownLook& look) : look_(look) {}
+
+  MarkdownEvents take() { return std::move(events_); }
+
+  /// Wraps `text` at `width`. Returns its height.
+  float flow(const MarkdownText& text, ImVec2 at, float width, Font base) {
+    const std::vector<Line> lines = lines_of(text, width, look_.max_characters, base);
+    for (const Line& line : lines) draw_line(text, line, at, base);
+    ImGui::SetCursorScreenPos(at);
+    return lines.back().top + lines.back().height;
+  }
+
+ private:
+  /// Pieces of one link, or of one term, that stand side by side on a line.
+  struct Run {
+    const MarkdownPiece* first = nullptr;
+    float left = 0, right = 0;
+    std::string words;
+    std::vector<std::pair<const MarkdownPiece*, float>> pieces;
+
+    bool takes(const MarkdownPiece& piece) const {
+      return first != nullptr && first->link_number == piece.link_number &&
+             first->term == piece.term;
+    }
+    bool plain() const { return first->link.empty() && first->term < 0; }
+  };
+
+  void draw_line(const MarkdownText& text, const Line& line, ImVec2 at, Font base) {
+    const float space = text_size(" ", base).x;
+    const ImVec2 origin(at.x, at.y + line.top);
+    float x = at.x;
+    Run run;
+    for (std::size_t i = line.begin; i < line.end; ++i) {
+      for (const MarkdownPiece& piece : text[i]) {
+        if (!run.takes(piece)) {
+          finish(run, origin.y, line.height, base, x);
+          run = Run{&piece, x, x, {}, {}};
+          if (chip(piece)) x += chip_padding();
+        } else if (&piece == text[i].data()) {
+          run.words += ' ';
+        }
+        run.pieces.emplace_back(&piece, x);
+        run.words += piece.text;
+        x += piece_width(piece, base);
+        run.right = x;
+      }
+      if (!text[i].empty()) x += space;
+      if (run.first != nullptr && chip(*run.first)) {
+        // The pill of a chip ends the word.
+        x -= space;
+        finish(run, origin.y, line.height, base, x);
+        x += space;
+        run = {};
+      }
+    }
+    finish(run, origin.y, line.height, base, x);
+  }
+
+  /// Draws a run; `x` goes past the end of a chip.
+  void finish(const Run& run, float top, float height, Font base, float& x) {
+    if (run.first == nullptr) return;
+    ImVec2 min(run.left, top), max(run.right, top + height);
+    if (chip(*run.first)) {
+      max.x += chip_padding();
+      x += chip_padding();
+      min.y += px(1);
+      max.y -= px(1);
+    }
+    const bool lit = !run.plain() && item(run, min, max);
+    if (chip(*run.first)) pill(run, min, max, lit);
+    for (const auto& [piece, left] : run.pieces) draw_piece(*piece, {left, top}, height, base);
+    if (run.plain() || chip(*run.first)) return;
+    const float low = std::round(top + (height + text_size("x", base).y) / 2);
+    if (run.first->term >= 0) {
+      dots(min.x, max.x, low, lit ? Role::text : Role::muted);
+    } else if (run.first->link.starts_with("light:")) {
+      dots(min.x, max.x, low, lit ? Role::text : Role::sky);
+    } else {
+      list().AddLine({min.x, low}, {max.x, low}, color(lit ? Role::text : Role::muted), px(1));
+    }
+  }
+
+  void pill(const Run& run, ImVec2 min, ImVec2 max, bool lit) {
+    const bool active = run.first->link == look_.active;
+    const float corner = (max.y - min.y) / 2;
+    list().AddRectFilled(min, max, color(lit ? Role::border : Role::raised), corner);
+    list().AddRect(min, max, color(active ? Role::text : Role::border), corner, 0,
+                   px(active ? 2 : 1));
+  }
+
+  void draw_piece(const MarkdownPiece& piece, ImVec2 at, float line, Font base) {
+    const Font font = font_of(piece, base);
+    const ImVec2 size = text_size(piece.text, font);
+    const float y = std::round(at.y + (line - size.y) / 2);
+    if (piece.code && !chip(piece)) {
+      list().AddRectFilled({at.x, y}, {at.x + size.x + px(6), y + size.y}, color(Role::raised),
+                           px(4));
+    }
+    draw_text({at.x + padding(piece) / 2, y}, piece.text, font);
+  }
+
+  /// The part of the window that a link or a term is. Returns whether it is pointed at.
+  bool item(const Run& run, ImVec2 min, ImVec2 max) {
+    const bool term = run.first->term >= 0;
+    const MarkdownTerm* of =
+        term ? &look_.terms[static_cast<std::size_t>(run.first->term)] : nullptr;
+    const std::string target = term ? "term:" + of->phrase : run.first->link;
+    const std::string id = name(run);
+    ImGui::SetCursorScreenPos(min);
+    ImGui::PushID(id.c_str());
+    const bool pressed = ImGui::InvisibleButton("link", {max.x - min.x, max.y - min.y});
+    ImGui::PopID();
+    use_hand();
+    const bool focused = ImGui::IsItemFocused() && ImGui::GetIO().NavVisible;
+    const bool lit = ImGui::IsItemHovered() || focused;
+    if (pressed) events_.clicked = target;
+    if (lit) events_.hovered = target;
+    if (term) tooltip(of->sentence);
+    map(id, run.words, target, min, max);
+    return lit;
+  }
+
+  /// "try_0"; "light_2_1" for the part of a link that stands on its second line.
+  std::string name(const Run& run) {
+    const MarkdownPiece& piece = *run.first;
+    const std::string kind = piece.term >= 0                    ? "term_"
+                             : chip(piece)                      ? "try_"
+                             : piece.link.starts_with("light:") ? "light_"
+                                                                : "link_";
+    const std::string key = kind + std::to_string(piece.term >= 0 ? piece.term : piece.link_number);
+    const auto [known, fresh] = names_.try_emplace(key);
+    if (fresh) known->second = kind + std::to_string(counts_[kind]++);
+    const int part = parts_[key]++;
+    return look_.id + known->second + (part > 0 ? "_" + std::to_string(part) : "");
+  }
+
+  const MarkdownLook& look_;
+  MarkdownEvents events_;
+  std::map<std::string, std::string> names_;  ///< of each link and term that was met, its id
+  std::map<std::string, int> counts_, parts_;
+};
 
 float natural_width(const MarkdownText& text, Font base) {
   float width = 0;
@@ -77,21 +257,23 @@ float natural_width(const MarkdownText& text, Font base) {
   return width;
 }
 
-void item_text(const MarkdownBlock& block, float width) {
+void item_text(Page& page, const MarkdownBlock& block, float width) {
   const float indent = px(24) * static_cast<float>(block.depth);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (block.kind == MarkdownBlock::Kind::item) {
-    const float line = std::round(font_pixels(Font::body) * 1.25f);
-    const float y = at.y + (line - text_size(block.marker).y) / 2;
+    const std::vector<Line> lines = lines_of(block.text, width - indent, 1000, Font::body);
+    const float y = at.y + (lines.front().height - text_size(block.marker).y) / 2;
     draw_text({at.x + indent - px(10), y}, block.marker, Font::body, Role::muted, Align::right);
   }
-  ImGui::Dummy({width, flow(block.text, {at.x + indent, at.y}, width - indent, Font::body)});
+  const float height = page.flow(block.text, {at.x + indent, at.y}, width - indent, Font::body);
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy({width, height});
 }
 
-void heading(const MarkdownBlock& block, float width, bool first) {
+void heading(Page& page, const MarkdownBlock& block, float width, bool first) {
   if (!first) space(block.level <= 2 ? 16 : 8);
   const Font font = block.level <= 2 ? Font::section : Font::body_bold;
-  ImGui::Dummy({width, flow(block.text, ImGui::GetCursorScreenPos(), width, font)});
+  ImGui::Dummy({width, page.flow(block.text, ImGui::GetCursorScreenPos(), width, font)});
 }
 
 void code_block(const MarkdownBlock& block, float width) {
@@ -127,7 +309,7 @@ std::vector<float> table_widths(const MarkdownBlock& table, float width) {
   return widths;
 }
 
-void table_block(const MarkdownBlock& table, float width) {
+void table_block(Page& page, const MarkdownBlock& table, float width) {
   const std::vector<float> widths = table_widths(table, width);
   const float total = std::accumulate(widths.begin(), widths.end(), 0.0f);
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
@@ -138,31 +320,33 @@ void table_block(const MarkdownBlock& table, float width) {
       const Font font = r == 0 ? Font::body_bold : Font::body;
       const float room = widths[c] - px(12);
       const float spare = table.right[c] ? std::max(0.0f, room - natural_width(cell, font)) : 0;
-      height = std::max(height, flow(cell, {x + spare, at.y + px(4)}, room, font));
+      height = std::max(height, page.flow(cell, {x + spare, at.y + px(4)}, room, font));
       x += widths[c];
     }
     height += px(8);
     list().AddLine({at.x, at.y + height}, {at.x + total, at.y + height},
                    color(r == 0 ? Role::border : Role::grid));
+    ImGui::SetCursorScreenPos(at);
     ImGui::Dummy({total, height});
   }
 }
 
-void draw_block(const MarkdownBlock& block, float width, bool first) {
+/// `width`: of text; `full`: of what may fill the window.
+void draw_block(Page& page, const MarkdownBlock& block, float width, float full, bool first) {
   using Kind = MarkdownBlock::Kind;
   switch (block.kind) {
     case Kind::heading:
-      heading(block, width, first);
+      heading(page, block, width, first);
       break;
     case Kind::paragraph:
     case Kind::item:
-      item_text(block, width);
+      item_text(page, block, width);
       break;
     case Kind::code:
-      code_block(block, width);
+      code_block(block, full);
       break;
     case Kind::table:
-      table_block(block, width);
+      table_block(page, block, full);
       break;
     case Kind::rule: {
       const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -173,24 +357,87 @@ void draw_block(const MarkdownBlock& block, float width, bool first) {
   }
 }
 
+/// A document as it was read, and how high its blocks are, so that those out of sight need not be laid out.
+struct Document {
+  std::vector<MarkdownBlock> blocks;
+  std::vector<bool> linked;  ///< blocks with parts that can be reached by keys: always laid out
+  std::vector<float> heights;
+  ImVec2 laid_out;  ///< for this width and size of type
+};
+
+/// Documents by their text: a reader shows a lesson as one for each of its stops.
+struct Kept {
+  std::vector<MarkdownTerm> terms;
+  std::map<std::string, Document, std::less<>> documents;
+};
+
+bool has_links(const MarkdownText& text) {
+  return std::any_of(text.begin(), text.end(), [](const MarkdownWord& word) {
+    return std::any_of(word.begin(), word.end(), [](const MarkdownPiece& piece) {
+      return !piece.link.empty() || piece.term >= 0;
+    });
+  });
+}
+
+bool has_links(const MarkdownBlock& block) {
+  bool found = has_links(block.text);
+  for (const auto& row : block.rows) {
+    for (const MarkdownText& cell : row) found = found || has_links(cell);
+  }
+  return found;
+}
+
+Document& document(std::string_view text, const MarkdownLook& look) {
+  constexpr std::size_t kMost = 64;
+  Kept& kept = Context::current().kept<Kept>(kept_name("markdown", look.id));
+  if (kept.documents.size() > kMost || kept.terms != look.terms) kept = {look.terms, {}};
+  const auto known = kept.documents.find(text);
+  if (known != kept.documents.end()) return known->second;
+  Document made{parse_markdown(text), {}, {}, {}};
+  std::vector<std::string> phrases;
+  for (const MarkdownTerm& term : look.terms) phrases.push_back(term.phrase);
+  mark_terms(made.blocks, phrases);
+  for (const MarkdownBlock& block : made.blocks) made.linked.push_back(has_links(block));
+  return kept.documents.emplace(text, std::move(made)).first->second;
+}
+
+/// Leaves the room of a block that is out of sight. False: it is in sight, or nobody knows how high it is.
+bool passed(const Document& page, std::size_t block, float width) {
+  if (page.linked[block] || block >= page.heights.size()) return false;
+  const ImVec2 size(width, page.heights[block]);
+  if (ImGui::IsRectVisible(size) || Context::current().records_texts()) return false;
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  ImGui::Dummy(size);
+  ImGui::PopStyleVar();
+  return true;
+}
+
 }  // namespace
 
-void markdown(std::string_view text) {
-  Kept& kept = Context::current().kept<Kept>(kept_name("markdown", "document"));
-  if (kept.data != text.data() || kept.size != text.size()) {
-    kept = {text.data(), text.size(), parse_markdown(text)};
-  }
-  const float width = std::min(ImGui::GetContentRegionAvail().x, px(kMeasure));
-  bool first = true;
-  for (const MarkdownBlock& block : kept.blocks) {
+MarkdownEvents markdown(std::string_view text, const MarkdownLook& look) {
+  const float full = ImGui::GetContentRegionAvail().x;
+  const float width = std::min(full, measure(look.max_characters));
+  Document& shown = document(text, look);
+  const ImVec2 laid_out(full, font_pixels(Font::body));
+  if (shown.laid_out.x != laid_out.x || shown.laid_out.y != laid_out.y) shown.heights.clear();
+  shown.laid_out = laid_out;
+  Page page(look);
+  std::vector<float> heights;
+  for (std::size_t i = 0; i < shown.blocks.size(); ++i) {
+    const MarkdownBlock& block = shown.blocks[i];
+    const bool table = block.kind == MarkdownBlock::Kind::table;
     const bool item = block.kind == MarkdownBlock::Kind::item;
-    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing,
-                        {0, block.kind == MarkdownBlock::Kind::table ? 0 : px(item ? 4 : 10)});
-    draw_block(block, width, first);
-    ImGui::PopStyleVar();
-    if (block.kind == MarkdownBlock::Kind::table) space(16);
-    first = false;
+    const float top = ImGui::GetCursorPosY();
+    if (!passed(shown, i, width)) {
+      ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, table ? 0 : px(item ? 4 : 10)});
+      draw_block(page, block, width, full, i == 0);
+      ImGui::PopStyleVar();
+      if (table) space(16);
+    }
+    heights.push_back(ImGui::GetCursorPosY() - top);
   }
+  shown.heights = std::move(heights);
+  return page.take();
 }
 
 }  // namespace tilestep::ui

@@ -69,11 +69,16 @@ class Builder {
     joined_ = false;
   }
 
-  void span(MD_SPANTYPE type, bool entered) {
+  void span(MD_SPANTYPE type, bool entered, void* detail) {
     const int change = entered ? 1 : -1;
     if (type == MD_SPAN_STRONG || type == MD_SPAN_EM) bold_ += change;
     if (type == MD_SPAN_CODE) code_ += change;
-    if (type == MD_SPAN_A) link_ += change;
+    if (type != MD_SPAN_A) return;
+    link_.clear();
+    if (!entered) return;
+    const MD_ATTRIBUTE& target = static_cast<MD_SPAN_A_DETAIL*>(detail)->href;
+    link_.assign(target.text, target.size);
+    ++links_;
   }
 
   void text(MD_TEXTTYPE type, std::string_view text) {
@@ -89,6 +94,7 @@ class Builder {
         joined_ = false;
         break;
       case MD_TEXT_SOFTBR:
+        if (is_chip(link_)) return add(" ");
         joined_ = false;
         break;
       case MD_TEXT_ENTITY:
@@ -152,19 +158,22 @@ class Builder {
     return std::string(name);
   }
 
-  /// Cuts at spaces; a piece that follows another without a space joins its word. Code stays whole.
+  /// Cuts at spaces; a piece that follows another without a space joins its word. Code and chips stay
+  /// whole.
   void add(std::string_view text) {
+    const bool whole = code_ > 0 || is_chip(link_);
     std::size_t at = 0;
     while (at < text.size()) {
       const bool space = text[at] == ' ' || text[at] == '\n';
-      if (space && code_ == 0) {
+      if (space && !whole) {
         joined_ = false;
         ++at;
         continue;
       }
       const std::size_t end =
-          code_ > 0 ? text.size() : std::min(text.find_first_of(" \n", at), text.size());
-      add_piece({std::string(text.substr(at, end - at)), bold_ > 0, code_ > 0, link_ > 0});
+          whole ? text.size() : std::min(text.find_first_of(" \n", at), text.size());
+      add_piece({std::string(text.substr(at, end - at)), bold_ > 0, code_ > 0, link_,
+                 link_.empty() ? -1 : links_});
       at = end;
     }
   }
@@ -179,7 +188,9 @@ class Builder {
   std::vector<MarkdownBlock> blocks_;
   std::vector<int> lists_;  ///< the next number, or −1 for bullets
   int quotes_ = 0;
-  int bold_ = 0, code_ = 0, link_ = 0;
+  int bold_ = 0, code_ = 0;
+  std::string link_;  ///< the target of the link that is open; empty: none
+  int links_ = -1;    ///< the number of the last link
   Html html_ = Html::none;
   bool joined_ = false;  ///< no space since the last piece
 };
@@ -201,12 +212,12 @@ std::vector<MarkdownBlock> parse_markdown(std::string_view text) {
     builder(user).leave(type);
     return 0;
   };
-  parser.enter_span = [](MD_SPANTYPE type, void*, void* user) {
-    builder(user).span(type, true);
+  parser.enter_span = [](MD_SPANTYPE type, void* detail, void* user) {
+    builder(user).span(type, true, detail);
     return 0;
   };
-  parser.leave_span = [](MD_SPANTYPE type, void*, void* user) {
-    builder(user).span(type, false);
+  parser.leave_span = [](MD_SPANTYPE type, void* detail, void* user) {
+    builder(user).span(type, false, detail);
     return 0;
   };
   parser.text = [](MD_TEXTTYPE type, const MD_CHAR* bytes, MD_SIZE size, void* user) {

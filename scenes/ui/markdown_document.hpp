@@ -9,7 +9,10 @@ namespace tilestep::ui {
 /// A piece of text in one style.
 struct MarkdownPiece {
   std::string text;
-  bool bold = false, code = false, link = false;
+  bool bold = false, code = false;
+  std::string link = {};  ///< its target: "https://…", "try:stride=2", "light:m"; empty: none
+  int link_number = -1;   ///< which link of the document it is part of
+  int term = -1;  ///< of a term's first use: which of the phrases that `mark_terms` was given
   bool operator==(const MarkdownPiece&) const = default;
 };
 /// Pieces that stay together when a line wraps.
@@ -29,7 +32,17 @@ struct MarkdownBlock {
   std::vector<bool> right;                      ///< of a table: columns aligned right
 };
 
-/// CommonMark with tables (md4c), as blocks that follow each other.
+/// CommonMark with tables (md4c), as blocks that follow each other. Comments are left out. What a `try:` link
+/// says is one word, which never breaks.
 std::vector<MarkdownBlock> parse_markdown(std::string_view text);
+
+/// Whether a link is drawn as a chip.
+inline bool is_chip(std::string_view target) {
+  return target.starts_with("try:");
+}
+
+/// Marks the first use of each phrase: whole words, a plural's s included, whatever their case; not in
+/// headings, code or links. Where phrases overlap the longer one stands.
+void mark_terms(std::vector<MarkdownBlock>& blocks, const std::vector<std::string>& phrases);
 
 }  // namespace tilestep::ui

@@ -186,8 +186,27 @@ int data_table(const lab::Table& table, const TableLook& look = {});
 /// marked quietly.
 void source_view(std::string_view id, std::string_view source, int current,
                  const std::vector<int>& step_lines);
-/// CommonMark with tables, wrapped to the width.
-void markdown(std::string_view text);
+/// A word that explains itself: its first use in a text is underlined and shows the sentence.
+struct MarkdownTerm {
+  std::string phrase, sentence;
+  bool operator==(const MarkdownTerm&) const = default;
+};
+struct MarkdownLook {
+  std::string id =
+      {};  ///< of a text among several in one window: begins the ids of its links in the map
+  int max_characters = 68;  ///< of a line; tables and code may fill the width
+  std::string active = {};  ///< the target of the chip that is chosen
+  std::vector<MarkdownTerm> terms = {};
+};
+/// Targets of links, as written: "try:stride=32", "light:m", "https://…"; "term:" and the phrase of a term.
+/// Empty: none.
+struct MarkdownEvents {
+  std::string clicked, hovered;
+};
+/// CommonMark with tables, wrapped to the width. Comments are not shown; `try:` links are chips, `light:`
+/// links words with dots below. In the map they are try_0, light_0, link_0 and term_0 and on, each with its
+/// words and its target.
+MarkdownEvents markdown(std::string_view text, const MarkdownLook& look = {});
 /// "Nothing here yet" states: a title, a sentence on what to do, centred.
 void empty_state(std::string_view title, std::string_view sentence);
 /// A small filled pill with a text.

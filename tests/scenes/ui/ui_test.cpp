@@ -230,9 +230,8 @@ TEST_CASE("markdown becomes blocks of words", "[ui]") {
   REQUIRE(blocks.size() == 8);
   CHECK(blocks[0].kind == Kind::heading);
   REQUIRE(blocks[1].text.size() == 4);
-  CHECK(blocks[1].text[1] ==
-        ui::MarkdownWord{{"bold", true, false, false}, {",", false, false, false}});
-  CHECK(blocks[1].text[2] == ui::MarkdownWord{{"code x", false, true, false}});
+  CHECK(blocks[1].text[1] == ui::MarkdownWord{{"bold", true, false}, {",", false, false}});
+  CHECK(blocks[1].text[2] == ui::MarkdownWord{{"code x", false, true}});
   CHECK(blocks[3].depth == 2);
   CHECK(blocks[4].marker == "•");
   CHECK(blocks[5].marker == "3.");
