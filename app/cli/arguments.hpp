@@ -36,6 +36,7 @@ struct LookArguments {
   std::string step = "0";
   std::string theme = "dark";
   std::string tab = "data";
+  std::string view;  ///< of the Measured tab
   std::string text_scale = "1";
   std::string backend = "auto";
   bool presenter = false;
@@ -54,6 +55,8 @@ int parse_step(std::string_view text);
 float parse_text_scale(std::string_view text);
 ui::ThemeKind parse_theme(std::string_view text);
 Tab parse_tab(std::string_view text);
+/// The name of a view of that lesson's Measured tab, as its button reads, whatever its case and hyphens.
+std::string parse_view(std::string_view lesson, std::string_view text);
 /// Checks that `text` is auto, cuda, emulated or recorded, and returns it.
 std::string parse_backend(std::string_view text);
 

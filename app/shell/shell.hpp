@@ -27,6 +27,7 @@ struct ShellOptions {
   std::string backend = "auto";
   int step = 0;  ///< completed coarse steps; beyond the last: the last
   Tab tab = Tab::data;
+  std::string view = {};  ///< of the Measured tab; empty: its first
   ui::ThemeKind theme = ui::ThemeKind::dark;
   bool presenter = false;
   float text_scale = 1.0f;  ///< 1.0–2.0

@@ -55,7 +55,7 @@ struct BarColumns {
 
 float bar_top(const BarPlot& plot) {
   const float title = plot.title.empty() ? 0 : line_height(Font::body_bold) + px(kGapSmall);
-  return title + (plot.roof ? line_height(Font::note) + px(4) : 0);
+  return title + (plot.roof || plot.roof_room ? line_height(Font::note) + px(4) : 0);
 }
 
 float bar_foot() {
@@ -124,6 +124,21 @@ void draw_bar(const Bar& bar, const Axis& axis, const BarColumns& columns, float
             Role::muted);
 }
 
+/// What was expected of a bar, around it.
+void draw_expected(const Bar& bar, const Axis& axis, const BarColumns& columns, float top) {
+  if (!bar.expected || !std::isfinite(*bar.expected)) return;
+  const float middle = std::round(top + columns.row / 2);
+  const float half = std::round(std::min(px(9), columns.row / 2 - px(2)));
+  const auto place = [&](double value) {
+    return std::round(columns.bars.min.x + columns.bars.width() * axis.place(value));
+  };
+  const float left = place(std::min(bar.value, *bar.expected)), right = place(*bar.expected);
+  for (const float y : {middle - half, middle + half}) {
+    if (right > left) dashed_line({left, y}, {right, y}, Role::muted);
+  }
+  dashed_line({right, middle - half - px(2)}, {right, middle + half + px(2)}, Role::text, 2);
+}
+
 /// All of a bar while the pointer is on it: names and notes may have been cut.
 void explain_bar(const Bar& bar, const std::string& unit, ImVec2 min, ImVec2 max) {
   if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(min, max)) return;
@@ -132,6 +147,7 @@ void explain_bar(const Bar& bar, const std::string& unit, ImVec2 min, ImVec2 max
     text += fmt::format("\n80 % of the samples lie between {} and {}", value_text(*bar.p10),
                         value_text(*bar.p90));
   }
+  if (bar.expected) text += fmt::format("\nexpected {}", value_text(*bar.expected));
   if (!bar.note.empty()) text += "\n" + bar.note;
   ImGui::SetTooltip("%s", text.c_str());
 }
@@ -140,7 +156,9 @@ void draw_bar_roof(const BarPlot& plot, const Axis& axis, const BarColumns& colu
   if (!plot.roof) return;
   const Room& room = columns.bars;
   const float x = std::round(room.min.x + room.width() * axis.place(*plot.roof));
-  dashed_line({x, room.min.y}, {x, room.max.y}, Role::muted);
+  stroke({x, room.min.y}, {x, room.max.y}, Role::muted, false);
+  map(plot.id + "_roof", plot.roof_label, value_text(*plot.roof), {x - px(0.75f), room.min.y},
+      {x + px(0.75f), room.max.y});
   const std::string label =
       fitted(fmt::format("{} {} {}", plot.roof_label, value_text(*plot.roof), plot.unit),
              Font::note, columns.right - left);
@@ -151,6 +169,14 @@ void draw_bar_roof(const BarPlot& plot, const Axis& axis, const BarColumns& colu
 }
 
 }  // namespace
+
+void stroke(ImVec2 from, ImVec2 to, Role role, bool dashed) {
+  if (dashed) {
+    dashed_line(from, to, role, 1.5f);
+  } else {
+    list().AddLine(from, to, color(role), px(1.5f));
+  }
+}
 
 float bar_plot_height(const BarPlot& plot) {
   return bar_top(plot) + std::round(px(kLeastBarRow)) * static_cast<float>(plot.bars.size()) +
@@ -163,6 +189,7 @@ void bar_plot(const BarPlot& plot, float height) {
   std::vector<double> values;
   for (const Bar& bar : plot.bars) {
     values.push_back(std::max(bar.value, bar.p90.value_or(bar.value)));
+    if (bar.expected) values.push_back(*bar.expected);
   }
   if (plot.roof) values.push_back(*plot.roof);
   const Axis axis = axis_for(values, false, true);
@@ -175,6 +202,7 @@ void bar_plot(const BarPlot& plot, float height) {
     const Bar& bar = plot.bars[i];
     const float y = columns.bars.min.y + columns.row * static_cast<float>(i);
     draw_bar(bar, axis, columns, y);
+    draw_expected(bar, axis, columns, y);
     const ImVec2 min(at.x, y), max(at.x + width, y + columns.row);
     explain_bar(bar, plot.unit, min, max);
     map(fmt::format("{}_{}", plot.id, i), bar.label, bar_value(bar, plot.unit), min, max);
@@ -361,14 +389,18 @@ class LinePlotView {
     float last = room_.max.x;
     if (plot_.roof) {
       const float y = std::round(point(x_.low, *plot_.roof).y);
-      dashed_line({room_.min.x, y}, {room_.max.x, y}, Role::muted);
+      // Its name stands above the plot, where no curve comes.
+      stroke({room_.max.x, room_.min.y - px(2)}, {room_.max.x, y}, Role::muted, false);
+      stroke({room_.min.x, y}, {room_.max.x, y}, Role::muted, false);
+      map(plot_.id + "_roof", plot_.roof_label, value_text(*plot_.roof),
+          {room_.min.x, y - px(0.75f)}, {room_.max.x, y + px(0.75f)});
       const std::string label =
           fitted(fmt::format("{} {}", plot_.roof_label, value_text(*plot_.roof)), Font::note,
                  std::max(room_.max.x - first, px(20)));
-      last -=
-          draw_text({room_.max.x, y - note - px(1)}, label, Font::note, Role::muted, Align::right)
-              .x +
-          px(12);
+      last -= draw_text({room_.max.x, room_.min.y - note - px(2)}, label, Font::note, Role::muted,
+                        Align::right)
+                  .x +
+              px(12);
     }
     if (plot_.marked_x && *plot_.marked_x >= x_.low && *plot_.marked_x <= x_.high) {
       const float x = std::round(point(*plot_.marked_x, y_.low).x);

@@ -284,7 +284,10 @@ std::vector<Readout> MoeRoutingScene::readouts(const View& view) const {
   of_run("busy_share", "busy blocks", "%", Step::multiply,
          " Time in tiles / (blocks · time until the last one ends).");
   const TensorPipe pipe = tensor_pipe();
-  show("tensor_pipe", "tensor pipe", pipe.percent, "%", pipe.provenance, pipe.how, Step::multiply);
+  // Whether there is a number at all is known as late as the number.
+  show("tensor_pipe", "tensor pipe", pipe.percent, "%",
+       done(Step::multiply, view.cursor) ? pipe.provenance : lab::Provenance::counted, pipe.how,
+       Step::multiply);
   of_run("slots_run", "slots run", fmt::format("{} real", trace_.kept()), Step::offset);
   const std::vector<int> busiest = trace_.with_most(&ExpertTrace::kept);
   const bool tie = done(Step::offset, view.cursor) && busiest.size() > 1;
