@@ -8,6 +8,8 @@
 #include <charconv>
 #include <optional>
 
+#include "app/keep/capsule.hpp"
+#include "app/shell/steps.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/scene.hpp"
 #include "scenes/shared/glossary_words.hpp"
@@ -63,6 +65,11 @@ void LessonArguments::sort_out() {
   assignments.erase(name);
 }
 
+std::string LessonArguments::capsule_file() {
+  sort_out();
+  return names_capsule(lesson) ? lesson : std::string();
+}
+
 const lab::Lesson& LessonArguments::chosen(bool needed) {
   sort_out();
   if (!lesson.empty()) return tilestep::lesson(lesson);
@@ -91,7 +98,12 @@ void add_look(CLI::App& command, LookArguments& look) {
       ->type_name("WxH");
   command
       .add_option("--step", look.step, "How many steps are done, from 0; beyond the last: the last")
+      ->each([&look](const std::string&) { look.step_given = true; })
       ->type_name("N");
+  command
+      .add_option("--phase", look.phase,
+                  "Stands inside step N, at this phase: by name, or by number from 0")
+      ->type_name("P");
   command.add_option("--theme", look.theme, "dark or light")->type_name("THEME");
   command.add_option("--tab", look.tab, "data, measured, kernel, lesson or glossary")
       ->type_name("TAB");
@@ -109,27 +121,60 @@ void add_look(CLI::App& command, LookArguments& look) {
   command.add_flag("--presenter", look.presenter, "Presenter mode: large type");
 }
 
+void LookArguments::set_look(ShellOptions& options) const {
+  options.backend = parse_backend(backend);
+  options.theme = parse_theme(theme);
+  options.tab = parse_tab(tab);
+  options.presenter = presenter;
+  options.text_scale = parse_text_scale(text_scale);
+}
+
 ShellOptions LookArguments::shell(bool lesson_needed) {
+  if (const std::string file = lesson.capsule_file(); !file.empty()) return of_capsule(file);
   ShellOptions options;
   options.lesson = lesson.chosen(lesson_needed).info().id;
   options.settings = lesson.settings();
   // The lesson says which combinations of knobs it takes only when it runs; each value is known
-  // now.
-  options.backend = parse_backend(backend);
+  // now. So are the names of its phases.
+  set_look(options);
   options.step = parse_step(step);
-  options.theme = parse_theme(theme);
-  options.tab = parse_tab(tab);
+  options.phase = phase;
   if (!view.empty()) {
     options.view = parse_view(options.lesson, view);
     options.tab = Tab::measured;
   }
-  options.presenter = presenter;
   if (!compared.empty()) {
     options.compared = options.settings;
     const lab::Knobs& knobs = lesson.chosen(false).knobs();
     for (const std::string& assignment : compared) knobs.set(*options.compared, assignment);
   }
-  options.text_scale = parse_text_scale(text_scale);
+  return options;
+}
+
+/// A capsule says what is shown and where one stands; --step and --phase go elsewhere in it.
+ShellOptions LookArguments::of_capsule(const std::string& file) {
+  if (!lesson.assignments.empty() || !compared.empty()) {
+    throw Error(
+        fmt::format("{} does not go with a capsule, which shows one run as it was; open the "
+                    "lesson instead, or turn its knobs in the window",
+                    compared.empty() ? "--set" : "--compare"));
+  }
+  ShellOptions options;
+  set_look(options);
+  Capsule capsule = read_capsule(file);
+  if (step_given) {
+    capsule.step = parse_step(step);
+    capsule.phase = -1;
+  }
+  if (!phase.empty()) {
+    for (const auto& scene : scenes::make_scenes()) {
+      if (scene->lesson() != capsule.lesson()) continue;
+      scene->load(capsule.report);
+      capsule.phase = at_phase(scene->steps(), capsule.step, phase).phase;
+    }
+  }
+  options.lesson = capsule.lesson();
+  options.capsule = std::make_shared<const Capsule>(std::move(capsule));
   return options;
 }
 

@@ -19,6 +19,8 @@ struct LessonArguments {
   std::string lesson;
   std::vector<std::string> assignments;
 
+  /// The file of a capsule that is named in place of a lesson; empty: none is.
+  std::string capsule_file();
   /// The lesson. Where none is named: kOpeningLesson, or an Error if the command needs one.
   const lab::Lesson& chosen(bool needed = true);
   lab::Settings settings();
@@ -34,6 +36,8 @@ struct LookArguments {
   LessonArguments lesson;
   std::string size = "1440x900";
   std::string step = "0";
+  bool step_given = false;
+  std::string phase;
   std::string theme = "dark";
   std::string tab = "data";
   std::string view;  ///< of the Measured tab
@@ -43,6 +47,10 @@ struct LookArguments {
   std::vector<std::string> compared;  ///< assignments of another run beside it
 
   ShellOptions shell(bool lesson_needed);
+
+ private:
+  ShellOptions of_capsule(const std::string& file);
+  void set_look(ShellOptions& options) const;
 };
 void add_look(CLI::App& command, LookArguments& look);
 

@@ -11,6 +11,7 @@
 #include "app/cli/command.hpp"
 #include "app/cli/interrupt.hpp"
 #include "app/cli/output.hpp"
+#include "app/keep/capsule.hpp"
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/simt/error.hpp"
 
@@ -44,7 +45,12 @@ std::vector<std::string> with_command(CLI::App& app, std::vector<std::string> ar
     return arguments;
   }
   const std::vector<std::string> names = command_names(app);
-  if (std::find(names.begin(), names.end(), first) == names.end()) {
+  const bool command = std::find(names.begin(), names.end(), first) != names.end();
+  if (!command && names_capsule(first)) {  // `tilestep FILE`, as a file manager calls it
+    arguments.insert(arguments.begin(), "open");
+    return arguments;
+  }
+  if (!command) {
     throw Error(
         fmt::format("there is no command '{}'; the commands are: {}", first, joined(names)));
   }

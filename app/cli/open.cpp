@@ -1,25 +1,62 @@
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "app/cli/arguments.hpp"
 #include "app/cli/command.hpp"
+#include "app/cli/output.hpp"
 #include "app/window/window.hpp"
 
 namespace tilestep::app {
+namespace {
+
+/// What no argument says is as it was the last time; without a lesson, so is the place.
+void add_kept(const CLI::App& command, LookArguments& look, const KeptSettings& kept,
+              WindowOptions& options) {
+  const auto given = [&command](const char* name) { return command.count(name) > 0; };
+  ShellOptions& shell = options.shell;
+  shell.kept = kept;
+  if (!given("--theme")) shell.theme = kept.light ? ui::ThemeKind::light : ui::ThemeKind::dark;
+  if (!given("--text-scale")) shell.text_scale = static_cast<float>(kept.text_scale);
+  if (!given("--size")) {
+    options.width = kept.width;
+    options.height = kept.height;
+  }
+  const bool somewhere = given("--step") || given("--phase") || given("--compare");
+  if (!kept.last || somewhere || !look.lesson.lesson.empty() || !look.lesson.assignments.empty()) {
+    return;
+  }
+  shell.lesson = kept.last->lesson;
+  shell.settings = kept.last->settings;
+  shell.step = kept.last->step;
+}
+
+int open(const CLI::App& command, LookArguments& look, const std::string& program) {
+  WindowOptions options;
+  options.shell = look.shell(false);
+  const Size size = parse_size(look.size);
+  options.width = size.width;
+  options.height = size.height;
+  options.program = program;
+  SettingsFile settings;
+  add_kept(command, look, settings.load(), options);
+  options.settings = &settings;
+  options.shell.greeting = settings.take_remark();
+  if (!options.shell.greeting.empty()) remark(options.shell.greeting);
+  return run_window(options);
+}
+
+}  // namespace
 
 void add_open(CLI::App& app, Invocation& invocation) {
   auto look = std::make_shared<LookArguments>();
-  CLI::App* command =
-      app.add_subcommand("open", "Opens the window; what happens without a command");
+  CLI::App* command = app.add_subcommand("open",
+                                         "Opens the window on a lesson, or on a capsule that was "
+                                         "saved; what happens without a command");
   add_look(*command, *look);
-  command->callback([look, &invocation] {
-    invocation.action = [look, &invocation] {
-      WindowOptions options;
-      options.shell = look->shell(false);
-      const Size size = parse_size(look->size);
-      options.width = size.width;
-      options.height = size.height;
-      options.program = invocation.program;
-      return run_window(options);
+  command->callback([look, command, &invocation] {
+    invocation.action = [look, command, &invocation] {
+      return open(*command, *look, invocation.program);
     };
   });
 }

@@ -1,9 +1,12 @@
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "app/cli/arguments.hpp"
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"
 #include "app/cli/report_text.hpp"
+#include "app/keep/capsule.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {
@@ -14,6 +17,7 @@ struct RunArguments {
   std::string backend = "auto";
   FormatArguments format;
   bool all = false;
+  std::string capsule;
 };
 
 int run(RunArguments& arguments) {
@@ -22,6 +26,10 @@ int run(RunArguments& arguments) {
     throw Error(
         "--all is about the text for people: it cannot be given with --json, --csv or "
         "--markdown");
+  }
+  if (!arguments.capsule.empty() && !names_capsule(arguments.capsule)) {
+    throw Error(fmt::format("--capsule cannot be '{}'; allowed: a file that ends in {}",
+                            arguments.capsule, kCapsuleEnding));
   }
   lab::Request request;
   request.lesson = arguments.lesson.chosen().info().id;
@@ -32,6 +40,7 @@ int run(RunArguments& arguments) {
     TerminalProgress progress;
     return answer(request, progress);
   }();
+  if (!arguments.capsule.empty()) write_capsule(arguments.capsule, capsule_of(report));
   if (arguments.format.json) {
     print(json_text(lab::to_json(report)));
   } else if (arguments.format.csv) {
@@ -59,6 +68,11 @@ void add_run(CLI::App& app, Invocation& invocation) {
   command->add_flag("--csv", arguments->format.csv, "The tables, as CSV");
   command->add_flag("--markdown", arguments->format.markdown,
                     "Everything but the trace, as Markdown");
+  command
+      ->add_option(
+          "--capsule", arguments->capsule,
+          "Keeps the run in a file as well, which `tilestep open FILE` shows without a GPU")
+      ->type_name("FILE");
   command->callback(
       [arguments, &invocation] { invocation.action = [arguments] { return run(*arguments); }; });
 }

@@ -44,7 +44,9 @@ void draw_header(ShellState& state, const Layout& layout) {
     right -= px(8);
   }
   if (lesson.report) {
-    const std::string sentence = device_sentence(*lesson.report);
+    const std::string sentence =
+        (lesson.capsule_day.empty() ? "" : fmt::format("Capsule of {} · ", lesson.capsule_day)) +
+        device_sentence(*lesson.report);
     const float room = place.width() * 0.46f;
     const float width = std::min(room, std::ceil(ui::text_size(sentence, Font::note).x) + px(38));
     right -= width;

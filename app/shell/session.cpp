@@ -13,6 +13,18 @@ namespace {
 constexpr int kLongTrace = 16;
 constexpr double kSecondsALine = 0.6;
 
+/// Where a lesson is to stand at first. What is no phase of it is a complaint.
+scenes::Cursor wanted_place(LessonState& lesson, const scenes::StepAxis& steps) {
+  try {
+    if (!lesson.wanted_phase.empty()) {
+      return at_phase(steps, lesson.wanted_step, lesson.wanted_phase);
+    }
+  } catch (const Error& error) {
+    lesson.complaint = error.what();
+  }
+  return at_step(steps, lesson.wanted_step);
+}
+
 }  // namespace
 
 Session::Session(LabClient& lab, std::vector<LessonState> lessons, std::string backend)
@@ -27,6 +39,22 @@ void Session::choose(std::size_t index) {
   chosen_ = index;
   take_updates();  // among them that this lesson's run was given up for another's
   if (lesson().stale() && !lesson().run) submit_run();
+}
+
+void Session::show(std::size_t index, const lab::Report& report, std::string_view day) {
+  assert(index < lessons_.size());
+  LessonState& shown = lessons_[index];
+  shown.player->load(report);
+  playing_ = false;
+  chosen_ = index;
+  if (shown.run) lab_.cancel(*shown.run);
+  shown.run.reset();  // whatever it still says is about a ticket that nobody holds
+  shown.due_s.reset();
+  shown.then.reset();
+  shown.settings = shown.asked = shown.knobs.completed(report.params);
+  take_report(shown, report);
+  shown.answered = shown.settings;
+  shown.capsule_day = day.empty() ? "an unknown day" : day;
 }
 
 // ---- where in the trace -------------------------------------------------------------------------
@@ -232,6 +260,7 @@ void Session::take_report(LessonState& lesson, const lab::Report& report) {
   const bool first_report = !lesson.report.has_value();
   lesson.report = report;
   lesson.answered = report.params;
+  lesson.capsule_day.clear();
   lesson.failure.reset();
   lesson.guesses.clear();
   const scenes::StepAxis steps = lesson.scene().steps();
@@ -249,7 +278,7 @@ void Session::take_report(LessonState& lesson, const lab::Report& report) {
     lesson.due_s = 0;
   }
   if (first_report) {
-    lesson.cursor = at_step(steps, lesson.wanted_step);
+    lesson.cursor = wanted_place(lesson, steps);
   } else if (steps.phases != before.phases) {  // a phase of the one is none of the other
     lesson.cursor = at_step(steps, completed_steps(before, lesson.cursor));
   } else {

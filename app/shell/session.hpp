@@ -22,6 +22,10 @@ struct LessonState {
   scenes::Cursor cursor;
   std::optional<lab::Settings> then;  ///< once the first run is there: keep it, and run with these
   int wanted_step = 0;                ///< where to stand once the first report is there
+  std::string wanted_phase;           ///< inside it, by name or number; empty: its last
+  std::string complaint;              ///< why there is no such place; empty: there is
+  std::string capsule_day;            ///< of the capsule that is shown; empty: it was run here
+  std::string notes;                  ///< of the capsule: the user's own words
   std::optional<lab::Report> report;
   std::optional<LabFailure> failure;
   lab::Settings answered;     ///< the settings that report or failure belong to
@@ -62,6 +66,10 @@ class Session {
   /// Goes to a lesson; asks for the report of its knobs if it has none. A run of another lesson is
   /// then given up, and asked for again when the user is back.
   void choose(std::size_t index);
+
+  /// Goes to a lesson and shows a report that was kept, as if it had been answered; nothing runs. Throws
+  /// Error as Scene::load does, and is where it was then.
+  void show(std::size_t index, const lab::Report& report, std::string_view day);
 
   // ---- where in the trace ----
   scenes::StepAxis axis() const;

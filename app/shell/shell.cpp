@@ -37,15 +37,19 @@ std::size_t index_of(const std::vector<LessonState>& lessons, std::string_view i
 
 }  // namespace
 
-struct Shell::State : ShellState {
-  using ShellState::ShellState;
-};
-
 ShellState::ShellState(LabClient& lab, const ShellOptions& options)
     : session(lab, all_lessons(), options.backend), tab(options.tab) {
   ui.look() = {options.theme, options.presenter, 1.0f, std::clamp(options.text_scale, 1.0f, 2.0f),
                options.still};
   if (options.still) session.set_rest_s(0);
+  kept = options.kept;
+  first_theme = ui.look().theme;
+  first_text_scale = ui.look().text_scale;
+  session.set_speed(kept.speed);
+  if (options.capsule) {
+    show(*options.capsule);
+    return;
+  }
   const std::size_t chosen =
       index_of(session.lessons(),
                options.lesson.empty() ? kOpeningLesson : std::string_view(options.lesson));
@@ -54,6 +58,7 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
   if (options.compared) lesson.then = options.settings;
   lesson.wanted_step = options.step;
   if (!options.view.empty()) lesson.player->show_view(options.view);
+  lesson.wanted_phase = options.phase;
   session.choose(chosen);
 }
 
@@ -139,11 +144,15 @@ void Shell::draw(ImVec2 size) {
   ImGui::EndChild();
   ImGui::End();
   if (state_->key_list) draw_key_list(*state_, size);
+  if (state_->message) draw_message(*state_, size);
   state_->drawn = true;
 }
 
 bool Shell::update() {
-  return state_->session.update(state_->now_s());
+  const double now_s = state_->now_s();
+  const bool said_enough = state_->message && state_->message->until_s <= now_s;
+  if (said_enough) state_->message.reset();
+  return state_->session.update(now_s) || said_enough;
 }
 
 bool Shell::animating() const {
@@ -160,7 +169,8 @@ bool Shell::working() const {
 }
 
 std::optional<double> Shell::update_due_s() const {
-  const auto due_s = state_->session.due_s();
+  auto due_s = state_->session.due_s();
+  if (state_->message) due_s = std::min(due_s.value_or(1e300), state_->message->until_s);
   if (!due_s) return std::nullopt;
   return std::max(0.0, *due_s - state_->now_s());
 }

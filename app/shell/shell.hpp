@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "app/keep/saves.hpp"
+#include "app/keep/settings.hpp"
 #include "app/worker/lab_client.hpp"
 #include "kernels/base/lab/knob.hpp"
 #include "scenes/picture/picture.hpp"
@@ -17,6 +19,8 @@ class Context;
 
 namespace tilestep::app {
 
+struct Capsule;
+
 enum class Tab { data, measured, kernel, lesson, glossary };
 
 struct ShellOptions {
@@ -25,7 +29,12 @@ struct ShellOptions {
   /// Knobs of another run, which is kept as A beside that of `settings`.
   std::optional<lab::Settings> compared = {};
   std::string backend = "auto";
-  int step = 0;  ///< completed coarse steps; beyond the last: the last
+  int step = 0;            ///< completed coarse steps; beyond the last: the last
+  std::string phase = {};  ///< inside step `step`, by name or number from 0; empty: its last
+  /// What a file kept is shown as it is, in place of a run of `lesson`.
+  std::shared_ptr<const Capsule> capsule = {};
+  KeptSettings kept = {};     ///< of the last time; what stands above goes before it
+  std::string greeting = {};  ///< said on screen at first; empty: nothing
   Tab tab = Tab::data;
   std::string view = {};  ///< of the Measured tab; empty: its first
   ui::ThemeKind theme = ui::ThemeKind::dark;
@@ -70,6 +79,22 @@ enum class Key {
   digit_9,
 };
 
+/// What the user may ask to be saved or copied.
+enum class Keep {
+  capsule,
+  table_csv,
+  table_json,
+  table_copy,  ///< as TSV, to the clipboard
+  picture_png,
+  picture_svg,
+  link,  ///< the command line that comes back here, to the clipboard
+};
+
+struct KeepRequest {
+  Keep what = Keep::capsule;
+  int times = 2;
+};
+
 /// The window's content: rail, header, picture, transport, side panel, tabs. Draws into the current
 /// ImGui frame; owns the scenes and asks `lab` for reports.
 class Shell {
@@ -107,6 +132,28 @@ class Shell {
   std::string ui_map_json() const;
   /// The picture of the last frame as SVG. Throws Error (unavailable) where there is none.
   std::string picture_svg();
+  /// All that is on show, to be kept. Throws Error (unavailable) before there is a report.
+  Capsule capsule() const;
+  /// Shows a capsule as it was kept; nothing runs until a knob is turned.
+  void open(const Capsule& capsule);
+  /// The table that is chosen under Data, as far as it is on show. Throws Error (unavailable) if there is none.
+  std::string table_on_show(TableForm form) const;
+  std::string table_id() const;
+  /// Id of the lesson on show.
+  std::string lesson() const;
+  /// The command line that comes back to where the user stands.
+  std::string link() const;
+  /// What is to be kept from one start to the next. The window's size is the window's.
+  KeptSettings settings() const;
+  /// Asks for something to be kept, as a key or the palette does. A PNG has so many pixels for one of the
+  /// window's, 1–4.
+  void keep(Keep what, int times = 2);
+  /// What was asked for since the last call: files and pictures are the window's to write.
+  std::optional<KeepRequest> take_keep();
+  /// Says a short sentence on screen for a few seconds.
+  void say(std::string sentence);
+  /// Why the place asked for at the start is none; empty: it is one.
+  std::string complaint() const;
   /// What the window draws with, for tests.
   ui::Context& context();
 

@@ -24,6 +24,15 @@ struct ShellState {
   bool drawn = false;
   std::optional<double> copied_s;  ///< when the table was copied
   int hovered_row = -1;
+  KeptSettings kept;            ///< as they were at the start
+  ui::ThemeKind first_theme{};  ///< at the start, perhaps by a flag, which is not kept
+  float first_text_scale = 1;
+  std::optional<KeepRequest> asked_to_keep;  ///< waits for the window
+  struct Message {
+    std::string sentence;
+    double until_s = 0;
+  };
+  std::optional<Message> message;
 
   double now_s() const;
   void set_presenter(bool presenter);
@@ -31,6 +40,13 @@ struct ShellState {
   /// Keeps the run on show beside those to come, or no longer.
   void toggle_compare();
   void set_text_scale(float text_scale);
+  /// Shows a sentence for a few seconds.
+  void say(std::string sentence);
+  void show(const Capsule& capsule);
+};
+
+struct Shell::State : ShellState {
+  using ShellState::ShellState;
 };
 
 void draw_rail(ShellState& state, const Layout& layout);
@@ -44,6 +60,8 @@ void draw_tabs(ShellState& state, const Layout& layout);
 ui::TableLook table_look(const scenes::ScenePlayer& player, const lab::Table& table,
                          scenes::Cursor now);
 void draw_key_list(ShellState& state, ImVec2 size);
+/// The sentence that was said last, over the lower edge.
+void draw_message(const ShellState& state, ImVec2 size);
 
 /// "Emulated on CPU · throughput recorded on NVIDIA H200, 2026-05-12".
 std::string device_sentence(const lab::Report& report);

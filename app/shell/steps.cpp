@@ -1,6 +1,11 @@
 #include "app/shell/steps.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+
+#include "kernels/base/lab/number.hpp"
 
 namespace tilestep::app {
 
@@ -17,6 +22,20 @@ int last_phase(const StepAxis& axis) {
 
 Cursor at_step(const StepAxis& axis, int step) {
   return {std::clamp(step, 0, std::max(axis.tiles, 0)), last_phase(axis)};
+}
+
+Cursor at_phase(const StepAxis& axis, int step, std::string_view phase) {
+  const int count = std::max(axis.phases, 1);
+  int at = lab::number_of<int>(phase).value_or(-1);
+  for (int i = 0; i < std::ssize(axis.phase_names); ++i) {
+    if (axis.phase_names[static_cast<std::size_t>(i)] == phase) at = i;
+  }
+  if (at < 0 || at >= count) {
+    throw Error(fmt::format("there is no phase '{}' in a {} of this run; allowed: {}{}0–{}", phase,
+                            axis.noun, fmt::join(axis.phase_names, ", "),
+                            axis.phase_names.empty() ? "" : ", or ", count - 1));
+  }
+  return inside(axis, {std::min(step, axis.tiles), at});
 }
 
 int completed_steps(const StepAxis& axis, Cursor cursor) {

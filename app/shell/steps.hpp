@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "scenes/scene.hpp"
 
 /// Moves of the cursor along a trace. All of them stay inside the axis.
@@ -7,6 +9,8 @@ namespace tilestep::app {
 
 /// After `step` completed coarse steps.
 scenes::Cursor at_step(const scenes::StepAxis& axis, int step);
+/// Inside coarse step `step`, at a phase by its name or its number from 0. Throws Error naming the phases.
+scenes::Cursor at_phase(const scenes::StepAxis& axis, int step, std::string_view phase);
 /// How many coarse steps are complete at `cursor`.
 int completed_steps(const scenes::StepAxis& axis, scenes::Cursor cursor);
 scenes::Cursor inside(const scenes::StepAxis& axis, scenes::Cursor cursor);

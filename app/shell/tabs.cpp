@@ -85,16 +85,9 @@ void data_tools(ShellState& state, float room) {
   const bool copied = state.copied_s && state.now_s() - *state.copied_s < 2;
   if (ui::button("copy_csv", copied ? "Copied" : "Copy CSV",
                  {.icon = copied ? ui::Icon::check : ui::Icon::copy})) {
-    lab::Table table = tables[static_cast<std::size_t>(lesson.table)];
-    const ui::TableLook look =
-        table_look(*lesson.player, tables[static_cast<std::size_t>(lesson.table)], lesson.cursor);
-    for (int row = 0; row < std::ssize(table.rows); ++row) {  // what is to come is left empty
-      std::vector<lab::Cell>& cells = table.rows[static_cast<std::size_t>(row)];
-      for (int column = 0; column < std::ssize(cells); ++column) {
-        if (look.hidden(row, column)) cells[static_cast<std::size_t>(column)] = {};
-      }
-    }
-    ImGui::SetClipboardText(table.to_csv().c_str());
+    const lab::Table& table = tables[static_cast<std::size_t>(lesson.table)];
+    const ui::TableLook look = table_look(*lesson.player, table, lesson.cursor);
+    ImGui::SetClipboardText(table_text(table, look.hidden, TableForm::csv).c_str());
     state.copied_s = state.now_s();
   }
 }
@@ -102,6 +95,7 @@ void data_tools(ShellState& state, float room) {
 void measured_tools(ShellState& state, float room) {
   LessonState& lesson = state.session.lesson();
   if (!lesson.report || lesson.report->device.backend != "cuda") return;
+  if (!lesson.capsule_day.empty()) return;  // its GPU is perhaps none of this machine's
   const bool busy = lesson.bench_run.has_value();
   std::string label = "Measure on this GPU";
   if (busy) {

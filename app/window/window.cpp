@@ -13,6 +13,7 @@
 #include "app/file.hpp"
 #include "app/window/canvas.hpp"
 #include "app/window/frame_pace.hpp"
+#include "app/window/keeper.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -114,6 +115,8 @@ class Window {
   Window& operator=(const Window&) = delete;
 
   void attach(Shell& shell) { shell_ = &shell; }
+  /// The settings are kept when it loses the focus, and at the end.
+  void keep_settings(SettingsFile* file) { settings_ = file; }
   void run();
 
  private:
@@ -127,9 +130,12 @@ class Window {
   void write_map();
   void toggle_full_screen();
   float content_scale() const;
+  void save_settings();
+  void keep_what_was_asked();
 
   GLFWwindow* window_ = nullptr;
   Shell* shell_ = nullptr;
+  SettingsFile* settings_ = nullptr;
   FramePace pace_;
   int restore_[4] = {0, 0, 0, 0};  ///< x, y, width, height before full screen
   std::string map_path_;
@@ -182,6 +188,13 @@ void Window::set_callbacks() {
     of(window).pace_.input();
     if (action == GLFW_RELEASE) return;
     if (action == GLFW_REPEAT && (key == GLFW_KEY_F11 || key == GLFW_KEY_ESCAPE)) return;
+    if (key == GLFW_KEY_S && (modifiers & GLFW_MOD_CONTROL) != 0) {
+      const bool picture = (modifiers & GLFW_MOD_SHIFT) != 0;
+      if (action == GLFW_PRESS) {
+        of(window).shell_->keep(picture ? Keep::picture_png : Keep::capsule);
+      }
+      return;
+    }
     if (const auto known = key_of(key)) {
       of(window).shell_->key(*known, (modifiers & GLFW_MOD_SHIFT) != 0);
     }
@@ -197,7 +210,14 @@ void Window::set_callbacks() {
                              [](GLFWwindow* window, int, int, int) { of(window).pace_.input(); });
   glfwSetScrollCallback(window_,
                         [](GLFWwindow* window, double, double) { of(window).pace_.input(); });
-  glfwSetWindowFocusCallback(window_, [](GLFWwindow* window, int) { of(window).pace_.input(); });
+  glfwSetWindowFocusCallback(window_, [](GLFWwindow* window, int focused) {
+    of(window).pace_.input();
+    if (focused == GLFW_FALSE) of(window).save_settings();
+  });
+  glfwSetDropCallback(window_, [](GLFWwindow* window, int count, const char** paths) {
+    of(window).pace_.input();
+    if (count > 0) open_capsule(*of(window).shell_, paths[0]);
+  });
   glfwSetWindowRefreshCallback(window_, [](GLFWwindow* window) { of(window).pace_.input(); });
   glfwSetFramebufferSizeCallback(window_,
                                  [](GLFWwindow* window, int, int) { of(window).pace_.input(); });
@@ -285,6 +305,31 @@ void Window::toggle_full_screen() {
   glfwSetWindowMonitor(window_, monitor, 0, 0, mode->width, mode->height, mode->refreshRate);
 }
 
+void Window::save_settings() {
+  if (settings_ == nullptr || shell_ == nullptr) return;
+  KeptSettings settings = shell_->settings();
+  if (glfwGetWindowMonitor(window_) != nullptr) {
+    settings.width = restore_[2];
+    settings.height = restore_[3];
+  } else {
+    glfwGetWindowSize(window_, &settings.width, &settings.height);
+  }
+  settings_->save(settings);
+  if (const std::string remark = settings_->take_remark(); !remark.empty()) shell_->say(remark);
+}
+
+void Window::keep_what_was_asked() {
+  const auto request = shell_->take_keep();
+  if (!request) return;
+  WindowLook look;
+  glfwGetFramebufferSize(window_, &look.width, &look.height);
+  look.scale = design_scale(look.width, look.height, content_scale());
+  glfwMakeContextCurrent(nullptr);  // pictures are drawn in a context of their own
+  keep(*shell_, *request, look);
+  glfwMakeContextCurrent(window_);
+  pace_.news();
+}
+
 void Window::run() {
   assert(shell_ != nullptr);
   while (glfwWindowShouldClose(window_) == GLFW_FALSE) {
@@ -292,12 +337,14 @@ void Window::run() {
     if (glfwWindowShouldClose(window_) != GLFW_FALSE) break;
     if (shell_->update()) pace_.news();
     if (shell_->take_full_screen_toggle()) toggle_full_screen();
+    keep_what_was_asked();
     const double now_s = glfwGetTime();
     const auto next_s = pace_.next_in_s(now_s, motion());
     if (!next_s || *next_s > 0) continue;
     pace_.drawn(now_s);
     draw();
   }
+  save_settings();
 }
 
 }  // namespace
@@ -312,6 +359,8 @@ int run_window(const WindowOptions& options) {
   const auto lab = make_process_lab(lab_options);
   Shell shell(*lab, options.shell);
   window.attach(shell);
+  window.keep_settings(options.settings);
+  if (!options.shell.greeting.empty()) shell.say(options.shell.greeting);
   window.run();
   return 0;
 }

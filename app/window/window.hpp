@@ -4,14 +4,14 @@
 #include <string>
 
 #include "app/shell/shell.hpp"
-#include "kernels/base/lab/knob.hpp"
 
 namespace tilestep::app {
 
 struct WindowOptions {
   ShellOptions shell;
   int width = 1440, height = 900;
-  std::string program;  ///< path of tilestep itself, for the worker
+  std::string program;               ///< path of tilestep itself, for the worker
+  SettingsFile* settings = nullptr;  ///< where the window keeps what it keeps; nullptr: nowhere
 };
 
 /// Opens the window and runs until it is closed. Throws Error (unavailable) without a display, with
@@ -23,8 +23,10 @@ int run_window(const WindowOptions& options);
 struct ShotOptions {
   ShellOptions shell;
   int width = 1440, height = 900;
-  std::string out;     ///< PNG file, or SVG: of the picture alone
-  std::string ui_map;  ///< JSON file; empty: none
+  std::string out;             ///< PNG file, or SVG: of the picture alone
+  std::string ui_map;          ///< JSON file; empty: none
+  float scale = 0;             ///< real pixels a design pixel; 0: as `width` and `height` want it
+  bool picture_alone = false;  ///< the picture's panel, cut out of the window
 };
 
 /// Draws pictures without a display. The EGL context is made once, so that many pictures are quick.

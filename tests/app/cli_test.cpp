@@ -159,6 +159,7 @@ TEST_CASE("bad flags, lessons, knobs and commands exit 2 and name what is allowe
   check_refused({"record"}, {"--out"});
   check_refused({"shot", "online-softmax"}, {"--out"});
   check_refused({"shot", "online-softmax", "--out", "x.gif"}, {"'.gif'", ".png, .svg"});
+  check_refused(with(kRun, {"--capsule", "mine"}), {"'mine'", ".tilestep.json"});
   check_refused({"doctor", "--yaml"}, {"--yaml", "--json"});
 }
 
@@ -176,12 +177,37 @@ TEST_CASE("pictures refuse sizes, themes, tabs, steps and scales that are not al
   for (const char* step : {"", "-1", "1.5", "two", "99999999999999"}) {
     check_refused(with(shot, {"--step", step}), {"0–"});
   }
+  for (const char* phase : {"4", "-1", "Rescale", "1.0"}) {
+    check_refused(with(shot, {"--step", "1", "--phase", phase}),
+                  {"maximum, rescale, weights, accumulate, or 0–3"});
+  }
   check_refused(with(shot, {"--compare", "keys=0"}), {"keys", "1"});
   check_refused(with(shot, {"--compare", "no_such_knob=1"}), {"no_such_knob", "preset"});
   check_refused({"shot", "online-softmax", "--compare", "keys=8", "--out", "x.svg"}, {"PNG"});
   for (const char* scale : {"", "0.9", "2.1", "nan", "big"}) {
     check_refused(with(shot, {"--text-scale", scale}), {"1–2"});
   }
+}
+
+TEST_CASE("a capsule that is none is refused before anything opens", "[cli]") {
+  TemporaryFolder folder;
+  const std::string file = (folder.path() / "a.tilestep.json").string();
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{file}, {"open", file}, {"shot", file, "--out", "x.png"}}) {
+    const Outcome absent = run_tilestep(words);
+    CHECK(absent.code == 3);
+    check_contains(absent.err, "'" + file + "' cannot be read: No such file");
+  }
+  std::ofstream(file) << "{\"tilestep_capsule\": 7}";
+  check_refused({file}, {file, "newer tilestep"});
+  std::ofstream(file) << "{\"tilestep_capsule\": 1";
+  check_refused({"open", file}, {file, "cut off"});
+  CHECK(run_tilestep(with(kRun, {"--capsule", file})).code == 0);
+  check_refused({"open", file, "--set", "keys=8"}, {"--set", "capsule"});
+  check_refused({"shot", file, "--compare", "keys=8", "--out", "x.png"}, {"--compare", "capsule"});
+  check_refused({"shot", file, "--step", "1", "--phase", "x", "--out", "x.png"}, {"rescale"});
+  const Outcome unwritable = run_tilestep(with(kRun, {"--capsule", file + "/a.json"}));
+  CHECK(unwritable.code == 3);
 }
 
 TEST_CASE("--version and --help print and exit 0", "[cli]") {

@@ -120,6 +120,32 @@ TEST_CASE("a shot has the size asked for and a map of what is on it", "[tour]") 
   }
 }
 
+TEST_CASE("a capsule gives the picture of the run that it keeps", "[tour]") {
+  if (!pictures_work()) return;
+  TemporaryFolder folder;
+  const auto named = [&](const char* name) { return (folder.path() / name).string(); };
+  const auto run = [](const std::vector<std::string>& words) {
+    const Outcome outcome = run_tilestep(words);
+    INFO(outcome.err);
+    CHECK(outcome.code == 0);
+  };
+  const std::vector<std::string> place = {"--step", "2", "--phase", "rescale"};
+  const auto shot = [&](std::vector<std::string> words, const std::string& out) {
+    words.insert(words.begin(), "shot");
+    words.insert(words.end(), place.begin(), place.end());
+    words.insert(words.end(), {"--out", out});
+    run(words);
+    return file_text(out);
+  };
+  run({"run", "online-softmax", "--backend", "emulated", "--set", "preset=rising", "--capsule",
+       named("a.tilestep.json")});
+  for (const char* out : {"a.svg", "b.svg"}) CHECK(!fs::exists(named(out)));
+  const std::string kept = shot({named("a.tilestep.json")}, named("a.svg"));
+  CHECK((kept == shot({"online-softmax", "--backend", "emulated", "--set", "preset=rising"},
+                      named("b.svg"))));
+  CHECK((kept != shot({"online-softmax", "--backend", "emulated"}, named("c.svg"))));
+}
+
 TEST_CASE("a shot of two runs holds both", "[tour]") {
   if (!pictures_work()) return;
   TemporaryFolder folder;

@@ -50,14 +50,20 @@ class Display {
 class Window {
  public:
   Window(const Display& display, const std::vector<std::string>& arguments,
-         const std::string& program = TILESTEP_PROGRAM)
+         const std::string& program = TILESTEP_PROGRAM, const std::filesystem::path& home = {})
       : display_(display), map_file_(folder_.path() / "map.json") {
-    std::vector<std::string> words = {program, "open", "online-softmax"};
+    std::vector<std::string> words = {program};
+    if (arguments.empty() || arguments[0] != "open") {
+      words.insert(words.end(), {"open", "online-softmax"});
+    }
     words.insert(words.end(), arguments.begin(), arguments.end());
-    program_ = std::make_unique<Child>(words, Environment{{"DISPLAY", display.name()},
-                                                          {"WAYLAND_DISPLAY", ""},
-                                                          {"LIBGL_ALWAYS_SOFTWARE", "1"},
-                                                          {"TILESTEP_UI_MAP", map_file_.string()}});
+    program_ = std::make_unique<Child>(
+        words, Environment{{"DISPLAY", display.name()},
+                           {"WAYLAND_DISPLAY", ""},
+                           {"LIBGL_ALWAYS_SOFTWARE", "1"},
+                           {"HOME", (home.empty() ? folder_.path() : home).string()},
+                           {"XDG_CONFIG_HOME", ""},
+                           {"TILESTEP_UI_MAP", map_file_.string()}});
   }
 
   Child& program() { return *program_; }
@@ -247,4 +253,81 @@ TEST_CASE("the window ends with its worker", "[window]") {
   }
   // Even a window that was killed takes its worker along: nobody is left to read.
   CHECK(eventually([&] { return ::kill(worker, 0) != 0; }));
+}
+
+TEST_CASE("Ctrl+S keeps what is on show, and another window opens it", "[window]") {
+  const auto display = make_display();
+  if (!display) return;
+  const TemporaryFolder home;
+  std::filesystem::create_directory(home.path() / "Documents");
+  const auto first_saved = [&home]() -> std::string {
+    for (const auto& entry : std::filesystem::directory_iterator(home.path() / "Documents")) {
+      if (entry.path().string().ends_with(".tilestep.json")) return entry.path().string();
+    }
+    return {};
+  };
+  {
+    Window window(*display, {"--backend", "emulated", "--set", "preset=rising", "--step", "2"},
+                  TILESTEP_PROGRAM, home.path());
+    wait_until_ready(window);
+    REQUIRE(eventually([&] { return window.step() == 2; }));
+    window.focus();
+    window.press("ctrl+s");
+    CHECK(eventually([&] { return window.says("saved to " + lower(home.path().string())); }));
+    REQUIRE(eventually([&] { return !first_saved().empty(); }));
+    // The picture has an OpenGL context of its own, and the window goes on with its own after it.
+    window.press("ctrl+shift+s");
+    CHECK(eventually([&] { return window.says("-1.png"); }));
+    window.press("Right");
+    CHECK(eventually([&] { return window.step() == 3; }));
+  }
+  Window window(*display, {"open", first_saved(), "--backend", "cuda"}, TILESTEP_PROGRAM,
+                home.path());  // no GPU is asked for
+  REQUIRE(eventually([&] { return window.step() == 2; }));
+  const auto preset = window.part("preset");
+  REQUIRE(preset);
+  CHECK(preset->at("value") == "rising");
+  CHECK(window.says("capsule of"));
+  CHECK_FALSE(window.says("failure"));
+  CHECK(children_of(window.program().pid()).empty());
+  bool picture = false;
+  for (const auto& entry : std::filesystem::directory_iterator(home.path() / "Documents")) {
+    picture = picture || file_text(entry.path()).starts_with("\x89PNG");
+  }
+  CHECK(picture);
+}
+
+TEST_CASE("the window comes back as it was left", "[window]") {
+  const auto display = make_display();
+  if (!display) return;
+  const TemporaryFolder home;
+  const auto settings = home.path() / ".config" / "tilestep" / "settings.json";
+  {
+    Window window(*display, {"open", "coalescing", "--backend", "emulated", "--set", "stride=4"},
+                  TILESTEP_PROGRAM, home.path());
+    REQUIRE(eventually([&] { return window.part("lane_0").has_value(); }));
+    window.focus();
+    window.press("Right");
+    window.press("t");
+    REQUIRE(eventually([&] { return window.step() == 1; }));
+    // It keeps them when it loses the focus, too.
+    Window other(*display, {});
+    wait_until_ready(other);
+    CHECK(eventually([&] { return std::filesystem::exists(settings); }));
+  }
+  const json kept = json::parse(file_text(settings));
+  CHECK(kept.at("theme") == "light");
+  {
+    Window window(*display, {"open", "--backend", "emulated"}, TILESTEP_PROGRAM, home.path());
+    CHECK(eventually([&] { return window.step() == 1; }));
+    CHECK(window.map().at("lesson") == "coalescing");
+    CHECK(window.part("Dark theme").has_value());  // what the button would change the light one to
+    const auto stride = window.part("stride");
+    REQUIRE(stride);
+    CHECK(stride->at("value") == "4");
+  }
+  std::ofstream(settings) << "{ broken";
+  Window window(*display, {"open", "--backend", "emulated"}, TILESTEP_PROGRAM, home.path());
+  CHECK(eventually([&] { return window.says("set aside as"); }));
+  CHECK(std::filesystem::exists(settings.string() + ".damaged-1"));
 }

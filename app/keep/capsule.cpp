@@ -1,0 +1,232 @@
+#include "app/keep/capsule.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "app/file.hpp"
+#include "app/keep/place.hpp"
+#include "kernels/base/lab/json.hpp"
+#include "kernels/catalog.hpp"
+
+namespace tilestep::app {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kCapsuleMark = "tilestep_capsule";
+constexpr std::int64_t kCapsuleVersion = 1;
+constexpr int kMostCursor = 1'000'000;
+constexpr std::size_t kMostNotes = std::size_t{1} << 20;
+
+json guesses_json(const std::vector<scenes::Guess>& guesses) {
+  json list = json::array();
+  for (const scenes::Guess& guess : guesses) {
+    list.push_back({{"step", guess.asked.tile},
+                    {"phase", guess.asked.phase},
+                    {"choice", guess.choice},
+                    {"value", lab::number_to_json(guess.value)}});
+  }
+  return list;
+}
+
+scenes::Guess guess_from(const lab::Place& at) {
+  const lab::Place step = at.at("step"), phase = at.at("phase"), choice = at.at("choice");
+  scenes::Guess guess;
+  guess.asked = {step.whole<int>(0, kMostCursor), phase.whole<int>(0, kMostCursor)};
+  guess.choice = choice.whole<int>(-1, 3);
+  if (const auto value = at.find("value")) guess.value = value->real<double>();
+  return guess;
+}
+
+std::string text_of(const lab::Place& root, std::string_view member) {
+  const auto at = root.find(member);
+  if (!at) return {};
+  std::string text = at->text();
+  if (text.size() > kMostNotes) at->fail(fmt::format("is longer than {} bytes", kMostNotes));
+  return text;
+}
+
+/// What is not JSON: cut off, or no capsule at all.
+json parsed_capsule(std::string_view text, std::string_view where) {
+  try {
+    return json::parse(text);
+  } catch (const json::parse_error& error) {
+    const bool cut =
+        std::string_view(error.what()).find("unexpected end of input") != std::string_view::npos;
+    const std::size_t first = text.find_first_not_of(" \t\r\n");
+    if (cut && first != text.npos && text[first] == '{') {
+      throw Error(
+          fmt::format("{} is cut off after {} bytes: save the capsule again", where, text.size()));
+    }
+    throw Error(
+        fmt::format("{} is no capsule: it is not JSON (a capsule is a file that tilestep "
+                    "saved, *{})",
+                    where, kCapsuleEnding));
+  }
+}
+
+/// Throws Error unless this is a capsule of this version.
+void check_version(const json& capsule, std::string_view where) {
+  if (!capsule.is_object() || !capsule.contains(kCapsuleMark)) {
+    throw Error(
+        fmt::format("{} is no capsule: it has no member '{}' (a capsule is a file that "
+                    "tilestep saved, *{})",
+                    where, kCapsuleMark, kCapsuleEnding));
+  }
+  const lab::Place root(capsule, where);
+  const lab::Place mark = root.at(kCapsuleMark);
+  const auto version = mark.whole<std::int64_t>(1);
+  if (version > kCapsuleVersion) {
+    throw Error(
+        fmt::format("{} was made by a newer tilestep{}: its version is {}, and this one "
+                    "reads {}",
+                    where,
+                    capsule.contains("program") && capsule["program"].is_string()
+                        ? " (" + capsule["program"].get<std::string>() + ")"
+                        : "",
+                    version, kCapsuleVersion));
+  }
+}
+
+[[noreturn]] void refuse_capsule(std::string_view where, const Error& error) {
+  throw Error(fmt::format("{} cannot be opened: {}", where, error.what()));
+}
+
+lab::Report report_of(const lab::Place& at, std::string_view where) {
+  try {
+    return lab::report_from_json(at.json());
+  } catch (const Error& error) {
+    refuse_capsule(where, error);
+  }
+}
+
+/// Throws Error unless lesson, settings, report and trace belong together.
+void check_whole(const Capsule& capsule, const lab::Place& root, std::string_view where) {
+  const lab::Place lesson = root.at("lesson"), settings = root.at("settings");
+  const std::string named = lesson.text();
+  try {
+    const lab::Knobs& knobs = tilestep::lesson(named).knobs();
+    if (capsule.report.lesson != named) {
+      throw Error(fmt::format("its report is of the lesson '{}', not of '{}'",
+                              capsule.report.lesson, named));
+    }
+    const lab::Settings wanted = knobs.completed(lab::settings_from_json(settings));
+    if (knobs.completed(capsule.report.params) != wanted) {
+      throw Error("its report is of other settings than it names");
+    }
+    if (capsule.bench && capsule.bench->lesson != named) {
+      throw Error(fmt::format("its bench is of the lesson '{}', not of '{}'", capsule.bench->lesson,
+                              named));
+    }
+    for (const auto& scene : scenes::make_scenes()) {
+      if (scene->lesson() == named) scene->load(capsule.report);
+    }
+  } catch (const Error& error) {
+    refuse_capsule(where, error);
+  }
+}
+
+void find_picks(const picture::Box& box, const std::map<std::string, int>& wanted,
+                std::map<picture::Name, int>& found) {
+  for (const picture::Mark& mark : box.marks) {
+    const picture::Items* items = picture::items_of(mark);
+    const auto* curve = std::get_if<picture::Curve>(&mark);
+    for (const picture::Act& act : {items == nullptr ? picture::Act{} : items->act,
+                                    curve == nullptr ? picture::Act{} : curve->act}) {
+      if (act.kind != picture::Act::pick) continue;
+      const auto at = wanted.find(std::string(act.what.text()));
+      if (at != wanted.end()) found[act.what] = at->second;
+    }
+  }
+  for (const picture::Box& inner : box.boxes) find_picks(inner, wanted, found);
+}
+
+}  // namespace
+
+Capsule capsule_of(const lab::Report& report) {
+  Capsule capsule;
+  capsule.report = report;
+  capsule.made_at = day_of_today();
+  capsule.program = TILESTEP_VERSION;
+  return capsule;
+}
+
+std::string capsule_text(const Capsule& capsule) {
+  json text = {{kCapsuleMark, kCapsuleVersion},
+               {"lesson", capsule.report.lesson},
+               {"settings", lab::to_json(capsule.report.params)},
+               {"step", capsule.step},
+               {"phase", capsule.phase < 0 ? json() : json(capsule.phase)},
+               {"picks", capsule.picks},
+               {"guesses", guesses_json(capsule.guesses)},
+               {"report", lab::to_json(capsule.report)},
+               {"notes", capsule.notes},
+               {"made_at", capsule.made_at},
+               {"program", capsule.program}};
+  if (capsule.bench) text["bench"] = lab::to_json(*capsule.bench);
+  return text.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+Capsule capsule_from_text(std::string_view text, std::string_view where) {
+  const json parsed = parsed_capsule(text, where);
+  check_version(parsed, where);
+  const lab::Place root(parsed, where);
+  Capsule capsule;
+  const lab::Place report = root.at("report");
+  capsule.report = report_of(report, where);
+  if (const auto bench = root.find("bench")) capsule.bench = report_of(*bench, where);
+  const lab::Place step = root.at("step");
+  capsule.step = step.whole<int>(0, kMostCursor);
+  if (const auto phase = root.find("phase")) capsule.phase = phase->whole<int>(-1, kMostCursor);
+  if (const auto picks = root.find("picks")) {
+    if (!picks->json().is_object()) picks->refuse("a JSON object of names and numbers");
+    for (const auto& [name, value] : picks->json().items()) {
+      const lab::Place index = picks->at(name);
+      capsule.picks[name] = index.whole<int>(-1, kMostCursor);
+    }
+  }
+  if (const auto guesses = root.find("guesses")) {
+    for (std::size_t i = 0; i < guesses->size(); ++i) {
+      const lab::Place guess = guesses->at(i);
+      capsule.guesses.push_back(guess_from(guess));
+    }
+  }
+  capsule.notes = text_of(root, "notes");
+  capsule.made_at = text_of(root, "made_at");
+  capsule.program = text_of(root, "program");
+  check_whole(capsule, root, where);
+  return capsule;
+}
+
+Capsule read_capsule(const std::filesystem::path& path) {
+  return capsule_from_text(read_file(path, kMostCapsuleBytes),
+                           fmt::format("the file '{}'", path.string()));
+}
+
+void write_capsule(const std::filesystem::path& path, const Capsule& capsule) {
+  write_file(path, capsule_text(capsule));
+}
+
+bool names_capsule(std::string_view argument) {
+  return argument.ends_with(".json") || argument.find('/') != argument.npos;
+}
+
+scenes::Cursor cursor_of(const Capsule& capsule, const scenes::StepAxis& axis) {
+  const int step = std::clamp(capsule.step, 0, axis.tiles);
+  const int last = axis.phases - 1;
+  const bool inside = step > 0 && capsule.phase >= 0 && capsule.phase < last;
+  return {step, inside ? capsule.phase : last};
+}
+
+std::map<picture::Name, int> picks_of(const Capsule& capsule, const scenes::Scene& scene,
+                                      scenes::Cursor cursor) {
+  std::map<picture::Name, int> found;
+  if (capsule.picks.empty()) return found;
+  find_picks(scene.picture(scene.extent(), {cursor}).root, capsule.picks, found);
+  return found;
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/lab/report.hpp"
+#include "scenes/scene.hpp"
+
+namespace tilestep::app {
+
+/// All that is on show of a lesson, in one file: the report, and where one stands in it. It is data: what
+/// opens it shows what was recorded, and runs nothing.
+struct Capsule {
+  lab::Report report;  ///< names the lesson, and its settings in `params`
+  std::optional<lab::Report> bench = {};
+  int step = 0;                           ///< completed coarse steps
+  int phase = -1;                         ///< inside step `step`; −1: its last
+  std::map<std::string, int> picks = {};  ///< whom the user follows, by the name of View::picks
+  std::vector<scenes::Guess> guesses = {};
+  std::string notes = {};    ///< the user's own words
+  std::string made_at = {};  ///< "2026-01-31"
+  std::string program = {};  ///< version of the tilestep that made it
+
+  const std::string& lesson() const { return report.lesson; }
+};
+
+/// What files of capsules are called: "online-softmax-2026-01-31-1.tilestep.json".
+inline constexpr std::string_view kCapsuleEnding = ".tilestep.json";
+/// Files above this are not read.
+inline constexpr std::size_t kMostCapsuleBytes = std::size_t{64} << 20;
+
+/// A capsule of today, by this program.
+Capsule capsule_of(const lab::Report& report);
+/// {"tilestep_capsule": 1, "lesson", "settings", "step", "phase", "picks", "guesses", "report", "bench",
+/// "notes", "made_at", "program"}
+std::string capsule_text(const Capsule& capsule);
+/// The reverse; `where` names the text in errors. Throws Error for what is no capsule, is cut off, was made
+/// by a newer tilestep, or does not hold together: lesson, settings, report and trace.
+Capsule capsule_from_text(std::string_view text, std::string_view where);
+
+/// Throws Error: (unavailable) if the file is not there, as capsule_from_text for what is in it.
+Capsule read_capsule(const std::filesystem::path& path);
+/// Throws Error (unavailable) with the reason.
+void write_capsule(const std::filesystem::path& path, const Capsule& capsule);
+
+/// Whether an argument means a file rather than a lesson: it has a folder or ends in ".json".
+bool names_capsule(std::string_view argument);
+
+/// Where a capsule stands in the steps of its scene.
+scenes::Cursor cursor_of(const Capsule& capsule, const scenes::StepAxis& axis);
+/// Those of its picks that the picture at that place knows.
+std::map<picture::Name, int> picks_of(const Capsule& capsule, const scenes::Scene& scene,
+                                      scenes::Cursor cursor);
+
+}  // namespace tilestep::app

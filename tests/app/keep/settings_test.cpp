@@ -1,0 +1,137 @@
+#include "app/keep/settings.hpp"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/app/child.hpp"
+#include "tests/app/text_checks.hpp"
+#include "tests/catch.hpp"
+
+using namespace tilestep;
+using namespace tilestep::app;
+using namespace tilestep::tests;
+namespace fs = std::filesystem;
+
+namespace {
+
+KeptSettings sample() {
+  KeptSettings settings;
+  settings.light = true;
+  settings.text_scale = 1.5;
+  settings.predictions = false;
+  settings.reduce_motion = true;
+  settings.speed = 2;
+  settings.tour_seen = true;
+  settings.width = 1600;
+  settings.height = 1000;
+  settings.last = KeptSettings::Place{"coalescing", {{"stride", std::int64_t{8}}}, 3};
+  return settings;
+}
+
+struct Place {
+  TemporaryFolder folder;
+  fs::path path = folder.path() / "tilestep" / "settings.json";
+
+  void write(const std::string& text) const {
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  fs::path aside(int n) const { return path.string() + ".damaged-" + std::to_string(n); }
+};
+
+}  // namespace
+
+TEST_CASE("settings come back as they were kept", "[keep]") {
+  const Place place;
+  SettingsFile first(place.path);
+  CHECK(first.load() == KeptSettings{});
+  first.save(sample());
+  CHECK(first.take_remark().empty());
+  SettingsFile second(place.path);
+  CHECK(second.load() == sample());
+  CHECK(second.take_remark().empty());
+  // What is the same is not written again.
+  fs::remove(place.path);
+  second.save(sample());
+  CHECK_FALSE(fs::exists(place.path));
+  KeptSettings other = sample();
+  other.speed = 4;
+  second.save(other);
+  CHECK(SettingsFile(place.path).load() == other);
+}
+
+TEST_CASE("settings of an older tilestep lack nothing", "[keep]") {
+  const Place place;
+  place.write(R"({"tilestep_settings": 1, "theme": "light", "colour": "blue"})");
+  SettingsFile file(place.path);
+  KeptSettings expected;
+  expected.light = true;
+  CHECK(file.load() == expected);
+  CHECK(file.take_remark().empty());
+}
+
+TEST_CASE("damaged settings are set aside with a sentence", "[keep]") {
+  int n = 0;
+  const Place place;
+  for (const char* text :
+       {"", "{", "[]", "{\"tilestep_settings\": 0}", "{\"tilestep_settings\": 1, \"speed\": \"x\"}",
+        "{\"tilestep_settings\": 1, \"speed\": 1e9}",
+        "{\"tilestep_settings\": 1, \"text_scale\": \"nan\"}",
+        "{\"tilestep_settings\": 1, \"theme\": \"blue\"}",
+        "{\"tilestep_settings\": 1, \"window\": [1]}",
+        "{\"tilestep_settings\": 1, \"last\": {\"lesson\": \"tiling\"}}"}) {
+    INFO(text);
+    place.write(text);
+    SettingsFile file(place.path);
+    CHECK(file.load() == KeptSettings{});
+    ++n;
+    const std::string said = file.take_remark();
+    check_contains(said, place.aside(n).string());
+    CHECK(said.find('\n') == std::string::npos);
+    CHECK(file_text(place.aside(n)) == text);
+    CHECK_FALSE(fs::exists(place.path));
+    file.save(sample());
+    CHECK(SettingsFile(place.path).load() == sample());
+  }
+}
+
+TEST_CASE("settings of a newer tilestep are left as they are", "[keep]") {
+  const Place place;
+  const std::string text = R"({"tilestep_settings": 2, "theme": {"name": "light"}})";
+  place.write(text);
+  SettingsFile file(place.path);
+  CHECK(file.load() == KeptSettings{});
+  check_contains(file.take_remark(), "newer tilestep");
+  file.save(sample());
+  CHECK(file_text(place.path) == text);
+}
+
+TEST_CASE("where settings cannot be kept one sentence says so, once", "[keep]") {
+  const Place place;
+  std::ofstream(place.folder.path() / "tilestep") << "not a folder";
+  SettingsFile file(place.path);
+  CHECK(file.load() == KeptSettings{});
+  file.save(sample());
+  check_contains(file.take_remark(), "the settings are not kept: ");
+  file.save(KeptSettings{});
+  CHECK(file.take_remark().empty());
+}
+
+TEST_CASE("a last place that is no more is forgotten, the rest holds", "[keep]") {
+  const Place place;
+  KeptSettings gone = sample();
+  for (const KeptSettings::Place& last :
+       {KeptSettings::Place{"no-such-lesson", {}, 0},
+        KeptSettings::Place{"coalescing", {{"colour", true}}, 0},
+        KeptSettings::Place{"coalescing", {{"stride", std::int64_t{-1}}}, 0}}) {
+    gone.last = last;
+    place.write(settings_text(gone));
+    SettingsFile file(place.path);
+    KeptSettings expected = gone;
+    expected.last.reset();
+    CHECK(file.load() == expected);
+    CHECK(file.take_remark().empty());
+  }
+}
