@@ -25,19 +25,22 @@ float line_height(Font font) {
   return text_size("x", font).y;
 }
 
-/// Vertical grid lines with their numbers below, right of `left`, and the unit at the right end.
-void draw_bar_axis(const Axis& axis, const Room& room, float left, const std::string& unit) {
+/// Vertical grid lines with their numbers below, right of `left`, and the unit below the values, whose
+/// column ends at `right`.
+void draw_bar_axis(const Axis& axis, const Room& room, float left, const std::string& unit,
+                   float right) {
   const int most = std::max(2, static_cast<int>(room.width() / px(90)));
-  const float unit_width = text_size(unit, Font::note).x + px(12);
+  const float unit_left = right - text_size(unit, Font::note).x - px(8);
   for (const double tick : axis.ticks(most)) {
     const float x = std::round(room.min.x + room.width() * axis.place(tick));
     list().AddLine({x, room.min.y}, {x, room.max.y}, color(Role::grid));
-    if (x + px(20) > room.max.x - unit_width && tick != 0) continue;
     const std::string text = tick_text(tick);
-    const float middle = std::max(x, left + text_size(text, Font::note).x / 2);
+    const float half = text_size(text, Font::note).x / 2;
+    const float middle = std::max(x, left + half);
+    if (middle + half > unit_left && tick != 0) continue;
     draw_text({middle, room.max.y + px(4)}, text, Font::note, Role::muted, Align::center);
   }
-  draw_text({room.max.x, room.max.y + px(4)}, unit, Font::note, Role::muted, Align::right);
+  draw_text({right, room.max.y + px(4)}, unit, Font::note, Role::muted, Align::right);
 }
 
 std::string bar_value(const Bar& bar, const std::string& unit) {
@@ -197,7 +200,7 @@ void bar_plot(const BarPlot& plot, float height) {
   if (!plot.title.empty()) {
     draw_text(at, fitted(plot.title, Font::body_bold, width), Font::body_bold);
   }
-  draw_bar_axis(axis, columns.bars, at.x, plot.unit);
+  draw_bar_axis(axis, columns.bars, at.x, plot.unit, columns.values_right);
   for (std::size_t i = 0; i < plot.bars.size(); ++i) {
     const Bar& bar = plot.bars[i];
     const float y = columns.bars.min.y + columns.row * static_cast<float>(i);
@@ -266,15 +269,17 @@ class LinePlotView {
 
   void place_room() {
     float ticks = 0, ends = 0;
-    for (const double tick : y_.ticks(5)) {
+    room_.min.y = at_.y + above();
+    room_.max.y = at_.y + size_.y - below();
+    for (const double tick : y_ticks()) {
       ticks = std::max(ticks, text_size(tick_text(tick), Font::note).x);
     }
     for (const Curve& curve : plot_.curves) {
       ends = std::max(ends, text_size(curve.label, Font::note).x);
     }
     ends = std::min(ends, size_.x * 0.28f);
-    room_.min = {at_.x + ticks + px(kGapSmall), at_.y + above()};
-    room_.max = {at_.x + size_.x - ends - px(kGap), at_.y + size_.y - below()};
+    room_.min.x = at_.x + ticks + px(kGapSmall);
+    room_.max.x = at_.x + size_.x - ends - px(kGap);
     room_.max.x = std::max(room_.max.x, room_.min.x + px(kLeastRoom));
   }
 
@@ -311,8 +316,13 @@ class LinePlotView {
     return ticks;
   }
 
+  /// As many as the height has room for.
+  std::vector<double> y_ticks() const {
+    return y_.ticks(std::max(2, static_cast<int>(room_.height() / px(30))));
+  }
+
   void draw_axes() const {
-    for (const double tick : y_.ticks(std::max(2, static_cast<int>(room_.height() / px(30))))) {
+    for (const double tick : y_ticks()) {
       const float y = std::round(point(x_.low, tick).y);
       list().AddLine({room_.min.x, y}, {room_.max.x, y}, color(Role::grid));
       draw_text({room_.min.x - px(6), y - line_height(Font::note) / 2}, tick_text(tick), Font::note,

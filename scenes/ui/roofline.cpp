@@ -266,7 +266,7 @@ class View {
     list().AddRectFilled({box.min.x - px(2), box.min.y}, {box.max.x + px(2), box.max.y},
                          color(Role::panel, 0.85f), px(2));
     draw_text(corner, text, Font::note, role);
-    taken_.push_back(box);
+    taken_.push_back({{box.min.x - px(4), box.min.y}, {box.max.x + px(4), box.max.y}});
   }
 
   void draw_hover() const {

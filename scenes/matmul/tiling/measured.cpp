@@ -79,7 +79,15 @@ lab::Table with_configuration(lab::Table resources) {
     std::string configuration = text_in(resources, row, "configuration");
     const lab::Table same = rows_where(resources, "rung", rung);
     if (same.rows.size() < 2) return rung;
-    if (rung != "shared-tile") configuration = configuration.substr(0, configuration.find(','));
+    // Tiles of one size differ in what is said last.
+    if (rung == "shared-tile") {
+      configuration = configuration.substr(configuration.rfind(' ') + 1);
+      if (text_in(resources, row, "configuration").find("not") != std::string::npos) {
+        configuration = "not " + configuration;
+      }
+    } else {
+      configuration = configuration.substr(0, configuration.find(','));
+    }
     return fmt::format("{}, {}", rung, configuration);
   });
   add_column(resources, "kib", [&](std::size_t row) -> lab::Cell {
@@ -162,14 +170,14 @@ measured::Spec TilingScene::measured_spec() const {
                        .label = "name",
                        .value = "occupancy",
                        .times = 100,
-                       .note = "{blocks|block} of {threads|thread}",
+                       .note = "{blocks} × {threads} threads",
                        .role = rung_role},
                   Bars{.id = "registers",
                        .title = "Registers of a thread",
                        .rows = {.table = "resources", .prepare = with_configuration},
                        .label = "name",
                        .value = "registers",
-                       .note = "{kib} KiB shared a block",
+                       .note = "{kib} KiB shared",
                        .role = rung_role}},
         .needs = "resources"}}};
 }
