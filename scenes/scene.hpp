@@ -65,9 +65,19 @@ class Scene {
   virtual Cursor known(const lab::Table& table, int row, int column) const;
   /// What a row under Data is about: the number in its first column, and the step that it is.
   virtual std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const;
+  /// What a column under Data is about: the symbol at its head lights up with it; none: of nothing in particular.
+  virtual std::optional<picture::Subject> subject_of_column(std::string_view /*table_id*/,
+                                                            std::string_view /*column_id*/) const {
+    return std::nullopt;
+  }
   /// The knobs that change where an item with Act::set is dropped on another thing (clicked: on itself).
   virtual std::optional<lab::Settings> dropped(const View&, const picture::Key& /*item*/,
                                                const picture::Key& /*onto*/) const {
+    return std::nullopt;
+  }
+  /// The knobs that change where an item with Act::drag is dragged to a value on its axis.
+  virtual std::optional<lab::Settings> dragged(const View&, const picture::Key& /*item*/,
+                                               double /*value*/) const {
     return std::nullopt;
   }
 };

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "app/keep/capsule.hpp"
+#include "app/keep/guided.hpp"
 #include "app/shell/steps.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/scene.hpp"
@@ -104,6 +105,10 @@ void add_look(CLI::App& command, LookArguments& look) {
       .add_option("--phase", look.phase,
                   "Stands inside step N, at this phase: by name, or by number from 0")
       ->type_name("P");
+  command
+      .add_option("--stop", look.stop, "Stands at this stop of the lesson's guided path, from 1")
+      ->each([&look](const std::string&) { look.stop_given = true; })
+      ->type_name("N");
   command.add_option("--theme", look.theme, "dark or light")->type_name("THEME");
   command.add_option("--tab", look.tab, "data, measured, kernel, lesson or glossary")
       ->type_name("TAB");
@@ -139,6 +144,7 @@ ShellOptions LookArguments::shell(bool lesson_needed) {
   set_look(options);
   options.step = parse_step(step);
   options.phase = phase;
+  if (stop_given) go_to_stop(options);
   if (!view.empty()) {
     options.view = parse_view(options.lesson, view);
     options.tab = Tab::measured;
@@ -151,13 +157,29 @@ ShellOptions LookArguments::shell(bool lesson_needed) {
   return options;
 }
 
+/// The stop's knobs hold unless --set says otherwise.
+void LookArguments::go_to_stop(ShellOptions& options) {
+  if (step_given || !phase.empty()) {
+    throw Error("--stop says where one stands: --step and --phase do not go with it");
+  }
+  const scenes::GuideStop there = stop_of(options.lesson, parse_stop(stop));
+  for (const auto& [id, value] : there.settings) options.settings.try_emplace(id, value);
+  options.step = there.step;
+  if (there.phase >= 0) options.phase = std::to_string(there.phase);
+  if (!there.tab.empty()) options.tab = parse_tab(there.tab);
+}
+
 /// A capsule says what is shown and where one stands; --step and --phase go elsewhere in it.
 ShellOptions LookArguments::of_capsule(const std::string& file) {
-  if (!lesson.assignments.empty() || !compared.empty()) {
+  const char* too_much = !lesson.assignments.empty() ? "--set"
+                         : !compared.empty()         ? "--compare"
+                         : stop_given                ? "--stop"
+                                                     : nullptr;
+  if (too_much != nullptr) {
     throw Error(
         fmt::format("{} does not go with a capsule, which shows one run as it was; open the "
                     "lesson instead, or turn its knobs in the window",
-                    compared.empty() ? "--set" : "--compare"));
+                    too_much));
   }
   ShellOptions options;
   set_look(options);
@@ -167,11 +189,7 @@ ShellOptions LookArguments::of_capsule(const std::string& file) {
     capsule.phase = -1;
   }
   if (!phase.empty()) {
-    for (const auto& scene : scenes::make_scenes()) {
-      if (scene->lesson() != capsule.lesson()) continue;
-      scene->load(capsule.report);
-      capsule.phase = at_phase(scene->steps(), capsule.step, phase).phase;
-    }
+    capsule.phase = at_phase(scene_of(capsule.report)->steps(), capsule.step, phase).phase;
   }
   options.lesson = capsule.lesson();
   options.capsule = std::make_shared<const Capsule>(std::move(capsule));
@@ -200,6 +218,16 @@ int parse_step(std::string_view text) {
         fmt::format("--step cannot be '{}'; allowed: a whole number 0–{}", text, kMostSteps));
   }
   return *step;
+}
+
+int parse_stop(std::string_view text) {
+  constexpr int kMostStops = 99;
+  const auto stop = parsed<int>(text);
+  if (!stop || *stop < 1 || *stop > kMostStops) {
+    throw Error(
+        fmt::format("--stop cannot be '{}'; allowed: a stop of the guided path, from 1", text));
+  }
+  return *stop;
 }
 
 float parse_text_scale(std::string_view text) {

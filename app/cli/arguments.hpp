@@ -38,6 +38,8 @@ struct LookArguments {
   std::string step = "0";
   bool step_given = false;
   std::string phase;
+  bool stop_given = false;
+  std::string stop;  ///< of the guided path, from 1
   std::string theme = "dark";
   std::string tab = "data";
   std::string view;  ///< of the Measured tab
@@ -50,6 +52,7 @@ struct LookArguments {
 
  private:
   ShellOptions of_capsule(const std::string& file);
+  void go_to_stop(ShellOptions& options);
   void set_look(ShellOptions& options) const;
 };
 void add_look(CLI::App& command, LookArguments& look);
@@ -60,6 +63,8 @@ struct Size {
 /// "1440x900"; 640x400–7680x4320.
 Size parse_size(std::string_view text);
 int parse_step(std::string_view text);
+/// A stop of a guided path, from 1.
+int parse_stop(std::string_view text);
 float parse_text_scale(std::string_view text);
 ui::ThemeKind parse_theme(std::string_view text);
 Tab parse_tab(std::string_view text);

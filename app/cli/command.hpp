@@ -21,7 +21,9 @@ void add_run(CLI::App& app, Invocation& invocation);
 void add_bench(CLI::App& app, Invocation& invocation);
 void add_record(CLI::App& app, Invocation& invocation);
 void add_shot(CLI::App& app, Invocation& invocation);
+void add_film(CLI::App& app, Invocation& invocation);
 void add_tour(CLI::App& app, Invocation& invocation);
+void add_worksheet(CLI::App& app, Invocation& invocation);
 void add_worker(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 

@@ -22,7 +22,8 @@ void add_kept(const CLI::App& command, LookArguments& look, const KeptSettings& 
     options.width = kept.width;
     options.height = kept.height;
   }
-  const bool somewhere = given("--step") || given("--phase") || given("--compare");
+  const bool somewhere =
+      given("--step") || given("--phase") || given("--stop") || given("--compare");
   if (!kept.last || somewhere || !look.lesson.lesson.empty() || !look.lesson.assignments.empty()) {
     return;
   }

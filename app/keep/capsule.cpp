@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/file.hpp"
+#include "app/keep/guided.hpp"
 #include "app/keep/place.hpp"
 #include "kernels/base/lab/json.hpp"
 #include "kernels/catalog.hpp"
@@ -121,9 +122,7 @@ void check_whole(const Capsule& capsule, const lab::Place& root, std::string_vie
       throw Error(fmt::format("its bench is of the lesson '{}', not of '{}'", capsule.bench->lesson,
                               named));
     }
-    for (const auto& scene : scenes::make_scenes()) {
-      if (scene->lesson() == named) scene->load(capsule.report);
-    }
+    scene_of(capsule.report);
   } catch (const Error& error) {
     refuse_capsule(where, error);
   }

@@ -38,10 +38,10 @@ double processor_ms() {
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
 }
 
-void settle(Shell& shell, ImVec2 size, int frames) {
+void settle(Shell& shell, ImVec2 size, int frames, float frame_seconds) {
   for (int frame = 0; frame < frames; ++frame) {
     ImGui::GetIO().DisplaySize = size;
-    ImGui::GetIO().DeltaTime = 1.0f / 60;
+    ImGui::GetIO().DeltaTime = frame_seconds;
     ImGui::NewFrame();
     shell.draw(size);
     ImGui::Render();

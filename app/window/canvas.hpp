@@ -29,7 +29,7 @@ float design_scale(int width, int height, float content_scale);
 double processor_ms();
 
 /// Draws frames until the layout has settled: ImGui learns sizes and scroll ranges from the frame
-/// before. `begin` starts a frame of the renderer, if there is one.
-void settle(Shell& shell, ImVec2 size, int frames);
+/// before. Each takes `frame_seconds` of its clock.
+void settle(Shell& shell, ImVec2 size, int frames, float frame_seconds = 1.0f / 60);
 
 }  // namespace tilestep::app

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/file.hpp"
+#include "app/keep/capsule.hpp"
 #include "app/window/canvas.hpp"
 #include "app/window/gl_target.hpp"
 #include "app/window/png.hpp"
@@ -49,9 +50,11 @@ class Listener final : public LabClient {
 
 /// A shell whose lesson has run.
 struct Rehearsal {
-  explicit Rehearsal(ShellOptions options) : inline_lab(make_inline_lab()), lab(*inline_lab) {
-    options.still = true;
-    shell = std::make_unique<Shell>(lab, options);
+  explicit Rehearsal(const ShellOptions& options, bool still = true)
+      : inline_lab(make_inline_lab()), lab(*inline_lab) {
+    ShellOptions own = options;
+    own.still = still;
+    shell = std::make_unique<Shell>(lab, own);
     while (shell->update() || lab.busy()) {
     }
     if (lab.failure) throw Error(lab.failure->sentence, lab.failure->code);
@@ -73,12 +76,6 @@ ui::MapEntry part_named(Shell& shell, std::string_view id) {
   }
   throw Error(fmt::format("there is no '{}' on screen", id), ExitCode::unavailable);
 }
-
-/// RGB, top row first.
-struct Pixels {
-  int width = 0, height = 0;
-  std::vector<unsigned char> rgb;
-};
 
 Pixels cut_out(const Pixels& from, const ui::MapEntry& part) {
   const auto within = [](float at, int most) {
@@ -125,22 +122,146 @@ void Offscreen::shoot(const ShotOptions& options) {
   if (!options.ui_map.empty()) write_file(options.ui_map, shell.ui_map_json());
 }
 
+// ---- films ---------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr double kRestSeconds = 0.8;        ///< at each step
+constexpr double kMostStepSeconds = 20;     ///< of motion
+constexpr float kMostFrameSeconds = 0.04f;  ///< the window's own pictures cut what is longer
+
+/// The picture fills the film as it does the window of the design size, so that a slide reads as well.
+float film_scale(const FilmOptions& options) {
+  const float room =
+      std::min(static_cast<float>(options.width) / 1040, static_cast<float>(options.height) / 585);
+  return std::clamp(std::round(room * 4) / 4, 0.75f, 4.0f);
+}
+
+/// Sets a camera on the picture of a shell: a window that is so large that its picture has the size asked for.
+class Camera {
+ public:
+  Camera(Shell& shell, GlTarget& target, const FilmOptions& options)
+      : shell_(shell), target_(target), options_(options) {
+    ImGui::GetIO().MousePos = {-1e6f, -1e6f};
+    window_ = {static_cast<float>(options.width), static_cast<float>(options.height)};
+    for (int round = 0; round < 4; ++round) {
+      settle(shell_, window_, 3);
+      const ui::MapEntry picture = part_named(shell_, "picture");
+      window_.x += std::round(static_cast<float>(options.width) - (picture.max.x - picture.min.x));
+      window_.y += std::round(static_cast<float>(options.height) - (picture.max.y - picture.min.y));
+    }
+    settle(shell_, window_, 5);
+  }
+
+  /// Lets a frame's time pass, and takes it.
+  Pixels take() {
+    const float seconds = 1 / static_cast<float>(options_.rate);
+    const int parts = static_cast<int>(std::ceil(seconds / kMostFrameSeconds));
+    for (int part = 0; part < parts; ++part) {
+      settle(shell_, window_, 1, seconds / static_cast<float>(parts));
+    }
+    const int width = static_cast<int>(window_.x), height = static_cast<int>(window_.y);
+    target_.begin(width, height);
+    ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+    ui::MapEntry picture = part_named(shell_, "picture");
+    picture.max = {picture.min.x + static_cast<float>(options_.width),
+                   picture.min.y + static_cast<float>(options_.height)};
+    return cut_out({width, height, target_.pixels()}, picture);
+  }
+
+ private:
+  Shell& shell_;
+  GlTarget& target_;
+  const FilmOptions& options_;
+  ImVec2 window_;
+};
+
+}  // namespace
+
+void Offscreen::film(const FilmOptions& options, const std::function<bool(const Pixels&)>& take) {
+  const ImGuiScope imgui;
+  ShellOptions own = options.shell;
+  own.step = options.from;
+  own.kept.predictions = false;  // a film asks nothing
+  const Rehearsal rehearsal(own, false);
+  Shell& shell = *rehearsal.shell;
+  state_->target.begin(options.width, options.height);
+  shell.prepare_fonts(film_scale(options));
+  const RendererScope renderer;
+  ImGui_ImplOpenGL3_NewFrame();
+  Camera camera(shell, state_->target, options);
+  const auto rest = static_cast<int>(std::lround(kRestSeconds * options.rate));
+  const auto most = static_cast<int>(kMostStepSeconds * options.rate);
+  const auto take_rest = [&] {
+    const Pixels still = camera.take();  // nothing moves meanwhile
+    for (int frame = 0; frame < rest; ++frame) {
+      if (!take(still)) return false;
+    }
+    return true;
+  };
+  if (!take_rest()) return;
+  for (int step = shell.step(); step < options.to; ++step) {
+    shell.key(Key::right, false);
+    int frame = 0;
+    do {
+      if (!take(camera.take())) return;
+    } while (shell.animating() && ++frame < most);
+    if (!take_rest() || shell.step() <= step) return;  // the last one is through
+  }
+}
+
 void take_shot(const ShotOptions& options) {
   Offscreen().shoot(options);
 }
 
-void take_svg(const ShotOptions& options) {
-  const ImGuiScope imgui;
-  const Rehearsal rehearsal(options.shell);
-  Shell& shell = *rehearsal.shell;
+namespace {
+
+/// A frame without OpenGL: the fonts are laid out, and nobody asks for their pixels.
+void settle_unseen(Shell& shell, const ShotOptions& options) {
   shell.prepare_fonts(scale_of(options));
   unsigned char* pixels = nullptr;
   int width = 0, height = 0;
   ImGui::GetIO().Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);
   ImGui::GetIO().MousePos = {-1e6f, -1e6f};
   settle(shell, {static_cast<float>(options.width), static_cast<float>(options.height)}, 5);
+}
+
+}  // namespace
+
+void take_svg(const ShotOptions& options) {
+  const ImGuiScope imgui;
+  const Rehearsal rehearsal(options.shell);
+  Shell& shell = *rehearsal.shell;
+  settle_unseen(shell, options);
   write_file(options.out, shell.picture_svg());
   if (!options.ui_map.empty()) write_file(options.ui_map, shell.ui_map_json());
+}
+
+struct SvgPress::State {
+  ImGuiScope imgui;
+  std::unique_ptr<LabClient> lab = make_inline_lab();
+  ShotOptions options;
+  std::unique_ptr<Shell> shell;  ///< made with the first picture
+};
+
+SvgPress::SvgPress(int width, int height, ui::ThemeKind theme) : state_(std::make_unique<State>()) {
+  state_->options.width = width;
+  state_->options.height = height;
+  state_->options.shell.theme = theme;
+  state_->options.shell.still = true;
+}
+SvgPress::~SvgPress() = default;
+
+std::string SvgPress::draw(const Capsule& capsule) {
+  State& state = *state_;
+  if (state.shell) {
+    state.shell->open(capsule);
+  } else {
+    state.options.shell.capsule = std::make_shared<const Capsule>(capsule);
+    state.shell = std::make_unique<Shell>(*state.lab, state.options.shell);
+  }
+  settle_unseen(*state.shell, state.options);
+  return state.shell->picture_svg();
 }
 
 }  // namespace tilestep::app

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "app/shell/shell.hpp"
 
@@ -29,6 +31,20 @@ struct ShotOptions {
   bool picture_alone = false;  ///< the picture's panel, cut out of the window
 };
 
+/// A film of a lesson: the moving picture alone, from step to step.
+struct FilmOptions {
+  ShellOptions shell;
+  int width = 1280, height = 720;  ///< of the film
+  int from = 0, to = 1;            ///< steps; beyond the last: the last
+  int rate = 30;                   ///< frames a second
+};
+
+/// 8-bit RGB, top row first.
+struct Pixels {
+  int width = 0, height = 0;
+  std::vector<unsigned char> rgb;
+};
+
 /// Draws pictures without a display. The EGL context is made once, so that many pictures are quick.
 class Offscreen {
  public:
@@ -39,6 +55,9 @@ class Offscreen {
   Offscreen& operator=(const Offscreen&) = delete;
   /// As take_shot.
   void shoot(const ShotOptions& options);
+  /// Plays the steps by a clock that goes on by a frame at a time, and gives each frame to `take`, until
+  /// the film is over or `take` answers false.
+  void film(const FilmOptions& options, const std::function<bool(const Pixels&)>& take);
   /// The name of the OpenGL renderer.
   std::string renderer() const;
 
@@ -53,6 +72,21 @@ void take_shot(const ShotOptions& options);
 
 /// Writes the picture alone as SVG; needs no OpenGL.
 void take_svg(const ShotOptions& options);
+
+/// Pictures alone, one after another, as SVG; needs no OpenGL. ImGui's context is its own while it lives.
+class SvgPress {
+ public:
+  SvgPress(int width, int height, ui::ThemeKind theme);
+  ~SvgPress();
+  SvgPress(const SvgPress&) = delete;
+  SvgPress& operator=(const SvgPress&) = delete;
+  /// The picture of a capsule. Throws Error as Scene::load does.
+  std::string draw(const Capsule& capsule);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// What it costs the CPU to build one frame, in milliseconds: the median of `frames`, without a GPU
 /// and without drawing. For `tilestep bench ui`.

@@ -116,10 +116,10 @@ struct Way {
   bool copy = false;  ///< what it comes from stays
 };
 
-/// What a click on an item does, or a drag of it onto another.
+/// What a click on an item does, or a drag of it: onto another thing (set), or along an axis (drag).
 struct Act {
-  enum Kind : std::uint8_t { none, go, pick, set } kind = none;
-  Name what = {};  ///< pick: of what; set: a knob
+  enum Kind : std::uint8_t { none, go, pick, set, drag } kind = none;
+  Name what = {};  ///< pick: of what; set: a knob; drag: the axis
 };
 
 /// n things as columns, without a string for any of them: a grid of 65,536 cells is one of these. The

@@ -80,6 +80,7 @@ struct Readout {
   lab::Provenance provenance = lab::Provenance::traced;
   std::string detail = {};
   enum Look : std::uint8_t { plain, accent, good, wrong } look = plain;
+  picture::Ref about = {};  ///< the symbol or thing that it is of, which it lights up with
 };
 
 /// What is on show: where the user stands, and whom he follows (a token, a thread, an accumulator).

@@ -260,6 +260,13 @@ Guide parse_guide(std::string_view markdown, const lab::Knobs& knobs,
   return Reader(knobs, phase_names).read(markdown);
 }
 
+Cursor cursor_at(const GuideStop& stop, const StepAxis& steps) {
+  const int last = std::max(steps.phases - 1, 0);
+  const bool inside = stop.step > 0 && stop.step <= steps.tiles && stop.phase >= 0;
+  return {std::clamp(stop.step, 0, std::max(steps.tiles, 0)),
+          inside ? std::min(stop.phase, last) : last};
+}
+
 std::string_view lesson_text(std::string_view lesson) {
   const std::string file = fmt::format("/{}.md", lesson);
   for (const lab::Asset& asset : lab::assets()) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/base/lab/knob.hpp"
+#include "scenes/picture/view.hpp"
 
 /// \file
 /// The guided path in a lesson's Markdown. A stop is a heading with a comment on its own line right before
@@ -58,6 +59,9 @@ const std::vector<std::string>& guide_tabs();
 /// take, a link of an unknown kind, a chip or a light outside of a stop.
 Guide parse_guide(std::string_view markdown, const lab::Knobs& knobs,
                   const std::vector<std::string>& phase_names);
+
+/// Where a stop stands in a trace of these steps.
+Cursor cursor_at(const GuideStop& stop, const StepAxis& steps);
 
 /// The Markdown of a lesson, as built into the program: assets/lessons/<chapter>/<lesson>.md. Throws Error
 /// (unavailable) if it was not built in.

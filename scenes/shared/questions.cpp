@@ -1,8 +1,14 @@
 #include "scenes/shared/questions.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <optional>
 #include <utility>
+
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 namespace {
@@ -28,6 +34,10 @@ class Shuffler {
  private:
   std::uint64_t state_ = 0xcbf29ce484222325u;
 };
+
+std::string number_text(double value) {
+  return words::significant(value, 3);
+}
 
 void add(std::vector<std::string>& choices, const std::string& choice) {
   const bool known = std::find(choices.begin(), choices.end(), choice) != choices.end();
@@ -83,13 +93,53 @@ Question ask_count(std::string text, std::int64_t answer, const std::vector<std:
                     say, std::move(because), 0);
 }
 
-Question ask_scale(std::string text, std::vector<std::string> choices, int answer,
-                   std::string because) {
+Question ask_to_set(std::string text, picture::Key box, picture::Name axis, double truth,
+                    double tolerance, std::string because) {
   Question question;
   question.text = std::move(text);
-  question.choices = std::move(choices);
-  question.answer = answer;
   question.because = std::move(because);
+  question.where = {box};
+  question.axis = axis;
+  question.values = {truth};
+  question.tolerance = tolerance;
+  return question;
+}
+
+Question ask_ratio(std::string text, double answer, const std::vector<double>& others,
+                   std::string because) {
+  constexpr double kApart = 1.25;
+  std::vector<double> given = {answer};
+  std::vector<std::string> words;
+  const auto say = [](double ratio) { return fmt::format("{:.{}f}×", ratio, ratio < 10 ? 1 : 0); };
+  for (const double other : others) {
+    const bool near = std::any_of(given.begin(), given.end(), [&](double one) {
+      return other < one * kApart && one < other * kApart;
+    });
+    if (near) continue;
+    given.push_back(other);
+    words.push_back(say(other));
+  }
+  return ask(std::move(text), say(answer), words, std::move(because));
+}
+
+Question of_kind(std::string id, Question question) {
+  question.id = std::move(id);
+  return question;
+}
+
+Question shuffled(Question question, const lab::Report& run) {
+  std::string seed = question.text;
+  for (const auto& [id, value] : run.params) seed += id + lab::to_text(value);
+  Shuffler shuffler(seed);
+  const std::size_t count = question.choices.size();
+  for (std::size_t i = count; i > 1; --i) {
+    const std::size_t a = i - 1, b = shuffler.next(i);
+    std::swap(question.choices[a], question.choices[b]);
+    if (question.values.size() == count) std::swap(question.values[a], question.values[b]);
+    if (question.where.size() == count) std::swap(question.where[a], question.where[b]);
+    const auto answer = static_cast<std::size_t>(question.answer);
+    if (answer == a || answer == b) question.answer = static_cast<int>(a + b - answer);
+  }
   return question;
 }
 
@@ -127,26 +177,49 @@ Question about(picture::Key box, picture::Name axis, Question question) {
   return question;
 }
 
-void add_guess(picture::Picture& picture, const Question& question, int choice) {
-  const auto chosen = static_cast<std::size_t>(choice);
-  if (choice < 0 || chosen >= question.choices.size()) return;
+Question about_each(const std::function<picture::Key(const std::string&)>& thing,
+                    Question question) {
+  for (const std::string& choice : question.choices) question.where.push_back(thing(choice));
+  return question;
+}
+
+bool is_answer(const Question& question, const Guess& guess) {
+  if (!question.choices.empty()) return guess.choice == question.answer;
+  return !question.values.empty() &&
+         std::abs(guess.value - question.values.front()) <= question.tolerance;
+}
+
+std::string answer_text(const Question& question) {
+  if (!question.choices.empty()) {
+    return question.choices.at(static_cast<std::size_t>(question.answer));
+  }
+  return question.values.empty() ? std::string() : number_text(question.values.front());
+}
+
+void add_guess(picture::Picture& picture, const Question& question, const Guess& guess) {
+  const bool set = question.choices.empty();
+  const auto chosen = static_cast<std::size_t>(std::max(guess.choice, 0));
+  if (!set && (guess.choice < 0 || chosen >= question.choices.size())) return;
   const picture::Key key{"guess"};
-  const picture::Text label =
-      picture::text("your guess: " + question.choices[chosen], "your guess");
-  const bool has_axis =
+  const std::string said = set ? number_text(guess.value) : question.choices[chosen];
+  const picture::Text label = picture::text("your guess: " + said, "your guess");
+  std::optional<double> value;
+  if (set) value = guess.value;
+  if (!set && chosen < question.values.size()) value = question.values[chosen];
+  const bool on_axis =
+      value &&
       std::any_of(picture.axes.begin(), picture.axes.end(), [&](const picture::Axis& axis) {
-        return axis.name == question.axis && chosen < question.values.size() &&
-               axis.low <= question.values[chosen] && question.values[chosen] <= axis.high;
+        return axis.name == question.axis && axis.low <= *value && *value <= axis.high;
       });
   std::vector<picture::Key> where = question.where;
   if (where.empty()) where = {picture.root.key};
   picture::Box* box = find_box(picture.root, where.front());
-  if (has_axis && box != nullptr && box->boxes.empty()) {
-    box->marks.emplace_back(picture::Rule{key, question.axis, question.values[chosen],
-                                          picture::State::predicted, label});
+  if (on_axis && box != nullptr && box->boxes.empty()) {
+    box->marks.emplace_back(
+        picture::Rule{key, question.axis, *value, picture::State::predicted, label});
     return;
   }
-  const picture::Key about = where[where.size() == question.choices.size() ? chosen : 0];
+  const picture::Key about = where[!set && where.size() == question.choices.size() ? chosen : 0];
   if (find_box(picture.root, about) == nullptr && !holds(picture.root, about)) return;
   leaf_of(picture.root)
       .marks.emplace_back(picture::Frame{key, {about}, picture::State::predicted, label});

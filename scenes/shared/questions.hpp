@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/lab/report.hpp"
 #include "scenes/picture/view.hpp"
 
 /// How scenes ask. Who has seen one question must not know the place of the next one's answer.
@@ -25,17 +26,34 @@ Question ask_number(std::string text, double answer, const std::vector<double>& 
 Question ask_count(std::string text, std::int64_t answer, const std::vector<std::int64_t>& others,
                    std::string because = {});
 
+/// A number to be set on an axis of a box: a guess within `tolerance` of `truth` is right.
+Question ask_to_set(std::string text, picture::Key box, picture::Name axis, double truth,
+                    double tolerance, std::string because);
+/// How many times as much: "1.2×". Of `others` those that could be taken for the answer are left out.
+Question ask_ratio(std::string text, double answer, const std::vector<double>& others,
+                   std::string because);
+
+/// The same question, of a kind: Question::id.
+Question of_kind(std::string id, Question question);
+/// The same question with its choices in the order that this run gives them, so that over many runs
+/// the answer is at every place equally often.
+Question shuffled(Question question, const lab::Report& run);
+
 /// The same question, about a thing of the picture or a box.
 Question about(picture::Key where, Question question);
+/// About a thing for each choice, in the choices' order.
+Question about_each(const std::function<picture::Key(const std::string& choice)>& thing,
+                    Question question);
 /// About a number on an axis of a box: a guess is drawn as a line there.
 Question about(picture::Key box, picture::Name axis, Question question);
 
+/// Whether a guess is right: the answer's choice, or a number near enough.
+bool is_answer(const Question& question, const Guess& guess);
+/// "four", "0.37": what is right, in words.
+std::string answer_text(const Question& question);
+
 /// Adds to a picture what was guessed, in state `predicted`: a line at the number, or a frame round the
 /// thing that was named. Nothing where the picture has neither.
-void add_guess(picture::Picture& picture, const Question& question, int choice);
-
-/// Choices that have an order of their own, as "never, sometimes, always": they keep it.
-Question ask_scale(std::string text, std::vector<std::string> choices, int answer,
-                   std::string because = {});
+void add_guess(picture::Picture& picture, const Question& question, const Guess& guess);
 
 }  // namespace tilestep::scenes

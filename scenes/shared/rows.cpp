@@ -33,6 +33,23 @@ std::optional<double> number_in(const lab::Table& table, std::size_t row, std::s
   return value == nullptr ? std::nullopt : std::optional(*value);
 }
 
+std::optional<std::size_t> row_with(const lab::Table& table, Cells cells) {
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    const bool fits = std::all_of(cells.begin(), cells.end(), [&](const auto& cell) {
+      return text_in(table, row, cell.first) == cell.second;
+    });
+    if (fits) return row;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> number_with(const lab::Report& report, std::string_view table, Cells cells,
+                                  std::string_view column) {
+  const lab::Table* found = report.table(table);
+  const auto row = found == nullptr ? std::nullopt : row_with(*found, cells);
+  return row ? number_in(*found, *row, column) : std::nullopt;
+}
+
 std::vector<std::string> distinct(const lab::Table& table, std::string_view id) {
   std::vector<std::string> texts;
   for (std::size_t row = 0; row < table.rows.size(); ++row) {

@@ -49,18 +49,22 @@ class SceneOf : public Scene {
     return report_.lesson.empty() ? nullptr : &report_;  // none was loaded
   }
   const Trace& trace() const { return trace_; }
+  std::vector<Event> events() const override { return events_; }
   void load(const lab::Report& report) final {
     const Trace before = std::exchange(trace_, OwnerOf<Trace>::kRead(report.trace));
     report_ = report;
+    events_.clear();
     axis_ = loaded(before);
   }
 
  protected:
-  /// Called when `trace_` and `report_` are new; `before` is the trace that was shown until now.
+  /// Called when `trace_` and `report_` are new; `before` is the trace that was shown until now. Says in
+  /// `events_` what happens, in order.
   virtual StepAxis loaded(const Trace& before) = 0;
 
   Trace trace_;
   lab::Report report_;
+  std::vector<Event> events_;
 
  private:
   StepAxis axis_;

@@ -77,7 +77,7 @@ Reel::Shown Reel::still(const View& view) {
   made->picture = scene_->picture(*extent_, view);
   if (view.guess) {
     const auto question = scene_->question({view.guess->asked, view.picks});
-    if (question) add_guess(made->picture, *question, view.guess->choice);
+    if (question) add_guess(made->picture, *question, *view.guess);
   }
   made->marks = picture::marks_of(made->picture);
   made->placed = picture::place(made->picture, area_, ui::PictureMetrics());

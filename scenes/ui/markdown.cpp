@@ -1,3 +1,5 @@
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -61,6 +63,45 @@ float word_width(const MarkdownWord& word, Font base) {
   return width;
 }
 
+/// How many bytes of `text` fit `width`: up to a sign after which a name may break, where there is one.
+std::size_t fitting(std::string_view text, Font font, float width) {
+  std::size_t fits = 0, at = 0;
+  while (at < text.size()) {
+    std::size_t next = at + 1;
+    while (next < text.size() && (static_cast<unsigned char>(text[next]) & 0xC0u) == 0x80u) ++next;
+    if (fits > 0 && text_size(text.substr(0, next), font).x > width) break;
+    fits = at = next;
+  }
+  if (fits == text.size()) return fits;
+  const std::size_t sign = text.substr(0, fits).find_last_of(" _-./");
+  return sign == std::string_view::npos || sign == 0 ? fits : sign + 1;
+}
+
+/// `text` with words that are wider than a line cut into several: code at its blanks, names at their signs; chips are shortened.
+MarkdownText breakable(const MarkdownText& text, float width, Font base) {
+  MarkdownText made;
+  for (const MarkdownWord& word : text) {
+    made.emplace_back();
+    const bool wide = word_width(word, base) > width;
+    for (const MarkdownPiece& piece : word) {
+      std::string_view rest = piece.text;
+      while (wide && !chip(piece)) {
+        const std::size_t fits = fitting(rest, font_of(piece, base), width - padding(piece));
+        if (fits == rest.size()) break;
+        made.back().push_back(piece);
+        made.back().back().text = rest.substr(0, fits);
+        made.emplace_back();
+        rest.remove_prefix(fits);
+      }
+      made.back().push_back(piece);
+      made.back().back().text = wide && chip(piece)
+                                    ? fitted(rest, font_of(piece, base), width - 2 * chip_padding())
+                                    : std::string(rest);
+    }
+  }
+  return made;
+}
+
 /// Words of a text that stand on one line.
 struct Line {
   std::size_t begin = 0, end = 0;
@@ -114,12 +155,20 @@ class Page {
   MarkdownEvents take() { return std::move(events_); }
 
   /// Wraps `text` at `width`. Returns its height.
-  float flow(const MarkdownText& text, ImVec2 at, float width, Font base) {
+  float flow(const MarkdownText& whole, ImVec2 at, float width, Font base) {
+    const bool fits = std::all_of(whole.begin(), whole.end(), [&](const MarkdownWord& word) {
+      return word_width(word, base) <= width;
+    });
+    const MarkdownText broken = fits ? MarkdownText() : breakable(whole, width, base);
+    const MarkdownText& text = fits ? whole : broken;
     const std::vector<Line> lines = lines_of(text, width, look_.max_characters, base);
     for (const Line& line : lines) draw_line(text, line, at, base);
+    first_line_ = lines.front().height;
     ImGui::SetCursorScreenPos(at);
     return lines.back().top + lines.back().height;
   }
+  /// How high the first line of the last text was.
+  float first_line() const { return first_line_; }
 
  private:
   /// Pieces of one link, or of one term, that stand side by side on a line.
@@ -247,6 +296,7 @@ class Page {
 
   const MarkdownLook& look_;
   MarkdownEvents events_;
+  float first_line_ = 0;
   std::map<std::string, std::string> names_;  ///< of each link and term that was met, its id
   std::map<std::string, int> counts_, parts_;
 };
@@ -260,12 +310,11 @@ float natural_width(const MarkdownText& text, Font base) {
 void item_text(Page& page, const MarkdownBlock& block, float width) {
   const float indent = px(24) * static_cast<float>(block.depth);
   const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float height = page.flow(block.text, {at.x + indent, at.y}, width - indent, Font::body);
   if (block.kind == MarkdownBlock::Kind::item) {
-    const std::vector<Line> lines = lines_of(block.text, width - indent, 1000, Font::body);
-    const float y = at.y + (lines.front().height - text_size(block.marker).y) / 2;
+    const float y = at.y + (page.first_line() - text_size(block.marker).y) / 2;
     draw_text({at.x + indent - px(10), y}, block.marker, Font::body, Role::muted, Align::right);
   }
-  const float height = page.flow(block.text, {at.x + indent, at.y}, width - indent, Font::body);
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({width, height});
 }
@@ -415,6 +464,7 @@ bool passed(const Document& page, std::size_t block, float width) {
 }  // namespace
 
 MarkdownEvents markdown(std::string_view text, const MarkdownLook& look) {
+  if (ImGui::GetCurrentWindowRead()->SkipItems) return {};  // nothing of the window is in sight
   const float full = ImGui::GetContentRegionAvail().x;
   const float width = std::min(full, measure(look.max_characters));
   Document& shown = document(text, look);

@@ -210,6 +210,42 @@ TEST_CASE("a capsule that is none is refused before anything opens", "[cli]") {
   CHECK(unwritable.code == 3);
 }
 
+TEST_CASE("films and worksheets refuse what they cannot make, and name what they can", "[cli]") {
+  const std::vector<std::string> film = {"film", "online-softmax", "--out", "x.apng"};
+  check_refused({"film", "--out", "x"}, {"online-softmax"});
+  check_refused({"film", "online-softmax"}, {"--out", ".webm", ".apng"});
+  check_refused({"film", "online-softmax", "--out", "x.avi"}, {"'.avi'", ".webm, .mp4, .gif"});
+  check_refused(with(film, {"--from", "2", "--to", "2"}), {"--from 2 --to 2"});
+  check_refused(with(film, {"--from", "-1"}), {"--from", "0–"});
+  check_refused(with(film, {"--to", "end"}), {"--to", "'end'"});
+  for (const char* rate : {"0", "61", "2.5", ""})
+    check_refused(with(film, {"--fps", rate}), {"1–60"});
+  check_refused(with(film, {"--size", "1x1"}), {"640x400–7680x4320"});
+  check_refused(with(film, {"--set", "keys=0"}), {"keys"});
+  check_refused({"worksheet"}, {"online-softmax"});
+  check_refused({"worksheet", "no-such-lesson", "--seed", "1", "--out", "x"}, {"online-softmax"});
+  check_refused({"worksheet", "coalescing", "--out", "x"}, {"--seed"});
+  check_refused({"worksheet", "coalescing", "--seed", "1"}, {"--out"});
+  for (const char* seed : {"", "-1", "one", "1.5", "2147483648"}) {
+    check_refused({"worksheet", "coalescing", "--seed", seed, "--out", "x"}, {"0–2147483647"});
+  }
+  TemporaryFolder folder;
+  std::ofstream(folder.path() / "file") << "not a folder";
+  const std::string file = (folder.path() / "file").string();
+  const Outcome outcome = run_tilestep({"worksheet", "coalescing", "--seed", "1", "--out", file});
+  CHECK(outcome.code == 3);
+  check_contains(outcome.err, file);
+}
+
+TEST_CASE("a stop of the guided path is a place to open at", "[cli]") {
+  const std::vector<std::string> shot = {"shot", "online-softmax", "--out", "x.svg"};
+  for (const char* stop : {"0", "", "x", "-1"}) {
+    check_refused(with(shot, {"--stop", stop}), {"from 1"});
+  }
+  check_refused(with(shot, {"--stop", "99"}), {"99", "stops 1–"});
+  check_refused(with(shot, {"--stop", "1", "--step", "2"}), {"--step"});
+}
+
 TEST_CASE("--version and --help print and exit 0", "[cli]") {
   const Outcome version = run_tilestep({"--version"});
   CHECK(version.code == 0);
@@ -221,8 +257,8 @@ TEST_CASE("--version and --help print and exit 0", "[cli]") {
   }
   const Outcome help = run_tilestep({"--help"});
   CHECK(help.code == 0);
-  for (const char* command :
-       {"open", "list", "run", "bench", "record", "shot", "tour", "worker", "doctor"}) {
+  for (const char* command : {"open", "list", "run", "bench", "record", "shot", "film", "tour",
+                              "worksheet", "worker", "doctor"}) {
     check_contains(help.out, command);
     CHECK(run_tilestep({command, "--help"}).code == 0);
   }

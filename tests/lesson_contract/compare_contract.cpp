@@ -93,11 +93,14 @@ void check_guesses(const lab::Lesson& lesson) {
     for (const Cursor cursor : all_places(*scene)) {
       const auto question = scene->question({cursor});
       if (!question) continue;
-      for (int choice = 0; choice < std::ssize(question->choices); ++choice) {
+      const bool set = question->choices.empty();
+      const int most = set ? 1 : static_cast<int>(std::ssize(question->choices));
+      for (int choice = 0; choice < most; ++choice) {
         for (const Cursor at : {cursor, Cursor{cursor.tile + 1, scene->steps().phases - 1}}) {
           CAPTURE(question->text, choice, at.tile);
           picture::Picture picture = scene->picture(scene->extent(), {at});
-          scenes::add_guess(picture, *question, choice);
+          const double value = set ? question->values.at(0) : 0;
+          scenes::add_guess(picture, *question, {cursor, set ? -1 : choice, value});
           CHECK(picture::problems(picture) == std::vector<std::string>{});
           const picture::Placed placed =
               picture::place(picture, {0, 0, 832, 447}, ui::PictureMetrics());

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/shell/shell_state.hpp"
+#include "scenes/shared/questions.hpp"
 #include "tests/reports.hpp"
 
 namespace tilestep::contract {
@@ -150,7 +151,47 @@ void Futures::compare_at(const lab::Report& report, Cursor now, std::mt19937& ra
   same("picture", now, kSize, [&](ScenePlayer& player) { player.draw_picture(now); });
   same("readouts", now, {300, 400}, [&](ScenePlayer& player) { player.draw_readouts(now); });
   same_details(now);
+  same_events(now);
   same_tables(report.tables.size(), now);
+}
+
+std::vector<std::string> Futures::compare_asked(const lab::Settings& settings, int seeds,
+                                                std::map<std::string, Asked>& asked) {
+  faults_.clear();
+  const lab::Report& report = tests::report_of(true_.scene().lesson(), settings);
+  true_.load(report);
+  const scenes::StepAxis axis = true_.scene().steps();
+  constexpr int kMostSteps = 64;
+  for (int tile = 0; tile < std::min(axis.tiles, kMostSteps); ++tile) {
+    const Cursor now{tile, axis.phases - 1};
+    true_.load(report);
+    const auto question = true_.scene().question(true_.view(now));
+    if (!question) continue;
+    Asked& kind = asked[question->id];
+    for (int seed = 0; seed < seeds; ++seed) {
+      std::mt19937 random(static_cast<unsigned>(seed));
+      compare_at(report, now, random);
+      ++kind.times;
+      const auto other = other_.scene().question(other_.view(now));
+      const bool asked_again = other && other->id == question->id;
+      if (asked_again && scenes::answer_text(*other) != scenes::answer_text(*question)) ++kind.open;
+    }
+  }
+  return faults_;
+}
+
+/// What happened until now does not hang on what comes.
+void Futures::same_events(Cursor now) {
+  const auto ink = [&](const ScenePlayer& player) {
+    Ink all;
+    for (const scenes::Event& each : player.scene().events()) {
+      if (each.at > now) continue;
+      all.texts.push_back(fmt::format("{}.{} {}", each.at.tile, each.at.phase, each.text));
+    }
+    all.bytes = std::to_string(all.texts.size());
+    return all;
+  };
+  tell("events", now, ink(true_), ink(other_));
 }
 
 void Futures::compare_hovered(Cursor now) {

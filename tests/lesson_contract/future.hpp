@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <random>
@@ -40,6 +41,13 @@ class Futures {
   /// also with the pointer on each part. Returns what tells them apart.
   std::vector<std::string> compare(const lab::Settings& settings, int cursors, int seeds,
                                    bool hovered);
+  /// Compares the two at the cursors where something is asked; by the question's kind, how often it was asked
+  /// and how often another future had another answer.
+  struct Asked {
+    int times = 0, open = 0;
+  };
+  std::vector<std::string> compare_asked(const lab::Settings& settings, int seeds,
+                                         std::map<std::string, Asked>& asked);
   /// The share of comparisons in which the future really was another.
   double changed() const { return static_cast<double>(changed_) / compared_; }
 
@@ -51,6 +59,7 @@ class Futures {
   void same(const std::string& what, scenes::Cursor now, ImVec2 size,
             const std::function<void(scenes::ScenePlayer&)>& draw);
 
+  void same_events(scenes::Cursor now);
   void same_details(scenes::Cursor now);
   void same_tables(std::size_t count, scenes::Cursor now);
   void tell(const std::string& what, scenes::Cursor now, const Ink& of_true, const Ink& of_other);

@@ -132,7 +132,7 @@ void check_hover(const lab::Lesson& lesson) {
   }
 }
 
-// ---- steps, rows, lines, questions ----------------------------------------------------------------
+// ---- steps, rows, lines ---------------------------------------------------------------------------
 
 void check_rows(const lab::Lesson& lesson) {
   SceneFrame frame;
@@ -200,48 +200,6 @@ void check_source(const lab::Lesson& lesson) {
   }
 }
 
-void check_question(const scenes::Question& question) {
-  INFO(question.text);
-  CHECK(question.text.find('?') != std::string::npos);
-  CHECK(question.choices.size() >= 2);
-  CHECK(question.choices.size() <= 4);
-  const std::set<std::string> different(question.choices.begin(), question.choices.end());
-  CHECK(different.size() == question.choices.size());
-  CHECK(different.count("") == 0);
-  CHECK(question.answer >= 0);
-  CHECK(question.answer < static_cast<int>(question.choices.size()));
-  CHECK_FALSE(question.because.empty());
-}
-
-/// Well formed, asked again alike, none after the end, and the answer in no favourite place.
-void check_questions(const lab::Lesson& lesson) {
-  const auto scene = tests::scene_of(lesson.info().id);
-  std::vector<lab::Settings> cases = contract::knob_ends(lesson);
-  for (const lab::Settings& settings : contract::knob_mixtures(lesson, 30)) {
-    if (contract::takes(lesson, settings)) cases.push_back(settings);
-  }
-  int asked = 0;
-  std::vector<int> places(4, 0);
-  for (const lab::Settings& settings : cases) {
-    INFO(to_text(settings));
-    scene->load(report_of(lesson.info().id, settings));
-    for (const Cursor cursor : many_cursors(*scene)) {
-      const auto question = scene->question({cursor});
-      if (!question) continue;
-      CAPTURE(cursor.tile, cursor.phase);
-      check_question(*question);
-      CHECK(scene->question({cursor})->text == question->text);
-      CHECK(scene->question({cursor})->answer == question->answer);
-      CHECK(cursor.tile < scene->steps().tiles);
-      ++asked;
-      ++places[static_cast<std::size_t>(question->answer)];
-    }
-  }
-  CAPTURE(asked, places[0], places[1], places[2], places[3]);
-  CHECK(asked > 0);
-  CHECK(*std::max_element(places.begin(), places.end()) <= asked * 3 / 5);
-}
-
 }  // namespace
 
 #define LESSON(chapter, id, title)                                                  \
@@ -262,8 +220,5 @@ void check_questions(const lab::Lesson& lesson) {
   }                                                                                 \
   TEST_CASE(title ": marked lines are code", "[" #id "_scene]") {                   \
     check_source(id::lesson());                                                     \
-  }                                                                                 \
-  TEST_CASE(title ": questions", "[" #id "_scene]") {                               \
-    check_questions(id::lesson());                                                  \
   }
 #include "kernels/lessons.def"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scenes/shared/questions.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -18,6 +17,8 @@ StepAxis OnlineSoftmaxScene::loaded(const online_softmax::Trace&) {
     if (std::isfinite(score) && std::abs(score * 10 - std::round(score * 10)) > 1e-3)
       score_decimals_ = 2;
   }
+  plan_questions();
+  find_events();
   return {tiles(), 4, "tile", {"maximum", "rescale", "weights", "accumulate"}, "tiles"};
 }
 
@@ -104,48 +105,6 @@ std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
 SourceMark OnlineSoftmaxScene::source(const View& view) const {
   return source_mark(online_softmax::kSourcePath, trace_.lines,
                      view.cursor.tile > 0 ? view.cursor.phase : -1);
-}
-
-std::optional<Question> OnlineSoftmaxScene::question(const View& view) const {
-  if (view.cursor.tile >= tiles() || view.cursor.phase != 3) return std::nullopt;
-  const auto& next = trace_.steps[view.cursor.tile];
-  const SoftmaxMoment now = moment(view.cursor);
-  const std::string peak = score_text(next.tile_max);
-  const std::string old = score_text(next.m_old), fresh = score_text(next.m);
-  if (trace_.skip_rescale) {
-    if (wrong_at(now)) return std::nullopt;
-    const bool wrong = trace_.first_wrong_tile == view.cursor.tile;
-    return about(
-        {"sums"},
-        ask_scale(fmt::format("The rescale is skipped. Is the output still right after tile {}?",
-                              view.cursor.tile),
-                  {"Right", "Wrong"}, wrong ? 1 : 0,
-                  wrong ? fmt::format(
-                              "The maximum rose from {} to {}: the old sums needed a factor of {}.",
-                              old, fresh, number(std::exp(next.m_old - next.m), 3))
-                        : "The factor would have been 1, or nothing was summed yet."));
-  }
-  if (std::isinf(now.m)) {
-    if (std::isinf(next.m)) return std::nullopt;
-    return about(
-        {"weights"},
-        ask(fmt::format("Tile {} peaks at {}, and nothing is summed yet. What is the largest "
-                        "weight in it?",
-                        view.cursor.tile, peak),
-            "1", {peak, fmt::format("exp({})", peak)},
-            fmt::format("The weight of the largest score is exp({0} − {0}) = 1, whatever the "
-                        "score.",
-                        peak)));
-  }
-  return about(
-      {"sums"},
-      ask_scale(
-          fmt::format(
-              "Tile {} peaks at {}; m is {}. What happens to l and O before the tile is added?",
-              view.cursor.tile, peak, score_text(now.m)),
-          {"They shrink", "They stay", "They grow"}, next.rescale < 1 ? 0 : 1,
-          fmt::format("m = max({0}, {1}) = {2}, so the factor is exp({0} − {2}) = {3}.", old, peak,
-                      fresh, number(next.rescale, 3))));
 }
 
 std::vector<Readout> OnlineSoftmaxScene::readouts(const View& view) const {

@@ -28,6 +28,8 @@ class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(online_softmax)
 
+  std::vector<Question> measured_questions(const lab::Report& bench) const override;
+  std::vector<std::string> stage_knobs() const override;
   /// In keys.
   double progress(Cursor cursor) const override;
   /// The numbers shown at `cursor`; public so that a test holds the picture to the trace.
@@ -45,6 +47,30 @@ class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
   picture::Box sums(const SoftmaxMoment& now) const;
   std::vector<std::string> formula_rows(const SoftmaxMoment& now) const;
 
+  // Questions and events, in questions.cpp.
+  enum class Ask : std::uint8_t {
+    nothing,
+    first_weight,
+    new_maximum,
+    old_weight,
+    fresh_weight,
+    heaviest,
+    masked,
+    skipped,
+    exact
+  };
+  void plan_questions();
+  void find_events();
+  int heaviest_key() const;
+  Question first_weight_question(int tile) const;
+  Question new_maximum_question(int tile) const;
+  Question old_weight_question(int tile) const;
+  Question fresh_weight_question(int tile) const;
+  Question heaviest_question(int tile) const;
+  Question masked_question(int tile) const;
+  Question skipped_question(int tile) const;
+  Question exact_question() const;
+
   int tiles() const { return static_cast<int>(trace_.steps.size()); }
   /// True once the output differs from the exact softmax of the keys so far (rescale skipped).
   bool wrong_at(const SoftmaxMoment& now) const {
@@ -56,6 +82,7 @@ class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
   std::string score_text(double score) const;
 
   int score_decimals_ = 1;
+  std::vector<Ask> asked_;  ///< before each tile
 };
 
 }  // namespace tilestep::scenes

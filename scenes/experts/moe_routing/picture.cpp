@@ -179,6 +179,9 @@ Box MoeRoutingScene::columns(Cursor cursor, int followed, double extent_low) con
       bars.items.state.each.push_back(wins ? State::plain : State::to_come);
     }
   }
+  // A guess at how many will want one stands on an axis that is not drawn yet.
+  if (bars.y != Name("wanted"))
+    made.marks.emplace_back(Bars{items("demand", 0), "experts", "wanted"});
   made.marks.emplace_back(std::move(bars));
   if (chosen) made.marks.emplace_back(ways(cursor, followed));
   return made;

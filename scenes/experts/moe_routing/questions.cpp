@@ -1,11 +1,15 @@
-// What the MoE lesson asks before a step; every answer is read off the trace.
+// What the MoE lesson asks before a step, what happens in its trace, and what it asks about measurements;
+// every answer is read off the trace or the bench.
 #include "scenes/shared/questions.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "scenes/experts/moe_routing/scene.hpp"
+#include "scenes/shared/measured.hpp"
+#include "scenes/shared/rows.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -66,7 +70,7 @@ Question MoeRoutingScene::dropped_question() const {
                     experts(), over == 1 ? "is" : "are")));
 }
 
-/// Before the product: whole tiles, whatever lies in them.
+/// Before the slots are laid out, without a limit: whole tiles, whatever lies in them.
 Question MoeRoutingScene::slots_question() const {
   const std::int64_t kept = trace_.kept();
   const std::int64_t tile = trace_.tile;
@@ -92,14 +96,235 @@ Question MoeRoutingScene::slots_question() const {
           std::move(because)));
 }
 
+/// Before the top-k: what becomes of a token's best logit?
+std::optional<Question> MoeRoutingScene::gate_question(int number_of) const {
+  const moe_routing::TokenTrace& each = token(number_of);
+  if (each.gate.empty()) return std::nullopt;
+  const auto say = [](double value) { return words::number(value, 2); };
+  const auto gate = static_cast<double>(each.gate.front()),
+             probability = static_cast<double>(each.probability.front());
+  std::vector<std::string> others;
+  for (const double other : {probability, 1.0 / trace_.top_k, 1.0, 1.0 / experts(), 0.5, 0.25}) {
+    if (std::abs(other - gate) > 0.03) others.push_back(say(other));
+  }
+  const std::string keeps = words::counted(trace_.top_k, "best expert");
+  return about(
+      {"gates"},
+      ask(fmt::format("Token {} keeps its {}. How large will the first one's gate be?", number_of,
+                      keeps),
+          say(gate), others,
+          trace_.top_k == 1
+              ? fmt::format("Softmax gives it {}, but a gate is its share among what stays: of one "
+                            "alone, all.",
+                            say(probability))
+              : fmt::format(
+                    "Softmax gives it {} of all experts; among the {} that stay that is {}.",
+                    say(probability), trace_.top_k, say(gate))));
+}
+
+/// Before the count, where the routing does not say who is wanted: count the colour.
+Question MoeRoutingScene::wanted_question(int expert_of) const {
+  const int wanted = expert(expert_of).wanted;
+  const double even =
+      static_cast<double>(trace_.tokens) * trace_.top_k / static_cast<double>(experts());
+  return ask_to_set(
+      fmt::format("Count the tokens' choices in E{}'s colour. How high will its bar stand?",
+                  expert_of),
+      {"columns"}, "wanted", wanted, std::max(0.5, 0.06 * wanted),
+      fmt::format("It is wanted {}; an even share of {} choices among {} experts would be {}.",
+                  words::times(wanted), static_cast<std::int64_t>(trace_.tokens) * trace_.top_k,
+                  experts(), words::significant(even, 3)));
+}
+
+/// Before the product: who has work?
+std::optional<Question> MoeRoutingScene::blocks_question() const {
+  if (trace_.tiles_run != std::ssize(trace_.tiles) || lanes_.empty()) return std::nullopt;
+  const std::int64_t busy = std::ssize(lanes_), tiles = trace_.tiles_run;
+  return about(
+      {"below"},
+      ask_count(
+          fmt::format("{} tiles are ready to run. On how many blocks will they run?", tiles), busy,
+          {tiles, trace_.blocks, experts(), 1, std::max<std::int64_t>(tiles / 2, 1)},
+          busy == trace_.blocks
+              ? fmt::format("All {} that were launched; each takes {} one after another.", busy,
+                            tiles == busy ? "one tile, none" : "tiles")
+              : fmt::format("{} of {} that were launched; the others found no tile of theirs.",
+                            busy, trace_.blocks)));
+}
+
 std::optional<Question> MoeRoutingScene::question(const View& view) const {
   if (shown_tokens() == 0) return std::nullopt;
   const auto before = [&](Step step) { return view.cursor.tile == static_cast<int>(step); };
-  if (before(Step::count)) return busiest_question();
+  const auto asked = [&](const char* kind, std::optional<Question> question) {
+    if (question) question = shuffled(of_kind(kind, std::move(*question)), report_);
+    return question;
+  };
+  if (before(Step::top_k)) return asked("gate", gate_question(followed(view)));
+  if (before(Step::count)) {
+    const bool even = trace_.routing == moe_routing::Routing::balanced ||
+                      trace_.routing == moe_routing::Routing::custom;
+    // Few are not worth a scale, and where not all tokens are shown not every choice has a colour to count.
+    const bool few = trace_.tokens * trace_.top_k < 4 * experts();
+    if (!even || few || !all_shown()) return asked("busiest", busiest_question());
+    return of_kind("wanted", wanted_question(token(followed(view)).expert.front()));
+  }
   const bool limited = trace_.capacity >= 0;
-  if (before(Step::offset)) return limited ? dropped_question() : slots_question();
-  if (before(Step::multiply) && limited) return slots_question();
-  return std::nullopt;
+  if (before(Step::offset)) {
+    return limited ? asked("dropped", dropped_question()) : asked("slots", slots_question());
+  }
+  return before(Step::multiply) ? asked("blocks", blocks_question()) : std::nullopt;
+}
+
+// ---- events ---------------------------------------------------------------------------------------
+
+void MoeRoutingScene::find_events() {
+  const auto at = [&](Step step, std::string text) {
+    events_.push_back({{static_cast<int>(step) + 1, 0}, std::move(text)});
+  };
+  const std::vector<int> most = trace_.with_most(&ExpertTrace::wanted);
+  if (!most.empty()) {
+    at(Step::count, fmt::format("{} {} wanted most: {}", moe_routing::experts_text(most, experts()),
+                                most.size() == 1 ? "is" : "are", expert(most.front()).wanted));
+  }
+  const auto full = std::count_if(
+      trace_.expert.begin(), trace_.expert.end(),
+      [&](const auto& each) { return trace_.capacity >= 0 && each.kept >= trace_.capacity; });
+  if (full > 0) {
+    at(Step::offset,
+       fmt::format("{} of {} experts {} full", full, experts(), full == 1 ? "is" : "are"));
+  }
+  if (trace_.dropped() > 0) {
+    at(Step::offset, fmt::format("{} {} dropped", words::counted(trace_.dropped(), "choice"),
+                                 trace_.dropped() == 1 ? "is" : "are"));
+  } else if (trace_.slots() > trace_.kept()) {
+    at(Step::offset,
+       fmt::format("{} of {} slots stay empty", trace_.slots() - trace_.kept(), trace_.slots()));
+  } else {
+    at(Step::offset, "no slot stays empty");
+  }
+  std::vector<int> last;
+  bool waits = false;
+  for (const auto& [block, end] : lanes_) {
+    if (end == last_end()) last.push_back(block);
+    waits = waits || end < kNear * last_end();
+  }
+  if (waits && last.size() == 1) {
+    at(Step::multiply, fmt::format("the others wait for block {}", last.front()));
+  } else if (waits) {
+    at(Step::multiply,
+       fmt::format("the others wait for {}", words::counted(std::ssize(last), "block")));
+  }
+}
+
+// ---- about measurements ---------------------------------------------------------------------------
+
+namespace {
+
+std::optional<double> rate(const lab::Report& bench, const char* scheme, const char* routing,
+                           const char* experts, const char* column = "tflops") {
+  return number_with(bench, "moe_rate",
+                     {{"scheme", scheme}, {"routing", routing}, {"experts", experts}}, column);
+}
+/// At skew 1, as the table writes it.
+std::optional<double> skewed_rate(const lab::Report& bench, const char* scheme) {
+  return number_with(bench, "moe_rate",
+                     {{"scheme", scheme}, {"routing", "skewed"}, {"skew", "1.0"}, {"experts", "8"}},
+                     "tflops");
+}
+
+/// All tokens to one expert of many: one large product in place of many small ones.
+std::optional<Question> one_hot_question(const lab::Report& bench) {
+  const auto even = rate(bench, "packed", "balanced", "64"),
+             one = rate(bench, "packed", "one-hot", "64");
+  if (!even || !one || *even <= 0 || *one <= 0) return std::nullopt;
+  const double ratio = *one / *even;
+  const std::vector<std::string> choices = {"Faster", "As fast, within 5 %", "Slower"};
+  const std::size_t is = ratio > 1.05 ? 0 : ratio < 0.95 ? 2 : 1;
+  Question question = of_kind(
+      "one-hot",
+      ask("64 experts, packed. All 8192 tokens go to one of them. Is that faster or slower than an "
+          "even "
+          "routing?",
+          choices[is], choices,
+          fmt::format(
+              "{:.0f} against {:.0f} TFLOP/s, {}. One expert is one large product and one matrix "
+              "of weights to read; 64 with 128 tokens each have to read 64.",
+              *one, *even, measured::where_measured(bench))));
+  question.masks = {"By skew", "By experts"};
+  return question;
+}
+
+/// What padding to the fullest expert costs.
+std::optional<Question> padding_question(const lab::Report& bench) {
+  const auto slow = skewed_rate(bench, "padded-to-capacity"), fast = skewed_rate(bench, "packed");
+  if (!slow || !fast || *slow <= 0) return std::nullopt;
+  Question question = of_kind(
+      "padding",
+      ask_ratio(
+          "8 experts at skew 1: padded-to-capacity gives each as many slots as the fullest needs. "
+          "How many times as fast is packed, in useful work?",
+          *fast / *slow, {1.2, 4, 8, 2},
+          fmt::format("{:.0f} against {:.0f} useful TFLOP/s, {}: the slots that hold no token are "
+                      "multiplied all the same.",
+                      *fast, *slow, measured::where_measured(bench))));
+  question.masks = {"By skew", "By experts"};
+  return question;
+}
+
+/// Busy is not useful.
+std::optional<Question> busy_question(const lab::Report& bench) {
+  const auto busy = [&](const char* scheme) {
+    return number_with(bench, "moe_counters", {{"scheme", scheme}, {"routing", "skewed 1"}},
+                       "tensor_pipe");
+  };
+  const auto padded = busy("padded-to-capacity"), packed = busy("packed");
+  if (!padded || !packed) return std::nullopt;
+  const std::vector<std::string> choices = {"padded-to-capacity's", "packed's",
+                                            "Both alike, within 3 points"};
+  const std::size_t is = *padded > *packed + 3 ? 0 : *packed > *padded + 3 ? 1 : 2;
+  Question question = of_kind(
+      "busy-with-nothing",
+      ask("The same two at skew 1: whose tensor pipe does the hardware count as busier?",
+          choices[is], choices,
+          fmt::format(
+              "{:.0f} % and {:.0f} %, {}. The counter does not know that most of what the padded "
+              "one multiplies is empty.",
+              *padded, *packed, measured::where_measured(bench))));
+  question.masks = {"Counters"};
+  return question;
+}
+
+/// Many small products: one launch or one call each.
+std::optional<Question> loop_question(const lab::Report& bench) {
+  const auto ours = rate(bench, "packed", "balanced", "64"),
+             loop = rate(bench, "packed", "balanced", "64", "cublas_tflops");
+  if (!ours || !loop || *loop <= 0) return std::nullopt;
+  Question question = of_kind(
+      "library-loop",
+      ask_ratio(
+          "64 experts, balanced: cuBLAS called once for each expert, or packed in one launch. How "
+          "many times as fast as the loop is packed?",
+          *ours / *loop, {0.7, 1, 3, 2},
+          fmt::format("{:.0f} against {:.0f} TFLOP/s, {}. A product of 128 tokens does not fill "
+                      "the GPU; one launch runs many of them side by side.",
+                      *ours, *loop, measured::where_measured(bench))));
+  question.masks = {"By skew", "By experts"};
+  return question;
+}
+
+}  // namespace
+
+std::vector<Question> MoeRoutingScene::measured_questions(const lab::Report& bench) const {
+  std::vector<Question> all;
+  for (const auto& each : {one_hot_question(bench), padding_question(bench), busy_question(bench),
+                           loop_question(bench)}) {
+    if (each) all.push_back(shuffled(*each, bench));
+  }
+  return all;
+}
+
+std::vector<std::string> MoeRoutingScene::stage_knobs() const {
+  return {"routing", "scheme", "capacity"};
 }
 
 }  // namespace tilestep::scenes

@@ -42,6 +42,7 @@ StepAxis MoeRoutingScene::loaded(const moe_routing::Trace&) {
     ends[each.block] = std::max(ends[each.block], each.end);
   }
   lanes_.assign(ends.begin(), ends.end());
+  find_events();
   return {moe_routing::kSteps, 1, "step", {}};
 }
 

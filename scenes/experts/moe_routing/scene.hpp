@@ -18,6 +18,8 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(moe_routing)
 
+  std::vector<Question> measured_questions(const lab::Report& bench) const override;
+  std::vector<std::string> stage_knobs() const override;
   std::optional<lab::Settings> dropped(const View& view, const picture::Key& item,
                                        const picture::Key& onto) const override;
   std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const override;
@@ -57,10 +59,14 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   std::string explain_token(Cursor cursor, int number) const;
   std::string explain_expert(Cursor cursor, int number) const;
 
-  // Questions.
+  // Questions and events, in questions.cpp.
   std::optional<Question> busiest_question() const;
   Question dropped_question() const;
   Question slots_question() const;
+  std::optional<Question> gate_question(int token) const;
+  Question wanted_question(int expert) const;
+  std::optional<Question> blocks_question() const;
+  void find_events();
 
   /// How busy the tensor pipe was, counted; says why where it is not known.
   struct TensorPipe {

@@ -1,4 +1,5 @@
-// What the tiling lesson asks before a step; every answer is read off the trace.
+// What the tiling lesson asks before a step, what happens in its trace, and what it asks about
+// measurements; every answer is read off the trace or the bench.
 #include "scenes/shared/questions.hpp"
 
 #include <fmt/format.h>
@@ -7,8 +8,14 @@
 #include <numeric>
 
 #include "scenes/matmul/tiling/scene.hpp"
+#include "scenes/shared/measured.hpp"
+#include "scenes/shared/rows.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
+
+using tiling::KTile, tiling::Phase, tiling::Variant;
+
 namespace {
 
 int total(const std::vector<int>& values) {
@@ -39,19 +46,61 @@ Question TilingScene::load_question(int number) const {
                     of_b, elements)));
 }
 
-Question TilingScene::reuse_question() const {
-  const std::vector<int>& reads = k_tile(1).a_reads;
-  const int answer = *std::max_element(reads.begin(), reads.end());
-  const int tile = trace_.tile;
+/// Which of the tile's elements does the followed thread bring?
+std::optional<Question> TilingScene::loader_question(int number, int thread) const {
+  const std::vector<int>& loaders = k_tile(number).a_loader;
+  const int edge = trace_.tile;
+  const auto found = std::find(loaders.begin(), loaders.end(), thread);
+  if (found == loaders.end() || edge < 2) return std::nullopt;
+  const int element = static_cast<int>(found - loaders.begin());
+  const auto name = [&](int of) { return fmt::format("sA[{}][{}]", of / edge, of % edge); };
+  std::vector<std::string> others;
+  const int row = element / edge, column = element % edge;
+  for (const int other : {column * edge + row, row * edge, column, (element + edge) % (edge * edge),
+                          (element + 1) % (edge * edge)}) {
+    others.push_back(name(other));
+  }
+  const auto thing = [](const std::string& choice) {
+    const std::size_t second = choice.find('[', 3);
+    return picture::Key{"sa", std::stoi(choice.substr(3)), std::stoi(choice.substr(second + 1))};
+  };
+  return about_each(
+      thing,
+      ask(fmt::format("Thread {} loads one element of A's next tile. Which one?", thread),
+          name(element), others,
+          fmt::format("threadIdx.x = {} runs along the row, threadIdx.y = {} chooses it, so that "
+                      "the lanes of a warp load neighbours.",
+                      thread % edge, thread / edge)));
+}
+
+/// Where the bar of `naive` ends, when some of its k-tiles have been seen.
+Question TilingScene::end_question() const {
+  const std::int64_t end = trace_.naive.loads();
+  const auto products = static_cast<std::int64_t>(trace_.rows()) * trace_.columns() * trace_.k;
+  return ask_to_set(
+      fmt::format(
+          "naive loads both operands of every product. Where on this scale will its bar stand "
+          "at the end, with k = {}?",
+          trace_.k),
+      {"loads"}, "loads", static_cast<double>(end), 0.06 * static_cast<double>(end),
+      fmt::format("Two for each of {} products: {}. This block loads {}.", products, end,
+                  trace_.block.loads()));
+}
+
+/// Of the whole launch: each matrix as often as blocks need it.
+Question TilingScene::launch_question() const {
+  const std::int64_t m = trace_.m, n = trace_.n, k = trace_.k;
   return about(
-      {"tiles"},
+      {"matrices"},
       ask_count(
-          "How many times will each element of the A tile be read from shared memory in this "
-          "k-tile?",
-          answer, {tile, 1, 2 * tile, tile * tile},
-          fmt::format("Once by each of the {0} threads in its row: {0} uses for one trip to global "
-                      "memory.",
-                      answer)));
+          fmt::format("This block is nearly through. How many elements of A and B does "
+                      "the whole launch load from global memory for C, {} × {}?",
+                      trace_.m, trace_.n),
+          trace_.global_loads,
+          {m * k + k * n, trace_.naive_global_loads, trace_.block.loads(), trace_.global_loads / 2},
+          fmt::format("A and B have {} elements together, and are loaded again by every "
+                      "block that needs them; naive loads {}.",
+                      m * k + k * n, trace_.naive_global_loads)));
 }
 
 Question TilingScene::race_question() const {
@@ -61,28 +110,160 @@ Question TilingScene::race_question() const {
   if (races.wrong_orders == 0 && k_tiles() == 1) {
     because += " There is no second k-tile that could overwrite the first.";
   }
+  const std::vector<std::string> shares = {"In none", "In some", "In all"};
+  const std::size_t is = races.wrong_orders == 0 ? 0 : races.wrong_orders < races.orders ? 1 : 2;
   return about(
       {"block"},
-      ask_scale(
-          fmt::format("The barrier {} is gone. In how many of {} thread orders will C be wrong?",
+      ask(fmt::format("The barrier {} is gone. In how many of {} thread orders will C be wrong?",
                       name_of(params_.remove_barrier), races.orders),
-          {"In none", "In some", "In all"},
-          races.wrong_orders == 0             ? 0
-          : races.wrong_orders < races.orders ? 1
-                                              : 2,
-          std::move(because)));
+          shares[is], shares, std::move(because)));
 }
 
 std::optional<Question> TilingScene::question(const View& view) const {
   const int next = view.cursor.tile;
   if (next >= k_tiles() || view.cursor.phase != steps().phases - 1) return std::nullopt;
   const bool last = next == k_tiles() - 1;
+  const auto asked = [&](const char* kind, Question question) {
+    return shuffled(of_kind(kind, std::move(question)), report_);
+  };
   // The picture says at its end what the races did.
-  if (last && trace_.races.orders > 0) return race_question();
-  if (next == 0) return load_question(0);
-  if (next == 1 && shared()) return reuse_question();
-  if (last && depth(next) < trace_.tile) return load_question(next);
+  if (last && trace_.races.orders > 0) return asked("races", race_question());
+  if (next == 0) return asked("loads", load_question(0));
+  // The last one may be narrower than those seen.
+  if (last && depth(next) < trace_.tile) return asked("loads", load_question(next));
+  if (next == 1 && shared()) {
+    const auto loader = loader_question(next, thread_of(picked(view)));
+    return loader ? std::optional(asked("loader", *loader)) : std::nullopt;
+  }
+  if (last) return asked("launch-loads", launch_question());
+  const bool compared = trace_.block.variant != Variant::naive;
+  if (next == 2 && compared) return of_kind("naive-end", end_question());
   return std::nullopt;
+}
+
+// ---- events ---------------------------------------------------------------------------------------
+
+void TilingScene::find_events() {
+  const int last = k_tiles() - 1;
+  const int load = 0, multiply = shared() ? static_cast<int>(Phase::multiply) : 0;
+  if (last < 0) return;
+  const auto most = [](const std::vector<int>& counts) {
+    return counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
+  };
+  const KTile& first = k_tile(0);
+  if (shared()) {
+    events_.push_back({{1, load}, "the first tiles come into shared memory"});
+    events_.push_back(
+        {{1, multiply}, fmt::format("each element is read {}", words::times(most(first.a_reads)))});
+    if (last > 0) events_.push_back({{last + 1, load}, "tiles are loaded for the last time"});
+  } else {
+    events_.push_back(
+        {{1, multiply},
+         fmt::format("each element of A is loaded {}", words::times(most(first.a_loads)))});
+  }
+  if (trace_.races.orders > 0) {
+    const bool wrong = trace_.races.wrong_orders > 0;
+    events_.push_back({{last + 1, wrong || !shared() ? multiply : tiling::kPhases - 1},
+                       wrong ? fmt::format("C is wrong in {} of {} orders",
+                                           trace_.races.wrong_orders, trace_.races.orders)
+                             : "C is right in all orders"});
+  } else {
+    events_.push_back({{last + 1, multiply}, "C's block is done"});
+  }
+}
+
+// ---- about measurements ---------------------------------------------------------------------------
+
+namespace {
+
+/// The largest size that both rungs were measured at.
+constexpr const char* kSize = "4096";
+
+std::optional<double> rate(const lab::Report& bench, std::string_view rung) {
+  return number_with(bench, "ladder_measured", {{"rung", rung}, {"size", kSize}}, "tflops");
+}
+
+/// Far fewer loads, and hardly faster.
+std::optional<Question> fewer_loads_question(const lab::Report& bench) {
+  const auto asked = [&](const char* rung) {
+    return number_with(bench, "counters", {{"rung", rung}}, "asked_bytes");
+  };
+  const auto slow = rate(bench, "coalesced"), fast = rate(bench, "shared-tile");
+  const auto before = asked("coalesced"), after = asked("shared-tile");
+  if (!slow || !fast || !before || !after || *slow <= 0 || *after <= 0) return std::nullopt;
+  const double fewer = *before / *after;
+  Question question = of_kind(
+      "fewer-loads",
+      ask_ratio(
+          fmt::format("At {0}³ shared-tile asks global memory for {1:.0f} times fewer bytes than "
+                      "coalesced. How many times as fast is it?",
+                      kSize, fewer),
+          *fast / *slow, {fewer, fewer / 4, 2},
+          fmt::format("{:.1f} against {:.1f} TFLOP/s, {}. The caches had answered most of those "
+                      "loads; now each product waits for shared memory instead.",
+                      *fast, *slow, measured::where_measured(bench))));
+  question.masks = {"Ladder", "Roofline"};
+  return question;
+}
+
+/// What is asked for is not what DRAM moves.
+std::optional<Question> dram_question(const lab::Report& bench) {
+  const auto moved = [&](const char* rung) {
+    return number_with(bench, "counters", {{"rung", rung}}, "dram_bytes");
+  };
+  const auto before = moved("coalesced"), after = moved("shared-tile");
+  if (!before || !after || *before <= 0) return std::nullopt;
+  Question question = of_kind(
+      "dram-bytes",
+      ask_ratio(
+          "And the bytes that DRAM moves, counted by the hardware: how many times those of "
+          "coalesced does shared-tile move?",
+          *after / *before, {1.0 / 32, 0.5, 1},
+          fmt::format("{:.0f} against {:.0f} MB, {}. L2 answers much of what both ask for; which "
+                      "of them finds more there hangs on which blocks run at a time.",
+                      *after, *before, measured::where_measured(bench))));
+  question.masks = {"Counters", "Roofline"};
+  return question;
+}
+
+/// How near the best rung comes to the library, on CUDA cores and on tensor cores.
+std::optional<Question> library_question(const lab::Report& bench) {
+  const auto share = [&](const char* rung) {
+    return number_with(bench, "ladder_measured", {{"rung", rung}, {"size", kSize}}, "fraction");
+  };
+  const auto fp32 = share("warp-tile"), bf16 = share("tensor-core");
+  const auto rates = std::pair{rate(bench, "warp-tile"), rate(bench, "tensor-core")};
+  if (!fp32 || !bf16 || !rates.first || !rates.second) return std::nullopt;
+  const std::vector<std::string> choices = {"warp-tile, in FP32", "tensor-core, in BF16",
+                                            "Both alike, within 5 points"};
+  const std::size_t is = *fp32 > *bf16 + 0.05 ? 0 : *bf16 > *fp32 + 0.05 ? 1 : 2;
+  Question question = of_kind(
+      "near-library",
+      ask("warp-tile multiplies FP32 on CUDA cores, tensor-core BF16 on tensor cores. Which comes "
+          "nearer to cuBLAS in its own format?",
+          choices[is], choices,
+          fmt::format(
+              "{} of cuBLAS at {:.0f} TFLOP/s, and {} at {:.0f}, {}: the faster the units, the "
+              "harder it is to feed them.",
+              words::percent(*fp32), *rates.first, words::percent(*bf16), *rates.second,
+              measured::where_measured(bench))));
+  question.masks = {"Ladder", "Roofline", "Shared memory"};
+  return question;
+}
+
+}  // namespace
+
+std::vector<Question> TilingScene::measured_questions(const lab::Report& bench) const {
+  std::vector<Question> all;
+  for (const auto& each :
+       {fewer_loads_question(bench), dram_question(bench), library_question(bench)}) {
+    if (each) all.push_back(shuffled(*each, bench));
+  }
+  return all;
+}
+
+std::vector<std::string> TilingScene::stage_knobs() const {
+  return {"variant", "tile", "remove_barrier"};
 }
 
 }  // namespace tilestep::scenes

@@ -26,6 +26,7 @@ int most(const std::vector<int>& values) {
 
 StepAxis TilingScene::loaded(const tiling::Trace&) {
   params_ = tiling::knob_table().params(report_.params);
+  find_events();
   if (!shared()) return {k_tiles(), 1, "k-tile", {"multiply"}, "k_tiles"};
   return {
       k_tiles(), tiling::kPhases, "k-tile", {"load", "barrier", "multiply", "barrier"}, "k_tiles"};

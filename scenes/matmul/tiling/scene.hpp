@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/matmul/tiling/lesson.hpp"
 #include "scenes/shared/scene_of.hpp"
@@ -26,6 +28,8 @@ class TilingScene final : public SceneOf<tiling::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(tiling)
 
+  std::vector<Question> measured_questions(const lab::Report& bench) const override;
+  std::vector<std::string> stage_knobs() const override;
   /// In elements of k.
   double progress(Cursor cursor) const override;
   /// The numbers shown at `cursor`; public so that a test holds the picture to the trace.
@@ -42,8 +46,11 @@ class TilingScene final : public SceneOf<tiling::Trace> {
  private:
   // Questions, in questions.cpp.
   Question load_question(int k_tile) const;
-  Question reuse_question() const;
+  std::optional<Question> loader_question(int k_tile, int thread) const;
+  Question end_question() const;
+  Question launch_question() const;
   Question race_question() const;
+  void find_events();
 
   // The picture's parts.
   std::string brief(const TilingMoment& now) const;

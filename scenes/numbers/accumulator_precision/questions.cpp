@@ -1,11 +1,15 @@
-// What the accumulator lesson asks before an addition; every answer is read off the trace.
+// What the accumulator lesson asks before an addition, what happens in its trace, and what it asks about
+// measurements; every answer is read off the trace or the bench.
 #include "scenes/shared/questions.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "scenes/numbers/accumulator_precision/scene.hpp"
+#include "scenes/shared/measured.hpp"
+#include "scenes/shared/rows.hpp"
 
 namespace tilestep::scenes {
 
@@ -74,7 +78,9 @@ Question RunningSum::freeze_question() const {
 
 std::optional<Question> AccumulatorPrecisionScene::question(const View& view) const {
   if (view.cursor.tile >= points() || view.cursor.phase != 1) return std::nullopt;
-  return followed(view).question(view.cursor.tile);
+  auto asked = followed(view).question(view.cursor.tile);
+  if (asked) asked = shuffled(std::move(*asked), report_);
+  return asked;
 }
 
 std::optional<Question> RunningSum::question(int next) const {
@@ -82,7 +88,7 @@ std::optional<Question> RunningSum::question(int next) const {
   if (!v.single_addition || v.past_end || !std::isfinite(step(next).after)) return std::nullopt;
   const bool plain = a.method <= Method::fp32;  // remedies lose terms in more places than one
   if (plain && trace.points[static_cast<std::size_t>(next)] == a.frozen_at) {
-    return freeze_question();
+    return of_kind("border", freeze_question());
   }
   const auto seen = [&](auto&& property) {
     for (int point = 0; point < next; ++point) {
@@ -95,13 +101,136 @@ std::optional<Question> RunningSum::question(int next) const {
   const bool coarse = a.format.mantissa_bits <= 3;
   const Fate now = fate(next);
   if (next == 0 || (now.lost && !seen(lost)) || (coarse && up(now) && !seen(up))) {
-    return landing_question(next);
+    return of_kind("landing", landing_question(next));
   }
   const auto as_wide = [&](const Fate& each) { return each.spacing >= now.spacing; };
   const bool large = now.spacing >= 0.01 || std::abs(v.unrounded) >= 16;
   const bool doubled = large && now.spacing > fate(next - 1).spacing;
-  if (doubled && !seen(as_wide)) return spacing_question(next);
+  if (doubled && !seen(as_wide)) return of_kind("spacing", spacing_question(next));
   return std::nullopt;
+}
+
+// ---- events ---------------------------------------------------------------------------------------
+
+/// Of each plain accumulator: its first lost term, its end. Remedies lose terms all the time, on purpose.
+void AccumulatorPrecisionScene::find_events() {
+  for (const AccumulatorTrace& a : trace_.accumulators) {
+    const RunningSum sum{trace_, a};
+    const bool plain = a.method <= Method::fp32;
+    bool lost = false, past = false, frozen = false;
+    for (int point = 0; point < points(); ++point) {
+      const Cursor at{point + 1, 1};
+      const auto say = [&](const char* what) { events_.push_back({at, a.label + what}); };
+      if (!past && !std::isfinite(a.steps[point].sum)) {
+        say(" overflows");
+        past = true;
+      } else if (!frozen && sum.frozen(point)) {
+        events_.push_back({at, fmt::format("{} freezes at {}", a.label, sum.say(a.final_sum))});
+        frozen = lost = true;
+      } else if (plain && !lost && sum.fate(point).lost) {
+        say(" loses its first term");
+        lost = true;
+      }
+    }
+  }
+  std::stable_sort(events_.begin(), events_.end(),
+                   [](const Event& one, const Event& other) { return one.at < other.at; });
+}
+
+// ---- about measurements ---------------------------------------------------------------------------
+
+namespace {
+
+std::optional<double> with_data(const lab::Report& bench, const char* variant, const char* data,
+                                const char* column) {
+  return number_with(bench, "rate_and_error", {{"variant", variant}, {"data", data}}, column);
+}
+
+/// Uniform data make the FP8 path look bad, normal data do not.
+std::optional<Question> normal_question(const lab::Report& bench) {
+  const auto fp8 = with_data(bench, "wgmma-fp8", "normal", "error"),
+             fp16 = with_data(bench, "mma-fp16-acc16", "normal", "error");
+  if (!fp8 || !fp16) return std::nullopt;
+  const std::vector<std::string> choices = {"The FP16 accumulator", "Hopper's FP8 path",
+                                            "Both alike, within a tenth"};
+  const std::size_t is = *fp16 > 1.1 * *fp8 ? 0 : *fp8 > 1.1 * *fp16 ? 1 : 2;
+  Question question = of_kind(
+      "normal-data",
+      ask("Products of normally distributed numbers, of both signs: which errs more, an "
+          "accumulator in "
+          "FP16 or the tensor core's own in the FP8 path of Hopper?",
+          choices[is], choices,
+          fmt::format(
+              "{} % against {} %, {}. Sums of both signs stay small; what is cut off does not "
+              "add up as it does when all terms are positive.",
+              words::significant(*fp16, 3), words::significant(*fp8, 3),
+              measured::where_measured(bench))));
+  question.masks = {"Error", "By data"};
+  return question;
+}
+
+/// What an exact sum costs.
+std::optional<Question> price_question(const lab::Report& bench) {
+  const auto rate = [&](const char* variant) {
+    return number_with(bench, "tensor_core_rate", {{"variant", variant}}, "rate");
+  };
+  const auto straight = rate("wgmma-fp8"), promoted = rate("wgmma-fp8-promoted");
+  if (!straight || !promoted || *straight <= 0) return std::nullopt;
+  const double cost = 100 * (1 - *promoted / *straight);
+  const auto say = [](double percent) { return fmt::format("{:.0f} %", percent); };
+  std::vector<std::string> others;
+  for (const double other : {50.0, 5.0, 75.0, 20.0, 1.0}) {
+    if (std::abs(other - cost) > 0.3 * std::max(other, std::abs(cost)))
+      others.push_back(say(other));
+  }
+  Question question = of_kind(
+      "promotion-price",
+      ask("Every 128 products the FP8 sum is promoted: added to an FP32 register, and started "
+          "anew. What "
+          "share of the throughput does that cost?",
+          say(cost), others,
+          fmt::format(
+              "{:.0f} against {:.0f} TFLOP/s, {}: additions on CUDA cores that the tensor cores "
+              "wait for, though not for all of them.",
+              *promoted, *straight, measured::where_measured(bench))));
+  question.masks = {"Price", "By data"};
+  return question;
+}
+
+/// Half the bits, and how much faster?
+std::optional<Question> rate_question(const lab::Report& bench) {
+  const auto rate = [&](const char* variant) {
+    return number_with(bench, "tensor_core_rate", {{"variant", variant}}, "rate");
+  };
+  const auto narrow = rate("mma-fp16-acc16"), wide = rate("mma-fp16-acc32");
+  if (!narrow || !wide || *wide <= 0) return std::nullopt;
+  Question question = of_kind(
+      "narrow-accumulator",
+      ask_ratio(
+          "mma.sync on FP16 numbers, with an accumulator in FP16 or in FP32: how many times as "
+          "fast "
+          "is FP16?",
+          *narrow / *wide, {2, 1.5, 4},
+          fmt::format("{:.0f} against {:.0f} TFLOP/s, {}: the tensor core adds in either at the "
+                      "same pace; only registers and their traffic are saved.",
+                      *narrow, *wide, measured::where_measured(bench))));
+  question.masks = {"Price", "By data"};
+  return question;
+}
+
+}  // namespace
+
+std::vector<Question> AccumulatorPrecisionScene::measured_questions(
+    const lab::Report& bench) const {
+  std::vector<Question> all;
+  for (const auto& each : {normal_question(bench), price_question(bench), rate_question(bench)}) {
+    if (each) all.push_back(shuffled(*each, bench));
+  }
+  return all;
+}
+
+std::vector<std::string> AccumulatorPrecisionScene::stage_knobs() const {
+  return {"distribution", "accumulators", "rounding"};
 }
 
 }  // namespace tilestep::scenes

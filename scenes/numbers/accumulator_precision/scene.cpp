@@ -23,6 +23,7 @@ StepAxis AccumulatorPrecisionScene::loaded(const accumulator_precision::Trace&) 
       high_ = std::max(high_, static_cast<double>(s.sum));
     }
   }
+  find_events();
   // Not every term of a long sum is kept, so that a step is not "a term" there.
   if (trace_.terms <= accumulator_precision::kAllRows)
     return {points(), 2, "term", {"add", "round"}, "terms"};

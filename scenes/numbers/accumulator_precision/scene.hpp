@@ -65,6 +65,8 @@ class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Tr
  public:
   TILESTEP_PICTURE_SCENE(accumulator_precision)
 
+  std::vector<Question> measured_questions(const lab::Report& bench) const override;
+  std::vector<std::string> stage_knobs() const override;
   /// In terms.
   double progress(Cursor cursor) const override;
   std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const override;
@@ -93,6 +95,7 @@ class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Tr
   std::string explain_sum(const AccumulatorTrace& a, int known) const;
   std::string explain_term(int point) const;
 
+  void find_events();
   /// Once the term of this number was added, or the next one that is kept.
   Cursor after_term(int term) const;
   int points() const { return static_cast<int>(trace_.points.size()); }

@@ -76,11 +76,35 @@ TEST_CASE("the text on coalescing quotes what was recorded", "[figures]") {
   };
   says("memory/coalescing",
        fmt::format(
-           "stores reach {:.0f} GB/s there, where the prediction is {:.0f}, and loads {:.0f}.",
-           stride("store", "8"), stride("expected_store", "8"), stride("load", "8")));
+           "at stride 8, stores reach {:.0f} GB/s where {:.0f} GB/s are expected, and loads {:.0f} "
+           "GB/s where {:.0f} GB/s are.",
+           stride("store", "8"), stride("expected_store", "8"), stride("load", "8"),
+           stride("expected", "8")));
   says("memory/coalescing",
-       fmt::format("{:.0f} GB/s at stride 8, {:.0f} at 16, {:.0f} at 64.", stride("load", "8"),
+       fmt::format("{:.0f} GB/s at a stride of 16, and only {:.0f} GB/s at 64.",
                    stride("load", "16"), stride("load", "64")));
+  const auto pattern = [&](const char* name, const char* bytes) {
+    return in(bench, "bandwidth_by_pattern", "bandwidth",
+              {{"pattern", name}, {"element_bytes", bytes}, {"access", "load"}});
+  };
+  says("memory/coalescing",
+       fmt::format("the first delivers {:.0f} GB/s of useful bytes and the second {:.0f} GB/s",
+                   pattern("strided", "16"), pattern("sequential", "4")));
+  const auto rung = [&](const char* ladder, const char* name) {
+    return in(bench, ladder, "bandwidth", {{"rung", name}});
+  };
+  says("memory/coalescing",
+       fmt::format(
+           "puts neighbouring lanes 128 bytes apart: {:.0f} GB/s on an H200. Thread i copies "
+           "float i: {:.0f} GB/s. 16 bytes a load: {:.0f} GB/s, beside {:.0f} GB/s",
+           rung("copy_ladder", "strided"), rung("copy_ladder", "coalesced"),
+           rung("copy_ladder", "vectorized"), rung("copy_ladder", "device")));
+  says("memory/coalescing", fmt::format("writing down columns: {:.0f} GB/s. Turning",
+                                        rung("transpose_ladder", "naive")));
+  says("memory/coalescing",
+       fmt::format("all meet in one bank: {:.0f} GB/s.", rung("transpose_ladder", "shared-tile")));
+  says("memory/coalescing",
+       fmt::format("on by one bank: {:.0f} GB/s.", rung("transpose_ladder", "shared-tile-padded")));
   says("memory/coalescing",
        fmt::format(
            "reach {:.0f}, {:.0f}, {:.0f}, {:.0f} and {:.0f} GB/s with 1, 2, 4, 8 and 16 bytes",
@@ -107,11 +131,18 @@ TEST_CASE("the text on tiling quotes what was recorded", "[figures]") {
                    counted("data_wavefronts", "coalesced"),
                    counted("data_wavefronts", "shared-tile")));
   says("matmul/tiling",
-       fmt::format("would reach {:.1f} TFLOP/s there; it reaches {:.1f}, or {:.0f} %",
-                   shared("ceiling"), shared("tflops"), 100 * shared("share")));
+       fmt::format(
+           "would reach {:.1f} TFLOP/s there; it reaches {:.1f} TFLOP/s on the H200, or {:.0f} %",
+           shared("ceiling"), shared("tflops"), 100 * shared("share")));
   says("matmul/tiling",
        fmt::format("doubled, from {:.1f} to {:.1f} GB", counted("dram_bytes", "coalesced"),
                    counted("dram_bytes", "shared-tile")));
+  says("matmul/tiling",
+       fmt::format(
+           "they reach {:.2f} and {:.2f} TFLOP/s at 8192³, `warp-tile` {:.2f} TFLOP/s beside "
+           "{:.2f} TFLOP/s of cuBLAS, and `tensor-core` {:.0f} TFLOP/s",
+           rate("register-tile-1d"), rate("register-tile-2d"), rate("warp-tile"),
+           rate("cuBLAS 13.1.0 FP32"), rate("tensor-core")));
 }
 
 TEST_CASE("the text on online softmax quotes what was recorded", "[figures]") {
@@ -123,15 +154,13 @@ TEST_CASE("the text on online softmax quotes what was recorded", "[figures]") {
     return in(bench, "ladder_measured", "fraction", {{"rung", rung}, {"columns", "8192"}});
   };
   says("attention/online-softmax",
-       fmt::format(
-           "three reads reach {:.3f} and two {:.3f} of one read, which itself reaches {:.2f} "
-           "of the copy",
-           uncached("of_one_read", "three-pass"), uncached("of_one_read", "online-two-pass"),
-           uncached("fraction", "online-one-read")));
-  says(
-      "attention/online-softmax",
-      fmt::format("Rows of 8192 columns do better: {:.2f} and {:.2f} of the copy, with 512 threads",
-                  of_copy("three-pass"), of_copy("online-two-pass")));
+       fmt::format("three reads fall to {:.3f} of one read, and two to {:.3f}",
+                   uncached("of_one_read", "three-pass"),
+                   uncached("of_one_read", "online-two-pass")));
+  says("attention/online-softmax", fmt::format("one read itself reaches {:.2f} of it",
+                                               uncached("fraction", "online-one-read")));
+  says("attention/online-softmax", fmt::format("Not half, but {:.2f} and {:.2f} of the copy",
+                                               of_copy("three-pass"), of_copy("online-two-pass")));
   says("attention/online-softmax",
        fmt::format("three passes fall to {:.2f}",
                    in(bench, "ladder_blocks", "fraction",
@@ -144,9 +173,46 @@ TEST_CASE("the text on accumulators quotes what was recorded", "[figures]") {
     return bench.measurement(id, variant)->value;
   };
   says("numbers/accumulator-precision",
-       fmt::format(
-           "promotion costs {:.0f} % of the rate at K = 4096, and takes the error of uniform "
-           "positive data from {:.1f} % to {:.3f} %",
-           100 * (1 - of("gemm_rate", "wgmma-fp8-promoted") / of("gemm_rate", "wgmma-fp8")),
-           of("gemm_error", "wgmma-fp8"), of("gemm_error", "wgmma-fp8-promoted")));
+       fmt::format("At K = 4096 an H200 then runs at {:.0f} TFLOP/s instead of {:.0f} TFLOP/s, a "
+                   "fifth less, and "
+                   "the error of uniform positive data falls from {:.1f} % to {:.3f} %",
+                   of("gemm_rate", "wgmma-fp8-promoted"), of("gemm_rate", "wgmma-fp8"),
+                   of("gemm_error", "wgmma-fp8"), of("gemm_error", "wgmma-fp8-promoted")));
+  CHECK(of("gemm_rate", "wgmma-fp8-promoted") / of("gemm_rate", "wgmma-fp8") ==
+        Approx(0.8).margin(0.02));
+  const auto error = [&](const char* data, const char* variant) {
+    return in(bench, "tensor_core_error", variant, {{"data", data}, {"k", "4096"}});
+  };
+  says("numbers/accumulator-precision",
+       fmt::format("the FP8 path is off by {:.1f} %, an FP16 accumulator by {:.2f} %",
+                   error("uniform", "wgmma-fp8"), error("uniform", "mma-fp16-acc16")));
+  says("numbers/accumulator-precision",
+       fmt::format("the FP8 path is off by {:.2f} %, and the FP16 accumulator by {:.2f} %",
+                   error("normal", "wgmma-fp8"), error("normal", "mma-fp16-acc16")));
+}
+
+TEST_CASE("the text on experts quotes what was recorded", "[figures]") {
+  const lab::Report& bench = recorded_bench("moe-routing");
+  const auto rate = [&](const char* scheme, const char* routing, const char* experts) {
+    return in(bench, "moe_rate", "tflops",
+              {{"scheme", scheme}, {"routing", routing}, {"experts", experts}});
+  };
+  const auto skewed = [&](const char* scheme) {
+    return in(bench, "moe_rate", "tflops",
+              {{"scheme", scheme}, {"routing", "skewed"}, {"skew", "1.0"}, {"experts", "8"}});
+  };
+  const auto pipe = [&](const char* scheme) {
+    return in(bench, "moe_counters", "tensor_pipe", {{"scheme", scheme}, {"routing", "skewed 1"}});
+  };
+  says("experts/moe-routing",
+       fmt::format("the counter says {:.1f} % for *padded-to-capacity* and {:.1f} % for *packed*. "
+                   "Useful work: {:.1f} TFLOP/s in the first case, {:.1f} TFLOP/s in the second",
+                   pipe("padded-to-capacity"), pipe("packed"), skewed("padded-to-capacity"),
+                   skewed("packed")));
+  says("experts/moe-routing",
+       fmt::format("With *padded-to-capacity* it is: {:.1f} TFLOP/s on an H200",
+                   rate("padded-to-capacity", "one-hot", "64")));
+  says("experts/moe-routing",
+       fmt::format("One-hot routing reaches {:.1f} TFLOP/s there, balanced {:.1f} TFLOP/s",
+                   rate("packed", "one-hot", "64"), rate("packed", "balanced", "64")));
 }

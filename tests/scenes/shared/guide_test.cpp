@@ -1,5 +1,6 @@
 #include "scenes/shared/guide.hpp"
 
+#include "kernels/catalog.hpp"
 #include "tests/catch.hpp"
 
 using namespace tilestep;
@@ -75,6 +76,20 @@ TEST_CASE("a guided path is read from a lesson's text", "[scenes_shared]") {
 TEST_CASE("a phase is a name or a number", "[scenes_shared]") {
   CHECK(parse(stop("phase=load")).stops[0].phase == 0);
   CHECK(parse(stop("phase=3")).stops[0].phase == 3);
+}
+
+TEST_CASE("a stop stands where its trace has steps", "[scenes_shared]") {
+  const auto at = [](std::string_view words, int steps, int phases) {
+    StepAxis axis;
+    axis.tiles = steps;
+    axis.phases = phases;
+    return cursor_at(parse(stop(words)).stops[0], axis);
+  };
+  CHECK(at("step=2 phase=1", 4, 4) == Cursor{2, 1});
+  CHECK(at("step=2", 4, 4) == Cursor{2, 3});
+  CHECK(at("step=9 phase=1", 4, 4) == Cursor{4, 3});
+  CHECK(at("phase=1", 4, 4) == Cursor{0, 3});
+  CHECK(at("step=1 phase=3", 4, 1) == Cursor{1, 0});
 }
 
 TEST_CASE("a text without stops is introduction and more", "[scenes_shared]") {
@@ -155,4 +170,11 @@ TEST_CASE("the text of every lesson is found by the lesson's name", "[scenes_sha
   CHECK(lesson_text("online-softmax").starts_with("# Online softmax\n"));
   CHECK(tests::error_of([] { lesson_text("softmax"); }) ==
         "the text of 'softmax' was not built into this program");
+}
+
+TEST_CASE("every lesson of ours has a guided path", "[scenes_shared]") {
+  for (const lab::Lesson* lesson : lessons()) {
+    INFO(lesson->info().id);
+    CHECK(tests::contains(lesson_text(lesson->info().id), "<!-- stop: "));
+  }
 }

@@ -156,6 +156,36 @@ TEST_CASE("lines of text are at most 68 characters long, tables may be wider", "
   CHECK(right > 1000);
 }
 
+TEST_CASE("code that is wider than a line wraps", "[ui]") {
+  tests::SceneFrame frame;
+  frame.context().record_texts(true);
+  frame.draw({300, 900}, [] {
+    ui::markdown(
+        "(`a formula = that is much longer than any line of three hundred pixels`).\n\n"
+        "`l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum`, "
+        "aWordThatNobodyEverWouldWriteWithoutAnySignToBreakAt\n\n"
+        "[a chip that says so much more than anybody would put on a chip](try:a=1)\n");
+  });
+  std::map<float, std::string> lines;
+  for (const ui::DrawnText& drawn : frame.context().texts()) {
+    CHECK(drawn.max.x <= 300);
+    lines[drawn.min.y] += drawn.text + " ";
+  }
+  CHECK(lines.size() >= 6);
+}
+
+TEST_CASE("a text of which nothing is in sight draws nothing", "[ui]") {
+  tests::SceneFrame frame;
+  frame.context().record_texts(true);
+  frame.draw({300, 300}, [] {
+    ImGui::SetCursorPosY(500);
+    ImGui::BeginChild("below", {300, 300});
+    ui::markdown("One.\n\nTwo.");
+    ImGui::EndChild();
+  });
+  CHECK(frame.context().texts().empty());
+}
+
 TEST_CASE("what is out of sight keeps its room", "[ui]") {
   tests::SceneFrame frame;
   std::string text;

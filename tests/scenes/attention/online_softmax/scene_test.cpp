@@ -1,7 +1,10 @@
 #include "scenes/attention/online_softmax/scene.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "scenes/shared/questions.hpp"
 #include "scenes/shared/words.hpp"
 #include "tests/lesson_contract/pictures.hpp"
 #include "tests/scenes/shown.hpp"
@@ -68,22 +71,58 @@ TEST_CASE("skipping the rescale leaves the old weights standing", "[online_softm
 }
 
 TEST_CASE("every question has its answer in the trace", "[online_softmax_scene]") {
+  std::set<std::string> kinds;
   for (const char* preset : {"worked-example", "random", "rising", "falling", "equal", "outlier",
                              "masked", "all-masked"}) {
     for (const bool skip : {false, true}) {
       CAPTURE(preset, skip);
-      Shown shown({{"preset", std::string(preset)}, {"skip_rescale", skip}});
+      Shown shown(
+          {{"preset", std::string(preset)}, {"skip_rescale", skip}, {"keys", std::int64_t{24}}});
       const auto& trace = shown.trace();
       for (int tile = 0; tile <= trace.tiles(); ++tile) {
         const auto question = shown->question({{tile, 3}});
         if (!question) continue;
+        kinds.insert(question->id);
+        CAPTURE(tile, question->text);
         const auto& next = trace.steps[static_cast<std::size_t>(tile)];
-        if (question->choices[0] == "They shrink") {
-          CHECK((question->answer == 0) == (next.tile_max > next.m_old));
+        const std::string right = scenes::answer_text(*question);
+        if (question->id == "new-maximum") {
+          CHECK((right == "They shrink") == (next.tile_max > next.m_old));
+        } else if (question->id == "old-weight") {
+          CHECK(question->values[0] == Approx(std::exp(next.m_old - next.tile_max)));
+        } else if (question->id == "fresh-weight") {
+          const auto first = trace.weights.begin() + tile * trace.tile_width;
+          CHECK(question->values[0] == Approx(*std::max_element(first, first + trace.tile_width)));
+        } else if (question->id == "heaviest-key") {
+          const std::size_t key = static_cast<std::size_t>(std::stoi(right.substr(4)));
+          CHECK(trace.scores[key] == trace.exact_max);
+          CHECK(question->where[static_cast<std::size_t>(question->answer)].i ==
+                static_cast<int>(key));
+        } else if (question->id == "rescale-skipped") {
+          CHECK((right == "Wrong") == (tile == trace.first_wrong_tile));
         }
       }
     }
   }
+  CHECK(kinds.size() == 8);
+}
+
+TEST_CASE("events of the worked example", "[online_softmax_scene]") {
+  Shown shown;
+  std::vector<std::string> said;
+  for (const auto& each : shown->events()) {
+    said.push_back(std::to_string(each.at.tile) + "." + std::to_string(each.at.phase) + " " +
+                   each.text);
+  }
+  const auto& trace = shown.trace();
+  CHECK(said == std::vector<std::string>{
+                    "2.0 m rises to 5.0", "4.0 m rises to 6.0",
+                    "4.3 O / ℓ = " + number(static_cast<double>(trace.steps[3].output), 3)});
+  // A maximum that rises with every tile is named once.
+  Shown rising({{"preset", std::string("rising")}, {"keys", std::int64_t{64}}});
+  CHECK(rising->events().size() == 2);
+  Shown skipped({{"skip_rescale", true}});
+  CHECK(skipped->events().at(1).text == "the output goes wrong");
 }
 
 TEST_CASE("rows that are hard to draw", "[online_softmax_scene]") {

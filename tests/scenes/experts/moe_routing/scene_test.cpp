@@ -296,20 +296,28 @@ TEST_CASE("with more tokens than cells, columns are bars as long as their counts
 
 TEST_CASE("the MoE questions are answered by the trace", "[moe_routing_scene]") {
   Shown shown;
-  CHECK(shown.answer({2, 0}) == "None: all are wanted equally");
+  CHECK(shown.answer({1, 0}) == "1.00");  // the gate of one alone
+  const auto wanted = shown->question({{2, 0}});
+  REQUIRE(wanted);
+  CHECK(wanted->id == "wanted");
+  CHECK(wanted->values == std::vector<double>{8});
   CHECK(shown.answer({3, 0}) == "32");
-  CHECK_FALSE(shown->question({{0, 0}}));
-  CHECK_FALSE(shown->question({{5, 0}}));
-  CHECK_FALSE(shown->question({{7, 0}}));
+  CHECK(shown.answer({5, 0}) == std::to_string(shown.trace().tiles_run));
+  for (const int step : {0, 4, 6, 7}) CHECK_FALSE(shown->question({{step, 0}}));
 
   // 40 tokens all want E0, which takes 40 · 1.2 / 4 = 12 of them: two tiles of 8, 28 dropped.
   shown.run(shape(40, 4, 1, "one-hot", 8, 1.2));
   CHECK(shown.answer({2, 0}) == "E0");
   CHECK(shown.answer({3, 0}) == "28");
-  CHECK(shown.answer({5, 0}) == "16");
-  // Padded to the capacity of 12, each of four experts runs two tiles.
-  shown.run(shape(40, 4, 1, "one-hot", 8, 1.2, "padded-to-capacity"));
-  CHECK(shown.answer({5, 0}) == "64");
+  CHECK(shown.answer({5, 0}) == "2");
+}
+
+TEST_CASE("events of a routing", "[moe_routing_scene]") {
+  Shown shown(shape(40, 4, 1, "one-hot", 8, 1.2));
+  std::vector<std::string> said;
+  for (const auto& each : shown->events()) said.push_back(each.text);
+  CHECK(said == std::vector<std::string>{"E0 is wanted most: 40", "1 of 4 experts is full",
+                                         "28 choices are dropped"});
 }
 
 TEST_CASE("a number is not shown before its step has made it", "[moe_routing_scene]") {

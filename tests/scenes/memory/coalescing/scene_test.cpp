@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "scenes/picture/placed.hpp"
+#include "scenes/shared/questions.hpp"
 #include "scenes/shared/rows.hpp"
 #include "tests/scenes/shown.hpp"
 
@@ -117,9 +119,36 @@ TEST_CASE("the lane that was clicked is followed from request to request", "[coa
   }
 }
 
-TEST_CASE("the first question asks for the traced number of sectors", "[coalescing_scene]") {
-  Shown shown({{"pattern", std::string("strided")}, {"stride", std::int64_t{4}}});
-  CHECK(shown.answer({0, 0}) == "16");
+TEST_CASE("the coalescing questions are answered by the addresses", "[coalescing_scene]") {
+  Shown shown({{"pattern", std::string("offset")}, {"offset", std::int64_t{1}}});
+  CHECK(shown.answer({0, 0}) == "5");
+  CHECK(shown.answer({1, 0}) == "lane 8");
+  CHECK(shown.answer({2, 0}) == "1");  // the fifth sector is the next warp's first
+  CHECK_FALSE(shown->question({{3, 0}}));
+  // At stride 4 a quarter of each sector is used.
+  shown.run({{"pattern", std::string("strided")}, {"stride", std::int64_t{4}}});
+  const auto share = shown->question({{0, 0}});
+  REQUIRE(share);
+  CHECK(share->values == std::vector<double>{25});
+  CHECK(scenes::is_answer(*share, {{0, 0}, -1, 29}));
+  CHECK_FALSE(scenes::is_answer(*share, {{0, 0}, -1, 33}));
+  // A column of a matrix: the next warp finds all its sectors moved already.
+  shown.run({{"pattern", std::string("matrix-column")}});
+  CHECK(shown.answer({2, 0}) == "32");
+  // A store by pattern comes after a plain load.
+  shown.run({{"access", std::string("store")}});
+  CHECK(shown->question({{0, 0}})->id == "next-sector");
+  CHECK(shown->question({{1, 0}})->id == "share");
+}
+
+TEST_CASE("events of requests", "[coalescing_scene]") {
+  Shown shown({{"pattern", std::string("permuted")}});
+  const auto events = shown->events();
+  REQUIRE(events.size() >= 3);
+  CHECK(events[0].text.starts_with("the first load: "));
+  CHECK(events[1].text == "the first store: 4 sectors");
+  CHECK(std::any_of(events.begin(), events.end(),
+                    [](const auto& each) { return each.text.ends_with("most so far"); }));
 }
 
 TEST_CASE("the measured views of the coalescing lesson show the recording", "[coalescing_scene]") {

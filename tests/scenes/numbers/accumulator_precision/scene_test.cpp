@@ -218,6 +218,15 @@ TEST_CASE("chips choose the accumulator that is followed", "[accumulator_precisi
   CHECK(followed() == Method::kahan);
 }
 
+TEST_CASE("events of the sums", "[accumulator_precision_scene]") {
+  Shown shown(set_of("basic"));
+  std::vector<std::string> said;
+  for (const auto& each : shown->events()) said.push_back(each.text);
+  CHECK(said == std::vector<std::string>{"FP8 loses its first term", "FP8 freezes at 32"});
+  const int frozen_at = shown.trace().accumulators[0].frozen_at;
+  CHECK((shown->events()[1].at == scenes::Cursor{frozen_at + 1, 1}));
+}
+
 TEST_CASE("the accumulator questions are answered by the trace", "[accumulator_precision_scene]") {
   std::set<int> places;
   for (const char* set : {"fp8-e4m3", "fp8-e5m2", "fp16", "bf16", "fp32", "promoted", "kahan"}) {

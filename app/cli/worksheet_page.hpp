@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/base/lab/lesson.hpp"
+
+/// The three pages of a worksheet, each as Markdown and as HTML that prints on A4.
+namespace tilestep::app {
+
+/// A question as it stands on paper.
+struct SheetItem {
+  std::string about;  ///< the run or the bench that it is asked of, in words
+  std::string text;
+  std::vector<std::string> choices;  ///< none: a number is asked for
+  std::string answer;                ///< "B" or a number
+  std::string because;
+  std::string before, after;  ///< pictures beside the page; empty: none
+  std::string link;           ///< the command line that comes to where it is asked
+  lab::Table evidence;        ///< rows that say the answer; none: no rows
+};
+
+struct Worksheet {
+  lab::LessonInfo info;
+  std::int64_t seed = 0;
+  std::vector<SheetItem> items;
+};
+
+/// `sheet`: what a student gets, without any answer; `key`: the answers; `evidence`: where they are seen.
+enum class SheetPage { sheet, key, evidence };
+std::string sheet_markdown(const Worksheet& worksheet, SheetPage page);
+std::string sheet_html(const Worksheet& worksheet, SheetPage page);
+
+}  // namespace tilestep::app

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "app/keep/capsule.hpp"
+
+namespace tilestep::app {
+
+/// A question with all that it is asked and answered from.
+struct QuizItem {
+  std::shared_ptr<const lab::Report> report;  ///< of a run, or of a bench
+  scenes::Question question;
+  bool measured = false;      ///< about a bench: nothing was stepped through
+  scenes::Cursor asked = {};  ///< what is known when it is asked
+  scenes::Cursor told = {};   ///< where the answer stands
+  /// Rows that say the answer, up to it: of the table of the steps.
+  lab::Table evidence = {};
+};
+
+/// Up to `most` questions about a lesson, the same for the same seed on every machine: of as many kinds as the
+/// lesson has, over its choices, switches and random data; none asks the same twice.
+std::vector<QuizItem> make_quiz(std::string_view lesson, std::int64_t seed, std::size_t most);
+
+}  // namespace tilestep::app

@@ -1,0 +1,259 @@
+// What the coalescing lesson asks before a request, what happens in its trace, and what it asks about
+// measurements. Later warps repeat what the first two have shown.
+#include "scenes/shared/questions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "scenes/memory/coalescing/scene.hpp"
+#include "scenes/shared/measured.hpp"
+#include "scenes/shared/rows.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+
+using coalescing::Access, coalescing::Pattern, coalescing::RequestStats, coalescing::Sector,
+    coalescing::Site, coalescing::WarpRequest;
+using words::counted;
+
+namespace {
+
+/// Whether a pattern leaves bytes of its sectors unused whatever the size of an element: there the share is
+/// asked for, elsewhere the sectors.
+bool is_sparse(Pattern pattern) {
+  switch (pattern) {
+    case Pattern::strided:
+    case Pattern::broadcast:
+    case Pattern::aos:
+    case Pattern::matrix_column:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string because(const RequestStats& stats) {
+  return fmt::format("The lanes touch {} in {} of {}: {} of what moves is used.",
+                     counted(stats.bytes_used, "different byte"), counted(stats.sectors, "sector"),
+                     counted(stats.lines, "line"), words::percent(stats.efficiency() / 100));
+}
+
+}  // namespace
+
+Question CoalescingScene::sectors_question(const WarpRequest& next) const {
+  const RequestStats stats = request_stats(next, trace_.element_bytes);
+  return about({"memory"},
+               ask_count(fmt::format("{}, {} each, 32 lanes. How many 32-byte sectors does the "
+                                     "request touch?",
+                                     trace_.statement, counted(trace_.element_bytes, "byte")),
+                         stats.sectors, {stats.best_sectors, 32, 4, 8, 1, 16}, because(stats)));
+}
+
+Question CoalescingScene::share_question(const WarpRequest& next) const {
+  const RequestStats stats = request_stats(next, trace_.element_bytes);
+  return ask_to_set(
+      fmt::format(
+          "{}, {} each: memory moves whole sectors of 32 bytes. What share of the bytes that "
+          "move will the lanes use?",
+          trace_.statement, counted(trace_.element_bytes, "byte")),
+      {"share"}, "share", stats.efficiency(), 6, because(stats));
+}
+
+/// The first lane that does not find its bytes in lane 0's sector; nothing if all do.
+std::optional<Question> CoalescingScene::next_sector_question(const WarpRequest& next) const {
+  const auto sector = [&](int lane) {
+    return next.byte_offset[static_cast<std::size_t>(lane)] / coalescing::kSectorBytes;
+  };
+  int answer = 1;
+  while (answer < coalescing::kLanes && next.active(answer) && sector(answer) == sector(0))
+    ++answer;
+  if (!next.active(0) || answer == coalescing::kLanes || !next.active(answer)) return std::nullopt;
+  std::vector<std::string> others;
+  for (const int lane : {8, 4, 16, 2, 1, 31}) {
+    if (next.active(lane)) others.push_back(fmt::format("lane {}", lane));
+  }
+  const auto thing = [](const std::string& choice) {
+    return picture::Key{"lane", std::stoi(choice.substr(5))};
+  };
+  return about_each(
+      thing,
+      ask(fmt::format("Now the warp {}s plainly, [i], {} each. Lane 0's bytes begin a sector of 32 "
+                      "bytes. Which lane is the first that needs another sector?",
+                      name_of(next.kind), counted(trace_.element_bytes, "byte")),
+          fmt::format("lane {}", answer), others,
+          fmt::format("{} {} fit into 32 bytes: lanes 0–{} share the first sector.", answer,
+                      answer == 1 ? "element" : "elements", answer - 1)));
+}
+
+/// Sectors that this request and an earlier one of the same site both touch.
+int CoalescingScene::shared_sectors(const WarpRequest& a, const WarpRequest& b) const {
+  const std::vector<Sector> of_a = touched_sectors(a, trace_.element_bytes),
+                            of_b = touched_sectors(b, trace_.element_bytes);
+  return static_cast<int>(std::count_if(of_b.begin(), of_b.end(), [&](const Sector& each) {
+    return std::any_of(of_a.begin(), of_a.end(),
+                       [&](const Sector& other) { return other.index == each.index; });
+  }));
+}
+
+Question CoalescingScene::shared_question(const WarpRequest& before,
+                                          const WarpRequest& next) const {
+  const int answer = shared_sectors(before, next);
+  const int sectors = request_stats(next, trace_.element_bytes).sectors;
+  return about(
+      {"memory"},
+      ask_count(
+          fmt::format("Warp {} comes next, with {} of its own. How many of its sectors has warp "
+                      "{} touched already?",
+                      next.warp, counted(sectors, "sector"), before.warp),
+          answer, {0, 1, sectors, sectors / 2, 2},
+          answer == 0
+              ? "None: the warps' bytes lie in different sectors, and no cache can help."
+              : fmt::format("{} of {}: a cache that still has them need not ask memory again.",
+                            answer, sectors)));
+}
+
+std::optional<Question> CoalescingScene::question(const View& view) const {
+  if (view.cursor.tile >= steps().tiles) return std::nullopt;
+  const WarpRequest& next = trace_.requests[view.cursor.tile];
+  const bool pattern = next.site == Site::pattern;
+  if (next.block != 0 || next.warp > 1) return std::nullopt;
+  if (next.warp == 0 && pattern) {
+    if (is_sparse(trace_.pattern)) return of_kind("share", share_question(next));
+    return shuffled(of_kind("sectors", sectors_question(next)), report_);
+  }
+  if (next.warp == 0) {
+    const auto asked = next_sector_question(next);
+    if (!asked) return std::nullopt;
+    return shuffled(of_kind("next-sector", *asked), report_);
+  }
+  if (!pattern || view.cursor.tile < 2) return std::nullopt;
+  const WarpRequest& before = trace_.requests[static_cast<std::size_t>(view.cursor.tile) - 2];
+  if (before.site != next.site) return std::nullopt;
+  return shuffled(of_kind("shared-sectors", shared_question(before, next)), report_);
+}
+
+// ---- events ---------------------------------------------------------------------------------------
+
+/// The first request of each kind, and what no warp has done before.
+void CoalescingScene::find_events() {
+  int most[2] = {0, 0};  // sectors, by access
+  bool together = false, partial = false;
+  for (std::size_t r = 0; r < trace_.requests.size(); ++r) {
+    const WarpRequest& request = trace_.requests[r];
+    const RequestStats stats = request_stats(request, trace_.element_bytes);
+    const Cursor at{static_cast<int>(r) + 1, 0};
+    int& so_far = most[static_cast<std::size_t>(request.kind)];
+    const std::string who = fmt::format("block {}, warp {}", request.block, request.warp);
+    if (so_far == 0) {
+      events_.push_back({at, fmt::format("the first {}: {}", name_of(request.kind),
+                                         counted(stats.sectors, "sector"))});
+    } else if (stats.sectors > so_far) {
+      events_.push_back({at, fmt::format("{}: {} sectors, most so far", who, stats.sectors)});
+    } else if (!partial && stats.lanes < coalescing::kLanes) {
+      events_.push_back({at, fmt::format("{}: only {}", who, counted(stats.lanes, "lane"))});
+      partial = true;
+    } else if (!together && r >= 2 && trace_.requests[r - 2].site == request.site &&
+               shared_sectors(trace_.requests[r - 2], request) > 0) {
+      events_.push_back({at, fmt::format("{}: sectors that were moved before", who)});
+      together = true;
+    }
+    so_far = std::max(so_far, stats.sectors);
+  }
+}
+
+// ---- about measurements ---------------------------------------------------------------------------
+
+namespace {
+
+/// Wide and strided against narrow and sequential.
+std::optional<Question> wide_question(const lab::Report& bench) {
+  const auto of = [&](const char* pattern, const char* bytes) {
+    return number_with(bench, "bandwidth_by_pattern",
+                       {{"pattern", pattern}, {"element_bytes", bytes}, {"access", "load"}},
+                       "bandwidth");
+  };
+  const auto wide = of("strided", "16"), narrow = of("sequential", "4");
+  if (!wide || !narrow) return std::nullopt;
+  const std::vector<std::string> choices = {"16 bytes at stride 2", "4 bytes, sequential",
+                                            "Both alike, within 3 %"};
+  const std::size_t is = *wide > 1.03 * *narrow ? 0 : *narrow > 1.03 * *wide ? 1 : 2;
+  Question question = of_kind(
+      "wide-or-sequential",
+      ask("Loads of 16 bytes at stride 2 waste half of what moves; loads of 4 bytes side by side "
+          "waste "
+          "nothing. Which brings more useful bytes a second?",
+          choices[is], choices,
+          fmt::format(
+              "{:.0f} against {:.0f} GB/s, {}. Every thread has one load under way: wide ones "
+              "keep more bytes in flight, which counts here more than waste.",
+              *wide, *narrow, measured::where_measured(bench))));
+  question.masks = {"Patterns"};
+  return question;
+}
+
+/// From stride 8 on every lane has a sector of its own.
+std::optional<Question> stride_question(const lab::Report& bench) {
+  const auto of = [&](const char* stride) {
+    return number_with(bench, "bandwidth_by_stride", {{"stride", stride}}, "load");
+  };
+  const auto near = of("8"), far = of("32");
+  if (!near || !far || *near <= 0 || *far <= 0) return std::nullopt;
+  Question question = of_kind(
+      "beyond-sectors",
+      ask_ratio(
+          "At stride 8 each lane of 4-byte loads has a sector of its own, so stride 32 moves no "
+          "more sectors. How many times as fast as stride 32 is stride 8?",
+          *near / *far, {1, 4, 2, 8},
+          fmt::format("{:.0f} against {:.0f} GB/s, {}. Sectors are not all: DRAM fetches more "
+                      "than 32 bytes at once, and farther strides touch more of its rows and "
+                      "pages.",
+                      *near, *far, measured::where_measured(bench))));
+  question.masks = {"Stride and offset", "DRAM traffic"};
+  return question;
+}
+
+/// One element off: a sector more for each request, which the neighbour has brought already.
+std::optional<Question> offset_question(const lab::Report& bench) {
+  const auto of = [&](const char* offset) {
+    return number_with(bench, "bandwidth_by_offset", {{"offset", offset}}, "load");
+  };
+  const auto aligned = of("0"), off = of("1");
+  if (!aligned || !off || *aligned <= 0) return std::nullopt;
+  const double loss = 100 * (1 - *off / *aligned);
+  const auto say = [](double percent) {
+    return percent < 0.5 ? std::string("Nothing") : fmt::format("{:.0f} %", percent);
+  };
+  std::vector<std::string> others;
+  for (const double other : {20.0, 50.0, 3.0, 10.0}) {
+    if (other > 1.5 * loss || other < loss / 1.5) others.push_back(say(other));
+  }
+  Question question = of_kind(
+      "misaligned",
+      ask("Loads that start one element off an aligned address touch 5 sectors a request in place "
+          "of 4. "
+          "How much bandwidth does that cost?",
+          say(loss), others,
+          fmt::format(
+              "{:.0f} against {:.0f} GB/s, {}: the fifth sector is the next warp's first, and "
+              "a cache has it.",
+              *off, *aligned, measured::where_measured(bench))));
+  question.masks = {"Stride and offset"};
+  return question;
+}
+
+}  // namespace
+
+std::vector<Question> CoalescingScene::measured_questions(const lab::Report& bench) const {
+  std::vector<Question> all;
+  for (const auto& each : {wide_question(bench), stride_question(bench), offset_question(bench)}) {
+    if (each) all.push_back(shuffled(*each, bench));
+  }
+  return all;
+}
+
+std::vector<std::string> CoalescingScene::stage_knobs() const {
+  return {"pattern", "stride", "element_bytes"};
+}
+
+}  // namespace tilestep::scenes
