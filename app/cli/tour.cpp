@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -9,6 +10,9 @@
 #include "app/cli/output.hpp"
 #include "app/cli/tour_page.hpp"
 #include "app/file.hpp"
+#include "app/keep/capsule.hpp"
+#include "app/keep/guided.hpp"
+#include "app/keep/link.hpp"
 #include "app/window/window.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/scene.hpp"
@@ -33,12 +37,19 @@ class Tour {
  private:
   TourStop stop(const lab::Lesson& lesson);
   void draw(TourStop& stop);
+  void draw_steps(TourStop& stop);
+  void walk(TourStop& stop);
+  PathView view_of(const TourStop& stop, const scenes::GuideStop& where, std::size_t number);
+  const lab::Report& report_of(const TourStop& stop, const lab::Settings& settings);
   void draw_one(const TourStop& stop, int step, ui::ThemeKind theme, const std::string& file);
   void write(const fs::path& relative, std::string_view text);
 
   fs::path folder_;
-  std::unique_ptr<Offscreen> canvas_;  ///< made with the first picture
-  std::string missing_;                ///< why pictures cannot be drawn; empty if they can
+  std::unique_ptr<SvgPress> press_;             ///< made with the first stop
+  std::unique_ptr<Offscreen> canvas_;           ///< made with the first picture
+  std::map<std::string, lab::Report> reports_;  ///< of one lesson's stops, by their knobs
+  std::map<std::string, std::string> drawn_;    ///< files of one lesson's stops, by their bytes
+  std::string missing_;                         ///< why pictures cannot be drawn; empty if they can
   bool checks_ok_ = true;
 };
 
@@ -55,15 +66,6 @@ std::set<int> pictured_steps(int tiles) {
   return steps;
 }
 
-scenes::StepAxis steps_of(const lab::Report& report) {
-  for (const auto& scene : scenes::make_scenes()) {
-    if (scene->lesson() != report.lesson) continue;
-    scene->load(report);
-    return scene->steps();
-  }
-  throw Error(fmt::format("the lesson '{}' has no scene", report.lesson), ExitCode::unavailable);
-}
-
 void Tour::draw_one(const TourStop& stop, int step, ui::ThemeKind theme, const std::string& file) {
   ShotOptions options;
   options.shell.lesson = stop.info.id;
@@ -76,24 +78,94 @@ void Tour::draw_one(const TourStop& stop, int step, ui::ThemeKind theme, const s
   print_line(options.out);
 }
 
+/// The window itself, step by step: of a lesson without a guided path.
+void Tour::draw_steps(TourStop& stop) {
+  const scenes::StepAxis axis = scene_of(stop.report)->steps();
+  for (const int step : pictured_steps(axis.tiles)) {
+    const std::string file = fmt::format("step-{}.png", step);
+    draw_one(stop, step, ui::ThemeKind::dark, file);
+    // Tiles are counted from 0, as in the tables: after step 1, tile 0 is done.
+    stop.pictures.push_back(
+        {file, step == 0 ? std::string("start") : fmt::format("{} {}", axis.noun, step - 1),
+         fmt::format("{}, {} of {} {}s done", stop.info.title, step, axis.tiles, axis.noun)});
+  }
+}
+
 void Tour::draw(TourStop& stop) {
   try {
-    const scenes::StepAxis axis = steps_of(stop.report);
-    for (const int step : pictured_steps(axis.tiles)) {
-      const std::string file = fmt::format("step-{}.png", step);
-      draw_one(stop, step, ui::ThemeKind::dark, file);
-      // Tiles are counted from 0, as in the tables: after step 1, tile 0 is done.
-      stop.pictures.push_back(
-          {file, step == 0 ? std::string("start") : fmt::format("{} {}", axis.noun, step - 1),
-           fmt::format("{}, {} of {} {}s done", stop.info.title, step, axis.tiles, axis.noun)});
+    const int last = scene_of(stop.report)->steps().tiles;
+    if (stop.path.empty()) {
+      draw_steps(stop);
+    } else {
+      draw_one(stop, last, ui::ThemeKind::dark, "dark.png");
+      stop.pictures.push_back({"dark.png", "all", stop.info.title + " in the window"});
     }
-    draw_one(stop, axis.tiles, ui::ThemeKind::light, "light.png");
+    draw_one(stop, last, ui::ThemeKind::light, "light.png");
     stop.light_file = "light.png";
   } catch (const Error& error) {
     if (error.code() != ExitCode::unavailable) throw;
     stop.missing = error.what();
     if (missing_.empty()) missing_ = fmt::format("{}: {}", stop.info.id, error.what());
   }
+}
+
+const lab::Report& Tour::report_of(const TourStop& stop, const lab::Settings& settings) {
+  const std::string key = lab::to_json(lesson(stop.info.id).knobs().completed(settings)).dump();
+  const auto found = reports_.find(key);
+  if (found != reports_.end()) return found->second;
+  lab::Request request;
+  request.lesson = stop.info.id;
+  request.params = settings;
+  TerminalProgress progress;
+  return reports_.emplace(key, answer(request, progress)).first->second;
+}
+
+PathView Tour::view_of(const TourStop& stop, const scenes::GuideStop& where, std::size_t number) {
+  PathView view;
+  view.stop = where;
+  view.lesson = stop.info.id;
+  view.link = link_of(stop.info.id, where.settings, where.step,
+                      where.phase < 0 ? std::nullopt : std::optional(where.phase));
+  try {
+    Capsule capsule = capsule_of(report_of(stop, where.settings));
+    capsule.step = where.step;
+    capsule.phase = where.phase;
+    if (!press_) press_ = std::make_unique<SvgPress>(1280, 800);
+    const auto scene = scene_of(capsule.report);
+    view.question = scene->question({cursor_of(capsule, scene->steps())});
+    for (const auto& [theme, file] : {std::pair{ui::ThemeKind::dark, &view.dark_file},
+                                      {ui::ThemeKind::light, &view.light_file}}) {
+      const bool dark = theme == ui::ThemeKind::dark;
+      *file = fmt::format("stop-{}-{}.svg", number, dark ? "dark" : "light");
+      std::string svg = press_->draw(capsule, theme);
+      const auto [same, is_new] = drawn_.try_emplace(std::move(svg), *file);
+      if (is_new) {
+        write(fs::path(stop.info.id) / *file, same->first);
+      } else {
+        *file = same->second;  // stops that stand at one place share its picture
+      }
+    }
+  } catch (const Error& error) {  // a run that cannot be here is no reason to leave out the others
+    if (error.code() == ExitCode::unavailable) throw;
+    view.missing = error.what();
+  }
+  return view;
+}
+
+/// The guided path, if the lesson has one.
+void Tour::walk(TourStop& stop) {
+  const scenes::Guide guide = guide_of(stop.report);
+  if (guide.stops.empty()) return;
+  reports_.clear();
+  drawn_.clear();
+  reports_.emplace(lab::to_json(stop.report.params).dump(), stop.report);
+  std::size_t number = 0;
+  for (const scenes::GuideStop& where : guide.stops) {
+    stop.path.push_back(view_of(stop, where, ++number));
+  }
+  stop.intro = guide.intro;
+  if (stop.intro.starts_with("# ")) stop.intro.erase(0, stop.intro.find('\n'));  // the page has it
+  stop.more = guide.more;
 }
 
 TourStop Tour::stop(const lab::Lesson& lesson) {
@@ -112,6 +184,7 @@ TourStop Tour::stop(const lab::Lesson& lesson) {
     write(folder / (table.id + ".csv"), table.to_csv());
     write(folder / (table.id + ".md"), table.to_markdown());
   }
+  walk(stop);
   draw(stop);
   write(page_path(stop.info), lesson_page(stop));
   return stop;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "app/cli/html.hpp"
 #include "app/cli/report_text.hpp"
 
 namespace tilestep::app {
@@ -14,6 +15,8 @@ namespace {
 
 /// What is longer is in the CSV beside the page.
 constexpr std::size_t kMostRows = 100;
+/// What is longer is folded.
+constexpr std::size_t kMostOpenRows = 12;
 
 constexpr std::string_view kStyle = R"css(
 :root { color-scheme: dark light;
@@ -75,6 +78,7 @@ img { display: block; max-width: 100%; height: auto; border-radius: 12px;
 .card:hover { text-decoration: none; border-color: var(--accent); transform: translateY(-2px); }
 .card img { border: 0; border-bottom: 1px solid var(--line); border-radius: 0; }
 .card div { padding: 16px 20px 20px; } .card h2 { margin: 4px 0 6px; }
+summary { cursor: pointer; }
 .card p { margin: 0; color: var(--muted); }
 code { font-family: "JetBrains Mono", ui-monospace, monospace; font-size: .92em; }
 footer { color: var(--muted); font-size: 14px; padding-top: 48px; padding-bottom: 48px; }
@@ -122,8 +126,13 @@ std::string table_html(const lab::Table& table) {
   return html + "</tbody>\n</table></div>\n";
 }
 
+/// A long table is folded: who looks for it finds it, and nobody scrolls past it.
 std::string table_section(const lab::Table& table) {
-  std::string html = fmt::format("<h3>{}</h3>\n", html_escaped(table.title)) + table_html(table);
+  const bool folded = table.rows.size() > kMostOpenRows;
+  std::string html = folded ? fmt::format("<details><summary>{} ({} rows)</summary>\n",
+                                          html_escaped(table.title), table.rows.size())
+                            : fmt::format("<h3>{}</h3>\n", html_escaped(table.title));
+  html += table_html(table);
   const std::string id = html_escaped(table.id);
   html += fmt::format(
       "<p class=\"note\"><a href=\"{0}.csv\">{0}.csv</a> · <a href=\"{0}.md\">{0}.md"
@@ -132,6 +141,7 @@ std::string table_section(const lab::Table& table) {
       table.rows.size() > kMostRows
           ? fmt::format(" · the first {} of {} rows are shown here", kMostRows, table.rows.size())
           : std::string());
+  if (folded) html += "</details>\n";
   return html;
 }
 
@@ -183,11 +193,12 @@ std::string measurement_section(const lab::Report& report, bool timed, std::stri
     rows += measurement_row(m, report, largest.contains(m.unit) ? largest.at(m.unit) : 0);
   }
   if (rows.empty()) return "";
+  const std::string place = timed ? " id=\"throughput\"" : "";
   return fmt::format(
-      "<h2>{}</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th>what</th><th>variant</th>"
+      "<h2{}>{}</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th>what</th><th>variant</th>"
       "<th class=\"n\">value</th><th class=\"n\">p10–p90</th><th>where from</th><th>detail</th>"
       "</tr></thead>\n<tbody>\n{}</tbody>\n</table></div>\n<p class=\"note\">{}</p>\n",
-      heading, rows, provenance_notes(report, timed));
+      place, heading, rows, provenance_notes(report, timed));
 }
 
 std::string check_section(const lab::Report& report) {
@@ -240,7 +251,7 @@ std::string gallery_style(std::size_t pictures) {
   std::string style;
   for (std::size_t i = 0; i < pictures; ++i) {
     style += fmt::format(
-        "#s{0}:checked ~ .f{0} {{ display: block; }}\n"
+        "#s{0}:checked ~ figure.f{0} {{ display: block; }}\n"
         "#s{0}:checked ~ .steps label[for=s{0}] {{ background: var(--accent); color: "
         "var(--on-accent); "
         "border-color: var(--accent); }}\n"
@@ -281,32 +292,6 @@ std::string card(const TourStop& stop) {
 
 }  // namespace
 
-std::string html_escaped(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
-
 std::string page_path(const lab::LessonInfo& info) {
   return info.id + "/index.html";
 }
@@ -317,7 +302,9 @@ std::string lesson_page(const TourStop& stop) {
       "<span class=\"chapter\">{}</span><h1>{}</h1><p class=\"lead\">{}</p></header>\n<main>\n",
       html_escaped(stop.info.chapter), html_escaped(stop.info.title),
       html_escaped(stop.info.takeaway));
-  body += gallery(stop);
+  if (!stop.intro.empty()) body += guide_text_html(stop.intro);
+  body += stop.path.empty() ? gallery(stop) : path_html(stop.path);
+  if (!stop.more.empty()) body += guide_text_html(stop.more);
   body += fmt::format("<p class=\"panel summary\">{}</p>\n", html_escaped(stop.report.summary));
   body += chips(stop.report);
   body += "<h2>What the kernel recorded</h2>\n";
@@ -330,7 +317,10 @@ std::string lesson_page(const TourStop& stop) {
       "yourself: <code>tilestep run {0} --json</code>, or open the window with "
       "<code>tilestep open {0}</code>.</footer>\n",
       html_escaped(stop.info.id));
-  return page(stop.info.title + " · tilestep", gallery_style(stop.pictures.size()), body);
+  const std::size_t chosen = stop.path.empty() ? stop.pictures.size() : stop.path.size();
+  const std::string style =
+      gallery_style(chosen) + (stop.path.empty() ? std::string() : path_style(chosen));
+  return page(stop.info.title + " · tilestep", style, body);
 }
 
 std::string index_page(const std::vector<TourStop>& stops) {

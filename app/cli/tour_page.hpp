@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/cli/tour_path.hpp"
 #include "kernels/base/lab/lesson.hpp"
 
 /// The tour's pages: HTML that needs nothing but itself and the pictures beside it.
@@ -22,14 +23,13 @@ struct TourStop {
   std::vector<TourPicture> pictures;  ///< in step order, dark
   std::string light_file;             ///< the last step in the light theme; empty if not drawn
   std::string missing;                ///< why there are no pictures; empty if there are
+  std::vector<PathView> path;         ///< the guided path; empty if the lesson has none
+  std::string intro, more;            ///< Markdown before and after it
 };
 
 /// Path of a lesson's page inside the tour: "online-softmax/index.html".
 std::string page_path(const lab::LessonInfo& info);
 std::string lesson_page(const TourStop& stop);
 std::string index_page(const std::vector<TourStop>& stops);
-
-/// `text` for use between tags and in attributes.
-std::string html_escaped(std::string_view text);
 
 }  // namespace tilestep::app

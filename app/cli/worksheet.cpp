@@ -101,7 +101,7 @@ class WorksheetMaker {
     Capsule capsule = capsule_of(*item.report);
     capsule.step = cursor.tile;
     const std::string file = fmt::format("q{}-{}.svg", number_, when);
-    write(file, press_.draw(capsule));
+    write(file, press_.draw(capsule, ui::ThemeKind::light));
     return file;
   }
 
@@ -111,7 +111,7 @@ class WorksheetMaker {
   }
 
   fs::path folder_;
-  SvgPress press_{1280, 800, ui::ThemeKind::light};
+  SvgPress press_{1280, 800};
   int number_ = 0;
 };
 

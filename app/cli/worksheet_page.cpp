@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "app/cli/tour_page.hpp"
+#include "app/cli/html.hpp"
 
 namespace tilestep::app {
 namespace {

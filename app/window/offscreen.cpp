@@ -244,15 +244,14 @@ struct SvgPress::State {
   std::unique_ptr<Shell> shell;  ///< made with the first picture
 };
 
-SvgPress::SvgPress(int width, int height, ui::ThemeKind theme) : state_(std::make_unique<State>()) {
+SvgPress::SvgPress(int width, int height) : state_(std::make_unique<State>()) {
   state_->options.width = width;
   state_->options.height = height;
-  state_->options.shell.theme = theme;
   state_->options.shell.still = true;
 }
 SvgPress::~SvgPress() = default;
 
-std::string SvgPress::draw(const Capsule& capsule) {
+std::string SvgPress::draw(const Capsule& capsule, ui::ThemeKind theme) {
   State& state = *state_;
   if (state.shell) {
     state.shell->open(capsule);
@@ -260,6 +259,7 @@ std::string SvgPress::draw(const Capsule& capsule) {
     state.options.shell.capsule = std::make_shared<const Capsule>(capsule);
     state.shell = std::make_unique<Shell>(*state.lab, state.options.shell);
   }
+  state.shell->context().look().theme = theme;
   settle_unseen(*state.shell, state.options);
   return state.shell->picture_svg();
 }

@@ -76,12 +76,12 @@ void take_svg(const ShotOptions& options);
 /// Pictures alone, one after another, as SVG; needs no OpenGL. ImGui's context is its own while it lives.
 class SvgPress {
  public:
-  SvgPress(int width, int height, ui::ThemeKind theme);
+  SvgPress(int width, int height);
   ~SvgPress();
   SvgPress(const SvgPress&) = delete;
   SvgPress& operator=(const SvgPress&) = delete;
   /// The picture of a capsule. Throws Error as Scene::load does.
-  std::string draw(const Capsule& capsule);
+  std::string draw(const Capsule& capsule, ui::ThemeKind theme);
 
  private:
   struct State;

@@ -121,6 +121,71 @@ void check_numbers(const std::string& part, const std::string& lesson) {
   }
 }
 
+// ---- numbers of the trace -------------------------------------------------------------------------
+
+void add_numbers(std::vector<double>& values, const std::string& text) {
+  static const std::regex number(R"(\d+(?:\.\d+)?)");
+  for (std::sregex_iterator at(text.begin(), text.end(), number), end; at != end; ++at) {
+    values.push_back(*lab::number_of<double>(at->str()));
+  }
+}
+
+void add_numbers(std::vector<double>& values, const picture::Box& box) {
+  add_numbers(values, picture::plain(box.label.full));
+  add_numbers(values, picture::plain(box.value.full));
+  for (const picture::Mark& mark : box.marks) {
+    if (const auto* lines = std::get_if<picture::Lines>(&mark)) {
+      for (const picture::Text& row : lines->rows) add_numbers(values, picture::plain(row.full));
+    }
+    if (const picture::Items* items = items_of(mark)) {
+      values.insert(values.end(), items->value.each.begin(), items->value.each.end());
+    }
+  }
+  for (const picture::Box& inner : box.boxes) add_numbers(values, inner);
+}
+
+/// What stands in the picture, beside it and under Data, but for what was recorded.
+std::vector<double> numbers_at(const scenes::Scene& scene, const scenes::View& view) {
+  std::vector<double> values;
+  const picture::Picture shown = scene.picture(scene.extent(), view);
+  add_numbers(values, picture::plain(shown.headline.full));
+  add_numbers(values, shown.root);
+  for (const scenes::Readout& readout : scene.readouts(view)) add_numbers(values, readout.value);
+  const lab::Recording* recording = lab::recording(scene.report()->lesson);
+  for (const lab::Table& table : scene.report()->tables) {
+    if (recording != nullptr && recording->bench.table(table.id) != nullptr) continue;
+    for (const auto& row : table.rows) {
+      for (const lab::Cell& cell : row) {
+        if (const auto* value = std::get_if<double>(&cell)) values.push_back(*value);
+      }
+    }
+  }
+  return values;
+}
+
+/// Every number with a point in a stop's text can be seen at the stop; where it is about measurements, it may
+/// be a recorded one.
+void check_decimals(const GuideStop& stop, const scenes::Scene& scene, const scenes::View& view) {
+  // The end of FP32 and its logarithm; a quotient that figures_test forms.
+  static const std::set<std::string> known = {"3.4", "88.7", "1.21"};
+  static const std::regex decimal(R"((^|[^\w.])(\d+\.\d+)(?!\w|\.\d))");
+  static const std::regex target(R"(\]\([^)]*\))");
+  const std::string text = std::regex_replace(stop.text, target, "]");
+  std::vector<double> values = numbers_at(scene, view);
+  const lab::Recording* recording = lab::recording(scene.report()->lesson);
+  const std::pair<const char*, double> units[] = {{"", 1},        {"%", 1},          {"GB/s", 1},
+                                                  {"TFLOP/s", 1}, {"million", 1e-3}, {"MB", 1e-3}};
+  for (const auto& [unit, scale] : units) {
+    if (recording == nullptr || stop.tab != "measured") break;
+    for (const double value : recorded(recording->bench, unit)) values.push_back(scale * value);
+  }
+  for (std::sregex_iterator at(text.begin(), text.end(), decimal), end; at != end; ++at) {
+    const std::string number = (*at)[2];
+    INFO(number << " is neither to be seen at the stop nor recorded");
+    CHECK((known.count(number) == 1 || stands_in(values, number)));
+  }
+}
+
 // ---- words ---------------------------------------------------------------------------------------
 
 /// What may stand in backticks: names of knobs and their choices, of kernels and of what they report.
@@ -213,6 +278,7 @@ void check_stop(const lab::Lesson& lesson, const GuideStop& stop) {
     INFO(key << " is lit");
     CHECK(keys.count(key) == 1);
   }
+  check_decimals(stop, *scene, scenes::View{cursor});
   for (const scenes::GuideLink& link : scenes::links_of(stop.text)) {
     if (!link.target.starts_with("light:")) continue;
     INFO(link.target);

@@ -1,0 +1,135 @@
+#include "app/cli/tour_path.hpp"
+
+#include <fmt/format.h>
+
+#include "app/cli/html.hpp"
+#include "app/keep/link.hpp"
+#include "kernels/catalog.hpp"
+
+namespace tilestep::app {
+namespace {
+
+/// What a chip tries is named by the command line that does it; what a text lights is in bold.
+HtmlLink links_at(const PathView& view) {
+  return [&view](const std::string& target, const std::string& words) {
+    if (target.starts_with("try:")) {
+      lab::Settings settings = view.stop.settings;
+      for (const auto& [id, value] :
+           scenes::try_settings(target, tilestep::lesson(view.lesson).knobs())) {
+        settings[id] = value;
+      }
+      return fmt::format("<span class=\"try\" title=\"{}\">{}</span>",
+                         html_escaped(link_of(view.lesson, settings, view.stop.step)), words);
+    }
+    if (target.starts_with("light:")) return fmt::format("<b class=\"lit\">{}</b>", words);
+    return fmt::format("<a href=\"{}\">{}</a>", html_escaped(target), words);
+  };
+}
+
+std::string question_html(const scenes::Question& question) {
+  std::string html = fmt::format(
+      "<details class=\"question\"><summary>A question before the next "
+      "step</summary>\n<p>{}</p>\n",
+      html_escaped(question.text));
+  for (std::size_t i = 0; i < question.choices.size(); ++i) {
+    html += fmt::format("<p class=\"choice\"><b>{}</b> {}</p>\n", static_cast<char>('A' + i),
+                        html_escaped(question.choices[i]));
+  }
+  std::string answer;
+  if (!question.choices.empty()) {
+    answer = fmt::format("<b>{}</b> ", static_cast<char>('A' + question.answer));
+  }
+  return html + fmt::format(
+                    "<details><summary>The answer</summary>\n<p>{}{}</p></details>\n"
+                    "</details>\n",
+                    answer, html_escaped(question.because));
+}
+
+std::string picture_html(const PathView& view) {
+  if (view.dark_file.empty()) {
+    return fmt::format("<p class=\"panel\">There is no picture: {}</p>\n",
+                       html_escaped(view.missing));
+  }
+  return fmt::format(
+      "<a href=\"{0}\"><picture><source media=\"(prefers-color-scheme: light)\" srcset=\"{1}\">"
+      "<img src=\"{0}\" alt=\"{2}\" loading=\"lazy\"></picture></a>\n",
+      html_escaped(view.dark_file), html_escaped(view.light_file), html_escaped(view.stop.title));
+}
+
+/// "surprise" as a reader is told it.
+std::string_view kind_words(const std::string& kind) {
+  if (kind == "misconception") return "often misunderstood";
+  if (kind == "limits") return "what this does not show";
+  return kind;
+}
+
+std::string stop_html(const PathView& view, std::size_t index, std::size_t count) {
+  std::string head = fmt::format(
+      "<p class=\"note\">{} of {}{}</p>\n<h2>{}</h2>\n", index + 1, count,
+      view.stop.kind.empty() ? std::string() : fmt::format(" · {}", kind_words(view.stop.kind)),
+      html_escaped(view.stop.title));
+  std::string text = markdown_html(view.stop.text, 3, links_at(view));
+  if (view.stop.tab == "measured") {
+    text +=
+        "<p class=\"note\">The numbers stand below, under <a href=\"#throughput\">Throughput"
+        "</a>.</p>\n";
+  }
+  if (view.question) text += question_html(*view.question);
+  text += fmt::format("<p class=\"note\"><code>{}</code></p>\n", html_escaped(view.link));
+  std::string next;
+  if (index > 0) next += fmt::format("<label for=\"s{}\">← back</label>", index - 1);
+  if (index + 1 < count) next += fmt::format("<label for=\"s{}\">on →</label>", index + 1);
+  return fmt::format(
+      "<section class=\"stop f{}\">\n<div class=\"seen\">{}</div>\n<div class=\"read\">"
+      "{}{}<p class=\"turn\">{}</p></div>\n</section>\n",
+      index, picture_html(view), head, text, next);
+}
+
+}  // namespace
+
+std::string path_html(const std::vector<PathView>& views) {
+  std::string inputs, labels, sections;
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    // The one in focus is where the arrow keys begin.
+    inputs += fmt::format("<input type=\"radio\" name=\"stop\" id=\"s{}\" aria-label=\"{}\"{}>\n",
+                          i, html_escaped(views[i].stop.title), i == 0 ? " checked autofocus" : "");
+    labels += fmt::format("<label for=\"s{}\" title=\"{}\">{}</label>", i,
+                          html_escaped(views[i].stop.title), i + 1);
+    sections += stop_html(views[i], i, views.size());
+  }
+  return fmt::format(
+      "<div class=\"gallery path\">\n{}<div class=\"steps\">{}</div>\n{}</div>\n"
+      "<p class=\"note\">← and → go from stop to stop.</p>\n",
+      inputs, labels, sections);
+}
+
+std::string path_style(std::size_t stops) {
+  std::string style = R"css(
+main, header.top, footer { max-width: 1440px; }
+.path .stop { display: none; gap: 32px; grid-template-columns: minmax(0, 1fr) minmax(300px, 30em); }
+.path .read h2 { margin-top: 0; } .path .read .note { margin: 0 0 4px; }
+.path .seen { position: sticky; top: 16px; align-self: start; }
+.path img { width: 100%; padding: 12px 16px; background: var(--panel); }
+.item { padding-left: calc(var(--depth) * 22px); text-indent: -22px; margin: 4px 0; }
+.item span { display: inline-block; width: 22px; text-indent: 0; }
+.try { border: 1px solid var(--link); color: var(--link); border-radius: 999px; padding: 0 8px;
+  white-space: nowrap; cursor: help; }
+.lit { font-weight: 600; border-bottom: 2px solid var(--line); }
+.question { border: 1px solid var(--line); border-radius: 12px; padding: 8px 16px; margin: 16px 0; }
+.choice { margin: 4px 0; } summary { cursor: pointer; color: var(--link); }
+.turn { display: flex; gap: 8px; margin-top: 20px; }
+@media (max-width: 900px) { .path .stop { grid-template-columns: minmax(0, 1fr); } .path .seen { position: static; } }
+)css";
+  for (std::size_t i = 0; i < stops; ++i) {
+    style += fmt::format("#s{0}:checked ~ .f{0} {{ display: grid; }}\n", i);
+  }
+  return style;
+}
+
+std::string guide_text_html(std::string_view markdown) {
+  return markdown_html(markdown, 2, [](const std::string& target, const std::string& words) {
+    return fmt::format("<a href=\"{}\">{}</a>", html_escaped(target), words);
+  });
+}
+
+}  // namespace tilestep::app
