@@ -16,7 +16,7 @@ namespace tilestep::app {
 namespace {
 
 /// Runs that questions are taken from, and of each trace so many places.
-constexpr int kRuns = 16, kPlaces = 24;
+constexpr int kRuns = 10, kPlaces = 24;
 constexpr std::size_t kMostRows = 4;
 
 /// One of `count`, by the generator's bits alone.

@@ -133,7 +133,7 @@ constexpr float kMostFrameSeconds = 0.04f;  ///< the window's own pictures cut w
 /// The picture fills the film as it does the window of the design size, so that a slide reads as well.
 float film_scale(const FilmOptions& options) {
   const float room =
-      std::min(static_cast<float>(options.width) / 1040, static_cast<float>(options.height) / 585);
+      std::min(static_cast<float>(options.width) / 880, static_cast<float>(options.height) / 495);
   return std::clamp(std::round(room * 4) / 4, 0.75f, 4.0f);
 }
 

@@ -11,6 +11,7 @@ namespace tilestep::app {
 std::string png_bytes(int width, int height, std::span<const unsigned char> rgb) {
   assert(rgb.size() == static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
   stbi_write_png_compression_level = 12;
+  stbi_write_force_png_filter = 0;  // flat areas and letters repeat as they are
   std::string bytes;
   const auto append = [](void* to, void* data, int size) {
     static_cast<std::string*>(to)->append(static_cast<const char*>(data),
