@@ -139,7 +139,7 @@ void check_lanes(const Params& params) {
   const std::array<int, kLanes> elements = lane_elements(params);
   if (std::set<int>(elements.begin(), elements.end()).size() == kLanes) return;
   lab::refuse_with("lanes", params.lanes, "access = store",
-                   "those that send no two lanes to one element");
+                   "those that send no two lanes to one element", std::string());
 }
 
 }  // namespace
