@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "kernels/base/lab/recording.hpp"
@@ -19,7 +20,13 @@ constexpr simt::KernelEntry kEmulatedKernels[] = {
 void add_recorded(lab::Report& report) {
   const lab::Recording* recording = lab::recording(report.lesson);
   if (recording == nullptr) return;
-  for (const lab::Measurement& m : recording->bench.measurements) report.measurements.push_back(m);
+  if (recording->run.params == report.params) {
+    for (const lab::Measurement& m : recording->run.measurements) {
+      const bool measured = m.provenance == lab::Provenance::recorded;
+      if (measured && report.measurement(m.id, m.variant) == nullptr) report.add(m);
+    }
+  }
+  for (const lab::Measurement& m : recording->bench.measurements) report.add(m);
 }
 
 lab::Report from_recording(const lab::Request& request) {
@@ -88,6 +95,20 @@ lab::Report answer(const lab::Request& request, lab::Progress& progress,
   if (request.backend == "auto") report.cuda_refused = simt::why_cuda_refused();
   add_recorded(report);
   return report;
+}
+
+bool is_of_run(const lab::Measurement& number, const lab::Report& report) {
+  if (const auto knobs = lesson(report.lesson).case_of(number)) {
+    return std::all_of(knobs->begin(), knobs->end(), [&](const auto& knob) {
+      const auto now = report.params.find(knob.first);
+      return now != report.params.end() && now->second == knob.second;
+    });
+  }
+  if (number.recorded_at.empty()) return true;
+  const lab::Recording* recording = lab::recording(report.lesson);
+  if (recording == nullptr || recording->run.params != report.params) return false;
+  const lab::Measurement* then = recording->run.measurement(number.id, number.variant);
+  return then != nullptr && then->value == number.value;
 }
 
 }  // namespace tilestep

@@ -21,7 +21,12 @@ std::span<const simt::KernelEntry> emulated_kernels();
 /// Answers a request on this machine, in this thread: picks the device, runs, and adds recorded
 /// measurements (provenance `recorded`) where the lesson has a recording. `auto` means CUDA where
 /// it works, else emulation. Throws Error.
+/// Where a number was recorded of the very same knobs, that stands beside the run as well.
 lab::Report answer(const lab::Request& request, lab::Progress& progress,
                    simt::EmulationOptions emulation = {});
+
+/// Whether `number`, one of `report`'s measurements, is about the run that `report` is of. Beside a run
+/// stand numbers of the recorded bench too, which are about shapes and kernels of their own.
+bool is_of_run(const lab::Measurement& number, const lab::Report& report);
 
 }  // namespace tilestep

@@ -12,6 +12,8 @@
 #include "app/keep/guided.hpp"
 #include "app/shell/steps.hpp"
 #include "kernels/catalog.hpp"
+#include "scenes/scene.hpp"
+#include "scenes/shared/glossary_words.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -110,6 +112,9 @@ void add_look(CLI::App& command, LookArguments& look) {
   command.add_option("--theme", look.theme, "dark or light")->type_name("THEME");
   command.add_option("--tab", look.tab, "data, measured, kernel, lesson or glossary")
       ->type_name("TAB");
+  command
+      .add_option("--view", look.view, "Opens the Measured tab at this view, as its button reads")
+      ->type_name("NAME");
   command.add_option("--text-scale", look.text_scale, "Size of the text, 1–2")->type_name("X");
   command.add_option("--backend", look.backend, "auto, cuda, emulated or recorded")
       ->type_name("BACKEND");
@@ -140,6 +145,10 @@ ShellOptions LookArguments::shell(bool lesson_needed) {
   options.step = parse_step(step);
   options.phase = phase;
   if (stop_given) go_to_stop(options);
+  if (!view.empty()) {
+    options.view = parse_view(options.lesson, view);
+    options.tab = Tab::measured;
+  }
   if (!compared.empty()) {
     options.compared = options.settings;
     const lab::Knobs& knobs = lesson.chosen(false).knobs();
@@ -237,6 +246,19 @@ Tab parse_tab(std::string_view text) {
   constexpr std::array kKinds = {Tab::data, Tab::measured, Tab::kernel, Tab::lesson, Tab::glossary};
   static_assert(kKinds.size() == kTabs.size());
   return kKinds.at(parse_choice("--tab", text, kTabs));
+}
+
+std::string parse_view(std::string_view lesson, std::string_view text) {
+  const std::string wanted = scenes::glossary_words::folded(text);
+  std::vector<std::string> names;
+  for (const auto& scene : scenes::make_scenes()) {
+    if (scene->lesson() != lesson) continue;
+    for (const auto& view : scene->measured_spec().views) {
+      if (scenes::glossary_words::folded(view.name) == wanted) return view.name;
+      names.push_back(view.name);
+    }
+  }
+  throw Error(fmt::format("--view cannot be '{}'; allowed: {}", text, joined(names)));
 }
 
 std::string parse_backend(std::string_view text) {

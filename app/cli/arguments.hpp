@@ -42,6 +42,7 @@ struct LookArguments {
   std::string stop;  ///< of the guided path, from 1
   std::string theme = "dark";
   std::string tab = "data";
+  std::string view;  ///< of the Measured tab
   std::string text_scale = "1";
   std::string backend = "auto";
   bool presenter = false;
@@ -67,6 +68,8 @@ int parse_stop(std::string_view text);
 float parse_text_scale(std::string_view text);
 ui::ThemeKind parse_theme(std::string_view text);
 Tab parse_tab(std::string_view text);
+/// The name of a view of that lesson's Measured tab, as its button reads, whatever its case and hyphens.
+std::string parse_view(std::string_view lesson, std::string_view text);
 /// Checks that `text` is auto, cuda, emulated or recorded, and returns it.
 std::string parse_backend(std::string_view text);
 

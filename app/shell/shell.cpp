@@ -57,6 +57,7 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
   lesson.settings = lesson.knobs.completed(options.compared.value_or(options.settings));
   if (options.compared) lesson.then = options.settings;
   lesson.wanted_step = options.step;
+  if (!options.view.empty()) lesson.player->show_view(options.view);
   lesson.wanted_phase = options.phase;
   session.choose(chosen);
 }

@@ -36,6 +36,7 @@ struct ShellOptions {
   KeptSettings kept = {};     ///< of the last time; what stands above goes before it
   std::string greeting = {};  ///< said on screen at first; empty: nothing
   Tab tab = Tab::data;
+  std::string view = {};  ///< of the Measured tab; empty: its first
   ui::ThemeKind theme = ui::ThemeKind::dark;
   bool presenter = false;
   float text_scale = 1.0f;  ///< 1.0–2.0

@@ -44,7 +44,7 @@ struct Banner {
   const char* label;
   std::string sentence;
   Role role = Role::muted;
-  std::vector<std::pair<const char*, const char*>> buttons;  ///< id and label
+  std::vector<std::pair<const char*, std::string>> buttons;  ///< id and label
 };
 
 /// A sentence over the upper part of the picture, with what can be done about it. Returns the index
@@ -81,13 +81,21 @@ int draw_banner(const Banner& banner) {
 }
 
 void failure_banner(ShellState& state, const LabFailure& failure) {
-  const int pressed = draw_banner({"failure",
-                                   "Failure",
-                                   failure_sentence(failure),
-                                   Role::wrong,
-                                   {{"run_again", "Run again"}, {"reset_knobs", "Reset knobs"}}});
-  if (pressed == 0) state.session.run_again(state.now_s());
-  if (pressed == 1) state.session.reset(state.now_s());
+  Banner banner{"failure", "Failure", failure_sentence(failure), Role::wrong, {}};
+  // What works comes first: the same knobs once more are refused once more.
+  if (failure.fix) {
+    banner.buttons.emplace_back("fix", failure.fix->label);
+  } else {
+    banner.buttons.emplace_back("run_again", "Run again");
+  }
+  banner.buttons.emplace_back("reset_knobs", "Reset knobs");
+  const int pressed = draw_banner(banner);
+  if (pressed == 1) return state.session.reset(state.now_s());
+  if (pressed != 0) return;
+  if (!failure.fix) return state.session.run_again(state.now_s());
+  // A copy: the first knob that is set may end the failure that it comes from.
+  const lab::Settings fix = failure.fix->settings;
+  for (const auto& [id, value] : fix) state.session.set_knob(id, value, state.now_s());
 }
 
 /// The run for these knobs waits until a measurement, perhaps of another lesson, has ended.

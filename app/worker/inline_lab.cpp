@@ -15,7 +15,8 @@ class InlineLab final : public LabClient {
     try {
       updates_.push_back({ticket, answer(request, progress)});
     } catch (const Error& error) {
-      updates_.push_back({ticket, LabFailure{error.what(), error.code(), false}});
+      updates_.push_back(
+          {ticket, LabFailure{error.what(), error.code(), false, lab::fix_of(error)}});
     }
     return ticket;
   }

@@ -24,7 +24,8 @@ struct LabProgress {
 struct LabFailure {
   std::string sentence;  ///< for the user
   ExitCode code = ExitCode::bad_input;
-  bool worker_died = false;  ///< the next request gets another one
+  bool worker_died = false;                    ///< the next request gets another one
+  std::optional<lab::Fix> fix = std::nullopt;  ///< knobs with which it works
 };
 /// Given up before its answer.
 enum class LabGivenUp {

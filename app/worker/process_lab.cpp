@@ -318,6 +318,9 @@ void ProcessLab::take_message(const lab::Place& message) {
                                               static_cast<int>(ExitCode::unavailable));
     LabFailure failure{message.at("message").text(), static_cast<ExitCode>(code),
                        ends && ends->flag()};
+    if (const auto fix = message.find("fix")) {
+      failure.fix = {fix->at("label").text(), lab::settings_from_json(fix->at("settings"))};
+    }
     worker_spent_ = failure.worker_died;
     finish(LabUpdate{mine, std::move(failure)});
   } else {

@@ -58,8 +58,11 @@ class Output {
     const std::lock_guard lock(mutex_);
     if (!gone_ && !write_all(fd_, line)) gone_ = true;
   }
-  void error(const json& ticket, std::string_view sentence, ExitCode code) {
-    send(error_message(ticket, sentence, code));
+  void error(const json& ticket, std::string_view sentence, ExitCode code,
+             const std::optional<lab::Fix>& fix = std::nullopt) {
+    json message = error_message(ticket, sentence, code);
+    if (fix) message["fix"] = {{"label", fix->label}, {"settings", lab::to_json(fix->settings)}};
+    send(message);
   }
   void last_error(const json& ticket, std::string_view sentence, ExitCode code) {
     json message = error_message(ticket, sentence, code);
@@ -188,7 +191,7 @@ void WorkerLoop::answer_one(const Job& job) {
     output_.last_error(job.ticket, error.what(), error.code());
     end_without_device();
   } catch (const Error& error) {
-    output_.error(job.ticket, error.what(), error.code());
+    output_.error(job.ticket, error.what(), error.code(), lab::fix_of(error));
   } catch (const std::bad_alloc&) {
     output_.error(job.ticket, "there is not enough memory for this run; choose smaller values",
                   ExitCode::unavailable);

@@ -13,6 +13,9 @@ namespace tilestep::app {
 /// end of input what was asked for is still answered, as long as somebody reads the answers; when
 /// nobody does, all work is given up.
 ///
+/// An error of knobs that the lesson does not take has "fix" as well: {"label": "Set component to 0",
+/// "settings": {…}}, a button's text and the knobs that make them good.
+///
 /// An error with "worker_ends": true says that the device does no more work for this process. What
 /// still waits gets such an error too, and the worker exits with code 3.
 ///

@@ -182,11 +182,18 @@ const std::vector<Haystack>& haystacks() {
   return kept;
 }
 
-/// A name or alias as its words.
+/// A name or alias as its words. One with a capital inside ("ZeRO") is only met as it is written.
 struct Spelling {
-  std::vector<std::string> words;
+  struct Part {
+    std::string folded, exact;
+  };
+  std::vector<Part> words;
   const Term* term = nullptr;
 };
+
+bool is_capital(char c) {
+  return c >= 'A' && c <= 'Z';
+}
 
 /// All spellings by their first word, the longest first.
 const std::map<std::string, std::vector<Spelling>>& spellings() {
@@ -197,8 +204,12 @@ const std::map<std::string, std::vector<Spelling>>& spellings() {
       names.push_back(term.name);
       for (const std::string& name : names) {
         Spelling spelling{{}, &term};
-        for (const Word& word : words_of(name)) spelling.words.push_back(word.folded);
-        by_word[spelling.words.at(0)].push_back(std::move(spelling));
+        for (const Word& word : words_of(name)) {
+          const std::string raw = name.substr(word.begin, word.end - word.begin);
+          const bool capitals = std::any_of(raw.begin() + 1, raw.end(), is_capital);
+          spelling.words.push_back({word.folded, capitals ? raw : std::string()});
+        }
+        by_word[spelling.words.at(0).folded].push_back(std::move(spelling));
       }
     }
     for (auto& [word, list] : by_word) {
@@ -216,21 +227,31 @@ bool means(const Term& term, std::string_view lesson) {
          std::find(term.only_in.begin(), term.only_in.end(), lesson) != term.only_in.end();
 }
 
-/// Whether `spelling` stands at `words[at]`, its last word perhaps with a plural s.
-bool stands(const Spelling& spelling, const std::vector<Word>& words, std::size_t at) {
+/// Whether `word` is `wanted`, perhaps with an s.
+bool is(std::string_view word, std::string_view wanted, bool plural) {
+  return word == wanted || (plural && word.size() == wanted.size() + 1 && word.ends_with('s') &&
+                            word.starts_with(wanted));
+}
+
+/// Whether `spelling` stands at `words[at]` of `text`, its last word perhaps with a plural s.
+bool stands(const Spelling& spelling, std::string_view text, const std::vector<Word>& words,
+            std::size_t at) {
   const std::size_t count = spelling.words.size();
   if (at + count > words.size() || words[at].glued_before || words[at + count - 1].glued_after) {
     return false;
   }
   for (std::size_t i = 0; i < count; ++i) {
-    const std::string& word = words[at + i].folded;
-    const bool plural = i + 1 == count && word == spelling.words[i] + "s";
-    if ((word != spelling.words[i] && !plural) || (i > 0 && !words[at + i].continues)) return false;
+    const Word& word = words[at + i];
+    const Spelling::Part& part = spelling.words[i];
+    const bool plural = i + 1 == count;
+    if (!is(word.folded, part.folded, plural) || (i > 0 && !word.continues)) return false;
+    const std::string_view raw = text.substr(word.begin, word.end - word.begin);
+    if (!part.exact.empty() && !is(raw, part.exact, plural)) return false;
   }
   return true;
 }
 
-const Spelling* spelling_at(const std::vector<Word>& words, std::size_t at,
+const Spelling* spelling_at(std::string_view text, const std::vector<Word>& words, std::size_t at,
                             std::string_view lesson) {
   std::array<std::string, 2> starts{words[at].folded, {}};
   if (starts[0].ends_with('s')) starts[1] = starts[0].substr(0, starts[0].size() - 1);
@@ -239,7 +260,7 @@ const Spelling* spelling_at(const std::vector<Word>& words, std::size_t at,
     const auto found = spellings().find(start);
     if (found == spellings().end()) continue;
     for (const Spelling& spelling : found->second) {
-      if (means(*spelling.term, lesson) && stands(spelling, words, at) &&
+      if (means(*spelling.term, lesson) && stands(spelling, text, words, at) &&
           (!best || spelling.words.size() > best->words.size())) {
         best = &spelling;
       }
@@ -302,7 +323,7 @@ std::vector<TermMention> terms_in(std::string_view markdown, std::string_view le
   std::set<const Term*> seen;
   std::vector<TermMention> mentions;
   for (std::size_t i = 0; i < words.size();) {
-    const Spelling* spelling = spelling_at(words, i, lesson);
+    const Spelling* spelling = spelling_at(prose, words, i, lesson);
     if (!spelling) {
       ++i;
       continue;

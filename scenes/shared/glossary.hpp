@@ -43,7 +43,7 @@ struct TermMention {
 };
 
 /// Where terms occur first in `markdown`, in the order of the text: whole words, a plural s allowed, the
-/// longest term where several fit. Headings, code, links and comments are left out. `lesson` is the one
+/// longest term where several fit, capitals inside a word as they are ("ZeRO" is not zero). Headings, code, links and comments are left out. `lesson` is the one
 /// that the text belongs to; without it, terms with `only_in` are not looked for.
 std::vector<TermMention> terms_in(std::string_view markdown, std::string_view lesson = {});
 

@@ -34,22 +34,27 @@ struct Rows {
 /// The colour of a rung, scheme or variant; null: by their order in the table.
 using Roles = Role (*)(std::string_view name);
 
-/// A labelled line: what the device does at most. Nothing is drawn if it was not measured.
+/// A labelled line: what the device or the vendor's library does, the peer. Nothing is drawn if it was not
+/// measured.
 struct Roof {
   std::string measurement = {}, variant = {};
   std::string label = {};
 };
 
+// One look everywhere: what a kernel of ours reached is filled or a solid line in its colour, what a
+// formula lets expect is dashed, a peer is solid and grey.
+
 /// A bar a row. The row of the roof's own measurement is none, nor is one whose label begins with
 /// "cuBLAS": the vendor library is a roof too.
 struct Bars {
-  std::string id, title = {}, unit = {};
+  std::string id, title = {}, unit = {};  ///< the unit may be a column's: "{unit}"
   Rows rows = {};
   std::string label = "variant";  ///< a column, or words: "{element_bytes|byte}"
   std::string value = "value", low = "p10", high = "p90", fraction = "fraction";
-  double times = 1;       ///< what the values are multiplied with: 100 shows a share in %
-  std::string of = {};    ///< what `fraction` is of: "copy"; a column "" means of the roof
-  std::string note = {};  ///< after a bar's value where there is no fraction: "{scales} scales"
+  std::string expected = {};  ///< what a formula lets expect; empty: nothing
+  double times = 1;           ///< what the values are multiplied with: 100 shows a share in %
+  std::string of = {};        ///< what `fraction` is of: "copy"; a column "" means of the roof
+  std::string note = {};      ///< after a bar's value where there is no fraction: "{scales} scales"
   Roof roof = {};
   std::string each = {};  ///< a plot of its own for each value of this column
   Roles role = nullptr;
@@ -59,7 +64,7 @@ struct Bars {
 struct Lines {
   struct Curve {
     std::string column, label;  ///< its band is in `column`_p10 and `column`_p90
-    Role role = Role::accent;
+    Role role = Role::sky;
     bool dashed = false;
   };
   std::string id, title = {}, x_label = {}, y_label = {};
@@ -87,11 +92,6 @@ struct Roofline {
   Roles role = nullptr;
 };
 
-/// The rows as they are.
-struct Listing {
-  Rows rows = {};
-};
-
 /// A picture as the lesson's own is one. Its headline stands as the titles of the other plots do; its
 /// keys are none of the lesson's picture, since both are on screen at once.
 struct Pictured {
@@ -103,7 +103,7 @@ struct Pictured {
   std::function<std::string(const lab::Table& rows, const picture::Key& key)> explain = {};
 };
 
-using Plot = std::variant<Bars, Lines, Roofline, Listing, Pictured>;
+using Plot = std::variant<Bars, Lines, Roofline, Pictured>;
 
 /// A choice among the values of a column, for all plots whose rows have it; its first value, if
 /// `first` does not name another, is chosen at the start. A control only where there are several.
@@ -126,7 +126,7 @@ struct Sentence {
 
 struct View {
   std::string name = {};  ///< on its button
-  std::string how = {};   ///< after where it was measured; a listing's is its table's title
+  std::string how = {};   ///< after where it was measured; empty: the title of the first table
   std::vector<Filter> filters = {};
   std::vector<Plot> plots = {};
   std::string needs = {};    ///< a table without which there is nothing to show; empty: the tab's

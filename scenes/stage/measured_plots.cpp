@@ -9,6 +9,7 @@
 
 #include "scenes/shared/rows.hpp"
 #include "scenes/shared/words.hpp"
+#include "scenes/ui/axis.hpp"
 #include "scenes/ui/picture_view.hpp"
 #include "scenes/ui/roofline.hpp"
 
@@ -28,7 +29,7 @@ class RoleOf {
   RoleOf(Roles role, const lab::Table& rows, std::string_view column)
       : role_(role), names_(distinct(rows, column)) {}
   Role operator()(std::string_view name) const {
-    static constexpr std::array kRoles = {Role::purple, Role::sky, Role::accent};
+    static constexpr std::array kRoles = {Role::purple, Role::sky, Role::green};
     if (is_library(name)) return Role::muted;
     if (role_ != nullptr) return role_(name);
     const auto place = std::find(names_.begin(), names_.end(), name) - names_.begin();
@@ -66,7 +67,7 @@ ui::BarPlot bar_plot_of(const Bars& bars, const lab::Table& rows, const lab::Rep
   ui::BarPlot plot;
   plot.id = filled_in(bars.id, rows);
   plot.title = filled_in(bars.title, rows);
-  plot.unit = bars.unit;
+  plot.unit = filled_in(bars.unit, rows);
   add_roof(plot, bars.roof, bench);
   const RoleOf role(bars.role, rows, bars.label);
   const auto scaled = [&](const std::string& column, std::size_t row) {
@@ -97,14 +98,18 @@ ui::BarPlot bar_plot_of(const Bars& bars, const lab::Table& rows, const lab::Rep
     } else if (fraction && !bars.of.empty()) {
       note = fmt::format("{} of {}", words::percent(*fraction), bars.of);
     }
-    plot.bars.push_back({label, *value, low, high, role(label), std::move(note)});
+    const auto expected = bars.expected.empty() ? std::nullopt : scaled(bars.expected, row);
+    if (expected && note.empty()) note = fmt::format("expected {}", ui::value_text(*expected));
+    plot.bars.push_back({label, *value, low, high, role(label), std::move(note), true, expected});
   }
   return plot;
 }
 
 void add(std::vector<Drawable>& to, ui::BarPlot plot) {
   if (plot.bars.empty()) return;
-  Drawable one{plot.id, ui::bar_plot_height(plot), {}, std::move(plot)};
+  Looks looks{.measured = true, .peer = plot.roof.has_value()};
+  for (const ui::Bar& bar : plot.bars) looks.expected = looks.expected || bar.expected.has_value();
+  Drawable one{plot.id, ui::bar_plot_height(plot), {}, std::move(plot), looks};
   to.push_back(std::move(one));
 }
 
@@ -153,7 +158,6 @@ std::vector<ui::Curve> curves_by_series(const Lines& lines, const lab::Table& ro
     ui::Curve curve;
     curve.label = name;
     curve.role = role(name);
-    curve.dashed = is_library(name);
     for (std::size_t row = 0; row < rows.rows.size(); ++row) {
       if (text_in(rows, row, lines.series) != name) continue;
       add_point(curve, rows, row, lines.x, lines.y, lines.low, lines.high);
@@ -190,7 +194,12 @@ std::vector<Drawable> drawn(const Lines& lines, const lab::Table& rows, const la
   }
   if (plot.curves.empty()) return {};
   add_roof(plot, lines.roof, bench);
-  return {{lines.id, px(170), [plot](ImVec2 size) { ui::line_plot(plot, size); }}};
+  Looks looks{.measured = true, .peer = plot.roof.has_value()};
+  for (const ui::Curve& curve : plot.curves) {
+    looks.expected = looks.expected || curve.dashed;
+    looks.peer = looks.peer || is_library(curve.label);
+  }
+  return {{lines.id, px(170), [plot](ImVec2 size) { ui::line_plot(plot, size); }, {}, looks}};
 }
 
 // ---- the others ---------------------------------------------------------------------------------
@@ -222,12 +231,11 @@ std::vector<Drawable> drawn(const Roofline& spec, const lab::Table& rows,
                          text_in(rows, row, spec.detail)});
   }
   if (plot.dots.empty() || plot.memory.empty() || plot.compute.empty()) return {};
-  return {{spec.id, px(170), [plot](ImVec2 size) { ui::roofline(plot, size); }}};
-}
-
-std::vector<Drawable> drawn(const Listing&, const lab::Table& rows, const lab::Report&) {
-  if (rows.rows.empty()) return {};
-  return {{rows.id, px(120), [rows](ImVec2) { ui::data_table(rows); }}};
+  return {{spec.id,
+           ui::roofline_height(),
+           [plot](ImVec2 size) { ui::roofline(plot, size); },
+           {},
+           {.peer = true}}};
 }
 
 void draw_picture(const Pictured& plot, const lab::Table& rows, ImVec2 size) {

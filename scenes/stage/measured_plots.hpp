@@ -13,12 +13,18 @@ namespace tilestep::scenes::measured {
 lab::Table rows_of(const Rows& rows, const lab::Report& bench);
 const Rows& rows_of(const Plot& plot);
 
+/// What of these a plot shows, for the legend.
+struct Looks {
+  bool measured = false, expected = false, peer = false;
+};
+
 /// A plot that is ready to be drawn, with the least height that keeps it legible, in real pixels.
 struct Drawable {
   std::string id;
   float least_height = 0;
   std::function<void(ImVec2 size)> draw;
   ui::BarPlot bars = {};  ///< what it draws, if it is one of bars
+  Looks looks = {};
 };
 
 /// What `plot` shows of `rows`: nothing, one, or several where it has one for each value of a

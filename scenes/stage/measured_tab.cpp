@@ -63,8 +63,59 @@ constexpr float kNarrowest = 360;    // a plot beside others is not narrower
 constexpr float kLeastHeight = 200;  // with less below the controls no line is given to words
 constexpr float kLeastWords = 160;   // a cut sentence is at least this wide
 
+/// What solid, dashed and grey mean, where more than one of them is on show: on the line of `where`, at its
+/// right end. Returns how much of the line it takes.
+class Legend {
+ public:
+  explicit Legend(const std::vector<Drawable>& parts) {
+    Looks all;
+    for (const Drawable& part : parts) {
+      all.measured = all.measured || part.looks.measured;
+      all.expected = all.expected || part.looks.expected;
+      all.peer = all.peer || part.looks.peer;
+    }
+    if (!all.measured || !(all.expected || all.peer)) return;
+    items_ = {{"measured", Role::sky, false}};
+    if (all.expected) items_.push_back({"expected", Role::muted, true});
+    if (all.peer) items_.push_back({"peer", Role::muted, false});
+  }
+  float width() const {
+    float width = 0;
+    for (const Item& item : items_) width += px(kStroke + 6 + 16) + word(item);
+    return width;
+  }
+  /// Its right end at `right`, its words on the line of `y`.
+  void draw(float right, float y) const {
+    float x = right - width() + px(16);
+    const float left = x, height = ui::text_size("x", Font::note).y;
+    for (const Item& item : items_) {
+      const ImVec2 from(x, y + height / 2), to(x + px(kStroke), y + height / 2);
+      ui::stroke(from, to, item.role, item.dashed);
+      x = to.x + px(6);
+      ui::draw_text({x, y}, item.name, Font::note, Role::muted);
+      x += word(item) + px(16);
+    }
+    if (!items_.empty()) ui::map("legend", "Legend", names(), {left, y}, {right, y + height});
+  }
+
+ private:
+  static constexpr float kStroke = 20;
+  struct Item {
+    std::string name;
+    Role role;
+    bool dashed;
+  };
+  static float word(const Item& item) { return ui::text_size(item.name, Font::note).x; }
+  std::string names() const {
+    std::vector<std::string> all;
+    for (const Item& item : items_) all.push_back(item.name);
+    return words::joined(all);
+  }
+  std::vector<Item> items_;
+};
+
 /// Where and how: beside the controls if it fits or height is short, else below them.
-void draw_where(const std::string& where, bool controls) {
+void draw_where(const std::string& where, bool controls, const Legend& legend) {
   const float left = ImGui::GetContentRegionAvail().y;
   ImVec2 here = ImGui::GetCursorScreenPos();
   float room = ImGui::GetContentRegionAvail().x;
@@ -79,6 +130,11 @@ void draw_where(const std::string& where, bool controls) {
       room = rest;
     }
     ImGui::NewLine();
+  }
+  const float full = room;
+  if (room - legend.width() >= px(kLeastWords)) {
+    room -= legend.width();
+    legend.draw(here.x + full, here.y);
   }
   const std::string shown = ui::fitted(where, Font::note, room);
   const ImVec2 size = ui::draw_text(here, shown, Font::note, Role::muted);
@@ -112,6 +168,9 @@ void share_names(std::vector<Drawable>& parts) {
     }
     for (ui::Bar& bar : bars) bar.name_shown = false;
   }
+  const bool roofs = std::any_of(parts.begin(), parts.end(),
+                                 [](const Drawable& part) { return part.bars.roof.has_value(); });
+  for (Drawable& part : parts) part.bars.roof_room = roofs;
 }
 
 void draw_part(const Drawable& part, ImVec2 size) {
@@ -156,6 +215,10 @@ void draw_missing(const View& view, std::string_view lesson) {
 }
 
 }  // namespace
+
+void Tab::show(std::string_view view) {
+  view_ = view;
+}
 
 void Tab::draw(const Spec& spec, const lab::Report& report, std::string_view lesson) {
   if (spec.views.empty()) {
@@ -247,7 +310,7 @@ bool Tab::draw_view(const View& view, const lab::Report& bench, Controls& contro
   std::string where = view.computed ? "computed on " + bench.device.name : where_measured(bench);
   if (!how.empty()) where += "; " + how;
   if (!zero.empty()) where += "; 0 throughout: " + words::joined(zero);
-  draw_where(where, controls.any());
+  draw_where(where, controls.any(), Legend(parts));
   if (parts.empty()) return false;
   draw_sentence(view.headline, text_of(view.headline, bench), Font::body_bold);
   const std::string footnote = text_of(view.footnote, bench);

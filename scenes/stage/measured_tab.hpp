@@ -15,6 +15,8 @@ class Controls;
 /// Draws a lesson's Measured tab and keeps what was chosen in it.
 class Tab {
  public:
+  /// Chooses a view by its name.
+  void show(std::string_view view);
   /// Fills the width of the current window; as high as the plots need.
   void draw(const Spec& spec, const lab::Report& report, std::string_view lesson);
 

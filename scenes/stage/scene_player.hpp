@@ -46,6 +46,8 @@ class ScenePlayer {
   void draw_readouts(Cursor cursor);
   /// The Measured tab: throughput, from `report` (its measurements carry their provenance).
   void draw_measured(const lab::Report& report);
+  /// Chooses one of its views by name.
+  void show_view(std::string_view view) { measured_.show(view); }
 
   /// The user points at a row under Data (−1: none): the picture lights up too.
   void hover_row(std::string_view table_id, int row);

@@ -95,6 +95,7 @@ std::string value_text(double value) {
   const double size = std::abs(value);
   if (!std::isfinite(value) || size == 0) return fmt::format("{:g}", value);
   if (size >= 1e7 || size < 1e-4) return fmt::format("{:.2e}", value);
+  if (value == std::floor(value)) return fmt::format("{:.0f}", value);
   const int digits = std::clamp(2 - static_cast<int>(std::floor(std::log10(size))), 0, 6);
   return fmt::format("{:.{}f}", value, digits);
 }

@@ -25,19 +25,22 @@ float line_height(Font font) {
   return text_size("x", font).y;
 }
 
-/// Vertical grid lines with their numbers below, right of `left`, and the unit at the right end.
-void draw_bar_axis(const Axis& axis, const Room& room, float left, const std::string& unit) {
+/// Vertical grid lines with their numbers below, right of `left`, and the unit below the values, whose
+/// column ends at `right`.
+void draw_bar_axis(const Axis& axis, const Room& room, float left, const std::string& unit,
+                   float right) {
   const int most = std::max(2, static_cast<int>(room.width() / px(90)));
-  const float unit_width = text_size(unit, Font::note).x + px(12);
+  const float unit_left = right - text_size(unit, Font::note).x - px(8);
   for (const double tick : axis.ticks(most)) {
     const float x = std::round(room.min.x + room.width() * axis.place(tick));
     list().AddLine({x, room.min.y}, {x, room.max.y}, color(Role::grid));
-    if (x + px(20) > room.max.x - unit_width && tick != 0) continue;
     const std::string text = tick_text(tick);
-    const float middle = std::max(x, left + text_size(text, Font::note).x / 2);
+    const float half = text_size(text, Font::note).x / 2;
+    const float middle = std::max(x, left + half);
+    if (middle + half > unit_left && tick != 0) continue;
     draw_text({middle, room.max.y + px(4)}, text, Font::note, Role::muted, Align::center);
   }
-  draw_text({room.max.x, room.max.y + px(4)}, unit, Font::note, Role::muted, Align::right);
+  draw_text({right, room.max.y + px(4)}, unit, Font::note, Role::muted, Align::right);
 }
 
 std::string bar_value(const Bar& bar, const std::string& unit) {
@@ -55,7 +58,7 @@ struct BarColumns {
 
 float bar_top(const BarPlot& plot) {
   const float title = plot.title.empty() ? 0 : line_height(Font::body_bold) + px(kGapSmall);
-  return title + (plot.roof ? line_height(Font::note) + px(4) : 0);
+  return title + (plot.roof || plot.roof_room ? line_height(Font::note) + px(4) : 0);
 }
 
 float bar_foot() {
@@ -124,6 +127,21 @@ void draw_bar(const Bar& bar, const Axis& axis, const BarColumns& columns, float
             Role::muted);
 }
 
+/// What was expected of a bar, around it.
+void draw_expected(const Bar& bar, const Axis& axis, const BarColumns& columns, float top) {
+  if (!bar.expected || !std::isfinite(*bar.expected)) return;
+  const float middle = std::round(top + columns.row / 2);
+  const float half = std::round(std::min(px(9), columns.row / 2 - px(2)));
+  const auto place = [&](double value) {
+    return std::round(columns.bars.min.x + columns.bars.width() * axis.place(value));
+  };
+  const float left = place(std::min(bar.value, *bar.expected)), right = place(*bar.expected);
+  for (const float y : {middle - half, middle + half}) {
+    if (right > left) dashed_line({left, y}, {right, y}, Role::muted);
+  }
+  dashed_line({right, middle - half - px(2)}, {right, middle + half + px(2)}, Role::text, 2);
+}
+
 /// All of a bar while the pointer is on it: names and notes may have been cut.
 void explain_bar(const Bar& bar, const std::string& unit, ImVec2 min, ImVec2 max) {
   if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(min, max)) return;
@@ -132,6 +150,7 @@ void explain_bar(const Bar& bar, const std::string& unit, ImVec2 min, ImVec2 max
     text += fmt::format("\n80 % of the samples lie between {} and {}", value_text(*bar.p10),
                         value_text(*bar.p90));
   }
+  if (bar.expected) text += fmt::format("\nexpected {}", value_text(*bar.expected));
   if (!bar.note.empty()) text += "\n" + bar.note;
   ImGui::SetTooltip("%s", text.c_str());
 }
@@ -140,7 +159,9 @@ void draw_bar_roof(const BarPlot& plot, const Axis& axis, const BarColumns& colu
   if (!plot.roof) return;
   const Room& room = columns.bars;
   const float x = std::round(room.min.x + room.width() * axis.place(*plot.roof));
-  dashed_line({x, room.min.y}, {x, room.max.y}, Role::muted);
+  stroke({x, room.min.y}, {x, room.max.y}, Role::muted, false);
+  map(plot.id + "_roof", plot.roof_label, value_text(*plot.roof), {x - px(0.75f), room.min.y},
+      {x + px(0.75f), room.max.y});
   const std::string label =
       fitted(fmt::format("{} {} {}", plot.roof_label, value_text(*plot.roof), plot.unit),
              Font::note, columns.right - left);
@@ -151,6 +172,14 @@ void draw_bar_roof(const BarPlot& plot, const Axis& axis, const BarColumns& colu
 }
 
 }  // namespace
+
+void stroke(ImVec2 from, ImVec2 to, Role role, bool dashed) {
+  if (dashed) {
+    dashed_line(from, to, role, 1.5f);
+  } else {
+    list().AddLine(from, to, color(role), px(1.5f));
+  }
+}
 
 float bar_plot_height(const BarPlot& plot) {
   return bar_top(plot) + std::round(px(kLeastBarRow)) * static_cast<float>(plot.bars.size()) +
@@ -163,6 +192,7 @@ void bar_plot(const BarPlot& plot, float height) {
   std::vector<double> values;
   for (const Bar& bar : plot.bars) {
     values.push_back(std::max(bar.value, bar.p90.value_or(bar.value)));
+    if (bar.expected) values.push_back(*bar.expected);
   }
   if (plot.roof) values.push_back(*plot.roof);
   const Axis axis = axis_for(values, false, true);
@@ -170,11 +200,12 @@ void bar_plot(const BarPlot& plot, float height) {
   if (!plot.title.empty()) {
     draw_text(at, fitted(plot.title, Font::body_bold, width), Font::body_bold);
   }
-  draw_bar_axis(axis, columns.bars, at.x, plot.unit);
+  draw_bar_axis(axis, columns.bars, at.x, plot.unit, columns.values_right);
   for (std::size_t i = 0; i < plot.bars.size(); ++i) {
     const Bar& bar = plot.bars[i];
     const float y = columns.bars.min.y + columns.row * static_cast<float>(i);
     draw_bar(bar, axis, columns, y);
+    draw_expected(bar, axis, columns, y);
     const ImVec2 min(at.x, y), max(at.x + width, y + columns.row);
     explain_bar(bar, plot.unit, min, max);
     map(fmt::format("{}_{}", plot.id, i), bar.label, bar_value(bar, plot.unit), min, max);
@@ -238,15 +269,17 @@ class LinePlotView {
 
   void place_room() {
     float ticks = 0, ends = 0;
-    for (const double tick : y_.ticks(5)) {
+    room_.min.y = at_.y + above();
+    room_.max.y = at_.y + size_.y - below();
+    for (const double tick : y_ticks()) {
       ticks = std::max(ticks, text_size(tick_text(tick), Font::note).x);
     }
     for (const Curve& curve : plot_.curves) {
       ends = std::max(ends, text_size(curve.label, Font::note).x);
     }
     ends = std::min(ends, size_.x * 0.28f);
-    room_.min = {at_.x + ticks + px(kGapSmall), at_.y + above()};
-    room_.max = {at_.x + size_.x - ends - px(kGap), at_.y + size_.y - below()};
+    room_.min.x = at_.x + ticks + px(kGapSmall);
+    room_.max.x = at_.x + size_.x - ends - px(kGap);
     room_.max.x = std::max(room_.max.x, room_.min.x + px(kLeastRoom));
   }
 
@@ -283,8 +316,13 @@ class LinePlotView {
     return ticks;
   }
 
+  /// As many as the height has room for.
+  std::vector<double> y_ticks() const {
+    return y_.ticks(std::max(2, static_cast<int>(room_.height() / px(30))));
+  }
+
   void draw_axes() const {
-    for (const double tick : y_.ticks(std::max(2, static_cast<int>(room_.height() / px(30))))) {
+    for (const double tick : y_ticks()) {
       const float y = std::round(point(x_.low, tick).y);
       list().AddLine({room_.min.x, y}, {room_.max.x, y}, color(Role::grid));
       draw_text({room_.min.x - px(6), y - line_height(Font::note) / 2}, tick_text(tick), Font::note,
@@ -361,14 +399,18 @@ class LinePlotView {
     float last = room_.max.x;
     if (plot_.roof) {
       const float y = std::round(point(x_.low, *plot_.roof).y);
-      dashed_line({room_.min.x, y}, {room_.max.x, y}, Role::muted);
+      // Its name stands above the plot, where no curve comes.
+      stroke({room_.max.x, room_.min.y - px(2)}, {room_.max.x, y}, Role::muted, false);
+      stroke({room_.min.x, y}, {room_.max.x, y}, Role::muted, false);
+      map(plot_.id + "_roof", plot_.roof_label, value_text(*plot_.roof),
+          {room_.min.x, y - px(0.75f)}, {room_.max.x, y + px(0.75f)});
       const std::string label =
           fitted(fmt::format("{} {}", plot_.roof_label, value_text(*plot_.roof)), Font::note,
                  std::max(room_.max.x - first, px(20)));
-      last -=
-          draw_text({room_.max.x, y - note - px(1)}, label, Font::note, Role::muted, Align::right)
-              .x +
-          px(12);
+      last -= draw_text({room_.max.x, room_.min.y - note - px(2)}, label, Font::note, Role::muted,
+                        Align::right)
+                  .x +
+              px(12);
     }
     if (plot_.marked_x && *plot_.marked_x >= x_.low && *plot_.marked_x <= x_.high) {
       const float x = std::round(point(*plot_.marked_x, y_.low).x);

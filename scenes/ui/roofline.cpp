@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "scenes/ui/axis.hpp"
 #include "scenes/ui/context.hpp"
@@ -25,6 +26,21 @@ struct Box {
 
 ImDrawList& list() {
   return *ImGui::GetWindowDrawList();
+}
+
+/// Whether the line from `from` to `to` runs through `box`.
+bool crosses(const Box& box, ImVec2 from, ImVec2 to) {
+  float begin = 0, end = 1;  // the share of the line that is inside
+  const auto clip = [&](float start, float step, float low, float high) {
+    if (step == 0) return start >= low && start <= high;
+    float in = (low - start) / step, out = (high - start) / step;
+    if (in > out) std::swap(in, out);
+    begin = std::max(begin, in);
+    end = std::min(end, out);
+    return begin <= end;
+  };
+  return clip(from.x, to.x - from.x, box.min.x, box.max.x) &&
+         clip(from.y, to.y - from.y, box.min.y, box.max.y);
 }
 
 double best_memory(const Roofline& plot) {
@@ -130,27 +146,28 @@ class View {
   }
 
   /// Up to the highest roof of its kind, where it ends.
-  void draw_memory(const MemoryRoof& roof) const {
+  void draw_memory(const MemoryRoof& roof) {
     if (roof.tb_s <= 0) return;
     double top = 0;
     for (const ComputeRoof& compute : plot_.compute) {
       if (compute.datasheet == roof.datasheet) top = std::max(top, compute.tflops);
     }
     if (top <= 0) top = y_.high;
-    stroke(point(x_.low, x_.low * roof.tb_s), point(top / roof.tb_s, top), roof.datasheet);
+    draw_roof(point(x_.low, x_.low * roof.tb_s), point(top / roof.tb_s, top), roof.datasheet);
   }
 
-  void draw_compute(const ComputeRoof& roof) const {
+  void draw_compute(const ComputeRoof& roof) {
     if (roof.tflops <= 0) return;
     double memory = 0;
     for (const MemoryRoof& one : plot_.memory) {
       if (one.datasheet == roof.datasheet) memory = std::max(memory, one.tb_s);
     }
     const double from = memory > 0 ? std::max(x_.low, roof.tflops / memory) : x_.low;
-    stroke(point(from, roof.tflops), point(x_.high, roof.tflops), roof.datasheet);
+    draw_roof(point(from, roof.tflops), point(x_.high, roof.tflops), roof.datasheet);
   }
 
-  static void stroke(ImVec2 from, ImVec2 to, bool datasheet) {
+  void draw_roof(ImVec2 from, ImVec2 to, bool datasheet) {
+    roofs_.emplace_back(from, to);
     if (datasheet) {
       dashed_line(from, to, Role::faint, 1);
     } else {
@@ -196,7 +213,9 @@ class View {
 
   bool is_free(const Box& box) const {
     return std::none_of(taken_.begin(), taken_.end(),
-                        [&](const Box& other) { return box.touches(other); });
+                        [&](const Box& other) { return box.touches(other); }) &&
+           std::none_of(roofs_.begin(), roofs_.end(),
+                        [&](const auto& roof) { return crosses(box, roof.first, roof.second); });
   }
 
   void draw_dots() {
@@ -247,7 +266,7 @@ class View {
     list().AddRectFilled({box.min.x - px(2), box.min.y}, {box.max.x + px(2), box.max.y},
                          color(Role::panel, 0.85f), px(2));
     draw_text(corner, text, Font::note, role);
-    taken_.push_back(box);
+    taken_.push_back({{box.min.x - px(4), box.min.y}, {box.max.x + px(4), box.max.y}});
   }
 
   void draw_hover() const {
@@ -286,12 +305,17 @@ class View {
   Axis x_, y_;
   Box room_;
   std::vector<Box> taken_;
+  std::vector<std::pair<ImVec2, ImVec2>> roofs_;
 };
 
 }  // namespace
 
 double attainable(const Roofline& plot, const ComputeRoof& roof, double flop_per_byte) {
   return std::min(roof.tflops, best_memory(plot) * flop_per_byte);
+}
+
+float roofline_height() {
+  return px(260);
 }
 
 void roofline(const Roofline& plot, ImVec2 size) {

@@ -29,7 +29,7 @@ struct RooflineDot {
   std::string label;
   double flop_per_byte = 0;
   double tflops = 0;
-  Role role = Role::accent;
+  Role role = Role::sky;
   lab::Provenance provenance = lab::Provenance::measured;  ///< derived: hollow
   std::string detail;                                      ///< shown while the pointer is on it
 };
@@ -45,6 +45,9 @@ struct Roofline {
 /// What the measured roofs allow at `flop_per_byte`, in TFLOP/s, under the compute roof `roof` and
 /// the best measured memory roof; 0 if no memory roof was measured.
 double attainable(const Roofline& plot, const ComputeRoof& roof, double flop_per_byte);
+
+/// The least height at which the slope of a memory roof is seen as one, in real pixels.
+float roofline_height();
 
 /// Draws the plot into `size` as one ImGui item. Every dot is labelled beside it where there is
 /// room, else while the pointer is on it. Dots whose numbers are not positive are left out.

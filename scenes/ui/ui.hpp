@@ -218,9 +218,10 @@ struct Bar {
   std::string label;
   double value = 0;
   std::optional<double> p10, p90;  ///< drawn as a whisker
-  Role role = Role::accent;
+  Role role = Role::sky;
   std::string note;        ///< after the value
   bool name_shown = true;  ///< false: the label stands beside the same bar of the plot to the left
+  std::optional<double> expected = {};  ///< drawn as a dashed outline
 };
 struct BarPlot {
   std::string id;
@@ -229,12 +230,16 @@ struct BarPlot {
   std::vector<Bar> bars;
   std::optional<double> roof;  ///< a labelled line that no bar should pass
   std::string roof_label;
+  bool roof_room = false;  ///< leaves room for a roof's name: rows line up with a plot that has one
 };
 /// Horizontal bars, their values in a column of their own, filling the width; the axis carries the
 /// unit. Bars are as thick as `height` (real pixels) allows, within limits.
 void bar_plot(const BarPlot& plot, float height = 0);
 /// The least height at which `plot` is legible, in real pixels.
 float bar_plot_height(const BarPlot& plot);
+
+/// A line of a plot: solid what was measured, dashed what is expected.
+void stroke(ImVec2 from, ImVec2 to, Role role, bool dashed);
 
 struct Curve {
   std::string label;

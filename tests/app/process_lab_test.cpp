@@ -175,6 +175,25 @@ TEST_CASE("a bad request fails with the lesson's own sentence", "[process-lab]")
   check_report(*lab, lab->submit(request_of()));
 }
 
+TEST_CASE("a refused run says with which knobs it works", "[process-lab]") {
+  const auto request = request_of({{"head_dim", std::int64_t{4}}, {"component", std::int64_t{7}}});
+  const auto labs = {make_inline_lab, +[] { return make_process_lab(options_with()); }};
+  for (const auto make : labs) {
+    const auto lab = make();
+    const LabFailure failure = check_failure(*lab, lab->submit(request));
+    REQUIRE(failure.fix);
+    CHECK(failure.fix->label == "Set component to 0");
+    CHECK(failure.fix->settings == lab::Settings{{"component", std::int64_t{0}}});
+    auto fixed = request;
+    for (const auto& [id, value] : failure.fix->settings) fixed.params[id] = value;
+    check_report(*lab, lab->submit(fixed));
+    // An error that no knob mends offers none.
+    auto unknown = request;
+    unknown.lesson = "no-such-lesson";
+    CHECK(!check_failure(*lab, lab->submit(unknown)).fix);
+  }
+}
+
 TEST_CASE("the newest run wins, and the older ones are told so, once", "[process-lab]") {
   const auto lab = make_process_lab(options_with());
   for (int i = 0; i < 5; ++i) {
@@ -347,7 +366,9 @@ TEST_CASE("a worker that talks nonsense is ended, one that talks without end is 
       {error + "1.5}", "'code' is 1.5; allowed: 1–3"},
       {error + "1e300}", "'code' is 1e+300; allowed: 1–3"},
       {error + "99}", "'code' is 99; allowed: 1–3"},
-      {error + R"(2, "worker_ends": 1})", "'worker_ends' is 1"}};
+      {error + R"(2, "worker_ends": 1})", "'worker_ends' is 1"},
+      {error + R"(2, "fix": {"label": "a"}})", "'fix.settings' is missing"},
+      {error + R"(2, "fix": {"settings": {}}})", "'fix.label' is missing"}};
   for (const auto& [line, what] : lines) {
     INFO(line);
     // `exec`, so that no sleep outlives the worker and keeps the test's outputs open.

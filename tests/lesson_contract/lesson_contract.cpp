@@ -121,6 +121,16 @@ void check_mixtures(const lab::Lesson& lesson) {
   CHECK(taken >= kMixtures / 3);
 }
 
+/// What the Error of a run with `settings` offers.
+std::optional<lab::Fix> fix_of(const lab::Lesson& lesson, const lab::Settings& settings) {
+  try {
+    tests::run_on(tests::device_at_hand(), lesson, settings);
+  } catch (const Error& error) {
+    return lab::fix_of(error);
+  }
+  return std::nullopt;
+}
+
 /// What `--set` refuses, in words that name the knob and what it allows.
 void check_refusals(const lab::Lesson& lesson) {
   const lab::Knobs& knobs = lesson.knobs();
@@ -158,6 +168,22 @@ void check_refusals(const lab::Lesson& lesson) {
     lesson.run({{"no_such_knob", std::int64_t{1}}}, *device, progress);
   });
   CHECK(contains(unknown, ids));
+}
+
+/// What a refusal offers is taken, perhaps after another refusal with an offer of its own.
+void check_fixes(const lab::Lesson& lesson) {
+  for (lab::Settings settings : contract::knob_mixtures(lesson, 30)) {
+    INFO(contract::to_text(settings));
+    for (int tries = 0; !contract::takes(lesson, settings); ++tries) {
+      REQUIRE(tries < 4);
+      const auto fix = fix_of(lesson, settings);
+      REQUIRE(fix);
+      CHECK(!fix->label.empty());
+      REQUIRE(!fix->settings.empty());
+      for (const auto& [id, value] : fix->settings)
+        settings[id] = lesson.knobs().at(id).checked(value);
+    }
+  }
 }
 
 constexpr long kNever = std::numeric_limits<long>::max();
@@ -256,6 +282,7 @@ void check_bench_without_gpu(const lab::Lesson& lesson) {
   }                                                                                   \
   TEST_CASE(title ": what is refused names what is allowed", "[" #id "]") {           \
     check_refusals(id::lesson());                                                     \
+    check_fixes(id::lesson());                                                        \
   }                                                                                   \
   TEST_CASE(title ": a cancelled run ends, and the next one is whole", "[" #id "]") { \
     check_cancel(id::lesson());                                                       \

@@ -120,7 +120,7 @@ void check_places(const Params& params) {
   const auto below = [](const char* id, int value, const char* limit_id, int limit) {
     if (value < limit) return;
     lab::refuse_with(id, value, fmt::format("{} = {}", limit_id, limit),
-                     fmt::format("0–{}", limit - 1));
+                     fmt::format("0–{}", limit - 1), std::int64_t{0});  // works with any other too
   };
   below("component", params.component, "head_dim", params.head_dim);
   below("query", params.query, "queries", params.queries);

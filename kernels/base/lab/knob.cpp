@@ -24,8 +24,18 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
+/// Offers the end of the range that lies nearest to a number, else the default.
 [[noreturn]] void refuse(const Knob& knob, std::string_view given) {
-  throw Error(fmt::format("knob '{}' cannot be '{}'; allowed: {}", knob.id, given, knob.allowed()));
+  KnobValue works = knob.initial;
+  const std::optional<double> number = number_of<double>(given);
+  if (number && !std::isnan(*number)) {
+    const double nearest = std::clamp(*number, knob.min, knob.max);
+    if (knob.kind == KnobKind::integer) works = static_cast<std::int64_t>(nearest);
+    if (knob.kind == KnobKind::real) works = nearest;
+  }
+  throw Refused(
+      fmt::format("knob '{}' cannot be '{}'; allowed: {}", knob.id, given, knob.allowed()),
+      fix_to(knob.id, works));
 }
 
 bool within(const Knob& knob, double value) {
@@ -136,10 +146,24 @@ std::string to_text(const KnobValue& value) {
   return std::get<std::string>(value);
 }
 
+Fix fix_to(std::string_view id, const KnobValue& value) {
+  std::string name(id);
+  std::replace(name.begin(), name.end(), '_', ' ');
+  const std::string text = to_text(value);
+  return {text.empty() ? fmt::format("Clear {}", name) : fmt::format("Set {} to {}", name, text),
+          {{std::string(id), value}}};
+}
+
+std::optional<Fix> fix_of(const Error& error) {
+  const auto* refused = dynamic_cast<const Refused*>(&error);
+  return refused == nullptr ? std::nullopt : refused->fix();
+}
+
 void refuse_with(std::string_view id, const KnobValue& value, std::string_view with,
-                 std::string_view allowed) {
-  throw Error(fmt::format("{} is {}, but with {} the allowed values are {}", id, to_text(value),
-                          with, allowed));
+                 std::string_view allowed, const KnobValue& works) {
+  throw Refused(fmt::format("{} is {}, but with {} the allowed values are {}", id, to_text(value),
+                            with, allowed),
+                fix_to(id, works));
 }
 
 const Knob& Knobs::at(std::string_view id) const {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -56,10 +57,31 @@ std::string to_text(const KnobValue& value);
 /// "small_format" in words: "Small format".
 std::string label_of(std::string_view id);
 
+/// A way out that works, offered with an error: "Set component to 0".
+struct Fix {
+  std::string label;  ///< for a button
+  Settings settings;  ///< on top of those that were refused
+};
+/// "Set head dim to 4", or "Clear custom" where the value is an empty text.
+Fix fix_to(std::string_view id, const KnobValue& value);
+
+/// The Error of knobs that a lesson does not take.
+class Refused : public Error {
+ public:
+  Refused(const std::string& sentence, std::optional<Fix> fix)
+      : Error(sentence), fix_(std::move(fix)) {}
+  const std::optional<Fix>& fix() const { return fix_; }
+
+ private:
+  std::optional<Fix> fix_;
+};
+/// What `error` offers, if it offers something.
+std::optional<Fix> fix_of(const Error& error);
+
 /// Throws the Error of a value that one knob allows and another forbids: "query is 9, but with
-/// queries = 8 the allowed values are 0–7".
+/// queries = 8 the allowed values are 0–7". With `works` for `id` the lesson takes the settings.
 [[noreturn]] void refuse_with(std::string_view id, const KnobValue& value, std::string_view with,
-                              std::string_view allowed);
+                              std::string_view allowed, const KnobValue& works);
 
 /// The knobs of a lesson, in the order shown.
 class Knobs {

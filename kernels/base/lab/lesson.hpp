@@ -59,6 +59,9 @@ class Lesson {
   /// Times the lesson's ladder of kernels beside the device's own peer. Needs device.can_time();
   /// throws Error (unavailable) otherwise.
   virtual Report bench(simt::Device& device, Progress& progress) const = 0;
+  /// The knobs that a number belongs to, where those are not the knobs of its run: one of the bench,
+  /// or of a kernel with settings of its own. Nothing: it belongs to no setting of the knobs.
+  virtual std::optional<Settings> case_of(const Measurement&) const { return std::nullopt; }
 };
 
 /// Throws Error (unavailable) that says why `what` is not timed here, if it cannot be.
@@ -130,8 +133,19 @@ class LessonOf final : public Lesson {
             },
             std::move(main_table)) {}
 
+  using CaseOf = std::optional<Settings> (*)(const Measurement& measurement);
+  /// The same lesson, which says what a number belongs to (`case_of`).
+  LessonOf with_cases(CaseOf to_case_of) const {
+    LessonOf lesson = *this;
+    lesson.case_of_ = to_case_of;
+    return lesson;
+  }
+
   const LessonInfo& info() const override { return info_; }
   const Knobs& knobs() const override { return knobs_; }
+  std::optional<Settings> case_of(const Measurement& measurement) const override {
+    return case_of_ == nullptr ? std::nullopt : case_of_(measurement);
+  }
 
   Report run(const Settings& settings, simt::Device& device, Progress& progress) const override {
     const Params params = table_.params(settings);
@@ -163,6 +177,7 @@ class LessonOf final : public Lesson {
   Knobs knobs_;
   Run run_;
   Bench bench_;
+  CaseOf case_of_ = nullptr;
 };
 
 /// What a lab is asked to do.

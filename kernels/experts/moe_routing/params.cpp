@@ -41,15 +41,22 @@ bool is_list_of_moves(std::string_view text) {
 void check_together(const Params& params) {
   if (params.top_k > params.experts) {
     lab::refuse_with("top_k", params.top_k, fmt::format("experts = {}", params.experts),
-                     fmt::format("1–{}", params.experts));
+                     fmt::format("1–{}", params.experts), std::int64_t{params.experts});
   }
+  std::string fits;
+  bool all_fit = true;
   for (const Move& move : parsed_moves(params.custom).value_or(std::vector<Move>{})) {
-    if (move.token < params.tokens && move.expert < params.experts) continue;
-    lab::refuse_with(
-        "custom", params.custom,
-        fmt::format("tokens = {} and experts = {}", params.tokens, params.experts),
-        fmt::format("tokens 0–{} and experts 0–{}", params.tokens - 1, params.experts - 1));
+    if (move.token < params.tokens && move.expert < params.experts) {
+      fits += fmt::format("{}{}:{}", fits.empty() ? "" : ",", move.token, move.expert);
+    } else {
+      all_fit = false;
+    }
   }
+  if (all_fit) return;
+  lab::refuse_with(
+      "custom", params.custom,
+      fmt::format("tokens = {} and experts = {}", params.tokens, params.experts),
+      fmt::format("tokens 0–{} and experts 0–{}", params.tokens - 1, params.experts - 1), fits);
 }
 
 }  // namespace

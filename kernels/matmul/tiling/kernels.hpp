@@ -27,6 +27,9 @@ struct Configuration {
   bool any_size;               ///< false: m, n and k must be multiples of the tile
 };
 
+/// Edge of the tiles of the rungs with a picture where they are timed.
+inline constexpr int kTimedTile = 32;
+
 /// The operands of an FP32 rung. With `loads` (one number) each element of A and B that is loaded
 /// from global memory is counted there.
 struct Operands {

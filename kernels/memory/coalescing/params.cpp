@@ -81,8 +81,9 @@ void check_elements(const Params& params) {
     with += fmt::format(", {} = {}", knob_of(params.pattern), lab::to_text(*setting));
   }
   with += fmt::format(" and element_bytes = {}", params.element_bytes());
+  const std::int64_t most = most_elements(params);
   lab::refuse_with("elements", params.elements, with,
-                   fmt::format("{}–{}: the array may take 512 MiB", kLanes, most_elements(params)));
+                   fmt::format("{}–{}: the array may take 512 MiB", kLanes, most), most);
 }
 
 /// What stands in the brackets of the array that the pattern indexes.

@@ -54,6 +54,14 @@ lab::Table with_case(lab::Table gantt) {
   return gantt;
 }
 
+lab::Table with_millions(lab::Table counters) {
+  add_column(counters, "millions", [&](std::size_t row) -> lab::Cell {
+    const auto count = number_in(counters, row, "tensor_instructions");
+    return count ? lab::Cell(fmt::format("{:.1f}", *count / 1e6)) : lab::Cell();
+  });
+  return counters;
+}
+
 measured::Bars bars(const char* id, const char* title) {
   return {.id = id,
           .title = title,
@@ -173,7 +181,15 @@ measured::Spec MoeRoutingScene::measured_spec() const {
                                .explain = explain_tile}},
             .needs = "gantt"},
            {.name = "Counters",
-            .plots = {Listing{{.table = "moe_counters"}}},
+            .how = "8 experts, one launch; a padded slot keeps the tensor pipe as busy as a token",
+            .plots = {Bars{.id = "tensor_pipe_{routing}",
+                           .title = "Tensor pipe active, {routing}",
+                           .unit = "%",
+                           .rows = {.table = "moe_counters", .prepare = with_millions},
+                           .label = "scheme",
+                           .value = "tensor_pipe",
+                           .note = "{millions} M instructions",
+                           .each = "routing"}},
             .needs = "moe_counters",
             .missing = kNoCounters}}};
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "scenes/shared/recorded.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -243,28 +244,20 @@ SourceMark MoeRoutingScene::source(const View& view) const {
 
 // ---- numbers beside the picture -----------------------------------------------------------------
 
-/// Of this run where it was counted; else of the large product that was counted on a GPU with this
-/// very scheme and routing, and the mark says so.
+/// Of this run, where the hardware counted it here or when it was recorded. The large product's in the
+/// Measured tab says nothing about one that a launch is hardly worth.
 MoeRoutingScene::TensorPipe MoeRoutingScene::tensor_pipe() const {
-  const bool skewed = trace_.routing == Routing::skewed;
-  const std::string recorded =
-      fmt::format("{}, {}{}", name_of(trace_.scheme), name_of(trace_.routing),
-                  skewed ? fmt::format(" {:g}", params_.skew) : "");
-  for (const lab::Measurement& m : report_.measurements) {
-    if (m.id != "tensor_pipe") continue;
-    const bool own = m.variant.empty();
-    if (!own && m.variant != recorded) continue;
-    const bool live = own && m.recorded_at.empty();
-    TensorPipe pipe{m.value, live ? m.provenance : lab::Provenance::recorded,
-                    lab::provenance_sentence(m, report_)};
-    if (!own) pipe.how += fmt::format("\nOf the large product of the Measured tab: {}.", recorded);
-    return pipe;
+  const NumberOfRun of_run = number_of_run(report_, "tensor_pipe");
+  if (const lab::Measurement* m = of_run.number) {
+    const bool live = m->recorded_at.empty();
+    return {m->value, live ? m->provenance : lab::Provenance::recorded,
+            lab::provenance_sentence(*m, report_)};
   }
   TensorPipe none;
-  none.how =
-      report_.device.backend == "emulated"
-          ? fmt::format("The emulator has no tensor pipe, and none was recorded for {}.", recorded)
-          : "Not counted: hardware counters need permission; tilestep doctor says how.";
+  none.how = report_.device.backend == "emulated"
+                 ? "The emulator has no tensor pipe. "
+                 : "Not counted: hardware counters need permission; tilestep doctor says how. ";
+  none.how += of_run.why_not;
   return none;
 }
 
@@ -276,7 +269,8 @@ std::vector<Readout> MoeRoutingScene::readouts(const View& view) const {
                         std::string unit, lab::Provenance from, std::string how, Step known_after) {
     const bool known = done(known_after, view.cursor), shown = value && known;
     if (!known) how = fmt::format("Comes with the step {}.", name_of(known_after));
-    all.push_back({id, label, shown ? fmt::format("{:.0f}", *value) : "—",
+    const int decimals = value && *value > 0 && *value < 1 ? 2 : 0;
+    all.push_back({id, label, shown ? fmt::format("{:.{}f}", *value, decimals) : "—",
                    shown ? std::move(unit) : "", from, std::move(how)});
   };
   const auto of_run = [&](const char* id, const char* label, std::string unit, Step known_after,
@@ -291,7 +285,10 @@ std::vector<Readout> MoeRoutingScene::readouts(const View& view) const {
   of_run("busy_share", "busy blocks", "%", Step::multiply,
          " Time in tiles / (blocks · time until the last one ends).");
   const TensorPipe pipe = tensor_pipe();
-  show("tensor_pipe", "tensor pipe", pipe.percent, "%", pipe.provenance, pipe.how, Step::multiply);
+  // Whether there is a number at all is known as late as the number.
+  show("tensor_pipe", "tensor pipe", pipe.percent, "%",
+       done(Step::multiply, view.cursor) ? pipe.provenance : lab::Provenance::counted, pipe.how,
+       Step::multiply);
   of_run("slots_run", "slots run", fmt::format("{} real", trace_.kept()), Step::offset);
   const std::vector<int> busiest = trace_.with_most(&ExpertTrace::kept);
   const bool tie = done(Step::offset, view.cursor) && busiest.size() > 1;

@@ -15,8 +15,8 @@ namespace {
 constexpr const char* kTensorCore = "tensor-core";
 
 Role rung_role(std::string_view rung) {
-  if (rung.find("attention") != std::string_view::npos) return Role::sky;
-  return rung == kTensorCore ? Role::purple : Role::accent;
+  if (rung.find("attention") != std::string_view::npos) return Role::green;
+  return rung.starts_with(kTensorCore) ? Role::purple : Role::sky;
 }
 
 /// The ladder has rungs of two formats; the library's rows say theirs in their name.
@@ -54,6 +54,47 @@ lab::Table with_bytes(lab::Table dots) {
   std::stable_partition(dots.rows.begin(), dots.rows.end(),
                         [&](const auto& row) { return row[bytes] == lab::Cell(kCounted); });
   return dots;
+}
+
+/// A row for each counter of a rung, so that one of them can be chosen.
+lab::Table by_metric(lab::Table counters) {
+  lab::Table all{counters.id,
+                 counters.title,
+                 {"rung", {"metric", "", "", -1}, {"unit", "", "", -1}, {"value", "", "", -1}},
+                 {}};
+  for (std::size_t column = 1; column < counters.columns.size(); ++column) {
+    const lab::Column& metric = counters.columns[column];
+    for (std::size_t row = 0; row < counters.rows.size(); ++row) {
+      all.add(
+          {text_in(counters, row, "rung"), metric.label, metric.unit, counters.rows[row][column]});
+    }
+  }
+  return all;
+}
+
+/// Rungs of which several configurations were compiled say which.
+lab::Table with_configuration(lab::Table resources) {
+  add_column(resources, "name", [&](std::size_t row) -> lab::Cell {
+    const std::string rung = text_in(resources, row, "rung");
+    std::string configuration = text_in(resources, row, "configuration");
+    const lab::Table same = rows_where(resources, "rung", rung);
+    if (same.rows.size() < 2) return rung;
+    // Tiles of one size differ in what is said last.
+    if (rung == "shared-tile") {
+      configuration = configuration.substr(configuration.rfind(' ') + 1);
+      if (text_in(resources, row, "configuration").find("not") != std::string::npos) {
+        configuration = "not " + configuration;
+      }
+    } else {
+      configuration = configuration.substr(0, configuration.find(','));
+    }
+    return fmt::format("{}, {}", rung, configuration);
+  });
+  add_column(resources, "kib", [&](std::size_t row) -> lab::Cell {
+    const auto bytes = number_in(resources, row, "shared");
+    return bytes ? lab::Cell(fmt::format("{:.0f}", *bytes / 1024)) : lab::Cell();
+  });
+  return resources;
 }
 
 measured::Bars ladder(const char* id, const char* format) {
@@ -112,10 +153,35 @@ measured::Spec TilingScene::measured_spec() const {
                        .role = rung_role}},
         .needs = "shared_ceiling"},
        {.name = "Counters",
-        .plots = {Listing{{.table = "counters"}}},
+        .filters = {{"counter", "metric"}},
+        .plots = {Bars{.id = "counter",
+                       .title = "{metric}",
+                       .unit = "{unit}",
+                       .rows = {.table = "counters", .prepare = by_metric},
+                       .label = "rung",
+                       .role = rung_role}},
         .needs = "counters",
         .missing = kNoCounters},
-       {.name = "Occupancy", .plots = {Listing{{.table = "resources"}}}, .needs = "resources"}}};
+       {.name = "Occupancy",
+        .how =
+            "what the compiled kernels take; beside the bars: blocks × threads of a multiprocessor",
+        .plots = {Bars{.id = "occupancy",
+                       .title = "Warps at hand, of the most there can be",
+                       .unit = "%",
+                       .rows = {.table = "resources", .prepare = with_configuration},
+                       .label = "name",
+                       .value = "occupancy",
+                       .times = 100,
+                       .note = "{blocks} × {threads}",
+                       .role = rung_role},
+                  Bars{.id = "registers",
+                       .title = "Registers of a thread",
+                       .rows = {.table = "resources", .prepare = with_configuration},
+                       .label = "name",
+                       .value = "registers",
+                       .note = "{kib} KiB shared",
+                       .role = rung_role}},
+        .needs = "resources"}}};
 }
 
 }  // namespace tilestep::scenes

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "scenes/shared/recorded.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -172,8 +173,13 @@ std::vector<Readout> TilingScene::readouts(const View& view) const {
       {"race_share", "orders gone wrong", 2, "", "", "", 0, Readout::wrong}};
   std::vector<Readout> all;
   for (const Row& row : rows) {
-    const lab::Measurement* m = report_.measurement(row.id, variant);
-    if (m == nullptr) continue;
+    const NumberOfRun of_run = number_of_run(report_, row.id, variant);
+    const lab::Measurement* m = of_run.number;
+    if (m == nullptr) {
+      if (of_run.why_not.empty()) continue;
+      all.push_back({row.id, row.label, "—", "", lab::Provenance::recorded, of_run.why_not});
+      continue;
+    }
     Readout made{row.id, row.label, "—", "", m->provenance, "Comes when the block is through."};
     if (!known(*m)) {
       all.push_back(std::move(made));
@@ -187,7 +193,7 @@ std::vector<Readout> TilingScene::readouts(const View& view) const {
       made.provenance = lab::Provenance::recorded;
       made.detail += fmt::format("\nOf the timed kernel, on {}, {}.", m->device, m->recorded_at);
     }
-    const lab::Measurement* second = report_.measurement(row.second, variant);
+    const lab::Measurement* second = number_of_run(report_, row.second, variant).number;
     if (second != nullptr && known(*second)) {
       const std::string value = fmt::format("{:.{}f}", second->value, row.second_decimals);
       const bool conflict = second->id != "bank_conflict_ways" || second->value > 1;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "scenes/memory/coalescing/scene.hpp"
+#include "scenes/shared/recorded.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -188,10 +189,11 @@ std::vector<Readout> CoalescingScene::readouts(const View& view) const {
       {"efficiency", "efficiency", value(stats.efficiency()), "%", kTraced,
        "bytes used / (sectors × 32)", best ? Readout::good : Readout::accent},
       {"lines", "128-byte lines", value(stats.lines), "", kTraced, traced}};
-  const auto* counted = report_.measurement("sectors_per_request", "hardware");
+  const auto* counted = number_of_run(report_, "sectors_per_request", "hardware").number;
   if (shown != nullptr && counted != nullptr) {
-    all.push_back({"counted", "sectors, by hardware", fmt::format("{:.2f}", counted->value), "",
-                   counted->provenance, counted->detail});
+    all.push_back({"sectors_per_request", "sectors, by hardware",
+                   fmt::format("{:.2f}", counted->value), "", counted->provenance,
+                   lab::provenance_sentence(*counted, report_)});
   }
   return all;
 }

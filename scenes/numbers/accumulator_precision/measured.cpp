@@ -51,6 +51,38 @@ std::string agreement(const lab::Report& bench) {
   return fmt::format("Same bits as the hardware: {}. The {}.", words::joined(shares), model);
 }
 
+constexpr std::string_view kAsItStands = "the model";
+
+/// Models that differ from the first, which is the one that the lesson tells of, in one part, a row for
+/// each kind of data. How many bits are kept goes with the bits that are added.
+lab::Table one_change(lab::Table models) {
+  lab::Table all{models.id, models.title, {"name", "data", {"value", "", "", -1}}, {}};
+  const auto text = [&](std::size_t row, const char* id) { return text_in(models, row, id); };
+  const auto changes = [&](std::size_t row) {
+    std::vector<std::string> names;
+    const auto part = [&](const char* id, const std::string& name) {
+      if (text(row, id) != text(0, id)) names.push_back(name);
+    };
+    part("fraction_bits", text(row, "fraction_bits") + " bits after the point");
+    part("group", text(row, "group") + " products a step");
+    part("exponent", "exponent " + text(row, "exponent"));
+    part("cut", "cut " + text(row, "cut"));
+    if (text(row, "mantissa_bits") != text(row, "fraction_bits")) {
+      names.push_back(text(row, "mantissa_bits") + " mantissa bits kept");
+    }
+    return names;
+  };
+  for (const char* data : {"uniform", "normal", "outliers"}) {
+    for (std::size_t row = 0; row < models.rows.size(); ++row) {
+      const std::vector<std::string> names = changes(row);
+      if (names.size() > 1 || (row > 0 && names.empty())) continue;
+      const auto value = number_in(models, row, data);
+      if (value) all.add({row == 0 ? std::string(kAsItStands) : names[0], data, *value});
+    }
+  }
+  return all;
+}
+
 /// What the last scheme costs, in the table's own words.
 std::string scaling_why(const lab::Report& report) {
   const lab::Table& table = *report.table("scaling");
@@ -120,7 +152,17 @@ measured::Spec AccumulatorPrecisionScene::measured_spec() const {
                            .role = variant_role}},
             .needs = "rate_and_error"},
            {.name = "Model",
-            .plots = {Listing{{.table = "hopper_model"}}},
+            .how = "the model as it stands, and with one of its parts changed",
+            .filters = {{"model_data", "data", "{}", "", "data"}},
+            .plots = {Bars{.id = "model_bits",
+                           .title = "Outputs with the bits of the hardware: {data} data",
+                           .unit = "%",
+                           .rows = {.table = "hopper_model", .prepare = one_change},
+                           .label = "name",
+                           .role =
+                               [](std::string_view name) {
+                                 return name == kAsItStands ? Role::sky : Role::purple;
+                               }}},
             .needs = "hopper_model",
             .missing = "It describes wgmma, which needs a GPU of compute capability 9.0.",
             .headline = {"model_agrees", agreement}},

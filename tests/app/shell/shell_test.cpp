@@ -224,6 +224,27 @@ TEST_CASE("a failure shows its sentence and the ways on", "[ui_shell]") {
   CHECK(stage.has("table_tiles"));
 }
 
+TEST_CASE("a refused run offers what works first", "[ui_shell]") {
+  Stage stage;
+  LabFailure refused{"component is 5, but with head_dim = 1 the allowed values are 0–0"};
+  refused.fix = lab::Fix{"Set component to 0", {{"component", std::int64_t{0}}}};
+  ShellOptions options;
+  stage.frame();
+  const std::size_t before = stage.lab.requests.size();
+  stage.lab.updates.push_back({before, refused});
+  stage.frame();
+  CHECK(stage.part("fix")["label"] == "Set component to 0");
+  CHECK_FALSE(stage.has("run_again"));  // it would be refused again
+  CHECK(stage.has("reset_knobs"));
+  stage.click("fix");
+  stage.frame();
+  REQUIRE(stage.lab.requests.size() == before + 1);
+  CHECK(stage.lab.requests.back().params.at("component") == lab::KnobValue{std::int64_t{0}});
+  stage.lab.answer();
+  stage.frame();
+  CHECK_FALSE(stage.has("failure"));
+}
+
 TEST_CASE("a measurement shows how far it is, can be stopped, and says what became of it",
           "[ui_shell]") {
   ShellOptions options;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernels/base/lab/assets.hpp"
 #include "scenes/scene.hpp"
 #include "scenes/shared/glossary_words.hpp"
 #include "tests/catch.hpp"
@@ -198,6 +199,10 @@ TEST_CASE("terms are seen in a text: whole words, the longest, each once", "[sce
   CHECK(found_in("warped, warping, unwarp, warp-wide, half-warp") == Strings{});
   CHECK(found_in("the expert's tile") == Strings{"expert: expert", "tile: tile"});
   CHECK(found_in("ein Wärp") == Strings{"warp: Wärp"});
+  // What is written with capitals inside is another word without them.
+  CHECK(found_in("zero of a rope, FLOPs, a kv cache") == Strings{"flop: FLOPs"});
+  CHECK(found_in("ZeRO, RoPE, KV caches") ==
+        Strings{"fsdp: ZeRO", "rope: RoPE", "kv-cache: KV caches"});
 }
 
 TEST_CASE("headings, code, links and comments are no running text", "[scenes_shared]") {
@@ -225,4 +230,28 @@ TEST_CASE("a damaged glossary says what is wrong", "[scenes_shared]") {
   refused("## A\nSee [b](term:b).\n", "'A' links to a term that is not there: b");
   CHECK(scenes::parse_glossary("").empty());
   CHECK(scenes::parse_glossary("# Glossary\n\nWords before the first term.\n").empty());
+}
+
+TEST_CASE("the lessons' texts speak in terms of the glossary", "[scenes_shared]") {
+  for (const lab::Asset& asset : lab::assets()) {
+    if (!asset.path.starts_with("assets/lessons/")) continue;
+    std::string lesson(asset.path.substr(asset.path.rfind('/') + 1));
+    lesson.resize(lesson.size() - 3);
+    CAPTURE(lesson);
+    const auto mentions = scenes::terms_in(asset.text, lesson);
+    CHECK(mentions.size() >= 12);
+    std::set<const Term*> seen;
+    std::size_t shown = 0, last = 0;
+    for (const scenes::TermMention& mention : mentions) {
+      const std::string_view text = asset.text.substr(mention.begin, mention.size);
+      CAPTURE(mention.term->name, std::string(text));
+      CHECK(seen.insert(mention.term).second);  // each once, in the order of the text
+      CHECK((seen.size() == 1 || mention.begin > last));
+      CHECK(text.find_first_of("`[]#|") == text.npos);
+      last = mention.begin;
+      const auto& lessons = mention.term->lessons;
+      shown += static_cast<std::size_t>(std::count(lessons.begin(), lessons.end(), lesson));
+    }
+    CHECK(shown >= 6);  // some of the terms that point to this lesson are in its text
+  }
 }

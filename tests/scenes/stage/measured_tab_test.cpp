@@ -73,9 +73,11 @@ measured::Spec spec() {
                             .x = "k",
                             .curves = {{"coarse", "coarse"}, {"exact", "exact"}}}},
             .needs = "errors"},
-           {.name = "Not yet recorded", .plots = {Listing{{.table = "new"}}}, .needs = "new"},
+           {.name = "Not yet recorded",
+            .plots = {Bars{.id = "new", .rows = {.table = "new"}, .label = "k", .value = "k"}},
+            .needs = "new"},
            {.name = "Counters",
-            .plots = {Listing{{.table = "counters"}}},
+            .plots = {Bars{.id = "counters", .rows = {.table = "counters"}}},
             .needs = "counters",
             .missing = kNoCounters}}};
 }
@@ -145,14 +147,14 @@ TEST_CASE("a view whose table is missing is not there, or says what to do", "[sc
   CHECK(parts.at("measured_view_2").label == "Counters");
   CHECK(parts.at("measured_view_2").value == "selected");
   CHECK(parts.count("measured_view_3") == 0);
-  CHECK(parts.count("table_counters") == 0);
+  CHECK(parts.count("counters_0") == 0);
 
   // With its table the view is there, and the chosen one stays chosen.
   shown.report.tables.push_back({"new", "New", {{"k", "K", "", 0}}, {{1.0}}});
   parts = shown.draw({800, 400});
   CHECK(parts.at("measured_view_2").label == "Not yet recorded");
   CHECK(parts.at("measured_view_3").value == "selected");
-  CHECK(shown.press("measured_view_2", {800, 400}).count("table_new") == 1);
+  CHECK(shown.press("measured_view_2", {800, 400}).count("new_0") == 1);
   // Without it again, the first is chosen.
   shown.report.tables.pop_back();
   CHECK(shown.draw({800, 400}).at("measured_view_0").value == "selected");

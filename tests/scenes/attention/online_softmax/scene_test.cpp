@@ -161,7 +161,7 @@ TEST_CASE("the measured views of the softmax lesson show the recording", "[onlin
     const auto parts = show("measured_view_1");
     CHECK(parts.at("uncached_0").label == "three-pass");
     CHECK(parts.at("uncached_0").value.ends_with(" GB/s"));
-    CHECK(parts.at("uncached_expected_0").value == "0.500");
+    CHECK(parts.at("uncached_share_0").value == "50.5 %");
   }
 }
 

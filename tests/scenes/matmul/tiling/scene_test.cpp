@@ -322,9 +322,11 @@ TEST_CASE("the measured views of the tiling lesson show the recording", "[tiling
     if (size.y > 300) CHECK(parts.at("ladder_fp32_7").label == "warp-tile");
     CHECK(parts.at("ladder_fp32_0").label == "naive");
     parts = show("measured_view_1");
-    CHECK(parts.at("roofline_dot_0").label == "naive");
-    // A rung that is faster and moves fewer bytes stands higher and further right.
-    CHECK(parts.at("roofline_dot_1").min.y < parts.at("roofline_dot_0").min.y);
+    if (size.y > 300) {
+      CHECK(parts.at("roofline_dot_0").label == "naive");
+      // A rung that is faster and moves fewer bytes stands higher and further right.
+      CHECK(parts.at("roofline_dot_1").min.y < parts.at("roofline_dot_0").min.y);
+    }
     parts = show("measured_view_2");
     CHECK(parts.at("shared_ceiling_0").label == "shared-tile");
     CHECK(parts.at("shared_ceiling_0").value.ends_with(" %"));
