@@ -26,6 +26,7 @@ constexpr KeyLine kLines[] = {
     {"P", "Presenter mode"},
     {"T", "Dark and light theme"},
     {"F11", "Full screen"},
+    {"Ctrl+C", "Copy the table under Data, for a spreadsheet"},
     {"Ctrl+S", "Save what is on show as a file; with Shift its picture"},
     {"?", "This list; Esc closes it"},
 };

@@ -188,11 +188,13 @@ void Window::set_callbacks() {
     of(window).pace_.input();
     if (action == GLFW_RELEASE) return;
     if (action == GLFW_REPEAT && (key == GLFW_KEY_F11 || key == GLFW_KEY_ESCAPE)) return;
-    if (key == GLFW_KEY_S && (modifiers & GLFW_MOD_CONTROL) != 0) {
+    if ((modifiers & GLFW_MOD_CONTROL) != 0 && (key == GLFW_KEY_S || key == GLFW_KEY_C)) {
       const bool picture = (modifiers & GLFW_MOD_SHIFT) != 0;
-      if (action == GLFW_PRESS) {
-        of(window).shell_->keep(picture ? Keep::picture_png : Keep::capsule);
-      }
+      // A field that is typed into copies for itself.
+      if (action != GLFW_PRESS || (key == GLFW_KEY_C && ImGui::GetIO().WantTextInput)) return;
+      of(window).shell_->keep(key == GLFW_KEY_C ? Keep::table_copy
+                              : picture         ? Keep::picture_png
+                                                : Keep::capsule);
       return;
     }
     if (const auto known = key_of(key)) {

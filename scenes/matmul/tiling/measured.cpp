@@ -163,6 +163,8 @@ measured::Spec TilingScene::measured_spec() const {
         .needs = "counters",
         .missing = kNoCounters},
        {.name = "Occupancy",
+        .how =
+            "what the compiled kernels take; beside the bars: blocks × threads of a multiprocessor",
         .plots = {Bars{.id = "occupancy",
                        .title = "Warps at hand, of the most there can be",
                        .unit = "%",
@@ -170,7 +172,7 @@ measured::Spec TilingScene::measured_spec() const {
                        .label = "name",
                        .value = "occupancy",
                        .times = 100,
-                       .note = "{blocks} × {threads} threads",
+                       .note = "{blocks} × {threads}",
                        .role = rung_role},
                   Bars{.id = "registers",
                        .title = "Registers of a thread",

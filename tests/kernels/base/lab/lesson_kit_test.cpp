@@ -40,8 +40,7 @@ KnobTable<Params> table() {
       .seed()
       .require([](const Params& p) {
         if (p.first < p.count) return;
-        refuse_with("first", p.first, "count = " + std::to_string(p.count), "0–7",
-                    p.count - 1);
+        refuse_with("first", p.first, "count = " + std::to_string(p.count), "0–7", p.count - 1);
       });
 }
 
