@@ -41,14 +41,17 @@ lab::Report from_recording(const lab::Request& request) {
     report.device.backend = "recorded";
     return report;
   }
-  const lab::Settings wanted = lesson(request.lesson).knobs().completed(request.params);
-  if (wanted != recording->run.params) {
+  const lab::Knobs& knobs = lesson(request.lesson).knobs();
+  const lab::Settings wanted = knobs.completed(request.params);
+  // A knob that came after the recording stood at its default.
+  if (wanted != knobs.completed(recording->run.params)) {
     throw Error(fmt::format("the recording of '{}' holds the default knobs alone; choose "
                             "--backend emulated or cuda for other settings",
                             request.lesson),
                 ExitCode::unavailable);
   }
   lab::Report report = recording->run;
+  report.params = wanted;
   report.device.backend = "recorded";
   add_recorded(report);
   return report;

@@ -21,8 +21,8 @@ namespace {
 constexpr Size kSmallest{640, 400}, kLargest{7680, 4320};
 constexpr int kMostSteps = 1'000'000;
 constexpr std::array<std::string_view, 2> kThemes = {"dark", "light"};
-constexpr std::array<std::string_view, 5> kTabs = {"data", "measured", "kernel", "lesson",
-                                                   "glossary"};
+constexpr std::array<std::string_view, 6> kTabs = {"predict", "data",     "measured",
+                                                   "kernel",  "glossary", "lesson"};
 constexpr std::array<std::string_view, 4> kBackends = {"auto", "cuda", "emulated", "recorded"};
 
 template <class Number>
@@ -110,7 +110,15 @@ void add_look(CLI::App& command, LookArguments& look) {
       ->each([&look](const std::string&) { look.stop_given = true; })
       ->type_name("N");
   command.add_option("--theme", look.theme, "dark or light")->type_name("THEME");
-  command.add_option("--tab", look.tab, "data, measured, kernel, lesson or glossary")
+  command
+      .add_option_function<std::string>(
+          "--tab",
+          [&look](const std::string& tab) {
+            look.tab = tab;
+            look.tab_given = true;
+          },
+          "predict, data, measured, kernel, glossary or lesson, its text; in presenter mode over "
+          "the picture")
       ->type_name("TAB");
   command
       .add_option("--view", look.view, "Opens the Measured tab at this view, as its button reads")
@@ -124,12 +132,18 @@ void add_look(CLI::App& command, LookArguments& look) {
       ->type_name("KNOB=VALUE")
       ->allow_extra_args(false);
   command.add_flag("--presenter", look.presenter, "Presenter mode: large type");
+  command.add_flag("--reader", look.reader, "The lesson's text beside the picture");
+  command.add_flag("--ask", look.ask, "Asks what the lesson asks at this step");
 }
 
 void LookArguments::set_look(ShellOptions& options) const {
   options.backend = parse_backend(backend);
   options.theme = parse_theme(theme);
-  options.tab = parse_tab(tab);
+  const TabChoice front = parse_tab(tab);
+  options.tab = front.tab;
+  options.reader = reader || front.reader;
+  options.overlay = tab_given;
+  options.asked = ask;
   options.presenter = presenter;
   options.text_scale = parse_text_scale(text_scale);
 }
@@ -166,7 +180,7 @@ void LookArguments::go_to_stop(ShellOptions& options) {
   for (const auto& [id, value] : there.settings) options.settings.try_emplace(id, value);
   options.step = there.step;
   if (there.phase >= 0) options.phase = std::to_string(there.phase);
-  if (!there.tab.empty()) options.tab = parse_tab(there.tab);
+  if (!there.tab.empty()) options.tab = parse_tab(there.tab).tab;
 }
 
 /// A capsule says what is shown and where one stands; --step and --phase go elsewhere in it.
@@ -242,10 +256,12 @@ ui::ThemeKind parse_theme(std::string_view text) {
   return parse_choice("--theme", text, kThemes) == 0 ? ui::ThemeKind::dark : ui::ThemeKind::light;
 }
 
-Tab parse_tab(std::string_view text) {
-  constexpr std::array kKinds = {Tab::data, Tab::measured, Tab::kernel, Tab::lesson, Tab::glossary};
-  static_assert(kKinds.size() == kTabs.size());
-  return kKinds.at(parse_choice("--tab", text, kTabs));
+TabChoice parse_tab(std::string_view text) {
+  constexpr std::array kKinds = {Tab::predict, Tab::data, Tab::measured, Tab::kernel,
+                                 Tab::glossary};
+  const std::size_t place = parse_choice("--tab", text, kTabs);
+  if (place == kKinds.size()) return {Tab::data, true};
+  return {kKinds.at(place), false};
 }
 
 std::string parse_view(std::string_view lesson, std::string_view text) {

@@ -45,7 +45,9 @@ struct LookArguments {
   std::string view;  ///< of the Measured tab
   std::string text_scale = "1";
   std::string backend = "auto";
-  bool presenter = false;
+  bool presenter = false, reader = false, ask = false;
+  bool tab_given = false;
+  std::string questions = "on";       ///< of `open`
   std::vector<std::string> compared;  ///< assignments of another run beside it
 
   ShellOptions shell(bool lesson_needed);
@@ -67,7 +69,11 @@ int parse_step(std::string_view text);
 int parse_stop(std::string_view text);
 float parse_text_scale(std::string_view text);
 ui::ThemeKind parse_theme(std::string_view text);
-Tab parse_tab(std::string_view text);
+struct TabChoice {
+  Tab tab = Tab::data;
+  bool reader = false;  ///< the lesson's text, which is no tab
+};
+TabChoice parse_tab(std::string_view text);
 /// The name of a view of that lesson's Measured tab, as its button reads, whatever its case and hyphens.
 std::string parse_view(std::string_view lesson, std::string_view text);
 /// Checks that `text` is auto, cuda, emulated or recorded, and returns it.

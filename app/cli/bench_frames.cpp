@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "app/cli/bench_parts.hpp"
 #include "app/window/window.hpp"
 #include "kernels/catalog.hpp"
@@ -12,11 +10,14 @@ namespace {
 constexpr int kWidth = 1440, kHeight = 900;
 constexpr int kFrames = 200;
 constexpr int kStep = 2;  ///< in the middle of a trace, where the picture is busy
-constexpr std::pair<Tab, const char*> kTabs[] = {{Tab::data, "data"},
-                                                 {Tab::measured, "measured"},
-                                                 {Tab::kernel, "kernel"},
-                                                 {Tab::lesson, "lesson"},
-                                                 {Tab::glossary, "glossary"}};
+struct Front {
+  const char* name;
+  Tab tab;
+  bool reader = false, presenter = false;
+};
+constexpr Front kFronts[] = {{"data", Tab::data},         {"measured", Tab::measured},
+                             {"kernel", Tab::kernel},     {"lesson", Tab::data, true},
+                             {"glossary", Tab::glossary}, {"presenter", Tab::data, false, true}};
 
 }  // namespace
 
@@ -29,12 +30,14 @@ BenchPart bench_frames() {
                 {}};
   nlohmann::json costs = nlohmann::json::array();
   for (const lab::Lesson* lesson : lessons()) {
-    for (const auto& [tab, name] : kTabs) {
+    for (const auto& [name, tab, reader, presenter] : kFronts) {
       ShellOptions options;
       options.lesson = lesson->info().id;
       options.backend = "emulated";
       options.step = kStep;
       options.tab = tab;
+      options.reader = reader;
+      options.presenter = presenter;
       const double cost_ms = frame_cost_ms(options, kWidth, kHeight, kFrames);
       part.table.rows.push_back({options.lesson, std::string(name), cost_ms});
       costs.push_back({{"lesson", options.lesson}, {"tab", name}, {"cost_ms", cost_ms}});

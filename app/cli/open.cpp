@@ -16,17 +16,20 @@ void add_kept(const CLI::App& command, LookArguments& look, const KeptSettings& 
   const auto given = [&command](const char* name) { return command.count(name) > 0; };
   ShellOptions& shell = options.shell;
   shell.kept = kept;
+  shell.predict = given("--questions") ? look.questions == "on" : kept.predictions;
+  shell.calm = kept.reduce_motion;
   if (!given("--theme")) shell.theme = kept.light ? ui::ThemeKind::light : ui::ThemeKind::dark;
   if (!given("--text-scale")) shell.text_scale = static_cast<float>(kept.text_scale);
   if (!given("--size")) {
     options.width = kept.width;
     options.height = kept.height;
   }
-  const bool somewhere =
-      given("--step") || given("--phase") || given("--stop") || given("--compare");
-  if (!kept.last || somewhere || !look.lesson.lesson.empty() || !look.lesson.assignments.empty()) {
-    return;
-  }
+  const bool somewhere = given("--step") || given("--phase") || given("--stop") ||
+                         given("--compare") || !look.lesson.lesson.empty() ||
+                         !look.lesson.assignments.empty();
+  if (somewhere) return;  // who follows a link wants what it names
+  shell.first_start = !kept.tour_seen;
+  if (!kept.last) return;
   shell.lesson = kept.last->lesson;
   shell.settings = kept.last->settings;
   shell.step = kept.last->step;
@@ -55,6 +58,14 @@ void add_open(CLI::App& app, Invocation& invocation) {
                                          "Opens the window on a lesson, or on a capsule that was "
                                          "saved; what happens without a command");
   add_look(*command, *look);
+  command
+      ->add_option("--questions", look->questions, "Whether steps are asked about first: on or off")
+      ->type_name("on|off")
+      ->check([](const std::string& text) {
+        return text == "on" || text == "off"
+                   ? std::string()
+                   : fmt::format("--questions cannot be '{}'; allowed: on, off", text);
+      });
   command->callback([look, command, &invocation] {
     invocation.action = [look, command, &invocation] {
       return open(*command, *look, invocation.program);

@@ -26,7 +26,50 @@ std::string device_sentence(const lab::Report& report) {
   return emulated;
 }
 
+namespace {
+
+/// On a stage: title, device and the way back on one line.
+void draw_stage_header(ShellState& state, const Layout& layout) {
+  const LessonState& lesson = state.session.lesson();
+  const Rect& place = layout.header;
+  const float row = std::round(px(ui::kControlHeight));
+  const float top = place.min.y + std::round((place.height() - row) / 2);
+  float right = place.max.x - row;
+  ImGui::SetCursorScreenPos({right, top});
+  if (ui::button("presenter", "Leave presenter mode  (P)", {.icon = ui::Icon::screen})) {
+    state.set_presenter(false);
+  }
+  right -= row + px(4);
+  ImGui::SetCursorScreenPos({right, top});
+  if (ui::button("reader", "Lesson text  (L)",
+                 {.icon = ui::Icon::book, .selected = state.reader})) {
+    state.set_reader(!state.reader);
+  }
+  right -= px(12);
+  const float left = place.min.x + px(8);
+  const std::string title = ui::fitted(lesson.info.title, Font::section, (right - left) * 0.6f);
+  const ImVec2 size = ui::text_size(title, Font::section);
+  const ImVec2 at(left, top + (row - size.y) / 2);
+  ui::draw_text(at, title, Font::section);
+  ui::map("title", lesson.info.title, "", at, {at.x + size.x, at.y + size.y});
+  if (!lesson.report) return;
+  const float room = right - at.x - size.x - px(24);
+  const std::string sentence =
+      ui::fitted(device_sentence(*lesson.report), Font::note, room - px(12));
+  const ImVec2 words = ui::text_size(sentence, Font::note);
+  const ImVec2 from(right - words.x, top + (row - words.y) / 2);
+  const bool gpu = lesson.report->device.backend == "cuda";
+  ImGui::GetWindowDrawList()->AddCircleFilled({from.x - px(10), from.y + words.y / 2}, px(3.5f),
+                                              ui::color(gpu ? Role::good : Role::sky));
+  ui::draw_text(from, sentence, Font::note, Role::muted);
+  ui::map("device", device_sentence(*lesson.report), "", from,
+          {from.x + words.x, from.y + words.y});
+}
+
+}  // namespace
+
 void draw_header(ShellState& state, const Layout& layout) {
+  if (ui::presenter()) return draw_stage_header(state, layout);
   const LessonState& lesson = state.session.lesson();
   const Rect& place = layout.header;
   const float title_height = ui::text_size("x", Font::title).y;
@@ -34,15 +77,20 @@ void draw_header(ShellState& state, const Layout& layout) {
   const float top =
       place.min.y + std::round((place.height() - title_height - line_height) / 2 + px(1));
   float right = place.max.x;
-  if (layout.rail_kind == RailKind::none) {  // the way back for a mouse
-    const float size = std::round(px(ui::kControlHeight));
-    right -= size;
-    ImGui::SetCursorScreenPos({right, top + (title_height - size) / 2});
-    if (ui::button("presenter", "Leave presenter mode", {.icon = ui::Icon::screen})) {
-      state.set_presenter(false);
-    }
-    right -= px(8);
+  const float square = std::round(px(ui::kControlHeight));
+  right -= square;
+  ImGui::SetCursorScreenPos({right, top + (title_height - square) / 2});
+  if (ui::button("reader", "Lesson text  (L)",
+                 {.icon = ui::Icon::book, .selected = state.reader})) {
+    state.set_reader(!state.reader);
   }
+  right -= square + px(4);
+  ImGui::SetCursorScreenPos({right, top + (title_height - square) / 2});
+  if (ui::button("find", "Find lessons, knobs, terms, actions  (Ctrl+K)",
+                 {.icon = ui::Icon::search})) {
+    state.palette.open();
+  }
+  right -= px(12);
   if (lesson.report) {
     const std::string sentence =
         (lesson.capsule_day.empty() ? "" : fmt::format("Capsule of {} · ", lesson.capsule_day)) +

@@ -43,8 +43,9 @@ void ShellState::show(const Capsule& capsule) {
   for (const auto& [name, item] : picks_of(capsule, lesson.scene(), lesson.cursor)) {
     lesson.player->pick(name, item);
   }
-  for (const scenes::Guess& guess : capsule.guesses) {
-    lesson.guesses[completed_steps(session.axis(), guess.asked)] = guess.choice;
+  for (const scenes::Guess& guess : capsule.guesses) {  // what was said to the question on show
+    if (guess.asked != lesson.cursor) continue;
+    if (lesson.gate.open(lesson.scene(), lesson.view())) lesson.gate.answer(guess);
   }
 }
 
@@ -63,9 +64,8 @@ Capsule Shell::capsule() const {
   for (const auto& [name, item] : lesson.view().picks) {
     capsule.picks[std::string(name.text())] = item;
   }
-  for (const auto& [step, choice] : lesson.guesses) {
-    capsule.guesses.push_back({at_step(axis, step), choice});
-  }
+  const auto& card = lesson.gate.card();
+  if (card && card->guess && !card->revealed) capsule.guesses.push_back(*card->guess);
   return capsule;
 }
 
@@ -101,9 +101,11 @@ KeptSettings Shell::settings() const {
     settings.text_scale = static_cast<double>(look.text_scale);
   }
   settings.speed = state_->session.speed();
+  settings.predictions = state_->session.predicts();
+  settings.reduce_motion = look.calm;
+  settings.tour_seen = settings.tour_seen || !state_->coach.is_on();
   const LessonState& lesson = state_->session.lesson();
-  settings.last =
-      KeptSettings::Place{lesson.info.id, lesson.settings, state_->session.step()};
+  settings.last = KeptSettings::Place{lesson.info.id, lesson.settings, state_->session.step()};
   return settings;
 }
 

@@ -15,16 +15,20 @@ struct KeyLine {
   const char* what;
 };
 constexpr KeyLine kLines[] = {
-    {"←  →", "Step back and on (a clicker works too)"},
+    {"←  →", "Step back and on, or ask first (a clicker works too)"},
     {"Shift ← →  , .", "One line of the kernel"},
-    {"Home  End", "First and last step"},
+    {"Home  End  N", "First step, last step, next event"},
     {"Space", "Play and pause"},
+    {"A  B  C  D", "Answer the question that is open; Esc skips it"},
     {"R", "Reset knobs and step"},
     {"↑  ↓  1–9", "Lesson"},
-    {"D  M  K  L  G", "Data, Measured, Kernel, Lesson, Glossary"},
+    {"L  [  ]", "Lesson text; its stop before and after"},
+    {"D  M  K  G", "Data, Measured, Kernel, Glossary"},
     {"B", "Keep this run as A and compare"},
     {"P", "Presenter mode"},
     {"T", "Dark and light theme"},
+    {"Ctrl+K", "Find lessons, knobs, terms and actions"},
+    {"Ctrl+S  Ctrl+C", "Save all that is on show; copy the table"},
     {"F11", "Full screen"},
     {"Ctrl+C", "Copy the table under Data, for a spreadsheet"},
     {"Ctrl+S", "Save what is on show as a file; with Shift its picture"},

@@ -8,23 +8,22 @@ namespace {
 
 /// The sizes of the parts in design pixels.
 struct Plan {
-  float rail, margin, gap, header, side, tabs, transport;
+  float rail, margin, gap, header, side, tabs, transport, bar, card, reader;
 };
 
-Plan plan_for(float width, float height, bool presenter, bool two_rows, bool plots) {
+Plan plan_for(float width, float height, const LayoutMode& mode, bool two_rows, float scale) {
   const bool wide = width >= 1240;
   Plan plan{};
-  plan.rail = presenter ? 0 : wide ? 216 : 56;
-  plan.margin = wide ? 16 : 8;
-  plan.gap = 8;
-  plan.header = height >= 760 ? 80 : 68;
+  plan.rail = mode.presenter ? 0 : wide && !mode.reader ? 216 : 56;
+  plan.margin = mode.presenter ? 4 : wide ? 16 : 8;
+  plan.gap = mode.presenter ? 4 : 8;
+  plan.header = mode.presenter ? 36 : height >= 760 ? 80 : 68;
   plan.side = wide ? std::clamp(width * 0.222f, 320.0f, 400.0f) : 264;
-  // In presenter mode the picture gets the room; plots want more of it than a table's few rows.
-  const float share = plots && height >= 760 ? 0.36f : 0.28f;
-  const float staged = plots && height >= 660 ? 0.4f : 0.24f;
-  plan.tabs = presenter ? std::clamp(height * staged, 164.0f, 400.0f)
-                        : std::clamp(height * share, 188.0f, 520.0f);
-  plan.transport = two_rows ? 96 : 56;
+  plan.tabs = std::clamp(height * (mode.plots && height >= 760 ? 0.36f : 0.28f), 188.0f, 520.0f);
+  plan.transport = two_rows ? 96 : mode.presenter ? 44 : 56;
+  plan.bar = mode.presenter ? 40 : 48;
+  plan.card = std::clamp(mode.card / scale + 24, 100.0f, std::max(100.0f, height * 0.34f));
+  plan.reader = std::clamp(width * 0.38f, 340.0f, 580.0f);
   return plan;
 }
 
@@ -33,7 +32,7 @@ Rect rect(float x0, float y0, float x1, float y1) {
 }
 
 /// One part above the other; `height` is that of the visible column.
-void stack(Layout& layout, const Plan& plan, float scale) {
+void stack(Layout& layout, const Plan& plan, float scale, const LayoutMode& mode) {
   const float gap = plan.gap * scale;
   const float right = layout.content.max.x - 16 * scale;  // room for the scrollbar
   // The transport stays in sight under the picture, unless that leaves no picture.
@@ -47,12 +46,20 @@ void stack(Layout& layout, const Plan& plan, float scale) {
     return part;
   };
   layout.picture = next(picture);
+  if (layout.staged && mode.card > 0) layout.card = next(std::max(180.0f, plan.card) * scale);
   layout.transport = next(plan.transport * scale);
+  if (layout.staged) {
+    layout.bar = next(plan.bar * scale);
+    layout.tabs = layout.content;
+  }
+  if (mode.reader) layout.reader = next(std::max(360 * scale, layout.content.height()));
+  if (layout.staged) return;
   layout.side = next(400 * scale);
   layout.tabs = next(340 * scale);
 }
 
-void columns(Layout& layout, const Plan& plan, float scale, bool presenter) {
+/// At a desk.
+void columns(Layout& layout, const Plan& plan, float scale) {
   const Rect& all = layout.content;
   const float gap = plan.gap * scale;
   const float tabs_top = all.max.y - plan.tabs * scale;
@@ -60,30 +67,66 @@ void columns(Layout& layout, const Plan& plan, float scale, bool presenter) {
   const float transport_top = tabs_top - gap - plan.transport * scale;
   layout.picture = rect(all.min.x, all.min.y, side_left - gap, transport_top - gap);
   layout.transport = rect(all.min.x, transport_top, side_left - gap, tabs_top - gap);
-  // In presenter mode the numbers and the question need the whole height.
-  layout.side = rect(side_left, all.min.y, all.max.x, presenter ? all.max.y : tabs_top - gap);
-  layout.tabs = rect(all.min.x, tabs_top, presenter ? side_left - gap : all.max.x, all.max.y);
+  layout.side = rect(side_left, all.min.y, all.max.x, tabs_top - gap);
+  layout.tabs = rect(all.min.x, tabs_top, all.max.x, all.max.y);
+}
+
+/// Picture, what is asked, numbers with knobs, transport; the text at the right.
+void stage(Layout& layout, const Plan& plan, float scale, const LayoutMode& mode) {
+  const Rect& all = layout.content;
+  const float gap = plan.gap * scale;
+  float right = all.max.x;
+  if (mode.reader) {
+    layout.reader = rect(right - plan.reader * scale, all.min.y, right, all.max.y);
+    right = layout.reader.min.x - gap;
+  }
+  float bottom = all.max.y;
+  const auto from_below = [&](float height) {
+    const Rect part = rect(all.min.x, bottom - height * scale, right, bottom);
+    bottom = part.min.y - gap;
+    return part;
+  };
+  layout.transport = from_below(plan.transport);
+  layout.bar = from_below(plan.bar);
+  if (mode.card > 0) layout.card = from_below(plan.card);
+  layout.picture = rect(all.min.x, all.min.y, right, bottom);
+  const float share = mode.plots ? 0 : 0.4f;
+  layout.tabs =
+      rect(all.min.x, all.min.y + share * layout.picture.height(), right, layout.picture.max.y);
 }
 
 }  // namespace
 
-Layout make_layout(ImVec2 size, float scale, bool presenter, bool plots) {
+float most_scale(ImVec2 size, float display_scale) {
+  constexpr float kLeastWidth = 512, kLeastHeight = 320;
+  return std::min(size.x / kLeastWidth, size.y / kLeastHeight) / display_scale;
+}
+
+Layout make_layout(ImVec2 size, float scale, const LayoutMode& mode) {
   const float width = size.x / scale, height = size.y / scale;
   Layout layout;
-  // Below this the transport and the tabs leave the picture less than its boxes need.
-  layout.stacked = width < 800 || height < (presenter ? 500 : 560);
-  layout.two_rows = layout.stacked && width < 640;
-  layout.dense = !layout.stacked && !presenter && height < 760;
-  layout.rail_kind = presenter ? RailKind::none : width >= 1240 ? RailKind::full : RailKind::narrow;
-  const Plan plan = plan_for(width, height, presenter, layout.two_rows, plots);
+  layout.staged = mode.presenter || mode.reader;
+  // Below this the parts beside the picture leave it less than its boxes need.
+  const float least_width = mode.presenter && !mode.reader ? 560 : mode.reader ? 900 : 800;
+  const float least_height = mode.presenter ? 420 : mode.reader ? 520 : 560;
+  layout.stacked = width < least_width || height < least_height;
+  const float across = layout.stacked || !mode.reader ? width : width * 0.62f;
+  layout.two_rows = (layout.stacked && width < 640) || across < 560;
+  layout.dense = !layout.stacked && !layout.staged && height < 760;
+  layout.rail_kind = mode.presenter                  ? RailKind::none
+                     : width >= 1240 && !mode.reader ? RailKind::full
+                                                     : RailKind::narrow;
+  const Plan plan = plan_for(width, height, mode, layout.two_rows, scale);
   const float rail = plan.rail * scale, margin = plan.margin * scale;
   layout.rail = rect(0, 0, rail, size.y);
   layout.header = rect(rail + margin, 0, size.x - margin, plan.header * scale);
   layout.content = rect(rail + margin, plan.header * scale, size.x - margin, size.y - margin);
   if (layout.stacked) {
-    stack(layout, plan, scale);
+    stack(layout, plan, scale, mode);
+  } else if (layout.staged) {
+    stage(layout, plan, scale, mode);
   } else {
-    columns(layout, plan, scale, presenter);
+    columns(layout, plan, scale);
   }
   return layout;
 }

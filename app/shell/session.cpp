@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <utility>
 
 #include "app/shell/steps.hpp"
@@ -9,20 +10,19 @@
 namespace tilestep::app {
 namespace {
 
-/// A trace of more steps than this is played step by step, a shorter one line by line.
+constexpr double kSecondsAStep = 1.2, kMostSecondsAPhase = 0.45;
+/// A trace of more steps than this is played faster.
 constexpr int kLongTrace = 16;
-constexpr double kSecondsALine = 0.6;
+constexpr double kSecondsOfLong = 0.4;
+/// While it plays: at a place, to read what is there.
+constexpr double kRestSeconds = 0.35, kStillRestSeconds = 0.6;
 
-/// Where a lesson is to stand at first. What is no phase of it is a complaint.
-scenes::Cursor wanted_place(LessonState& lesson, const scenes::StepAxis& steps) {
-  try {
-    if (!lesson.wanted_phase.empty()) {
-      return at_phase(steps, lesson.wanted_step, lesson.wanted_phase);
-    }
-  } catch (const Error& error) {
-    lesson.complaint = error.what();
-  }
-  return at_step(steps, lesson.wanted_step);
+/// A step, with all its phases.
+double seconds_of(const scenes::StepAxis& axis) {
+  return std::min(kSecondsAStep, kMostSecondsAPhase * std::max(axis.phases, 1));
+}
+double seconds_of_phase(const scenes::StepAxis& axis) {
+  return seconds_of(axis) / std::max(axis.phases, 1);
 }
 
 }  // namespace
@@ -69,25 +69,59 @@ int Session::step() const {
 
 void Session::go(scenes::Cursor cursor) {
   LessonState& now = lesson();
-  if (now.report) now.cursor = inside(axis(), cursor);
+  if (!now.report) return;
+  now.playhead.cut(axis().place_of(inside(axis(), cursor)));
+  arrive();
+}
+
+/// The cursor follows the playhead.
+void Session::arrive() {
+  LessonState& now = lesson();
+  now.cursor = inside(axis(), axis().at_place(now.playhead.place()));
+  now.gate.reveal(now.scene(), now.player->view({}).picks, axis(), step());
+}
+
+void Session::travel(scenes::Cursor cursor, double seconds) {
+  LessonState& now = lesson();
+  if (!now.report) return;
+  if (!moves_) return go(cursor);
+  now.playhead.aim(axis().place_of(inside(axis(), cursor)), seconds);
+}
+
+/// Ends the way that it is on. False if it goes nowhere, or the other way.
+bool Session::finish(bool on) {
+  Playhead& playhead = lesson().playhead;
+  if (playhead.rests() || playhead.goes_on() != on) return false;
+  playhead.finish();
+  arrive();
+  return true;
 }
 
 // A hand on the controls ends the playback.
 void Session::step_on() {
   stop();
-  go(app::step_on(axis(), lesson().cursor));
+  if (finish(true) || ask()) return;
+  travel(app::step_on(axis(), lesson().cursor), seconds_of(axis()));
 }
 void Session::step_back() {
   stop();
-  go(app::step_back(axis(), lesson().cursor));
+  if (finish(false)) return;
+  const bool inside_one = lesson().playhead.fraction() > 0;
+  const scenes::Cursor from = lesson().cursor;
+  const bool ends_step = at_step(axis(), completed_steps(axis(), from)) == from;
+  travel(inside_one && ends_step ? from : app::step_back(axis(), from), seconds_of(axis()) / 2);
 }
 void Session::line_on() {
   stop();
-  go(app::line_on(axis(), lesson().cursor));
+  if (finish(true) || ask()) return;
+  travel(app::line_on(axis(), lesson().cursor), seconds_of_phase(axis()));
 }
 void Session::line_back() {
   stop();
-  go(app::line_back(axis(), lesson().cursor));
+  if (finish(false)) return;
+  const scenes::Cursor from = lesson().cursor;
+  travel(lesson().playhead.fraction() > 0 ? from : app::line_back(axis(), from),
+         seconds_of_phase(axis()) / 2);
 }
 void Session::first() {
   stop();
@@ -98,25 +132,86 @@ void Session::last() {
   go(at_step(axis(), axis().tiles));
 }
 
-// ---- playback -----------------------------------------------------------------------------------
+void Session::next_event() {
+  stop();
+  for (const scenes::Event& event : lesson().events) {
+    if (lesson().cursor < event.at) return go(event.at);
+  }
+  last();
+}
+
+void Session::scrub(double place) {
+  stop();
+  if (!lesson().report) return;
+  lesson().playhead.cut(std::clamp(place, 0.0, static_cast<double>(axis().places())));
+  arrive();
+}
+
+void Session::end_scrub() {
+  LessonState& now = lesson();
+  const double position = now.playhead.position();
+  const auto nearest = static_cast<int>(std::lround(position));
+  if (nearest == position) return;
+  travel(axis().at_place(nearest), std::abs(nearest - position) * seconds_of_phase(axis()));
+}
+
+// ---- time ----------------------------------------------------------------------------------------
+
+void Session::set_moves(bool moves) {
+  if (moves_ == moves) return;
+  moves_ = moves;
+  if (moves_ || lesson().playhead.rests()) return;
+  lesson().playhead.finish();
+  arrive();
+}
 
 void Session::toggle_play() {
   if (!lesson().report) return;
   playing_ = !playing_;
-  played_s_ = 0;
+  rested_s_ = 0;
   if (playing_ && at_end(axis(), lesson().cursor)) go(at_step(axis(), 0));
 }
 
 void Session::advance(double seconds) {
-  if (!playing_ || !lesson().report) return;
-  played_s_ += seconds * speed_;
-  const scenes::StepAxis steps = axis();
-  while (playing_ && played_s_ >= kSecondsALine) {
-    played_s_ -= kSecondsALine;
-    const scenes::Cursor from = lesson().cursor;
-    go(steps.tiles > kLongTrace ? app::step_on(steps, from) : app::line_on(steps, from));
-    if (at_end(steps, lesson().cursor)) playing_ = false;
+  LessonState& now = lesson();
+  if (!now.report) return;
+  seconds *= speed_;
+  if (!now.playhead.rests()) {
+    now.playhead.advance(seconds);
+    arrive();
+    return;
   }
+  if (!playing_) return;
+  const scenes::StepAxis steps = axis();
+  if (at_end(steps, now.cursor)) return stop();
+  rested_s_ += seconds;
+  if (rested_s_ < (moves_ ? kRestSeconds : kStillRestSeconds)) return;
+  rested_s_ = 0;
+  if (ask()) return stop();
+  const bool is_long = steps.tiles > kLongTrace;
+  travel(is_long || moves_ ? app::step_on(steps, now.cursor) : app::line_on(steps, now.cursor),
+         is_long ? kSecondsOfLong : seconds_of(steps));
+}
+
+// ---- prediction ----------------------------------------------------------------------------------
+
+void Session::set_predicts(bool predicts) {
+  predicts_ = predicts;
+  if (!predicts) lesson().gate.close();
+}
+
+bool Session::ask() {
+  LessonState& now = lesson();
+  if (!predicts_ || !now.report || now.outdated()) return false;
+  return now.gate.open(now.scene(), now.view());
+}
+
+void Session::answer(const scenes::Guess& guess) {
+  if (lesson().playhead.rests()) lesson().gate.answer(guess);
+}
+
+void Session::skip() {
+  lesson().gate.skip();
 }
 
 // ---- knobs and the lab --------------------------------------------------------------------------
@@ -128,11 +223,21 @@ void Session::set_knob(const std::string& id, lab::KnobValue value, double now_s
   playing_ = false;
 }
 
+void Session::stand(const lab::Settings& settings, scenes::Cursor cursor, double now_s) {
+  LessonState& now = lesson();
+  stop();
+  lab::Settings wanted = now.knobs.completed(settings);
+  if (wanted == now.settings && !now.outdated() && now.report) return go(cursor);
+  now.settings = std::move(wanted);
+  now.wanted = cursor;
+  now.due_s = now_s;
+}
+
 void Session::reset(double now_s) {
   LessonState& now = lesson();
   const bool changed = now.settings != now.knobs.defaults();
   now.settings = now.knobs.defaults();
-  now.guesses.clear();
+  now.gate.forget();
   now.wanted_step = 0;
   first();
   if (changed || now.failure) now.due_s = now_s;
@@ -140,150 +245,6 @@ void Session::reset(double now_s) {
 
 void Session::run_again(double now_s) {
   lesson().due_s = now_s;
-}
-
-lab::Request Session::request(lab::Request::Action action) const {
-  lab::Request request;
-  request.lesson = lesson().info.id;
-  request.params = lesson().settings;
-  request.action = action;
-  request.backend = backend_;
-  return request;
-}
-
-void Session::submit_run() {
-  LessonState& now = lesson();
-  now.due_s.reset();
-  now.progress = {};
-  now.run = lab_.submit(request(lab::Request::Action::run));
-  now.asked = now.settings;
-}
-
-void Session::start_bench() {
-  LessonState& now = lesson();
-  now.bench_failure.reset();
-  now.bench_given_up.reset();
-  now.bench_progress = {};
-  now.bench_run = lab_.submit(request(lab::Request::Action::bench));
-}
-
-void Session::stop_bench() {
-  if (const LessonState* lesson = benched()) lab_.cancel(*lesson->bench_run);
-}
-
-const LessonState* Session::benched() const {
-  const LessonState* newest = nullptr;  // one that it replaced may not have heard of that yet
-  for (const LessonState& each : lessons_) {
-    if (each.bench_run && (newest == nullptr || each.bench_run > newest->bench_run)) newest = &each;
-  }
-  return newest;
-}
-
-bool Session::update(double now_s) {
-  bool changed = false;
-  if (const auto request = lesson().player->take_request()) {
-    for (const auto& [id, value] : *request) set_knob(id, value, now_s);
-    changed = true;
-  }
-  if (const auto cursor = lesson().player->take_step()) {
-    stop();
-    go(*cursor);
-    changed = true;
-  }
-  if (lesson().due_s && now_s >= *lesson().due_s) {
-    submit_run();
-    changed = true;
-  }
-  return take_updates() || changed;
-}
-
-bool Session::take_updates() {
-  bool changed = false;
-  while (const auto update = lab_.poll()) changed = take(*update) || changed;
-  return changed;
-}
-
-bool Session::take(const LabUpdate& update) {
-  for (LessonState& each : lessons_) {
-    if (each.bench_run == update.ticket) return take_of_bench(each, update);
-    if (each.run != update.ticket) continue;
-    take_of_run(each, update);
-    return true;
-  }
-  return false;  // an answer that nobody waits for any more
-}
-
-void Session::take_of_run(LessonState& lesson, const LabUpdate& update) {
-  if (const auto* progress = std::get_if<LabProgress>(&update.what)) {
-    lesson.progress = *progress;
-    return;
-  }
-  lesson.run.reset();
-  // One that was given up leaves what is on show as stale as it was.
-  if (std::holds_alternative<LabGivenUp>(update.what)) return;
-  if (const auto* failure = std::get_if<LabFailure>(&update.what)) {
-    lesson.failure = *failure;
-    lesson.answered = lesson.asked;
-  } else {
-    take_report(lesson, std::get<lab::Report>(update.what));
-  }
-}
-
-/// Returns false if what is shown of it stays the same.
-bool Session::take_of_bench(LessonState& lesson, const LabUpdate& update) {
-  if (const auto* progress = std::get_if<LabProgress>(&update.what)) {
-    const auto percent = [](double fraction) { return static_cast<int>(100 * fraction); };
-    const LabProgress before = std::exchange(lesson.bench_progress, *progress);
-    return before.waiting != progress->waiting || before.note != progress->note ||
-           percent(before.fraction) != percent(progress->fraction);
-  }
-  lesson.bench_run.reset();
-  if (const auto* failure = std::get_if<LabFailure>(&update.what)) {
-    lesson.bench_failure = *failure;
-  } else if (const auto* given_up = std::get_if<LabGivenUp>(&update.what)) {
-    lesson.bench_given_up = *given_up;
-  } else {
-    lesson.bench = std::get<lab::Report>(update.what);
-  }
-  return true;
-}
-
-void Session::take_report(LessonState& lesson, const lab::Report& report) {
-  const scenes::StepAxis before = lesson.scene().steps();
-  try {
-    lesson.player->load(report);
-  } catch (const Error& error) {
-    lesson.failure = LabFailure{error.what(), error.code(), false};
-    lesson.answered = lesson.asked;
-    return;
-  }
-  const bool first_report = !lesson.report.has_value();
-  lesson.report = report;
-  lesson.answered = report.params;
-  lesson.capsule_day.clear();
-  lesson.failure.reset();
-  lesson.guesses.clear();
-  const scenes::StepAxis steps = lesson.scene().steps();
-  if (first_report) {  // the table that fills while one steps, not one that waits for the end
-    const auto of_steps =
-        std::find_if(report.tables.begin(), report.tables.end(),
-                     [&](const lab::Table& table) { return table.id == steps.table; });
-    if (of_steps != report.tables.end()) {
-      lesson.table = static_cast<int>(of_steps - report.tables.begin());
-    }
-  }
-  if (lesson.then) {
-    lesson.player->pin();
-    lesson.settings = lesson.knobs.completed(*std::exchange(lesson.then, std::nullopt));
-    lesson.due_s = 0;
-  }
-  if (first_report) {
-    lesson.cursor = wanted_place(lesson, steps);
-  } else if (steps.phases != before.phases) {  // a phase of the one is none of the other
-    lesson.cursor = at_step(steps, completed_steps(before, lesson.cursor));
-  } else {
-    lesson.cursor = inside(steps, lesson.cursor);
-  }
 }
 
 }  // namespace tilestep::app

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "app/shell/gate.hpp"
+#include "app/shell/playhead.hpp"
 #include "app/worker/lab_client.hpp"
 #include "kernels/base/lab/lesson.hpp"
 #include "scenes/stage/scene_player.hpp"
@@ -19,13 +21,16 @@ struct LessonState {
   std::unique_ptr<scenes::ScenePlayer> player;
 
   lab::Settings settings;  ///< complete
-  scenes::Cursor cursor;
+  Playhead playhead;
+  scenes::Cursor cursor;              ///< the place that the playhead reached last
   std::optional<lab::Settings> then;  ///< once the first run is there: keep it, and run with these
   int wanted_step = 0;                ///< where to stand once the first report is there
-  std::string wanted_phase;           ///< inside it, by name or number; empty: its last
-  std::string complaint;              ///< why there is no such place; empty: there is
-  std::string capsule_day;            ///< of the capsule that is shown; empty: it was run here
-  std::string notes;                  ///< of the capsule: the user's own words
+  bool wants_question = false;        ///< and to be asked there
+  std::optional<scenes::Cursor> wanted;  ///< where to stand once the run for new knobs is there
+  std::string wanted_phase;              ///< inside it, by name or number; empty: its last
+  std::string complaint;                 ///< why there is no such place; empty: there is
+  std::string capsule_day;               ///< of the capsule that is shown; empty: it was run here
+  std::string notes;                     ///< of the capsule: the user's own words
   std::optional<lab::Report> report;
   std::optional<LabFailure> failure;
   lab::Settings answered;     ///< the settings that report or failure belong to
@@ -40,9 +45,12 @@ struct LessonState {
   std::optional<Ticket> bench_run;  ///< waits or is under way
   LabProgress bench_progress;
 
-  std::map<int, int> guesses;  ///< the answer committed to, by the step it was asked at
-  int table = 0;               ///< chosen under Data
+  Gate gate;                          ///< what is asked before the next step
+  MeasuredGate measured_gate;         ///< what is asked before measurements are shown
+  std::vector<scenes::Event> events;  ///< of the report on show, also those to come
+  int table = 0;                      ///< chosen under Data
 
+  scenes::Moment moment() const { return {cursor, playhead.fraction()}; }
   const scenes::Scene& scene() const { return player->scene(); }
   scenes::View view() const { return player->view(cursor); }
   /// What is on show belongs to other settings than the knobs'.
@@ -60,6 +68,7 @@ class Session {
   Session(LabClient& lab, std::vector<LessonState> lessons, std::string backend);
 
   std::vector<LessonState>& lessons() { return lessons_; }
+  const std::vector<LessonState>& lessons() const { return lessons_; }
   const LessonState& lesson() const { return lessons_[chosen_]; }
   LessonState& lesson() { return lessons_[chosen_]; }
   std::size_t chosen() const { return chosen_; }
@@ -74,26 +83,52 @@ class Session {
   // ---- where in the trace ----
   scenes::StepAxis axis() const;
   int step() const;
+  /// Is there at once.
   void go(scenes::Cursor cursor);
+  /// The next question, if one is asked here; else a step on, its phases one after another. On the
+  /// way: to its end at once.
   void step_on();
   void step_back();
   void line_on();
   void line_back();
   void first();
   void last();
+  /// To the next event of the trace; at the end if there is none.
+  void next_event();
+  /// A hand on the scrubber: somewhere between two places of the axis, counted in places.
+  void scrub(double place);
+  /// The hand has gone: to the nearest place.
+  void end_scrub();
 
-  // ---- playback ----
+  // ---- time ----
+  /// Whether steps take time; else they are there at once.
+  void set_moves(bool moves);
+  /// Between two places, or on the way.
+  bool moving() const { return !lesson().playhead.rests(); }
   bool playing() const { return playing_; }
   void toggle_play();
   void stop() { playing_ = false; }
   double speed() const { return speed_; }
   void set_speed(double speed) { speed_ = speed; }
-  /// Lets `seconds` of playback pass.
+  /// Lets `seconds` pass.
   void advance(double seconds);
+
+  // ---- prediction ----
+  /// Whether steps are asked about before they are shown.
+  bool predicts() const { return predicts_; }
+  void set_predicts(bool predicts);
+  /// Asks what there is to ask here, as the first press of → does. False: nothing.
+  bool ask();
+  void answer(const scenes::Guess& guess);
+  /// Goes without an answer.
+  void skip();
 
   // ---- knobs and the lab ----
   /// A changed knob is sent after a short rest, so that a dragged slider makes one run, not fifty.
   void set_knob(const std::string& id, lab::KnobValue value, double now_s);
+  /// Stands at `cursor` of a run with these knobs, the others at their defaults; asks for it if it is
+  /// another than the one on show.
+  void stand(const lab::Settings& settings, scenes::Cursor cursor, double now_s);
   /// Default knobs, first step.
   void reset(double now_s);
   void run_again(double now_s);
@@ -112,6 +147,9 @@ class Session {
   bool working() const { return lab_.busy(); }
 
  private:
+  void travel(scenes::Cursor cursor, double seconds);
+  bool finish(bool on);
+  void arrive();
   lab::Request request(lab::Request::Action action) const;
   void submit_run();
   bool take_updates();
@@ -124,9 +162,9 @@ class Session {
   std::vector<LessonState> lessons_;
   std::string backend_;
   std::size_t chosen_ = 0;
-  bool playing_ = false;
+  bool playing_ = false, moves_ = false, predicts_ = false;
   double speed_ = 1;
-  double played_s_ = 0;
+  double rested_s_ = 0;  ///< at a place, while it plays
   double rest_s_ = 0.08;
 };
 

@@ -21,7 +21,7 @@ namespace tilestep::app {
 
 struct Capsule;
 
-enum class Tab { data, measured, kernel, lesson, glossary };
+enum class Tab { predict, data, measured, kernel, glossary };
 
 struct ShellOptions {
   std::string lesson;      ///< empty: kOpeningLesson
@@ -39,8 +39,14 @@ struct ShellOptions {
   std::string view = {};  ///< of the Measured tab; empty: its first
   ui::ThemeKind theme = ui::ThemeKind::dark;
   bool presenter = false;
-  float text_scale = 1.0f;  ///< 1.0–2.0
-  bool still = false;       ///< no animation: pictures and tests
+  bool reader = false;       ///< the lesson's text stands beside the picture
+  bool overlay = false;      ///< on a stage: the tab lies over the picture
+  bool predict = false;      ///< steps are asked about before they are shown
+  bool asked = false;        ///< the question at `step` is open
+  float text_scale = 1.0f;   ///< 1.0–2.0
+  bool still = false;        ///< no animation: pictures and tests
+  bool calm = false;         ///< reduced motion: nothing moves by itself
+  bool first_start = false;  ///< begins with the tour of the window
 };
 
 /// Keys the shell knows; the window translates.
@@ -54,20 +60,30 @@ enum class Key {
   page_up,
   page_down,
   space,
-  r,
-  d,
-  k,
-  m,
-  l,
-  g,
-  p,
+  a,
   b,
+  c,
+  d,
+  g,
+  k,
+  l,
+  m,
+  n,
+  p,
+  r,
   t,
   f11,
   question,
   escape,
+  enter,
+  tab,
+  find,  ///< Ctrl+K
+  copy,  ///< Ctrl+C
+  save,  ///< Ctrl+S
   comma,
   period,
+  bracket_left,
+  bracket_right,
   digit_1,
   digit_2,
   digit_3,
@@ -102,9 +118,9 @@ class Shell {
   Shell(LabClient& lab, ShellOptions options);
   ~Shell();
 
-  /// Before ImGui::NewFrame: (re)builds the fonts if theme or scale asks for it. Returns true if
+  /// Before ImGui::NewFrame: (re)builds the fonts if theme or scale asks for it; `size` of the window. Returns true if
   /// the font atlas changed and the renderer must upload it again.
-  bool prepare_fonts(float display_scale);
+  bool prepare_fonts(float display_scale, ImVec2 size);
   /// Draws one frame that fills `size` (framebuffer pixels).
   void draw(ImVec2 size);
   void key(Key key, bool shift);

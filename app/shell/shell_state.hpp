@@ -1,17 +1,33 @@
 #pragma once
 
+#include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "app/shell/coach.hpp"
 #include "app/shell/layout.hpp"
+#include "app/shell/palette.hpp"
 #include "app/shell/session.hpp"
 #include "app/shell/shell.hpp"
+#include "scenes/shared/guide.hpp"
 #include "scenes/ui/context.hpp"
 
 /// What the parts of the window share. Each part is one function in a file of its own.
 namespace tilestep::app {
+
+/// Where the reader of a lesson's text is.
+struct Reading {
+  std::optional<scenes::Guide> guide;  ///< once a run has said the names of the phases
+  std::string problem;                 ///< why there is none
+  /// Terms of the glossary that stretch `i` of the text uses first: the introduction, the stops, more.
+  std::vector<std::vector<ui::MarkdownTerm>> terms;
+  int stop = -1;        ///< among the guide's; −1: before the first
+  bool tries = false;   ///< an experiment has taken the scene away from the stop
+  bool scrolls = true;  ///< brings the stop into sight
+};
 
 struct ShellState {
   ShellState(LabClient& lab, const ShellOptions& options);
@@ -19,7 +35,19 @@ struct ShellState {
   Session session;
   ui::Context ui;
   Tab tab = Tab::data;
+  std::optional<Tab> tab_before;  ///< that a question took the place of
+  bool reader = false;
+  std::map<std::size_t, Reading> readings;  ///< by the lesson's place in the list
+  bool overlay = false;                     ///< on a stage: the tab lies over the picture
+  bool question_open = false;               ///< in the frame before
+  float card_height = 0;                    ///< of the question in the frame before, real pixels
+  int measured_item = -1;                   ///< the question that hides the view on show
   bool key_list = false;
+  Palette palette;
+  Coach coach;
+  std::string glossary_term;  ///< the one on show, by its id
+  std::array<char, 96> glossary_query{};
+  bool glossary_scrolls = false;  ///< brings the term into sight in the list
   bool full_screen_toggle = false;
   bool drawn = false;
   std::optional<double> copied_s;  ///< when the table was copied
@@ -39,6 +67,29 @@ struct ShellState {
   void toggle_theme();
   /// Keeps the run on show beside those to come, or no longer.
   void toggle_compare();
+  void toggle_motion();
+  const std::vector<LessonState>& lessons() const { return session.lessons(); }
+  /// Opens the glossary at a term.
+  void show_term(const std::string& id);
+  bool staged() const { return reader || ui.look().presenter; }
+  /// Brings a tab to the front; on a stage it comes and goes.
+  void show_tab(Tab tab);
+  void set_reader(bool reader);
+  void escape();
+  /// Of the lesson on show.
+  Reading& reading() { return readings[session.chosen()]; }
+  /// Goes to a stop of the guided path; beyond the ends: nothing.
+  void go_to_stop(int stop);
+  void try_out(const lab::Settings& settings);
+  LayoutMode layout_mode() const;
+  /// A table under Data is what one looks at.
+  bool shows_table() const;
+  /// → or a clicker: the next question or step; at the end what is asked of the measurements.
+  void go_on();
+  /// What key A–D says to the question that is open. False: none is.
+  bool answer_by_key(int choice, bool shift);
+  /// A question brings its tab to the front, and leaves it when it has been dealt with.
+  void follow_question();
   void set_text_scale(float text_scale);
   /// Shows a sentence for a few seconds.
   void say(std::string sentence);
@@ -53,9 +104,20 @@ void draw_rail(ShellState& state, const Layout& layout);
 void draw_header(ShellState& state, const Layout& layout);
 /// The picture with what lies over it: progress, failure.
 void draw_stage(ShellState& state, const Layout& layout);
+/// On a stage: the question that is open, below the picture.
+void draw_card(ShellState& state, const Layout& layout);
 void draw_transport(ShellState& state, const Layout& layout);
 void draw_side_panel(ShellState& state, const Layout& layout);
 void draw_tabs(ShellState& state, const Layout& layout);
+/// Numbers and the most wanted knobs on one line.
+void draw_bar(ShellState& state, const Layout& layout);
+/// The lesson's text beside the picture.
+void draw_reader(ShellState& state, const Layout& layout);
+/// What is asked, the choices, and how it ended; fills the current window.
+void draw_predict_card(ShellState& state);
+/// The question that hides the view `item` of the measurements, or what became of it.
+void draw_measured_card(ShellState& state, int item);
+void draw_glossary(ShellState& state);
 /// How a table of the report stands under Data at a cursor.
 ui::TableLook table_look(const scenes::ScenePlayer& player, const lab::Table& table,
                          scenes::Cursor now);

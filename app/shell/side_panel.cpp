@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "app/shell/shell_state.hpp"
-#include "app/shell/steps.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -25,62 +24,6 @@ void divider() {
   ui::space(12);
 }
 
-/// A right or wrong guess, with the reason.
-void verdict(const scenes::Question& question, int guess) {
-  const bool right = guess == question.answer;
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float line = ui::text_size("x", Font::body_bold).y;
-  const ImVec2 center(at.x + px(8), at.y + line / 2);
-  if (right) {
-    ui::check(center, px(6), Role::good);
-  } else {
-    ui::cross(center, px(5), Role::wrong);
-  }
-  const auto answer = static_cast<std::size_t>(question.answer);
-  const std::string text =
-      right ? "Right." : fmt::format("Not so: {}.", question.choices.at(answer));
-  const float room = ImGui::GetContentRegionAvail().x - px(24);
-  ImGui::Dummy({room, ui::draw_wrapped({at.x + px(24), at.y}, text, room, Font::body_bold,
-                                       right ? Role::good : Role::wrong)
-                          .y});
-  ui::map("predict_verdict", "Verdict", right ? "right" : "wrong", at, ImGui::GetItemRectMax());
-  ui::paragraph(question.because, Font::body, Role::muted);
-}
-
-struct Score {
-  int right = 0, asked = 0;
-};
-
-/// Of the guesses whose step has been shown.
-Score score_of(const LessonState& lesson, const scenes::StepAxis& axis, int step) {
-  Score score;
-  for (const auto& [asked_at, guess] : lesson.guesses) {
-    if (asked_at >= step) continue;
-    const auto question = lesson.scene().question(lesson.player->view(at_step(axis, asked_at)));
-    if (!question) continue;
-    ++score.asked;
-    if (question->answer == guess) ++score.right;
-  }
-  return score;
-}
-
-void ask(LessonState& lesson, const scenes::Question& question, int step) {
-  ui::paragraph(question.text);
-  const auto guess = lesson.guesses.find(step);
-  const float width = ImGui::GetContentRegionAvail().x / ui::px(1);
-  for (std::size_t i = 0; i < question.choices.size(); ++i) {
-    const int index = static_cast<int>(i);
-    const bool chosen = guess != lesson.guesses.end() && guess->second == index;
-    if (ui::button(fmt::format("predict_{}", i), question.choices[i],
-                   {.selected = chosen, .width = width})) {
-      lesson.guesses[step] = index;
-    }
-  }
-  if (guess != lesson.guesses.end()) {
-    ui::paragraph("Step on to see.", Font::note, Role::muted);
-  }
-}
-
 void heading(std::string_view title, std::string_view note) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
@@ -89,31 +32,6 @@ void heading(std::string_view title, std::string_view note) {
   ui::draw_text({at.x + width, at.y + lower * 0.7f}, note, Font::note, Role::muted,
                 ui::Align::right);
   ImGui::Dummy({width, ui::text_size("x", Font::body_bold).y});
-}
-
-/// The guess for the step before, if its step is on show now, and the question for the next one.
-void predict_card(ShellState& state) {
-  LessonState& lesson = state.session.lesson();
-  const scenes::StepAxis axis = state.session.axis();
-  const int step = state.session.step();
-  // Inside a step the question would be answered by the picture.
-  const bool whole = lesson.cursor == at_step(axis, step);
-  const auto question =
-      whole ? lesson.scene().question(lesson.view()) : std::optional<scenes::Question>();
-  const auto before = lesson.guesses.find(step - 1);
-  const auto judged = before == lesson.guesses.end()
-                          ? std::optional<scenes::Question>()
-                          : lesson.scene().question(lesson.player->view(at_step(axis, step - 1)));
-  if (!question && !judged) return;
-  divider();
-  const Score score = score_of(lesson, axis, step);
-  heading("Predict", score.asked == 0 ? std::string()
-                                      : fmt::format("{} of {} right", score.right, score.asked));
-  if (judged) {
-    verdict(*judged, before->second);
-    if (question) ui::space(16);
-  }
-  if (question) ask(lesson, *question, step);
 }
 
 void knobs(ShellState& state) {
@@ -163,13 +81,12 @@ void draw_side_panel(ShellState& state, const Layout& layout) {
   LessonState& lesson = state.session.lesson();
   if (lesson.report) {
     state.ui.set_opacity(ui::animate("outdated", lesson.outdated() ? 0.5f : 1.0f));
-    lesson.player->draw_readouts(lesson.cursor);
+    for (const ui::Readout& one : lesson.player->readouts(lesson.cursor)) ui::readout(one);
     state.ui.set_opacity(1);
-    predict_card(state);
   } else {
     ui::text("Numbers appear with the first run.", Font::note, Role::muted);
   }
-  if (!ui::presenter()) knobs(state);
+  knobs(state);
 }
 
 }  // namespace tilestep::app

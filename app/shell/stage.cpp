@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "app/shell/shell_state.hpp"
-#include "app/shell/steps.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -115,27 +114,45 @@ void waiting_banner(ShellState& state) {
   }
 }
 
-/// The guess whose answer comes next, or has just come.
-std::optional<scenes::Guess> guess_on_show(const Session& session) {
-  const LessonState& lesson = session.lesson();
-  for (const int step : {session.step(), session.step() - 1}) {
-    const auto found = lesson.guesses.find(step);
-    if (found != lesson.guesses.end()) {
-      return scenes::Guess{at_step(session.axis(), step), found->second};
+/// The letters of the choices, at the things in the picture that they are; a press answers.
+void choice_letters(ShellState& state) {
+  LessonState& lesson = state.session.lesson();
+  const auto& card = lesson.gate.card();
+  if (!card || card->revealed || state.session.moving() || lesson.player->compares()) return;
+  const scenes::Question& question = card->question;
+  if (question.where.size() < 2 || question.where.size() != question.choices.size()) return;
+  for (std::size_t i = 0; i < question.where.size(); ++i) {
+    const auto area = lesson.player->area_of(lesson.cursor, question.where[i]);
+    if (!area) continue;
+    const bool chosen = card->guess && card->guess->choice == static_cast<int>(i);
+    const float radius = px(10);
+    const ImVec2 center(std::max(area->x0, ImGui::GetWindowPos().x + radius),
+                        std::max(area->y0, ImGui::GetWindowPos().y + radius));
+    const char letter[] = {static_cast<char>('A' + i), '\0'};
+    list().AddCircleFilled(center, radius, ui::color(chosen ? Role::text : Role::raised));
+    list().AddCircle(center, radius, ui::color(Role::text), 0, px(1.25f));
+    const ImVec2 size = ui::text_size(letter, Font::note);
+    ui::draw_text({center.x - size.x / 2, center.y - size.y / 2}, letter, Font::note,
+                  chosen ? Role::background : Role::text);
+    const ImVec2 low(area->x0, area->y0), high(area->x1, area->y1);
+    if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(low, high)) continue;
+    ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+    if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+      state.answer_by_key(static_cast<int>(i), false);
     }
   }
-  return std::nullopt;
 }
 
 void picture(ShellState& state) {
   LessonState& lesson = state.session.lesson();
-  lesson.player->guess(guess_on_show(state.session));
+  lesson.player->guess(lesson.gate.guess());
   // A picture that no longer belongs to the knobs stays, a little dimmer.
   state.ui.set_opacity(ui::animate("outdated", lesson.outdated() || lesson.failure ? 0.5f : 1.0f));
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
   ImGui::BeginChild("scene", {0, 0}, false,
                     ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
-  lesson.player->draw_picture(lesson.cursor);
+  lesson.player->draw_picture(lesson.moment());
+  choice_letters(state);
   ImGui::EndChild();
   ImGui::PopStyleColor();
   state.ui.set_opacity(1);
@@ -170,6 +187,12 @@ void draw_stage(ShellState& state, const Layout& layout) {
                         : lesson.progress.note);
   }
   if (lesson.coming() && !waiting) progress_line(lesson);
+}
+
+void draw_card(ShellState& state, const Layout& layout) {
+  const PanelScope panel("card", layout.card, 0, 12);
+  ui::map("card", "Question", "", layout.card.min, layout.card.max);
+  draw_predict_card(state);
 }
 
 }  // namespace tilestep::app

@@ -25,26 +25,49 @@ struct TabName {
   const char* id;
   const char* label;
 };
-constexpr std::array<TabName, 5> kTabs = {{{Tab::data, "tab_data", "Data"},
+constexpr std::array<TabName, 5> kTabs = {{{Tab::predict, "tab_predict", "Predict"},
+                                           {Tab::data, "tab_data", "Data"},
                                            {Tab::measured, "tab_measured", "Measured"},
                                            {Tab::kernel, "tab_kernel", "Kernel"},
-                                           {Tab::lesson, "tab_lesson", "Lesson"},
                                            {Tab::glossary, "tab_glossary", "Glossary"}}};
 
-bool tab_label(const TabName& tab, bool chosen) {
-  const Font font = chosen ? Font::body_bold : Font::body;
-  const float height = std::round(px(32));
+/// How the names of the tabs are set: smaller and closer where the row is short.
+struct TabType {
+  Font font = Font::body, chosen = Font::body_bold;
+  float padding = 12;  ///< design pixels, on each side
+};
+
+float width_of(const TabName& tab, const TabType& type) {
   // The bold width for both, so that choosing a tab does not move its neighbours.
-  const float width = std::ceil(ui::text_size(tab.label, Font::body_bold).x) + px(24);
+  return std::ceil(ui::text_size(tab.label, type.chosen).x) + 2 * px(type.padding);
+}
+
+TabType type_for(float room) {
+  const auto fits = [&](const TabType& type) {
+    float width = 0;
+    for (const TabName& tab : kTabs) width += width_of(tab, type);
+    return width <= room;
+  };
+  for (const TabType& type :
+       {TabType{}, TabType{Font::body, Font::body_bold, 7}, TabType{Font::note, Font::note, 6}}) {
+    if (fits(type)) return type;
+  }
+  return {Font::note, Font::note, 2};
+}
+
+bool tab_label(const TabName& tab, bool chosen, const TabType& type) {
+  const Font font = chosen ? type.chosen : type.font;
+  const float height = std::round(px(32)), width = width_of(tab, type);
   const ImVec2 min = ImGui::GetCursorScreenPos();
   const ImVec2 max(min.x + width, min.y + height);
   const bool pressed = ImGui::InvisibleButton(tab.id, {width, height});
   const bool hovered = ImGui::IsItemHovered();
   if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
-  ui::draw_text({(min.x + max.x) / 2, min.y + (height - ui::text_size("x").y) / 2}, tab.label, font,
-                chosen || hovered ? Role::text : Role::muted, ui::Align::center);
+  ui::draw_text({(min.x + max.x) / 2, min.y + (height - ui::text_size("x", font).y) / 2}, tab.label,
+                font, chosen || hovered ? Role::text : Role::muted, ui::Align::center);
   if (chosen) {
-    list().AddRectFilled({min.x + px(12), max.y + px(2)}, {max.x - px(12), max.y + px(4)},
+    const float in = px(type.padding);
+    list().AddRectFilled({min.x + in, max.y + px(2)}, {max.x - in, max.y + px(4)},
                          ui::color(Role::accent), px(1));
   }
   ui::map(tab.id, tab.label, chosen ? "selected" : "", min, max);
@@ -179,7 +202,13 @@ void measured_tab(ShellState& state) {
   const lab::Report* report = measured_report(lesson);
   measurement_state(lesson);
   if (report == nullptr) return nothing_yet();
-  lesson.player->draw_measured(*report);
+  lesson.player->draw_measured(*report, [&](const std::string& view) {
+    const int item = state.session.predicts() ? lesson.measured_gate.masks(view) : -1;
+    if (item < 0) return false;
+    state.measured_item = item;
+    draw_measured_card(state, item);
+    return true;
+  });
 }
 
 void kernel_tab(ShellState& state) {
@@ -193,17 +222,11 @@ void kernel_tab(ShellState& state) {
   }
 }
 
-template <class Text>
-void text_tab(const Text& text) {
-  try {
-    ui::markdown(text());
-  } catch (const Error& error) {
-    ui::empty_state("No text", error.what());
-  }
-}
-
 void tab_content(ShellState& state) {
   switch (state.tab) {
+    case Tab::predict:
+      draw_predict_card(state);
+      break;
     case Tab::data:
       data_tab(state);
       break;
@@ -213,11 +236,8 @@ void tab_content(ShellState& state) {
     case Tab::kernel:
       kernel_tab(state);
       break;
-    case Tab::lesson:
-      text_tab([&] { return scenes::lesson_text(state.session.lesson().info.id); });
-      break;
     case Tab::glossary:
-      text_tab([] { return lab::asset("assets/glossary.md"); });
+      draw_glossary(state);
       break;
   }
 }
@@ -225,13 +245,23 @@ void tab_content(ShellState& state) {
 void tab_row(ShellState& state) {
   const ImVec2 start = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
-  ImGui::SetCursorScreenPos({start.x - px(12), start.y});  // the first label stands at the edge
+  const float closing = state.staged() ? std::round(px(ui::kControlHeight)) + px(12) : 0;
+  const TabType type = type_for(width + px(12) - closing);
+  ImGui::SetCursorScreenPos({start.x - px(type.padding), start.y});  // the first one at the edge
   for (std::size_t i = 0; i < kTabs.size(); ++i) {
     if (i > 0) ImGui::SameLine(0, 0);
-    if (tab_label(kTabs[i], state.tab == kTabs[i].tab)) state.tab = kTabs[i].tab;
+    if (tab_label(kTabs[i], state.tab == kTabs[i].tab, type) && state.tab != kTabs[i].tab) {
+      state.show_tab(kTabs[i].tab);
+    }
   }
   const float used = ImGui::GetItemRectMax().x - start.x + px(16);
-  const float room = width - used;
+  float room = width - used;
+  if (state.staged()) {
+    const float square = std::round(px(ui::kControlHeight));
+    ImGui::SetCursorScreenPos({start.x + width - square, start.y});
+    if (ui::button("close_tabs", "Close  (Esc)", {.icon = ui::Icon::cross})) state.overlay = false;
+    room -= square + px(12);
+  }
   if (room > px(80)) {
     ImGui::SetCursorScreenPos({start.x + used, start.y});
     if (state.tab == Tab::data) data_tools(state, room);
@@ -258,6 +288,7 @@ void draw_tabs(ShellState& state, const Layout& layout) {
   const PanelScope panel("tabs", layout.tabs,
                          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse, 12);
   tab_row(state);
+  state.measured_item = -1;
   if (state.tab != Tab::data && state.hovered_row >= 0) {
     state.hovered_row = -1;
     state.session.lesson().player->hover_row("", -1);

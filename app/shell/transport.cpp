@@ -47,16 +47,22 @@ void step_buttons(ShellState& state, const scenes::StepAxis& axis) {
   }
   ImGui::SameLine(0, gap);
   if (ui::button("next", fmt::format("Next {}", noun), {.icon = Icon::forward, .enabled = on})) {
-    session.step_on();
+    state.go_on();
   }
   ImGui::SameLine(0, gap);
   if (ui::button("last", fmt::format("Last {}", noun), {.icon = Icon::last, .enabled = on})) {
     session.last();
   }
-  if (axis.phases < 2) return;  // a step without lines of its own
-  ImGui::SameLine(0, px(12));
-  if (ui::button("next_line", "Next line", {.icon = Icon::line, .enabled = on})) {
-    session.line_on();
+  if (axis.phases > 1) {  // a step has lines of its own
+    ImGui::SameLine(0, px(12));
+    if (ui::button("next_line", "Next line", {.icon = Icon::line, .enabled = on})) {
+      session.line_on();
+    }
+  }
+  if (session.lesson().events.empty()) return;
+  ImGui::SameLine(0, gap);
+  if (ui::button("next_event", "Next event  (N)", {.icon = Icon::event, .enabled = on})) {
+    session.next_event();
   }
 }
 
@@ -114,20 +120,40 @@ void speed_choice(ShellState& state, bool narrow) {
   }
 }
 
+/// What the cursor has seen happen.
+std::vector<ui::ScrubberMark> marks_of(const LessonState& lesson, const scenes::StepAxis& axis) {
+  std::vector<ui::ScrubberMark> marks;
+  const int phases = std::max(axis.phases, 1);
+  for (const scenes::Event& event : lesson.events) {
+    if (lesson.cursor < event.at) break;
+    marks.push_back({static_cast<double>(axis.place_of(event.at)) / phases, event.text});
+  }
+  return marks;
+}
+
 void scrub(ShellState& state, const scenes::StepAxis& axis, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({at.x, at.y + px(4)});
-  if (const auto step = ui::scrubber("scrubber", state.session.step(), axis.tiles, width)) {
-    state.session.stop();
-    state.session.go(at_step(axis, *step));
+  const LessonState& lesson = state.session.lesson();
+  const int phases = std::max(axis.phases, 1);
+  const auto moved = ui::scrubber("scrubber", lesson.playhead.position() / phases, axis.tiles,
+                                  width, marks_of(lesson, axis));
+  if (!moved) return;
+  if (moved->released) {
+    state.session.end_scrub();
+  } else {
+    state.session.scrub(moved->to * phases);
   }
 }
 
 }  // namespace
 
 void draw_transport(ShellState& state, const Layout& layout) {
+  const float row = std::round(px(ui::kControlHeight));
+  const float above = layout.two_rows ? px(12) : std::floor((layout.transport.height() - row) / 2);
   const PanelScope panel("transport", layout.transport,
-                         ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse, 12);
+                         ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse,
+                         std::min(12.0f, above / px(1)));
   const scenes::StepAxis axis = state.session.axis();
   const float width = ImGui::GetContentRegionAvail().x;
   const bool narrow = width < px(760);

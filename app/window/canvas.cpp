@@ -96,7 +96,8 @@ FrameCosts frame_costs(const ShellOptions& options, int width, int height, int f
   Shell shell(*lab, own);
   while (shell.update()) {
   }
-  shell.prepare_fonts(design_scale(width, height, 1));
+  shell.prepare_fonts(design_scale(width, height, 1),
+                      {static_cast<float>(width), static_cast<float>(height)});
   unsigned char* pixels = nullptr;
   int atlas_width = 0, atlas_height = 0;
   ImGui::GetIO().Fonts->GetTexDataAsAlpha8(&pixels, &atlas_width, &atlas_height);

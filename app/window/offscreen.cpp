@@ -108,7 +108,8 @@ void Offscreen::shoot(const ShotOptions& options) {
   const Rehearsal rehearsal(options.shell);
   Shell& shell = *rehearsal.shell;
   state_->target.begin(options.width, options.height);
-  shell.prepare_fonts(scale_of(options));
+  shell.prepare_fonts(scale_of(options),
+                      {static_cast<float>(options.width), static_cast<float>(options.height)});
   const RendererScope renderer;
   ImGui_ImplOpenGL3_NewFrame();
   const ImVec2 size(static_cast<float>(options.width), static_cast<float>(options.height));
@@ -182,11 +183,12 @@ void Offscreen::film(const FilmOptions& options, const std::function<bool(const 
   const ImGuiScope imgui;
   ShellOptions own = options.shell;
   own.step = options.from;
-  own.kept.predictions = false;  // a film asks nothing
+  own.predict = false;  // a film asks nothing
   const Rehearsal rehearsal(own, false);
   Shell& shell = *rehearsal.shell;
   state_->target.begin(options.width, options.height);
-  shell.prepare_fonts(film_scale(options));
+  shell.prepare_fonts(film_scale(options),
+                      {static_cast<float>(options.width), static_cast<float>(options.height)});
   const RendererScope renderer;
   ImGui_ImplOpenGL3_NewFrame();
   Camera camera(shell, state_->target, options);
@@ -218,7 +220,8 @@ namespace {
 
 /// A frame without OpenGL: the fonts are laid out, and nobody asks for their pixels.
 void settle_unseen(Shell& shell, const ShotOptions& options) {
-  shell.prepare_fonts(scale_of(options));
+  shell.prepare_fonts(scale_of(options),
+                      {static_cast<float>(options.width), static_cast<float>(options.height)});
   unsigned char* pixels = nullptr;
   int width = 0, height = 0;
   ImGui::GetIO().Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);

@@ -63,6 +63,27 @@ std::optional<Key> key_of(int glfw_key) {
       return Key::f11;
     case GLFW_KEY_ESCAPE:
       return Key::escape;
+    case GLFW_KEY_ENTER:
+    case GLFW_KEY_KP_ENTER:
+      return Key::enter;
+    case GLFW_KEY_TAB:
+      return Key::tab;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// With Ctrl, or the command key of a Mac.
+std::optional<Key> command_of(int glfw_key) {
+  const char* name = glfwGetKeyName(glfw_key, 0);  // where the keyboard's layout has it
+  const bool named = name != nullptr && name[0] != '\0' && name[1] == '\0';
+  switch (named ? name[0] : glfw_key - GLFW_KEY_A + 'a') {
+    case 'k':
+      return Key::find;
+    case 'c':
+      return Key::copy;
+    case 's':
+      return Key::save;
     default:
       return std::nullopt;
   }
@@ -77,24 +98,34 @@ std::optional<Key> key_of_character(unsigned character) {
   switch (lower) {
     case ' ':
       return Key::space;
-    case 'r':
-      return Key::r;
-    case 'd':
-      return Key::d;
-    case 'k':
-      return Key::k;
-    case 'm':
-      return Key::m;
-    case 'l':
-      return Key::l;
-    case 'g':
-      return Key::g;
-    case 'p':
-      return Key::p;
+    case 'a':
+      return Key::a;
     case 'b':
       return Key::b;
+    case 'c':
+      return Key::c;
+    case 'd':
+      return Key::d;
+    case 'g':
+      return Key::g;
+    case 'k':
+      return Key::k;
+    case 'l':
+      return Key::l;
+    case 'm':
+      return Key::m;
+    case 'n':
+      return Key::n;
+    case 'p':
+      return Key::p;
+    case 'r':
+      return Key::r;
     case 't':
       return Key::t;
+    case '[':
+      return Key::bracket_left;
+    case ']':
+      return Key::bracket_right;
     case '?':
       return Key::question;
     case ',':
@@ -188,13 +219,11 @@ void Window::set_callbacks() {
     of(window).pace_.input();
     if (action == GLFW_RELEASE) return;
     if (action == GLFW_REPEAT && (key == GLFW_KEY_F11 || key == GLFW_KEY_ESCAPE)) return;
-    if ((modifiers & GLFW_MOD_CONTROL) != 0 && (key == GLFW_KEY_S || key == GLFW_KEY_C)) {
-      const bool picture = (modifiers & GLFW_MOD_SHIFT) != 0;
-      // A field that is typed into copies for itself.
-      if (action != GLFW_PRESS || (key == GLFW_KEY_C && ImGui::GetIO().WantTextInput)) return;
-      of(window).shell_->keep(key == GLFW_KEY_C ? Keep::table_copy
-                              : picture         ? Keep::picture_png
-                                                : Keep::capsule);
+    if ((modifiers & (GLFW_MOD_CONTROL | GLFW_MOD_SUPER)) != 0) {
+      const auto command = command_of(key);
+      if (command && action == GLFW_PRESS) {
+        of(window).shell_->key(*command, (modifiers & GLFW_MOD_SHIFT) != 0);
+      }
       return;
     }
     if (const auto known = key_of(key)) {
@@ -203,7 +232,8 @@ void Window::set_callbacks() {
   });
   glfwSetCharCallback(window_, [](GLFWwindow* window, unsigned character) {
     of(window).pace_.input();
-    if (const auto known = key_of_character(character)) of(window).shell_->key(*known, false);
+    if (const auto known = key_of_character(character))
+      of(window).shell_->key(*known, character >= 'A' && character <= 'Z');
   });
   glfwSetCursorPosCallback(window_,
                            [](GLFWwindow* window, double, double) { of(window).pace_.input(); });
@@ -263,7 +293,8 @@ void Window::draw() {
   int pixels_wide = 0, pixels_high = 0;
   glfwGetFramebufferSize(window_, &pixels_wide, &pixels_high);
   if (width < 1 || height < 1 || pixels_wide < 1) return;  // minimised
-  if (shell_->prepare_fonts(design_scale(width, height, content_scale()))) {
+  if (shell_->prepare_fonts(design_scale(width, height, content_scale()),
+                            ImVec2(static_cast<float>(width), static_cast<float>(height)))) {
 #if IMGUI_VERSION_NUM < 19200
     ImGui_ImplOpenGL3_DestroyFontsTexture();
     ImGui_ImplOpenGL3_CreateFontsTexture();

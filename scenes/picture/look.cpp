@@ -195,10 +195,10 @@ Act act_of(const std::vector<const Mark*>& marks, const Identity& of) {
 }
 
 Lighting::Lighting(const std::vector<const Mark*>& marks, const std::vector<Subject>& subjects,
-                   std::optional<Key> pointed_at)
+                   std::vector<Key> keys)
     : rules_(marks.size()),
-      key_(pointed_at),
-      any_(pointed_at.has_value() || !subjects.empty()),
+      keys_(std::move(keys)),
+      any_(!keys_.empty() || !subjects.empty()),
       subjects_(subjects) {
   if (subjects.empty()) return;
   for (std::size_t m = 0; m < marks.size(); ++m) {
@@ -225,7 +225,7 @@ Lighting::Lighting(const std::vector<const Mark*>& marks, const std::vector<Subj
 }
 
 bool Lighting::lights(const Identity& of) const {
-  if (key_ && of.key == *key_) return true;
+  if (std::find(keys_.begin(), keys_.end(), of.key) != keys_.end()) return true;
   if (of.mark < 0 || of.mark >= static_cast<int>(rules_.size())) return false;
   const auto& rules = rules_[of.mark];
   return std::any_of(rules.begin(), rules.end(), [&](const Rule& rule) {

@@ -47,11 +47,11 @@ std::vector<Subject> subjects_of(const std::vector<const Mark*>& marks, const Id
 /// What a press on it does.
 Act act_of(const std::vector<const Mark*>& marks, const Identity& of);
 
-/// Says what lights up: what is about one of the subjects, and the thing pointed at itself.
+/// Says what lights up: what is about one of the subjects, and the things of `keys` themselves.
 class Lighting {
  public:
   Lighting(const std::vector<const Mark*>& marks, const std::vector<Subject>& subjects,
-           std::optional<Key> pointed_at);
+           std::vector<Key> keys = {});
   bool any() const { return any_; }
   bool lights(const Identity& of) const;
   /// A symbol that is one of the subjects.
@@ -64,7 +64,7 @@ class Lighting {
     int index;
   };
   std::vector<std::vector<Rule>> rules_;  ///< of each mark
-  std::optional<Key> key_;
+  std::vector<Key> keys_;
   bool any_ = false;
   std::vector<Subject> subjects_;
 };

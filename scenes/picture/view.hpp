@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <map>
 #include <optional>
@@ -30,6 +31,26 @@ struct StepAxis {
   std::vector<std::string> phase_names;  ///< `phases` of them
   /// The table whose rows are the coarse steps: those to come are hidden there. Empty: none.
   std::string table = {};
+
+  /// Every phase of every step is a place on one line, from 0, before anything, to `places()`.
+  int places() const { return tiles * std::max(phases, 1); }
+  int place_of(Cursor cursor) const {
+    return cursor.tile <= 0 ? 0 : (cursor.tile - 1) * std::max(phases, 1) + cursor.phase + 1;
+  }
+  Cursor at_place(int place) const {
+    const int each = std::max(phases, 1);
+    if (place <= 0) return {0, each - 1};
+    return {(place - 1) / each + 1, (place - 1) % each};
+  }
+};
+
+/// Where the window is: at the cursor, and how far on the way from there to the next place. Words and
+/// numbers are those of the cursor; only marks move.
+struct Moment {
+  Cursor cursor;
+  double fraction = 0;  ///< 0 (at rest) … 1
+
+  Moment(Cursor at = {}, double on_the_way = 0) : cursor(at), fraction(on_the_way) {}
 };
 
 /// Lines of kernel source that belong to a step.

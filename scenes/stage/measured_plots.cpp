@@ -249,7 +249,8 @@ void draw_picture(const Pictured& plot, const lab::Table& rows, ImVec2 size) {
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const picture::Identity* at =
       ImGui::IsWindowHovered() ? picture::hit(shown->placed, {mouse.x, mouse.y}, px(4)) : nullptr;
-  const picture::Lighting lit(shown->marks, {}, at ? std::optional(at->key) : std::nullopt);
+  const picture::Lighting lit(shown->marks, {},
+                              at ? std::vector{at->key} : std::vector<picture::Key>{});
   ui::draw(shown->placed, &lit);
   ui::map(shown);
   const std::string sentence = at && plot.explain ? plot.explain(rows, at->key) : std::string();

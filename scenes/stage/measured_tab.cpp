@@ -220,7 +220,8 @@ void Tab::show(std::string_view view) {
   view_ = view;
 }
 
-void Tab::draw(const Spec& spec, const lab::Report& report, std::string_view lesson) {
+void Tab::draw(const Spec& spec, const lab::Report& report, std::string_view lesson,
+               const Mask& mask) {
   if (spec.views.empty()) {
     return ui::empty_state("Nothing to measure",
                            "This lesson is about what its kernel does, not how fast.");
@@ -244,6 +245,7 @@ void Tab::draw(const Spec& spec, const lab::Report& report, std::string_view les
   if (names.size() > 1) chosen = controls.choose("measured_view", names, chosen);
   const View& view = *views.at(static_cast<std::size_t>(chosen));
   view_ = view.name;
+  if (mask && mask(view.name)) return;
   const std::string needs = needs_of(view);
   if (const lab::Report* bench = bench_of(report, lesson, needs)) {
     if (!draw_view(view, *bench, controls)) draw_missing(view, lesson);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,13 +13,17 @@ namespace tilestep::scenes::measured {
 
 class Controls;
 
+/// Draws in place of a view that is not to be seen yet; false: it is.
+using Mask = std::function<bool(const std::string& view)>;
+
 /// Draws a lesson's Measured tab and keeps what was chosen in it.
 class Tab {
  public:
   /// Chooses a view by its name.
   void show(std::string_view view);
   /// Fills the width of the current window; as high as the plots need.
-  void draw(const Spec& spec, const lab::Report& report, std::string_view lesson);
+  void draw(const Spec& spec, const lab::Report& report, std::string_view lesson,
+            const Mask& mask = {});
 
  private:
   /// A plot's rows, before the filters and after.

@@ -11,22 +11,6 @@
 
 namespace tilestep::scenes {
 
-/// Where between the phases of a trace a picture is: a whole number at rest. A step on or back goes
-/// through the phases between; a longer jump cuts.
-class Player {
- public:
-  void cut(int goal);
-  /// A step has `phases`.
-  void aim(int goal, int phases);
-  /// Where no time passes (0), it is at its goal.
-  void advance(float seconds);
-  bool rests() const { return position_ == goal_; }
-  double position() const { return position_; }
-
- private:
-  double position_ = 0, goal_ = 0, speed_ = 0;  ///< phases, phases a second
-};
-
 /// The pictures of one run: each is made once, and kept while one steps round it.
 class Reel {
  public:
@@ -35,7 +19,7 @@ class Reel {
   explicit Reel(std::unique_ptr<Scene> scene) : scene_(std::move(scene)) {}
   Scene& scene() const { return *scene_; }
 
-  /// A new report: nothing of before is shown any more, and the next picture does not move there.
+  /// A new report: nothing of before is shown any more.
   void renew();
   /// Where pictures are laid out, and with which run they share their domains; nullptr: none.
   void use(picture::Area area, float scale, const Reel* other);
@@ -44,13 +28,8 @@ class Reel {
 
   /// Its picture at rest.
   Shown still(const View& view);
-  /// Lets time pass on the way to `cursor`; true once it is there.
-  bool go_on(Cursor cursor, float seconds);
-  /// What is drawn on the way; good until the next call.
-  const picture::Placed& moving(const View& view);
-
-  int place_of(Cursor cursor) const;
-  Cursor cursor_at(int place) const;
+  /// What is drawn on the way from the view's place to the next one; good until the next call.
+  const picture::Placed& moving(const View& view, double fraction);
 
  private:
   struct Still {
@@ -60,8 +39,7 @@ class Reel {
 
   std::unique_ptr<Scene> scene_;
   std::optional<picture::Extent> extent_;
-  bool cut_ = true, shares_ = false;
-  Player player_;
+  bool shares_ = false;
   picture::Area area_;
   float scale_ = 0;
   std::vector<Still> stills_;  ///< the last few, the newest at the end

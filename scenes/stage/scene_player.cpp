@@ -69,76 +69,85 @@ Cursor ScenePlayer::pinned_cursor(Cursor cursor) const {
   constexpr double kRounding = 1e-9;
   const double reached = share(run_, cursor) + kRounding;
   const StepAxis axis = pinned_->scene().steps();
-  int low = 0, high = axis.tiles * std::max(axis.phases, 1);
+  int low = 0, high = axis.places();
   while (low < high) {  // the last place that is no further
     const int middle = (low + high + 1) / 2;
-    if (share(*pinned_, pinned_->cursor_at(middle)) <= reached) {
+    if (share(*pinned_, axis.at_place(middle)) <= reached) {
       low = middle;
     } else {
       high = middle - 1;
     }
   }
-  return pinned_->cursor_at(low);
+  return axis.at_place(low);
 }
 
-void ScenePlayer::draw_picture(Cursor cursor) {
+/// On the way between two places of this run the other goes evenly between the two that are as far.
+Moment ScenePlayer::pinned_moment(const Moment& now) const {
+  const StepAxis axis = scene().steps(), theirs = pinned()->steps();
+  const int from = theirs.place_of(pinned_cursor(now.cursor));
+  const int next = std::min(axis.place_of(now.cursor) + 1, axis.places());
+  const int to = theirs.place_of(pinned_cursor(axis.at_place(next)));
+  const double at = from + (to - from) * now.fraction;
+  const int place = static_cast<int>(std::floor(at));
+  return {theirs.at_place(place), at - place};
+}
+
+void ScenePlayer::draw_picture(const Moment& now) {
   const ImVec2 min = ImGui::GetCursorScreenPos(), size = ImGui::GetContentRegionAvail();
   const picture::Area area{min.x, min.y, min.x + std::max(size.x, 1.0f),
                            min.y + std::max(size.y, 1.0f)};
   if (pinned_) {
-    draw_compared(cursor, area);
+    draw_compared(now, area);
   } else {
-    draw_alone(cursor, area);
+    draw_alone(now, area);
   }
 }
 
-void ScenePlayer::draw_alone(Cursor cursor, picture::Area area) {
-  const View now = view(cursor);
+void ScenePlayer::draw_alone(const Moment& now, picture::Area area) {
+  const View here = view(now.cursor);
   run_.use(area, ui::Context::current().scale(), nullptr);
-  if (run_.go_on(cursor, ui::animation_seconds())) {
-    const Shown shown = run_.still(now);
-    follow_pointer(run_, *shown, now);
+  const Shown shown = run_.still(here);
+  if (now.fraction <= 0) {
+    follow_pointer(run_, *shown, here);
     draw_at_rest(shown, nullptr, "");
     return;
   }
   forget_pointer();
-  ui::draw(run_.moving(now));
-  ui::map(run_.still(now));
-  ui::request_redraw();
+  ui::draw(run_.moving(here, now.fraction));
+  ui::map(shown);
 }
 
-void ScenePlayer::draw_compared(Cursor cursor, picture::Area area) {
-  const float seconds = ui::animation_seconds(), scale = ui::Context::current().scale();
-  const View now = view(cursor), then{pinned_cursor(cursor), picks_};
-  const Arrangement how = arrangement(area, cursor);
+void ScenePlayer::draw_compared(const Moment& now, picture::Area area) {
+  const float scale = ui::Context::current().scale();
+  const Arrangement how = arrangement(area, now.cursor);
   if (how == Arrangement::alone) {
-    draw_alone(cursor, area);
+    draw_alone(now, area);
     return;
   }
+  const Moment theirs = pinned_moment(now);
+  const View here = view(now.cursor), there{theirs.cursor, picks_};
   const auto [upper, lower] = halves_of(area, how == Arrangement::below);
   pinned_->use(below_label(upper), scale, &run_);
   run_.use(below_label(lower), scale, &*pinned_);
-  const bool there = pinned_->go_on(then.cursor, seconds);
-  if (run_.go_on(cursor, seconds) && there) {
-    const Shown a = pinned_->still(then), b = run_.still(now);
+  const Shown a = pinned_->still(there), b = run_.still(here);
+  if (now.fraction <= 0) {
     if (!compared_ || compared_->pinned != a || compared_->run != b) {
       compared_.emplace(Compared{b, a, {b->marks, a->marks}, {a->marks, b->marks}});
     }
     const ImVec2 mouse = ImGui::GetIO().MousePos;
     if (upper.holds({mouse.x, mouse.y})) {
-      follow_pointer(*pinned_, *a, then);
+      follow_pointer(*pinned_, *a, there);
     } else {
-      follow_pointer(run_, *b, now);
+      follow_pointer(run_, *b, here);
     }
     draw_at_rest(a, &compared_->in_pinned, "a.");
     draw_at_rest(b, &compared_->in_run, "");
   } else {
     forget_pointer();
-    ui::draw(pinned_->moving(then));
-    ui::draw(run_.moving(now));
-    ui::map(pinned_->still(then), "a.");
-    ui::map(run_.still(now));
-    ui::request_redraw();
+    ui::draw(pinned_->moving(there, theirs.fraction));
+    ui::draw(run_.moving(here, now.fraction));
+    ui::map(a, "a.");
+    ui::map(b);
   }
   draw_label(upper, true);
   draw_label(lower, false);
@@ -188,12 +197,41 @@ void ScenePlayer::draw_label(const picture::Area& half, bool of_pinned) const {
   ui::map(of_pinned ? "run_a" : "run_b", letter, knobs, at, {half.x1, at.y + size.y});
 }
 
+/// Things of the text, as the reader lights them: each with all that is about the same.
+void ScenePlayer::add_lit(const ui::ShownPicture& shown, std::vector<picture::Key>& keys,
+                          std::vector<picture::Subject>& subjects) const {
+  const auto look_at = [&](const picture::Identity& of) {
+    if (std::find(keys.begin(), keys.end(), of.key) != keys.end()) return;
+    const std::string name = picture::to_text(of.key);
+    if (std::find(lit_keys_.begin(), lit_keys_.end(), name) == lit_keys_.end()) return;
+    keys.push_back(of.key);
+    for (picture::Subject& subject : picture::subjects_of(shown.marks, of)) {
+      subjects.push_back(std::move(subject));
+    }
+  };
+  for (const picture::Piece& piece : shown.placed.pieces) look_at(piece.of);
+  for (const picture::Words& words : shown.placed.words) look_at(words.of);
+  for (const picture::Room& room : shown.placed.rooms) {
+    const std::string name = picture::to_text(room.key);
+    if (std::find(lit_keys_.begin(), lit_keys_.end(), name) == lit_keys_.end()) continue;
+    const float out = ui::px(4);
+    ImGui::GetWindowDrawList()->AddRect({room.area.x0 - out, room.area.y0 - out},
+                                        {room.area.x1 + out, room.area.y1 + out},
+                                        ui::color(ui::Role::text), ui::px(6), 0, ui::px(1.5f));
+  }
+}
+
 void ScenePlayer::draw_at_rest(const Shown& shown, const picture::Differences* differences,
                                const char* prefix) const {
   std::vector<picture::Subject> subjects = pointed_subjects_;
-  if (!pointed_at_) subjects = row_subjects_;
-  const picture::Lighting lit(shown->marks, subjects,
-                              pointed_at_ ? std::optional(pointed_at_->key) : std::nullopt);
+  std::vector<picture::Key> keys;
+  if (pointed_at_) {
+    keys.push_back(pointed_at_->key);
+  } else {
+    subjects = row_subjects_;
+    if (!lit_keys_.empty()) add_lit(*shown, keys, subjects);
+  }
+  const picture::Lighting lit(shown->marks, subjects, std::move(keys));
   ui::draw(shown->placed, &lit, differences);
   ui::map(shown, prefix);
 }
@@ -319,21 +357,42 @@ void ScenePlayer::act(const ui::ShownPicture& shown, const picture::Identity& of
 
 // ---- what stands beside the picture --------------------------------------------------------------
 
-void ScenePlayer::draw_readouts(Cursor cursor) {
+std::vector<ui::Readout> ScenePlayer::readouts(Cursor cursor) const {
   constexpr ui::Role kRoles[] = {ui::Role::text, ui::Role::accent, ui::Role::good, ui::Role::wrong};
   std::vector<Readout> others;
   if (pinned_) others = pinned()->readouts({pinned_cursor(cursor), picks_});
+  std::vector<ui::Readout> all;
   for (const Readout& each : scene().readouts(view(cursor))) {
     const auto other = std::find_if(others.begin(), others.end(),
                                     [&](const Readout& one) { return one.id == each.id; });
     const bool differs = other != others.end() && other->value != each.value;
-    ui::readout({each.id, each.label, each.value, each.unit, each.provenance, each.detail,
-                 kRoles[each.look], differs ? "A " + other->value : ""});
+    all.push_back({each.id, each.label, each.value, each.unit, each.provenance, each.detail,
+                   kRoles[each.look], differs ? "A " + other->value : ""});
   }
+  return all;
 }
 
-void ScenePlayer::draw_measured(const lab::Report& report) {
-  measured_.draw(scene().measured_spec(), report, scene().lesson());
+void ScenePlayer::draw_measured(const lab::Report& report, const measured::Mask& mask) {
+  measured_.draw(scene().measured_spec(), report, scene().lesson(), mask);
+}
+
+std::optional<std::pair<double, double>> ScenePlayer::axis_ends(Cursor cursor, picture::Name axis) {
+  const Shown shown = run_.still(view(cursor));
+  for (const picture::Axis& one : shown->picture.axes) {
+    if (one.name == axis) return std::pair(one.low, one.high);
+  }
+  return std::nullopt;
+}
+
+std::optional<picture::Area> ScenePlayer::area_of(Cursor cursor, const picture::Key& key) {
+  const Shown shown = run_.still(view(cursor));
+  for (const picture::Piece& piece : shown->placed.pieces) {
+    if (piece.of.key == key) return piece.area;
+  }
+  for (const picture::Room& room : shown->placed.rooms) {
+    if (room.key == key) return room.area;
+  }
+  return std::nullopt;
 }
 
 void ScenePlayer::hover_row(std::string_view table_id, int row) {

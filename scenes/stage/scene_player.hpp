@@ -40,13 +40,20 @@ class ScenePlayer {
   Cursor pinned_cursor(Cursor cursor) const;
 
   /// Fills the current ImGui window's content region.
-  void draw_picture(Cursor cursor);
+  void draw_picture(const Moment& now);
   std::string svg(Cursor cursor);
-  /// Numbers beside the picture, of the width available; beside each that of the pinned run.
-  void draw_readouts(Cursor cursor);
-  /// The Measured tab: throughput, from `report` (its measurements carry their provenance).
-  void draw_measured(const lab::Report& report);
-  /// Chooses one of its views by name.
+  /// Numbers beside the picture; beside each that of the pinned run.
+  std::vector<ui::Readout> readouts(Cursor cursor) const;
+  /// The Measured tab: throughput, from `report` (its measurements carry their provenance); `mask`
+  /// hides views.
+  void draw_measured(const lab::Report& report, const measured::Mask& mask = {});
+  /// Lights things of the picture, as the pointer does, until it is told otherwise.
+  void light(std::vector<std::string> keys) { lit_keys_ = std::move(keys); }
+  /// The ends of an axis of the picture.
+  std::optional<std::pair<double, double>> axis_ends(Cursor cursor, picture::Name axis);
+  /// Where a thing of the picture stands; nothing if it is not there.
+  std::optional<picture::Area> area_of(Cursor cursor, const picture::Key& key);
+  /// Chooses one of the Measured tab's views by name.
   void show_view(std::string_view view) { measured_.show(view); }
 
   /// The user points at a row under Data (−1: none): the picture lights up too.
@@ -71,8 +78,9 @@ class ScenePlayer {
   };
 
   void forget_pointer();
-  void draw_alone(Cursor cursor, picture::Area area);
-  void draw_compared(Cursor cursor, picture::Area area);
+  void draw_alone(const Moment& now, picture::Area area);
+  void draw_compared(const Moment& now, picture::Area area);
+  Moment pinned_moment(const Moment& now) const;
   Arrangement arrangement(const picture::Area& area, Cursor cursor);
   struct Crowding {
     int too_small = 0;  ///< boxes
@@ -83,6 +91,8 @@ class ScenePlayer {
   void draw_label(const picture::Area& half, bool of_pinned) const;
   void draw_at_rest(const Shown& shown, const picture::Differences* differences,
                     const char* prefix) const;
+  void add_lit(const ui::ShownPicture& shown, std::vector<picture::Key>& keys,
+               std::vector<picture::Subject>& subjects) const;
   void follow_pointer(const Reel& reel, const ui::ShownPicture& shown, const View& view);
   void act(const ui::ShownPicture& shown, const picture::Identity& of, const View& view);
   static int index_of(const ui::ShownPicture& shown, const picture::Identity& of,
@@ -109,6 +119,7 @@ class ScenePlayer {
   };
   std::optional<Drag> drag_;
   std::vector<picture::Subject> pointed_subjects_, row_subjects_;
+  std::vector<std::string> lit_keys_;
   std::optional<lab::Settings> request_;
   std::optional<Cursor> step_;
   measured::Tab measured_;

@@ -27,7 +27,8 @@ Context& Context::current() {
 }
 
 float Context::scale() const {
-  return look_.display_scale * look_.text_scale * (look_.presenter ? kPresenterScale : 1.0f);
+  const float wanted = look_.text_scale * (look_.presenter ? kPresenterScale : 1.0f);
+  return look_.display_scale * std::min(wanted, look_.most_scale);
 }
 
 bool Context::prepare_fonts(ImFontAtlas& atlas) {
@@ -78,7 +79,7 @@ float animate(std::string_view id, float target, float seconds) {
     float value = 0;
   };
   Moving& moving = context.kept<Moving>(kept_name("animate", id));
-  if (!moving.started || context.look().still || seconds <= 0) {
+  if (!moving.started || context.look().still || context.look().calm || seconds <= 0) {
     moving = {true, target};
     return target;
   }
@@ -129,12 +130,14 @@ bool can_be_reached(const ImGuiWindow* window, ImVec2 min, ImVec2 max) {
   constexpr float kSlack = 1;  // rounding to whole pixels
   for (; window != nullptr; window = window->ParentWindow) {
     const ImRect& seen = window->InnerRect;
+    // Out of sight as a whole it lays nothing out, and does not know how far it scrolls.
+    const bool unknown = window->SkipItems;
     const bool scrolls = (window->Flags & ImGuiWindowFlags_NoScrollWithMouse) == 0;
     const ImVec2 most = scrolls ? window->ScrollMax : ImVec2(0, 0);
     const Reach x = reach(seen.Min.x, seen.Max.x, scrolls ? window->Scroll.x : 0, most.x);
     const Reach y = reach(seen.Min.y, seen.Max.y, scrolls ? window->Scroll.y : 0, most.y);
-    if (min.x < x.from - kSlack || max.x > x.to + kSlack || min.y < y.from - kSlack ||
-        max.y > y.to + kSlack) {
+    if (!unknown && (min.x < x.from - kSlack || max.x > x.to + kSlack || min.y < y.from - kSlack ||
+                     max.y > y.to + kSlack)) {
       return false;
     }
     if ((window->Flags & ImGuiWindowFlags_ChildWindow) == 0) break;

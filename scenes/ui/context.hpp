@@ -19,7 +19,9 @@ struct Look {
   bool presenter = false;
   float display_scale = 1;  ///< real pixels a design pixel, from the display
   float text_scale = 1;     ///< the user's choice, 1–2
+  float most_scale = 1e9f;  ///< of text and presenter mode together: what the window has room for
   bool still = false;       ///< no animation: everything stands at its end state
+  bool calm = false;        ///< reduced motion: nothing moves, though time passes
 };
 
 /// A text as it was drawn, for the sweep that looks for overprinting.

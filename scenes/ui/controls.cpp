@@ -218,15 +218,35 @@ std::optional<float> slider(std::string_view id, float share, float width, const
   return changed;
 }
 
-std::optional<int> scrubber(std::string_view id, int value, int count, float width) {
+std::optional<float> range_slider(std::string_view id, float share, float width) {
+  return slider(id, share, width);
+}
+
+std::optional<ScrubberMove> scrubber(std::string_view id, double value, int count, float width,
+                                     const std::vector<ScrubberMark>& marks) {
   const ImVec2 min = ImGui::GetCursorScreenPos();
-  const float share = count > 0 ? static_cast<float>(value) / static_cast<float>(count) : 0;
+  const double steps = std::max(count, 1);
+  const auto share = static_cast<float>(count > 0 ? value / steps : 0);
   const auto moved = slider(id, share, width, {.ticks = count, .knob_radius = 8});
-  map(id, "Scrubber", fmt::format("{}/{}", value, count), min, ImGui::GetItemRectMax());
-  if (!moved) return std::nullopt;
-  const int wanted = static_cast<int>(std::lround(*moved * static_cast<float>(count)));
+  const bool released = ImGui::IsItemDeactivated(), active = ImGui::IsItemActive();
+  map(id, "Scrubber", fmt::format("{:g}/{}", std::floor(value), count), min,
+      ImGui::GetItemRectMax());
+  const float radius = px(8), left = min.x + radius,
+              right = min.x + std::max(width, px(32)) - radius;
+  const float y = std::round(min.y + px(24) / 2) - px(9);
+  for (const ScrubberMark& mark : marks) {
+    const float x = left + (right - left) * static_cast<float>(mark.at / steps);
+    list().AddTriangleFilled({x - px(4), y - px(5)}, {x + px(4), y - px(5)}, {x, y + px(1)},
+                             color(Role::text));
+    const ImVec2 low(x - px(5), y - px(6)), high(x + px(5), y + px(3));
+    if (!active && ImGui::IsMouseHoveringRect(low, high)) show_tooltip(mark.label);
+    map(fmt::format("event_{:g}", mark.at), mark.label, "", low, high);
+  }
+  if (released) return ScrubberMove{value, true};
+  if (!moved || count < 1) return std::nullopt;
+  const double wanted = static_cast<double>(*moved) * steps;
   if (wanted == value) return std::nullopt;
-  return wanted;
+  return ScrubberMove{wanted, false};
 }
 
 bool toggle_switch(std::string_view id, bool on) {

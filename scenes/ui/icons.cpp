@@ -149,6 +149,24 @@ void draw_icon(Icon icon, ImVec2 center, float size, ImU32 color) {
       pen.line(-0.65f, -0.65f, 0.65f, 0.65f);
       pen.line(-0.65f, 0.65f, 0.65f, -0.65f);
       break;
+    case Icon::book:
+      pen.line(0, -0.5f, 0, 0.8f);
+      pen.line(0, -0.5f, -0.9f, -0.75f);
+      pen.line(0, -0.5f, 0.9f, -0.75f);
+      pen.line(-0.9f, -0.75f, -0.9f, 0.55f);
+      pen.line(0.9f, -0.75f, 0.9f, 0.55f);
+      pen.line(-0.9f, 0.55f, 0, 0.8f);
+      pen.line(0.9f, 0.55f, 0, 0.8f);
+      break;
+    case Icon::search:
+      pen.ring(-0.2f, -0.2f, 0.55f);
+      pen.line(0.2f, 0.2f, 0.8f, 0.8f);
+      break;
+    case Icon::event:
+      pen.triangle(-0.85f, 0.15f, 0.7f);
+      pen.head({0.85f, 0}, {0.5f, -0.4f}, {0.5f, 0.4f});
+      pen.disc(0.5f, 0, 0.25f);
+      break;
     case Icon::none:
       break;
     default:

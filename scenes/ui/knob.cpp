@@ -228,4 +228,49 @@ std::optional<KnobValue> knob(const Knob& knob, const KnobValue& value) {
   return changed;
 }
 
+std::optional<KnobValue> knob_line(const Knob& knob, const KnobValue& value, float width) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float row = std::round(px(kControlHeight)), gap = px(8);
+  const std::string label = fitted(knob.label, Font::note, width * 0.5f);
+  const float label_width = std::ceil(text_size(label, Font::note).x) + gap;
+  ImGui::PushID(knob.id.c_str());
+  draw_text({at.x, at.y + (row - text_size(label, Font::note).y) / 2}, label, Font::note,
+            Role::muted);
+  ImGui::InvisibleButton("label", {std::max(label_width - gap, 1.0f), row});
+  tooltip(knob.help);
+  const float left = at.x + label_width, room = std::max(width - label_width, px(40));
+  ImGui::SetCursorScreenPos({left, at.y});
+  std::optional<KnobValue> changed;
+  if (knob.kind == KnobKind::choice) {
+    const auto found =
+        std::find(knob.choices.begin(), knob.choices.end(), std::get<std::string>(value));
+    const auto index = dropdown("knob_" + knob.id, knob.label, knob.choices,
+                                static_cast<int>(found - knob.choices.begin()), room);
+    if (index) changed = KnobValue(knob.choices[static_cast<std::size_t>(*index)]);
+  } else if (knob.kind == KnobKind::toggle) {
+    const bool on = std::get<bool>(value);
+    ImGui::SetCursorScreenPos({left, at.y + (row - std::round(px(24))) / 2});
+    if (toggle_switch("switch", on)) changed = KnobValue(!on);
+    map("knob_" + knob.id, knob.label, on ? "true" : "false", ImGui::GetItemRectMin(),
+        ImGui::GetItemRectMax());
+  } else {
+    const std::string shown = knob.text(value);
+    const float number = std::ceil(
+        std::max(text_size(shown, Font::mono_note).x, text_size("00000", Font::mono_note).x));
+    ImGui::SetCursorScreenPos({left, at.y + (row - std::round(px(24))) / 2});
+    const float track = std::max(room - number - gap, px(48));
+    if (const auto share = slider("range", share_of(knob, number_of(value)), track)) {
+      const KnobValue wanted = value_of(knob, number_at(knob, *share));
+      if (wanted != value) changed = wanted;
+    }
+    map("slider_" + knob.id, knob.label, lab::to_text(value), ImGui::GetItemRectMin(),
+        ImGui::GetItemRectMax());
+    tooltip(fmt::format("{} Allowed: {}.", knob.help, knob.allowed()));
+    draw_text({left + track + gap, at.y + (row - text_size("0", Font::mono_note).y) / 2}, shown,
+              Font::mono_note);
+  }
+  ImGui::PopID();
+  return changed;
+}
+
 }  // namespace tilestep::ui

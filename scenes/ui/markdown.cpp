@@ -159,7 +159,7 @@ class Page {
     const bool fits = std::all_of(whole.begin(), whole.end(), [&](const MarkdownWord& word) {
       return word_width(word, base) <= width;
     });
-    const MarkdownText broken = fits ? MarkdownText() : breakable(whole, width, base);
+    const MarkdownText broken = fits ? MarkdownText() : breakable(whole, width - px(16), base);
     const MarkdownText& text = fits ? whole : broken;
     const std::vector<Line> lines = lines_of(text, width, look_.max_characters, base);
     for (const Line& line : lines) draw_line(text, line, at, base);
@@ -308,7 +308,7 @@ float natural_width(const MarkdownText& text, Font base) {
 }
 
 void item_text(Page& page, const MarkdownBlock& block, float width) {
-  const float indent = px(24) * static_cast<float>(block.depth);
+  const float indent = px(28) * static_cast<float>(block.depth);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float height = page.flow(block.text, {at.x + indent, at.y}, width - indent, Font::body);
   if (block.kind == MarkdownBlock::Kind::item) {
@@ -326,9 +326,29 @@ void heading(Page& page, const MarkdownBlock& block, float width, bool first) {
 }
 
 void code_block(const MarkdownBlock& block, float width) {
-  std::string_view code = block.code;
-  while (!code.empty() && code.back() == '\n') code.remove_suffix(1);
+  std::string_view rest = block.code;
+  while (!rest.empty() && rest.back() == '\n') rest.remove_suffix(1);
   const ImVec2 at = ImGui::GetCursorScreenPos();
+  // Where a line is too long it goes on, set in, on the next one.
+  const auto letters = static_cast<std::size_t>(
+      std::max(8.0f, std::floor((width - 2 * px(12)) / text_size("0", Font::mono_note).x) - 2));
+  std::string code;
+  while (!rest.empty()) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    bool goes_on = false;
+    do {
+      std::size_t bytes = 0, count = 0;
+      while (bytes < line.size() && (count < letters || (line[bytes] & 0xC0) == 0x80)) {
+        count += (line[bytes] & 0xC0) != 0x80 ? 1 : 0;
+        ++bytes;
+      }
+      code += (code.empty() ? "" : "\n") + std::string(goes_on ? "  " : "");
+      code += line.substr(0, bytes);
+      line.remove_prefix(bytes);
+      goes_on = true;
+    } while (!line.empty());
+  }
   const ImVec2 size = text_size(code, Font::mono_note);
   const float height = size.y + 2 * px(12);
   const ImVec2 max(at.x + width, at.y + height);
@@ -337,6 +357,19 @@ void code_block(const MarkdownBlock& block, float width) {
   draw_text({at.x + px(12), at.y + px(12)}, code, Font::mono_note);
   list().PopClipRect();
   ImGui::Dummy({width, height});
+}
+
+/// The widths of the columns in which no word need be cut.
+std::vector<float> least_widths(const MarkdownBlock& table) {
+  std::vector<float> widths(table.right.size(), 0.0f);
+  for (const auto& row : table.rows) {
+    for (std::size_t c = 0; c < row.size() && c < widths.size(); ++c) {
+      for (const MarkdownWord& word : row[c]) {
+        widths[c] = std::max(widths[c], word_width(word, Font::body_bold) + px(12));
+      }
+    }
+  }
+  return widths;
 }
 
 std::vector<float> table_widths(const MarkdownBlock& table, float width) {
@@ -348,17 +381,40 @@ std::vector<float> table_widths(const MarkdownBlock& table, float width) {
   }
   const float total = std::accumulate(widths.begin(), widths.end(), 0.0f);
   if (total <= width) return widths;
-  // Narrow columns keep their width; the wide ones share what is left.
-  const float fair = width / static_cast<float>(widths.size());
-  float narrow = 0, wide = 0;
-  for (const float each : widths) (each <= fair ? narrow : wide) += each;
-  for (float& each : widths) {
-    if (each > fair) each *= (width - narrow) / wide;
+  // Each keeps what its longest word needs; what is left goes where more is wanted.
+  const std::vector<float> least = least_widths(table);
+  const float needed = std::accumulate(least.begin(), least.end(), 0.0f);
+  const float share = std::clamp((width - needed) / std::max(total - needed, 1.0f), 0.0f, 1.0f);
+  for (std::size_t c = 0; c < widths.size(); ++c) {
+    widths[c] = least[c] + share * std::max(widths[c] - least[c], 0.0f);
   }
   return widths;
 }
 
+/// A table that has no room: row by row, each cell after the name of its column.
+void rows_block(Page& page, const MarkdownBlock& table, float width) {
+  for (std::size_t r = 1; r < table.rows.size(); ++r) {
+    for (std::size_t c = 0; c < table.rows[r].size() && c < table.rows[0].size(); ++c) {
+      MarkdownText text = c == 0 ? MarkdownText() : table.rows[0][c];
+      if (!text.empty()) text.push_back({MarkdownPiece{.text = "–"}});
+      text.insert(text.end(), table.rows[r][c].begin(), table.rows[r][c].end());
+      if (text.empty()) continue;
+      const ImVec2 at = ImGui::GetCursorScreenPos();
+      const float in = c == 0 ? 0 : px(12);
+      const float height =
+          page.flow(text, {at.x + in, at.y}, width - in, c == 0 ? Font::body_bold : Font::body);
+      ImGui::SetCursorScreenPos(at);
+      ImGui::Dummy({width, height});
+    }
+    space(8);
+  }
+}
+
 void table_block(Page& page, const MarkdownBlock& table, float width) {
+  const std::vector<float> least = least_widths(table);
+  if (std::accumulate(least.begin(), least.end(), 0.0f) > width) {
+    return rows_block(page, table, width);
+  }
   const std::vector<float> widths = table_widths(table, width);
   const float total = std::accumulate(widths.begin(), widths.end(), 0.0f);
   for (std::size_t r = 0; r < table.rows.size(); ++r) {

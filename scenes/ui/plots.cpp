@@ -267,6 +267,8 @@ class LinePlotView {
     return {room_.min.x + room_.width() * x_.place(x), room_.max.y - room_.height() * y_.place(y)};
   }
 
+  int y_tick_count() const { return std::max(2, static_cast<int>(room_.height() / px(30))); }
+
   void place_room() {
     float ticks = 0, ends = 0;
     room_.min.y = at_.y + above();

@@ -191,6 +191,37 @@ void readout(const Readout& readout) {
       ImGui::GetItemRectMax());
 }
 
+float readout_line(const std::vector<Readout>& readouts, float width) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float row = std::round(px(kControlHeight)), middle = at.y + row / 2;
+  float x = at.x;
+  for (const Readout& readout : readouts) {
+    const std::string unit = readout.unit.substr(0, readout.unit.find(", "));
+    const std::string shown = unit.empty() ? readout.value : readout.value + " " + unit;
+    const ImVec2 value = text_size(shown, Font::mono), label = text_size(readout.label, Font::note);
+    const float beside =
+        readout.beside.empty() ? 0 : text_size(readout.beside, Font::mono_note).x + px(8);
+    const float room = label.x + px(6) + value.x + beside + px(18);
+    if (x + room > at.x + width) break;  // a number is shown whole or not at all
+    draw_text({x, middle - label.y / 2}, readout.label, Font::note, Role::muted);
+    float right = x + label.x + px(6);
+    draw_text({right, middle - value.y / 2}, shown, Font::mono, readout.role);
+    right += value.x;
+    if (beside > 0) {
+      draw_text({right + px(8), middle - text_size("x", Font::mono_note).y / 2}, readout.beside,
+                Font::mono_note, Role::muted);
+      right += beside;
+    }
+    draw_mark(readout.provenance, {right + px(12), middle}, px(4.5f), color(Role::muted));
+    ImGui::SetCursorScreenPos({x, at.y});
+    ImGui::InvisibleButton(readout.id.c_str(), {room, row});
+    tooltip(mark_sentence(readout));
+    map(readout.id, readout.label, shown, {x, at.y}, {x + room, at.y + row});
+    x += room + px(20);
+  }
+  return std::max(0.0f, x - at.x - px(20));
+}
+
 void badge(std::string_view id, std::string_view text, Role role) {
   const float room = ImGui::GetContentRegionAvail().x;
   const float height = std::round(px(24)), pad = px(12);

@@ -16,7 +16,7 @@ inline constexpr float kCorner = 8;         ///< of panels
 inline constexpr float kControlCorner = 6;  ///< of buttons and fields
 inline constexpr float kControlHeight = 32;
 /// How much larger everything is in presenter mode.
-inline constexpr float kPresenterScale = 1.35f;
+inline constexpr float kPresenterScale = 1.5f;
 
 /// The colour of `role` in a theme, opaque.
 ImU32 palette(ThemeKind theme, Role role);

@@ -126,6 +126,9 @@ enum class Icon {
   copy,
   check,
   cross,
+  book,
+  search,
+  event,
 };
 /// Draws an icon in a square of `size` real pixels.
 void draw_icon(Icon icon, ImVec2 center, float size, ImU32 color);
@@ -153,8 +156,25 @@ std::optional<int> dropdown(std::string_view id, std::string_view label,
 /// The fitting control for a knob, with its label above, full width. Returns the new value on
 /// change.
 std::optional<lab::KnobValue> knob(const lab::Knob& knob, const lab::KnobValue& value);
-/// A slider over whole steps 0…count, for the transport bar.
-std::optional<int> scrubber(std::string_view id, int value, int count, float width);
+/// The same on one line of `width` real pixels, for a bar: label and control side by side.
+std::optional<lab::KnobValue> knob_line(const lab::Knob& knob, const lab::KnobValue& value,
+                                        float width);
+
+/// A slider over 0–1 of `width` real pixels; returns the new place while it is dragged.
+std::optional<float> range_slider(std::string_view id, float share, float width);
+
+/// A place on a scrubber that has a name.
+struct ScrubberMark {
+  double at = 0;
+  std::string label;
+};
+struct ScrubberMove {
+  double to = 0;
+  bool released = false;  ///< the hand has gone
+};
+/// A slider over 0…count steps, for the transport bar. The hand may stop between two steps.
+std::optional<ScrubberMove> scrubber(std::string_view id, double value, int count, float width,
+                                     const std::vector<ScrubberMark>& marks = {});
 
 // ---- numbers, tables, text ----------------------------------------------------------------------
 
@@ -171,6 +191,9 @@ struct Readout {
   std::string beside = {};  ///< what it is in the run compared with: "A 4.0"
 };
 void readout(const Readout& readout);
+/// Readouts side by side on one line, the first ones, as many as `width` real pixels hold; of the
+/// marks the shapes alone. Returns the width used.
+float readout_line(const std::vector<Readout>& readouts, float width);
 /// The small mark alone, after the last item on the same line.
 void provenance_mark(lab::Provenance provenance, std::string_view sentence);
 

@@ -54,7 +54,7 @@ class Window {
       : display_(display), map_file_(folder_.path() / "map.json") {
     std::vector<std::string> words = {program};
     if (arguments.empty() || arguments[0] != "open") {
-      words.insert(words.end(), {"open", "online-softmax"});
+      words.insert(words.end(), {"open", "online-softmax", "--questions", "off"});
     }
     words.insert(words.end(), arguments.begin(), arguments.end());
     program_ = std::make_unique<Child>(
@@ -305,8 +305,10 @@ TEST_CASE("the window comes back as it was left", "[window]") {
   const TemporaryFolder home;
   const auto settings = home.path() / ".config" / "tilestep" / "settings.json";
   {
-    Window window(*display, {"open", "coalescing", "--backend", "emulated", "--set", "stride=4"},
-                  TILESTEP_PROGRAM, home.path());
+    Window window(
+        *display,
+        {"open", "coalescing", "--backend", "emulated", "--set", "stride=4", "--questions", "off"},
+        TILESTEP_PROGRAM, home.path());
     REQUIRE(eventually([&] { return window.part("lane_0").has_value(); }));
     window.focus();
     window.press("Right");

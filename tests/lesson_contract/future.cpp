@@ -149,7 +149,9 @@ void Futures::compare_at(const lab::Report& report, Cursor now, std::mt19937& ra
   true_.load(report);
   other_.load(other);
   same("picture", now, kSize, [&](ScenePlayer& player) { player.draw_picture(now); });
-  same("readouts", now, {300, 400}, [&](ScenePlayer& player) { player.draw_readouts(now); });
+  same("readouts", now, {300, 400}, [&](ScenePlayer& player) {
+    for (const ui::Readout& one : player.readouts(now)) ui::readout(one);
+  });
   same_details(now);
   same_events(now);
   same_tables(report.tables.size(), now);

@@ -54,7 +54,9 @@ void check_pictures(const lab::Lesson& lesson, const std::vector<lab::Settings>&
     CHECK_FALSE(scene.steps().noun.empty());
     for (const ImVec2 size : tests::kSweptSizes) check_looks(frame, player, size);
     const Cursor end = some_cursors(scene).back();
-    frame.draw_scrolling({300, 400}, [&] { player.draw_readouts(end); });
+    frame.draw_scrolling({300, 400}, [&] {
+      for (const ui::Readout& one : player.readouts(end)) ui::readout(one);
+    });
     check_faults(frame, "readouts");
     frame.draw_scrolling({700, 300}, [&] { player.draw_measured(report); });
   }

@@ -122,6 +122,22 @@ void check_recorded(const lab::Lesson& lesson) {
   }
 #include "kernels/lessons.def"
 
+/// A recording answers for the default knobs, also for those that the lesson has got since.
+#define LESSON(chapter, id, title)                                                   \
+  TEST_CASE(title ": its recording is answered from and drawn", "[" #id "_scene]") { \
+    if (lab::recording(id::kLessonId) == nullptr) return;                            \
+    lab::Request request;                                                            \
+    request.lesson = id::kLessonId;                                                  \
+    request.backend = "recorded";                                                    \
+    lab::NoProgress progress;                                                        \
+    const lab::Report report = answer(request, progress);                            \
+    CHECK(report.params == id::lesson().knobs().defaults());                         \
+    const auto scene = tests::scene_of(id::kLessonId);                               \
+    scene->load(report);                                                             \
+    CHECK(scene->steps().tiles > 0);                                                 \
+  }
+#include "kernels/lessons.def"
+
 TEST_CASE("a number of another case is seen", "[scenes_shared]") {
   const lab::Recording* recording = lab::recording("tiling");
   if (recording == nullptr) return;

@@ -42,7 +42,9 @@ class Shown {
     return frame_.click(id, size, [&] { player_->draw_picture(cursor); });
   }
   Parts readouts(scenes::Cursor cursor) {
-    return frame_.draw({300, 700}, [&] { player_->draw_readouts(cursor); });
+    return frame_.draw({300, 700}, [&] {
+      for (const ui::Readout& one : player_->readouts(cursor)) ui::readout(one);
+    });
   }
   /// The Measured tab after `button` was pressed, of `bench`.
   Parts measured(const std::string& button, ImVec2 size, const lab::Report& bench) {

@@ -118,7 +118,6 @@ int chosen_configuration(std::span<const Configuration> all, int asked, const Ge
 
 // ---- shared_tile.cu -----------------------------------------------------------------------------
 
-
 simt::Launch picture_launch(const char* name, int tile, int blocks_down, int blocks_across) {
   const auto edge = static_cast<unsigned>(tile);
   return {.name = name,

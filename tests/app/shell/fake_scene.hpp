@@ -24,8 +24,9 @@ class FakeScene final : public scenes::Scene {
     return view.cursor.tile - 1;
   }
   scenes::SourceMark source(const scenes::View&) const override { return {}; }
-  std::optional<scenes::Question> question(const scenes::View&) const override {
-    return std::nullopt;
+  std::optional<scenes::Question> question(const scenes::View& view) const override {
+    if (view.cursor.tile >= kAxis.tiles) return std::nullopt;
+    return scenes::Question{"What comes next?", {"this", "that"}, 0, "It always does."};
   }
 };
 

@@ -8,6 +8,8 @@
 
 #include "app/shell/layout.hpp"
 #include "app/shell/steps.hpp"
+#include "app/window/canvas.hpp"
+#include "scenes/ui/theme.hpp"
 #include "tests/app/shell/fake_scene.hpp"
 #include "tests/catch.hpp"
 
@@ -305,9 +307,9 @@ TEST_CASE("playback goes line by line at its speed and stops at the end", "[ui_s
   session.advance(0.61);
   CHECK(session.lesson().cursor == Cursor{1, 0});
   session.set_speed(4);
-  session.advance(0.31);
-  CHECK(session.lesson().cursor == Cursor{1, 2});
-  session.advance(60);
+  session.advance(0.16);
+  CHECK(session.lesson().cursor == Cursor{1, 1});
+  for (int frame = 0; frame < 60; ++frame) session.advance(0.16);
   CHECK(session.step() == 4);
   CHECK_FALSE(session.playing());
   session.toggle_play();  // again from the start
@@ -316,39 +318,161 @@ TEST_CASE("playback goes line by line at its speed and stops at the end", "[ui_s
   CHECK_FALSE(session.playing());
 }
 
-TEST_CASE("plots on a stage have room, unless that would leave none for the picture",
+TEST_CASE("a playhead goes evenly to its goal, and may stand between two places", "[ui_session]") {
+  Playhead head;
+  head.cut(4);
+  CHECK(head.rests());
+  head.aim(6, 1);
+  head.advance(0.25);
+  CHECK(head.place() == 4);
+  CHECK(head.fraction() == Approx(0.5));
+  CHECK(head.goes_on());
+  head.aim(4, 1);  // back, from where it is
+  CHECK(head.position() == Approx(4.5));
+  head.advance(10);
+  CHECK(head.position() == 4);
+  CHECK(head.rests());
+  head.cut(2.75);
+  CHECK(head.rests());
+  CHECK(head.place() == 2);
+}
+
+TEST_CASE("a step plays its phases one after another, a second press ends it", "[ui_session]") {
+  FakeLab lab;
+  Session session(lab, fake_lessons(1), "auto");
+  session.set_moves(true);
+  session.choose(0);
+  lab.updates.push_back({1, report_of("good")});
+  session.update(0);
+  session.step_on();
+  CHECK(session.moving());
+  CHECK(session.lesson().cursor == Cursor{0, 2});  // numbers change where a phase ends
+  session.advance(0.5);
+  CHECK(session.lesson().cursor == Cursor{1, 0});
+  CHECK(session.lesson().moment().fraction > 0.1);
+  session.step_on();
+  CHECK_FALSE(session.moving());
+  CHECK(session.lesson().cursor == Cursor{1, 2});
+  session.step_back();
+  session.advance(0.1);
+  CHECK(session.moving());
+  session.advance(5);
+  CHECK(session.step() == 0);
+  session.step_on();
+  session.advance(0.5);
+  session.step_back();  // turned round inside the step
+  session.advance(5);
+  CHECK(session.step() == 0);
+
+  session.scrub(4.4);  // a hand between two places
+  CHECK(session.lesson().cursor == Cursor{2, 0});
+  CHECK(session.lesson().moment().fraction == Approx(0.4));
+  session.end_scrub();
+  session.advance(5);
+  CHECK(session.lesson().cursor == Cursor{2, 0});
+  session.set_moves(false);
+  session.step_on();
+  CHECK(session.lesson().cursor == Cursor{2, 2});
+  CHECK_FALSE(session.moving());
+}
+
+TEST_CASE("what is asked comes before the step, and is judged once when it is shown",
           "[ui_session]") {
-  const auto tabs = [](ImVec2 size, bool plots) {
-    return make_layout(size, 1.3f, true, plots).tabs.height();
-  };
-  CHECK(tabs({1440, 900}, true) > 1.5f * tabs({1440, 900}, false));
-  CHECK(tabs({1280, 720}, true) == tabs({1280, 720}, false));
+  FakeLab lab;
+  Session session(lab, fake_lessons(1), "auto");
+  session.choose(0);
+  lab.updates.push_back({1, report_of("good")});
+  session.update(0);
+  session.step_on();  // questions are off
+  CHECK(session.step() == 1);
+  session.first();
+  session.set_predicts(true);
+  session.step_on();
+  REQUIRE(session.lesson().gate.waits());
+  CHECK(session.step() == 0);
+  const scenes::Question asked = session.lesson().gate.card()->question;
+  session.answer({{0, 2}, asked.answer, 0});
+  CHECK_FALSE(session.lesson().gate.waits());
+  CHECK(session.lesson().gate.score().empty());
+  session.step_on();
+  CHECK(session.step() == 1);
+  REQUIRE(session.lesson().gate.card());
+  CHECK(session.lesson().gate.card()->revealed);
+  CHECK(session.lesson().gate.score() == std::vector{Outcome::right});
+  session.step_on();  // the next question
+  session.answer({{1, 2}, asked.answer + 1, 0});
+  session.step_on();
+  CHECK(session.lesson().gate.score() == std::vector{Outcome::right, Outcome::wrong});
+  session.step_on();
+  session.step_on();  // gone over
+  CHECK(session.step() == 3);
+  CHECK(session.lesson().gate.score().back() == Outcome::skipped);
+  session.step_back();
+  session.step_on();  // not asked again
+  CHECK(session.step() == 3);
+  session.step_on();
+  session.skip();
+  CHECK_FALSE(session.lesson().gate.card());
+  session.first();
+  session.toggle_play();
+  session.advance(1);  // asked before in this run: it plays on
+  CHECK(session.playing());
+  session.set_predicts(false);
+  session.last();
+  session.step_back();
+  session.step_on();
+  CHECK(session.step() == 4);
 }
 
 TEST_CASE("the parts of the window never overlap or leave it", "[ui_session]") {
+  const auto apart = [](const Rect& a, const Rect& b) {
+    return a.max.x <= b.min.x || b.max.x <= a.min.x || a.max.y <= b.min.y || b.max.y <= a.min.y;
+  };
   for (const ImVec2 size : {ImVec2(1024, 640), ImVec2(1440, 900), ImVec2(2560, 1440),
                             ImVec2(3840, 2160), ImVec2(1280, 720)}) {
     for (const float scale : {1.0f, 1.25f, 1.35f, 1.5f, 2.0f}) {
-      for (const bool presenter : {false, true}) {
-        const Layout layout = make_layout(size, scale, presenter, false);
-        INFO(size.x << "x" << size.y << " at " << scale << (presenter ? " presenter" : ""));
+      for (int mode = 0; mode < 8; ++mode) {
+        const LayoutMode how{(mode & 1) != 0, (mode & 2) != 0, false,
+                             (mode & 4) != 0 ? 120 * scale : 0};
+        const Layout layout = make_layout(size, scale, how);
+        INFO(size.x << "x" << size.y << " at " << scale << (how.presenter ? " presenter" : "")
+                    << (how.reader ? " reader" : "") << (how.card > 0 ? " card" : ""));
         CHECK(layout.picture.width() >= 300);
-        CHECK(layout.picture.height() >= 200);
+        CHECK(layout.picture.height() >= 150);
         CHECK(layout.header.min.x >= layout.rail.max.x);
-        CHECK(layout.picture.max.y <= layout.transport.min.y);
-        CHECK(layout.transport.max.y <= layout.tabs.min.y);
-        CHECK((layout.rail_kind == RailKind::none) == presenter);
-        if (layout.stacked) continue;
-        if (scale == 1) {  // the picture is the largest part
+        CHECK(layout.staged == (how.presenter || how.reader));
+        CHECK((layout.rail_kind == RailKind::none) == how.presenter);
+        std::vector<Rect> parts = {layout.picture, layout.transport};
+        if (layout.staged) {
+          parts.push_back(layout.bar);
+          if (how.card > 0) parts.push_back(layout.card);
+          if (how.reader) parts.push_back(layout.reader);
+        } else {
+          parts.push_back(layout.side);
+          parts.push_back(layout.tabs);
+        }
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+          for (std::size_t j = 0; j < i; ++j) CHECK(apart(parts[i], parts[j]));
+          CHECK(parts[i].max.x <= size.x);
+          if (!layout.stacked) CHECK(parts[i].max.y <= size.y);
+        }
+        if (!layout.stacked && !layout.staged && scale == 1) {  // the picture is the largest part
           const float area = layout.picture.width() * layout.picture.height();
           CHECK(area >= layout.tabs.width() * layout.tabs.height());
         }
-        CHECK(layout.picture.max.x <= layout.side.min.x);
-        CHECK((presenter ? layout.tabs.max.x <= layout.side.min.x
-                         : layout.side.max.y <= layout.tabs.min.y));
-        CHECK(layout.side.max.x <= size.x);
-        CHECK(layout.tabs.max.y <= size.y);
       }
     }
+  }
+}
+
+TEST_CASE("on a stage the picture has seven tenths of the screen", "[ui_session]") {
+  for (const ImVec2 size : {ImVec2(1280, 720), ImVec2(1920, 1080)}) {
+    const float scale =
+        design_scale(static_cast<int>(size.x), static_cast<int>(size.y), 1) * ui::kPresenterScale;
+    const Layout layout = make_layout(size, scale, {.presenter = true});
+    CAPTURE(size.x, scale);
+    CHECK_FALSE(layout.stacked);
+    CHECK(layout.picture.width() * layout.picture.height() >= 0.7f * size.x * size.y);
+    CHECK(16 * scale * 1080 / size.y >= 30);  // type, as it is on a screen of 1080 lines
   }
 }

@@ -57,7 +57,7 @@ struct Stage {
   /// Draws frames until the layout has settled.
   void draw(ImVec2 size, float display_scale = 1) {
     shell.update();
-    if (shell.prepare_fonts(display_scale)) {
+    if (shell.prepare_fonts(display_scale, size)) {
       unsigned char* pixels = nullptr;
       int width = 0, height = 0;
       ImGui::GetIO().Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);

@@ -434,6 +434,6 @@ TEST_CASE("a curve lights up with whom it is of, and a click on it picks them", 
   const Identity its_end{sum.key, 6, 0, -1};
   CHECK(subjects_of(marks, its_end) == std::vector<Subject>{{"who", 4}});
   CHECK(act_of(marks, its_end).kind == Act::pick);
-  CHECK(Lighting(marks, {{"who", 4}}, std::nullopt).lights(its_end));
-  CHECK_FALSE(Lighting(marks, {{"who", 3}}, std::nullopt).lights(its_end));
+  CHECK(Lighting(marks, {{"who", 4}}).lights(its_end));
+  CHECK_FALSE(Lighting(marks, {{"who", 3}}).lights(its_end));
 }

@@ -4,7 +4,6 @@
 
 using namespace tilestep;
 using scenes::Cursor;
-using scenes::Player;
 using tests::Parts;
 using tests::SceneFrame;
 
@@ -89,15 +88,17 @@ struct Show {
   SceneFrame frame;
   ImVec2 size{600, 300};
 
-  Parts draw(Cursor cursor) {
-    return frame.draw(size, [&] { player.draw_picture(cursor); });
+  Parts draw(const scenes::Moment& now) {
+    return frame.draw(size, [&] { player.draw_picture(now); });
   }
+  Parts draw(Cursor cursor) { return draw(scenes::Moment(cursor)); }
+  std::string ink(Cursor cursor) { return ink(scenes::Moment(cursor)); }
   void point_at(const Parts& parts, const std::string& id) {
     ImGui::GetIO().MousePos = tests::center(parts.at(id));
   }
   /// All that is drawn.
-  std::string ink(Cursor cursor) {
-    draw(cursor);
+  std::string ink(const scenes::Moment& now) {
+    draw(now);
     std::string bytes;
     const ImDrawData& data = *ImGui::GetDrawData();
     for (int i = 0; i < data.CmdListsCount; ++i) {
@@ -110,51 +111,6 @@ struct Show {
 };
 
 }  // namespace
-
-TEST_CASE("a step goes through its phases in time, a jump cuts", "[scenes_shared]") {
-  constexpr int kPhases = 3;
-  Player player;
-  player.cut(4);
-  CHECK(player.rests());
-  player.aim(5, kPhases);
-  player.advance(0.175f);
-  CHECK(player.position() == Approx(4.5));
-  CHECK_FALSE(player.rests());
-  player.aim(4, kPhases);  // back, from where it is
-  CHECK(player.position() == Approx(4.5));
-  player.advance(0.0875f);
-  CHECK(player.position() == Approx(4.25));
-  player.advance(10);
-  CHECK(player.position() == 4);
-  CHECK(player.rests());
-  player.aim(7, kPhases);
-  player.advance(0.5f);
-  CHECK(player.position() == Approx(5.5).margin(0.1));
-  player.advance(0.5f);
-  CHECK(player.rests());  // a second at most
-  player.aim(11, kPhases);
-  CHECK(player.rests());
-  CHECK(player.position() == 11);
-  player.aim(10, kPhases);
-  player.advance(0);  // no time passes in pictures and tests
-  CHECK(player.position() == 10);
-}
-
-TEST_CASE("quick steps after each other go on from where the picture is", "[scenes_shared]") {
-  Player player;
-  player.cut(0);
-  player.aim(2, 2);
-  player.advance(0.2f);
-  const double before = player.position();
-  player.aim(4, 2);
-  CHECK(player.position() == before);
-  player.advance(1);
-  CHECK(player.position() == 4);
-  player.aim(6, 2);
-  player.aim(8, 2);
-  player.aim(10, 2);  // farther than can be followed
-  CHECK(player.position() == 10);
-}
 
 TEST_CASE("a still frame draws what was placed, and builds nothing", "[scenes_shared]") {
   Show show;
@@ -182,33 +138,24 @@ TEST_CASE("a still frame draws what was placed, and builds nothing", "[scenes_sh
   CHECK(show.scene.extents == 2);
 }
 
-TEST_CASE("between two phases the picture moves, and rests at the end", "[scenes_shared]") {
+TEST_CASE("between two places the picture is on its way, and says what the first one says",
+          "[scenes_shared]") {
   Show show;
-  const std::string start = show.ink({1, 1}), end = show.ink({2, 1});
+  show.draw({1, 1});  // no first frame is like the others
+  const std::string start = show.ink({1, 1}), end = show.ink({2, 0});
   show.ink({1, 1});
-  show.frame.look().still = false;
-  const std::string moving = show.ink({2, 1});
+  const int built = show.scene.pictures;
+  const Parts halfway = show.draw({{1, 1}, 0.5});
+  const std::string moving = show.ink({{1, 1}, 0.5});
   CHECK(moving != start);
   CHECK(moving != end);
-  CHECK(show.frame.context().redraw_requested());
-  const int built = show.scene.pictures;
-  int frames = 1;
-  while (show.frame.context().redraw_requested() && frames < 200) {
-    show.draw({2, 1});
-    ++frames;
-  }
-  CHECK(frames >= 40);  // two phases of 0.35 s at 60 frames a second
-  CHECK(frames <= 45);
-  CHECK(show.scene.pictures == built);  // three phases, each built once
-  CHECK(show.ink({2, 1}) == end);
-  const std::string jumped = show.ink({4, 1});
-  CHECK_FALSE(show.frame.context().redraw_requested());
-  show.frame.look().still = true;
-  CHECK(show.ink({4, 1}) == jumped);
-  show.frame.look().still = false;
-  show.player.load({});  // a new report cuts
-  show.draw({1, 1});
-  CHECK_FALSE(show.frame.context().redraw_requested());
+  CHECK(show.ink({{1, 1}, 0.25}) != moving);
+  CHECK(show.ink({{1, 1}, 0.5}) == moving);  // also on the way back
+  CHECK(show.scene.pictures == built);
+  CHECK(halfway.at("sentence").label == "Step 1.");
+  CHECK(show.ink({{1, 1}, 0.0}) == start);
+  show.player.load({});
+  CHECK(show.ink({{4, 1}, 0.5}) == show.ink({4, 1}));  // nothing comes after the last
 }
 
 TEST_CASE("what is pointed at is explained, and lights what is about the same", "[scenes_shared]") {
@@ -257,13 +204,10 @@ TEST_CASE("a pinned run is drawn beside the next one, in step with it", "[scenes
   CHECK(other.at("cell_0").value == "7");
   CHECK(other.at("a.cell_0").value == "0");
   CHECK(show.ink({2, 1}) != same);
-  const auto readouts = show.frame.draw({300, 200}, [&] { show.player.draw_readouts({2, 1}); });
-  CHECK(readouts.at("tile").value == "2");
-  show.frame.look().still = false;
-  show.draw({3, 1});
-  CHECK(show.frame.context().redraw_requested());  // both move
-  CHECK(show.draw({3, 1}).count("a.cell_2") == 1);
-  show.frame.look().still = true;
+  CHECK(show.player.readouts({2, 1}).at(0).value == "2");
+  const std::string rest = show.ink({2, 1}), moving = show.ink({{2, 1}, 0.5});
+  CHECK(moving != rest);
+  CHECK(show.draw({{2, 1}, 0.5}).count("a.cell_2") == 1);
   show.player.unpin();
   CHECK(show.draw({2, 1}).count("a.cell_2") == 0);
 }

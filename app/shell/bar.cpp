@@ -1,0 +1,53 @@
+#include <algorithm>
+#include <cmath>
+
+#include "app/shell/shell_state.hpp"
+
+namespace tilestep::app {
+namespace {
+
+using ui::px;
+
+/// The knobs that the lesson names for a presenter, as many as `width` holds.
+std::vector<const lab::Knob*> stage_knobs(const LessonState& lesson, float width) {
+  std::vector<const lab::Knob*> knobs;
+  for (const std::string& id : lesson.scene().stage_knobs()) knobs.push_back(&lesson.knobs.at(id));
+  const auto most = static_cast<std::size_t>(std::max(0.0f, std::floor(width / px(190))));
+  if (knobs.size() > most) knobs.resize(most);
+  return knobs;
+}
+
+}  // namespace
+
+void draw_bar(ShellState& state, const Layout& layout) {
+  const PanelScope panel("bar", layout.bar,
+                         ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse, 0);
+  LessonState& lesson = state.session.lesson();
+  const float pad = px(12), width = layout.bar.width() - 2 * pad;
+  const float row = std::round(px(ui::kControlHeight));
+  const ImVec2 at(layout.bar.min.x + pad,
+                  ImGui::GetWindowPos().y + std::round((layout.bar.height() - row) / 2));
+  const auto knobs = stage_knobs(lesson, width * 0.62f);
+  const float gap = px(20);
+  const float each =
+      knobs.empty() ? 0
+                    : std::min(px(240), (width * 0.62f - gap * static_cast<float>(knobs.size())) /
+                                            static_cast<float>(knobs.size()));
+  const float taken = (each + gap) * static_cast<float>(knobs.size());
+  if (lesson.report) {
+    ImGui::SetCursorScreenPos(at);
+    state.ui.set_opacity(ui::animate("outdated", lesson.outdated() ? 0.5f : 1.0f));
+    ui::readout_line(lesson.player->readouts(lesson.cursor), width - taken);
+    state.ui.set_opacity(1);
+  }
+  float x = at.x + width - taken + gap;
+  for (const lab::Knob* knob : knobs) {
+    ImGui::SetCursorScreenPos({x, at.y});
+    if (const auto value = ui::knob_line(*knob, lesson.settings.at(knob->id), each)) {
+      state.session.set_knob(knob->id, *value, state.now_s());
+    }
+    x += each + gap;
+  }
+}
+
+}  // namespace tilestep::app

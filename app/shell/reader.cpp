@@ -1,0 +1,201 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "app/shell/shell_state.hpp"
+#include "scenes/shared/glossary.hpp"
+
+namespace tilestep::app {
+namespace {
+
+using ui::Font;
+using ui::px;
+using ui::Role;
+
+ImDrawList& list() {
+  return *ImGui::GetWindowDrawList();
+}
+
+/// The terms that each stretch of the text uses for the first time.
+std::vector<std::vector<ui::MarkdownTerm>> first_uses(const scenes::Guide& guide,
+                                                      const std::string& lesson) {
+  std::vector<std::vector<ui::MarkdownTerm>> all;
+  std::set<std::string> known;
+  const auto add = [&](std::string_view text) {
+    std::vector<ui::MarkdownTerm>& terms = all.emplace_back();
+    for (const scenes::TermMention& mention : scenes::terms_in(text, lesson)) {
+      if (!known.insert(mention.term->id).second) continue;
+      terms.push_back(
+          {std::string(text.substr(mention.begin, mention.size)), mention.term->first_sentence});
+    }
+  };
+  add(guide.intro);
+  for (const scenes::GuideStop& stop : guide.stops) add(stop.text);
+  add(guide.more);
+  return all;
+}
+
+/// Read once, when the run has said the names of the phases.
+void read_guide(const LessonState& lesson, Reading& reading) {
+  if (reading.guide || !reading.problem.empty() || !lesson.report) return;
+  try {
+    reading.guide = scenes::parse_guide(scenes::lesson_text(lesson.info.id), lesson.knobs,
+                                        lesson.scene().steps().phase_names);
+    reading.terms = first_uses(*reading.guide, lesson.info.id);
+  } catch (const Error& error) {
+    reading.problem = error.what();
+  }
+}
+
+void links(ShellState& state, const ui::MarkdownEvents& events,
+           std::optional<std::string>& pointed_at) {
+  constexpr std::string_view kTry = "try:", kLight = "light:";
+  if (events.clicked.starts_with(kTry)) {
+    state.try_out(scenes::try_settings(events.clicked, state.session.lesson().knobs));
+  }
+  constexpr std::string_view kTerm = "term:";
+  if (events.clicked.starts_with(kTerm)) {
+    const auto terms = scenes::find_terms(events.clicked.substr(kTerm.size()));
+    if (!terms.empty()) state.show_term(terms.front()->id);
+  }
+  if (events.hovered.starts_with(kLight)) pointed_at = events.hovered.substr(kLight.size());
+}
+
+/// A stretch of text with its number in the margin; the one that the scene stands at has a bar.
+bool draw_stop(ShellState& state, int index, std::optional<std::string>& pointed_at) {
+  Reading& reading = state.reading();
+  const scenes::GuideStop& stop = reading.guide->stops[static_cast<std::size_t>(index)];
+  const bool current = index == reading.stop;
+  const float gutter = px(36);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::Indent(gutter);
+  ImGui::BeginGroup();
+  ui::paragraph(stop.title, Font::section, current || reading.stop < 0 ? Role::text : Role::muted);
+  const float heading_bottom = ImGui::GetItemRectMax().y;
+  ui::space(4);
+  ImGui::PushID(index);
+  links(state,
+        ui::markdown(stop.text, {.id = fmt::format("s{}_", index + 1),
+                                 .max_characters = 68,
+                                 .terms = reading.terms[static_cast<std::size_t>(index) + 1]}),
+        pointed_at);
+  ImGui::PopID();
+  ImGui::EndGroup();
+  ImGui::Unindent(gutter);
+  const ImVec2 end = ImGui::GetItemRectMax();
+  const ImVec2 center(at.x + px(13), at.y + ui::text_size("x", Font::section).y / 2);
+  const std::string number = std::to_string(index + 1);
+  const ImVec2 size = ui::text_size(number, Font::note);
+  list().AddCircleFilled(center, px(12), ui::color(current ? Role::accent : Role::raised));
+  ui::draw_text({center.x - size.x / 2, center.y - size.y / 2}, number, Font::note,
+                current ? Role::on_accent : Role::muted);
+  if (current) {
+    list().AddRectFilled({at.x + px(12), heading_bottom + px(4)}, {at.x + px(14), end.y},
+                         ui::color(Role::accent), px(1));
+  }
+  ui::map(fmt::format("stop_{}", index + 1), stop.title, current ? "selected" : "", at, end);
+  const bool here = ImGui::IsWindowHovered() &&
+                    ImGui::IsMouseHoveringRect(at, {end.x, heading_bottom}) && !current;
+  if (here) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+  if (current && reading.scrolls) {
+    ImGui::SetScrollFromPosY(at.y - ImGui::GetWindowPos().y, 0.12f);
+    reading.scrolls = false;
+  }
+  ui::space(20);
+  return here && ImGui::IsMouseClicked(ImGuiMouseButton_Left);
+}
+
+void draw_text(ShellState& state, std::optional<std::string>& pointed_at) {
+  const Reading& reading = state.reading();
+  const scenes::Guide& guide = *reading.guide;
+  links(state,
+        ui::markdown(guide.intro,
+                     {.id = "intro_", .max_characters = 68, .terms = reading.terms.front()}),
+        pointed_at);
+  ui::space(20);
+  int wanted = -1;
+  for (int i = 0; i < std::ssize(guide.stops); ++i) {
+    if (draw_stop(state, i, pointed_at)) wanted = i;
+  }
+  if (!guide.more.empty()) {
+    ImGui::PushID("more");
+    links(state,
+          ui::markdown(guide.more,
+                       {.id = "more_", .max_characters = 68, .terms = reading.terms.back()}),
+          pointed_at);
+    ImGui::PopID();
+  }
+  if (wanted >= 0) state.go_to_stop(wanted);
+}
+
+/// To the stop before and the next one; back from an experiment.
+void draw_foot(ShellState& state, float width) {
+  const Reading& reading = state.reading();
+  const int count = static_cast<int>(reading.guide->stops.size());
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float row = std::round(px(ui::kControlHeight));
+  list().AddLine({at.x, at.y - px(8)}, {at.x + width, at.y - px(8)}, ui::color(Role::border));
+  if (ui::button("stop_back", "Stop before  [",
+                 {.icon = ui::Icon::back, .enabled = reading.stop > 0})) {
+    state.go_to_stop(reading.stop - 1);
+  }
+  const std::string place = reading.stop < 0
+                                ? fmt::format("{} stops", count)
+                                : fmt::format("Stop {} of {}", reading.stop + 1, count);
+  const std::string next = reading.tries      ? "Back to the stop"
+                           : reading.stop < 0 ? "Start"
+                                              : "Next stop";
+  const float button = ui::text_size("Back to the stop").x + px(46);
+  ui::draw_text({at.x + row + px(12), at.y + (row - ui::text_size("x").y) / 2}, place, Font::body,
+                Role::muted);
+  ui::map("reader_place", place, "", {at.x + row + px(12), at.y},
+          {at.x + width - button, at.y + row});
+  ImGui::SetCursorScreenPos({at.x + width - button, at.y});
+  const bool enabled = reading.tries || reading.stop + 1 < count;
+  if (ui::button("stop_next", next,
+                 {.primary = true, .enabled = enabled, .width = button / px(1)})) {
+    state.go_to_stop(reading.tries ? reading.stop : reading.stop + 1);
+  }
+  ui::tooltip(reading.tries ? "Esc" : "]");
+}
+
+}  // namespace
+
+void draw_reader(ShellState& state, const Layout& layout) {
+  const PanelScope panel("reader", layout.reader,
+                         ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+  ui::map("lesson_text", "Lesson text", "", layout.reader.min, layout.reader.max);
+  const LessonState& lesson = state.session.lesson();
+  Reading& reading = state.reading();
+  read_guide(lesson, reading);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  if (!reading.guide) {
+    ui::empty_state(reading.problem.empty() ? "The text comes with the first run" : "No text",
+                    reading.problem);
+    return;
+  }
+  const bool path = !reading.guide->stops.empty();
+  const float foot = path ? std::round(px(ui::kControlHeight)) + px(20) : 0;
+  ImGui::SetCursorScreenPos(at);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
+  const std::string name = fmt::format("text_{}", state.session.chosen());
+  ImGui::BeginChild(name.c_str(), {room.x, room.y - foot});
+  std::optional<std::string> pointed_at;
+  draw_text(state, pointed_at);
+  ImGui::EndChild();
+  ImGui::PopStyleColor();
+  if (!reading.tries && reading.stop >= 0) {
+    std::vector<std::string> lit =
+        reading.guide->stops[static_cast<std::size_t>(reading.stop)].light;
+    if (pointed_at) lit = {*pointed_at};
+    state.session.lesson().player->light(std::move(lit));
+  }
+  if (!path) return;
+  ImGui::SetCursorScreenPos({at.x, at.y + room.y - foot + px(20)});
+  draw_foot(state, room.x);
+}
+
+}  // namespace tilestep::app

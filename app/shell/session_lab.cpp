@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "app/shell/session.hpp"
+#include "app/shell/steps.hpp"
+
+// What a session asks of the lab, and what it makes of the answers.
+namespace tilestep::app {
+namespace {
+
+/// Where a lesson is to stand at first. What is no phase of it is a complaint.
+scenes::Cursor wanted_place(LessonState& lesson, const scenes::StepAxis& steps) {
+  try {
+    if (!lesson.wanted_phase.empty()) {
+      return at_phase(steps, lesson.wanted_step, lesson.wanted_phase);
+    }
+  } catch (const Error& error) {
+    lesson.complaint = error.what();
+  }
+  return at_step(steps, lesson.wanted_step);
+}
+
+}  // namespace
+
+lab::Request Session::request(lab::Request::Action action) const {
+  lab::Request request;
+  request.lesson = lesson().info.id;
+  request.params = lesson().settings;
+  request.action = action;
+  request.backend = backend_;
+  return request;
+}
+
+void Session::submit_run() {
+  LessonState& now = lesson();
+  now.due_s.reset();
+  now.progress = {};
+  now.run = lab_.submit(request(lab::Request::Action::run));
+  now.asked = now.settings;
+}
+
+void Session::start_bench() {
+  LessonState& now = lesson();
+  now.bench_failure.reset();
+  now.bench_given_up.reset();
+  now.bench_progress = {};
+  now.bench_run = lab_.submit(request(lab::Request::Action::bench));
+}
+
+void Session::stop_bench() {
+  if (const LessonState* lesson = benched()) lab_.cancel(*lesson->bench_run);
+}
+
+const LessonState* Session::benched() const {
+  const LessonState* newest = nullptr;  // one that it replaced may not have heard of that yet
+  for (const LessonState& each : lessons_) {
+    if (each.bench_run && (newest == nullptr || each.bench_run > newest->bench_run)) newest = &each;
+  }
+  return newest;
+}
+
+bool Session::update(double now_s) {
+  bool changed = false;
+  if (const auto request = lesson().player->take_request()) {
+    for (const auto& [id, value] : *request) set_knob(id, value, now_s);
+    changed = true;
+  }
+  if (const auto cursor = lesson().player->take_step()) {
+    stop();
+    go(*cursor);
+    changed = true;
+  }
+  if (lesson().due_s && now_s >= *lesson().due_s) {
+    submit_run();
+    changed = true;
+  }
+  return take_updates() || changed;
+}
+
+bool Session::take_updates() {
+  bool changed = false;
+  while (const auto update = lab_.poll()) changed = take(*update) || changed;
+  return changed;
+}
+
+bool Session::take(const LabUpdate& update) {
+  for (LessonState& each : lessons_) {
+    if (each.bench_run == update.ticket) return take_of_bench(each, update);
+    if (each.run != update.ticket) continue;
+    take_of_run(each, update);
+    return true;
+  }
+  return false;  // an answer that nobody waits for any more
+}
+
+void Session::take_of_run(LessonState& lesson, const LabUpdate& update) {
+  if (const auto* progress = std::get_if<LabProgress>(&update.what)) {
+    lesson.progress = *progress;
+    return;
+  }
+  lesson.run.reset();
+  // One that was given up leaves what is on show as stale as it was.
+  if (std::holds_alternative<LabGivenUp>(update.what)) return;
+  if (const auto* failure = std::get_if<LabFailure>(&update.what)) {
+    lesson.failure = *failure;
+    lesson.answered = lesson.asked;
+  } else {
+    take_report(lesson, std::get<lab::Report>(update.what));
+  }
+}
+
+/// Returns false if what is shown of it stays the same.
+bool Session::take_of_bench(LessonState& lesson, const LabUpdate& update) {
+  if (const auto* progress = std::get_if<LabProgress>(&update.what)) {
+    const auto percent = [](double fraction) { return static_cast<int>(100 * fraction); };
+    const LabProgress before = std::exchange(lesson.bench_progress, *progress);
+    return before.waiting != progress->waiting || before.note != progress->note ||
+           percent(before.fraction) != percent(progress->fraction);
+  }
+  lesson.bench_run.reset();
+  if (const auto* failure = std::get_if<LabFailure>(&update.what)) {
+    lesson.bench_failure = *failure;
+  } else if (const auto* given_up = std::get_if<LabGivenUp>(&update.what)) {
+    lesson.bench_given_up = *given_up;
+  } else {
+    lesson.bench = std::get<lab::Report>(update.what);
+    lesson.measured_gate.renew(lesson.scene(), *lesson.bench);
+  }
+  return true;
+}
+
+void Session::take_report(LessonState& lesson, const lab::Report& report) {
+  const scenes::StepAxis before = lesson.scene().steps();
+  try {
+    lesson.player->load(report);
+  } catch (const Error& error) {
+    lesson.failure = LabFailure{error.what(), error.code(), false};
+    lesson.answered = lesson.asked;
+    return;
+  }
+  const bool first_report = !lesson.report.has_value();
+  lesson.report = report;
+  lesson.answered = report.params;
+  lesson.capsule_day.clear();
+  lesson.failure.reset();
+  lesson.gate.forget();
+  lesson.events = lesson.scene().events();
+  lesson.measured_gate.renew(lesson.scene(), report);
+  const scenes::StepAxis steps = lesson.scene().steps();
+  if (first_report) {  // the table that fills while one steps, not one that waits for the end
+    const auto of_steps =
+        std::find_if(report.tables.begin(), report.tables.end(),
+                     [&](const lab::Table& table) { return table.id == steps.table; });
+    if (of_steps != report.tables.end()) {
+      lesson.table = static_cast<int>(of_steps - report.tables.begin());
+    }
+  }
+  if (lesson.then) {
+    lesson.player->pin();
+    lesson.settings = lesson.knobs.completed(*std::exchange(lesson.then, std::nullopt));
+    lesson.due_s = 0;
+  }
+  if (first_report) {
+    lesson.cursor = wanted_place(lesson, steps);
+  } else if (steps.phases != before.phases) {  // a phase of the one is none of the other
+    lesson.cursor = at_step(steps, completed_steps(before, lesson.cursor));
+  } else {
+    lesson.cursor = inside(steps, lesson.cursor);
+  }
+  if (lesson.wanted) lesson.cursor = inside(steps, *std::exchange(lesson.wanted, std::nullopt));
+  lesson.playhead.cut(steps.place_of(lesson.cursor));
+  if (std::exchange(lesson.wants_question, false)) lesson.gate.open(lesson.scene(), lesson.view());
+}
+
+}  // namespace tilestep::app
