@@ -172,7 +172,8 @@ TEST_CASE("pictures refuse sizes, themes, tabs, steps and scales that are not al
   for (const char* theme : {"", "Dark", "blue"}) {
     check_refused(with(shot, {"--theme", theme}), {"dark, light"});
   }
-  check_refused(with(shot, {"--tab", "code"}), {"data, measured, kernel, lesson, glossary"});
+  check_refused(with(shot, {"--tab", "code"}),
+                {"predict, data, measured, kernel, glossary, lesson"});
   check_refused(with(shot, {"--view", "code"}), {"allowed: Ladder, Beyond L2"});
   for (const char* step : {"", "-1", "1.5", "two", "99999999999999"}) {
     check_refused(with(shot, {"--step", step}), {"0–"});

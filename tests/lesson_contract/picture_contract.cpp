@@ -256,7 +256,10 @@ std::map<picture::Name, int> followed_in(const lab::Lesson& lesson) {
     for (const picture::Mark* mark : picture::marks_of(picture)) {
       const picture::Items* items = picture::items_of(*mark);
       if (const auto* stacks = std::get_if<picture::Stacks>(mark)) items = &stacks->held;
-      if (items == nullptr || items->count == 0 || items->act.kind != picture::Act::pick) continue;
+      if (items == nullptr || items->count == 0 ||
+          (items->act.kind != picture::Act::pick && items->act.kind != picture::Act::set)) {
+        continue;
+      }
       int& count = followed[items->act.what];
       count = std::max(count, items->count);
     }
@@ -305,8 +308,12 @@ void check_moves(const lab::Lesson& lesson) {
     if (move % (kMoves / 10) != 0) continue;
     stage.lab.answer();
     stage.draw(size);
+    const auto come_to_rest = [&] {
+      for (int frames = 0; frames < 60; ++frames) stage.draw(size);
+    };
+    come_to_rest();
     stage.shell.key(app::Key::right, false);  // inside a step: to its end
-    for (int frames = 0; frames < 40; ++frames) stage.draw(size);
+    come_to_rest();
     const std::string moved = ink_of_picture();
     REQUIRE_FALSE(moved.empty());
     options.step = stage.shell.step();

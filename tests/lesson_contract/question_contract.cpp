@@ -350,7 +350,8 @@ void check_open(const lab::Lesson& lesson, contract::OtherFuture other_future,
     CAPTURE(kind, how.times, how.open);
     const bool closed =
         std::find(std::begin(kClosed), std::end(kClosed), kind) != std::end(kClosed);
-    if (recorded(lesson)) CHECK((how.open > 0 || closed));
+    // One run alone has too few of a kind to say.
+    if (recorded(lesson) && !few) CHECK((how.open > 0 || closed));
   }
 }
 
