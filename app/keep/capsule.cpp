@@ -134,7 +134,7 @@ void find_picks(const picture::Box& box, const std::map<std::string, int>& wante
     const auto* curve = std::get_if<picture::Curve>(&mark);
     for (const picture::Act& act : {items == nullptr ? picture::Act{} : items->act,
                                     curve == nullptr ? picture::Act{} : curve->act}) {
-      if (act.kind != picture::Act::pick) continue;
+      if (act.kind != picture::Act::pick && act.kind != picture::Act::set) continue;
       const auto at = wanted.find(std::string(act.what.text()));
       if (at != wanted.end()) found[act.what] = at->second;
     }
