@@ -176,7 +176,9 @@ void LookArguments::go_to_stop(ShellOptions& options) {
   if (step_given || !phase.empty()) {
     throw Error("--stop says where one stands: --step and --phase do not go with it");
   }
-  const scenes::GuideStop there = stop_of(options.lesson, parse_stop(stop));
+  const int number = parse_stop(stop);
+  const scenes::GuideStop there = stop_of(options.lesson, number);
+  options.stop = number - 1;
   for (const auto& [id, value] : there.settings) options.settings.try_emplace(id, value);
   options.step = there.step;
   if (there.phase >= 0) options.phase = std::to_string(there.phase);

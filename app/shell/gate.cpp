@@ -1,18 +1,12 @@
 #include "app/shell/gate.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "app/shell/steps.hpp"
+#include "scenes/shared/questions.hpp"
 
 namespace tilestep::app {
-
-bool is_right(const scenes::Question& question, const scenes::Guess& guess) {
-  if (!question.choices.empty()) return guess.choice == question.answer;
-  return !question.values.empty() &&
-         std::abs(guess.value - question.values.front()) <= question.tolerance;
-}
 
 // ---- before the next step ------------------------------------------------------------------------
 
@@ -65,7 +59,7 @@ void Gate::reveal(const scenes::Scene& scene, const std::map<picture::Name, int>
   }
   for (auto guess = guesses_.begin(); guess != guesses_.end() && guess->first < step;) {
     if (const auto question = scene.question({at_step(axis, guess->first), picks})) {
-      judge(is_right(*question, guess->second) ? Outcome::right : Outcome::wrong);
+      judge(scenes::is_answer(*question, guess->second) ? Outcome::right : Outcome::wrong);
     }
     guess = guesses_.erase(guess);
   }
@@ -138,9 +132,9 @@ std::vector<Outcome> MeasuredGate::score() const {
   std::vector<Outcome> score;
   for (const Item& item : items_) {
     if (item.waits()) continue;
-    score.push_back(item.skipped                           ? Outcome::skipped
-                    : is_right(item.question, *item.guess) ? Outcome::right
-                                                           : Outcome::wrong);
+    score.push_back(item.skipped                                    ? Outcome::skipped
+                    : scenes::is_answer(item.question, *item.guess) ? Outcome::right
+                                                                    : Outcome::wrong);
   }
   return score;
 }

@@ -11,8 +11,6 @@
 /// Prediction: what is asked before something is shown, and what was said to it.
 namespace tilestep::app {
 
-bool is_right(const scenes::Question& question, const scenes::Guess& guess);
-
 /// How one question ended.
 enum class Outcome { right, wrong, skipped };
 

@@ -111,7 +111,7 @@ Layout make_layout(ImVec2 size, float scale, const LayoutMode& mode) {
   const float least_height = mode.presenter ? 420 : mode.reader ? 520 : 560;
   layout.stacked = width < least_width || height < least_height;
   const float across = layout.stacked || !mode.reader ? width : width * 0.62f;
-  layout.two_rows = (layout.stacked && width < 640) || across < 560;
+  layout.two_rows = (layout.stacked && width < 640) || across < 680;
   layout.dense = !layout.stacked && !layout.staged && height < 760;
   layout.rail_kind = mode.presenter                  ? RailKind::none
                      : width >= 1240 && !mode.reader ? RailKind::full

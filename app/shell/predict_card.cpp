@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "app/shell/shell_state.hpp"
-#include "app/shell/steps.hpp"
+#include "scenes/shared/questions.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -20,7 +20,7 @@ ImDrawList& list() {
 
 /// A right or wrong guess, with the reason.
 void verdict(const scenes::Question& question, const scenes::Guess& guess) {
-  const bool right = is_right(question, guess);
+  const bool right = scenes::is_answer(question, guess);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float line = ui::text_size("x", Font::body_bold).y;
   const ImVec2 center(at.x + px(8), at.y + line / 2);
@@ -31,11 +31,10 @@ void verdict(const scenes::Question& question, const scenes::Guess& guess) {
   }
   std::string text = "Right.";
   if (question.choices.empty()) {
-    text = fmt::format("{} You said {:g}; it is {:g}.", right ? "Right." : "Not so.", guess.value,
-                       question.values.front());
+    text = fmt::format("{} You said {:g}; it is {}.", right ? "Right." : "Not so.", guess.value,
+                       scenes::answer_text(question));
   } else if (!right) {
-    text =
-        fmt::format("Not so: {}.", question.choices.at(static_cast<std::size_t>(question.answer)));
+    text = fmt::format("Not so: {}.", scenes::answer_text(question));
   }
   const float room = ImGui::GetContentRegionAvail().x - px(24);
   ImGui::Dummy({room, ui::draw_wrapped({at.x + px(24), at.y}, text, room, Font::body_bold,

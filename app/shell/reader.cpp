@@ -76,11 +76,19 @@ bool draw_stop(ShellState& state, int index, std::optional<std::string>& pointed
   const float heading_bottom = ImGui::GetItemRectMax().y;
   ui::space(4);
   ImGui::PushID(index);
-  links(state,
-        ui::markdown(stop.text, {.id = fmt::format("s{}_", index + 1),
-                                 .max_characters = 68,
-                                 .terms = reading.terms[static_cast<std::size_t>(index) + 1]}),
-        pointed_at);
+  const LessonState& lesson = state.session.lesson();
+  const bool waits = stop.tab == "measured" && state.session.predicts() && !reading.tells &&
+                     lesson.measured_gate.waiting() >= 0;
+  if (waits) {
+    ui::paragraph("These figures are asked about under Measured (M).", Font::body, Role::muted);
+    if (ui::button("tell", "Read on all the same")) reading.tells = true;
+  } else {
+    links(state,
+          ui::markdown(stop.text, {.id = fmt::format("s{}_", index + 1),
+                                   .max_characters = 68,
+                                   .terms = reading.terms[static_cast<std::size_t>(index) + 1]}),
+          pointed_at);
+  }
   ImGui::PopID();
   ImGui::EndGroup();
   ImGui::Unindent(gutter);

@@ -67,6 +67,7 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
   lesson.wants_question = options.asked;
   if (!options.view.empty()) lesson.player->show_view(options.view);
   lesson.wanted_phase = options.phase;
+  readings[chosen].stop = options.stop;
   session.choose(chosen);
 }
 

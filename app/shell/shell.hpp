@@ -40,6 +40,7 @@ struct ShellOptions {
   ui::ThemeKind theme = ui::ThemeKind::dark;
   bool presenter = false;
   bool reader = false;       ///< the lesson's text stands beside the picture
+  int stop = -1;             ///< of the guided path, that `settings` and `step` are of; −1: none
   bool overlay = false;      ///< on a stage: the tab lies over the picture
   bool predict = false;      ///< steps are asked about before they are shown
   bool asked = false;        ///< the question at `step` is open

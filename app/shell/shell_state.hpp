@@ -27,6 +27,7 @@ struct Reading {
   int stop = -1;        ///< among the guide's; −1: before the first
   bool tries = false;   ///< an experiment has taken the scene away from the stop
   bool scrolls = true;  ///< brings the stop into sight
+  bool tells = false;   ///< figures too that are still asked about
 };
 
 struct ShellState {

@@ -230,7 +230,7 @@ std::optional<ScrubberMove> scrubber(std::string_view id, double value, int coun
   const auto moved = slider(id, share, width, {.ticks = count, .knob_radius = 8});
   const bool released = ImGui::IsItemDeactivated(), active = ImGui::IsItemActive();
   map(id, "Scrubber", fmt::format("{:g}/{}", std::floor(value), count), min,
-      ImGui::GetItemRectMax());
+      ImGui::GetItemRectMax(), {px(96), px(20)});
   const float radius = px(8), left = min.x + radius,
               right = min.x + std::max(width, px(32)) - radius;
   const float y = std::round(min.y + px(24) / 2) - px(9);
