@@ -44,6 +44,7 @@ struct ShellState {
   float card_height = 0;                    ///< of the question in the frame before, real pixels
   int measured_item = -1;                   ///< the question that hides the view on show
   bool key_list = false;
+  int key_list_scrolls = 0;  ///< by ↑ and ↓ since the last frame
   Palette palette;
   Coach coach;
   std::string glossary_term;  ///< the one on show, by its id
@@ -83,6 +84,8 @@ struct ShellState {
   void go_to_stop(int stop);
   void try_out(const lab::Settings& settings);
   LayoutMode layout_mode() const;
+  /// What lies over the window and takes the keys: "palette", "coach", "keys"; empty: nothing does.
+  std::string layer() const;
   /// A table under Data is what one looks at.
   bool shows_table() const;
   /// → or a clicker: the next question or step; at the end what is asked of the measurements.

@@ -60,7 +60,8 @@ bool tab_label(const TabName& tab, bool chosen, const TabType& type) {
   const float height = std::round(px(32)), width = width_of(tab, type);
   const ImVec2 min = ImGui::GetCursorScreenPos();
   const ImVec2 max(min.x + width, min.y + height);
-  const bool pressed = ImGui::InvisibleButton(tab.id, {width, height});
+  bool pressed = ImGui::InvisibleButton(tab.id, {width, height});
+  pressed = ui::Context::current().focus().control(tab.id, min, max).pressed || pressed;
   const bool hovered = ImGui::IsItemHovered();
   if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
   ui::draw_text({(min.x + max.x) / 2, min.y + (height - ui::text_size("x", font).y) / 2}, tab.label,
@@ -300,7 +301,9 @@ void draw_tabs(ShellState& state, const Layout& layout) {
   const bool scrolls_itself = state.tab == Tab::data || state.tab == Tab::kernel;
   ImGui::BeginChild(
       name.c_str(), {0, 0}, false,
-      scrolls_itself ? ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse : 0);
+      ImGuiWindowFlags_NoNavInputs |
+          (scrolls_itself ? ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse : 0));
+  if (!scrolls_itself) ui::scroll_stop("tab");
   tab_content(state);
   ImGui::EndChild();
   ImGui::PopStyleColor();

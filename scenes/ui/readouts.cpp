@@ -136,6 +136,7 @@ void dense_readout(const Readout& readout) {
                                  fitted(readout.label, Font::note, room), Font::note, Role::muted);
   draw_mark(readout.provenance, {at.x + label.x + px(14), middle}, px(4.5f), color(Role::muted));
   ImGui::InvisibleButton(readout.id.c_str(), {width, size.y});
+  Context::current().focus().control(readout.id, at, {at.x + width, at.y + size.y});
   tooltip(mark_sentence(readout));
 }
 
@@ -145,7 +146,10 @@ void large_readout(const Readout& readout) {
   const float mark_room = mark_width(name_of(readout.provenance));
   draw_text(at, fitted(readout.label, Font::note, width - mark_room - px(8)), Font::note,
             Role::muted);
-  ImGui::SetCursorScreenPos({std::max(at.x, at.x + width - mark_room), at.y});
+  const ImVec2 mark(std::max(at.x, at.x + width - mark_room), at.y);
+  ImGui::SetCursorScreenPos(mark);
+  Context::current().focus().control(readout.id, mark,
+                                     {mark.x + mark_room, mark.y + text_size("x", Font::note).y});
   provenance_mark(readout.provenance, mark_sentence(readout));
 
   const float note_height = text_size("x", Font::note).y;
@@ -215,6 +219,7 @@ float readout_line(const std::vector<Readout>& readouts, float width) {
     draw_mark(readout.provenance, {right + px(12), middle}, px(4.5f), color(Role::muted));
     ImGui::SetCursorScreenPos({x, at.y});
     ImGui::InvisibleButton(readout.id.c_str(), {room, row});
+    Context::current().focus().control(readout.id, {x, at.y}, {x + room, at.y + row});
     tooltip(mark_sentence(readout));
     map(readout.id, readout.label, shown, {x, at.y}, {x + room, at.y + row});
     x += room + px(20);

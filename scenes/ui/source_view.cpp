@@ -147,6 +147,7 @@ void source_view(std::string_view id, std::string_view source, int current,
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
   ImGui::PushID(id.data(), id.data() + id.size());
   ImGui::BeginChild("source", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
+  scroll_stop("source");
   scroll_to(kept, current, view.line_height());
   const float marked = std::max(width, ImGui::GetContentRegionAvail().x);
   ImGuiListClipper clipper;

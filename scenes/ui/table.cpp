@@ -196,6 +196,7 @@ int data_table(const lab::Table& table, const TableLook& look) {
   int hovered = -1;
   ImGui::BeginChild(table.id.c_str(), {room.x, height}, false,
                     ImGuiWindowFlags_HorizontalScrollbar);
+  scroll_stop("table_" + table.id);
   scroll_to(kept, look.current_row, view.row_height());
   kept.scroll_x = ImGui::GetScrollX();
   const float row_width = std::max(columns.total, ImGui::GetContentRegionAvail().x);

@@ -160,6 +160,9 @@ std::optional<lab::KnobValue> knob(const lab::Knob& knob, const lab::KnobValue& 
 std::optional<lab::KnobValue> knob_line(const lab::Knob& knob, const lab::KnobValue& value,
                                         float width);
 
+/// Makes the text field that was just drawn a stop of the keyboard's focus, where Enter begins to type.
+void begin_typing(std::string_view id);
+
 /// A slider over 0–1 of `width` real pixels; returns the new place while it is dragged.
 std::optional<float> range_slider(std::string_view id, float share, float width);
 
