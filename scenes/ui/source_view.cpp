@@ -7,6 +7,7 @@
 #include "kernels/base/lab/source.hpp"
 #include "scenes/ui/context.hpp"
 #include "scenes/ui/syntax.hpp"
+#include "scenes/ui/theme.hpp"
 
 namespace tilestep::ui {
 namespace {
@@ -97,7 +98,7 @@ class View {
     const float wide = text_size(digit, Font::note).x * 0.82f;
     list().AddText(
         font(Font::note), size, {std::round(center.x - wide / 2), std::round(center.y - size / 2)},
-        color(now ? Role::on_accent : Role::muted), digit.data(), digit.data() + digit.size());
+        ink(now ? Role::on_accent : Role::muted), digit.data(), digit.data() + digit.size());
   }
 
   std::string_view source_;
