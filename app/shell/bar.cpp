@@ -37,7 +37,11 @@ void draw_bar(ShellState& state, const Layout& layout) {
   if (lesson.report) {
     ImGui::SetCursorScreenPos(at);
     state.ui.set_opacity(ui::animate("outdated", lesson.outdated() ? 0.5f : 1.0f));
-    ui::readout_line(lesson.player->readouts(lesson.cursor), width - taken);
+    const int on = ui::readout_line(lesson.player->readouts(lesson.cursor), width - taken);
+    if (on >= 0) {
+      const auto about = lesson.scene().readouts(lesson.view());
+      state.point_at({picture::subject_of(about[static_cast<std::size_t>(on)].about)});
+    }
     state.ui.set_opacity(1);
   }
   float x = at.x + width - taken + gap;

@@ -148,8 +148,7 @@ void ShellState::go_to_stop(int stop) {
   reading.stop = stop;
   reading.tries = false;
   reading.scrolls = true;
-  const int phase = there.phase < 0 ? std::max(axis.phases, 1) - 1 : there.phase;
-  session.stand(there.settings, {there.step, there.step == 0 ? axis.phases - 1 : phase}, now_s());
+  session.stand(there.settings, scenes::cursor_at(there, axis), now_s());
   session.lesson().player->light(there.light);
   overlay = false;
   for (const auto& [name, wanted] :
@@ -175,6 +174,8 @@ void ShellState::try_out(const lab::Settings& settings) {
 void ShellState::escape() {
   if (key_list) {
     key_list = false;
+  } else if (definition) {
+    definition.reset();
   } else if (overlay && staged()) {
     overlay = false;
   } else if (reader && reading().tries) {
@@ -284,6 +285,8 @@ void Shell::draw(ImVec2 size) {
   if (!layout.staged || state_->overlay) draw_tabs(*state_, layout);
   ImGui::EndChild();
   ImGui::End();
+  follow_pointer(*state_);
+  draw_definition(*state_, size);
   if (state_->key_list) draw_key_list(*state_, size);
   if (state_->palette.is_open()) state_->palette.draw(*state_, finds_of(*state_));
   state_->coach.draw(*state_);

@@ -81,7 +81,11 @@ void draw_side_panel(ShellState& state, const Layout& layout) {
   LessonState& lesson = state.session.lesson();
   if (lesson.report) {
     state.ui.set_opacity(ui::animate("outdated", lesson.outdated() ? 0.5f : 1.0f));
-    for (const ui::Readout& one : lesson.player->readouts(lesson.cursor)) ui::readout(one);
+    const auto about = lesson.scene().readouts(lesson.view());
+    const auto shown = lesson.player->readouts(lesson.cursor);
+    for (std::size_t i = 0; i < shown.size(); ++i) {
+      if (ui::readout(shown[i])) state.point_at({picture::subject_of(about[i].about)});
+    }
     state.ui.set_opacity(1);
   } else {
     ui::text("Numbers appear with the first run.", Font::note, Role::muted);

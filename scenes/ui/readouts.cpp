@@ -173,7 +173,23 @@ void large_readout(const Readout& readout) {
 
 }  // namespace
 
-void readout(const Readout& readout) {
+namespace {
+
+/// The colour that the number has in the picture, as a bar at its left; a frame while its thing is pointed at.
+void draw_sign(const Readout& readout, ImVec2 min, ImVec2 max) {
+  if (readout.lit) {
+    list().AddRect({min.x - px(6), min.y - px(2)}, {max.x + px(4), max.y + px(2)},
+                   color(Role::text), px(4), 0, px(1));
+  }
+  if (readout.sign != Role::muted) {
+    list().AddRectFilled({min.x - px(8), min.y + px(1)}, {min.x - px(5), max.y - px(1)},
+                         color(readout.sign), px(1.5f));
+  }
+}
+
+}  // namespace
+
+bool readout(const Readout& readout) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::PushID(readout.id.c_str());
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
@@ -186,16 +202,21 @@ void readout(const Readout& readout) {
   ImGui::PopStyleVar();  // the gap after the group is the usual one
   ImGui::EndGroup();
   ImGui::PopID();
+  const ImVec2 max = ImGui::GetItemRectMax();
+  draw_sign(readout, at, max);
   map(readout.id, readout.label,
       readout.unit.empty() ? readout.value : fmt::format("{} {}", readout.value, readout.unit), at,
-      ImGui::GetItemRectMax());
+      max);
+  return ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(at, max);
 }
 
-float readout_line(const std::vector<Readout>& readouts, float width) {
+int readout_line(const std::vector<Readout>& readouts, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float row = std::round(px(kControlHeight)), middle = at.y + row / 2;
   float x = at.x;
-  for (const Readout& readout : readouts) {
+  int hovered = -1;
+  for (std::size_t i = 0; i < readouts.size(); ++i) {
+    const Readout& readout = readouts[i];
     const std::string unit = readout.unit.substr(0, readout.unit.find(", "));
     const std::string shown = unit.empty() ? readout.value : readout.value + " " + unit;
     const ImVec2 value = text_size(shown, Font::mono), label = text_size(readout.label, Font::note);
@@ -216,10 +237,12 @@ float readout_line(const std::vector<Readout>& readouts, float width) {
     ImGui::SetCursorScreenPos({x, at.y});
     ImGui::InvisibleButton(readout.id.c_str(), {room, row});
     tooltip(mark_sentence(readout));
+    if (ImGui::IsItemHovered()) hovered = static_cast<int>(i);
+    draw_sign(readout, {x, at.y + px(4)}, {x + room, at.y + row - px(4)});
     map(readout.id, readout.label, shown, {x, at.y}, {x + room, at.y + row});
     x += room + px(20);
   }
-  return std::max(0.0f, x - at.x - px(20));
+  return hovered;
 }
 
 void badge(std::string_view id, std::string_view text, Role role) {

@@ -160,7 +160,7 @@ TEST_CASE("the shell opens with two runs where it is asked to", "[ui_shell]") {
   CHECK(stage.part("run_b")["value"] == "stride 32");
   stage.shell.key(Key::end, false);
   stage.frame();
-  CHECK(stage.part("place")["label"] == "request 64 of 64");
+  CHECK(stage.part("place")["label"] == "step 3 of 3");
 }
 
 TEST_CASE("a run with other phases is shown at the same step", "[ui_shell]") {
