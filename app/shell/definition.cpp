@@ -12,16 +12,19 @@ using ui::Role;
 
 void ShellState::point_at(const std::vector<picture::Subject>& subjects) {
   points_at.insert(points_at.end(), subjects.begin(), subjects.end());
-  if (subjects.empty() || !ImGui::IsMouseClicked(ImGuiMouseButton_Left)) return;
-  const picture::Symbol* symbol = session.lesson().player->symbol_of(subjects.front());
+}
+
+void ShellState::define(const picture::Subject& subject, ImVec2 at) {
+  const picture::Symbol* symbol = session.lesson().player->symbol_of(subject);
   if (symbol == nullptr || symbol->meaning.empty()) return;
-  definition = {subjects.front(), ImGui::GetIO().MousePos};
+  definition = {subject, at};
+  ui.request_redraw();
 }
 
 void follow_pointer(ShellState& state) {
   scenes::ScenePlayer& player = *state.session.lesson().player;
   if (const auto clicked = player.take_symbol()) {
-    state.definition = {*clicked, ImGui::GetIO().MousePos};
+    state.define(*clicked, ImGui::GetIO().MousePos);
   }
   // The picture has been drawn by now: it lights up in the next frame.
   if (player.pointed_beside() != state.points_at) ui::request_redraw();
@@ -77,8 +80,9 @@ void draw_definition(ShellState& state, ImVec2 size) {
   ui::map("definition", symbol->word, symbol->meaning, at,
           {at.x + ImGui::GetWindowSize().x, at.y + ImGui::GetWindowSize().y});
   const bool inside = ImGui::IsWindowHovered(ImGuiHoveredFlags_AllowWhenBlockedByActiveItem);
-  const bool opened = ImGui::GetIO().MouseClickedPos[0].x == state.definition->at.x &&
-                      ImGui::GetIO().MouseClickedPos[0].y == state.definition->at.y;
+  // The click that opened it is not one elsewhere.
+  const ImVec2 clicked = ImGui::GetIO().MouseClickedPos[0];
+  const bool opened = clicked.x == state.definition->at.x && clicked.y == state.definition->at.y;
   ImGui::End();
   ImGui::PopStyleColor(2);
   ImGui::PopStyleVar(2);

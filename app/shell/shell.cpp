@@ -117,6 +117,10 @@ bool ShellState::shows_table() const {
          !lesson.report->tables.empty();
 }
 
+std::string ShellState::layer() const {
+  return palette.is_open() ? "palette" : coach.is_on() ? "coach" : key_list ? "keys" : "";
+}
+
 LayoutMode ShellState::layout_mode() const {
   const bool plots = tab == Tab::measured || (staged() && tab == Tab::glossary);
   const bool card = session.lesson().gate.card().has_value();
@@ -172,9 +176,7 @@ void ShellState::try_out(const lab::Settings& settings) {
 
 /// What lies over the rest goes, one after the other; then the question, unanswered.
 void ShellState::escape() {
-  if (key_list) {
-    key_list = false;
-  } else if (definition) {
+  if (definition) {
     definition.reset();
   } else if (overlay && staged()) {
     overlay = false;
@@ -226,7 +228,8 @@ PanelScope::PanelScope(const char* id, const Rect& place, ImGuiWindowFlags flags
   ImGui::SetCursorScreenPos({place.min.x, place.min.y - ImGui::GetScrollY()});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui::px(padding), ui::px(padding)});
   ImGui::PushStyleColor(ImGuiCol_ChildBg, ui::color(ui::Role::panel));
-  ImGui::BeginChild(id, place.size(), true, flags);
+  // Tab is the window's own walk, not ImGui's from field to field.
+  ImGui::BeginChild(id, place.size(), true, flags | ImGuiWindowFlags_NoNavInputs);
   ImGui::PopStyleColor();
   ImGui::PopStyleVar();
 }
@@ -248,6 +251,8 @@ bool Shell::prepare_fonts(float display_scale, ImVec2 size) {
 void Shell::draw(ImVec2 size) {
   const ui::Context::Current current(state_->ui);
   state_->ui.begin_frame();
+  ui::Focus& focus = state_->ui.focus();
+  focus.begin_frame(state_->layer());
   state_->ui.set_few_frames(working());
   state_->session.set_moves(!state_->ui.look().still && !state_->ui.look().calm);
   state_->session.advance(static_cast<double>(ui::animation_seconds()));
@@ -273,6 +278,7 @@ void Shell::draw(ImVec2 size) {
       "column", layout.content.size(), false,
       layout.stacked ? 0 : ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
   ImGui::PopStyleColor();
+  if (layout.stacked) ui::scroll_stop("column");
   draw_stage(*state_, layout);
   if (layout.staged && state_->layout_mode().card > 0) draw_card(*state_, layout);
   draw_transport(*state_, layout);
@@ -287,9 +293,13 @@ void Shell::draw(ImVec2 size) {
   ImGui::End();
   follow_pointer(*state_);
   draw_definition(*state_, size);
+  focus.draws("keys");
   if (state_->key_list) draw_key_list(*state_, size);
+  focus.draws("palette");
   if (state_->palette.is_open()) state_->palette.draw(*state_, finds_of(*state_));
+  focus.draws("coach");
   state_->coach.draw(*state_);
+  focus.end_frame();
   if (state_->message) draw_message(*state_, size);
   state_->drawn = true;
 }
@@ -465,6 +475,66 @@ std::optional<Tab> tab_key(Key key) {
   }
 }
 
+std::optional<ui::FocusKey> focus_key(Key key) {
+  switch (key) {
+    case Key::enter:
+    case Key::space:
+      return ui::FocusKey::press;
+    case Key::left:
+      return ui::FocusKey::left;
+    case Key::right:
+      return ui::FocusKey::right;
+    case Key::up:
+      return ui::FocusKey::up;
+    case Key::down:
+      return ui::FocusKey::down;
+    case Key::home:
+      return ui::FocusKey::home;
+    case Key::end:
+      return ui::FocusKey::end;
+    case Key::escape:
+      return ui::FocusKey::escape;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Keys while something lies over the window, which is closed to them. Returns false if nothing does.
+bool layer_key(ShellState& state, Key key, bool shift) {
+  if (state.palette.is_open()) {
+    const bool back = key == Key::up || (key == Key::tab && shift);
+    if (key == Key::up || key == Key::down || key == Key::tab) state.palette.move(back ? -1 : 1);
+    if (key == Key::enter) state.palette.choose();
+    if (key == Key::escape) state.palette.close();
+    return true;
+  }
+  if (state.coach.is_on()) {
+    if (key == Key::escape) state.coach.end();
+    if (key == Key::enter || key == Key::right || key == Key::space) state.coach.go_on();
+    return true;
+  }
+  if (!state.key_list) return false;
+  if (key == Key::question || key == Key::escape) state.key_list = false;
+  if (key == Key::up || key == Key::down) state.key_list_scrolls += key == Key::up ? -1 : 1;
+  return true;
+}
+
+/// Keys of the control that has the focus. Returns false if `key` is not for it.
+bool control_key(ShellState& state, Key key, bool shift) {
+  ui::Focus& focus = state.ui.focus();
+  if (key == Key::tab && !state.palette.is_open()) {
+    focus.move(shift ? -1 : 1);
+    return true;
+  }
+  const auto meant = focus_key(key);
+  if (focus.holds()) {  // an open list has the keys to itself
+    if (meant) focus.key(*meant);
+    return true;
+  }
+  const bool typing = ImGui::GetCurrentContext() != nullptr && ImGui::GetIO().WantTextInput;
+  return !typing && meant && focus.key(*meant);
+}
+
 }  // namespace
 
 void Shell::key(Key key, bool shift) {
@@ -473,25 +543,21 @@ void Shell::key(Key key, bool shift) {
     state.full_screen_toggle = true;
     return;
   }
-  if (key == Key::find) return state.palette.open();
+  if (key == Key::find) {
+    state.coach.end();
+    state.key_list = false;
+    return state.palette.open();
+  }
+  if (control_key(state, key, shift) || layer_key(state, key, shift)) return;
   if (key == Key::save) return keep(shift ? Keep::picture_png : Keep::capsule);
-  if (state.palette.is_open()) {
-    if (key == Key::up || key == Key::down) state.palette.move(key == Key::up ? -1 : 1);
-    if (key == Key::enter) state.palette.choose();
-    if (key == Key::escape) state.palette.close();
-    return;
-  }
-  if (state.coach.is_on()) {
-    if (key == Key::escape) state.coach.end();
-    if (key == Key::enter || key == Key::right || key == Key::space) state.coach.go_on();
-    return;
-  }
   // What is typed into a field is not for us.
   if (ImGui::GetCurrentContext() != nullptr && ImGui::GetIO().WantTextInput) return;
   if (key == Key::copy) return keep(state.shows_table() ? Keep::table_copy : Keep::link);
-  if (key == Key::question) state.key_list = !state.key_list;
+  if (key == Key::question) {
+    state.key_list = true;
+    return;
+  }
   if (key == Key::escape) return state.escape();
-  if (state.key_list) return;  // the list is about keys, not for them
   if (key >= Key::a && key <= Key::d &&
       state.answer_by_key(static_cast<int>(key) - static_cast<int>(Key::a), shift)) {
     return;

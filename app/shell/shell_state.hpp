@@ -44,6 +44,7 @@ struct ShellState {
   float card_height = 0;                    ///< of the question in the frame before, real pixels
   int measured_item = -1;                   ///< the question that hides the view on show
   bool key_list = false;
+  int key_list_scrolls = 0;  ///< by ↑ and ↓ since the last frame
   Palette palette;
   Coach coach;
   std::string glossary_term;  ///< the one on show, by its id
@@ -77,8 +78,10 @@ struct ShellState {
   void toggle_compare();
   void toggle_motion();
   const std::vector<LessonState>& lessons() const { return session.lessons(); }
-  /// The pointer is on a word for these in this frame; a click pins what the first of them means.
+  /// The pointer is on a word for these in this frame.
   void point_at(const std::vector<picture::Subject>& subjects);
+  /// Pins what a symbol means, at a place of the window; nothing for what is no symbol.
+  void define(const picture::Subject& subject, ImVec2 at);
   /// Opens the glossary at a term.
   void show_term(const std::string& id);
   bool staged() const { return reader || ui.look().presenter; }
@@ -92,6 +95,8 @@ struct ShellState {
   void go_to_stop(int stop);
   void try_out(const lab::Settings& settings);
   LayoutMode layout_mode() const;
+  /// What lies over the window and takes the keys: "palette", "coach", "keys"; empty: nothing does.
+  std::string layer() const;
   /// A table under Data is what one looks at.
   bool shows_table() const;
   /// → or a clicker: the next question or step; at the end what is asked of the measurements.

@@ -84,7 +84,10 @@ void draw_side_panel(ShellState& state, const Layout& layout) {
     const auto about = lesson.scene().readouts(lesson.view());
     const auto shown = lesson.player->readouts(lesson.cursor);
     for (std::size_t i = 0; i < shown.size(); ++i) {
-      if (ui::readout(shown[i])) state.point_at({picture::subject_of(about[i].about)});
+      const ui::Pointed pointed = ui::readout(shown[i]);
+      if (pointed.which < 0) continue;
+      state.point_at({picture::subject_of(about[i].about)});
+      if (pointed.pressed) state.define(picture::subject_of(about[i].about), pointed.at);
     }
     state.ui.set_opacity(1);
   } else {

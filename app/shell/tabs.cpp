@@ -60,7 +60,8 @@ bool tab_label(const TabName& tab, bool chosen, const TabType& type) {
   const float height = std::round(px(32)), width = width_of(tab, type);
   const ImVec2 min = ImGui::GetCursorScreenPos();
   const ImVec2 max(min.x + width, min.y + height);
-  const bool pressed = ImGui::InvisibleButton(tab.id, {width, height});
+  bool pressed = ImGui::InvisibleButton(tab.id, {width, height});
+  pressed = ui::Context::current().focus().control(tab.id, min, max).pressed || pressed;
   const bool hovered = ImGui::IsItemHovered();
   if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
   ui::draw_text({(min.x + max.x) / 2, min.y + (height - ui::text_size("x", font).y) / 2}, tab.label,
@@ -164,12 +165,14 @@ void data_tab(ShellState& state) {
   const auto& tables = lesson.report->tables;
   lesson.table = std::clamp(lesson.table, 0, static_cast<int>(tables.size()) - 1);
   const lab::Table& table = tables[static_cast<std::size_t>(lesson.table)];
+  const bool clicked = ImGui::IsMouseClicked(ImGuiMouseButton_Left);
   const auto [row, head] = ui::data_table(table, table_look(*lesson.player, table, lesson.cursor));
   if (row >= 0) state.point_at(lesson.scene().subjects_of_row(table.id, row));
   if (head < 0) return;
   const std::string& column = table.columns[static_cast<std::size_t>(head)].id;
   if (const auto subject = lesson.scene().subject_of_column(table.id, column)) {
     state.point_at({*subject});
+    if (clicked) state.define(*subject, ImGui::GetIO().MousePos);
   }
 }
 
@@ -228,7 +231,13 @@ void kernel_tab(ShellState& state) {
   }
   try {
     const int word = ui::source_view("kernel", lab::asset(mark.path), look);
-    if (word >= 0) state.point_at({subjects[static_cast<std::size_t>(word)]});
+    if (word >= 0) {
+      const picture::Subject& subject = subjects[static_cast<std::size_t>(word)];
+      state.point_at({subject});
+      if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+        state.define(subject, ImGui::GetIO().MousePos);
+      }
+    }
   } catch (const Error& error) {
     ui::empty_state("No source", error.what());
   }
@@ -324,7 +333,9 @@ void draw_tabs(ShellState& state, const Layout& layout) {
   const bool scrolls_itself = state.tab == Tab::data || state.tab == Tab::kernel;
   ImGui::BeginChild(
       name.c_str(), {0, 0}, false,
-      scrolls_itself ? ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse : 0);
+      ImGuiWindowFlags_NoNavInputs |
+          (scrolls_itself ? ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse : 0));
+  if (!scrolls_itself) ui::scroll_stop("tab");
   tab_content(state);
   ImGui::EndChild();
   ImGui::PopStyleColor();

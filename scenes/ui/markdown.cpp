@@ -271,9 +271,9 @@ class Page {
     const bool pressed = ImGui::InvisibleButton("link", {max.x - min.x, max.y - min.y});
     ImGui::PopID();
     use_hand();
-    const bool focused = ImGui::IsItemFocused() && ImGui::GetIO().NavVisible;
-    const bool lit = ImGui::IsItemHovered() || focused;
-    if (pressed) events_.clicked = target;
+    const Focused keys = Context::current().focus().control(id, min, max);
+    const bool lit = ImGui::IsItemHovered() || keys.shown;
+    if (pressed || keys.pressed) events_.clicked = target;
     if (lit) events_.hovered = target;
     if (term) tooltip(of->sentence);
     map(id, run.words, target, min, max);

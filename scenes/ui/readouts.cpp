@@ -136,6 +136,7 @@ void dense_readout(const Readout& readout) {
                                  fitted(readout.label, Font::note, room), Font::note, Role::muted);
   draw_mark(readout.provenance, {at.x + label.x + px(14), middle}, px(4.5f), color(Role::muted));
   ImGui::InvisibleButton(readout.id.c_str(), {width, size.y});
+  Context::current().focus().control(readout.id, at, {at.x + width, at.y + size.y});
   tooltip(mark_sentence(readout));
 }
 
@@ -145,7 +146,10 @@ void large_readout(const Readout& readout) {
   const float mark_room = mark_width(name_of(readout.provenance));
   draw_text(at, fitted(readout.label, Font::note, width - mark_room - px(8)), Font::note,
             Role::muted);
-  ImGui::SetCursorScreenPos({std::max(at.x, at.x + width - mark_room), at.y});
+  const ImVec2 mark(std::max(at.x, at.x + width - mark_room), at.y);
+  ImGui::SetCursorScreenPos(mark);
+  Context::current().focus().control(readout.id, mark,
+                                     {mark.x + mark_room, mark.y + text_size("x", Font::note).y});
   provenance_mark(readout.provenance, mark_sentence(readout));
 
   const float note_height = text_size("x", Font::note).y;
@@ -187,9 +191,20 @@ void draw_sign(const Readout& readout, ImVec2 min, ImVec2 max) {
   }
 }
 
+/// The pointer is on it, or the focus of what has a sign presses it.
+void follow(const Readout& readout, int which, ImVec2 min, ImVec2 max, Pointed& all) {
+  const bool signed_one = readout.sign != Role::muted;
+  const bool pressed =
+      signed_one && Context::current().focus().control(readout.id, min, max).pressed;
+  const bool hovered = ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(min, max);
+  if (!hovered && !pressed) return;
+  const bool clicked = signed_one && hovered && ImGui::IsMouseClicked(ImGuiMouseButton_Left);
+  all = {which, pressed || clicked, pressed ? ImVec2(min.x, max.y) : ImGui::GetIO().MousePos};
+}
+
 }  // namespace
 
-bool readout(const Readout& readout) {
+Pointed readout(const Readout& readout) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::PushID(readout.id.c_str());
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
@@ -207,14 +222,16 @@ bool readout(const Readout& readout) {
   map(readout.id, readout.label,
       readout.unit.empty() ? readout.value : fmt::format("{} {}", readout.value, readout.unit), at,
       max);
-  return ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(at, max);
+  Pointed pointed;
+  follow(readout, 0, at, max, pointed);
+  return pointed;
 }
 
-int readout_line(const std::vector<Readout>& readouts, float width) {
+Pointed readout_line(const std::vector<Readout>& readouts, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float row = std::round(px(kControlHeight)), middle = at.y + row / 2;
   float x = at.x;
-  int hovered = -1;
+  Pointed pointed;
   for (std::size_t i = 0; i < readouts.size(); ++i) {
     const Readout& readout = readouts[i];
     const std::string unit = readout.unit.substr(0, readout.unit.find(", "));
@@ -236,13 +253,14 @@ int readout_line(const std::vector<Readout>& readouts, float width) {
     draw_mark(readout.provenance, {right + px(12), middle}, px(4.5f), color(Role::muted));
     ImGui::SetCursorScreenPos({x, at.y});
     ImGui::InvisibleButton(readout.id.c_str(), {room, row});
+    Context::current().focus().control(readout.id, {x, at.y}, {x + room, at.y + row});
     tooltip(mark_sentence(readout));
-    if (ImGui::IsItemHovered()) hovered = static_cast<int>(i);
+    follow(readout, static_cast<int>(i), {x, at.y}, {x + room, at.y + row}, pointed);
     draw_sign(readout, {x, at.y + px(4)}, {x + room, at.y + row - px(4)});
     map(readout.id, readout.label, shown, {x, at.y}, {x + room, at.y + row});
     x += room + px(20);
   }
-  return hovered;
+  return pointed;
 }
 
 void badge(std::string_view id, std::string_view text, Role role) {

@@ -138,7 +138,11 @@ class View {
     ImGui::PushID(row.fold);
     const float width = px(18) + text_size(text, Font::note).x;
     ImGui::SetCursorScreenPos({x, at.y});
-    const bool clicked = ImGui::InvisibleButton("fold", {width, height_});
+    bool clicked = ImGui::InvisibleButton("fold", {width, height_});
+    const std::string id = fmt::format("fold_{}", row.line);
+    clicked =
+        Context::current().focus().control(id, {x, at.y}, {x + width, at.y + height_}).pressed ||
+        clicked;
     const Role role = ImGui::IsItemHovered() ? Role::text : Role::muted;
     use_hand();
     ImGui::PopID();
@@ -151,8 +155,7 @@ class View {
                                {center.x - r / 2, center.y + r}, color(role));
     }
     draw_text({x + px(18), y}, text, Font::note, role);
-    map(fmt::format("fold_{}", row.line), text, row.open ? "open" : "folded", {x, at.y},
-        {x + width, at.y + height_});
+    map(id, text, row.open ? "open" : "folded", {x, at.y}, {x + width, at.y + height_});
     return clicked;
   }
 
@@ -292,6 +295,7 @@ int source_view(std::string_view id, std::string_view source, const SourceLook& 
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
   ImGui::PushID(id.data(), id.data() + id.size());
   ImGui::BeginChild("source", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
+  scroll_stop("source");
   scroll_to(kept, look.current, view.line_height());
   const float marked = std::max(width, ImGui::GetContentRegionAvail().x);
   int turned = -1;

@@ -216,6 +216,7 @@ TableHover data_table(const lab::Table& table, const TableLook& look) {
   const float height = std::max(room.y - view.row_height() - 1, view.row_height());
   ImGui::BeginChild(table.id.c_str(), {room.x, height}, false,
                     ImGuiWindowFlags_HorizontalScrollbar);
+  scroll_stop("table_" + table.id);
   scroll_to(kept, look.current_row, view.row_height());
   kept.scroll_x = ImGui::GetScrollX();
   const float row_width = std::max(columns.total, ImGui::GetContentRegionAvail().x);

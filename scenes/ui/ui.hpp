@@ -161,6 +161,9 @@ std::optional<lab::KnobValue> knob(const lab::Knob& knob, const lab::KnobValue& 
 std::optional<lab::KnobValue> knob_line(const lab::Knob& knob, const lab::KnobValue& value,
                                         float width);
 
+/// Makes the text field that was just drawn a stop of the keyboard's focus, where Enter begins to type.
+void begin_typing(std::string_view id);
+
 /// A slider over 0–1 of `width` real pixels; returns the new place while it is dragged.
 std::optional<float> range_slider(std::string_view id, float share, float width);
 
@@ -193,11 +196,17 @@ struct Readout {
   Role sign = Role::muted;  ///< of a number that has a colour of its own in the picture
   bool lit = false;         ///< its thing is pointed at elsewhere
 };
-/// Returns true while the pointer is on it.
-bool readout(const Readout& readout);
+/// What the pointer or the focus does to one of several things.
+struct Pointed {
+  int which = -1;  ///< −1: none
+  bool pressed = false;
+  ImVec2 at = {};  ///< where something may be said about it
+};
+/// Tells whether the pointer is on it (`which` 0), and whether it was pressed, where it has a sign.
+Pointed readout(const Readout& readout);
 /// Readouts side by side on one line, the first ones, as many as `width` real pixels hold; of the
-/// marks the shapes alone. Returns which of them the pointer is on, or −1.
-int readout_line(const std::vector<Readout>& readouts, float width);
+/// marks the shapes alone.
+Pointed readout_line(const std::vector<Readout>& readouts, float width);
 /// The small mark alone, after the last item on the same line.
 void provenance_mark(lab::Provenance provenance, std::string_view sentence);
 
