@@ -14,7 +14,7 @@ namespace {
 
 /// The phase inside a step; nothing where the step is complete.
 std::optional<int> phase_inside(const scenes::StepAxis& axis, scenes::Cursor cursor) {
-  if (cursor.tile == 0 || cursor.phase >= axis.phases - 1) return std::nullopt;
+  if (cursor.tile == 0 || cursor.phase >= axis.last_phase(cursor.tile)) return std::nullopt;
   return cursor.phase;
 }
 

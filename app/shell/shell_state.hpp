@@ -53,7 +53,14 @@ struct ShellState {
   bool full_screen_toggle = false;
   bool drawn = false;
   std::optional<double> copied_s;  ///< when the table was copied
-  int hovered_row = -1;
+  /// What the pointer is on beside the picture: a row, a readout, a word of the kernel.
+  std::vector<picture::Subject> points_at;
+  /// A symbol's meaning, pinned where it was clicked.
+  struct Definition {
+    picture::Subject subject;
+    ImVec2 at;
+  };
+  std::optional<Definition> definition;
   KeptSettings kept;            ///< as they were at the start
   ui::ThemeKind first_theme{};  ///< at the start, perhaps by a flag, which is not kept
   float first_text_scale = 1;
@@ -71,6 +78,10 @@ struct ShellState {
   void toggle_compare();
   void toggle_motion();
   const std::vector<LessonState>& lessons() const { return session.lessons(); }
+  /// The pointer is on a word for these in this frame.
+  void point_at(const std::vector<picture::Subject>& subjects);
+  /// Pins what a symbol means, at a place of the window; nothing for what is no symbol.
+  void define(const picture::Subject& subject, ImVec2 at);
   /// Opens the glossary at a term.
   void show_term(const std::string& id);
   bool staged() const { return reader || ui.look().presenter; }
@@ -125,6 +136,10 @@ void draw_glossary(ShellState& state);
 /// How a table of the report stands under Data at a cursor.
 ui::TableLook table_look(const scenes::ScenePlayer& player, const lab::Table& table,
                          scenes::Cursor now);
+/// What a symbol means, where it was clicked, until Esc or another click.
+void draw_definition(ShellState& state, ImVec2 size);
+/// Tells the picture what the pointer was on in this frame.
+void follow_pointer(ShellState& state);
 void draw_key_list(ShellState& state, ImVec2 size);
 /// The sentence that was said last, over the lower edge.
 void draw_message(const ShellState& state, ImVec2 size);

@@ -28,7 +28,7 @@ constexpr int kMoves = 500;
 std::vector<scenes::Cursor> phases_of(const scenes::StepAxis& axis) {
   std::vector<scenes::Cursor> cursors = {{0, axis.phases - 1}};
   for (const int tile : {1, 2, axis.tiles / 2, axis.tiles}) {
-    for (int phase = 0; phase < axis.phases && tile > 0 && tile <= axis.tiles; ++phase) {
+    for (int phase = 0; phase < axis.phases_in(tile) && tile > 0 && tile <= axis.tiles; ++phase) {
       cursors.push_back({tile, phase});
     }
   }
@@ -213,10 +213,8 @@ void check_halfway(const lab::Lesson& lesson) {
     const picture::Extent extent = scene->extent();
     std::optional<picture::Placed> before;
     const scenes::StepAxis axis = scene->steps();
-    for (int place = 0; place <= std::min(axis.tiles, 12) * axis.phases; ++place) {
-      const scenes::Cursor cursor =
-          place == 0 ? scenes::Cursor{0, axis.phases - 1}
-                     : scenes::Cursor{(place - 1) / axis.phases + 1, (place - 1) % axis.phases};
+    for (int place = 0; place <= std::min(axis.places(), 12 * axis.phases); ++place) {
+      const scenes::Cursor cursor = axis.at_place(place);
       CAPTURE(cursor.tile, cursor.phase);
       picture::Placed now =
           picture::place(scene->picture(extent, {cursor}), {0, 0, 832, 447}, ui::PictureMetrics());
@@ -309,7 +307,10 @@ void check_moves(const lab::Lesson& lesson) {
     stage.lab.answer();
     stage.draw(size);
     const auto come_to_rest = [&] {
-      for (int frames = 0; frames < 60; ++frames) stage.draw(size);
+      for (int frames = 0; frames < 600 && (frames < 2 || stage.shell.animating()); ++frames) {
+        stage.draw(size);
+      }
+      REQUIRE_FALSE(stage.shell.animating());
     };
     come_to_rest();
     stage.shell.key(app::Key::right, false);  // inside a step: to its end
