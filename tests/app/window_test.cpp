@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -27,9 +28,9 @@ std::string lower(std::string text) {
 /// An X server of this test's own, on a display number that is free.
 class Display {
  public:
-  Display()
-      : server_(
-            {"sh", "-c", "exec Xvfb -displayfd 1 -screen 0 1600x1000x24 -nolisten tcp -noreset"}) {
+  explicit Display(const std::string& screen = "1600x1000x24")
+      : server_({"sh", "-c",
+                 "exec Xvfb -displayfd 1 -screen 0 " + screen + " -nolisten tcp -noreset"}) {
     if (const auto number = server_.read_line(30s)) name_ = ":" + *number;
   }
   /// Empty if the server did not start.
@@ -110,13 +111,41 @@ class Window {
   std::string id_;
 };
 
-std::unique_ptr<Display> make_display() {
+/// Sets a display's X resources, as a desktop does at its start. Xlib is loaded and not linked: GLFW brings it.
+bool set_resources(const std::string& display, const std::string& resources) {
+  void* xlib = ::dlopen("libX11.so.6", RTLD_NOW);
+  if (xlib == nullptr) return false;
+  const auto function = [xlib]<class F>(F*& into, const char* name) {
+    into = reinterpret_cast<F*>(::dlsym(xlib, name));
+    return into != nullptr;
+  };
+  void* (*open)(const char*) = nullptr;
+  int (*close)(void*) = nullptr;
+  unsigned long (*root)(void*) = nullptr;
+  unsigned long (*atom)(void*, const char*, int) = nullptr;
+  int (*change)(void*, unsigned long, unsigned long, unsigned long, int, int, const unsigned char*,
+                int) = nullptr;
+  const bool known = function(open, "XOpenDisplay") && function(close, "XCloseDisplay") &&
+                     function(root, "XDefaultRootWindow") && function(atom, "XInternAtom") &&
+                     function(change, "XChangeProperty");
+  void* server = known ? open(display.c_str()) : nullptr;
+  if (server == nullptr) return false;
+  constexpr int kReplace = 0, kBytes = 8;
+  constexpr unsigned long kString = 31;  // XA_STRING
+  change(server, root(server), atom(server, "RESOURCE_MANAGER", 0), kString, kBytes, kReplace,
+         reinterpret_cast<const unsigned char*>(resources.data()),
+         static_cast<int>(resources.size()));
+  close(server);
+  return true;
+}
+
+std::unique_ptr<Display> make_display(const std::string& screen = "1600x1000x24") {
   for (const char* tool : {"Xvfb", "xdotool"}) {
     if (has_program(tool)) continue;
     skip(std::string("the window is not tested: there is no ") + tool + " here");
     return nullptr;
   }
-  auto display = std::make_unique<Display>();
+  auto display = std::make_unique<Display>(screen);
   if (!display->name().empty()) return display;
   skip("the window is not tested: Xvfb does not start here");
   return nullptr;
@@ -156,6 +185,26 @@ TEST_CASE("keys move the step in a real window", "[window]") {
   CHECK(eventually([&] { return window.step() == 2; }));
   window.press("Left");
   CHECK(eventually([&] { return window.step() == 1; }));
+}
+
+TEST_CASE("the display's own scale is honoured: at 192 dpi all is twice as large", "[window]") {
+  const auto display = make_display("3000x1900x24");
+  if (!display) return;
+  const auto width_of = [](const Window& window, const char* id) {
+    return window.part(id)->at("raw")[2].get<double>();
+  };
+  double button = 0, lesson = 0;
+  {
+    Window window(*display, {"--backend", "emulated"});
+    wait_until_ready(window);
+    button = width_of(window, "next tile");
+    lesson = width_of(window, "lesson_coalescing");
+  }
+  REQUIRE(set_resources(display->name(), "Xft.dpi:\t192\n"));
+  Window window(*display, {"--backend", "emulated"});
+  wait_until_ready(window);
+  CHECK(width_of(window, "next tile") == 2 * button);
+  CHECK(width_of(window, "lesson_coalescing") == 2 * lesson);
 }
 
 TEST_CASE("a click on Next tile moves the step", "[window]") {

@@ -150,6 +150,12 @@ void sweep(const Scenario& scenario, const std::string& lesson) {
   }
 }
 
+/// The share of a screen that a part has.
+float share_of(const nlohmann::json& part, ImVec2 screen) {
+  const auto raw = part["raw"].get<std::vector<float>>();
+  return raw[2] * raw[3] / (screen.x * screen.y);
+}
+
 }  // namespace
 
 TEST_CASE("what lies over the window holds together at every size and look", "[ui_sweep]") {
@@ -217,6 +223,22 @@ TEST_CASE("text stands out from what it is drawn on, in every lesson and both th
           }
         }
       }
+    }
+  }
+}
+
+TEST_CASE("on a stage the picture has 70 % of the screen", "[ui_sweep]") {
+  for (const lab::Lesson* lesson : tilestep::lessons()) {
+    for (const ImVec2 size : {ImVec2(1280, 720), ImVec2(1920, 1080)}) {
+      ShellOptions options;
+      options.lesson = lesson->info().id;
+      options.presenter = true;
+      Stage stage(options);
+      stage.lab.answer();
+      stage.draw(size, design_scale(static_cast<int>(size.x), static_cast<int>(size.y), 1));
+      stage.map = nlohmann::json::parse(stage.shell.ui_map_json());
+      CAPTURE(options.lesson, size.x, size.y);
+      CHECK(share_of(stage.part("picture"), size) >= 0.7f);
     }
   }
 }
