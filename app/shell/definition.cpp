@@ -26,6 +26,10 @@ void follow_pointer(ShellState& state) {
   if (const auto clicked = player.take_symbol()) {
     state.define(*clicked, ImGui::GetIO().MousePos);
   }
+  // What is pinned stays lit while the pointer is on nothing else.
+  if (state.points_at.empty() && state.definition) {
+    state.points_at.push_back(state.definition->subject);
+  }
   // The picture has been drawn by now: it lights up in the next frame.
   if (player.pointed_beside() != state.points_at) ui::request_redraw();
   player.point_at(std::exchange(state.points_at, {}));
@@ -61,9 +65,10 @@ void draw_definition(ShellState& state, ImVec2 size) {
   ImGui::SetNextWindowPos(at);
   ImGui::SetNextWindowSize({width, 0});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(16), px(12)});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, px(ui::kControlCorner));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, px(ui::kCorner));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
   ImGui::PushStyleColor(ImGuiCol_WindowBg, ui::color(Role::raised));
-  ImGui::PushStyleColor(ImGuiCol_Border, ui::color(Role::text));
+  ImGui::PushStyleColor(ImGuiCol_Border, ui::color(Role::muted));
   ImGui::Begin("definition", nullptr,
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
                    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav |
@@ -85,7 +90,7 @@ void draw_definition(ShellState& state, ImVec2 size) {
   const bool opened = clicked.x == state.definition->at.x && clicked.y == state.definition->at.y;
   ImGui::End();
   ImGui::PopStyleColor(2);
-  ImGui::PopStyleVar(2);
+  ImGui::PopStyleVar(3);
   const bool elsewhere = ImGui::IsMouseClicked(ImGuiMouseButton_Left) && !inside && !opened;
   if (closed || elsewhere) state.definition.reset();
 }

@@ -176,6 +176,8 @@ void ShellState::try_out(const lab::Settings& settings) {
 void ShellState::escape() {
   if (definition) {
     definition.reset();
+  } else if (note) {
+    note.reset();
   } else if (overlay && staged()) {
     overlay = false;
   } else if (reader && reading().tries) {
