@@ -62,17 +62,7 @@ void draw_definition(ShellState& state, ImVec2 size) {
   const float width = std::min(px(320), size.x - px(16));
   const ImVec2 at(std::clamp(state.definition->at.x + px(12), px(8), size.x - width - px(8)),
                   std::clamp(state.definition->at.y + px(16), px(8), size.y - px(160)));
-  ImGui::SetNextWindowPos(at);
-  ImGui::SetNextWindowSize({width, 0});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(16), px(12)});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, px(ui::kCorner));
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, ui::color(Role::raised));
-  ImGui::PushStyleColor(ImGuiCol_Border, ui::color(Role::muted));
-  ImGui::Begin("definition", nullptr,
-               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
-                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav |
-                   ImGuiWindowFlags_AlwaysAutoResize);
+  const CardScope card("definition", at, {width, 0});
   const ImVec2 start = ImGui::GetCursorScreenPos();
   ui::text(symbol->word, Font::section,
            symbol->tone > 0 ? picture::tone_role(symbol->tone) : Role::text);
@@ -88,9 +78,6 @@ void draw_definition(ShellState& state, ImVec2 size) {
   // The click that opened it is not one elsewhere.
   const ImVec2 clicked = ImGui::GetIO().MouseClickedPos[0];
   const bool opened = clicked.x == state.definition->at.x && clicked.y == state.definition->at.y;
-  ImGui::End();
-  ImGui::PopStyleColor(2);
-  ImGui::PopStyleVar(3);
   const bool elsewhere = ImGui::IsMouseClicked(ImGuiMouseButton_Left) && !inside && !opened;
   if (closed || elsewhere) state.definition.reset();
 }

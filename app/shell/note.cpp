@@ -43,16 +43,7 @@ void draw_note(ShellState& state, const Layout& layout) {
   const ImVec2 size(std::min(px(380), place.width() - px(16)),
                     std::min(px(220), place.height() - px(16)));
   const ImVec2 min(place.max.x - size.x - px(8), place.max.y - size.y - px(8));
-  ImGui::SetNextWindowPos(min);
-  ImGui::SetNextWindowSize(size);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(16), px(12)});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, px(ui::kCorner));
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, ui::color(Role::raised));
-  ImGui::PushStyleColor(ImGuiCol_Border, ui::color(Role::muted));
-  ImGui::Begin("note", nullptr,
-               ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove |
-                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav);
+  const CardScope card("note", min, size);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x, row = std::round(px(ui::kControlHeight));
   ui::draw_text({at.x, at.y + (row - ui::text_size("x", Font::body_bold).y) / 2}, "Note",
@@ -75,9 +66,6 @@ void draw_note(ShellState& state, const Layout& layout) {
         Font::body, text.empty() ? Role::muted : Role::text);
   }
   ui::map("note", "Note", text, min, {min.x + size.x, min.y + size.y});
-  ImGui::End();
-  ImGui::PopStyleColor(2);
-  ImGui::PopStyleVar(3);
   if (closed) state.note.reset();
 }
 

@@ -169,4 +169,14 @@ class PanelScope {
   PanelScope& operator=(const PanelScope&) = delete;
 };
 
+/// A card that lies over the window, with a border: title row and content are drawn between.
+class CardScope {
+ public:
+  /// `size` of 0 in height: as high as its content.
+  CardScope(const char* id, ImVec2 place, ImVec2 size);
+  ~CardScope();
+  CardScope(const CardScope&) = delete;
+  CardScope& operator=(const CardScope&) = delete;
+};
+
 }  // namespace tilestep::app
