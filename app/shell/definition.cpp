@@ -26,6 +26,10 @@ void follow_pointer(ShellState& state) {
   if (const auto clicked = player.take_symbol()) {
     state.define(*clicked, ImGui::GetIO().MousePos);
   }
+  // What is pinned stays lit while the pointer is on nothing else.
+  if (state.points_at.empty() && state.definition) {
+    state.points_at.push_back(state.definition->subject);
+  }
   // The picture has been drawn by now: it lights up in the next frame.
   if (player.pointed_beside() != state.points_at) ui::request_redraw();
   player.point_at(std::exchange(state.points_at, {}));
@@ -58,16 +62,7 @@ void draw_definition(ShellState& state, ImVec2 size) {
   const float width = std::min(px(320), size.x - px(16));
   const ImVec2 at(std::clamp(state.definition->at.x + px(12), px(8), size.x - width - px(8)),
                   std::clamp(state.definition->at.y + px(16), px(8), size.y - px(160)));
-  ImGui::SetNextWindowPos(at);
-  ImGui::SetNextWindowSize({width, 0});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {px(16), px(12)});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, px(ui::kControlCorner));
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, ui::color(Role::raised));
-  ImGui::PushStyleColor(ImGuiCol_Border, ui::color(Role::text));
-  ImGui::Begin("definition", nullptr,
-               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
-                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav |
-                   ImGuiWindowFlags_AlwaysAutoResize);
+  const CardScope card("definition", at, {width, 0});
   const ImVec2 start = ImGui::GetCursorScreenPos();
   ui::text(symbol->word, Font::section,
            symbol->tone > 0 ? picture::tone_role(symbol->tone) : Role::text);
@@ -83,9 +78,6 @@ void draw_definition(ShellState& state, ImVec2 size) {
   // The click that opened it is not one elsewhere.
   const ImVec2 clicked = ImGui::GetIO().MouseClickedPos[0];
   const bool opened = clicked.x == state.definition->at.x && clicked.y == state.definition->at.y;
-  ImGui::End();
-  ImGui::PopStyleColor(2);
-  ImGui::PopStyleVar(2);
   const bool elsewhere = ImGui::IsMouseClicked(ImGuiMouseButton_Left) && !inside && !opened;
   if (closed || elsewhere) state.definition.reset();
 }

@@ -39,6 +39,7 @@ void ShellState::show(const Capsule& capsule) {
   LessonState& lesson = session.lesson();
   lesson.bench = capsule.bench;
   lesson.notes = capsule.notes;
+  if (!lesson.notes.empty()) open_note(false);
   session.go(cursor_of(capsule, session.axis()));
   for (const auto& [name, item] : picks_of(capsule, lesson.scene(), lesson.cursor)) {
     lesson.player->pick(name, item);

@@ -64,6 +64,7 @@ void add_actions(std::vector<Find>& all) {
        [](ShellState& s) { s.set_text_scale(s.ui.look().text_scale + 0.25f); }},
       {"smaller", "Smaller text", "",
        [](ShellState& s) { s.set_text_scale(s.ui.look().text_scale - 0.25f); }},
+      {"note", "Note about what is on show", "", [](ShellState& s) { s.open_note(true); }},
       {"keys", "Keys", "?", [](ShellState& s) { s.key_list = true; }},
       {"coach", "Tour of this window", "", [](ShellState& s) { s.coach.begin(); }},
       {"full_screen", "Full screen", "F11", [](ShellState& s) { s.full_screen_toggle = true; }},

@@ -65,6 +65,7 @@ void Shell::draw(ImVec2 size) {
   ImGui::EndChild();
   ImGui::End();
   follow_pointer(*state_);
+  draw_note(*state_, layout);
   draw_definition(*state_, size);
   focus.draws("keys");
   if (state_->key_list) draw_key_list(*state_, size);

@@ -177,6 +177,8 @@ void ShellState::try_out(const lab::Settings& settings) {
 void ShellState::escape() {
   if (definition) {
     definition.reset();
+  } else if (note) {
+    note.reset();
   } else if (overlay && staged()) {
     overlay = false;
   } else if (reader && reading().tries) {
@@ -238,6 +240,24 @@ void PanelScope::name(const char* id, const char* label) const {
 }
 PanelScope::~PanelScope() {
   ImGui::EndChild();
+}
+
+CardScope::CardScope(const char* id, ImVec2 place, ImVec2 size) {
+  ImGui::SetNextWindowPos(place);
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui::px(16), ui::px(12)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, ui::px(ui::kCorner));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, ui::color(ui::Role::raised));
+  ImGui::PushStyleColor(ImGuiCol_Border, ui::color(ui::Role::muted));
+  ImGui::Begin(id, nullptr,
+               ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove |
+                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav);
+}
+CardScope::~CardScope() {
+  ImGui::End();
+  ImGui::PopStyleColor(2);
+  ImGui::PopStyleVar(3);
 }
 
 }  // namespace tilestep::app

@@ -61,6 +61,12 @@ struct ShellState {
     ImVec2 at;
   };
   std::optional<Definition> definition;
+  /// What the user notes about the run on show: kept with a capsule.
+  struct NoteCard {
+    bool edits = false, grabs = false;  ///< it takes the keys in the next frame
+    std::array<char, 4096> text{};
+  };
+  std::optional<NoteCard> note;
   KeptSettings kept;            ///< as they were at the start
   ui::ThemeKind first_theme{};  ///< at the start, perhaps by a flag, which is not kept
   float first_text_scale = 1;
@@ -80,6 +86,7 @@ struct ShellState {
   const std::vector<LessonState>& lessons() const { return session.lessons(); }
   /// The pointer is on a word for these in this frame.
   void point_at(const std::vector<picture::Subject>& subjects);
+  void open_note(bool to_edit);
   /// Pins what a symbol means, at a place of the window; nothing for what is no symbol.
   void define(const picture::Subject& subject, ImVec2 at);
   /// Opens the glossary at a term.
@@ -138,6 +145,8 @@ ui::TableLook table_look(const scenes::ScenePlayer& player, const lab::Table& ta
                          scenes::Cursor now);
 /// What a symbol means, where it was clicked, until Esc or another click.
 void draw_definition(ShellState& state, ImVec2 size);
+/// The note, over a corner of the picture, while it is open.
+void draw_note(ShellState& state, const Layout& layout);
 /// Tells the picture what the pointer was on in this frame.
 void follow_pointer(ShellState& state);
 void draw_key_list(ShellState& state, ImVec2 size);
@@ -160,6 +169,16 @@ class PanelScope {
   void name(const char* id, const char* label) const;
   PanelScope(const PanelScope&) = delete;
   PanelScope& operator=(const PanelScope&) = delete;
+};
+
+/// A card that lies over the window, with a border: title row and content are drawn between.
+class CardScope {
+ public:
+  /// `size` of 0 in height: as high as its content.
+  CardScope(const char* id, ImVec2 place, ImVec2 size);
+  ~CardScope();
+  CardScope(const CardScope&) = delete;
+  CardScope& operator=(const CardScope&) = delete;
 };
 
 }  // namespace tilestep::app

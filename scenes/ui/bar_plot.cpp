@@ -15,19 +15,9 @@ ImDrawList& list() {
 
 constexpr float kBarRow = 28, kLeastBarRow = 20;  // design pixels
 
-struct Room {
-  ImVec2 min, max;
-  float width() const { return max.x - min.x; }
-  float height() const { return max.y - min.y; }
-};
-
-float line_height(Font font) {
-  return text_size("x", font).y;
-}
-
 /// Vertical grid lines with their numbers below, right of `left`, and the unit below the values, whose
 /// column ends at `right`.
-void draw_bar_axis(const Axis& axis, const Room& room, float left, const std::string& unit,
+void draw_bar_axis(const Axis& axis, const PlotRoom& room, float left, const std::string& unit,
                    float right) {
   const int most = std::max(2, static_cast<int>(room.width() / px(90)));
   const float unit_left = right - text_size(unit, Font::note).x - px(8);
@@ -51,7 +41,7 @@ std::string bar_value(const Bar& bar, const std::string& unit) {
 struct BarColumns {
   float top = 0, row = 0;  ///< height above the bars, and of each
   float names = 0;         ///< width
-  Room bars;
+  PlotRoom bars;
   float values_right = 0, notes_left = 0, right = 0;
   std::string value_unit;  ///< after each value, where there is room for it
 };
@@ -157,7 +147,7 @@ void explain_bar(const Bar& bar, const std::string& unit, ImVec2 min, ImVec2 max
 
 void draw_bar_roof(const BarPlot& plot, const Axis& axis, const BarColumns& columns, float left) {
   if (!plot.roof) return;
-  const Room& room = columns.bars;
+  const PlotRoom& room = columns.bars;
   const float x = std::round(room.min.x + room.width() * axis.place(*plot.roof));
   stroke({x, room.min.y}, {x, room.max.y}, Role::muted, false);
   map(plot.id + "_roof", plot.roof_label, value_text(*plot.roof), {x - px(0.75f), room.min.y},

@@ -13,16 +13,6 @@ ImDrawList& list() {
   return *ImGui::GetWindowDrawList();
 }
 
-struct Room {
-  ImVec2 min, max;
-  float width() const { return max.x - min.x; }
-  float height() const { return max.y - min.y; }
-};
-
-float line_height(Font font) {
-  return text_size("x", font).y;
-}
-
 class LinePlotView {
  public:
   LinePlotView(const LinePlot& plot, ImVec2 at, ImVec2 size) : plot_(plot), at_(at), size_(size) {
@@ -296,7 +286,7 @@ class LinePlotView {
   const LinePlot& plot_;
   ImVec2 at_, size_;
   Axis x_, y_;
-  Room room_;
+  PlotRoom room_;
 };
 
 }  // namespace

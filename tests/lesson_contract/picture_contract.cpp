@@ -231,19 +231,6 @@ void check_halfway(const lab::Lesson& lesson) {
 
 // ---- moves ---------------------------------------------------------------------------------------
 
-/// The picture's part of the frame drawn last.
-std::string ink_of_picture() {
-  std::string bytes;
-  const ImDrawData& data = *ImGui::GetDrawData();
-  for (int i = 0; i < data.CmdListsCount; ++i) {
-    const ImDrawList& list = *data.CmdLists[i];
-    if (list._OwnerName == nullptr || std::strstr(list._OwnerName, "/scene_") == nullptr) continue;
-    bytes.append(reinterpret_cast<const char*>(list.VtxBuffer.Data),
-                 static_cast<std::size_t>(list.VtxBuffer.size_in_bytes()));
-  }
-  return bytes;
-}
-
 /// What a click in the lesson's pictures follows, and how many of it there are.
 std::map<picture::Name, int> followed_in(const lab::Lesson& lesson) {
   const auto scene = tests::scene_of(lesson.info().id);
@@ -315,7 +302,7 @@ void check_moves(const lab::Lesson& lesson) {
     come_to_rest();
     stage.shell.key(app::Key::right, false);  // inside a step: to its end
     come_to_rest();
-    const std::string moved = ink_of_picture();
+    const std::string moved = tests::ink_of_picture();
     REQUIRE_FALSE(moved.empty());
     options.step = stage.shell.step();
     tests::Stage fresh(options);
@@ -324,7 +311,7 @@ void check_moves(const lab::Lesson& lesson) {
     fresh.draw(size);
     fresh.draw(size);
     CAPTURE(move, options.step, size.x);
-    CHECK((ink_of_picture() == moved));
+    CHECK((tests::ink_of_picture() == moved));
   }
 }
 

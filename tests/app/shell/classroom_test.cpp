@@ -1,6 +1,7 @@
 // What a class uses: questions before answers, hands, the guided path, the palette, the tour of the window.
 #include <fmt/format.h>
 
+#include "app/keep/capsule.hpp"
 #include "app/window/window.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/ui/context.hpp"
@@ -112,6 +113,38 @@ TEST_CASE("Ctrl+K finds a lesson, a knob, a term and an action", "[ui_shell]") {
   stage.shell.key(Key::escape, false);
   stage.frame();
   CHECK_FALSE(stage.has("palette"));
+}
+
+TEST_CASE("a note is written, kept with a capsule and shown when it is opened", "[ui_shell]") {
+  Stage stage;
+  stage.lab.answer();
+  stage.frame();
+  stage.shell.key(Key::find, false);
+  stage.frame();
+  for (const char c : std::string("note about")) {
+    ImGui::GetIO().AddInputCharacter(static_cast<unsigned>(c));
+  }
+  stage.frame();
+  stage.shell.key(Key::enter, false);
+  stage.frame();
+  stage.frame();
+  REQUIRE(stage.has("note_text"));
+  for (const char c : std::string("m jumps")) {
+    ImGui::GetIO().AddInputCharacter(static_cast<unsigned>(c));
+  }
+  stage.frame();
+  CHECK(stage.part("note_text")["value"] == "m jumps");
+  const Capsule capsule = stage.shell.capsule();
+  CHECK(capsule.notes == "m jumps");
+  stage.click("edit_note");
+  CHECK_FALSE(stage.has("note_text"));
+  CHECK(stage.part("note")["value"] == "m jumps");
+  stage.shell.key(Key::escape, false);
+  stage.frame();
+  CHECK_FALSE(stage.has("note"));
+  stage.shell.open(capsule);
+  stage.frame();
+  CHECK(stage.part("note")["value"] == "m jumps");
 }
 
 TEST_CASE("the tour of the window shows what is where and ends", "[ui_shell]") {

@@ -1,6 +1,4 @@
 // A symbol is one thing: pointed at anywhere it lights up everywhere, and a click pins what it means.
-#include <cstring>
-
 #include "scenes/ui/context.hpp"
 #include "tests/app/shell/stage.hpp"
 
@@ -9,19 +7,6 @@ using namespace tilestep::app;
 using tests::Stage;
 
 namespace {
-
-/// What the picture is drawn with.
-std::string ink_of_picture() {
-  std::string bytes;
-  const ImDrawData& data = *ImGui::GetDrawData();
-  for (int i = 0; i < data.CmdListsCount; ++i) {
-    const ImDrawList& list = *data.CmdLists[i];
-    if (list._OwnerName == nullptr || std::strstr(list._OwnerName, "/scene_") == nullptr) continue;
-    bytes.append(reinterpret_cast<const char*>(list.VtxBuffer.Data),
-                 static_cast<std::size_t>(list.VtxBuffer.size_in_bytes()));
-  }
-  return bytes;
-}
 
 /// By what it says: a curve of the picture is called m as well.
 nlohmann::json labelled(const Stage& stage, const std::string& label) {
@@ -52,23 +37,23 @@ TEST_CASE("a symbol that is pointed at lights up in picture, readout and table",
   Stage stage(softmax_at(2));
   stage.lab.answer();
   stage.frame();
-  const std::string dark = ink_of_picture();
+  const std::string dark = tests::ink_of_picture();
   CHECK(stage.part("head_m")["value"] == "");
   point_at(stage, labelled(stage, "running maximum m"));
-  const std::string of_m = ink_of_picture();
+  const std::string of_m = tests::ink_of_picture();
   CHECK((of_m != dark));
   CHECK(stage.part("head_m")["value"] == "lit");
   CHECK(stage.part("head_l")["value"] == "");
   point_at(stage, stage.part("head_m"));
-  CHECK((ink_of_picture() == of_m));
+  CHECK((tests::ink_of_picture() == of_m));
   point_at(stage, stage.part("l"));
-  CHECK((ink_of_picture() != of_m));
+  CHECK((tests::ink_of_picture() != of_m));
   CHECK(stage.part("head_m")["value"] == "");
   CHECK(stage.part("head_l")["value"] == "lit");
   ImGui::GetIO().MousePos = {-1, -1};
   stage.frame();
   stage.frame();
-  CHECK((ink_of_picture() == dark));
+  CHECK((tests::ink_of_picture() == dark));
 }
 
 TEST_CASE("a click on a symbol pins what it means until Esc or a click elsewhere", "[ui_shell]") {
