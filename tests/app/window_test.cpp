@@ -350,6 +350,22 @@ TEST_CASE("the window ends with its worker", "[window]") {
   CHECK(eventually([&] { return ::kill(worker, 0) != 0; }));
 }
 
+TEST_CASE("a display that goes away ends the window with a sentence, and the settings are kept",
+          "[window]") {
+  auto display = make_display();
+  if (!display) return;
+  const TemporaryFolder home;
+  Window window(*display, {"--backend", "emulated"}, TILESTEP_PROGRAM, home.path());
+  wait_until_ready(window);
+  window.press("t");
+  CHECK(eventually([&] { return window.part("Dark theme").has_value(); }));
+  display.reset();
+  CHECK(window.program().finish(30s) == 3);
+  check_contains(window.program().err(), "the display is gone");
+  const auto settings = home.path() / ".config" / "tilestep" / "settings.json";
+  CHECK(json::parse(file_text(settings)).at("theme") == "light");
+}
+
 TEST_CASE("Ctrl+S keeps what is on show, and another window opens it", "[window]") {
   const auto display = make_display();
   if (!display) return;
