@@ -180,7 +180,7 @@ Box CoalescingScene::history(Cursor cursor) const {
   return box(
       {"all_requests"}, {bars},
       text("sectors of each request, load and store in turn", "sectors of each request", "sectors"),
-      {.rank = 3, .weight = 0.3f, .least_height = 1.6f});
+      {.rank = 3, .weight = 0.05f, .least_height = 1.6f});
 }
 
 std::vector<Symbol> CoalescingScene::symbols(const View&) const {
