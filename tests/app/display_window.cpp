@@ -105,7 +105,7 @@ std::optional<json> Window::steady(const std::string& id) const {
           known = std::move(now);
           since = Clock::now();
         }
-        return known && Clock::now() - since > kWhile;
+        return known && is_whole(*known) && Clock::now() - since > kWhile;
       },
       10s);
   return steady ? known : std::nullopt;
@@ -138,6 +138,14 @@ void Window::press(const std::string& key) {
 
 void Window::type(const std::string& text) {
   display_.tool({"type", "--delay", "4", text});
+}
+
+void Window::hold(const std::string& key) {
+  display_.tool({"keydown", key});
+}
+
+void Window::let_go(const std::string& key) {
+  display_.tool({"keyup", key});
 }
 
 std::vector<std::string> Window::move_to(Spot spot) const {
@@ -176,6 +184,14 @@ void Window::scroll(Spot spot, int notches) {
   words.insert(words.end(), {"click", "--repeat", std::to_string(std::abs(notches)), "--delay", "2",
                              notches > 0 ? "5" : "4"});
   display_.tool(words);
+}
+
+bool is_whole(const json& part) {
+  const auto area = [&part](const char* name) {
+    const json& rect = part.at(name);
+    return rect[2].get<double>() * rect[3].get<double>();
+  };
+  return area("rect") >= 0.9 * area("raw");
 }
 
 Spot inside(const json& part, double across, double down) {

@@ -52,8 +52,8 @@ class Window {
   std::optional<nlohmann::json> part(const std::string& words) const;
   /// The part of exactly this id.
   std::optional<nlohmann::json> at(const std::string& id) const;
-  /// It, once it is there and has not moved or changed for a while: lists that open and panels that scroll take
-  /// some frames. Nothing if that does not come to be.
+  /// It, once the whole of it is in sight and has not moved or changed for a while: lists that open and panels
+  /// that scroll take some frames. Nothing if that does not come to be.
   std::optional<nlohmann::json> steady(const std::string& id) const;
   bool has(const std::string& id) const { return at(id).has_value(); }
   /// Of the part of this id; empty if there is none.
@@ -65,6 +65,9 @@ class Window {
   void focus();
   void press(const std::string& key);
   void type(const std::string& text);
+  /// A key in a field: Dear ImGui 1.86 does not see one that goes down and up between two frames.
+  void hold(const std::string& key);
+  void let_go(const std::string& key);
   void click(const nlohmann::json& part);
   /// The same, of the part of this id once it is steady. False: it is not there.
   bool click_on(const std::string& id);
@@ -85,6 +88,8 @@ class Window {
   std::string id_;
 };
 
+/// Hardly anything of the part is cut off.
+bool is_whole(const nlohmann::json& part);
 /// Of a part, in shares of its width and height.
 Spot inside(const nlohmann::json& part, double across = 0.5, double down = 0.5);
 
