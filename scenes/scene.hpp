@@ -40,6 +40,8 @@ class Scene {
   virtual std::string explain(const View& /*view*/, const picture::Key& /*key*/) const {
     return {};
   }
+  /// Words of the texts, the readouts and the kernel that name things, each in the tone of its thing.
+  virtual std::vector<picture::Symbol> symbols(const View& /*view*/) const { return {}; }
   /// Numbers beside the picture.
   virtual std::vector<Readout> readouts(const View& view) const = 0;
   /// What the Measured tab shows of a bench.

@@ -68,7 +68,7 @@ nlohmann::json picture_costs(const scenes::Scene& scene, lab::Table& table,
   Paper paper;
   const ui::PictureMetrics metrics;
   const scenes::StepAxis axis = scene.steps();
-  const int tile = std::min(2, axis.tiles), phases = std::max(axis.phases, 1);
+  const int tile = std::min(2, axis.tiles), phases = axis.phases_in(tile);
   const scenes::View before{{tile, phases - 1}};
   const scenes::View after{{std::min(tile + 1, axis.tiles), 0}};
   const picture::Extent extent = scene.extent();

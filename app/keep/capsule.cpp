@@ -214,7 +214,7 @@ bool names_capsule(std::string_view argument) {
 
 scenes::Cursor cursor_of(const Capsule& capsule, const scenes::StepAxis& axis) {
   const int step = std::clamp(capsule.step, 0, axis.tiles);
-  const int last = axis.phases - 1;
+  const int last = axis.last_phase(step);
   const bool inside = step > 0 && capsule.phase >= 0 && capsule.phase < last;
   return {step, inside ? capsule.phase : last};
 }

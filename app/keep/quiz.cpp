@@ -93,13 +93,13 @@ void add_questions(const std::shared_ptr<const lab::Report>& report, std::mt1993
                    std::vector<QuizItem>& all) {
   const auto scene = scene_of(*report);
   const scenes::StepAxis axis = scene->steps();
-  const int last = axis.phases - 1;
   std::vector<int> steps;
   for (int step = 0; step < axis.tiles; ++step) steps.push_back(step);
   shuffle(steps, random);
   steps.resize(std::min<std::size_t>(steps.size(), kPlaces));
   for (const int step : steps) {
-    const scenes::Cursor asked{step, last}, told{step + 1, last};
+    const scenes::Cursor asked{step, axis.last_phase(step)},
+        told{step + 1, axis.last_phase(step + 1)};
     auto question = scene->question({asked});
     if (!question) continue;
     all.push_back({report, std::move(*question), false, asked, told, evidence_of(*scene, told)});

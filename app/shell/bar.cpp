@@ -37,7 +37,15 @@ void draw_bar(ShellState& state, const Layout& layout) {
   if (lesson.report) {
     ImGui::SetCursorScreenPos(at);
     state.ui.set_opacity(ui::animate("outdated", lesson.outdated() ? 0.5f : 1.0f));
-    ui::readout_line(lesson.player->readouts(lesson.cursor), width - taken);
+    const ui::Pointed pointed =
+        ui::readout_line(lesson.player->readouts(lesson.cursor), width - taken);
+    if (pointed.which >= 0) {
+      const auto about = lesson.scene().readouts(lesson.view());
+      const picture::Subject subject =
+          picture::subject_of(about[static_cast<std::size_t>(pointed.which)].about);
+      state.point_at({subject});
+      if (pointed.pressed) state.define(subject, pointed.at);
+    }
     state.ui.set_opacity(1);
   }
   float x = at.x + width - taken + gap;

@@ -31,6 +31,22 @@ bool term_row(const scenes::Term& term, bool chosen) {
   return pressed;
 }
 
+/// The list is one stop of the focus, in which ↑ and ↓ choose.
+void choose_by_keys(ShellState& state, const std::vector<const scenes::Term*>& terms) {
+  if (terms.empty()) return;
+  const ImVec2 min = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
+  const ui::Focused keys = ui::Context::current().focus().control(
+      "terms", min, {min.x + size.x, min.y + size.y}, ui::Takes::down);
+  if (keys.down == 0) return;
+  const auto now = std::find_if(terms.begin(), terms.end(), [&](const scenes::Term* term) {
+    return term->id == state.glossary_term;
+  });
+  const auto at = now == terms.end() ? 0 : now - terms.begin() + keys.down;
+  const auto to = std::clamp<std::ptrdiff_t>(at, 0, std::ssize(terms) - 1);
+  state.glossary_term = terms[static_cast<std::size_t>(to)]->id;
+  state.glossary_scrolls = true;
+}
+
 void term_text(ShellState& state, const scenes::Term& term) {
   ui::paragraph(term.name, Font::section);
   if (!term.aliases.empty()) {
@@ -68,11 +84,13 @@ void draw_glossary(ShellState& state) {
     if (!now.empty()) state.glossary_term = now.front()->id;
   }
   ImGui::PopStyleVar();
+  ui::begin_typing("glossary_search");
   ui::map("glossary_search", "Search the glossary", query, at, ImGui::GetItemRectMax());
   const float below = ImGui::GetCursorScreenPos().y;
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
   ImGui::BeginChild("terms", {left, std::max(at.y + room.y - below, px(40))});
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
+  choose_by_keys(state, terms);
   for (const scenes::Term* term : terms) {
     const bool chosen = term->id == state.glossary_term;
     if (term_row(*term, chosen)) state.glossary_term = term->id;
@@ -88,6 +106,7 @@ void draw_glossary(ShellState& state) {
   ImGui::BeginChild("term", {room.x - left - gap, room.y});
   const scenes::Term* term = scenes::term_of(state.glossary_term);
   if (term == nullptr && !scenes::glossary().empty()) term = &scenes::glossary().front();
+  ui::scroll_stop("term");
   if (term != nullptr) term_text(state, *term);
   ImGui::EndChild();
   ImGui::PopStyleColor();

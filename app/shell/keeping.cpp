@@ -14,7 +14,7 @@ namespace {
 
 /// The phase inside a step; nothing where the step is complete.
 std::optional<int> phase_inside(const scenes::StepAxis& axis, scenes::Cursor cursor) {
-  if (cursor.tile == 0 || cursor.phase >= axis.phases - 1) return std::nullopt;
+  if (cursor.tile == 0 || cursor.phase >= axis.last_phase(cursor.tile)) return std::nullopt;
   return cursor.phase;
 }
 
@@ -39,6 +39,7 @@ void ShellState::show(const Capsule& capsule) {
   LessonState& lesson = session.lesson();
   lesson.bench = capsule.bench;
   lesson.notes = capsule.notes;
+  if (!lesson.notes.empty()) open_note(false);
   session.go(cursor_of(capsule, session.axis()));
   for (const auto& [name, item] : picks_of(capsule, lesson.scene(), lesson.cursor)) {
     lesson.player->pick(name, item);

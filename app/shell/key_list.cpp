@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "app/shell/shell_state.hpp"
 
@@ -27,8 +28,8 @@ constexpr KeyLine kLines[] = {
     {"B", "Keep this run as A and compare"},
     {"P", "Presenter mode"},
     {"T", "Dark and light theme"},
+    {"Tab  Enter", "Next control (with Shift the one before); press it"},
     {"Ctrl+K", "Find lessons, knobs, terms and actions"},
-    {"Ctrl+S  Ctrl+C", "Save all that is on show; copy the table"},
     {"F11", "Full screen"},
     {"Ctrl+C", "Copy the table under Data, for a spreadsheet"},
     {"Ctrl+S", "Save what is on show as a file; with Shift its picture"},
@@ -55,6 +56,8 @@ void draw_key_list(ShellState& state, ImVec2 size) {
   {
     const PanelScope panel("key_panel", {min, {min.x + panel_size.x, min.y + panel_size.y}}, 0, 24);
     ui::map("key_list", "Keys", "open", min, {min.x + panel_size.x, min.y + panel_size.y});
+    const int scrolls = std::exchange(state.key_list_scrolls, 0);
+    if (scrolls != 0) ImGui::SetScrollY(ImGui::GetScrollY() + static_cast<float>(scrolls) * row);
     ui::text("Keys", Font::section);
     ui::space(16);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});

@@ -64,6 +64,7 @@ void add_actions(std::vector<Find>& all) {
        [](ShellState& s) { s.set_text_scale(s.ui.look().text_scale + 0.25f); }},
       {"smaller", "Smaller text", "",
        [](ShellState& s) { s.set_text_scale(s.ui.look().text_scale - 0.25f); }},
+      {"note", "Note about what is on show", "", [](ShellState& s) { s.open_note(true); }},
       {"keys", "Keys", "?", [](ShellState& s) { s.key_list = true; }},
       {"coach", "Tour of this window", "", [](ShellState& s) { s.coach.begin(); }},
       {"full_screen", "Full screen", "F11", [](ShellState& s) { s.full_screen_toggle = true; }},
@@ -128,7 +129,10 @@ bool line(const Find& find, bool selected, float width) {
     ui::draw_text({left, y + px(2)}, ui::fitted(find.note, Font::note, right - left), Font::note,
                   Role::muted);
   }
-  if (selected) ImGui::SetScrollHereY(0.7f);
+  if (selected) {
+    ImGui::SetScrollHereY(0.7f);
+    ui::Context::current().focus().ring(find.id, min, max);
+  }
   ui::map(find.id, find.name, selected ? "selected" : "", min, max);
   return pressed;
 }
@@ -170,7 +174,7 @@ std::vector<Find> finds_of(const ShellState& state) {
 
 void Palette::open() {
   open_ = fresh_ = true;
-  selected_ = 0;
+  selected_ = moved_ = 0;
   chosen_ = false;
   query_.fill('\0');
 }
@@ -205,13 +209,18 @@ void Palette::draw(ShellState& state, const std::vector<Find>& all) {
     ImGui::PopStyleVar();
     ui::map("palette", "Find", query_.data(), field, ImGui::GetItemRectMax());
     const auto finds = found(all, query_.data());
-    selected_ = std::clamp(selected_, 0, std::max(0, static_cast<int>(finds.size()) - 1));
+    constexpr int kMost = 60;
+    const int shown = std::min(kMost, static_cast<int>(finds.size()));
+    selected_ = std::clamp(selected_, 0, std::max(0, shown - 1));
+    if (const int by = std::exchange(moved_, 0); by != 0 && shown > 0) {
+      selected_ = ((selected_ + by) % shown + shown) % shown;
+      ui::Context::current().focus().show();
+    }
     ui::space(4);
     ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
     ImGui::BeginChild("finds");
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
-    constexpr int kMost = 60;
-    for (int i = 0; i < std::min(kMost, static_cast<int>(finds.size())); ++i) {
+    for (int i = 0; i < shown; ++i) {
       const Find* find = finds[static_cast<std::size_t>(i)];
       if (line(*find, i == selected_, ImGui::GetContentRegionAvail().x)) wanted = find;
     }

@@ -28,13 +28,14 @@ class Palette {
   void open();
   void close() { open_ = false; }
   bool is_open() const { return open_; }
-  void move(int by) { selected_ += by; }
+  /// To the next one found, round and round.
+  void move(int by) { moved_ += by; }
   void choose() { chosen_ = true; }
   void draw(ShellState& state, const std::vector<Find>& all);
 
  private:
   bool open_ = false, fresh_ = false, chosen_ = false;
-  int selected_ = 0;
+  int selected_ = 0, moved_ = 0;
   std::array<char, 128> query_{};
 };
 

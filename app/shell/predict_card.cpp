@@ -50,7 +50,8 @@ bool choice(int index, const std::string& words, bool chosen, int hands, float w
   const char letter[] = {static_cast<char>('A' + index), '\0'};
   const float height = std::round(px(ui::kControlHeight)), disc = px(11);
   const ImVec2 min = ImGui::GetCursorScreenPos(), max(min.x + width, min.y + height);
-  const bool pressed = ImGui::InvisibleButton(id.c_str(), {width, height});
+  bool pressed = ImGui::InvisibleButton(id.c_str(), {width, height});
+  pressed = ui::Context::current().focus().control(id, min, max).pressed || pressed;
   const bool hovered = ImGui::IsItemHovered();
   if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
   list().AddRectFilled(min, max, ui::color(hovered ? Role::border : Role::raised, 0.9f),

@@ -37,10 +37,12 @@ bool lesson_row(const LessonState& lesson, std::size_t index, bool chosen, bool 
   const ImVec2 min = ImGui::GetCursorScreenPos();
   const ImVec2 max(min.x + width, min.y + height);
   ImGui::PushID(lesson.info.id.c_str());
-  const bool pressed = ImGui::InvisibleButton("lesson", {width, height});
+  bool pressed = ImGui::InvisibleButton("lesson", {width, height});
   const float hover = ui::animate("hover", ImGui::IsItemHovered() ? 1.0f : 0.0f, 0.12f);
   ImGui::PopID();
   if (ImGui::IsItemHovered()) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+  const std::string id = "lesson_" + lesson.info.id;
+  pressed = ui::Context::current().focus().control(id, min, max).pressed || pressed;
   if (chosen) {
     list().AddRectFilled(min, max, ui::color(Role::raised), px(ui::kControlCorner));
     list().AddRectFilled({min.x, min.y + px(8)}, {min.x + px(3), max.y - px(8)},
@@ -67,7 +69,7 @@ bool lesson_row(const LessonState& lesson, std::size_t index, bool chosen, bool 
     ui::draw_text({min.x + left, middle - ui::text_size(title, font).y / 2}, title, font, role);
     if (title != lesson.info.title) ui::tooltip(lesson.info.title);
   }
-  ui::map("lesson_" + lesson.info.id, lesson.info.title, chosen ? "selected" : "", min, max);
+  ui::map(id, lesson.info.title, chosen ? "selected" : "", min, max);
   return pressed;
 }
 

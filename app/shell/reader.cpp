@@ -142,6 +142,11 @@ bool draw_stop(ShellState& state, int index, std::optional<std::string>& pointed
                          ui::color(Role::accent), px(1));
   }
   ui::map(fmt::format("stop_{}", index + 1), stop.title, current ? "selected" : "", at, end);
+  const bool pressed =
+      !current && ui::Context::current()
+                      .focus()
+                      .control(fmt::format("stop_{}", index + 1), at, {end.x, heading_bottom})
+                      .pressed;
   const bool here = ImGui::IsWindowHovered() &&
                     ImGui::IsMouseHoveringRect(at, {end.x, heading_bottom}) && !current;
   if (here) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
@@ -150,7 +155,7 @@ bool draw_stop(ShellState& state, int index, std::optional<std::string>& pointed
     reading.scrolls = false;
   }
   ui::space(20);
-  return here && ImGui::IsMouseClicked(ImGuiMouseButton_Left);
+  return pressed || (here && ImGui::IsMouseClicked(ImGuiMouseButton_Left));
 }
 
 void draw_text(ShellState& state, std::optional<std::string>& pointed_at) {
@@ -236,6 +241,7 @@ void draw_reader(ShellState& state, const Layout& layout) {
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
   const std::string name = fmt::format("text_{}", state.session.chosen());
   ImGui::BeginChild(name.c_str(), {room.x, room.y - foot});
+  ui::scroll_stop("lesson_text");
   std::optional<std::string> pointed_at;
   draw_text(state, pointed_at);
   ImGui::EndChild();

@@ -10,7 +10,7 @@
 namespace tilestep::app {
 namespace {
 
-constexpr double kSecondsAStep = 1.2, kMostSecondsAPhase = 0.45;
+constexpr double kSecondsAStep = 1.2, kMostSecondsAPhase = 0.45, kLeastSecondsAPhase = 0.06;
 /// A trace of more steps than this is played faster.
 constexpr int kLongTrace = 16;
 constexpr double kSecondsOfLong = 0.4;
@@ -18,11 +18,13 @@ constexpr double kSecondsOfLong = 0.4;
 constexpr double kRestSeconds = 0.35, kStillRestSeconds = 0.6;
 
 /// A step, with all its phases.
-double seconds_of(const scenes::StepAxis& axis) {
-  return std::min(kSecondsAStep, kMostSecondsAPhase * std::max(axis.phases, 1));
+double seconds_of(const scenes::StepAxis& axis, int tile) {
+  const int phases = axis.phases_in(std::clamp(tile, 1, std::max(axis.tiles, 1)));
+  return std::max(std::min(kSecondsAStep, kMostSecondsAPhase * phases),
+                  kLeastSecondsAPhase * phases);
 }
 double seconds_of_phase(const scenes::StepAxis& axis) {
-  return seconds_of(axis) / std::max(axis.phases, 1);
+  return seconds_of(axis, 1) / axis.phases_in(std::min(axis.tiles, 1));
 }
 
 }  // namespace
@@ -101,7 +103,8 @@ bool Session::finish(bool on) {
 void Session::step_on() {
   stop();
   if (finish(true) || ask()) return;
-  travel(app::step_on(axis(), lesson().cursor), seconds_of(axis()));
+  const scenes::Cursor to = app::step_on(axis(), lesson().cursor);
+  travel(to, seconds_of(axis(), to.tile));
 }
 void Session::step_back() {
   stop();
@@ -109,7 +112,8 @@ void Session::step_back() {
   const bool inside_one = lesson().playhead.fraction() > 0;
   const scenes::Cursor from = lesson().cursor;
   const bool ends_step = at_step(axis(), completed_steps(axis(), from)) == from;
-  travel(inside_one && ends_step ? from : app::step_back(axis(), from), seconds_of(axis()) / 2);
+  travel(inside_one && ends_step ? from : app::step_back(axis(), from),
+         seconds_of(axis(), from.tile) / 2);
 }
 void Session::line_on() {
   stop();
@@ -189,8 +193,9 @@ void Session::advance(double seconds) {
   rested_s_ = 0;
   if (ask()) return stop();
   const bool is_long = steps.tiles > kLongTrace;
-  travel(is_long || moves_ ? app::step_on(steps, now.cursor) : app::line_on(steps, now.cursor),
-         is_long ? kSecondsOfLong : seconds_of(steps));
+  const scenes::Cursor to =
+      is_long || moves_ ? app::step_on(steps, now.cursor) : app::line_on(steps, now.cursor);
+  travel(to, is_long ? kSecondsOfLong : seconds_of(steps, to.tile));
 }
 
 // ---- prediction ----------------------------------------------------------------------------------

@@ -163,7 +163,8 @@ void Session::take_report(LessonState& lesson, const lab::Report& report) {
   }
   if (first_report) {
     lesson.cursor = wanted_place(lesson, steps);
-  } else if (steps.phases != before.phases) {  // a phase of the one is none of the other
+  } else if (steps.phases != before.phases ||
+             steps.folded != before.folded) {  // a phase of the one is none of the other
     lesson.cursor = at_step(steps, completed_steps(before, lesson.cursor));
   } else {
     lesson.cursor = inside(steps, lesson.cursor);

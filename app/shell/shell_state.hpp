@@ -50,6 +50,7 @@ struct ShellState {
   float card_height = 0;                    ///< of the question in the frame before, real pixels
   int measured_item = -1;                   ///< the question that hides the view on show
   bool key_list = false;
+  int key_list_scrolls = 0;  ///< by ↑ and ↓ since the last frame
   Palette palette;
   Coach coach;
   std::string glossary_term;  ///< the one on show, by its id
@@ -58,7 +59,20 @@ struct ShellState {
   bool full_screen_toggle = false;
   bool drawn = false;
   std::optional<double> copied_s;  ///< when the table was copied
-  int hovered_row = -1;
+  /// What the pointer is on beside the picture: a row, a readout, a word of the kernel.
+  std::vector<picture::Subject> points_at;
+  /// A symbol's meaning, pinned where it was clicked.
+  struct Definition {
+    picture::Subject subject;
+    ImVec2 at;
+  };
+  std::optional<Definition> definition;
+  /// What the user notes about the run on show: kept with a capsule.
+  struct NoteCard {
+    bool edits = false, grabs = false;  ///< it takes the keys in the next frame
+    std::array<char, 4096> text{};
+  };
+  std::optional<NoteCard> note;
   KeptSettings kept;            ///< as they were at the start
   ui::ThemeKind first_theme{};  ///< at the start, perhaps by a flag, which is not kept
   float first_text_scale = 1;
@@ -76,6 +90,11 @@ struct ShellState {
   void toggle_compare();
   void toggle_motion();
   const std::vector<LessonState>& lessons() const { return session.lessons(); }
+  /// The pointer is on a word for these in this frame.
+  void point_at(const std::vector<picture::Subject>& subjects);
+  void open_note(bool to_edit);
+  /// Pins what a symbol means, at a place of the window; nothing for what is no symbol.
+  void define(const picture::Subject& subject, ImVec2 at);
   /// Opens the glossary at a term.
   void show_term(const std::string& id);
   bool staged() const { return reader || ui.look().presenter; }
@@ -89,6 +108,8 @@ struct ShellState {
   void go_to_stop(int stop);
   void try_out(const lab::Settings& settings);
   LayoutMode layout_mode() const;
+  /// What lies over the window and takes the keys: "palette", "coach", "keys"; empty: nothing does.
+  std::string layer() const;
   /// A table under Data is what one looks at.
   bool shows_table() const;
   /// → or a clicker: the next question or step; at the end what is asked of the measurements.
@@ -128,6 +149,12 @@ void draw_glossary(ShellState& state);
 /// How a table of the report stands under Data at a cursor.
 ui::TableLook table_look(const scenes::ScenePlayer& player, const lab::Table& table,
                          scenes::Cursor now);
+/// What a symbol means, where it was clicked, until Esc or another click.
+void draw_definition(ShellState& state, ImVec2 size);
+/// The note, over a corner of the picture, while it is open.
+void draw_note(ShellState& state, const Layout& layout);
+/// Tells the picture what the pointer was on in this frame.
+void follow_pointer(ShellState& state);
 void draw_key_list(ShellState& state, ImVec2 size);
 /// The sentence that was said last, over the lower edge.
 void draw_message(const ShellState& state, ImVec2 size);
@@ -146,6 +173,16 @@ class PanelScope {
   ~PanelScope();
   PanelScope(const PanelScope&) = delete;
   PanelScope& operator=(const PanelScope&) = delete;
+};
+
+/// A card that lies over the window, with a border: title row and content are drawn between.
+class CardScope {
+ public:
+  /// `size` of 0 in height: as high as its content.
+  CardScope(const char* id, ImVec2 place, ImVec2 size);
+  ~CardScope();
+  CardScope(const CardScope&) = delete;
+  CardScope& operator=(const CardScope&) = delete;
 };
 
 }  // namespace tilestep::app

@@ -60,7 +60,8 @@ bool tab_label(const TabName& tab, bool chosen, const TabType& type) {
   const float height = std::round(px(32)), width = width_of(tab, type);
   const ImVec2 min = ImGui::GetCursorScreenPos();
   const ImVec2 max(min.x + width, min.y + height);
-  const bool pressed = ImGui::InvisibleButton(tab.id, {width, height});
+  bool pressed = ImGui::InvisibleButton(tab.id, {width, height});
+  pressed = ui::Context::current().focus().control(tab.id, min, max).pressed || pressed;
   const bool hovered = ImGui::IsItemHovered();
   if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
   ui::draw_text({(min.x + max.x) / 2, min.y + (height - ui::text_size("x", font).y) / 2}, tab.label,
@@ -164,11 +165,14 @@ void data_tab(ShellState& state) {
   const auto& tables = lesson.report->tables;
   lesson.table = std::clamp(lesson.table, 0, static_cast<int>(tables.size()) - 1);
   const lab::Table& table = tables[static_cast<std::size_t>(lesson.table)];
-  const int hovered = ui::data_table(table, table_look(*lesson.player, table, lesson.cursor));
-  if (hovered != state.hovered_row) {
-    state.hovered_row = hovered;
-    lesson.player->hover_row(table.id, hovered);
-    ui::request_redraw();
+  const bool clicked = ImGui::IsMouseClicked(ImGuiMouseButton_Left);
+  const auto [row, head] = ui::data_table(table, table_look(*lesson.player, table, lesson.cursor));
+  if (row >= 0) state.point_at(lesson.scene().subjects_of_row(table.id, row));
+  if (head < 0) return;
+  const std::string& column = table.columns[static_cast<std::size_t>(head)].id;
+  if (const auto subject = lesson.scene().subject_of_column(table.id, column)) {
+    state.point_at({*subject});
+    if (clicked) state.define(*subject, ImGui::GetIO().MousePos);
   }
 }
 
@@ -215,8 +219,25 @@ void kernel_tab(ShellState& state) {
   LessonState& lesson = state.session.lesson();
   if (!lesson.report) return nothing_yet();
   const scenes::SourceMark mark = lesson.scene().source(lesson.view());
+  ui::SourceLook look{mark.current, mark.step_lines, mark.values};
+  std::vector<picture::Subject> subjects;
+  for (const picture::Symbol& symbol : lesson.player->symbols()) {
+    const picture::Subject subject = picture::subject_of(symbol.about);
+    for (const std::string& word : symbol.code) {
+      look.words.push_back({word, symbol.tone > 0 ? picture::tone_role(symbol.tone) : Role::text,
+                            lesson.player->is_lit(subject)});
+      subjects.push_back(subject);
+    }
+  }
   try {
-    ui::source_view("kernel", lab::asset(mark.path), mark.current, mark.step_lines);
+    const int word = ui::source_view("kernel", lab::asset(mark.path), look);
+    if (word >= 0) {
+      const picture::Subject& subject = subjects[static_cast<std::size_t>(word)];
+      state.point_at({subject});
+      if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+        state.define(subject, ImGui::GetIO().MousePos);
+      }
+    }
   } catch (const Error& error) {
     ui::empty_state("No source", error.what());
   }
@@ -277,10 +298,26 @@ void tab_row(ShellState& state) {
 
 ui::TableLook table_look(const scenes::ScenePlayer& player, const lab::Table& table,
                          scenes::Cursor now) {
-  return {.current_row = player.scene().table_row(table.id, player.view(now)),
-          .lit_row = player.lit_row(table.id),
-          .hidden = [&player, &table, now](int row, int column) {
-            return now < player.scene().known(table, row, column);
+  const auto subject_of = [&player, &table](int column) {
+    return player.scene().subject_of_column(table.id,
+                                            table.columns[static_cast<std::size_t>(column)].id);
+  };
+  return {
+      .current_row = player.scene().table_row(table.id, player.view(now)),
+      .lit_row = player.lit_row(table.id),
+      .hidden = [&player, &table, now](
+                    int row, int column) { return now < player.scene().known(table, row, column); },
+      .sign =
+          [&player, subject_of](int column) {
+            const auto subject = subject_of(column);
+            const picture::Symbol* symbol = subject ? player.symbol_of(*subject) : nullptr;
+            const bool toned = symbol != nullptr && symbol->tone > 0;
+            return toned ? picture::tone_role(symbol->tone) : Role::muted;
+          },
+      .lit_column =
+          [&player, subject_of](int column) {
+            const auto subject = subject_of(column);
+            return subject && player.is_lit(*subject);
           }};
 }
 
@@ -289,10 +326,6 @@ void draw_tabs(ShellState& state, const Layout& layout) {
                          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse, 12);
   tab_row(state);
   state.measured_item = -1;
-  if (state.tab != Tab::data && state.hovered_row >= 0) {
-    state.hovered_row = -1;
-    state.session.lesson().player->hover_row("", -1);
-  }
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
   // A tab of its own keeps its own scroll position.
   const std::string name =
@@ -300,7 +333,9 @@ void draw_tabs(ShellState& state, const Layout& layout) {
   const bool scrolls_itself = state.tab == Tab::data || state.tab == Tab::kernel;
   ImGui::BeginChild(
       name.c_str(), {0, 0}, false,
-      scrolls_itself ? ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse : 0);
+      ImGuiWindowFlags_NoNavInputs |
+          (scrolls_itself ? ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse : 0));
+  if (!scrolls_itself) ui::scroll_stop("tab");
   tab_content(state);
   ImGui::EndChild();
   ImGui::PopStyleColor();

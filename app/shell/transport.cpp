@@ -84,9 +84,10 @@ float place_width(const scenes::StepAxis& axis) {
 void place_label(const ShellState& state, const scenes::StepAxis& axis, float width) {
   const scenes::Cursor cursor = state.session.lesson().cursor;
   const std::string place = place_text(axis, cursor.tile);
-  const auto phase = static_cast<std::size_t>(cursor.phase);
-  const bool named = cursor.tile > 0 && phase < axis.phase_names.size();
-  const std::string name = named ? axis.phase_names[phase] : std::string();
+  std::string name = axis.phase_name(cursor);
+  if (name.empty() && axis.phases_in(cursor.tile) > 1 && cursor.tile > 0) {
+    name = fmt::format("{} of {}", cursor.phase + 1, axis.phases_in(cursor.tile));
+  }
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float row = std::round(px(ui::kControlHeight));
   if (name.empty()) {
@@ -123,10 +124,9 @@ void speed_choice(ShellState& state, bool narrow) {
 /// What the cursor has seen happen.
 std::vector<ui::ScrubberMark> marks_of(const LessonState& lesson, const scenes::StepAxis& axis) {
   std::vector<ui::ScrubberMark> marks;
-  const int phases = std::max(axis.phases, 1);
   for (const scenes::Event& event : lesson.events) {
     if (lesson.cursor < event.at) break;
-    marks.push_back({static_cast<double>(axis.place_of(event.at)) / phases, event.text});
+    marks.push_back({axis.steps_at(axis.place_of(event.at)), event.text});
   }
   return marks;
 }
@@ -135,14 +135,13 @@ void scrub(ShellState& state, const scenes::StepAxis& axis, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({at.x, at.y + px(4)});
   const LessonState& lesson = state.session.lesson();
-  const int phases = std::max(axis.phases, 1);
-  const auto moved = ui::scrubber("scrubber", lesson.playhead.position() / phases, axis.tiles,
+  const auto moved = ui::scrubber("scrubber", axis.steps_at(lesson.playhead.position()), axis.tiles,
                                   width, marks_of(lesson, axis));
   if (!moved) return;
   if (moved->released) {
     state.session.end_scrub();
   } else {
-    state.session.scrub(moved->to * phases);
+    state.session.scrub(axis.place_at(moved->to));
   }
 }
 

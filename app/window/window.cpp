@@ -229,6 +229,7 @@ void Window::set_callbacks() {
       }
       return;
     }
+    if ((modifiers & GLFW_MOD_ALT) != 0 && key == GLFW_KEY_TAB) return;  // the desktop's
     if (const auto known = key_of(key)) {
       of(window).shell_->key(*known, (modifiers & GLFW_MOD_SHIFT) != 0);
     }

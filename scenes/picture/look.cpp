@@ -6,11 +6,16 @@
 #include <set>
 
 namespace tilestep::picture {
-namespace {
+
+Subject subject_of(const Ref& about) {
+  return {std::string(about.kind.text()), about.index};
+}
 
 Role tone_role(std::uint8_t tone) {
   return static_cast<Role>(static_cast<int>(Role::blue) + (tone - 1) % 7);
 }
+
+namespace {
 
 /// The part of a tone that a state leaves; what is current has its frame besides.
 float tone_alpha(State state) {

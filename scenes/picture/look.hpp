@@ -17,6 +17,8 @@ struct Coat {
   Role role = Role::raised;
   float alpha = 1;
 };
+/// The colour of a tone, 1–7; those beyond begin anew.
+Role tone_role(std::uint8_t tone);
 Coat coat_of(const Piece& piece);
 Coat coat_of(const Stroke& stroke);
 /// Ink::on_piece has none of its own.
@@ -42,6 +44,7 @@ struct Subject {
   int index = -1;
   bool operator==(const Subject&) const = default;
 };
+Subject subject_of(const Ref& about);
 std::vector<Subject> subjects_of(const std::vector<const Mark*>& marks, const Identity& of);
 
 /// What a press on it does.

@@ -105,6 +105,8 @@ struct Symbol {
   std::string word;
   Ref about;
   std::uint8_t tone = 0;
+  std::string meaning = {};            ///< what it is, in a sentence
+  std::vector<std::string> code = {};  ///< variables of the kernel that hold it
 };
 /// A text in runs, those of its words that are symbols apart; of two that begin at one place the longer.
 std::vector<Run> marked(std::string_view text, const std::vector<Symbol>& symbols);

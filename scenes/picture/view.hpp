@@ -31,16 +31,44 @@ struct StepAxis {
   std::vector<std::string> phase_names;  ///< `phases` of them
   /// The table whose rows are the coarse steps: those to come are hidden there. Empty: none.
   std::string table = {};
+  /// The last coarse step has so many fine steps of its own, which have no names: what the steps before
+  /// have shown in full goes on there for the rest of a long regular trace. 0: it is like the others.
+  int folded = 0;
+
+  /// Fine steps of a coarse step.
+  int phases_in(int tile) const {
+    return folded > 0 && tile == tiles ? folded : std::max(phases, 1);
+  }
+  int last_phase(int tile) const { return phases_in(tile) - 1; }
+  /// The name of the phase that the cursor is in; empty: it has none.
+  std::string phase_name(Cursor cursor) const {
+    const bool named = cursor.tile > 0 && phases_in(cursor.tile) == std::ssize(phase_names);
+    return named ? phase_names[static_cast<std::size_t>(cursor.phase)] : std::string();
+  }
 
   /// Every phase of every step is a place on one line, from 0, before anything, to `places()`.
-  int places() const { return tiles * std::max(phases, 1); }
+  int places() const {
+    return tiles <= 0 ? 0 : (tiles - 1) * std::max(phases, 1) + phases_in(tiles);
+  }
   int place_of(Cursor cursor) const {
     return cursor.tile <= 0 ? 0 : (cursor.tile - 1) * std::max(phases, 1) + cursor.phase + 1;
   }
   Cursor at_place(int place) const {
-    const int each = std::max(phases, 1);
-    if (place <= 0) return {0, each - 1};
-    return {(place - 1) / each + 1, (place - 1) % each};
+    if (place <= 0) return {0, last_phase(0)};
+    const int each = std::max(phases, 1), tile = std::min((place - 1) / each, tiles - 1);
+    return {tile + 1, place - 1 - tile * each};
+  }
+  /// Where a place, also one between two, is in coarse steps, and the other way round.
+  double steps_at(double place) const {
+    const int whole = static_cast<int>(place);
+    const int tile = whole >= places() ? tiles : at_place(whole + 1).tile;
+    const int first = place_of({tile, 0}) - 1;
+    return tile <= 0 ? 0 : tile - 1 + (place - first) / phases_in(tile);
+  }
+  double place_at(double steps) const {
+    const int tile = std::min(static_cast<int>(steps) + 1, tiles);
+    if (tile <= 0) return 0;
+    return place_of({tile, 0}) - 1 + (steps - (tile - 1)) * phases_in(tile);
   }
 };
 
@@ -58,6 +86,8 @@ struct SourceMark {
   std::string path;             ///< asset path: "kernels/attention/online_softmax/one_pass.cu"
   int current = 0;              ///< 1-based line of the current phase; 0: none
   std::vector<int> step_lines;  ///< the lines of all phases of this coarse step, in order
+  /// What a line has just computed: "m_new = 3.0"; for lines that the cursor has reached alone.
+  std::map<int, std::string> values = {};
 };
 
 /// Something that happened in the trace, at the first place where it can be seen: "m rises to 3.0", "the sum

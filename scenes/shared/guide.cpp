@@ -261,10 +261,10 @@ Guide parse_guide(std::string_view markdown, const lab::Knobs& knobs,
 }
 
 Cursor cursor_at(const GuideStop& stop, const StepAxis& steps) {
-  const int last = std::max(steps.phases - 1, 0);
+  const int tile = std::clamp(stop.step, 0, std::max(steps.tiles, 0));
+  const int last = steps.last_phase(tile);
   const bool inside = stop.step > 0 && stop.step <= steps.tiles && stop.phase >= 0;
-  return {std::clamp(stop.step, 0, std::max(steps.tiles, 0)),
-          inside ? std::min(stop.phase, last) : last};
+  return {tile, inside ? std::min(stop.phase, last) : last};
 }
 
 std::string_view lesson_text(std::string_view lesson) {

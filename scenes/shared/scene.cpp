@@ -16,7 +16,7 @@ std::optional<int> whole_number(const lab::Table& table, std::size_t row) {
 
 double Scene::progress(Cursor cursor) const {
   if (cursor.tile <= 0) return 0;
-  return cursor.tile - 1 + (cursor.phase + 1.0) / std::max(steps().phases, 1);
+  return cursor.tile - 1 + (cursor.phase + 1.0) / steps().phases_in(cursor.tile);
 }
 
 int Scene::table_row(std::string_view table_id, const View& view) const {
@@ -27,7 +27,8 @@ int Scene::table_row(std::string_view table_id, const View& view) const {
 Cursor Scene::known(const lab::Table& table, int row, int column) const {
   if (column == 0 || table.id == "ladder") return {};
   const StepAxis axis = steps();
-  return {table.id == axis.table ? row + 1 : axis.tiles, axis.phases - 1};
+  const int tile = table.id == axis.table ? row + 1 : axis.tiles;
+  return {tile, axis.last_phase(tile)};
 }
 
 std::vector<picture::Subject> Scene::subjects_of_row(std::string_view table_id, int row) const {

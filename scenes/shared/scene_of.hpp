@@ -92,6 +92,7 @@ inline SourceMark source_mark(std::string_view path, std::span<const int> lines,
   picture::Extent extent() const override;                                                  \
   picture::Picture picture(const picture::Extent& extent, const View& view) const override; \
   std::string explain(const View& view, const picture::Key& key) const override;            \
+  std::vector<picture::Symbol> symbols(const View& view) const override;                    \
   std::vector<Readout> readouts(const View& view) const override;                           \
   measured::Spec measured_spec() const override;                                            \
   SourceMark source(const View& view) const override;                                       \

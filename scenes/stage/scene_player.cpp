@@ -36,6 +36,7 @@ picture::Area below_label(picture::Area half) {
 
 void ScenePlayer::load(const lab::Report& report) {
   run_.scene().load(report);
+  symbols_ = scene().symbols(view({}));
   run_.renew();
   if (pinned_) pinned_->renew();
   guess_.reset();
@@ -63,7 +64,7 @@ void ScenePlayer::pin() {
 Cursor ScenePlayer::pinned_cursor(Cursor cursor) const {
   const auto share = [](const Reel& reel, Cursor at) {
     const StepAxis axis = reel.scene().steps();
-    const double all = reel.scene().progress({axis.tiles, std::max(axis.phases, 1) - 1});
+    const double all = reel.scene().progress({axis.tiles, axis.last_phase(axis.tiles)});
     return all > 0 ? reel.scene().progress(at) / all : 1.0;
   };
   constexpr double kRounding = 1e-9;
@@ -93,6 +94,7 @@ Moment ScenePlayer::pinned_moment(const Moment& now) const {
 }
 
 void ScenePlayer::draw_picture(const Moment& now) {
+  symbols_ = scene().symbols(view(now.cursor));
   const ImVec2 min = ImGui::GetCursorScreenPos(), size = ImGui::GetContentRegionAvail();
   const picture::Area area{min.x, min.y, min.x + std::max(size.x, 1.0f),
                            min.y + std::max(size.y, 1.0f)};
@@ -230,7 +232,7 @@ void ScenePlayer::draw_at_rest(const Shown& shown, const picture::Differences* d
   if (pointed_at_) {
     keys.push_back(pointed_at_->key);
   } else {
-    subjects = row_subjects_;
+    subjects = beside_;
     if (!lit_keys_.empty()) add_lit(*shown, keys, subjects);
   }
   const picture::Lighting lit(shown->marks, subjects, std::move(keys));
@@ -264,8 +266,15 @@ void ScenePlayer::follow_pointer(const Reel& reel, const ui::ShownPicture& shown
   const picture::Words* symbol =
       here && !dragged_ ? picture::symbol_at(shown.placed, {mouse.x, mouse.y}) : nullptr;
   if (symbol != nullptr && found == nullptr) {
+    const picture::Subject subject = picture::subject_of(symbol->about);
     pointed_at_ = symbol->of;
-    pointed_subjects_ = {{std::string(symbol->about.kind.text()), symbol->about.index}};
+    pointed_subjects_ = {subject};
+    const picture::Symbol* known = symbol_of(subject);
+    if (known != nullptr && !known->meaning.empty()) {
+      ui::show_tooltip(known->meaning);
+      ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+      if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) clicked_symbol_ = subject;
+    }
   }
   if (drag_ && &reel == &run_) follow_drag(view);
   if (!dragged_) return;
@@ -342,7 +351,8 @@ void ScenePlayer::act(const ui::ShownPicture& shown, const picture::Identity& of
     case picture::Act::go: {
       const int index = index_of(shown, of, axis.noun);
       step_ = scene().leads_to(view, of.key);
-      if (!step_ && index >= 0) step_ = Cursor{std::min(index + 1, axis.tiles), axis.phases - 1};
+      const int tile = std::min(index + 1, axis.tiles);
+      if (!step_ && index >= 0) step_ = Cursor{tile, axis.last_phase(tile)};
       break;
     }
     case picture::Act::pick:
@@ -368,10 +378,27 @@ std::vector<ui::Readout> ScenePlayer::readouts(Cursor cursor) const {
     const auto other = std::find_if(others.begin(), others.end(),
                                     [&](const Readout& one) { return one.id == each.id; });
     const bool differs = other != others.end() && other->value != each.value;
+    const picture::Subject subject = picture::subject_of(each.about);
+    const picture::Symbol* symbol = symbol_of(subject);
+    const bool toned = symbol != nullptr && symbol->tone > 0;
     all.push_back({each.id, each.label, each.value, each.unit, each.provenance, each.detail,
-                   kRoles[each.look], differs ? "A " + other->value : ""});
+                   kRoles[each.look], differs ? "A " + other->value : "",
+                   toned ? picture::tone_role(symbol->tone) : ui::Role::muted, is_lit(subject)});
   }
   return all;
+}
+
+bool ScenePlayer::is_lit(const picture::Subject& subject) const {
+  const auto& pointed = pointed_at_ ? pointed_subjects_ : beside_;
+  return !subject.kind.empty() &&
+         std::find(pointed.begin(), pointed.end(), subject) != pointed.end();
+}
+
+const picture::Symbol* ScenePlayer::symbol_of(const picture::Subject& subject) const {
+  const auto found = std::find_if(symbols_.begin(), symbols_.end(), [&](const auto& each) {
+    return picture::subject_of(each.about) == subject;
+  });
+  return found == symbols_.end() ? nullptr : &*found;
 }
 
 void ScenePlayer::draw_measured(const lab::Report& report, const measured::Mask& mask) {
@@ -395,10 +422,6 @@ std::optional<picture::Area> ScenePlayer::area_of(Cursor cursor, const picture::
     if (room.key == key) return room.area;
   }
   return std::nullopt;
-}
-
-void ScenePlayer::hover_row(std::string_view table_id, int row) {
-  row_subjects_ = scene().subjects_of_row(table_id, row);
 }
 
 int ScenePlayer::lit_row(std::string_view table_id) const {

@@ -56,8 +56,16 @@ class ScenePlayer {
   /// Chooses one of the Measured tab's views by name.
   void show_view(std::string_view view) { measured_.show(view); }
 
-  /// The user points at a row under Data (−1: none): the picture lights up too.
-  void hover_row(std::string_view table_id, int row);
+  /// The user points at these beside the picture, in a text, a table, the kernel: they light up in it too.
+  void point_at(std::vector<picture::Subject> subjects) { beside_ = std::move(subjects); }
+  const std::vector<picture::Subject>& pointed_beside() const { return beside_; }
+  /// Whether the pointer is on this, here or beside the picture.
+  bool is_lit(const picture::Subject& subject) const;
+  const std::vector<picture::Symbol>& symbols() const { return symbols_; }
+  /// The word for a thing; nullptr: it has none.
+  const picture::Symbol* symbol_of(const picture::Subject& subject) const;
+  /// The symbol in the picture's text that was clicked since the last call.
+  std::optional<picture::Subject> take_symbol() { return std::exchange(clicked_symbol_, {}); }
   /// The row under Data that is lit because the pointer is on its thing in the picture; −1: none.
   int lit_row(std::string_view table_id) const;
   /// Asks for other knobs, as a drag in the picture does.
@@ -119,7 +127,9 @@ class ScenePlayer {
     std::optional<lab::Settings> asked = {};
   };
   std::optional<Drag> drag_;
-  std::vector<picture::Subject> pointed_subjects_, row_subjects_;
+  std::vector<picture::Subject> pointed_subjects_, beside_;
+  std::vector<picture::Symbol> symbols_;
+  std::optional<picture::Subject> clicked_symbol_;
   std::vector<std::string> lit_keys_;
   std::optional<lab::Settings> request_;
   std::optional<Cursor> step_;

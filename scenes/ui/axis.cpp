@@ -100,4 +100,8 @@ std::string value_text(double value) {
   return fmt::format("{:.{}f}", value, digits);
 }
 
+float line_height(Font font) {
+  return text_size("x", font).y;
+}
+
 }  // namespace tilestep::ui

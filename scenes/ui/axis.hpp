@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "scenes/ui/ui.hpp"
+
 namespace tilestep::ui {
 
 /// A plot axis: which numbers it covers, and where its marks stand.
@@ -24,5 +26,13 @@ std::string tick_text(double value);
 /// A value with about four significant digits and no exponent where it can be avoided: "4271",
 /// "0.873".
 std::string value_text(double value);
+
+/// Where the values of a plot stand, in real pixels.
+struct PlotRoom {
+  ImVec2 min, max;
+  float width() const { return max.x - min.x; }
+  float height() const { return max.y - min.y; }
+};
+float line_height(Font font);
 
 }  // namespace tilestep::ui

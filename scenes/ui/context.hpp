@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scenes/ui/focus.hpp"
 #include "scenes/ui/fonts.hpp"
 #include "scenes/ui/theme.hpp"
 #include "scenes/ui/ui.hpp"
@@ -84,6 +85,8 @@ class Context {
   /// large steps, not slowly.
   void set_few_frames(bool few_frames) { few_frames_ = few_frames; }
 
+  Focus& focus() { return focus_; }
+
   /// Too little height for large numbers: readouts take one line each.
   bool dense() const { return dense_; }
   void set_dense(bool dense) { dense_ = dense; }
@@ -105,6 +108,7 @@ class Context {
 
   Look look_;
   FontSet fonts_;
+  Focus focus_;
   std::vector<MapEntry> map_, lost_;
   std::vector<DrawnText> texts_;
   std::vector<std::function<void()>> later_;

@@ -12,10 +12,14 @@ void use_hand();
 struct SliderLook {
   int ticks = 0;  ///< marks at whole steps; drawn while there is room
   float knob_radius = 7;
+  bool nudges = true;  ///< ← and → are its own while it has the focus
 };
-/// A slider over 0–1, `width` real pixels wide. Returns the new place while it is dragged.
-std::optional<float> slider(std::string_view id, float share, float width,
-                            const SliderLook& look = {});
+struct SliderMove {
+  std::optional<float> to;  ///< while it is dragged
+  int nudges = 0;           ///< by keys, to the right; −n: to the left
+};
+/// A slider over 0–1, `width` real pixels wide.
+SliderMove slider(std::string_view id, float share, float width, const SliderLook& look = {});
 /// An on-off switch; returns true when pressed.
 bool toggle_switch(std::string_view id, bool on);
 

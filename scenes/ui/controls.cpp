@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +13,10 @@ namespace {
 
 ImDrawList& list() {
   return *ImGui::GetWindowDrawList();
+}
+
+Focus& focus() {
+  return Context::current().focus();
 }
 
 struct ButtonColors {
@@ -53,8 +58,9 @@ bool button(std::string_view id, std::string_view label, const ButtonLook& look)
   const ImVec2 size(std::round(width), height);
   const ImVec2 max(min.x + size.x, min.y + size.y);
   ImGui::PushID(id.data(), id.data() + id.size());
-  const bool pressed = ImGui::InvisibleButton("button", size) && look.enabled;
+  bool pressed = ImGui::InvisibleButton("button", size) && look.enabled;
   const bool hovered = ImGui::IsItemHovered() && look.enabled;
+  if (look.enabled) pressed = focus().control(id, min, max).pressed || pressed;
   const float hover = animate("hover", hovered ? 1.0f : 0.0f, 0.12f);
   const ButtonColors colors = button_colors(look, hover, hovered && ImGui::IsItemActive());
   ImGui::PopID();
@@ -90,6 +96,18 @@ std::vector<float> part_widths(const std::vector<std::string>& labels) {
     widths.push_back(std::ceil(text_size(label).x) + 2 * px(12));
   }
   return widths;
+}
+
+/// What the keys choose while the focus is on part `index` of several: itself, or one beside it, which the
+/// focus goes to.
+std::optional<int> part_by_keys(std::string_view id, int index, int count, ImVec2 low,
+                                ImVec2 high) {
+  const auto name = [id](int part) { return fmt::format("{}_{}", id, part); };
+  const Focused keys = focus().control(name(index), low, high, Takes::across);
+  if (keys.across == 0) return keys.pressed ? std::optional(index) : std::nullopt;
+  const int to = std::clamp(index + keys.across, 0, count - 1);
+  focus().give(name(to));
+  return to;
 }
 
 }  // namespace
@@ -128,6 +146,9 @@ std::optional<int> segmented(std::string_view id, const std::vector<std::string>
     const float hover = animate("hover", ImGui::IsItemHovered() ? 1.0f : 0.0f, 0.12f);
     use_hand();
     ImGui::PopID();
+    if (const auto to = part_by_keys(id, index, static_cast<int>(labels.size()), low, high)) {
+      if (*to != selected) chosen = *to;
+    }
     if (index == selected) {
       list().AddRectFilled(low, high, mixed(color(Role::raised), color(Role::accent), 0.2f),
                            px(kControlCorner));
@@ -147,6 +168,41 @@ std::optional<int> segmented(std::string_view id, const std::vector<std::string>
   return chosen;
 }
 
+namespace {
+
+/// As a press of the mouse on the combo box of this label does.
+void open_list(const char* label) {
+  ImGui::OpenPopupEx(ImHashStr("##ComboPopup", 0, ImGui::GetID(label)));
+}
+
+/// The list of a dropdown while it is open: ↑ and ↓ mark a choice, Enter takes it, Esc closes the list.
+std::optional<int> open_choices(std::string_view id, const std::vector<std::string>& choices,
+                                int selected) {
+  const int last = static_cast<int>(choices.size()) - 1;
+  int& marked = Context::current().kept<int>(kept_name("marked", id));
+  if (ImGui::IsWindowAppearing()) marked = selected;
+  const Focused keys = focus().list();
+  if (keys.down != 0) marked = std::clamp(marked + keys.down, 0, std::max(last, 0));
+  std::optional<int> chosen;
+  for (int index = 0; index <= last; ++index) {
+    const std::string& words = choices[static_cast<std::size_t>(index)];
+    const bool taken = keys.pressed && index == marked;
+    if (ImGui::Selectable(words.c_str(), index == selected) || taken) {
+      if (index != selected) chosen = index;
+    }
+    const std::string name = fmt::format("{}_{}", id, index);
+    map(name, words, index == selected ? "selected" : "", ImGui::GetItemRectMin(),
+        ImGui::GetItemRectMax());
+    if (index != marked) continue;
+    focus().ring(name, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+    if (keys.down != 0) ImGui::SetScrollHereY(0.5f);
+  }
+  if (keys.pressed || keys.closed) ImGui::CloseCurrentPopup();
+  return chosen;
+}
+
+}  // namespace
+
 std::optional<int> dropdown(std::string_view id, std::string_view label,
                             const std::vector<std::string>& choices, int selected, float width) {
   std::optional<int> chosen;
@@ -162,16 +218,11 @@ std::optional<int> dropdown(std::string_view id, std::string_view label,
   const ImVec2 min = ImGui::GetCursorScreenPos();
   const ImVec2 max(min.x + width, min.y + std::round(px(kControlHeight)));
   map(id, label, full, min, max);
+  const Focused keys = focus().control(id, min, max, Takes::down);
+  if (keys.pressed || keys.down != 0) open_list("##choices");
   if (ImGui::BeginCombo("##choices", shown.c_str(),
                         ImGuiComboFlags_HeightLarge | ImGuiComboFlags_NoArrowButton)) {
-    for (std::size_t i = 0; i < choices.size(); ++i) {
-      const int index = static_cast<int>(i);
-      if (ImGui::Selectable(choices[i].c_str(), index == selected) && index != selected) {
-        chosen = index;
-      }
-      map(fmt::format("{}_{}", id, i), choices[i], index == selected ? "selected" : "",
-          ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
-    }
+    chosen = open_choices(id, choices, selected);
     ImGui::EndCombo();
   }
   ImGui::PopID();
@@ -183,7 +234,7 @@ std::optional<int> dropdown(std::string_view id, std::string_view label,
   return chosen;
 }
 
-std::optional<float> slider(std::string_view id, float share, float width, const SliderLook& look) {
+SliderMove slider(std::string_view id, float share, float width, const SliderLook& look) {
   const float height = std::round(px(24));
   const ImVec2 min = ImGui::GetCursorScreenPos();
   const float radius = px(look.knob_radius);
@@ -193,6 +244,8 @@ std::optional<float> slider(std::string_view id, float share, float width, const
   const bool active = ImGui::IsItemActive();
   const bool lit = active || ImGui::IsItemHovered();
   const float hover = animate("hover", lit ? 1.0f : 0.0f, 0.12f);
+  const Focused keys = focus().control(id, min, {right + radius, min.y + height},
+                                       look.nudges ? Takes::across : Takes::press);
   ImGui::PopID();
   use_hand();
   std::optional<float> changed;
@@ -215,11 +268,19 @@ std::optional<float> slider(std::string_view id, float share, float width, const
   list().AddRectFilled({left, y - half}, {x, y + half}, color(Role::accent), half);
   list().AddCircleFilled({x, y}, radius + px(1.5f) * hover, color(Role::accent));
   list().AddCircleFilled({x, y}, radius - px(3), color(Role::panel));
-  return changed;
+  return {changed, keys.across};
+}
+
+void begin_typing(std::string_view id) {
+  const Focused keys = focus().control(id, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+  if (keys.pressed) ImGui::SetKeyboardFocusHere(-1);
 }
 
 std::optional<float> range_slider(std::string_view id, float share, float width) {
-  return slider(id, share, width);
+  constexpr float kNudge = 0.01f;
+  const SliderMove move = slider(id, share, width);
+  if (move.nudges == 0) return move.to;
+  return std::clamp(share + kNudge * static_cast<float>(move.nudges), 0.0f, 1.0f);
 }
 
 std::optional<ScrubberMove> scrubber(std::string_view id, double value, int count, float width,
@@ -227,7 +288,9 @@ std::optional<ScrubberMove> scrubber(std::string_view id, double value, int coun
   const ImVec2 min = ImGui::GetCursorScreenPos();
   const double steps = std::max(count, 1);
   const auto share = static_cast<float>(count > 0 ? value / steps : 0);
-  const auto moved = slider(id, share, width, {.ticks = count, .knob_radius = 8});
+  // ← and → are the window's own steps, with their questions.
+  const auto moved =
+      slider(id, share, width, {.ticks = count, .knob_radius = 8, .nudges = false}).to;
   const bool released = ImGui::IsItemDeactivated(), active = ImGui::IsItemActive();
   map(id, "Scrubber", fmt::format("{:g}/{}", std::floor(value), count), min,
       ImGui::GetItemRectMax(), {px(96), px(20)});
@@ -253,7 +316,8 @@ bool toggle_switch(std::string_view id, bool on) {
   const ImVec2 size(std::round(px(40)), std::round(px(24)));
   const ImVec2 min = ImGui::GetCursorScreenPos();
   ImGui::PushID(id.data(), id.data() + id.size());
-  const bool pressed = ImGui::InvisibleButton("switch", size);
+  bool pressed = ImGui::InvisibleButton("switch", size);
+  pressed = focus().control(id, min, {min.x + size.x, min.y + size.y}).pressed || pressed;
   const float place = animate("place", on ? 1.0f : 0.0f, 0.15f);
   ImGui::PopID();
   use_hand();

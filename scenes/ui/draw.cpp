@@ -100,7 +100,12 @@ void space(float design_pixels) {
 }
 
 void tooltip(std::string_view sentence) {
-  if (!sentence.empty() && ImGui::IsItemHovered()) show_tooltip(sentence);
+  if (sentence.empty()) return;
+  if (ImGui::IsItemHovered()) {
+    show_tooltip(sentence);
+  } else {
+    Context::current().focus().tip(sentence);
+  }
 }
 
 void show_tooltip(std::string_view sentence) {

@@ -96,6 +96,36 @@ std::optional<KnobValue> typed_value(const Knob& knob, Field& field) {
   return std::nullopt;
 }
 
+/// What ← and → make of a number: the next one for a slider of hundredths.
+KnobValue nudged(const Knob& knob, const KnobValue& value, int by) {
+  if (knob.kind == KnobKind::integer && !knob.logarithmic) {
+    return value_of(knob, number_of(value) + by);
+  }
+  constexpr int kPlaces = 100;
+  const float from = share_of(knob, number_of(value));
+  KnobValue now = value;
+  for (int place = 1; place <= kPlaces; ++place) {
+    const float share = from + static_cast<float>(by * place) / kPlaces;
+    now = value_of(knob, number_at(knob, std::clamp(share, 0.0f, 1.0f)));
+    if (now != value || share <= 0 || share >= 1) break;
+  }
+  return now;
+}
+
+/// The slider of a number: dragged, or moved by keys.
+std::optional<KnobValue> number_slider(const Knob& knob, const KnobValue& value, float width) {
+  const SliderMove move = slider("slider_" + knob.id, share_of(knob, number_of(value)), width);
+  KnobValue wanted = value;
+  if (move.to) wanted = value_of(knob, number_at(knob, *move.to));
+  if (move.nudges != 0) wanted = nudged(knob, value, move.nudges);
+  map("slider_" + knob.id, knob.label, lab::to_text(value), ImGui::GetItemRectMin(),
+      ImGui::GetItemRectMax());
+  tooltip(fmt::format("{} Allowed: {}.", knob.help, knob.allowed()));
+  if (!move.to && move.nudges == 0) return std::nullopt;
+  Context::current().kept<Field>(kept_name("field", knob.id)).note.clear();
+  return wanted == value ? std::nullopt : std::optional(wanted);
+}
+
 std::optional<KnobValue> typed_field(const Knob& knob, const KnobValue& value, float width) {
   Field& field = Context::current().kept<Field>(kept_name("field", knob.id));
   if (!field.editing) {
@@ -118,6 +148,7 @@ std::optional<KnobValue> typed_field(const Knob& knob, const KnobValue& value, f
   }
   const bool was_editing = field.editing;
   field.editing = ImGui::IsItemActive();
+  begin_typing("knob_" + knob.id);
   if (was_editing && !field.editing && ImGui::IsItemDeactivatedAfterEdit()) {
     changed = typed_value(knob, field);
   }
@@ -140,14 +171,7 @@ std::optional<KnobValue> number_knob(const Knob& knob, const KnobValue& value) {
   std::optional<KnobValue> changed = typed_field(knob, value, field_width);
 
   ImGui::SetCursorScreenPos({at.x, at.y + row + px(2)});
-  if (const auto share = slider("range", share_of(knob, number_of(value)), width)) {
-    const KnobValue wanted = value_of(knob, number_at(knob, *share));
-    if (wanted != value) changed = wanted;
-    Context::current().kept<Field>(kept_name("field", knob.id)).note.clear();
-  }
-  map("slider_" + knob.id, knob.label, lab::to_text(value), ImGui::GetItemRectMin(),
-      ImGui::GetItemRectMax());
-  tooltip(fmt::format("{} Allowed: {}.", knob.help, knob.allowed()));
+  if (const auto moved = number_slider(knob, value, width)) changed = moved;
   const Field& field = Context::current().kept<Field>(kept_name("field", knob.id));
   if (!field.note.empty()) paragraph(field.note, Font::note, Role::wrong);
   return changed;
@@ -173,7 +197,7 @@ std::optional<KnobValue> toggle_knob(const Knob& knob, bool on) {
   use_hand();
   tooltip(knob.help);
   ImGui::SetCursorScreenPos({at.x + width - room, at.y + px(2)});
-  pressed = toggle_switch("switch", on) || pressed;
+  pressed = toggle_switch("knob_" + knob.id, on) || pressed;
   map("knob_" + knob.id, knob.label, on ? "true" : "false", ImGui::GetItemRectMin(),
       ImGui::GetItemRectMax());
   if (pressed) return KnobValue(!on);
@@ -250,7 +274,7 @@ std::optional<KnobValue> knob_line(const Knob& knob, const KnobValue& value, flo
   } else if (knob.kind == KnobKind::toggle) {
     const bool on = std::get<bool>(value);
     ImGui::SetCursorScreenPos({left, at.y + (row - std::round(px(24))) / 2});
-    if (toggle_switch("switch", on)) changed = KnobValue(!on);
+    if (toggle_switch("knob_" + knob.id, on)) changed = KnobValue(!on);
     map("knob_" + knob.id, knob.label, on ? "true" : "false", ImGui::GetItemRectMin(),
         ImGui::GetItemRectMax());
   } else {
@@ -259,13 +283,7 @@ std::optional<KnobValue> knob_line(const Knob& knob, const KnobValue& value, flo
         std::max(text_size(shown, Font::mono_note).x, text_size("00000", Font::mono_note).x));
     ImGui::SetCursorScreenPos({left, at.y + (row - std::round(px(24))) / 2});
     const float track = std::max(room - number - gap, px(48));
-    if (const auto share = slider("range", share_of(knob, number_of(value)), track)) {
-      const KnobValue wanted = value_of(knob, number_at(knob, *share));
-      if (wanted != value) changed = wanted;
-    }
-    map("slider_" + knob.id, knob.label, lab::to_text(value), ImGui::GetItemRectMin(),
-        ImGui::GetItemRectMax());
-    tooltip(fmt::format("{} Allowed: {}.", knob.help, knob.allowed()));
+    changed = number_slider(knob, value, track);
     draw_text({left + track + gap, at.y + (row - text_size("0", Font::mono_note).y) / 2}, shown,
               Font::mono_note);
   }

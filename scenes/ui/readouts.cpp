@@ -136,6 +136,7 @@ void dense_readout(const Readout& readout) {
                                  fitted(readout.label, Font::note, room), Font::note, Role::muted);
   draw_mark(readout.provenance, {at.x + label.x + px(14), middle}, px(4.5f), color(Role::muted));
   ImGui::InvisibleButton(readout.id.c_str(), {width, size.y});
+  Context::current().focus().control(readout.id, at, {at.x + width, at.y + size.y});
   tooltip(mark_sentence(readout));
 }
 
@@ -145,7 +146,10 @@ void large_readout(const Readout& readout) {
   const float mark_room = mark_width(name_of(readout.provenance));
   draw_text(at, fitted(readout.label, Font::note, width - mark_room - px(8)), Font::note,
             Role::muted);
-  ImGui::SetCursorScreenPos({std::max(at.x, at.x + width - mark_room), at.y});
+  const ImVec2 mark(std::max(at.x, at.x + width - mark_room), at.y);
+  ImGui::SetCursorScreenPos(mark);
+  Context::current().focus().control(readout.id, mark,
+                                     {mark.x + mark_room, mark.y + text_size("x", Font::note).y});
   provenance_mark(readout.provenance, mark_sentence(readout));
 
   const float note_height = text_size("x", Font::note).y;
@@ -173,7 +177,34 @@ void large_readout(const Readout& readout) {
 
 }  // namespace
 
-void readout(const Readout& readout) {
+namespace {
+
+/// The colour that the number has in the picture, as a bar at its left; a frame while its thing is pointed at.
+void draw_sign(const Readout& readout, ImVec2 min, ImVec2 max) {
+  if (readout.lit) {
+    list().AddRect({min.x - px(6), min.y - px(2)}, {max.x + px(4), max.y + px(2)},
+                   color(Role::text), px(4), 0, px(1));
+  }
+  if (readout.sign != Role::muted) {
+    list().AddRectFilled({min.x - px(8), min.y + px(1)}, {min.x - px(5), max.y - px(1)},
+                         color(readout.sign), px(1.5f));
+  }
+}
+
+/// The pointer is on it, or the focus of what has a sign presses it.
+void follow(const Readout& readout, int which, ImVec2 min, ImVec2 max, Pointed& all) {
+  const bool signed_one = readout.sign != Role::muted;
+  const bool pressed =
+      signed_one && Context::current().focus().control(readout.id, min, max).pressed;
+  const bool hovered = ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(min, max);
+  if (!hovered && !pressed) return;
+  const bool clicked = signed_one && hovered && ImGui::IsMouseClicked(ImGuiMouseButton_Left);
+  all = {which, pressed || clicked, pressed ? ImVec2(min.x, max.y) : ImGui::GetIO().MousePos};
+}
+
+}  // namespace
+
+Pointed readout(const Readout& readout) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::PushID(readout.id.c_str());
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
@@ -186,16 +217,23 @@ void readout(const Readout& readout) {
   ImGui::PopStyleVar();  // the gap after the group is the usual one
   ImGui::EndGroup();
   ImGui::PopID();
+  const ImVec2 max = ImGui::GetItemRectMax();
+  draw_sign(readout, at, max);
   map(readout.id, readout.label,
       readout.unit.empty() ? readout.value : fmt::format("{} {}", readout.value, readout.unit), at,
-      ImGui::GetItemRectMax());
+      max);
+  Pointed pointed;
+  follow(readout, 0, at, max, pointed);
+  return pointed;
 }
 
-float readout_line(const std::vector<Readout>& readouts, float width) {
+Pointed readout_line(const std::vector<Readout>& readouts, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float row = std::round(px(kControlHeight)), middle = at.y + row / 2;
   float x = at.x;
-  for (const Readout& readout : readouts) {
+  Pointed pointed;
+  for (std::size_t i = 0; i < readouts.size(); ++i) {
+    const Readout& readout = readouts[i];
     const std::string unit = readout.unit.substr(0, readout.unit.find(", "));
     const std::string shown = unit.empty() ? readout.value : readout.value + " " + unit;
     const ImVec2 value = text_size(shown, Font::mono), label = text_size(readout.label, Font::note);
@@ -215,11 +253,14 @@ float readout_line(const std::vector<Readout>& readouts, float width) {
     draw_mark(readout.provenance, {right + px(12), middle}, px(4.5f), color(Role::muted));
     ImGui::SetCursorScreenPos({x, at.y});
     ImGui::InvisibleButton(readout.id.c_str(), {room, row});
+    Context::current().focus().control(readout.id, {x, at.y}, {x + room, at.y + row});
     tooltip(mark_sentence(readout));
+    follow(readout, static_cast<int>(i), {x, at.y}, {x + room, at.y + row}, pointed);
+    draw_sign(readout, {x, at.y + px(4)}, {x + room, at.y + row - px(4)});
     map(readout.id, readout.label, shown, {x, at.y}, {x + room, at.y + row});
     x += room + px(20);
   }
-  return std::max(0.0f, x - at.x - px(20));
+  return pointed;
 }
 
 void badge(std::string_view id, std::string_view text, Role role) {

@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdint>
+#include <set>
 
 #include "kernels/base/lab/source.hpp"
 #include "scenes/ui/context.hpp"
+#include "scenes/ui/control_parts.hpp"
 #include "scenes/ui/syntax.hpp"
 
 namespace tilestep::ui {
@@ -15,13 +18,41 @@ ImDrawList& list() {
   return *ImGui::GetWindowDrawList();
 }
 
+/// A line of the view: a line of the source, or a fold in place of some.
+struct Row {
+  int line = 0;   ///< 1-based; of a fold the first
+  int fold = -1;  ///< which, and whether it is open; −1: none begins here
+  bool open = false;
+};
+
 struct Kept {
   const char* data = nullptr;
   std::size_t size = 0;
   std::vector<SyntaxLine> lines;
+  std::vector<lab::LineRange> folds;
+  std::set<int> open;  ///< folds
+  std::vector<Row> rows;
   int current = 0;
   float scroll_target = -1;
 };
+
+std::vector<Row> rows_of(const Kept& kept) {
+  std::vector<Row> rows;
+  int fold = 0;
+  for (int line = 1; line <= std::ssize(kept.lines); ++line) {
+    const bool begins =
+        fold < std::ssize(kept.folds) && kept.folds[static_cast<std::size_t>(fold)].first == line;
+    if (begins) {
+      const bool open = kept.open.count(fold) > 0;
+      rows.push_back({line, fold, open});
+      if (!open) line = kept.folds[static_cast<std::size_t>(fold)].last;
+      ++fold;
+      if (!open) continue;
+    }
+    rows.push_back({line});
+  }
+  return rows;
+}
 
 Role role_of(Syntax kind) {
   switch (kind) {
@@ -43,22 +74,29 @@ Role role_of(Syntax kind) {
 
 class View {
  public:
-  View(std::string_view source, int current, const std::vector<int>& steps, int line_count)
+  View(std::string_view source, const SourceLook& look, const Kept& kept)
       : source_(source),
-        current_(current),
-        steps_(steps),
+        look_(look),
+        kept_(kept),
         height_(std::round(px(20))),
         advance_(text_size("0", Font::mono_note).x),
-        gutter_(px(32) + advance_ * static_cast<float>(std::to_string(line_count).size())) {}
+        gutter_(px(32) + advance_ * static_cast<float>(std::to_string(kept.lines.size()).size())) {}
 
   float line_height() const { return height_; }
-  float width_of(const SyntaxLine& line) const {
-    return gutter_ + px(24) + advance_ * static_cast<float>(line.columns);
+  /// The word that the pointer is on; −1: none.
+  int hovered() const { return hovered_; }
+  float width_of(int number) const {
+    const SyntaxLine& line = kept_.lines[static_cast<std::size_t>(number) - 1];
+    const auto value = look_.values.find(number);
+    const float besides = value == look_.values.end() ? 0 : value_width(value->second) + px(24);
+    return gutter_ + px(24) + advance_ * static_cast<float>(line.columns) + besides;
   }
 
-  void draw(int number, const SyntaxLine& line, ImVec2 at, float width) const {
+  void draw(int number, ImVec2 at, float width) {
+    const SyntaxLine& line = kept_.lines[static_cast<std::size_t>(number) - 1];
     const float left = ImGui::GetWindowPos().x;
-    if (number == current_) {
+    const bool now = number == look_.current;
+    if (now) {
       list().AddRectFilled({left, at.y}, {left + width, at.y + height_}, color(Role::accent, 0.17f),
                            px(4));
       list().AddRectFilled({left, at.y}, {left + px(3), at.y + height_}, color(Role::accent),
@@ -69,24 +107,127 @@ class View {
     }
     const float y = at.y + (height_ - font_pixels(Font::mono_note)) / 2;
     draw_text({at.x + gutter_ - px(20), y}, std::to_string(number), Font::mono_note,
-              number == current_ ? Role::text : Role::faint, Align::right);
+              now ? Role::text : Role::faint, Align::right);
     draw_step(number, {at.x + gutter_ - px(6), at.y + height_ / 2});
     float x = at.x + gutter_ + px(8);
     for (const SyntaxSpan& span : line.spans) {
       const std::string_view piece = source_.substr(span.begin, span.end - span.begin);
       if (piece.starts_with(lab::kStepMark)) continue;  // it is for the program, not for readers
-      draw_text({x, y}, piece, Font::mono_note, role_of(span.kind));
-      x += advance_ * static_cast<float>(span.columns);
+      if (span.kind == Syntax::plain) {
+        x = draw_words(piece, x, y);
+      } else {
+        draw_text({x, y}, piece, Font::mono_note, role_of(span.kind));
+        x += advance_ * static_cast<float>(span.columns);
+      }
     }
+    const auto value = look_.values.find(number);
+    if (value != look_.values.end()) draw_value(number, value->second, {x + px(16), at.y});
+  }
+
+  /// Returns true if it was clicked.
+  bool draw_fold(const Row& row, ImVec2 at) const {
+    const lab::LineRange& lines = kept_.folds[static_cast<std::size_t>(row.fold)];
+    const int count = lines.last - lines.first + 1;
+    const std::string text =
+        fmt::format("{} {} that {} the picture", count, count == 1 ? "line" : "lines",
+                    count == 1 ? "records" : "record");
+    const float x = at.x + gutter_ + px(8), middle = at.y + height_ / 2;
+    const float y = at.y + (height_ - text_size(text, Font::note).y) / 2;
+    const ImVec2 center(x + px(5), middle);
+    const float r = px(4);
+    ImGui::PushID(row.fold);
+    const float width = px(18) + text_size(text, Font::note).x;
+    ImGui::SetCursorScreenPos({x, at.y});
+    bool clicked = ImGui::InvisibleButton("fold", {width, height_});
+    const std::string id = fmt::format("fold_{}", row.line);
+    clicked =
+        Context::current().focus().control(id, {x, at.y}, {x + width, at.y + height_}).pressed ||
+        clicked;
+    const Role role = ImGui::IsItemHovered() ? Role::text : Role::muted;
+    use_hand();
+    ImGui::PopID();
+    ImGui::SetCursorScreenPos(at);
+    if (row.open) {
+      list().AddTriangleFilled({center.x - r, center.y - r / 2}, {center.x + r, center.y - r / 2},
+                               {center.x, center.y + r}, color(role));
+    } else {
+      list().AddTriangleFilled({center.x - r / 2, center.y - r}, {center.x + r, center.y},
+                               {center.x - r / 2, center.y + r}, color(role));
+    }
+    draw_text({x + px(18), y}, text, Font::note, role);
+    map(id, text, row.open ? "open" : "folded", {x, at.y}, {x + width, at.y + height_});
+    return clicked;
   }
 
  private:
+  float value_width(const std::string& value) const {
+    return text_size(value, Font::mono_note).x + px(12);
+  }
+
+  /// A text of code with those of its words that name things in their colours. Returns where it ends.
+  float draw_words(std::string_view text, float x, float y) {
+    std::size_t begin = 0;  // of what was not drawn yet
+    const auto put = [&](std::size_t end, Role role) {
+      const std::string_view piece = text.substr(begin, end - begin);
+      if (!piece.empty()) draw_text({x, y}, piece, Font::mono_note, role);
+      x += advance_ * static_cast<float>(characters(piece));
+      begin = end;
+    };
+    const auto is_part = [&](std::size_t at) {
+      return std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_';
+    };
+    for (std::size_t at = 0; at < text.size();) {
+      if (!is_part(at)) {
+        ++at;
+        continue;
+      }
+      std::size_t end = at;
+      while (end < text.size() && is_part(end)) ++end;
+      const int word = word_at(text.substr(at, end - at));
+      if (word >= 0) {
+        put(at, Role::text);
+        const float left = x;
+        put(end, look_.words[static_cast<std::size_t>(word)].role);
+        light(word, {left, y}, x);
+      }
+      at = end;
+    }
+    put(text.size(), Role::text);
+    return x;
+  }
+
+  int word_at(std::string_view text) const {
+    for (std::size_t i = 0; i < look_.words.size(); ++i) {
+      if (look_.words[i].word == text) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  void light(int word, ImVec2 min, float right) {
+    const ImVec2 low(min.x - px(2), min.y - px(1)),
+        high(right + px(2), min.y + font_pixels(Font::mono_note) + px(2));
+    if (ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(low, high)) hovered_ = word;
+    if (look_.words[static_cast<std::size_t>(word)].lit) {
+      list().AddRect(low, high, color(Role::text), px(3), 0, px(1));
+    }
+  }
+
+  void draw_value(int number, const std::string& value, ImVec2 at) const {
+    const bool now = number == look_.current;
+    const ImVec2 max(at.x + value_width(value), at.y + height_ - px(1));
+    list().AddRectFilled({at.x, at.y + px(1)}, max, color(Role::raised), px(4));
+    draw_text({at.x + px(6), at.y + (height_ - font_pixels(Font::mono_note)) / 2}, value,
+              Font::mono_note, now ? Role::text : Role::muted);
+    map(fmt::format("value_{}", number), value, now ? "current" : "", at, max);
+  }
+
   /// A small numbered disc at the lines of this step.
   void draw_step(int number, ImVec2 center) const {
-    const auto found = std::find(steps_.begin(), steps_.end(), number);
-    if (found == steps_.end()) return;
-    const std::string digit = std::to_string(found - steps_.begin() + 1);
-    const bool now = number == current_;
+    const std::vector<int>& steps = look_.step_lines;
+    const auto found = std::find(steps.begin(), steps.end(), number);
+    if (found == steps.end()) return;
+    const std::string digit = std::to_string(found - steps.begin() + 1);
+    const bool now = number == look_.current;
     const float radius = px(8);
     if (now) {
       list().AddCircleFilled(center, radius, color(Role::accent));
@@ -101,17 +242,21 @@ class View {
   }
 
   std::string_view source_;
-  int current_;
-  const std::vector<int>& steps_;
+  const SourceLook& look_;
+  const Kept& kept_;
   float height_, advance_, gutter_;
+  int hovered_ = -1;
 };
 
 /// Brings the current line to about a third of the view.
 void scroll_to(Kept& kept, int current, float line_height) {
   if (kept.current != current) {
     kept.current = current;
-    if (current > 0) {
-      const float top = static_cast<float>(current - 1) * line_height;
+    const auto row = std::find_if(kept.rows.begin(), kept.rows.end(), [&](const Row& each) {
+      return each.fold < 0 && each.line == current;
+    });
+    if (row != kept.rows.end()) {
+      const float top = static_cast<float>(row - kept.rows.begin()) * line_height;
       kept.scroll_target = std::max(
           0.0f, std::floor((top - ImGui::GetWindowHeight() / 3) / line_height) * line_height);
     }
@@ -134,27 +279,38 @@ void scroll_to(Kept& kept, int current, float line_height) {
 
 }  // namespace
 
-void source_view(std::string_view id, std::string_view source, int current,
-                 const std::vector<int>& step_lines) {
+int source_view(std::string_view id, std::string_view source, const SourceLook& look) {
   Kept& kept = Context::current().kept<Kept>(kept_name("source", id));
   if (kept.data != source.data() || kept.size != source.size()) {
-    kept = {source.data(), source.size(), tinted(source), 0, -1};
+    kept = {
+        source.data(), source.size(), tinted(source), lab::recorder_lines(source), {}, {}, 0, -1};
+    kept.rows = rows_of(kept);
   }
-  const View view(source, current, step_lines, static_cast<int>(kept.lines.size()));
+  View view(source, look, kept);
   float width = 0;
-  for (const SyntaxLine& line : kept.lines) width = std::max(width, view.width_of(line));
+  for (int line = 1; line <= std::ssize(kept.lines); ++line) {
+    width = std::max(width, view.width_of(line));
+  }
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
   ImGui::PushID(id.data(), id.data() + id.size());
   ImGui::BeginChild("source", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
-  scroll_to(kept, current, view.line_height());
+  scroll_stop("source");
+  scroll_to(kept, look.current, view.line_height());
   const float marked = std::max(width, ImGui::GetContentRegionAvail().x);
+  int turned = -1;
   ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(kept.lines.size()), view.line_height());
+  clipper.Begin(static_cast<int>(kept.rows.size()), view.line_height());
   while (clipper.Step()) {
-    for (int row = clipper.DisplayStart; row < clipper.DisplayEnd; ++row) {
-      view.draw(row + 1, kept.lines[static_cast<std::size_t>(row)], ImGui::GetCursorScreenPos(),
-                marked);
+    for (int at = clipper.DisplayStart; at < clipper.DisplayEnd; ++at) {
+      const Row& row = kept.rows[static_cast<std::size_t>(at)];
+      const ImVec2 place = ImGui::GetCursorScreenPos();
+      if (row.fold < 0) {
+        view.draw(row.line, place, marked);
+      } else if (view.draw_fold(row, place)) {
+        turned = row.fold;
+      }
+      ImGui::SetCursorScreenPos(place);
       ImGui::Dummy({width, view.line_height()});
     }
   }
@@ -162,6 +318,12 @@ void source_view(std::string_view id, std::string_view source, int current,
   ImGui::PopID();
   ImGui::PopStyleColor();
   ImGui::PopStyleVar();
+  if (turned >= 0) {
+    if (kept.open.erase(turned) == 0) kept.open.insert(turned);
+    kept.rows = rows_of(kept);
+    request_redraw();
+  }
+  return view.hovered();
 }
 
 }  // namespace tilestep::ui

@@ -28,12 +28,6 @@ bool is_digit(char c) {
   return std::isdigit(static_cast<unsigned char>(c)) != 0;
 }
 
-int characters(std::string_view text) {
-  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u;
-  }));
-}
-
 Syntax word_kind(std::string_view word) {
   if (std::find(kKeywords.begin(), kKeywords.end(), word) != kKeywords.end())
     return Syntax::keyword;
@@ -140,6 +134,12 @@ class Scanner {
 };
 
 }  // namespace
+
+int characters(std::string_view text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u;
+  }));
+}
 
 std::vector<SyntaxLine> tinted(std::string_view source) {
   return Scanner(source).lines();

@@ -20,6 +20,9 @@ struct SyntaxLine {
   std::vector<SyntaxSpan> spans;  ///< cover the line
 };
 
+/// How many characters a text has.
+int characters(std::string_view text);
+
 /// Splits C++ or CUDA source into lines of spans: keywords, CUDA's own words, numbers, strings,
 /// comments. A tint for reading, not a parser.
 std::vector<SyntaxLine> tinted(std::string_view source);

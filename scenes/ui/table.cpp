@@ -91,27 +91,47 @@ class TableView {
 
   float row_height() const { return row_height_; }
 
-  void draw_header(ImVec2 at, float width, float scroll_x) const {
+  /// Returns the column whose head the pointer is on, or −1.
+  int draw_header(ImVec2 at, float width, float scroll_x) const {
     list().PushClipRect(at, {at.x + width, at.y + row_height_}, true);
     // It scrolls sideways with the rows, which stand in a window of their own.
     Context& context = Context::current();
     const bool records = context.records_texts();
     context.record_texts(records && columns_.total <= width);
     float x = at.x - scroll_x;
+    int hovered = -1;
     for (std::size_t c = 0; c < table_.columns.size(); ++c) {
+      const int index = static_cast<int>(c);
       const float end = x + columns_.widths[c];
+      if (ImGui::IsWindowHovered() &&
+          ImGui::IsMouseHoveringRect({std::max(x, at.x), at.y}, {end, at.y + row_height_})) {
+        hovered = index;
+      }
       const std::string label =
           fitted(heading(table_.columns[c]), Font::note, columns_.widths[c] - px(8));
       const float y = at.y + (row_height_ - text_size(label, Font::note).y) / 2;
       const bool right = columns_.numeric[c];
-      draw_text({right ? end - px(12) : x + px(12), y}, label, Font::note, Role::muted,
-                right ? Align::right : Align::left);
+      const Role sign = look_.sign ? look_.sign(index) : Role::muted;
+      const ImVec2 said = draw_text({right ? end - px(12) : x + px(12), y}, label, Font::note, sign,
+                                    right ? Align::right : Align::left);
+      const bool lit = look_.lit_column && look_.lit_column(index);
+      if (sign != Role::muted && x >= at.x && end <= at.x + width) {
+        map("head_" + table_.columns[c].id, label, lit ? "lit" : "", {x, at.y},
+            {end, at.y + row_height_});
+      }
+      if (lit) {
+        const float left = right ? end - px(12) - said.x : x + px(12);
+        list().AddRect({left - px(4), at.y + px(2)},
+                       {left + said.x + px(4), at.y + row_height_ - px(2)}, color(Role::text),
+                       px(4), 0, px(1));
+      }
       x = end;
     }
     context.record_texts(records);
     list().PopClipRect();
     list().AddLine({at.x, at.y + row_height_}, {at.x + width, at.y + row_height_},
                    color(Role::border));
+    return hovered;
   }
 
   /// Returns true if the pointer is on the row.
@@ -178,24 +198,25 @@ void scroll_to(Kept& kept, int current, float row_height) {
 
 }  // namespace
 
-int data_table(const lab::Table& table, const TableLook& look) {
+TableHover data_table(const lab::Table& table, const TableLook& look) {
   const ImVec2 room = ImGui::GetContentRegionAvail();
   if (table.columns.empty() || table.rows.empty()) {
     empty_state("No rows", "This table has nothing to show for the current knobs.");
-    return -1;
+    return {};
   }
   Kept& kept = Context::current().kept<Kept>(kept_name("table", table.id));
   const Columns columns = laid_out(table, kept, room.x - ImGui::GetStyle().ScrollbarSize);
   const TableView view(table, look, columns);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  view.draw_header(at, room.x, kept.scroll_x);
+  TableHover hovered;
+  hovered.head = view.draw_header(at, room.x, kept.scroll_x);
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   ImGui::Dummy({1, view.row_height() + 1});
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
   const float height = std::max(room.y - view.row_height() - 1, view.row_height());
-  int hovered = -1;
   ImGui::BeginChild(table.id.c_str(), {room.x, height}, false,
                     ImGuiWindowFlags_HorizontalScrollbar);
+  scroll_stop("table_" + table.id);
   scroll_to(kept, look.current_row, view.row_height());
   kept.scroll_x = ImGui::GetScrollX();
   const float row_width = std::max(columns.total, ImGui::GetContentRegionAvail().x);
@@ -204,7 +225,7 @@ int data_table(const lab::Table& table, const TableLook& look) {
   while (clipper.Step()) {
     for (int row = clipper.DisplayStart; row < clipper.DisplayEnd; ++row) {
       const ImVec2 place = ImGui::GetCursorScreenPos();
-      if (view.draw_row(static_cast<std::size_t>(row), place, row_width)) hovered = row;
+      if (view.draw_row(static_cast<std::size_t>(row), place, row_width)) hovered.row = row;
       ImGui::Dummy({columns.total, view.row_height()});
     }
   }

@@ -3,6 +3,7 @@
 #include <imgui.h>
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -160,6 +161,9 @@ std::optional<lab::KnobValue> knob(const lab::Knob& knob, const lab::KnobValue& 
 std::optional<lab::KnobValue> knob_line(const lab::Knob& knob, const lab::KnobValue& value,
                                         float width);
 
+/// Makes the text field that was just drawn a stop of the keyboard's focus, where Enter begins to type.
+void begin_typing(std::string_view id);
+
 /// A slider over 0–1 of `width` real pixels; returns the new place while it is dragged.
 std::optional<float> range_slider(std::string_view id, float share, float width);
 
@@ -189,11 +193,20 @@ struct Readout {
   std::string detail;
   Role role = Role::text;
   std::string beside = {};  ///< what it is in the run compared with: "A 4.0"
+  Role sign = Role::muted;  ///< of a number that has a colour of its own in the picture
+  bool lit = false;         ///< its thing is pointed at elsewhere
 };
-void readout(const Readout& readout);
+/// What the pointer or the focus does to one of several things.
+struct Pointed {
+  int which = -1;  ///< −1: none
+  bool pressed = false;
+  ImVec2 at = {};  ///< where something may be said about it
+};
+/// Tells whether the pointer is on it (`which` 0), and whether it was pressed, where it has a sign.
+Pointed readout(const Readout& readout);
 /// Readouts side by side on one line, the first ones, as many as `width` real pixels hold; of the
-/// marks the shapes alone. Returns the width used.
-float readout_line(const std::vector<Readout>& readouts, float width);
+/// marks the shapes alone.
+Pointed readout_line(const std::vector<Readout>& readouts, float width);
 /// The small mark alone, after the last item on the same line.
 void provenance_mark(lab::Provenance provenance, std::string_view sentence);
 
@@ -202,13 +215,33 @@ struct TableLook {
   int lit_row = -1;      ///< its thing is pointed at elsewhere
   /// What is to come: dim, without its numbers. Empty: nothing.
   std::function<bool(int row, int column)> hidden = {};
+  /// The colour of a column's head whose things have one in the picture. Empty: none has.
+  std::function<Role(int column)> sign = {};
+  /// A column whose thing is pointed at elsewhere. Empty: none is.
+  std::function<bool(int column)> lit_column = {};
 };
-/// Draws the table, filling the width; returns the hovered row or −1.
-int data_table(const lab::Table& table, const TableLook& look = {});
-/// Source text with line numbers, `current` marked with the accent and scrolled to, `step_lines`
-/// marked quietly.
-void source_view(std::string_view id, std::string_view source, int current,
-                 const std::vector<int>& step_lines);
+/// What of a table the pointer is on; −1: none.
+struct TableHover {
+  int row = -1, head = -1;
+};
+/// Draws the table, filling the width.
+TableHover data_table(const lab::Table& table, const TableLook& look = {});
+
+/// A word of a source that names a thing of the picture, in the thing's colour.
+struct SourceWord {
+  std::string word;
+  Role role = Role::text;
+  bool lit = false;  ///< its thing is pointed at elsewhere
+};
+struct SourceLook {
+  int current = 0;  ///< 1-based line that is marked with the accent and scrolled to; 0: none
+  std::vector<int> step_lines;             ///< marked quietly
+  std::map<int, std::string> values = {};  ///< at the ends of lines: what they have computed
+  std::vector<SourceWord> words = {};
+};
+/// Source text with line numbers. Statements that record the picture are folded to a line, which a click
+/// unfolds. Returns the word of `look.words` that the pointer is on, or −1.
+int source_view(std::string_view id, std::string_view source, const SourceLook& look);
 /// A word that explains itself: its first use in a text is underlined and shows the sentence.
 struct MarkdownTerm {
   std::string phrase, sentence;

@@ -65,6 +65,52 @@ TEST_CASE("a click on Next tile moves the step", "[window]") {
   }
 }
 
+TEST_CASE("Tab walks through a real window, Enter and Space press", "[window]") {
+  const auto display = make_display();
+  if (!display) return;
+  Window window(*display, {"--backend", "emulated"});
+  wait_until_ready(window);
+  REQUIRE(eventually([&] { return window.part("score_0").has_value(); }));
+  const auto ring = [&]() -> std::string {
+    const auto part = window.part("focus");
+    return part ? part->at("label").get<std::string>() : "";
+  };
+  const auto go_to = [&](const std::string& id) {
+    for (int i = 0; i < 60 && ring() != id; ++i) {
+      const std::string before = ring();
+      window.press("Tab");
+      REQUIRE(eventually([&] { return ring() != before; }));
+    }
+    REQUIRE(ring() == id);
+  };
+  CHECK(ring().empty());
+  go_to("next");
+  window.press("Return");
+  CHECK(eventually([&] { return window.step() == 1; }));
+  window.press("space");
+  CHECK(eventually([&] { return window.step() == 2; }));
+  window.press("shift+Tab");
+  CHECK(eventually([&] { return ring() == "play"; }));
+  go_to("knob_preset");
+  window.press("Return");
+  REQUIRE(eventually([&] { return window.part("knob_preset_2").has_value(); }));
+  window.press("Down");
+  window.press("Escape");
+  CHECK(eventually([&] { return !window.part("knob_preset_2").has_value(); }));
+  CHECK(window.part("knob_preset")->at("value") == "worked-example");
+  window.press("Return");
+  REQUIRE(eventually([&] { return window.part("knob_preset_2").has_value(); }));
+  window.press("Down");
+  window.press("Return");
+  CHECK(eventually([&] {
+    const auto preset = window.part("knob_preset");
+    return preset && preset->at("value") != "worked-example";
+  }));
+  window.press("Escape");
+  CHECK(eventually([&] { return ring().empty(); }));
+  CHECK(window.program().alive());
+}
+
 TEST_CASE("the window survives a worker killed in the middle of a run, and says so", "[window]") {
   const auto display = make_display();
   if (!display) return;

@@ -21,7 +21,7 @@ std::vector<Cursor> all_places(const Scene& scene) {
   const scenes::StepAxis axis = scene.steps();
   std::vector<Cursor> places = {{0, axis.phases - 1}};
   for (int tile = 1; tile <= axis.tiles; ++tile) {
-    for (int phase = 0; phase < axis.phases; ++phase) places.push_back({tile, phase});
+    for (int phase = 0; phase < axis.phases_in(tile); ++phase) places.push_back({tile, phase});
   }
   return places;
 }
@@ -96,7 +96,8 @@ void check_guesses(const lab::Lesson& lesson) {
       const bool set = question->choices.empty();
       const int most = set ? 1 : static_cast<int>(std::ssize(question->choices));
       for (int choice = 0; choice < most; ++choice) {
-        for (const Cursor at : {cursor, Cursor{cursor.tile + 1, scene->steps().phases - 1}}) {
+        for (const Cursor at :
+             {cursor, Cursor{cursor.tile + 1, scene->steps().last_phase(cursor.tile + 1)}}) {
           CAPTURE(question->text, choice, at.tile);
           picture::Picture picture = scene->picture(scene->extent(), {at});
           const double value = set ? question->values.at(0) : 0;

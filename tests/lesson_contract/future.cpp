@@ -128,11 +128,10 @@ std::vector<std::string> Futures::compare(const lab::Settings& settings, int cur
   const lab::Report& report = tests::report_of(true_.scene().lesson(), settings);
   true_.load(report);
   const scenes::StepAxis axis = true_.scene().steps();
-  const int places = (axis.tiles - 1) * axis.phases;
+  const int places = axis.places() - (axis.folded > 0 ? 1 : axis.phases_in(axis.tiles));
   for (int i = 0; i < std::min(cursors, places); ++i) {
     const int place = static_cast<int>(std::int64_t{i} * places / std::min(cursors, places));
-    const Cursor now = place == 0 ? Cursor{0, axis.phases - 1}
-                                  : Cursor{1 + place / axis.phases, place % axis.phases};
+    const Cursor now = axis.at_place(place);
     for (int seed = 0; seed < seeds; ++seed) {
       std::mt19937 random(static_cast<unsigned>(seed));
       compare_at(report, now, random);
@@ -165,7 +164,7 @@ std::vector<std::string> Futures::compare_asked(const lab::Settings& settings, i
   const scenes::StepAxis axis = true_.scene().steps();
   constexpr int kMostSteps = 64;
   for (int tile = 0; tile < std::min(axis.tiles, kMostSteps); ++tile) {
-    const Cursor now{tile, axis.phases - 1};
+    const Cursor now{tile, axis.last_phase(tile)};
     true_.load(report);
     const auto question = true_.scene().question(true_.view(now));
     if (!question) continue;
@@ -215,6 +214,9 @@ void Futures::same_details(Cursor now) {
     Ink all;
     for (const scenes::Readout& each : player.scene().readouts(player.view(now))) {
       all.texts.push_back(each.detail);
+    }
+    for (const auto& [line, value] : player.scene().source(player.view(now)).values) {
+      all.texts.push_back(fmt::format("line {}: {}", line, value));
     }
     return all;
   };

@@ -270,7 +270,7 @@ void check_stop(const lab::Lesson& lesson, const GuideStop& stop) {
   scene->load(report_of(id, stop.settings));
   const scenes::StepAxis steps = scene->steps();
   CHECK(stop.step <= steps.tiles);
-  CHECK(stop.phase < steps.phases);
+  CHECK(stop.phase < steps.phases_in(stop.step));
   const scenes::Cursor cursor = cursor_at(stop, steps);
   std::set<std::string> keys;
   add_keys(keys, scene->picture(scene->extent(), scenes::View{cursor}).root);

@@ -28,7 +28,7 @@ constexpr int kMoves = 500;
 std::vector<scenes::Cursor> phases_of(const scenes::StepAxis& axis) {
   std::vector<scenes::Cursor> cursors = {{0, axis.phases - 1}};
   for (const int tile : {1, 2, axis.tiles / 2, axis.tiles}) {
-    for (int phase = 0; phase < axis.phases && tile > 0 && tile <= axis.tiles; ++phase) {
+    for (int phase = 0; phase < axis.phases_in(tile) && tile > 0 && tile <= axis.tiles; ++phase) {
       cursors.push_back({tile, phase});
     }
   }
@@ -213,10 +213,8 @@ void check_halfway(const lab::Lesson& lesson) {
     const picture::Extent extent = scene->extent();
     std::optional<picture::Placed> before;
     const scenes::StepAxis axis = scene->steps();
-    for (int place = 0; place <= std::min(axis.tiles, 12) * axis.phases; ++place) {
-      const scenes::Cursor cursor =
-          place == 0 ? scenes::Cursor{0, axis.phases - 1}
-                     : scenes::Cursor{(place - 1) / axis.phases + 1, (place - 1) % axis.phases};
+    for (int place = 0; place <= std::min(axis.places(), 12 * axis.phases); ++place) {
+      const scenes::Cursor cursor = axis.at_place(place);
       CAPTURE(cursor.tile, cursor.phase);
       picture::Placed now =
           picture::place(scene->picture(extent, {cursor}), {0, 0, 832, 447}, ui::PictureMetrics());
@@ -232,19 +230,6 @@ void check_halfway(const lab::Lesson& lesson) {
 }
 
 // ---- moves ---------------------------------------------------------------------------------------
-
-/// The picture's part of the frame drawn last.
-std::string ink_of_picture() {
-  std::string bytes;
-  const ImDrawData& data = *ImGui::GetDrawData();
-  for (int i = 0; i < data.CmdListsCount; ++i) {
-    const ImDrawList& list = *data.CmdLists[i];
-    if (list._OwnerName == nullptr || std::strstr(list._OwnerName, "/scene_") == nullptr) continue;
-    bytes.append(reinterpret_cast<const char*>(list.VtxBuffer.Data),
-                 static_cast<std::size_t>(list.VtxBuffer.size_in_bytes()));
-  }
-  return bytes;
-}
 
 /// What a click in the lesson's pictures follows, and how many of it there are.
 std::map<picture::Name, int> followed_in(const lab::Lesson& lesson) {
@@ -309,12 +294,15 @@ void check_moves(const lab::Lesson& lesson) {
     stage.lab.answer();
     stage.draw(size);
     const auto come_to_rest = [&] {
-      for (int frames = 0; frames < 60; ++frames) stage.draw(size);
+      for (int frames = 0; frames < 600 && (frames < 2 || stage.shell.animating()); ++frames) {
+        stage.draw(size);
+      }
+      REQUIRE_FALSE(stage.shell.animating());
     };
     come_to_rest();
     stage.shell.key(app::Key::right, false);  // inside a step: to its end
     come_to_rest();
-    const std::string moved = ink_of_picture();
+    const std::string moved = tests::ink_of_picture();
     REQUIRE_FALSE(moved.empty());
     options.step = stage.shell.step();
     tests::Stage fresh(options);
@@ -323,7 +311,7 @@ void check_moves(const lab::Lesson& lesson) {
     fresh.draw(size);
     fresh.draw(size);
     CAPTURE(move, options.step, size.x);
-    CHECK((ink_of_picture() == moved));
+    CHECK((tests::ink_of_picture() == moved));
   }
 }
 

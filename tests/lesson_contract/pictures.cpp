@@ -36,8 +36,12 @@ void check_looks(SceneFrame& frame, ScenePlayer& player, ImVec2 size) {
 
 std::vector<Cursor> some_cursors(const Scene& scene) {
   const scenes::StepAxis axis = scene.steps();
-  const int last = axis.phases - 1;
-  return {{0, last}, {1, 0}, {(axis.tiles + 1) / 2, last}, {axis.tiles, last}};
+  std::vector<Cursor> cursors = {{1, 0}};
+  for (const int tile : {0, (axis.tiles + 1) / 2, axis.tiles}) {
+    cursors.push_back({tile, axis.last_phase(tile)});
+  }
+  std::swap(cursors[0], cursors[1]);
+  return cursors;
 }
 
 void check_pictures(const lab::Lesson& lesson, const std::vector<lab::Settings>& cases) {

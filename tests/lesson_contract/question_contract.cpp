@@ -36,7 +36,7 @@ std::vector<Cursor> between_steps(const Scene& scene) {
   const scenes::StepAxis axis = scene.steps();
   std::vector<Cursor> cursors;
   for (int tile = 0; tile <= axis.tiles; ++tile) {
-    if (tile < kFirst || tile > axis.tiles - 3) cursors.push_back({tile, axis.phases - 1});
+    if (tile < kFirst || tile > axis.tiles - 3) cursors.push_back({tile, axis.last_phase(tile)});
   }
   return cursors;
 }
@@ -306,14 +306,17 @@ void check_events(const lab::Lesson& lesson) {
       CHECK(event.at.tile >= 1);
       CHECK(event.at.tile <= axis.tiles);
       CHECK(event.at.phase >= 0);
-      CHECK(event.at.phase < axis.phases);
+      CHECK(event.at.phase < axis.phases_in(event.at.tile));
       CHECK(before <= event.at);
       before = event.at;
-      steps.insert(event.at.tile);
+      // In a folded step each phase is what a step is elsewhere.
+      const bool folded = axis.folded > 0 && event.at.tile == axis.tiles;
+      steps.insert(folded ? axis.tiles + event.at.phase : event.at.tile);
     }
-    if (axis.tiles > 2) CHECK(static_cast<int>(steps.size()) < axis.tiles);
-    if (axis.tiles > 8)
-      CHECK(static_cast<int>(events.size()) <= std::max(kMostEvents, axis.tiles / 4));
+    const int steps_of_all = axis.tiles + std::max(axis.folded - 1, 0);
+    if (steps_of_all > 2) CHECK(static_cast<int>(steps.size()) < steps_of_all);
+    if (steps_of_all > 8)
+      CHECK(static_cast<int>(events.size()) <= std::max(kMostEvents, steps_of_all / 4));
     if (recorded(lesson) && settings.empty()) CHECK(events.size() >= 2);
   }
 }

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "app/window/canvas.hpp"
 #include "kernels/base/lab/assets.hpp"
+#include "kernels/base/lab/recording.hpp"
 #include "kernels/lessons.hpp"
 #include "tests/app/shell/stage.hpp"
 #include "tests/lesson_contract/knob_cases.hpp"
@@ -38,7 +40,7 @@ std::vector<Cursor> many_cursors(const Scene& scene) {
   std::vector<Cursor> cursors = {start_of(scene)};
   for (int tile = 1; tile <= axis.tiles; ++tile) {
     if (tile > kFirst && tile < axis.tiles - 2) continue;
-    for (int phase = 0; phase < axis.phases; ++phase) cursors.push_back({tile, phase});
+    for (int phase = 0; phase < axis.phases_in(tile); ++phase) cursors.push_back({tile, phase});
   }
   return cursors;
 }
@@ -151,7 +153,7 @@ void check_rows(const lab::Lesson& lesson) {
       any = any || row >= 0;
     }
     for (const int row : {0, rows / 2, rows - 1, rows, -1}) {
-      player.hover_row(table.id, row);
+      player.point_at(scene.subjects_of_row(table.id, row));
       frame.draw(tests::kPictureSizes[0], [&] { player.draw_picture(some_cursors(scene).back()); });
     }
   }
@@ -174,6 +176,33 @@ bool is_code(const std::string& line) {
   return first != std::string::npos && line.compare(first, 2, "//") != 0;
 }
 
+/// Whether a word stands in a source by itself, not in another.
+bool has_word(std::string_view text, const std::string& word) {
+  const auto is_part = [&](std::size_t at) {
+    return at < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_');
+  };
+  for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+    if (!is_part(at + word.size()) && (at == 0 || !is_part(at - 1))) return true;
+  }
+  return false;
+}
+
+/// What lines have computed stands at lines of the step, and the words for things are the kernel's.
+void check_values(const Scene& scene, Cursor cursor, const scenes::SourceMark& mark) {
+  for (const auto& [line, value] : mark.values) {
+    CHECK(std::count(mark.step_lines.begin(), mark.step_lines.end(), line) >= 1);
+    CHECK_FALSE(value.empty());
+  }
+  for (const picture::Symbol& symbol : scene.symbols({cursor})) {
+    CHECK_FALSE(symbol.meaning.empty());
+    for (const std::string& word : symbol.code) {
+      CAPTURE(word);
+      CHECK(has_word(lab::asset(mark.path), word));
+    }
+  }
+}
+
 /// Marked lines are code of a file that the program holds; the current one is among the step's.
 void check_source(const lab::Lesson& lesson) {
   const auto scene = tests::scene_of(lesson.info().id);
@@ -182,7 +211,9 @@ void check_source(const lab::Lesson& lesson) {
   for (const lab::Settings& settings : cases) {
     scene->load(report_of(lesson.info().id, settings));
     CHECK(scene->source({start_of(*scene)}).current == 0);  // nothing has run
+    CHECK(scene->source({start_of(*scene)}).values.empty());
     int marked = 0;
+    std::set<std::string> values;
     for (const Cursor cursor : many_cursors(*scene)) {
       const scenes::SourceMark mark = scene->source({cursor});
       const std::vector<std::string> lines = lines_of(lab::asset(mark.path));
@@ -192,11 +223,14 @@ void check_source(const lab::Lesson& lesson) {
         REQUIRE(line <= static_cast<int>(lines.size()));
         if (line > 0) CHECK(is_code(lines[static_cast<std::size_t>(line) - 1]));
       }
+      check_values(*scene, cursor, mark);
+      for (const auto& [line, value] : mark.values) values.insert(value);
       if (mark.current == 0) continue;
       ++marked;
       CHECK(std::count(mark.step_lines.begin(), mark.step_lines.end(), mark.current) >= 1);
     }
     if (settings.empty()) CHECK(marked > 0);
+    if (settings.empty() && lab::recording(lesson.info().id) != nullptr) CHECK(values.size() > 2);
   }
 }
 

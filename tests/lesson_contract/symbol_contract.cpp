@@ -29,10 +29,6 @@ bool lights(const picture::Placed& placed, const std::vector<const picture::Mark
          std::any_of(placed.words.begin(), placed.words.end(), is_lit);
 }
 
-picture::Subject subject_of(const picture::Ref& about) {
-  return {std::string(about.kind.text()), about.index};
-}
-
 void check_symbols(const lab::Lesson& lesson) {
   const auto scene = tests::scene_of(lesson.info().id);
   tests::SceneFrame frame;
@@ -51,7 +47,7 @@ void check_symbols(const lab::Lesson& lesson) {
         CAPTURE(words.text, cursor.tile, cursor.phase);
         ++named;
         // Nothing may be drawn of a thing yet, but at the end all is there.
-        if (cursor == end) CHECK(lights(placed, marks, subject_of(words.about)));
+        if (cursor == end) CHECK(lights(placed, marks, picture::subject_of(words.about)));
         tones[words.text].insert(words.tone);
         const picture::Words* found = picture::symbol_at(placed, words.area.center());
         CHECK(found == &words);
@@ -61,7 +57,7 @@ void check_symbols(const lab::Lesson& lesson) {
         if (readout.about.kind.empty()) continue;
         CAPTURE(readout.id);
         ++named;
-        CHECK(lights(placed, marks, subject_of(readout.about)));
+        CHECK(lights(placed, marks, picture::subject_of(readout.about)));
       }
       for (const lab::Table& table : report.tables) {
         for (const lab::Column& column : table.columns) {

@@ -43,4 +43,47 @@ SourceMarks source_marks(std::string_view path) {
   return {path, asset(path)};
 }
 
+namespace {
+
+/// Where the statement that begins at `at` ends: behind its `;`, or behind the block of an `if`; npos: nowhere.
+std::size_t statement_end(std::string_view text, std::size_t at) {
+  int open = 0;
+  for (; at < text.size(); ++at) {
+    if (text.compare(at, 2, "//") == 0) at = std::min(text.find('\n', at), text.size() - 1);
+    const char c = text[at];
+    if (c == '(' || c == '{') ++open;
+    if (c == ')' || c == '}') --open;
+    if (open == 0 && (c == ';' || c == '}')) return at + 1;
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace
+
+std::vector<LineRange> recorder_lines(std::string_view text) {
+  std::vector<LineRange> all;
+  int line = 1;
+  for (std::size_t at = 0; at < text.size(); ++line) {
+    const std::size_t first = std::min(text.find_first_not_of(' ', at), text.size());
+    const std::string_view rest = text.substr(first);
+    std::size_t end = first;
+    if (rest.starts_with("tape.note(") || rest.starts_with("if (tape.")) {
+      const std::size_t behind = statement_end(text, first);
+      if (behind == std::string_view::npos) break;
+      end = behind;
+      const auto more = std::count(text.begin() + static_cast<std::ptrdiff_t>(first),
+                                   text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+      const LineRange range{line, line + static_cast<int>(more)};
+      if (!all.empty() && all.back().last + 1 == range.first) {
+        all.back().last = range.last;
+      } else {
+        all.push_back(range);
+      }
+      line = range.last;
+    }
+    at = std::min(text.find('\n', end), text.size() - 1) + 1;
+  }
+  return all;
+}
+
 }  // namespace tilestep::lab

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// Kernel sources as the program shows them. A comment `// [step: load]` marks the line that it
 /// stands on: the line of that step, whatever else changes in the file.
@@ -37,5 +38,14 @@ class SourceMarks {
 /// The marks of a kernel source that was built into this program ("kernels/…/access.cu"): line
 /// numbers of another build's source, which a recording may carry, are never shown.
 SourceMarks source_marks(std::string_view path);
+
+/// Lines `first` to `last` of a source, counted from 1.
+struct LineRange {
+  int first = 0, last = 0;
+  friend bool operator==(const LineRange&, const LineRange&) = default;
+};
+/// The statements of a source that do nothing but record what the picture shows, `tape.note(…);` and
+/// `if (tape.…) …`, in order; those that follow each other as one.
+std::vector<LineRange> recorder_lines(std::string_view text);
 
 }  // namespace tilestep::lab

@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/lessons.hpp"
@@ -144,6 +145,11 @@ struct Trace {
   /// One request to shared memory of each kind, by the transposes with a tile.
   std::vector<TileRequest> tile_requests;
 
+  /// Requests of the first warp: they are shown in full, a step each. The rest, which repeats them, is one
+  /// more step, of a phase a request.
+  std::size_t requests_in_full() const;
+  /// The step, from 1, and the phase of it in which a request comes on show.
+  std::pair<int, int> shown_at(std::size_t request) const;
   /// Position of the pattern's request of each traced warp in `requests`.
   std::vector<std::size_t> pattern_requests() const;
   bool operator==(const Trace&) const = default;

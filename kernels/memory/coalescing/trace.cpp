@@ -87,7 +87,10 @@ lab::Fields<Trace> trace_fields() {
                              .flag("available", &Trace::counters_available)
                              .text("reason", &Trace::counters_reason))
       .list("requests", &Trace::requests, request_fields)
-      .known_each(lab::kOneAStep)
+      .known_each([](const Trace& t, std::size_t request) {
+        const auto [step, phase] = t.shown_at(request);
+        return lab::When{step, phase};
+      })
       .list("tile_requests", &Trace::tile_requests, tile_request_fields());
 }
 
@@ -143,6 +146,21 @@ int bank_ways(const std::array<std::int32_t, kLanes>& byte_offset) {
   std::size_t ways = 0;
   for (const auto& bank : words) ways = std::max(ways, bank.size());
   return static_cast<int>(ways);
+}
+
+std::size_t Trace::requests_in_full() const {
+  std::size_t count = 0;
+  while (count < requests.size() && requests[count].block == requests[0].block &&
+         requests[count].warp == requests[0].warp) {
+    ++count;
+  }
+  return count;
+}
+
+std::pair<int, int> Trace::shown_at(std::size_t request) const {
+  const std::size_t full = requests_in_full();
+  if (request < full) return {static_cast<int>(request) + 1, 0};
+  return {static_cast<int>(full) + 1, static_cast<int>(request - full)};
 }
 
 std::vector<std::size_t> Trace::pattern_requests() const {

@@ -34,10 +34,26 @@ Bars over_keys(Items items, Name y) {
 
 }  // namespace
 
-const std::vector<Symbol>& softmax_symbols() {
-  static const std::vector<Symbol> symbols = {
-      {"m", {"m", 0}, kMaximum}, {"ℓ", {"l", 0}, kSummed}, {"O", {"O", 0}, kOutput}};
-  return symbols;
+/// Each in the tone that its curve or bar has.
+std::vector<Symbol> OnlineSoftmaxScene::symbols(const View&) const {
+  return {{"m",
+           {"m", 0},
+           kMaximum,
+           "The largest score of all keys so far. Weights are measured from it, so that none is "
+           "larger than 1.",
+           {"m", "m_new"}},
+          {"ℓ",
+           {"l", 0},
+           kSummed,
+           "The sum of all weights so far, measured from the same maximum m. The output is divided "
+           "by it, once, at the very end.",
+           {"l", "l_new"}},
+          {"O",
+           {"O", 0},
+           kOutput,
+           "One component of the output, not divided yet: the sum of weight × value over all keys "
+           "so far.",
+           {"o", "o_new"}}};
 }
 
 Extent OnlineSoftmaxScene::extent() const {
@@ -68,7 +84,7 @@ Extent OnlineSoftmaxScene::extent() const {
 
 Picture OnlineSoftmaxScene::picture(const Extent& extent, const View& view) const {
   const SoftmaxMoment now = moment(view.cursor);
-  Picture made{{marked(sentence(view.cursor), softmax_symbols())}, extent.axes};
+  Picture made{{marked(sentence(view.cursor), symbols({}))}, extent.axes};
   made.axes[0].current_group = now.tile;
   made.axes[0].focus = std::max(now.tile, 0) * trace_.tile_width;
   made.root =
@@ -159,7 +175,7 @@ Box OnlineSoftmaxScene::formulas(const SoftmaxMoment& now) const {
     // Where there is no room, what it comes to.
     const std::size_t first = row.find('='), last = row.rfind('=');
     rows.push_back(text(row, first == last ? "" : row.substr(0, first) + row.substr(last)));
-    rows.back().full = marked(row, softmax_symbols());
+    rows.back().full = marked(row, symbols({}));
   }
   Lines made = lines("formula", std::move(rows), Lines::formula);
   made.items.about = {{"m", {-1, {0, -1, -1, -1, -1}}},
@@ -193,7 +209,7 @@ Box OnlineSoftmaxScene::sums(const SoftmaxMoment& now) const {
     before.items.state.all = State::done;
     added.items.state.all = State::current;
     was.items.flags.all = kWas;
-    Box made = box(names.box, {before}, {marked(of_output ? "O" : "ℓ", softmax_symbols())},
+    Box made = box(names.box, {before}, {marked(of_output ? "O" : "ℓ", symbols({}))},
                    {.most_height = 1.8f, .left = 1.4f, .right = 4.5f});
     if (growing && sum != kept) made.marks.push_back(added);
     if (now.rescale < 1 && old != 0) made.marks.push_back(was);
@@ -204,7 +220,7 @@ Box OnlineSoftmaxScene::sums(const SoftmaxMoment& now) const {
   Lines output = lines(
       "output", {now.tile < 0 ? text("O / ℓ   nothing yet") : text("O / ℓ = " + result, result)},
       Lines::large);
-  output.rows[0].full = marked(plain(output.rows[0].full), softmax_symbols());
+  output.rows[0].full = marked(plain(output.rows[0].full), symbols({}));
   output.items.state.all = wrong_at(now) ? State::wrong : State::plain;
   return column(
       {"sums"},

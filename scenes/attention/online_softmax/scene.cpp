@@ -135,8 +135,19 @@ std::optional<picture::Subject> OnlineSoftmaxScene::subject_of_column(
 }
 
 SourceMark OnlineSoftmaxScene::source(const View& view) const {
-  return source_mark(online_softmax::kSourcePath, trace_.lines,
-                     view.cursor.tile > 0 ? view.cursor.phase : -1);
+  SourceMark mark = source_mark(online_softmax::kSourcePath, trace_.lines,
+                                view.cursor.tile > 0 ? view.cursor.phase : -1);
+  const SoftmaxMoment now = moment(view.cursor);
+  if (now.tile < 0) return mark;
+  const std::string values[] = {
+      fmt::format("m_new = {}", score_text(now.m)),
+      fmt::format("rescale = {}", number(now.rescale, 3)),
+      fmt::format("tile_sum = {}", number(now.tile_sum, 3)),
+      fmt::format("l_new = {}, o_new = {}", number(now.l, 3), number(now.o, 3))};
+  for (int phase = 0; phase <= view.cursor.phase; ++phase) {
+    mark.values[trace_.lines[static_cast<std::size_t>(phase)]] = values[phase];
+  }
+  return mark;
 }
 
 std::vector<Readout> OnlineSoftmaxScene::readouts(const View& view) const {

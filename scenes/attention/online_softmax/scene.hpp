@@ -22,9 +22,6 @@ struct SoftmaxMoment {
   double output = 0;  ///< O / l so far
 };
 
-/// The symbols of the lesson, each in the tone that its curve or bar has.
-const std::vector<picture::Symbol>& softmax_symbols();
-
 /// Online softmax, tile by tile: scores with the running maximum over them, weights that shrink
 /// when a rescale comes, l and O as they grow, and the formula of the step with its numbers in it.
 class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {

@@ -39,10 +39,20 @@ Items MoeRoutingScene::of_experts(Name name, std::vector<float> values, Format f
   return made;
 }
 
-std::vector<Symbol> MoeRoutingScene::symbols() const {
+/// The experts. In the kernel a thread knows its token's expert alone: that of the token followed.
+std::vector<Symbol> MoeRoutingScene::symbols(const View& view) const {
   std::vector<Symbol> all;
   for (int e = 0; e < experts(); ++e) {
-    all.push_back({fmt::format("E{}", e), {"expert", e}, expert_tone(e)});
+    all.push_back(
+        {fmt::format("E{}", e),
+         {"expert", e},
+         expert_tone(e),
+         fmt::format("Expert {} of {}: weights of its own, which multiply the tokens that "
+                     "the router gives it and no others.",
+                     e, experts())});
+  }
+  if (shown_tokens() > 0 && done(Step::top_k, view.cursor)) {
+    all[static_cast<std::size_t>(token(followed(view)).expert.front())].code = {"best", "mine"};
   }
   return all;
 }
@@ -102,7 +112,7 @@ Picture MoeRoutingScene::picture(const Extent& extent, const View& view) const {
       column({"right"}, {columns(cursor, token, extent.axes[1].low),
                          column({"values"}, rows(cursor, token), {.close = true, .weight = 0}),
                          done(Step::multiply, cursor) ? blocks() : steps_box(cursor, token)});
-  return {{marked(sentence(cursor), symbols())},
+  return {{marked(sentence(cursor), symbols(view))},
           extent.axes,
           row({"moe"}, {std::move(left), std::move(right)})};
 }

@@ -240,8 +240,33 @@ std::vector<picture::Subject> MoeRoutingScene::subjects_of_row(std::string_view 
 }
 
 SourceMark MoeRoutingScene::source(const View& view) const {
-  return source_mark(moe_routing::kSourcePath, trace_.lines,
-                     std::min(view.cursor.tile, moe_routing::kSteps) - 1);
+  SourceMark mark = source_mark(moe_routing::kSourcePath, trace_.lines,
+                                std::min(view.cursor.tile, moe_routing::kSteps) - 1);
+  if (shown_tokens() == 0) return mark;
+  const int number = followed(view);
+  const TokenTrace& token = this->token(number);
+  const int first = token.expert.front(), slot = token.slot.front();
+  const std::string who = fmt::format("token {}: ", number);
+  const std::string gone = who + "dropped";
+  const auto say = [&](Step step, std::string text) {
+    if (done(step, view.cursor)) {
+      mark.values[trace_.lines[static_cast<std::size_t>(step)]] = std::move(text);
+    }
+  };
+  if (!token.logits.empty()) {
+    say(Step::score, fmt::format("{}row[0] = {}", who, words::number(token.logits.front(), 2)));
+  }
+  say(Step::top_k, fmt::format("{}best = {}", who, first));
+  say(Step::count, fmt::format("counts[{}] = {}", first, expert(first).wanted));
+  say(Step::offset, fmt::format("expert {}: first_slot = {}", first, expert(first).first_slot));
+  say(Step::permute, slot < 0 ? gone : fmt::format("{}to = {}", who, slot));
+  say(Step::multiply,
+      fmt::format("expert {}: {}", first, words::counted(expert(first).tiles, "tile")));
+  say(Step::combine,
+      slot < 0 ? gone
+               : fmt::format("{}gate = {}, out[0] = {}", who, words::number(token.gate.front(), 2),
+                             words::number(token.output, 3)));
+  return mark;
 }
 
 // ---- numbers beside the picture -----------------------------------------------------------------

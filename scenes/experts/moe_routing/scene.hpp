@@ -43,8 +43,6 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   // The parts of the picture.
   picture::Items of_experts(picture::Name name, std::vector<float> values = {},
                             picture::Format format = {}) const;
-  /// The experts' names in a text.
-  std::vector<picture::Symbol> symbols() const;
   std::vector<float> counts(int moe_routing::ExpertTrace::*count) const;
   picture::Box tokens(Cursor cursor, int followed) const;
   picture::Box details(Cursor cursor, int followed) const;

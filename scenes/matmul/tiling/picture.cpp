@@ -102,15 +102,43 @@ Extent TilingScene::extent() const {
            Axis{.name = "loads", .high = rounded(0, 2 * products).second}}};
 }
 
+/// Words for the kernel are those of the picture's rungs: others show a source of their own.
+std::vector<Symbol> TilingScene::symbols(const View& view) const {
+  const TilingMoment now = moment(view.cursor);
+  const int element = picked(view), thread = thread_of(element);
+  const bool pictured = trace_.block.variant == trace_.variant;
+  const auto code = [&](bool there, const char* word) {
+    return there && pictured ? std::vector<std::string>{word} : std::vector<std::string>();
+  };
+  std::vector<Symbol> all = {
+      {"global loads",
+       {"loads", 0},
+       kC,
+       "Floats that the block has fetched from global memory so far, of A and of B."},
+      {fmt::format("sum of thread {}", thread),
+       {"thread", thread},
+       0,
+       fmt::format("The running sum of thread {}, in a register: it ends as {}.", thread,
+                   name_in_c(element)),
+       code(true, "sum")}};
+  if (now.k_tile >= 0) {
+    all.push_back(
+        {fmt::format("K-tile {}", now.k_tile),
+         {"k-tile", now.k_tile},
+         0,
+         fmt::format("A slice of A's columns and B's rows, up to {} of them: number {} of "
+                     "{} along k.",
+                     trace_.tile, now.k_tile, k_tiles()),
+         code(shared(), "k0")});
+  }
+  return all;
+}
+
 Picture TilingScene::picture(const Extent& extent, const View& view) const {
   const TilingMoment now = moment(view.cursor);
   Box below = column({"below"}, {bars(now), the_sum(view)}, kStrip);
   Box left = column({"left"}, {matrices(now), std::move(below)}, {.flow = Box::either});
-  std::vector<Symbol> symbols;
-  if (now.k_tile >= 0) {
-    symbols.push_back({fmt::format("K-tile {}", now.k_tile), {"k-tile", now.k_tile}});
-  }
-  return {{marked(sentence(view.cursor), symbols), {{brief(now)}}},
+  return {{marked(sentence(view.cursor), symbols(view)), {{brief(now)}}},
           extent.axes,
           row({"all"}, {std::move(left), tiles(now, view)})};
 }

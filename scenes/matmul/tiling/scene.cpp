@@ -220,7 +220,23 @@ SourceMark TilingScene::source(const View& view) const {
   // A rung without a picture shows its own source, where the picture's steps have no lines.
   if (trace_.block.variant != trace_.variant) return source_mark(path, {}, -1);
   const TilingMoment now = moment(view.cursor);
-  return source_mark(path, trace_.block.lines, now.k_tile < 0 ? -1 : static_cast<int>(now.phase));
+  SourceMark mark =
+      source_mark(path, trace_.block.lines, now.k_tile < 0 ? -1 : static_cast<int>(now.phase));
+  if (now.k_tile < 0) return mark;
+  const auto say = [&](tiling::Phase phase, std::string text) {
+    const int line = trace_.block.lines[static_cast<std::size_t>(phase)];
+    if (line > 0) mark.values[line] = std::move(text);
+  };
+  if (now.loaded) {
+    say(tiling::Phase::load, fmt::format("k0 = {}; {} so far", now.k_tile * trace_.tile,
+                                         words::counted(now.loads, "load")));
+  }
+  if (now.multiplied) {
+    const int element = picked(view);
+    say(tiling::Phase::multiply, fmt::format("thread {}: sum = {}", thread_of(element),
+                                             words::number(sum(element, view.cursor), 3)));
+  }
+  return mark;
 }
 
 }  // namespace tilestep::scenes

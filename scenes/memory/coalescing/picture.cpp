@@ -47,10 +47,12 @@ Cells lanes_of(const WarpRequest* request, int picked) {
 }
 
 /// What is loaded goes to its lanes when the next request comes; what is stored comes from them.
-Strip memory_of(const WarpRequest& request, const std::vector<Sector>& sectors, int picked) {
+Strip memory_of(const WarpRequest& request, const std::vector<Sector>& sectors, int picked,
+                bool moved) {
   Strip strip;
   strip.items = items("sector", static_cast<int>(sectors.size()));
   strip.items.tone.all = kAsked;
+  strip.items.state.all = moved ? State::plain : State::to_come;
   strip.items.format = {Format::integer, 0, "of 32 bytes used"};
   strip.bytes = kSectorBytes;
   strip.line = kLineBytes;
@@ -61,6 +63,7 @@ Strip memory_of(const WarpRequest& request, const std::vector<Sector>& sectors, 
     strip.items.value.each.push_back(static_cast<float>(std::popcount(sector.used_bytes)));
     const bool followed = picked >= 0 && (sector.lanes >> picked & 1u) != 0;
     strip.items.flags.each.push_back(followed ? kPicked : kNone);
+    if (!moved) continue;
     const Key lane{"lane", std::countr_zero(sector.lanes)};
     strip.items.ways.push_back(request.kind == Access::load ? Way{{}, lane, 0, true}
                                                             : Way{lane, {}, 0, true});
@@ -115,9 +118,12 @@ Box share_of(const RequestStats* stats) {
 }  // namespace
 
 Extent CoalescingScene::extent() const {
-  return {{{.name = "lane", .kind = Axis::band, .count = kLanes},
-           {.name = "whole", .kind = Axis::band, .count = 1},
-           {.name = "share", .high = 100}}};
+  return {
+      {{.name = "lane", .kind = Axis::band, .count = kLanes},
+       {.name = "whole", .kind = Axis::band, .count = 1},
+       {.name = "share", .high = 100},
+       {.name = "request", .kind = Axis::band, .count = static_cast<int>(trace_.requests.size())},
+       {.name = "sectors", .high = kLanes}}};
 }
 
 Picture CoalescingScene::picture(const Extent& extent, const View& view) const {
@@ -130,24 +136,59 @@ Picture CoalescingScene::picture(const Extent& extent, const View& view) const {
   std::string brief = "32 lanes are about to run.";
   if (shown != nullptr) {
     legend = text("memory: 32-byte sectors in 128-byte lines", "32-byte sectors, 128-byte lines");
-    memory = memory_of(*shown, touched_sectors(*shown, trace_.element_bytes), picked);
+    memory = memory_of(*shown, touched_sectors(*shown, trace_.element_bytes), picked,
+                       part(view.cursor) != Part::addresses);
     links = links_of(*shown, trace_.element_bytes);
     const RequestStats stats = request_stats(*shown, trace_.element_bytes);
-    share = share_of(&stats);
-    brief = fmt::format("{} for {}.", words::counted(stats.sectors, "sector"),
-                        words::counted(stats.bytes_used, "byte"));
+    if (part(view.cursor) == Part::share) share = share_of(&stats);
+    brief = part(view.cursor) == Part::addresses
+                ? fmt::format("{} each.", words::counted(trace_.element_bytes, "byte"))
+                : fmt::format("{} for {}.", words::counted(stats.sectors, "sector"),
+                              words::counted(stats.bytes_used, "byte"));
   }
   return {
       text(sentence(view.cursor), brief), extent.axes,
-      column(
-          {"all"},
-          {box({"code"}, {lines("statement", {text(trace_.statement)}, Lines::formula)}, {},
-               {.weight = 0, .least_height = 1.25f}),
-           box({"lanes"}, {lanes_of(shown, picked)}, text("32 lanes of the warp", "32 lanes"),
-               {.weight = 0, .least_height = 1.4f}),
-           box({"requests"}, {links}, {}, {.least_height = 1.2f}),
-           box({"memory"}, {memory}, {}, {.weight = 0.35f, .least_height = 1.8f}),
-           box({"legend"}, {}, legend, {.rank = 2, .weight = 0, .least_height = 0.05f}), share})};
+      column({"all"},
+             {box({"code"}, {lines("statement", {text(trace_.statement)}, Lines::formula)}, {},
+                  {.weight = 0, .least_height = 1.25f}),
+              box({"lanes"}, {lanes_of(shown, picked)}, text("32 lanes of the warp", "32 lanes"),
+                  {.weight = 0, .least_height = 1.4f}),
+              box({"requests"}, {links}, {}, {.least_height = 1.2f}),
+              box({"memory"}, {memory}, {}, {.weight = 0.35f, .least_height = 1.8f}),
+              box({"legend"}, {}, legend, {.rank = 2, .weight = 0, .least_height = 0.05f}), share,
+              history(view.cursor)})};
+}
+
+/// The sectors of each request so far: what one warp has shown in full, at a glance for all.
+Box CoalescingScene::history(Cursor cursor) const {
+  const int shown = requests_shown(cursor);
+  const int counted = shown - (part(cursor) == Part::addresses && shown > 0 ? 1 : 0);
+  std::vector<float> sectors;
+  for (int r = 0; r < counted; ++r) {
+    const RequestStats stats =
+        request_stats(trace_.requests[static_cast<std::size_t>(r)], trace_.element_bytes);
+    sectors.push_back(static_cast<float>(stats.sectors));
+  }
+  Bars bars{items("history", std::move(sectors), {Format::integer, 0, "sectors"}), "request",
+            "sectors"};
+  bars.items.tone.all = kAsked;
+  for (int r = 0; r < counted; ++r) {
+    bars.items.state.each.push_back(r + 1 < shown ? State::done : State::current);
+  }
+  bars.items.about = {{"history", {0, numbers(counted)}}};
+  bars.items.act = {Act::go, "history"};
+  return box(
+      {"all_requests"}, {bars},
+      text("sectors of each request, load and store in turn", "sectors of each request", "sectors"),
+      {.rank = 3, .weight = 0.3f, .least_height = 1.6f});
+}
+
+std::vector<Symbol> CoalescingScene::symbols(const View&) const {
+  return {
+      {"bytes used",
+       {"share", 0},
+       kAsked,
+       "Bytes that some lane asked for, of all that moved: sectors move whole, 32 bytes each."}};
 }
 
 std::string CoalescingScene::explain(const View& view, const Key& key) const {
@@ -169,6 +210,14 @@ std::string CoalescingScene::explain(const View& view, const Key& key) const {
                          words::counted(std::popcount(sector.lanes), "lane"));
     }
   }
+  if (key.is({"history"}) && key.i >= 0 && key.i < requests_shown(view.cursor)) {
+    const WarpRequest& one = trace_.requests[static_cast<std::size_t>(key.i)];
+    const std::string who =
+        fmt::format("block {}, warp {}, {}", one.block, one.warp, name_of(one.kind));
+    if (&one == shown && part(view.cursor) == Part::addresses) return who;
+    return fmt::format("{}: {}\nclick to go there", who,
+                       words::counted(request_stats(one, trace_.element_bytes).sectors, "sector"));
+  }
   if (key.is({"used"})) return "bytes used / (sectors × 32)";
   return key.is({"wasted"}) ? "moved, and used by no lane" : "";
 }
@@ -179,20 +228,22 @@ std::vector<Readout> CoalescingScene::readouts(const View& view) const {
       shown == nullptr ? RequestStats{} : request_stats(*shown, trace_.element_bytes);
   const std::string traced =
       "counted from the addresses that the kernel recorded while it ran on " + report_.device.name;
-  const auto value = [&](double number) {
-    return shown == nullptr ? std::string("–") : fmt::format("{:.0f}", number);
+  const auto value = [&](double number, Part from = Part::sectors) {
+    const bool known = shown != nullptr && part(view.cursor) >= from;
+    return known ? fmt::format("{:.0f}", number) : std::string("–");
   };
+  const bool told = shown != nullptr && part(view.cursor) != Part::addresses;
   const bool best = stats.sectors == stats.best_sectors;
   constexpr auto kTraced = lab::Provenance::traced;
   std::vector<Readout> all = {
       {"sectors", "sectors", value(stats.sectors),
-       shown == nullptr ? "" : fmt::format("best {}", stats.best_sectors), kTraced, traced,
+       told ? fmt::format("best {}", stats.best_sectors) : "", kTraced, traced,
        best ? Readout::plain : Readout::accent},
-      {"fetched", "bytes moved", value(stats.bytes_fetched), "B", kTraced, traced},
+      {"fetched", "bytes moved", value(stats.bytes_fetched), told ? "B" : "", kTraced, traced},
       {"efficiency",
        "efficiency",
-       value(stats.efficiency()),
-       "%",
+       value(stats.efficiency(), Part::share),
+       shown != nullptr && part(view.cursor) == Part::share ? "%" : "",
        kTraced,
        "bytes used / (sectors × 32)",
        best ? Readout::good : Readout::accent,

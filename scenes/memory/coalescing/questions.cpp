@@ -114,8 +114,10 @@ Question CoalescingScene::shared_question(const WarpRequest& before,
 }
 
 std::optional<Question> CoalescingScene::question(const View& view) const {
-  if (view.cursor.tile >= steps().tiles) return std::nullopt;
-  const WarpRequest& next = trace_.requests[view.cursor.tile];
+  const auto shown = static_cast<std::size_t>(requests_shown(view.cursor));
+  const bool between = view.cursor.tile == 0 || part(view.cursor) == Part::share;
+  if (!between || shown >= trace_.requests.size()) return std::nullopt;
+  const WarpRequest& next = trace_.requests[shown];
   const bool pattern = next.site == Site::pattern;
   if (next.block != 0 || next.warp > 1) return std::nullopt;
   if (next.warp == 0 && pattern) {
@@ -127,8 +129,8 @@ std::optional<Question> CoalescingScene::question(const View& view) const {
     if (!asked) return std::nullopt;
     return shuffled(of_kind("next-sector", *asked), report_);
   }
-  if (!pattern || view.cursor.tile < 2) return std::nullopt;
-  const WarpRequest& before = trace_.requests[static_cast<std::size_t>(view.cursor.tile) - 2];
+  if (!pattern || shown < 2) return std::nullopt;
+  const WarpRequest& before = trace_.requests[shown - 2];
   if (before.site != next.site) return std::nullopt;
   return shuffled(of_kind("shared-sectors", shared_question(before, next)), report_);
 }
@@ -142,7 +144,8 @@ void CoalescingScene::find_events() {
   for (std::size_t r = 0; r < trace_.requests.size(); ++r) {
     const WarpRequest& request = trace_.requests[r];
     const RequestStats stats = request_stats(request, trace_.element_bytes);
-    const Cursor at{static_cast<int>(r) + 1, 0};
+    Cursor at = after(r);
+    if (at.tile <= in_full_) at.phase = static_cast<int>(Part::sectors);
     int& so_far = most[static_cast<std::size_t>(request.kind)];
     const std::string who = fmt::format("block {}, warp {}", request.block, request.warp);
     if (so_far == 0) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "scenes/shared/words.hpp"
 
@@ -12,13 +13,34 @@ using coalescing::Access, coalescing::RequestStats, coalescing::WarpRequest;
 
 StepAxis CoalescingScene::loaded(const coalescing::Trace&) {
   params_ = coalescing::knob_table().params(report_.params);
+  const int all = static_cast<int>(trace_.requests.size());
+  in_full_ = static_cast<int>(trace_.requests_in_full());
   find_events();
-  return {static_cast<int>(trace_.requests.size()), 1, "request", {}, "requests"};
+  return {in_full_ + (all > in_full_ ? 1 : 0), 3,          "step",
+          {"addresses", "sectors", "share"},   "requests", all - in_full_};
+}
+
+CoalescingScene::Part CoalescingScene::part(Cursor cursor) const {
+  return cursor.tile > in_full_ ? Part::share : static_cast<Part>(std::clamp(cursor.phase, 0, 2));
+}
+
+int CoalescingScene::requests_shown(Cursor cursor) const {
+  const int shown = cursor.tile > in_full_ ? in_full_ + cursor.phase + 1 : cursor.tile;
+  return std::clamp(shown, 0, static_cast<int>(trace_.requests.size()));
+}
+
+Cursor CoalescingScene::after(std::size_t request) const {
+  const auto [step, phase] = trace_.shown_at(request);
+  return {step, step > in_full_ ? phase : static_cast<int>(Part::share)};
+}
+
+double CoalescingScene::progress(Cursor cursor) const {
+  return requests_shown(cursor) - (2 - static_cast<int>(part(cursor))) / 3.0;
 }
 
 const WarpRequest* CoalescingScene::request(Cursor cursor) const {
-  const std::size_t shown = std::min<std::size_t>(std::max(cursor.tile, 0), trace_.requests.size());
-  return shown == 0 ? nullptr : &trace_.requests[shown - 1];
+  const int shown = requests_shown(cursor);
+  return shown == 0 ? nullptr : &trace_.requests[static_cast<std::size_t>(shown) - 1];
 }
 
 std::string CoalescingScene::sentence(Cursor cursor) const {
@@ -30,6 +52,15 @@ std::string CoalescingScene::sentence(Cursor cursor) const {
   const RequestStats stats = request_stats(*shown, trace_.element_bytes);
   const std::string who = fmt::format("Block {}, warp {} {}", shown->block, shown->warp,
                                       shown->kind == Access::load ? "loads" : "stores");
+  if (part(cursor) == Part::addresses) {
+    return fmt::format("{}: {} ask for {} each, all at once.", who,
+                       words::counted(stats.lanes, "lane"),
+                       words::counted(trace_.element_bytes, "byte"));
+  }
+  if (part(cursor) == Part::sectors) {
+    return fmt::format("{}: every sector that a lane touches moves whole, {}.", who,
+                       words::counted(stats.sectors, "sector"));
+  }
   if (stats.sectors == stats.best_sectors) {
     return fmt::format("{}: {}, the fewest that can hold its {}.", who,
                        words::counted(stats.sectors, "sector"),
@@ -41,8 +72,26 @@ std::string CoalescingScene::sentence(Cursor cursor) const {
 
 /// What patterns cost follows from their definitions, but answers the first questions.
 Cursor CoalescingScene::known(const lab::Table& table, int row, int column) const {
-  if (table.id == "requests") return {row + 1, 0};
-  return {table.id == "patterns" && column > 1 ? 2 : 0, 0};
+  if (table.id == "requests") return after(static_cast<std::size_t>(row));
+  if (table.id != "patterns" || column <= 1) return {};
+  return after(std::min<std::size_t>(1, trace_.requests.size() - 1));
+}
+
+int CoalescingScene::table_row(std::string_view table_id, const View& view) const {
+  return table_id == "requests" ? requests_shown(view.cursor) - 1 : -1;
+}
+
+std::vector<picture::Subject> CoalescingScene::subjects_of_row(std::string_view table_id,
+                                                               int row) const {
+  if (table_id != "requests" || row < 0) return {};
+  return {{"history", row}};
+}
+
+std::optional<Cursor> CoalescingScene::leads_to(const View& view, const picture::Key& item) const {
+  if (!item.is({"history"}) || item.i < 0 || item.i >= requests_shown(view.cursor)) {
+    return std::nullopt;
+  }
+  return after(static_cast<std::size_t>(item.i));
 }
 
 std::optional<CoalescingScene::Lanes> CoalescingScene::lane_places(
@@ -111,7 +160,15 @@ std::optional<picture::Subject> CoalescingScene::subject_of_column(
 SourceMark CoalescingScene::source(const View& view) const {
   const bool apart = trace_.index_line != trace_.access_line;
   const int lines[] = {trace_.access_line, apart ? trace_.index_line : 0};
-  return source_mark(coalescing::kSourcePath, lines, view.cursor.tile > 0 ? 0 : -1);
+  SourceMark mark = source_mark(coalescing::kSourcePath, lines, view.cursor.tile > 0 ? 0 : -1);
+  const WarpRequest* shown = request(view.cursor);
+  if (shown == nullptr) return mark;
+  int lane = view.pick("lane", -1);
+  if (lane < 0 || !shown->active(lane)) lane = std::countr_zero(shown->active_lanes);
+  const char* array = (shown->kind == Access::load) ? "in" : "out";
+  mark.values[trace_.access_line] = fmt::format(
+      "lane {}: byte {} of {}", lane, shown->byte_offset[static_cast<std::size_t>(lane)], array);
+  return mark;
 }
 
 }  // namespace tilestep::scenes

@@ -17,6 +17,12 @@ class CoalescingScene final : public SceneOf<coalescing::Trace> {
   TILESTEP_PICTURE_SCENE(coalescing)
 
   Cursor known(const lab::Table& table, int row, int column) const override;
+  int table_row(std::string_view table_id, const View& view) const override;
+  std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const override;
+  /// A request that has been shown, where its bar is clicked.
+  std::optional<Cursor> leads_to(const View& view, const picture::Key& item) const override;
+  /// In requests.
+  double progress(Cursor cursor) const override;
   std::vector<Question> measured_questions(const lab::Report& bench) const override;
   std::vector<std::string> stage_knobs() const override;
   /// A lane is dropped on a sector, or on another lane to take what that takes; the pattern is custom then.
@@ -29,8 +35,16 @@ class CoalescingScene final : public SceneOf<coalescing::Trace> {
   std::string sentence(Cursor cursor) const;
 
  private:
+  /// What of a request is on show.
+  enum class Part : std::uint8_t { addresses, sectors, share };
+  Part part(Cursor cursor) const;
+  /// How many requests are on show, the last of them perhaps in part.
+  int requests_shown(Cursor cursor) const;
+  /// When a request is on show as a whole.
+  Cursor after(std::size_t request) const;
   /// The request that is on screen; null before the first.
   const coalescing::WarpRequest* request(Cursor cursor) const;
+  picture::Box history(Cursor cursor) const;
 
   /// Which of its warp's elements each lane takes, as `request` shows it, and the byte that they begin at;
   /// nothing where they lie too far apart for the pattern custom.
@@ -50,6 +64,7 @@ class CoalescingScene final : public SceneOf<coalescing::Trace> {
   void find_events();
 
   coalescing::Params params_;
+  int in_full_ = 0;  ///< requests of the first warp, a step each
 };
 
 }  // namespace tilestep::scenes

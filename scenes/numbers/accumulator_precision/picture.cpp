@@ -110,14 +110,28 @@ RunningSum AccumulatorPrecisionScene::followed(const View& view) const {
   return {trace_, trace_.accumulators.front()};
 }
 
+std::vector<Symbol> AccumulatorPrecisionScene::symbols(const View& view) const {
+  std::vector<Symbol> all = {{"exact sum",
+                              {"exact", 0},
+                              0,
+                              "The same terms added without any rounding, in integers of 2^-60."}};
+  const Method followed = this->followed(view).a.method;
+  for (const AccumulatorTrace& a : trace_.accumulators) {
+    all.push_back({a.label,
+                   {"accumulator", static_cast<int>(a.method)},
+                   tone_of(a.method),
+                   fmt::format("A running sum that is rounded to {} bits of mantissa after each "
+                               "addition.",
+                               a.format.mantissa_bits)});
+    if (a.method == followed) all.back().code = {"s", "partial", "total", "carry"};
+  }
+  return all;
+}
+
 Picture AccumulatorPrecisionScene::picture(const Extent& extent, const View& view) const {
   const RunningSum sum = followed(view);
   const AccumulatorMoment now = moment(view.cursor);
-  std::vector<Symbol> symbols = {{"exact sum", {"exact", 0}}};
-  for (const AccumulatorTrace& a : trace_.accumulators) {
-    symbols.push_back({a.label, {"accumulator", static_cast<int>(a.method)}, tone_of(a.method)});
-  }
-  Picture made{{marked(sum.sentence(now), symbols)}, extent.axes};
+  Picture made{{marked(sum.sentence(now), symbols(view))}, extent.axes};
   Box where = sum.a.method == Method::pairwise ? blocks(now) : number_line(sum, now, made.axes);
   Box step =
       column({"step"}, {bits(sum, now), std::move(where)}, {.flow = Layout::either, .weight = 0});

@@ -198,8 +198,17 @@ std::optional<picture::Subject> AccumulatorPrecisionScene::subject_of_column(
 }
 
 SourceMark AccumulatorPrecisionScene::source(const View& view) const {
-  return source_mark(accumulator_precision::kSourcePath, {&followed(view).a.line, 1},
-                     moment(view.cursor).point >= 0 ? 0 : -1);
+  const RunningSum sum = followed(view);
+  const AccumulatorMoment now = moment(view.cursor);
+  SourceMark mark =
+      source_mark(accumulator_precision::kSourcePath, {&sum.a.line, 1}, now.point >= 0 ? 0 : -1);
+  if (now.point < 0) return mark;
+  const accumulator_precision::Step& step = sum.step(now.point);
+  const std::string adds = fmt::format("{} + {}", sum.say(static_cast<double>(step.before)),
+                                       significant(static_cast<double>(step.added), 6));
+  mark.values[sum.a.line] =
+      now.rounded ? fmt::format("{} → {}", adds, sum.say(static_cast<double>(step.after))) : adds;
+  return mark;
 }
 
 }  // namespace tilestep::scenes

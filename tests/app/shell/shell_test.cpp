@@ -160,7 +160,7 @@ TEST_CASE("the shell opens with two runs where it is asked to", "[ui_shell]") {
   CHECK(stage.part("run_b")["value"] == "stride 32");
   stage.shell.key(Key::end, false);
   stage.frame();
-  CHECK(stage.part("place")["label"] == "request 64 of 64");
+  CHECK(stage.part("place")["label"] == "step 3 of 3");
 }
 
 TEST_CASE("a run with other phases is shown at the same step", "[ui_shell]") {
@@ -320,126 +320,6 @@ TEST_CASE("a run behind a measurement says what it waits for, and can have it st
   stage.lab.answer();
   stage.frame();
   CHECK_FALSE(stage.has("failure"));
-}
-
-TEST_CASE("→ asks, then shows; question, choice and reason stay until the next step",
-          "[ui_shell]") {
-  ShellOptions options;
-  options.predict = true;
-  Stage stage(options);
-  stage.lab.answer();
-  stage.frame();
-  CHECK(stage.part("tab_data")["value"] == "selected");
-  CHECK_FALSE(stage.has("predict_0"));
-  stage.shell.key(Key::right, false);
-  stage.frame();
-  CHECK(stage.shell.step() == 0);
-  REQUIRE(stage.has("predict_0"));
-  CHECK(stage.part("tab_predict")["value"] == "selected");
-  stage.shell.key(Key::b, false);  // the answer B, not the key of Compare
-  stage.frame();
-  CHECK(stage.part("predict_1")["value"] == "selected");
-  CHECK(stage.part("compare")["label"] == "Compare");
-  stage.click("predict_0");
-  CHECK(stage.part("predict_0")["value"] == "selected");
-  CHECK_FALSE(stage.has("predict_verdict"));
-  stage.shell.key(Key::right, false);
-  stage.frame();
-  CHECK(stage.shell.step() == 1);
-  const std::string verdict = stage.part("predict_verdict")["value"];
-  CHECK((verdict == "right" || verdict == "wrong"));
-  CHECK(stage.has("question"));
-  CHECK(stage.part("score")["value"] == (verdict == "right" ? "1 of 1 right" : "0 of 1 right"));
-  stage.shell.key(Key::left, false);
-  stage.frame();
-  CHECK_FALSE(stage.has("predict_verdict"));
-  CHECK(stage.part("tab_data")["value"] == "selected");  // as before the question
-}
-
-TEST_CASE("on a stage the hands of a class are counted", "[ui_shell]") {
-  ShellOptions options;
-  options.asked = options.presenter = true;
-  Stage stage(options);
-  stage.lab.answer();
-  stage.frame({1920, 1080});
-  REQUIRE(stage.has("card"));
-  for (const Key key : {Key::a, Key::b, Key::b}) stage.shell.key(key, false);
-  stage.frame({1920, 1080});
-  CHECK(stage.part("predict_1")["value"] == "selected");
-  stage.shell.key(Key::b, true);  // one less
-  stage.shell.key(Key::b, true);
-  stage.frame({1920, 1080});
-  CHECK(stage.part("predict_0")["value"] == "selected");
-  stage.shell.key(Key::page_down, false);  // a clicker
-  stage.frame({1920, 1080});
-  CHECK(stage.has("predict_verdict"));
-}
-
-TEST_CASE("the guided path sets the scene, a chip tries something and comes back", "[ui_shell]") {
-  ShellOptions options;
-  options.reader = true;
-  Stage stage(options);
-  stage.lab.answer();
-  stage.frame();
-  REQUIRE(stage.has("stop_1"));
-  std::size_t answered = stage.lab.requests.size();
-  const auto settle = [&] {
-    stage.frame();
-    if (stage.lab.requests.size() > answered) {
-      stage.lab.answer();
-      answered = stage.lab.requests.size();
-    }
-    stage.frame();
-  };
-  int stops = 0;
-  while (stage.part("stop_next")["value"] != "disabled" && stops < 20) {
-    stage.shell.key(Key::bracket_right, false);
-    settle();
-    ++stops;
-    CHECK(stage.part("stop_" + std::to_string(stops))["value"] == "selected");
-  }
-  CHECK(stops >= 8);
-  CHECK(stops <= 15);
-}
-
-TEST_CASE("Ctrl+K finds a lesson, a knob, a term and an action", "[ui_shell]") {
-  Stage stage;
-  stage.lab.answer();
-  stage.frame();
-  stage.shell.key(Key::find, false);
-  stage.frame();
-  REQUIRE(stage.has("palette"));
-  for (const char c : std::string("light theme"))
-    ImGui::GetIO().AddInputCharacter(static_cast<unsigned>(c));
-  stage.frame();
-  stage.frame();
-  REQUIRE(stage.has("find_action_theme"));
-  stage.shell.key(Key::enter, false);
-  stage.frame();
-  stage.frame();
-  CHECK_FALSE(stage.has("palette"));
-  CHECK(stage.part("theme")["label"] == "Dark theme");
-  stage.shell.key(Key::find, false);
-  stage.frame();
-  stage.shell.key(Key::escape, false);
-  stage.frame();
-  CHECK_FALSE(stage.has("palette"));
-}
-
-TEST_CASE("the tour of the window shows what is where and ends", "[ui_shell]") {
-  ShellOptions options;
-  options.first_start = true;
-  Stage stage(options);
-  stage.lab.answer();
-  stage.frame();
-  stage.frame();
-  int stops = 0;
-  for (; stage.has("coach") && stops < 20; ++stops) {
-    stage.shell.key(Key::enter, false);
-    stage.frame();
-  }
-  CHECK(stops >= 5);
-  CHECK(stops < 20);
 }
 
 TEST_CASE("a number typed beyond its range is clamped, and the field says the range",

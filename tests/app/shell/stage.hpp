@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -96,5 +97,18 @@ struct Stage {
   app::Shell shell;
   nlohmann::json map;
 };
+
+/// What the picture is drawn with.
+inline std::string ink_of_picture() {
+  std::string bytes;
+  const ImDrawData& data = *ImGui::GetDrawData();
+  for (int i = 0; i < data.CmdListsCount; ++i) {
+    const ImDrawList& list = *data.CmdLists[i];
+    if (list._OwnerName == nullptr || std::strstr(list._OwnerName, "/scene_") == nullptr) continue;
+    bytes.append(reinterpret_cast<const char*>(list.VtxBuffer.Data),
+                 static_cast<std::size_t>(list.VtxBuffer.size_in_bytes()));
+  }
+  return bytes;
+}
 
 }  // namespace tilestep::tests

@@ -173,14 +173,14 @@ TEST_CASE("what is pointed at is explained, and lights what is about the same", 
   ImGui::GetIO().MousePos = {-10, -10};
   CHECK(show.ink({4, 1}) == plain);
   CHECK(show.player.lit_row("steps") == -1);
-  show.player.hover_row("steps", 1);
+  show.player.point_at(show.scene.subjects_of_row("steps", 1));
   const std::string lit = show.ink({4, 1});
   CHECK(lit != plain);
-  show.player.hover_row("others", 0);
+  show.player.point_at(show.scene.subjects_of_row("others", 0));
   CHECK(show.ink({4, 1}) == plain);  // "other" 3 is another thing than cell 3
-  show.player.hover_row("steps", 0);
+  show.player.point_at(show.scene.subjects_of_row("steps", 0));
   CHECK(show.ink({4, 1}) != lit);
-  show.player.hover_row("", -1);
+  show.player.point_at(show.scene.subjects_of_row("", -1));
   CHECK(show.ink({4, 1}) == plain);
 }
 

@@ -188,7 +188,7 @@ TEST_CASE("a table of 65536 rows draws only what is seen, and scrolls to its row
     });
   }
   CHECK(parts.at("row_40000").value == "current");
-  frame.draw(kSize, [] { CHECK(ui::data_table({}, {}) == -1); });
+  frame.draw(kSize, [] { CHECK(ui::data_table({}, {}).row == -1); });
 }
 
 TEST_CASE("source is cut into tinted pieces that cover every line", "[ui]") {
@@ -216,10 +216,39 @@ TEST_CASE("source is cut into tinted pieces that cover every line", "[ui]") {
   tests::SceneFrame frame;
   std::map<std::string, ui::MapEntry> parts;
   for (int times = 0; times < 3; ++times) {
-    parts = frame.draw(kSize, [&] { ui::source_view("kernel", source, 4, {3, 4}); });
+    parts = frame.draw(kSize, [&] { ui::source_view("kernel", source, {4, {3, 4}}); });
   }
   CHECK(parts.at("source_line").value == "4");
   CHECK(parts.at("source_line").label == "lines */ return 1.5e3f; }  ");  // the mark is not shown
+}
+
+TEST_CASE("a source folds what records, says what lines computed, and knows its words", "[ui]") {
+  const std::string source = "m = 1;\ntape.note(1, m,\n          2);\nmm = m;\n";
+  tests::SceneFrame frame;
+  const ui::SourceLook look{4, {1, 4}, {{1, "m = 1"}}, {{"m", ui::Role::blue, true}}};
+  int hovered = -1;
+  const auto draw = [&] {
+    return frame.draw(kSize, [&] { hovered = ui::source_view("kernel", source, look); });
+  };
+  draw();
+  auto parts = draw();
+  CHECK(parts.at("fold_2").label == "2 lines that record the picture");
+  CHECK(parts.at("fold_2").value == "folded");
+  CHECK(parts.at("value_1").label == "m = 1");
+  const float folded = parts.at("source_line").min.y;
+  // The word in line 1, in front of the value; the same letter within another word is none.
+  const ui::MapEntry& value = parts.at("value_1");
+  const float middle = (value.min.y + value.max.y) / 2;
+  std::set<int> words;
+  for (float x = 0; x < value.min.x; x += 2) {
+    ImGui::GetIO().MousePos = {x, middle};
+    draw();
+    words.insert(hovered);
+  }
+  CHECK(words == std::set<int>{-1, 0});
+  parts = frame.click("fold_2", kSize, [&] { ui::source_view("kernel", source, look); });
+  CHECK(parts.at("fold_2").value == "open");
+  CHECK(parts.at("source_line").min.y > folded);
 }
 
 TEST_CASE("markdown becomes blocks of words", "[ui]") {

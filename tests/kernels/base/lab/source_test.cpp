@@ -36,6 +36,19 @@ TEST_CASE("a missing, doubled or torn mark is an error that names the file", "[l
   CHECK(error_of_marks("a;  // [step: load") != "");
 }
 
+TEST_CASE("lines that record the picture are found whole", "[lab]") {
+  CHECK(recorder_lines("a;\n  tape.note(1,\n            {f(2)});\nb;\n") ==
+        std::vector<LineRange>{{2, 3}});
+  CHECK(recorder_lines("if (tape.chosen(t)) {  // (\n  a(;\n}\nb;") ==
+        std::vector<LineRange>());  // never ends: that is no statement
+  CHECK(recorder_lines("if (tape.chosen(t)) {  // (\n  a;\n}\ntape.note(1);\nb;\n") ==
+        std::vector<LineRange>{{1, 4}});
+  // What the kernel needs stays, though a tape watches it.
+  CHECK(recorder_lines("const auto a = tape.traced(b,\n  1);\n// tape.note(1);\n").empty());
+  CHECK(recorder_lines("").empty());
+  CHECK(recorder_lines("tape.note(").empty());
+}
+
 TEST_CASE("the marks of every kernel source are sound", "[lab]") {
   int sources = 0;
   int marks = 0;

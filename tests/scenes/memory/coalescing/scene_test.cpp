@@ -73,11 +73,19 @@ TEST_CASE("lanes and sectors on screen are those of the trace", "[coalescing_sce
   for (const char* pattern : {"sequential", "strided", "offset", "broadcast", "aos", "permuted"}) {
     Shown shown({{"pattern", std::string(pattern)}, {"elements", std::int64_t{100}}});
     const auto& trace = shown.trace();
-    for (int step = 1; step <= static_cast<int>(trace.requests.size()); ++step) {
-      CAPTURE(pattern, step);
-      check_request(shown, trace.requests[static_cast<std::size_t>(step) - 1], {step, 0});
-      CHECK(shown->table_row("requests", {{step, 0}}) == step - 1);
+    const scenes::StepAxis axis = shown->steps();
+    CHECK(axis.tiles == 3);
+    CHECK(axis.places() == 2 * 3 + static_cast<int>(trace.requests.size()) - 2);
+    std::size_t seen = 0;  // requests in their order, none left out
+    for (int place = 1; place <= axis.places(); ++place) {
+      const scenes::Cursor cursor = axis.at_place(place);
+      CAPTURE(pattern, cursor.tile, cursor.phase);
+      if (cursor.tile < axis.tiles && cursor.phase < 2) continue;
+      check_request(shown, trace.requests[seen], cursor);
+      CHECK(shown->table_row("requests", {cursor}) == static_cast<int>(seen));
+      ++seen;
     }
+    CHECK(seen == trace.requests.size());
   }
 }
 
@@ -88,7 +96,7 @@ TEST_CASE("what is loaded flies to its lanes, what is stored comes from them",
     const bool load =
         shown.trace().requests[static_cast<std::size_t>(step) - 1].kind == coalescing::Access::load;
     CHECK(load == (step == 1));
-    const picture::Picture picture = shown->picture(shown->extent(), {{step, 0}});
+    const picture::Picture picture = shown->picture(shown->extent(), {{step, 2}});
     const auto& items = mark_of<picture::Strip>(picture).items;
     REQUIRE(items.count > 1);
     for (int k = 0; k < items.count; ++k) {
@@ -100,12 +108,38 @@ TEST_CASE("what is loaded flies to its lanes, what is stored comes from them",
   }
 }
 
+TEST_CASE("a request shows one thing after the other", "[coalescing_scene]") {
+  Shown shown;  // stride 2: 8 sectors of which half is used
+  const auto value = [&](const char* id, int phase) {
+    for (const scenes::Readout& one : shown->readouts({{1, phase}})) {
+      if (one.id == id) return one.value;
+    }
+    return std::string("none");
+  };
+  CHECK(value("sectors", 0) == "–");
+  CHECK(value("sectors", 1) == "8");
+  CHECK(value("efficiency", 1) == "–");
+  CHECK(value("efficiency", 2) == "50");
+  const auto sectors = [&](int phase) {
+    return mark_of<picture::Strip>(shown->picture(shown->extent(), {{1, phase}})).items.state.all;
+  };
+  CHECK(sectors(0) == picture::State::to_come);
+  CHECK(sectors(1) == picture::State::plain);
+  CHECK(shown->steps().phase_name({1, 1}) == "sectors");
+  CHECK(shown->steps().phase_name({3, 1}).empty());
+  // A bar leads to its request, once that was shown.
+  const scenes::View later{{3, 4}};
+  CHECK(shown->leads_to(later, {"history", 5}) == scenes::Cursor{3, 3});
+  CHECK(shown->leads_to(later, {"history", 1}) == scenes::Cursor{2, 2});
+  CHECK_FALSE(shown->leads_to(later, {"history", 7}));
+}
+
 TEST_CASE("the lane that was clicked is followed from request to request", "[coalescing_scene]") {
   Shown shown;
-  shown.click("lane_9", {1, 0});
+  shown.click("lane_9", {1, 2});
   for (const int step : {1, 2}) {
     const picture::Picture picture =
-        shown->picture(shown->extent(), shown.player().view({step, 0}));
+        shown->picture(shown->extent(), shown.player().view({step, 2}));
     const auto picked = [](const picture::Items& items) {
       std::vector<int> all;
       for (int k = 0; k < items.count; ++k) {
@@ -122,8 +156,9 @@ TEST_CASE("the lane that was clicked is followed from request to request", "[coa
 TEST_CASE("the coalescing questions are answered by the addresses", "[coalescing_scene]") {
   Shown shown({{"pattern", std::string("offset")}, {"offset", std::int64_t{1}}});
   CHECK(shown.answer({0, 0}) == "5");
-  CHECK(shown.answer({1, 0}) == "lane 8");
-  CHECK(shown.answer({2, 0}) == "1");  // the fifth sector is the next warp's first
+  CHECK(shown.answer({1, 2}) == "lane 8");
+  CHECK(shown.answer({2, 2}) == "1");      // the fifth sector is the next warp's first
+  CHECK_FALSE(shown->question({{1, 0}}));  // in the middle of a request
   CHECK_FALSE(shown->question({{3, 0}}));
   // At stride 4 a quarter of each sector is used.
   shown.run({{"pattern", std::string("strided")}, {"stride", std::int64_t{4}}});
@@ -134,15 +169,15 @@ TEST_CASE("the coalescing questions are answered by the addresses", "[coalescing
   CHECK_FALSE(scenes::is_answer(*share, {{0, 0}, -1, 33}));
   // A column of a matrix: the next warp finds all its sectors moved already.
   shown.run({{"pattern", std::string("matrix-column")}});
-  CHECK(shown.answer({2, 0}) == "32");
+  CHECK(shown.answer({2, 2}) == "32");
   // A store by pattern comes after a plain load.
   shown.run({{"access", std::string("store")}});
   CHECK(shown->question({{0, 0}})->id == "next-sector");
-  CHECK(shown->question({{1, 0}})->id == "share");
+  CHECK(shown->question({{1, 2}})->id == "share");
 }
 
 TEST_CASE("a lane is dragged to another sector or lane", "[coalescing_scene]") {
-  const scenes::View first{{1, 0}};
+  const scenes::View first{{1, 2}};
   Shown shown({{"pattern", std::string("sequential")}});
   // Lane 0 goes to the sector of lanes 24–31: all its elements are taken, so it shares the first.
   auto asked = shown->dropped(first, {"lane", 0}, {"sector", 3});
@@ -159,7 +194,7 @@ TEST_CASE("a lane is dragged to another sector or lane", "[coalescing_scene]") {
   REQUIRE(asked);
   CHECK(std::get<std::string>(asked->at("lanes")) == "0:24,9:31");
   // From any pattern whose lanes are near enough; none from the plain request, nor onto itself.
-  CHECK_FALSE(shown->dropped({{2, 0}}, {"lane", 9}, {"sector", 0}));
+  CHECK_FALSE(shown->dropped({{2, 2}}, {"lane", 9}, {"sector", 0}));
   CHECK_FALSE(shown->dropped({{0, 0}}, {"lane", 9}, {"sector", 0}));
   CHECK_FALSE(shown->dropped(first, {"lane", 9}, {"lane", 9}));
   shown.run({{"pattern", std::string("strided")}, {"stride", std::int64_t{4}}});
@@ -168,7 +203,7 @@ TEST_CASE("a lane is dragged to another sector or lane", "[coalescing_scene]") {
   CHECK_FALSE(shown->dropped(first, {"lane", 1}, {"lane", 0}));
   // Stores change places, so that the kernel takes them.
   shown.run({{"pattern", std::string("sequential")}, {"access", std::string("store")}});
-  asked = shown->dropped({{2, 0}}, {"lane", 0}, {"lane", 5});
+  asked = shown->dropped({{2, 2}}, {"lane", 0}, {"lane", 5});
   REQUIRE(asked);
   CHECK(std::get<std::string>(asked->at("lanes")) == "0:5,5:0");
   (*asked)["access"] = std::string("store");

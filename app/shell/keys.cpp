@@ -1,0 +1,173 @@
+#include "app/shell/shell_state.hpp"
+
+namespace tilestep::app {
+namespace {
+
+/// Keys that move along the trace. Returns false if `key` is none.
+bool trace_key(ShellState& state, Key key, bool shift) {
+  Session& session = state.session;
+  switch (key) {
+    case Key::right:
+      shift ? session.line_on() : state.go_on();
+      return true;
+    case Key::left:
+      shift ? session.line_back() : session.step_back();
+      return true;
+    case Key::page_down:
+      state.go_on();
+      return true;
+    case Key::page_up:
+      session.step_back();
+      return true;
+    case Key::period:
+      session.line_on();
+      return true;
+    case Key::comma:
+      session.line_back();
+      return true;
+    case Key::home:
+      session.first();
+      return true;
+    case Key::end:
+      session.last();
+      return true;
+    case Key::space:
+      session.toggle_play();
+      return true;
+    case Key::n:
+      session.next_event();
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Keys that choose a lesson. Returns false if `key` is none.
+bool lesson_key(Session& session, Key key) {
+  const std::size_t count = session.lessons().size(), now = session.chosen();
+  if (key == Key::up || key == Key::down) {
+    if (key == Key::up && now > 0) session.choose(now - 1);
+    if (key == Key::down && now + 1 < count) session.choose(now + 1);
+    return true;
+  }
+  if (key < Key::digit_1 || key > Key::digit_9) return false;
+  const auto wanted =
+      static_cast<std::size_t>(static_cast<int>(key) - static_cast<int>(Key::digit_1));
+  if (wanted < count) session.choose(wanted);
+  return true;
+}
+
+std::optional<Tab> tab_key(Key key) {
+  switch (key) {
+    case Key::d:
+      return Tab::data;
+    case Key::m:
+      return Tab::measured;
+    case Key::k:
+      return Tab::kernel;
+    case Key::g:
+      return Tab::glossary;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<ui::FocusKey> focus_key(Key key) {
+  switch (key) {
+    case Key::enter:
+    case Key::space:
+      return ui::FocusKey::press;
+    case Key::left:
+      return ui::FocusKey::left;
+    case Key::right:
+      return ui::FocusKey::right;
+    case Key::up:
+      return ui::FocusKey::up;
+    case Key::down:
+      return ui::FocusKey::down;
+    case Key::home:
+      return ui::FocusKey::home;
+    case Key::end:
+      return ui::FocusKey::end;
+    case Key::escape:
+      return ui::FocusKey::escape;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Keys while something lies over the window, which is closed to them. Returns false if nothing does.
+bool layer_key(ShellState& state, Key key, bool shift) {
+  if (state.palette.is_open()) {
+    const bool back = key == Key::up || (key == Key::tab && shift);
+    if (key == Key::up || key == Key::down || key == Key::tab) state.palette.move(back ? -1 : 1);
+    if (key == Key::enter) state.palette.choose();
+    if (key == Key::escape) state.palette.close();
+    return true;
+  }
+  if (state.coach.is_on()) {
+    if (key == Key::escape) state.coach.end();
+    if (key == Key::enter || key == Key::right || key == Key::space) state.coach.go_on();
+    return true;
+  }
+  if (!state.key_list) return false;
+  if (key == Key::question || key == Key::escape) state.key_list = false;
+  if (key == Key::up || key == Key::down) state.key_list_scrolls += key == Key::up ? -1 : 1;
+  return true;
+}
+
+/// Keys of the control that has the focus. Returns false if `key` is not for it.
+bool control_key(ShellState& state, Key key, bool shift) {
+  ui::Focus& focus = state.ui.focus();
+  if (key == Key::tab && !state.palette.is_open()) {
+    focus.move(shift ? -1 : 1);
+    return true;
+  }
+  const auto meant = focus_key(key);
+  if (focus.holds()) {  // an open list has the keys to itself
+    if (meant) focus.key(*meant);
+    return true;
+  }
+  const bool typing = ImGui::GetCurrentContext() != nullptr && ImGui::GetIO().WantTextInput;
+  return !typing && meant && focus.key(*meant);
+}
+
+}  // namespace
+
+void Shell::key(Key key, bool shift) {
+  ShellState& state = *state_;
+  if (key == Key::f11) {
+    state.full_screen_toggle = true;
+    return;
+  }
+  if (key == Key::find) {
+    state.coach.end();
+    state.key_list = false;
+    return state.palette.open();
+  }
+  if (control_key(state, key, shift) || layer_key(state, key, shift)) return;
+  if (key == Key::save) return keep(shift ? Keep::picture_png : Keep::capsule);
+  // What is typed into a field is not for us.
+  if (ImGui::GetCurrentContext() != nullptr && ImGui::GetIO().WantTextInput) return;
+  if (key == Key::copy) return keep(state.shows_table() ? Keep::table_copy : Keep::link);
+  if (key == Key::question) {
+    state.key_list = true;
+    return;
+  }
+  if (key == Key::escape) return state.escape();
+  if (key >= Key::a && key <= Key::d &&
+      state.answer_by_key(static_cast<int>(key) - static_cast<int>(Key::a), shift)) {
+    return;
+  }
+  if (trace_key(state, key, shift) || lesson_key(state.session, key)) return;
+  if (const auto tab = tab_key(key)) state.show_tab(*tab);
+  if (key == Key::l) state.set_reader(!state.reader);
+  if (key == Key::bracket_left) state.go_to_stop(state.reading().stop - 1);
+  if (key == Key::bracket_right) state.go_to_stop(state.reading().stop + 1);
+  if (key == Key::t) state.toggle_theme();
+  if (key == Key::p) state.set_presenter(!state.ui.look().presenter);
+  if (key == Key::b) state.toggle_compare();
+  if (key == Key::r) state.session.reset(state.now_s());
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,258 @@
+#include "app/shell/shell_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "app/shell/steps.hpp"
+#include "kernels/catalog.hpp"
+
+namespace tilestep::app {
+namespace {
+
+std::vector<LessonState> all_lessons() {
+  std::vector<LessonState> all;
+  for (auto& scene : scenes::make_scenes()) {
+    const lab::Lesson& lesson = tilestep::lesson(scene->lesson());
+    LessonState state;
+    state.info = lesson.info();
+    state.knobs = lesson.knobs();
+    state.player = std::make_unique<scenes::ScenePlayer>(std::move(scene));
+    all.push_back(std::move(state));
+  }
+  return all;
+}
+
+std::size_t index_of(const std::vector<LessonState>& lessons, std::string_view id) {
+  for (std::size_t i = 0; i < lessons.size(); ++i) {
+    if (lessons[i].info.id == id) return i;
+  }
+  tilestep::lesson(id);  // throws, naming the lessons
+  throw Error(fmt::format("the lesson '{}' has no picture yet", id));
+}
+
+}  // namespace
+
+ShellState::ShellState(LabClient& lab, const ShellOptions& options)
+    : session(lab, all_lessons(), options.backend), tab(options.tab) {
+  reader = options.reader;
+  if (options.first_start) coach.begin();
+  overlay = options.overlay;
+  session.set_predicts(options.predict || options.asked);
+  ui.look() = {.theme = options.theme,
+               .presenter = options.presenter,
+               .text_scale = std::clamp(options.text_scale, 1.0f, 2.0f),
+               .still = options.still,
+               .calm = options.calm};
+  if (options.still) session.set_rest_s(0);
+  kept = options.kept;
+  first_theme = ui.look().theme;
+  first_text_scale = ui.look().text_scale;
+  session.set_speed(kept.speed);
+  if (options.capsule) {
+    show(*options.capsule);
+    return;
+  }
+  const std::size_t chosen =
+      index_of(session.lessons(),
+               options.lesson.empty() ? kOpeningLesson : std::string_view(options.lesson));
+  LessonState& lesson = session.lessons()[chosen];
+  lesson.settings = lesson.knobs.completed(options.compared.value_or(options.settings));
+  if (options.compared) lesson.then = options.settings;
+  lesson.wanted_step = options.step;
+  lesson.wants_question = options.asked;
+  if (!options.view.empty()) lesson.player->show_view(options.view);
+  lesson.wanted_phase = options.phase;
+  readings[chosen].stop = options.stop;
+  session.choose(chosen);
+}
+
+double ShellState::now_s() const {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
+
+void ShellState::set_presenter(bool presenter) {
+  ui.look().presenter = presenter;
+}
+
+void ShellState::toggle_theme() {
+  ui::ThemeKind& theme = ui.look().theme;
+  theme = theme == ui::ThemeKind::dark ? ui::ThemeKind::light : ui::ThemeKind::dark;
+}
+
+void ShellState::toggle_compare() {
+  scenes::ScenePlayer& player = *session.lesson().player;
+  if (player.compares()) {
+    player.unpin();
+  } else {
+    player.pin();
+  }
+}
+
+void ShellState::show_tab(Tab wanted) {
+  overlay = staged() && !(overlay && tab == wanted);
+  tab = wanted;
+  tab_before.reset();
+}
+
+void ShellState::toggle_motion() {
+  ui.look().calm = !ui.look().calm;
+}
+
+void ShellState::show_term(const std::string& id) {
+  glossary_term = id;
+  glossary_query.fill('\0');
+  glossary_scrolls = true;
+  if (tab != Tab::glossary || (staged() && !overlay)) show_tab(Tab::glossary);
+}
+
+bool ShellState::shows_table() const {
+  const LessonState& lesson = session.lesson();
+  return tab == Tab::data && (!staged() || overlay) && lesson.report &&
+         !lesson.report->tables.empty();
+}
+
+std::string ShellState::layer() const {
+  return palette.is_open() ? "palette" : coach.is_on() ? "coach" : key_list ? "keys" : "";
+}
+
+LayoutMode ShellState::layout_mode() const {
+  const bool plots = tab == Tab::measured || (staged() && tab == Tab::glossary);
+  const bool card = session.lesson().gate.card().has_value();
+  return {ui.look().presenter, reader, plots, card ? std::max(card_height, 1.0f) : 0};
+}
+
+void ShellState::set_reader(bool wanted) {
+  reader = wanted;
+  overlay = false;
+}
+
+void ShellState::go_on() {
+  const LessonState& lesson = session.lesson();
+  const bool ended = lesson.report && at_end(session.axis(), lesson.cursor) && !session.moving();
+  if (ended && session.predicts() && lesson.measured_gate.waiting() >= 0) {
+    session.stop();
+    overlay = staged();
+    tab = Tab::measured;
+    return;
+  }
+  session.step_on();
+}
+
+void ShellState::go_to_stop(int stop) {
+  Reading& reading = this->reading();
+  if (!reading.guide || stop < 0 || stop >= std::ssize(reading.guide->stops)) return;
+  const scenes::GuideStop& there = reading.guide->stops[static_cast<std::size_t>(stop)];
+  const scenes::StepAxis axis = session.axis();
+  reading.stop = stop;
+  reading.tries = false;
+  reading.scrolls = true;
+  session.stand(there.settings, scenes::cursor_at(there, axis), now_s());
+  session.lesson().player->light(there.light);
+  overlay = false;
+  for (const auto& [name, wanted] :
+       {std::pair("data", Tab::data), std::pair("measured", Tab::measured),
+        std::pair("kernel", Tab::kernel)}) {
+    if (there.tab == name) show_tab(wanted);
+  }
+}
+
+void ShellState::try_out(const lab::Settings& settings) {
+  Reading& reading = this->reading();
+  lab::Settings all;
+  if (reading.guide && reading.stop >= 0) {
+    all = reading.guide->stops[static_cast<std::size_t>(reading.stop)].settings;
+  }
+  for (const auto& [id, value] : settings) all[id] = value;
+  reading.tries = true;
+  session.lesson().player->light({});
+  session.stand(all, session.lesson().cursor, now_s());
+}
+
+/// What lies over the rest goes, one after the other; then the question, unanswered.
+void ShellState::escape() {
+  if (definition) {
+    definition.reset();
+  } else if (note) {
+    note.reset();
+  } else if (overlay && staged()) {
+    overlay = false;
+  } else if (reader && reading().tries) {
+    go_to_stop(reading().stop);
+  } else {
+    session.skip();
+  }
+}
+
+void ShellState::follow_question() {
+  const bool open = session.lesson().gate.card().has_value();
+  if (staged()) return;
+  if (open && !question_open) {
+    if (tab != Tab::predict) tab_before = tab;
+    tab = Tab::predict;
+  } else if (!open && question_open && tab == Tab::predict && tab_before) {
+    tab = *std::exchange(tab_before, std::nullopt);
+  }
+  question_open = open;
+}
+
+bool ShellState::answer_by_key(int choice, bool shift) {
+  LessonState& lesson = session.lesson();
+  const auto& card = lesson.gate.card();
+  if (card && !card->revealed && !session.moving()) {
+    if (choice >= static_cast<int>(card->question.choices.size())) return true;
+    if (ui.look().presenter) {
+      lesson.gate.count_hand(choice, shift ? -1 : 1, lesson.cursor);
+    } else {
+      session.answer({lesson.cursor, choice, 0});
+    }
+    return true;
+  }
+  if (measured_item < 0) return false;
+  const auto& item = lesson.measured_gate.items()[static_cast<std::size_t>(measured_item)];
+  if (!item.waits()) return false;
+  if (choice < static_cast<int>(item.question.choices.size())) {
+    lesson.measured_gate.answer(measured_item, {{}, choice, 0});
+  }
+  return true;
+}
+
+void ShellState::set_text_scale(float text_scale) {
+  ui.look().text_scale = std::clamp(text_scale, 1.0f, 2.0f);
+}
+
+PanelScope::PanelScope(const char* id, const Rect& place, ImGuiWindowFlags flags, float padding) {
+  ImGui::SetCursorScreenPos({place.min.x, place.min.y - ImGui::GetScrollY()});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui::px(padding), ui::px(padding)});
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, ui::color(ui::Role::panel));
+  // Tab is the window's own walk, not ImGui's from field to field.
+  ImGui::BeginChild(id, place.size(), true, flags | ImGuiWindowFlags_NoNavInputs);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+}
+PanelScope::~PanelScope() {
+  ImGui::EndChild();
+}
+
+CardScope::CardScope(const char* id, ImVec2 place, ImVec2 size) {
+  ImGui::SetNextWindowPos(place);
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui::px(16), ui::px(12)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, ui::px(ui::kCorner));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, ui::color(ui::Role::raised));
+  ImGui::PushStyleColor(ImGuiCol_Border, ui::color(ui::Role::muted));
+  ImGui::Begin(id, nullptr,
+               ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove |
+                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav);
+}
+CardScope::~CardScope() {
+  ImGui::End();
+  ImGui::PopStyleColor(2);
+  ImGui::PopStyleVar(3);
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,164 @@
+// What a class uses: questions before answers, hands, the guided path, the palette, the tour of the window.
+#include <fmt/format.h>
+
+#include "app/keep/capsule.hpp"
+#include "app/window/window.hpp"
+#include "kernels/catalog.hpp"
+#include "scenes/ui/context.hpp"
+#include "tests/app/shell/stage.hpp"
+
+using namespace tilestep;
+using namespace tilestep::app;
+using tests::Stage;
+
+TEST_CASE("→ asks, then shows; question, choice and reason stay until the next step",
+          "[ui_shell]") {
+  ShellOptions options;
+  options.predict = true;
+  Stage stage(options);
+  stage.lab.answer();
+  stage.frame();
+  CHECK(stage.part("tab_data")["value"] == "selected");
+  CHECK_FALSE(stage.has("predict_0"));
+  stage.shell.key(Key::right, false);
+  stage.frame();
+  CHECK(stage.shell.step() == 0);
+  REQUIRE(stage.has("predict_0"));
+  CHECK(stage.part("tab_predict")["value"] == "selected");
+  stage.shell.key(Key::b, false);  // the answer B, not the key of Compare
+  stage.frame();
+  CHECK(stage.part("predict_1")["value"] == "selected");
+  CHECK(stage.part("compare")["label"] == "Compare");
+  stage.click("predict_0");
+  CHECK(stage.part("predict_0")["value"] == "selected");
+  CHECK_FALSE(stage.has("predict_verdict"));
+  stage.shell.key(Key::right, false);
+  stage.frame();
+  CHECK(stage.shell.step() == 1);
+  const std::string verdict = stage.part("predict_verdict")["value"];
+  CHECK((verdict == "right" || verdict == "wrong"));
+  CHECK(stage.has("question"));
+  CHECK(stage.part("score")["value"] == (verdict == "right" ? "1 of 1 right" : "0 of 1 right"));
+  stage.shell.key(Key::left, false);
+  stage.frame();
+  CHECK_FALSE(stage.has("predict_verdict"));
+  CHECK(stage.part("tab_data")["value"] == "selected");  // as before the question
+}
+
+TEST_CASE("on a stage the hands of a class are counted", "[ui_shell]") {
+  ShellOptions options;
+  options.asked = options.presenter = true;
+  Stage stage(options);
+  stage.lab.answer();
+  stage.frame({1920, 1080});
+  REQUIRE(stage.has("card"));
+  for (const Key key : {Key::a, Key::b, Key::b}) stage.shell.key(key, false);
+  stage.frame({1920, 1080});
+  CHECK(stage.part("predict_1")["value"] == "selected");
+  stage.shell.key(Key::b, true);  // one less
+  stage.shell.key(Key::b, true);
+  stage.frame({1920, 1080});
+  CHECK(stage.part("predict_0")["value"] == "selected");
+  stage.shell.key(Key::page_down, false);  // a clicker
+  stage.frame({1920, 1080});
+  CHECK(stage.has("predict_verdict"));
+}
+
+TEST_CASE("the guided path sets the scene, a chip tries something and comes back", "[ui_shell]") {
+  ShellOptions options;
+  options.reader = true;
+  Stage stage(options);
+  stage.lab.answer();
+  stage.frame();
+  REQUIRE(stage.has("stop_1"));
+  std::size_t answered = stage.lab.requests.size();
+  const auto settle = [&] {
+    stage.frame();
+    if (stage.lab.requests.size() > answered) {
+      stage.lab.answer();
+      answered = stage.lab.requests.size();
+    }
+    stage.frame();
+  };
+  int stops = 0;
+  while (stage.part("stop_next")["value"] != "disabled" && stops < 20) {
+    stage.shell.key(Key::bracket_right, false);
+    settle();
+    ++stops;
+    CHECK(stage.part("stop_" + std::to_string(stops))["value"] == "selected");
+  }
+  CHECK(stops >= 8);
+  CHECK(stops <= 15);
+}
+
+TEST_CASE("Ctrl+K finds a lesson, a knob, a term and an action", "[ui_shell]") {
+  Stage stage;
+  stage.lab.answer();
+  stage.frame();
+  stage.shell.key(Key::find, false);
+  stage.frame();
+  REQUIRE(stage.has("palette"));
+  for (const char c : std::string("light theme"))
+    ImGui::GetIO().AddInputCharacter(static_cast<unsigned>(c));
+  stage.frame();
+  stage.frame();
+  REQUIRE(stage.has("find_action_theme"));
+  stage.shell.key(Key::enter, false);
+  stage.frame();
+  stage.frame();
+  CHECK_FALSE(stage.has("palette"));
+  CHECK(stage.part("theme")["label"] == "Dark theme");
+  stage.shell.key(Key::find, false);
+  stage.frame();
+  stage.shell.key(Key::escape, false);
+  stage.frame();
+  CHECK_FALSE(stage.has("palette"));
+}
+
+TEST_CASE("a note is written, kept with a capsule and shown when it is opened", "[ui_shell]") {
+  Stage stage;
+  stage.lab.answer();
+  stage.frame();
+  stage.shell.key(Key::find, false);
+  stage.frame();
+  for (const char c : std::string("note about")) {
+    ImGui::GetIO().AddInputCharacter(static_cast<unsigned>(c));
+  }
+  stage.frame();
+  stage.shell.key(Key::enter, false);
+  stage.frame();
+  stage.frame();
+  REQUIRE(stage.has("note_text"));
+  for (const char c : std::string("m jumps")) {
+    ImGui::GetIO().AddInputCharacter(static_cast<unsigned>(c));
+  }
+  stage.frame();
+  CHECK(stage.part("note_text")["value"] == "m jumps");
+  const Capsule capsule = stage.shell.capsule();
+  CHECK(capsule.notes == "m jumps");
+  stage.click("edit_note");
+  CHECK_FALSE(stage.has("note_text"));
+  CHECK(stage.part("note")["value"] == "m jumps");
+  stage.shell.key(Key::escape, false);
+  stage.frame();
+  CHECK_FALSE(stage.has("note"));
+  stage.shell.open(capsule);
+  stage.frame();
+  CHECK(stage.part("note")["value"] == "m jumps");
+}
+
+TEST_CASE("the tour of the window shows what is where and ends", "[ui_shell]") {
+  ShellOptions options;
+  options.first_start = true;
+  Stage stage(options);
+  stage.lab.answer();
+  stage.frame();
+  stage.frame();
+  int stops = 0;
+  for (; stage.has("coach") && stops < 20; ++stops) {
+    stage.shell.key(Key::enter, false);
+    stage.frame();
+  }
+  CHECK(stops >= 5);
+  CHECK(stops < 20);
+}
