@@ -83,17 +83,18 @@ void Coach::draw(ShellState& state) {
   list.AddRectFilled({high.x, low.y}, {window.x, high.y}, shade);
   list.AddRect(low, high, ui::color(Role::text), px(6), 0, px(2));
 
-  const float width = std::min(px(400), window.x - px(32)), pad = px(16);
+  const float width = std::round(std::min(px(400), window.x - px(32))), pad = px(16);
   const float text_height = ui::wrapped_size(stop.text, width - 2 * pad).y;
   const float row = std::round(px(ui::kControlHeight));
-  const float height =
-      2 * pad + ui::text_size("x", Font::body_bold).y + px(6) + text_height + px(14) + row;
+  const float height = std::ceil(2 * pad + ui::text_size("x", Font::body_bold).y + px(6) +
+                                 text_height + px(14) + row);
   // Below the thing, else above it, else in its middle.
   float y = high.y + px(12);
   if (y + height > window.y - px(8)) y = low.y - px(12) - height;
   if (y < px(8)) y = std::max(px(8), (window.y - height) / 2);
-  const float x =
-      std::clamp((low.x + high.x - width) / 2, px(16), std::max(px(16), window.x - width - px(16)));
+  y = std::round(y);
+  const float x = std::round(std::clamp((low.x + high.x - width) / 2, px(16),
+                                        std::max(px(16), window.x - width - px(16))));
   {
     const PanelScope panel("coach_panel", {{x, y}, {x + width, y + height}},
                            ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);

@@ -53,9 +53,9 @@ void draw_key_list(ShellState& state, ImVec2 size) {
   const ImVec2 panel_size(std::min(px(560), size.x - px(32)), std::min(wanted, size.y - px(32)));
   const ImVec2 min(std::round((size.x - panel_size.x) / 2),
                    std::round((size.y - panel_size.y) / 2));
+  ui::map("key_list", "Keys", "open", min, {min.x + panel_size.x, min.y + panel_size.y});
   {
     const PanelScope panel("key_panel", {min, {min.x + panel_size.x, min.y + panel_size.y}}, 0, 24);
-    ui::map("key_list", "Keys", "open", min, {min.x + panel_size.x, min.y + panel_size.y});
     const int scrolls = std::exchange(state.key_list_scrolls, 0);
     if (scrolls != 0) ImGui::SetScrollY(ImGui::GetScrollY() + static_cast<float>(scrolls) * row);
     ui::text("Keys", Font::section);

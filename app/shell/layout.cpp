@@ -22,7 +22,11 @@ Plan plan_for(float width, float height, const LayoutMode& mode, bool two_rows, 
   plan.tabs = std::clamp(height * (mode.plots && height >= 760 ? 0.36f : 0.28f), 188.0f, 520.0f);
   plan.transport = two_rows ? 96 : mode.presenter ? 44 : 56;
   plan.bar = mode.presenter ? 40 : 48;
-  plan.card = std::clamp(mode.card / scale + 24, 100.0f, std::max(100.0f, height * 0.34f));
+  // Of a question the rest scrolls: below this height the boxes of a picture become slivers.
+  constexpr float kLeastCard = 84, kLeastPicture = 240;
+  const float room = height - plan.header - plan.margin - plan.transport - plan.bar - 3 * plan.gap;
+  const float most = std::max(kLeastCard, std::min(height * 0.34f, room - kLeastPicture));
+  plan.card = std::clamp(mode.card / scale + 24, kLeastCard, most);
   plan.reader = std::clamp(width * 0.38f, 340.0f, 580.0f);
   return plan;
 }

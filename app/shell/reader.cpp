@@ -224,7 +224,7 @@ void draw_foot(ShellState& state, float width) {
 void draw_reader(ShellState& state, const Layout& layout) {
   const PanelScope panel("reader", layout.reader,
                          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
-  ui::map("lesson_text", "Lesson text", "", layout.reader.min, layout.reader.max);
+  panel.name("lesson_text", "Lesson text");
   const LessonState& lesson = state.session.lesson();
   Reading& reading = state.reading();
   read_guide(lesson, reading);

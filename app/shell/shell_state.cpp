@@ -1,6 +1,7 @@
 #include "app/shell/shell_state.hpp"
 
 #include <fmt/format.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -234,6 +235,10 @@ PanelScope::PanelScope(const char* id, const Rect& place, ImGuiWindowFlags flags
   ImGui::BeginChild(id, place.size(), true, flags | ImGuiWindowFlags_NoNavInputs);
   ImGui::PopStyleColor();
   ImGui::PopStyleVar();
+}
+void PanelScope::name(const char* id, const char* label) const {
+  const ImRect& inside = ImGui::GetCurrentWindowRead()->InnerRect;  // beside its scrollbar
+  ui::map(id, label, "", inside.Min, inside.Max);
 }
 PanelScope::~PanelScope() {
   ImGui::EndChild();

@@ -171,6 +171,8 @@ class PanelScope {
   PanelScope(const char* id, const Rect& place, ImGuiWindowFlags flags = 0,
              float padding = ui::kGap);
   ~PanelScope();
+  /// Adds the panel to the map, where it stands now: the column around it may have been scrolled.
+  void name(const char* id, const char* label) const;
   PanelScope(const PanelScope&) = delete;
   PanelScope& operator=(const PanelScope&) = delete;
 };

@@ -175,7 +175,7 @@ void draw_stage(ShellState& state, const Layout& layout) {
   const bool waiting = lesson.run && lesson.progress.waiting;
   const PanelScope panel("picture", layout.picture,
                          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
-  ui::map("picture", "Picture", "", layout.picture.min, layout.picture.max);
+  panel.name("picture", "Picture");
   if (lesson.failure && !lesson.coming()) failure_banner(state, *lesson.failure);
   if (waiting) waiting_banner(state);
   if (lesson.report) {
@@ -191,7 +191,7 @@ void draw_stage(ShellState& state, const Layout& layout) {
 
 void draw_card(ShellState& state, const Layout& layout) {
   const PanelScope panel("card", layout.card, 0, 12);
-  ui::map("card", "Question", "", layout.card.min, layout.card.max);
+  panel.name("card", "Question");
   draw_predict_card(state);
 }
 

@@ -14,6 +14,7 @@
 #include "app/window/canvas.hpp"
 #include "app/window/frame_pace.hpp"
 #include "app/window/keeper.hpp"
+#include "app/window/lost_display.hpp"
 #include "app/window/watch.hpp"
 
 namespace tilestep::app {
@@ -357,7 +358,9 @@ void Window::save_settings() {
     settings.width = restore_[2];
     settings.height = restore_[3];
   } else {
-    glfwGetWindowSize(window_, &settings.width, &settings.height);
+    // As it was drawn last: a display that is gone cannot be asked.
+    settings.width = static_cast<int>(ImGui::GetIO().DisplaySize.x);
+    settings.height = static_cast<int>(ImGui::GetIO().DisplaySize.y);
   }
   settings_->save(settings);
   if (const std::string remark = settings_->take_remark(); !remark.empty()) shell_->say(remark);
@@ -384,6 +387,7 @@ bool Window::let_watch_go_on() {
 
 void Window::run() {
   assert(shell_ != nullptr);
+  expect_lost_display([this] { save_settings(); });
   while (glfwWindowShouldClose(window_) == GLFW_FALSE) {
     wait();
     if (glfwWindowShouldClose(window_) != GLFW_FALSE) break;
@@ -397,6 +401,7 @@ void Window::run() {
     pace_.drawn(now_s);
     draw();
   }
+  expect_lost_display(nullptr);
   save_settings();
 }
 

@@ -260,7 +260,9 @@ void WorkerLoop::give_up_all() {
 
 void WorkerLoop::take_line(const std::string& line) {
   if (line.find_first_not_of(" \t\r") == std::string::npos) return;
-  json message = json::parse(line, nullptr, false);
+  // The parser takes a NUL for the end, and would leave what follows it unread.
+  json message = line.find('\0') == std::string::npos ? json::parse(line, nullptr, false)
+                                                      : json(json::value_t::discarded);
   if (message.is_discarded() || !message.is_object()) {
     output_.error(
         nullptr,
@@ -271,8 +273,9 @@ void WorkerLoop::take_line(const std::string& line) {
   }
   if (message.contains("cancel")) return take_cancel(message);
   if (!message.contains("ticket") || !is_ticket(message["ticket"])) {
-    output_.error(nullptr, fmt::format("this request has no \"ticket\"; {}", kAllowedLines),
-                  ExitCode::bad_input);
+    const char* what = message.contains("ticket") ? "the \"ticket\" of this request is none"
+                                                  : "this request has no \"ticket\"";
+    output_.error(nullptr, fmt::format("{}; {}", what, kAllowedLines), ExitCode::bad_input);
     return;
   }
   const Ticket ticket = message["ticket"].get<Ticket>();

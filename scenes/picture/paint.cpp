@@ -71,6 +71,9 @@ class Painter {
   Color color_of(Coat coat) const {
     return {palette_.paints[static_cast<std::size_t>(coat.role)], coat.alpha};
   }
+  Color ink_of(Role role, float alpha) const {
+    return {palette_.inks[static_cast<std::size_t>(role)], alpha};
+  }
   Color color_of(const Piece& p) const {
     if (!shows_heat(p)) return color_of(coat_of(p));
     const float at = std::clamp(p.heat, 0.0f, 1.0f) * float(palette_.heat.size() - 1);
@@ -192,10 +195,10 @@ class Painter {
 
   Color ink_of(const Words& w) {
     const bool on = w.on >= 0 && w.on < static_cast<int>(placed_.pieces.size());
-    if (w.ink != Ink::on_piece || !on) return color_of({role_of(w), w.alpha});
+    if (w.ink != Ink::on_piece || !on) return ink_of(role_of(w), w.alpha);
     const Piece& p = placed_.pieces[w.on];
     if (!stands_for_ground(p)) {
-      return color_of({p.state == State::to_come ? Role::muted : Role::text, w.alpha});
+      return ink_of(p.state == State::to_come ? Role::muted : Role::text, w.alpha);
     }
     const Color over = color_of(p);
     const std::uint32_t ground =

@@ -13,6 +13,7 @@ namespace tilestep::picture {
 /// What a drawing is coloured with: 0xRRGGBB.
 struct Palette {
   std::array<std::uint32_t, kRoleCount> paints{};  ///< by role
+  std::array<std::uint32_t, kRoleCount> inks{};    ///< the same, for words: readable on the panel
   std::array<std::uint32_t, 65> heat{};            ///< from little to much
 };
 struct Color {

@@ -32,6 +32,10 @@ struct DrawnText {
   ImGuiID window = 0;  ///< texts of different windows may lie on each other: tooltips, lists
   bool seen = true;    ///< some of it is in sight
   bool cut = false;    ///< as in MapEntry
+  ImU32 color = 0;
+  const ImDrawList* list = nullptr;  ///< that it was drawn on …
+  int drawn = 0;                     ///< … after so many indices
+  ImVec2 clip_min, clip_max;
 };
 
 /// As ui::map, for a part of a window that was drawn earlier in the frame.

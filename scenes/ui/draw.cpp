@@ -20,7 +20,7 @@ float length(ImVec2 v) {
 
 /// For the sweep that looks for overprinting; costs nothing in a window. What is scrolled away is
 /// left out.
-void record_text(std::string_view text, ImVec2 min, ImVec2 size) {
+void record_text(std::string_view text, ImVec2 min, ImVec2 size, ImU32 color) {
   Context& context = Context::current();
   if (!context.records_texts() || text.empty()) return;
   const ImVec2 max(min.x + size.x, min.y + size.y);
@@ -28,8 +28,9 @@ void record_text(std::string_view text, ImVec2 min, ImVec2 size) {
       ImRect(min, max).Overlaps(ImRect(list().GetClipRectMin(), list().GetClipRectMax()));
   const bool cut = !can_be_reached(min, max);
   if (!seen && !cut) return;
-  context.texts().push_back(
-      {std::string(text), min, max, ImGui::GetCurrentWindowRead()->ID, seen, cut});
+  context.texts().push_back({std::string(text), min, max, ImGui::GetCurrentWindowRead()->ID, seen,
+                             cut, color, &list(), list().IdxBuffer.Size, list().GetClipRectMin(),
+                             list().GetClipRectMax()});
 }
 
 }  // namespace
@@ -42,7 +43,7 @@ ImVec2 text_size(std::string_view text, Font font) {
 void draw_text_in(ImVec2 position, std::string_view text, Font font, ImU32 color) {
   list().AddText(ui::font(font), font_pixels(font), position, color, text.data(),
                  text.data() + text.size());
-  if (Context::current().records_texts()) record_text(text, position, text_size(text, font));
+  if (Context::current().records_texts()) record_text(text, position, text_size(text, font), color);
 }
 
 ImVec2 draw_text(ImVec2 position, std::string_view text, Font font, Role role, Align align,
@@ -50,7 +51,7 @@ ImVec2 draw_text(ImVec2 position, std::string_view text, Font font, Role role, A
   const ImVec2 size = text_size(text, font);
   if (align == Align::center) position.x -= size.x / 2;
   if (align == Align::right) position.x -= size.x;
-  draw_text_in({std::round(position.x), std::round(position.y)}, text, font, color(role, alpha));
+  draw_text_in({std::round(position.x), std::round(position.y)}, text, font, ink(role, alpha));
   return size;
 }
 
@@ -76,10 +77,10 @@ ImVec2 wrapped_size(std::string_view text, float width, Font font) {
 }
 
 ImVec2 draw_wrapped(ImVec2 position, std::string_view text, float width, Font font, Role role) {
-  list().AddText(ui::font(font), font_pixels(font), position, color(role), text.data(),
+  list().AddText(ui::font(font), font_pixels(font), position, ink(role), text.data(),
                  text.data() + text.size(), std::max(width, 1.0f));
   const ImVec2 size = wrapped_size(text, width, font);
-  record_text(text, position, size);
+  record_text(text, position, size, ink(role));
   return size;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "scenes/ui/context.hpp"
+#include "scenes/ui/theme.hpp"
 
 namespace tilestep::ui {
 namespace {
@@ -123,6 +124,7 @@ picture::Palette picture_palette() {
   picture::Palette made;
   for (std::size_t k = 0; k < made.paints.size(); ++k) {
     made.paints[k] = rgb(color(static_cast<Role>(k)));
+    made.inks[k] = rgb(ink(static_cast<Role>(k)));
   }
   for (std::size_t k = 0; k < made.heat.size(); ++k) {
     made.heat[k] = rgb(heat(static_cast<float>(k) / static_cast<float>(made.heat.size() - 1)));

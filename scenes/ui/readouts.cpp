@@ -148,7 +148,7 @@ void large_readout(const Readout& readout) {
             Role::muted);
   const ImVec2 mark(std::max(at.x, at.x + width - mark_room), at.y);
   ImGui::SetCursorScreenPos(mark);
-  Context::current().focus().control(readout.id, mark,
+  Context::current().focus().control(readout.id + "_mark", mark,
                                      {mark.x + mark_room, mark.y + text_size("x", Font::note).y});
   provenance_mark(readout.provenance, mark_sentence(readout));
 

@@ -10,6 +10,7 @@
 #include "scenes/ui/context.hpp"
 #include "scenes/ui/control_parts.hpp"
 #include "scenes/ui/syntax.hpp"
+#include "scenes/ui/theme.hpp"
 
 namespace tilestep::ui {
 namespace {
@@ -238,7 +239,7 @@ class View {
     const float wide = text_size(digit, Font::note).x * 0.82f;
     list().AddText(
         font(Font::note), size, {std::round(center.x - wide / 2), std::round(center.y - size / 2)},
-        color(now ? Role::on_accent : Role::muted), digit.data(), digit.data() + digit.size());
+        ink(now ? Role::on_accent : Role::muted), digit.data(), digit.data() + digit.size());
   }
 
   std::string_view source_;

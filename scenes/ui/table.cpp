@@ -175,7 +175,10 @@ class TableView {
     const float top = y + (row_height_ - font_pixels(Font::mono)) / 2;
     const bool right = columns_.numeric[c];
     draw_text({right ? x + width - px(12) : x + px(12), top}, shown, Font::mono,
-              to_come ? Role::faint : Role::text, right ? Align::right : Align::left);
+              !to_come                                     ? Role::text
+              : static_cast<int>(row) == look_.current_row ? Role::muted
+                                                           : Role::faint,
+              right ? Align::right : Align::left);
   }
 
   const lab::Table& table_;

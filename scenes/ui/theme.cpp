@@ -4,6 +4,7 @@
 #include <array>
 #include <cassert>
 #include <cmath>
+#include <vector>
 
 #include "scenes/ui/context.hpp"
 
@@ -24,7 +25,7 @@ constexpr std::array<ImU32, kRoleCount> kDark = {
 constexpr std::array<ImU32, kRoleCount> kLight = {
     rgb(0xF1F4F8), rgb(0xFFFFFF), rgb(0xEBEFF4), rgb(0xC6CED8), rgb(0xDFE5EC),
     rgb(0x10151C), rgb(0x4A5666), rgb(0x97A3B2), rgb(0xB84E00), rgb(0xFFFFFF),
-    rgb(0x0F7B4F), rgb(0xC62828), rgb(0x6E7988), rgb(0x0072B2), rgb(0xA96A00),
+    rgb(0x0F7B4F), rgb(0xC62828), rgb(0x6E7988), rgb(0x0072B2), rgb(0xA56700),
     rgb(0x00805D), rgb(0xA3457C), rgb(0x2A86BB), rgb(0xB23A12), rgb(0x877B00)};
 
 // Nine samples of the viridis map (van der Walt and Smith, 2015).
@@ -80,6 +81,49 @@ ImU32 palette(ThemeKind theme, Role role) {
   const auto index = static_cast<std::size_t>(role);
   assert(index < kDark.size());
   return theme == ThemeKind::dark ? kDark[index] : kLight[index];
+}
+
+namespace {
+
+/// The tint that marks what is current is as strong as this.
+constexpr float kCurrentTint = 0.17f;
+
+ImU32 readable_ink(ThemeKind theme, Role role) {
+  constexpr float kLeast = 4.6f;  // a little over what is asked for: colours are whole numbers
+  const ImU32 wanted = palette(theme, role), panel = palette(theme, Role::panel);
+  if (role <= Role::grid || role == Role::on_accent) return wanted;
+  std::vector<ImU32> grounds = {panel, palette(theme, Role::background),
+                                palette(theme, Role::raised)};
+  if (role != Role::faint) {
+    grounds.push_back(mixed(panel, palette(theme, Role::accent), kCurrentTint));
+  }
+  constexpr int kSteps = 50;
+  for (int step = 0; step < kSteps; ++step) {
+    const ImU32 ink = mixed(wanted, palette(theme, Role::text), static_cast<float>(step) / kSteps);
+    const bool reads = std::all_of(grounds.begin(), grounds.end(),
+                                   [ink](ImU32 ground) { return contrast(ink, ground) >= kLeast; });
+    if (reads) return ink;
+  }
+  return palette(theme, Role::text);
+}
+
+}  // namespace
+
+ImU32 ink(ThemeKind theme, Role role) {
+  static const auto inks = [] {
+    std::array<std::array<ImU32, kRoleCount>, 2> made{};
+    for (int i = 0; i < kRoleCount; ++i) {
+      made[0][static_cast<std::size_t>(i)] = readable_ink(ThemeKind::dark, static_cast<Role>(i));
+      made[1][static_cast<std::size_t>(i)] = readable_ink(ThemeKind::light, static_cast<Role>(i));
+    }
+    return made;
+  }();
+  return inks[theme == ThemeKind::dark ? 0 : 1][static_cast<std::size_t>(role)];
+}
+
+ImU32 ink(Role role, float alpha) {
+  const Context& context = Context::current();
+  return faded(ink(context.look().theme, role), alpha * context.opacity());
 }
 
 float contrast(ImU32 a, ImU32 b) {

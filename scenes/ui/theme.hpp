@@ -20,6 +20,11 @@ inline constexpr float kPresenterScale = 1.5f;
 
 /// The colour of `role` in a theme, opaque.
 ImU32 palette(ThemeKind theme, Role role);
+/// The colour of text in `role`: `palette`'s, moved towards the text's own until it has 4.5:1 on panels, on
+/// controls and, but for what is to come, on the tint of what is current.
+ImU32 ink(ThemeKind theme, Role role);
+/// In the current theme, at the current opacity.
+ImU32 ink(Role role, float alpha = 1.0f);
 /// The contrast ratio of two opaque colours, 1–21 (WCAG 2.1, relative luminance of sRGB).
 float contrast(ImU32 a, ImU32 b);
 /// `a` and `b` mixed; t = 0 gives `a`. Alpha is mixed too.

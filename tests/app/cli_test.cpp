@@ -138,6 +138,8 @@ TEST_CASE("all-masked has no NaN anywhere", "[cli]") {
 
 TEST_CASE("bad flags, lessons, knobs and commands exit 2 and name what is allowed", "[cli]") {
   check_refused({"run"}, {"online-softmax"});
+  check_refused({"shot", "tiling", "--step", "1", "--step", "2", "--out", "x.png"},
+                {"--step stands more than once; allowed"});
   check_refused({"open", "no-such-lesson"}, {"online-softmax"});
   check_refused({"shot", "no-such-lesson", "--out", "x.png"}, {"online-softmax"});
   check_refused({"bench", "no-such-lesson"}, {"online-softmax", "simt", "ui"});

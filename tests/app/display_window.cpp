@@ -20,9 +20,9 @@ std::string lower(std::string text) {
 
 // ---- the display -----------------------------------------------------------------------------------
 
-Display::Display()
+Display::Display(const std::string& screen)
     : server_(
-          {"sh", "-c", "exec Xvfb -displayfd 1 -screen 0 1600x1000x24 -nolisten tcp -noreset"}) {
+          {"sh", "-c", "exec Xvfb -displayfd 1 -screen 0 " + screen + " -nolisten tcp -noreset"}) {
   if (const auto number = server_.read_line(30s)) name_ = ":" + *number;
 }
 
@@ -33,13 +33,13 @@ std::string Display::tool(std::vector<std::string> words) const {
   return tool.out();
 }
 
-std::unique_ptr<Display> make_display() {
+std::unique_ptr<Display> make_display(const std::string& screen) {
   for (const char* tool : {"Xvfb", "xdotool"}) {
     if (has_program(tool)) continue;
     skip(std::string("the window is not tested: there is no ") + tool + " here");
     return nullptr;
   }
-  auto display = std::make_unique<Display>();
+  auto display = std::make_unique<Display>(screen);
   if (!display->name().empty()) return display;
   skip("the window is not tested: Xvfb does not start here");
   return nullptr;

@@ -18,7 +18,7 @@ std::string lower(std::string text);
 /// An X server of this test's own, on a display number that is free.
 class Display {
  public:
-  Display();
+  explicit Display(const std::string& screen = "1600x1000x24");
   /// Empty if the server did not start.
   const std::string& name() const { return name_; }
   /// What xdotool answers to these words.
@@ -30,7 +30,7 @@ class Display {
 };
 
 /// Says why and answers nothing, where a window cannot be tested.
-std::unique_ptr<Display> make_display();
+std::unique_ptr<Display> make_display(const std::string& screen = "1600x1000x24");
 
 /// A place in a window, in its pixels.
 struct Spot {

@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <signal.h>
 
 #include <cstdlib>
@@ -7,13 +8,40 @@
 #include "tests/app/display_window.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
-#include "tests/skip.hpp"
 
 using namespace tilestep::tests;
 using namespace std::chrono_literals;
 using nlohmann::json;
 
 namespace {
+
+/// Sets a display's X resources, as a desktop does at its start. Xlib is loaded and not linked: GLFW brings it.
+bool set_resources(const std::string& display, const std::string& resources) {
+  void* xlib = ::dlopen("libX11.so.6", RTLD_NOW);
+  if (xlib == nullptr) return false;
+  const auto function = [xlib]<class F>(F*& into, const char* name) {
+    into = reinterpret_cast<F*>(::dlsym(xlib, name));
+    return into != nullptr;
+  };
+  void* (*open)(const char*) = nullptr;
+  int (*close)(void*) = nullptr;
+  unsigned long (*root)(void*) = nullptr;
+  unsigned long (*atom)(void*, const char*, int) = nullptr;
+  int (*change)(void*, unsigned long, unsigned long, unsigned long, int, int, const unsigned char*,
+                int) = nullptr;
+  const bool known = function(open, "XOpenDisplay") && function(close, "XCloseDisplay") &&
+                     function(root, "XDefaultRootWindow") && function(atom, "XInternAtom") &&
+                     function(change, "XChangeProperty");
+  void* server = known ? open(display.c_str()) : nullptr;
+  if (server == nullptr) return false;
+  constexpr int kReplace = 0, kBytes = 8;
+  constexpr unsigned long kString = 31;  // XA_STRING
+  change(server, root(server), atom(server, "RESOURCE_MANAGER", 0), kString, kBytes, kReplace,
+         reinterpret_cast<const unsigned char*>(resources.data()),
+         static_cast<int>(resources.size()));
+  close(server);
+  return true;
+}
 
 void wait_until_ready(Window& window) {
   const bool ready = eventually(
@@ -49,6 +77,26 @@ TEST_CASE("keys move the step in a real window", "[window]") {
   CHECK(eventually([&] { return window.step() == 2; }));
   window.press("Left");
   CHECK(eventually([&] { return window.step() == 1; }));
+}
+
+TEST_CASE("the display's own scale is honoured: at 192 dpi all is twice as large", "[window]") {
+  const auto display = make_display("3000x1900x24");
+  if (!display) return;
+  const auto width_of = [](const Window& window, const char* id) {
+    return window.part(id)->at("raw")[2].get<double>();
+  };
+  double button = 0, lesson = 0;
+  {
+    Window window(*display, {"--backend", "emulated"});
+    wait_until_ready(window);
+    button = width_of(window, "next tile");
+    lesson = width_of(window, "lesson_coalescing");
+  }
+  REQUIRE(set_resources(display->name(), "Xft.dpi:\t192\n"));
+  Window window(*display, {"--backend", "emulated"});
+  wait_until_ready(window);
+  CHECK(width_of(window, "next tile") == 2 * button);
+  CHECK(width_of(window, "lesson_coalescing") == 2 * lesson);
 }
 
 TEST_CASE("a click on Next tile moves the step", "[window]") {
@@ -192,6 +240,22 @@ TEST_CASE("the window ends with its worker", "[window]") {
   }
   // Even a window that was killed takes its worker along: nobody is left to read.
   CHECK(eventually([&] { return ::kill(worker, 0) != 0; }));
+}
+
+TEST_CASE("a display that goes away ends the window with a sentence, and the settings are kept",
+          "[window]") {
+  auto display = make_display();
+  if (!display) return;
+  const TemporaryFolder home;
+  Window window(*display, {"--backend", "emulated"}, TILESTEP_PROGRAM, home.path());
+  wait_until_ready(window);
+  window.press("t");
+  CHECK(eventually([&] { return window.part("Dark theme").has_value(); }));
+  display.reset();
+  CHECK(window.program().finish(30s) == 3);
+  check_contains(window.program().err(), "the display is gone");
+  const auto settings = home.path() / ".config" / "tilestep" / "settings.json";
+  CHECK(json::parse(file_text(settings)).at("theme") == "light");
 }
 
 TEST_CASE("Ctrl+S keeps what is on show, and another window opens it", "[window]") {

@@ -115,6 +115,12 @@ TEST_CASE("lines that are no requests get an error and the worker goes on", "[wo
     check_error(message, nullptr, 2);
     check_contains(message.at("message").get<std::string>(), "auto|cuda|emulated|recorded");
   }
+  // What is wrong is said as it is: there is a ticket, and the line goes on behind a NUL.
+  worker.send_text(R"({"ticket": "5", "lesson": "online-softmax"})");
+  CHECK(worker.answer().at("message").get<std::string>().starts_with(
+      "the \"ticket\" of this request is none; "));
+  worker.send_text(std::string(R"({"ticket": 7, "lesson": "online-softmax"})") + '\0' + "junk");
+  check_error(worker.answer(), nullptr, 2);
   // A request that is longer than any can be is not kept until its end.
   worker.child().write(std::string(3 << 20, 'x'));
   const json too_long = worker.answer();

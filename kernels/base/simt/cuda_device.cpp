@@ -89,8 +89,7 @@ DeviceInfo info_of(int device) {
 std::string reason_against_use() {
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
-    return "no NVIDIA driver is installed here (libcuda.so.1 was not found), so kernels run under "
-           "CPU emulation";
+    return "no NVIDIA driver is installed here (libcuda.so.1 was not found)";
   }
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);

@@ -94,6 +94,9 @@ std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
   if (now.tile_max <= now.m_old) {
     return fmt::format("{} peaks at {}, not above {}: nothing to rescale.", tile, peak, old);
   }
+  if (now.phase == SoftmaxPhase::maximum) {
+    return fmt::format("{} brings {}, above {}: the maximum rises.", tile, peak, old);
+  }
   if (trace_.skip_rescale) {
     return fmt::format(
         "{} raises the maximum to {}, but the rescale is skipped: ℓ and O mix scales.", tile, m);

@@ -26,6 +26,7 @@ class FixedMetrics final : public Metrics {
 std::string drawn(const Picture& picture, const std::function<std::string(const Key&)>& explain) {
   Palette palette;
   for (std::uint32_t k = 0; k < palette.paints.size(); ++k) palette.paints[k] = 0x101010u * k;
+  palette.inks = palette.paints;
   const FixedMetrics metrics;
   return svg(place(picture, {10, 20, 810, 520}, metrics), marks_of(picture), palette, metrics,
              explain);
