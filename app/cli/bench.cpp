@@ -68,21 +68,31 @@ void print_table(const lab::Table& table, const nlohmann::json& json,
   }
 }
 
-int bench(const BenchArguments& arguments) {
+int bench_ui(const FormatArguments& format, const std::string& program) {
+  const BenchPart window = bench_window(program);  // first, while this process is small
+  const BenchCases cases = bench_cases();
+  nlohmann::json json = nlohmann::json::object();
+  std::vector<lab::Table> tables;
+  for (const BenchPart& part : {bench_frames(cases), bench_pictures(cases), window}) {
+    json.update(part.json);
+    tables.push_back(part.table);
+  }
+  if (format.json) {
+    print(json_text(json));
+  } else {
+    for (const lab::Table& table : tables) print_table(table, json, format);
+  }
+  return static_cast<int>(ExitCode::good);
+}
+
+int bench(const BenchArguments& arguments, const std::string& program) {
   arguments.format.check();
-  if (arguments.what == "simt" || arguments.what == "ui") {
-    const BenchPart part = arguments.what == "simt" ? bench_emulator() : bench_frames();
-    if (arguments.what == "simt") {
-      print_table(part.table, part.json, arguments.format);
-      return static_cast<int>(ExitCode::good);
-    }
-    const BenchPart pictures = bench_pictures();
-    nlohmann::json json = part.json;
-    json.update(pictures.json);
-    print_table(part.table, json, arguments.format);
-    if (!arguments.format.json) print_table(pictures.table, json, arguments.format);
+  if (arguments.what == "simt") {
+    const BenchPart part = bench_emulator();
+    print_table(part.table, part.json, arguments.format);
     return static_cast<int>(ExitCode::good);
   }
+  if (arguments.what == "ui") return bench_ui(arguments.format, program);
   if (arguments.what.empty()) return bench_lessons(parse_lessons({}), false, arguments.format);
   try {
     return bench_lessons({&lesson(arguments.what)}, true, arguments.format);
@@ -96,14 +106,15 @@ int bench(const BenchArguments& arguments) {
 
 void add_bench(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<BenchArguments>();
-  CLI::App* command = app.add_subcommand(
-      "bench",
-      "Times a lesson's kernels; simt: the emulator; ui: pictures and frames of each scene");
+  CLI::App* command = app.add_subcommand("bench",
+                                         "Times a lesson's kernels; simt: the emulator; ui: "
+                                         "pictures and frames of each scene, and the window");
   command->add_option("WHAT", arguments->what, "A lesson, simt or ui; all lessons if not given");
   command->add_flag("--json", arguments->format.json, "As JSON");
   command->add_flag("--markdown", arguments->format.markdown, "The ladder as a Markdown table");
-  command->callback(
-      [arguments, &invocation] { invocation.action = [arguments] { return bench(*arguments); }; });
+  command->callback([arguments, &invocation] {
+    invocation.action = [arguments, &invocation] { return bench(*arguments, invocation.program); };
+  });
 }
 
 }  // namespace tilestep::app

@@ -33,36 +33,6 @@ Cost cost_of(const std::function<void()>& act) {
   return {all[all.size() / 2], all[all.size() * 99 / 100]};
 }
 
-/// All numbers among the knobs as large as the lesson takes them together, and its report.
-std::pair<lab::Settings, lab::Report> largest(const lab::Lesson& lesson) {
-  lab::Request request;
-  request.lesson = lesson.info().id;
-  request.backend = "emulated";
-  for (const lab::Knob& knob : lesson.knobs()) {
-    if (knob.kind == lab::KnobKind::integer) {
-      request.params[knob.id] = static_cast<std::int64_t>(knob.max);
-    }
-  }
-  lab::NoProgress progress;
-  while (true) {
-    try {
-      return {request.params, answer(request, progress)};
-    } catch (const Error& error) {
-      // A refusal begins with the knob that does not go with another.
-      const std::string sentence = error.what();
-      const auto named =
-          std::find_if(request.params.begin(), request.params.end(),
-                       [&](const auto& each) { return sentence.starts_with(each.first); });
-      if (named == request.params.end()) {
-        if (request.params.empty()) throw;
-        request.params.clear();
-      } else {
-        request.params.erase(named);
-      }
-    }
-  }
-}
-
 /// An ImGui frame to draw in, without a display.
 class Paper {
  public:
@@ -124,24 +94,25 @@ nlohmann::json picture_costs(const scenes::Scene& scene, lab::Table& table,
   return json;
 }
 
-nlohmann::json frames_costs(const ShellOptions& options, lab::Table& table,
-                            const std::string& knobs) {
-  nlohmann::json json = {{"lesson", options.lesson}, {"knobs", knobs}};
+nlohmann::json frames_costs(const scenes::Scene& scene, const BenchCase& one, lab::Table& table) {
+  nlohmann::json json = {{"lesson", scene.lesson()}, {"knobs", one.knobs}};
   constexpr std::pair<Action, const char*> kActions[] = {{Action::still, "frame, still"},
                                                          {Action::moving, "frame, moving"},
                                                          {Action::hovering, "frame, hovering"},
                                                          {Action::comparing, "frame, comparing"}};
+  FrameBench bench(shell_at(one, kBusyStep), kBenchWidth, kBenchHeight);
   for (const auto& [action, name] : kActions) {
-    const FrameCosts costs = frame_costs(options, 1440, 900, kFramesInMotion, action);
+    const FrameCosts costs = bench.measure(kFramesInMotion, action);
     json[name] = {{"p50_ms", costs.p50_ms}, {"p99_ms", costs.p99_ms}};
-    table.rows.push_back({options.lesson, knobs, name, costs.p50_ms, costs.p99_ms});
+    table.rows.push_back(
+        {std::string(scene.lesson()), one.knobs, name, costs.p50_ms, costs.p99_ms});
   }
   return json;
 }
 
 }  // namespace
 
-BenchPart bench_pictures() {
+BenchPart bench_pictures(const BenchCases& cases) {
   BenchPart part;
   part.table = {"pictures",
                 fmt::format("Processor time of pictures of {} × {}, {} times, and of frames",
@@ -154,25 +125,11 @@ BenchPart bench_pictures() {
                 {}};
   part.json = {{"pictures", nlohmann::json::array()}, {"motions", nlohmann::json::array()}};
   for (auto& scene : scenes::make_scenes()) {
-    const lab::Lesson& lesson = tilestep::lesson(scene->lesson());
-    lab::NoProgress progress;
-    lab::Request request;
-    request.lesson = lesson.info().id;
-    request.backend = "emulated";
-    const auto [most, report] = largest(lesson);
-    const auto measure = [&](const std::string& knobs, const lab::Settings& settings,
-                             const lab::Report& shown) {
-      scene->load(shown);
-      part.json["pictures"].push_back(picture_costs(*scene, part.table, knobs));
-      ShellOptions options;
-      options.lesson = lesson.info().id;
-      options.settings = settings;
-      options.backend = "emulated";
-      options.step = 2;
-      part.json["motions"].push_back(frames_costs(options, part.table, knobs));
-    };
-    measure("default", {}, answer(request, progress));
-    measure("largest", most, report);
+    for (const BenchCase& one : cases.at(std::string(scene->lesson()))) {
+      scene->load(one.report);
+      part.json["pictures"].push_back(picture_costs(*scene, part.table, one.knobs));
+      part.json["motions"].push_back(frames_costs(*scene, one, part.table));
+    }
   }
   return part;
 }

@@ -1,3 +1,5 @@
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -24,15 +26,17 @@ void draw_message(const ShellState& state, ImVec2 size) {
   const ImVec2 panel(std::ceil(std::min(text.x, room)) + px(32), std::ceil(text.y) + px(24));
   const ImVec2 min(std::round((size.x - panel.x) / 2), std::round(size.y - panel.y - px(24)));
   const ImVec2 max(min.x + panel.x, min.y + panel.y);
-  // Over everything, and not in the way of the mouse.
+  // Over everything, and not in the way of hands: a window that takes the focus takes what is pressed and
+  // typed elsewhere.
   ImGui::SetNextWindowPos(min);
   ImGui::SetNextWindowSize(panel);
-  ImGui::SetNextWindowFocus();
   ImGui::PushStyleColor(ImGuiCol_WindowBg, ui::color(ui::Role::raised));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, px(ui::kCorner));
   ImGui::Begin("message", nullptr,
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoInputs |
-                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav);
+                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav |
+                   ImGuiWindowFlags_NoFocusOnAppearing);
+  ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
   ImGui::PopStyleVar();
   ImGui::PopStyleColor();
   ui::draw_wrapped({min.x + px(16), min.y + px(12)}, sentence, room);

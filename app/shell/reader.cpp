@@ -63,6 +63,47 @@ void links(ShellState& state, const ui::MarkdownEvents& events,
   if (events.hovered.starts_with(kLight)) pointed_at = events.hovered.substr(kLight.size());
 }
 
+/// Far from what is in sight a stretch of text is left out once its height is known: a lesson's text is many
+/// times as long as the column, and laying it out is most of what a frame costs. One column above and below
+/// is drawn all the same, so that the keyboard finds what it goes to.
+class StretchScope {
+ public:
+  StretchScope(Reading& reading, std::size_t index, bool waits, bool wanted)
+      : top_(ImGui::GetCursorPosY()) {
+    reading.stretches.resize(std::max(reading.stretches.size(), index + 1));
+    stretch_ = &reading.stretches[index];
+    const float width = ImGui::GetContentRegionAvail().x, scale = px(1);
+    const bool known = stretch_->height > 0 && stretch_->width == width &&
+                       stretch_->scale == scale && stretch_->waits == waits;
+    const float page = ImGui::GetWindowHeight(), above = top_ - ImGui::GetScrollY();
+    const bool near = above < 2 * page && above + stretch_->height > -page;
+    drawn_ = !known || wanted || near;
+    if (drawn_) *stretch_ = {0, width, scale, waits};
+  }
+  ~StretchScope() {
+    if (drawn_) {
+      stretch_->height = ImGui::GetCursorPosY() - top_;
+    } else {
+      ImGui::Dummy({1, stretch_->height - ImGui::GetStyle().ItemSpacing.y});
+    }
+  }
+  StretchScope(const StretchScope&) = delete;
+  StretchScope& operator=(const StretchScope&) = delete;
+  bool drawn() const { return drawn_; }
+
+ private:
+  float top_;
+  Reading::Stretch* stretch_;
+  bool drawn_;
+};
+
+/// The figures of a stop about measurements that are still asked about.
+bool waits_for_question(const ShellState& state, const Reading& reading,
+                        const scenes::GuideStop& stop) {
+  return stop.tab == "measured" && state.session.predicts() && !reading.tells &&
+         state.session.lesson().measured_gate.waiting() >= 0;
+}
+
 /// A stretch of text with its number in the margin; the one that the scene stands at has a bar.
 bool draw_stop(ShellState& state, int index, std::optional<std::string>& pointed_at) {
   Reading& reading = state.reading();
@@ -76,10 +117,7 @@ bool draw_stop(ShellState& state, int index, std::optional<std::string>& pointed
   const float heading_bottom = ImGui::GetItemRectMax().y;
   ui::space(4);
   ImGui::PushID(index);
-  const LessonState& lesson = state.session.lesson();
-  const bool waits = stop.tab == "measured" && state.session.predicts() && !reading.tells &&
-                     lesson.measured_gate.waiting() >= 0;
-  if (waits) {
+  if (waits_for_question(state, reading, stop)) {
     ui::paragraph("These figures are asked about under Measured (M).", Font::body, Role::muted);
     if (ui::button("tell", "Read on all the same")) reading.tells = true;
   } else {
@@ -121,18 +159,25 @@ bool draw_stop(ShellState& state, int index, std::optional<std::string>& pointed
 }
 
 void draw_text(ShellState& state, std::optional<std::string>& pointed_at) {
-  const Reading& reading = state.reading();
+  Reading& reading = state.reading();
   const scenes::Guide& guide = *reading.guide;
-  links(state,
-        ui::markdown(guide.intro,
-                     {.id = "intro_", .max_characters = 68, .terms = reading.terms.front()}),
-        pointed_at);
-  ui::space(20);
+  if (const StretchScope intro(reading, 0, false, false); intro.drawn()) {
+    links(state,
+          ui::markdown(guide.intro,
+                       {.id = "intro_", .max_characters = 68, .terms = reading.terms.front()}),
+          pointed_at);
+    ui::space(20);
+  }
   int wanted = -1;
   for (int i = 0; i < std::ssize(guide.stops); ++i) {
-    if (draw_stop(state, i, pointed_at)) wanted = i;
+    const auto index = static_cast<std::size_t>(i);
+    const bool comes = i == reading.stop && reading.scrolls;
+    const StretchScope stop(reading, index + 1,
+                            waits_for_question(state, reading, guide.stops[index]), comes);
+    if (stop.drawn() && draw_stop(state, i, pointed_at)) wanted = i;
   }
-  if (!guide.more.empty()) {
+  const StretchScope more(reading, guide.stops.size() + 1, false, false);
+  if (more.drawn() && !guide.more.empty()) {
     ImGui::PushID("more");
     links(state,
           ui::markdown(guide.more,

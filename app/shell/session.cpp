@@ -228,13 +228,13 @@ void Session::set_knob(const std::string& id, lab::KnobValue value, double now_s
   playing_ = false;
 }
 
-void Session::stand(const lab::Settings& settings, scenes::Cursor cursor, double now_s) {
+void Session::stand(const lab::Settings& settings, const PlaceIn& place, double now_s) {
   LessonState& now = lesson();
   stop();
   lab::Settings wanted = now.knobs.completed(settings);
-  if (wanted == now.settings && !now.outdated() && now.report) return go(cursor);
+  if (wanted == now.settings && !now.outdated() && now.report) return go(place(axis()));
   now.settings = std::move(wanted);
-  now.wanted = cursor;
+  now.wanted = place;
   now.due_s = now_s;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +15,9 @@
 
 namespace tilestep::app {
 
+/// A place among steps that are not known yet: a run for other knobs may have more of them.
+using PlaceIn = std::function<scenes::Cursor(const scenes::StepAxis&)>;
+
 /// One lesson as the user left it.
 struct LessonState {
   lab::LessonInfo info;
@@ -26,11 +30,11 @@ struct LessonState {
   std::optional<lab::Settings> then;  ///< once the first run is there: keep it, and run with these
   int wanted_step = 0;                ///< where to stand once the first report is there
   bool wants_question = false;        ///< and to be asked there
-  std::optional<scenes::Cursor> wanted;  ///< where to stand once the run for new knobs is there
-  std::string wanted_phase;              ///< inside it, by name or number; empty: its last
-  std::string complaint;                 ///< why there is no such place; empty: there is
-  std::string capsule_day;               ///< of the capsule that is shown; empty: it was run here
-  std::string notes;                     ///< of the capsule: the user's own words
+  PlaceIn wanted;                     ///< where to stand once the run for new knobs is there
+  std::string wanted_phase;           ///< inside it, by name or number; empty: its last
+  std::string complaint;              ///< why there is no such place; empty: there is
+  std::string capsule_day;            ///< of the capsule that is shown; empty: it was run here
+  std::string notes;                  ///< of the capsule: the user's own words
   std::optional<lab::Report> report;
   std::optional<LabFailure> failure;
   lab::Settings answered;     ///< the settings that report or failure belong to
@@ -126,9 +130,9 @@ class Session {
   // ---- knobs and the lab ----
   /// A changed knob is sent after a short rest, so that a dragged slider makes one run, not fifty.
   void set_knob(const std::string& id, lab::KnobValue value, double now_s);
-  /// Stands at `cursor` of a run with these knobs, the others at their defaults; asks for it if it is
+  /// Stands at `place` of a run with these knobs, the others at their defaults; asks for it if it is
   /// another than the one on show.
-  void stand(const lab::Settings& settings, scenes::Cursor cursor, double now_s);
+  void stand(const lab::Settings& settings, const PlaceIn& place, double now_s);
   /// Default knobs, first step.
   void reset(double now_s);
   void run_again(double now_s);

@@ -169,7 +169,7 @@ void Session::take_report(LessonState& lesson, const lab::Report& report) {
   } else {
     lesson.cursor = inside(steps, lesson.cursor);
   }
-  if (lesson.wanted) lesson.cursor = inside(steps, *std::exchange(lesson.wanted, std::nullopt));
+  if (lesson.wanted) lesson.cursor = inside(steps, std::exchange(lesson.wanted, {})(steps));
   lesson.playhead.cut(steps.place_of(lesson.cursor));
   if (std::exchange(lesson.wants_question, false)) lesson.gate.open(lesson.scene(), lesson.view());
 }

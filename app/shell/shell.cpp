@@ -110,6 +110,10 @@ bool Shell::take_full_screen_toggle() {
   return std::exchange(state_->full_screen_toggle, false);
 }
 
+bool Shell::has_report() const {
+  return state_->session.lesson().report.has_value();
+}
+
 int Shell::step() const {
   return state_->session.step();
 }

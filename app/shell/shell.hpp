@@ -139,6 +139,8 @@ class Shell {
   std::optional<double> update_due_s() const;
   /// True once after F11.
   bool take_full_screen_toggle();
+  /// The first run is through: there is a picture.
+  bool has_report() const;
   /// Where the user stands, for tests: completed coarse steps.
   int step() const;
   std::string window_title() const;

@@ -147,11 +147,12 @@ void ShellState::go_to_stop(int stop) {
   Reading& reading = this->reading();
   if (!reading.guide || stop < 0 || stop >= std::ssize(reading.guide->stops)) return;
   const scenes::GuideStop& there = reading.guide->stops[static_cast<std::size_t>(stop)];
-  const scenes::StepAxis axis = session.axis();
   reading.stop = stop;
   reading.tries = false;
   reading.scrolls = true;
-  session.stand(there.settings, scenes::cursor_at(there, axis), now_s());
+  session.stand(
+      there.settings,
+      [there](const scenes::StepAxis& steps) { return scenes::cursor_at(there, steps); }, now_s());
   session.lesson().player->light(there.light);
   overlay = false;
   for (const auto& [name, wanted] :
@@ -170,7 +171,8 @@ void ShellState::try_out(const lab::Settings& settings) {
   for (const auto& [id, value] : settings) all[id] = value;
   reading.tries = true;
   session.lesson().player->light({});
-  session.stand(all, session.lesson().cursor, now_s());
+  session.stand(
+      all, [now = session.lesson().cursor](const scenes::StepAxis&) { return now; }, now_s());
 }
 
 /// What lies over the rest goes, one after the other; then the question, unanswered.

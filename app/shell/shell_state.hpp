@@ -28,6 +28,12 @@ struct Reading {
   bool tries = false;   ///< an experiment has taken the scene away from the stop
   bool scrolls = true;  ///< brings the stop into sight
   bool tells = false;   ///< figures too that are still asked about
+  /// What a stretch of the text took of room, and how it was set then.
+  struct Stretch {
+    float height = 0, width = 0, scale = 0;
+    bool waits = false;
+  };
+  std::vector<Stretch> stretches;  ///< as `terms`
 };
 
 struct ShellState {

@@ -83,37 +83,55 @@ class Actor {
 
 }  // namespace
 
-double frame_cost_ms(const ShellOptions& options, int width, int height, int frames) {
-  return frame_costs(options, width, height, frames, Action::still).p50_ms;
+struct FrameBench::State {
+  State(const ShellOptions& options, int width, int height)
+      : size(static_cast<float>(width), static_cast<float>(height)),
+        scale(design_scale(width, height, 1)),
+        lab(make_inline_lab()),
+        shell(*lab, options) {
+    while (shell.update()) {
+    }
+    ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as OpenGL's has
+  }
+
+  const ImGuiScope imgui;
+  const ImVec2 size;
+  const float scale;
+  std::unique_ptr<LabClient> lab;
+  Shell shell;
+};
+
+FrameBench::FrameBench(const ShellOptions& options, int width, int height)
+    : state_(std::make_unique<State>(options, width, height)) {}
+FrameBench::~FrameBench() = default;
+Shell& FrameBench::shell() {
+  return state_->shell;
 }
 
-FrameCosts frame_costs(const ShellOptions& options, int width, int height, int frames,
-                       Action action) {
-  const ImGuiScope imgui;
-  const auto lab = make_inline_lab();
-  ShellOptions own = options;
-  own.still = action != Action::moving;
-  Shell shell(*lab, own);
-  while (shell.update()) {
+FrameCosts FrameBench::measure(int frames, Action action) {
+  Shell& shell = state_->shell;
+  shell.context().look().still = action != Action::moving;
+  if (shell.prepare_fonts(state_->scale, state_->size)) {
+    unsigned char* pixels = nullptr;
+    int width = 0, height = 0;
+    ImGui::GetIO().Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);
   }
-  shell.prepare_fonts(design_scale(width, height, 1),
-                      {static_cast<float>(width), static_cast<float>(height)});
-  unsigned char* pixels = nullptr;
-  int atlas_width = 0, atlas_height = 0;
-  ImGui::GetIO().Fonts->GetTexDataAsAlpha8(&pixels, &atlas_width, &atlas_height);
-  const ImVec2 size(static_cast<float>(width), static_cast<float>(height));
-  settle(shell, size, 4);
-  ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;  // as OpenGL's has
+  ImGui::GetIO().MousePos = {-1e6f, -1e6f};
+  settle(shell, state_->size, 4);
   Actor actor(shell, action);
   std::vector<double> costs_ms;
   for (int frame = 0; frame < std::max(frames, 1); ++frame) {
     actor.act(frame);
     const double start_ms = processor_ms();
-    settle(shell, size, 1);
+    settle(shell, state_->size, 1);
     costs_ms.push_back(processor_ms() - start_ms);
   }
   std::sort(costs_ms.begin(), costs_ms.end());
   return {costs_ms[costs_ms.size() / 2], costs_ms[costs_ms.size() * 99 / 100]};
+}
+
+double frame_cost_ms(const ShellOptions& options, int width, int height, int frames) {
+  return FrameBench(options, width, height).measure(frames, Action::still).p50_ms;
 }
 
 }  // namespace tilestep::app

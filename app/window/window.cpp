@@ -15,6 +15,7 @@
 #include "app/window/frame_pace.hpp"
 #include "app/window/keeper.hpp"
 #include "app/window/lost_display.hpp"
+#include "app/window/watch.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -164,11 +165,13 @@ class Window {
   float content_scale() const;
   void save_settings();
   void keep_what_was_asked();
+  bool let_watch_go_on();
 
   GLFWwindow* window_ = nullptr;
   Shell* shell_ = nullptr;
   SettingsFile* settings_ = nullptr;
   FramePace pace_;
+  std::optional<Watch> watch_ = Watch::asked_for();
   int restore_[4] = {0, 0, 0, 0};  ///< x, y, width, height before full screen
   std::string map_path_;
   std::string map_;
@@ -269,6 +272,10 @@ void Window::wait() {
   if (const auto due_s = shell_->update_due_s()) {
     until_s = std::min(until_s.value_or(*due_s), *due_s);
   }
+  if (watch_) {
+    const double watch_s = watch_->due_in_s(glfwGetTime());
+    until_s = std::min(until_s.value_or(watch_s), watch_s);
+  }
   if (!until_s) {
     glfwWaitEvents();
   } else if (*until_s > 0) {
@@ -312,6 +319,10 @@ void Window::draw() {
   glClear(GL_COLOR_BUFFER_BIT);
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
   glfwSwapBuffers(window_);
+  if (watch_) {
+    glFinish();
+    watch_->shown(*shell_, glfwGetTime());
+  }
   if (title_ != shell_->window_title()) {
     title_ = shell_->window_title();
     glfwSetWindowTitle(window_, title_.c_str());
@@ -367,6 +378,13 @@ void Window::keep_what_was_asked() {
   pace_.news();
 }
 
+/// Its keys are as good as a user's. Returns false when it has seen all.
+bool Window::let_watch_go_on() {
+  const Watch::Did did = watch_->go_on(*shell_, glfwGetTime());
+  if (did == Watch::Did::pressed) pace_.input();
+  return did != Watch::Did::ended;
+}
+
 void Window::run() {
   assert(shell_ != nullptr);
   expect_lost_display([this] { save_settings(); });
@@ -374,6 +392,7 @@ void Window::run() {
     wait();
     if (glfwWindowShouldClose(window_) != GLFW_FALSE) break;
     if (shell_->update()) pace_.news();
+    if (watch_ && !let_watch_go_on()) break;
     if (shell_->take_full_screen_toggle()) toggle_full_screen();
     keep_what_was_asked();
     const double now_s = glfwGetTime();

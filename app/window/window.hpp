@@ -88,19 +88,33 @@ class SvgPress {
   std::unique_ptr<State> state_;
 };
 
-/// What it costs the CPU to build one frame, in milliseconds: the median of `frames`, without a GPU
-/// and without drawing. For `tilestep bench ui`.
-double frame_cost_ms(const ShellOptions& options, int width, int height, int frames);
-
 /// What goes on while frames are built: nothing, one step after the other, the pointer over the picture, or
 /// over one of two.
 enum class Action { still, moving, hovering, comparing };
+/// Of all frames, the middle and what all but a hundredth stay below.
 struct FrameCosts {
   double p50_ms = 0, p99_ms = 0;
 };
-/// As frame_cost_ms.
-FrameCosts frame_costs(const ShellOptions& options, int width, int height, int frames,
-                       Action action);
+
+/// What frames of a shell cost the processor, without a GPU and without a window. For `tilestep bench ui`.
+class FrameBench {
+ public:
+  FrameBench(const ShellOptions& options, int width, int height);
+  ~FrameBench();
+  FrameBench(const FrameBench&) = delete;
+  FrameBench& operator=(const FrameBench&) = delete;
+  /// To bring something to the front.
+  Shell& shell();
+  /// Builds so many frames.
+  FrameCosts measure(int frames, Action action);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The median of `frames` that stand still.
+double frame_cost_ms(const ShellOptions& options, int width, int height, int frames);
 
 /// What `tilestep doctor` says of displays: one line each for the window and the offscreen target.
 struct DisplayStatus {

@@ -9,6 +9,7 @@ namespace tilestep::scenes {
 namespace {
 
 constexpr std::size_t kStills = 12;
+constexpr double kHalfWay = 0.5;
 
 /// Each phase begins and ends gently, and rests a moment before the next: one idea after the other.
 float eased(double fraction) {
@@ -22,6 +23,7 @@ float eased(double fraction) {
 void Reel::renew() {
   extent_.reset();
   stills_.clear();
+  half_.reset();
   from_ = to_ = nullptr;
 }
 
@@ -31,11 +33,22 @@ void Reel::use(picture::Area area, float scale, const Reel* other) {
     extent_ =
         shares ? picture::united(scene_->extent(), other->scene_->extent()) : scene_->extent();
     stills_.clear();
+    half_.reset();
   }
   if (area != area_ || scale != scale_) stills_.clear();
   shares_ = shares;
   area_ = area;
   scale_ = scale;
+}
+
+std::shared_ptr<ui::ShownPicture> Reel::built(const View& view) const {
+  auto made = std::make_shared<ui::ShownPicture>();
+  made->picture = scene_->picture(*extent_, view);
+  if (view.guess) {
+    const auto question = scene_->question({view.guess->asked, view.picks});
+    if (question) add_guess(made->picture, *question, *view.guess);
+  }
+  return made;
 }
 
 Reel::Shown Reel::still(const View& view) {
@@ -45,17 +58,29 @@ Reel::Shown Reel::still(const View& view) {
     std::rotate(found, found + 1, stills_.end());
     return stills_.back().shown;
   }
-  auto made = std::make_shared<ui::ShownPicture>();
-  made->picture = scene_->picture(*extent_, view);
-  if (view.guess) {
-    const auto question = scene_->question({view.guess->asked, view.picks});
-    if (question) add_guess(made->picture, *question, *view.guess);
-  }
+  auto made = half_ && half_->view == view ? std::move(half_->made) : built(view);
+  half_.reset();
   made->marks = picture::marks_of(made->picture);
   made->placed = picture::place(made->picture, area_, ui::PictureMetrics());
   if (stills_.size() == kStills) stills_.erase(stills_.begin());
   stills_.push_back({view, std::move(made)});
   return stills_.back().shown;
+}
+
+void Reel::prepare(const View& view) {
+  const StepAxis axis = scene_->steps();
+  const int place = axis.place_of(view.cursor);
+  if (place >= axis.places()) return;
+  View next = view;
+  next.cursor = axis.at_place(place + 1);
+  const bool there = std::any_of(stills_.begin(), stills_.end(),
+                                 [&](const Still& each) { return each.view == next; });
+  if (there) return;
+  if (half_ && half_->view == next) {
+    still(next);
+  } else {
+    half_ = Half{next, built(next)};
+  }
 }
 
 const picture::Placed& Reel::moving(const View& view, double fraction) {
@@ -70,6 +95,8 @@ const picture::Placed& Reel::moving(const View& view, double fraction) {
     from_ = from;
     to_ = to;
     join_.emplace(from->placed, to->placed);
+  } else if (fraction > kHalfWay) {
+    prepare(next);
   }
   picture::mix(from->placed, to->placed, *join_, eased(fraction), mixed_);
   return mixed_;

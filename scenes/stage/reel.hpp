@@ -28,6 +28,8 @@ class Reel {
 
   /// Its picture at rest.
   Shown still(const View& view);
+  /// Makes a part of the picture of the next place, so that the frame that sets out for it has less to do.
+  void prepare(const View& view);
   /// What is drawn on the way from the view's place to the next one; good until the next call.
   const picture::Placed& moving(const View& view, double fraction);
 
@@ -37,12 +39,20 @@ class Reel {
     Shown shown;
   };
 
+  /// A picture that is not laid out yet.
+  struct Half {
+    View view;
+    std::shared_ptr<ui::ShownPicture> made;
+  };
+  std::shared_ptr<ui::ShownPicture> built(const View& view) const;
+
   std::unique_ptr<Scene> scene_;
   std::optional<picture::Extent> extent_;
   bool shares_ = false;
   picture::Area area_;
   float scale_ = 0;
   std::vector<Still> stills_;  ///< the last few, the newest at the end
+  std::optional<Half> half_;   ///< of the one that is prepared
   Shown from_, to_;            ///< that `join_` is of
   std::optional<picture::Join> join_;
   picture::Placed mixed_;

@@ -110,6 +110,7 @@ class ScenePlayer {
 
   Reel run_;
   std::optional<Reel> pinned_;
+  Shown rests_;  ///< the picture of the frame before, if it stood still
   std::optional<Compared> compared_;
   std::optional<Arrangement> arrangement_;  ///< in `compared_in_`; unknown: to be found out
   picture::Area compared_in_;

@@ -1,115 +1,19 @@
 #include <dlfcn.h>
 #include <signal.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
-#include <optional>
 
-#include "tests/app/child.hpp"
+#include "tests/app/display_window.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
-#include "tests/skip.hpp"
 
 using namespace tilestep::tests;
 using namespace std::chrono_literals;
 using nlohmann::json;
 
 namespace {
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
-/// An X server of this test's own, on a display number that is free.
-class Display {
- public:
-  explicit Display(const std::string& screen = "1600x1000x24")
-      : server_({"sh", "-c",
-                 "exec Xvfb -displayfd 1 -screen 0 " + screen + " -nolisten tcp -noreset"}) {
-    if (const auto number = server_.read_line(30s)) name_ = ":" + *number;
-  }
-  /// Empty if the server did not start.
-  const std::string& name() const { return name_; }
-  std::string tool(std::vector<std::string> words) const {
-    words.insert(words.begin(), "xdotool");
-    Child tool(words, {{"DISPLAY", name_}});
-    tool.finish(30s);
-    return tool.out();
-  }
-
- private:
-  Child server_;
-  std::string name_;
-};
-
-/// tilestep in a real window, with the map of what is on screen.
-class Window {
- public:
-  Window(const Display& display, const std::vector<std::string>& arguments,
-         const std::string& program = TILESTEP_PROGRAM, const std::filesystem::path& home = {})
-      : display_(display), map_file_(folder_.path() / "map.json") {
-    std::vector<std::string> words = {program};
-    if (arguments.empty() || arguments[0] != "open") {
-      words.insert(words.end(), {"open", "online-softmax", "--questions", "off"});
-    }
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    program_ = std::make_unique<Child>(
-        words, Environment{{"DISPLAY", display.name()},
-                           {"WAYLAND_DISPLAY", ""},
-                           {"LIBGL_ALWAYS_SOFTWARE", "1"},
-                           {"HOME", (home.empty() ? folder_.path() : home).string()},
-                           {"XDG_CONFIG_HOME", ""},
-                           {"TILESTEP_UI_MAP", map_file_.string()}});
-  }
-
-  Child& program() { return *program_; }
-  json map() const { return json::parse(file_text(map_file_), nullptr, false); }
-  int step() const {
-    const json now = map();
-    return now.is_object() ? now.value("step", -1) : -1;
-  }
-  /// The part whose label or id holds `words`, in any case.
-  std::optional<json> part(const std::string& words) const {
-    const json now = map();
-    if (!now.is_object()) return std::nullopt;
-    for (const json& one : now.at("parts")) {
-      const std::string names =
-          one.at("label").get<std::string>() + "\n" + one.at("id").get<std::string>();
-      if (lower(names).find(lower(words)) != std::string::npos) return one;
-    }
-    return std::nullopt;
-  }
-  bool says(const std::string& words) const {
-    return lower(file_text(map_file_)).find(lower(words)) != std::string::npos;
-  }
-  void focus() {
-    id_ = display_.tool(
-        {"search", "--sync", "--onlyvisible", "--pid", std::to_string(program_->pid())});
-    id_ = id_.substr(0, id_.find('\n'));
-    display_.tool({"windowfocus", "--sync", id_});
-  }
-  void press(const std::string& key) { display_.tool({"key", key}); }
-  void click(const json& part) {
-    const json& rect = part.at("rect");
-    const auto middle = [&rect](int axis) {
-      return std::to_string(
-          static_cast<int>(rect[axis].get<double>() + rect[axis + 2].get<double>() / 2));
-    };
-    display_.tool({"mousemove", "--window", id_, middle(0), middle(1), "click", "1"});
-  }
-
- private:
-  const Display& display_;
-  TemporaryFolder folder_;
-  std::filesystem::path map_file_;
-  std::unique_ptr<Child> program_;
-  std::string id_;
-};
 
 /// Sets a display's X resources, as a desktop does at its start. Xlib is loaded and not linked: GLFW brings it.
 bool set_resources(const std::string& display, const std::string& resources) {
@@ -137,18 +41,6 @@ bool set_resources(const std::string& display, const std::string& resources) {
          static_cast<int>(resources.size()));
   close(server);
   return true;
-}
-
-std::unique_ptr<Display> make_display(const std::string& screen = "1600x1000x24") {
-  for (const char* tool : {"Xvfb", "xdotool"}) {
-    if (has_program(tool)) continue;
-    skip(std::string("the window is not tested: there is no ") + tool + " here");
-    return nullptr;
-  }
-  auto display = std::make_unique<Display>(screen);
-  if (!display->name().empty()) return display;
-  skip("the window is not tested: Xvfb does not start here");
-  return nullptr;
 }
 
 void wait_until_ready(Window& window) {
