@@ -180,7 +180,7 @@ Box CoalescingScene::history(Cursor cursor) const {
   return box(
       {"all_requests"}, {bars},
       text("sectors of each request, load and store in turn", "sectors of each request", "sectors"),
-      {.rank = 3, .weight = 0.05f, .least_height = 1.6f});
+      {.rank = 3, .weight = 0.05f, .least_height = 1.0f});
 }
 
 std::vector<Symbol> CoalescingScene::symbols(const View&) const {
@@ -230,7 +230,7 @@ std::vector<Readout> CoalescingScene::readouts(const View& view) const {
       "counted from the addresses that the kernel recorded while it ran on " + report_.device.name;
   const auto value = [&](double number, Part from = Part::sectors) {
     const bool known = shown != nullptr && part(view.cursor) >= from;
-    return known ? fmt::format("{:.0f}", number) : std::string("–");
+    return known ? fmt::format("{:g}", std::round(10 * number) / 10) : std::string("–");
   };
   const bool told = shown != nullptr && part(view.cursor) != Part::addresses;
   const bool best = stats.sectors == stats.best_sectors;
