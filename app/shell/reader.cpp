@@ -64,8 +64,8 @@ void links(ShellState& state, const ui::MarkdownEvents& events,
 }
 
 /// Far from what is in sight a stretch of text is left out once its height is known: a lesson's text is many
-/// times as long as the column, and laying it out is most of what a frame costs. One column above and below
-/// is drawn all the same, so that the keyboard finds what it goes to.
+/// times as long as the column, and laying it out is most of what a frame costs. While the keyboard walks all
+/// of it is there: what is not drawn takes no part.
 class StretchScope {
  public:
   StretchScope(Reading& reading, std::size_t index, bool waits, bool wanted)
@@ -77,7 +77,8 @@ class StretchScope {
                        stretch_->scale == scale && stretch_->waits == waits;
     const float page = ImGui::GetWindowHeight(), above = top_ - ImGui::GetScrollY();
     const bool near = above < 2 * page && above + stretch_->height > -page;
-    drawn_ = !known || wanted || near;
+    const bool walks = ui::Context::current().focus().shown();
+    drawn_ = !known || wanted || near || walks;
     if (drawn_) *stretch_ = {0, width, scale, waits};
   }
   ~StretchScope() {

@@ -112,7 +112,8 @@ void ScenePlayer::draw_alone(const Moment& now, picture::Area area) {
   if (now.fraction <= 0) {
     follow_pointer(run_, *shown, here);
     draw_at_rest(shown, nullptr, "");
-    if (rests_ == shown) run_.prepare(here);  // the frame that came to rest had enough to do
+    // The frame that came to rest had enough to do. Where nothing moves there is nothing to prepare for.
+    if (rests_ == shown && !ui::Context::current().look().still) run_.prepare(here);
     rests_ = shown;
     return;
   }
