@@ -70,7 +70,14 @@ void Shell::draw(ImVec2 size) {
   focus.draws("keys");
   if (state_->key_list) draw_key_list(*state_, size);
   focus.draws("palette");
-  if (state_->palette.is_open()) state_->palette.draw(*state_, finds_of(*state_));
+  if (!state_->palette.is_open()) state_->finds.reset();
+  if (state_->palette.is_open()) {
+    const std::size_t chosen = state_->session.chosen();
+    if (!state_->finds || state_->finds->first != chosen) {
+      state_->finds.emplace(chosen, finds_of(*state_));
+    }
+    state_->palette.draw(*state_, state_->finds->second);
+  }
   focus.draws("coach");
   state_->coach.draw(*state_);
   focus.end_frame();

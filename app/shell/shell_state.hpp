@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "app/shell/coach.hpp"
@@ -52,6 +53,8 @@ struct ShellState {
   bool key_list = false;
   int key_list_scrolls = 0;  ///< by ↑ and ↓ since the last frame
   Palette palette;
+  /// What the palette finds, while it is open, in the lesson of this place in the list.
+  std::optional<std::pair<std::size_t, std::vector<Find>>> finds;
   Coach coach;
   std::string glossary_term;  ///< the one on show, by its id
   std::array<char, 96> glossary_query{};

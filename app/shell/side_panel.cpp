@@ -81,13 +81,14 @@ void draw_side_panel(ShellState& state, const Layout& layout) {
   LessonState& lesson = state.session.lesson();
   if (lesson.report) {
     state.ui.set_opacity(ui::animate("outdated", lesson.outdated() ? 0.5f : 1.0f));
-    const auto about = lesson.scene().readouts(lesson.view());
     const auto shown = lesson.player->readouts(lesson.cursor);
     for (std::size_t i = 0; i < shown.size(); ++i) {
       const ui::Pointed pointed = ui::readout(shown[i]);
       if (pointed.which < 0) continue;
-      state.point_at({picture::subject_of(about[i].about)});
-      if (pointed.pressed) state.define(picture::subject_of(about[i].about), pointed.at);
+      const picture::Subject subject =
+          picture::subject_of(lesson.scene().readouts(lesson.view()).at(i).about);
+      state.point_at({subject});
+      if (pointed.pressed) state.define(subject, pointed.at);
     }
     state.ui.set_opacity(1);
   } else {

@@ -37,6 +37,7 @@ picture::Area below_label(picture::Area half) {
 void ScenePlayer::load(const lab::Report& report) {
   run_.scene().load(report);
   symbols_ = scene().symbols(view({}));
+  symbols_at_.reset();
   run_.renew();
   if (pinned_) pinned_->renew();
   guess_.reset();
@@ -94,7 +95,10 @@ Moment ScenePlayer::pinned_moment(const Moment& now) const {
 }
 
 void ScenePlayer::draw_picture(const Moment& now) {
-  symbols_ = scene().symbols(view(now.cursor));
+  if (const View here = view(now.cursor); symbols_at_ != here) {
+    symbols_ = scene().symbols(here);
+    symbols_at_ = here;
+  }
   const ImVec2 min = ImGui::GetCursorScreenPos(), size = ImGui::GetContentRegionAvail();
   const picture::Area area{min.x, min.y, min.x + std::max(size.x, 1.0f),
                            min.y + std::max(size.y, 1.0f)};

@@ -128,7 +128,8 @@ class ScenePlayer {
   };
   std::optional<Drag> drag_;
   std::vector<picture::Subject> pointed_subjects_, beside_;
-  std::vector<picture::Symbol> symbols_;
+  std::vector<picture::Symbol> symbols_;  ///< at `symbols_at_`
+  std::optional<View> symbols_at_;
   std::optional<picture::Subject> clicked_symbol_;
   std::vector<std::string> lit_keys_;
   std::optional<lab::Settings> request_;
