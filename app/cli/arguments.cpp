@@ -93,6 +93,37 @@ void add_lesson(CLI::App& command, LessonArguments& lesson) {
       ->type_name("KNOB=VALUE");
 }
 
+namespace {
+
+constexpr const char* kAboutLab =
+    "Where kernels run: here, ssh:[USER@]HOST[:/PATH/OF/tilestep], or run:COMMAND ARGUMENTS, whose "
+    "program speaks as `tilestep worker` does";
+
+}  // namespace
+
+void add_lab(CLI::App& command, std::string& lab) {
+  command.add_option("--lab", lab, kAboutLab)->type_name("LAB");
+}
+
+void add_labs(CLI::App& command, std::vector<std::string>& labs, bool several) {
+  command
+      .add_option(
+          "--lab", labs,
+          std::string(kAboutLab) + (several ? "; may be given several times, to choose from" : ""))
+      ->type_name("LAB")
+      ->allow_extra_args(false)
+      ->expected(1, several ? 8 : 1);
+}
+
+std::vector<LabAddress> parse_labs(const std::vector<std::string>& labs) {
+  std::vector<LabAddress> elsewhere;
+  for (const std::string& lab : labs) {
+    LabAddress address = parse_lab(lab);
+    if (address.elsewhere()) elsewhere.push_back(std::move(address));
+  }
+  return elsewhere;
+}
+
 void add_look(CLI::App& command, LookArguments& look) {
   add_lesson(command, look.lesson);
   command.add_option("--size", look.size, "Pixels, 640x400–7680x4320; 1440x900 if not given")
@@ -138,6 +169,7 @@ void add_look(CLI::App& command, LookArguments& look) {
 
 void LookArguments::set_look(ShellOptions& options) const {
   options.backend = parse_backend(backend);
+  options.labs = parse_labs(labs);
   options.theme = parse_theme(theme);
   const TabChoice front = parse_tab(tab);
   options.tab = front.tab;

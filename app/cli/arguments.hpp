@@ -31,6 +31,12 @@ struct LessonArguments {
 };
 void add_lesson(CLI::App& command, LessonArguments& lesson);
 
+/// Adds `--lab`, which says where kernels run, to `command`.
+void add_lab(CLI::App& command, std::string& lab);
+void add_labs(CLI::App& command, std::vector<std::string>& labs, bool several);
+/// Those that are elsewhere.
+std::vector<LabAddress> parse_labs(const std::vector<std::string>& labs);
+
 /// How a picture or window looks, as written.
 struct LookArguments {
   LessonArguments lesson;
@@ -45,6 +51,7 @@ struct LookArguments {
   std::string view;  ///< of the Measured tab
   std::string text_scale = "1";
   std::string backend = "auto";
+  std::vector<std::string> labs;
   bool presenter = false, reader = false, ask = false;
   bool tab_given = false;
   std::string questions = "on";       ///< of `open`

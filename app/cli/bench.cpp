@@ -9,6 +9,7 @@
 #include "app/cli/ladder_text.hpp"
 #include "app/cli/output.hpp"
 #include "app/cli/report_text.hpp"
+#include "app/worker/ask.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/catalog.hpp"
 
@@ -17,17 +18,26 @@ namespace {
 
 struct BenchArguments {
   std::string what;
+  std::string lab = "here";
   FormatArguments format;
 };
 
+/// The labs that benches are asked of.
+struct Bencher {
+  LabAddress address;
+  std::unique_ptr<LabClient> lab;
+};
+
 /// Measures now where that is possible, else says so and gives what was recorded.
-lab::Report bench_of(const lab::Lesson& lesson) {
+lab::Report bench_of(const lab::Lesson& lesson, const Bencher& bencher) {
   lab::Request request;
   request.lesson = lesson.info().id;
   request.action = lab::Request::Action::bench;
-  const simt::CudaStatus status = simt::cuda_status();
-  request.backend = status.available ? "cuda" : "recorded";
-  if (!status.available) {
+  const bool elsewhere = bencher.address.elsewhere();
+  const simt::CudaStatus status = elsewhere ? simt::CudaStatus() : simt::cuda_status();
+  const bool can_measure = elsewhere || status.available;
+  request.backend = can_measure ? "cuda" : "recorded";
+  if (!can_measure) {
     const lab::Recording* recording = lab::recording(request.lesson);
     if (recording == nullptr) {
       throw Error(fmt::format("nothing was measured here ({}), and no bench of '{}' was recorded",
@@ -38,16 +48,17 @@ lab::Report bench_of(const lab::Lesson& lesson) {
                        status.reason, recording->bench.device.name, recording->recorded_at));
   }
   TerminalProgress progress;
-  return answer(request, progress);
+  return ask(*bencher.lab, request, progress);
 }
 
 int bench_lessons(const std::vector<const lab::Lesson*>& chosen, bool one,
-                  const FormatArguments& format) {
+                  const FormatArguments& format, const Bencher& bencher) {
   nlohmann::json all = nlohmann::json::array();
   std::string text;
   bool ok = true;
   for (const lab::Lesson* lesson : chosen) {
-    const lab::Report report = bench_of(*lesson);
+    const lab::Report report = bench_of(*lesson, bencher);
+    remark_refused_turn(report);
     ok = ok && report.ok();
     all.push_back(lab::to_json(report));
     text += (text.empty() ? "" : "\n") +
@@ -87,15 +98,23 @@ int bench_ui(const FormatArguments& format, const std::string& program) {
 
 int bench(const BenchArguments& arguments, const std::string& program) {
   arguments.format.check();
+  const LabAddress address = parse_lab(arguments.lab);
+  if (address.elsewhere() && (arguments.what == "simt" || arguments.what == "ui")) {
+    throw Error(
+        fmt::format("--lab does not go with {}, which is about this machine", arguments.what));
+  }
   if (arguments.what == "simt") {
     const BenchPart part = bench_emulator();
     print_table(part.table, part.json, arguments.format);
     return static_cast<int>(ExitCode::good);
   }
   if (arguments.what == "ui") return bench_ui(arguments.format, program);
-  if (arguments.what.empty()) return bench_lessons(parse_lessons({}), false, arguments.format);
+  const Bencher bencher{address, make_lab(address, program)};
+  if (arguments.what.empty()) {
+    return bench_lessons(parse_lessons({}), false, arguments.format, bencher);
+  }
   try {
-    return bench_lessons({&lesson(arguments.what)}, true, arguments.format);
+    return bench_lessons({&lesson(arguments.what)}, true, arguments.format, bencher);
   } catch (const Error& error) {
     if (error.code() != ExitCode::bad_input) throw;
     throw Error(fmt::format("{}; besides them: simt, ui", error.what()));
@@ -110,6 +129,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
                                          "Times a lesson's kernels; simt: the emulator; ui: "
                                          "pictures and frames of each scene, and the window");
   command->add_option("WHAT", arguments->what, "A lesson, simt or ui; all lessons if not given");
+  add_lab(*command, arguments->lab);
   command->add_flag("--json", arguments->format.json, "As JSON");
   command->add_flag("--markdown", arguments->format.markdown, "The ladder as a Markdown table");
   command->callback([arguments, &invocation] {

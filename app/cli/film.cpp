@@ -26,6 +26,7 @@ struct FilmArguments {
   LessonArguments lesson;
   std::string from = "0", to, rate = "30", size = "1280x720", theme = "dark", text_scale = "1",
               backend = "auto", out;
+  std::vector<std::string> labs;
 };
 
 int parse_whole(std::string_view option, const std::string& text, int least, int most) {
@@ -37,11 +38,13 @@ int parse_whole(std::string_view option, const std::string& text, int least, int
   return *number;
 }
 
-FilmOptions film_options(FilmArguments& arguments) {
+FilmOptions film_options(FilmArguments& arguments, const std::string& program) {
   FilmOptions options;
   options.shell.lesson = arguments.lesson.chosen().info().id;
   options.shell.settings = arguments.lesson.settings();
   options.shell.backend = parse_backend(arguments.backend);
+  options.shell.labs = parse_labs(arguments.labs);
+  options.shell.program = program;
   options.shell.theme = parse_theme(arguments.theme);
   options.shell.text_scale = parse_text_scale(arguments.text_scale);
   const Size size = parse_size(arguments.size);
@@ -141,8 +144,8 @@ void write_video(const FilmOptions& options, const fs::path& out) {
   print_line(out.string());
 }
 
-int film(FilmArguments& arguments) {
-  const FilmOptions options = film_options(arguments);
+int film(FilmArguments& arguments, const std::string& program) {
+  const FilmOptions options = film_options(arguments, program);
   if (arguments.out.empty()) {
     throw Error("say where the film goes: --out DIR, F.webm, F.mp4, F.gif or F.apng");
   }
@@ -190,13 +193,15 @@ void add_film(CLI::App& app, Invocation& invocation) {
       ->type_name("X");
   command->add_option("--backend", arguments->backend, "auto, cuda, emulated or recorded")
       ->type_name("BACKEND");
+  add_labs(*command, arguments->labs, false);
   command
       ->add_option("--out", arguments->out,
                    "A folder for frame-0000.png and so on; or a film: .apng, or where ffmpeg is "
                    "installed .webm, .mp4, .gif, with its frames in F-frames")
       ->type_name("DIR|F");
-  command->callback(
-      [arguments, &invocation] { invocation.action = [arguments] { return film(*arguments); }; });
+  command->callback([arguments, &invocation] {
+    invocation.action = [arguments, &invocation] { return film(*arguments, invocation.program); };
+  });
 }
 
 }  // namespace tilestep::app

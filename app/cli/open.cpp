@@ -58,6 +58,7 @@ void add_open(CLI::App& app, Invocation& invocation) {
                                          "Opens the window on a lesson, or on a capsule that was "
                                          "saved; what happens without a command");
   add_look(*command, *look);
+  add_labs(*command, look->labs, true);
   command
       ->add_option("--questions", look->questions, "Whether steps are asked about first: on or off")
       ->type_name("on|off")

@@ -61,6 +61,11 @@ void remark_refused_cuda(std::string_view backend) {
   if (!why.empty()) remark(why + "; kernels run under CPU emulation instead");
 }
 
+void remark_refused_turn(const lab::Report& report) {
+  if (!report.turn || report.turn->refused.empty()) return;
+  remark(report.turn->refused + "; other programs may have used the GPU during these timings");
+}
+
 std::string json_text(const nlohmann::json& json, int indent) {
   return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }

@@ -22,6 +22,9 @@ void remark(std::string_view sentence);
 /// Where `backend` is auto and emulation must stand in for a CUDA module that cannot be used: a remark
 /// that says why.
 void remark_refused_cuda(std::string_view backend);
+/// Says why a report's timings may have met others' on its GPU, if they may.
+void remark_refused_turn(const lab::Report& report);
+
 /// JSON as every command prints it; bytes that are no UTF-8 are replaced.
 std::string json_text(const nlohmann::json& json, int indent = 2);
 /// Throws Error (unavailable) if standard output did not take everything (a full disk).

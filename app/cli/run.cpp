@@ -7,6 +7,7 @@
 #include "app/cli/output.hpp"
 #include "app/cli/report_text.hpp"
 #include "app/keep/capsule.hpp"
+#include "app/worker/ask.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {
@@ -14,13 +15,13 @@ namespace {
 
 struct RunArguments {
   LessonArguments lesson;
-  std::string backend = "auto";
+  std::string backend = "auto", lab = "here";
   FormatArguments format;
   bool all = false;
   std::string capsule;
 };
 
-int run(RunArguments& arguments) {
+int run(RunArguments& arguments, const std::string& program) {
   arguments.format.check();
   if (arguments.all && arguments.format.any()) {
     throw Error(
@@ -35,11 +36,13 @@ int run(RunArguments& arguments) {
   request.lesson = arguments.lesson.chosen().info().id;
   request.params = arguments.lesson.settings();
   request.backend = parse_backend(arguments.backend);
-  remark_refused_cuda(request.backend);
-  const lab::Report report = [&request] {
+  const LabAddress address = parse_lab(arguments.lab);
+  if (!address.elsewhere()) remark_refused_cuda(request.backend);
+  const lab::Report report = [&] {
     TerminalProgress progress;
-    return answer(request, progress);
+    return ask(*make_lab(address, program), request, progress);
   }();
+  remark_refused_turn(report);
   if (!arguments.capsule.empty()) write_capsule(arguments.capsule, capsule_of(report));
   if (arguments.format.json) {
     print(json_text(lab::to_json(report)));
@@ -63,6 +66,7 @@ void add_run(CLI::App& app, Invocation& invocation) {
   add_lesson(*command, arguments->lesson);
   command->add_option("--backend", arguments->backend, "auto, cuda, emulated or recorded")
       ->type_name("BACKEND");
+  add_lab(*command, arguments->lab);
   command->add_flag("--all", arguments->all, "All tables, measurements and checks, however long");
   command->add_flag("--json", arguments->format.json, "Everything, as JSON");
   command->add_flag("--csv", arguments->format.csv, "The tables, as CSV");
@@ -73,8 +77,9 @@ void add_run(CLI::App& app, Invocation& invocation) {
           "--capsule", arguments->capsule,
           "Keeps the run in a file as well, which `tilestep open FILE` shows without a GPU")
       ->type_name("FILE");
-  command->callback(
-      [arguments, &invocation] { invocation.action = [arguments] { return run(*arguments); }; });
+  command->callback([arguments, &invocation] {
+    invocation.action = [arguments, &invocation] { return run(*arguments, invocation.program); };
+  });
 }
 
 }  // namespace tilestep::app

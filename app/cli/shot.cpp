@@ -17,7 +17,7 @@ struct ShotArguments {
   std::string ui_map;
 };
 
-int shot(ShotArguments& arguments) {
+int shot(ShotArguments& arguments, const std::string& program) {
   ShotOptions options;
   const std::string ending = std::filesystem::path(arguments.out).extension().string();
   const bool svg = ending == ".svg" || ending == ".SVG";
@@ -27,6 +27,7 @@ int shot(ShotArguments& arguments) {
   if (svg && !arguments.theme_given) arguments.look.theme = "light";
   options.shell = arguments.look.shell(true);
   options.shell.still = true;
+  options.shell.program = program;
   const Size size = parse_size(arguments.look.size);
   options.width = size.width;
   options.height = size.height;
@@ -47,6 +48,7 @@ void add_shot(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<ShotArguments>();
   CLI::App* command = app.add_subcommand("shot", "Draws one picture of a lesson; needs no display");
   add_look(*command, arguments->look);
+  add_labs(*command, arguments->look.labs, false);
   command
       ->add_option("--out", arguments->out,
                    "The PNG file to write, or SVG: of the picture alone, on white unless --theme "
@@ -56,7 +58,7 @@ void add_shot(CLI::App& app, Invocation& invocation) {
       ->type_name("F.json");
   command->callback([arguments, command, &invocation] {
     arguments->theme_given = command->count("--theme") > 0;
-    invocation.action = [arguments] { return shot(*arguments); };
+    invocation.action = [arguments, &invocation] { return shot(*arguments, invocation.program); };
   });
 }
 

@@ -90,6 +90,16 @@ void draw_header(ShellState& state, const Layout& layout) {
                  {.icon = ui::Icon::search})) {
     state.palette.open();
   }
+  right -= square + px(4);
+  ImGui::SetCursorScreenPos({right, top + (title_height - square) / 2});
+  if (ui::button("choose_lab", "Where kernels run",
+                 {.icon = ui::Icon::chip, .selected = state.lab_card.has_value()})) {
+    if (state.lab_card) {
+      state.lab_card.reset();
+    } else {
+      state.lab_card = {{right + square, top + (title_height + square) / 2 + px(4)}};
+    }
+  }
   right -= px(12);
   if (lesson.report) {
     const std::string sentence =

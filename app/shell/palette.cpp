@@ -108,6 +108,14 @@ void add_knobs(const ShellState& state, std::vector<Find>& all) {
   }
 }
 
+void add_labs(const ShellState& state, std::vector<Find>& all) {
+  const auto& offers = state.session.offers();
+  for (std::size_t i = 0; i < offers.size(); ++i) {
+    all.push_back({fmt::format("find_lab_{}", offers[i].id), "Run on: " + offers[i].name, "lab",
+                   offers[i].detail, [i](ShellState& s) { s.session.choose_lab(i, s.now_s()); }});
+  }
+}
+
 /// One line of the list.
 bool line(const Find& find, bool selected, float width) {
   const ImVec2 min = ImGui::GetCursorScreenPos();
@@ -163,6 +171,7 @@ std::vector<Find> finds_of(const ShellState& state) {
   add_actions(all);
   add_keeping(all);
   add_knobs(state, all);
+  add_labs(state, all);
   for (const scenes::Term& term : scenes::glossary()) {
     std::string name = term.name;
     for (const std::string& alias : term.aliases) name += ", " + alias;

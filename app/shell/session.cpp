@@ -29,10 +29,14 @@ double seconds_of_phase(const scenes::StepAxis& axis) {
 
 }  // namespace
 
-Session::Session(LabClient& lab, std::vector<LessonState> lessons, std::string backend)
-    : lab_(lab), lessons_(std::move(lessons)), backend_(std::move(backend)) {
-  assert(!lessons_.empty());
-  for (LessonState& each : lessons_) each.settings = each.knobs.completed(each.settings);
+Session::Session(LabClient& lab, std::vector<LessonState> lessons, std::vector<LabOffer> offers,
+                 std::size_t first)
+    : lab_(lab), lessons_(std::move(lessons)), offers_(std::move(offers)) {
+  assert(!lessons_.empty() && first < offers_.size());
+  for (LessonState& each : lessons_) {
+    each.settings = each.knobs.completed(each.settings);
+    each.lab = first;
+  }
 }
 
 void Session::choose(std::size_t index) {
@@ -56,6 +60,7 @@ void Session::show(std::size_t index, const lab::Report& report, std::string_vie
   shown.settings = shown.asked = shown.knobs.completed(report.params);
   take_report(shown, report);
   shown.answered = shown.settings;
+  shown.answered_lab = shown.lab;
   shown.capsule_day = day.empty() ? "an unknown day" : day;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/shell/gate.hpp"
@@ -17,6 +18,18 @@ namespace tilestep::app {
 
 /// A place among steps that are not known yet: a run for other knobs may have more of them.
 using PlaceIn = std::function<scenes::Cursor(const scenes::StepAxis&)>;
+
+/// Where a lesson may be run: one of the labs, by a backend.
+struct LabOffer {
+  std::string id;      ///< "emulated", "ssh:ada@gpu1"
+  std::string name;    ///< "CPU emulation"
+  std::string detail;  ///< what that means, in a few words
+  std::string backend = "auto";
+  std::size_t lab = 0;  ///< as LabClient::submit_to counts
+};
+/// This machine as `backend` says, its emulation, its recordings, and each lab that is elsewhere.
+std::vector<LabOffer> lab_offers(const std::string& backend,
+                                 const std::vector<LabAddress>& elsewhere);
 
 /// One lesson as the user left it.
 struct LessonState {
@@ -37,9 +50,12 @@ struct LessonState {
   std::string notes;                  ///< of the capsule: the user's own words
   std::optional<lab::Report> report;
   std::optional<LabFailure> failure;
-  lab::Settings answered;     ///< the settings that report or failure belong to
-  std::optional<Ticket> run;  ///< waits or is under way
-  lab::Settings asked;        ///< its settings
+  lab::Settings answered;        ///< the settings that report or failure belong to
+  std::optional<Ticket> run;     ///< waits or is under way
+  lab::Settings asked;           ///< its settings
+  std::size_t lab = 0;           ///< the offer that it is asked of
+  std::size_t asked_lab = 0;     ///< the offer that the last run was asked of
+  std::size_t answered_lab = 0;  ///< that what is on show, report or failure, came from
   LabProgress progress;
   std::optional<double> due_s;  ///< when the changed knobs are sent
 
@@ -57,8 +73,8 @@ struct LessonState {
   scenes::Moment moment() const { return {cursor, playhead.fraction()}; }
   const scenes::Scene& scene() const { return player->scene(); }
   scenes::View view() const { return player->view(cursor); }
-  /// What is on show belongs to other settings than the knobs'.
-  bool stale() const { return answered != settings; }
+  /// What is on show belongs to other settings than the knobs', or to another lab.
+  bool stale() const { return answered != settings || answered_lab != lab; }
   /// It is not what the knobs say, or another answer is on its way.
   bool outdated() const { return coming() || stale(); }
   bool coming() const { return due_s.has_value() || run.has_value(); }
@@ -69,7 +85,9 @@ struct LessonState {
 class Session {
  public:
   /// The knobs of `lessons` that are not set stand at their defaults.
-  Session(LabClient& lab, std::vector<LessonState> lessons, std::string backend);
+  /// All lessons begin at the offer `first`.
+  Session(LabClient& lab, std::vector<LessonState> lessons, std::vector<LabOffer> offers,
+          std::size_t first = 0);
 
   std::vector<LessonState>& lessons() { return lessons_; }
   const std::vector<LessonState>& lessons() const { return lessons_; }
@@ -136,6 +154,11 @@ class Session {
   /// Default knobs, first step.
   void reset(double now_s);
   void run_again(double now_s);
+  const std::vector<LabOffer>& offers() const { return offers_; }
+  /// Runs the lesson there from now on.
+  void choose_lab(std::size_t offer, double now_s);
+  /// What a lab said that is about no run: that a worker died between two. Once.
+  std::optional<LabFailure> take_remark() { return std::exchange(remark_, std::nullopt); }
   /// Times this lesson's kernels, in place of another lesson's. Runs wait until it has ended.
   void start_bench();
   /// Gives up the bench under way, of whichever lesson.
@@ -164,7 +187,8 @@ class Session {
 
   LabClient& lab_;
   std::vector<LessonState> lessons_;
-  std::string backend_;
+  std::vector<LabOffer> offers_;
+  std::optional<LabFailure> remark_;
   std::size_t chosen_ = 0;
   bool playing_ = false, moves_ = false, predicts_ = false;
   double speed_ = 1;

@@ -23,12 +23,30 @@ scenes::Cursor wanted_place(LessonState& lesson, const scenes::StepAxis& steps) 
 
 }  // namespace
 
+std::vector<LabOffer> lab_offers(const std::string& backend,
+                                 const std::vector<LabAddress>& elsewhere) {
+  std::vector<LabOffer> offers = {
+      {"auto", "This machine", "its GPU, or emulation where it has none", "auto", 0},
+      {"emulated", "CPU emulation", "the same kernels, without times", "emulated", 0},
+      {"recorded", "Recordings", "what a GPU did on an earlier day", "recorded", 0}};
+  if (backend == "cuda") {
+    offers.front() = {"cuda", "This machine's GPU", "and no emulation", "cuda", 0};
+  }
+  for (std::size_t i = 0; i < elsewhere.size(); ++i) {
+    const std::string& text = elsewhere[i].text;
+    const bool ssh = elsewhere[i].kind == LabAddress::Kind::ssh;
+    offers.push_back({text, ssh ? elsewhere[i].host : text.substr(text.find(':') + 1),
+                      ssh ? "over ssh" : "started by this command", backend, i + 1});
+  }
+  return offers;
+}
+
 lab::Request Session::request(lab::Request::Action action) const {
   lab::Request request;
   request.lesson = lesson().info.id;
   request.params = lesson().settings;
   request.action = action;
-  request.backend = backend_;
+  request.backend = offers_[lesson().lab].backend;
   return request;
 }
 
@@ -36,8 +54,20 @@ void Session::submit_run() {
   LessonState& now = lesson();
   now.due_s.reset();
   now.progress = {};
-  now.run = lab_.submit(request(lab::Request::Action::run));
+  // Another lab does not know that it is replaced.
+  if (now.run && now.asked_lab != now.lab) lab_.cancel(*now.run);
+  now.run = lab_.submit_to(offers_[now.lab].lab, request(lab::Request::Action::run));
   now.asked = now.settings;
+  now.asked_lab = now.lab;
+}
+
+void Session::choose_lab(std::size_t offer, double now_s) {
+  assert(offer < offers_.size());
+  LessonState& now = lesson();
+  if (now.lab == offer) return;
+  stop();
+  now.lab = offer;
+  now.due_s = now_s;
 }
 
 void Session::start_bench() {
@@ -45,7 +75,7 @@ void Session::start_bench() {
   now.bench_failure.reset();
   now.bench_given_up.reset();
   now.bench_progress = {};
-  now.bench_run = lab_.submit(request(lab::Request::Action::bench));
+  now.bench_run = lab_.submit_to(offers_[now.lab].lab, request(lab::Request::Action::bench));
 }
 
 void Session::stop_bench() {
@@ -85,6 +115,10 @@ bool Session::take_updates() {
 }
 
 bool Session::take(const LabUpdate& update) {
+  if (const auto* failure = std::get_if<LabFailure>(&update.what); failure && update.ticket == 0) {
+    remark_ = *failure;
+    return true;
+  }
   for (LessonState& each : lessons_) {
     if (each.bench_run == update.ticket) return take_of_bench(each, update);
     if (each.run != update.ticket) continue;
@@ -105,6 +139,7 @@ void Session::take_of_run(LessonState& lesson, const LabUpdate& update) {
   if (const auto* failure = std::get_if<LabFailure>(&update.what)) {
     lesson.failure = *failure;
     lesson.answered = lesson.asked;
+    lesson.answered_lab = lesson.asked_lab;
   } else {
     take_report(lesson, std::get<lab::Report>(update.what));
   }
@@ -137,11 +172,13 @@ void Session::take_report(LessonState& lesson, const lab::Report& report) {
   } catch (const Error& error) {
     lesson.failure = LabFailure{error.what(), error.code(), false};
     lesson.answered = lesson.asked;
+    lesson.answered_lab = lesson.asked_lab;
     return;
   }
   const bool first_report = !lesson.report.has_value();
   lesson.report = report;
   lesson.answered = report.params;
+  lesson.answered_lab = lesson.asked_lab;
   lesson.capsule_day.clear();
   lesson.failure.reset();
   lesson.gate.forget();

@@ -67,6 +67,7 @@ void Shell::draw(ImVec2 size) {
   follow_pointer(*state_);
   draw_note(*state_, layout);
   draw_definition(*state_, size);
+  draw_lab_card(*state_, size);
   focus.draws("keys");
   if (state_->key_list) draw_key_list(*state_, size);
   focus.draws("palette");
@@ -89,7 +90,9 @@ bool Shell::update() {
   const double now_s = state_->now_s();
   const bool said_enough = state_->message && state_->message->until_s <= now_s;
   if (said_enough) state_->message.reset();
-  return state_->session.update(now_s) || said_enough;
+  const bool changed = state_->session.update(now_s);
+  if (const auto remark = state_->session.take_remark()) state_->say(failure_sentence(*remark));
+  return changed || said_enough;
 }
 
 bool Shell::animating() const {

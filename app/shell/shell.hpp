@@ -29,7 +29,9 @@ struct ShellOptions {
   /// Knobs of another run, which is kept as A beside that of `settings`.
   std::optional<lab::Settings> compared = {};
   std::string backend = "auto";
-  int step = 0;            ///< completed coarse steps; beyond the last: the last
+  std::vector<LabAddress> labs = {};  ///< elsewhere; runs are asked of the first, if there is one
+  std::string program = {};           ///< path of tilestep itself, for workers
+  int step = 0;                       ///< completed coarse steps; beyond the last: the last
   std::string phase = {};  ///< inside step `step`, by name or number from 0; empty: its last
   /// What a file kept is shown as it is, in place of a run of `lesson`.
   std::shared_ptr<const Capsule> capsule = {};

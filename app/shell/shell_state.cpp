@@ -34,10 +34,20 @@ std::size_t index_of(const std::vector<LessonState>& lessons, std::string_view i
   throw Error(fmt::format("the lesson '{}' has no picture yet", id));
 }
 
+std::size_t first_offer(const ShellOptions& options) {
+  const auto offers = lab_offers(options.backend, options.labs);
+  if (!options.labs.empty()) return offers.size() - options.labs.size();
+  for (std::size_t i = 0; i < offers.size(); ++i) {
+    if (offers[i].backend == options.backend) return i;
+  }
+  return 0;
+}
+
 }  // namespace
 
 ShellState::ShellState(LabClient& lab, const ShellOptions& options)
-    : session(lab, all_lessons(), options.backend), tab(options.tab) {
+    : session(lab, all_lessons(), lab_offers(options.backend, options.labs), first_offer(options)),
+      tab(options.tab) {
   reader = options.reader;
   if (options.first_start) coach.begin();
   overlay = options.overlay;
@@ -179,6 +189,8 @@ void ShellState::try_out(const lab::Settings& settings) {
 void ShellState::escape() {
   if (definition) {
     definition.reset();
+  } else if (lab_card) {
+    lab_card.reset();
   } else if (note) {
     note.reset();
   } else if (overlay && staged()) {

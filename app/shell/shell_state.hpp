@@ -76,6 +76,12 @@ struct ShellState {
     std::array<char, 4096> text{};
   };
   std::optional<NoteCard> note;
+  /// Where kernels run, to choose from, below the button that opened it.
+  struct LabCard {
+    ImVec2 at;
+    bool opened = true;  ///< in this frame
+  };
+  std::optional<LabCard> lab_card;
   KeptSettings kept;            ///< as they were at the start
   ui::ThemeKind first_theme{};  ///< at the start, perhaps by a flag, which is not kept
   float first_text_scale = 1;
@@ -156,6 +162,8 @@ ui::TableLook table_look(const scenes::ScenePlayer& player, const lab::Table& ta
 void draw_definition(ShellState& state, ImVec2 size);
 /// The note, over a corner of the picture, while it is open.
 void draw_note(ShellState& state, const Layout& layout);
+/// The labs that the lesson may be run at, while they are open.
+void draw_lab_card(ShellState& state, ImVec2 size);
 /// Tells the picture what the pointer was on in this frame.
 void follow_pointer(ShellState& state);
 void draw_key_list(ShellState& state, ImVec2 size);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -97,10 +98,24 @@ void failure_banner(ShellState& state, const LabFailure& failure) {
   for (const auto& [id, value] : fix) state.session.set_knob(id, value, state.now_s());
 }
 
-/// The run for these knobs waits until a measurement, perhaps of another lesson, has ended.
+/// The lab that the lesson is asked of does not answer yet: another one would.
+void absent_lab_banner(ShellState& state) {
+  std::string sentence = state.session.lesson().progress.note;
+  sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
+  const Banner banner{
+      "waiting", "Waiting", sentence + ".", Role::muted, {{"run_here", "Run on this machine"}}};
+  if (draw_banner(banner) == 0) state.session.choose_lab(0, state.now_s());
+}
+
+/// The run for these knobs waits until a measurement at its lab, perhaps of another lesson, has ended; or
+/// for the lab.
 void waiting_banner(ShellState& state) {
   const LessonState* benched = state.session.benched();
-  if (benched == nullptr) return;
+  const auto lab_of = [&](const LessonState& each) { return state.session.offers()[each.lab].lab; };
+  if (benched == nullptr || lab_of(*benched) != lab_of(state.session.lesson())) {
+    if (!state.session.lesson().progress.note.empty()) absent_lab_banner(state);
+    return;
+  }
   const std::string sentence = fmt::format(
       "This run waits until the measurement of {} has ended ({:.0f} %): side by side they would "
       "spoil the times.",
@@ -163,7 +178,7 @@ void picture(ShellState& state) {
 std::string failure_sentence(const LabFailure& failure) {
   std::string sentence = failure.sentence;
   if (!sentence.empty() && sentence.back() != '.') sentence += '.';
-  if (failure.worker_died) sentence += " The worker was ended; the next run gets a new one.";
+  if (!failure.next.empty()) sentence += ' ' + failure.next;
   if (!sentence.empty() && sentence[0] >= 'a' && sentence[0] <= 'z') {
     sentence[0] = static_cast<char>(sentence[0] - 'a' + 'A');
   }

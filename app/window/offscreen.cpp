@@ -2,9 +2,11 @@
 #include <imgui_impl_opengl3.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "app/file.hpp"
@@ -13,6 +15,7 @@
 #include "app/window/gl_target.hpp"
 #include "app/window/png.hpp"
 #include "app/window/window.hpp"
+#include "app/worker/lab_set.hpp"
 #include "scenes/ui/context.hpp"
 
 namespace tilestep::app {
@@ -32,6 +35,9 @@ class Listener final : public LabClient {
  public:
   explicit Listener(LabClient& lab) : lab_(lab) {}
   Ticket submit(const lab::Request& request) override { return lab_.submit(request); }
+  Ticket submit_to(std::size_t lab, const lab::Request& request) override {
+    return lab_.submit_to(lab, request);
+  }
   std::optional<LabUpdate> poll() override {
     auto update = lab_.poll();
     if (update) {
@@ -48,20 +54,29 @@ class Listener final : public LabClient {
   LabClient& lab_;
 };
 
+/// Where a picture's run is made: in this process, unless it is to come from elsewhere.
+std::unique_ptr<LabClient> lab_of(const ShellOptions& options) {
+  if (options.labs.empty()) return make_inline_lab();
+  ProcessLabOptions lab;
+  lab.program = options.program;
+  return make_labs(lab, options.labs);
+}
+
 /// A shell whose lesson has run.
 struct Rehearsal {
   explicit Rehearsal(const ShellOptions& options, bool still = true)
-      : inline_lab(make_inline_lab()), lab(*inline_lab) {
+      : own_lab(lab_of(options)), lab(*own_lab) {
     ShellOptions own = options;
     own.still = still;
     shell = std::make_unique<Shell>(lab, own);
     while (shell->update() || lab.busy()) {
+      if (lab.busy()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     if (lab.failure) throw Error(lab.failure->sentence, lab.failure->code);
     if (const std::string why = shell->complaint(); !why.empty()) throw Error(why);
   }
 
-  std::unique_ptr<LabClient> inline_lab;
+  std::unique_ptr<LabClient> own_lab;
   Listener lab;
   std::unique_ptr<Shell> shell;
 };

@@ -16,6 +16,7 @@
 #include "app/window/keeper.hpp"
 #include "app/window/lost_display.hpp"
 #include "app/window/watch.hpp"
+#include "app/worker/lab_set.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -414,7 +415,7 @@ int run_window(const WindowOptions& options) {
   ProcessLabOptions lab_options;
   lab_options.program = options.program;
   lab_options.wake = [] { glfwPostEmptyEvent(); };
-  const auto lab = make_process_lab(lab_options);
+  const auto lab = make_labs(lab_options, options.shell.labs);
   Shell shell(*lab, options.shell);
   window.attach(shell);
   window.keep_settings(options.settings);

@@ -9,6 +9,7 @@
 #include <string>
 #include <variant>
 
+#include "app/worker/lab_address.hpp"
 #include "kernels/base/lab/lesson.hpp"
 
 namespace tilestep::app {
@@ -24,8 +25,9 @@ struct LabProgress {
 struct LabFailure {
   std::string sentence;  ///< for the user
   ExitCode code = ExitCode::bad_input;
-  bool worker_died = false;                    ///< the next request gets another one
+  bool worker_died = false;                    ///< its worker, or what led to one, is gone
   std::optional<lab::Fix> fix = std::nullopt;  ///< knobs with which it works
+  std::string next = {};                       ///< what happens next, a sentence; empty: nothing
 };
 /// Given up before its answer.
 enum class LabGivenUp {
@@ -33,7 +35,7 @@ enum class LabGivenUp {
   cancelled,
 };
 struct LabUpdate {
-  Ticket ticket = 0;  ///< 0: of no request (an idle worker died)
+  Ticket ticket = 0;  ///< 0: of no request (a failure: an idle worker died)
   std::variant<LabProgress, lab::Report, LabFailure, LabGivenUp> what;
 };
 
@@ -47,6 +49,8 @@ class LabClient {
  public:
   virtual ~LabClient() = default;
   virtual Ticket submit(const lab::Request& request) = 0;
+  /// The same for one of several labs, counted from 0; where there is but one: that.
+  virtual Ticket submit_to(std::size_t, const lab::Request& request) { return submit(request); }
   /// The next update, if there is one.
   virtual std::optional<LabUpdate> poll() = 0;
   /// Gives up a request that waits or is under way; its last update says so.
@@ -56,17 +60,23 @@ class LabClient {
 };
 
 struct ProcessLabOptions {
-  std::string program;  ///< path of tilestep itself; run as `program worker`
+  std::string program;  ///< path of tilestep itself; run as `program worker` for a lab that is here
+  LabAddress address = {};
   // A run or bench that takes longer, from its start, is ended.
   std::chrono::milliseconds run_deadline = std::chrono::seconds(60);
   std::chrono::milliseconds bench_deadline = std::chrono::minutes(30);
   std::chrono::milliseconds stop_grace{500};  ///< how long one that is given up may take to stop
+  /// How long a worker elsewhere may take to say what it is. A scheduler may let it wait for long.
+  std::chrono::milliseconds ssh_deadline = std::chrono::seconds(60);
+  std::chrono::milliseconds command_deadline = std::chrono::minutes(30);
   /// Bytes of a message; a worker that sends a longer one is ended.
   std::size_t longest_message = std::size_t{256} << 20;
   std::function<void()> wake;  ///< called, from any thread, when `poll` has something new
 };
 
-/// A lab in a child process of this machine. A kernel that crashes takes only the worker with it.
+/// A lab in a worker process, which is a child of ours or answers through one. A kernel that crashes
+/// takes only the worker with it. One elsewhere has to be of our version and built from our kernels:
+/// else its traces and tables would not be what scenes and texts are about.
 std::unique_ptr<LabClient> make_process_lab(ProcessLabOptions options);
 
 /// A lab that answers inside `submit`, for pictures and tests (no process, no thread).

@@ -6,24 +6,26 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <deque>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
+#include "app/worker/greeting.hpp"
 #include "app/worker/lab_client.hpp"
+#include "app/worker/protocol.hpp"
 #include "app/worker/worker_process.hpp"
-#include "kernels/base/lab/json.hpp"
 
 namespace tilestep::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using nlohmann::json;
+
+/// What our own worker is called in lists of processes, also where the program is /proc/self/exe.
+constexpr const char* kName = "tilestep";
+constexpr const char* kTriesAgain = "The next run tries again.";
 
 /// What a request is called in a sentence.
 std::string_view kind_of(lab::Request::Action action) {
@@ -78,8 +80,19 @@ class ProcessLab final : public LabClient {
   bool given_up();
   void read_worker();
   void take_message(const std::string& line);
-  void take_message(const lab::Place& message);
+  void take(protocol::Progressed message);
+  void take(protocol::Answered message);
+  void take(protocol::Failed message);
+  void take(const protocol::NotTaken&) {}
+  void take(const protocol::Hello&) {}
+  void take_greeting(const std::string& line);
+  void say_that_it_waits();
+  void start_worker(std::string request);
+  void forget_worker();
+  std::chrono::milliseconds greeting_deadline() const;
+  std::chrono::milliseconds deadline_of(lab::Request::Action action) const;
   void not_understood(std::string_view why);
+  void fail(std::string sentence, std::string next);
   void look_at_times();
   bool deadline_passed(Clock::time_point now);
   void start_next();
@@ -103,6 +116,7 @@ class ProcessLab final : public LabClient {
   std::unique_ptr<WorkerProcess> worker_;  ///< I/O thread only, as are the next ones
   Times times_;                            ///< of the active order
   bool worker_spent_ = false;              ///< it ends by itself, or talks nonsense
+  std::optional<Greeting> greeting_;       ///< while a worker elsewhere has not said what it is
 
   std::thread io_;
 };
@@ -248,13 +262,16 @@ bool ProcessLab::given_up() {
 
 void ProcessLab::wait_for_something() {
   int timeout_ms = -1;
-  if (active_) {
-    const auto next = times_.stop_by.value_or(times_.deadline);
+  if (active_ || greeting_) {
+    const auto next = greeting_ ? greeting_->deadline : times_.stop_by.value_or(times_.deadline);
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
     timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
   }
-  pollfd watched[] = {{wake_fd_, POLLIN, 0}, {worker_ ? worker_->messages_fd() : -1, POLLIN, 0}};
-  ::poll(watched, 2, timeout_ms);
+  pollfd watched[] = {{wake_fd_, POLLIN, 0},
+                      {worker_ ? worker_->messages_fd() : -1, POLLIN, 0},
+                      {worker_ ? worker_->errors_fd() : -1, POLLIN, 0}};
+  ::poll(watched, std::size(watched), timeout_ms);
+  if (watched[2].revents != 0) worker_->read_errors();
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t drained = ::read(wake_fd_, &count, sizeof count);
 }
@@ -268,18 +285,18 @@ void ProcessLab::read_worker() {
     not_understood(error.what());
   }
   if (worker_spent_) {
-    worker_.reset();
-    worker_spent_ = false;
+    forget_worker();
   } else if (!open) {
     worker_ended();
   }
 }
 
 void ProcessLab::take_message(const std::string& line) {
-  if (!active_ || worker_spent_) return;
+  if (worker_spent_) return;
+  if (greeting_) return take_greeting(line);
+  if (!active_) return;
   try {
-    const json message = json::parse(line);
-    take_message(lab::Place(message, "message"));
+    std::visit([this](auto&& message) { take(std::move(message)); }, protocol::message_from(line));
   } catch (const std::exception& error) {
     not_understood(error.what());
   }
@@ -289,58 +306,77 @@ void ProcessLab::take_message(const std::string& line) {
 void ProcessLab::not_understood(std::string_view why) {
   worker_spent_ = true;
   if (!active_) return;
-  finish(LabUpdate{
-      active_->ticket,
-      LabFailure{fmt::format("The worker sent a message that is not understood: {}.", why),
-                 ExitCode::unavailable, true}});
+  fail(fmt::format("The worker sent a message that is not understood: {}.", why),
+       "It was ended; the next run starts another.");
 }
 
-void ProcessLab::take_message(const lab::Place& message) {
-  const Ticket mine = active_->ticket;
-  const lab::Place ticket = message.at("ticket");
-  // Null: about a line that was no request.
-  if (ticket.json().is_null() || ticket.whole<Ticket>(0) != mine) return;
-  const std::string type = message.at("type").text();
-  if (type == "progress") {
-    LabProgress progress{message.at("fraction").real<double>(), message.at("note").text()};
-    {
-      const std::lock_guard lock(mutex_);
-      if (!active_->given_up) push({mine, std::move(progress)});
-    }
-    wake_caller();
-  } else if (type == "report") {
-    std::optional<LabUpdate> last;  // a report that nobody waits for is not parsed
-    if (!given_up()) last = LabUpdate{mine, lab::report_from_json(message.at("report").json())};
-    finish(std::move(last));
-  } else if (type == "error") {
-    const auto ends = message.find("worker_ends");
-    const int code = message.at("code").whole(static_cast<int>(ExitCode::check_failed),
-                                              static_cast<int>(ExitCode::unavailable));
-    LabFailure failure{message.at("message").text(), static_cast<ExitCode>(code),
-                       ends && ends->flag()};
-    if (const auto fix = message.find("fix")) {
-      failure.fix = {fix->at("label").text(), lab::settings_from_json(fix->at("settings"))};
-    }
-    worker_spent_ = failure.worker_died;
-    finish(LabUpdate{mine, std::move(failure)});
-  } else {
-    message.at("type").refuse("progress, report, error");
+/// The end of the active order, for which no worker is left.
+void ProcessLab::fail(std::string sentence, std::string next) {
+  finish(LabUpdate{active_->ticket, LabFailure{std::move(sentence), ExitCode::unavailable, true,
+                                               std::nullopt, std::move(next)}});
+}
+
+/// The first lines of a worker elsewhere.
+void ProcessLab::take_greeting(const std::string& line) {
+  try {
+    if (!greeting_->take(line)) return;
+    const std::string request = std::move(greeting_->request);
+    greeting_.reset();
+    if (!active_) return;
+    times_ = {Clock::now() + deadline_of(active_->action), {}};
+    worker_->send(request);
+  } catch (const Error& error) {
+    worker_spent_ = true;
+    if (active_) fail(fmt::format("{}.", error.what()), kTriesAgain);
   }
 }
 
+void ProcessLab::take(protocol::Progressed message) {
+  if (message.ticket != active_->ticket) return;
+  // Others have the GPU: that is no time of this run.
+  if (message.progress.waiting) times_.deadline = Clock::now() + deadline_of(active_->action);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!active_->given_up) push({message.ticket, std::move(message.progress)});
+  }
+  wake_caller();
+}
+
+void ProcessLab::take(protocol::Answered message) {
+  if (message.ticket != active_->ticket) return;
+  std::optional<LabUpdate> last;  // a report that nobody waits for is not parsed
+  if (!given_up()) last = LabUpdate{message.ticket, lab::report_from_json(message.report)};
+  finish(std::move(last));
+}
+
+void ProcessLab::take(protocol::Failed message) {
+  if (message.ticket != active_->ticket) return;
+  worker_spent_ = message.failure.worker_died;
+  if (worker_spent_) message.failure.next = "The worker has ended; the next run starts another.";
+  finish(LabUpdate{message.ticket, std::move(message.failure)});
+}
+
 void ProcessLab::look_at_times() {
-  if (!active_) return;
   const auto now = Clock::now();
+  if (greeting_ && active_ && given_up()) finish(std::nullopt);  // it was not asked anything yet
+  if (greeting_ && now >= greeting_->deadline) {
+    const std::string sentence = greeting_->why_none(
+        fmt::format("has not led to a worker within {}", text_of(greeting_deadline())),
+        worker_->last_error(), -1);
+    forget_worker();
+    if (active_) fail(sentence, kTriesAgain);
+  }
+  if (!active_ || greeting_) return;
   if (times_.stop_by) {
     if (now < *times_.stop_by) return;
     // It was asked to stop and did not: a kernel that hangs. The next request gets a new worker.
-    worker_.reset();
+    forget_worker();
     finish(std::nullopt);
     return;
   }
   if (!deadline_passed(now) && !given_up()) return;
   times_.stop_by = now + options_.stop_grace;
-  worker_->send(json{{"cancel", active_->ticket}}.dump());
+  worker_->send(protocol::line_of(protocol::Cancel{active_->ticket}));
 }
 
 /// Tells the caller, too.
@@ -352,8 +388,7 @@ bool ProcessLab::deadline_passed(Clock::time_point now) {
     const bool run = active_->action == lab::Request::Action::run;
     push({active_->ticket,
           LabFailure{fmt::format("The {} took longer than {} and was ended; {}, or try again.",
-                                 kind_of(active_->action),
-                                 text_of(run ? options_.run_deadline : options_.bench_deadline),
+                                 kind_of(active_->action), text_of(deadline_of(active_->action)),
                                  run ? "choose smaller values" : "end what else uses the GPU"),
                      ExitCode::unavailable, false}});
     active_->given_up = true;
@@ -382,42 +417,97 @@ void ProcessLab::start_next() {
   const std::optional<Order> order = take_next();
   if (!order) return;
   wake_caller();
-  json line = lab::to_json(order->request);
-  line["ticket"] = order->ticket;
-  const std::string text = line.dump(-1, ' ', false, json::error_handler_t::replace);
-  const bool run = order->request.action == lab::Request::Action::run;
-  try {
-    // A worker that died while idle shows itself here: then another one is started, once.
-    if (!worker_ || !worker_->send(text)) {
-      worker_ = std::make_unique<WorkerProcess>(options_.program, options_.longest_message);
-      worker_->send(text);
-    }
-    times_ = {Clock::now() + (run ? options_.run_deadline : options_.bench_deadline), {}};
-  } catch (const Error& error) {
-    worker_.reset();
-    std::string sentence = error.what();
-    sentence.front() = static_cast<char>(std::toupper(sentence.front()));
-    finish(LabUpdate{order->ticket, LabFailure{sentence + ".", error.code(), true}});
+  std::string text = protocol::line_of(protocol::Work{order->ticket, order->request});
+  if (greeting_) {
+    greeting_->request = std::move(text);
+    return say_that_it_waits();
   }
+  times_ = {Clock::now() + deadline_of(order->request.action), {}};
+  // A worker that died while idle shows itself here: then another one is started, once.
+  if (!worker_ || !worker_->send(text)) start_worker(std::move(text));
+}
+
+void ProcessLab::start_worker(std::string request) {
+  WorkerCommand command{options_.program, {kName, "worker"}};
+  if (options_.address.elsewhere()) {
+    command = {options_.address.arguments.front(), options_.address.arguments, true};
+  }
+  forget_worker();
+  try {
+    worker_ = std::make_unique<WorkerProcess>(command, options_.longest_message);
+  } catch (const Error& error) {
+    fail(options_.address.elsewhere()
+             ? fmt::format("The lab {} cannot be reached: {}.", options_.address.text, error.what())
+             : fmt::format("The worker process {}.", error.what()),
+         kTriesAgain);
+    return;
+  }
+  if (!options_.address.elsewhere()) {
+    worker_->send(request);
+    return;
+  }
+  greeting_.emplace(options_.address, Clock::now() + greeting_deadline(), std::move(request));
+  worker_->send(protocol::line_of(protocol::Request(protocol::own_hello())));
+  say_that_it_waits();
 }
 
 void ProcessLab::worker_ended() {
-  const std::string how = worker_->end(options_.stop_grace);
-  worker_.reset();
-  LabFailure failure{"", ExitCode::unavailable, true};
-  if (active_) {
-    failure.sentence = fmt::format(
-        "The worker process {} while it {} {}.", how,
-        active_->action == lab::Request::Action::run ? "ran" : "measured", active_->lesson);
-    finish(LabUpdate{active_->ticket, std::move(failure)});
+  std::string how = worker_->end(options_.stop_grace);
+  if (greeting_) {
+    const std::string sentence =
+        greeting_->why_none(how, worker_->last_error(), worker_->exit_code());
+    forget_worker();
+    if (active_) fail(sentence, kTriesAgain);
     return;
   }
-  failure.sentence = fmt::format("The worker process {} between two runs.", how);
+  std::string who = "worker process";
+  if (options_.address.elsewhere()) {
+    who = fmt::format("worker of {}", options_.address.text);
+    if (const std::string said = worker_->last_error(); !said.empty()) how += ": " + said;
+  }
+  forget_worker();
+  constexpr const char* kNext = "The next run starts another.";
+  if (active_) {
+    const bool run = active_->action == lab::Request::Action::run;
+    fail(fmt::format("The {} {} while it {} {}.", who, how, run ? "ran" : "measured",
+                     active_->lesson),
+         kNext);
+    return;
+  }
+  LabFailure failure{fmt::format("The {} {} between two runs.", who, how), ExitCode::unavailable,
+                     true};
+  failure.next = kNext;
   {
     const std::lock_guard lock(mutex_);
     push({0, std::move(failure)});
   }
   wake_caller();
+}
+
+/// Says that an order waits for its worker.
+void ProcessLab::say_that_it_waits() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (active_->given_up) return;
+    push({active_->ticket,
+          LabProgress{0, fmt::format("waits for {} to answer", options_.address.text), true}});
+  }
+  wake_caller();
+}
+
+std::chrono::milliseconds ProcessLab::greeting_deadline() const {
+  return options_.address.kind == LabAddress::Kind::ssh ? options_.ssh_deadline
+                                                        : options_.command_deadline;
+}
+
+std::chrono::milliseconds ProcessLab::deadline_of(lab::Request::Action action) const {
+  return action == lab::Request::Action::run ? options_.run_deadline : options_.bench_deadline;
+}
+
+void ProcessLab::forget_worker() {
+  worker_.reset();
+  greeting_.reset();
+  worker_spent_ = false;
 }
 
 void ProcessLab::finish(std::optional<LabUpdate> last) {

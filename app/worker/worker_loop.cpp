@@ -1,6 +1,5 @@
 #include "app/worker/worker_loop.hpp"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -12,21 +11,22 @@
 #include <deque>
 #include <mutex>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <variant>
 
 #include "app/worker/lab_client.hpp"
 #include "app/worker/pipe_io.hpp"
+#include "app/worker/protocol.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using nlohmann::json;
 
 constexpr std::chrono::milliseconds kProgressInterval{50};
 /// How often the reader looks whether the loop has finished, once there is no more input.
@@ -35,52 +35,27 @@ constexpr int kIdlePollMs = 20;
 /// this.
 constexpr std::chrono::seconds kAbandonAfter{5};
 
-/// Bytes of a request; longer than any that a knob allows.
-constexpr std::size_t kLongestRequest = std::size_t{1} << 20;
-
-constexpr std::string_view kAllowedLines =
-    R"(send one JSON object a line: {"ticket": n, "lesson": "…", "params": {…}, "action": "run|bench", )"
-    R"("backend": "auto|cuda|emulated|recorded"} or {"cancel": n}, with n a whole number from 0)";
-
-struct Job {
-  Ticket ticket = 0;
-  lab::Request request;
-};
-
 /// Writes messages, one line each, from the loop and from its reader.
 class Output {
  public:
   explicit Output(int fd) : fd_(fd) {}
 
-  void send(const json& message) {
-    // Device names and error texts come from outside: bytes that are no UTF-8 are replaced.
-    const std::string line = message.dump(-1, ' ', false, json::error_handler_t::replace) + '\n';
+  void send(const protocol::Message& message) {
+    const std::string line = protocol::line_of(message) + '\n';
     const std::lock_guard lock(mutex_);
     if (!gone_ && !write_all(fd_, line)) gone_ = true;
   }
-  void error(const json& ticket, std::string_view sentence, ExitCode code,
-             const std::optional<lab::Fix>& fix = std::nullopt) {
-    json message = error_message(ticket, sentence, code);
-    if (fix) message["fix"] = {{"label", fix->label}, {"settings", lab::to_json(fix->settings)}};
-    send(message);
+  void error(Ticket ticket, const Error& error) {
+    send(protocol::Failed{ticket, {error.what(), error.code(), false, lab::fix_of(error)}});
   }
-  void last_error(const json& ticket, std::string_view sentence, ExitCode code) {
-    json message = error_message(ticket, sentence, code);
-    message["worker_ends"] = true;
-    send(message);
+  void last_error(Ticket ticket, std::string_view sentence, ExitCode code) {
+    send(protocol::Failed{ticket, {std::string(sentence), code, true}});
   }
   /// True once nobody reads any more.
   bool gone() const { return gone_; }
   void mark_gone() { gone_ = true; }
 
  private:
-  static json error_message(const json& ticket, std::string_view sentence, ExitCode code) {
-    return {{"type", "error"},
-            {"ticket", ticket},
-            {"message", sentence},
-            {"code", static_cast<int>(code)}};
-  }
-
   int fd_;
   std::mutex mutex_;
   std::atomic<bool> gone_{false};
@@ -95,8 +70,11 @@ class SentProgress final : public lab::Progress {
     const auto now = Clock::now();
     if (sent_at_ && now - *sent_at_ < kProgressInterval) return;
     sent_at_ = now;
-    output_.send(
-        {{"type", "progress"}, {"ticket", ticket_}, {"fraction", fraction}, {"note", note}});
+    output_.send(protocol::Progressed{ticket_, {fraction, std::string(note), false}});
+  }
+  void wait(std::string_view note) override {
+    output_.send(protocol::Progressed{ticket_, {0, std::string(note), true}});
+    sent_at_.reset();  // that it goes on is told at once
   }
   bool cancelled() const override { return cancelled_ || output_.gone(); }
 
@@ -125,33 +103,35 @@ void obey_fault(const lab::Request& request, lab::Progress& progress) {
   }
 }
 
-bool is_ticket(const json& value) {
-  return value.is_number_unsigned();
-}
-
 class WorkerLoop {
  public:
-  WorkerLoop(int input_fd, int output_fd)
-      : input_fd_(input_fd), output_fd_(output_fd), output_(output_fd) {}
+  WorkerLoop(int input_fd, int output_fd, Answerer answerer)
+      : answerer_(std::move(answerer)),
+        input_fd_(input_fd),
+        output_fd_(output_fd),
+        output_(output_fd) {}
 
   int run();
 
  private:
   void read_requests();
   void take_line(const std::string& line);
-  void take_cancel(const json& message);
+  void take(protocol::Work work);
+  void take(const protocol::Cancel& cancel);
+  void take(const protocol::Hello& hello);
   void see_to_the_end();
   void give_up_all();
-  void answer_one(const Job& job);
+  void answer_one(const protocol::Work& work);
   [[noreturn]] void end_without_device();
 
+  const Answerer answerer_;
   int input_fd_;
   int output_fd_;
   Output output_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Job> jobs_;
+  std::deque<protocol::Work> jobs_;
   std::optional<Ticket> running_;
   bool input_ended_ = false;
   std::atomic<bool> cancel_running_{false};
@@ -161,7 +141,7 @@ class WorkerLoop {
 int WorkerLoop::run() {
   std::thread reader([this] { read_requests(); });
   for (;;) {
-    Job job;
+    protocol::Work job;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return !jobs_.empty() || input_ended_; });
@@ -180,30 +160,30 @@ int WorkerLoop::run() {
   return static_cast<int>(ExitCode::good);
 }
 
-void WorkerLoop::answer_one(const Job& job) {
-  SentProgress progress(output_, job.ticket, cancel_running_);
+void WorkerLoop::answer_one(const protocol::Work& work) {
+  const Ticket ticket = work.ticket;
+  SentProgress progress(output_, ticket, cancel_running_);
   try {
     progress.report(0, "starting");
-    obey_fault(job.request, progress);
-    const lab::Report report = answer(job.request, progress);
-    output_.send({{"type", "report"}, {"ticket", job.ticket}, {"report", lab::to_json(report)}});
+    obey_fault(work.request, progress);
+    output_.send(protocol::Answered{ticket, lab::to_json(answerer_(work.request, progress))});
   } catch (const DeviceLost& error) {
-    output_.last_error(job.ticket, error.what(), error.code());
+    output_.last_error(ticket, error.what(), error.code());
     end_without_device();
   } catch (const Error& error) {
-    output_.error(job.ticket, error.what(), error.code(), lab::fix_of(error));
+    output_.error(ticket, error);
   } catch (const std::bad_alloc&) {
-    output_.error(job.ticket, "there is not enough memory for this run; choose smaller values",
-                  ExitCode::unavailable);
+    output_.error(ticket, Error("there is not enough memory for this run; choose smaller values",
+                                ExitCode::unavailable));
   } catch (const std::exception& error) {
-    output_.error(job.ticket, error.what(), ExitCode::unavailable);
+    output_.error(ticket, Error(error.what(), ExitCode::unavailable));
   }
 }
 
 /// Ends the process at once: with such a device even its own clean-up at exit may hang.
 void WorkerLoop::end_without_device() {
   const std::lock_guard lock(mutex_);
-  for (const Job& job : jobs_) {
+  for (const protocol::Work& job : jobs_) {
     output_.last_error(job.ticket,
                        "not run: after the error before it the device does no more work for this "
                        "worker, which ends",
@@ -213,7 +193,7 @@ void WorkerLoop::end_without_device() {
 }
 
 void WorkerLoop::read_requests() {
-  LineBuffer lines(kLongestRequest);
+  LineBuffer lines(protocol::kLongestRequest);
   bool open = true;
   while (open && !output_.gone()) {
     // The output is watched too: an error there means that nobody reads any more.
@@ -224,7 +204,7 @@ void WorkerLoop::read_requests() {
     try {
       open = lines.read_from(input_fd_);
     } catch (const Error& error) {
-      output_.error(nullptr, error.what(), error.code());
+      output_.send(protocol::NotTaken{error.what()});
     }
     while (const auto line = lines.next()) take_line(*line);
   }
@@ -259,60 +239,54 @@ void WorkerLoop::give_up_all() {
 }
 
 void WorkerLoop::take_line(const std::string& line) {
-  if (line.find_first_not_of(" \t\r") == std::string::npos) return;
-  // The parser takes a NUL for the end, and would leave what follows it unread.
-  json message = line.find('\0') == std::string::npos ? json::parse(line, nullptr, false)
-                                                      : json(json::value_t::discarded);
-  if (message.is_discarded() || !message.is_object()) {
-    output_.error(
-        nullptr,
-        fmt::format("this line is {}; {}",
-                    message.is_discarded() ? "not JSON" : "not a JSON object", kAllowedLines),
-        ExitCode::bad_input);
-    return;
-  }
-  if (message.contains("cancel")) return take_cancel(message);
-  if (!message.contains("ticket") || !is_ticket(message["ticket"])) {
-    const char* what = message.contains("ticket") ? "the \"ticket\" of this request is none"
-                                                  : "this request has no \"ticket\"";
-    output_.error(nullptr, fmt::format("{}; {}", what, kAllowedLines), ExitCode::bad_input);
-    return;
-  }
-  const Ticket ticket = message["ticket"].get<Ticket>();
-  message.erase("ticket");
   try {
-    Job job{ticket, lab::request_from_json(message)};
+    auto request = protocol::request_from(line);
+    if (request) std::visit([this](auto& each) { take(std::move(each)); }, *request);
+  } catch (const protocol::BadRequest& error) {
+    if (error.ticket()) {
+      output_.error(*error.ticket(), error);
+    } else {
+      output_.send(protocol::NotTaken{error.what()});
+    }
+  }
+}
+
+void WorkerLoop::take(protocol::Work work) {
+  {
     const std::lock_guard lock(mutex_);
-    jobs_.push_back(std::move(job));
-  } catch (const Error& error) {
-    output_.error(ticket, error.what(), error.code());
+    jobs_.push_back(std::move(work));
   }
   changed_.notify_all();
 }
 
-void WorkerLoop::take_cancel(const json& message) {
-  if (message.size() != 1 || !is_ticket(message["cancel"])) {
-    output_.error(nullptr, fmt::format("this cancel is not understood; {}", kAllowedLines),
-                  ExitCode::bad_input);
-    return;
-  }
-  const Ticket ticket = message["cancel"].get<Ticket>();
+void WorkerLoop::take(const protocol::Cancel& cancel) {
   bool was_waiting = false;
   {
     const std::lock_guard lock(mutex_);
-    if (running_ == ticket) cancel_running_ = true;
-    was_waiting = std::erase_if(jobs_, [&](const Job& job) { return job.ticket == ticket; }) > 0;
+    if (running_ == cancel.ticket) cancel_running_ = true;
+    was_waiting =
+        std::erase_if(jobs_, [&](const auto& job) { return job.ticket == cancel.ticket; }) > 0;
   }
-  if (was_waiting) output_.error(ticket, Cancelled().what(), Cancelled().code());
+  if (was_waiting) output_.error(cancel.ticket, Cancelled());
+}
+
+void WorkerLoop::take(const protocol::Hello&) {
+  output_.send(protocol::own_hello());
 }
 
 }  // namespace
 
-int worker_loop(int input_fd, int output_fd) {
+int worker_loop(int input_fd, int output_fd, Answerer answerer) {
   // Ctrl-C in a terminal reaches the whole process group; the worker ends when its parent does.
   ::signal(SIGINT, SIG_IGN);
   ::signal(SIGPIPE, SIG_IGN);
-  return WorkerLoop(input_fd, output_fd).run();
+  return WorkerLoop(input_fd, output_fd, std::move(answerer)).run();
+}
+
+int worker_loop(int input_fd, int output_fd) {
+  return worker_loop(input_fd, output_fd, [](const lab::Request& request, lab::Progress& progress) {
+    return answer(request, progress);
+  });
 }
 
 }  // namespace tilestep::app

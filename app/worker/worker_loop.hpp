@@ -1,12 +1,26 @@
 #pragma once
 
+#include <functional>
+
+#include "kernels/base/lab/lesson.hpp"
+
 namespace tilestep::app {
+
+/// How a worker answers a request: `tilestep::answer`, but for tests.
+using Answerer = std::function<lab::Report(const lab::Request& request, lab::Progress& progress)>;
 
 /// `tilestep worker`: reads one JSON request a line, writes one JSON message a line, until the end
 /// of input. Requests: {"ticket": n, "lesson": …, "params": {…}, "action": "run|bench", "backend":
 /// …} or {"cancel": n}. Messages: {"type": "progress", "ticket", "fraction", "note"},
 /// {"type": "report", "ticket", "report": {…}}, {"type": "error", "ticket", "message", "code"}.
-/// A line that is no request gets an error message with ticket null. Returns the exit code.
+/// A line that is no request, or is longer than 1 MiB, gets an error message with ticket null. Returns
+/// the exit code.
+///
+/// {"hello": {"version": "…", "source_hash": "…"}} asks what this program is: {"type": "hello",
+/// "version", "source_hash"}. Who starts a worker of another build compares them first.
+///
+/// A progress message with "waiting": true says that others have the GPU: the time until the next
+/// one without is no time of the run.
 ///
 /// One request runs at a time, the others wait in order; a progress message says when one starts.
 /// `code` is an ExitCode. A cancelled request is answered by an error whose message says so. At the
@@ -23,6 +37,7 @@ namespace tilestep::app {
 /// worker, at its next request: `crash` (abort), `hang` (and heed no cancel), `lost` (as after an
 /// error that CUDA does not recover from, half a second later) or `slow-bench` (a bench takes two
 /// seconds longer).
+int worker_loop(int input_fd, int output_fd, Answerer answerer);
 int worker_loop(int input_fd, int output_fd);
 
 }  // namespace tilestep::app

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -22,9 +23,16 @@ using Clock = std::chrono::steady_clock;
 /// How long a killed process may take to vanish. Only a process stuck inside the system takes
 /// longer; it is then left to the system, because nobody may wait for it.
 constexpr std::chrono::milliseconds kKillGrace{500};
+/// Bytes that are kept of what is written on standard error.
+constexpr std::size_t kMostErrors = 4096;
 
 struct Pipe {
   int read = -1, write = -1;
+
+  void close() const {
+    if (read >= 0) ::close(read);
+    if (write >= 0) ::close(write);
+  }
 };
 
 /// Both ends stay out of other children, and above the standard three: a program started with its
@@ -67,16 +75,15 @@ std::string signal_name(int number) {
   }
 }
 
-/// What the child is called in lists of processes, also where `program` is /proc/self/exe.
-constexpr const char* kName = "tilestep";
-
-/// A child with `input` and `output` as its standard ones and every signal at its default. Returns
-/// the error number of posix_spawn.
-int spawn(const std::string& program, int input, int output, pid_t& pid) {
+/// A child with `input`, `output` and, unless it is −1, `errors` as its standard ones, every signal at
+/// its default and a process group of its own, which ends with it. Returns the error number of
+/// posix_spawn.
+int spawn(const WorkerCommand& command, int input, int output, int errors, pid_t& pid) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+  if (errors >= 0) posix_spawn_file_actions_adddup2(&files, errors, STDERR_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none, all;
@@ -84,36 +91,54 @@ int spawn(const std::string& program, int input, int output, pid_t& pid) {
   sigfillset(&all);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::string name = kName, command = "worker";
-  char* const arguments[] = {name.data(), command.data(), nullptr};
-  const int error = ::posix_spawn(&pid, program.c_str(), &files, &attributes, arguments, environ);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  std::vector<std::string> words = command.arguments;
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const int error =
+      ::posix_spawnp(&pid, command.program.c_str(), &files, &attributes, arguments.data(), environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   return error;
 }
 
+/// Reads without waiting.
+void set_nonblocking(int fd) {
+  if (fd >= 0) ::fcntl(fd, F_SETFL, O_NONBLOCK);
+}
+
 }  // namespace
 
-WorkerProcess::WorkerProcess(const std::string& program, std::size_t longest_message)
+WorkerProcess::WorkerProcess(const WorkerCommand& command, std::size_t longest_message)
     : lines_(longest_message) {
-  const Pipe in = make_pipe();
-  const Pipe out = make_pipe();
-  const int error = spawn(program, in.read, out.write, pid_);
-  ::close(in.read);
-  ::close(out.write);
+  Pipe in, out, errors;
+  int failed = 0;
+  try {
+    in = make_pipe();
+    out = make_pipe();
+    if (command.keeps_errors) errors = make_pipe();
+    failed = spawn(command, in.read, out.write, errors.write, pid_);
+  } catch (const Error&) {
+    for (const Pipe& pipe : {in, out, errors}) pipe.close();
+    throw;
+  }
+  for (const int fd : {in.read, out.write, errors.write}) {
+    if (fd >= 0) ::close(fd);
+  }
   to_worker_ = in.write;
   from_worker_ = out.read;
-  if (error != 0) {
+  errors_ = errors.read;
+  if (failed != 0) {
     pid_ = -1;
     close_pipes();
-    throw Error(fmt::format("the worker process '{} worker' cannot be started: {}", program,
-                            std::strerror(error)),
+    throw Error(fmt::format("'{}' cannot be started: {}", command.program, std::strerror(failed)),
                 ExitCode::unavailable);
   }
   // A worker that stopped reading must not block us: it is then killed instead.
-  ::fcntl(to_worker_, F_SETFL, O_NONBLOCK);
-  ::fcntl(from_worker_, F_SETFL, O_NONBLOCK);
+  for (const int fd : {to_worker_, from_worker_, errors_}) set_nonblocking(fd);
 }
 
 WorkerProcess::~WorkerProcess() {
@@ -136,9 +161,40 @@ bool WorkerProcess::read(const std::function<void(const std::string&)>& take) {
   return open;
 }
 
+void WorkerProcess::read_errors() {
+  if (errors_ < 0) return;
+  std::array<char, 4096> piece;
+  const ssize_t count = ::read(errors_, piece.data(), piece.size());
+  if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (count <= 0) {
+    ::close(std::exchange(errors_, -1));
+    return;
+  }
+  error_text_.append(piece.data(), static_cast<std::size_t>(count));
+  if (error_text_.size() > kMostErrors) error_text_.erase(0, error_text_.size() - kMostErrors);
+}
+
+std::string WorkerProcess::last_error() const {
+  constexpr const char* kBlank = " \t\r\n";
+  const std::size_t end = error_text_.find_last_not_of(kBlank);
+  if (end == std::string::npos) return {};
+  const std::size_t newline = error_text_.find_last_of("\r\n", end);
+  const std::size_t begin = newline == std::string::npos ? 0 : newline + 1;
+  return error_text_.substr(begin, end + 1 - begin);
+}
+
+int WorkerProcess::exit_code() const {
+  return pid_ < 0 && WIFEXITED(status_) ? WEXITSTATUS(status_) : -1;
+}
+
 std::string WorkerProcess::end(std::chrono::milliseconds grace) {
   if (to_worker_ >= 0) ::close(std::exchange(to_worker_, -1));
   if (!reaped_within(grace)) kill();
+  // What it said last is still in the pipe.
+  for (std::size_t before = 0; errors_ >= 0; before = error_text_.size()) {
+    read_errors();
+    if (error_text_.size() == before) break;
+  }
   if (pid_ >= 0) return "does not end";
   if (WIFSIGNALED(status_)) {
     return fmt::format("was ended by signal {}{}", WTERMSIG(status_),
@@ -149,7 +205,8 @@ std::string WorkerProcess::end(std::chrono::milliseconds grace) {
 
 void WorkerProcess::kill() {
   if (pid_ < 0) return;
-  ::kill(pid_, SIGKILL);
+  // The group: what a command started to reach the worker must not outlive it. It may not be one yet.
+  if (::kill(-pid_, SIGKILL) != 0) ::kill(pid_, SIGKILL);
   reaped_within(kKillGrace);
 }
 
@@ -170,6 +227,7 @@ bool WorkerProcess::reaped_within(std::chrono::milliseconds limit) {
 void WorkerProcess::close_pipes() {
   if (to_worker_ >= 0) ::close(std::exchange(to_worker_, -1));
   if (from_worker_ >= 0) ::close(std::exchange(from_worker_, -1));
+  if (errors_ >= 0) ::close(std::exchange(errors_, -1));
 }
 
 }  // namespace tilestep::app

@@ -12,6 +12,11 @@ const lab::Report* bench_of(const lab::Report& report, std::string_view lesson,
   return &recording->bench;
 }
 
+const lab::Report* reference_of(const lab::Report& bench) {
+  const lab::Recording* recording = lab::recording(bench.lesson);
+  return recording == nullptr || !bench.recorded_at.empty() ? nullptr : &recording->bench;
+}
+
 std::string where_measured(const lab::Report& bench) {
   if (bench.recorded_at.empty()) return "measured on " + bench.device.name;
   return "recorded on " + bench.device.name + ", " + bench.recorded_at;

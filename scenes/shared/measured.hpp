@@ -145,6 +145,9 @@ struct Spec {
 /// null if neither has it.
 const lab::Report* bench_of(const lab::Report& report, std::string_view lesson,
                             std::string_view table);
+/// What was recorded of the same lesson, to be seen beside a bench that was measured; null where there is
+/// nothing, or where the bench is that recording.
+const lab::Report* reference_of(const lab::Report& bench);
 /// "measured on NVIDIA H200" or "recorded on NVIDIA H200, 2026-01-02".
 std::string where_measured(const lab::Report& bench);
 

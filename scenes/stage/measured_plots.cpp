@@ -108,16 +108,40 @@ ui::BarPlot bar_plot_of(const Bars& bars, const lab::Table& rows, const lab::Rep
 void add(std::vector<Drawable>& to, ui::BarPlot plot) {
   if (plot.bars.empty()) return;
   Looks looks{.measured = true, .peer = plot.roof.has_value()};
-  for (const ui::Bar& bar : plot.bars) looks.expected = looks.expected || bar.expected.has_value();
+  for (const ui::Bar& bar : plot.bars) {
+    looks.expected = looks.expected || bar.expected.has_value();
+    looks.reference = looks.reference || bar.reference.has_value();
+  }
   Drawable one{plot.id, ui::bar_plot_height(plot), {}, std::move(plot), looks};
   to.push_back(std::move(one));
 }
 
-std::vector<Drawable> drawn(const Bars& bars, const lab::Table& rows, const lab::Report& bench) {
+/// The bars of `plot` learn what those of the same name are elsewhere.
+ui::BarPlot beside(ui::BarPlot plot, const ui::BarPlot& other, const std::string& device) {
+  for (ui::Bar& bar : plot.bars) {
+    const auto same = std::find_if(other.bars.begin(), other.bars.end(),
+                                   [&](const ui::Bar& each) { return each.label == bar.label; });
+    if (same != other.bars.end()) bar.reference = same->value;
+  }
+  plot.reference = device;
+  return plot;
+}
+
+std::vector<Drawable> drawn(const Bars& bars, const lab::Table& rows, const lab::Report& bench,
+                            const Reference* reference) {
   std::vector<Drawable> all;
-  if (bars.each.empty()) add(all, bar_plot_of(bars, rows, bench));
+  const auto add_of = [&](const lab::Table& some, const auto& some_of) {
+    ui::BarPlot plot = bar_plot_of(bars, some, bench);
+    if (reference != nullptr) {
+      const ui::BarPlot other = bar_plot_of(bars, some_of(reference->rows), bench);
+      plot = beside(std::move(plot), other, reference->device);
+    }
+    add(all, std::move(plot));
+  };
+  if (bars.each.empty()) add_of(rows, [](const lab::Table& table) { return table; });
   for (const std::string& value : distinct(rows, bars.each)) {
-    add(all, bar_plot_of(bars, rows_where(rows, bars.each, value), bench));
+    const auto those = [&](const lab::Table& table) { return rows_where(table, bars.each, value); };
+    add_of(those(rows), those);
   }
   return all;
 }
@@ -180,7 +204,24 @@ bool is_zero(const ui::Curve& curve) {
   return std::none_of(curve.y.begin(), curve.y.end(), [](double y) { return y > 0; });
 }
 
-std::vector<Drawable> drawn(const Lines& lines, const lab::Table& rows, const lab::Report& bench) {
+/// The curves of another device, without their bands: they are not what this tab is about.
+void add_beside(ui::LinePlot& plot, std::vector<ui::Curve> others, const std::string& device) {
+  bool named = false;
+  for (ui::Curve& other : others) {
+    const bool known =
+        std::any_of(plot.curves.begin(), plot.curves.end(),
+                    [&](const ui::Curve& each) { return each.label == other.label; });
+    if (!known || other.dashed || (plot.y_log && is_zero(other))) continue;
+    other.label = std::exchange(named, true) ? "" : device;
+    other.low.clear();
+    other.high.clear();
+    other.thin = true;
+    plot.curves.push_back(std::move(other));
+  }
+}
+
+std::vector<Drawable> drawn(const Lines& lines, const lab::Table& rows, const lab::Report& bench,
+                            const Reference* reference) {
   ui::LinePlot plot;
   plot.id = lines.id;
   plot.title = filled_in(lines.title, rows);
@@ -195,6 +236,11 @@ std::vector<Drawable> drawn(const Lines& lines, const lab::Table& rows, const la
   if (plot.curves.empty()) return {};
   add_roof(plot, lines.roof, bench);
   Looks looks{.measured = true, .peer = plot.roof.has_value()};
+  if (reference != nullptr) {
+    const std::size_t ours = plot.curves.size();
+    add_beside(plot, curves_of(lines, reference->rows), reference->device);
+    looks.reference = plot.curves.size() > ours;
+  }
   for (const ui::Curve& curve : plot.curves) {
     looks.expected = looks.expected || curve.dashed;
     looks.peer = looks.peer || is_library(curve.label);
@@ -214,8 +260,8 @@ void add_roof(ui::Roofline& plot, const Roofline::Roof& roof, const lab::Report&
   }
 }
 
-std::vector<Drawable> drawn(const Roofline& spec, const lab::Table& rows,
-                            const lab::Report& bench) {
+std::vector<Drawable> drawn(const Roofline& spec, const lab::Table& rows, const lab::Report& bench,
+                            const Reference*) {
   ui::Roofline plot;
   plot.id = spec.id;
   for (const Roofline::Roof& roof : spec.roofs) add_roof(plot, roof, bench);
@@ -257,7 +303,8 @@ void draw_picture(const Pictured& plot, const lab::Table& rows, ImVec2 size) {
   if (!sentence.empty()) ui::show_tooltip(sentence);
 }
 
-std::vector<Drawable> drawn(const Pictured& plot, const lab::Table& rows, const lab::Report&) {
+std::vector<Drawable> drawn(const Pictured& plot, const lab::Table& rows, const lab::Report&,
+                            const Reference*) {
   const bool empty = rows.rows.empty() && !(plot.rows.table + plot.rows.measurement).empty();
   if (empty) return {};
   return {{plot.id, px(plot.least_height),
@@ -305,9 +352,9 @@ const Rows& rows_of(const Plot& plot) {
   return std::visit([](const auto& one) -> const Rows& { return one.rows; }, plot);
 }
 
-std::vector<Drawable> drawables(const Plot& plot, const lab::Table& rows,
-                                const lab::Report& bench) {
-  return std::visit([&](const auto& one) { return drawn(one, rows, bench); }, plot);
+std::vector<Drawable> drawables(const Plot& plot, const lab::Table& rows, const lab::Report& bench,
+                                const Reference* reference) {
+  return std::visit([&](const auto& one) { return drawn(one, rows, bench, reference); }, plot);
 }
 
 std::vector<std::string> zero_curves(const Plot& plot, const lab::Table& rows) {

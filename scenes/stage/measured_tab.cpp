@@ -73,9 +73,11 @@ class Legend {
       all.measured = all.measured || part.looks.measured;
       all.expected = all.expected || part.looks.expected;
       all.peer = all.peer || part.looks.peer;
+      all.reference = all.reference || part.looks.reference;
     }
-    if (!all.measured || !(all.expected || all.peer)) return;
+    if (!all.measured || !(all.expected || all.peer || all.reference)) return;
     items_ = {{"measured", Role::sky, false}};
+    if (all.reference) items_.push_back({"reference", Role::text, false});
     if (all.expected) items_.push_back({"expected", Role::muted, true});
     if (all.peer) items_.push_back({"peer", Role::muted, false});
   }
@@ -292,24 +294,38 @@ void Tab::filter(const View& view, std::vector<Shown>& shown, Controls& controls
     }
     const auto chosen = choice(each, values, controls);
     if (!chosen) continue;
-    for (Shown& one : shown) one.rows = rows_where(one.rows, each.column, *chosen);
+    for (Shown& one : shown) {
+      one.rows = rows_where(one.rows, each.column, *chosen);
+      one.reference = rows_where(one.reference, each.column, *chosen);
+    }
   }
 }
 
 bool Tab::draw_view(const View& view, const lab::Report& bench, Controls& controls) {
   std::vector<Shown> shown;
-  for (const Plot& plot : view.plots) shown.push_back({&plot, rows_of(rows_of(plot), bench)});
+  const lab::Report* recorded = view.computed ? nullptr : reference_of(bench);
+  for (const Plot& plot : view.plots) {
+    shown.push_back({&plot, rows_of(rows_of(plot), bench),
+                     recorded == nullptr ? lab::Table() : rows_of(rows_of(plot), *recorded)});
+  }
   filter(view, shown, controls);
 
   std::vector<Drawable> parts;
   std::vector<std::string> zero;
   for (const Shown& one : shown) {
-    for (Drawable& part : drawables(*one.plot, one.rows, bench)) parts.push_back(std::move(part));
+    const Reference reference{one.reference, recorded == nullptr ? "" : recorded->device.name};
+    for (Drawable& part :
+         drawables(*one.plot, one.rows, bench, recorded == nullptr ? nullptr : &reference)) {
+      parts.push_back(std::move(part));
+    }
     for (std::string& name : zero_curves(*one.plot, one.rows)) zero.push_back(std::move(name));
   }
   const std::string how =
       view.how.empty() ? shown.front().rows.title : filled_in(view.how, shown.front().rows);
   std::string where = view.computed ? "computed on " + bench.device.name : where_measured(bench);
+  const bool beside = std::any_of(parts.begin(), parts.end(),
+                                  [](const Drawable& part) { return part.looks.reference; });
+  if (beside) where += fmt::format("; thin: {}", where_measured(*recorded));
   if (!how.empty()) where += "; " + how;
   if (!zero.empty()) where += "; 0 throughout: " + words::joined(zero);
   draw_where(where, controls.any(), Legend(parts));

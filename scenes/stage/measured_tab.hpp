@@ -30,6 +30,7 @@ class Tab {
   struct Shown {
     const Plot* plot;
     lab::Table rows;
+    lab::Table reference;  ///< of what was recorded, beside a bench that was measured
   };
 
   /// False if the bench has nothing for it.

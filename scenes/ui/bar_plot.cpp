@@ -132,16 +132,29 @@ void draw_expected(const Bar& bar, const Axis& axis, const BarColumns& columns, 
   dashed_line({right, middle - half - px(2)}, {right, middle + half + px(2)}, Role::text, 2);
 }
 
+/// What another device reached, as a mark across the row.
+void draw_reference(const Bar& bar, const Axis& axis, const BarColumns& columns, float top) {
+  if (!bar.reference || !std::isfinite(*bar.reference)) return;
+  const float x =
+      std::round(columns.bars.min.x + columns.bars.width() * axis.place(*bar.reference));
+  const float middle = std::round(top + columns.row / 2), half = columns.row / 2 - px(1);
+  list().AddLine({x, middle - half}, {x, middle + half}, color(Role::panel), px(5));
+  list().AddLine({x, middle - half}, {x, middle + half}, color(Role::muted), px(2.5f));
+}
+
 /// All of a bar while the pointer is on it: names and notes may have been cut.
-void explain_bar(const Bar& bar, const std::string& unit, ImVec2 min, ImVec2 max) {
+void explain_bar(const Bar& bar, const BarPlot& plot, ImVec2 min, ImVec2 max) {
   if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(min, max)) return;
-  std::string text = fmt::format("{}\n{}", bar.label, bar_value(bar, unit));
+  std::string text = fmt::format("{}\n{}", bar.label, bar_value(bar, plot.unit));
   if (bar.p10 && bar.p90) {
     text += fmt::format("\n80 % of the samples lie between {} and {}", value_text(*bar.p10),
                         value_text(*bar.p90));
   }
   if (bar.expected) text += fmt::format("\nexpected {}", value_text(*bar.expected));
   if (!bar.note.empty()) text += "\n" + bar.note;
+  if (bar.reference) {
+    text += fmt::format("\n{}: {} {}", plot.reference, value_text(*bar.reference), plot.unit);
+  }
   ImGui::SetTooltip("%s", text.c_str());
 }
 
@@ -175,6 +188,7 @@ void bar_plot(const BarPlot& plot, float height) {
   for (const Bar& bar : plot.bars) {
     values.push_back(std::max(bar.value, bar.p90.value_or(bar.value)));
     if (bar.expected) values.push_back(*bar.expected);
+    if (bar.reference) values.push_back(*bar.reference);
   }
   if (plot.roof) values.push_back(*plot.roof);
   const Axis axis = axis_for(values, false, true);
@@ -188,8 +202,9 @@ void bar_plot(const BarPlot& plot, float height) {
     const float y = columns.bars.min.y + columns.row * static_cast<float>(i);
     draw_bar(bar, axis, columns, y);
     draw_expected(bar, axis, columns, y);
+    draw_reference(bar, axis, columns, y);
     const ImVec2 min(at.x, y), max(at.x + width, y + columns.row);
-    explain_bar(bar, plot.unit, min, max);
+    explain_bar(bar, plot, min, max);
     map(fmt::format("{}_{}", plot.id, i), bar.label, bar_value(bar, plot.unit), min, max);
   }
   draw_bar_roof(plot, axis, columns, at.x);

@@ -167,6 +167,18 @@ void draw_icon(Icon icon, ImVec2 center, float size, ImU32 color) {
       pen.head({0.85f, 0}, {0.5f, -0.4f}, {0.5f, 0.4f});
       pen.disc(0.5f, 0, 0.25f);
       break;
+    case Icon::chip:
+      pen.line(-0.5f, -0.5f, 0.5f, -0.5f);
+      pen.line(0.5f, -0.5f, 0.5f, 0.5f);
+      pen.line(0.5f, 0.5f, -0.5f, 0.5f);
+      pen.line(-0.5f, 0.5f, -0.5f, -0.5f);
+      for (const float at : {-0.25f, 0.25f}) {
+        pen.line(at, -0.5f, at, -0.85f);
+        pen.line(at, 0.5f, at, 0.85f);
+        pen.line(-0.5f, at, -0.85f, at);
+        pen.line(0.5f, at, 0.85f, at);
+      }
+      break;
     case Icon::none:
       break;
     default:

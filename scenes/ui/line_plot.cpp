@@ -167,9 +167,11 @@ class LinePlotView {
         dashed_line(line[i], line[i + 1], curve.role, 2);
       }
     } else if (line.size() > 1) {
-      list().AddPolyline(line.data(), static_cast<int>(line.size()), color(curve.role), 0, px(2));
+      list().AddPolyline(line.data(), static_cast<int>(line.size()),
+                         color(curve.role, curve.thin ? 0.6f : 1.0f), 0,
+                         px(curve.thin ? 1.0f : 2.0f));
     }
-    if (line.size() <= 32) {
+    if (line.size() <= 32 && !curve.thin) {
       for (const ImVec2& each : line) list().AddCircleFilled(each, px(3), color(curve.role));
     }
     for (std::size_t i = 0; i < count; ++i) {

@@ -130,6 +130,7 @@ enum class Icon {
   book,
   search,
   event,
+  chip,
 };
 /// Draws an icon in a square of `size` real pixels.
 void draw_icon(Icon icon, ImVec2 center, float size, ImU32 color);
@@ -277,13 +278,15 @@ struct Bar {
   Role role = Role::sky;
   std::string note;        ///< after the value
   bool name_shown = true;  ///< false: the label stands beside the same bar of the plot to the left
-  std::optional<double> expected = {};  ///< drawn as a dashed outline
+  std::optional<double> expected = {};   ///< drawn as a dashed outline
+  std::optional<double> reference = {};  ///< of another device: a mark across the row
 };
 struct BarPlot {
   std::string id;
   std::string title;
   std::string unit;
   std::vector<Bar> bars;
+  std::string reference = {};  ///< the device of the bars' references
   std::optional<double> roof;  ///< a labelled line that no bar should pass
   std::string roof_label;
   bool roof_room = false;  ///< leaves room for a roof's name: rows line up with a plot that has one
@@ -303,6 +306,7 @@ struct Curve {
   std::vector<double> low, high;  ///< a band; empty if none
   Role role = Role::accent;
   bool dashed = false;
+  bool thin = false;  ///< of another device
 };
 struct LinePlot {
   std::string id;

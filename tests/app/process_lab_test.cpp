@@ -349,7 +349,7 @@ TEST_CASE("a worker that talks nonsense is ended, one that talks without end is 
   };
   const std::string error = R"({"ticket": 1, "type": "error", "message": "no", "code": )";
   const std::pair<std::string, const char*> lines[] = {
-      {"{broken", "syntax error"},
+      {"{broken", "it is not JSON"},
       {"[]", "allowed: a JSON object"},
       {"42", "allowed: a JSON object"},
       {"{}", "'ticket' is missing"},

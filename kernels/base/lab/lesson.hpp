@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/base/lab/report.hpp"
+#include "kernels/base/lab/turn.hpp"
 #include "kernels/base/simt/device.hpp"
 
 namespace tilestep::lab {
@@ -17,6 +18,8 @@ class Progress {
   virtual ~Progress() = default;
   /// `fraction` in 0–1; `note` says what happens now, in a few words.
   virtual void report(double fraction, std::string_view note) = 0;
+  /// It stands still until others are done; `note` says who: "third in line for the GPU".
+  virtual void wait(std::string_view note) { report(0, note); }
   /// True once the caller gave the run up. `check()` throws Cancelled then.
   virtual bool cancelled() const = 0;
   void check() const {
@@ -104,7 +107,8 @@ class StopWhenCancelled {
 ///
 /// `kLesson` is the lesson's line of lessons.def; see kernels/lessons.hpp.
 ///
-/// It checks the settings, stops the device when the caller gives up, and fills in what every
+/// It checks the settings, stops the device when the caller gives up, lets who times on one GPU take
+/// turns, and fills in what every
 /// report says: lesson, params and device.
 template <class Params>
 class LessonOf final : public Lesson {
@@ -150,7 +154,8 @@ class LessonOf final : public Lesson {
   Report run(const Settings& settings, simt::Device& device, Progress& progress) const override {
     const Params params = table_.params(settings);
     const StopWhenCancelled stop(device, progress);
-    return completed(run_(params, device, progress), params, device, progress);
+    const Turn turn(device, progress);
+    return completed(run_(params, device, progress), params, turn, device, progress);
   }
 
   Report bench(simt::Device& device, Progress& progress) const override {
@@ -159,15 +164,17 @@ class LessonOf final : public Lesson {
     }
     require_timing(device, "the lesson " + info_.id);
     const StopWhenCancelled stop(device, progress);
-    return completed(bench_(device, progress), Params{}, device, progress);
+    const Turn turn(device, progress);
+    return completed(bench_(device, progress), Params{}, turn, device, progress);
   }
 
  private:
-  Report completed(Report report, const Params& params, const simt::Device& device,
-                   Progress& progress) const {
+  Report completed(Report report, const Params& params, const Turn& turn,
+                   const simt::Device& device, Progress& progress) const {
     report.lesson = info_.id;
     report.params = table_.settings(params);
     report.device = device.info();
+    report.turn = turn.times();
     progress.report(1, "done");
     return report;
   }

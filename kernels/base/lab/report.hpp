@@ -12,6 +12,7 @@
 
 #include "kernels/base/lab/knob.hpp"
 #include "kernels/base/lab/names.hpp"
+#include "kernels/base/lab/turn.hpp"
 #include "kernels/base/simt/device.hpp"
 
 namespace tilestep::lab {
@@ -125,6 +126,7 @@ struct Report {
   std::string recorded_at;  ///< ISO date if this report is a recording, else empty
   /// Why the kernels ran under emulation beside a CUDA module that cannot be used; else empty.
   std::string cuda_refused;
+  std::optional<TurnTimes> turn;  ///< when it had the GPU to itself; nothing: nothing was timed
   std::vector<Table> tables;
   std::vector<Measurement> measurements;
   std::vector<Check> checks;

@@ -113,6 +113,22 @@ Fields<simt::DeviceInfo> device_fields() {
       .optional();
 }
 
+const Fields<TurnTimes>& turn_fields() {
+  static const auto kFields = Fields<TurnTimes>()
+                                  .real("asked_ms", &TurnTimes::asked_ms)
+                                  .real("from_ms", &TurnTimes::from_ms)
+                                  .real("to_ms", &TurnTimes::to_ms)
+                                  .text("refused", &TurnTimes::refused)
+                                  .null_for("");
+  return kFields;
+}
+json turn_to_json(const Report& report) {
+  return report.turn ? turn_fields().to_json(*report.turn) : json();
+}
+void read_turn(const Place& at, Report& report) {
+  turn_fields().read(at, report.turn.emplace());
+}
+
 Fields<Check> check_fields() {
   return Fields<Check>()
       .text("id", &Check::id)
@@ -139,6 +155,8 @@ const Fields<Report>& report_fields() {
                                .null_for("")
                                .text("cuda_refused", &Report::cuda_refused)
                                .null_for(""))
+          .custom("turn", turn_to_json, read_turn)
+          .optional()
           .list("tables", &Report::tables, table_fields())
           .optional()
           .list("measurements", &Report::measurements, measurement_fields())

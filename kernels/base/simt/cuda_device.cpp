@@ -61,6 +61,17 @@ std::string text_of(cudaError_t error) {
   return std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + ")";
 }
 
+/// As nvidia-smi spells it, without its hyphens.
+std::string text_of(const cudaUUID_t& uuid) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string text = "GPU-";
+  for (const char byte : uuid.bytes) {
+    text += kDigits[static_cast<unsigned char>(byte) >> 4];
+    text += kDigits[static_cast<unsigned char>(byte) & 15];
+  }
+  return text;
+}
+
 DeviceInfo info_of(int device) {
   cudaDeviceProp properties{};
   if (const cudaError_t error = cudaGetDeviceProperties(&properties, device);
@@ -75,6 +86,7 @@ DeviceInfo info_of(int device) {
   DeviceInfo info;
   info.backend = "cuda";
   info.name = properties.name;
+  info.uuid = text_of(properties.uuid);
   info.driver = "CUDA " + version_text(driver);
   info.toolkit = version_text(runtime);
   info.compute_capability = properties.major * 10 + properties.minor;
@@ -178,6 +190,7 @@ class CudaDevice final : public Device {
       const std::vector<std::string>& metrics,
       const std::vector<std::function<void()>>& works) override {
     throw_if_given_up();
+    tell_of_timing();
     return counters_.count(metrics, works);
   }
 
@@ -245,6 +258,7 @@ void CudaDevice::time_batch(const std::function<void()>& work, const TimingPlan&
 }
 
 std::vector<double> CudaDevice::time_ms(const std::function<void()>& work, const TimingPlan& plan) {
+  tell_of_timing();
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < plan.warmups; ++i) {
     throw_if_given_up();

@@ -26,6 +26,7 @@ struct DeviceInfo {
   std::size_t memory_bytes = 0;  ///< device memory
   std::size_t l2_bytes = 0;      ///< 0 where unknown
   std::size_t shared_bytes_per_block = 0;  ///< the most dynamic shared memory a block may ask for
+  std::string uuid = {};  ///< tells a GPU from others; empty under emulation. Not in reports.
 };
 
 /// The kernels of one lesson, compiled for one backend. Each lesson derives an interface from it.
@@ -98,6 +99,18 @@ class Device {
   /// Asked now and then during long work (the emulator asks between blocks); when it answers true
   /// the work ends with `Cancelled`. An empty function means never.
   virtual void stop_when(std::function<bool()> asked) = 0;
+
+  /// Called before each piece of work that is timed or counted. An empty function: nobody is.
+  void before_timing(std::function<void()> told) { before_timing_ = std::move(told); }
+
+ protected:
+  /// For `time_ms` and `count`.
+  void tell_of_timing() const {
+    if (before_timing_) before_timing_();
+  }
+
+ private:
+  std::function<void()> before_timing_;
 };
 
 /// A device array seen from the host: address on the device and number of elements.

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "app/shell/session.hpp"
 #include "scenes/scene.hpp"
 
 /// A scene of four steps with an empty picture.
@@ -29,5 +33,10 @@ class FakeScene final : public scenes::Scene {
     return scenes::Question{"What comes next?", {"this", "that"}, 0, "It always does."};
   }
 };
+
+/// The one place where a session's lessons are run.
+inline std::vector<app::LabOffer> offer_of(std::string backend) {
+  return {{backend, "", "", backend, 0}};
+}
 
 }  // namespace tilestep::tests

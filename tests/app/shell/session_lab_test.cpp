@@ -63,7 +63,7 @@ class SlowBench {
 
 TEST_CASE("the report of every lesson has the settings that were asked for", "[ui_session]") {
   const auto lab = real_lab();
-  Session session(*lab, all_lessons(), "emulated");
+  Session session(*lab, all_lessons(), offer_of("emulated"));
   for (std::size_t i = 0; i < session.lessons().size(); ++i) {
     INFO(session.lessons()[i].info.id);
     session.choose(i);
@@ -75,7 +75,7 @@ TEST_CASE("the report of every lesson has the settings that were asked for", "[u
 
 TEST_CASE("a real run left for another lesson comes when the user is back", "[ui_session]") {
   const auto lab = real_lab();
-  Session session(*lab, all_lessons(), "emulated");
+  Session session(*lab, all_lessons(), offer_of("emulated"));
   const std::size_t softmax = index_of(session, "online-softmax");
   session.choose(softmax);
   wait_until(session, [&] { return session.lesson().report.has_value(); });
@@ -98,7 +98,7 @@ TEST_CASE("a real run left for another lesson comes when the user is back", "[ui
 TEST_CASE("a knob moved during a real bench waits for it, and both answers come", "[ui_session]") {
   const SlowBench slow;
   const auto lab = real_lab();
-  Session session(*lab, all_lessons(), "recorded");
+  Session session(*lab, all_lessons(), offer_of("recorded"));
   session.set_rest_s(0);
   session.choose(index_of(session, "online-softmax"));
   wait_until(session, [&] { return session.lesson().report.has_value(); });
@@ -119,7 +119,7 @@ TEST_CASE("a real bench is replaced by another lesson's, and stopped, and says s
           "[ui_session]") {
   const SlowBench slow;
   const auto lab = real_lab();
-  Session session(*lab, all_lessons(), "recorded");
+  Session session(*lab, all_lessons(), offer_of("recorded"));
   session.choose(0);
   session.start_bench();
   session.choose(1);

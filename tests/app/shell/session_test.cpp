@@ -104,7 +104,7 @@ TEST_CASE("the first report puts the cursor where it was asked to be", "[ui_sess
   FakeLab lab;
   auto lessons = fake_lessons(1);
   lessons[0].wanted_step = 2;
-  Session session(lab, std::move(lessons), "emulated");
+  Session session(lab, std::move(lessons), offer_of("emulated"));
   session.choose(0);
   REQUIRE(lab.requests.size() == 1);
   CHECK(lab.requests[0].backend == "emulated");
@@ -119,7 +119,7 @@ TEST_CASE("the first report puts the cursor where it was asked to be", "[ui_sess
 
 TEST_CASE("knobs rest before they are sent, and only the newest answer counts", "[ui_session]") {
   FakeLab lab;
-  Session session(lab, fake_lessons(1), "auto");
+  Session session(lab, fake_lessons(1), offer_of("auto"));
   session.choose(0);
   lab.updates.push_back({1, report_of("first")});
   session.update(0);
@@ -155,7 +155,7 @@ TEST_CASE("knobs rest before they are sent, and only the newest answer counts", 
 
 TEST_CASE("what is changed in the picture is sent like a knob", "[ui_session]") {
   FakeLab lab;
-  Session session(lab, fake_lessons(2), "auto");
+  Session session(lab, fake_lessons(2), offer_of("auto"));
   session.choose(0);
   lab.updates.push_back({1, report_of("first")});
   session.update(0);
@@ -173,7 +173,7 @@ TEST_CASE("what is changed in the picture is sent like a knob", "[ui_session]") 
 
 TEST_CASE("a failure is kept until a run works again", "[ui_session]") {
   FakeLab lab;
-  Session session(lab, fake_lessons(1), "auto");
+  Session session(lab, fake_lessons(1), offer_of("auto"));
   session.choose(0);
   lab.updates.push_back({1, LabFailure{"the worker died", ExitCode::unavailable, true}});
   session.update(0);
@@ -195,7 +195,7 @@ TEST_CASE("a failure is kept until a run works again", "[ui_session]") {
 
 TEST_CASE("a lesson left before its report came asks again", "[ui_session]") {
   FakeLab lab;
-  Session session(lab, fake_lessons(2), "auto");
+  Session session(lab, fake_lessons(2), offer_of("auto"));
   session.choose(0);
   session.choose(1);
   session.choose(0);
@@ -211,7 +211,7 @@ TEST_CASE("a lesson left before its report came asks again", "[ui_session]") {
 TEST_CASE("a lesson left in the middle of a run is stale on return and runs again",
           "[ui_session]") {
   FakeLab lab;
-  Session session(lab, fake_lessons(2), "auto");
+  Session session(lab, fake_lessons(2), offer_of("auto"));
   session.choose(0);
   lab.updates.push_back({1, report_of("old")});
   session.update(0);
@@ -237,7 +237,7 @@ TEST_CASE("a lesson left in the middle of a run is stale on return and runs agai
 
 TEST_CASE("a failed run is not tried again by coming back, changed knobs are", "[ui_session]") {
   FakeLab lab;
-  Session session(lab, fake_lessons(2), "auto");
+  Session session(lab, fake_lessons(2), offer_of("auto"));
   session.choose(0);
   lab.updates.push_back({1, LabFailure{"too small", ExitCode::bad_input, false}});
   session.update(0);
@@ -255,7 +255,7 @@ TEST_CASE("a failed run is not tried again by coming back, changed knobs are", "
 TEST_CASE("a knob moved during a bench leaves it alone; the bench ends as what it is",
           "[ui_session]") {
   FakeLab lab;
-  Session session(lab, fake_lessons(2), "auto");
+  Session session(lab, fake_lessons(2), offer_of("auto"));
   session.choose(0);
   lab.updates.push_back({1, report_of("first")});
   session.update(0);
@@ -297,7 +297,7 @@ TEST_CASE("a knob moved during a bench leaves it alone; the bench ends as what i
 
 TEST_CASE("playback goes line by line at its speed and stops at the end", "[ui_session]") {
   FakeLab lab;
-  Session session(lab, fake_lessons(1), "auto");
+  Session session(lab, fake_lessons(1), offer_of("auto"));
   session.choose(0);
   session.toggle_play();  // nothing to play yet
   CHECK_FALSE(session.playing());
@@ -339,7 +339,7 @@ TEST_CASE("a playhead goes evenly to its goal, and may stand between two places"
 
 TEST_CASE("a step plays its phases one after another, a second press ends it", "[ui_session]") {
   FakeLab lab;
-  Session session(lab, fake_lessons(1), "auto");
+  Session session(lab, fake_lessons(1), offer_of("auto"));
   session.set_moves(true);
   session.choose(0);
   lab.updates.push_back({1, report_of("good")});
@@ -379,7 +379,7 @@ TEST_CASE("a step plays its phases one after another, a second press ends it", "
 TEST_CASE("what is asked comes before the step, and is judged once when it is shown",
           "[ui_session]") {
   FakeLab lab;
-  Session session(lab, fake_lessons(1), "auto");
+  Session session(lab, fake_lessons(1), offer_of("auto"));
   session.choose(0);
   lab.updates.push_back({1, report_of("good")});
   session.update(0);

@@ -221,11 +221,11 @@ TEST_CASE("a guess is drawn until its answer has been seen", "[ui_shell]") {
 TEST_CASE("a failure shows its sentence and the ways on", "[ui_shell]") {
   Stage stage;
   stage.lab.updates.push_back(
-      {1, LabFailure{"the worker stopped while it ran the kernel", ExitCode::unavailable, true}});
+      {1, LabFailure{"the worker stopped while it ran the kernel", ExitCode::unavailable, true,
+                     std::nullopt, "The next run starts another."}});
   stage.frame();
   CHECK(stage.part("failure")["value"] ==
-        "The worker stopped while it ran the kernel. The worker was ended; the next run gets a new "
-        "one.");
+        "The worker stopped while it ran the kernel. The next run starts another.");
   CHECK(stage.has("reset_knobs"));
   stage.click("run_again");
   stage.frame();

@@ -1,0 +1,53 @@
+#include "app/worker/ask.hpp"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "kernels/base/simt/backends.hpp"
+
+namespace tilestep::app {
+namespace {
+
+/// What a person does not notice, and a processor neither.
+constexpr std::chrono::milliseconds kPause{2};
+
+[[noreturn]] void fail(const LabFailure& failure) {
+  std::string sentence = failure.sentence;
+  // `next` is about a lab that goes on: this one is asked once.
+  if (sentence.ends_with('.')) sentence.pop_back();
+  throw Error(sentence, failure.code);
+}
+
+}  // namespace
+
+std::unique_ptr<LabClient> make_lab(const LabAddress& address, const std::string& program) {
+  if (!address.elsewhere() && !simt::cuda_status().available) return make_inline_lab();
+  ProcessLabOptions options;
+  options.program = program;
+  options.address = address;
+  return make_process_lab(std::move(options));
+}
+
+lab::Report ask(LabClient& lab, const lab::Request& request, lab::Progress& progress) {
+  const Ticket ticket = lab.submit(request);
+  for (;;) {
+    while (auto update = lab.poll()) {
+      if (const auto* failure = std::get_if<LabFailure>(&update->what)) {
+        if (update->ticket == ticket) fail(*failure);
+      } else if (auto* report = std::get_if<lab::Report>(&update->what)) {
+        if (update->ticket == ticket) return std::move(*report);
+      } else if (const auto* told = std::get_if<LabProgress>(&update->what)) {
+        told->waiting ? progress.wait(told->note) : progress.report(told->fraction, told->note);
+      }
+    }
+    if (progress.cancelled()) {
+      lab.cancel(ticket);
+      throw Cancelled();
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,55 @@
+#include "app/worker/lab_set.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <variant>
+
+namespace tilestep::app {
+
+Ticket LabSet::submit_to(std::size_t lab, const lab::Request& request) {
+  assert(lab < labs_.size());
+  const Theirs theirs{lab, labs_[lab]->submit(request)};
+  open_.emplace(++last_, theirs);
+  names_.emplace(theirs, last_);
+  return last_;
+}
+
+std::optional<LabUpdate> LabSet::poll() {
+  for (std::size_t lab = 0; lab < labs_.size(); ++lab) {
+    while (auto update = labs_[lab]->poll()) {
+      if (update->ticket == 0) return update;  // about the lab itself
+      const auto name = names_.find({lab, update->ticket});
+      if (name == names_.end()) continue;
+      update->ticket = name->second;
+      if (!std::holds_alternative<LabProgress>(update->what)) {
+        open_.erase(name->second);
+        names_.erase(name);
+      }
+      return update;
+    }
+  }
+  return std::nullopt;
+}
+
+void LabSet::cancel(Ticket ticket) {
+  const auto theirs = open_.find(ticket);
+  if (theirs != open_.end()) labs_[theirs->second.lab]->cancel(theirs->second.ticket);
+}
+
+bool LabSet::busy() const {
+  return std::any_of(labs_.begin(), labs_.end(), [](const auto& lab) { return lab->busy(); });
+}
+
+std::unique_ptr<LabClient> make_labs(const ProcessLabOptions& options,
+                                     const std::vector<LabAddress>& elsewhere) {
+  std::vector<std::unique_ptr<LabClient>> labs;
+  labs.push_back(make_process_lab(options));
+  for (const LabAddress& address : elsewhere) {
+    ProcessLabOptions there = options;
+    there.address = address;
+    labs.push_back(make_process_lab(std::move(there)));
+  }
+  return std::make_unique<LabSet>(std::move(labs));
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,175 @@
+#include "app/worker/protocol.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "kernels/base/lab/json.hpp"
+#include "kernels/base/simt/source_hash.hpp"
+
+namespace tilestep::app::protocol {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kAllowedLines =
+    R"(send one JSON object a line: {"ticket": n, "lesson": "…", "params": {…}, "action": "run|bench", )"
+    R"("backend": "auto|cuda|emulated|recorded"}, {"cancel": n} or {"hello": {"version": "…", )"
+    R"("source_hash": "…"}}, with n a whole number from 0)";
+
+[[noreturn]] void refuse(std::string_view what) {
+  throw BadRequest(fmt::format("{}; {}", what, kAllowedLines), std::nullopt);
+}
+
+bool is_ticket(const json& value) {
+  return value.is_number_unsigned();
+}
+
+json object_of(std::string_view line) {
+  // The parser takes a NUL for the end, and would leave what follows it unread.
+  json object = line.find('\0') == std::string_view::npos ? json::parse(line, nullptr, false)
+                                                          : json(json::value_t::discarded);
+  if (object.is_discarded()) refuse("this line is not JSON");
+  if (!object.is_object()) refuse("this line is not a JSON object");
+  return object;
+}
+
+Cancel cancel_from(const json& object) {
+  if (object.size() != 1 || !is_ticket(object["cancel"])) refuse("this cancel is not understood");
+  return {object["cancel"].get<Ticket>()};
+}
+
+Hello hello_from(const lab::Place& at) {
+  return {at.at("version").text(), at.at("source_hash").text()};
+}
+json to_json(const Hello& hello) {
+  return {{"version", hello.version}, {"source_hash", hello.source_hash}};
+}
+
+Work work_from(json object) {
+  if (!object.contains("ticket")) refuse("this request has no \"ticket\"");
+  if (!is_ticket(object["ticket"])) refuse("the \"ticket\" of this request is none");
+  const Ticket ticket = object["ticket"].get<Ticket>();
+  object.erase("ticket");
+  try {
+    return {ticket, lab::request_from_json(object)};
+  } catch (const Error& error) {
+    throw BadRequest(error.what(), ticket);
+  }
+}
+
+std::string text_of(const json& object) {
+  return object.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// ---- messages -----------------------------------------------------------------------------------
+
+LabProgress progress_from(const lab::Place& message) {
+  LabProgress progress{message.at("fraction").real<double>(), message.at("note").text()};
+  if (const auto waiting = message.find("waiting")) progress.waiting = waiting->flag();
+  return progress;
+}
+
+LabFailure failure_from(const lab::Place& message) {
+  const auto ends = message.find("worker_ends");
+  const int code = message.at("code").whole(static_cast<int>(ExitCode::check_failed),
+                                            static_cast<int>(ExitCode::unavailable));
+  LabFailure failure{message.at("message").text(), static_cast<ExitCode>(code),
+                     ends && ends->flag()};
+  if (const auto fix = message.find("fix")) {
+    failure.fix = {fix->at("label").text(), lab::settings_from_json(fix->at("settings"))};
+  }
+  return failure;
+}
+
+json to_json(const Progressed& message) {
+  json to = {{"type", "progress"},
+             {"ticket", message.ticket},
+             {"fraction", message.progress.fraction},
+             {"note", message.progress.note}};
+  if (message.progress.waiting) to["waiting"] = true;
+  return to;
+}
+
+json error_of(json ticket, const LabFailure& failure) {
+  json to = {{"type", "error"},
+             {"ticket", std::move(ticket)},
+             {"message", failure.sentence},
+             {"code", static_cast<int>(failure.code)}};
+  if (failure.worker_died) to["worker_ends"] = true;
+  if (failure.fix) {
+    to["fix"] = {{"label", failure.fix->label}, {"settings", lab::to_json(failure.fix->settings)}};
+  }
+  return to;
+}
+
+}  // namespace
+
+Hello own_hello() {
+  return {TILESTEP_VERSION, simt::source_hash()};
+}
+
+std::optional<Request> request_from(std::string_view line) {
+  if (line.find_first_not_of(" \t\r") == std::string_view::npos) return std::nullopt;
+  json object = object_of(line);
+  if (object.contains("cancel")) return cancel_from(object);
+  if (object.contains("hello")) {
+    try {
+      return hello_from(lab::Place(object["hello"], "hello"));
+    } catch (const Error& error) {
+      refuse(error.what());
+    }
+  }
+  return work_from(std::move(object));
+}
+
+std::string line_of(const Request& request) {
+  if (const auto* cancel = std::get_if<Cancel>(&request)) {
+    return text_of({{"cancel", cancel->ticket}});
+  }
+  if (const auto* hello = std::get_if<Hello>(&request))
+    return text_of({{"hello", to_json(*hello)}});
+  const Work& work = std::get<Work>(request);
+  json object = lab::to_json(work.request);
+  object["ticket"] = work.ticket;
+  return text_of(object);
+}
+
+Message message_from(std::string_view line) {
+  const json object = json::parse(line, nullptr, false);
+  if (object.is_discarded()) throw Error("it is not JSON");
+  const lab::Place message(object, "message");
+  if (const auto type = message.find("type"); type && type->json() == "hello") {
+    return hello_from(message);
+  }
+  const lab::Place ticket = message.at("ticket");
+  if (ticket.json().is_null()) return NotTaken{message.at("message").text()};
+  const Ticket mine = ticket.whole<Ticket>(0);
+  const lab::Place type = message.at("type");
+  const std::string word = type.text();
+  if (word == "progress") return Progressed{mine, progress_from(message)};
+  if (word == "report") return Answered{mine, message.at("report").json()};
+  if (word == "error") return Failed{mine, failure_from(message)};
+  type.refuse("progress, report, error");
+}
+
+std::string line_of(const Message& message) {
+  struct Writer {
+    json operator()(const Progressed& each) const { return to_json(each); }
+    json operator()(const Answered& each) const {
+      return {{"type", "report"}, {"ticket", each.ticket}, {"report", each.report}};
+    }
+    json operator()(const Failed& each) const { return error_of(each.ticket, each.failure); }
+    json operator()(const NotTaken& each) const {
+      return error_of(nullptr, {each.sentence, ExitCode::bad_input});
+    }
+    json operator()(const Hello& each) const {
+      json to = to_json(each);
+      to["type"] = "hello";
+      return to;
+    }
+  };
+  return text_of(std::visit(Writer(), message));
+}
+
+}  // namespace tilestep::app::protocol

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "app/worker/lab_client.hpp"
+
+/// What a lab and its worker say to each other, a JSON object a line: each kind of line as plain data,
+/// read and written. No process, no pipe. What a line looks like stands at `worker_loop`.
+namespace tilestep::app::protocol {
+
+/// Bytes of a request; longer than any that a knob allows.
+inline constexpr std::size_t kLongestRequest = std::size_t{1} << 20;
+
+/// What each side says of itself first, where they may be of different builds.
+struct Hello {
+  std::string version;      ///< "0.4.0"
+  std::string source_hash;  ///< simt::source_hash()
+};
+Hello own_hello();
+
+// ---- to the worker ------------------------------------------------------------------------------
+
+struct Work {
+  Ticket ticket = 0;
+  lab::Request request;
+};
+struct Cancel {
+  Ticket ticket = 0;
+};
+using Request = std::variant<Work, Cancel, Hello>;
+
+/// A line that is no request, about the ticket that it names, if it names one.
+class BadRequest : public Error {
+ public:
+  BadRequest(const std::string& sentence, std::optional<Ticket> ticket)
+      : Error(sentence), ticket_(ticket) {}
+  std::optional<Ticket> ticket() const { return ticket_; }
+
+ private:
+  std::optional<Ticket> ticket_;
+};
+
+/// Nothing for a blank line. Throws BadRequest with what is allowed.
+std::optional<Request> request_from(std::string_view line);
+/// Without its newline.
+std::string line_of(const Request& request);
+
+// ---- from the worker ----------------------------------------------------------------------------
+
+struct Progressed {
+  Ticket ticket = 0;
+  LabProgress progress;
+};
+/// A report as it came: reading it takes longer than all else, and it may be of no use any more.
+struct Answered {
+  Ticket ticket = 0;
+  nlohmann::json report;
+};
+struct Failed {
+  Ticket ticket = 0;
+  LabFailure failure;
+};
+/// About a line that was no request to it.
+struct NotTaken {
+  std::string sentence;
+};
+using Message = std::variant<Progressed, Answered, Failed, NotTaken, Hello>;
+
+/// Throws Error saying which member is missing or wrong.
+Message message_from(std::string_view line);
+/// Without its newline. What is no UTF-8 in it (names of devices, error texts) is replaced.
+std::string line_of(const Message& message);
+
+}  // namespace tilestep::app::protocol
