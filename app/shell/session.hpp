@@ -172,6 +172,8 @@ class Session {
   std::optional<double> due_s() const { return lesson().due_s; }
   /// True while the lab has something to do.
   bool working() const { return lab_.busy(); }
+  /// True while a bench is under way at this machine, and no longer waits for others.
+  bool timing() const;
 
  private:
   void travel(scenes::Cursor cursor, double seconds);

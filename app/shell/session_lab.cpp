@@ -90,6 +90,13 @@ const LessonState* Session::benched() const {
   return newest;
 }
 
+bool Session::timing() const {
+  const LessonState* lesson = benched();
+  if (lesson == nullptr || lesson->bench_progress.waiting) return false;
+  const LabOffer& offer = offers_[lesson->lab];
+  return offer.lab == 0 && (offer.backend == "auto" || offer.backend == "cuda");
+}
+
 bool Session::update(double now_s) {
   bool changed = false;
   if (const auto request = lesson().player->take_request()) {

@@ -109,6 +109,10 @@ bool Shell::working() const {
   return state_->session.working();
 }
 
+bool Shell::timing() const {
+  return state_->session.timing();
+}
+
 std::optional<double> Shell::update_due_s() const {
   auto due_s = state_->session.due_s();
   if (state_->message) due_s = std::min(due_s.value_or(1e300), state_->message->until_s);

@@ -137,6 +137,8 @@ class Shell {
   bool animating() const;
   /// True while the lab runs or measures: frames take the processor and the GPU that it needs.
   bool working() const;
+  /// True while it times this machine's GPU, which may be the one that draws.
+  bool timing() const;
   /// Seconds until `update` has something to send, even if nothing happens before.
   std::optional<double> update_due_s() const;
   /// True once after F11.

@@ -181,7 +181,9 @@ void measurement_state(const LessonState& lesson) {
   std::string sentence;
   if (lesson.bench_run) {
     sentence = fmt::format(
-        "Measuring takes {} minutes at most; until then runs wait, and few frames are drawn.{}{}",
+        "Measuring takes {} minutes at most. Until then runs wait, and nothing is drawn by itself: "
+        "move "
+        "the mouse to see how far it is.{}{}",
         std::chrono::duration_cast<std::chrono::minutes>(ProcessLabOptions().bench_deadline)
             .count(),
         lesson.bench_progress.note.empty() ? "" : " Now: ", lesson.bench_progress.note);

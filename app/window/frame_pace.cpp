@@ -21,6 +21,7 @@ void FramePace::news() {
 
 std::optional<double> FramePace::next_in_s(double now_s, const Motion& motion) const {
   if (input_frames_ > 0) return 0;
+  if (motion.timing) return std::nullopt;
   if (news_frames_ == 0 && !motion.animating && !motion.typing) return std::nullopt;
   double interval_s = motion.animating ? kSmooth_s : kBlink_s;
   if (news_frames_ > 0) interval_s = 0;

@@ -9,7 +9,8 @@ struct Motion {
   bool animating = false;
   bool typing = false;  ///< a text cursor blinks
   bool working =
-      false;  ///< the lab runs or measures, on the processor and GPU that frames take too
+      false;            ///< the lab runs or measures, on the processor and GPU that frames take too
+  bool timing = false;  ///< this machine's GPU is timed: a frame on it would be in the times
 };
 
 /// Decides when the window draws its next frame. Times are seconds of any steady clock.
@@ -18,7 +19,7 @@ class FramePace {
   /// A key, the mouse, the window itself: answered at once, always.
   void input();
   /// Something on screen changed by itself: drawn at once, but while the lab works only a few times
-  /// a second.
+  /// a second, and while it times not at all.
   void news();
   /// Seconds until the next frame is due, 0 for now; nothing if none is until something happens.
   std::optional<double> next_in_s(double now_s, const Motion& motion) const;

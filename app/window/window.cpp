@@ -264,7 +264,7 @@ void Window::set_callbacks() {
 }
 
 Motion Window::motion() const {
-  return {shell_->animating(), ImGui::GetIO().WantTextInput, shell_->working()};
+  return {shell_->animating(), ImGui::GetIO().WantTextInput, shell_->working(), shell_->timing()};
 }
 
 /// Sleeps until something happens or is due; an idle window draws nothing.

@@ -63,3 +63,19 @@ TEST_CASE("an input is answered at once, also while the lab works", "[ui_session
   }
   CHECK(pace.next_in_s(5.02, motion).value() > 0.2);
 }
+
+TEST_CASE("while a GPU is timed nothing is drawn but for an input, and its end is",
+          "[ui_session]") {
+  const Motion timing{.animating = true, .typing = true, .working = true, .timing = true};
+  CHECK(frames_in(10, timing, 0.05) <= 3);  // the first ones, of the window itself
+  FramePace pace;
+  for (int frame = 0; frame < 3; ++frame) pace.drawn(5);
+  pace.news();
+  CHECK(!pace.next_in_s(5.5, timing));
+  pace.input();
+  CHECK(pace.next_in_s(5.5, timing) == 0);
+  for (int frame = 0; frame < 3; ++frame) pace.drawn(5.5);
+  pace.news();
+  CHECK(!pace.next_in_s(6, timing));
+  CHECK(pace.next_in_s(6, {}) == 0);
+}

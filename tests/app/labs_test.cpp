@@ -110,8 +110,8 @@ TEST_CASE("--lab becomes arguments, and never a shell's text", "[labs]") {
   CHECK(Words(ssh.arguments.begin(), ssh.arguments.begin() + 3) == Words{"my-ssh", "-F", "a file"});
   CHECK(Words(ssh.arguments.end() - 4, ssh.arguments.end()) ==
         Words{"--", "ada@gpu1", "/opt/tilestep/bin/tilestep", "worker"});
-  CHECK(Words(parse_lab("ssh:[::1]").arguments.end() - 3, parse_lab("ssh:[::1]").arguments.end()) !=
-        Words{});
+  const Words six = parse_lab("ssh:[::1]").arguments;
+  CHECK(Words(six.end() - 4, six.end()) == Words{"--", "[::1]", "tilestep", "worker"});
   CHECK(parse_lab("ssh:gpu1").arguments.front() == "ssh");
 
   const std::pair<const char*, Words> commands[] = {
@@ -148,8 +148,7 @@ TEST_CASE("a lab that is none is refused, with what is allowed", "[labs]") {
       {"run:''", "names no command"},
       {"run:a 'b", "a quote in it is not closed"},
       {"run:a \"b", "a quote in it is not closed"},
-      {"run:a \\", "a quote in it is not closed"},
-      {std::string("run:a\0b", 7), "NUL"}};
+      {"run:a \\", "a quote in it is not closed"}};
   for (const auto& [text, why] : refused) {
     CAPTURE(text);
     const std::string sentence = refusal_of(text);

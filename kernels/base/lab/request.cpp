@@ -16,7 +16,7 @@ void read_backend(const Place& at, Request& request) {
   }
 }
 
-const Fields<Request>& fields() {
+const Fields<Request>& request_fields() {
   static const auto kFields =
       Fields<Request>()
           .text("lesson", &Request::lesson)
@@ -35,11 +35,11 @@ const Fields<Request>& fields() {
 }  // namespace
 
 nlohmann::json to_json(const Request& request) {
-  return fields().to_json(request);
+  return request_fields().to_json(request);
 }
 
 Request request_from_json(const nlohmann::json& json) {
-  return fields().from_json(json, "request");
+  return request_fields().from_json(json, "request");
 }
 
 }  // namespace tilestep::lab

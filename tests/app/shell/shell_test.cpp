@@ -273,7 +273,8 @@ TEST_CASE("a measurement shows how far it is, can be stopped, and says what beca
   stage.frame();
   CHECK(stage.part("measure")["label"] == "Measuring … 34 %");
   CHECK(stage.part("measurement_state")["value"] ==
-        "Measuring takes 30 minutes at most; until then runs wait, and few frames are drawn. Now: "
+        "Measuring takes 30 minutes at most. Until then runs wait, and nothing is drawn by itself: "
+        "move the mouse to see how far it is. Now: "
         "shared-tile");
   stage.click("stop_measuring");
   stage.frame();
@@ -407,4 +408,67 @@ TEST_CASE("what a run says as a whole stands in the table once it is through", "
   CHECK_FALSE(shows(Key::home, loads));
   CHECK_FALSE(shows(Key::right, loads));
   CHECK(shows(Key::end, loads));
+}
+
+TEST_CASE("a lesson runs where the user says, and the others where they did", "[ui_shell]") {
+  ShellOptions options;
+  options.labs = {parse_lab("ssh:ada@gpu1"), parse_lab("run:srun tilestep worker")};
+  Stage stage(options);
+  stage.frame();
+  CHECK(stage.lab.labs == std::vector<std::size_t>{1});
+  CHECK(stage.lab.requests.back().backend == "auto");
+  stage.lab.updates.push_back({1, LabProgress{0, "waits for ssh:ada@gpu1 to answer", true}});
+  stage.frame();
+  CHECK(stage.part("waiting")["value"] == "Waits for ssh:ada@gpu1 to answer.");
+  stage.lab.updates.push_back(
+      {1, LabFailure{"no such host", ExitCode::unavailable, true, std::nullopt, "Next."}});
+  stage.frame();
+  CHECK(stage.part("failure")["value"] == "No such host. Next.");
+  stage.click("run_here");
+  CHECK(stage.lab.labs.back() == 0);
+  stage.lab.answer();
+  stage.frame();
+  CHECK_FALSE(stage.has("failure"));
+
+  stage.click("choose_lab");
+  const std::vector<std::string> names = {"This machine", "CPU emulation", "Recordings", "ada@gpu1",
+                                          "srun tilestep worker"};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    CHECK(stage.part("lab_" + std::to_string(i))["label"] == names[i]);
+  }
+  stage.click("lab_2");
+  CHECK_FALSE(stage.has("labs"));
+  CHECK(stage.lab.labs.back() == 0);
+  CHECK(stage.lab.requests.back().backend == "recorded");
+  // The same lab again is no reason to run again; Esc closes the list.
+  const std::size_t requests = stage.lab.requests.size();
+  stage.lab.answer();
+  stage.frame();
+  stage.click("choose_lab");
+  CHECK(stage.part("labs")["value"] == "Recordings");
+  stage.click("lab_2");
+  CHECK(stage.lab.requests.size() == requests);
+  stage.click("choose_lab");
+  stage.shell.key(Key::escape, false);
+  stage.frame();
+  CHECK_FALSE(stage.has("labs"));
+  // Another lesson is where it was.
+  stage.shell.key(Key::down, false);
+  stage.frame();
+  CHECK(stage.lab.labs.back() == 1);
+}
+
+TEST_CASE("a worker that dies between two runs is mentioned", "[ui_shell]") {
+  Stage stage;
+  stage.lab.answer();
+  stage.frame();
+  stage.lab.updates.push_back(
+      {0, LabFailure{"The worker process was ended by signal 9 (SIGKILL) "
+                     "between two runs.",
+                     ExitCode::unavailable, true, std::nullopt, "The next run starts another."}});
+  stage.frame();
+  CHECK(stage.part("message")["value"] ==
+        "The worker process was ended by signal 9 (SIGKILL) between two runs. The next run starts "
+        "another.");
+  CHECK_FALSE(stage.has("failure"));
 }

@@ -23,6 +23,10 @@ class HeldLab final : public app::LabClient {
     requests.push_back(request);
     return static_cast<app::Ticket>(requests.size());
   }
+  app::Ticket submit_to(std::size_t lab, const lab::Request& request) override {
+    labs.push_back(lab);
+    return submit(request);
+  }
   std::optional<app::LabUpdate> poll() override {
     if (updates.empty()) return std::nullopt;
     app::LabUpdate update = std::move(updates.front());
@@ -44,6 +48,7 @@ class HeldLab final : public app::LabClient {
 
   std::string backend = "emulated";  ///< that the answers name
   std::vector<lab::Request> requests;
+  std::vector<std::size_t> labs;  ///< that they were submitted to
   std::deque<app::LabUpdate> updates;
 };
 

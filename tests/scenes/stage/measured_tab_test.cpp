@@ -3,6 +3,7 @@
 #include "kernels/base/lab/recording.hpp"
 #include "scenes/scene.hpp"
 #include "scenes/shared/rows.hpp"
+#include "scenes/stage/measured_plots.hpp"
 #include "tests/catch.hpp"
 #include "tests/scenes/scene_frame.hpp"
 
@@ -186,4 +187,40 @@ TEST_CASE("every lesson's recorded bench has what its views need", "[scenes_shar
       CHECK((view.needs.empty() || recording->bench.table(view.needs) != nullptr));
     }
   }
+}
+
+TEST_CASE("what another GPU reached stands beside what was measured here", "[scenes_shared]") {
+  using namespace measured;
+  const lab::Report here = bench();
+  lab::Report there = bench();
+  for (auto& row : there.tables[0].rows) row[2] = 2 * std::get<double>(row[2]);
+  there.tables[0].rows.erase(there.tables[0].rows.begin());  // it has no "rung 0" of 8192
+  const Spec all = spec();
+  const Plot& bars = all.views[0].plots[0];
+  const Plot& lines = all.views[0].plots[1];
+  const auto of_size = [](const lab::Report& report) {
+    return rows_where(report.tables[0], "size", "8192");
+  };
+  const Reference reference{of_size(there), "NVIDIA H200"};
+  const auto drawn = drawables(bars, of_size(here), here, &reference);
+  REQUIRE(drawn.size() == 1);
+  CHECK(drawn[0].looks.reference);
+  CHECK(drawn[0].bars.reference == "NVIDIA H200");
+  for (const ui::Bar& bar : drawn[0].bars.bars) {
+    CAPTURE(bar.label);
+    if (bar.label == "rung 0") {
+      CHECK(!bar.reference);
+    } else {
+      CHECK(bar.reference == 2 * bar.value);
+    }
+  }
+  CHECK(drawables(lines, of_size(here), here, &reference)[0].looks.reference);
+  CHECK(!drawables(bars, of_size(here), here)[0].looks.reference);
+  // A recording has nothing beside it: it would be itself.
+  const lab::Recording* recording = lab::recording("tiling");
+  REQUIRE(recording != nullptr);
+  CHECK(reference_of(recording->bench) == nullptr);
+  lab::Report measured_here = recording->bench;
+  measured_here.recorded_at.clear();
+  CHECK(reference_of(measured_here) == &recording->bench);
 }
