@@ -16,10 +16,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "app/worker/lab_client.hpp"
 #include "app/worker/pipe_io.hpp"
+#include "kernels/base/lab/sentence.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {
@@ -77,7 +79,7 @@ class Output {
   static json error_message(const json& ticket, std::string_view sentence, ExitCode code) {
     return {{"type", "error"},
             {"ticket", ticket},
-            {"message", sentence},
+            {"message", lab::shown(sentence)},
             {"code", static_cast<int>(code)}};
   }
 
@@ -137,6 +139,8 @@ class WorkerLoop {
   int run();
 
  private:
+  std::thread start_reader();
+  void read_or_end() noexcept;
   void read_requests();
   void take_line(const std::string& line);
   void take_cancel(const json& message);
@@ -159,7 +163,7 @@ class WorkerLoop {
 };
 
 int WorkerLoop::run() {
-  std::thread reader([this] { read_requests(); });
+  std::thread reader = start_reader();
   for (;;) {
     Job job;
     {
@@ -178,6 +182,29 @@ int WorkerLoop::run() {
   finished_ = true;
   reader.join();
   return static_cast<int>(ExitCode::good);
+}
+
+std::thread WorkerLoop::start_reader() {
+  try {
+    return std::thread([this] { read_or_end(); });
+  } catch (const std::system_error& error) {
+    throw Error(fmt::format("the thread that reads requests cannot be started: {}; end other "
+                            "programs, or raise the limit (`ulimit -u`)",
+                            error.code().message()),
+                ExitCode::unavailable);
+  }
+}
+
+/// Without memory a request would be lost or half read: the worker ends, and whoever asks gets another.
+void WorkerLoop::read_or_end() noexcept {
+  try {
+    read_requests();
+  } catch (const std::bad_alloc&) {
+    constexpr std::string_view kSentence =
+        "tilestep: there is not enough memory to read a request; the worker ends\n";
+    write_all(STDERR_FILENO, kSentence);
+    ::_exit(static_cast<int>(ExitCode::unavailable));
+  }
 }
 
 void WorkerLoop::answer_one(const Job& job) {
