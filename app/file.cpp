@@ -101,6 +101,16 @@ void write_file(const fs::path& path, std::string_view bytes) {
   part.put_in_place(mode);
 }
 
+bool same_file(const fs::path& a, const fs::path& b) {
+  std::error_code failed;
+  if (fs::equivalent(a, b, failed)) return true;
+  const auto place = [&failed](const fs::path& path) {
+    const fs::path whole = fs::weakly_canonical(fs::absolute(path, failed), failed);
+    return failed ? path.lexically_normal() : whole;
+  };
+  return place(a) == place(b);
+}
+
 void make_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);

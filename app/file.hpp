@@ -11,6 +11,9 @@ namespace tilestep::app {
 /// a device) or may not be written.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
+/// Whether both name one file, also one that is not there yet, or through links.
+bool same_file(const std::filesystem::path& a, const std::filesystem::path& b);
+
 /// Makes a folder and those above it. Throws Error (unavailable) with the reason.
 void make_folder(const std::filesystem::path& path);
 

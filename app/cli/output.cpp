@@ -8,9 +8,13 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <exception>
+#include <new>
 
+#include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/simt/backends.hpp"
 
 namespace tilestep::app {
@@ -25,9 +29,39 @@ void note_output(bool written) {
 }
 
 /// Standard error is the last resort: where it is gone too, nobody is left to be told.
-void print_error(const std::string& text) {
+void print_error(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
+}
+
+/// Without any of what may be out of memory.
+void write_raw(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t count = ::write(STDERR_FILENO, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+/// The last resort, where an exception meets nobody who could take it (a thread's end, a clean-up): what is
+/// said needs no memory. Our own mistakes end as they always did, with a core for whoever looks for them.
+[[noreturn]] void end_for_want() noexcept {
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::bad_alloc&) {
+    write_raw(
+        "tilestep: there is not enough memory left to go on; end other programs, or choose "
+        "smaller values\n");
+    ::_exit(static_cast<int>(ExitCode::unavailable));
+  } catch (...) {
+  }
+  std::abort();
+}
+
+/// Before anything else of the program: what is made at its start may want memory, too.
+[[gnu::constructor(101)]] void prepare_the_end() {
+  std::set_terminate(end_for_want);
 }
 
 }  // namespace
@@ -52,7 +86,7 @@ void print_line(std::string_view text) {
 }
 
 void remark(std::string_view sentence) {
-  print_error(fmt::format("tilestep: {}\n", sentence));
+  print_error(fmt::format("tilestep: {}\n", lab::shown(sentence)));
 }
 
 void remark_refused_cuda(std::string_view backend) {

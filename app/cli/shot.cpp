@@ -1,9 +1,12 @@
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <memory>
 
 #include "app/cli/arguments.hpp"
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"
+#include "app/file.hpp"
 #include "app/window/window.hpp"
 
 namespace tilestep::app {
@@ -34,6 +37,10 @@ int shot(ShotArguments& arguments, const std::string& program) {
   if (arguments.out.empty()) throw Error("say where the picture goes: --out FILE.png or FILE.svg");
   if (!svg && !ending.empty() && ending != ".png" && ending != ".PNG") {  // a device has none
     throw Error("--out names a picture of kind '" + ending + "'; allowed: .png, .svg");
+  }
+  if (!arguments.ui_map.empty() && same_file(arguments.out, arguments.ui_map)) {
+    throw Error(fmt::format("--out and --ui-map both name '{}': give each a file of its own",
+                            arguments.ui_map));
   }
   options.out = arguments.out;
   options.ui_map = arguments.ui_map;

@@ -26,7 +26,8 @@ int work() {
 
 void add_worker(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
-      "worker", "Takes one JSON request a line and gives one JSON message a line");
+      "worker",
+      "Takes one JSON request a line, of at most 1 MiB, and gives one JSON message a line");
   command->callback([&invocation] { invocation.action = work; });
 }
 

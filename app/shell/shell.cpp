@@ -4,11 +4,41 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "app/shell/shell_state.hpp"
 
 namespace tilestep::app {
+namespace {
+
+/// Dear ImGui survives no exception in the middle of a frame: it finds begun what nobody ends. While one is
+/// drawn, memory that is not there ends the program where it is asked for, with the sentence for that.
+class InFrame {
+ public:
+  InFrame() {
+    std::set_new_handler(give_up);
+    drawing_ = true;
+  }
+  ~InFrame() { drawing_ = false; }
+  InFrame(const InFrame&) = delete;
+  InFrame& operator=(const InFrame&) = delete;
+
+ private:
+  static void give_up() {
+    try {
+      throw std::bad_alloc();
+    } catch (const std::bad_alloc&) {
+      if (!drawing_) throw;
+      std::terminate();
+    }
+  }
+  static thread_local bool drawing_;
+};
+thread_local bool InFrame::drawing_ = false;
+
+}  // namespace
 
 Shell::Shell(LabClient& lab, ShellOptions options)
     : state_(std::make_unique<State>(lab, options)) {}
@@ -22,6 +52,7 @@ bool Shell::prepare_fonts(float display_scale, ImVec2 size) {
 }
 
 void Shell::draw(ImVec2 size) {
+  const InFrame in_frame;
   const ui::Context::Current current(state_->ui);
   state_->ui.begin_frame();
   ui::Focus& focus = state_->ui.focus();

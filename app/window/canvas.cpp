@@ -3,15 +3,32 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <exception>
+#include <new>
 #include <vector>
 
 #include "app/window/window.hpp"
 #include "scenes/ui/context.hpp"
 
 namespace tilestep::app {
+namespace {
+
+/// Dear ImGui takes what it is given without a look, and survives no exception: where there is no memory the
+/// program ends, with the sentence of the handler for that.
+void* allocate_or_end(std::size_t bytes, void*) {
+  try {
+    return ::operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    std::terminate();
+  }
+}
+
+}  // namespace
 
 ImGuiScope::ImGuiScope() : own_(nullptr), before_(ImGui::GetCurrentContext()) {
   IMGUI_CHECKVERSION();
+  ImGui::SetAllocatorFunctions(allocate_or_end,
+                               [](void* memory, void*) { ::operator delete(memory); });
   own_ = ImGui::CreateContext();
   ImGui::SetCurrentContext(own_);
   ImGui::GetIO().IniFilename = nullptr;

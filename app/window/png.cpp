@@ -1,8 +1,22 @@
 #include "app/window/png.hpp"
 
 #include <cassert>
+#include <cstdlib>
 #include <new>
 
+namespace {
+
+/// The writer takes what it is given without a look.
+void* there(void* memory) {
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+#define STBIW_MALLOC(bytes) there(std::malloc(bytes))
+#define STBIW_REALLOC(memory, bytes) there(std::realloc(memory, bytes))
+#define STBIW_FREE(memory) std::free(memory)
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #include <stb_image_write.h>
 

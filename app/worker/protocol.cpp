@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/base/lab/json.hpp"
+#include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/simt/source_hash.hpp"
 
 namespace tilestep::app::protocol {
@@ -94,7 +95,7 @@ json to_json(const Progressed& message) {
 json error_of(json ticket, const LabFailure& failure) {
   json to = {{"type", "error"},
              {"ticket", std::move(ticket)},
-             {"message", failure.sentence},
+             {"message", lab::shown(failure.sentence)},
              {"code", static_cast<int>(failure.code)}};
   if (failure.worker_died) to["worker_ends"] = true;
   if (failure.fix) {

@@ -1,5 +1,6 @@
 #include "app/worker/worker_loop.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -114,6 +116,8 @@ class WorkerLoop {
   int run();
 
  private:
+  std::thread start_reader();
+  void read_or_end() noexcept;
   void read_requests();
   void take_line(const std::string& line);
   void take(protocol::Work work);
@@ -139,7 +143,7 @@ class WorkerLoop {
 };
 
 int WorkerLoop::run() {
-  std::thread reader([this] { read_requests(); });
+  std::thread reader = start_reader();
   for (;;) {
     protocol::Work job;
     {
@@ -158,6 +162,29 @@ int WorkerLoop::run() {
   finished_ = true;
   reader.join();
   return static_cast<int>(ExitCode::good);
+}
+
+std::thread WorkerLoop::start_reader() {
+  try {
+    return std::thread([this] { read_or_end(); });
+  } catch (const std::system_error& error) {
+    throw Error(fmt::format("the thread that reads requests cannot be started: {}; end other "
+                            "programs, or raise the limit (`ulimit -u`)",
+                            error.code().message()),
+                ExitCode::unavailable);
+  }
+}
+
+/// Without memory a request would be lost or half read: the worker ends, and whoever asks gets another.
+void WorkerLoop::read_or_end() noexcept {
+  try {
+    read_requests();
+  } catch (const std::bad_alloc&) {
+    constexpr std::string_view kSentence =
+        "tilestep: there is not enough memory to read a request; the worker ends\n";
+    write_all(STDERR_FILENO, kSentence);
+    ::_exit(static_cast<int>(ExitCode::unavailable));
+  }
 }
 
 void WorkerLoop::answer_one(const protocol::Work& work) {

@@ -158,6 +158,7 @@ lab::Table naive_table(const Trace& trace) {
 
 // ---- measurements and summary -------------------------------------------------------------------
 
+/// Tiles that raised the maximum after something had been summed: each asks for a rescale.
 int rescales(const Trace& trace) {
   int count = 0;
   for (const TraceStep& step : trace.steps) {
@@ -175,9 +176,11 @@ std::vector<lab::Measurement> measurements(const Outcome& outcome) {
   const auto output = static_cast<double>(last.output);
   const double scores = 4.0 * p.queries * p.keys;
   const double values = 4.0 * p.keys * p.head_dim;
-  return {
-      traced("rescales", "", rescales(trace), "",
-             "tiles that raised the maximum after something had been summed"),
+  const int asked_for = rescales(trace);
+  std::vector<lab::Measurement> all = {
+      traced("rescales", "", trace.skip_rescale ? 0 : asked_for, "",
+             trace.skip_rescale ? "none was done: the knob skips them"
+                                : "tiles that raised the maximum after something had been summed"),
       traced("final_m", "", last.m, "", "running maximum after the last tile"),
       traced("final_l", "", last.l, "", "denominator after the last tile"),
       traced("output", "", output, "", "O / ℓ after the last tile"),
@@ -192,6 +195,12 @@ std::vector<lab::Measurement> measurements(const Outcome& outcome) {
       derived("weight_bytes_avoided", "", 2 * scores, "bytes",
               "4 bytes x queries x keys, written and read back, if the weights were stored"),
   };
+  if (trace.skip_rescale) {
+    all.insert(all.begin() + 1,
+               traced("rescales_skipped", "", asked_for, "",
+                      "tiles that raised the maximum after something had been summed"));
+  }
+  return all;
 }
 
 std::string skipped_summary(const Trace& trace) {

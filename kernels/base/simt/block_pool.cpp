@@ -1,7 +1,11 @@
 #include "kernels/base/simt/block_pool.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <system_error>
 
 namespace tilestep::simt::emulated {
 namespace {
@@ -35,39 +39,65 @@ void BlockPool::run(const Launch& launch, ThreadFunction thread, void* data,
   job.data = data;
   job.blocks = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   job.end_block = job.blocks;
+  // Before there is a job: a thread that has begun one could not be called back.
+  const int threads = start_threads(
+      static_cast<int>(std::min<std::uint64_t>(job.blocks, static_cast<unsigned>(os_threads_))));
   {
     const std::lock_guard lock(mutex_);
-    wanted_ = static_cast<int>(std::min<std::uint64_t>(job.blocks, os_threads_));
-    busy_ = wanted_;
+    wanted_ = busy_ = threads;
     job_ = &job;
     error_ = nullptr;
     ++generation_;
-    // Threads are started when a launch first needs them: most kernels of a lesson are small.
-    while (static_cast<int>(threads_.size()) < wanted_) {
-      threads_.emplace_back([this, worker = static_cast<int>(threads_.size())] { work(worker); });
-    }
   }
   work_there_.notify_all();
   bool cancelled = false;
-  wait(job, stop, cancelled);
+  const std::exception_ptr asking = wait(job, stop, cancelled);
+  if (asking) std::rethrow_exception(asking);
   if (cancelled) throw Cancelled();
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void BlockPool::wait(LaunchJob& job, const std::function<bool()>& stop, bool& cancelled) {
+/// Threads are started when a launch first needs them: most kernels of a lesson are small. Returns how many
+/// of `wanted` there are; a system that gives fewer makes a launch slower, no more.
+int BlockPool::start_threads(int wanted) {
+  threads_.reserve(static_cast<std::size_t>(wanted));
+  while (static_cast<int>(threads_.size()) < wanted) {
+    try {
+      threads_.emplace_back([this, worker = static_cast<int>(threads_.size())] { work(worker); });
+    } catch (const std::system_error& error) {
+      if (!threads_.empty()) break;
+      throw Error(fmt::format("no thread can be started for the kernels to run on: {}; end other "
+                              "programs, or raise the limit (`ulimit -u`)",
+                              error.code().message()),
+                  ExitCode::unavailable);
+    }
+  }
+  return std::min(wanted, static_cast<int>(threads_.size()));
+}
+
+/// Returns what `stop` threw: the launch is given up then, and nothing works on it any more.
+std::exception_ptr BlockPool::wait(LaunchJob& job, const std::function<bool()>& stop,
+                                   bool& cancelled) {
+  std::exception_ptr asking;
   std::unique_lock lock(mutex_);
   const auto done = [this] { return busy_ == 0; };
   while (!work_done_.wait_for(lock, kAskInterval, done)) {
     if (cancelled || !stop) continue;
     lock.unlock();
-    cancelled = stop();
+    try {
+      cancelled = stop();
+    } catch (...) {
+      asking = std::current_exception();
+      cancelled = true;
+    }
     lock.lock();
     if (cancelled) job.end_block = 0;
   }
+  return asking;
 }
 
 void BlockPool::work(int worker) {
-  BlockRunner runner(options_);
+  std::optional<BlockRunner> runner;  // made for the first job, whose failure can be told
   std::uint64_t seen = 0;
   std::unique_lock lock(mutex_);
   while (true) {
@@ -82,14 +112,15 @@ void BlockPool::work(int worker) {
   }
 }
 
-void BlockPool::run_blocks(BlockRunner& runner, LaunchJob& job) {
+void BlockPool::run_blocks(std::optional<BlockRunner>& runner, LaunchJob& job) {
   std::uint64_t block = 0;
   try {
-    runner.begin(job);
+    if (!runner) runner.emplace(options_);
+    runner->begin(job);
     while (true) {
       block = job.next_block.fetch_add(1, std::memory_order_relaxed);
       if (block >= job.end_block.load(std::memory_order_relaxed)) return;
-      runner.run(block);
+      runner->run(block);
     }
   } catch (...) {
     // Blocks are handed out in order, so every block before this one runs or has run: the lowest

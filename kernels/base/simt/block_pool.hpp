@@ -5,6 +5,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -25,15 +26,16 @@ class BlockPool {
   int os_threads() const { return os_threads_; }
 
   /// Runs all blocks of a launch and waits. `stop` (may be empty) is asked on the calling thread
-  /// before and during the launch. Throws what the first failing block (in block order) threw, or
-  /// Cancelled.
+  /// before and during the launch. Throws what the first failing block (in block order) threw,
+  /// Cancelled, or Error where not one thread can be started; with fewer than wanted it runs on those.
   void run(const Launch& launch, ThreadFunction thread, void* data,
            const std::function<bool()>& stop);
 
  private:
   void work(int worker);
-  void run_blocks(BlockRunner& runner, LaunchJob& job);
-  void wait(LaunchJob& job, const std::function<bool()>& stop, bool& cancelled);
+  int start_threads(int wanted);
+  void run_blocks(std::optional<BlockRunner>& runner, LaunchJob& job);
+  std::exception_ptr wait(LaunchJob& job, const std::function<bool()>& stop, bool& cancelled);
 
   EmulationOptions options_;
   int os_threads_;

@@ -136,7 +136,11 @@ inline int BlockRunner::pick_next() {
 int BlockRunner::pick_unusual() {
   if (!abandoned_) {
     if (ended_ == count_) return kNone;
-    error_ = std::make_exception_ptr(Error(stall_report(), ExitCode::check_failed));
+    try {
+      error_ = std::make_exception_ptr(Error(stall_report(), ExitCode::check_failed));
+    } catch (...) {  // no memory for the sentence, and no caller on a fiber's stack
+      error_ = std::current_exception();
+    }
     abandoned_ = true;
   }
   for (int thread = 0; thread < count_; ++thread) {
@@ -168,25 +172,36 @@ void BlockRunner::run_thread(int thread) {
   try {
     job_->thread(job_->data);
   } catch (const Unwind&) {
-  } catch (const Error&) {
-    if (!error_) error_ = std::current_exception();
-    abandoned_ = true;
-  } catch (const std::exception& other) {
-    if (!error_) {
-      error_ = std::make_exception_ptr(
-          Error(fmt::format("{} threw an exception: {}", position(thread), other.what()),
-                ExitCode::check_failed));
-    }
-    abandoned_ = true;
   } catch (...) {
-    if (!error_) {
-      error_ = std::make_exception_ptr(
-          Error(position(thread) + " threw something unknown", ExitCode::check_failed));
-    }
+    if (!error_) error_ = error_of(thread);
     abandoned_ = true;
   }
   threads_[thread].state = State::ended;
   ++ended_;
+}
+
+/// What the block ends with after what a thread has thrown, which is being handled. Nothing may be thrown
+/// from here: there is no caller on a fiber's stack.
+std::exception_ptr BlockRunner::error_of(int thread) const noexcept {
+  const auto threw = [&](const std::string& what) {
+    return std::make_exception_ptr(
+        Error(fmt::format("{} threw {}", position(thread), what), ExitCode::check_failed));
+  };
+  try {
+    try {
+      throw;
+    } catch (const Error&) {
+      return std::current_exception();
+    } catch (const std::bad_alloc&) {  // the kernel is right, and the machine is full
+      return std::current_exception();
+    } catch (const std::exception& other) {
+      return threw(fmt::format("an exception: {}", other.what()));
+    } catch (...) {
+      return threw("something unknown");
+    }
+  } catch (...) {  // no memory for the sentence
+    return std::current_exception();
+  }
 }
 
 void BlockRunner::begin_phase() {
@@ -203,7 +218,11 @@ void BlockRunner::begin_phase() {
 // The context in which a thread that has not started shall begin.
 Context& BlockRunner::start(int thread) {
   starting_ = thread;
-  if (idle_.empty()) return fibers_.make([this](Context& self) { fiber_body(self); });
+  if (idle_.empty()) {
+    // Room for all that may be idle at once: a fiber that ends its thread has nobody to throw to.
+    if (++contexts_ > idle_.capacity()) idle_.reserve(2 * contexts_);
+    return fibers_.make([this](Context& self) { fiber_body(self); });
+  }
   Context* context = idle_.back();
   idle_.pop_back();
   return *context;

@@ -94,6 +94,7 @@ class BlockRunner {
 
   void fiber_body(Context& self);
   void run_thread(int thread);
+  std::exception_ptr error_of(int thread) const noexcept;
   int pick_next();
   int pick_unusual();
   void begin_phase();
@@ -122,6 +123,7 @@ class BlockRunner {
   int count_ = 0;  ///< threads of a block
   Fibers fibers_;
   std::vector<Context*> idle_;
+  std::size_t contexts_ = 0;  ///< that were made
   bool quit_ = false;
 
   int current_ = 0;   ///< who runs, or is to run after the switch that comes next

@@ -61,7 +61,8 @@ struct Params {
   Routing routing = Routing::balanced;
   double skew = 1.0;    ///< exponent of `skewed`
   int tile_choice = 0;  ///< 8 << tile_choice token slots are multiplied together
-  double capacity = 0;  ///< factor: an expert takes ⌈factor·tokens·top_k / experts⌉; 0: no limit
+  /// Factor: an expert takes ⌈factor·tokens·top_k / experts − 1e-9⌉ (see capacity_of); 0: no limit.
+  double capacity = 0;
   Scheme scheme = Scheme::packed;
   /// "5:2,7:0": first choice of token 5 is E2, of token 7 E0; for `custom`. Of two moves of a token
   /// the later one holds.

@@ -99,7 +99,10 @@ int capacity_of(const Params& params) {
   if (params.capacity <= 0) return -1;
   const double share =
       params.capacity * params.tokens * params.top_k / static_cast<double>(params.experts);
-  return static_cast<int>(std::ceil(share - 1e-9));
+  // 1.1 × 50 is 55.00000000000001 in double, and 55 slots are what is meant: what exceeds a whole number by
+  // less than a billionth comes from rounding. Knobs are far coarser than that.
+  constexpr double kRounding = 1e-9;
+  return static_cast<int>(std::ceil(share - kRounding));
 }
 
 }  // namespace tilestep::moe_routing

@@ -153,12 +153,18 @@ std::vector<lab::Measurement> measurements(const Outcome& outcome) {
   return all;
 }
 
+/// A small error is no error of 0.0 %.
+std::string percent_text(double percent) {
+  return percent > 0 && percent < 0.05 ? fmt::format("{:.2g}", percent)
+                                       : fmt::format("{:.1f}", percent);
+}
+
 std::string summary(const Trace& trace) {
   std::string sentences = fmt::format("The exact sum of {} is {:.1f}.",
                                       lab::plural(trace.terms, "term"), trace.exact_sum);
   for (const AccumulatorTrace& a : trace.accumulators) {
-    sentences += fmt::format(" {} reaches {:.1f}, an error of {:.1f} %: {}.", a.label, a.final_sum,
-                             a.error_percent, a.verdict);
+    sentences += fmt::format(" {} reaches {:.1f}, an error of {} %: {}.", a.label, a.final_sum,
+                             percent_text(a.error_percent), a.verdict);
   }
   return sentences;
 }

@@ -77,6 +77,8 @@ TEST_CASE("skipping the rescale goes wrong where the maximum first rises", "[onl
   CHECK(report.ok());  // it is wrong in exactly the way it ought to be
   CHECK(trace_from_json(report.trace).first_wrong_tile == 1);
   CHECK(contains(report.summary, "first goes wrong at tile 1"));
+  CHECK(report.measurement("rescales")->value == 0);
+  CHECK(report.measurement("rescales_skipped")->value == 2);
   REQUIRE(report.table("tiles")->columns.back().id == "exact");
   CHECK(report.table("tiles")->text(1, 6) == "13.175");
   CHECK(report.table("tiles")->text(1, 5) != "13.175");

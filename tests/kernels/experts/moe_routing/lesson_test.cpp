@@ -207,6 +207,18 @@ TEST_CASE("one expert for all: a straggler, and what capacity does to it", "[moe
   CHECK(trace.token[8].output == 0);
 }
 
+TEST_CASE("a capacity that is a whole number stays one, whatever binary makes of 1.1",
+          "[moe_routing]") {
+  Params params;
+  params.tokens = 50;
+  params.experts = 5;
+  params.top_k = 1;
+  params.capacity = 1.1;  // 11.000000000000002 slots
+  CHECK(capacity_of(params) == 11);
+  params.capacity = 1.11;
+  CHECK(capacity_of(params) == 12);
+}
+
 TEST_CASE("custom routing moves tokens", "[moe_routing]") {
   const Trace trace = run.trace({.routing = Routing::custom, .custom = "0:3,5:3"});
   CHECK(trace.token[0].expert[0] == 3);

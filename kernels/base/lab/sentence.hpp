@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tilestep::lab {
+
+/// The most that a sentence shows of a value that came from outside, in characters …
+inline constexpr std::size_t kMostShownValue = 200;
+/// … and of everything.
+inline constexpr std::size_t kMostShown = 1600;
+
+/// A sentence as a terminal, a log or a window may have it, whatever was put into it: UTF-8, without
+/// control characters (so on one line and without escape sequences: "\x1b" is spelled out), what stands
+/// 'in quotes' at most kMostShownValue characters long, all of it at most kMostShown, the middle left out.
+/// Everything that tilestep says of an error goes through here, on standard error and in JSON.
+std::string shown(std::string_view sentence);
+
+}  // namespace tilestep::lab

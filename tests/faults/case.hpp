@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/app/child.hpp"
+
+/// A fault from outside (see shim.cpp, and the shell's `ulimit`), and what a user is to see of it.
+namespace tilestep::tests {
+
+/// One command with one fault. '@' stands for the case's own folder, where it also runs, with HOME there.
+struct Fault {
+  std::string name;
+  std::vector<std::string> words;      ///< of the command line
+  std::string rules = {};              ///< TILESTEP_FAULTS, see shim.cpp
+  int code = 3;                        ///< exit code
+  std::vector<std::string> says = {};  ///< parts of its one sentence, on standard error
+  std::string before = {};             ///< shell commands that run first
+  std::string redirect = {};           ///< of the shell: ">/dev/full"
+  std::vector<std::string> old =
+      {};  ///< files that were there, good, and must survive as they were
+  Environment environment = {};
+  bool again = true;       ///< afterwards the same without the fault is right
+  int lines = 1;           ///< on standard error, if it fails
+  std::string input = {};  ///< on its standard input
+};
+
+/// What a command left: its outcome, and the files of its folder with their bytes.
+struct Aftermath {
+  Outcome outcome;
+  std::map<std::string, std::string> files;
+  long calls = 0, failures = 0;  ///< as the shim counted them
+};
+
+/// Runs `fault` in `folder`.
+Aftermath run_with(const Fault& fault, const std::filesystem::path& folder, bool faulty = true);
+
+/// Runs it, checks all that every fault promises (the exit code, one clean sentence, no half file, no
+/// part, old files as they were, the next run right) and returns what was left.
+Aftermath check_fault(const Fault& fault);
+
+/// Checks each, and says how many there were.
+void check_faults(const std::vector<Fault>& faults);
+
+/// A sentence as a user may see it: one line (or `lines`) that begins with "tilestep: ", is UTF-8, has no
+/// control characters and is not endless.
+void check_sentences(const std::string& text, int lines = 1);
+
+/// True if the shim's library can be loaded: not into programs with sanitizers, not on other systems.
+bool can_inject();
+
+}  // namespace tilestep::tests

@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+
+#include "tests/catch.hpp"
+#include "tests/faults/case.hpp"
+
+using namespace tilestep::tests;
+
+namespace {
+
+/// A command whose n-th call of a kind fails, for n = 1, 2, 3, … until it has made all its calls: all of the
+/// first ones, then ever fewer, since there are tens of thousands.
+struct Sweep {
+  std::string name;
+  std::vector<std::string> words;
+  std::string call;  ///< of shim.cpp's rules
+  int error = ENOMEM;
+  bool on = false;  ///< all from the n-th on fail
+  double step = 1;  ///< factor from one n to the next, once they are larger than `dense`
+  long dense = 1'000'000;
+  std::vector<int> codes = {3};  ///< that a failure may exit with; 0 where it is no reason to fail
+  bool same =
+      true;  ///< what exits with 0 gives what a good run gives; else an answer says what failed
+  std::string input = {};
+};
+
+/// Runs all of a sweep. A run whose fault was not met must have gone well, and ends the sweep.
+void check_sweep(const Sweep& sweep) {
+  int runs = 0;
+  long n = 1;
+  Fault fault{sweep.name, sweep.words, ""};
+  fault.input = sweep.input;
+  const TemporaryFolder clean_folder;
+  const Aftermath clean = run_with(fault, clean_folder.path(), false);
+  REQUIRE(clean.outcome.code == 0);
+  for (bool met = true; met;) {
+    fault.rules = sweep.call + "," + std::to_string(n) + (sweep.on ? "+," : ",") +
+                  std::to_string(sweep.error);
+    const TemporaryFolder folder;
+    const Aftermath after = run_with(fault, folder.path());
+    ++runs;
+    met = after.failures > 0;
+    INFO(sweep.name << ", " << fault.rules << ": exit code " << after.outcome.code
+                    << "; on standard error: " << after.outcome.err);
+    if (!met) CHECK(after.outcome.code == 0);
+    if (met) CHECK(std::count(sweep.codes.begin(), sweep.codes.end(), after.outcome.code) == 1);
+    if (after.outcome.code == 0 && !sweep.same) {
+      const bool failed = contains(after.outcome.out, "\"code\":3,");
+      CHECK(failed != contains(after.outcome.out, "\"report\""));
+    } else if (after.outcome.code == 0) {
+      CHECK((after.outcome.out == clean.outcome.out));
+    } else {
+      check_sentences(after.outcome.err);
+    }
+    for (const auto& [name, bytes] : after.files) {
+      INFO("left: " << name);
+      const auto right = clean.files.find(name);
+      CHECK((right != clean.files.end() && right->second == bytes));
+    }
+    n = n < sweep.dense ? n + 1
+                        : std::max(n + 1, static_cast<long>(static_cast<double>(n) * sweep.step));
+  }
+  std::printf("%s: %d faults\n", sweep.name.c_str(), runs);
+}
+
+const std::vector<std::string> kRun = {"run", "online-softmax", "--backend", "emulated", "--json"};
+const std::vector<std::string> kCapsule = {"run",      "online-softmax", "--backend",
+                                           "emulated", "--capsule",      "@/a.tilestep.json"};
+const std::vector<std::string> kSvg = {"shot",     "online-softmax", "--backend",
+                                       "emulated", "--out",          "@/a.svg"};
+const std::vector<std::string> kSheet = {"worksheet", "online-softmax", "--seed",
+                                         "3",         "--out",          "@/sheets"};
+
+}  // namespace
+
+TEST_CASE("memory that ends at the n-th request", "[fault_memory]") {
+  if (!can_inject()) return;
+  const Sweep sweeps[] = {
+      {"--version, once", {"--version"}, "new", ENOMEM, false, 1.3, 20},
+      {"--help, from then on", {"--help"}, "new", ENOMEM, true, 1.6, 8},
+      {"list --json, once", {"list", "--json"}, "new", ENOMEM, false, 2, 8},
+      {"run, once", kRun, "new", ENOMEM, false, 1.35, 12},
+      {"run, from then on", kRun, "new", ENOMEM, true, 1.35, 12},
+      {"run --capsule, once", kCapsule, "new", ENOMEM, false, 1.7, 4},
+      {"bench, once", {"bench", "online-softmax", "--json"}, "new", ENOMEM, false, 2, 4},
+      {"shot, once", kSvg, "new", ENOMEM, false, 1.7, 4},
+      {"shot, malloc from then on", kSvg, "malloc", ENOMEM, true, 1.7, 4},
+      {"worksheet, from then on", kSheet, "new", ENOMEM, true, 2, 4},
+      {"doctor, once", {"doctor"}, "ownnew", ENOMEM, false, 2, 4},
+  };
+  for (const Sweep& sweep : sweeps) check_sweep(sweep);
+}
+
+TEST_CASE("stacks of kernel threads that the system does not give", "[fault_memory]") {
+  if (!can_inject()) return;
+  check_sweep({"run, once", kRun, "mmap", ENOMEM, false, 1.5, 24});
+  check_sweep({"run, from then on", kRun, "mmap", ENOMEM, true, 1.5, 24});
+}
+
+TEST_CASE("threads that the system does not start", "[fault_memory]") {
+  if (!can_inject()) return;
+  // With one of them a run goes on, and gives the same.
+  check_sweep({"run, once", kRun, "thread", EAGAIN, false, 1, 1000, {0, 3}});
+  check_sweep({"run, from then on", kRun, "thread", EAGAIN, true, 1, 1000, {0, 3}});
+  check_sweep({"shot, once", kSvg, "thread", EAGAIN, false, 1, 1000, {0, 3}});
+  check_sweep({"worker, once",
+               {"worker"},
+               "thread",
+               EAGAIN,
+               false,
+               1,
+               1000,
+               {0, 3},
+               false,
+               "{\"ticket\": 7, \"lesson\": \"online-softmax\", \"backend\": \"emulated\"}\n"});
+}
+
+TEST_CASE("a pool that gets its first thread alone runs on it, and says what it lacks without any",
+          "[fault_memory]") {
+  if (!can_inject()) return;
+  Fault one{"no second thread",
+            {"run", "coalescing", "--backend", "emulated", "--json"},
+            "thread,2+,11",
+            0};
+  const TemporaryFolder folder;
+  for (int i = 0; i < 5; ++i) {  // it was a race
+    const Aftermath after = run_with(one, folder.path());
+    INFO(after.outcome.err);
+    CHECK(after.outcome.code == 0);
+  }
+  Fault none{"no thread", kRun, "thread,1+,11"};
+  none.says = {"no thread can be started for the kernels", "Resource temporarily unavailable",
+               "ulimit -u"};
+  check_fault(none);
+}
+
+TEST_CASE("limits of the system", "[fault_memory]") {
+  std::vector<Fault> faults;
+  const auto limit = [&](const std::string& name, std::vector<std::string> words,
+                         const std::string& before) {
+    Fault fault{name, std::move(words), ""};
+    fault.before = before;
+    faults.push_back(fault);
+  };
+  limit("three descriptors", kCapsule, "ulimit -n 3");
+  for (const Fault& fault : faults) {
+    const TemporaryFolder folder;
+    const Aftermath after = run_with(fault, folder.path());
+    INFO(fault.name << ": " << after.outcome.err);
+    CHECK(after.outcome.code != 134);
+  }
+  // Whatever the address space: a result that is right, or one sentence.
+  const TemporaryFolder clean_folder;
+  Fault fault{"address space",
+              {"run", "online-softmax", "--backend", "emulated", "--json", "--set", "preset=random",
+               "--set", "keys=4096"},
+              ""};
+  const Aftermath clean = run_with(fault, clean_folder.path(), false);
+  int runs = 0;
+  for (int kilobytes = 80'000; kilobytes < 1'500'000; kilobytes = kilobytes * 9 / 8) {
+    fault.before = "ulimit -v " + std::to_string(kilobytes);
+    const TemporaryFolder folder;
+    const Aftermath after = run_with(fault, folder.path());
+    INFO(kilobytes << " KB: exit code " << after.outcome.code << ": " << after.outcome.err);
+    // The system itself may not load the program, and says so: 126, 127.
+    if (after.outcome.code == 127 || after.outcome.code == 126) continue;
+    ++runs;
+    CHECK((after.outcome.code == 0 || after.outcome.code == 3));
+    if (after.outcome.code == 0) CHECK((after.outcome.out == clean.outcome.out));
+    if (after.outcome.code == 3) check_sentences(after.outcome.err);
+  }
+  std::printf("%d faults\n", runs);
+}
