@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "kernels/base/lab/nearest.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/lessons.hpp"
 
@@ -16,17 +17,57 @@ constexpr simt::KernelEntry kEmulatedKernels[] = {
 #include "kernels/lessons.def"
 };
 
+/// A knob that came after a recording stood at its default; with a knob that has gone, or a value that is
+/// no longer allowed, nothing can be said.
+std::optional<lab::Settings> settings_then(const lab::Knobs& knobs, const lab::Report& run) {
+  try {
+    return knobs.completed(run.params);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// The recorded run of all these settings, if there is one.
+const lab::Report* recorded_with(const lab::Lesson& of, const lab::Settings& all) {
+  return lab::recorded_run(of.info().id, [&](const lab::Report& run) {
+    return run.params == all || settings_then(of.knobs(), run) == all;
+  });
+}
+
 /// A run that was not timed here still shows the throughput of a real GPU, labelled as recorded.
 void add_recorded(lab::Report& report) {
   const lab::Recording* recording = lab::recording(report.lesson);
   if (recording == nullptr) return;
-  if (recording->run.params == report.params) {
-    for (const lab::Measurement& m : recording->run.measurements) {
+  if (const lab::Report* then = recorded_with(lesson(report.lesson), report.params)) {
+    for (const lab::Measurement& m : then->measurements) {
       const bool measured = m.provenance == lab::Provenance::recorded;
       if (measured && report.measurement(m.id, m.variant) == nullptr) report.add(m);
     }
   }
   for (const lab::Measurement& m : recording->bench.measurements) report.add(m);
+}
+
+/// For a button: "Set tile to 16"; of several, "Set 3 knobs as recorded".
+lab::Fix fix_to_recorded(const lab::Settings& changes) {
+  if (changes.size() == 1) return lab::fix_to(changes.begin()->first, changes.begin()->second);
+  return {fmt::format("Set {} knobs as recorded", changes.size()), changes};
+}
+
+/// Nothing is ever interpolated: what was not recorded is refused with the nearest that was.
+[[noreturn]] void refuse_unrecorded(const lab::Lesson& of, const lab::Settings& wanted) {
+  const std::optional<RecordedNear> near = nearest_recorded(of.info().id, wanted);
+  const std::string instead =
+      "choose --backend emulated, or cuda where there is a GPU, for other settings";
+  if (!near) {
+    throw Error(
+        fmt::format("no run of '{}' with today's knobs was recorded; {}", of.info().id, instead),
+        ExitCode::unavailable);
+  }
+  throw lab::Refused(
+      fmt::format("these settings of '{}' were not recorded; nearest: {}, recorded {} on {}; {}",
+                  of.info().id, lab::as_arguments(near->changes), near->run->recorded_at,
+                  near->run->device.name, instead),
+      fix_to_recorded(near->changes), ExitCode::unavailable);
 }
 
 lab::Report from_recording(const lab::Request& request) {
@@ -41,16 +82,11 @@ lab::Report from_recording(const lab::Request& request) {
     report.device.backend = "recorded";
     return report;
   }
-  const lab::Knobs& knobs = lesson(request.lesson).knobs();
-  const lab::Settings wanted = knobs.completed(request.params);
-  // A knob that came after the recording stood at its default.
-  if (wanted != knobs.completed(recording->run.params)) {
-    throw Error(fmt::format("the recording of '{}' holds the default knobs alone; choose "
-                            "--backend emulated or cuda for other settings",
-                            request.lesson),
-                ExitCode::unavailable);
-  }
-  lab::Report report = recording->run;
+  const lab::Lesson& asked = lesson(request.lesson);
+  const lab::Settings wanted = asked.knobs().completed(request.params);
+  const lab::Report* run = recorded_with(asked, wanted);
+  if (run == nullptr) refuse_unrecorded(asked, wanted);
+  lab::Report report = *run;
   report.params = wanted;
   report.device.backend = "recorded";
   add_recorded(report);
@@ -100,17 +136,35 @@ lab::Report answer(const lab::Request& request, lab::Progress& progress,
   return report;
 }
 
+std::optional<RecordedNear> nearest_recorded(
+    std::string_view id, const lab::Settings& settings,
+    const std::function<bool(const lab::Report& run)>& eligible) {
+  const lab::Lesson& of = lesson(id);
+  const lab::Settings all = of.knobs().completed(settings);
+  std::optional<RecordedNear> nearest;
+  lab::Distance least;
+  lab::recorded_run(id, [&](const lab::Report& run) {
+    const auto then = settings_then(of.knobs(), run);
+    if (!then || (eligible && !eligible(run))) return false;
+    const lab::Distance far = lab::distance(of.knobs(), all, *then);
+    if (!nearest || far < least) nearest = {&run, lab::differing(*then, all)}, least = far;
+    return false;  // look at all
+  });
+  return nearest;
+}
+
 bool is_of_run(const lab::Measurement& number, const lab::Report& report) {
-  if (const auto knobs = lesson(report.lesson).case_of(number)) {
+  const lab::Lesson& of = lesson(report.lesson);
+  if (const auto knobs = of.case_of(number)) {
     return std::all_of(knobs->begin(), knobs->end(), [&](const auto& knob) {
       const auto now = report.params.find(knob.first);
       return now != report.params.end() && now->second == knob.second;
     });
   }
   if (number.recorded_at.empty()) return true;
-  const lab::Recording* recording = lab::recording(report.lesson);
-  if (recording == nullptr || recording->run.params != report.params) return false;
-  const lab::Measurement* then = recording->run.measurement(number.id, number.variant);
+  const lab::Report* run = recorded_with(of, report.params);
+  if (run == nullptr) return false;
+  const lab::Measurement* then = run->measurement(number.id, number.variant);
   return then != nullptr && then->value == number.value;
 }
 

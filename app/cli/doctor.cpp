@@ -99,9 +99,9 @@ std::vector<Finding> font_findings() {
 
 std::vector<Finding> data_findings() {
   std::string devices;
-  for (const lab::Recording& recording : lab::recordings()) {
-    devices += fmt::format("{}{} on {}, {}", devices.empty() ? "" : "; ", recording.lesson,
-                           recording.bench.device.name, recording.recorded_at);
+  for (const lab::Recording* recording : lab::recordings()) {
+    devices += fmt::format("{}{} on {}, {}", devices.empty() ? "" : "; ", recording->lesson,
+                           recording->bench.device.name, recording->recorded_at);
   }
   return {{"texts", true, fmt::format("{} built in", lab::assets().size()), ""},
           {"recordings", !devices.empty(), devices.empty() ? "none built in" : devices,

@@ -1,3 +1,5 @@
+#include "kernels/base/lab/record.hpp"
+
 #include <fmt/format.h>
 
 #include <memory>
@@ -6,34 +8,20 @@
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"
 #include "app/file.hpp"
-#include "kernels/base/lab/recording.hpp"
-#include "kernels/base/lab/timing.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {
 namespace {
-
-/// A recording travels inside the program and in the repository: what is larger is a mistake.
-constexpr std::size_t kMostBytes = 300'000;
 
 struct RecordArguments {
   std::vector<std::string> names;
   std::string out;
 };
 
-lab::Recording recorded(const lab::Lesson& lesson) {
+lab::Recorded recorded(const lab::Lesson& lesson) {
   TerminalProgress progress;
-  lab::Request request;
-  request.lesson = lesson.info().id;
-  request.backend = "cuda";
-  lab::Recording recording;
-  recording.lesson = request.lesson;
-  recording.recorded_at = today();
-  recording.protocol = lab::kProtocol;
   const auto device = simt::make_cuda_device();
-  recording.run = lesson.run(lesson.knobs().defaults(), *device, progress);
-  recording.bench = lesson.bench(*device, progress);
-  return recording;
+  return lab::record(lesson, *device, progress, today(), TILESTEP_VERSION);
 }
 
 int record(const RecordArguments& arguments) {
@@ -47,18 +35,13 @@ int record(const RecordArguments& arguments) {
   }
   bool all_ok = true;
   for (const lab::Lesson* lesson : chosen) {
-    const lab::Recording recording = recorded(*lesson);
-    const auto path = std::filesystem::path(arguments.out) / slug(recording.bench.device.name) /
-                      (recording.lesson + ".json");
-    const std::string text = json_text(lab::to_json(recording), 1);
-    if (text.size() > kMostBytes) {
-      throw Error(fmt::format("the recording of '{}' has {} bytes; at most {} are kept",
-                              recording.lesson, text.size(), kMostBytes),
-                  ExitCode::check_failed);
+    const lab::Recorded all = recorded(*lesson);
+    const auto folder = std::filesystem::path(arguments.out) / slug(all.recording.run.device.name);
+    for (const lab::RecordingFile& file : lab::files_of(all)) {
+      write_file(folder / file.name, file.text);
+      print_line((folder / file.name).string());
     }
-    write_file(path, text);
-    print_line(path.string());
-    all_ok = all_ok && recording.run.ok() && recording.bench.ok();
+    all_ok = all_ok && all.ok();
   }
   return static_cast<int>(all_ok ? ExitCode::good : ExitCode::check_failed);
 }
@@ -70,7 +53,10 @@ void add_record(CLI::App& app, Invocation& invocation) {
   CLI::App* command =
       app.add_subcommand("record", "Measures lessons on this machine's GPU and keeps the numbers");
   command->add_option("LESSON", arguments->names, "Lessons; all if none is named");
-  command->add_option("--out", arguments->out, "Folder; the file is DIR/<gpu>/<lesson>.json")
+  command
+      ->add_option("--out", arguments->out,
+                   "Folder; the files are DIR/<gpu>/<lesson>.json and, of its telling settings, "
+                   "DIR/<gpu>/<lesson>/<set>.json")
       ->type_name("DIR");
   command->callback(
       [arguments, &invocation] { invocation.action = [arguments] { return record(*arguments); }; });

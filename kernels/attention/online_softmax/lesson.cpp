@@ -171,9 +171,24 @@ const lab::KnobTable<Params>& knob_table() {
 }
 
 const lab::Lesson& lesson() {
-  static const lab::LessonOf<Params> lesson(
-      kLesson, "Softmax in one pass: when a larger score comes, shrink what is already summed.",
-      knob_table(), run, bench_report);
+  static const auto lesson =
+      lab::LessonOf<Params>(
+          kLesson, "Softmax in one pass: when a larger score comes, shrink what is already summed.",
+          knob_table(), run, bench_report)
+          .with_telling(
+              {{"rising",
+                "Every tile brings a larger score, so that ℓ and O are shrunk in each of them.",
+                {.preset = Preset::rising}},
+               {"no-rescale",
+                "Without the rescale the output is wrong from the tile on that brings a larger "
+                "score.",
+                {.skip_rescale = true}},
+               {"bf16-stops",
+                "A BF16 sum of equal weights takes 256 of them and no more: 256 + 1 rounds to 256.",
+                {.preset = Preset::equal,
+                 .keys = 400,
+                 .tile_width = 1,
+                 .accumulator = Accumulator::bf16}}});
   return lesson;
 }
 

@@ -65,11 +65,11 @@ struct Fix {
 /// "Set head dim to 4", or "Clear custom" where the value is an empty text.
 Fix fix_to(std::string_view id, const KnobValue& value);
 
-/// The Error of knobs that a lesson does not take.
+/// The Error of knobs that a lesson does not take, or that were not recorded.
 class Refused : public Error {
  public:
-  Refused(const std::string& sentence, std::optional<Fix> fix)
-      : Error(sentence), fix_(std::move(fix)) {}
+  Refused(const std::string& sentence, std::optional<Fix> fix, ExitCode code = ExitCode::bad_input)
+      : Error(sentence, code), fix_(std::move(fix)) {}
   const std::optional<Fix>& fix() const { return fix_; }
 
  private:

@@ -2,9 +2,11 @@
 
 #include <array>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "kernels/base/lab/report.hpp"
 #include "kernels/base/simt/device.hpp"
@@ -47,6 +49,18 @@ struct LessonInfo {
   std::string main_table = {};
 };
 
+struct Replay;  // replay.hpp
+/// Of a lesson that does not say.
+const Replay& same_on_all_machines();
+
+/// Settings beside the defaults that a lesson has most to say about. `tilestep record` keeps a run of
+/// each, so that they can be shown as a GPU ran them where there is none.
+struct Telling {
+  std::string name;  ///< its file's: "no-barrier"
+  std::string why;   ///< what is to be seen, in a sentence
+  Settings settings;
+};
+
 /// One lesson, without any UI. Stateless; every call is independent.
 class Lesson {
  public:
@@ -62,6 +76,11 @@ class Lesson {
   /// The knobs that a number belongs to, where those are not the knobs of its run: one of the bench,
   /// or of a kernel with settings of its own. Nothing: it belongs to no setting of the knobs.
   virtual std::optional<Settings> case_of(const Measurement&) const { return std::nullopt; }
+  /// At least three of a lesson that is taught, each taken by `run` and unlike the others and the
+  /// defaults; a lesson under way may have none.
+  virtual std::span<const Telling> telling() const { return {}; }
+  /// What of a run follows from the machine and not from the kernel. By default nothing.
+  virtual const Replay& replay() const { return same_on_all_machines(); }
 };
 
 /// Throws Error (unavailable) that says why `what` is not timed here, if it cannot be.
@@ -141,8 +160,30 @@ class LessonOf final : public Lesson {
     return lesson;
   }
 
+  /// Telling, with settings by their Params: {"no-barrier", "One order of …", {.tile = 16}}.
+  struct Told {
+    std::string name, why;
+    Params params;
+  };
+  /// The same lesson with its telling settings (`telling`).
+  LessonOf with_telling(const std::vector<Told>& all) const {
+    LessonOf lesson = *this;
+    for (const Told& one : all) {
+      lesson.telling_.push_back({one.name, one.why, table_.settings(one.params)});
+    }
+    return lesson;
+  }
+  /// The same lesson, which says what of its runs is of the machine (`replay`).
+  LessonOf with_replay(const Replay& (*to_replay)()) const {
+    LessonOf lesson = *this;
+    lesson.replay_ = to_replay;
+    return lesson;
+  }
+
   const LessonInfo& info() const override { return info_; }
   const Knobs& knobs() const override { return knobs_; }
+  std::span<const Telling> telling() const override { return telling_; }
+  const Replay& replay() const override { return replay_(); }
   std::optional<Settings> case_of(const Measurement& measurement) const override {
     return case_of_ == nullptr ? std::nullopt : case_of_(measurement);
   }
@@ -178,6 +219,8 @@ class LessonOf final : public Lesson {
   Run run_;
   Bench bench_;
   CaseOf case_of_ = nullptr;
+  std::vector<Telling> telling_;
+  const Replay& (*replay_)() = same_on_all_machines;
 };
 
 /// What a lab is asked to do.

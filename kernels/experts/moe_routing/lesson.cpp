@@ -195,9 +195,26 @@ Outcome gather(const Params& params, simt::Device& device, lab::Progress& progre
 }
 
 const lab::Lesson& lesson() {
-  static const lab::LessonOf<Params> lesson(
-      kLesson, "Tensor cores work in whole tiles: what counts is how full the experts' tiles are.",
-      knob_table(), run, bench_report);
+  static const auto lesson =
+      lab::LessonOf<Params>(
+          kLesson,
+          "Tensor cores work in whole tiles: what counts is how full the experts' tiles are.",
+          knob_table(), run, bench_report)
+          .with_telling(
+              {{"skewed",
+                "Most tokens want E0: its tiles are many and full, those of the last expert hardly "
+                "filled.",
+                {.routing = Routing::skewed, .skew = 2}},
+               {"capacity",
+                "The same with a limit: what finds the busiest expert full is dropped.",
+                {.routing = Routing::skewed, .skew = 2, .capacity = 1}},
+               {"padded",
+                "The same in one batched product: every expert has the slots of the fullest, and "
+                "empty ones are multiplied too.",
+                {.routing = Routing::skewed, .skew = 2, .scheme = Scheme::padded_to_capacity}},
+               {"one-hot",
+                "Every token wants E0: one expert has all the tiles, and packed no waste at all.",
+                {.routing = Routing::one_hot}}});
   return lesson;
 }
 

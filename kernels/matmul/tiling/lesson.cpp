@@ -62,7 +62,19 @@ const lab::Lesson& lesson() {
           kLesson,
           "Load a tile once, use it many times: what limits a kernel is the trips to memory.",
           knob_table(), run, bench_report, "k_tiles")
-          .with_cases(case_of);
+          .with_cases(case_of)
+          .with_telling(
+              {{"naive",
+                "Two loads for every product: what the tiles are there to avoid.",
+                {.variant = Variant::naive}},
+               {"bank-conflicts",
+                "Tiles of 32 load an element once for 32 products, but a warp's stores down the A "
+                "tile all meet in one bank.",
+                {.tile = 32}},
+               {"no-barrier",
+                "Without the barrier after the load a warp multiplies what another has not yet "
+                "stored; whether it does is up to the machine.",
+                {.remove_barrier = RemovedBarrier::after_load}}});
   return lesson;
 }
 

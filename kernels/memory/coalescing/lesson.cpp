@@ -221,9 +221,24 @@ TraceTotals pattern_totals(const std::vector<WarpRequest>& requests, int element
 }
 
 const lab::Lesson& lesson() {
-  static const lab::LessonOf<Params> lesson(
-      kLesson, "Memory arrives in 32-byte sectors: what counts is how many of them a warp touches.",
-      knob_table(), run, bench_report, "patterns");
+  static const auto lesson =
+      lab::LessonOf<Params>(
+          kLesson,
+          "Memory arrives in 32-byte sectors: what counts is how many of them a warp touches.",
+          knob_table(), run, bench_report, "patterns")
+          .with_telling(
+              {{"neighbours",
+                "Neighbouring threads take neighbouring floats: four sectors a request, and not a "
+                "byte of them is fetched in vain.",
+                {.stride = 1}},
+               {"sector-a-lane",
+                "Every lane takes a float of a line of its own: 32 sectors a request for the bytes "
+                "of four.",
+                {.stride = 32}},
+               {"shuffled",
+                "The lanes of a warp take its elements in a random order: the same set of "
+                "addresses, and so the same sectors as in order.",
+                {.pattern = Pattern::permuted_warp}}});
   return lesson;
 }
 

@@ -98,10 +98,24 @@ lab::Report run(const Params& params, simt::Device& device, lab::Progress& progr
 }  // namespace
 
 const lab::Lesson& lesson() {
-  static const lab::LessonOf<Params> lesson(
-      kLesson,
-      "Multiply in few bits, add in many: a sum stops growing once a term is below half a spacing.",
-      knob_table(), run, bench_report);
+  static const auto lesson =
+      lab::LessonOf<Params>(kLesson,
+                            "Multiply in few bits, add in many: a sum stops growing once a term is "
+                            "below half a spacing.",
+                            knob_table(), run, bench_report)
+          .with_telling(
+              {{"remedies",
+                "Promoted, compensated and pairwise sums in FP8: each comes closer than the plain "
+                "one, which has stopped growing.",
+                {.accumulators = AccumulatorSet::remedies}},
+               {"large-first",
+                "After one large term the small ones are lost in 10 bits and fewer, all of them.",
+                {.distribution = Distribution::one_large_many_small,
+                 .accumulators = AccumulatorSet::wide_formats}},
+               {"stochastic",
+                "Rounded by chance, in proportion, the FP8 sum goes on growing where it had "
+                "stopped.",
+                {.rounding = Rounding::stochastic}}});
   return lesson;
 }
 

@@ -238,7 +238,7 @@ TEST_CASE("reports and requests refuse what would wrap", "[lab]") {
         "request: 'params.seed' is 18446744073709551615; allowed: a whole number of at most 63 "
         "bits");
   REQUIRE_FALSE(lab::recordings().empty());
-  json report = lab::to_json(lab::recordings().front().run);
+  json report = lab::to_json(lab::recordings().front()->run);
   const auto refused = [&](const char* pointer, const json& value) {
     json changed = report;
     changed.at(json::json_pointer(pointer)) = value;

@@ -175,9 +175,9 @@ TEST_CASE("what a recording holds is recorded, never measured", "[lab]") {
   CHECK(m.provenance == Provenance::recorded);
   CHECK(m.device == "CPU");
   CHECK(m.recorded_at == "2026-01-02");
-  for (const Recording& built_in : recordings()) {
-    CHECK_FALSE(built_in.bench.measurements.empty());
-    for (const Measurement& one : built_in.bench.measurements) {
+  for (const Recording* built_in : recordings()) {
+    CHECK_FALSE(built_in->bench.measurements.empty());
+    for (const Measurement& one : built_in->bench.measurements) {
       CHECK(one.provenance != Provenance::measured);
     }
   }

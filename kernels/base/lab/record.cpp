@@ -1,0 +1,72 @@
+#include "kernels/base/lab/record.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/base/lab/timing.hpp"
+
+namespace tilestep::lab {
+namespace {
+
+Report run_of(const Lesson& lesson, const Telling& set, simt::Device& device, Progress& progress) {
+  try {
+    return lesson.run(set.settings, device, progress);
+  } catch (const Cancelled&) {
+    throw;
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (const Error& error) {
+    throw Error(fmt::format("'{}' of '{}': {}", set.name, lesson.info().id, error.what()),
+                error.code());
+  }
+}
+
+/// A number a line, without indentation: most of what would be written otherwise are spaces.
+RecordingFile file(std::string name, const nlohmann::json& json) {
+  RecordingFile file{std::move(name),
+                     json.dump(0, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
+  if (file.text.size() > kMostRecordingBytes) {
+    throw Error(fmt::format("the recording {} has {} bytes; at most {} are kept", file.name,
+                            file.text.size(), kMostRecordingBytes),
+                ExitCode::check_failed);
+  }
+  return file;
+}
+
+}  // namespace
+
+bool Recorded::ok() const {
+  return recording.run.ok() && recording.bench.ok() &&
+         std::all_of(runs.begin(), runs.end(),
+                     [](const RecordedRun& recorded) { return recorded.run.ok(); });
+}
+
+Recorded record(const Lesson& lesson, simt::Device& device, Progress& progress,
+                std::string_view recorded_at, std::string_view program_version) {
+  Recorded all;
+  Recording& recording = all.recording;
+  recording.lesson = lesson.info().id;
+  recording.recorded_at = recorded_at;
+  recording.protocol = kProtocol;
+  recording.made_by = made_by_this(program_version);
+  recording.run = lesson.run({}, device, progress);
+  // Before the bench, which takes minutes: what is wrong with them shows at once.
+  for (const Telling& set : lesson.telling()) {
+    all.runs.push_back({recording.lesson, set.name, recording.recorded_at,
+                        run_of(lesson, set, device, progress), recording.made_by});
+  }
+  recording.bench = lesson.bench(device, progress);
+  return all;
+}
+
+std::vector<RecordingFile> files_of(const Recorded& recorded) {
+  const std::string& lesson = recorded.recording.lesson;
+  std::vector<RecordingFile> files = {file(lesson + ".json", to_json(recorded.recording))};
+  for (const RecordedRun& one : recorded.runs) {
+    files.push_back(file(fmt::format("{}/{}.json", lesson, one.set), to_json(one)));
+  }
+  return files;
+}
+
+}  // namespace tilestep::lab
