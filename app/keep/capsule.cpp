@@ -10,6 +10,7 @@
 #include "app/keep/guided.hpp"
 #include "app/keep/place.hpp"
 #include "kernels/base/lab/json.hpp"
+#include "kernels/base/lab/nesting.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {
@@ -52,6 +53,10 @@ std::string text_of(const lab::Place& root, std::string_view member) {
 
 /// What is not JSON: cut off, or no capsule at all.
 json parsed_capsule(std::string_view text, std::string_view where) {
+  if (lab::nested_too_deep(text)) {
+    throw Error(fmt::format("{} is no capsule: more than {} objects and lists stand in each other",
+                            where, lab::kMostNesting));
+  }
   try {
     return json::parse(text);
   } catch (const json::parse_error& error) {

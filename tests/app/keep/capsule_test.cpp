@@ -85,6 +85,18 @@ TEST_CASE("what is no capsule is refused in a sentence that says what it is", "[
   }
 }
 
+TEST_CASE("a capsule that is nested without end is refused", "[keep]") {
+  json text = json::parse(capsule_text(sample()));
+  text["report"]["trace"] = "HERE";
+  std::string deep = text.dump();
+  const std::size_t levels = 200'000;
+  deep.replace(deep.find("\"HERE\""), 6, std::string(levels, '[') + std::string(levels, ']'));
+  check_contains(refusal(deep), "more than 100 objects and lists stand in each other");
+  text["notes"] = std::string(levels, '[');  // in a text they are letters
+  text["report"] = json::parse(capsule_text(sample()))["report"];
+  CHECK(capsule_from_text(text.dump(), "the capsule").notes.size() == levels);
+}
+
 TEST_CASE("a capsule of a newer tilestep is named so", "[keep]") {
   const std::string said = refusal_with([](json& text) {
     text["tilestep_capsule"] = 2;
