@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/base/lab/json.hpp"
+#include "kernels/base/lab/nesting.hpp"
 #include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/simt/source_hash.hpp"
 
@@ -27,6 +28,7 @@ bool is_ticket(const json& value) {
 }
 
 json object_of(std::string_view line) {
+  if (lab::nested_too_deep(line)) refuse("this line is nested too deep");
   // The parser takes a NUL for the end, and would leave what follows it unread.
   json object = line.find('\0') == std::string_view::npos ? json::parse(line, nullptr, false)
                                                           : json(json::value_t::discarded);
@@ -67,6 +69,7 @@ std::string text_of(const json& object) {
 
 LabProgress progress_from(const lab::Place& message) {
   LabProgress progress{message.at("fraction").real<double>(), message.at("note").text()};
+  if (!(progress.fraction >= 0 && progress.fraction <= 1)) message.at("fraction").refuse("0–1");
   if (const auto waiting = message.find("waiting")) progress.waiting = waiting->flag();
   return progress;
 }
@@ -137,6 +140,7 @@ std::string line_of(const Request& request) {
 }
 
 Message message_from(std::string_view line) {
+  if (lab::nested_too_deep(line)) throw Error("it is nested too deep");
   const json object = json::parse(line, nullptr, false);
   if (object.is_discarded()) throw Error("it is not JSON");
   const lab::Place message(object, "message");

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -72,7 +73,8 @@ class SentProgress final : public lab::Progress {
     const auto now = Clock::now();
     if (sent_at_ && now - *sent_at_ < kProgressInterval) return;
     sent_at_ = now;
-    output_.send(protocol::Progressed{ticket_, {fraction, std::string(note), false}});
+    output_.send(
+        protocol::Progressed{ticket_, {std::clamp(fraction, 0.0, 1.0), std::string(note), false}});
   }
   void wait(std::string_view note) override {
     output_.send(protocol::Progressed{ticket_, {0, std::string(note), true}});
