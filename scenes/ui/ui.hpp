@@ -286,10 +286,10 @@ struct BarPlot {
   std::string title;
   std::string unit;
   std::vector<Bar> bars;
-  std::string reference = {};  ///< the device of the bars' references
   std::optional<double> roof;  ///< a labelled line that no bar should pass
   std::string roof_label;
   bool roof_room = false;  ///< leaves room for a roof's name: rows line up with a plot that has one
+  std::string reference = {};  ///< the device of the bars' references
 };
 /// Horizontal bars, their values in a column of their own, filling the width; the axis carries the
 /// unit. Bars are as thick as `height` (real pixels) allows, within limits.

@@ -94,7 +94,7 @@ TEST_CASE("after an error that CUDA does not recover from the worker is replaced
     CHECK(failure.worker_died);
     CHECK(failure.code == ExitCode::check_failed);
     check_contains(failure.sentence, "misbehave: the kernel failed on the GPU");
-    check_contains(failure.next, "The next run starts another");
+    check_contains(failure.next, "next run starts another");
     lab.next_is_right();
   }
   CHECK(children_of(::getpid()).size() == 1);

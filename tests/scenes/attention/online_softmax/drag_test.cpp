@@ -22,7 +22,7 @@ std::vector<app::LessonState> softmax_alone() {
 TEST_CASE("a score dragged over 50 places makes few runs and ends on its last",
           "[online_softmax_scene]") {
   HeldLab lab;
-  app::Session session(lab, softmax_alone(), "emulated");
+  app::Session session(lab, softmax_alone(), {{"emulated", "", "", "emulated", 0}});
   SceneFrame frame;
   double now_s = 0;
   session.update(now_s);
