@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "kernels/base/lab/recording.hpp"
+#include "kernels/base/lab/replay.hpp"
 #include "kernels/lessons.hpp"
 #include "tests/lesson_contract/knob_cases.hpp"
 #include "tests/lesson_contract/pictures.hpp"
@@ -35,10 +39,13 @@ std::vector<double> recorded_for(const lab::Lesson& lesson, std::string_view id,
   std::vector<double> values;
   const lab::Recording* recording = lab::recording(lesson.info().id);
   if (recording == nullptr) return values;
-  for (const Measurement& m : recording->run.measurements) {
-    const lab::Settings knobs = lesson.case_of(m).value_or(recording->run.params);
-    if (m.id == id && agree(knobs, params)) values.push_back(m.value);
-  }
+  lab::recorded_run(lesson.info().id, [&](const lab::Report& run) {
+    for (const Measurement& m : run.measurements) {
+      const lab::Settings knobs = lesson.case_of(m).value_or(run.params);
+      if (m.id == id && agree(knobs, params)) values.push_back(m.value);
+    }
+    return false;
+  });
   for (const Measurement& m : recording->bench.measurements) {
     const auto knobs = lesson.case_of(m);
     if (m.id == id && knobs && agree(*knobs, params)) values.push_back(m.value);
@@ -122,21 +129,199 @@ void check_recorded(const lab::Lesson& lesson) {
   }
 #include "kernels/lessons.def"
 
-/// A recording answers for the default knobs, also for those that the lesson has got since.
-#define LESSON(chapter, id, title)                                                   \
-  TEST_CASE(title ": its recording is answered from and drawn", "[" #id "_scene]") { \
-    if (lab::recording(id::kLessonId) == nullptr) return;                            \
-    lab::Request request;                                                            \
-    request.lesson = id::kLessonId;                                                  \
-    request.backend = "recorded";                                                    \
-    lab::NoProgress progress;                                                        \
-    const lab::Report report = answer(request, progress);                            \
-    CHECK(report.params == id::lesson().knobs().defaults());                         \
-    const auto scene = tests::scene_of(id::kLessonId);                               \
-    scene->load(report);                                                             \
-    CHECK(scene->steps().tiles > 0);                                                 \
+namespace {
+
+bool is_kebab(const std::string& name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return c == '-' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+  });
+}
+
+/// What is wrong with a lesson's telling settings, a line each.
+std::string telling_faults(const lab::Lesson& lesson, std::span<const lab::Telling> sets) {
+  std::string faults;
+  if (sets.size() < 3) faults += fmt::format("{} of at least three\n", sets.size());
+  std::set<std::string> names;
+  std::set<lab::Settings> settings = {lesson.knobs().defaults()};
+  for (const lab::Telling& set : sets) {
+    const auto fault = [&](const char* what) { faults += set.name + ": " + what + "\n"; };
+    if (!is_kebab(set.name)) fault("no name for a file, as in two-words");
+    if (!names.insert(set.name).second) fault("another one's name");
+    if (!set.why.ends_with(".")) fault("no sentence on what is to be seen");
+    if (!contract::takes(lesson, set.settings)) {
+      fault("the lesson does not take it");
+    } else if (!settings.insert(lesson.knobs().completed(set.settings)).second) {
+      fault("the settings of another, or the defaults");
+    }
+  }
+  return faults;
+}
+
+lab::Report recorded(std::string_view lesson, const lab::Settings& settings) {
+  return answer({std::string(lesson), settings, lab::Request::Action::run, "recorded"},
+                tests::unwatched);
+}
+
+/// Every recorded run answers for its settings, also for knobs that the lesson has got since, and is
+/// drawn; the defaults among them.
+void check_answers(const lab::Lesson& lesson) {
+  const std::string& id = lesson.info().id;
+  if (lab::recording(id) == nullptr) return;
+  std::set<lab::Settings> all = {lesson.knobs().defaults()};
+  lab::recorded_run(id, [&](const lab::Report& run) {
+    all.insert(lesson.knobs().completed(run.params));
+    return false;
+  });
+  for (const lab::Settings& settings : all) {
+    INFO(contract::to_text(settings));
+    const lab::Report report = recorded(id, settings);
+    CHECK(report.params == settings);
+    CHECK(report.device.backend == "recorded");
+    CHECK_FALSE(report.recorded_at.empty());
+    const auto scene = tests::scene_of(id);
+    scene->load(report);
+    CHECK(scene->steps().tiles > 0);
+  }
+}
+
+/// Whether a report has what a lesson declares to be of the machine: "trace.tiles.begin".
+bool has_part(const lab::Report& report, const std::string& path) {
+  const std::size_t dot = path.find('.');
+  const std::string kind = path.substr(0, dot), rest = path.substr(dot + 1);
+  if (kind == "measurements") return report.measurement(rest) != nullptr;
+  if (kind == "checks") {
+    return std::any_of(report.checks.begin(), report.checks.end(),
+                       [&](const lab::Check& check) { return check.id == rest; });
+  }
+  const std::string first = rest.substr(0, rest.find('.'));
+  const std::string second = first == rest ? "" : rest.substr(first.size() + 1);
+  if (kind == "trace") {
+    return report.trace.contains(first) &&
+           (second.empty() || report.trace.at(first).contains(second));
+  }
+  const lab::Table* table = kind == "tables" ? report.table(first) : nullptr;
+  return table != nullptr &&
+         (second.empty() || std::any_of(table->columns.begin(), table->columns.end(),
+                                        [&](const lab::Column& c) { return c.id == second; }));
+}
+
+/// What a lesson says to be of the machine, but no run has, a line each.
+std::string parts_of_nothing(const lab::Lesson& lesson, const lab::Replay& replay) {
+  std::string faults;
+  const auto missing = [&](const std::string& path) {
+    for (const lab::Telling& set : lesson.telling()) {
+      if (has_part(tests::report_of(lesson.info().id, set.settings), path)) return false;
+    }
+    return lab::recorded_run(lesson.info().id, [&](const lab::Report& run) {
+             return has_part(run, path);
+           }) == nullptr;
+  };
+  for (const auto& part : replay.of_machine) {
+    if (part.why.empty() || missing(part.path)) faults += part.path + "\n";
+  }
+  for (const auto& order : replay.any_order) {
+    for (const std::string& by : order.by) {
+      if (missing(order.path + "." + by)) faults += order.path + " by " + by + "\n";
+    }
+  }
+  if (replay.rounding > 0 && replay.rounding_why.empty()) faults += "rounding without a reason\n";
+  return faults;
+}
+
+/// What was not recorded is refused, and what is offered instead is answered.
+void check_refuses(const lab::Lesson& lesson) {
+  const std::string& id = lesson.info().id;
+  if (lab::recording(id) == nullptr) return;
+  int refused = 0;
+  for (const lab::Settings& settings : contract::knob_ends(lesson)) {
+    INFO(contract::to_text(settings));
+    try {
+      CHECK(recorded(id, settings).params == lesson.knobs().completed(settings));
+    } catch (const Error& error) {
+      ++refused;
+      CHECK(error.code() == ExitCode::unavailable);
+      const std::string sentence = error.what();
+      CHECK(sentence.find("nearest: --set ") != std::string::npos);
+      const auto fix = lab::fix_of(error);
+      REQUIRE(fix);
+      lab::Settings there = lesson.knobs().completed(settings);
+      for (const auto& [knob, value] : fix->settings) {
+        CHECK(there.at(knob) != value);
+        CHECK(sentence.find(fmt::format("--set {}={}", knob, lab::to_text(value))) !=
+              std::string::npos);
+        there.at(knob) = value;
+      }
+      CHECK(recorded(id, there).params == there);
+    }
+  }
+  CHECK(refused > 0);
+}
+
+}  // namespace
+
+#define LESSON(chapter, id, title)                                                     \
+  TEST_CASE(title ": its recordings are answered from and drawn", "[" #id "_scene]") { \
+    check_answers(id::lesson());                                                       \
+    check_refuses(id::lesson());                                                       \
+  }                                                                                    \
+  TEST_CASE(title ": three settings beside the defaults are worth a recording",        \
+            "[" #id "_scene]") {                                                       \
+    CHECK(telling_faults(id::lesson(), id::lesson().telling()) == "");                 \
+    if (lab::recording(id::kLessonId) == nullptr) return;                              \
+    CHECK(parts_of_nothing(id::lesson(), id::lesson().replay()) == "");                \
   }
 #include "kernels/lessons.def"
+
+TEST_CASE("telling settings that are none are seen", "[scenes_shared]") {
+  const lab::Lesson& softmax = lesson("online-softmax");
+  const lab::Settings wide = {{"tile_width", std::int64_t{8}}};
+  const std::vector<lab::Telling> sets = {{"wide", "It is wide.", wide},
+                                          {"wide", "It is wide.", wide},
+                                          {"Not so", "", {}},
+                                          {"none", "There is none.", {{"query", std::int64_t{9}}}}};
+  CHECK(telling_faults(softmax, sets) ==
+        "wide: another one's name\n"
+        "wide: the settings of another, or the defaults\n"
+        "Not so: no name for a file, as in two-words\n"
+        "Not so: no sentence on what is to be seen\n"
+        "Not so: the settings of another, or the defaults\n"
+        "none: the lesson does not take it\n");
+  CHECK(telling_faults(softmax, {}) == "0 of at least three\n");
+}
+
+TEST_CASE("a part of the machine that no run has is seen", "[scenes_shared]") {
+  const lab::Replay replay{.of_machine = {{"trace.steps.m", "why"},
+                                          {"trace.steps.x", "why"},
+                                          {"tables.tiles.rescale", "why"},
+                                          {"tables.tiles.x", "why"},
+                                          {"checks.x", "why"},
+                                          {"summary", ""}},
+                           .any_order = {{"tables.tiles", {"tile", "y"}}},
+                           .rounding = 1};
+  CHECK(parts_of_nothing(lesson("online-softmax"), replay) ==
+        "trace.steps.x\ntables.tiles.x\nchecks.x\nsummary\ntables.tiles by y\n"
+        "rounding without a reason\n");
+}
+
+TEST_CASE("what was not recorded is refused with the nearest that was", "[scenes_shared]") {
+  if (lab::recording("tiling") == nullptr) return;
+  const std::string_view elsewhere =
+      "; choose --backend emulated, or cuda where there is a GPU, for other settings";
+  const auto refusal = [](const lab::Settings& settings) {
+    return tests::error_of([&] { recorded("tiling", settings); });
+  };
+  const lab::Recording& tiling = *lab::recording("tiling");
+  CHECK(refusal({{"tile", std::int64_t{9}}}) ==
+        fmt::format("these settings of 'tiling' were not recorded; nearest: --set tile=8, recorded "
+                    "{} on {}{}",
+                    tiling.recorded_at, tiling.run.device.name, elsewhere));
+  CHECK(refusal({{"tile", std::int64_t{9}}, {"seed", std::int64_t{2}}})
+            .find("nearest: --set seed=1 --set tile=8, recorded") != std::string::npos);
+  const auto near = nearest_recorded("tiling", {{"tile", std::int64_t{8}}});
+  REQUIRE(near);
+  CHECK(near->changes.empty());
+  CHECK_FALSE(nearest_recorded("tiling", {}, [](const lab::Report&) { return false; }));
+}
 
 TEST_CASE("a number of another case is seen", "[scenes_shared]") {
   const lab::Recording* recording = lab::recording("tiling");

@@ -9,14 +9,13 @@ namespace tilestep::lab {
 
 struct Replay {
   /// A part of a report by its ids, without places in lists: "trace.tiles.begin", "tables.tiles.begin"
-  /// (a column), "tables.tiles" (all of it), "measurements.busy_share", "checks.result", "summary".
+  /// (a column), "tables.tiles" (all of it), "measurements.busy_share", "checks.result".
   struct Part {
     std::string path;
-    std::string why;    ///< in a few words: "a clock", "counted by the chip"
-    std::string words;  ///< of a text: not the whole, but what stands from these words on
+    std::string why;  ///< in a few words: "a clock", "counted by the chip"
   };
   /// Clocks, processors and what follows from them, and what only one kind of machine has.
-  std::vector<Part> of_machine;
+  std::vector<Part> of_machine = {};
 
   /// A list whose entries stand in an order that the machine chose: sorted by these of its members
   /// before it is compared.
@@ -24,12 +23,12 @@ struct Replay {
     std::string path;  ///< "trace.tiles" or "tables.tiles"
     std::vector<std::string> by;
   };
-  std::vector<Order> any_order;
+  std::vector<Order> any_order = {};
 
   /// How far numbers in floating point may lie apart, as a part of the largest of their list (all
   /// numbers at one path). 0: they are the same. Whole numbers always are.
   double rounding = 0;
-  std::string rounding_why;  ///< where it comes from, in a sentence
+  std::string rounding_why = {};  ///< where it comes from, in a sentence
 };
 
 }  // namespace tilestep::lab

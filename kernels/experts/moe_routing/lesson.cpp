@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/base/lab/ladder.hpp"
+#include "kernels/base/lab/replay.hpp"
 #include "kernels/base/simt/counters.hpp"
 #include "kernels/experts/moe_routing/bench.hpp"
 #include "kernels/experts/moe_routing/kernels.hpp"
@@ -194,6 +195,28 @@ Outcome gather(const Params& params, simt::Device& device, lab::Progress& progre
   return outcome;
 }
 
+/// What of a run is of the GPU that it ran on.
+static const lab::Replay& replay_of_runs() {
+  static const lab::Replay kReplay{
+      .of_machine = {{"trace.clock_unit", "its clock"},
+                     {"trace.tiles.begin", "its clock"},
+                     {"trace.tiles.end", "its clock"},
+                     {"trace.tiles.block", "which block was free"},
+                     {"trace.tiles.processor", "which processor was free"},
+                     {"trace.blocks", "one a processor"},
+                     {"tables.tiles.begin", "its clock"},
+                     {"tables.tiles.end", "its clock"},
+                     {"tables.tiles.block", "which block was free"},
+                     {"measurements.busy_share", "its clock"}},
+      .any_order = {{"trace.tiles", {"expert", "number"}}, {"tables.tiles", {"expert", "tile"}}},
+      .rounding = 0x1p-19,
+      .rounding_why =
+          "32 times 2^-24, what FP32 rounds by: an mma adds up 16 products in an order of its own, "
+          "exp "
+          "is within 2 ulp, gates and sums are rounded."};
+  return kReplay;
+}
+
 const lab::Lesson& lesson() {
   static const auto lesson =
       lab::LessonOf<Params>(
@@ -214,7 +237,8 @@ const lab::Lesson& lesson() {
                 {.routing = Routing::skewed, .skew = 2, .scheme = Scheme::padded_to_capacity}},
                {"one-hot",
                 "Every token wants E0: one expert has all the tiles, and packed no waste at all.",
-                {.routing = Routing::one_hot}}});
+                {.routing = Routing::one_hot}}})
+          .with_replay(replay_of_runs);
   return lesson;
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/matmul/tiling/lesson.hpp"
 
+#include "kernels/base/lab/replay.hpp"
 #include "kernels/matmul/tiling/bench.hpp"
 #include "kernels/matmul/tiling/kernels.hpp"
 
@@ -56,6 +57,23 @@ const lab::KnobTable<Params>& knob_table() {
   return table;
 }
 
+/// What of a run is of the GPU that it ran on.
+static const lab::Replay& replay_of_runs() {
+  static const lab::Replay kReplay{
+      .of_machine = {{"measurements.registers_per_thread", "as its compiler has it"},
+                     {"measurements.blocks_per_multiprocessor", "its limits"},
+                     {"measurements.occupancy_limit", "its limits"},
+                     {"trace.races", "in which order its threads ran"},
+                     {"tables.races", "in which order its threads ran"},
+                     {"measurements.race_orders", "in which order its threads ran"},
+                     {"measurements.race_share", "in which order its threads ran"}},
+      .rounding = 0x1p-19,
+      .rounding_why =
+          "32 times 2^-24, what FP32 rounds by: each of 32 products along k is added by a fused "
+          "multiply-add on a GPU, which rounds once, not twice."};
+  return kReplay;
+}
+
 const lab::Lesson& lesson() {
   static const auto lesson =
       lab::LessonOf<Params>(
@@ -74,7 +92,8 @@ const lab::Lesson& lesson() {
                {"no-barrier",
                 "Without the barrier after the load a warp multiplies what another has not yet "
                 "stored; whether it does is up to the machine.",
-                {.remove_barrier = RemovedBarrier::after_load}}});
+                {.remove_barrier = RemovedBarrier::after_load}}})
+          .with_replay(replay_of_runs);
   return lesson;
 }
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "kernels/base/lab/random.hpp"
+#include "kernels/base/lab/replay.hpp"
 #include "kernels/memory/coalescing/kernels.hpp"
 #include "kernels/memory/coalescing/reference.hpp"
 #include "kernels/memory/coalescing/report.hpp"
@@ -220,6 +221,14 @@ TraceTotals pattern_totals(const std::vector<WarpRequest>& requests, int element
   return totals;
 }
 
+/// What of a run is of the GPU that it ran on.
+static const lab::Replay& replay_of_runs() {
+  static const lab::Replay kReplay{
+      .of_machine = {{"trace.counters", "whether the chip counts"},
+                     {"checks.counted_equals_traced", "counted by the chip"}}};
+  return kReplay;
+}
+
 const lab::Lesson& lesson() {
   static const auto lesson =
       lab::LessonOf<Params>(
@@ -238,7 +247,8 @@ const lab::Lesson& lesson() {
                {"shuffled",
                 "The lanes of a warp take its elements in a random order: the same set of "
                 "addresses, and so the same sectors as in order.",
-                {.pattern = Pattern::permuted_warp}}});
+                {.pattern = Pattern::permuted_warp}}})
+          .with_replay(replay_of_runs);
   return lesson;
 }
 
