@@ -105,7 +105,8 @@ bool same_file(const fs::path& a, const fs::path& b) {
   std::error_code failed;
   if (fs::equivalent(a, b, failed)) return true;
   const auto place = [&failed](const fs::path& path) {
-    const fs::path whole = fs::weakly_canonical(fs::absolute(path, failed), failed);
+    // A link that leads to nothing yet is written through all the same.
+    const fs::path whole = fs::weakly_canonical(fs::absolute(link_target(path), failed), failed);
     return failed ? path.lexically_normal() : whole;
   };
   return place(a) == place(b);
