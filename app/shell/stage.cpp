@@ -118,7 +118,8 @@ void waiting_banner(ShellState& state) {
   const LessonState* benched = state.session.benched();
   const auto lab_of = [&](const LessonState& each) { return state.session.offers()[each.lab].lab; };
   if (benched == nullptr || lab_of(*benched) != lab_of(state.session.lesson())) {
-    if (!state.session.lesson().progress.note.empty()) absent_lab_banner(state);
+    const bool elsewhere = lab_of(state.session.lesson()) != 0;
+    if (elsewhere && !state.session.lesson().progress.note.empty()) absent_lab_banner(state);
     return;
   }
   const std::string sentence = fmt::format(

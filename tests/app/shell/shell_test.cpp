@@ -425,6 +425,7 @@ TEST_CASE("a lesson runs where the user says, and the others where they did", "[
   stage.frame();
   CHECK(stage.part("failure")["value"] == "No such host. Next.");
   stage.click("run_here");
+  stage.frame();
   CHECK(stage.lab.labs.back() == 0);
   stage.lab.answer();
   stage.frame();
@@ -437,6 +438,7 @@ TEST_CASE("a lesson runs where the user says, and the others where they did", "[
     CHECK(stage.part("lab_" + std::to_string(i))["label"] == names[i]);
   }
   stage.click("lab_2");
+  stage.frame();
   CHECK_FALSE(stage.has("labs"));
   CHECK(stage.lab.labs.back() == 0);
   CHECK(stage.lab.requests.back().backend == "recorded");
@@ -447,6 +449,7 @@ TEST_CASE("a lesson runs where the user says, and the others where they did", "[
   stage.click("choose_lab");
   CHECK(stage.part("labs")["value"] == "Recordings");
   stage.click("lab_2");
+  stage.frame();
   CHECK(stage.lab.requests.size() == requests);
   stage.click("choose_lab");
   stage.shell.key(Key::escape, false);
