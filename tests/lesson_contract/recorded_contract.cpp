@@ -236,7 +236,8 @@ void check_refuses(const lab::Lesson& lesson) {
   for (const lab::Settings& settings : contract::knob_ends(lesson)) {
     INFO(contract::to_text(settings));
     try {
-      CHECK(recorded(id, settings).params == lesson.knobs().completed(settings));
+      const lab::Report report = recorded(id, settings);
+      CHECK(report.params == lesson.knobs().completed(settings));
     } catch (const Error& error) {
       ++refused;
       CHECK(error.code() == ExitCode::unavailable);
