@@ -202,20 +202,23 @@ TEST_CASE("what another GPU reached stands beside what was measured here", "[sce
     return rows_where(report.tables[0], "size", "8192");
   };
   const Reference reference{of_size(there), "NVIDIA H200"};
-  const auto drawn = drawables(bars, of_size(here), here, &reference);
-  REQUIRE(drawn.size() == 1);
-  CHECK(drawn[0].looks.reference);
-  CHECK(drawn[0].bars.reference == "NVIDIA H200");
-  for (const ui::Bar& bar : drawn[0].bars.bars) {
-    CAPTURE(bar.label);
-    if (bar.label == "rung 0") {
-      CHECK(!bar.reference);
-    } else {
-      CHECK(bar.reference == 2 * bar.value);
+  tests::SceneFrame frame;
+  frame.draw({1200, 600}, [&] {
+    const auto drawn = drawables(bars, of_size(here), here, &reference);
+    REQUIRE(drawn.size() == 1);
+    CHECK(drawn[0].looks.reference);
+    CHECK(drawn[0].bars.reference == "NVIDIA H200");
+    for (const ui::Bar& bar : drawn[0].bars.bars) {
+      CAPTURE(bar.label);
+      if (bar.label == "rung 0") {
+        CHECK(!bar.reference);
+      } else {
+        CHECK(bar.reference == 2 * bar.value);
+      }
     }
-  }
-  CHECK(drawables(lines, of_size(here), here, &reference)[0].looks.reference);
-  CHECK(!drawables(bars, of_size(here), here)[0].looks.reference);
+    CHECK(drawables(lines, of_size(here), here, &reference)[0].looks.reference);
+    CHECK(!drawables(bars, of_size(here), here)[0].looks.reference);
+  });
   // A recording has nothing beside it: it would be itself.
   const lab::Recording* recording = lab::recording("tiling");
   REQUIRE(recording != nullptr);
