@@ -25,7 +25,7 @@ struct BenchArguments {
 /// The labs that benches are asked of.
 struct Bencher {
   LabAddress address;
-  std::unique_ptr<LabClient> lab;
+  std::unique_ptr<LabClient> lab;  ///< null: this process
 };
 
 /// Measures now where that is possible, else says so and gives what was recorded.
@@ -48,7 +48,7 @@ lab::Report bench_of(const lab::Lesson& lesson, const Bencher& bencher) {
                        status.reason, recording->bench.device.name, recording->recorded_at));
   }
   TerminalProgress progress;
-  return ask(*bencher.lab, request, progress);
+  return ask(bencher.lab.get(), request, progress);
 }
 
 int bench_lessons(const std::vector<const lab::Lesson*>& chosen, bool one,

@@ -40,7 +40,7 @@ int run(RunArguments& arguments, const std::string& program) {
   if (!address.elsewhere()) remark_refused_cuda(request.backend);
   const lab::Report report = [&] {
     TerminalProgress progress;
-    return ask(*make_lab(address, program), request, progress);
+    return ask(make_lab(address, program).get(), request, progress);
   }();
   remark_refused_turn(report);
   if (!arguments.capsule.empty()) write_capsule(arguments.capsule, capsule_of(report));

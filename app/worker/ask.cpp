@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "kernels/base/simt/backends.hpp"
+#include "kernels/catalog.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -23,17 +24,18 @@ constexpr std::chrono::milliseconds kPause{2};
 }  // namespace
 
 std::unique_ptr<LabClient> make_lab(const LabAddress& address, const std::string& program) {
-  if (!address.elsewhere() && !simt::cuda_status().available) return make_inline_lab();
+  if (!address.elsewhere() && !simt::cuda_status().available) return nullptr;
   ProcessLabOptions options;
   options.program = program;
   options.address = address;
   return make_process_lab(std::move(options));
 }
 
-lab::Report ask(LabClient& lab, const lab::Request& request, lab::Progress& progress) {
-  const Ticket ticket = lab.submit(request);
+lab::Report ask(LabClient* lab, const lab::Request& request, lab::Progress& progress) {
+  if (lab == nullptr) return answer(request, progress);
+  const Ticket ticket = lab->submit(request);
   for (;;) {
-    while (auto update = lab.poll()) {
+    while (auto update = lab->poll()) {
       if (const auto* failure = std::get_if<LabFailure>(&update->what)) {
         if (update->ticket == ticket) fail(*failure);
       } else if (auto* report = std::get_if<lab::Report>(&update->what)) {
@@ -43,7 +45,7 @@ lab::Report ask(LabClient& lab, const lab::Request& request, lab::Progress& prog
       }
     }
     if (progress.cancelled()) {
-      lab.cancel(ticket);
+      lab->cancel(ticket);
       throw Cancelled();
     }
     std::this_thread::sleep_for(kPause);

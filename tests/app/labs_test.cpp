@@ -333,11 +333,11 @@ TEST_CASE("asking waits for the answer, and throws what went wrong", "[labs]") {
   const ScriptLab script("exec \"$TILESTEP\" worker");
   const auto lab = script.make();
   lab::NoProgress progress;
-  CHECK(ask(*lab, request_of(), progress).lesson == "online-softmax");
+  CHECK(ask(lab.get(), request_of(), progress).lesson == "online-softmax");
   lab::Request wrong = request_of();
   wrong.params = {{"tile_width", std::int64_t{0}}};
   try {
-    ask(*lab, wrong, progress);
+    ask(lab.get(), wrong, progress);
     FAIL("a wrong knob was taken");
   } catch (const Error& error) {
     CHECK(error.code() == ExitCode::bad_input);
@@ -347,5 +347,5 @@ TEST_CASE("asking waits for the answer, and throws what went wrong", "[labs]") {
     void report(double, std::string_view) override {}
     bool cancelled() const override { return true; }
   } impatient;
-  CHECK_THROWS_AS(ask(*lab, request_of(), impatient), Cancelled);
+  CHECK_THROWS_AS(ask(lab.get(), request_of(), impatient), Cancelled);
 }

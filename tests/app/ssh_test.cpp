@@ -112,7 +112,7 @@ lab::Request request_of(std::string lesson = "online-softmax") {
 std::string failure_of(const LabAddress& address) {
   lab::NoProgress progress;
   try {
-    ask(*make_lab(address, TILESTEP_PROGRAM), request_of(), progress);
+    ask(make_lab(address, TILESTEP_PROGRAM).get(), request_of(), progress);
   } catch (const Error& error) {
     CHECK(error.code() == ExitCode::unavailable);
     return error.what();
@@ -140,7 +140,7 @@ TEST_CASE("every lesson over ssh gives what it gives here", "[ssh]") {
     for (const lab::Lesson* lesson : lessons()) {
       const lab::Request request = request_of(lesson->info().id);
       CAPTURE(request.lesson);
-      const lab::Report far = ask(*there, request, progress);
+      const lab::Report far = ask(there.get(), request, progress);
       CHECK(lab::to_json(far) == lab::to_json(answer(request, progress)));
     }
     CHECK(server.sessions().size() == 1);  // one connection for all
@@ -204,5 +204,5 @@ TEST_CASE("a line that drops in a run is said, and the next run connects again",
   check_contains(failure->sentence, "The worker of ssh:");
   check_contains(failure->sentence, "while it ran online-softmax");
   lab::NoProgress progress;
-  CHECK(ask(*lab, request_of(), progress).lesson == "online-softmax");
+  CHECK(ask(lab.get(), request_of(), progress).lesson == "online-softmax");
 }
