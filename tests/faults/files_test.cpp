@@ -117,8 +117,9 @@ TEST_CASE("devices, pipes, folders and missing folders as the file to write", "[
           {"@/file"}, "touch file");
   refused("a tour into a file", {"tour", "--out", "@/file"}, {"@/file"}, "touch file");
   refused("a film into a file",
-          {"film", "online-softmax", "--backend", "emulated", "--out", "@/file"}, {"@/file"},
-          "touch file");
+          {"film", "online-softmax", "--backend", "emulated", "--to", "1", "--fps", "2", "--size",
+           "640x400", "--out", "@/file"},
+          {"@/file"}, "touch file");
   refused("a picture where nothing can be written", svg_to("/proc/a.svg"), {"/proc"});
   refused("a picture on a device",
           {"shot", "online-softmax", "--backend", "emulated", "--out", "/dev/full"},
