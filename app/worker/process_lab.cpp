@@ -96,6 +96,7 @@ class ProcessLab final : public LabClient {
   void look_at_times();
   bool deadline_passed(Clock::time_point now);
   void start_next();
+  void start(const Order& order);
   std::optional<Order> take_next();
   void worker_ended();
   /// The worker has no order any more; `last` is its last update, unless it had one before.
@@ -412,17 +413,23 @@ std::optional<ProcessLab::Order> ProcessLab::take_next() {
   return order;
 }
 
+/// Nothing would wake the thread for an order behind one for which no worker can be started.
 void ProcessLab::start_next() {
-  if (active_) return;
-  const std::optional<Order> order = take_next();
-  if (!order) return;
+  while (!active_) {
+    const std::optional<Order> order = take_next();
+    if (!order) return;
+    start(*order);
+  }
+}
+
+void ProcessLab::start(const Order& order) {
   wake_caller();
-  std::string text = protocol::line_of(protocol::Work{order->ticket, order->request});
+  std::string text = protocol::line_of(protocol::Work{order.ticket, order.request});
   if (greeting_) {
     greeting_->request = std::move(text);
     return say_that_it_waits();
   }
-  times_ = {Clock::now() + deadline_of(order->request.action), {}};
+  times_ = {Clock::now() + deadline_of(order.request.action), {}};
   // A worker that died while idle shows itself here: then another one is started, once.
   if (!worker_ || !worker_->send(text)) start_worker(std::move(text));
 }

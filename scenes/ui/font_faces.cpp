@@ -125,8 +125,7 @@ LoadedFace load(std::string_view family, std::string_view name, std::string_view
     if (!fs::exists(path, failed)) continue;
     reason.clear();
     auto bytes = read_font_file(path, reason);
-    auto face = bytes ? checked_face(*bytes, reason) : std::nullopt;
-    if (face && !rasterizes(*bytes)) face.reset(), reason = "its glyphs cannot be drawn";
+    const auto face = bytes ? usable_face(*bytes, reason) : std::nullopt;
     if (!face) {
       loaded.refused = fmt::format("{} cannot be used: {}", path.string(), reason);
       continue;
@@ -175,6 +174,12 @@ std::optional<FontFace> checked_face(std::string_view bytes, std::string& reason
     return std::nullopt;
   }
   return FontFace{bytes, static_cast<float>(ascent - descent) / static_cast<float>(units)};
+}
+
+std::optional<FontFace> usable_face(std::string_view bytes, std::string& reason) {
+  auto face = checked_face(bytes, reason);
+  if (face && !rasterizes(bytes)) face.reset(), reason = "its glyphs cannot be drawn";
+  return face;
 }
 
 const FontFace& font_face(Font font) {

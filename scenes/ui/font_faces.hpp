@@ -22,7 +22,9 @@ struct FontFace {
 /// system is looked at, so that the window looks the same everywhere.
 const FontFace& font_face(Font font);
 
-/// Whether `bytes` are an OpenType font that can be drawn with; says why not in `reason`.
+/// Whether `bytes` are an OpenType font by their tables; says why not in `reason`.
 std::optional<FontFace> checked_face(std::string_view bytes, std::string& reason);
+/// The same, and the rasterizer takes it too.
+std::optional<FontFace> usable_face(std::string_view bytes, std::string& reason);
 
 }  // namespace tilestep::ui

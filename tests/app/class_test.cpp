@@ -100,9 +100,10 @@ TEST_CASE("who gives up or dies leaves the line", "[class]") {
     CHECK(!line.is_ours());
   }
   std::atomic<bool> came = false;
+  std::atomic<int> most_before = 0;  // Catch's own counts are no thing for two threads
   std::thread next([&] {
     lab::GpuLine line("GPU-1");
-    line.take([](int before) { CHECK(before == 1); });  // the bored one is gone
+    line.take([&](int before) { most_before = std::max<int>(most_before, before); });
     came = true;
   });
   std::this_thread::sleep_for(100ms);
@@ -110,6 +111,7 @@ TEST_CASE("who gives up or dies leaves the line", "[class]") {
   ::kill(child, SIGKILL);
   next.join();
   CHECK(came);
+  CHECK(most_before == 1);  // the bored one is gone
   ::waitpid(child, nullptr, 0);
   for (const int fd : ready) ::close(fd);
 }

@@ -474,3 +474,17 @@ TEST_CASE("a program that is not there fails with its name", "[process-lab]") {
   CHECK(failure.code == ExitCode::unavailable);
   check_contains(failure.sentence, "/no/such/tilestep");
 }
+
+TEST_CASE("whoever waits behind a run without a worker hears of it, too", "[process-lab]") {
+  ProcessLabOptions options = options_with();
+  options.program = "/no/such/tilestep";
+  const auto lab = make_process_lab(options);
+  for (int round = 0; round < 50; ++round) {  // until both wait at once
+    lab->submit(request_of());
+    lab->submit(bench_request());
+    for (const LabUpdate& each : final_updates(*lab, 2)) {
+      CHECK(std::holds_alternative<LabFailure>(each.what));
+    }
+    CHECK(!lab->busy());
+  }
+}

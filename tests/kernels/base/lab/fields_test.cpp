@@ -225,7 +225,7 @@ TEST_CASE("the walk through damages sees a reader that wraps, makes up or throws
           });
         }) > 0);
   CHECK(complaints([&](const json& from) {
-          return checked(from, [](const auto& place) { return place.json().value("count", 4); });
+          return checked(from, [](const auto& place) { return place.json().value("count", 4.0); });
         }) > 0);
   CHECK(complaints([&](const json& from) {
           return checked(from, [](const auto& place) { return place.json().at("count"); });
