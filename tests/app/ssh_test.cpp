@@ -148,6 +148,7 @@ TEST_CASE("every lesson over ssh gives what it gives here", "[ssh]") {
   CHECK(eventually([&] { return server.sessions().empty(); }));
 }
 
+#ifdef TILESTEP_HAS_CLI
 TEST_CASE("the command line runs a lesson over ssh", "[ssh]") {
   if (!has_server()) return;
   const Server server;
@@ -159,6 +160,7 @@ TEST_CASE("the command line runs a lesson over ssh", "[ssh]") {
   CHECK(there.err == here.err);
   CHECK(there.json() == here.json());
 }
+#endif
 
 TEST_CASE("what stands in the way to a lab over ssh is said", "[ssh]") {
   if (!has_server()) return;
