@@ -8,6 +8,7 @@
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"
 #include "app/file.hpp"
+#include "app/worker/ask.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {
@@ -16,26 +17,35 @@ namespace {
 struct RecordArguments {
   std::vector<std::string> names;
   std::string out;
+  std::string lab = "here";
 };
 
-lab::Recorded recorded(const lab::Lesson& lesson) {
+lab::Recorded recorded(const lab::Lesson& lesson, LabClient* there) {
   TerminalProgress progress;
-  const auto device = simt::make_cuda_device();
-  return lab::record(lesson, *device, progress, today(), TILESTEP_VERSION);
+  const auto device = there == nullptr ? simt::make_cuda_device() : nullptr;
+  const auto asked = [&](const lab::Request& request) {
+    if (there != nullptr) return ask(there, request, progress);
+    return request.action == lab::Request::Action::bench
+               ? lesson.bench(*device, progress)
+               : lesson.run(request.params, *device, progress);
+  };
+  return lab::record(lesson, asked, today(), TILESTEP_VERSION);
 }
 
-int record(const RecordArguments& arguments) {
+int record(const RecordArguments& arguments, const std::string& program) {
   const auto chosen = parse_lessons(arguments.names);
   if (arguments.out.empty()) {
     throw Error("say where the recordings go: --out DIR, as in --out assets/recordings");
   }
-  if (const simt::CudaStatus status = simt::cuda_status(); !status.available) {
+  const LabAddress address = parse_lab(arguments.lab);
+  const auto there = address.elsewhere() ? make_lab(address, program) : nullptr;
+  if (const simt::CudaStatus status = simt::cuda_status(); !there && !status.available) {
     throw Error(fmt::format("nothing can be recorded here: {}", status.reason),
                 ExitCode::unavailable);
   }
   bool all_ok = true;
   for (const lab::Lesson* lesson : chosen) {
-    const lab::Recorded all = recorded(*lesson);
+    const lab::Recorded all = recorded(*lesson, there.get());
     const auto folder = std::filesystem::path(arguments.out) / slug(all.recording.run.device.name);
     for (const lab::RecordingFile& file : lab::files_of(all)) {
       write_file(folder / file.name, file.text);
@@ -51,15 +61,17 @@ int record(const RecordArguments& arguments) {
 void add_record(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<RecordArguments>();
   CLI::App* command =
-      app.add_subcommand("record", "Measures lessons on this machine's GPU and keeps the numbers");
+      app.add_subcommand("record", "Measures lessons on a GPU and keeps the numbers");
   command->add_option("LESSON", arguments->names, "Lessons; all if none is named");
   command
       ->add_option("--out", arguments->out,
                    "Folder; the files are DIR/<gpu>/<lesson>.json and, of its telling settings, "
                    "DIR/<gpu>/<lesson>/<set>.json")
       ->type_name("DIR");
-  command->callback(
-      [arguments, &invocation] { invocation.action = [arguments] { return record(*arguments); }; });
+  add_lab(*command, arguments->lab);
+  command->callback([arguments, &invocation] {
+    invocation.action = [arguments, &invocation] { return record(*arguments, invocation.program); };
+  });
 }
 
 }  // namespace tilestep::app

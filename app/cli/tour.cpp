@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "app/cli/arguments.hpp"
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"
 #include "app/cli/tour_page.hpp"
@@ -14,6 +15,7 @@
 #include "app/keep/guided.hpp"
 #include "app/keep/link.hpp"
 #include "app/window/window.hpp"
+#include "app/worker/ask.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/scene.hpp"
 
@@ -27,11 +29,16 @@ constexpr int kMostPictures = 6;
 
 struct TourArguments {
   std::string out;
+  std::string lab = "here";
 };
 
 class Tour {
  public:
-  explicit Tour(fs::path folder) : folder_(std::move(folder)) {}
+  Tour(fs::path folder, const LabAddress& address, const std::string& program)
+      : folder_(std::move(folder)),
+        program_(program),
+        elsewhere_(address.elsewhere() ? std::vector{address} : std::vector<LabAddress>()),
+        lab_(address.elsewhere() ? make_lab(address, program) : nullptr) {}
   int make();
 
  private:
@@ -44,7 +51,12 @@ class Tour {
   void draw_one(const TourStop& stop, int step, ui::ThemeKind theme, const std::string& file);
   void write(const fs::path& relative, std::string_view text);
 
+  lab::Report answered(const lab::Request& request);
+
   fs::path folder_;
+  std::string program_;
+  std::vector<LabAddress> elsewhere_;           ///< where kernels run; empty: here
+  std::unique_ptr<LabClient> lab_;              ///< there; null: in this process
   std::unique_ptr<SvgPress> press_;             ///< made with the first stop
   std::unique_ptr<Offscreen> canvas_;           ///< made with the first picture
   std::map<std::string, lab::Report> reports_;  ///< of one lesson's stops, by their knobs
@@ -56,6 +68,11 @@ class Tour {
 void Tour::write(const fs::path& relative, std::string_view text) {
   write_file(folder_ / relative, text);
   print_line((folder_ / relative).string());
+}
+
+lab::Report Tour::answered(const lab::Request& request) {
+  TerminalProgress progress;
+  return ask(lab_.get(), request, progress);
 }
 
 /// The steps that get a picture: all of a short trace, else evenly spread ones with first and last.
@@ -72,6 +89,8 @@ void Tour::draw_one(const TourStop& stop, int step, ui::ThemeKind theme, const s
   options.shell.step = step;
   options.shell.theme = theme;
   options.shell.still = true;
+  options.shell.program = program_;
+  options.shell.labs = elsewhere_;
   options.out = (folder_ / stop.info.id / file).string();
   if (!canvas_) canvas_ = std::make_unique<Offscreen>();
   canvas_->shoot(options);
@@ -116,8 +135,7 @@ const lab::Report& Tour::report_of(const TourStop& stop, const lab::Settings& se
   lab::Request request;
   request.lesson = stop.info.id;
   request.params = settings;
-  TerminalProgress progress;
-  return reports_.emplace(key, answer(request, progress)).first->second;
+  return reports_.emplace(key, answered(request)).first->second;
 }
 
 PathView Tour::view_of(const TourStop& stop, const scenes::GuideStop& where, std::size_t number) {
@@ -173,10 +191,7 @@ TourStop Tour::stop(const lab::Lesson& lesson) {
   stop.info = lesson.info();
   lab::Request request;
   request.lesson = stop.info.id;
-  {
-    TerminalProgress progress;
-    stop.report = answer(request, progress);
-  }
+  stop.report = answered(request);
   checks_ok_ = checks_ok_ && stop.report.ok();
   const fs::path folder = stop.info.id;
   write(folder / "report.json", json_text(lab::to_json(stop.report)));
@@ -192,7 +207,7 @@ TourStop Tour::stop(const lab::Lesson& lesson) {
 
 int Tour::make() {
   make_folder(folder_);
-  remark_refused_cuda("auto");
+  if (!lab_) remark_refused_cuda("auto");
   std::vector<TourStop> stops;
   for (const lab::Lesson* lesson : lessons()) stops.push_back(stop(*lesson));
   write("index.html", index_page(stops));
@@ -212,10 +227,11 @@ void add_tour(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
       "tour", "Makes pages, pictures and tables of every lesson; needs no display");
   command->add_option("--out", arguments->out, "Folder for the tour")->type_name("DIR");
+  add_lab(*command, arguments->lab);
   command->callback([arguments, &invocation] {
-    invocation.action = [arguments] {
+    invocation.action = [arguments, &invocation] {
       if (arguments->out.empty()) throw Error("say where the tour goes: --out DIR");
-      return Tour(arguments->out).make();
+      return Tour(arguments->out, parse_lab(arguments->lab), invocation.program).make();
     };
   });
 }

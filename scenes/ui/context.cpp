@@ -12,6 +12,14 @@ namespace {
 
 Context* current_context = nullptr;
 
+/// Dear ImGui up to 1.87 divides by 0 for a rectangle whose corners come out with a radius below 1e-6: one of
+/// which a side is just above two pixels (ocornut/imgui issue 5249).
+void mend_arcs() {
+#if IMGUI_VERSION_NUM < 18800
+  ImGui::GetDrawListSharedData()->CircleSegmentCounts[0] = IM_DRAWLIST_ARCFAST_SAMPLE_MAX;
+#endif
+}
+
 }  // namespace
 
 Context::Current::Current(Context& context) : before_(current_context) {
@@ -43,6 +51,7 @@ void Context::begin_frame() {
   redraw_ = false;
   opacity_ = 1;
   apply_style(look_.theme, scale());
+  mend_arcs();
 }
 
 float Context::animation_seconds() const {

@@ -2,9 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <imgui.h>
+#include <ft2build.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include FT_FREETYPE_H
 
 #include <array>
 #include <cassert>
@@ -13,6 +14,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <type_traits>
 
 #include "scenes/ui/fonts.hpp"
 
@@ -31,6 +34,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFolderVariable = "TILESTEP_FONTS";
 constexpr std::size_t kMostBytes = 32 << 20;
+constexpr float kMostLinePerEm = 4;  ///< the built-in ones have 1.2 and 1.3
 
 std::uint32_t big_endian(std::string_view bytes, std::size_t at, std::size_t count) {
   if (at > bytes.size() || count > bytes.size() - at) return 0;
@@ -57,19 +61,36 @@ std::string_view table_of(std::string_view bytes, std::string_view tag) {
   return {};
 }
 
-/// Whether the rasterizer takes it: the header may be right and the glyphs broken.
-bool rasterizes(std::string_view bytes) {
-#if IMGUI_VERSION_NUM < 19200
-  ImFontAtlas atlas;
-  ImFontConfig config;
-  config.FontDataOwnedByAtlas = false;
-  atlas.AddFontFromMemoryTTF(const_cast<char*>(bytes.data()), static_cast<int>(bytes.size()), 16,
-                             &config);
-  use_font_builder(atlas);
-  return atlas.Build();
-#else
-  return !bytes.empty();  // glyphs are made when they are drawn
-#endif
+/// Why the letters cannot be drawn: the header may be right and the glyphs broken or not there, for which
+/// Dear ImGui has only assertions. Empty if they can.
+std::string fault_of_letters(std::string_view bytes) {
+  constexpr int kPixels = 16, kMostPixels = 8 * kPixels;
+  using Library = std::unique_ptr<std::remove_pointer_t<FT_Library>, decltype(&FT_Done_FreeType)>;
+  using Face = std::unique_ptr<std::remove_pointer_t<FT_Face>, decltype(&FT_Done_Face)>;
+  FT_Library made = nullptr;
+  if (FT_Init_FreeType(&made) != 0) return "FreeType cannot be started";
+  const Library library(made, &FT_Done_FreeType);
+  FT_Face opened = nullptr;
+  if (FT_New_Memory_Face(made, reinterpret_cast<const FT_Byte*>(bytes.data()),
+                         static_cast<FT_Long>(bytes.size()), 0, &opened) != 0) {
+    return "FreeType does not take it";
+  }
+  const Face face(opened, &FT_Done_Face);
+  if (FT_Select_Charmap(opened, FT_ENCODING_UNICODE) != 0) return "it names no Unicode letters";
+  if (FT_Set_Pixel_Sizes(opened, 0, kPixels) != 0) return "it has no outlines";
+  for (char letter = '!'; letter <= '~'; ++letter) {
+    const FT_UInt index = FT_Get_Char_Index(opened, static_cast<FT_ULong>(letter));
+    if (index == 0) return fmt::format("it has no '{}'", letter);
+    if (FT_Load_Glyph(opened, index, FT_LOAD_NO_BITMAP) != 0 ||
+        FT_Render_Glyph(opened->glyph, FT_RENDER_MODE_NORMAL) != 0) {
+      return fmt::format("its '{}' cannot be drawn", letter);
+    }
+    const FT_Bitmap& bitmap = opened->glyph->bitmap;
+    if (bitmap.width > kMostPixels || bitmap.rows > kMostPixels) {
+      return fmt::format("its '{}' is larger than a letter", letter);
+    }
+  }
+  return {};
 }
 
 /// A whole regular file. Nothing is read from anything else: a pipe would block for ever.
@@ -173,12 +194,19 @@ std::optional<FontFace> checked_face(std::string_view bytes, std::string& reason
     reason = "it is damaged or cut short";
     return std::nullopt;
   }
-  return FontFace{bytes, static_cast<float>(ascent - descent) / static_cast<float>(units)};
+  const FontFace face{bytes, static_cast<float>(ascent - descent) / static_cast<float>(units)};
+  if (face.line_per_em > kMostLinePerEm) {
+    reason = "its lines are too high for its letters";
+    return std::nullopt;
+  }
+  return face;
 }
 
 std::optional<FontFace> usable_face(std::string_view bytes, std::string& reason) {
   auto face = checked_face(bytes, reason);
-  if (face && !rasterizes(bytes)) face.reset(), reason = "its glyphs cannot be drawn";
+  if (!face) return face;
+  reason = fault_of_letters(bytes);
+  if (!reason.empty()) face.reset();
   return face;
 }
 

@@ -50,8 +50,7 @@ ImFont* add_font(ImFontAtlas& atlas, Font font, float scale, float& pixels) {
   return added;
 }
 
-}  // namespace
-
+/// FreeType's rasterizer, where the program was built with it.
 void use_font_builder(ImFontAtlas& atlas) {
 #if defined(TILESTEP_IMGUI_FREETYPE)
   atlas.FontBuilderIO = ImGuiFreeType::GetBuilderForFreeType();
@@ -59,6 +58,8 @@ void use_font_builder(ImFontAtlas& atlas) {
   (void)atlas;
 #endif
 }
+
+}  // namespace
 
 bool FontSet::build(ImFontAtlas& atlas, float scale) {
   if (atlas_ == &atlas && scale_ == scale && atlas.Fonts.Size > 0) return false;

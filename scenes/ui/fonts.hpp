@@ -26,9 +26,6 @@ class FontSet {
   float scale_ = 0;
 };
 
-/// FreeType's rasterizer, where the program was built with it.
-void use_font_builder(ImFontAtlas& atlas);
-
 /// Where a family in use comes from.
 struct FontSource {
   std::string family;   ///< "Inter SemiBold"

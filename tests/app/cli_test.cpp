@@ -165,6 +165,27 @@ TEST_CASE("bad flags, lessons, knobs and commands exit 2 and name what is allowe
   check_refused({"doctor", "--yaml"}, {"--yaml", "--json"});
 }
 
+TEST_CASE("every command that runs kernels takes a lab, and no option as a host", "[cli]") {
+  const TemporaryFolder folder;
+  const std::string out = (folder.path() / "out").string();
+  const std::vector<std::vector<std::string>> commands = {{"open"},
+                                                          {"run", "tiling"},
+                                                          {"bench", "tiling"},
+                                                          {"record", "tiling", "--out", out},
+                                                          {"shot", "tiling", "--out", out + ".png"},
+                                                          {"film", "tiling", "--out", out},
+                                                          {"tour", "--out", out}};
+  for (const std::vector<std::string>& command : commands) {
+    check_refused(with(command, {"--lab", "ssh:-oProxyCommand=x"}), {"cannot begin with '-'"});
+  }
+  CHECK(!std::filesystem::exists(out));
+  const std::string without_gpu = "run:env CUDA_VISIBLE_DEVICES= '" TILESTEP_PROGRAM "' worker";
+  const Outcome record = run_tilestep({"record", "tiling", "--out", out, "--lab", without_gpu});
+  CHECK(record.code == 3);
+  check_contains(record.err, "cuda");
+  CHECK(!std::filesystem::exists(out));
+}
+
 TEST_CASE("pictures refuse sizes, themes, tabs, steps and scales that are not allowed", "[cli]") {
   const std::vector<std::string> shot = {"shot", "online-softmax", "--out", "x.png"};
   for (const char* size : {"", "640", "639x400", "640x399", "7681x4320", "7680x4321", "ax400",

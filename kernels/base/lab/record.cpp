@@ -3,15 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/base/lab/timing.hpp"
 
 namespace tilestep::lab {
 namespace {
 
-Report run_of(const Lesson& lesson, const Telling& set, simt::Device& device, Progress& progress) {
+/// What is kept: neither when it stood in line, nor what was known from older recordings.
+Report kept(Report report) {
+  report.turn.reset();
+  std::erase_if(report.measurements, [](const Measurement& number) {
+    return number.provenance == Provenance::recorded;
+  });
+  return report;
+}
+
+Request request_of(const Lesson& lesson, Settings settings, Request::Action action) {
+  return {lesson.info().id, std::move(settings), action, "cuda"};
+}
+
+Report run_of(const Lesson& lesson, const Telling& set, const Ask& ask) {
   try {
-    return lesson.run(set.settings, device, progress);
+    return kept(ask(request_of(lesson, set.settings, Request::Action::run)));
   } catch (const Cancelled&) {
     throw;
   } catch (const DeviceLost&) {
@@ -42,21 +56,21 @@ bool Recorded::ok() const {
                      [](const RecordedRun& recorded) { return recorded.run.ok(); });
 }
 
-Recorded record(const Lesson& lesson, simt::Device& device, Progress& progress,
-                std::string_view recorded_at, std::string_view program_version) {
+Recorded record(const Lesson& lesson, const Ask& ask, std::string_view recorded_at,
+                std::string_view program_version) {
   Recorded all;
   Recording& recording = all.recording;
   recording.lesson = lesson.info().id;
   recording.recorded_at = recorded_at;
   recording.protocol = kProtocol;
   recording.made_by = made_by_this(program_version);
-  recording.run = lesson.run({}, device, progress);
+  recording.run = kept(ask(request_of(lesson, {}, Request::Action::run)));
   // Before the bench, which takes minutes: what is wrong with them shows at once.
   for (const Telling& set : lesson.telling()) {
-    all.runs.push_back({recording.lesson, set.name, recording.recorded_at,
-                        run_of(lesson, set, device, progress), recording.made_by});
+    all.runs.push_back({recording.lesson, set.name, recording.recorded_at, run_of(lesson, set, ask),
+                        recording.made_by});
   }
-  recording.bench = lesson.bench(device, progress);
+  recording.bench = kept(ask(request_of(lesson, {}, Request::Action::bench)));
   return all;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,10 +18,13 @@ struct Recorded {
   bool ok() const;
 };
 
-/// Runs and times `lesson` on `device`, which can time: a run of the defaults, one of each telling
-/// settings, and the bench. Throws Error, which names the settings that it was at.
-Recorded record(const Lesson& lesson, simt::Device& device, Progress& progress,
-                std::string_view recorded_at, std::string_view program_version);
+/// Answers a request that names the backend "cuda": this process, or a lab.
+using Ask = std::function<Report(const Request&)>;
+
+/// Runs and times `lesson` where `ask` does: a run of the defaults, one of each telling settings, and the
+/// bench. Throws Error, which names the settings that it was at.
+Recorded record(const Lesson& lesson, const Ask& ask, std::string_view recorded_at,
+                std::string_view program_version);
 
 /// A file below the folder of a GPU: "tiling.json", "tiling/naive.json".
 struct RecordingFile {

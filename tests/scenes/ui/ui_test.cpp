@@ -331,3 +331,12 @@ TEST_CASE("where a number comes from is said in a sentence", "[ui]") {
   CHECK(
       lab::provenance_sentence(measured, report).starts_with("Recorded on NVIDIA L4, 2026-05-12"));
 }
+
+TEST_CASE("corners as good as sharp end nothing", "[ui]") {
+  tests::SceneFrame frame;
+  frame.draw(kSize, [] {
+    for (float more = 1; more > 0; more /= 2) {  // a side of 2 has corners of 0
+      ImGui::GetWindowDrawList()->AddRect({0, 0}, {2 + more, 40}, ui::color(Role::text), 4);
+    }
+  });
+}
