@@ -197,7 +197,8 @@ std::string Shell::ui_map_json() const {
                               {"step", state_->session.step()},
                               {"parts", parts_json(state_->ui.map())},
                               {"lost", std::move(lost)}};
-  return map.dump(1);
+  // The map is of what is on screen, where ImGui stands something in for what is no UTF-8, too.
+  return map.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string Shell::picture_svg() {

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -17,6 +19,7 @@
 #include "app/worker/lab_client.hpp"
 #include "app/worker/protocol.hpp"
 #include "app/worker/worker_process.hpp"
+#include "kernels/base/lab/sentence.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -26,6 +29,8 @@ using Clock = std::chrono::steady_clock;
 /// What our own worker is called in lists of processes, also where the program is /proc/self/exe.
 constexpr const char* kName = "tilestep";
 constexpr const char* kTriesAgain = "The next run tries again.";
+/// Until it is looked whether there is memory again.
+constexpr std::chrono::milliseconds kMemoryPause{10};
 
 /// What a request is called in a sentence.
 std::string_view kind_of(lab::Request::Action action) {
@@ -36,6 +41,16 @@ std::string text_of(std::chrono::milliseconds time) {
   const double seconds = std::chrono::duration<double>(time).count();
   return seconds < 120 ? fmt::format("{:g} seconds", seconds)
                        : fmt::format("{:g} minutes", seconds / 60);
+}
+
+/// What a worker, or a command that should lead to one, has said may be anything.
+void make_shown(LabUpdate& update) {
+  if (auto* failure = std::get_if<LabFailure>(&update.what)) {
+    failure->sentence = lab::shown(failure->sentence);
+    if (failure->fix) failure->fix->label = lab::shown_value(failure->fix->label);
+  } else if (auto* progress = std::get_if<LabProgress>(&update.what)) {
+    progress->note = lab::shown_value(progress->note);
+  }
 }
 
 /// The caller's side takes and gives plain data under a mutex; everything that may take time (the
@@ -78,6 +93,7 @@ class ProcessLab final : public LabClient {
   void wait_for_something();
   bool quitting();
   bool given_up();
+  void give_up_for_memory();
   void read_worker();
   void take_message(const std::string& line);
   void take(protocol::Progressed message);
@@ -128,7 +144,14 @@ ProcessLab::ProcessLab(ProcessLabOptions options)
     throw Error(fmt::format("the worker's event cannot be made: {}", std::strerror(errno)),
                 ExitCode::unavailable);
   }
-  io_ = std::thread([this] { run_io(); });
+  try {
+    io_ = std::thread([this] { run_io(); });
+  } catch (const std::system_error& error) {
+    ::close(wake_fd_);
+    throw Error(fmt::format("no thread that talks to the worker can be started: {}",
+                            error.code().message()),
+                ExitCode::unavailable);
+  }
 }
 
 ProcessLab::~ProcessLab() {
@@ -195,6 +218,7 @@ void ProcessLab::give_up(Which which, LabGivenUp why) {
 }
 
 void ProcessLab::push(LabUpdate update) {
+  make_shown(update);
   if (std::holds_alternative<LabProgress>(update.what)) {
     // Of progress only the newest counts: the queue stays short, however much a worker talks.
     const auto older = std::find_if(updates_.begin(), updates_.end(), [&](const LabUpdate& each) {
@@ -236,11 +260,18 @@ void ProcessLab::run_io() {
   sigaddset(&pipe_signal, SIGPIPE);
   ::pthread_sigmask(SIG_BLOCK, &pipe_signal, nullptr);
 
+  bool short_of_memory = false;
   while (!quitting()) {
-    look_at_times();
-    start_next();
-    wait_for_something();
-    read_worker();
+    try {
+      if (std::exchange(short_of_memory, false)) give_up_for_memory();
+      look_at_times();
+      start_next();
+      wait_for_something();
+      read_worker();
+    } catch (const std::bad_alloc&) {
+      short_of_memory = true;
+      std::this_thread::sleep_for(kMemoryPause);
+    }
   }
   if (!worker_) return;
   if (active_) {
@@ -249,6 +280,16 @@ void ProcessLab::run_io() {
     worker_->end(options_.stop_grace);
   }
   worker_.reset();
+}
+
+/// Where it ended, nobody knows what the worker and its order have come to.
+void ProcessLab::give_up_for_memory() {
+  forget_worker();
+  if (active_) {
+    fail(fmt::format("There is not enough memory to ask the worker for the {}.",
+                     kind_of(active_->action)),
+         kTriesAgain);
+  }
 }
 
 bool ProcessLab::quitting() {
@@ -298,6 +339,8 @@ void ProcessLab::take_message(const std::string& line) {
   if (!active_) return;
   try {
     std::visit([this](auto&& message) { take(std::move(message)); }, protocol::message_from(line));
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     not_understood(error.what());
   }
@@ -325,7 +368,8 @@ void ProcessLab::take_greeting(const std::string& line) {
     greeting_.reset();
     if (!active_) return;
     times_ = {Clock::now() + deadline_of(active_->action), {}};
-    worker_->send(request);
+    if (worker_->send(request)) return;
+    throw Error(fmt::format("The lab {} does not take the run", options_.address.text));
   } catch (const Error& error) {
     worker_spent_ = true;
     if (active_) fail(fmt::format("{}.", error.what()), kTriesAgain);
@@ -406,9 +450,9 @@ std::optional<ProcessLab::Order> ProcessLab::take_next() {
     return order.request.action == lab::Request::Action::run;
   });
   if (next == waiting_.end()) next = waiting_.begin();
+  active_ = Active{next->ticket, next->request.lesson, next->request.action, false};
   Order order = std::move(*next);
   waiting_.erase(next);
-  active_ = Active{order.ticket, order.request.lesson, order.request.action, false};
   for (const Order& each : waiting_) push_waiting(each);
   return order;
 }

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/simt/error.hpp"
 
 namespace tilestep::app {
@@ -35,19 +36,25 @@ struct Pipe {
   }
 };
 
+Error no_pipe(const std::string& program, int error) {
+  return Error(fmt::format("'{}' cannot be given a pipe: {}", program, std::strerror(error)),
+               ExitCode::unavailable);
+}
+
 /// Both ends stay out of other children, and above the standard three: a program started with its
 /// standard input closed would otherwise get 0 here, which the child's own set-up then overwrites.
-Pipe make_pipe() {
+Pipe make_pipe(const std::string& program) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(fmt::format("no pipe to a worker process can be made: {}", std::strerror(errno)),
-                ExitCode::unavailable);
-  }
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw no_pipe(program, errno);
   for (int& end : ends) {
     if (end > STDERR_FILENO) continue;
     const int moved = ::fcntl(end, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int error = errno;
     ::close(end);
     end = moved;
+    if (moved >= 0) continue;
+    Pipe{ends[0], ends[1]}.close();
+    throw no_pipe(program, error);
   }
   return {ends[0], ends[1]};
 }
@@ -117,11 +124,11 @@ WorkerProcess::WorkerProcess(const WorkerCommand& command, std::size_t longest_m
   Pipe in, out, errors;
   int failed = 0;
   try {
-    in = make_pipe();
-    out = make_pipe();
-    if (command.keeps_errors) errors = make_pipe();
+    in = make_pipe(command.program);
+    out = make_pipe(command.program);
+    if (command.keeps_errors) errors = make_pipe(command.program);
     failed = spawn(command, in.read, out.write, errors.write, pid_);
-  } catch (const Error&) {
+  } catch (...) {
     for (const Pipe& pipe : {in, out, errors}) pipe.close();
     throw;
   }
@@ -147,7 +154,9 @@ WorkerProcess::~WorkerProcess() {
 }
 
 bool WorkerProcess::send(std::string_view line) {
-  return write_all(to_worker_, std::string(line) + '\n');
+  if (to_worker_ >= 0 && write_all(to_worker_, std::string(line) + '\n')) return true;
+  if (to_worker_ >= 0) ::close(std::exchange(to_worker_, -1));
+  return false;
 }
 
 bool WorkerProcess::read(const std::function<void(const std::string&)>& take) {
@@ -180,7 +189,7 @@ std::string WorkerProcess::last_error() const {
   if (end == std::string::npos) return {};
   const std::size_t newline = error_text_.find_last_of("\r\n", end);
   const std::size_t begin = newline == std::string::npos ? 0 : newline + 1;
-  return error_text_.substr(begin, end + 1 - begin);
+  return lab::shown_value(std::string_view(error_text_).substr(begin, end + 1 - begin));
 }
 
 int WorkerProcess::exit_code() const {

@@ -36,7 +36,8 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  /// Sends one line. Returns false if the worker does not take it any more.
+  /// Sends one line. Returns false if the worker does not take it any more: its input is closed then, so that
+  /// it ends and what it said last is read.
   bool send(std::string_view line);
   /// The descriptor to wait on for messages.
   int messages_fd() const { return from_worker_; }
@@ -44,7 +45,7 @@ class WorkerProcess {
   int errors_fd() const { return errors_; }
   /// Takes what it has written on its standard error so far.
   void read_errors();
-  /// The last line of that which is not blank.
+  /// The last line of that which is not blank, as it may be shown.
   std::string last_error() const;
   /// Reads what is there and gives each whole line to `take`. Returns false once the worker closed
   /// its end, which means that it died. Throws Error for a message that is too long.

@@ -1,6 +1,7 @@
 // Labs that are elsewhere: how they are named, how a worker there is greeted, and what goes wrong.
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -239,6 +240,14 @@ TEST_CASE("what a command does instead of running a worker is said", "[labs]") {
   check_contains(failure_of(ScriptLab("echo 'no such partition' >&2; exit 3")),
                  "the command ended with exit code 3: no such partition.");
   check_contains(failure_of(ScriptLab("echo hi; exit 0")), "exit code 0; it said 'hi'");
+  // Whatever it writes: one line of UTF-8, and not more of it than one reads.
+  const std::string ugly = "'\\377\\033[31mred%0500d\\n' 7";
+  for (const std::string& script : {"printf " + ugly + " >&2; exit 3", "printf " + ugly}) {
+    const std::string sentence = failure_of(ScriptLab(script));
+    check_contains(sentence, "\\x1b[31mred0000");
+    check_printable(sentence, 600);
+    CHECK(std::count(sentence.begin(), sentence.end(), '0') < 210);
+  }
   check_contains(failure_of(ScriptLab("kill -9 $$")), "was ended by signal 9");
   check_contains(failure_of(ScriptLab("exec yes no-worker")), "bytes that are no worker's");
   check_contains(

@@ -389,6 +389,46 @@ TEST_CASE("a worker that talks nonsense is ended, one that talks without end is 
   check_contains(flood.sentence, "took longer than 1 seconds");
 }
 
+TEST_CASE("what a worker says is short, printable and UTF-8 in every update", "[process-lab]") {
+  const TemporaryFolder folder;
+  ProcessLabOptions options = options_with();
+  options.program = (folder.path() / "worker").string();
+  const std::string ugly = R"(\u001b[31mred\n\u202e)", wide = std::string(50'000, 'x');
+  const auto message = [](const std::string& members) {
+    return R"({"ticket": 1, )" + members + "}";
+  };
+  const std::string lines[] = {
+      "\xff\xfe", message(R"("type": "\xff")"), message(R"("type": ")" + ugly + wide + "\""),
+      message(R"("type": "progress", "fraction": 0.5, "note": ")" + ugly + wide + "\"") + "\nend",
+      message(R"("type": "error", "code": 2, "message": "it is ')" + ugly + wide +
+              R"('", "fix": {"label": ")" + ugly + wide + R"(", "settings": {}})")};
+  for (const std::string& line : lines) {
+    INFO(line.substr(0, 200));
+    std::ofstream(folder.path() / "line") << line << "\n";
+    std::ofstream(options.program)
+        << "#!/bin/sh\nread request\ncat '" << folder.path().string() << "/line'\nexec sleep 60\n";
+    std::filesystem::permissions(options.program, std::filesystem::perms::owner_all);
+    const auto lab = make_process_lab(options);
+    const Ticket ticket = lab->submit(request_of());
+    std::vector<std::string> texts;
+    REQUIRE(eventually([&] {
+      while (auto update = lab->poll()) {
+        REQUIRE(update->ticket == ticket);
+        if (const auto* progress = std::get_if<LabProgress>(&update->what)) {
+          texts.push_back(progress->note);
+          continue;
+        }
+        const auto& failure = std::get<LabFailure>(update->what);
+        texts.push_back(failure.sentence);
+        if (failure.fix) texts.push_back(failure.fix->label);
+        return true;
+      }
+      return false;
+    }));
+    for (const std::string& text : texts) check_printable(text, 400);
+  }
+}
+
 TEST_CASE("a worker that crashes fails its run, and the next one gets another", "[process-lab]") {
   const auto lab = make_process_lab(options_with());
   {

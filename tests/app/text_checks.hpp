@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
 
@@ -11,6 +12,14 @@ namespace tilestep::tests {
 inline void check_contains(const std::string& text, const std::string& part) {
   INFO("looking for '" << part << "' in:\n" << text);
   CHECK(text.find(part) != std::string::npos);
+}
+
+/// UTF-8 without control characters, at most `most` bytes long.
+inline void check_printable(const std::string& text, std::size_t most) {
+  INFO(text);
+  CHECK(text.size() <= most);
+  CHECK_NOTHROW((void)nlohmann::json(text).dump());
+  for (const char c : text) CHECK((c < 0 || (c >= 0x20 && c != 0x7f)));
 }
 
 /// The whole of `text` is of the form `pattern`.

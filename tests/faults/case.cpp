@@ -48,6 +48,7 @@ const Aftermath& clean_run(const Fault& fault) {
   static std::map<std::vector<std::string>, Aftermath> known;
   std::vector<std::string> key = fault.words;
   key.push_back(fault.input);
+  key.push_back(fault.always);
   const auto found = known.find(key);
   if (found != known.end()) return found->second;
   const TemporaryFolder folder;
@@ -69,6 +70,7 @@ bool is_utf8(const std::string& text) {
 
 void check_left(const Fault& fault, const Aftermath& after, const Aftermath& clean) {
   for (const auto& [name, bytes] : after.files) {
+    if (name == kScratch) continue;
     INFO("left: " << name << ", " << bytes.size() << " bytes");
     CHECK(name.find(".part") == std::string::npos);
     const bool was_there = std::find(fault.old.begin(), fault.old.end(), name) != fault.old.end();
@@ -91,6 +93,7 @@ Aftermath run_with(const Fault& fault, const fs::path& folder, bool faulty) {
   std::ofstream(seen, std::ios::binary) << std::string(3 * sizeof(long), '\0');
   const char* other = std::getenv("TILESTEP_TEST_PROGRAM");
   std::string script = "cd '" + folder.string() + "' || exit 99\n";
+  script += in_folder(fault.always, folder) + "\n";
   if (faulty) script += in_folder(fault.before, folder) + "\n";
   script += "exec ";
   // Not the shell's own calls are to fail.
@@ -157,16 +160,21 @@ Aftermath check_fault(const Fault& fault) {
   }
   if (!fault.again) return after;
   const Aftermath next = run_with(fault, folder.path(), false);
+  check_as(next, clean);
+  return after;
+}
+
+void check_as(const Aftermath& next, const Aftermath& clean) {
   INFO("the next run: exit code " << next.outcome.code
                                   << "; on standard error: " << next.outcome.err);
   CHECK(next.outcome.code == clean.outcome.code);
   CHECK((next.outcome.out == clean.outcome.out));
   for (const auto& [name, bytes] : clean.files) {
+    if (name == kScratch) continue;
     INFO("the next run's file: " << name);
     const auto right = next.files.find(name);
     CHECK((right != next.files.end() && right->second == bytes));
   }
-  return after;
 }
 
 void check_faults(const std::vector<Fault>& faults) {

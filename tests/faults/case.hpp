@@ -15,15 +15,19 @@ struct Fault {
   std::string rules = {};              ///< TILESTEP_FAULTS, see shim.cpp
   int code = 3;                        ///< exit code
   std::vector<std::string> says = {};  ///< parts of its one sentence, on standard error
-  std::string before = {};             ///< shell commands that run first
+  std::string before = {};             ///< shell commands that run first, with the fault alone
   std::string redirect = {};           ///< of the shell: ">/dev/full"
   std::vector<std::string> old =
       {};  ///< files that were there, good, and must survive as they were
   Environment environment = {};
-  bool again = true;       ///< afterwards the same without the fault is right
-  int lines = 1;           ///< on standard error, if it fails
-  std::string input = {};  ///< on its standard input
+  bool again = true;        ///< afterwards the same without the fault is right
+  int lines = 1;            ///< on standard error, if it fails
+  std::string input = {};   ///< on its standard input
+  std::string always = {};  ///< shell commands that run first, with the fault or without
 };
+
+/// Files of this name may be anything.
+inline constexpr const char* kScratch = "scratch";
 
 /// What a command left: its outcome, and the files of its folder with their bytes.
 struct Aftermath {
@@ -38,6 +42,9 @@ Aftermath run_with(const Fault& fault, const std::filesystem::path& folder, bool
 /// Runs it, checks all that every fault promises (the exit code, one clean sentence, no half file, no
 /// part, old files as they were, the next run right) and returns what was left.
 Aftermath check_fault(const Fault& fault);
+
+/// The run `next`, after a fault, gave all that the run `clean` gave where nothing was ever wrong.
+void check_as(const Aftermath& next, const Aftermath& clean);
 
 /// Checks each, and says how many there were.
 void check_faults(const std::vector<Fault>& faults);

@@ -5,69 +5,11 @@
 
 #include "tests/catch.hpp"
 #include "tests/faults/case.hpp"
+#include "tests/faults/sweep.hpp"
 
 using namespace tilestep::tests;
 
 namespace {
-
-/// A command whose n-th call of a kind fails, for n = 1, 2, 3, … until it has made all its calls: all of the
-/// first ones, then ever fewer, since there are tens of thousands.
-struct Sweep {
-  std::string name;
-  std::vector<std::string> words;
-  std::string call;  ///< of shim.cpp's rules
-  int error = ENOMEM;
-  bool on = false;  ///< all from the n-th on fail
-  double step = 1;  ///< factor from one n to the next, once they are larger than `dense`
-  long dense = 1'000'000;
-  std::vector<int> codes = {3};  ///< that a failure may exit with; 0 where it is no reason to fail
-  bool same =
-      true;  ///< what exits with 0 gives what a good run gives; else an answer says what failed
-  std::string input = {};
-};
-
-/// Runs all of a sweep. A run whose fault was not met must have gone well, and ends the sweep.
-void check_sweep(const Sweep& sweep) {
-  int runs = 0;
-  long n = 1;
-  Fault fault{sweep.name, sweep.words, ""};
-  fault.input = sweep.input;
-  const TemporaryFolder clean_folder;
-  const Aftermath clean = run_with(fault, clean_folder.path(), false);
-  REQUIRE(clean.outcome.code == 0);
-  for (bool met = true; met;) {
-    fault.rules = sweep.call + "," + std::to_string(n) + (sweep.on ? "+," : ",") +
-                  std::to_string(sweep.error);
-    const TemporaryFolder folder;
-    const Aftermath after = run_with(fault, folder.path());
-    ++runs;
-    met = after.failures > 0;
-    INFO(sweep.name << ", " << fault.rules << ": exit code " << after.outcome.code
-                    << "; on standard error: " << after.outcome.err);
-    if (!met) CHECK(after.outcome.code == 0);
-    if (met) CHECK(std::count(sweep.codes.begin(), sweep.codes.end(), after.outcome.code) == 1);
-    if (after.outcome.code == 0 && !sweep.same) {
-      const bool failed = contains(after.outcome.out, "\"code\":3,");
-      CHECK(failed != contains(after.outcome.out, "\"report\""));
-    } else if (after.outcome.code == 0) {
-      CHECK((after.outcome.out == clean.outcome.out));
-    } else {
-      // `bench` has said before where its numbers come from.
-      const bool recorded = after.outcome.err.starts_with("tilestep: nothing was measured here");
-      const bool both =
-          recorded && std::count(after.outcome.err.begin(), after.outcome.err.end(), '\n') == 2;
-      check_sentences(after.outcome.err, both ? 2 : 1);
-    }
-    for (const auto& [name, bytes] : after.files) {
-      INFO("left: " << name);
-      const auto right = clean.files.find(name);
-      CHECK((right != clean.files.end() && right->second == bytes));
-    }
-    n = n < sweep.dense ? n + 1
-                        : std::max(n + 1, static_cast<long>(static_cast<double>(n) * sweep.step));
-  }
-  std::printf("%s: %d faults\n", sweep.name.c_str(), runs);
-}
 
 const std::vector<std::string> kRun = {"run", "online-softmax", "--backend", "emulated", "--json"};
 const std::vector<std::string> kCapsule = {"run",      "online-softmax", "--backend",

@@ -5,10 +5,12 @@
 //   CALL,N,WHAT[,WHERE]
 // CALL   write read open close fsync rename mkdir thread new ownnew malloc mmap spawn pipe eventfd poll clock random
 // N      which of these calls: 3 the third alone, 3+ all from the third on
-// WHAT   a number of errno; `short` (half of it is taken); `ahead` or `back` (clocks, by 10 years); for spawn
-//        the path of a program that is started in place of the one asked for
-// WHERE  calls that concern a path with these words in it; `in:WORD` rules hold in the process whose
-//        first argument is WORD (a window and its worker share the environment)
+// WHAT   a number of errno; `short` (half of it is taken); `ahead` or `back` (clocks, by 10 years); `soon` (a
+//        poll ends after 20 ms at the latest); for spawn the path of a program that is started in place of
+//        the one asked for
+// WHERE  calls that concern a path with these words in it ("pipe:" for pipes); `in:WORD` rules hold in the
+//        process whose first argument is WORD (a window and its worker share the environment), `if:PATH`
+//        ones while that file is there. Each may be given, these words last.
 // TILESTEP_FAULTS_SEEN names a file of 24 bytes, where it is counted how many such calls came and how many
 // of them failed, and for how many nanoseconds a window did not look for events at the most.
 //
@@ -45,7 +47,7 @@ void* __libc_memalign(size_t, size_t);
 
 namespace {
 
-enum What { kFails, kShort, kAhead, kBack, kInstead };
+enum What { kFails, kShort, kAhead, kBack, kSoon, kInstead };
 
 struct Rule {
   char call[12] = {};
@@ -55,10 +57,12 @@ struct Rule {
   int error = 0;
   char where[64] = {};
   char instead[128] = {};
+  char only_if[128] = {};
 };
 
-constexpr int kMostRules = 4;
+constexpr int kMostRules = 8;
 constinit Rule rules[kMostRules];  // constructors of this library run after `begin`
+long met[kMostRules];              // how often each was asked, in this process
 int rule_count = 0;
 long own_counts[3];
 long* counts = own_counts;  // calls, failures, longest turn of a window
@@ -113,9 +117,15 @@ void take_rule(char* text) {
   const char* what = strtok_r(nullptr, ",", &rest);
   const char* where = strtok_r(nullptr, ",", &rest);
   if (what == nullptr || rule_count == kMostRules) return;
-  if (where != nullptr && strncmp(where, "in:", 3) == 0) {
-    if (!is_process(where + 3)) return;
-    where = strtok_r(nullptr, ",", &rest);
+  for (; where != nullptr; where = strtok_r(nullptr, ",", &rest)) {
+    if (strncmp(where, "if:", 3) == 0) {
+      strncpy(rule.only_if, where + 3, sizeof rule.only_if - 1);
+    } else if (strncmp(where, "in:", 3) != 0) {
+      break;
+    } else if (!is_process(where + 3)) {
+      rule = Rule();
+      return;
+    }
   }
   strncpy(rule.call, call, sizeof rule.call - 1);
   rule.first = atol(first);
@@ -124,6 +134,7 @@ void take_rule(char* text) {
   if (strcmp(what, "short") == 0) rule.what = kShort;
   if (strcmp(what, "ahead") == 0) rule.what = kAhead;
   if (strcmp(what, "back") == 0) rule.what = kBack;
+  if (strcmp(what, "soon") == 0) rule.what = kSoon;
   if (what[0] == '/') {
     rule.what = kInstead;
     strncpy(rule.instead, what, sizeof rule.instead - 1);
@@ -144,7 +155,7 @@ __attribute__((constructor)) void begin() {
     if (shared != MAP_FAILED) counts = static_cast<long*>(shared);
     if (fd >= 0) close(fd);
   }
-  char text[512] = {};
+  char text[1024] = {};
   strncpy(text, set, sizeof text - 1);
   char* rest = nullptr;
   for (char* one = strtok_r(text, ";", &rest); one != nullptr;
@@ -167,12 +178,14 @@ const Rule* fails(const char* call, const void* caller, int fd, const char* path
   for (int i = 0; i < rule_count; ++i) {
     const Rule& rule = rules[i];
     if (strcmp(rule.call, call) != 0 || !is_ours(caller, ranges)) continue;
+    if (rule.only_if[0] != '\0' && access(rule.only_if, F_OK) != 0) continue;
     if (rule.where[0] != '\0') {
       char named[512] = {};
       if (path == nullptr && path_of(fd, named, sizeof named)) path = named;
       if (path == nullptr || strstr(path, rule.where) == nullptr) continue;
     }
-    const long nth = __atomic_add_fetch(&counts[0], 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&counts[0], 1, __ATOMIC_RELAXED);
+    const long nth = __atomic_add_fetch(&met[i], 1, __ATOMIC_RELAXED);
     if (nth != rule.first && !(rule.on && nth > rule.first)) continue;
     __atomic_add_fetch(&counts[1], 1, __ATOMIC_RELAXED);
     if (rule.what == kFails) errno = rule.error;
@@ -377,8 +390,11 @@ int eventfd(unsigned value, int flags) noexcept {
 
 int poll(pollfd* watched, nfds_t count, int timeout) {
   REAL(poll);
-  if (rule_count > 0 && fails("poll", CALLER, -1, nullptr) != nullptr) return -1;
-  return real(watched, count, timeout);
+  const Rule* rule = rule_count > 0 ? fails("poll", CALLER, -1, nullptr) : nullptr;
+  if (rule != nullptr && rule->what != kSoon) return -1;
+  constexpr int kSoonMs = 20;
+  return real(watched, count,
+              rule == nullptr || (timeout >= 0 && timeout < kSoonMs) ? timeout : kSoonMs);
 }
 
 // ---- time and chance -----------------------------------------------------------------------------------

@@ -91,18 +91,26 @@ void append(std::string& to, const std::vector<std::string>& text, std::size_t f
   for (std::size_t i = end - (most - head); i < end; ++i) to += text[i];
 }
 
+/// The characters, as they may be shown, of what is not endless; else of its ends.
+std::vector<std::string> enough_characters(std::string_view text) {
+  // Only the ends can be shown: the middle need not be looked at.
+  constexpr std::size_t kEnough = 1 << 16;
+  if (text.size() <= 2 * kEnough) return characters(text);
+  return characters(std::string(text.substr(0, kEnough)) +
+                    std::string(text.substr(text.size() - kEnough)));
+}
+
 }  // namespace
 
+std::string shown_value(std::string_view value) {
+  const std::vector<std::string> text = enough_characters(value);
+  std::string all;
+  append(all, text, 0, text.size(), kMostShownValue);
+  return all;
+}
+
 std::string shown(std::string_view sentence) {
-  // Of what is endless only the ends can be shown: the middle need not be looked at.
-  constexpr std::size_t kEnough = 1 << 16;
-  std::string ends;
-  if (sentence.size() > 2 * kEnough) {
-    ends = std::string(sentence.substr(0, kEnough)) +
-           std::string(sentence.substr(sentence.size() - kEnough));
-    sentence = ends;
-  }
-  const std::vector<std::string> text = characters(sentence);
+  const std::vector<std::string> text = enough_characters(sentence);
   std::string all;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = at + 1;

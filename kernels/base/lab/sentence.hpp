@@ -15,5 +15,7 @@ inline constexpr std::size_t kMostShown = 1600;
 /// 'in quotes' at most kMostShownValue characters long, all of it at most kMostShown, the middle left out.
 /// Everything that tilestep says of an error goes through here, on standard error and in JSON.
 std::string shown(std::string_view sentence);
+/// The same of a value alone, without quotes: at most kMostShownValue characters.
+std::string shown_value(std::string_view value);
 
 }  // namespace tilestep::lab

@@ -1,0 +1,56 @@
+#include "tests/faults/sweep.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "tests/catch.hpp"
+
+namespace tilestep::tests {
+
+void check_sweep(const Sweep& sweep) {
+  int runs = 0;
+  long n = 1;
+  Fault fault{sweep.name, sweep.words, ""};
+  fault.input = sweep.input;
+  fault.always = sweep.always;
+  const TemporaryFolder clean_folder;
+  const Aftermath clean = run_with(fault, clean_folder.path(), false);
+  REQUIRE(clean.outcome.code == 0);
+  for (bool met = true; met;) {
+    fault.rules = sweep.call + "," + std::to_string(n) + (sweep.on ? "+," : ",") +
+                  std::to_string(sweep.error) + sweep.where;
+    const TemporaryFolder folder;
+    const Aftermath after = run_with(fault, folder.path());
+    ++runs;
+    met = after.failures > 0;
+    INFO(sweep.name << ", " << fault.rules << ": exit code " << after.outcome.code
+                    << "; on standard error: " << after.outcome.err);
+    if (!met) CHECK(after.outcome.code == 0);
+    if (met) CHECK(std::count(sweep.codes.begin(), sweep.codes.end(), after.outcome.code) == 1);
+    if (after.outcome.code == 0 && !sweep.same) {
+      const bool failed = contains(after.outcome.out, "\"code\":3,");
+      CHECK(failed != contains(after.outcome.out, "\"report\""));
+    } else if (after.outcome.code == 0) {
+      CHECK((after.outcome.out == clean.outcome.out));
+    } else {
+      // `bench` has said before where its numbers come from.
+      const bool recorded = after.outcome.err.starts_with("tilestep: nothing was measured here");
+      const bool both =
+          recorded && std::count(after.outcome.err.begin(), after.outcome.err.end(), '\n') == 2;
+      check_sentences(after.outcome.err, both ? 2 : 1);
+    }
+    for (const auto& [name, bytes] : after.files) {
+      if (name == kScratch) continue;
+      INFO("left: " << name);
+      const auto right = clean.files.find(name);
+      CHECK((right != clean.files.end() && right->second == bytes));
+    }
+    // Once a sweep, where a fault has been.
+    if (n == 1) check_as(run_with(fault, folder.path(), false), clean);
+    n = n < sweep.dense ? n + 1
+                        : std::max(n + 1, static_cast<long>(static_cast<double>(n) * sweep.step));
+  }
+  std::printf("%s: %d faults\n", sweep.name.c_str(), runs);
+}
+
+}  // namespace tilestep::tests
