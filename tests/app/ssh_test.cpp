@@ -148,7 +148,7 @@ TEST_CASE("every lesson over ssh gives what it gives here", "[ssh]") {
   CHECK(eventually([&] { return server.sessions().empty(); }));
 }
 
-#ifdef TILESTEP_HAS_CLI
+#ifdef TILESTEP_WHOLE_PROGRAM
 TEST_CASE("the command line runs a lesson over ssh", "[ssh]") {
   if (!has_server()) return;
   const Server server;

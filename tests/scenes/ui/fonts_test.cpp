@@ -13,7 +13,7 @@ namespace {
 
 std::string refusal(std::string_view bytes) {
   std::string reason;
-  const auto face = ui::checked_face(bytes, reason);
+  const auto face = ui::usable_face(bytes, reason);
   CHECK(face.has_value() == reason.empty());
   return reason;
 }
@@ -75,4 +75,23 @@ TEST_CASE("a font file is checked before it is drawn with", "[ui]") {
   std::string damaged(good);
   for (std::size_t i = 12; i < 12 + 16 * 8; ++i) damaged[i] = '\xFF';
   CHECK(!refusal(damaged).empty());
+}
+
+TEST_CASE("a font whose letters cannot be drawn is refused with the reason", "[ui]") {
+  const std::string_view good = ui::font_face(Font::body).bytes;
+  const auto table = [&](const char* tag) {
+    const std::size_t record = good.find(tag);
+    std::size_t offset = 0;
+    for (std::size_t i = 8; i < 12; ++i) {
+      offset = offset << 8 | static_cast<unsigned char>(good[record + i]);
+    }
+    return offset;
+  };
+  std::string scrambled(good);  // its outlines are noise
+  for (std::size_t i = table("CFF ") + 200; i < table("CFF ") + 20'000; ++i) scrambled[i] = '\x8B';
+  INFO(refusal(scrambled));
+  CHECK(!refusal(scrambled).empty());
+  std::string high(good);  // lines of 32,767 units
+  high[table("hhea") + 4] = '\x7F';
+  CHECK(refusal(high) == "its lines are too high for its letters");
 }
