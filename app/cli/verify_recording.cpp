@@ -11,6 +11,7 @@
 #include "app/cli/output.hpp"
 #include "app/keep/place.hpp"
 #include "kernels/base/lab/recording.hpp"
+#include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/simt/source_hash.hpp"
 #include "kernels/catalog.hpp"
 #include "kernels/replay.hpp"
@@ -126,8 +127,9 @@ int verify_all(const std::string& folder, bool as_json) {
     if (as_json) {
       files.push_back(json_of(verified));
     } else {
-      print_line(line_of(verified));
-      for (const std::string& text : verified.remarks) print_line("        " + text);
+      // What is in a file may be anything.
+      print_line(lab::shown(line_of(verified)));
+      for (const std::string& text : verified.remarks) print_line("        " + lab::shown(text));
     }
   }
   json rounding = json::object();

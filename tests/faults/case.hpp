@@ -24,9 +24,10 @@ struct Fault {
   int lines = 1;            ///< on standard error, if it fails
   std::string input = {};   ///< on its standard input
   std::string always = {};  ///< shell commands that run first, with the fault or without
+  std::vector<std::string> prints = {};  ///< parts of its standard output, which is printable then
 };
 
-/// Files of this name may be anything.
+/// Files whose name begins so may be anything: they are what the fault is about.
 inline constexpr const char* kScratch = "scratch";
 
 /// What a command left: its outcome, and the files of its folder with their bytes.

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <fstream>
 
 #include "tests/catch.hpp"
@@ -67,6 +68,11 @@ TEST_CASE("what cannot be written whole is not written, by any command", "[fault
       fault.old = {writer.old};
       faults.push_back(fault);
     }
+    if (!contains(writer.old, "/")) continue;
+    Fault folder{std::string(writer.name) + ": its folder cannot be made", writer.words,
+                 "mkdir,1,28"};
+    folder.says = {"cannot be made", "No space left on device"};
+    faults.push_back(folder);
   }
   check_faults(faults);
 }
@@ -282,4 +288,5 @@ TEST_CASE("what is echoed is short and printable", "[fault_output]") {
       CHECK(count < 300);
     }
   }
+  std::printf("%zu faults\n", faults.size());
 }
