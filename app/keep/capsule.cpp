@@ -59,8 +59,10 @@ json parsed_capsule(std::string_view text, std::string_view where) {
   }
   try {
     return json::parse(text);
-  } catch (const json::parse_error& error) {
-    const bool cut = error.byte >= text.size();  // nothing is wrong but that it ends
+  } catch (const json::exception& error) {  // also of a number that no double holds
+    const auto* broken = dynamic_cast<const json::parse_error*>(&error);
+    // Nothing is wrong but that it ends.
+    const bool cut = broken != nullptr && broken->byte >= text.size();
     const std::size_t first = text.find_first_not_of(" \t\r\n");
     if (cut && first != text.npos && text[first] == '{') {
       throw Error(

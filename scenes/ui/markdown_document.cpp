@@ -3,14 +3,31 @@
 #include <md4c.h>
 
 #include <cassert>
+#include <functional>
+#include <string>
 
 namespace tilestep::ui {
 namespace {
 
 using Kind = MarkdownBlock::Kind;
 
+/// Bytes behind a text that the parser may look at.
+constexpr std::size_t kPastTheEnd = 64;
+
 class Builder {
  public:
+  /// `source`: all of the text, with kPastTheEnd bytes behind it.
+  explicit Builder(std::string_view source) : source_(source) {}
+
+  /// What of `text`, which the parser found, is in the source; or is the parser's own.
+  std::string_view inside(std::string_view text) const {
+    const std::less<> before;
+    const char* const end = source_.data() + source_.size();
+    if (before(text.data(), source_.data()) || before(end + kPastTheEnd, text.data())) return text;
+    if (!before(text.data(), end)) return {};
+    return text.substr(0, static_cast<std::size_t>(end - text.data()));
+  }
+
   std::vector<MarkdownBlock> take() { return std::move(blocks_); }
 
   void enter(MD_BLOCKTYPE type, void* detail) {
@@ -185,6 +202,7 @@ class Builder {
     joined_ = true;
   }
 
+  std::string_view source_;
   std::vector<MarkdownBlock> blocks_;
   std::vector<int> lists_;  ///< the next number, or −1 for bullets
   int quotes_ = 0;
@@ -202,6 +220,9 @@ Builder& builder(void* user) {
 }  // namespace
 
 std::vector<MarkdownBlock> parse_markdown(std::string_view text) {
+  // md4c 0.4.8 looks past the end where code is not closed, and hands on what it finds there.
+  std::string padded(text);
+  padded.append(kPastTheEnd, '\0');
   MD_PARSER parser{};
   parser.flags = MD_FLAG_TABLES;
   parser.enter_block = [](MD_BLOCKTYPE type, void* detail, void* user) {
@@ -221,11 +242,11 @@ std::vector<MarkdownBlock> parse_markdown(std::string_view text) {
     return 0;
   };
   parser.text = [](MD_TEXTTYPE type, const MD_CHAR* bytes, MD_SIZE size, void* user) {
-    builder(user).text(type, std::string_view(bytes, size));
+    builder(user).text(type, builder(user).inside(std::string_view(bytes, size)));
     return 0;
   };
-  Builder built;
-  md_parse(text.data(), static_cast<MD_SIZE>(text.size()), &parser, &built);
+  Builder built(std::string_view(padded).substr(0, text.size()));
+  md_parse(padded.data(), static_cast<MD_SIZE>(text.size()), &parser, &built);
   return built.take();
 }
 

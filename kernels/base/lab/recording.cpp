@@ -150,6 +150,9 @@ nlohmann::json recording_json(std::string_view text, std::string_view where) {
     throw Error(fmt::format("{} {}; make it anew with tilestep record", where,
                             cut ? fmt::format("is cut off after {} bytes", text.size())
                                 : fmt::format("is not JSON from byte {} on", error.byte)));
+  } catch (const nlohmann::json::out_of_range&) {
+    throw Error(fmt::format(
+        "{} has a number that no double holds; make it anew with tilestep record", where));
   }
 }
 

@@ -140,6 +140,7 @@ TEST_CASE("what is no recording is refused in a sentence", "[lab]") {
                     text.size() / 2));
   CHECK(contains(refusal(""), "is cut off after 0 bytes"));
   CHECK(contains(refusal("{\"run\": }"), "is not JSON from byte"));
+  CHECK(contains(refusal("{\"run\": 1e999}"), "has a number that no double holds"));
   CHECK(contains(refusal(std::string(100'000, '[')), "more than 32 objects and lists"));
   CHECK(contains(refusal(std::string(300'001, ' ')),
                  "has 300001 bytes; a recording has at most 300000"));
