@@ -53,6 +53,16 @@ void make_shown(LabUpdate& update) {
   }
 }
 
+/// The texts of a report go to terminals, too. Its nesting was limited before it was parsed.
+void make_printable(nlohmann::json& value) {
+  if (value.is_string()) {
+    auto& text = value.get_ref<std::string&>();
+    text = lab::printable(text);
+  } else if (value.is_structured()) {
+    for (nlohmann::json& each : value) make_printable(each);
+  }
+}
+
 /// The caller's side takes and gives plain data under a mutex; everything that may take time (the
 /// process, its pipes, megabytes of JSON) happens in one I/O thread.
 class ProcessLab final : public LabClient {
@@ -390,7 +400,10 @@ void ProcessLab::take(protocol::Progressed message) {
 void ProcessLab::take(protocol::Answered message) {
   if (message.ticket != active_->ticket) return;
   std::optional<LabUpdate> last;  // a report that nobody waits for is not parsed
-  if (!given_up()) last = LabUpdate{message.ticket, lab::report_from_json(message.report)};
+  if (!given_up()) {
+    if (options_.address.elsewhere()) make_printable(message.report);
+    last = LabUpdate{message.ticket, lab::report_from_json(message.report)};
+  }
   finish(std::move(last));
 }
 

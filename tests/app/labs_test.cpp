@@ -265,6 +265,19 @@ TEST_CASE("what a command does instead of running a worker is said", "[labs]") {
   CHECK(eventually([] { return children_of(::getpid()).empty(); }));
 }
 
+TEST_CASE("the texts of a report from elsewhere have no escape sequences", "[labs]") {
+  const ScriptLab script(
+      "\"$TILESTEP\" \"$1\" | sed -u 's/\"summary\":\"/&\\\\u001b[31mred\\\\nnext\\\\u202e/'");
+  const auto lab = script.make();
+  const Ended ended = end_of(*lab, lab->submit(request_of()));
+  REQUIRE(ended.is_report());
+  const std::string summary = std::get<lab::Report>(ended.last.what).summary;
+  CHECK(summary.starts_with("\\x1b[31mred\nnext\\xe2\\x80\\xaeOne pass over"));
+  lab::NoProgress progress;  // and nothing else is changed
+  const std::string right = answer(request_of(), progress).summary;
+  CHECK(summary.ends_with(right));
+}
+
 TEST_CASE("a lab that dies in a run says so, and the next run reaches it again", "[labs]") {
   const TemporaryFolder folder;
   const auto mark = (folder.path() / "was here").string();

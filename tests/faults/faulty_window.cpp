@@ -32,11 +32,11 @@ FaultyWindow::FaultyWindow(const Display& display) {
   };
   const Environment environment = {
       {"LD_PRELOAD", TILESTEP_FAULTS_SHIM},
-      {"TILESTEP_FAULTS", rule("spawn,1+," + file("script").string(), "script") +
-                              rule("spawn,1+,11", "spawn") + rule("pipe,1,24", "pipe") +
-                              rule("pipe,2,24", "pipe_2") +
-                              rule("spawn,1+,/nowhere/tilestep", "exec") +
-                              rule("clock,1+,ahead", "late") + "poll,1+,soon,in:open"},
+      {"TILESTEP_FAULTS",
+       rule("spawn,1+," + file("script").string(), "script") + rule("spawn,1+,11", "spawn") +
+           rule("pipe,1,24", "pipe") + rule("pipe,2,24", "pipe_2") +
+           rule("spawn,1+,/nowhere/tilestep", "exec") + rule("new,1+,12,aside", "memory") +
+           rule("clock,1+,ahead", "late") + "poll,1+,soon,in:open"},
       {"TILESTEP_FAULTS_SEEN", file("seen").string()}};
   for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
   window_ = std::make_unique<Window>(
@@ -76,7 +76,8 @@ void FaultyWindow::cannot_start(const std::string& what) {
 }
 
 void FaultyWindow::mend() {
-  for (const char* name : {"script", "spawn", "pipe", "pipe_2", "exec"}) fs::remove(file(name));
+  for (const char* name : {"script", "spawn", "pipe", "pipe_2", "exec", "memory"})
+    fs::remove(file(name));
 }
 
 void FaultyWindow::hurry(bool on) {

@@ -20,7 +20,7 @@ class FaultyWindow {
   /// The worker is gone; in its place comes a shell that reads the first request and does this.
   void put_in_place(const std::string& script);
   /// The worker is gone, and the next one cannot be started: `what` is spawn, exec, pipe (the first)
-  /// or pipe_2 (the second of it).
+  /// or pipe_2 (the second of it), memory (none is left for the thread that asks the worker).
   void cannot_start(const std::string& what);
   /// From now on workers are good ones again.
   void mend();

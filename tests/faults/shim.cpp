@@ -10,7 +10,7 @@
 //        the one asked for
 // WHERE  calls that concern a path with these words in it ("pipe:" for pipes); `in:WORD` rules hold in the
 //        process whose first argument is WORD (a window and its worker share the environment), `if:PATH`
-//        ones while that file is there. Each may be given, these words last.
+//        ones while that file is there, `aside` ones in all threads but the first. Path words stand last.
 // TILESTEP_FAULTS_SEEN names a file of 24 bytes, where it is counted how many such calls came and how many
 // of them failed, and for how many nanoseconds a window did not look for events at the most.
 //
@@ -58,6 +58,7 @@ struct Rule {
   char where[64] = {};
   char instead[128] = {};
   char only_if[128] = {};
+  bool aside = false;
 };
 
 constexpr int kMostRules = 8;
@@ -120,6 +121,8 @@ void take_rule(char* text) {
   for (; where != nullptr; where = strtok_r(nullptr, ",", &rest)) {
     if (strncmp(where, "if:", 3) == 0) {
       strncpy(rule.only_if, where + 3, sizeof rule.only_if - 1);
+    } else if (strcmp(where, "aside") == 0) {
+      rule.aside = true;
     } else if (strncmp(where, "in:", 3) != 0) {
       break;
     } else if (!is_process(where + 3)) {
@@ -178,6 +181,7 @@ const Rule* fails(const char* call, const void* caller, int fd, const char* path
   for (int i = 0; i < rule_count; ++i) {
     const Rule& rule = rules[i];
     if (strcmp(rule.call, call) != 0 || !is_ours(caller, ranges)) continue;
+    if (rule.aside && gettid() == getpid()) continue;
     if (rule.only_if[0] != '\0' && access(rule.only_if, F_OK) != 0) continue;
     if (rule.where[0] != '\0') {
       char named[512] = {};

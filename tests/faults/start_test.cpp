@@ -57,6 +57,9 @@ TEST_CASE("a worker that cannot be started, or spoken to, is told of in one sent
   }
   add("eventfd,1,24", {"the worker's event cannot be made: Too many open files"});
   add("thread,1,11", {"no thread that talks to the worker can be started: Resource temporarily"});
+  for (const char* n : {"1", "5"}) {
+    add(std::string("new,") + n + ",12,aside", {"There is not enough memory to ask the worker"});
+  }
   for (const Fault& fault : faults) check_no_process(check_fault(fault));
   std::printf("%zu faults\n", faults.size());
 }
@@ -89,11 +92,23 @@ TEST_CASE("memory that ends while a worker is asked", "[fault_memory]") {
                "new",
                ENOMEM,
                false,
-               1.5,
+               2,
                4,
                {3},
                true,
                {},
                ",in:run",
+               kMakeLab});
+  check_sweep({"run --lab run:, in the lab's thread, once",
+               kRun,
+               "new",
+               ENOMEM,
+               false,
+               1.5,
+               24,
+               {3},
+               true,
+               {},
+               ",in:run,aside",
                kMakeLab});
 }

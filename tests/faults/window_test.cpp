@@ -161,5 +161,34 @@ TEST_CASE("a window whose worker cannot be started says so, and starts one when 
     check_next_runs(window, good);
     CHECK(window.descriptors() == descriptors);
   }
-  std::printf("%zu faults\n", std::size(faults));
+  // It cannot even be said before there is some again.
+  INFO("no memory is left");
+  window.cannot_start("memory");
+  window.choose_other();
+  CHECK(window.walks());
+  window.mend();
+  CHECK(eventually([&] { return window->has("failure"); }, 40s));
+  CHECK(contains(window->value("failure"), "There is not enough memory to ask the worker"));
+  check_next_runs(window, good);
+  std::printf("%zu faults\n", std::size(faults) + 1);
+}
+
+TEST_CASE("a window that gets no way to a worker at all closes with one sentence",
+          "[fault_window]") {
+  if (!can_inject()) return;
+  const auto display = make_display();
+  if (!display) return;
+  std::vector<Fault> faults;
+  const auto add = [&](const char* rules, const char* says) {
+    Fault fault{std::string("open: ") + rules, {"open", "online-softmax"}, rules};
+    fault.environment = {{"DISPLAY", display->name()}, {"LIBGL_ALWAYS_SOFTWARE", "1"}};
+    fault.says = {says};
+    fault.again = false;  // it would stay open: the next one is a window
+    faults.push_back(fault);
+  };
+  add("eventfd,1,24,in:open", "the worker's event cannot be made: Too many open files");
+  add("thread,1,11,in:open", "no thread that talks to the worker can be started: Resource");
+  check_faults(faults);
+  FaultyWindow window(*display);
+  CHECK(window.walks());
 }

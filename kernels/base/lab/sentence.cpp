@@ -109,6 +109,17 @@ std::string shown_value(std::string_view value) {
   return all;
 }
 
+std::string printable(std::string_view text) {
+  std::string all;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find_first_of("\n\t", begin), text.size());
+    for (const std::string& one : characters(text.substr(begin, end - begin))) all += one;
+    if (end < text.size()) all += text[end];
+    begin = end + 1;
+  }
+  return all;
+}
+
 std::string shown(std::string_view sentence) {
   const std::vector<std::string> text = enough_characters(sentence);
   std::string all;

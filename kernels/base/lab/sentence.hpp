@@ -17,5 +17,7 @@ inline constexpr std::size_t kMostShown = 1600;
 std::string shown(std::string_view sentence);
 /// The same of a value alone, without quotes: at most kMostShownValue characters.
 std::string shown_value(std::string_view value);
+/// A text of any length and of several lines, otherwise as it may be shown.
+std::string printable(std::string_view text);
 
 }  // namespace tilestep::lab
