@@ -30,7 +30,7 @@ Letter letter_at(std::string_view text, std::size_t at) {
   }
   if (c >= 'A' && c <= 'Z') return {std::string(1, static_cast<char>(c - 'A' + 'a'))};
   if (c < 0xC2) return {};
-  if (c == 0xC3 && byte(at + 1) >= 0x80) {
+  if (c == 0xC3 && byte(at + 1) >= 0x80 && byte(at + 1) < 0xC0) {
     const char plain = kPlain[byte(at + 1) - 0x80];
     return {plain == ' ' ? std::string() : std::string(1, plain), 2};
   }
