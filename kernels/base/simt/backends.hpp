@@ -27,11 +27,19 @@ struct KernelEntry {
 /// In which order the emulator lets the threads of a block run between two barriers.
 enum class ThreadOrder { ascending, descending, shuffled };
 
+/// When the emulator does what a GPU does beside the threads (TMA, wgmma): at the earliest or the latest
+/// moment that the program allows, or in between.
+enum class Completion { earliest, latest, seeded };
+
 /// How the emulator runs.
 struct EmulationOptions {
   ThreadOrder order = ThreadOrder::ascending;
-  std::uint64_t seed = 1;  ///< for `shuffled`
+  std::uint64_t seed = 1;  ///< for `shuffled` and `seeded`
   int os_threads = 0;      ///< 0: one for each core
+  Completion completion = Completion::latest;
+  /// Whether an unsafe use of shared memory beside TMA and wgmma ends the launch; if not, the numbers
+  /// show what it does.
+  bool report_unsafe = true;
 };
 
 /// The CPU emulation. `table` must outlive the device.

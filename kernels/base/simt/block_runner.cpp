@@ -106,6 +106,7 @@ void BlockRunner::run(std::uint64_t linear) {
   error_ = nullptr;
   ready_head_ = ready_size_ = 0;
   if (warps_used_) reset_warps();
+  if (async_) async_->end_block();
   // NaN in floats: a kernel that reads what no thread wrote shows it.
   if (job_->launch->shared_bytes > 0) std::memset(shared_.get(), 0xFF, job_->launch->shared_bytes);
   for (const SharedArray& array : shared_arrays()) std::memset(array.memory, 0xFF, array.bytes);
@@ -135,8 +136,11 @@ inline int BlockRunner::pick_next() {
 // When no thread can run: all have ended, or they wait for what never comes and are to unwind.
 int BlockRunner::pick_unusual() {
   if (!abandoned_) {
-    if (ended_ == count_) return kNone;
     try {
+      while (advance()) {
+        if (ready_size_ > 0) return pick_next();
+      }
+      if (ended_ == count_) return kNone;
       error_ = std::make_exception_ptr(Error(stall_report(), ExitCode::check_failed));
     } catch (...) {  // no memory for the sentence, and no caller on a fiber's stack
       error_ = std::current_exception();
@@ -145,9 +149,23 @@ int BlockRunner::pick_unusual() {
   }
   for (int thread = 0; thread < count_; ++thread) {
     const State state = threads_[thread].state;
-    if (state == State::at_barrier || state == State::at_warp) return thread;
+    if (state == State::at_barrier || state == State::at_warp || state == State::asleep) {
+      return thread;
+    }
   }
   return kNone;
+}
+
+// Whether the hardware beside the threads could do something that one of them waits for. Throws Error if
+// the block is over and that is not.
+bool BlockRunner::advance() {
+  if (!async_ || !async_->active()) return false;
+  if (ended_ < count_) return async_->advance();
+  const std::string unfinished = async_->unfinished();
+  if (unfinished.empty() || !options_.report_unsafe) return false;
+  throw Error(fmt::format("{}: block ({},{},{}) {}", job_->launch->name, blockIdx.x, blockIdx.y,
+                          blockIdx.z, unfinished),
+              ExitCode::check_failed);
 }
 
 // What a fiber does all its life: threads that have not started, one after the other.
@@ -171,6 +189,8 @@ void BlockRunner::run_thread(int thread) {
   threads_[thread].state = State::started;
   try {
     job_->thread(job_->data);
+    if (async_ && async_->active()) [[unlikely]]
+      async_->thread_ended();
   } catch (const Unwind&) {
   } catch (...) {
     if (!error_) error_ = error_of(thread);
@@ -288,10 +308,28 @@ inline Pause BlockRunner::arrive_at_barrier(bool predicate, Location at) {
   }
   if (arrived_ == count_ && !mismatch_) {
     vote_result_ = votes_;
+    if (async_ && async_->active()) async_->block_met();
     if (block_ >= job_->end_block.load(std::memory_order_relaxed)) abandoned_ = true;
     begin_phase();
   }
   return pause();
+}
+
+AsyncEngine& BlockRunner::async() {
+  if (!async_) async_ = std::make_unique<AsyncEngine>(*this, options_);
+  if (!async_->active()) {
+    async_->begin_block(count_, shared_.get(), job_->launch->shared_bytes,
+                        options_.seed + (block_ + 1) * 0x9E3779B97F4A7C15u);
+  }
+  return *async_;
+}
+
+void BlockRunner::sleep(Location at) {
+  threads_[current_].place = at;
+  threads_[current_].state = State::asleep;
+  const Pause waiting = pause();
+  if (waiting.to != nullptr) Fibers::switch_to(*waiting.from, *waiting.to);
+  resume();
 }
 
 Pause arrive_at_barrier(bool predicate, Location at) {
@@ -337,12 +375,8 @@ std::string BlockRunner::position(int thread) const {
                      blockIdx.x, blockIdx.y, blockIdx.z);
 }
 
-// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
 std::uint64_t BlockRunner::random() {
-  std::uint64_t z = random_state_ += 0x9E3779B97F4A7C15u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
+  return split_mix(random_state_);
 }
 
 }  // namespace tilestep::simt::emulated

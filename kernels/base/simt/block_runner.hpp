@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "kernels/base/simt/async_engine.hpp"
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/base/simt/emulator.hpp"
 #include "kernels/base/simt/fiber.hpp"
@@ -24,6 +26,17 @@ struct LaunchJob {
   /// Blocks from here on need not run any more: an earlier one failed, or the run was cancelled.
   std::atomic<std::uint64_t> end_block{0};
 };
+
+/// "line 12 of kernel.cu"
+std::string line_of(const Location& at);
+
+/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+inline std::uint64_t split_mix(std::uint64_t& state) {
+  std::uint64_t z = state += 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
 
 /// Runs the threads of one block at a time, each as a fiber, on the OS thread that owns it.
 ///
@@ -58,6 +71,15 @@ class BlockRunner {
                                 Location at);
   void* dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset, std::size_t alignment);
   int lane() const { return current_ % kWarp; }
+  int current_thread() const { return current_; }
+  /// What happens beside the block's threads; begins to watch the block when first asked for.
+  AsyncEngine& async();
+  /// The current thread waits until somebody wakes it.
+  void sleep(Location at);
+  /// Lets sleeping threads go on, each once.
+  void wake(std::span<int> threads);
+  /// "<kernel>: thread (…) of block (…)"
+  std::string position(int thread) const;
   /// Throws Error: "<kernel>: thread (…) of block (…) <what>".
   [[noreturn]] void fail(const std::string& what) const;
 
@@ -67,7 +89,7 @@ class BlockRunner {
   static constexpr std::size_t kCacheLine = 64;
 
   /// Who runs has the state that it had when it waited last.
-  enum class State : std::uint8_t { unstarted, started, at_barrier, at_warp, ended };
+  enum class State : std::uint8_t { unstarted, started, at_barrier, at_warp, asleep, ended };
 
   struct alignas(kCacheLine) Thread {
     uint3 index{};  ///< its threadIdx
@@ -110,7 +132,7 @@ class BlockRunner {
   Context& start(int thread);
   void complete(Warp& warp, int first_thread, Meeting& meeting);
   void reset_warps();
-  std::string position(int thread) const;
+  bool advance();
   std::string stall_report() const;
   std::string warp_stall(int thread) const;
   std::string barrier_stall(int thread) const;
@@ -150,6 +172,7 @@ class BlockRunner {
   struct FreeAligned {
     void operator()(unsigned char* memory) const;
   };
+  std::unique_ptr<AsyncEngine> async_;  ///< null until a kernel needs it
   std::unique_ptr<unsigned char, FreeAligned> shared_;
   std::size_t shared_capacity_ = 0;
 };

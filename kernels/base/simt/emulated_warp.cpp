@@ -24,12 +24,6 @@ std::string_view words(WarpOp op) {
   }
 }
 
-std::string line_of(const Location& at) {
-  std::string_view file = at.file_name();
-  file.remove_prefix(file.find_last_of('/') + 1);
-  return fmt::format("line {} of {}", at.line(), file);
-}
-
 unsigned reduced(WarpOp op, unsigned a, unsigned b) {
   const int signed_a = static_cast<int>(a);
   const int signed_b = static_cast<int>(b);
@@ -62,6 +56,12 @@ void for_each_lane(unsigned mask, Visit visit) {
 }
 
 }  // namespace
+
+std::string line_of(const Location& at) {
+  std::string_view file = at.file_name();
+  file.remove_prefix(file.find_last_of('/') + 1);
+  return fmt::format("line {} of {}", at.line(), file);
+}
 
 std::uint64_t BlockRunner::warp_collective(WarpOp op, unsigned mask, std::uint64_t value,
                                            int source, Location at) {
@@ -120,20 +120,27 @@ void BlockRunner::complete(Warp& warp, int first_thread, Meeting& meeting) {
     for_each_lane(mask, [&](int lane) { warp.results[lane] = result; });
   }
   meeting.arrived = 0;
+  if (meeting.op == WarpOp::sync && async_ && async_->active()) {
+    async_->lanes_met(first_thread, mask);
+  }
 
   std::array<int, kWarp> released;
   int size = 0;
   for_each_lane(mask & ~(1u << current_ % kWarp),
                 [&](int lane) { released[size++] = first_thread + lane; });
+  wake(std::span(released).first(static_cast<std::size_t>(size)));
+}
+
+void BlockRunner::wake(std::span<int> threads) {
   if (options_.order == ThreadOrder::descending) {
-    std::reverse(released.begin(), released.begin() + size);
+    std::reverse(threads.begin(), threads.end());
   } else if (options_.order == ThreadOrder::shuffled) {
-    for (int i = size - 1; i > 0; --i) {
-      std::swap(released[i], released[random() % static_cast<std::uint64_t>(i + 1)]);
+    for (std::size_t i = threads.size(); i > 1; --i) {
+      std::swap(threads[i - 1], threads[random() % i]);
     }
   }
-  for (int i = 0; i < size; ++i) {
-    ready_[(ready_head_ + ready_size_) % count_] = released[i];
+  for (const int thread : threads) {
+    ready_[(ready_head_ + ready_size_) % count_] = thread;
     ++ready_size_;
   }
 }
@@ -149,6 +156,11 @@ std::string BlockRunner::stall_report() const {
   // A warp collective first: those who wait at the barrier may be waiting for its lanes.
   for (int thread = 0; thread < count_; ++thread) {
     if (threads_[thread].state == State::at_warp) return warp_stall(thread);
+  }
+  for (int thread = 0; thread < count_; ++thread) {
+    if (threads_[thread].state != State::asleep) continue;
+    return fmt::format("{} waits in {} for {}", position(thread), line_of(threads_[thread].place),
+                       async_->why_asleep(thread));
   }
   for (int thread = 0; thread < count_; ++thread) {
     if (threads_[thread].state == State::at_barrier) return barrier_stall(thread);

@@ -1,212 +1,111 @@
 #pragma once
 
 /// \file
-/// What Hopper alone has, each function one PTX instruction or two: mbarriers, the copies of TMA,
-/// clusters of blocks, and wgmma. There where sm_90a is compiled and nowhere else: a kernel that uses
-/// it stands under `#if defined(__CUDA_ARCH_FEAT_SM90_ALL)`. PTX ISA, "mbarrier",
-/// "cp.async.bulk.tensor" and "Asynchronous Warpgroup Level Matrix Instructions".
-
-#include "kernels/base/simt/mma.hpp"
-
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-
-#include <cuda.h>
+/// What Hopper alone has, as words with two meanings: on a GPU of compute capability 9.0 (sm_90a) each
+/// is one PTX instruction or two (hopper_cuda.hpp; elsewhere it traps), and under emulation what the PTX
+/// ISA says of it (hopper_emulated.hpp). A kernel launches them after `require_capability`-like checks
+/// on the host; the maps of its arrays come from tensor_map.hpp.
+///
+/// Addresses are those of shared memory's own window, as the instructions take them: `unsigned`, from
+/// `simt::shared_address(dynamic_shared<T>(…))`. Under emulation they count bytes of the block's dynamic
+/// shared memory from kSharedBase on, which is a multiple of 16 and of nothing more: a tile that needs a
+/// greater alignment must see to it itself.
+///
+///     mbarriers (PTX ISA, "mbarrier"): 8 bytes, aligned to 8. A phase ends when all expected arrivals
+///     and all expected bytes have come; the phase before the first counts as ended.
+///       barrier_init(barrier, arrivals)       by one thread, before all others
+///       publish_barriers()                    by that thread: TMA and the cluster know them afterwards,
+///                                             the block's other threads after the next __syncthreads()
+///       arrive(barrier)                       one arrival
+///       arrive_expecting(barrier, bytes)      one arrival, and so many bytes of copies more to come
+///       expect_bytes(barrier, bytes)          the bytes alone
+///       try_wait(barrier, parity)             whether the phase of that parity (0 or 1) has ended
+///       wait_for(barrier, parity)             until it has
+///       wait_at_most(barrier, parity, cycles) the same; traps after so many cycles of the multiprocessor
+///     TMA (PTX ISA, "cp.async.bulk.tensor"): boxes of a tensor map, by one thread
+///       fetch(map, to, barrier, column, row)  global to shared memory, `to` aligned to 128; its bytes,
+///                                             those outside the array too, are announced to the barrier
+///       store(map, from, column, row)         shared to global memory; what lies outside is left out
+///       store_commit(), store_wait<N>()       closes a group of the thread's stores; waits until all but
+///                                             the newest N groups have read their shared memory
+///     fences
+///       publish_to_async_proxy()              what this thread wrote to shared memory by ordinary stores
+///                                             is seen by TMA and wgmma, once they are told by a barrier
+///     named barriers (PTX ISA, "bar"): id 1 … 15, `threads` a multiple of 32, those that arrive included
+///       named_barrier_sync(id, threads), named_barrier_arrive(id, threads)
+///     wgmma (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions"), by the 128 threads of a
+///     warpgroup: d = A·Bᵀ (+ d unless `fresh`), A 64 × k and B n × k in shared memory, k fastest. k is 32
+///     bytes: 16 numbers of BF16 or FP16, 32 of E4M3. Warp w has rows 16w … 16w+15 of d, its lanes as in
+///     mma.m16n8: d[4j], d[4j+1] = D[16w + lane / 4][8j + lane % 4 * 2 …], d[4j+2], d[4j+3] eight rows below
+///       wgmma<Format::bf16, n>(d, a, b, fresh)   n = 8, 16, 32, 64, 96, 128, 192 or 256; a thread has n / 2
+///                                                sums in d, the first of its array. Asynchronous
+///       wgmma_begin()                            before the first, and whenever d was touched since
+///       wgmma_commit(), wgmma_wait<N>()          closes a group; waits for all but the newest N groups
+///       settle(d)                                keeps the compiler from reading d before this point
+///     registers: keep_registers<N>(), take_registers<N>()   "setmaxnreg", by all warps of a warpgroup
+///     moving fragments (PTX ISA, "ldmatrix", "stmatrix"), by a whole warp as simt::ldmatrix_x4
+///       ldmatrix_x4(r, row), ldmatrix_x4_trans(r, row), stmatrix_x4(row, r)   `row` an address, 16-aligned
+///     ordinary accesses: staged<T>(address, count, name) is a T*; the emulation watches it
+///     clusters, on a GPU alone so far: rank_in_cluster(), cluster_barrier(), arrive_at(barrier, block),
+///     fetch<2>(…)
+///
+/// The emulation finishes asynchronous work as EmulationOptions::completion says, as late as the program
+/// allows by default, and reports what a missing wait, fence or release makes unsafe, whether or not the
+/// numbers came out right (async_engine.hpp).
 
 #include <cstdint>
 
+#include "kernels/base/simt/mma.hpp"
+
 namespace tilestep::simt::hopper {
 
-// ---- mbarriers ----------------------------------------------------------------------------------
-// A barrier's phase ends when all expected arrivals and all expected bytes have come. A waiter
-// names the parity of the phase that it waits for; the phase before the first counts as ended.
+/// What wgmma multiplies.
+enum class Format { bf16, fp16, e4m3 };
 
-__device__ __forceinline__ void barrier_init(unsigned barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals)
-               : "memory");
-}
-__device__ __forceinline__ void arrive(unsigned barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
-}
-/// Makes initialised barriers known to TMA and to the other blocks of the cluster.
-__device__ __forceinline__ void publish_barriers() {
-  asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
-}
-/// Arrives, and lets the phase wait for `bytes` of copies too.
-__device__ __forceinline__ void arrive_expecting(unsigned barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier), "r"(bytes)
-               : "memory");
-}
-/// Arrives at the same barrier of a block of the cluster.
-__device__ __forceinline__ void arrive_at(unsigned barrier, unsigned block) {
-  asm volatile(
-      "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}\n" ::"r"(barrier),
-      "r"(block)
-      : "memory");
-}
-__device__ __forceinline__ void wait_for(unsigned barrier, unsigned parity) {
-  unsigned done = 0;
-  while (done == 0) {
-    asm volatile(
-        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-        "selp.u32 %0, 1, 0, p;\n}\n"
-        : "=r"(done)
-        : "r"(barrier), "r"(parity)
-        : "memory");
-  }
-}
-
-__device__ __forceinline__ unsigned rank_in_cluster() {
-  unsigned rank = 0;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-}
-/// All threads of all blocks of the cluster meet.
-__device__ __forceinline__ void cluster_barrier() {
-  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n" ::: "memory");
-}
-
-/// Starts the copy of a box of rows, k from `k` on, to shared memory, of both blocks of a cluster
-/// if kBlocks is 2; its bytes are announced to the barrier of the same place in each.
-template <int kBlocks>
-__device__ __forceinline__ void fetch(const CUtensorMap& map, unsigned to, unsigned barrier, int k,
-                                      int row) {
-  if constexpr (kBlocks == 1) {
-    asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
-        "[%0], [%1, {%3, %4}], [%2];\n" ::"r"(to),
-        "l"(&map), "r"(barrier), "r"(k), "r"(row)
-        : "memory");
-  } else {
-    constexpr auto kAll = static_cast<std::uint16_t>((1 << kBlocks) - 1);
-    asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
-        ".multicast::cluster [%0], [%1, {%4, %5}], [%2], %3;\n" ::"r"(to),
-        "l"(&map), "r"(barrier), "h"(kAll), "r"(k), "r"(row)
-        : "memory");
-  }
-}
-
-/// Gives registers away, or takes them: all warps of a warpgroup call it.
-template <int kRegisters>
-__device__ __forceinline__ void keep_registers() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kRegisters));
-}
-template <int kRegisters>
-__device__ __forceinline__ void take_registers() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kRegisters));
-}
-
-// ---- wgmma --------------------------------------------------------------------------------------
-// d = A·Bᵀ (+ d unless `fresh`) by the four warps of a warpgroup, A 64 × k and B n × k in shared
-// memory, k fastest. Warp w has rows 16w … 16w+15 of d, its lanes as in mma.m16n8. Asynchronous: d
-// must not be touched before the wait. `a` and `b` are descriptors.
-
+/// Bytes along k that one wgmma takes.
+inline constexpr int kWgmmaBytes = 32;
+/// Rows of d.
+inline constexpr int kWgmmaRows = 64;
 /// The pattern of the 128-byte swizzle repeats after 8 rows of 128 bytes: a tile must start at a
 /// multiple of that.
 inline constexpr int kSwizzleBytes = 8 * 128;
 
-/// Describes the tile at a shared address with 128-byte swizzle, k fastest: 8 rows take 1024 bytes;
-/// swizzle mode 1.
-__device__ __forceinline__ std::uint64_t descriptor(unsigned tile) {
-  const auto field = [](unsigned bytes) { return static_cast<std::uint64_t>(bytes / 16 & 0x3FFF); };
-  return field(tile) | field(16) << 16 | field(kSwizzleBytes) << 32 | std::uint64_t{1} << 62;
+/// Where a byte of a tile lies with a swizzle of 0 (none), 32, 64 or 128 bytes, by its address without:
+/// the 16-byte chunk (address bits 4 …) is combined with bits 7 …, and rows of the swizzle's length then
+/// lie in other banks. CUDA driver API, "CUtensorMapSwizzle".
+__host__ __device__ constexpr unsigned swizzled_address(unsigned address, int swizzle) {
+  const unsigned chunks = static_cast<unsigned>(swizzle) / 16;  // that change places: 0, 2, 4, 8
+  return chunks == 0 ? address : address ^ ((address >> 7 & (chunks - 1)) << 4);
 }
 
-// clang-format off
-#define TILESTEP_REGISTERS_64 \
-  "{%0, %1, %2, %3, %4, %5, %6, %7, " \
-  "%8, %9, %10, %11, %12, %13, %14, %15, " \
-  "%16, %17, %18, %19, %20, %21, %22, %23, " \
-  "%24, %25, %26, %27, %28, %29, %30, %31, " \
-  "%32, %33, %34, %35, %36, %37, %38, %39, " \
-  "%40, %41, %42, %43, %44, %45, %46, %47, " \
-  "%48, %49, %50, %51, %52, %53, %54, %55, " \
-  "%56, %57, %58, %59, %60, %61, %62, %63}"
-#define TILESTEP_REGISTERS_128 \
-  "{%0, %1, %2, %3, %4, %5, %6, %7, " \
-  "%8, %9, %10, %11, %12, %13, %14, %15, " \
-  "%16, %17, %18, %19, %20, %21, %22, %23, " \
-  "%24, %25, %26, %27, %28, %29, %30, %31, " \
-  "%32, %33, %34, %35, %36, %37, %38, %39, " \
-  "%40, %41, %42, %43, %44, %45, %46, %47, " \
-  "%48, %49, %50, %51, %52, %53, %54, %55, " \
-  "%56, %57, %58, %59, %60, %61, %62, %63, " \
-  "%64, %65, %66, %67, %68, %69, %70, %71, " \
-  "%72, %73, %74, %75, %76, %77, %78, %79, " \
-  "%80, %81, %82, %83, %84, %85, %86, %87, " \
-  "%88, %89, %90, %91, %92, %93, %94, %95, " \
-  "%96, %97, %98, %99, %100, %101, %102, %103, " \
-  "%104, %105, %106, %107, %108, %109, %110, %111, " \
-  "%112, %113, %114, %115, %116, %117, %118, %119, " \
-  "%120, %121, %122, %123, %124, %125, %126, %127}"
-// clang-format on
-#define TILESTEP_SUMS_8(d, i)                                                                 \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
-      "+f"(d[i + 6]), "+f"(d[i + 7])
-#define TILESTEP_SUMS_64(d, i)                                                            \
-  TILESTEP_SUMS_8(d, i), TILESTEP_SUMS_8(d, i + 8), TILESTEP_SUMS_8(d, i + 16),           \
-      TILESTEP_SUMS_8(d, i + 24), TILESTEP_SUMS_8(d, i + 32), TILESTEP_SUMS_8(d, i + 40), \
-      TILESTEP_SUMS_8(d, i + 48), TILESTEP_SUMS_8(d, i + 56)
-
-/// E4M3, n = 128, k = 32.
-__device__ __forceinline__ void wgmma_fp8_n128(float (&d)[64], std::uint64_t a, std::uint64_t b,
-                                               bool fresh) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.eq.b32 p, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 " TILESTEP_REGISTERS_64
-      ", %64, %65, p, 1, 1;\n}\n"
-      : TILESTEP_SUMS_64(d, 0)
-      : "l"(a), "l"(b), "r"(static_cast<int>(fresh)));
+/// A shared-memory descriptor (PTX ISA, "Matrix Descriptor Format"): start, leading and stride byte
+/// offset in units of 16, and the swizzle.
+__host__ __device__ constexpr std::uint64_t make_descriptor(unsigned tile, int leading, int stride,
+                                                            int swizzle) {
+  const auto field = [](unsigned bytes) { return std::uint64_t{bytes / 16 & 0x3FFF}; };
+  const std::uint64_t mode = swizzle == 128 ? 1 : swizzle == 64 ? 2 : swizzle == 32 ? 3 : 0;
+  return field(tile) | field(static_cast<unsigned>(leading)) << 16 |
+         field(static_cast<unsigned>(stride)) << 32 | mode << 62;
 }
-/// BF16, n = 128, k = 16; into the first 64 of a thread's sums.
-template <int kSums>
-__device__ __forceinline__ void wgmma_bf16_n128(float (&d)[kSums], std::uint64_t a, std::uint64_t b,
-                                                bool fresh) {
-  static_assert(kSums >= 64);
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.eq.b32 p, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " TILESTEP_REGISTERS_64
-      ", %64, %65, p, 1, 1, 0, 0;\n}\n"
-      : TILESTEP_SUMS_64(d, 0)
-      : "l"(a), "l"(b), "r"(static_cast<int>(fresh)));
+/// Describes the tile at a shared address, k fastest, whose rows have the length of the swizzle (32, 64 or
+/// 128 bytes) and follow each other: eight rows are the stride. `tile` is aligned to eight rows; a step
+/// along k inside them adds 32 / 16 to the descriptor.
+template <int kSwizzle = 128>
+__host__ __device__ constexpr std::uint64_t descriptor(unsigned tile) {
+  static_assert(kSwizzle == 32 || kSwizzle == 64 || kSwizzle == 128);
+  return make_descriptor(tile, 16, 8 * kSwizzle, kSwizzle);
 }
-/// BF16, n = 256, k = 16.
-__device__ __forceinline__ void wgmma_bf16_n256(float (&d)[128], std::uint64_t a, std::uint64_t b,
-                                                bool fresh) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.eq.b32 p, %130, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 " TILESTEP_REGISTERS_128
-      ", %128, %129, p, 1, 1, 0, 0;\n}\n"
-      : TILESTEP_SUMS_64(d, 0), TILESTEP_SUMS_64(d, 64)
-      : "l"(a), "l"(b), "r"(static_cast<int>(fresh)));
-}
-#undef TILESTEP_SUMS_64
-#undef TILESTEP_SUMS_8
-#undef TILESTEP_REGISTERS_128
-#undef TILESTEP_REGISTERS_64
-
-__device__ __forceinline__ void wgmma_begin() {
-  asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
-}
-__device__ __forceinline__ void wgmma_commit() {
-  asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
-}
-template <int kPending>
-__device__ __forceinline__ void wgmma_wait() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(kPending) : "memory");
-}
-/// Keeps the compiler from reading the sums before this point.
-template <int kCount>
-__device__ __forceinline__ void settle(float (&d)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
-}
-/// What ordinary copies wrote to shared memory becomes visible to wgmma.
-__device__ __forceinline__ void publish_to_tensor_cores() {
-  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+/// Describes a tile without swizzle, k fastest: blocks of 8 rows × 16 bytes, each 128 bytes in one piece;
+/// the next block along k is `leading` bytes further, the next eight rows `stride`.
+__host__ __device__ constexpr std::uint64_t plain_descriptor(unsigned tile, int leading,
+                                                             int stride = 128) {
+  return make_descriptor(tile, leading, stride, 0);
 }
 
 }  // namespace tilestep::simt::hopper
 
+#if defined(__CUDACC__)
+#include "kernels/base/simt/hopper_cuda.hpp"
+#else
+#include "kernels/base/simt/hopper_emulated.hpp"
 #endif

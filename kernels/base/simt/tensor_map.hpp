@@ -1,18 +1,63 @@
 #pragma once
 
 /// \file
-/// Tensor maps: what the host tells TMA about an array. For nvcc alone.
-
-#include <cuda.h>
-#include <cudaTypedefs.h>
-#include <cuda_runtime.h>
+/// Tensor maps: what the host tells TMA about a matrix. Under nvcc the driver makes them; the emulation
+/// keeps the numbers. Both refuse what the hardware cannot.
 
 #include <cstdint>
 #include <string>
 
-#include "kernels/base/simt/error.hpp"
+#include "kernels/base/simt/device.hpp"
+#include "kernels/base/simt/hopper.hpp"
 
-namespace tilestep::simt::cuda {
+#if defined(__CUDACC__)
+#include <cudaTypedefs.h>
+#include <cuda_runtime.h>
+#endif
+
+namespace tilestep::simt {
+
+/// A row-major matrix of 1-, 2- or 4-byte elements, and the box of it that TMA moves at a time.
+struct BoxedMatrix {
+  std::int64_t rows = 0;
+  int columns = 0;
+  int box_rows = 0;     ///< 1–256
+  int box_columns = 0;  ///< 1–256; their bytes are a multiple of 16, and no more than the swizzle's
+  int swizzle = 0;      ///< bytes: 0, 32, 64 or 128
+  std::int64_t pitch_bytes = 0;  ///< from row to row, a multiple of 16; 0: the columns' bytes
+};
+
+namespace hopper {
+
+/// Throws Error that names what TMA does not take. CUDA driver API, "cuTensorMapEncodeTiled".
+inline void check_box(const BoxedMatrix& m, int element_bytes, std::int64_t pitch,
+                      std::size_t elements, std::uintptr_t base) {
+  const auto require = [](bool good, const std::string& what, const std::string& allowed) {
+    if (!good) throw Error("tensor map: " + what + "; allowed: " + allowed);
+  };
+  const auto said = [](auto value) { return std::to_string(value); };
+  const std::int64_t box_bytes = std::int64_t{m.box_columns} * element_bytes;
+  require(m.rows >= 1 && m.columns >= 1, "the matrix is empty", "one row and column or more");
+  require(pitch % 16 == 0 && pitch >= std::int64_t{m.columns} * element_bytes,
+          "rows are " + said(pitch) + " bytes apart",
+          "multiples of 16 that hold the row's " + said(m.columns) + " elements");
+  require(base % 16 == 0, "the matrix does not start at a multiple of 16 bytes", "multiples of 16");
+  require(m.box_rows >= 1 && m.box_rows <= 256 && m.box_columns >= 1 && m.box_columns <= 256,
+          "a box of " + said(m.box_rows) + " x " + said(m.box_columns) + " elements",
+          "1-256 both ways");
+  require(box_bytes % 16 == 0, "a row of the box has " + said(box_bytes) + " bytes",
+          "multiples of 16");
+  require(m.swizzle == 0 || m.swizzle == 32 || m.swizzle == 64 || m.swizzle == 128,
+          "a swizzle of " + said(m.swizzle) + " bytes", "0, 32, 64, 128");
+  require(m.swizzle == 0 || box_bytes <= m.swizzle,
+          "a row of the box has " + said(box_bytes) + " bytes",
+          "up to the " + said(m.swizzle) + " of the swizzle");
+  require((m.rows - 1) * pitch + std::int64_t{m.columns} * element_bytes <=
+              static_cast<std::int64_t>(elements) * element_bytes,
+          "the array has " + said(elements) + " elements", "as many as the matrix reaches over");
+}
+
+#if defined(__CUDACC__)
 
 /// The driver's cuTensorMapEncodeTiled, found at run time: so that nothing is linked to the driver.
 inline PFN_cuTensorMapEncodeTiled_v12000 tensor_map_encoder() {
@@ -28,34 +73,69 @@ inline PFN_cuTensorMapEncodeTiled_v12000 tensor_map_encoder() {
   if (result != cudaSuccess || found != cudaDriverEntryPointSuccess || function == nullptr) {
     throw Error(
         "the driver has no cuTensorMapEncodeTiled; kernels that copy with TMA need a driver for "
-        "CUDA "
-        "12.0 or newer",
+        "CUDA 12.0 or newer",
         ExitCode::unavailable);
   }
   return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
 }
 
-/// What TMA must know of an array of rows × columns BF16, row-major, that it fetches in boxes of
-/// box_rows × 64 with the 128-byte swizzle; rows beyond the array read as 0. Throws Error
-/// (unavailable). CUDA driver API, "cuTensorMapEncodeTiled".
-inline CUtensorMap tensor_map_bf16(const std::uint16_t* array, std::int64_t rows, int columns,
-                                   int box_rows) {
-  static const auto encode = tensor_map_encoder();
-  CUtensorMap map{};
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t row_bytes[] = {static_cast<cuuint64_t>(columns) * sizeof(std::uint16_t)};
-  const cuuint32_t box[] = {64, static_cast<cuuint32_t>(box_rows)};
+inline TensorMap encode(const void* base, int element_bytes, const BoxedMatrix& m,
+                        std::int64_t pitch) {
+  static const auto encoder = tensor_map_encoder();
+  TensorMap map{};
+  const auto type = element_bytes == 1   ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+                    : element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                         : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  const auto swizzle = m.swizzle == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+                       : m.swizzle == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                       : m.swizzle == 32 ? CU_TENSOR_MAP_SWIZZLE_32B
+                                         : CU_TENSOR_MAP_SWIZZLE_NONE;
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(m.columns), static_cast<cuuint64_t>(m.rows)};
+  const cuuint64_t row_bytes[] = {static_cast<cuuint64_t>(pitch)};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(m.box_columns),
+                            static_cast<cuuint32_t>(m.box_rows)};
   const cuuint32_t steps[] = {1, 1};
   const CUresult result =
-      encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<std::uint16_t*>(array), sizes,
-             row_bytes, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      encoder(&map, type, 2, const_cast<void*>(base), sizes, row_bytes, box, steps,
+              CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
-    throw Error("the driver makes no tensor map of " + std::to_string(rows) + " x " +
-                    std::to_string(columns) + " numbers (error " + std::to_string(result) + ")",
+    throw Error("the driver makes no tensor map of " + std::to_string(m.rows) + " x " +
+                    std::to_string(m.columns) + " numbers (error " + std::to_string(result) + ")",
                 ExitCode::unavailable);
   }
   return map;
 }
 
-}  // namespace tilestep::simt::cuda
+#else
+
+inline TensorMap encode(const void* base, int element_bytes, const BoxedMatrix& m,
+                        std::int64_t pitch) {
+  return {static_cast<unsigned char*>(const_cast<void*>(base)),
+          m.rows,
+          m.columns,
+          pitch,
+          m.box_rows,
+          m.box_columns,
+          element_bytes,
+          m.swizzle};
+}
+
+#endif
+
+}  // namespace hopper
+
+/// What TMA must know of `matrix`, which lies in `array`; boxes that reach beyond it read as 0 there.
+/// Throws Error for what TMA does not take; Error (unavailable) where the driver makes no map.
+template <class T>
+hopper::TensorMap tensor_map(Span<T> array, const BoxedMatrix& matrix) {
+  static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4);
+  constexpr int kBytes = static_cast<int>(sizeof(T));
+  const std::int64_t pitch =
+      matrix.pitch_bytes > 0 ? matrix.pitch_bytes : std::int64_t{matrix.columns} * kBytes;
+  hopper::check_box(matrix, kBytes, pitch, array.count,
+                    reinterpret_cast<std::uintptr_t>(array.data));
+  return hopper::encode(array.data, kBytes, matrix, pitch);
+}
+
+}  // namespace tilestep::simt

@@ -14,8 +14,6 @@
 // reads. For nvcc alone, and compute capability 9.0 alone (sm_90a): elsewhere the kernels are
 // compiled to a trap and never launched. What the instructions do: simt/hopper.hpp.
 
-#include <cuda.h>
-
 #include <cstddef>
 #include <cstdint>
 
@@ -61,7 +59,8 @@ struct HopperTiling {
 
 /// What TMA must know of the two arrays.
 struct TensorMaps {
-  CUtensorMap weights, x, half_x;  ///< half_x: half as many tokens at a time, for kHalves
+  simt::hopper::TensorMap weights, x,
+      half_x;  ///< half_x: half as many tokens at a time, for kHalves
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -173,9 +172,9 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
         const std::uint64_t w = descriptor(stages.w(turn.stage) + row * kRowBytes);
         const bool fresh = k == 0 && step == 0;
         if constexpr (kHalf || T::kTileTokens == 128) {
-          wgmma_bf16_n128(sums[piece], w + further, x + further, fresh);
+          wgmma<Format::bf16, 128>(sums[piece], w + further, x + further, fresh);
         } else {
-          wgmma_bf16_n256(sums[piece], w + further, x + further, fresh);
+          wgmma<Format::bf16, 256>(sums[piece], w + further, x + further, fresh);
         }
       }
     }

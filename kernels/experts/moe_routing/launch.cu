@@ -130,13 +130,18 @@ void launch_mma(simt::Device& device, const Configuration& tile, const GroupedSh
 template <class T, class Tape>
 void launch_wgmma(simt::Device& device, const Configuration& tile, const GroupedShape& shape,
                   const GroupedArrays& arrays, const GroupedOperands& operands, const Tape& tape) {
-  using simt::cuda::tensor_map_bf16;
+  const auto boxes_of = [&](simt::Span<const std::uint16_t> array, std::int64_t rows,
+                            int box_rows) {
+    return simt::tensor_map(array, {.rows = rows,
+                                    .columns = shape.hidden,
+                                    .box_rows = box_rows,
+                                    .box_columns = grouped_wgmma::kDepth,
+                                    .swizzle = grouped_wgmma::kRowBytes});
+  };
   const grouped_wgmma::TensorMaps maps{
-      tensor_map_bf16(arrays.weights.data, std::int64_t{shape.experts} * shape.width, shape.hidden,
-                      T::kBlockWidth),
-      tensor_map_bf16(arrays.x.data, shape.slots, shape.hidden, T::kFetchedTokens),
-      tensor_map_bf16(arrays.x.data, shape.slots, shape.hidden,
-                      T::kHalves ? T::kFetchedTokens / 2 : T::kFetchedTokens)};
+      boxes_of(arrays.weights, std::int64_t{shape.experts} * shape.width, T::kBlockWidth),
+      boxes_of(arrays.x, shape.slots, T::kFetchedTokens),
+      boxes_of(arrays.x, shape.slots, T::kHalves ? T::kFetchedTokens / 2 : T::kFetchedTokens)};
   void (*kernel)(grouped_wgmma::TensorMaps, GroupedOperands, GroupedShape, Tape) = nullptr;
   if constexpr (T::kBlocks == 1) {
     kernel = grouped_wgmma::grouped_gemm_hopper<T, Tape>;

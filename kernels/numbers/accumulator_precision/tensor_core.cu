@@ -119,7 +119,7 @@ __device__ __forceinline__ void wgmma_fp8_tile(const std::uint8_t* a, const std:
   for (int i = 0; i < 64; ++i) sums[i] = 0.0f;
   for (int tile = 0; tile < tiles; ++tile) {
     simt::cp_async_wait<kAhead - 1>();
-    publish_to_tensor_cores();
+    publish_to_async_proxy();
     // Everybody's part of this tile must have arrived before it is multiplied, and everybody's
     // product of the stage that is filled next must be done.
     __syncthreads();
@@ -136,8 +136,8 @@ __device__ __forceinline__ void wgmma_fp8_tile(const std::uint8_t* a, const std:
     for (int step = 0; step < kRowBytes / 32; ++step) {
       // 32 bytes further along k: the hardware applies the swizzle to the address that results.
       const auto further = static_cast<std::uint64_t>(step * 32 / 16);
-      wgmma_fp8_n128(sums, a_tile + further, b_tile + further,
-                     step == 0 && (kPromoted || tile == 0));
+      wgmma<Format::e4m3, 128>(sums, a_tile + further, b_tile + further,
+                               step == 0 && (kPromoted || tile == 0));
     }
     wgmma_commit();
     if constexpr (kPromoted) {

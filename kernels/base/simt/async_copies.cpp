@@ -1,0 +1,231 @@
+// TMA: boxes of a matrix to shared memory and back.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/base/simt/async_engine.hpp"
+#include "kernels/base/simt/block_runner.hpp"
+#include "kernels/base/simt/hopper.hpp"
+
+namespace tilestep::simt::emulated {
+namespace {
+
+constexpr int kTileAlignment = 128;
+
+// A row of the box as it is in the matrix, with zeros for what lies outside.
+void read_row(const BoxMap& map, int column, std::int64_t row, unsigned char* to) {
+  std::memset(to, 0, static_cast<std::size_t>(map.row_bytes()));
+  if (row < 0 || row >= map.rows) return;
+  const std::int64_t begin = std::max<std::int64_t>(column, 0);
+  const std::int64_t end =
+      std::min<std::int64_t>(std::int64_t{column} + map.box_columns, map.columns);
+  if (begin >= end) return;
+  std::memcpy(to + (begin - column) * map.element_bytes,
+              map.base + row * map.pitch + begin * map.element_bytes,
+              static_cast<std::size_t>((end - begin) * map.element_bytes));
+}
+
+void write_row(const BoxMap& map, int column, std::int64_t row, const unsigned char* from) {
+  if (row < 0 || row >= map.rows) return;
+  const std::int64_t begin = std::max<std::int64_t>(column, 0);
+  const std::int64_t end =
+      std::min<std::int64_t>(std::int64_t{column} + map.box_columns, map.columns);
+  if (begin >= end) return;
+  std::memcpy(map.base + row * map.pitch + begin * map.element_bytes,
+              from + (begin - column) * map.element_bytes,
+              static_cast<std::size_t>((end - begin) * map.element_bytes));
+}
+
+}  // namespace
+
+void AsyncEngine::fetch(const BoxMap& map, unsigned to, unsigned barrier, int column, int row,
+                        Location at) {
+  within(to, map.bytes(), "copies", at);
+  if (to % kTileAlignment != 0) {
+    runner_.fail(fmt::format("copies to shared address {} in {}; allowed: multiples of {}", to,
+                             line_of(at), kTileAlignment));
+  }
+  const int index = used(barrier, at);
+  if (!barriers_[static_cast<std::size_t>(index)].published) {
+    unsafe(
+        fmt::format("copies with {} in {}, of which TMA was not told: publish_barriers() after its "
+                    "barrier_init is missing",
+                    barrier_name(barriers_[static_cast<std::size_t>(index)]), line_of(at)));
+  }
+  const int number = static_cast<int>(copies_.size());
+  const int row_bytes = map.row_bytes();
+  for (int r = 0; r < map.box_rows; ++r) {
+    for (int byte = 0; byte < row_bytes; byte += kGranule) {
+      const unsigned address = to + static_cast<unsigned>(r * row_bytes + byte);
+      Granule& g = granule(address);
+      constexpr const char* kDoes = "starts a copy to";
+      check_copied(g, address, kDoes, at);
+      check_released(g, address, kDoes, at);
+      check_fenced(g, address, kDoes, at);
+      for (const Access& reader : g.readers) {
+        if (knows(me(), reader)) continue;
+        unsafe(
+            fmt::format("starts a copy to {} in {}, which thread {} may still read in {}: nothing "
+                        "lets this thread know that it is done",
+                        place(address), line_of(at), reader.thread, line_of(reader.at)));
+      }
+      g.copy = number;
+      g.copy_row = r;
+      g.store = kNone;
+      g.stale_kept = false;
+      g.products.fill(0);
+      g.writers.clear();
+      g.readers.clear();
+    }
+  }
+  copies_.push_back({.map = map,
+                     .to = to,
+                     .barrier = index,
+                     .column = column,
+                     .row = row,
+                     .at = at,
+                     .row_phase = std::vector<Clock>(static_cast<std::size_t>(map.box_rows))});
+  pending_copies_.push_back(number);
+  if (completion_ == Completion::earliest) {
+    while (!pending_copies_.empty()) land_pending(0);
+  }
+  nudge();
+}
+
+void AsyncEngine::land_pending(std::size_t which) {
+  Copy& copy = copies_[static_cast<std::size_t>(pending_copies_[which])];
+  land(copy);
+  if (copy.landed_rows == copy.map.box_rows) {
+    pending_copies_.erase(pending_copies_.begin() + static_cast<std::ptrdiff_t>(which));
+  }
+}
+
+// Bytes come until all are there, or until they end a phase: what the barrier was told of too few comes
+// after that.
+void AsyncEngine::land(Copy& copy) {
+  while (copy.landed_rows < copy.map.box_rows) {
+    Barrier& barrier = barriers_[static_cast<std::size_t>(copy.barrier)];
+    int bytes = copy.map.row_bytes() - copy.landed_bytes;
+    if (barrier.pending == 0 && barrier.bytes > 0 && barrier.bytes < bytes) {
+      bytes = static_cast<int>(barrier.bytes);
+    }
+    land_bytes(copy, bytes);
+    copy.landed_bytes += bytes;
+    if (copy.landed_bytes == copy.map.row_bytes()) {
+      copy.row_phase[static_cast<std::size_t>(copy.landed_rows)] = barrier.phase + 1;
+      ++copy.landed_rows;
+      copy.landed_bytes = 0;
+    }
+    barrier.bytes -= bytes;
+    if (end_phase(copy.barrier)) return;
+  }
+}
+
+void AsyncEngine::land_bytes(const Copy& copy, int bytes) {
+  std::array<unsigned char, 256 * 4> row;
+  const int row_bytes = copy.map.row_bytes();
+  read_row(copy.map, copy.column, std::int64_t{copy.row} + copy.landed_rows, row.data());
+  const unsigned to = copy.to + static_cast<unsigned>(copy.landed_rows * row_bytes);
+  for (int byte = copy.landed_bytes; byte < copy.landed_bytes + bytes;) {
+    const int chunk = std::min(kGranule - byte % kGranule, copy.landed_bytes + bytes - byte);
+    const unsigned address =
+        hopper::swizzled_address(to + static_cast<unsigned>(byte), copy.map.swizzle);
+    std::memcpy(shared_ + (address - kSharedBase), row.data() + byte,
+                static_cast<std::size_t>(chunk));
+    byte += chunk;
+  }
+}
+
+// ---- stores -------------------------------------------------------------------------------------
+
+int AsyncEngine::storer_here() {
+  for (std::size_t i = 0; i < storers_.size(); ++i) {
+    if (storers_[i].thread == me()) return static_cast<int>(i);
+  }
+  if (storers_.size() == kMostStorers) {
+    runner_.fail(
+        fmt::format("stores by TMA as more than {} threads of the block have, which the "
+                    "emulation does not keep apart; one thread is enough",
+                    static_cast<int>(kMostStorers)));
+  }
+  storers_.push_back({.thread = me()});
+  return static_cast<int>(storers_.size()) - 1;
+}
+
+void AsyncEngine::store(const BoxMap& map, unsigned from, int column, int row, Location at) {
+  within(from, map.bytes(), "stores", at);
+  if (from % kTileAlignment != 0) {
+    runner_.fail(fmt::format("stores from shared address {} in {}; allowed: multiples of {}", from,
+                             line_of(at), kTileAlignment));
+  }
+  const int number = static_cast<int>(stores_.size());
+  for (int byte = 0; byte < map.bytes(); byte += kGranule) {
+    const unsigned address = from + static_cast<unsigned>(byte);
+    Granule& g = granule(address);
+    check_copied(g, address, "stores", at);
+    check_fenced(g, address, "stores", at);
+    g.store = number;
+  }
+  const int storer = storer_here();
+  stores_.push_back({.map = map,
+                     .from = from,
+                     .column = column,
+                     .row = row,
+                     .at = at,
+                     .storer = storer,
+                     .number = ++storers_[static_cast<std::size_t>(storer)].started});
+  if (completion_ == Completion::earliest) {
+    Storer& mine = storers_[static_cast<std::size_t>(storer)];
+    finish_stores(mine, mine.started);
+  }
+  nudge();
+}
+
+void AsyncEngine::run_store(Store& store) {
+  std::array<unsigned char, 256 * 4> row;
+  const int row_bytes = store.map.row_bytes();
+  for (int r = 0; r < store.map.box_rows; ++r) {
+    for (int byte = 0; byte < row_bytes; byte += kGranule) {
+      const unsigned address = store.from + static_cast<unsigned>(r * row_bytes + byte);
+      async_read(hopper::swizzled_address(address, store.map.swizzle), row.data() + byte);
+    }
+    write_row(store.map, store.column, std::int64_t{store.row} + r, row.data());
+  }
+  store.done = true;
+}
+
+void AsyncEngine::finish_stores(Storer& storer, Clock upto) {
+  for (Store& store : stores_) {
+    if (storers_[static_cast<std::size_t>(store.storer)].thread != storer.thread) continue;
+    if (!store.done && store.number <= upto) run_store(store);
+  }
+  storer.done = std::max(storer.done, std::min(upto, storer.started));
+  if (storer.asleep && storer.done >= storer.awaited) {
+    storer.asleep = false;
+    std::vector<int> sleepers{storer.thread};
+    wake(sleepers);
+  }
+}
+
+void AsyncEngine::commit_stores() {
+  Storer& storer = storers_[static_cast<std::size_t>(storer_here())];
+  storer.groups.push_back(storer.started);
+}
+
+void AsyncEngine::wait_stores(int pending, Location at) {
+  const auto index = static_cast<std::size_t>(storer_here());
+  const std::vector<Clock>& groups = storers_[index].groups;
+  const auto kept = static_cast<std::size_t>(pending);
+  const Clock upto = groups.size() > kept ? groups[groups.size() - 1 - kept] : 0;
+  while (storers_[index].done < upto) {
+    storers_[index].awaited = upto;
+    storers_[index].asleep = true;
+    sleep(Sleep::stores, static_cast<int>(index), 0, at);
+  }
+  Clock& mine = known(me())[storer_of(static_cast<int>(index))];
+  mine = std::max(mine, upto);
+}
+
+}  // namespace tilestep::simt::emulated

@@ -1,0 +1,323 @@
+#pragma once
+
+/// \file
+/// What Hopper does beside a block's threads, under emulation: mbarriers, the copies of TMA, wgmma, named
+/// barriers. It does the work at the earliest or the latest moment that a program allows, or in between,
+/// and reports each use of shared memory that is not safe in *every* order in which the hardware might
+/// do it, whatever order was taken here.
+///
+/// How it knows: each thread keeps a vector clock of what it knows to have happened (Lamport's "happened
+/// before"; Mattern, "Virtual time and global states of distributed systems", 1988). It has a component
+/// for each thread, for each thread's fences towards the async proxy, for the ended phases of each
+/// mbarrier, for the products that each warp has waited for, and for the stores that a thread has waited
+/// for. What orders threads (barriers of all kinds) passes knowledge on. Shared memory has a shadow, a
+/// Granule for every 16 bytes: which copy wrote it, which threads wrote or read it by ordinary accesses,
+/// which products and stores read it. A use whose predecessors the using thread does not know is unsafe.
+///
+/// Not watched: what a kernel does by plain `Shared<T>` (only by `hopper::Staged<T>`), ordinary accesses
+/// against each other, global memory, and reads of a product's sums before the wait (they are NaN then).
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "kernels/base/simt/backends.hpp"
+#include "kernels/base/simt/location.hpp"
+
+namespace tilestep::simt::emulated {
+
+class BlockRunner;
+using Clock = std::uint32_t;
+
+/// A tensor map under emulation: a row-major matrix in global memory, and the box of it that moves.
+struct BoxMap {
+  unsigned char* base = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t pitch = 0;  ///< bytes from row to row
+  int box_rows = 0;
+  int box_columns = 0;
+  int element_bytes = 1;
+  int swizzle = 0;  ///< bytes
+
+  int row_bytes() const { return box_columns * element_bytes; }  ///< of the box
+  int bytes() const { return box_rows * row_bytes(); }
+};
+
+/// What one wgmma multiplies: 64 rows of A by n rows of B.
+struct Product {
+  int format = 0;  ///< hopper::Format
+  int n = 0;
+  std::uint64_t a = 0, b = 0;  ///< descriptors
+  bool fresh = false;
+};
+
+class AsyncEngine {
+ public:
+  /// Shared memory begins at this address, as kernels see it.
+  static constexpr unsigned kSharedBase = 1024 + 16;
+
+  AsyncEngine(BlockRunner& runner, const EmulationOptions& options);
+
+  // ---- the block runner's side ----
+  /// Whether the running block has used a word of Hopper's.
+  bool active() const { return active_; }
+  void begin_block(int threads, unsigned char* shared, std::size_t shared_bytes,
+                   std::uint64_t seed);
+  void end_block() { active_ = false; }
+  void block_met();
+  void lanes_met(int first_thread, unsigned mask);
+  /// Does something that a thread waits for. False if there is nothing.
+  bool advance();
+  /// Throws Error if the thread leaves products or stores behind that it has not waited for.
+  void thread_ended();
+  /// What a sleeping thread waits for, for the report of a block that cannot go on.
+  std::string why_asleep(int thread) const;
+  /// One sentence if copies are under way that no thread has waited for; else empty.
+  std::string unfinished() const;
+
+  // ---- words ----
+  unsigned address_of(const void* memory) const;
+  void* at(unsigned address, std::size_t bytes, std::size_t alignment, const char* name);
+  void name(unsigned address, int bytes, const char* name, int number);
+
+  void barrier_init(unsigned address, int arrivals, Location at);
+  void publish_barriers();
+  void arrive(unsigned address, int expected_bytes, Location at);
+  void expect(unsigned address, int bytes, Location at);
+  void wait(unsigned address, unsigned parity, Location at);
+  void named_barrier(int id, int threads, bool waits, Location at);
+  void fence();
+
+  void fetch(const BoxMap& map, unsigned to, unsigned barrier, int column, int row, Location at);
+  void store(const BoxMap& map, unsigned from, int column, int row, Location at);
+  void commit_stores();
+  void wait_stores(int pending, Location at);
+
+  void begin_products();
+  void multiply(const Product& product, float* sums, Location at);
+  void commit_products();
+  void wait_products(int pending, Location at);
+
+  /// An ordinary access to `bytes` (up to 16, in one granule) is about to happen.
+  void reads(const void* memory, int bytes, Location at);
+  void writes(const void* memory, int bytes, Location at);
+
+ private:
+  static constexpr int kMostBarriers = 64;
+  static constexpr int kMostStorers = 32;
+  static constexpr int kWarpgroup = 128;
+  static constexpr int kGranule = 16;
+  static constexpr int kMostWarpgroups = 8;
+  static constexpr int kNone = -1;
+
+  using Knowledge = std::vector<Clock>;
+
+  struct Access {
+    int thread;
+    Clock clock;
+    Location at;
+  };
+  struct Granule {
+    std::uint64_t block = 0;  ///< of which the rest is; of another one it means nothing
+    int copy = kNone;         ///< that wrote it last
+    int copy_row = 0;         ///< of its box
+    int store = kNone;        ///< the newest that reads it
+    bool stale_kept = false;  ///< `stale` is what the async proxy sees until a fence
+    std::array<Clock, kMostWarpgroups> products{};  ///< newest that reads it, of each warpgroup
+    std::vector<Access> writers, readers;           ///< by ordinary accesses since the copy
+    std::array<unsigned char, kGranule> stale{};
+  };
+  struct Barrier {
+    unsigned address = 0;
+    int arrivals = 0;  ///< of a phase
+    int pending = 0;   ///< arrivals that the phase still waits for
+    long long bytes = 0;
+    Clock phase = 0;  ///< that have ended
+    int owner = 0;    ///< who has initialised it, and when
+    Clock since = 0;
+    bool published = false;
+    Knowledge gathering = {}, done = {};
+    std::vector<int> sleepers = {};
+  };
+  struct NamedBarrier {
+    int threads = 0, arrived = 0;
+    Knowledge gathering;
+    std::vector<int> sleepers = {};
+  };
+  struct Copy {
+    BoxMap map;
+    unsigned to = 0;
+    int barrier = 0;
+    int column = 0, row = 0;
+    Location at = {};
+    int landed_rows = 0, landed_bytes = 0;  ///< whole rows, and bytes of the next one
+    std::vector<Clock> row_phase = {};      ///< phase with whose end a landed row is there
+  };
+  struct Store {
+    BoxMap map;
+    unsigned from = 0;
+    int column = 0, row = 0;
+    Location at = {};
+    int storer = 0;
+    Clock number = 0;  ///< of its storer, from 1
+    bool done = false;
+  };
+  struct Storer {
+    int thread = 0;
+    Clock started = 0, done = 0, awaited = 0;
+    std::vector<Clock> groups = {};  ///< the last store of each
+    bool asleep = false;
+  };
+  struct Accumulator {
+    int n = 0;
+    std::vector<float> tile = {};  ///< 64 × n
+    std::array<float*, kWarpgroup> registers{};
+    int users = 0;  ///< products that are not done
+  };
+  struct Need {
+    bool copy = false;
+    int index = 0;      ///< copy; or writing thread
+    Clock clock = 0;    ///< of the writing thread
+    int row_begin = 0;  ///< of the copy
+    int row_end = 0;
+    unsigned address = 0;
+    Location at = {};  ///< of the writing
+  };
+  struct Operation {
+    Product product;
+    int accumulator = 0;
+    int posted = 0;
+    Location at = {};
+    std::vector<Need> needs = {};
+  };
+  /// What a thread's registers held when a product was done, and whether a fence came since.
+  struct Settled {
+    std::uint64_t hash = 0;
+    int sums = 0;          ///< of the thread
+    Clock number = 0;      ///< of the product
+    bool awaited = false;  ///< the thread has waited since
+    bool fenced = false;
+  };
+  struct ProductThread {
+    bool began = false;
+    Clock posted = 0;
+    Clock awaited = 0;
+    std::vector<Clock> groups = {};  ///< the last operation of each
+    std::unordered_map<float*, Settled> settled;
+  };
+  struct Warpgroup {
+    std::vector<Operation> operations = {};
+    Clock done = 0;
+    std::vector<Accumulator> accumulators = {};
+    std::array<ProductThread, kWarpgroup> threads;
+    std::vector<int> sleepers = {};
+  };
+  enum class Sleep { none, barrier, named, products, stores };
+  struct Sleeper {
+    Sleep kind = Sleep::none;
+    int index = 0;
+    unsigned parity = 0;
+  };
+  struct Label {
+    unsigned begin, end;
+    const char* name;
+    int number;
+  };
+
+  // Knowledge.
+  Clock* known(int thread) { return known_.data() + static_cast<std::size_t>(thread) * stride_; }
+  const Clock* known(int thread) const {
+    return known_.data() + static_cast<std::size_t>(thread) * stride_;
+  }
+  std::size_t fence_of(int thread) const { return static_cast<std::size_t>(threads_ + thread); }
+  std::size_t barrier_of(int barrier) const {
+    return static_cast<std::size_t>(2 * threads_ + barrier);
+  }
+  std::size_t warp_of(int warp) const {
+    return static_cast<std::size_t>(2 * threads_ + kMostBarriers + warp);
+  }
+  std::size_t storer_of(int storer) const {
+    return static_cast<std::size_t>(2 * threads_ + kMostBarriers + (threads_ + 31) / 32 + storer);
+  }
+  void join(Clock* into, const Clock* from) const;
+  void tick(int thread) { ++known(thread)[thread]; }
+  int me() const;
+  bool knows(int thread, const Access& access) const;
+  bool knows_fenced(int thread, const Access& access) const;
+  bool knows_row(int thread, const Copy& copy, int row) const;
+  bool knows_products(int thread, int group, Clock number) const;
+  bool knows_store(int thread, const Store& store) const;
+
+  // Reports.
+  void unsafe(const std::string& what) const;
+  std::string place(unsigned address) const;
+  std::string barrier_name(const Barrier& barrier) const;
+
+  // Barriers.
+  int used(unsigned address, Location at);
+  bool end_phase(int index);
+  void sleep(Sleep kind, int index, unsigned parity, Location at);
+  void wake(std::vector<int>& sleepers);
+
+  // Shared memory.
+  Granule& granule(unsigned address);
+  void check_copied(const Granule& g, unsigned address, const char* does, Location at) const;
+  void check_released(const Granule& g, unsigned address, const char* does, Location at) const;
+  void check_fenced(const Granule& g, unsigned address, const char* does, Location at) const;
+  bool stale(const Granule& g) const;
+  void async_read(unsigned address, unsigned char* to);
+  void within(unsigned address, int bytes, const char* does, Location at) const;
+
+  // Copies.
+  void land(Copy& copy);
+  void land_bytes(const Copy& copy, int bytes);
+  void land_pending(std::size_t which);
+  void run_store(Store& store);
+  int storer_here();
+  void finish_stores(Storer& storer, Clock upto);
+
+  // Products.
+  Warpgroup& warpgroup(int thread);
+  int accumulator_for(Warpgroup& group, int index, float* sums, int n);
+  void add_needs(Operation& operation, int group, Clock number);
+  void check_needs(const Operation& operation, Location at) const;
+  void check_registers(ProductThread& mine, float* sums, const Product& product, Location at);
+  void run_products(int group, Clock upto);
+  void run_product(int group, Operation& operation);
+  void put_back(int group, Accumulator& accumulator);
+
+  void nudge();
+  std::uint64_t random();
+
+  BlockRunner& runner_;
+  Completion completion_;
+  bool report_;
+  bool active_ = false;
+  std::uint64_t block_ = 0;  ///< counts those that used the engine
+  std::uint64_t random_state_ = 0;
+  int threads_ = 0;
+  std::size_t stride_ = 0;
+  unsigned char* shared_ = nullptr;
+  std::size_t shared_bytes_ = 0;
+  std::vector<Clock> known_;  ///< threads × components
+  std::vector<Granule> granules_;
+  std::vector<Label> labels_;
+  std::vector<Barrier> barriers_;
+  std::array<NamedBarrier, 16> named_;
+  std::vector<Sleeper> sleeping_;
+  std::deque<Copy> copies_;
+  std::deque<Store> stores_;
+  std::vector<int> pending_copies_;
+  std::vector<Storer> storers_;
+  std::vector<Warpgroup> groups_;
+};
+
+/// The engine of the running block. Throws Error outside a kernel.
+AsyncEngine& async();
+
+}  // namespace tilestep::simt::emulated

@@ -1,0 +1,139 @@
+// The shadow of shared memory: who may use 16 bytes of it, and who must have waited for what first.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/base/simt/async_engine.hpp"
+#include "kernels/base/simt/block_runner.hpp"
+
+namespace tilestep::simt::emulated {
+
+AsyncEngine::Granule& AsyncEngine::granule(unsigned address) {
+  Granule& g = granules_[(address - kSharedBase) / kGranule];
+  if (g.block != block_) {
+    g.block = block_;
+    g.copy = g.store = kNone;
+    g.stale_kept = false;
+    g.products.fill(0);
+    g.writers.clear();
+    g.readers.clear();
+  }
+  return g;
+}
+
+bool AsyncEngine::knows_row(int thread, const Copy& copy, int row) const {
+  return row < copy.landed_rows &&
+         known(thread)[barrier_of(copy.barrier)] >= copy.row_phase[static_cast<std::size_t>(row)];
+}
+
+bool AsyncEngine::knows_products(int thread, int group, Clock number) const {
+  const int warps = (threads_ + 31) / 32;
+  for (int warp = group * 4; warp < std::min(group * 4 + 4, warps); ++warp) {
+    if (known(thread)[warp_of(warp)] < number) return false;
+  }
+  return true;
+}
+
+bool AsyncEngine::knows_store(int thread, const Store& store) const {
+  return known(thread)[storer_of(store.storer)] >= store.number;
+}
+
+// The copy that brought these bytes must be known to have ended.
+void AsyncEngine::check_copied(const Granule& g, unsigned address, const char* does,
+                               Location at) const {
+  if (g.copy == kNone) return;
+  const Copy& copy = copies_[static_cast<std::size_t>(g.copy)];
+  if (knows_row(me(), copy, g.copy_row)) return;
+  const Barrier& barrier = barriers_[static_cast<std::size_t>(copy.barrier)];
+  unsafe(
+      fmt::format("{} {} in {}, where the copy of {} may still be under way: this thread does not "
+                  "know that the phase of {} has ended which has those bytes",
+                  does, place(address), line_of(at), line_of(copy.at), barrier_name(barrier)));
+}
+
+// Products and stores that read these bytes must be known to have done so.
+void AsyncEngine::check_released(const Granule& g, unsigned address, const char* does,
+                                 Location at) const {
+  for (std::size_t group = 0; group < groups_.size(); ++group) {
+    const Clock number = g.products[group];
+    if (number == 0 || knows_products(me(), static_cast<int>(group), number)) continue;
+    unsafe(fmt::format(
+        "{} {} in {}, which the wgmma of {} by warpgroup {} may still read: its wait, or "
+        "what tells this thread of it, is missing",
+        does, place(address), line_of(at), line_of(groups_[group].operations[number - 1].at),
+        group));
+  }
+  if (g.store == kNone) return;
+  const Store& store = stores_[static_cast<std::size_t>(g.store)];
+  if (knows_store(me(), store)) return;
+  unsafe(fmt::format(
+      "{} {} in {}, which the store of {} may still read: its store_wait, or what tells "
+      "this thread of it, is missing",
+      does, place(address), line_of(at), line_of(store.at)));
+}
+
+// What was written by ordinary stores must be fenced before the async proxy comes.
+void AsyncEngine::check_fenced(const Granule& g, unsigned address, const char* does,
+                               Location at) const {
+  for (const Access& writer : g.writers) {
+    if (knows_fenced(me(), writer)) continue;
+    unsafe(fmt::format("{} {} in {}, which thread {} has written in {} by an ordinary store: {}",
+                       does, place(address), line_of(at), writer.thread, line_of(writer.at),
+                       knows(me(), writer) ? "its publish_to_async_proxy() after that is missing"
+                                           : "nothing lets this thread know that it is fenced"));
+  }
+}
+
+void AsyncEngine::reads(const void* memory, int, Location at) {
+  nudge();
+  const unsigned address = address_of(memory);
+  Granule& g = granule(address);
+  check_copied(g, address, "reads", at);
+  const Access access{me(), known(me())[me()], at};
+  for (Access& reader : g.readers) {
+    if (reader.thread == access.thread) {
+      reader = access;
+      return;
+    }
+  }
+  g.readers.push_back(access);
+}
+
+void AsyncEngine::writes(const void* memory, int, Location at) {
+  nudge();
+  const unsigned address = address_of(memory);
+  Granule& g = granule(address);
+  check_copied(g, address, "writes", at);
+  check_released(g, address, "writes", at);
+  if (!stale(g)) {
+    std::memcpy(g.stale.data(), shared_ + (address - kSharedBase) / kGranule * kGranule,
+                g.stale.size());
+    g.stale_kept = true;
+  }
+  const Access access{me(), known(me())[me()], at};
+  for (Access& writer : g.writers) {
+    if (writer.thread == access.thread) {
+      writer = access;
+      return;
+    }
+  }
+  g.writers.push_back(access);
+}
+
+// Whether ordinary stores to these bytes lack their fence: the async proxy may see what was before.
+bool AsyncEngine::stale(const Granule& g) const {
+  return g.stale_kept && std::any_of(g.writers.begin(), g.writers.end(), [&](const Access& writer) {
+           return known(writer.thread)[fence_of(writer.thread)] < writer.clock;
+         });
+}
+
+// 16 bytes as TMA and wgmma see them.
+void AsyncEngine::async_read(unsigned address, unsigned char* to) {
+  const Granule& g = granule(address);
+  const bool late = completion_ != Completion::earliest;
+  std::memcpy(to, late && stale(g) ? g.stale.data() : shared_ + (address - kSharedBase), kGranule);
+}
+
+}  // namespace tilestep::simt::emulated

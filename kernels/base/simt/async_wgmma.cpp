@@ -1,0 +1,392 @@
+// wgmma: products that a warpgroup starts together and waits for later.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "kernels/base/numeric/small_float.hpp"
+#include "kernels/base/simt/async_engine.hpp"
+#include "kernels/base/simt/block_runner.hpp"
+#include "kernels/base/simt/hopper.hpp"
+
+namespace tilestep::simt::emulated {
+namespace {
+
+using hopper::Format;
+constexpr int kRows = hopper::kWgmmaRows;
+constexpr int kDepthBytes = hopper::kWgmmaBytes;
+/// What a thread finds in its sums before it has waited: a NaN that no product gives.
+constexpr std::uint32_t kPoison = 0x7FE5A5E5;
+
+/// Where a descriptor's tile lies.
+struct Layout {
+  unsigned start, leading, stride;
+  int swizzle;
+
+  explicit Layout(std::uint64_t descriptor) {
+    const auto field = [&](int bit) {
+      return static_cast<unsigned>(descriptor >> bit & 0x3FFF) * 16;
+    };
+    constexpr std::array<int, 4> kSwizzles{0, 128, 64, 32};
+    start = field(0);
+    leading = field(16);
+    stride = field(32);
+    swizzle = kSwizzles[descriptor >> 62];
+  }
+  /// The 16 bytes number `chunk` (0, 1) along k of a row. PTX ISA, "Strides" and "Canonical layouts" of
+  /// wgmma's shared-memory matrices, K-major.
+  unsigned address(int row, int chunk) const {
+    const auto r = static_cast<unsigned>(row);
+    const auto c = static_cast<unsigned>(chunk);
+    const unsigned block = start + r / 8 * stride;
+    if (swizzle == 0) return block + c * leading + r % 8 * 16;
+    return hopper::swizzled_address(block + r % 8 * static_cast<unsigned>(swizzle) + c * 16,
+                                    swizzle);
+  }
+};
+
+float decode_fp16(std::uint32_t bits) {
+  const std::uint32_t sign = (bits & 0x8000) << 16;
+  const std::uint32_t exponent = bits >> 10 & 0x1F;
+  const std::uint32_t mantissa = bits & 0x3FF;
+  if (exponent == 0) {
+    const float value = static_cast<float>(mantissa) * 0x1p-24f;
+    return sign != 0 ? -value : value;
+  }
+  const std::uint32_t shifted = exponent == 31 ? 255u : exponent + 112;
+  return std::bit_cast<float>(sign | shifted << 23 | mantissa << 13);
+}
+
+const std::array<float, 256>& e4m3_numbers() {
+  static const std::array<float, 256> numbers = [] {
+    std::array<float, 256> all{};
+    for (std::uint32_t bits = 0; bits < 256; ++bits) {
+      all[bits] = static_cast<float>(numeric::decode(numeric::kE4m3, bits));
+    }
+    return all;
+  }();
+  return numbers;
+}
+
+// The numbers in 16 bytes; returns how many.
+int decode(Format format, const unsigned char* bytes, float* to) {
+  if (format == Format::e4m3) {
+    for (int i = 0; i < 16; ++i) to[i] = e4m3_numbers()[bytes[i]];
+    return 16;
+  }
+  for (int i = 0; i < 8; ++i) {
+    const std::uint32_t bits = bytes[2 * i] | static_cast<std::uint32_t>(bytes[2 * i + 1]) << 8;
+    to[i] = format == Format::bf16 ? std::bit_cast<float>(bits << 16) : decode_fp16(bits);
+  }
+  return 8;
+}
+
+// Row and column of d of sum `i` of a thread of the warpgroup.
+int row_of(int thread, int i) {
+  return thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
+}
+int column_of(int thread, int i) {
+  return i / 4 * 8 + thread % 4 * 2 + i % 2;
+}
+
+std::uint64_t hash_of(const float* sums, int count) {
+  std::uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a, a word at a time
+  for (int i = 0; i < count; ++i) {
+    hash = (hash ^ std::bit_cast<std::uint32_t>(sums[i])) * 0x100000001B3u;
+  }
+  return hash;
+}
+
+}  // namespace
+
+AsyncEngine::Warpgroup& AsyncEngine::warpgroup(int thread) {
+  return groups_[static_cast<std::size_t>(thread / kWarpgroup)];
+}
+
+void AsyncEngine::begin_products() {
+  ProductThread& mine = warpgroup(me()).threads[static_cast<std::size_t>(me() % kWarpgroup)];
+  mine.began = true;
+  for (auto& [sums, settled] : mine.settled) settled.fenced = true;
+}
+
+// A product may only follow touched registers after wgmma_begin().
+void AsyncEngine::check_registers(ProductThread& mine, float* sums, const Product& product,
+                                  Location at) {
+  const auto settled = mine.settled.find(sums);
+  const bool touched = settled != mine.settled.end() && !settled->second.fenced &&
+                       (product.fresh || settled->second.hash != hash_of(sums, product.n / 2));
+  if (mine.began && !touched) return;
+  unsafe(fmt::format("comes to wgmma in {} without wgmma_begin() {}", line_of(at),
+                     mine.began ? "after the use of its sums" : "before the first"));
+}
+
+void AsyncEngine::multiply(const Product& product, float* sums, Location at) {
+  const int thread = me();
+  const int group_index = thread / kWarpgroup;
+  Warpgroup& group = warpgroup(thread);
+  if (threads_ < (group_index + 1) * kWarpgroup) {
+    runner_.fail(
+        fmt::format("comes to wgmma in {}, but its warpgroup has not 128 threads: the block "
+                    "has {}",
+                    line_of(at), threads_));
+  }
+  const int index = thread % kWarpgroup;
+  ProductThread& mine = group.threads[static_cast<std::size_t>(index)];
+  const Clock number = ++mine.posted;
+  if (number > group.operations.size()) {
+    group.operations.push_back({.product = product, .accumulator = kNone, .at = at});
+    add_needs(group.operations.back(), group_index, number);
+  }
+  Operation& operation = group.operations[number - 1];
+  const Product& first = operation.product;
+  if (first.a != product.a || first.b != product.b || first.fresh != product.fresh ||
+      first.n != product.n || first.format != product.format) {
+    runner_.fail(
+        fmt::format("comes to wgmma in {} with other operands than the rest of its warpgroup "
+                    "in {}",
+                    line_of(at), line_of(operation.at)));
+  }
+  check_needs(operation, at);
+  const int before = operation.accumulator;
+  const int accumulator = accumulator_for(group, index, sums, product.n);
+  if (group.accumulators[static_cast<std::size_t>(accumulator)]
+          .registers[static_cast<std::size_t>(index)] == nullptr) {
+    check_registers(mine, sums, product, at);
+    Accumulator& mine_in = group.accumulators[static_cast<std::size_t>(accumulator)];
+    mine_in.registers[static_cast<std::size_t>(index)] = sums;
+    for (int i = 0; i < product.n / 2; ++i) {
+      mine_in.tile[static_cast<std::size_t>(row_of(index, i) * product.n + column_of(index, i))] =
+          sums[i];
+      sums[i] = std::bit_cast<float>(kPoison);
+    }
+  }
+  if (before == kNone) {
+    operation.accumulator = accumulator;
+    ++group.accumulators[static_cast<std::size_t>(accumulator)].users;
+  }
+  const float* mine_there = group.accumulators[static_cast<std::size_t>(accumulator)]
+                                .registers[static_cast<std::size_t>(index)];
+  if (operation.accumulator != accumulator || mine_there != sums) {
+    runner_.fail(fmt::format("comes to wgmma in {} with other sums than the rest of its warpgroup",
+                             line_of(at)));
+  }
+  if (++operation.posted == kWarpgroup) {
+    operation.needs = {};
+    if (completion_ == Completion::earliest) run_products(group_index, number);
+  }
+  nudge();
+}
+
+// The accumulator that a thread's sums are part of: of products under way, or of the first one.
+int AsyncEngine::accumulator_for(Warpgroup& group, int index, float* sums, int n) {
+  const auto i = static_cast<std::size_t>(index);
+  int free = kNone;
+  int joinable = kNone;
+  for (std::size_t a = 0; a < group.accumulators.size(); ++a) {
+    const Accumulator& accumulator = group.accumulators[a];
+    if (accumulator.users == 0) {
+      free = static_cast<int>(a);
+    } else if (accumulator.registers[i] == sums && accumulator.n == n) {
+      return static_cast<int>(a);
+    }
+  }
+  // Others of the warpgroup have begun it: the one that this thread's product names.
+  const Operation& operation = group.operations[group.threads[i].posted - 1];
+  if (operation.accumulator != kNone) joinable = operation.accumulator;
+  if (joinable != kNone) return joinable;
+  if (free == kNone) {
+    free = static_cast<int>(group.accumulators.size());
+    group.accumulators.emplace_back();
+  }
+  Accumulator& fresh = group.accumulators[static_cast<std::size_t>(free)];
+  fresh.n = n;
+  fresh.tile.assign(static_cast<std::size_t>(kRows * n), 0.0f);
+  fresh.registers.fill(nullptr);
+  return free;
+}
+
+// What all threads of the warpgroup must know: the copies and fences of the two tiles.
+void AsyncEngine::add_needs(Operation& operation, int group, Clock number) {
+  const auto look = [&](const Layout& layout, int rows) {
+    for (int row = 0; row < rows; ++row) {
+      for (int chunk = 0; chunk < kDepthBytes / kGranule; ++chunk) {
+        const unsigned address = layout.address(row, chunk);
+        within(address, kGranule, "multiplies", operation.at);
+        Granule& g = granule(address);
+        g.products[static_cast<std::size_t>(group)] = number;
+        for (const Access& writer : g.writers) {
+          const auto known = std::find_if(
+              operation.needs.begin(), operation.needs.end(),
+              [&](const Need& need) { return !need.copy && need.index == writer.thread; });
+          if (known == operation.needs.end()) {
+            operation.needs.push_back({.index = writer.thread,
+                                       .clock = writer.clock,
+                                       .address = address,
+                                       .at = writer.at});
+          } else if (known->clock < writer.clock) {
+            known->clock = writer.clock;
+            known->address = address;
+            known->at = writer.at;
+          }
+        }
+        if (g.copy == kNone) continue;
+        const auto known =
+            std::find_if(operation.needs.begin(), operation.needs.end(),
+                         [&](const Need& need) { return need.copy && need.index == g.copy; });
+        if (known == operation.needs.end()) {
+          operation.needs.push_back({.copy = true,
+                                     .index = g.copy,
+                                     .row_begin = g.copy_row,
+                                     .row_end = g.copy_row + 1,
+                                     .address = address});
+        } else {
+          known->row_begin = std::min(known->row_begin, g.copy_row);
+          known->row_end = std::max(known->row_end, g.copy_row + 1);
+        }
+      }
+    }
+  };
+  look(Layout(operation.product.a), kRows);
+  look(Layout(operation.product.b), operation.product.n);
+}
+
+void AsyncEngine::check_needs(const Operation& operation, Location at) const {
+  for (const Need& need : operation.needs) {
+    Granule g;  // as if all the bytes had one shadow
+    if (!need.copy) {
+      g.writers.push_back({need.index, need.clock, need.at});
+      check_fenced(g, need.address, "multiplies", at);
+      continue;
+    }
+    g.copy = need.index;
+    for (int row = need.row_begin; row < need.row_end; ++row) {
+      if (knows_row(me(), copies_[static_cast<std::size_t>(need.index)], row)) continue;
+      g.copy_row = row;
+      check_copied(g, need.address, "multiplies", at);
+      break;
+    }
+  }
+}
+
+void AsyncEngine::run_products(int group_index, Clock upto) {
+  Warpgroup& group = groups_[static_cast<std::size_t>(group_index)];
+  const Clock before = group.done;
+  while (group.done < upto && group.done < group.operations.size()) {
+    Operation& operation = group.operations[group.done];
+    if (operation.posted < kWarpgroup) break;
+    ++group.done;
+    run_product(group_index, operation);
+  }
+  if (group.done != before) wake(group.sleepers);
+}
+
+void AsyncEngine::run_product(int group_index, Operation& operation) {
+  Warpgroup& group = groups_[static_cast<std::size_t>(group_index)];
+  const Product& product = operation.product;
+  const auto format = static_cast<Format>(product.format);
+  const int depth = format == Format::e4m3 ? 32 : 16;
+  const int n = product.n;
+  std::vector<float> a(static_cast<std::size_t>(kRows * depth));
+  std::vector<float> b(static_cast<std::size_t>(n * depth));  // k × n
+  std::array<unsigned char, kGranule> bytes;
+  std::array<float, 16> numbers;
+  const auto load = [&](const Layout& layout, int rows, auto put) {
+    for (int row = 0; row < rows; ++row) {
+      for (int chunk = 0; chunk < kDepthBytes / kGranule; ++chunk) {
+        async_read(layout.address(row, chunk), bytes.data());
+        const int count = decode(format, bytes.data(), numbers.data());
+        for (int i = 0; i < count; ++i)
+          put(row, chunk * count + i, numbers[static_cast<std::size_t>(i)]);
+      }
+    }
+  };
+  load(Layout(product.a), kRows,
+       [&](int row, int k, float value) { a[static_cast<std::size_t>(row * depth + k)] = value; });
+  load(Layout(product.b), n,
+       [&](int row, int k, float value) { b[static_cast<std::size_t>(k * n + row)] = value; });
+  Accumulator& accumulator = group.accumulators[static_cast<std::size_t>(operation.accumulator)];
+  if (product.fresh) std::fill(accumulator.tile.begin(), accumulator.tile.end(), 0.0f);
+  for (int row = 0; row < kRows; ++row) {
+    float* sums = accumulator.tile.data() + static_cast<std::ptrdiff_t>(row) * n;
+    for (int k = 0; k < depth; ++k) {
+      const float factor = a[static_cast<std::size_t>(row * depth + k)];
+      const float* others = b.data() + static_cast<std::ptrdiff_t>(k) * n;
+      for (int column = 0; column < n; ++column) sums[column] += factor * others[column];
+    }
+  }
+  if (--accumulator.users == 0) put_back(group_index, accumulator);
+}
+
+// The sums come to the threads' registers, which nobody may have written meanwhile.
+void AsyncEngine::put_back(int group_index, Accumulator& accumulator) {
+  Warpgroup& group = groups_[static_cast<std::size_t>(group_index)];
+  const int count = accumulator.n / 2;
+  int wrong = kNone;
+  for (int thread = 0; thread < kWarpgroup; ++thread) {
+    float* sums = accumulator.registers[static_cast<std::size_t>(thread)];
+    for (int i = 0; i < count; ++i) {
+      if (std::bit_cast<std::uint32_t>(sums[i]) != kPoison && wrong == kNone) wrong = thread;
+      sums[i] = accumulator.tile[static_cast<std::size_t>(row_of(thread, i) * accumulator.n +
+                                                          column_of(thread, i))];
+    }
+    group.threads[static_cast<std::size_t>(thread)].settled[sums] = {
+        .hash = hash_of(sums, count), .sums = count, .number = group.done};
+  }
+  if (wrong == kNone || !report_) return;
+  throw Error(fmt::format("{} writes the sums of a wgmma before it has waited for it",
+                          runner_.position(group_index * kWarpgroup + wrong)),
+              ExitCode::check_failed);
+}
+
+void AsyncEngine::commit_products() {
+  ProductThread& mine = warpgroup(me()).threads[static_cast<std::size_t>(me() % kWarpgroup)];
+  mine.groups.push_back(mine.posted);
+}
+
+void AsyncEngine::wait_products(int pending, Location at) {
+  nudge();
+  const int group_index = me() / kWarpgroup;
+  Warpgroup& group = warpgroup(me());
+  ProductThread& mine = group.threads[static_cast<std::size_t>(me() % kWarpgroup)];
+  const auto kept = static_cast<std::size_t>(pending);
+  const Clock upto = mine.groups.size() > kept ? mine.groups[mine.groups.size() - 1 - kept] : 0;
+  mine.awaited = std::max(mine.awaited, upto);
+  while (group.done < upto) {
+    group.sleepers.push_back(me());
+    sleep(Sleep::products, group_index, 0, at);
+  }
+  for (auto& [sums, settled] : mine.settled) {
+    if (settled.awaited || settled.number > upto) continue;
+    settled.awaited = true;
+    if (settled.hash != hash_of(sums, settled.sums)) {
+      unsafe("writes the sums of a wgmma before it has waited for it in " + line_of(at));
+    }
+  }
+  Clock& known_here = known(me())[warp_of(me() / 32)];
+  known_here = std::max(known_here, upto);
+}
+
+void AsyncEngine::thread_ended() {
+  const int thread = me();
+  const Warpgroup& group = warpgroup(thread);
+  const ProductThread& mine = group.threads[static_cast<std::size_t>(thread % kWarpgroup)];
+  if (mine.awaited < mine.posted) {
+    runner_.fail(fmt::format("ends without wgmma_wait for the wgmma of {}{}",
+                             line_of(group.operations[mine.posted - 1].at),
+                             mine.groups.empty() || mine.groups.back() < mine.posted
+                                 ? ", which no wgmma_commit has closed"
+                                 : ""));
+  }
+  for (const Store& store : stores_) {
+    const Storer& storer = storers_[static_cast<std::size_t>(store.storer)];
+    if (storer.thread != thread || knows_store(thread, store)) continue;
+    unsafe(
+        fmt::format("ends without store_wait for the store of {}: its shared memory may be gone "
+                    "before it is read",
+                    line_of(store.at)));
+  }
+}
+
+}  // namespace tilestep::simt::emulated

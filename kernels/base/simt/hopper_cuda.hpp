@@ -1,0 +1,289 @@
+#pragma once
+
+/// \file
+/// Included by hopper.hpp under nvcc: Hopper's words as PTX. Where not sm_90a is compiled they trap, so
+/// that a kernel needs no `#if` of its own; it must not be launched there.
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "kernels/base/simt/mma.hpp"
+
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define TILESTEP_PTX(...) asm volatile(__VA_ARGS__)
+#else
+#define TILESTEP_PTX(...) asm volatile("trap;\n" ::: "memory")
+#endif
+
+namespace tilestep::simt::hopper {
+
+/// What TMA knows of an array: tensor_map.hpp.
+using TensorMap = CUtensorMap;
+
+// ---- mbarriers ----------------------------------------------------------------------------------
+
+__device__ __forceinline__ void barrier_init([[maybe_unused]] unsigned barrier,
+                                             [[maybe_unused]] int arrivals) {
+  TILESTEP_PTX("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals)
+               : "memory");
+}
+__device__ __forceinline__ void arrive([[maybe_unused]] unsigned barrier) {
+  TILESTEP_PTX("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
+}
+__device__ __forceinline__ void publish_barriers() {
+  TILESTEP_PTX("fence.mbarrier_init.release.cluster;\n" ::: "memory");
+}
+__device__ __forceinline__ void arrive_expecting([[maybe_unused]] unsigned barrier,
+                                                 [[maybe_unused]] int bytes) {
+  TILESTEP_PTX("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+__device__ __forceinline__ void expect_bytes([[maybe_unused]] unsigned barrier,
+                                             [[maybe_unused]] int bytes) {
+  TILESTEP_PTX("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;\n" ::"r"(barrier),
+               "r"(bytes)
+               : "memory");
+}
+/// Arrives at the same barrier of a block of the cluster.
+__device__ __forceinline__ void arrive_at([[maybe_unused]] unsigned barrier,
+                                          [[maybe_unused]] unsigned block) {
+  TILESTEP_PTX(
+      "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}\n" ::"r"(barrier),
+      "r"(block)
+      : "memory");
+}
+__device__ __forceinline__ bool try_wait([[maybe_unused]] unsigned barrier,
+                                         [[maybe_unused]] unsigned parity) {
+  unsigned done = 0;
+  TILESTEP_PTX(
+      "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, p;\n}\n"
+      : "=r"(done)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+__device__ __forceinline__ void wait_for(unsigned barrier, unsigned parity) {
+  while (!try_wait(barrier, parity)) {
+  }
+}
+__device__ __forceinline__ void wait_at_most(unsigned barrier, unsigned parity, long long cycles) {
+  const long long start = clock64();
+  while (!try_wait(barrier, parity)) {
+    if (clock64() - start > cycles) asm volatile("trap;\n");
+  }
+}
+
+// ---- clusters -----------------------------------------------------------------------------------
+
+__device__ __forceinline__ unsigned rank_in_cluster() {
+  unsigned rank = 0;
+  TILESTEP_PTX("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+/// All threads of all blocks of the cluster meet.
+__device__ __forceinline__ void cluster_barrier() {
+  TILESTEP_PTX("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n" ::: "memory");
+}
+
+// ---- TMA ----------------------------------------------------------------------------------------
+
+/// With kBlocks 2 the box comes to both blocks of a cluster, and is announced to the barrier of the same
+/// place in each.
+template <int kBlocks = 1>
+__device__ __forceinline__ void fetch(const TensorMap& map, unsigned to, unsigned barrier,
+                                      int column, int row) {
+  if constexpr (kBlocks == 1) {
+    TILESTEP_PTX(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4}], [%2];\n" ::"r"(to),
+        "l"(&map), "r"(barrier), "r"(column), "r"(row)
+        : "memory");
+  } else {
+    [[maybe_unused]] constexpr auto kAll = static_cast<std::uint16_t>((1 << kBlocks) - 1);
+    TILESTEP_PTX(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster [%0], [%1, {%4, %5}], [%2], %3;\n" ::"r"(to),
+        "l"(&map), "r"(barrier), "h"(kAll), "r"(column), "r"(row)
+        : "memory");
+  }
+}
+__device__ __forceinline__ void store([[maybe_unused]] const TensorMap& map,
+                                      [[maybe_unused]] unsigned from, [[maybe_unused]] int column,
+                                      [[maybe_unused]] int row) {
+  TILESTEP_PTX(
+      "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];\n" ::"l"(
+          &map),
+      "r"(from), "r"(column), "r"(row)
+      : "memory");
+}
+__device__ __forceinline__ void store_commit() {
+  TILESTEP_PTX("cp.async.bulk.commit_group;\n" ::: "memory");
+}
+template <int kPending>
+__device__ __forceinline__ void store_wait() {
+  TILESTEP_PTX("cp.async.bulk.wait_group.read %0;\n" ::"n"(kPending) : "memory");
+}
+__device__ __forceinline__ void publish_to_async_proxy() {
+  TILESTEP_PTX("fence.proxy.async.shared::cta;\n" ::: "memory");
+}
+
+// ---- named barriers and registers ---------------------------------------------------------------
+
+__device__ __forceinline__ void named_barrier_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
+}
+/// Gives registers away, or takes them: all warps of a warpgroup call it.
+template <int kRegisters>
+__device__ __forceinline__ void keep_registers() {
+  static_assert(kRegisters % 8 == 0 && kRegisters >= 24 && kRegisters <= 256);
+  TILESTEP_PTX("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ __forceinline__ void take_registers() {
+  static_assert(kRegisters % 8 == 0 && kRegisters >= 24 && kRegisters <= 256);
+  TILESTEP_PTX("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kRegisters));
+}
+
+// ---- wgmma --------------------------------------------------------------------------------------
+
+// clang-format off
+// Registers %0 … as the instruction lists them, and the operands that they are.
+#define TILESTEP_LIST_4 \
+  "%0, %1, %2, %3"
+#define TILESTEP_LIST_8 TILESTEP_LIST_4 ", " \
+  "%4, %5, %6, %7"
+#define TILESTEP_LIST_16 TILESTEP_LIST_8 ", " \
+  "%8, %9, %10, %11, %12, %13, %14, %15"
+#define TILESTEP_LIST_32 TILESTEP_LIST_16 ", " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define TILESTEP_LIST_48 TILESTEP_LIST_32 ", " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define TILESTEP_LIST_64 TILESTEP_LIST_48 ", " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define TILESTEP_LIST_96 TILESTEP_LIST_64 ", " \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define TILESTEP_LIST_128 TILESTEP_LIST_96 ", " \
+  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define TILESTEP_SUMS_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define TILESTEP_SUMS_8(d, i) TILESTEP_SUMS_4(d, i), TILESTEP_SUMS_4(d, i + 4)
+#define TILESTEP_SUMS_16(d, i) TILESTEP_SUMS_8(d, i), TILESTEP_SUMS_8(d, i + 8)
+#define TILESTEP_SUMS_32(d, i) TILESTEP_SUMS_16(d, i), TILESTEP_SUMS_16(d, i + 16)
+#define TILESTEP_SUMS_48(d, i) TILESTEP_SUMS_32(d, i), TILESTEP_SUMS_16(d, i + 32)
+#define TILESTEP_SUMS_64(d, i) TILESTEP_SUMS_32(d, i), TILESTEP_SUMS_32(d, i + 32)
+#define TILESTEP_SUMS_96(d, i) TILESTEP_SUMS_64(d, i), TILESTEP_SUMS_32(d, i + 64)
+#define TILESTEP_SUMS_128(d, i) TILESTEP_SUMS_64(d, i), TILESTEP_SUMS_64(d, i + 64)
+#define TILESTEP_WGMMA(N, LIST, SUMS, A, B, FRESH, SHAPE, TAIL) \
+  TILESTEP_PTX("{\n.reg .pred p;\nsetp.eq.b32 p, %" #FRESH ", 0;\n" \
+               "wgmma.mma_async.sync.aligned.m64n" #N SHAPE " {" LIST "}, %" #A ", %" #B ", p, 1, 1" TAIL ";\n}\n" \
+               : SUMS : "l"(a), "l"(b), "r"(static_cast<int>(fresh)))
+#define TILESTEP_WGMMA_FORMATS(N, LIST, SUMS, A, B, FRESH) \
+  if constexpr (kFormat == Format::bf16) { \
+    TILESTEP_WGMMA(N, LIST, SUMS, A, B, FRESH, "k16.f32.bf16.bf16", ", 0, 0"); \
+  } else if constexpr (kFormat == Format::fp16) { \
+    TILESTEP_WGMMA(N, LIST, SUMS, A, B, FRESH, "k16.f32.f16.f16", ", 0, 0"); \
+  } else { \
+    TILESTEP_WGMMA(N, LIST, SUMS, A, B, FRESH, "k32.f32.e4m3.e4m3", ""); \
+  }
+
+template <Format kFormat, int kN, int kSums>
+__device__ __forceinline__ void wgmma(float (&d)[kSums], std::uint64_t a, std::uint64_t b, bool fresh) {
+  static_assert(kSums >= kN / 2);
+  static_assert(kN == 8 || kN == 16 || kN == 32 || kN == 64 || kN == 96 || kN == 128 || kN == 192 || kN == 256);
+  if constexpr (kN == 8) {
+    TILESTEP_WGMMA_FORMATS(8, TILESTEP_LIST_4, TILESTEP_SUMS_4(d, 0), 4, 5, 6);
+  } else if constexpr (kN == 16) {
+    TILESTEP_WGMMA_FORMATS(16, TILESTEP_LIST_8, TILESTEP_SUMS_8(d, 0), 8, 9, 10);
+  } else if constexpr (kN == 32) {
+    TILESTEP_WGMMA_FORMATS(32, TILESTEP_LIST_16, TILESTEP_SUMS_16(d, 0), 16, 17, 18);
+  } else if constexpr (kN == 64) {
+    TILESTEP_WGMMA_FORMATS(64, TILESTEP_LIST_32, TILESTEP_SUMS_32(d, 0), 32, 33, 34);
+  } else if constexpr (kN == 96) {
+    TILESTEP_WGMMA_FORMATS(96, TILESTEP_LIST_48, TILESTEP_SUMS_48(d, 0), 48, 49, 50);
+  } else if constexpr (kN == 128) {
+    TILESTEP_WGMMA_FORMATS(128, TILESTEP_LIST_64, TILESTEP_SUMS_64(d, 0), 64, 65, 66);
+  } else if constexpr (kN == 192) {
+    TILESTEP_WGMMA_FORMATS(192, TILESTEP_LIST_96, TILESTEP_SUMS_96(d, 0), 96, 97, 98);
+  } else if constexpr (kN == 256) {
+    TILESTEP_WGMMA_FORMATS(256, TILESTEP_LIST_128, TILESTEP_SUMS_128(d, 0), 128, 129, 130);
+  }
+}
+// clang-format on
+#undef TILESTEP_WGMMA_FORMATS
+#undef TILESTEP_WGMMA
+#undef TILESTEP_SUMS_128
+#undef TILESTEP_LIST_128
+#undef TILESTEP_SUMS_96
+#undef TILESTEP_LIST_96
+#undef TILESTEP_SUMS_64
+#undef TILESTEP_LIST_64
+#undef TILESTEP_SUMS_48
+#undef TILESTEP_LIST_48
+#undef TILESTEP_SUMS_32
+#undef TILESTEP_LIST_32
+#undef TILESTEP_SUMS_16
+#undef TILESTEP_LIST_16
+#undef TILESTEP_SUMS_8
+#undef TILESTEP_LIST_8
+#undef TILESTEP_SUMS_4
+#undef TILESTEP_LIST_4
+
+__device__ __forceinline__ void wgmma_begin() {
+  TILESTEP_PTX("wgmma.fence.sync.aligned;\n" ::: "memory");
+}
+__device__ __forceinline__ void wgmma_commit() {
+  TILESTEP_PTX("wgmma.commit_group.sync.aligned;\n" ::: "memory");
+}
+template <int kPending>
+__device__ __forceinline__ void wgmma_wait() {
+  TILESTEP_PTX("wgmma.wait_group.sync.aligned %0;\n" ::"n"(kPending) : "memory");
+}
+template <int kCount>
+__device__ __forceinline__ void settle(float (&d)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+
+// ---- shared memory by ordinary accesses ---------------------------------------------------------
+
+/// An array in shared memory of which the emulation watches each access.
+template <class T>
+using Staged = T*;
+
+template <class T>
+__device__ __forceinline__ T* staged(unsigned address, [[maybe_unused]] std::size_t count,
+                                     [[maybe_unused]] const char* name = nullptr) {
+  return static_cast<T*>(__cvta_shared_to_generic(address));
+}
+/// How the emulation's reports call these bytes: "stage 2".
+__device__ __forceinline__ void name_shared(unsigned, int, const char*, int) {}
+
+__device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(row)
+               : "memory");
+}
+__device__ __forceinline__ void ldmatrix_x4_trans(unsigned (&r)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(row)
+               : "memory");
+}
+__device__ __forceinline__ void stmatrix_x4([[maybe_unused]] unsigned row,
+                                            [[maybe_unused]] const unsigned (&r)[4]) {
+  TILESTEP_PTX("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(row),
+               "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+}
+
+}  // namespace tilestep::simt::hopper
+
+#undef TILESTEP_PTX
