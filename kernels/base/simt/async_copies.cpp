@@ -88,7 +88,7 @@ void AsyncEngine::fetch(const BoxMap& map, unsigned to, unsigned barrier, int co
                      .at = at,
                      .row_phase = std::vector<Clock>(static_cast<std::size_t>(map.box_rows))});
   pending_copies_.push_back(number);
-  if (completion_ == Completion::earliest) {
+  if (completion_ == Completion::earliest || completion_ == Completion::early_copies) {
     while (!pending_copies_.empty()) land_pending(0);
   }
   nudge();

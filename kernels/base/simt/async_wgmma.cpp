@@ -154,6 +154,7 @@ void AsyncEngine::multiply(const Product& product, float* sums, Location at) {
   if (group.accumulators[static_cast<std::size_t>(accumulator)]
           .registers[static_cast<std::size_t>(index)] == nullptr) {
     check_registers(mine, sums, product, at);
+    mine.settled.erase(sums);  // from here on they are the new product's
     Accumulator& mine_in = group.accumulators[static_cast<std::size_t>(accumulator)];
     mine_in.registers[static_cast<std::size_t>(index)] = sums;
     for (int i = 0; i < product.n / 2; ++i) {

@@ -28,8 +28,9 @@ struct KernelEntry {
 enum class ThreadOrder { ascending, descending, shuffled };
 
 /// When the emulator does what a GPU does beside the threads (TMA, wgmma): at the earliest or the latest
-/// moment that the program allows, or in between.
-enum class Completion { earliest, latest, seeded };
+/// moment that the program allows, in between, or copies at the earliest and all else at the latest, which
+/// is what shows that memory was released before it was read.
+enum class Completion { earliest, latest, seeded, early_copies };
 
 /// How the emulator runs.
 struct EmulationOptions {

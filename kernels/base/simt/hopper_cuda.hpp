@@ -180,17 +180,17 @@ __device__ __forceinline__ void take_registers() {
 #define TILESTEP_SUMS_64(d, i) TILESTEP_SUMS_32(d, i), TILESTEP_SUMS_32(d, i + 32)
 #define TILESTEP_SUMS_96(d, i) TILESTEP_SUMS_64(d, i), TILESTEP_SUMS_32(d, i + 64)
 #define TILESTEP_SUMS_128(d, i) TILESTEP_SUMS_64(d, i), TILESTEP_SUMS_64(d, i + 64)
-#define TILESTEP_WGMMA(N, LIST, SUMS, A, B, FRESH, SHAPE, TAIL) \
+#define TILESTEP_WGMMA(N, C, A, B, FRESH, SHAPE, TAIL) \
   TILESTEP_PTX("{\n.reg .pred p;\nsetp.eq.b32 p, %" #FRESH ", 0;\n" \
-               "wgmma.mma_async.sync.aligned.m64n" #N SHAPE " {" LIST "}, %" #A ", %" #B ", p, 1, 1" TAIL ";\n}\n" \
-               : SUMS : "l"(a), "l"(b), "r"(static_cast<int>(fresh)))
-#define TILESTEP_WGMMA_FORMATS(N, LIST, SUMS, A, B, FRESH) \
+               "wgmma.mma_async.sync.aligned.m64n" #N SHAPE " {" TILESTEP_LIST_##C "}, %" #A ", %" #B ", p, 1, 1" TAIL ";\n}\n" \
+               : TILESTEP_SUMS_##C(d, 0) : "l"(a), "l"(b), "r"(static_cast<int>(fresh)))
+#define TILESTEP_WGMMA_FORMATS(N, C, A, B, FRESH) \
   if constexpr (kFormat == Format::bf16) { \
-    TILESTEP_WGMMA(N, LIST, SUMS, A, B, FRESH, "k16.f32.bf16.bf16", ", 0, 0"); \
+    TILESTEP_WGMMA(N, C, A, B, FRESH, "k16.f32.bf16.bf16", ", 0, 0"); \
   } else if constexpr (kFormat == Format::fp16) { \
-    TILESTEP_WGMMA(N, LIST, SUMS, A, B, FRESH, "k16.f32.f16.f16", ", 0, 0"); \
+    TILESTEP_WGMMA(N, C, A, B, FRESH, "k16.f32.f16.f16", ", 0, 0"); \
   } else { \
-    TILESTEP_WGMMA(N, LIST, SUMS, A, B, FRESH, "k32.f32.e4m3.e4m3", ""); \
+    TILESTEP_WGMMA(N, C, A, B, FRESH, "k32.f32.e4m3.e4m3", ""); \
   }
 
 template <Format kFormat, int kN, int kSums>
@@ -198,21 +198,21 @@ __device__ __forceinline__ void wgmma(float (&d)[kSums], std::uint64_t a, std::u
   static_assert(kSums >= kN / 2);
   static_assert(kN == 8 || kN == 16 || kN == 32 || kN == 64 || kN == 96 || kN == 128 || kN == 192 || kN == 256);
   if constexpr (kN == 8) {
-    TILESTEP_WGMMA_FORMATS(8, TILESTEP_LIST_4, TILESTEP_SUMS_4(d, 0), 4, 5, 6);
+    TILESTEP_WGMMA_FORMATS(8, 4, 4, 5, 6);
   } else if constexpr (kN == 16) {
-    TILESTEP_WGMMA_FORMATS(16, TILESTEP_LIST_8, TILESTEP_SUMS_8(d, 0), 8, 9, 10);
+    TILESTEP_WGMMA_FORMATS(16, 8, 8, 9, 10);
   } else if constexpr (kN == 32) {
-    TILESTEP_WGMMA_FORMATS(32, TILESTEP_LIST_16, TILESTEP_SUMS_16(d, 0), 16, 17, 18);
+    TILESTEP_WGMMA_FORMATS(32, 16, 16, 17, 18);
   } else if constexpr (kN == 64) {
-    TILESTEP_WGMMA_FORMATS(64, TILESTEP_LIST_32, TILESTEP_SUMS_32(d, 0), 32, 33, 34);
+    TILESTEP_WGMMA_FORMATS(64, 32, 32, 33, 34);
   } else if constexpr (kN == 96) {
-    TILESTEP_WGMMA_FORMATS(96, TILESTEP_LIST_48, TILESTEP_SUMS_48(d, 0), 48, 49, 50);
+    TILESTEP_WGMMA_FORMATS(96, 48, 48, 49, 50);
   } else if constexpr (kN == 128) {
-    TILESTEP_WGMMA_FORMATS(128, TILESTEP_LIST_64, TILESTEP_SUMS_64(d, 0), 64, 65, 66);
+    TILESTEP_WGMMA_FORMATS(128, 64, 64, 65, 66);
   } else if constexpr (kN == 192) {
-    TILESTEP_WGMMA_FORMATS(192, TILESTEP_LIST_96, TILESTEP_SUMS_96(d, 0), 96, 97, 98);
+    TILESTEP_WGMMA_FORMATS(192, 96, 96, 97, 98);
   } else if constexpr (kN == 256) {
-    TILESTEP_WGMMA_FORMATS(256, TILESTEP_LIST_128, TILESTEP_SUMS_128(d, 0), 128, 129, 130);
+    TILESTEP_WGMMA_FORMATS(256, 128, 128, 129, 130);
   }
 }
 // clang-format on
