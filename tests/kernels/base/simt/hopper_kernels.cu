@@ -22,6 +22,7 @@ enum class Fault : int {
   no_publish,     ///< TMA is not told of the barriers
   no_meeting,     ///< no __syncthreads() after barrier_init
   no_fence,       ///< no publish_to_async_proxy
+  no_use,         ///< nobody waits for a copy or reads it
   no_store_wait,
   no_store_commit,
   touched_sums,  ///< written before the wait
@@ -56,6 +57,7 @@ __global__ void load_box(const __grid_constant__ hopper::TensorMap map, Global<f
     hopper::arrive_expecting(full, bytes + wrong);
     hopper::fetch(map, tile, full, column, row);
   }
+  if (fault == Fault::no_use) return;
   if (fault != Fault::full_wait && !(fault == Fault::half_waits && threadIdx.x >= 16)) {
     hopper::wait_for(full, 0);
   }
@@ -221,6 +223,24 @@ __global__ void hand_over(Global<int> out, int threads) {
     hopper::named_barrier_sync(3, threads);
     out[lane] = cells[31 - lane];
   }
+}
+
+/// Warp 1 writes 8 × 8 floats, warp 0 has TMA store them; they meet at barrier 2.
+__global__ void store_of_others(const __grid_constant__ hopper::TensorMap map) {
+  const unsigned tile = aligned_shared(256);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (threadIdx.x / 32 == 1) {
+    const auto staged = hopper::staged<float>(tile, 64, "the tile");
+    for (int i = lane; i < 64; i += 32) staged[i] = static_cast<float>(i);
+    hopper::publish_to_async_proxy();
+    hopper::named_barrier_arrive(2, 64);
+    return;
+  }
+  hopper::named_barrier_sync(2, 64);
+  if (lane != 0) return;
+  hopper::store(map, tile, 0, 0);
+  hopper::store_commit();
+  hopper::store_wait<0>();
 }
 
 /// Four matrices of 8 × 8 through stmatrix and ldmatrix, plain and transposed.

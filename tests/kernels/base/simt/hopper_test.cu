@@ -134,6 +134,8 @@ TEST_CASE("hopper: what a copy lacks is named with block, place and line", "[hop
   names(with(Fault::many_bytes),
         {"waits in ", "for the mbarrier at byte ", "0 of 1 arrivals and 16 bytes"});
   names(with(Fault::no_publish), {"of which TMA was not told", fetch});
+  names(with(Fault::no_use),
+        {"load_box: block (0,0,0) ends while the copy to byte ", fetch, "no thread has waited"});
   CHECK(missing_in(outcome_of([] { loaded({.os_threads = 1}, 0, 0, 128, Fault::no_meeting); }),
                    {"nothing between that and its barrier_init lets this thread know"}) == "");
 }
@@ -365,6 +367,18 @@ TEST_CASE("hopper: warps meet at a named barrier", "[hopper]") {
       CHECK(got[static_cast<std::size_t>(lane)] == (31 - lane) * 3);
     CHECK(missing_in(outcome_of([&] { run(96); }), {"hand_over", "named barrier 3"}) == "");
     CHECK(missing_in(outcome_of([&] { run(65); }), {"named barrier 3 of 65 threads"}) == "");
+  }
+}
+
+TEST_CASE("hopper: what a warp wrote is stored by another that met it", "[hopper]") {
+  for (const EmulationOptions& options : all_completions()) {
+    const auto device = make_emulated_device({}, options);
+    Buffer<float> matrix(*device, 64);
+    const auto map =
+        tensor_map(matrix.span(), {.rows = 8, .columns = 8, .box_rows = 8, .box_columns = 8});
+    launch(*device, {.name = "store_of_others", .block = {64}, .shared_bytes = 256 + 1024},
+           emulated_backend::store_of_others, map);
+    CHECK(matrix.download() == counting<float>(64));
   }
 }
 
