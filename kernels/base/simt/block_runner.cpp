@@ -135,6 +135,10 @@ inline int BlockRunner::pick_next() {
 
 // When no thread can run: all have ended, or they wait for what never comes and are to unwind.
 int BlockRunner::pick_unusual() {
+  // A block whose threads meet at no block barrier is given up here when it is no longer wanted.
+  if (async_ && async_->active() && block_ >= job_->end_block.load(std::memory_order_relaxed)) {
+    abandoned_ = true;
+  }
   if (!abandoned_) {
     try {
       while (advance()) {

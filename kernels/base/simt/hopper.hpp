@@ -3,8 +3,8 @@
 /// \file
 /// What Hopper alone has, as words with two meanings: on a GPU of compute capability 9.0 (sm_90a) each
 /// is one PTX instruction or two (hopper_cuda.hpp; elsewhere it traps), and under emulation what the PTX
-/// ISA says of it (hopper_emulated.hpp). A kernel launches them after `require_capability`-like checks
-/// on the host; the maps of its arrays come from tensor_map.hpp.
+/// ISA says of it (hopper_emulated.hpp). The host refuses other GPUs (launch.hpp, `refuse_device`)
+/// and makes the maps of arrays (tensor_map.hpp).
 ///
 /// Addresses are those of shared memory's own window, as the instructions take them: `unsigned`, from
 /// `simt::shared_address(dynamic_shared<T>(…))`. Under emulation they count bytes of the block's dynamic

@@ -351,6 +351,29 @@ TEST_CASE("hopper: a fault of a ring that is not reported changes its numbers", 
   CHECK(changes(Completion::early_copies, Fault::early_release));
 }
 
+TEST_CASE("hopper: a ring that turns for long is cancelled", "[hopper]") {
+  using R = emulated_backend::Ring<Format::bf16, 32, 64>;
+  const auto device = make_emulated();
+  const Buffer<std::uint16_t> matrix(*device, std::vector<std::uint16_t>(64 * 32));
+  const auto map = [&](int rows) {
+    return tensor_map(
+        matrix.span(),
+        {.rows = rows, .columns = 32, .box_rows = rows, .box_columns = 32, .swizzle = 64});
+  };
+  Buffer<float> c(*device, 64 * 32);
+  c.fill(0xFF);
+  int asked = 0;
+  device->stop_when([&] { return ++asked > 2; });
+  constexpr int kTiles = 20000;  // seconds; almost all of them beyond the matrix
+  CHECK_THROWS_AS(
+      launch(*device,
+             {.name = "ring_gemm", .block = {R::kThreads}, .shared_bytes = R::kSharedBytes + 1024},
+             emulated_backend::ring_gemm<Format::bf16, 32, 64>, map(64), map(32),
+             global(c.span(), "c"), kTiles, Fault::none),
+      Cancelled);
+  CHECK(std::isnan(c.download()[0]));  // it was not run to its end
+}
+
 // ---- the rest -----------------------------------------------------------------------------------
 
 TEST_CASE("hopper: warps meet at a named barrier", "[hopper]") {
