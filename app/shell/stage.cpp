@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cmath>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,12 @@ using ui::Role;
 
 ImDrawList& list() {
   return *ImGui::GetWindowDrawList();
+}
+
+std::string run_is_ended() {
+  return fmt::format(
+      "A run is ended after {} seconds.",
+      std::chrono::duration_cast<std::chrono::seconds>(ProcessLabOptions().run_deadline).count());
 }
 
 /// A thin line along the top of the panel: a share of it where the lab says how far it is, else a
@@ -37,6 +45,10 @@ void progress_line(const LessonState& lesson) {
                        ui::color(Role::accent));
   list().PopClipRect();
   ui::map("progress", "Progress", lesson.progress.note, {left, y}, {left + width, y + px(2)});
+  if (ImGui::IsMouseHoveringRect({left, y}, {left + width, y + px(8)})) {
+    ui::show_tooltip(fmt::format("{}{}{}", lesson.progress.note,
+                                 lesson.progress.note.empty() ? "" : ". ", run_is_ended()));
+  }
 }
 
 struct Banner {
@@ -204,7 +216,7 @@ void draw_stage(ShellState& state, const Layout& layout) {
   } else if (!lesson.failure) {
     ui::empty_state(waiting ? "Nothing has run yet" : "Running the kernel …",
                     lesson.progress.note.empty() || waiting
-                        ? "The picture is drawn from what it records."
+                        ? "The picture is drawn from what it records. " + run_is_ended()
                         : lesson.progress.note);
   }
   if (lesson.coming() && !waiting) progress_line(lesson);
