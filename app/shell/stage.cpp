@@ -21,9 +21,10 @@ ImDrawList& list() {
   return *ImGui::GetWindowDrawList();
 }
 
-std::string run_is_ended() {
+/// "staging; a run is ended after 60 seconds".
+std::string with_deadline(std::string_view what) {
   return fmt::format(
-      "A run is ended after {} seconds.",
+      "{}{}a run is ended after {} seconds", what, what.empty() ? "" : "; ",
       std::chrono::duration_cast<std::chrono::seconds>(ProcessLabOptions().run_deadline).count());
 }
 
@@ -46,8 +47,7 @@ void progress_line(const LessonState& lesson) {
   list().PopClipRect();
   ui::map("progress", "Progress", lesson.progress.note, {left, y}, {left + width, y + px(2)});
   if (ImGui::IsMouseHoveringRect({left, y}, {left + width, y + px(8)})) {
-    ui::show_tooltip(fmt::format("{}{}{}", lesson.progress.note,
-                                 lesson.progress.note.empty() ? "" : ". ", run_is_ended()));
+    ui::show_tooltip(with_deadline(lesson.progress.note));
   }
 }
 
@@ -215,9 +215,8 @@ void draw_stage(ShellState& state, const Layout& layout) {
     picture(state);
   } else if (!lesson.failure) {
     ui::empty_state(waiting ? "Nothing has run yet" : "Running the kernel …",
-                    lesson.progress.note.empty() || waiting
-                        ? "The picture is drawn from what it records. " + run_is_ended()
-                        : lesson.progress.note);
+                    waiting ? "The picture is drawn from what it records."
+                            : with_deadline(lesson.progress.note));
   }
   if (lesson.coming() && !waiting) progress_line(lesson);
 }
