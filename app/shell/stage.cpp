@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cmath>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,13 @@ using ui::Role;
 
 ImDrawList& list() {
   return *ImGui::GetWindowDrawList();
+}
+
+/// "staging; a run is ended after 60 seconds".
+std::string with_deadline(std::string_view what) {
+  return fmt::format(
+      "{}{}a run is ended after {} seconds", what, what.empty() ? "" : "; ",
+      std::chrono::duration_cast<std::chrono::seconds>(ProcessLabOptions().run_deadline).count());
 }
 
 /// A thin line along the top of the panel: a share of it where the lab says how far it is, else a
@@ -37,6 +46,9 @@ void progress_line(const LessonState& lesson) {
                        ui::color(Role::accent));
   list().PopClipRect();
   ui::map("progress", "Progress", lesson.progress.note, {left, y}, {left + width, y + px(2)});
+  if (ImGui::IsMouseHoveringRect({left, y}, {left + width, y + px(8)})) {
+    ui::show_tooltip(with_deadline(lesson.progress.note));
+  }
 }
 
 struct Banner {
@@ -203,9 +215,8 @@ void draw_stage(ShellState& state, const Layout& layout) {
     picture(state);
   } else if (!lesson.failure) {
     ui::empty_state(waiting ? "Nothing has run yet" : "Running the kernel …",
-                    lesson.progress.note.empty() || waiting
-                        ? "The picture is drawn from what it records."
-                        : lesson.progress.note);
+                    waiting ? "The picture is drawn from what it records."
+                            : with_deadline(lesson.progress.note));
   }
   if (lesson.coming() && !waiting) progress_line(lesson);
 }

@@ -13,9 +13,8 @@ namespace {
 /// What is kept: neither when it stood in line, nor what was known from older recordings.
 Report kept(Report report) {
   report.turn.reset();
-  std::erase_if(report.measurements, [](const Measurement& number) {
-    return number.provenance == Provenance::recorded;
-  });
+  std::erase_if(report.measurements,
+                [](const Measurement& number) { return !number.recorded_at.empty(); });
   return report;
 }
 

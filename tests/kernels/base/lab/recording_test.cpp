@@ -72,8 +72,12 @@ lab::Recorded recorded_sample(const lab::Lesson& lesson) {
     // As a lab may say it beside.
     report.turn = lab::TurnTimes{};
     lab::Measurement older = lab::counted("older", "", 5, "GB/s", "how");
-    older.provenance = lab::Provenance::recorded;
-    report.add(older);
+    older.recorded_at = "2025-12-31";
+    for (const auto provenance : {lab::Provenance::recorded, lab::Provenance::derived}) {
+      older.provenance = provenance;
+      older.variant += "x";
+      report.add(older);
+    }
     return report;
   };
   return lab::record(lesson, ask, "2026-01-02", "1.2.3");
@@ -90,6 +94,10 @@ TEST_CASE("a lesson is recorded at its defaults, at its telling settings and tim
   CHECK(files[3].name == "sample/loud.json");
   CHECK_FALSE(all.ok());  // one of its runs is broken on purpose, and says so
   CHECK(recorded_sample(sample({})).ok());
+  for (const lab::Report* report : {&all.recording.run, &all.recording.bench, &all.runs[0].run}) {
+    CHECK_FALSE(report->turn);
+    for (const lab::Measurement& number : report->measurements) CHECK(number.id != "older");
+  }
 
   const lab::Recording back =
       lab::recording_from_json(lab::recording_json(files[0].text, files[0].name));
