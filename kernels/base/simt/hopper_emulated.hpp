@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/base/numeric/float_format.hpp"
 #include "kernels/base/simt/async_engine.hpp"
 #include "kernels/base/simt/mma_emulated.hpp"
 
@@ -48,9 +49,10 @@ inline void wait_for(unsigned barrier, unsigned parity, Location at = Location::
   emulated::async().wait(barrier, parity, at);
 }
 /// Here a wait that never ends is found out without a clock.
-inline void wait_at_most(unsigned barrier, unsigned parity, long long,
+inline bool wait_at_most(unsigned barrier, unsigned parity, long long,
                          Location at = Location::current()) {
   emulated::async().wait(barrier, parity, at);
+  return true;
 }
 /// The hardware may let the thread sleep for a while; here it sleeps until the phase has ended.
 inline bool try_wait(unsigned barrier, unsigned parity, Location at = Location::current()) {
@@ -97,6 +99,11 @@ void keep_registers() {
 template <int kRegisters>
 void take_registers() {
   static_assert(kRegisters % 8 == 0 && kRegisters >= 24 && kRegisters <= 256);
+}
+
+/// Two numbers in BF16, rounded to nearest even, the first in the low half.
+inline unsigned pack_bf16(float low, float high) {
+  return numeric::Bf16::bits(low) | static_cast<unsigned>(numeric::Bf16::bits(high)) << 16;
 }
 
 // ---- wgmma --------------------------------------------------------------------------------------

@@ -1,0 +1,161 @@
+// C = A·Bᵀ with the work divided: one warpgroup only copies, one or two only multiply. They meet at two
+// mbarriers a stage: `full`, when the copies have landed, and `empty`, when all have read the stage.
+//
+//   warp-specialized   a block a tile: copies run ahead of the products as far as the ring has stages, and no
+//                      thread that multiplies spends an instruction or a register on them
+//   multicast          two blocks, one below the other, form a cluster: they multiply the same columns of B,
+//                      each fetches half of them, and TMA puts that half into both
+//   persistent         as many blocks as fit at once, each of which computes tile after tile: the producer is
+//                      in the next tile while this one is stored, and TMA stores it
+//
+// Registers go where they are needed: the producer gives its own away, the consumers take them.
+
+#include "kernels/matmul/hopper_gemm/store.hpp"
+#include "kernels/matmul/hopper_gemm/task.hpp"
+
+namespace tilestep::hopper_gemm::SIMT_BACKEND {
+
+constexpr int kProducerRegisters = 40;
+constexpr int kConsumerRegisters = 232;
+
+/// What the one thread that copies does.
+template <class T, class R, int kCluster, class Witness>
+__device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task,
+                                        const Stages<T, R>& stages, int rank,
+                                        const Witness& witness) {
+  constexpr int kFetched = T::kColumns / kCluster;  // rows of B that this block asks for
+  Turn turn;
+  int number = 0;
+  TileWalk<T, kCluster> walk(task.shape, task.raster, stages.rows());
+  for (; walk.there(); walk.advance()) {
+    const TilePlace place = walk.place(rank);
+    for (int k = 0; k < task.shape.k; k += T::kDepth, ++number) {
+      witness.at(kWaitsEmpty, number);
+      // All who multiply, in both blocks, must be done with what the stage held: the other block's half
+      // comes here too.
+      if (!witness.does(Break::skip_empty_wait)) {
+        witness.wait(stages.empty(turn.stage), turn.parity ^ 1, kWaitsEmpty, number);
+      }
+      const unsigned full = stages.full(turn.stage);
+      witness.at(kExpects, number);
+      arrive_expecting(full, witness.does(Break::wrong_bytes) ? stages.a_bytes() : stages.bytes());
+      fetch_rows<1>(maps.a, stages, stages.a(turn.stage), stages.rows(), 0, full, k, place.row,
+                    T::kElementBytes);
+      fetch_rows<kCluster>(maps.b, stages, stages.b(turn.stage), T::kColumns, rank * kFetched, full,
+                           k, place.column + rank * kFetched, T::kElementBytes);
+      witness.at(kCopies, number);
+      turn.pass(stages.ring);
+    }
+  }
+}
+
+/// Tells the producers of all blocks of the cluster that this warp is done with a stage.
+template <int kCluster, class S>
+__device__ __forceinline__ void release(const S& stages, int stage) {
+  const unsigned lane = threadIdx.x % 32;
+  if constexpr (kCluster == 1) {
+    if (lane == 0) arrive(stages.empty(stage));
+  } else {
+    if (lane < kCluster) arrive_at(stages.empty(stage), lane);
+  }
+}
+
+/// A consumer's products of one tile, along all of k. `number` counts the block's k-tiles.
+template <class T, class R, int kCluster, class Witness>
+__device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stages<T, R>& stages,
+                                              Turn& turn, int k_end, int consumer, int& number,
+                                              const Witness& witness, int site) {
+  int before = 0;
+  for (int k = 0; k < k_end; k += T::kDepth, ++number) {
+    witness.at(site + kWaitsFull, number);
+    if (!witness.does(Break::skip_full_wait)) {
+      witness.wait(stages.full(turn.stage), turn.parity, site + kWaitsFull, number);
+    }
+    witness.at(site + kIssues, number);
+    wgmma_begin();
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      wgmma<T::kFormat, T::kColumns>(
+          sums, stages.operand(stages.a(turn.stage), stages.rows(), consumer * kRows, step),
+          stages.operand(stages.b(turn.stage), T::kColumns, 0, step), k == 0 && step == 0);
+    }
+    wgmma_commit();
+    witness.at(site + kCommits, number);
+    // The stage before is read to its end once no more than this one's products are under way.
+    wgmma_wait<1>();
+    if (k > 0) {
+      witness.at(site + kWaited, number - 1);
+      release<kCluster>(stages, before);
+      witness.at(site + kReleases, number - 1);
+    }
+    before = turn.stage;
+    turn.pass(stages.ring);
+  }
+  wgmma_wait<0>();
+  settle(sums);
+  witness.at(site + kWaited, number - 1);
+  release<kCluster>(stages, before);
+  witness.at(site + kReleases, number - 1);
+}
+
+/// What a warpgroup that multiplies does.
+template <class T, class R, class Out, int kCluster, class Witness>
+__device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task,
+                                        simt::Global<Out> c, const Stages<T, R>& stages, int rank,
+                                        int consumer, const Witness& witness) {
+  const int site = consumer * kConsumerSites;
+  Turn turn;
+  int number = 0;  // of k-tiles
+  int tile = 0;
+  int parts = 0;
+  typename T::Sums sums = {};
+  TileWalk<T, kCluster> walk(task.shape, task.raster, stages.rows());
+  for (; walk.there(); walk.advance(), ++tile) {
+    multiply_tile<T, R, kCluster>(sums, stages, turn, task.shape.k, consumer, number, witness,
+                                  site);
+    TilePlace place = walk.place(rank);
+    place.row += consumer * kRows;
+    witness.at(site + kStores, tile);
+    if (task.stored_by_tma) {
+      store_by_tma<T, Out>(maps.c, sums, stages, place, consumer, parts,
+                           !witness.does(Break::missing_fence));
+    } else {
+      store_sums<T, Out>(c, sums, task.shape, place);
+    }
+    witness.at(site + kStored, tile);
+  }
+  if (task.stored_by_tma && threadIdx.x % kWarpgroup == 0) store_wait<0>();
+}
+
+template <class T, class R, class Out, int kCluster, class Witness>
+__global__ void __launch_bounds__(3 * kWarpgroup, 1)
+    specialized(const __grid_constant__ TensorMaps maps, simt::Global<Out> c, Task task, R ring,
+                Witness witness) {
+  const auto stages = lay_out<T>(ring, task.shared_bytes);
+  const int rank = kCluster == 1 ? 0 : static_cast<int>(rank_in_cluster());
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < ring.stages; ++stage) {
+      barrier_init(stages.full(stage), 1);
+      barrier_init(stages.empty(stage), kCluster * ring.consumers * kWarpgroup / 32);
+    }
+    publish_barriers();
+  }
+  // Nobody may wait for or arrive at a barrier that is not there yet.
+  if constexpr (kCluster == 1) {
+    __syncthreads();
+  } else {
+    cluster_barrier();
+  }
+  const int group = static_cast<int>(threadIdx.x) / kWarpgroup;
+  if (group == 0) {
+    keep_registers<kProducerRegisters>();
+    if (threadIdx.x == 0) produce<T, R, kCluster>(maps, task, stages, rank, witness);
+  } else {
+    take_registers<kConsumerRegisters>();
+    consume<T, R, Out, kCluster>(maps, task, c, stages, rank, group - 1, witness);
+  }
+  // A block must not end while the other may still arrive at its barriers or copy into its stages.
+  if constexpr (kCluster > 1) cluster_barrier();
+}
+
+}  // namespace tilestep::hopper_gemm::SIMT_BACKEND

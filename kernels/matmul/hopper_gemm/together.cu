@@ -1,0 +1,172 @@
+// C = A·Bᵀ on Hopper's tensor cores, where all threads do everything together: one or two warpgroups bring
+// tiles to shared memory, and multiply them.
+//
+//   wgmma       ordinary loads and stores bring the tiles, 16 bytes a thread at a time, to where the swizzle
+//               wants them; then all meet, and 128 threads at a time have a product of 64 × n × 16 made straight
+//               from shared memory
+//   tma         one thread asks the copy engine for whole tiles, and all wait at an mbarrier until they have
+//               landed. The others have nothing to do with the addresses
+//   pipelined   the same with more stages: while one is multiplied, the copies of the next ones are under way
+//
+// specialized.cu goes on from here.
+
+#include "kernels/matmul/hopper_gemm/store.hpp"
+#include "kernels/matmul/hopper_gemm/task.hpp"
+
+namespace tilestep::hopper_gemm::SIMT_BACKEND {
+
+/// Issues the products of a stage for the warpgroup's 64 rows.
+template <class T, class S>
+__device__ __forceinline__ void multiply_stage(typename T::Sums& sums, const S& stages, int stage,
+                                               int consumer, bool fresh) {
+  wgmma_begin();
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+    wgmma<T::kFormat, T::kColumns>(
+        sums, stages.operand(stages.a(stage), stages.rows(), consumer * kRows, step),
+        stages.operand(stages.b(stage), T::kColumns, 0, step), fresh && step == 0);
+  }
+  wgmma_commit();
+}
+
+/// Where 16 bytes of a stage's row lie: with a swizzle of W bytes in a panel of W bytes of k.
+template <class S>
+__device__ __forceinline__ unsigned chunk_address(const S& stages, unsigned tile, int rows, int row,
+                                                  int chunk) {
+  const int width = stages.panel_bytes();
+  const int panel = chunk * 16 / width;
+  const unsigned plain =
+      tile + static_cast<unsigned>((panel * rows + row) * width + chunk * 16 % width);
+  return swizzled_address(plain, stages.ring.swizzle);
+}
+
+/// Copies the rows of a stage by ordinary loads and stores; zeros for what lies outside. `columns` counts
+/// 16 bytes of the matrix's pitch.
+template <class S>
+__device__ __forceinline__ void copy_rows(simt::Global<const std::uint16_t> from, const S& stages,
+                                          unsigned tile, int rows, int first_row, int rows_there,
+                                          int first_chunk, int chunks_there) {
+  const auto source = simt::as<const uint4>(from);
+  constexpr int kChunks = kDepthBytes / 16;
+  for (int i = static_cast<int>(threadIdx.x); i < rows * kChunks;
+       i += static_cast<int>(blockDim.x)) {
+    const int row = first_row + i / kChunks;
+    const int chunk = first_chunk + i % kChunks;
+    uint4 four = make_uint4(0, 0, 0, 0);
+    if (row < rows_there && chunk < chunks_there) {
+      four = source[static_cast<std::ptrdiff_t>(row) * chunks_there + chunk];
+    }
+    staged<uint4>(chunk_address(stages, tile, rows, i / kChunks, i % kChunks), 1, "a stage")[0] =
+        four;
+  }
+}
+
+/// One stage, filled by all threads.
+template <class T, class R, class Out, class Witness>
+__global__ void __launch_bounds__(2 * kWarpgroup, 1)
+    plain_loads(simt::Global<const std::uint16_t> a, simt::Global<const std::uint16_t> b,
+                simt::Global<Out> c, Task task, R ring, Witness witness) {
+  const auto stages = lay_out<T>(ring, task.shared_bytes);
+  const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup;
+  const int site = consumer * kConsumerSites;
+  const TilePlace place = TileWalk<T, 1>(task.shape, task.raster, stages.rows()).place(0);
+  const int chunks = pitch_bytes(task.shape.k, T::kElementBytes) / 16;
+  typename T::Sums sums = {};
+  int number = 0;
+  for (int k = 0; k < task.shape.k; k += T::kDepth, ++number) {
+    if (threadIdx.x == 0) witness.at(kExpects, number);
+    const int first = k * T::kElementBytes / 16;
+    copy_rows(a, stages, stages.a(0), stages.rows(), place.row, task.shape.m, first, chunks);
+    copy_rows(b, stages, stages.b(0), T::kColumns, place.column, task.shape.n, first, chunks);
+    if (threadIdx.x == 0) witness.at(kCopies, number);
+    // wgmma reads by the async proxy, which sees ordinary stores only after this …
+    if (!witness.does(Break::missing_fence)) publish_to_async_proxy();
+    witness.at(site + kWaitsFull, number);
+    __syncthreads();  // … and what the others have stored after they have said so too
+    witness.at(site + kIssues, number);
+    multiply_stage<T>(sums, stages, 0, consumer, k == 0);
+    witness.at(site + kCommits, number);
+    wgmma_wait<0>();
+    witness.at(site + kWaited, number);
+    __syncthreads();  // all must have read the stage before it is filled again
+    witness.at(site + kReleases, number);
+  }
+  settle(sums);
+  witness.at(site + kStores, 0);
+  store_sums<T, Out>(c, sums, task.shape, {place.row + consumer * kRows, place.column});
+  witness.at(site + kStored, 0);
+}
+
+/// Thread 0 asks TMA for k-tile `number`.
+template <class T, class S, class Witness>
+__device__ __forceinline__ void fetch_stage(const TensorMaps& maps, const S& stages,
+                                            const TilePlace& place, int stage, int number,
+                                            const Witness& witness) {
+  const unsigned full = stages.full(stage);
+  const int k = number * T::kDepth;
+  witness.at(kExpects, number);
+  arrive_expecting(full, witness.does(Break::wrong_bytes) ? stages.a_bytes() : stages.bytes());
+  fetch_rows<1>(maps.a, stages, stages.a(stage), stages.rows(), 0, full, k, place.row,
+                T::kElementBytes);
+  fetch_rows<1>(maps.b, stages, stages.b(stage), T::kColumns, 0, full, k, place.column,
+                T::kElementBytes);
+  witness.at(kCopies, number);
+}
+
+/// With one stage: fetch, wait, multiply, wait. With more, the copies run ahead.
+template <class T, class R, class Out, class Witness>
+__global__ void __launch_bounds__(2 * kWarpgroup, 1)
+    fetched(const __grid_constant__ TensorMaps maps, simt::Global<Out> c, Task task, R ring,
+            Witness witness) {
+  const auto stages = lay_out<T>(ring, task.shared_bytes);
+  const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup;
+  const int site = consumer * kConsumerSites;
+  const TilePlace place = TileWalk<T, 1>(task.shape, task.raster, stages.rows()).place(0);
+  const int k_tiles = (task.shape.k + T::kDepth - 1) / T::kDepth;
+  const int ahead = ring.stages > 1 ? ring.stages - 1 : 1;
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < ring.stages; ++stage) barrier_init(stages.full(stage), 1);
+    publish_barriers();
+  }
+  __syncthreads();  // nobody may wait for a barrier that is not there yet
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < ahead && i < k_tiles; ++i) {
+      fetch_stage<T>(maps, stages, place, i, i, witness);
+    }
+  }
+  typename T::Sums sums = {};
+  Turn turn;
+  Turn next;
+  for (int i = 0; i < ahead; ++i) next.pass(ring);
+  for (int number = 0; number < k_tiles; ++number) {
+    witness.at(site + kWaitsFull, number);
+    if (!witness.does(Break::skip_full_wait)) {
+      witness.wait(stages.full(turn.stage), turn.parity, site + kWaitsFull, number);
+    }
+    witness.at(site + kIssues, number);
+    multiply_stage<T>(sums, stages, turn.stage, consumer, number == 0);
+    witness.at(site + kCommits, number);
+    if (ring.stages == 1) {
+      wgmma_wait<0>();
+    } else {
+      wgmma_wait<1>();
+    }
+    const int done = ring.stages == 1 ? number : number - 1;
+    if (done >= 0) witness.at(site + kWaited, done);
+    // All must have read the stage that is filled next.
+    if (!witness.does(Break::skip_empty_wait)) __syncthreads();
+    if (done >= 0) witness.at(site + kReleases, done);
+    if (threadIdx.x == 0 && number + ahead < k_tiles) {
+      fetch_stage<T>(maps, stages, place, next.stage, number + ahead, witness);
+    }
+    turn.pass(ring);
+    next.pass(ring);
+  }
+  wgmma_wait<0>();
+  settle(sums);
+  witness.at(site + kStores, 0);
+  store_sums<T, Out>(c, sums, task.shape, {place.row + consumer * kRows, place.column});
+  witness.at(site + kStored, 0);
+}
+
+}  // namespace tilestep::hopper_gemm::SIMT_BACKEND
