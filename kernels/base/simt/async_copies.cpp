@@ -54,6 +54,7 @@ void AsyncEngine::fetch(const BoxMap& map, unsigned to, unsigned barrier, int co
                     "barrier_init is missing",
                     barrier_name(barriers_[static_cast<std::size_t>(index)]), line_of(at)));
   }
+  step();
   const int number = static_cast<int>(copies_.size());
   const int row_bytes = map.row_bytes();
   for (int r = 0; r < map.box_rows; ++r) {
@@ -86,6 +87,8 @@ void AsyncEngine::fetch(const BoxMap& map, unsigned to, unsigned barrier, int co
                      .column = column,
                      .row = row,
                      .at = at,
+                     .thread = me(),
+                     .depth = known(me())[depth_component()],
                      .row_phase = std::vector<Clock>(static_cast<std::size_t>(map.box_rows))});
   pending_copies_.push_back(number);
   if (completion_ == Completion::earliest || completion_ == Completion::early_copies) {
@@ -105,8 +108,11 @@ void AsyncEngine::land_pending(std::size_t which) {
 // Bytes come until all are there, or until they end a phase: what the barrier was told of too few comes
 // after that.
 void AsyncEngine::land(Copy& copy) {
+  int run = 0;  // bytes since the last that were logged
   while (copy.landed_rows < copy.map.box_rows) {
     Barrier& barrier = barriers_[static_cast<std::size_t>(copy.barrier)];
+    Clock& depth = barrier.gathering[depth_component()];
+    depth = std::max(depth, copy.depth + 1);
     int bytes = copy.map.row_bytes() - copy.landed_bytes;
     if (barrier.pending == 0 && barrier.bytes > 0 && barrier.bytes < bytes) {
       bytes = static_cast<int>(barrier.bytes);
@@ -119,8 +125,28 @@ void AsyncEngine::land(Copy& copy) {
       copy.landed_bytes = 0;
     }
     barrier.bytes -= bytes;
+    run += bytes;
+    const bool ends = barrier.pending == 0 && barrier.bytes == 0;
+    if (log_ != nullptr && (ends || copy.landed_rows == copy.map.box_rows)) {
+      const int landed = copy.landed_rows * copy.map.row_bytes() + copy.landed_bytes;
+      log_landed(copy, copy.to + static_cast<unsigned>(landed - run), run);
+    }
     if (end_phase(copy.barrier)) return;
   }
+}
+
+void AsyncEngine::log_landed(const Copy& copy, unsigned address, int bytes) const {
+  const Barrier& barrier = barriers_[static_cast<std::size_t>(copy.barrier)];
+  AsyncEvent event{.kind = AsyncEvent::Kind::landed,
+                   .depth = copy.depth + 1,
+                   .source_block = runner_.block(),
+                   .thread = copy.thread,
+                   .address = address,
+                   .bytes = bytes,
+                   .pending_bytes = barrier.bytes,
+                   .pending_arrivals = barrier.pending};
+  name_in(event, barrier);
+  log_->push_back(std::move(event));
 }
 
 void AsyncEngine::land_bytes(const Copy& copy, int bytes) {
@@ -160,6 +186,7 @@ void AsyncEngine::store(const BoxMap& map, unsigned from, int column, int row, L
     runner_.fail(fmt::format("stores from shared address {} in {}; allowed: multiples of {}", from,
                              line_of(at), kTileAlignment));
   }
+  step();
   const int number = static_cast<int>(stores_.size());
   for (int byte = 0; byte < map.bytes(); byte += kGranule) {
     const unsigned address = from + static_cast<unsigned>(byte);
@@ -175,7 +202,8 @@ void AsyncEngine::store(const BoxMap& map, unsigned from, int column, int row, L
                      .row = row,
                      .at = at,
                      .storer = storer,
-                     .number = ++storers_[static_cast<std::size_t>(storer)].started});
+                     .number = ++storers_[static_cast<std::size_t>(storer)].started,
+                     .depth = known(me())[depth_component()]});
   if (completion_ == Completion::earliest) {
     Storer& mine = storers_[static_cast<std::size_t>(storer)];
     finish_stores(mine, mine.started);
@@ -210,11 +238,13 @@ void AsyncEngine::finish_stores(Storer& storer, Clock upto) {
 }
 
 void AsyncEngine::commit_stores() {
+  step();
   Storer& storer = storers_[static_cast<std::size_t>(storer_here())];
   storer.groups.push_back(storer.started);
 }
 
 void AsyncEngine::wait_stores(int pending, Location at) {
+  step();
   const auto index = static_cast<std::size_t>(storer_here());
   const std::vector<Clock>& groups = storers_[index].groups;
   const auto kept = static_cast<std::size_t>(pending);
@@ -223,6 +253,10 @@ void AsyncEngine::wait_stores(int pending, Location at) {
     storers_[index].awaited = upto;
     storers_[index].asleep = true;
     sleep(Sleep::stores, static_cast<int>(index), 0, at);
+  }
+  for (const Store& store : stores_) {
+    if (store.storer == static_cast<int>(index) && store.number <= upto)
+      deepen(me(), store.depth + 1);
   }
   Clock& mine = known(me())[storer_of(static_cast<int>(index))];
   mine = std::max(mine, upto);

@@ -14,7 +14,10 @@ AsyncEngine& async() {
 }
 
 AsyncEngine::AsyncEngine(BlockRunner& runner, const EmulationOptions& options)
-    : runner_(runner), completion_(options.completion), report_(options.report_unsafe) {}
+    : runner_(runner),
+      completion_(options.completion),
+      report_(options.report_unsafe),
+      log_(options.log) {}
 
 void AsyncEngine::begin_block(int threads, unsigned char* shared, std::size_t shared_bytes,
                               std::uint64_t seed) {
@@ -22,7 +25,7 @@ void AsyncEngine::begin_block(int threads, unsigned char* shared, std::size_t sh
   ++block_;
   random_state_ = seed;
   threads_ = threads;
-  stride_ = storer_of(kMostStorers);
+  stride_ = depth_component() + 1;
   shared_ = shared;
   shared_bytes_ = shared_bytes;
   known_.assign(stride_ * static_cast<std::size_t>(threads), 0);
@@ -31,6 +34,7 @@ void AsyncEngine::begin_block(int threads, unsigned char* shared, std::size_t sh
   labels_.clear();
   barriers_.clear();
   named_.fill({});
+  watches_.clear();
   sleeping_.assign(static_cast<std::size_t>(threads), {});
   copies_.clear();
   stores_.clear();
@@ -83,6 +87,7 @@ bool AsyncEngine::knows_fenced(int thread, const Access& access) const {
 
 void AsyncEngine::fence() {
   const int thread = me();
+  step();
   known(thread)[fence_of(thread)] = known(thread)[thread];
   tick(thread);  // what this thread writes from now on is not fenced
   for (Barrier& barrier : barriers_) barrier.published |= barrier.owner == thread;
@@ -178,7 +183,10 @@ void AsyncEngine::barrier_init(unsigned address, int arrivals, Location at) {
     }
     found = barriers_.insert(barriers_.end(), Barrier{});
   }
+  step();
   const Clock phase = found->phase;  // one that is made anew goes on counting
+  std::vector<Clock> depths = std::move(found->depths);
+  depths.resize(phase + phase % 2, known(me())[depth_component()]);
   *found = {.address = address,
             .arrivals = arrivals,
             .pending = arrivals,
@@ -186,11 +194,13 @@ void AsyncEngine::barrier_init(unsigned address, int arrivals, Location at) {
             .owner = me(),
             .since = known(me())[me()],
             .gathering = Knowledge(stride_),
-            .done = Knowledge(stride_)};
+            .done = Knowledge(stride_),
+            .depths = std::move(depths)};
   tick(me());
 }
 
 void AsyncEngine::publish_barriers() {
+  step();
   for (Barrier& barrier : barriers_) barrier.published |= barrier.owner == me();
 }
 
@@ -214,6 +224,7 @@ int AsyncEngine::used(unsigned address, Location at) {
 }
 
 void AsyncEngine::arrive(unsigned address, int expected_bytes, Location at) {
+  step();
   const int index = used(address, at);
   Barrier& barrier = barriers_[static_cast<std::size_t>(index)];
   // The copies of a phase come at the latest before somebody arrives for the next one.
@@ -238,6 +249,7 @@ void AsyncEngine::arrive(unsigned address, int expected_bytes, Location at) {
 }
 
 void AsyncEngine::expect(unsigned address, int bytes, Location at) {
+  step();
   barriers_[static_cast<std::size_t>(used(address, at))].bytes += bytes;
 }
 
@@ -245,23 +257,79 @@ void AsyncEngine::expect(unsigned address, int bytes, Location at) {
 bool AsyncEngine::end_phase(int index) {
   Barrier& barrier = barriers_[static_cast<std::size_t>(index)];
   if (barrier.pending > 0 || barrier.bytes != 0) return false;
-  ++barrier.phase;
   join(barrier.done.data(), barrier.gathering.data());
+  barrier.depths.push_back(barrier.done[depth_component()]);
+  if (log_ != nullptr) log_phase(barrier);
+  ++barrier.phase;
   barrier.done[barrier_of(index)] = barrier.phase;
   std::fill(barrier.gathering.begin(), barrier.gathering.end(), 0);
   barrier.pending = barrier.arrivals;
   wake(barrier.sleepers);
+  wake(barrier.watchers);
   return true;
+}
+
+void AsyncEngine::name_in(AsyncEvent& event, const Barrier& barrier) const {
+  event.block = runner_.block();
+  event.barrier_address = barrier.address;
+  event.phase = barrier.phase;
+  for (const Label& label : labels_) {
+    if (label.begin != barrier.address) continue;
+    event.barrier = label.name;
+    event.number = label.number;
+    return;
+  }
+}
+
+void AsyncEngine::log_phase(const Barrier& barrier) const {
+  AsyncEvent event{.kind = AsyncEvent::Kind::phase_ended, .depth = barrier.depths.back()};
+  name_in(event, barrier);
+  log_->push_back(std::move(event));
 }
 
 void AsyncEngine::wait(unsigned address, unsigned parity, Location at) {
   nudge();
+  step();
   const auto index = static_cast<std::size_t>(used(address, at));
   while (barriers_[index].phase % 2 == parity) {
     barriers_[index].sleepers.push_back(me());
     sleep(Sleep::barrier, static_cast<int>(index), parity, at);
   }
   join(known(me()), barriers_[index].done.data());
+}
+
+// How many phases this thread has seen of the barrier by watching.
+AsyncEngine::Watch& AsyncEngine::watch_of(int thread, int barrier) {
+  const auto found = std::find_if(watches_.begin(), watches_.end(), [&](const Watch& watch) {
+    return watch.thread == thread && watch.barrier == barrier;
+  });
+  return found != watches_.end() ? *found : watches_.emplace_back(Watch{thread, barrier, 0});
+}
+
+// Phase after phase, however late the thread comes: one that polls on a GPU comes in time.
+bool AsyncEngine::watch(unsigned address, unsigned parity, Location at) {
+  const int index = used(address, at);
+  Barrier& barrier = barriers_[static_cast<std::size_t>(index)];
+  const Clock seen = watch_of(me(), index).seen;
+  if (seen % 2 == parity) {
+    if (barrier.phase == seen) {
+      barrier.watchers.push_back(me());
+      sleep(Sleep::watch, index, parity, at);
+    }
+    if (barriers_[static_cast<std::size_t>(index)].phase == seen) return false;
+    watch_of(me(), index).seen = seen + 1;
+    deepen(me(), barriers_[static_cast<std::size_t>(index)].depths[seen]);
+  }
+  return true;
+}
+
+bool AsyncEngine::end_watches() {
+  bool any = false;
+  for (Barrier& barrier : barriers_) {
+    any |= !barrier.watchers.empty();
+    wake(barrier.watchers);
+  }
+  return any;
 }
 
 void AsyncEngine::named_barrier(int id, int threads, bool waits, Location at) {
@@ -278,6 +346,7 @@ void AsyncEngine::named_barrier(int id, int threads, bool waits, Location at) {
                     "as one of {}",
                     id, threads, line_of(at), barrier.threads));
   }
+  step();
   barrier.threads = threads;
   if (barrier.gathering.empty()) barrier.gathering.resize(stride_);
   join(barrier.gathering.data(), known(me()));

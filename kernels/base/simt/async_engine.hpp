@@ -10,13 +10,15 @@
 /// before"; Mattern, "Virtual time and global states of distributed systems", 1988). It has a component
 /// for each thread, for each thread's fences towards the async proxy, for the ended phases of each
 /// mbarrier, for the products that each warp has waited for, and for the stores that a thread has waited
-/// for. What orders threads (barriers of all kinds) passes knowledge on. Shared memory has a shadow, a
+/// for; and one, the depth, that counts words along the longest chain of them (Lamport's scalar clock). What
+/// orders threads (barriers of all kinds) passes knowledge on. Shared memory has a shadow, a
 /// Granule for every 16 bytes: which copy wrote it, which threads wrote or read it by ordinary accesses,
 /// which products and stores read it. A use whose predecessors the using thread does not know is unsafe.
 ///
 /// Not watched: what a kernel does by plain `Shared<T>` (only by `hopper::Staged<T>`), ordinary accesses
 /// against each other, global memory, and reads of a product's sums before the wait (they are NaN then).
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -64,6 +66,8 @@ class AsyncEngine {
   AsyncEngine(BlockRunner& runner, const EmulationOptions& options);
 
   // ---- the block runner's side ----
+  /// Lets those give up who only watch. False if there are none.
+  bool end_watches();
   /// Whether the running block has used a word of Hopper's.
   bool active() const { return active_; }
   void begin_block(int threads, unsigned char* shared, std::size_t shared_bytes,
@@ -90,6 +94,11 @@ class AsyncEngine {
   void arrive(unsigned address, int expected_bytes, Location at);
   void expect(unsigned address, int bytes, Location at);
   void wait(unsigned address, unsigned parity, Location at);
+  /// Waits for the next phase of that parity that this thread has not seen, without learning more of it than
+  /// its depth. False if nothing else can go on before it ends.
+  bool watch(unsigned address, unsigned parity, Location at);
+  /// Of the calling thread.
+  long long depth() const { return known(me())[depth_component()]; }
   void named_barrier(int id, int threads, bool waits, Location at);
   void fence();
 
@@ -143,6 +152,12 @@ class AsyncEngine {
     bool published = false;
     Knowledge gathering = {}, done = {};
     std::vector<int> sleepers = {};
+    std::vector<Clock> depths = {};  ///< at which each phase ended
+    std::vector<int> watchers = {};
+  };
+  struct Watch {
+    int thread, barrier;
+    Clock seen;  ///< phases
   };
   struct NamedBarrier {
     int threads = 0, arrived = 0;
@@ -155,6 +170,8 @@ class AsyncEngine {
     int barrier = 0;
     int column = 0, row = 0;
     Location at = {};
+    int thread = 0;                         ///< that started it
+    Clock depth = 0;                        ///< of that
     int landed_rows = 0, landed_bytes = 0;  ///< whole rows, and bytes of the next one
     std::vector<Clock> row_phase = {};      ///< phase with whose end a landed row is there
   };
@@ -165,6 +182,7 @@ class AsyncEngine {
     Location at = {};
     int storer = 0;
     Clock number = 0;  ///< of its storer, from 1
+    Clock depth = 0;
     bool done = false;
   };
   struct Storer {
@@ -191,7 +209,8 @@ class AsyncEngine {
   struct Operation {
     Product product;
     int accumulator = 0;
-    int posted = 0;
+    int posted = 0;   ///< threads that have
+    Clock depth = 0;  ///< of the last of them
     Location at = {};
     std::vector<Need> needs = {};
   };
@@ -217,7 +236,7 @@ class AsyncEngine {
     std::array<ProductThread, kWarpgroup> threads;
     std::vector<int> sleepers = {};
   };
-  enum class Sleep { none, barrier, named, products, stores };
+  enum class Sleep { none, barrier, watch, named, products, stores };
   struct Sleeper {
     Sleep kind = Sleep::none;
     int index = 0;
@@ -244,8 +263,15 @@ class AsyncEngine {
   std::size_t storer_of(int storer) const {
     return static_cast<std::size_t>(2 * threads_ + kMostBarriers + (threads_ + 31) / 32 + storer);
   }
+  std::size_t depth_component() const { return storer_of(kMostStorers); }
+  void deepen(int thread, Clock least) {
+    Clock& depth = known(thread)[depth_component()];
+    depth = std::max(depth, least);
+  }
   void join(Clock* into, const Clock* from) const;
   void tick(int thread) { ++known(thread)[thread]; }
+  /// The calling thread executes a word.
+  void step() { ++known(me())[depth_component()]; }
   int me() const;
   bool knows(int thread, const Access& access) const;
   bool knows_fenced(int thread, const Access& access) const;
@@ -261,6 +287,9 @@ class AsyncEngine {
   // Barriers.
   int used(unsigned address, Location at);
   bool end_phase(int index);
+  void log_phase(const Barrier& barrier) const;
+  void name_in(AsyncEvent& event, const Barrier& barrier) const;
+  Watch& watch_of(int thread, int barrier);
   void sleep(Sleep kind, int index, unsigned parity, Location at);
   void wake(std::vector<int>& sleepers);
 
@@ -275,6 +304,7 @@ class AsyncEngine {
 
   // Copies.
   void land(Copy& copy);
+  void log_landed(const Copy& copy, unsigned address, int bytes) const;
   void land_bytes(const Copy& copy, int bytes);
   void land_pending(std::size_t which);
   void run_store(Store& store);
@@ -297,6 +327,7 @@ class AsyncEngine {
   BlockRunner& runner_;
   Completion completion_;
   bool report_;
+  std::vector<AsyncEvent>* log_;
   bool active_ = false;
   std::uint64_t block_ = 0;  ///< counts those that used the engine
   std::uint64_t random_state_ = 0;
@@ -309,6 +340,7 @@ class AsyncEngine {
   std::vector<Label> labels_;
   std::vector<Barrier> barriers_;
   std::array<NamedBarrier, 16> named_;
+  std::vector<Watch> watches_;
   std::vector<Sleeper> sleeping_;
   std::deque<Copy> copies_;
   std::deque<Store> stores_;

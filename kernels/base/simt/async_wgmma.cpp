@@ -106,6 +106,7 @@ AsyncEngine::Warpgroup& AsyncEngine::warpgroup(int thread) {
 }
 
 void AsyncEngine::begin_products() {
+  step();
   ProductThread& mine = warpgroup(me()).threads[static_cast<std::size_t>(me() % kWarpgroup)];
   mine.began = true;
   for (auto& [sums, settled] : mine.settled) settled.fenced = true;
@@ -132,6 +133,7 @@ void AsyncEngine::multiply(const Product& product, float* sums, Location at) {
                     "has {}",
                     line_of(at), threads_));
   }
+  step();
   const int index = thread % kWarpgroup;
   ProductThread& mine = group.threads[static_cast<std::size_t>(index)];
   const Clock number = ++mine.posted;
@@ -173,6 +175,7 @@ void AsyncEngine::multiply(const Product& product, float* sums, Location at) {
     runner_.fail(fmt::format("comes to wgmma in {} with other sums than the rest of its warpgroup",
                              line_of(at)));
   }
+  operation.depth = std::max(operation.depth, known(thread)[depth_component()]);
   if (++operation.posted == kWarpgroup) {
     operation.needs = {};
     if (completion_ == Completion::earliest) run_products(group_index, number);
@@ -317,6 +320,15 @@ void AsyncEngine::run_product(int group_index, Operation& operation) {
       for (int column = 0; column < n; ++column) sums[column] += factor * others[column];
     }
   }
+  if (log_ != nullptr) {
+    log_->push_back({.kind = AsyncEvent::Kind::product_done,
+                     .block = runner_.block(),
+                     .depth = operation.depth + 1,
+                     .source_block = runner_.block(),
+                     .thread = group_index * kWarpgroup,
+                     .n = n,
+                     .product = group.done - 1});
+  }
   if (--accumulator.users == 0) put_back(group_index, accumulator);
 }
 
@@ -342,12 +354,14 @@ void AsyncEngine::put_back(int group_index, Accumulator& accumulator) {
 }
 
 void AsyncEngine::commit_products() {
+  step();
   ProductThread& mine = warpgroup(me()).threads[static_cast<std::size_t>(me() % kWarpgroup)];
   mine.groups.push_back(mine.posted);
 }
 
 void AsyncEngine::wait_products(int pending, Location at) {
   nudge();
+  step();
   const int group_index = me() / kWarpgroup;
   Warpgroup& group = warpgroup(me());
   ProductThread& mine = group.threads[static_cast<std::size_t>(me() % kWarpgroup)];
@@ -365,6 +379,7 @@ void AsyncEngine::wait_products(int pending, Location at) {
       unsafe("writes the sums of a wgmma before it has waited for it in " + line_of(at));
     }
   }
+  if (upto > 0) deepen(me(), group.operations[upto - 1].depth + 1);
   Clock& known_here = known(me())[warp_of(me() / 32)];
   known_here = std::max(known_here, upto);
 }

@@ -6,7 +6,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "kernels/base/simt/async_event.hpp"
 #include "kernels/base/simt/device.hpp"
 
 namespace tilestep::simt {
@@ -41,6 +43,9 @@ struct EmulationOptions {
   /// Whether an unsafe use of shared memory beside TMA and wgmma ends the launch; if not, the numbers
   /// show what it does.
   bool report_unsafe = true;
+  /// Where to write what the hardware beside the threads does, in the order in which it does it; null:
+  /// nowhere. All blocks then run on one OS thread. Must outlive the device.
+  std::vector<AsyncEvent>* log = nullptr;
 };
 
 /// The CPU emulation. `table` must outlive the device.

@@ -17,7 +17,8 @@ constexpr std::chrono::milliseconds kAskInterval{2};
 
 BlockPool::BlockPool(const EmulationOptions& options)
     : options_(options),
-      os_threads_(options.os_threads > 0
+      os_threads_(options.log != nullptr ? 1  // one writer
+                  : options.os_threads > 0
                       ? options.os_threads
                       : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))) {}
 

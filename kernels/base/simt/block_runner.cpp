@@ -164,7 +164,7 @@ int BlockRunner::pick_unusual() {
 // the block is over and that is not.
 bool BlockRunner::advance() {
   if (!async_ || !async_->active()) return false;
-  if (ended_ < count_) return async_->advance();
+  if (ended_ < count_) return async_->advance() || async_->end_watches();
   const std::string unfinished = async_->unfinished();
   if (unfinished.empty() || !options_.report_unsafe) return false;
   throw Error(fmt::format("{}: block ({},{},{}) {}", job_->launch->name, blockIdx.x, blockIdx.y,

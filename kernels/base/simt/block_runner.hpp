@@ -72,6 +72,8 @@ class BlockRunner {
   void* dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset, std::size_t alignment);
   int lane() const { return current_ % kWarp; }
   int current_thread() const { return current_; }
+  /// The running block's linear number.
+  std::uint64_t block() const { return block_; }
   /// What happens beside the block's threads; begins to watch the block when first asked for.
   AsyncEngine& async();
   /// The current thread waits until somebody wakes it.

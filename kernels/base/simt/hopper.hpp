@@ -22,6 +22,13 @@
 ///       try_wait(barrier, parity)             whether the phase of that parity (0 or 1) has ended
 ///       wait_for(barrier, parity)             until it has
 ///       wait_at_most(barrier, parity, cycles) the same; false after so many cycles of the multiprocessor
+///       watch(barrier, parity, cycles)        the same for a thread that only looks on, and uses nothing of
+///                                             what the phase brings; false after so many cycles. Emulated:
+///                                             the next phase that the thread has not seen; false when
+///                                             nobody but those who watch could go on
+///       cycles()                              a clock, long long: of the multiprocessor; emulated: how many
+///                                             of these words, one after the other, led here (Lamport's
+///                                             clock; copies, products and stores take 1). Order, not time
 ///     TMA (PTX ISA, "cp.async.bulk.tensor"): boxes of a tensor map, by one thread
 ///       fetch(map, to, barrier, column, row)  global to shared memory, `to` aligned to 128; its bytes,
 ///                                             those outside the array too, are announced to the barrier

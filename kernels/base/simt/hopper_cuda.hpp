@@ -21,11 +21,6 @@ namespace tilestep::simt::hopper {
 /// What TMA knows of an array: tensor_map.hpp.
 using TensorMap = CUtensorMap;
 
-/// The multiprocessor's clock.
-__device__ __forceinline__ long long cycles() {
-  return clock64();
-}
-
 // ---- mbarriers ----------------------------------------------------------------------------------
 
 __device__ __forceinline__ void barrier_init([[maybe_unused]] unsigned barrier,
@@ -81,6 +76,26 @@ __device__ __forceinline__ bool wait_at_most(unsigned barrier, unsigned parity, 
     if (clock64() - start > cycles) return false;
   }
   return true;
+}
+
+/// Looks on while others wait: whether the phase has ended before so many cycles are over.
+__device__ __forceinline__ bool watch([[maybe_unused]] unsigned barrier,
+                                      [[maybe_unused]] unsigned parity, long long cycles) {
+  const long long start = clock64();
+  unsigned done = 0;
+  do {
+    TILESTEP_PTX(
+        "{\n.reg .pred p;\nmbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n}\n"
+        : "=r"(done)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+  } while (done == 0 && clock64() - start <= cycles);
+  return done != 0;
+}
+/// Of the multiprocessor.
+__device__ __forceinline__ long long cycles() {
+  return clock64();
 }
 
 // ---- clusters -----------------------------------------------------------------------------------

@@ -54,6 +54,13 @@ inline bool wait_at_most(unsigned barrier, unsigned parity, long long,
   emulated::async().wait(barrier, parity, at);
   return true;
 }
+/// Gives up when nothing but those who watch could go on.
+inline bool watch(unsigned barrier, unsigned parity, long long, Location at = Location::current()) {
+  return emulated::async().watch(barrier, parity, at);
+}
+inline long long cycles() {
+  return emulated::async().depth();
+}
 /// The hardware may let the thread sleep for a while; here it sleeps until the phase has ended.
 inline bool try_wait(unsigned barrier, unsigned parity, Location at = Location::current()) {
   emulated::async().wait(barrier, parity, at);

@@ -11,6 +11,7 @@
 #include "kernels/base/simt/tensor_map.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/base/simt/hopper_kernels.cu"
+#include "tests/kernels/base/simt/hopper_testing.hpp"
 #include "tests/kernels/base/simt/testing.hpp"
 
 namespace tilestep::simt {
@@ -19,35 +20,8 @@ namespace {
 using emulated_backend::Fault;
 using hopper::Format;
 
-/// Earliest, latest, and in between; the threads in several orders.
-std::vector<EmulationOptions> all_completions() {
-  std::vector<EmulationOptions> all;
-  for (const auto order :
-       {ThreadOrder::ascending, ThreadOrder::descending, ThreadOrder::shuffled}) {
-    all.push_back({.order = order, .os_threads = 1, .completion = Completion::earliest});
-    all.push_back({.order = order, .os_threads = 1, .completion = Completion::latest});
-    all.push_back({.order = order, .os_threads = 1, .completion = Completion::early_copies});
-  }
-  for (const std::uint64_t seed : {1, 2, 3, 4}) {
-    all.push_back({.order = ThreadOrder::shuffled,
-                   .seed = seed,
-                   .os_threads = 1,
-                   .completion = Completion::seeded});
-  }
-  return all;
-}
-
-/// "line 12 of hopper_kernels.cu": the first there that has `text`.
 std::string line_of(const std::string& text) {
-  std::ifstream file(std::string(TILESTEP_SOURCE_DIR) +
-                     "/tests/kernels/base/simt/hopper_kernels.cu");
-  int number = 1;
-  for (std::string line; std::getline(file, line); ++number) {
-    if (line.find(text) != std::string::npos) {
-      return "line " + std::to_string(number) + " of hopper_kernels.cu";
-    }
-  }
-  return "no line with " + text;
+  return line_in("hopper_kernels.cu", text);
 }
 
 // ---- one copy -----------------------------------------------------------------------------------
@@ -105,19 +79,6 @@ TEST_CASE("hopper: swizzles keep a tile's chunks apart", "[hopper]") {
   CHECK(hopper::swizzled_address(7 * 128 + 112, 128) == 7 * 128);
   CHECK(hopper::swizzled_address(64 + 16, 64) == 64 + 16);  // two rows of 64 bytes are one of 128
   CHECK(hopper::swizzled_address(128 + 16, 64) == 128);
-}
-
-/// The parts must be in what `act` throws, whenever the hardware does its work and in each order.
-template <class Act>
-void names(Act act, std::initializer_list<std::string> parts) {
-  for (const EmulationOptions& options : all_completions()) {
-    const std::string said = outcome_of([&] { act(options); });
-    for (const std::string& part : parts) {
-      INFO(said);
-      INFO(part);
-      CHECK(said.find(part) != std::string::npos);
-    }
-  }
 }
 
 TEST_CASE("hopper: what a copy lacks is named with block, place and line", "[hopper]") {
