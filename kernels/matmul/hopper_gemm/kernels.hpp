@@ -36,10 +36,13 @@ struct TilePlace {
   int row, column;
 };
 
+/// K-tiles that mma-sync copies ahead, where its ring has the stages.
+inline constexpr int kMmaAhead = 2;
+
 /// The order in which C's tiles come. `grouped` takes kGroup rows of tiles column by column, so that the
 /// tiles that are multiplied at a time share rows of A and of B.
 struct TileOrder {
-  static constexpr int kGroup = 8;
+  static constexpr int kGroup = 16;
   int down, across;
   Raster raster;
 
@@ -47,7 +50,6 @@ struct TileOrder {
   __host__ __device__ constexpr TilePlace place(int number) const {
     if (raster == Raster::rows) return {number / across, number % across};
     if (raster == Raster::columns) return {number % down, number / down};
-    const int kGroup = (int)raster >= 100 ? (int)raster - 100 : 8;
     const int group = number / (kGroup * across);
     const int left = down - group * kGroup;
     const int high = left < kGroup ? left : kGroup;

@@ -25,8 +25,8 @@ enum class Variant {
   persistent,
 };
 constexpr auto names_of(Variant) {
-  return std::to_array<std::string_view>({"mma-sync", "wgmma", "tma", "pipelined",
-                                          "warp-specialized", "multicast", "persistent"});
+  return std::to_array<std::string_view>(
+      {"mma-sync", "wgmma", "tma", "pipelined", "warp-specialized", "multicast", "persistent"});
 }
 
 /// What is multiplied; C is FP32 (and BF16 where it is timed).

@@ -18,6 +18,24 @@ namespace tilestep::hopper_gemm::SIMT_BACKEND {
 constexpr int kProducerRegisters = 40;
 constexpr int kConsumerRegisters = 232;
 
+/// Makes the barriers, and has all blocks of the cluster meet.
+template <int kCluster, class S>
+__device__ __forceinline__ void begin(const S& stages) {
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < stages.ring.stages; ++stage) {
+      barrier_init(stages.full(stage), 1);
+      barrier_init(stages.empty(stage), kCluster * stages.ring.consumers * kWarpgroup / 32);
+    }
+    publish_barriers();
+  }
+  // Nobody may wait for or arrive at a barrier that is not there yet.
+  if constexpr (kCluster == 1) {
+    __syncthreads();
+  } else {
+    cluster_barrier();
+  }
+}
+
 /// What the one thread that copies does.
 template <class T, class R, int kCluster, class Witness>
 __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task,
@@ -72,14 +90,7 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
       witness.wait(stages.full(turn.stage), turn.parity, site + kWaitsFull, number);
     }
     witness.at(site + kIssues, number);
-    wgmma_begin();
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      wgmma<T::kFormat, T::kColumns>(
-          sums, stages.operand(stages.a(turn.stage), stages.rows(), consumer * kRows, step),
-          stages.operand(stages.b(turn.stage), T::kColumns, 0, step), k == 0 && step == 0);
-    }
-    wgmma_commit();
+    multiply_stage<T>(sums, stages, turn.stage, consumer, k == 0);
     witness.at(site + kCommits, number);
     // The stage before is read to its end once no more than this one's products are under way.
     wgmma_wait<1>();
@@ -114,7 +125,7 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
     multiply_tile<T, R, kCluster>(sums, stages, turn, task.shape.k, consumer, number, witness,
                                   site);
     TilePlace place = walk.place(rank);
-    place.row += consumer * kRows;
+    place.row += consumer * T::kRows;
     witness.at(site + kStores, tile);
     if (task.stored_by_tma) {
       store_by_tma<T, Out>(maps.c, sums, stages, place, consumer, parts,
@@ -133,19 +144,7 @@ __global__ void __launch_bounds__(3 * kWarpgroup, 1)
                 Witness witness) {
   const auto stages = lay_out<T>(ring, task.shared_bytes);
   const int rank = kCluster == 1 ? 0 : static_cast<int>(rank_in_cluster());
-  if (threadIdx.x == 0) {
-    for (int stage = 0; stage < ring.stages; ++stage) {
-      barrier_init(stages.full(stage), 1);
-      barrier_init(stages.empty(stage), kCluster * ring.consumers * kWarpgroup / 32);
-    }
-    publish_barriers();
-  }
-  // Nobody may wait for or arrive at a barrier that is not there yet.
-  if constexpr (kCluster == 1) {
-    __syncthreads();
-  } else {
-    cluster_barrier();
-  }
+  begin<kCluster>(stages);
   const int group = static_cast<int>(threadIdx.x) / kWarpgroup;
   if (group == 0) {
     keep_registers<kProducerRegisters>();

@@ -21,6 +21,14 @@ struct Pair<std::uint16_t> {  // BF16
   static __device__ __forceinline__ Bits of(float x, float y) { return pack_bf16(x, y); }
 };
 
+template <class Out>
+__device__ __forceinline__ void store_pair(simt::Global<Out> c, const GemmShape& shape, int row,
+                                           int column, float x, float y) {
+  if (row >= shape.m || column >= shape.n) return;
+  const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(row) * pitch_of<Out>(shape.n) + column;
+  simt::as<typename Pair<Out>::Bits>(c)[at / 2] = Pair<Out>::of(x, y);
+}
+
 /// Straight to C, whose rows are `pitch_of<Out>(n)` elements apart: four lanes store 32 or 16 bytes in one
 /// piece.
 template <class T, class Out>

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// What the kernels with TMA are told, and how they ask it for the rows of a stage.
+/// What the kernels are told, how they ask TMA for the rows of a stage, and how they multiply it.
 
 #include "kernels/matmul/hopper_gemm/tiles.hpp"
 
@@ -19,6 +19,31 @@ struct Task {
 struct TensorMaps {
   TensorMap a, b, c;
 };
+
+/// Where 16 bytes of a stage's row lie: with a swizzle of W bytes in a panel of W bytes of k.
+template <class S>
+__device__ __forceinline__ unsigned chunk_address(const S& stages, unsigned tile, int rows, int row,
+                                                  int chunk) {
+  const int width = stages.panel_bytes();
+  const int panel = chunk * 16 / width;
+  const unsigned plain =
+      tile + static_cast<unsigned>((panel * rows + row) * width + chunk * 16 % width);
+  return swizzled_address(plain, stages.ring.swizzle);
+}
+
+/// Issues the products of a stage for the warpgroup's 64 rows.
+template <class T, class S>
+__device__ __forceinline__ void multiply_stage(typename T::Sums& sums, const S& stages, int stage,
+                                               int consumer, bool fresh) {
+  wgmma_begin();
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+    wgmma<T::kFormat, T::kColumns>(
+        sums, stages.operand(stages.a(stage), stages.rows(), consumer * T::kRows, step),
+        stages.operand(stages.b(stage), T::kColumns, 0, step), fresh && step == 0);
+  }
+  wgmma_commit();
+}
 
 /// Asks TMA for one operand's rows of a stage, to row `first` of its tile: panel by panel.
 template <int kBlocks, class S>

@@ -18,19 +18,19 @@ namespace tilestep::hopper_gemm::SIMT_BACKEND {
 
 using namespace simt::hopper;
 
-constexpr int kWarpgroup = 128;    // threads
-constexpr int kRows = 64;          // of C, that a warpgroup multiplies
-constexpr int kDepthBytes = 128;   // of k, in a stage
+constexpr int kWarpgroup = 128;   // threads
+constexpr int kDepthBytes = 128;  // of k, in a stage
 constexpr int kSteps = kDepthBytes / kWgmmaBytes;
 constexpr int kAlignment = 1024;   // of a tile: what the pattern of the widest swizzle takes
 constexpr int kStoredBytes = 128;  // of a row of C that is on its way out by TMA
-constexpr int kStoredTile = kRows * kStoredBytes;
-constexpr int kStoredTiles = 2;    // of a warpgroup
+constexpr int kStoredTile = kWgmmaRows * kStoredBytes;
+constexpr int kStoredTiles = 2;  // of a warpgroup
 
-/// What is fixed for a kernel: kColumns of C a block, and what is multiplied.
+/// What is fixed for a kernel: kColumns of C a block, kRows of it a warpgroup, and what is multiplied.
 template <int kC, Format kF>
 struct Tile {
   static constexpr int kColumns = kC;
+  static constexpr int kRows = kWgmmaRows;
   static constexpr Format kFormat = kF;
   static constexpr int kElementBytes = kF == Format::e4m3 ? 1 : 2;
   static constexpr int kDepth = kDepthBytes / kElementBytes;
@@ -54,7 +54,7 @@ struct Stages {
   R ring;
   unsigned tiles;
 
-  __device__ __forceinline__ int rows() const { return ring.consumers * kRows; }  ///< of A
+  __device__ __forceinline__ int rows() const { return ring.consumers * T::kRows; }  ///< of A
   __device__ __forceinline__ int a_bytes() const { return rows() * kDepthBytes; }
   __device__ __forceinline__ static constexpr int b_bytes() { return T::kColumns * kDepthBytes; }
   __device__ __forceinline__ int bytes() const { return a_bytes() + b_bytes(); }
@@ -132,9 +132,7 @@ class TileWalk {
         tiles_(tiles_of(shape, rows * kCluster, T::kColumns, raster)) {}
 
   __device__ __forceinline__ bool there() const { return number_ < tiles_.count(); }
-  __device__ __forceinline__ void advance() {
-    number_ += static_cast<int>(gridDim.x) / kCluster;
-  }
+  __device__ __forceinline__ void advance() { number_ += static_cast<int>(gridDim.x) / kCluster; }
   __device__ __forceinline__ int number() const { return number_; }
   /// First row and column of the block's tile; they may lie outside C where C's edge cuts a cluster.
   __device__ __forceinline__ TilePlace place(int rank) const {

@@ -15,31 +15,6 @@
 
 namespace tilestep::hopper_gemm::SIMT_BACKEND {
 
-/// Issues the products of a stage for the warpgroup's 64 rows.
-template <class T, class S>
-__device__ __forceinline__ void multiply_stage(typename T::Sums& sums, const S& stages, int stage,
-                                               int consumer, bool fresh) {
-  wgmma_begin();
-#pragma unroll
-  for (int step = 0; step < kSteps; ++step) {
-    wgmma<T::kFormat, T::kColumns>(
-        sums, stages.operand(stages.a(stage), stages.rows(), consumer * kRows, step),
-        stages.operand(stages.b(stage), T::kColumns, 0, step), fresh && step == 0);
-  }
-  wgmma_commit();
-}
-
-/// Where 16 bytes of a stage's row lie: with a swizzle of W bytes in a panel of W bytes of k.
-template <class S>
-__device__ __forceinline__ unsigned chunk_address(const S& stages, unsigned tile, int rows, int row,
-                                                  int chunk) {
-  const int width = stages.panel_bytes();
-  const int panel = chunk * 16 / width;
-  const unsigned plain =
-      tile + static_cast<unsigned>((panel * rows + row) * width + chunk * 16 % width);
-  return swizzled_address(plain, stages.ring.swizzle);
-}
-
 /// Copies the rows of a stage by ordinary loads and stores; zeros for what lies outside. `columns` counts
 /// 16 bytes of the matrix's pitch.
 template <class S>
@@ -93,7 +68,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   }
   settle(sums);
   witness.at(site + kStores, 0);
-  store_sums<T, Out>(c, sums, task.shape, {place.row + consumer * kRows, place.column});
+  store_sums<T, Out>(c, sums, task.shape, {place.row + consumer * T::kRows, place.column});
   witness.at(site + kStored, 0);
 }
 
@@ -165,7 +140,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   wgmma_wait<0>();
   settle(sums);
   witness.at(site + kStores, 0);
-  store_sums<T, Out>(c, sums, task.shape, {place.row + consumer * kRows, place.column});
+  store_sums<T, Out>(c, sums, task.shape, {place.row + consumer * T::kRows, place.column});
   witness.at(site + kStored, 0);
 }
 
