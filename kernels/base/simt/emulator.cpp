@@ -39,6 +39,10 @@ int lane() {
   return BlockRunner::current().lane();
 }
 
+int warp() {
+  return BlockRunner::current().current_thread() / 32;
+}
+
 void* dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset, std::size_t alignment) {
   return BlockRunner::current().dynamic_shared_memory(bytes, byte_offset, alignment);
 }

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <memory>
 
 #include "kernels/base/simt/emulated_dialect.hpp"
 
@@ -23,11 +24,11 @@ struct WarpBoard {
   std::array<const std::uint16_t*, 32> rows;
 };
 
-/// The board of the calling thread's warp: a block runs on one OS thread.
+/// The board of the calling thread's warp: a cluster runs on one OS thread.
 inline WarpBoard& warp_board() {
-  static thread_local std::array<WarpBoard, kMaxThreadsPerBlock / 32> boards;
-  const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-  return boards[thread / 32];
+  static thread_local std::unique_ptr<WarpBoard[]> boards;
+  if (!boards) boards = std::make_unique<WarpBoard[]>(kMaxCluster * kMaxThreadsPerBlock / 32);
+  return boards[static_cast<std::size_t>(warp())];
 }
 
 /// The BF16 in the low (0) or high (1) half of a register.
