@@ -137,6 +137,10 @@ class AsyncEngine {
   /// An ordinary access to `bytes` (up to 16, in one granule) is about to happen.
   void reads(const void* memory, int bytes, Location at);
   void writes(const void* memory, int bytes, Location at);
+  /// The calling thread has started a copy by cp.async; has waited for one; for all of them that it wanted.
+  void copy_started(const void* memory, int bytes, Location at);
+  void copy_awaited(const void* memory, int bytes);
+  void copies_awaited() { tick(me()); }
 
  private:
   static constexpr int kMostBarriers = 64;
@@ -145,6 +149,7 @@ class AsyncEngine {
   static constexpr int kGranule = 16;
   static constexpr int kMostWarpgroups = 8;
   static constexpr int kNone = -1;
+  static constexpr Clock kUnderWay = 0xFFFFFFFFu;
 
   using Knowledge = std::vector<Clock>;
 
@@ -153,6 +158,7 @@ class AsyncEngine {
     Clock clock;
     Location at;
     unsigned bytes = 0xFFFF;  ///< of the granule, a bit each
+    bool copies = false;      ///< by cp.async; from `clock` on the thread knows that it is done
   };
   /// That a thread came to the shared memory of another block.
   struct Visit {
@@ -232,7 +238,8 @@ class AsyncEngine {
     int row_begin = 0;  ///< of the copy
     int row_end = 0;
     unsigned address = 0;
-    Location at = {};  ///< of the writing
+    Location at = {};     ///< of the writing
+    bool copies = false;  ///< by cp.async
   };
   struct Operation {
     Product product;
@@ -338,8 +345,11 @@ class AsyncEngine {
   void check_copied(const Granule& g, unsigned address, const char* does, Location at) const;
   void check_others(const std::vector<Access>& others, const Access& mine, unsigned address,
                     const char* does, const char* did) const;
+  void check_copies(const Granule& g, const Access& mine, unsigned address, const char* does) const;
+  void keep_stale(Granule& g, unsigned address) const;
+  bool in_shared(const void* memory) const;
   Access access_to(unsigned address, int bytes, Location at) const;
-  static void keep(std::vector<Access>& accesses, const Access& access);
+  void keep(std::vector<Access>& accesses, Access access) const;
   void visit(int rank, const char* does, Location at);
   void block_ended(int rank) const;
   void check_released(const Granule& g, unsigned address, const char* does, Location at) const;

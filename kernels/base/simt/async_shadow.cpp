@@ -82,21 +82,27 @@ void AsyncEngine::check_fenced(const Granule& g, unsigned address, const char* d
                                Location at) const {
   for (const Access& writer : g.writers) {
     if (knows_fenced(me(), writer)) continue;
-    unsafe(fmt::format("{} {} in {}, which {} has written in {} by an ordinary store: {}", does,
-                       place(address), line_of(at), who(writer.thread), line_of(writer.at),
-                       knows(me(), writer) ? "its publish_to_async_proxy() after that is missing"
-                                           : "nothing lets this thread know that it is fenced"));
+    unsafe(fmt::format(
+        "{} {} in {}, which {} has written in {} by {}: {}", does, place(address), line_of(at),
+        who(writer.thread), line_of(writer.at), writer.copies ? "cp_async" : "an ordinary store",
+        writer.clock == kUnderWay ? "its cp_async_wait, and publish_to_async_proxy() "
+                                    "after that, are missing"
+        : knows(me(), writer)     ? "its publish_to_async_proxy() after that is missing"
+                                  : "nothing lets this thread know that it is fenced"));
   }
 }
 
 AsyncEngine::Access AsyncEngine::access_to(unsigned address, int bytes, Location at) const {
-  Access access{me(), known(me())[me()], at};
-  if (blocks_ > 1) access.bytes = ((1u << bytes) - 1) << (address - kSharedBase) % kGranule;
-  return access;
+  return {.thread = me(),
+          .clock = known(me())[me()],
+          .at = at,
+          .bytes = ((1u << bytes) - 1) << (address - kSharedBase) % kGranule};
 }
 
-// The newest access of a thread to the same bytes stands for all of them.
-void AsyncEngine::keep(std::vector<Access>& accesses, const Access& access) {
+// The newest access of a thread to the same bytes stands for all of them. Where nobody asks which bytes,
+// to the same granule.
+void AsyncEngine::keep(std::vector<Access>& accesses, Access access) const {
+  if (blocks_ == 1 && !access.copies) access.bytes = 0xFFFF;
   for (Access& other : accesses) {
     if (other.thread != access.thread || other.bytes != access.bytes) continue;
     other = access;
@@ -125,6 +131,7 @@ void AsyncEngine::reads(const void* memory, int bytes, Location at) {
   Granule& g = granule(address);
   check_copied(g, address, "reads", at);
   const Access access = access_to(address, bytes, at);
+  check_copies(g, access, address, "reads");
   if (blocks_ > 1) check_others(g.writers, access, address, "reads", "writes");
   keep(g.readers, access);
 }
@@ -137,16 +144,67 @@ void AsyncEngine::writes(const void* memory, int bytes, Location at) {
   check_copied(g, address, "writes", at);
   check_released(g, address, "writes", at);
   const Access access = access_to(address, bytes, at);
+  check_copies(g, access, address, "writes");
   if (blocks_ > 1) {
     check_others(g.writers, access, address, "writes", "writes");
     check_others(g.readers, access, address, "writes", "reads");
   }
-  if (!stale(g)) {
-    std::memcpy(g.stale.data(), this->memory(address - (address - kSharedBase) % kGranule),
-                g.stale.size());
-    g.stale_kept = true;
-  }
+  keep_stale(g, address);
   keep(g.writers, access);
+}
+
+void AsyncEngine::keep_stale(Granule& g, unsigned address) const {
+  if (stale(g)) return;
+  std::memcpy(g.stale.data(), memory(address - (address - kSharedBase) % kGranule), g.stale.size());
+  g.stale_kept = true;
+}
+
+// ---- cp.async -----------------------------------------------------------------------------------
+
+bool AsyncEngine::in_shared(const void* memory) const {
+  const auto* byte = static_cast<const unsigned char*>(memory);
+  return byte >= shared_ && byte < shared_ + shared_stride_ * static_cast<std::size_t>(blocks_);
+}
+
+// A copy to the same bytes must be known to be done: the thread that started it has waited, and so does
+// this thread know.
+void AsyncEngine::check_copies(const Granule& g, const Access& mine, unsigned address,
+                               const char* does) const {
+  for (const Access& copy : g.writers) {
+    if (!copy.copies || (copy.bytes & mine.bytes) == 0) continue;
+    if (copy.clock != kUnderWay && knows(me(), copy)) continue;
+    unsafe(
+        fmt::format("{} {} in {}, where the cp_async of {} by {} may still be under way: {}", does,
+                    place(address), line_of(mine.at), line_of(copy.at), who(copy.thread),
+                    copy.clock == kUnderWay
+                        ? "no cp_async_wait of that thread covers it"
+                        : "nothing after that thread's cp_async_wait lets this one know of it, as "
+                          "__syncthreads() would"));
+  }
+}
+
+void AsyncEngine::copy_started(const void* memory, int bytes, Location at) {
+  if (!in_shared(memory)) return;
+  const unsigned address = window_address(memory);
+  Granule& g = granule(address);
+  check_copied(g, address, "writes", at);
+  check_released(g, address, "writes", at);
+  Access access = access_to(address, bytes, at);
+  check_copies(g, access, address, "writes");
+  access.clock = kUnderWay;
+  access.copies = true;
+  keep_stale(g, address);
+  keep(g.writers, access);
+}
+
+void AsyncEngine::copy_awaited(const void* memory, int bytes) {
+  if (!in_shared(memory)) return;
+  const unsigned address = window_address(memory);
+  const Access mine = access_to(address, bytes, {});
+  for (Access& copy : granule(address).writers) {
+    const bool this_one = copy.copies && copy.thread == mine.thread && copy.bytes == mine.bytes;
+    if (this_one && copy.clock == kUnderWay) copy.clock = mine.clock;
+  }
 }
 
 // Whether ordinary stores to these bytes lack their fence: the async proxy may see what was before.

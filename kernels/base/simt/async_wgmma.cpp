@@ -225,9 +225,11 @@ void AsyncEngine::add_needs(Operation& operation, int group, Clock number) {
             operation.needs.push_back({.index = writer.thread,
                                        .clock = writer.clock,
                                        .address = address,
-                                       .at = writer.at});
+                                       .at = writer.at,
+                                       .copies = writer.copies});
           } else if (known->clock < writer.clock) {
             known->clock = writer.clock;
+            known->copies = writer.copies;
             known->address = address;
             known->at = writer.at;
           }
@@ -257,7 +259,8 @@ void AsyncEngine::check_needs(const Operation& operation, Location at) const {
   for (const Need& need : operation.needs) {
     Granule g;  // as if all the bytes had one shadow
     if (!need.copy) {
-      g.writers.push_back({need.index, need.clock, need.at});
+      g.writers.push_back(
+          {.thread = need.index, .clock = need.clock, .at = need.at, .copies = need.copies});
       check_fenced(g, need.address, "multiplies", at);
       continue;
     }

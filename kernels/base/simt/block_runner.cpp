@@ -47,7 +47,7 @@ bool same_place(const Location& a, const Location& b) {
 
 }  // namespace
 
-BlockRunner::BlockRunner(const EmulationOptions& options) : options_(options) {}
+BlockRunner::BlockRunner(const EmulationOptions& options) : options_(options), copies_(options) {}
 
 BlockRunner::~BlockRunner() {
   quit_ = true;
@@ -118,6 +118,7 @@ void BlockRunner::run(std::uint64_t linear) {
   ready_head_ = ready_size_ = 0;
   if (warps_used_) reset_warps();
   if (async_) async_->end_block();
+  copies_.begin_block(count_, random_state_);
   fill_shared();
   if (blocks_ > 1) async();  // what passes from block to block is watched from the start
   begin_phase();

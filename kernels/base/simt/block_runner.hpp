@@ -14,6 +14,7 @@
 #include "kernels/base/simt/emulated_threads.hpp"
 #include "kernels/base/simt/emulator.hpp"
 #include "kernels/base/simt/fiber.hpp"
+#include "kernels/base/simt/thread_copies.hpp"
 
 namespace tilestep::simt::emulated {
 
@@ -88,6 +89,9 @@ class BlockRunner {
   std::string block_position(int rank) const;
   /// What happens beside the block's threads; begins to watch the block when first asked for.
   AsyncEngine& async();
+  /// The same where a block is watched already; else null.
+  AsyncEngine* watching() { return async_ && async_->active() ? async_.get() : nullptr; }
+  ThreadCopies& copies() { return copies_; }
   /// The current thread waits until somebody wakes it.
   void sleep(Location at);
   /// Lets sleeping threads go on, each once.
@@ -210,6 +214,7 @@ class BlockRunner {
   struct FreeAligned {
     void operator()(unsigned char* memory) const;
   };
+  ThreadCopies copies_;
   std::unique_ptr<AsyncEngine> async_;  ///< null until a kernel needs it
   std::unique_ptr<unsigned char, FreeAligned> shared_;
   std::size_t shared_capacity_ = 0;
