@@ -41,12 +41,30 @@ void write_row(const BoxMap& map, int column, std::int64_t row, const unsigned c
 }  // namespace
 
 void AsyncEngine::fetch(const BoxMap& map, unsigned to, unsigned barrier, int column, int row,
-                        Location at) {
+                        int blocks, Location at) {
   within(to, map.bytes(), "copies", at);
   if (to % kTileAlignment != 0) {
     runner_.fail(fmt::format("copies to shared address {} in {}; allowed: multiples of {}", to,
                              line_of(at), kTileAlignment));
   }
+  step();
+  if (blocks == 1) {
+    fetch_into(map, here(to), here(barrier), column, row, at);
+  } else {
+    const int last = block_of(static_cast<unsigned>(blocks) - 1, "copies", at);
+    for (int rank = 0; rank <= last; ++rank) {
+      fetch_into(map, in_block(to, rank), in_block(barrier, rank), column, row, at);
+    }
+  }
+  if (completion_ == Completion::earliest || completion_ == Completion::early_copies) {
+    while (!pending_copies_.empty()) land_pending(0);
+  }
+  nudge();
+}
+
+void AsyncEngine::fetch_into(const BoxMap& map, unsigned to, unsigned barrier, int column, int row,
+                             Location at) {
+  if (rank_at(to) != rank()) visit(rank_at(to), "copies", at);
   const int index = used(barrier, at);
   if (!barriers_[static_cast<std::size_t>(index)].published) {
     unsafe(
@@ -54,31 +72,11 @@ void AsyncEngine::fetch(const BoxMap& map, unsigned to, unsigned barrier, int co
                     "barrier_init is missing",
                     barrier_name(barriers_[static_cast<std::size_t>(index)]), line_of(at)));
   }
-  step();
   const int number = static_cast<int>(copies_.size());
   const int row_bytes = map.row_bytes();
   for (int r = 0; r < map.box_rows; ++r) {
     for (int byte = 0; byte < row_bytes; byte += kGranule) {
-      const unsigned address = to + static_cast<unsigned>(r * row_bytes + byte);
-      Granule& g = granule(address);
-      constexpr const char* kDoes = "starts a copy to";
-      check_copied(g, address, kDoes, at);
-      check_released(g, address, kDoes, at);
-      check_fenced(g, address, kDoes, at);
-      for (const Access& reader : g.readers) {
-        if (knows(me(), reader)) continue;
-        unsafe(
-            fmt::format("starts a copy to {} in {}, which thread {} may still read in {}: nothing "
-                        "lets this thread know that it is done",
-                        place(address), line_of(at), reader.thread, line_of(reader.at)));
-      }
-      g.copy = number;
-      g.copy_row = r;
-      g.store = kNone;
-      g.stale_kept = false;
-      g.products.fill(0);
-      g.writers.clear();
-      g.readers.clear();
+      claim(to + static_cast<unsigned>(r * row_bytes + byte), number, r, at);
     }
   }
   copies_.push_back({.map = map,
@@ -91,10 +89,29 @@ void AsyncEngine::fetch(const BoxMap& map, unsigned to, unsigned barrier, int co
                      .depth = known(me())[depth_component()],
                      .row_phase = std::vector<Clock>(static_cast<std::size_t>(map.box_rows))});
   pending_copies_.push_back(number);
-  if (completion_ == Completion::earliest || completion_ == Completion::early_copies) {
-    while (!pending_copies_.empty()) land_pending(0);
+}
+
+// From now on 16 bytes are a row's of the copy.
+void AsyncEngine::claim(unsigned address, int copy, int row, Location at) {
+  Granule& g = granule(address);
+  constexpr const char* kDoes = "starts a copy to";
+  check_copied(g, address, kDoes, at);
+  check_released(g, address, kDoes, at);
+  check_fenced(g, address, kDoes, at);
+  for (const Access& reader : g.readers) {
+    if (knows(me(), reader)) continue;
+    unsafe(
+        fmt::format("starts a copy to {} in {}, which {} may still read in {}: nothing lets this "
+                    "thread know that it is done",
+                    place(address), line_of(at), who(reader.thread), line_of(reader.at)));
   }
-  nudge();
+  g.copy = copy;
+  g.copy_row = row;
+  g.store = kNone;
+  g.stale_kept = false;
+  g.products.fill(0);
+  g.writers.clear();
+  g.readers.clear();
 }
 
 void AsyncEngine::land_pending(std::size_t which) {
@@ -135,20 +152,6 @@ void AsyncEngine::land(Copy& copy) {
   }
 }
 
-void AsyncEngine::log_landed(const Copy& copy, unsigned address, int bytes) const {
-  const Barrier& barrier = barriers_[static_cast<std::size_t>(copy.barrier)];
-  AsyncEvent event{.kind = AsyncEvent::Kind::landed,
-                   .depth = copy.depth + 1,
-                   .source_block = runner_.block(),
-                   .thread = copy.thread,
-                   .address = address,
-                   .bytes = bytes,
-                   .pending_bytes = barrier.bytes,
-                   .pending_arrivals = barrier.pending};
-  name_in(event, barrier);
-  log_->push_back(std::move(event));
-}
-
 void AsyncEngine::land_bytes(const Copy& copy, int bytes) {
   std::array<unsigned char, 256 * 4> row;
   const int row_bytes = copy.map.row_bytes();
@@ -158,8 +161,7 @@ void AsyncEngine::land_bytes(const Copy& copy, int bytes) {
     const int chunk = std::min(kGranule - byte % kGranule, copy.landed_bytes + bytes - byte);
     const unsigned address =
         hopper::swizzled_address(to + static_cast<unsigned>(byte), copy.map.swizzle);
-    std::memcpy(shared_ + (address - kSharedBase), row.data() + byte,
-                static_cast<std::size_t>(chunk));
+    std::memcpy(memory(address), row.data() + byte, static_cast<std::size_t>(chunk));
     byte += chunk;
   }
 }
@@ -170,9 +172,9 @@ int AsyncEngine::storer_here() {
   for (std::size_t i = 0; i < storers_.size(); ++i) {
     if (storers_[i].thread == me()) return static_cast<int>(i);
   }
-  if (storers_.size() == kMostStorers) {
+  if (storers_.size() == static_cast<std::size_t>(kMostStorers * blocks_)) {
     runner_.fail(
-        fmt::format("stores by TMA as more than {} threads of the block have, which the "
+        fmt::format("stores by TMA as more than {} threads of a block have, which the "
                     "emulation does not keep apart; one thread is enough",
                     static_cast<int>(kMostStorers)));
   }
@@ -189,7 +191,7 @@ void AsyncEngine::store(const BoxMap& map, unsigned from, int column, int row, L
   step();
   const int number = static_cast<int>(stores_.size());
   for (int byte = 0; byte < map.bytes(); byte += kGranule) {
-    const unsigned address = from + static_cast<unsigned>(byte);
+    const unsigned address = here(from) + static_cast<unsigned>(byte);
     Granule& g = granule(address);
     check_copied(g, address, "stores", at);
     check_fenced(g, address, "stores", at);
@@ -197,7 +199,7 @@ void AsyncEngine::store(const BoxMap& map, unsigned from, int column, int row, L
   }
   const int storer = storer_here();
   stores_.push_back({.map = map,
-                     .from = from,
+                     .from = here(from),
                      .column = column,
                      .row = row,
                      .at = at,

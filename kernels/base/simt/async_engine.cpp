@@ -19,29 +19,37 @@ AsyncEngine::AsyncEngine(BlockRunner& runner, const EmulationOptions& options)
       report_(options.report_unsafe),
       log_(options.log) {}
 
-void AsyncEngine::begin_block(int threads, unsigned char* shared, std::size_t shared_bytes,
-                              std::uint64_t seed) {
+void AsyncEngine::begin_block(const AsyncShape& shape) {
   active_ = true;
   ++block_;
-  random_state_ = seed;
-  threads_ = threads;
+  random_state_ = shape.seed;
+  block_threads_ = shape.threads;
+  blocks_ = shape.blocks;
+  threads_ = shape.threads * shape.blocks;
+  block_groups_ = (shape.threads + kWarpgroup - 1) / kWarpgroup;
   stride_ = depth_component() + 1;
-  shared_ = shared;
-  shared_bytes_ = shared_bytes;
-  known_.assign(stride_ * static_cast<std::size_t>(threads), 0);
-  for (int thread = 0; thread < threads; ++thread) known(thread)[thread] = 1;
-  granules_.resize(std::max(granules_.size(), shared_bytes / kGranule + 1));
+  shared_ = shape.shared;
+  shared_bytes_ = shape.shared_bytes;
+  shared_stride_ = shape.shared_stride;
+  const auto threads = static_cast<std::size_t>(threads_);
+  const auto blocks = static_cast<std::size_t>(blocks_);
+  known_.assign(stride_ * threads, 0);
+  for (int thread = 0; thread < threads_; ++thread) known(thread)[thread] = 1;
+  block_granules_ = shared_bytes_ / kGranule + 1;
+  granules_.resize(std::max(granules_.size(), block_granules_ * blocks));
   labels_.clear();
   barriers_.clear();
-  named_.fill({});
+  named_.assign(16 * blocks, {});
+  cluster_ = {.gathering = Knowledge(stride_)};
+  visits_.assign(blocks, {});
   watches_.clear();
-  sleeping_.assign(static_cast<std::size_t>(threads), {});
+  sleeping_.assign(threads, {});
   copies_.clear();
   stores_.clear();
   pending_copies_.clear();
   storers_.clear();
   groups_.clear();
-  groups_.resize(static_cast<std::size_t>((threads + kWarpgroup - 1) / kWarpgroup));
+  groups_.resize(static_cast<std::size_t>(block_groups_) * blocks);
 }
 
 int AsyncEngine::me() const {
@@ -54,10 +62,11 @@ void AsyncEngine::join(Clock* into, const Clock* from) const {
   for (std::size_t i = 0; i < stride_; ++i) into[i] = std::max(into[i], from[i]);
 }
 
-void AsyncEngine::block_met() {
+void AsyncEngine::block_met(int rank) {
   Knowledge all(stride_);
-  for (int thread = 0; thread < threads_; ++thread) join(all.data(), known(thread));
-  for (int thread = 0; thread < threads_; ++thread) {
+  const int first = rank * block_threads_;
+  for (int i = 0; i < block_threads_; ++i) join(all.data(), known(first + i));
+  for (int thread = first; thread < first + block_threads_; ++thread) {
     std::copy(all.begin(), all.end(), known(thread));
     tick(thread);
   }
@@ -102,10 +111,19 @@ void AsyncEngine::unsafe(const std::string& what) const {
 
 unsigned AsyncEngine::address_of(const void* memory) const {
   const auto* byte = static_cast<const unsigned char*>(memory);
-  if (byte < shared_ || byte > shared_ + shared_bytes_) {
-    runner_.fail("asks for the shared address of what is not in dynamic shared memory");
+  const unsigned char* mine = shared_ + static_cast<std::size_t>(rank()) * shared_stride_;
+  if (byte < mine || byte > mine + shared_bytes_) {
+    runner_.fail("asks for the shared address of what is not in its dynamic shared memory");
   }
-  return kSharedBase + static_cast<unsigned>(byte - shared_);
+  return kSharedBase + static_cast<unsigned>(byte - mine);
+}
+
+// Of what lies in the shared memory of any block of the cluster.
+unsigned AsyncEngine::window_address(const void* memory) const {
+  const auto offset = static_cast<std::size_t>(static_cast<const unsigned char*>(memory) - shared_);
+  if (blocks_ == 1) return kSharedBase + static_cast<unsigned>(offset);
+  return in_block(kSharedBase + static_cast<unsigned>(offset % shared_stride_),
+                  static_cast<int>(offset / shared_stride_));
 }
 
 void AsyncEngine::within(unsigned address, int bytes, const char* does, Location at) const {
@@ -133,10 +151,11 @@ void* AsyncEngine::at(unsigned address, std::size_t bytes, std::size_t alignment
     runner_.fail(fmt::format("takes {} from shared address {} on, which is no multiple of {}", name,
                              address, alignment));
   }
-  return shared_ + (address - kSharedBase);
+  return memory(here(address));
 }
 
-void AsyncEngine::name(unsigned address, int bytes, const char* name, int number) {
+void AsyncEngine::name(unsigned local, int bytes, const char* name, int number) {
+  const unsigned address = here(local);
   const unsigned end = address + static_cast<unsigned>(bytes);
   for (const Label& label : labels_) {
     if (label.begin == address && label.end == end) return;
@@ -148,28 +167,43 @@ void AsyncEngine::name(unsigned address, int bytes, const char* name, int number
 std::string AsyncEngine::place(unsigned address) const {
   for (const Label& label : labels_) {
     if (address < label.begin || address >= label.end) continue;
-    return fmt::format("{} {}, byte {}", label.name, label.number, address - label.begin);
+    return fmt::format("{} {}, byte {}{}", label.name, label.number, address - label.begin,
+                       of_block(rank_at(address)));
   }
-  return fmt::format("byte {} of shared memory", address - kSharedBase);
+  return fmt::format("byte {} of shared memory{}", address % kBlockSpan - kSharedBase,
+                     of_block(rank_at(address)));
+}
+
+/// " of block 1 of the cluster"; nothing where a block is alone.
+std::string AsyncEngine::of_block(int rank) const {
+  return blocks_ == 1 ? "" : fmt::format(" of block {} of the cluster", rank);
+}
+
+std::string AsyncEngine::who(int thread) const {
+  return fmt::format("thread {}{}", thread % block_threads_, of_block(rank_of(thread)));
 }
 
 std::string AsyncEngine::barrier_name(const Barrier& barrier) const {
   for (const Label& label : labels_) {
     if (label.begin == barrier.address)
-      return fmt::format("mbarrier {} {}", label.name, label.number);
+      return fmt::format("mbarrier {} {}{}", label.name, label.number,
+                         of_block(rank_at(barrier.address)));
   }
-  return fmt::format("the mbarrier at byte {} of shared memory", barrier.address - kSharedBase);
+  return fmt::format("the mbarrier at byte {} of shared memory{}",
+                     barrier.address % kBlockSpan - kSharedBase,
+                     of_block(rank_at(barrier.address)));
 }
 
 // ---- mbarriers ----------------------------------------------------------------------------------
 
-void AsyncEngine::barrier_init(unsigned address, int arrivals, Location at) {
-  within(address, 8, "makes an mbarrier of", at);
-  if (address % 8 != 0) {
+void AsyncEngine::barrier_init(unsigned local, int arrivals, Location at) {
+  within(local, 8, "makes an mbarrier of", at);
+  if (local % 8 != 0) {
     runner_.fail(
-        fmt::format("makes an mbarrier at shared address {} in {}; allowed: multiples of 8",
-                    address, line_of(at)));
+        fmt::format("makes an mbarrier at shared address {} in {}; allowed: multiples of 8", local,
+                    line_of(at)));
   }
+  const unsigned address = here(local);
   if (arrivals < 1 || arrivals >= 1 << 20) {
     runner_.fail(fmt::format("makes an mbarrier of {} arrivals in {} (allowed: 1–1048575)",
                              arrivals, line_of(at)));
@@ -177,8 +211,8 @@ void AsyncEngine::barrier_init(unsigned address, int arrivals, Location at) {
   auto found = std::find_if(barriers_.begin(), barriers_.end(),
                             [&](const Barrier& b) { return b.address == address; });
   if (found == barriers_.end()) {
-    if (barriers_.size() == kMostBarriers) {
-      runner_.fail(fmt::format("makes more mbarriers than the {} that the emulation has",
+    if (barriers_.size() == static_cast<std::size_t>(kMostBarriers * blocks_)) {
+      runner_.fail(fmt::format("makes more mbarriers than the {} that the emulation has of a block",
                                static_cast<int>(kMostBarriers)));
     }
     found = barriers_.insert(barriers_.end(), Barrier{});
@@ -212,20 +246,30 @@ int AsyncEngine::used(unsigned address, Location at) {
     if (!knows(me(), {barrier.owner, barrier.since, at})) {
       unsafe(
           fmt::format("uses {} in {}, but nothing between that and its barrier_init lets this "
-                      "thread know of it: __syncthreads() is missing",
+                      "thread know of it: {} is missing",
+                      barrier_name(barrier), line_of(at),
+                      rank_at(address) == rank() ? "__syncthreads()" : "cluster_barrier()"));
+    }
+    if (rank_at(address) != rank() && !barrier.published) {
+      unsafe(
+          fmt::format("uses {} in {}, of which the cluster was not told: publish_barriers() after "
+                      "its barrier_init is missing",
                       barrier_name(barrier), line_of(at)));
     }
     return static_cast<int>(i);
   }
   runner_.fail(
-      fmt::format("uses an mbarrier at shared address {} in {}, where barrier_init has made "
+      fmt::format("uses an mbarrier at shared address {}{} in {}, where barrier_init has made "
                   "none yet",
-                  address, line_of(at)));
+                  address % kBlockSpan, of_block(rank_at(address)), line_of(at)));
 }
 
 void AsyncEngine::arrive(unsigned address, int expected_bytes, Location at) {
   step();
-  const int index = used(address, at);
+  arrive_there(used(here(address), at), expected_bytes, at);
+}
+
+void AsyncEngine::arrive_there(int index, int expected_bytes, Location at) {
   Barrier& barrier = barriers_[static_cast<std::size_t>(index)];
   // The copies of a phase come at the latest before somebody arrives for the next one.
   for (std::size_t i = 0; barrier.pending == 0 && i < pending_copies_.size();) {
@@ -250,7 +294,7 @@ void AsyncEngine::arrive(unsigned address, int expected_bytes, Location at) {
 
 void AsyncEngine::expect(unsigned address, int bytes, Location at) {
   step();
-  barriers_[static_cast<std::size_t>(used(address, at))].bytes += bytes;
+  barriers_[static_cast<std::size_t>(used(here(address), at))].bytes += bytes;
 }
 
 // Ends the phase if nothing is left to come. Whether it did.
@@ -269,28 +313,10 @@ bool AsyncEngine::end_phase(int index) {
   return true;
 }
 
-void AsyncEngine::name_in(AsyncEvent& event, const Barrier& barrier) const {
-  event.block = runner_.block();
-  event.barrier_address = barrier.address;
-  event.phase = barrier.phase;
-  for (const Label& label : labels_) {
-    if (label.begin != barrier.address) continue;
-    event.barrier = label.name;
-    event.number = label.number;
-    return;
-  }
-}
-
-void AsyncEngine::log_phase(const Barrier& barrier) const {
-  AsyncEvent event{.kind = AsyncEvent::Kind::phase_ended, .depth = barrier.depths.back()};
-  name_in(event, barrier);
-  log_->push_back(std::move(event));
-}
-
 void AsyncEngine::wait(unsigned address, unsigned parity, Location at) {
   nudge();
   step();
-  const auto index = static_cast<std::size_t>(used(address, at));
+  const auto index = static_cast<std::size_t>(used(here(address), at));
   while (barriers_[index].phase % 2 == parity) {
     barriers_[index].sleepers.push_back(me());
     sleep(Sleep::barrier, static_cast<int>(index), parity, at);
@@ -298,48 +324,15 @@ void AsyncEngine::wait(unsigned address, unsigned parity, Location at) {
   join(known(me()), barriers_[index].done.data());
 }
 
-// How many phases this thread has seen of the barrier by watching.
-AsyncEngine::Watch& AsyncEngine::watch_of(int thread, int barrier) {
-  const auto found = std::find_if(watches_.begin(), watches_.end(), [&](const Watch& watch) {
-    return watch.thread == thread && watch.barrier == barrier;
-  });
-  return found != watches_.end() ? *found : watches_.emplace_back(Watch{thread, barrier, 0});
-}
-
-// Phase after phase, however late the thread comes: one that polls on a GPU comes in time.
-bool AsyncEngine::watch(unsigned address, unsigned parity, Location at) {
-  const int index = used(address, at);
-  Barrier& barrier = barriers_[static_cast<std::size_t>(index)];
-  const Clock seen = watch_of(me(), index).seen;
-  if (seen % 2 == parity) {
-    if (barrier.phase == seen) {
-      barrier.watchers.push_back(me());
-      sleep(Sleep::watch, index, parity, at);
-    }
-    if (barriers_[static_cast<std::size_t>(index)].phase == seen) return false;
-    watch_of(me(), index).seen = seen + 1;
-    deepen(me(), barriers_[static_cast<std::size_t>(index)].depths[seen]);
-  }
-  return true;
-}
-
-bool AsyncEngine::end_watches() {
-  bool any = false;
-  for (Barrier& barrier : barriers_) {
-    any |= !barrier.watchers.empty();
-    wake(barrier.watchers);
-  }
-  return any;
-}
-
 void AsyncEngine::named_barrier(int id, int threads, bool waits, Location at) {
-  if (id < 1 || id > 15 || threads < 32 || threads % 32 != 0 || threads > threads_) {
+  if (id < 1 || id > 15 || threads < 32 || threads % 32 != 0 || threads > block_threads_) {
     runner_.fail(
         fmt::format("comes to named barrier {} of {} threads in {} (allowed: 1–15, and "
                     "multiples of 32 up to the block's {})",
-                    id, threads, line_of(at), threads_));
+                    id, threads, line_of(at), block_threads_));
   }
-  NamedBarrier& barrier = named_[static_cast<std::size_t>(id)];
+  const int index = rank() * 16 + id;
+  NamedBarrier& barrier = named_[static_cast<std::size_t>(index)];
   if (barrier.arrived > 0 && barrier.threads != threads) {
     runner_.fail(
         fmt::format("comes to named barrier {} of {} threads in {}, but others came to it "
@@ -360,7 +353,7 @@ void AsyncEngine::named_barrier(int id, int threads, bool waits, Location at) {
     wake(barrier.sleepers);
   } else if (waits) {
     barrier.sleepers.push_back(me());
-    sleep(Sleep::named, id, 0, at);
+    sleep(Sleep::named, index, 0, at);
   }
   nudge();
 }
@@ -389,7 +382,7 @@ bool AsyncEngine::advance() {
     Clock wanted = 0;
     for (const int thread : group.sleepers) {
       wanted =
-          std::max(wanted, group.threads[static_cast<std::size_t>(thread % kWarpgroup)].awaited);
+          std::max(wanted, group.threads[static_cast<std::size_t>(place_in_group(thread))].awaited);
     }
     const Clock before = group.done;
     run_products(static_cast<int>(i), wanted);
@@ -441,30 +434,16 @@ std::string AsyncEngine::why_asleep(int thread) const {
           barrier.bytes);
     }
     case Sleep::named:
-      return fmt::format("named barrier {}, but {} of its {} threads have come", sleeper.index,
+      return fmt::format("named barrier {}, but {} of its {} threads have come", index % 16,
                          named_[index].arrived, named_[index].threads);
+    case Sleep::cluster:
+      return fmt::format("cluster_barrier(), but {} of the cluster's {} threads have come",
+                         cluster_.arrived, threads_);
     case Sleep::products:
       return "wgmma_wait, but not all 128 threads of its warpgroup have come to that wgmma";
     default:
       return "store_wait";
   }
-}
-
-std::string AsyncEngine::unfinished() const {
-  for (const Copy& copy : copies_) {
-    Clock seen = 0;
-    for (int thread = 0; thread < threads_; ++thread) {
-      seen = std::max(seen, known(thread)[barrier_of(copy.barrier)]);
-    }
-    const bool landed = copy.landed_rows == copy.map.box_rows;
-    if (landed && *std::max_element(copy.row_phase.begin(), copy.row_phase.end()) <= seen) continue;
-    return fmt::format(
-        "ends while the copy to {} of {} may still be under way: no thread has waited "
-        "for {} since",
-        place(copy.to), line_of(copy.at),
-        barrier_name(barriers_[static_cast<std::size_t>(copy.barrier)]));
-  }
-  return "";
 }
 
 }  // namespace tilestep::simt::emulated

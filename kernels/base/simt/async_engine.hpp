@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// What Hopper does beside a block's threads, under emulation: mbarriers, the copies of TMA, wgmma, named
-/// barriers. It does the work at the earliest or the latest moment that a program allows, or in between,
+/// What Hopper does beside the threads of a block, or of a cluster's blocks, under emulation: mbarriers, the
+/// copies of TMA, wgmma, named barriers. It does the work at the earliest or the latest moment that a program allows, or in between,
 /// and reports each use of shared memory that is not safe in *every* order in which the hardware might
 /// do it, whatever order was taken here.
 ///
@@ -15,8 +15,11 @@
 /// Granule for every 16 bytes: which copy wrote it, which threads wrote or read it by ordinary accesses,
 /// which products and stores read it. A use whose predecessors the using thread does not know is unsafe.
 ///
+/// Threads and warps are counted through the cluster. Addresses here are those of the cluster's window: a
+/// block's own, and kBlockSpan times its rank.
+///
 /// Not watched: what a kernel does by plain `Shared<T>` (only by `hopper::Staged<T>`), ordinary accesses
-/// against each other, global memory, and reads of a product's sums before the wait (they are NaN then).
+/// of a block's threads against each other, global memory, and reads of a product's sums before the wait (they are NaN then).
 
 #include <algorithm>
 #include <array>
@@ -58,10 +61,22 @@ struct Product {
   bool fresh = false;
 };
 
+/// The threads and the shared memory of a block, or of a cluster's blocks.
+struct AsyncShape {
+  int threads = 0;  ///< of a block
+  int blocks = 1;
+  unsigned char* shared = nullptr;
+  std::size_t shared_bytes = 0;   ///< of a block
+  std::size_t shared_stride = 0;  ///< from block to block
+  std::uint64_t seed = 0;
+};
+
 class AsyncEngine {
  public:
   /// Shared memory begins at this address, as kernels see it.
   static constexpr unsigned kSharedBase = 1024 + 16;
+  /// From block to block of a cluster.
+  static constexpr unsigned kBlockSpan = 1u << 18;
 
   AsyncEngine(BlockRunner& runner, const EmulationOptions& options);
 
@@ -70,28 +85,33 @@ class AsyncEngine {
   bool end_watches();
   /// Whether the running block has used a word of Hopper's.
   bool active() const { return active_; }
-  void begin_block(int threads, unsigned char* shared, std::size_t shared_bytes,
-                   std::uint64_t seed);
+  void begin_block(const AsyncShape& shape);
   void end_block() { active_ = false; }
-  void block_met();
+  void block_met(int rank);
   void lanes_met(int first_thread, unsigned mask);
   /// Does something that a thread waits for. False if there is nothing.
   bool advance();
-  /// Throws Error if the thread leaves products or stores behind that it has not waited for.
+  /// Throws Error if the thread leaves products or stores behind that it has not waited for, or is its
+  /// block's last, and others may still come to the block's shared memory.
   void thread_ended();
   /// What a sleeping thread waits for, for the report of a block that cannot go on.
   std::string why_asleep(int thread) const;
-  /// One sentence if copies are under way that no thread has waited for; else empty.
-  std::string unfinished() const;
 
   // ---- words ----
   unsigned address_of(const void* memory) const;
+  /// The memory at an address of the calling thread's block.
   void* at(unsigned address, std::size_t bytes, std::size_t alignment, const char* name);
+  /// The memory at the same address of a block of the cluster.
+  void* remote(unsigned address, unsigned block, std::size_t bytes, std::size_t alignment,
+               const char* name, Location at);
+  int rank() const { return rank_of(me()); }
+  void cluster_barrier(Location at);
   void name(unsigned address, int bytes, const char* name, int number);
 
   void barrier_init(unsigned address, int arrivals, Location at);
   void publish_barriers();
   void arrive(unsigned address, int expected_bytes, Location at);
+  void arrive_at(unsigned address, unsigned block, Location at);
   void expect(unsigned address, int bytes, Location at);
   void wait(unsigned address, unsigned parity, Location at);
   /// Waits for the next phase of that parity that this thread has not seen, without learning more of it than
@@ -102,7 +122,9 @@ class AsyncEngine {
   void named_barrier(int id, int threads, bool waits, Location at);
   void fence();
 
-  void fetch(const BoxMap& map, unsigned to, unsigned barrier, int column, int row, Location at);
+  /// To the first `blocks` blocks of the cluster, or with 1 to the thread's own.
+  void fetch(const BoxMap& map, unsigned to, unsigned barrier, int column, int row, int blocks,
+             Location at);
   void store(const BoxMap& map, unsigned from, int column, int row, Location at);
   void commit_stores();
   void wait_stores(int pending, Location at);
@@ -115,6 +137,10 @@ class AsyncEngine {
   /// An ordinary access to `bytes` (up to 16, in one granule) is about to happen.
   void reads(const void* memory, int bytes, Location at);
   void writes(const void* memory, int bytes, Location at);
+  /// The calling thread has started a copy by cp.async; has waited for one; for all of them that it wanted.
+  void copy_started(const void* memory, int bytes, Location at);
+  void copy_awaited(const void* memory, int bytes);
+  void copies_awaited() { tick(me()); }
 
  private:
   static constexpr int kMostBarriers = 64;
@@ -123,6 +149,7 @@ class AsyncEngine {
   static constexpr int kGranule = 16;
   static constexpr int kMostWarpgroups = 8;
   static constexpr int kNone = -1;
+  static constexpr Clock kUnderWay = 0xFFFFFFFFu;
 
   using Knowledge = std::vector<Clock>;
 
@@ -130,6 +157,13 @@ class AsyncEngine {
     int thread;
     Clock clock;
     Location at;
+    unsigned bytes = 0xFFFF;  ///< of the granule, a bit each
+    bool copies = false;      ///< by cp.async; from `clock` on the thread knows that it is done
+  };
+  /// That a thread came to the shared memory of another block.
+  struct Visit {
+    Access access;
+    const char* does;
   };
   struct Granule {
     std::uint64_t block = 0;  ///< of which the rest is; of another one it means nothing
@@ -204,7 +238,8 @@ class AsyncEngine {
     int row_begin = 0;  ///< of the copy
     int row_end = 0;
     unsigned address = 0;
-    Location at = {};  ///< of the writing
+    Location at = {};     ///< of the writing
+    bool copies = false;  ///< by cp.async
   };
   struct Operation {
     Product product;
@@ -236,7 +271,7 @@ class AsyncEngine {
     std::array<ProductThread, kWarpgroup> threads;
     std::vector<int> sleepers = {};
   };
-  enum class Sleep { none, barrier, watch, named, products, stores };
+  enum class Sleep { none, barrier, watch, named, cluster, products, stores };
   struct Sleeper {
     Sleep kind = Sleep::none;
     int index = 0;
@@ -257,13 +292,9 @@ class AsyncEngine {
   std::size_t barrier_of(int barrier) const {
     return static_cast<std::size_t>(2 * threads_ + barrier);
   }
-  std::size_t warp_of(int warp) const {
-    return static_cast<std::size_t>(2 * threads_ + kMostBarriers + warp);
-  }
-  std::size_t storer_of(int storer) const {
-    return static_cast<std::size_t>(2 * threads_ + kMostBarriers + (threads_ + 31) / 32 + storer);
-  }
-  std::size_t depth_component() const { return storer_of(kMostStorers); }
+  std::size_t warp_of(int warp) const { return barrier_of(kMostBarriers * blocks_ + warp); }
+  std::size_t storer_of(int storer) const { return warp_of((threads_ + 31) / 32 + storer); }
+  std::size_t depth_component() const { return storer_of(kMostStorers * blocks_); }
   void deepen(int thread, Clock least) {
     Clock& depth = known(thread)[depth_component()];
     depth = std::max(depth, least);
@@ -273,6 +304,18 @@ class AsyncEngine {
   /// The calling thread executes a word.
   void step() { ++known(me())[depth_component()]; }
   int me() const;
+  int rank_of(int thread) const { return thread / block_threads_; }
+  static int rank_at(unsigned address) { return static_cast<int>(address / kBlockSpan); }
+  /// In the cluster's window.
+  static unsigned in_block(unsigned address, int rank) {
+    return address + static_cast<unsigned>(rank) * kBlockSpan;
+  }
+  unsigned here(unsigned address) const { return in_block(address, rank()); }
+  unsigned window_address(const void* memory) const;
+  unsigned char* memory(unsigned address) const {
+    return shared_ + address / kBlockSpan * shared_stride_ + (address % kBlockSpan - kSharedBase);
+  }
+  int block_of(unsigned block, const char* does, Location at) const;
   bool knows(int thread, const Access& access) const;
   bool knows_fenced(int thread, const Access& access) const;
   bool knows_row(int thread, const Copy& copy, int row) const;
@@ -282,6 +325,8 @@ class AsyncEngine {
   // Reports.
   void unsafe(const std::string& what) const;
   std::string place(unsigned address) const;
+  std::string who(int thread) const;
+  std::string of_block(int rank) const;
   std::string barrier_name(const Barrier& barrier) const;
 
   // Barriers.
@@ -290,12 +335,23 @@ class AsyncEngine {
   void log_phase(const Barrier& barrier) const;
   void name_in(AsyncEvent& event, const Barrier& barrier) const;
   Watch& watch_of(int thread, int barrier);
+  void arrive_there(int index, int expected_bytes, Location at);
+  bool end_cluster_barrier(int leaving);
   void sleep(Sleep kind, int index, unsigned parity, Location at);
   void wake(std::vector<int>& sleepers);
 
   // Shared memory.
   Granule& granule(unsigned address);
   void check_copied(const Granule& g, unsigned address, const char* does, Location at) const;
+  void check_others(const std::vector<Access>& others, const Access& mine, unsigned address,
+                    const char* does, const char* did) const;
+  void check_copies(const Granule& g, const Access& mine, unsigned address, const char* does) const;
+  void keep_stale(Granule& g, unsigned address) const;
+  bool in_shared(const void* memory) const;
+  Access access_to(unsigned address, int bytes, Location at) const;
+  void keep(std::vector<Access>& accesses, Access access) const;
+  void visit(int rank, const char* does, Location at);
+  void block_ended(int rank) const;
   void check_released(const Granule& g, unsigned address, const char* does, Location at) const;
   void check_fenced(const Granule& g, unsigned address, const char* does, Location at) const;
   bool stale(const Granule& g) const;
@@ -303,6 +359,9 @@ class AsyncEngine {
   void within(unsigned address, int bytes, const char* does, Location at) const;
 
   // Copies.
+  void fetch_into(const BoxMap& map, unsigned to, unsigned barrier, int column, int row,
+                  Location at);
+  void claim(unsigned address, int copy, int row, Location at);
   void land(Copy& copy);
   void log_landed(const Copy& copy, unsigned address, int bytes) const;
   void land_bytes(const Copy& copy, int bytes);
@@ -312,7 +371,15 @@ class AsyncEngine {
   void finish_stores(Storer& storer, Clock upto);
 
   // Products.
-  Warpgroup& warpgroup(int thread);
+  int group_of(int thread) const {
+    return rank_of(thread) * block_groups_ + thread % block_threads_ / kWarpgroup;
+  }
+  int first_thread(int group) const {
+    return group / block_groups_ * block_threads_ + group % block_groups_ * kWarpgroup;
+  }
+  /// Which of its warpgroup's 128 threads it is.
+  int place_in_group(int thread) const { return thread % block_threads_ % kWarpgroup; }
+  Warpgroup& warpgroup(int thread) { return groups_[static_cast<std::size_t>(group_of(thread))]; }
   int accumulator_for(Warpgroup& group, int index, float* sums, int n);
   void add_needs(Operation& operation, int group, Clock number);
   void check_needs(const Operation& operation, Location at) const;
@@ -331,15 +398,22 @@ class AsyncEngine {
   bool active_ = false;
   std::uint64_t block_ = 0;  ///< counts those that used the engine
   std::uint64_t random_state_ = 0;
-  int threads_ = 0;
+  int threads_ = 0;  ///< of the cluster
+  int blocks_ = 1;
+  int block_threads_ = 1;
+  int block_groups_ = 1;  ///< warpgroups of a block
   std::size_t stride_ = 0;
   unsigned char* shared_ = nullptr;
-  std::size_t shared_bytes_ = 0;
+  std::size_t shared_bytes_ = 0;   ///< of a block
+  std::size_t shared_stride_ = 0;  ///< from block to block
+  std::size_t block_granules_ = 0;
   std::vector<Clock> known_;  ///< threads × components
   std::vector<Granule> granules_;
   std::vector<Label> labels_;
   std::vector<Barrier> barriers_;
-  std::array<NamedBarrier, 16> named_;
+  std::vector<NamedBarrier> named_;  ///< 16 of each block
+  NamedBarrier cluster_;
+  std::vector<std::vector<Visit>> visits_;  ///< to each block
   std::vector<Watch> watches_;
   std::vector<Sleeper> sleeping_;
   std::deque<Copy> copies_;

@@ -101,13 +101,9 @@ std::uint64_t hash_of(const float* sums, int count) {
 
 }  // namespace
 
-AsyncEngine::Warpgroup& AsyncEngine::warpgroup(int thread) {
-  return groups_[static_cast<std::size_t>(thread / kWarpgroup)];
-}
-
 void AsyncEngine::begin_products() {
   step();
-  ProductThread& mine = warpgroup(me()).threads[static_cast<std::size_t>(me() % kWarpgroup)];
+  ProductThread& mine = warpgroup(me()).threads[static_cast<std::size_t>(place_in_group(me()))];
   mine.began = true;
   for (auto& [sums, settled] : mine.settled) settled.fenced = true;
 }
@@ -125,16 +121,16 @@ void AsyncEngine::check_registers(ProductThread& mine, float* sums, const Produc
 
 void AsyncEngine::multiply(const Product& product, float* sums, Location at) {
   const int thread = me();
-  const int group_index = thread / kWarpgroup;
+  const int group_index = group_of(thread);
   Warpgroup& group = warpgroup(thread);
-  if (threads_ < (group_index + 1) * kWarpgroup) {
+  if (block_threads_ < (group_index % block_groups_ + 1) * kWarpgroup) {
     runner_.fail(
         fmt::format("comes to wgmma in {}, but its warpgroup has not 128 threads: the block "
                     "has {}",
-                    line_of(at), threads_));
+                    line_of(at), block_threads_));
   }
   step();
-  const int index = thread % kWarpgroup;
+  const int index = place_in_group(thread);
   ProductThread& mine = group.threads[static_cast<std::size_t>(index)];
   const Clock number = ++mine.posted;
   if (number > group.operations.size()) {
@@ -216,10 +212,11 @@ void AsyncEngine::add_needs(Operation& operation, int group, Clock number) {
   const auto look = [&](const Layout& layout, int rows) {
     for (int row = 0; row < rows; ++row) {
       for (int chunk = 0; chunk < kDepthBytes / kGranule; ++chunk) {
-        const unsigned address = layout.address(row, chunk);
-        within(address, kGranule, "multiplies", operation.at);
+        const unsigned local = layout.address(row, chunk);
+        within(local, kGranule, "multiplies", operation.at);
+        const unsigned address = here(local);
         Granule& g = granule(address);
-        g.products[static_cast<std::size_t>(group)] = number;
+        g.products[static_cast<std::size_t>(group % block_groups_)] = number;
         for (const Access& writer : g.writers) {
           const auto known = std::find_if(
               operation.needs.begin(), operation.needs.end(),
@@ -228,9 +225,11 @@ void AsyncEngine::add_needs(Operation& operation, int group, Clock number) {
             operation.needs.push_back({.index = writer.thread,
                                        .clock = writer.clock,
                                        .address = address,
-                                       .at = writer.at});
+                                       .at = writer.at,
+                                       .copies = writer.copies});
           } else if (known->clock < writer.clock) {
             known->clock = writer.clock;
+            known->copies = writer.copies;
             known->address = address;
             known->at = writer.at;
           }
@@ -260,7 +259,8 @@ void AsyncEngine::check_needs(const Operation& operation, Location at) const {
   for (const Need& need : operation.needs) {
     Granule g;  // as if all the bytes had one shadow
     if (!need.copy) {
-      g.writers.push_back({need.index, need.clock, need.at});
+      g.writers.push_back(
+          {.thread = need.index, .clock = need.clock, .at = need.at, .copies = need.copies});
       check_fenced(g, need.address, "multiplies", at);
       continue;
     }
@@ -296,10 +296,11 @@ void AsyncEngine::run_product(int group_index, Operation& operation) {
   std::vector<float> b(static_cast<std::size_t>(n * depth));  // k × n
   std::array<unsigned char, kGranule> bytes;
   std::array<float, 16> numbers;
+  const int rank = group_index / block_groups_;
   const auto load = [&](const Layout& layout, int rows, auto put) {
     for (int row = 0; row < rows; ++row) {
       for (int chunk = 0; chunk < kDepthBytes / kGranule; ++chunk) {
-        async_read(layout.address(row, chunk), bytes.data());
+        async_read(in_block(layout.address(row, chunk), rank), bytes.data());
         const int count = decode(format, bytes.data(), numbers.data());
         for (int i = 0; i < count; ++i)
           put(row, chunk * count + i, numbers[static_cast<std::size_t>(i)]);
@@ -322,10 +323,10 @@ void AsyncEngine::run_product(int group_index, Operation& operation) {
   }
   if (log_ != nullptr) {
     log_->push_back({.kind = AsyncEvent::Kind::product_done,
-                     .block = runner_.block(),
+                     .block = runner_.block(rank),
                      .depth = operation.depth + 1,
-                     .source_block = runner_.block(),
-                     .thread = group_index * kWarpgroup,
+                     .source_block = runner_.block(rank),
+                     .thread = group_index % block_groups_ * kWarpgroup,
                      .n = n,
                      .product = group.done - 1});
   }
@@ -349,22 +350,22 @@ void AsyncEngine::put_back(int group_index, Accumulator& accumulator) {
   }
   if (wrong == kNone || !report_) return;
   throw Error(fmt::format("{} writes the sums of a wgmma before it has waited for it",
-                          runner_.position(group_index * kWarpgroup + wrong)),
+                          runner_.position(first_thread(group_index) + wrong)),
               ExitCode::check_failed);
 }
 
 void AsyncEngine::commit_products() {
   step();
-  ProductThread& mine = warpgroup(me()).threads[static_cast<std::size_t>(me() % kWarpgroup)];
+  ProductThread& mine = warpgroup(me()).threads[static_cast<std::size_t>(place_in_group(me()))];
   mine.groups.push_back(mine.posted);
 }
 
 void AsyncEngine::wait_products(int pending, Location at) {
   nudge();
   step();
-  const int group_index = me() / kWarpgroup;
+  const int group_index = group_of(me());
   Warpgroup& group = warpgroup(me());
-  ProductThread& mine = group.threads[static_cast<std::size_t>(me() % kWarpgroup)];
+  ProductThread& mine = group.threads[static_cast<std::size_t>(place_in_group(me()))];
   const auto kept = static_cast<std::size_t>(pending);
   const Clock upto = mine.groups.size() > kept ? mine.groups[mine.groups.size() - 1 - kept] : 0;
   mine.awaited = std::max(mine.awaited, upto);
@@ -387,7 +388,7 @@ void AsyncEngine::wait_products(int pending, Location at) {
 void AsyncEngine::thread_ended() {
   const int thread = me();
   const Warpgroup& group = warpgroup(thread);
-  const ProductThread& mine = group.threads[static_cast<std::size_t>(thread % kWarpgroup)];
+  const ProductThread& mine = group.threads[static_cast<std::size_t>(place_in_group(thread))];
   if (mine.awaited < mine.posted) {
     runner_.fail(fmt::format("ends without wgmma_wait for the wgmma of {}{}",
                              line_of(group.operations[mine.posted - 1].at),
@@ -403,6 +404,8 @@ void AsyncEngine::thread_ended() {
                     "before it is read",
                     line_of(store.at)));
   }
+  end_cluster_barrier(1);
+  if (runner_.ended(rank()) + 1 == block_threads_) block_ended(rank());
 }
 
 }  // namespace tilestep::simt::emulated

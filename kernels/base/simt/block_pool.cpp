@@ -38,7 +38,7 @@ void BlockPool::run(const Launch& launch, ThreadFunction thread, void* data,
   job.launch = &launch;
   job.thread = thread;
   job.data = data;
-  job.blocks = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+  job.blocks = std::uint64_t{launch.grid.x / launch.cluster} * launch.grid.y * launch.grid.z;
   job.end_block = job.blocks;
   // Before there is a job: a thread that has begun one could not be called back.
   const int threads = start_threads(

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <utility>
 
 constinit thread_local uint3 threadIdx{0, 0, 0};
@@ -29,6 +31,11 @@ std::vector<SharedArray>& shared_arrays() {
 
 constexpr std::size_t kSharedAlignment = 128;
 
+constexpr const char* kStaticShared =
+    "uses static shared memory (__shared__) in a launch of clusters, whose blocks have dynamic "
+    "shared "
+    "memory alone under emulation; allowed: simt::dynamic_shared";
+
 // Ends a thread of a block that is given up. Caught where the thread began.
 struct Unwind {};
 
@@ -40,7 +47,7 @@ bool same_place(const Location& a, const Location& b) {
 
 }  // namespace
 
-BlockRunner::BlockRunner(const EmulationOptions& options) : options_(options) {}
+BlockRunner::BlockRunner(const EmulationOptions& options) : options_(options), copies_(options) {}
 
 BlockRunner::~BlockRunner() {
   quit_ = true;
@@ -68,23 +75,30 @@ void BlockRunner::FreeAligned::operator()(unsigned char* memory) const {
 void BlockRunner::begin(const LaunchJob& job) {
   job_ = &job;
   const dim3 block = job.launch->block;
-  count_ = static_cast<int>(block.x * block.y * block.z);
+  block_threads_ = static_cast<int>(block.x * block.y * block.z);
+  blocks_ = static_cast<int>(job.launch->cluster);
+  count_ = block_threads_ * blocks_;
   const auto count = static_cast<std::size_t>(count_);
   threads_.resize(count);
   order_.resize(count);
   ready_.resize(count);
   warps_.resize((count + kWarp - 1) / kWarp);
+  members_.resize(static_cast<std::size_t>(blocks_));
   int thread = 0;
-  for (unsigned z = 0; z < block.z; ++z) {
-    for (unsigned y = 0; y < block.y; ++y) {
-      for (unsigned x = 0; x < block.x; ++x) threads_[thread++].index = {x, y, z};
+  for (int rank = 0; rank < blocks_; ++rank) {
+    for (unsigned z = 0; z < block.z; ++z) {
+      for (unsigned y = 0; y < block.y; ++y) {
+        for (unsigned x = 0; x < block.x; ++x) threads_[thread++].index = {x, y, z};
+      }
     }
   }
   const bool down = options_.order == ThreadOrder::descending;
   for (int i = 0; i < count_; ++i) order_[i] = down ? count_ - 1 - i : i;
-  if (job.launch->shared_bytes > shared_capacity_) {
+  shared_stride_ =
+      (job.launch->shared_bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+  if (const std::size_t bytes = shared_stride_ * members_.size(); bytes > shared_capacity_) {
     shared_.reset();
-    shared_capacity_ = job.launch->shared_bytes;
+    shared_capacity_ = bytes;
     shared_.reset(static_cast<unsigned char*>(
         ::operator new (shared_capacity_, std::align_val_t{kSharedAlignment})));
   }
@@ -94,10 +108,7 @@ void BlockRunner::begin(const LaunchJob& job) {
 
 void BlockRunner::run(std::uint64_t linear) {
   block_ = linear;
-  const dim3 grid = job_->launch->grid;
-  blockIdx = {static_cast<unsigned>(linear % grid.x),
-              static_cast<unsigned>(linear / grid.x % grid.y),
-              static_cast<unsigned>(linear / grid.x / grid.y)};
+  place_blocks();
   // Each block has its own sequence, so that the orders do not depend on which OS thread runs it.
   random_state_ = options_.seed + (linear + 1) * 0x9E3779B97F4A7C15u;
   for (Thread& thread : threads_) thread.state = State::unstarted;
@@ -107,16 +118,45 @@ void BlockRunner::run(std::uint64_t linear) {
   ready_head_ = ready_size_ = 0;
   if (warps_used_) reset_warps();
   if (async_) async_->end_block();
-  // NaN in floats: a kernel that reads what no thread wrote shows it.
-  if (job_->launch->shared_bytes > 0) std::memset(shared_.get(), 0xFF, job_->launch->shared_bytes);
-  for (const SharedArray& array : shared_arrays()) std::memset(array.memory, 0xFF, array.bytes);
+  copies_.begin_block(count_, random_state_);
+  fill_shared();
+  if (blocks_ > 1) async();  // what passes from block to block is watched from the start
   begin_phase();
   Context& first = start(order_[cursor_++]);
   runner = this;
   Fibers::switch_to(fibers_.main(), first);
   runner = nullptr;
   assert(abandoned_ || ended_ == count_);
+  if (blocks_ > 1) check_static_shared();
   if (error_) std::rethrow_exception(error_);
+}
+
+void BlockRunner::place_blocks() {
+  const dim3 grid = job_->launch->grid;
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    const std::uint64_t linear = block(static_cast<int>(rank));
+    members_[rank] = {.index = {static_cast<unsigned>(linear % grid.x),
+                                static_cast<unsigned>(linear / grid.x % grid.y),
+                                static_cast<unsigned>(linear / grid.x / grid.y)}};
+  }
+  blockIdx = members_[0].index;
+}
+
+// NaN in floats: a kernel that reads what no thread wrote shows it.
+void BlockRunner::fill_shared() {
+  if (shared_stride_ > 0) std::memset(shared_.get(), 0xFF, shared_stride_ * members_.size());
+  for (const SharedArray& array : shared_arrays()) std::memset(array.memory, 0xFF, array.bytes);
+}
+
+// The blocks of a cluster would share what each must have for itself.
+void BlockRunner::check_static_shared() const {
+  for (const SharedArray& array : shared_arrays()) {
+    const auto* bytes = static_cast<const unsigned char*>(array.memory);
+    if (std::all_of(bytes, bytes + array.bytes, [](unsigned char byte) { return byte == 0xFF; })) {
+      continue;
+    }
+    throw Error(fmt::format("{} {}", job_->launch->name, kStaticShared), ExitCode::check_failed);
+  }
 }
 
 // The thread that runs next, or kNone when the block is over.
@@ -160,16 +200,10 @@ int BlockRunner::pick_unusual() {
   return kNone;
 }
 
-// Whether the hardware beside the threads could do something that one of them waits for. Throws Error if
-// the block is over and that is not.
+// Whether the hardware beside the threads could do something that one of them waits for.
 bool BlockRunner::advance() {
-  if (!async_ || !async_->active()) return false;
-  if (ended_ < count_) return async_->advance() || async_->end_watches();
-  const std::string unfinished = async_->unfinished();
-  if (unfinished.empty() || !options_.report_unsafe) return false;
-  throw Error(fmt::format("{}: block ({},{},{}) {}", job_->launch->name, blockIdx.x, blockIdx.y,
-                          blockIdx.z, unfinished),
-              ExitCode::check_failed);
+  if (!async_ || !async_->active() || ended_ == count_) return false;
+  return async_->advance() || async_->end_watches();
 }
 
 // What a fiber does all its life: threads that have not started, one after the other.
@@ -188,8 +222,7 @@ void BlockRunner::fiber_body(Context& self) {
 }
 
 void BlockRunner::run_thread(int thread) {
-  current_ = thread;
-  threadIdx = threads_[thread].index;
+  enter(thread);
   threads_[thread].state = State::started;
   try {
     job_->thread(job_->data);
@@ -202,6 +235,7 @@ void BlockRunner::run_thread(int thread) {
   }
   threads_[thread].state = State::ended;
   ++ended_;
+  if (blocks_ > 1) ++members_[rank_of(thread)].ended;
 }
 
 /// What the block ends with after what a thread has thrown, which is being handled. Nothing may be thrown
@@ -256,8 +290,7 @@ Context& BlockRunner::start(int thread) {
 inline Pause BlockRunner::go_to(Thread& next) {
   Context* from = threads_[current_].context;
   if (next.state == State::unstarted) return {from, &start(static_cast<int>(&next - &threads_[0]))};
-  current_ = static_cast<int>(&next - &threads_[0]);
-  threadIdx = next.index;
+  enter(static_cast<int>(&next - &threads_[0]));
 #if defined(TILESTEP_RAW_SWITCH)
   // A block's stacks do not fit the first cache: fetches the one that is needed after that switch.
   if (cursor_ < count_) {
@@ -286,6 +319,8 @@ Pause BlockRunner::pause() {
 }
 
 inline Pause BlockRunner::arrive_at_barrier(bool predicate, Location at) {
+  if (blocks_ > 1) [[unlikely]]
+    return meet_in_cluster(predicate, at);
   Thread& self = threads_[current_];
   self.place = at;
   self.state = State::at_barrier;
@@ -312,9 +347,34 @@ inline Pause BlockRunner::arrive_at_barrier(bool predicate, Location at) {
   }
   if (arrived_ == count_ && !mismatch_) {
     vote_result_ = votes_;
-    if (async_ && async_->active()) async_->block_met();
+    if (async_ && async_->active()) async_->block_met(0);
     if (block_ >= job_->end_block.load(std::memory_order_relaxed)) abandoned_ = true;
     begin_phase();
+  }
+  return pause();
+}
+
+// The same in a cluster, where the other blocks' threads run on meanwhile.
+Pause BlockRunner::meet_in_cluster(bool predicate, Location at) {
+  Thread& self = threads_[current_];
+  self.place = at;
+  self.state = State::at_barrier;
+  const auto rank = static_cast<int>(rank_of(current_));
+  Member& block = members_[static_cast<std::size_t>(rank)];
+  block.votes += predicate ? 1 : 0;
+  if (++block.arrived == 1) {
+    block.barrier_at = at;
+  } else if (!same_place(block.barrier_at, at)) {
+    block.mismatch = true;
+  }
+  if (block.arrived == block_threads_ && !block.mismatch) {
+    block.vote_result = std::exchange(block.votes, 0);
+    block.arrived = 0;
+    async_->block_met(rank);
+    if (block_ >= job_->end_block.load(std::memory_order_relaxed)) abandoned_ = true;
+    std::vector<int> all(static_cast<std::size_t>(block_threads_));
+    std::iota(all.begin(), all.end(), rank * block_threads_);
+    wake(all);
   }
   return pause();
 }
@@ -322,8 +382,12 @@ inline Pause BlockRunner::arrive_at_barrier(bool predicate, Location at) {
 AsyncEngine& BlockRunner::async() {
   if (!async_) async_ = std::make_unique<AsyncEngine>(*this, options_);
   if (!async_->active()) {
-    async_->begin_block(count_, shared_.get(), job_->launch->shared_bytes,
-                        options_.seed + (block_ + 1) * 0x9E3779B97F4A7C15u);
+    async_->begin_block({.threads = block_threads_,
+                         .blocks = blocks_,
+                         .shared = shared_.get(),
+                         .shared_bytes = job_->launch->shared_bytes,
+                         .shared_stride = shared_stride_,
+                         .seed = options_.seed + (block_ + 1) * 0x9E3779B97F4A7C15u});
   }
   return *async_;
 }
@@ -347,6 +411,7 @@ int leave_barrier() {
 }
 
 void register_shared(void* memory, std::size_t bytes) {
+  if (runner != nullptr && runner->blocks() > 1) runner->fail(kStaticShared);
   shared_arrays().push_back({memory, bytes});
   std::memset(memory, 0xFF, bytes);
 }
@@ -366,7 +431,7 @@ void* BlockRunner::dynamic_shared_memory(std::size_t bytes, std::size_t byte_off
                     "the block {} bytes",
                     bytes, byte_offset, have));
   }
-  return shared_.get() + byte_offset;
+  return shared_.get() + rank_of(current_) * shared_stride_ + byte_offset;
 }
 
 void BlockRunner::fail(const std::string& what) const {
@@ -375,8 +440,14 @@ void BlockRunner::fail(const std::string& what) const {
 
 std::string BlockRunner::position(int thread) const {
   const uint3 t = threads_[thread].index;
+  const uint3 b = members_[rank_of(thread)].index;
   return fmt::format("{}: thread ({},{},{}) of block ({},{},{})", job_->launch->name, t.x, t.y, t.z,
-                     blockIdx.x, blockIdx.y, blockIdx.z);
+                     b.x, b.y, b.z);
+}
+
+std::string BlockRunner::block_position(int rank) const {
+  const uint3 b = members_[static_cast<std::size_t>(rank)].index;
+  return fmt::format("{}: block ({},{},{})", job_->launch->name, b.x, b.y, b.z);
 }
 
 std::uint64_t BlockRunner::random() {

@@ -11,8 +11,10 @@
 
 #include "kernels/base/simt/async_engine.hpp"
 #include "kernels/base/simt/backends.hpp"
+#include "kernels/base/simt/emulated_threads.hpp"
 #include "kernels/base/simt/emulator.hpp"
 #include "kernels/base/simt/fiber.hpp"
+#include "kernels/base/simt/thread_copies.hpp"
 
 namespace tilestep::simt::emulated {
 
@@ -21,9 +23,9 @@ struct LaunchJob {
   const Launch* launch = nullptr;
   ThreadFunction thread = nullptr;
   void* data = nullptr;
-  std::uint64_t blocks = 0;
+  std::uint64_t blocks = 0;  ///< or clusters, which are run as blocks are
   std::atomic<std::uint64_t> next_block{0};
-  /// Blocks from here on need not run any more: an earlier one failed, or the run was cancelled.
+  /// Blocks (or clusters, where a launch has them) from here on need not run any more: an earlier one failed, or the run was cancelled.
   std::atomic<std::uint64_t> end_block{0};
 };
 
@@ -43,7 +45,8 @@ inline std::uint64_t split_mix(std::uint64_t& state) {
 /// Scheduling: in each phase (from one block barrier to the next) the threads run in `order_`, each
 /// until it waits or ends; lanes whose warp collective completed come first. A thread that ends
 /// without having waited leaves its fiber to the next one, so that a kernel without barriers never
-/// switches. When nothing can run though threads wait, the kernel is wrong, and the report says
+/// switches. The blocks of a cluster run together: there the threads of a block that has met come after all
+/// that can run already. When nothing can run though threads wait, the kernel is wrong, and the report says
 /// why.
 class BlockRunner {
  public:
@@ -54,7 +57,7 @@ class BlockRunner {
 
   /// Prepares for the blocks of a launch.
   void begin(const LaunchJob& job);
-  /// Runs block `linear` (x fastest). Throws Error. A block that the job no longer needs may return
+  /// Runs block (or cluster) `linear`, x fastest. Throws Error. A block that the job no longer needs may return
   /// early.
   void run(std::uint64_t linear);
 
@@ -65,17 +68,30 @@ class BlockRunner {
   Pause arrive_at_barrier(bool predicate, Location at);
   int leave_barrier() const {
     resume();
-    return vote_result_;
+    return blocks_ > 1 ? members_[rank_of(current_)].vote_result : vote_result_;
   }
   std::uint64_t warp_collective(WarpOp op, unsigned mask, std::uint64_t value, int source,
                                 Location at);
   void* dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset, std::size_t alignment);
   int lane() const { return current_ % kWarp; }
   int current_thread() const { return current_; }
-  /// The running block's linear number.
-  std::uint64_t block() const { return block_; }
+  /// The linear number of a block of the running cluster.
+  std::uint64_t block(int rank) const {
+    return block_ * static_cast<unsigned>(blocks_) + static_cast<unsigned>(rank);
+  }
+  /// How many threads of it have ended.
+  int ended(int rank) const {
+    return blocks_ > 1 ? members_[static_cast<std::size_t>(rank)].ended : ended_;
+  }
+  /// Blocks of the cluster.
+  int blocks() const { return blocks_; }
+  /// "<kernel>: block (…)"
+  std::string block_position(int rank) const;
   /// What happens beside the block's threads; begins to watch the block when first asked for.
   AsyncEngine& async();
+  /// The same where a block is watched already; else null.
+  AsyncEngine* watching() { return async_ && async_->active() ? async_.get() : nullptr; }
+  ThreadCopies& copies() { return copies_; }
   /// The current thread waits until somebody wakes it.
   void sleep(Location at);
   /// Lets sleeping threads go on, each once.
@@ -116,6 +132,27 @@ class BlockRunner {
     std::array<WarpOp, kWarp> ops;
   };
 
+  /// A block of a cluster of several.
+  struct Member {
+    uint3 index{};  ///< its blockIdx
+    int arrived = 0, ended = 0, votes = 0, vote_result = 0;
+    bool mismatch = false;
+    Location barrier_at{};
+  };
+
+  std::size_t rank_of(int thread) const {
+    return static_cast<std::size_t>(thread / block_threads_);
+  }
+  void enter(int thread) {
+    current_ = thread;
+    threadIdx = threads_[static_cast<std::size_t>(thread)].index;
+    if (blocks_ > 1) [[unlikely]]
+      blockIdx = members_[rank_of(thread)].index;
+  }
+  void place_blocks();
+  void fill_shared();
+  void check_static_shared() const;
+  Pause meet_in_cluster(bool predicate, Location at);
   void fiber_body(Context& self);
   void run_thread(int thread);
   std::exception_ptr error_of(int thread) const noexcept;
@@ -144,7 +181,9 @@ class BlockRunner {
   EmulationOptions options_;
   const LaunchJob* job_ = nullptr;
   std::uint64_t block_ = 0;
-  int count_ = 0;  ///< threads of a block
+  int count_ = 0;  ///< threads of a block, or of a cluster
+  int blocks_ = 1;
+  int block_threads_ = 0;
   Fibers fibers_;
   std::vector<Context*> idle_;
   std::size_t contexts_ = 0;  ///< that were made
@@ -167,16 +206,19 @@ class BlockRunner {
   std::vector<int> order_;
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
-  std::vector<int> ready_;  ///< lanes released by a collective, a ring
+  std::vector<Member> members_;  ///< the blocks
+  std::vector<int> ready_;       ///< lanes released by a collective, a ring
   int ready_head_ = 0;
   int ready_size_ = 0;
 
   struct FreeAligned {
     void operator()(unsigned char* memory) const;
   };
+  ThreadCopies copies_;
   std::unique_ptr<AsyncEngine> async_;  ///< null until a kernel needs it
   std::unique_ptr<unsigned char, FreeAligned> shared_;
   std::size_t shared_capacity_ = 0;
+  std::size_t shared_stride_ = 0;  ///< from block to block
 };
 
 }  // namespace tilestep::simt::emulated

@@ -83,6 +83,13 @@ std::vector<double> EmulatedDevice::time_ms(const std::function<void()>&, const 
 
 void EmulatedDevice::run(const Launch& launch, ThreadFunction thread, void* data) {
   check_launch(launch, info_);
+  const unsigned threads = launch.block.x * launch.block.y * launch.block.z;
+  if (launch.cluster > 1 && threads % 32 != 0) {
+    throw Error(
+        fmt::format("{}: the blocks of a cluster have {} threads (allowed under emulation: "
+                    "multiples of 32)",
+                    launch.name, threads));
+  }
   pool_.run(launch, thread, data, stop_);
 }
 

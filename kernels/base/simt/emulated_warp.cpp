@@ -212,7 +212,8 @@ std::string BlockRunner::warp_stall(int thread) const {
 
 std::string BlockRunner::barrier_stall(int thread) const {
   std::string why = "another thread never comes";
-  for (int other = 0; other < count_; ++other) {
+  const int first = thread / block_threads_ * block_threads_;
+  for (int other = first; other < first + block_threads_; ++other) {
     const uint3 index = threads_[other].index;
     const std::string name = fmt::format("thread ({},{},{})", index.x, index.y, index.z);
     if (threads_[other].state == State::ended) {

@@ -39,6 +39,25 @@ int lane() {
   return BlockRunner::current().lane();
 }
 
+int warp() {
+  return BlockRunner::current().current_thread() / 32;
+}
+
+void start_copy(void* to, const void* from, int bytes, Location at) {
+  BlockRunner& runner = BlockRunner::current();
+  runner.copies().start(runner.current_thread(), to, from, bytes, runner.watching(), at);
+}
+
+void commit_copies() {
+  BlockRunner& runner = BlockRunner::current();
+  runner.copies().commit(runner.current_thread());
+}
+
+void wait_copies(int pending) {
+  BlockRunner& runner = BlockRunner::current();
+  runner.copies().wait(runner.current_thread(), pending, runner.watching());
+}
+
 void* dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset, std::size_t alignment) {
   return BlockRunner::current().dynamic_shared_memory(bytes, byte_offset, alignment);
 }

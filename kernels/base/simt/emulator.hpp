@@ -60,6 +60,16 @@ std::uint64_t warp_collective(WarpOp op, unsigned mask, std::uint64_t value, int
 /// Lane of the calling thread in its warp, 0–31.
 int lane();
 
+/// Number of the calling thread's warp in its cluster.
+int warp();
+
+/// Starts a copy of `bytes` to shared memory (`from` null: zeros) beside the calling thread.
+void start_copy(void* to, const void* from, int bytes, Location at);
+/// Closes a group of the calling thread's copies.
+void commit_copies();
+/// Waits until at most `pending` of its newest groups are under way.
+void wait_copies(int pending);
+
 /// The block's dynamic shared memory from `byte_offset` on, checked for `bytes` and `alignment`.
 void* dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset, std::size_t alignment);
 

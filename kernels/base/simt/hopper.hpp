@@ -54,8 +54,15 @@
 ///     moving fragments (PTX ISA, "ldmatrix", "stmatrix"), by a whole warp as simt::ldmatrix_x4
 ///       ldmatrix_x4(r, row), ldmatrix_x4_trans(r, row), stmatrix_x4(row, r)   `row` an address, 16-aligned
 ///     ordinary accesses: staged<T>(address, count, name) is a T*; the emulation watches it
-///     clusters, on a GPU alone so far: rank_in_cluster(), cluster_barrier(), arrive_at(barrier, block),
-///     fetch<2>(…)
+///     clusters (PTX ISA, "Cluster of Cooperative Thread Arrays"): Launch::cluster blocks, neighbours along x,
+///     that come to each other's dynamic shared memory, where each keeps the same things at the same addresses.
+///     After barrier_init: publish_barriers(), then cluster_barrier(); and none may end while others come to it
+///       rank_in_cluster()                     which of its blocks this is: 0 …
+///       cluster_barrier()                     all threads of all blocks that have not ended meet
+///       arrive_at(barrier, block)             one arrival at the barrier of the same address there
+///       fetch<2>(map, to, barrier, column, row)   one copy to both blocks of a cluster of two (4, 8 as well), to
+///                                             the same address and announced to the same barrier of each
+///       remote<T>(address, block, count, name)   as staged<T>, of the memory of that block
 ///
 /// The emulation finishes asynchronous work as EmulationOptions::completion says, as late as the program
 /// allows by default, and reports what a missing wait, fence or release makes unsafe, whether or not the

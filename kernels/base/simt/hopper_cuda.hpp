@@ -112,8 +112,8 @@ __device__ __forceinline__ void cluster_barrier() {
 
 // ---- TMA ----------------------------------------------------------------------------------------
 
-/// With kBlocks 2 the box comes to both blocks of a cluster, and is announced to the barrier of the same
-/// place in each.
+/// With kBlocks 2, 4 or 8 the box comes to so many blocks of the cluster, from the first on, and is announced
+/// to the barrier of the same place in each.
 template <int kBlocks = 1>
 __device__ __forceinline__ void fetch(const TensorMap& map, unsigned to, unsigned barrier,
                                       int column, int row) {
@@ -290,6 +290,17 @@ template <class T>
 __device__ __forceinline__ T* staged(unsigned address, [[maybe_unused]] std::size_t count,
                                      [[maybe_unused]] const char* name = nullptr) {
   return static_cast<T*>(__cvta_shared_to_generic(address));
+}
+/// The same of the memory that another block of the cluster has at that address.
+template <class T>
+__device__ __forceinline__ T* remote([[maybe_unused]] unsigned address,
+                                     [[maybe_unused]] unsigned block,
+                                     [[maybe_unused]] std::size_t count,
+                                     [[maybe_unused]] const char* name = nullptr) {
+  const std::uint64_t mine = reinterpret_cast<std::uint64_t>(__cvta_shared_to_generic(address));
+  std::uint64_t there = 0;
+  TILESTEP_PTX("mapa.u64 %0, %1, %2;\n" : "=l"(there) : "l"(mine), "r"(block));
+  return reinterpret_cast<T*>(there);
 }
 /// How the emulation's reports call these bytes: "stage 2".
 __device__ __forceinline__ void name_shared(unsigned, int, const char*, int) {}

@@ -67,13 +67,25 @@ inline bool try_wait(unsigned barrier, unsigned parity, Location at = Location::
   return true;
 }
 
+// ---- clusters -----------------------------------------------------------------------------------
+
+inline unsigned rank_in_cluster() {
+  return static_cast<unsigned>(emulated::async().rank());
+}
+inline void cluster_barrier(Location at = Location::current()) {
+  emulated::async().cluster_barrier(at);
+}
+inline void arrive_at(unsigned barrier, unsigned block, Location at = Location::current()) {
+  emulated::async().arrive_at(barrier, block, at);
+}
+
 // ---- TMA ----------------------------------------------------------------------------------------
 
 template <int kBlocks = 1>
 void fetch(const TensorMap& map, unsigned to, unsigned barrier, int column, int row,
            Location at = Location::current()) {
-  static_assert(kBlocks == 1, "the emulation has no clusters yet");
-  emulated::async().fetch(map, to, barrier, column, row, at);
+  static_assert(kBlocks == 1 || kBlocks == 2 || kBlocks == 4 || kBlocks == 8);
+  emulated::async().fetch(map, to, barrier, column, row, kBlocks, at);
 }
 inline void store(const TensorMap& map, unsigned from, int column, int row,
                   Location at = Location::current()) {
@@ -189,6 +201,14 @@ class Staged {
 template <class T>
 Staged<T> staged(unsigned address, std::size_t count, const char* name = "staged memory") {
   return {static_cast<T*>(emulated::async().at(address, count * sizeof(T), alignof(T), name)),
+          count, name};
+}
+/// The same of the memory that another block of the cluster has at that address.
+template <class T>
+Staged<T> remote(unsigned address, unsigned block, std::size_t count,
+                 const char* name = "staged memory", Location at = Location::current()) {
+  return {static_cast<T*>(
+              emulated::async().remote(address, block, count * sizeof(T), alignof(T), name, at)),
           count, name};
 }
 /// How the reports call these bytes: "stage 2".

@@ -21,12 +21,14 @@ struct Launch {
   dim3 grid = 1;                 ///< blocks
   dim3 block = 1;                ///< threads of a block
   std::size_t shared_bytes = 0;  ///< dynamic shared memory of a block
+  unsigned cluster = 1;          ///< blocks of a cluster, neighbours along x: 1, 2, 4 or 8
 };
 
 /// The limits that every GPU since compute capability 3.0 has (CUDA C++ Programming Guide, "Compute
 /// Capabilities").
 inline constexpr unsigned kMaxThreadsPerBlock = 1024;
 inline constexpr unsigned kMaxBlockZ = 64;
+inline constexpr unsigned kMaxCluster = 8;
 inline constexpr unsigned kMaxGridX = 2147483647;
 inline constexpr unsigned kMaxGridYZ = 65535;
 
@@ -51,6 +53,11 @@ inline void check_launch(const Launch& launch, const DeviceInfo& device) {
   const unsigned threads = launch.block.x * launch.block.y * launch.block.z;
   require(threads <= kMaxThreadsPerBlock, "the number of threads of a block", threads,
           "1–" + std::to_string(kMaxThreadsPerBlock));
+  const unsigned cluster = launch.cluster;
+  require(cluster == 1 || cluster == 2 || cluster == 4 || cluster == 8,
+          "the number of blocks of a cluster", cluster, "1, 2, 4, 8");
+  require(launch.grid.x % cluster == 0, "grid.x", launch.grid.x,
+          "multiples of the cluster's " + std::to_string(cluster) + " blocks");
   require(launch.shared_bytes <= device.shared_bytes_per_block,
           "the dynamic shared memory of a block, in bytes,", launch.shared_bytes,
           "0–" + std::to_string(device.shared_bytes_per_block) + " on " + device.name);
@@ -67,8 +74,10 @@ inline Launch row_of_blocks(const char* name, std::int64_t blocks, int threads,
   if (blocks > kMaxGridX) {
     throw Error(std::string(name) + ": a launch of more than 2147483647 blocks");
   }
-  return {name, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads)),
-          shared_bytes};
+  return {.name = name,
+          .grid = dim3(static_cast<unsigned>(blocks)),
+          .block = dim3(static_cast<unsigned>(threads)),
+          .shared_bytes = shared_bytes};
 }
 
 /// Throws Error naming `what` unless `value` is in `least` … `most`:

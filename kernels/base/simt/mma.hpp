@@ -10,7 +10,8 @@
 ///     simt::cp_async16(to, from)             16 bytes from global to shared memory, no register
 ///     simt::cp_async16(to, from, inside)     the same; zeros instead where `inside` is false
 ///     simt::cp_async4(to, from, inside)      4 bytes; zeros instead where `inside` is false
-///     simt::cp_async_commit(), simt::cp_async_wait<N>()
+///     simt::cp_async_commit(), simt::cp_async_wait<N>()   closes a group of the thread's copies; waits
+///                                            until all but its newest N groups are there
 ///
 /// Fragments (PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"), with group =
 /// lane / 4 and pair = 2·(lane % 4); each register holds two BF16, the lower index in the low half:

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <memory>
 
 #include "kernels/base/simt/emulated_dialect.hpp"
 
@@ -23,11 +24,11 @@ struct WarpBoard {
   std::array<const std::uint16_t*, 32> rows;
 };
 
-/// The board of the calling thread's warp: a block runs on one OS thread.
+/// The board of the calling thread's warp: a cluster runs on one OS thread.
 inline WarpBoard& warp_board() {
-  static thread_local std::array<WarpBoard, kMaxThreadsPerBlock / 32> boards;
-  const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-  return boards[thread / 32];
+  static thread_local std::unique_ptr<WarpBoard[]> boards;
+  if (!boards) boards = std::make_unique<WarpBoard[]>(kMaxCluster * kMaxThreadsPerBlock / 32);
+  return boards[static_cast<std::size_t>(warp())];
 }
 
 /// The BF16 in the low (0) or high (1) half of a register.
@@ -85,23 +86,29 @@ inline void ldmatrix_x4_trans(unsigned (&r)[4], Shared<const std::uint16_t> row)
   emulated::ldmatrix_x4<true>(r, row);
 }
 
-/// Throws Error if one of the two is not aligned to 16 bytes, or ends before them.
+/// Throws Error if one of the two is not aligned to 16 bytes, or ends before them. The bytes come when
+/// EmulationOptions::completion says (thread_copies.hpp).
 template <class T>
-void cp_async16(Shared<T> to, Global<const T> from) {
-  *simt::as<uint4>(to) = *simt::as<const uint4>(from);
+void cp_async16(Shared<T> to, Global<const T> from, bool inside,
+                Location at = Location::current()) {
+  const uint4* source = inside ? &*simt::as<const uint4>(from) : nullptr;
+  emulated::start_copy(&*simt::as<uint4>(to), source, 16, at);
 }
 template <class T>
-void cp_async16(Shared<T> to, Global<const T> from, bool inside) {
-  *simt::as<uint4>(to) = inside ? *simt::as<const uint4>(from) : uint4{};
+void cp_async16(Shared<T> to, Global<const T> from, Location at = Location::current()) {
+  cp_async16(to, from, true, at);
 }
 template <class T>
-void cp_async4(Shared<T> to, Global<const T> from, bool inside) {
+void cp_async4(Shared<T> to, Global<const T> from, bool inside, Location at = Location::current()) {
   static_assert(sizeof(T) == 4);
-  *to = inside ? *from : T{};
+  emulated::start_copy(&*to, inside ? &*from : nullptr, 4, at);
 }
-// The copies above are done when they return.
-inline void cp_async_commit() {}
+inline void cp_async_commit() {
+  emulated::commit_copies();
+}
 template <int kPending>
-void cp_async_wait() {}
+void cp_async_wait() {
+  emulated::wait_copies(kPending);
+}
 
 }  // namespace tilestep::simt

@@ -191,7 +191,7 @@ struct RingProblem {
 
 template <Format kFormat, int kN, int kSwizzle>
 std::vector<float> ring_product(const EmulationOptions& options, const RingProblem& problem,
-                                Fault fault = Fault::none) {
+                                Fault fault = Fault::none, unsigned cluster = 1) {
   using R = emulated_backend::Ring<kFormat, kN, kSwizzle>;
   using Element = std::conditional_t<kFormat == Format::e4m3, std::uint8_t, std::uint16_t>;
   const auto device = make_emulated_device({}, options);
@@ -216,7 +216,11 @@ std::vector<float> ring_product(const EmulationOptions& options, const RingProbl
   Buffer<float> c(*device, 64 * kN);
   c.fill(0xFF);
   launch(*device,
-         {.name = "ring_gemm", .block = {R::kThreads}, .shared_bytes = R::kSharedBytes + 1024},
+         {.name = "ring_gemm",
+          .grid = {cluster},
+          .block = {R::kThreads},
+          .shared_bytes = R::kSharedBytes + 1024,
+          .cluster = cluster},
          emulated_backend::ring_gemm<kFormat, kN, kSwizzle>, map(a, 64, 64), map(b, problem.n, kN),
          global(c.span(), "c"), problem.tiles, fault);
   return c.download();
@@ -264,6 +268,19 @@ const RingProblem kSeven{32, 7 * 32, 7};
 
 std::vector<float> small_ring(const EmulationOptions& options, Fault fault) {
   return ring_product<Format::bf16, 32, 64>(options, kSeven, fault);
+}
+
+TEST_CASE("hopper: the blocks of a cluster multiply each for itself", "[hopper]") {
+  const std::vector<float> right = reference(kSeven, 32);
+  for (const EmulationOptions& options : all_completions()) {
+    CHECK(ring_product<Format::bf16, 32, 64>(options, kSeven, Fault::none, 4) == right);
+  }
+  names(
+      [](const EmulationOptions& options) {
+        ring_product<Format::bf16, 32, 64>(options, kSeven, Fault::early_release, 2);
+      },
+      {"thread (128,0,0) of block (", "starts a copy to stage 0, byte 0 of block ",
+       "may still read"});
 }
 
 TEST_CASE("hopper: every wait, fence and release of a ring that is missing is named", "[hopper]") {
