@@ -11,7 +11,7 @@
 /// The lesson on how Hopper feeds its tensor cores: C = A·Bᵀ with A [m × k] and B [n × k], k fastest in
 /// both, C [m × n] row-major; from mma.sync to a persistent kernel with TMA, mbarriers and wgmma.
 /// NVIDIA, "PTX ISA", 8.7; "CUDA C++ Programming Guide", "Asynchronous Data Copies using the Tensor Memory
-/// Accelerator".
+/// Accelerator (TMA)".
 namespace tilestep::hopper_gemm {
 
 /// The rungs of the ladder.
@@ -25,8 +25,38 @@ enum class Variant {
   persistent,
 };
 constexpr auto names_of(Variant) {
+  return std::to_array<std::string_view>({"mma-sync", "wgmma", "tma", "pipelined",
+                                          "warp-specialized", "multicast", "persistent"});
+}
+constexpr auto reasons_of(Variant) {
   return std::to_array<std::string_view>(
-      {"mma-sync", "wgmma", "tma", "pipelined", "warp-specialized", "multicast", "persistent"});
+      {"For comparison: the tensor-core instruction of a warp, with operands in registers that "
+       "ldmatrix fills.",
+       "A warpgroup's instruction: 64 rows by up to 256 columns straight from shared memory. "
+       "Ordinary loads fill one stage, and everybody waits for everybody.",
+       "One thread asks TMA for whole tiles and an mbarrier says when they are there; there is "
+       "still one stage, so that copies and products take turns.",
+       "More stages: the copies of the next k-tiles are under way while one is multiplied.",
+       "One warpgroup only copies, the others only multiply; full and empty barriers take the "
+       "place of __syncthreads, and registers go to those who multiply.",
+       "Two blocks form a cluster and share their columns of B: each fetches a half, and TMA puts "
+       "it into both.",
+       "As many blocks as fit, each with tile after tile: the next tile's copies run while TMA "
+       "stores this one."});
+}
+/// Where the rung's kernel is: a path of the repository, built in as an asset.
+constexpr std::string_view source_path(Variant variant) {
+  if (variant == Variant::mma_sync) return "kernels/matmul/hopper_gemm/mma_sync.cu";
+  if (variant <= Variant::pipelined) return "kernels/matmul/hopper_gemm/together.cu";
+  return "kernels/matmul/hopper_gemm/specialized.cu";
+}
+/// Whether one warpgroup only copies.
+constexpr bool has_producer(Variant variant) {
+  return variant >= Variant::warp_specialized;
+}
+/// Whether TMA brings the tiles.
+constexpr bool has_tma(Variant variant) {
+  return variant >= Variant::tma;
 }
 
 /// What is multiplied; C is FP32 (and BF16 where it is timed).
@@ -36,6 +66,30 @@ constexpr auto names_of(DataType) {
 }
 constexpr int element_bytes(DataType type) {
   return type == DataType::fp8_e4m3 ? 1 : 2;
+}
+
+/// What one wgmma instruction makes: 64 rows by so many columns of C, which are a warpgroup's tile.
+enum class WarpgroupTile { n64, n128, n256 };
+constexpr auto names_of(WarpgroupTile) {
+  return std::to_array<std::string_view>({"64x64", "64x128", "64x256"});
+}
+constexpr int columns_of(WarpgroupTile tile) {
+  return 64 << static_cast<int>(tile);
+}
+
+/// How rows of a stage are swizzled, in bytes.
+enum class Swizzle { none, bytes32, bytes64, bytes128 };
+constexpr auto names_of(Swizzle) {
+  return std::to_array<std::string_view>({"0", "32", "64", "128"});
+}
+constexpr int bytes_of(Swizzle swizzle) {
+  return swizzle == Swizzle::none ? 0 : 16 << static_cast<int>(swizzle);
+}
+
+/// What the matrices hold.
+enum class Data { random, zeros };
+constexpr auto names_of(Data) {
+  return std::to_array<std::string_view>({"random", "zeros"});
 }
 
 /// The order in which C's tiles are computed.
@@ -50,5 +104,121 @@ constexpr auto names_of(Break) {
   return std::to_array<std::string_view>(
       {"none", "skip-full-wait", "skip-empty-wait", "missing-fence", "wrong-bytes"});
 }
+
+struct Params {
+  Variant variant = Variant::warp_specialized;
+  WarpgroupTile tile = WarpgroupTile::n128;
+  int stages = 4;
+  int consumers = 2;
+  int cluster = 2;  ///< of multicast and persistent
+  Swizzle swizzle = Swizzle::bytes128;
+  Raster raster = Raster::rows;
+  DataType dtype = DataType::bf16;
+  Data data = Data::random;
+  int m = 256, n = 256, k = 384;
+  Break broken = Break::none;
+  std::int64_t seed = 1;
+};
+
+/// The knobs, bound to Params: variant tile stages consumers cluster swizzle raster dtype data m n k break
+/// seed.
+const lab::KnobTable<Params>& knob_table();
+
+/// What Params come to for a variant: stages that it has and that fit, the cluster that it has.
+struct Plan {
+  int columns = 128;  ///< of the block's tile of C
+  int rows = 128;     ///< of it: 64 a consumer
+  int stages = 4, consumers = 2, cluster = 1, swizzle = 128;
+  int depth = 64;         ///< of a k-tile: 128 bytes of k
+  int stage_bytes = 0;    ///< of A and B in a stage
+  int shared_bytes = 0;   ///< of a block
+  int tiles_down = 0;     ///< of C, in tiles of a block
+  int tiles_across = 0;   ///< of C
+  int k_tiles = 0;        ///< of a tile of C
+  int blocks = 0;         ///< of the launch
+  int asked_stages = 4;   ///< by the knob, where the variant has a ring
+};
+Plan plan_of(const Params& params);
+
+// ---- what a run shows -----------------------------------------------------------------------------
+
+/// What happened in the chosen block, in the order of its clock.
+enum class What {
+  waits_empty,  ///< the producer begins to wait for a stage
+  expects,      ///< it tells the barrier how many bytes come
+  copies,       ///< it has issued the copies
+  lands,        ///< some of the bytes are in the stage (known under emulation alone)
+  flips,        ///< the phase of the stage's full barrier ends (on a GPU: a watching thread sees it)
+  waits_full,   ///< a consumer begins to wait for the stage
+  issues,       ///< it has it, and issues wgmma
+  commits,      ///< all of the stage's are issued
+  waited,       ///< they are done
+  releases,     ///< the consumer gives the stage back
+  stores,       ///< a consumer begins to store its tile of C
+  stored,       ///< it is done
+};
+constexpr auto names_of(What) {
+  return std::to_array<std::string_view>({"waits-empty", "expects", "copies", "lands", "flips",
+                                          "waits-full", "issues", "commits", "waited", "releases",
+                                          "stores", "stored"});
+}
+inline constexpr int kWhats = 12;
+
+struct Event {
+  What what = What::expects;
+  int lane = 0;      ///< 0: the thread that copies; 1, 2: a consumer; −1: the copy engine, or a barrier
+  int number = 0;    ///< of the k-tile, counted through all tiles of the block; of stores: of the tile
+  int stage = 0;     ///< of the ring; 0 of stores
+  int parity = 0;    ///< of the phase of the stage's full barrier
+  std::int64_t clock = 0;  ///< from the first event on; see Trace::clock_unit
+  int bytes = 0;           ///< expects: announced; lands: arrived
+  int pending = 0;         ///< lands: bytes that the phase still waits for
+  bool operator==(const Event&) const = default;
+};
+
+/// A tile of C that the chosen block computed.
+struct BlockTile {
+  int number = 0;           ///< in the launch's order
+  int row = 0, column = 0;  ///< in tiles
+  bool operator==(const BlockTile&) const = default;
+};
+
+/// What came of a kernel that was broken on purpose.
+struct Broken {
+  std::string outcome;  ///< "right", "wrong numbers", "hang", or empty: nothing was broken
+  std::string where;    ///< "emulated, copies at the latest moment", "on the GPU"
+  std::string report;   ///< what the emulator says is unsafe; which wait was given up
+  int wrong = 0;        ///< elements of C
+  int row = -1, column = -1;  ///< of the first of them
+  double got = 0, want = 0;
+  bool operator==(const Broken&) const = default;
+};
+
+/// All that the picture is drawn from: one block of a launch.
+struct Trace {
+  Variant variant = Variant::warp_specialized;
+  DataType dtype = DataType::bf16;
+  Raster raster = Raster::rows;
+  int m = 0, n = 0, k = 0;
+  int rows = 0, columns = 0, depth = 0;  ///< of the block's tile, and of a k-tile (in elements)
+  int stages = 0, consumers = 0, cluster = 0, swizzle = 0;
+  int stage_bytes = 0, shared_bytes = 0, k_pitch_bytes = 0;
+  int tiles_down = 0, tiles_across = 0;
+  int blocks = 0;           ///< of the launch
+  int block = 0;            ///< the chosen one
+  std::string clock_unit;   ///< "cycles" on a GPU, "words" under emulation: order, not time
+  std::vector<BlockTile> tiles;  ///< of the chosen block, one after the other
+  std::vector<Event> events;     ///< of the chosen block
+  std::vector<int> wrong;        ///< of the block's first tile: wrong elements of each 8 × 8, row by row
+  Broken broken;
+  std::array<int, kWhats> lines{};  ///< of the variant's source, 0: it has no such step
+
+  int steps() const { return static_cast<int>(events.size()); }
+  int k_tiles() const { return (k + depth - 1) / depth; }
+  bool operator==(const Trace&) const = default;
+};
+
+/// The kernel's source lines of each step.
+std::array<int, kWhats> step_lines(Variant variant);
 
 }  // namespace tilestep::hopper_gemm

@@ -61,10 +61,10 @@ __device__ __forceinline__ void multiply_by_warp(float (&sums)[4][T::kColumns / 
   }
 }
 
-template <class T, class R, class Out, class Witness>
+template <class T, class R, class Out, class Tape>
 __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     mma_sync(simt::Global<const std::uint16_t> a, simt::Global<const std::uint16_t> b,
-             simt::Global<Out> c, Task task, R ring, Witness witness) {
+             simt::Global<Out> c, Task task, R ring, Tape tape) {
   static_assert(T::kFormat == Format::bf16 && T::kColumns >= 64);
   const auto stages = lay_out<T>(ring, task.shared_bytes);
   const unsigned start = simt::shared_address(simt::dynamic_shared<std::uint16_t>(1));
@@ -79,19 +79,19 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     if (number < k_tiles) {
       const int stage = number % ring.stages;
       const int first = number * (kDepthBytes / 16);
-      if (threadIdx.x == 0) witness.at(kExpects, number);
+      if (threadIdx.x == 0) tape.note(kExpects, number);
       start_copies(a, memory, stages, stages.a(stage), stages.rows(), place.row, task.shape.m,
                    first, chunks);
       start_copies(b, memory, stages, stages.b(stage), T::kColumns, place.column, task.shape.n,
                    first, chunks);
-      if (threadIdx.x == 0) witness.at(kCopies, number);
+      if (threadIdx.x == 0) tape.note(kCopies, number);
     }
     simt::cp_async_commit();  // an empty group too: so the groups can be counted
   };
   float sums[4][T::kColumns / 32][4] = {};
   for (int i = 0; i < kMmaAhead && i < ring.stages - 1; ++i) copy(i);
   for (int number = 0; number < k_tiles; ++number) {
-    witness.at(site + kWaitsFull, number);
+    tape.note(site + kWaitsFull, number);
     if (ring.stages > kMmaAhead) {
       simt::cp_async_wait<kMmaAhead - 1>();
     } else {
@@ -100,17 +100,17 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     }
     // Everybody's part of the stage must have arrived, and everybody must be done with the one before.
     __syncthreads();
-    witness.at(site + kIssues, number);
+    tape.note(site + kIssues, number);
     if (ring.stages > 1) copy(number + (ring.stages > kMmaAhead ? kMmaAhead : ring.stages - 1));
     multiply_by_warp<T>(sums, stages, number % ring.stages, consumer);
-    witness.at(site + kWaited, number);
+    tape.note(site + kWaited, number);
     if (ring.stages == 1)
       __syncthreads();  // all must have read the stage before it is filled again
-    witness.at(site + kReleases, number);
+    tape.note(site + kReleases, number);
   }
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) % kWarpgroup / 32;
-  witness.at(site + kStores, 0);
+  tape.note(site + kStores, 0);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
 #pragma unroll
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
       }
     }
   }
-  witness.at(site + kStored, 0);
+  tape.note(site + kStored, 0);
 }
 
 }  // namespace tilestep::hopper_gemm::SIMT_BACKEND

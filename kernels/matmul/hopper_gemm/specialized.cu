@@ -37,10 +37,10 @@ __device__ __forceinline__ void begin(const S& stages) {
 }
 
 /// What the one thread that copies does.
-template <class T, class R, int kCluster, class Witness>
+template <class T, class R, int kCluster, class Tape>
 __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task,
                                         const Stages<T, R>& stages, int rank,
-                                        const Witness& witness) {
+                                        const Tape& tape) {
   constexpr int kFetched = T::kColumns / kCluster;  // rows of B that this block asks for
   Turn turn;
   int number = 0;
@@ -48,20 +48,20 @@ __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task
   for (; walk.there(); walk.advance()) {
     const TilePlace place = walk.place(rank);
     for (int k = 0; k < task.shape.k; k += T::kDepth, ++number) {
-      witness.at(kWaitsEmpty, number);
+      tape.note(kWaitsEmpty, number);
       // All who multiply, in both blocks, must be done with what the stage held: the other block's half
       // comes here too.
-      if (!witness.does(Break::skip_empty_wait)) {
-        witness.wait(stages.empty(turn.stage), turn.parity ^ 1, kWaitsEmpty, number);
+      if (!tape.does(Break::skip_empty_wait)) {
+        tape.wait(stages.empty(turn.stage), turn.parity ^ 1, kWaitsEmpty, number);
       }
       const unsigned full = stages.full(turn.stage);
-      witness.at(kExpects, number);
-      arrive_expecting(full, witness.does(Break::wrong_bytes) ? stages.a_bytes() : stages.bytes());
+      tape.note(kExpects, number);
+      arrive_expecting(full, tape.does(Break::wrong_bytes) ? stages.a_bytes() : stages.bytes());
       fetch_rows<1>(maps.a, stages, stages.a(turn.stage), stages.rows(), 0, full, k, place.row,
                     T::kElementBytes);
       fetch_rows<kCluster>(maps.b, stages, stages.b(turn.stage), T::kColumns, rank * kFetched, full,
                            k, place.column + rank * kFetched, T::kElementBytes);
-      witness.at(kCopies, number);
+      tape.note(kCopies, number);
       turn.pass(stages.ring);
     }
   }
@@ -79,41 +79,41 @@ __device__ __forceinline__ void release(const S& stages, int stage) {
 }
 
 /// A consumer's products of one tile, along all of k. `number` counts the block's k-tiles.
-template <class T, class R, int kCluster, class Witness>
+template <class T, class R, int kCluster, class Tape>
 __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stages<T, R>& stages,
                                               Turn& turn, int k_end, int consumer, int& number,
-                                              const Witness& witness, int site) {
+                                              const Tape& tape, int site) {
   int before = 0;
   for (int k = 0; k < k_end; k += T::kDepth, ++number) {
-    witness.at(site + kWaitsFull, number);
-    if (!witness.does(Break::skip_full_wait)) {
-      witness.wait(stages.full(turn.stage), turn.parity, site + kWaitsFull, number);
+    tape.note(site + kWaitsFull, number);
+    if (!tape.does(Break::skip_full_wait)) {
+      tape.wait(stages.full(turn.stage), turn.parity, site + kWaitsFull, number);
     }
-    witness.at(site + kIssues, number);
+    tape.note(site + kIssues, number);
     multiply_stage<T>(sums, stages, turn.stage, consumer, k == 0);
-    witness.at(site + kCommits, number);
+    tape.note(site + kCommits, number);
     // The stage before is read to its end once no more than this one's products are under way.
     wgmma_wait<1>();
     if (k > 0) {
-      witness.at(site + kWaited, number - 1);
+      tape.note(site + kWaited, number - 1);
       release<kCluster>(stages, before);
-      witness.at(site + kReleases, number - 1);
+      tape.note(site + kReleases, number - 1);
     }
     before = turn.stage;
     turn.pass(stages.ring);
   }
   wgmma_wait<0>();
   settle(sums);
-  witness.at(site + kWaited, number - 1);
+  tape.note(site + kWaited, number - 1);
   release<kCluster>(stages, before);
-  witness.at(site + kReleases, number - 1);
+  tape.note(site + kReleases, number - 1);
 }
 
 /// What a warpgroup that multiplies does.
-template <class T, class R, class Out, int kCluster, class Witness>
+template <class T, class R, class Out, int kCluster, class Tape>
 __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task,
                                         simt::Global<Out> c, const Stages<T, R>& stages, int rank,
-                                        int consumer, const Witness& witness) {
+                                        int consumer, const Tape& tape) {
   const int site = consumer * kConsumerSites;
   Turn turn;
   int number = 0;  // of k-tiles
@@ -122,36 +122,36 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
   typename T::Sums sums = {};
   TileWalk<T, kCluster> walk(task.shape, task.raster, stages.rows());
   for (; walk.there(); walk.advance(), ++tile) {
-    multiply_tile<T, R, kCluster>(sums, stages, turn, task.shape.k, consumer, number, witness,
+    multiply_tile<T, R, kCluster>(sums, stages, turn, task.shape.k, consumer, number, tape,
                                   site);
     TilePlace place = walk.place(rank);
     place.row += consumer * T::kRows;
-    witness.at(site + kStores, tile);
+    tape.note(site + kStores, tile);
     if (task.stored_by_tma) {
       store_by_tma<T, Out>(maps.c, sums, stages, place, consumer, parts,
-                           !witness.does(Break::missing_fence));
+                           !tape.does(Break::missing_fence));
     } else {
       store_sums<T, Out>(c, sums, task.shape, place);
     }
-    witness.at(site + kStored, tile);
+    tape.note(site + kStored, tile);
   }
   if (task.stored_by_tma && threadIdx.x % kWarpgroup == 0) store_wait<0>();
 }
 
-template <class T, class R, class Out, int kCluster, class Witness>
+template <class T, class R, class Out, int kCluster, class Tape>
 __global__ void __launch_bounds__(3 * kWarpgroup, 1)
     specialized(const __grid_constant__ TensorMaps maps, simt::Global<Out> c, Task task, R ring,
-                Witness witness) {
+                Tape tape) {
   const auto stages = lay_out<T>(ring, task.shared_bytes);
   const int rank = kCluster == 1 ? 0 : static_cast<int>(rank_in_cluster());
   begin<kCluster>(stages);
   const int group = static_cast<int>(threadIdx.x) / kWarpgroup;
   if (group == 0) {
     keep_registers<kProducerRegisters>();
-    if (threadIdx.x == 0) produce<T, R, kCluster>(maps, task, stages, rank, witness);
+    if (threadIdx.x == 0) produce<T, R, kCluster>(maps, task, stages, rank, tape);
   } else {
     take_registers<kConsumerRegisters>();
-    consume<T, R, Out, kCluster>(maps, task, c, stages, rank, group - 1, witness);
+    consume<T, R, Out, kCluster>(maps, task, c, stages, rank, group - 1, tape);
   }
   // A block must not end while the other may still arrive at its barriers or copy into its stages.
   if constexpr (kCluster > 1) cluster_barrier();

@@ -145,45 +145,40 @@ class TileWalk {
   TileOrder tiles_;
 };
 
-// ---- who witnesses --------------------------------------------------------------------------------
+// ---- who looks on ---------------------------------------------------------------------------------
 
 /// In a timed kernel nobody does, and all is as it should be.
 struct Timed {
-  __device__ __forceinline__ void at(int, int) const {}
+  static constexpr bool kRecords = false;
+
+  __device__ __forceinline__ void note(int, int) const {}
   __device__ __forceinline__ constexpr bool does(Break) const { return false; }
   __device__ __forceinline__ void wait(unsigned barrier, unsigned parity, int, int) const {
     wait_for(barrier, parity);
   }
-  __device__ __forceinline__ void watch(unsigned, unsigned, int) const {}
-  static constexpr bool kRecords = false;
 };
 
-/// Of the kernel that is explained: the first thread of each warpgroup notes when something happened in the
-/// chosen block.
+/// In an explained one the first thread of each warpgroup of the chosen block notes when something happens.
+/// It may leave something out on purpose; a wait may then last for ever, so it is given up after a while.
 struct Explained {
+  static constexpr bool kRecords = true;
+
   simt::Tape tape;
   int block;
+  Break fault;
 
-  static constexpr bool kRecords = true;
-  __device__ __forceinline__ void at(int site, int number) const {
-    if (static_cast<int>(blockIdx.x) == block && threadIdx.x % kWarpgroup == 0) {
+  __device__ __forceinline__ bool chosen() const {
+    return static_cast<int>(blockIdx.x) == block && tape.capacity > 0;
+  }
+  __device__ __forceinline__ void note(int site, int number) const {
+    if (chosen() && threadIdx.x % kWarpgroup == 0) {
       tape.note(static_cast<std::uint32_t>(site), number, cycles());
     }
   }
-  __device__ __forceinline__ constexpr bool does(Break) const { return false; }
-  __device__ __forceinline__ void wait(unsigned barrier, unsigned parity, int, int) const {
-    wait_for(barrier, parity);
-  }
-};
-
-/// Of a kernel that leaves something out: a wait may then last for ever, so it is given up after a while.
-struct Broken : Explained {
-  Break which;
-
-  __device__ __forceinline__ constexpr bool does(Break fault) const { return which == fault; }
+  __device__ __forceinline__ bool does(Break what) const { return fault == what; }
   __device__ __forceinline__ void wait(unsigned barrier, unsigned parity, int site,
                                        int number) const {
-    if (!wait_at_most(barrier, parity, kPatience)) {
+    if (!wait_at_most(barrier, parity, kPatience) && tape.capacity > 0) {
       tape.note(static_cast<std::uint32_t>(kGaveUp + site), number,
                 GaveUp{static_cast<int>(blockIdx.x), static_cast<int>(parity)});
     }

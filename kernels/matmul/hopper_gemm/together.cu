@@ -37,10 +37,10 @@ __device__ __forceinline__ void copy_rows(simt::Global<const std::uint16_t> from
 }
 
 /// One stage, filled by all threads.
-template <class T, class R, class Out, class Witness>
+template <class T, class R, class Out, class Tape>
 __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     plain_loads(simt::Global<const std::uint16_t> a, simt::Global<const std::uint16_t> b,
-                simt::Global<Out> c, Task task, R ring, Witness witness) {
+                simt::Global<Out> c, Task task, R ring, Tape tape) {
   const auto stages = lay_out<T>(ring, task.shared_bytes);
   const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup;
   const int site = consumer * kConsumerSites;
@@ -49,50 +49,50 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   typename T::Sums sums = {};
   int number = 0;
   for (int k = 0; k < task.shape.k; k += T::kDepth, ++number) {
-    if (threadIdx.x == 0) witness.at(kExpects, number);
+    if (threadIdx.x == 0) tape.note(kExpects, number);
     const int first = k * T::kElementBytes / 16;
     copy_rows(a, stages, stages.a(0), stages.rows(), place.row, task.shape.m, first, chunks);
     copy_rows(b, stages, stages.b(0), T::kColumns, place.column, task.shape.n, first, chunks);
-    if (threadIdx.x == 0) witness.at(kCopies, number);
+    if (threadIdx.x == 0) tape.note(kCopies, number);
     // wgmma reads by the async proxy, which sees ordinary stores only after this …
-    if (!witness.does(Break::missing_fence)) publish_to_async_proxy();
-    witness.at(site + kWaitsFull, number);
+    if (!tape.does(Break::missing_fence)) publish_to_async_proxy();
+    tape.note(site + kWaitsFull, number);
     __syncthreads();  // … and what the others have stored after they have said so too
-    witness.at(site + kIssues, number);
+    tape.note(site + kIssues, number);
     multiply_stage<T>(sums, stages, 0, consumer, k == 0);
-    witness.at(site + kCommits, number);
+    tape.note(site + kCommits, number);
     wgmma_wait<0>();
-    witness.at(site + kWaited, number);
+    tape.note(site + kWaited, number);
     __syncthreads();  // all must have read the stage before it is filled again
-    witness.at(site + kReleases, number);
+    tape.note(site + kReleases, number);
   }
   settle(sums);
-  witness.at(site + kStores, 0);
+  tape.note(site + kStores, 0);
   store_sums<T, Out>(c, sums, task.shape, {place.row + consumer * T::kRows, place.column});
-  witness.at(site + kStored, 0);
+  tape.note(site + kStored, 0);
 }
 
 /// Thread 0 asks TMA for k-tile `number`.
-template <class T, class S, class Witness>
+template <class T, class S, class Tape>
 __device__ __forceinline__ void fetch_stage(const TensorMaps& maps, const S& stages,
                                             const TilePlace& place, int stage, int number,
-                                            const Witness& witness) {
+                                            const Tape& tape) {
   const unsigned full = stages.full(stage);
   const int k = number * T::kDepth;
-  witness.at(kExpects, number);
-  arrive_expecting(full, witness.does(Break::wrong_bytes) ? stages.a_bytes() : stages.bytes());
+  tape.note(kExpects, number);
+  arrive_expecting(full, tape.does(Break::wrong_bytes) ? stages.a_bytes() : stages.bytes());
   fetch_rows<1>(maps.a, stages, stages.a(stage), stages.rows(), 0, full, k, place.row,
                 T::kElementBytes);
   fetch_rows<1>(maps.b, stages, stages.b(stage), T::kColumns, 0, full, k, place.column,
                 T::kElementBytes);
-  witness.at(kCopies, number);
+  tape.note(kCopies, number);
 }
 
 /// With one stage: fetch, wait, multiply, wait. With more, the copies run ahead.
-template <class T, class R, class Out, class Witness>
+template <class T, class R, class Out, class Tape>
 __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     fetched(const __grid_constant__ TensorMaps maps, simt::Global<Out> c, Task task, R ring,
-            Witness witness) {
+            Tape tape) {
   const auto stages = lay_out<T>(ring, task.shared_bytes);
   const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup;
   const int site = consumer * kConsumerSites;
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   __syncthreads();  // nobody may wait for a barrier that is not there yet
   if (threadIdx.x == 0) {
     for (int i = 0; i < ahead && i < k_tiles; ++i) {
-      fetch_stage<T>(maps, stages, place, i, i, witness);
+      fetch_stage<T>(maps, stages, place, i, i, tape);
     }
   }
   typename T::Sums sums = {};
@@ -114,34 +114,34 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   Turn next;
   for (int i = 0; i < ahead; ++i) next.pass(ring);
   for (int number = 0; number < k_tiles; ++number) {
-    witness.at(site + kWaitsFull, number);
-    if (!witness.does(Break::skip_full_wait)) {
-      witness.wait(stages.full(turn.stage), turn.parity, site + kWaitsFull, number);
+    tape.note(site + kWaitsFull, number);
+    if (!tape.does(Break::skip_full_wait)) {
+      tape.wait(stages.full(turn.stage), turn.parity, site + kWaitsFull, number);
     }
-    witness.at(site + kIssues, number);
+    tape.note(site + kIssues, number);
     multiply_stage<T>(sums, stages, turn.stage, consumer, number == 0);
-    witness.at(site + kCommits, number);
+    tape.note(site + kCommits, number);
     if (ring.stages == 1) {
       wgmma_wait<0>();
     } else {
       wgmma_wait<1>();
     }
     const int done = ring.stages == 1 ? number : number - 1;
-    if (done >= 0) witness.at(site + kWaited, done);
+    if (done >= 0) tape.note(site + kWaited, done);
     // All must have read the stage that is filled next.
-    if (!witness.does(Break::skip_empty_wait)) __syncthreads();
-    if (done >= 0) witness.at(site + kReleases, done);
+    if (!tape.does(Break::skip_empty_wait)) __syncthreads();
+    if (done >= 0) tape.note(site + kReleases, done);
     if (threadIdx.x == 0 && number + ahead < k_tiles) {
-      fetch_stage<T>(maps, stages, place, next.stage, number + ahead, witness);
+      fetch_stage<T>(maps, stages, place, next.stage, number + ahead, tape);
     }
     turn.pass(ring);
     next.pass(ring);
   }
   wgmma_wait<0>();
   settle(sums);
-  witness.at(site + kStores, 0);
+  tape.note(site + kStores, 0);
   store_sums<T, Out>(c, sums, task.shape, {place.row + consumer * T::kRows, place.column});
-  witness.at(site + kStored, 0);
+  tape.note(site + kStored, 0);
 }
 
 }  // namespace tilestep::hopper_gemm::SIMT_BACKEND

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <string>
+
+#include "kernels/base/simt/cublas.hpp"
+
+namespace tilestep::simt {
+
+/// C [m × n] = A [m × k] · Bᵀ, B [n × k], row-major, as cuBLASLt is asked for it. C is BF16.
+struct LibraryProduct {
+  enum class Type { bf16, e4m3 };
+  enum class Scaling {
+    none,    ///< of the whole tensors, by 1
+    blocks,  ///< E4M3: A by 1 × 128, B by 128 × 128 (VEC128_32F, BLK128x128_32F)
+  };
+  int m = 0, n = 0, k = 0;
+  Type type = Type::bf16;
+  Scaling scaling = Scaling::none;
+  /// E4M3: sums along k stay in the tensor cores, with fewer bits.
+  bool fast_accumulation = false;
+  auto operator<=>(const LibraryProduct&) const = default;
+};
+/// Its arrays on the device. The scales are [k / 128][m] and [n / 128][k / 128] numbers, if there are any.
+struct LibraryArrays {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* c = nullptr;
+  const float* a_scales = nullptr;
+  const float* b_scales = nullptr;
+};
+
+}  // namespace tilestep::simt
+
+namespace tilestep::simt::cuda {
+
+/// NVIDIA's cuBLASLt, whose algorithms a caller may choose among. Loaded when first asked for and never
+/// needed, as cuBLAS is, and looked for in the same places. Part of the CUDA module.
+class CublasLt {
+ public:
+  /// The library of this process, for the current device.
+  static CublasLt& loaded();
+
+  virtual ~CublasLt() = default;
+  virtual bool available() const = 0;
+  /// One sentence on why it is not available.
+  virtual const std::string& reason() const = 0;
+
+  /// How many algorithms its search proposes, the likely best first; 0 if it has none for the product.
+  /// Throws Error (unavailable).
+  virtual int algorithms(const LibraryProduct& product, const LibraryArrays& arrays) = 0;
+  /// Asynchronous on the default stream. Throws Error.
+  virtual void multiply(const LibraryProduct& product, int algorithm,
+                        const LibraryArrays& arrays) = 0;
+};
+
+}  // namespace tilestep::simt::cuda
