@@ -24,8 +24,6 @@ constexpr int kComputeFp32Pedantic = 69;
 constexpr int kDefaultAlgorithm = -1;
 constexpr int kSuccess = 0;
 
-constexpr const char* kFiles[] = {"libcublas.so.13", "libcublas.so.12"};
-
 /// The folders below `root` that a Python package or a toolkit puts its libraries into.
 void add_folders(std::vector<std::filesystem::path>& folders, const std::filesystem::path& root) {
   for (const char* below : {"", "lib", "lib64", "cublas/lib", "nvidia/cublas/lib", "cu13/lib"}) {
@@ -33,7 +31,7 @@ void add_folders(std::vector<std::filesystem::path>& folders, const std::filesys
   }
 }
 
-std::vector<std::string> candidates() {
+std::vector<std::string> candidates(std::initializer_list<const char*> names) {
   std::vector<std::string> files;
   std::vector<std::filesystem::path> folders;
   if (const char* named = std::getenv("TILESTEP_CUBLAS"); named != nullptr && *named != '\0') {
@@ -41,17 +39,21 @@ std::vector<std::string> candidates() {
     if (std::filesystem::is_directory(named, ignored)) {
       add_folders(folders, named);
     } else {
-      files.emplace_back(named);
+      const std::filesystem::path file(named);
+      const std::string wanted = std::filesystem::path(*names.begin()).stem().stem().string();
+      // Beside libcublas.so lies libcublasLt.so.
+      if (file.filename().string().starts_with(wanted + ".")) files.emplace_back(named);
+      folders.push_back(file.parent_path());
     }
   }
   const auto add_files = [&] {
     for (const auto& folder : folders) {
-      for (const char* file : kFiles) files.push_back((folder / file).string());
+      for (const char* file : names) files.push_back((folder / file).string());
     }
     folders.clear();
   };
   add_files();
-  for (const char* file : kFiles) files.emplace_back(file);
+  for (const char* file : names) files.emplace_back(file);
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX"}) {
     if (const char* root = std::getenv(variable); root != nullptr && *root != '\0') {
       add_folders(folders, root);
@@ -72,6 +74,15 @@ Function symbol(void* library, const char* name) {
 
 }  // namespace
 
+void* open_library(std::initializer_list<const char*> names) {
+  for (const std::string& file : candidates(names)) {
+    if (void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL); library != nullptr) {
+      return library;
+    }
+  }
+  return nullptr;
+}
+
 const Cublas& Cublas::loaded() {
   static const Cublas cublas;
   return cublas;
@@ -82,11 +93,7 @@ Cublas::Cublas() {
 }
 
 void Cublas::load() {
-  void* library = nullptr;
-  for (const std::string& file : candidates()) {
-    library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) break;
-  }
+  void* library = open_library({"libcublas.so.13", "libcublas.so.12"});
   if (library == nullptr) {
     reason_ =
         "cuBLAS was not found; install the CUDA Toolkit's libcublas, or let TILESTEP_CUBLAS name "

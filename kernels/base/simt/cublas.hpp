@@ -1,8 +1,13 @@
 #pragma once
 
+#include <initializer_list>
 #include <string>
 
 namespace tilestep::simt::cuda {
+
+/// Opens the first of the files that is found: those that TILESTEP_CUBLAS names, the dynamic linker's, and
+/// those in the folders of toolkits. nullptr: there is none.
+void* open_library(std::initializer_list<const char*> names);
 
 /// NVIDIA's cuBLAS, the peer that GEMM lessons are measured against. Loaded when first asked for
 /// and never needed: where it is not found, `reason` says so. Part of the CUDA module.

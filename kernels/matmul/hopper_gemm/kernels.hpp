@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/base/simt/cublas.hpp"
+#include "kernels/base/simt/cublas_lt.hpp"
 #include "kernels/base/simt/resources.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/matmul/hopper_gemm/lesson.hpp"
@@ -64,7 +64,7 @@ __host__ __device__ constexpr TileOrder tiles_of(const GemmShape& shape, int row
 
 // ---- what an explained kernel notes ---------------------------------------------------------------
 
-/// What happens to a stage, in order; a site of the tape. Of k-tile i of all that the block multiplies
+/// What happens to a stage, in order; a site. Of k-tile i of all that the block multiplies
 /// (number i) by the producer; of consumer c (0 or 1) at site + c · kConsumerSites.
 enum Site : int {
   kWaitsEmpty,  ///< the producer begins to wait for the stage
@@ -80,11 +80,73 @@ enum Site : int {
   kStored,      ///< it is done with that
 };
 inline constexpr int kConsumerSites = 7;  ///< from kWaitsFull on
-inline constexpr int kGaveUp = 32;        ///< site + this: a wait that was given up
-/// After so many cycles.
+/// A wait of a broken kernel is given up after so many cycles.
 inline constexpr long long kPatience = 2'000'000;
-struct GaveUp {
-  int block, parity;
+/// Of all lanes.
+inline constexpr int kSites = kWaitsFull + 2 * kConsumerSites;
+
+// ---- how they are called --------------------------------------------------------------------------
+
+/// A and B as 16-bit words: a BF16 or FP16 each, or two E4M3. Rows are pitch_bytes(k) apart.
+struct Operands {
+  simt::Span<const std::uint16_t> a, b;
+};
+
+/// A launch of the kernel that is explained, of any plan. C is FP32 with rows of pitch_of<float>(n).
+struct Explanation {
+  Variant variant = Variant::warp_specialized;
+  DataType dtype = DataType::bf16;
+  Raster raster = Raster::rows;
+  Break fault = Break::none;
+  Plan plan;
+  GemmShape shape;
+  int block = 0;    ///< whose steps are noted
+  int numbers = 0;  ///< a row of `clocks`: k-tiles of a block, kSites at least
+};
+
+/// A kernel that is compiled for one plan, to be timed. C is BF16 with rows of pitch_of<uint16>(n).
+struct Configuration {
+  Variant variant;
+  std::string_view name;  ///< "128x256x64, 2 consumers, 4 stages, cluster of 2"
+  DataType dtype;
+  int rows, columns;  ///< of a block's tile
+  int stages, consumers, cluster;
+  bool persistent, stored_by_tma;
+  bool block_scaled = false;
+  bool any_stages = false;  ///< `stages` is the most; fewer may be asked for
+};
+/// The scales of a block-scaled product: of A [k / 128][m], of B [n / 128][k / 128]. k is a multiple of 128.
+struct ScaleArrays {
+  simt::Span<const float> a, b;
+};
+
+/// The kernels of the lesson on one backend. All calls are asynchronous on a GPU and throw Error for shapes
+/// that a kernel does not take, and Error (unavailable) on a GPU other than Hopper.
+class Kernels : public simt::KernelSet {
+ public:
+  /// `clocks`: kSites rows of what.numbers clocks of the chosen block, and one of waits that were given up,
+  /// by site; what did not happen is left as it is.
+  virtual void explain(simt::Device& device, const Explanation& what, const Operands& operands,
+                       simt::Span<float> c, simt::Span<long long> clocks) const = 0;
+
+  virtual std::span<const Configuration> configurations() const = 0;
+  /// `stages`: 0: the configuration's. With `scales` for block-scaled ones alone.
+  virtual void multiply(simt::Device& device, int configuration, const GemmShape& shape,
+                        Raster raster, const Operands& operands, simt::Span<std::uint16_t> c,
+                        const ScaleArrays& scales = {}, int stages = 0) const = 0;
+  virtual simt::Resources resources(simt::Device& device, int configuration) const = 0;
+  /// Products of a stage that stays in shared memory, `products` times k = 64 of BF16, by two consumers with
+  /// 64 x `columns` each (64, 128, 256) on every multiprocessor: what shared memory and the tensor cores do
+  /// without copies. `out` takes the clock cycles of each block.
+  virtual void resident(simt::Device& device, int columns, int products,
+                        simt::Span<const std::uint16_t> stage, simt::Span<long long> out) const = 0;
+
+  virtual LibraryStatus library(simt::Device& device) const = 0;
+  /// See simt::cuda::CublasLt.
+  virtual int library_algorithms(simt::Device& device, const simt::LibraryProduct& product,
+                                 const simt::LibraryArrays& arrays) const = 0;
+  virtual void library_multiply(simt::Device& device, const simt::LibraryProduct& product,
+                                int algorithm, const simt::LibraryArrays& arrays) const = 0;
 };
 
 }  // namespace tilestep::hopper_gemm

@@ -25,8 +25,8 @@ enum class Variant {
   persistent,
 };
 constexpr auto names_of(Variant) {
-  return std::to_array<std::string_view>({"mma-sync", "wgmma", "tma", "pipelined",
-                                          "warp-specialized", "multicast", "persistent"});
+  return std::to_array<std::string_view>(
+      {"mma-sync", "wgmma", "tma", "pipelined", "warp-specialized", "multicast", "persistent"});
 }
 constexpr auto reasons_of(Variant) {
   return std::to_array<std::string_view>(
@@ -129,14 +129,14 @@ struct Plan {
   int columns = 128;  ///< of the block's tile of C
   int rows = 128;     ///< of it: 64 a consumer
   int stages = 4, consumers = 2, cluster = 1, swizzle = 128;
-  int depth = 64;         ///< of a k-tile: 128 bytes of k
-  int stage_bytes = 0;    ///< of A and B in a stage
-  int shared_bytes = 0;   ///< of a block
-  int tiles_down = 0;     ///< of C, in tiles of a block
-  int tiles_across = 0;   ///< of C
-  int k_tiles = 0;        ///< of a tile of C
-  int blocks = 0;         ///< of the launch
-  int asked_stages = 4;   ///< by the knob, where the variant has a ring
+  int depth = 64;        ///< of a k-tile: 128 bytes of k
+  int stage_bytes = 0;   ///< of A and B in a stage
+  int shared_bytes = 0;  ///< of a block
+  int tiles_down = 0;    ///< of C, in tiles of a block
+  int tiles_across = 0;  ///< of C
+  int k_tiles = 0;       ///< of a tile of C
+  int blocks = 0;        ///< of the launch
+  int asked_stages = 4;  ///< by the knob, where the variant has a ring
 };
 Plan plan_of(const Params& params);
 
@@ -148,14 +148,14 @@ enum class What {
   expects,      ///< it tells the barrier how many bytes come
   copies,       ///< it has issued the copies
   lands,        ///< some of the bytes are in the stage (known under emulation alone)
-  flips,        ///< the phase of the stage's full barrier ends (on a GPU: a watching thread sees it)
-  waits_full,   ///< a consumer begins to wait for the stage
-  issues,       ///< it has it, and issues wgmma
-  commits,      ///< all of the stage's are issued
-  waited,       ///< they are done
-  releases,     ///< the consumer gives the stage back
-  stores,       ///< a consumer begins to store its tile of C
-  stored,       ///< it is done
+  flips,       ///< the phase of the stage's full barrier ends (on a GPU: a watching thread sees it)
+  waits_full,  ///< a consumer begins to wait for the stage
+  issues,      ///< it has it, and issues wgmma
+  commits,     ///< all of the stage's are issued
+  waited,      ///< they are done
+  releases,    ///< the consumer gives the stage back
+  stores,      ///< a consumer begins to store its tile of C
+  stored,      ///< it is done
 };
 constexpr auto names_of(What) {
   return std::to_array<std::string_view>({"waits-empty", "expects", "copies", "lands", "flips",
@@ -166,10 +166,11 @@ inline constexpr int kWhats = 12;
 
 struct Event {
   What what = What::expects;
-  int lane = 0;      ///< 0: the thread that copies; 1, 2: a consumer; −1: the copy engine, or a barrier
-  int number = 0;    ///< of the k-tile, counted through all tiles of the block; of stores: of the tile
-  int stage = 0;     ///< of the ring; 0 of stores
-  int parity = 0;    ///< of the phase of the stage's full barrier
+  int lane = 0;  ///< 0: the thread that copies; 1, 2: a consumer; −1: the copy engine, or a barrier
+  int number =
+      0;          ///< of the k-tile, counted through all tiles of the block; of stores: of the tile
+  int stage = 0;  ///< of the ring; 0 of stores
+  int parity = 0;          ///< of the phase of the stage's full barrier
   std::int64_t clock = 0;  ///< from the first event on; see Trace::clock_unit
   int bytes = 0;           ///< expects: announced; lands: arrived
   int pending = 0;         ///< lands: bytes that the phase still waits for
@@ -185,10 +186,10 @@ struct BlockTile {
 
 /// What came of a kernel that was broken on purpose.
 struct Broken {
-  std::string outcome;  ///< "right", "wrong numbers", "hang", or empty: nothing was broken
-  std::string where;    ///< "emulated, copies at the latest moment", "on the GPU"
-  std::string report;   ///< what the emulator says is unsafe; which wait was given up
-  int wrong = 0;        ///< elements of C
+  std::string outcome;        ///< "right", "wrong numbers", "hang", or empty: nothing was broken
+  std::string where;          ///< "emulated, copies at the latest moment", "on the GPU"
+  std::string report;         ///< what the emulator says is unsafe; which wait was given up
+  int wrong = 0;              ///< elements of C
   int row = -1, column = -1;  ///< of the first of them
   double got = 0, want = 0;
   bool operator==(const Broken&) const = default;
@@ -204,12 +205,12 @@ struct Trace {
   int stages = 0, consumers = 0, cluster = 0, swizzle = 0;
   int stage_bytes = 0, shared_bytes = 0, k_pitch_bytes = 0;
   int tiles_down = 0, tiles_across = 0;
-  int blocks = 0;           ///< of the launch
-  int block = 0;            ///< the chosen one
-  std::string clock_unit;   ///< "cycles" on a GPU, "words" under emulation: order, not time
+  int blocks = 0;                ///< of the launch
+  int block = 0;                 ///< the chosen one
+  std::string clock_unit;        ///< "cycles" on a GPU, "words" under emulation: order, not time
   std::vector<BlockTile> tiles;  ///< of the chosen block, one after the other
   std::vector<Event> events;     ///< of the chosen block
-  std::vector<int> wrong;        ///< of the block's first tile: wrong elements of each 8 × 8, row by row
+  std::vector<int> wrong;  ///< of the block's first tile: wrong elements of each 8 × 8, row by row
   Broken broken;
   std::array<int, kWhats> lines{};  ///< of the variant's source, 0: it has no such step
 

@@ -17,6 +17,7 @@ namespace tilestep::hopper_gemm::SIMT_BACKEND {
 
 constexpr int kProducerRegisters = 40;
 constexpr int kConsumerRegisters = 232;
+constexpr int kWatcher = 32;  // the first thread of the second warp
 
 /// Makes the barriers, and has all blocks of the cluster meet.
 template <int kCluster, class S>
@@ -39,8 +40,7 @@ __device__ __forceinline__ void begin(const S& stages) {
 /// What the one thread that copies does.
 template <class T, class R, int kCluster, class Tape>
 __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task,
-                                        const Stages<T, R>& stages, int rank,
-                                        const Tape& tape) {
+                                        const Stages<T, R>& stages, int rank, const Tape& tape) {
   constexpr int kFetched = T::kColumns / kCluster;  // rows of B that this block asks for
   Turn turn;
   int number = 0;
@@ -62,6 +62,22 @@ __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task
       fetch_rows<kCluster>(maps.b, stages, stages.b(turn.stage), T::kColumns, rank * kFetched, full,
                            k, place.column + rank * kFetched, T::kElementBytes);
       tape.note(kCopies, number);
+      turn.pass(stages.ring);
+    }
+  }
+}
+
+/// A thread of the producer's that has nothing else to do sees the stages become full.
+template <class T, class R, int kCluster, class Tape>
+__device__ __forceinline__ void look_on(const Task& task, const Stages<T, R>& stages,
+                                        const Tape& tape) {
+  Turn turn;
+  int number = 0;
+  TileWalk<T, kCluster> walk(task.shape, task.raster, stages.rows());
+  for (; walk.there(); walk.advance()) {
+    for (int k = 0; k < task.shape.k; k += T::kDepth, ++number) {
+      if (!watch(stages.full(turn.stage), turn.parity, kPatience)) return;
+      tape.seen(kFlips, number);
       turn.pass(stages.ring);
     }
   }
@@ -122,8 +138,7 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
   typename T::Sums sums = {};
   TileWalk<T, kCluster> walk(task.shape, task.raster, stages.rows());
   for (; walk.there(); walk.advance(), ++tile) {
-    multiply_tile<T, R, kCluster>(sums, stages, turn, task.shape.k, consumer, number, tape,
-                                  site);
+    multiply_tile<T, R, kCluster>(sums, stages, turn, task.shape.k, consumer, number, tape, site);
     TilePlace place = walk.place(rank);
     place.row += consumer * T::kRows;
     tape.note(site + kStores, tile);
@@ -149,6 +164,9 @@ __global__ void __launch_bounds__(3 * kWarpgroup, 1)
   if (group == 0) {
     keep_registers<kProducerRegisters>();
     if (threadIdx.x == 0) produce<T, R, kCluster>(maps, task, stages, rank, tape);
+    if constexpr (Tape::kRecords) {
+      if (threadIdx.x == kWatcher && tape.chosen()) look_on<T, R, kCluster>(task, stages, tape);
+    }
   } else {
     take_registers<kConsumerRegisters>();
     consume<T, R, Out, kCluster>(maps, task, c, stages, rank, group - 1, tape);

@@ -158,30 +158,29 @@ struct Timed {
   }
 };
 
-/// In an explained one the first thread of each warpgroup of the chosen block notes when something happens.
-/// It may leave something out on purpose; a wait may then last for ever, so it is given up after a while.
+/// In an explained one the first thread of each warpgroup of the chosen block writes down the clock when
+/// something happens: one store, so that what is explained is as nearly as can be what is timed. It may leave
+/// something out on purpose; a wait may then last for ever, so it is given up after a while.
 struct Explained {
   static constexpr bool kRecords = true;
 
-  simt::Tape tape;
+  simt::Global<long long>
+      clocks;  ///< kSites + 1 rows of `numbers`; the last: waits given up, by their site
+  int numbers;
   int block;
   Break fault;
 
-  __device__ __forceinline__ bool chosen() const {
-    return static_cast<int>(blockIdx.x) == block && tape.capacity > 0;
-  }
+  __device__ __forceinline__ bool chosen() const { return static_cast<int>(blockIdx.x) == block; }
   __device__ __forceinline__ void note(int site, int number) const {
-    if (chosen() && threadIdx.x % kWarpgroup == 0) {
-      tape.note(static_cast<std::uint32_t>(site), number, cycles());
-    }
+    if (chosen() && threadIdx.x % kWarpgroup == 0) clocks[site * numbers + number] = cycles();
+  }
+  __device__ __forceinline__ void seen(int site, int number) const {
+    clocks[site * numbers + number] = cycles();
   }
   __device__ __forceinline__ bool does(Break what) const { return fault == what; }
   __device__ __forceinline__ void wait(unsigned barrier, unsigned parity, int site,
                                        int number) const {
-    if (!wait_at_most(barrier, parity, kPatience) && tape.capacity > 0) {
-      tape.note(static_cast<std::uint32_t>(kGaveUp + site), number,
-                GaveUp{static_cast<int>(blockIdx.x), static_cast<int>(parity)});
-    }
+    if (!wait_at_most(barrier, parity, kPatience)) clocks[kSites * numbers + site] = number;
   }
 };
 

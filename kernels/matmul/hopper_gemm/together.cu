@@ -88,8 +88,8 @@ __device__ __forceinline__ void fetch_stage(const TensorMaps& maps, const S& sta
   tape.note(kCopies, number);
 }
 
-/// With one stage: fetch, wait, multiply, wait. With more, the copies run ahead.
-template <class T, class R, class Out, class Tape>
+/// With one stage: fetch, wait, multiply, wait. With more, two at least, the copies run ahead.
+template <class T, class R, class Out, bool kOneStage, class Tape>
 __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     fetched(const __grid_constant__ TensorMaps maps, simt::Global<Out> c, Task task, R ring,
             Tape tape) {
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   const int site = consumer * kConsumerSites;
   const TilePlace place = TileWalk<T, 1>(task.shape, task.raster, stages.rows()).place(0);
   const int k_tiles = (task.shape.k + T::kDepth - 1) / T::kDepth;
-  const int ahead = ring.stages > 1 ? ring.stages - 1 : 1;
+  const int ahead = kOneStage ? 1 : ring.stages - 1;
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < ring.stages; ++stage) barrier_init(stages.full(stage), 1);
     publish_barriers();
@@ -113,6 +113,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   Turn turn;
   Turn next;
   for (int i = 0; i < ahead; ++i) next.pass(ring);
+#pragma unroll 1
   for (int number = 0; number < k_tiles; ++number) {
     tape.note(site + kWaitsFull, number);
     if (!tape.does(Break::skip_full_wait)) {
@@ -121,12 +122,12 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     tape.note(site + kIssues, number);
     multiply_stage<T>(sums, stages, turn.stage, consumer, number == 0);
     tape.note(site + kCommits, number);
-    if (ring.stages == 1) {
+    if constexpr (kOneStage) {
       wgmma_wait<0>();
     } else {
       wgmma_wait<1>();
     }
-    const int done = ring.stages == 1 ? number : number - 1;
+    const int done = kOneStage ? number : number - 1;
     if (done >= 0) tape.note(site + kWaited, done);
     // All must have read the stage that is filled next.
     if (!tape.does(Break::skip_empty_wait)) __syncthreads();

@@ -1,0 +1,201 @@
+#include "kernels/base/simt/cublas_lt.hpp"
+
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernels/base/simt/error.hpp"
+
+namespace tilestep::simt::cuda {
+namespace {
+
+// Values from the cuBLAS documentation ("cublasLt Datatypes Reference"): the library is loaded at run time,
+// so that no header and no link is needed.
+constexpr int kSuccess = 0;
+constexpr int kTypeFp32 = 0, kTypeBf16 = 14, kTypeE4m3 = 28;
+constexpr int kComputeFp32 = 68;
+constexpr int kTransposeA = 3, kScaleA = 17, kScaleB = 18, kFastAccumulation = 25;
+constexpr int kScaleModeA = 31, kScaleModeB = 32;
+constexpr int kByVector128 = 4, kByBlock128 = 5;
+constexpr int kMaxWorkspace = 1;
+constexpr int kMostAlgorithms = 32;
+constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
+
+/// cublasLtMatmulHeuristicResult_t.
+struct Found {
+  std::array<std::uint64_t, 8> algorithm;
+  std::size_t workspace;
+  int status;
+  float waves;
+  std::array<int, 4> reserved;
+};
+
+template <class Function>
+void take(Function& to, void* library, const char* name) {
+  to = reinterpret_cast<Function>(dlsym(library, name));
+}
+
+/// A product made ready: its descriptors and what the library proposes.
+struct Ready {
+  void* product = nullptr;
+  void* a = nullptr;
+  void* b = nullptr;
+  void* c = nullptr;
+  std::vector<Found> found = {};
+};
+
+class Library final : public CublasLt {
+ public:
+  Library() { load(); }
+
+  bool available() const override { return handle_ != nullptr; }
+  const std::string& reason() const override { return reason_; }
+
+  int algorithms(const LibraryProduct& product, const LibraryArrays& arrays) override {
+    return static_cast<int>(ready(product, arrays).found.size());
+  }
+
+  // The library counts columns first: its C is ours turned, which is our B times our A turned.
+  void multiply(const LibraryProduct& product, int algorithm,
+                const LibraryArrays& arrays) override {
+    Ready& it = ready(product, arrays);
+    const float one = 1;
+    const float zero = 0;
+    const Found& found = it.found.at(static_cast<std::size_t>(algorithm));
+    check(matmul_(handle_, it.product, &one, arrays.b, it.a, arrays.a, it.b, &zero, arrays.c, it.c,
+                  arrays.c, it.c, &found.algorithm, workspace_, kWorkspaceBytes, nullptr),
+          product, "multiply");
+  }
+
+ private:
+  void load();
+  Ready& ready(const LibraryProduct& product, const LibraryArrays& arrays);
+  void set_scales(const Ready& it, const LibraryProduct& product, const LibraryArrays& arrays);
+
+  void check(int status, const LibraryProduct& product, const char* what) const {
+    if (status == kSuccess) return;
+    throw Error("cuBLASLt did not " + std::string(what) + " a product of " +
+                    std::to_string(product.m) + " x " + std::to_string(product.n) + " x " +
+                    std::to_string(product.k) + " (status " + std::to_string(status) + ")",
+                ExitCode::unavailable);
+  }
+  template <class Value>
+  void set(void* product, int attribute, const Value& value) {
+    set_(product, attribute, &value, sizeof value);
+  }
+
+  void* handle_ = nullptr;
+  void* workspace_ = nullptr;
+  float* ones_ = nullptr;  ///< the scale of whole tensors
+  std::string reason_;
+  std::map<LibraryProduct, Ready> ready_;
+
+  int (*create_)(void**) = nullptr;
+  int (*describe_)(void**, int compute, int scale) = nullptr;
+  int (*set_)(void*, int attribute, const void* value, std::size_t bytes) = nullptr;
+  int (*layout_)(void**, int type, std::uint64_t rows, std::uint64_t columns,
+                 std::int64_t pitch) = nullptr;
+  int (*prefer_)(void**) = nullptr;
+  int (*set_preference_)(void*, int attribute, const void* value, std::size_t bytes) = nullptr;
+  int (*search_)(void* handle, void* product, void* a, void* b, void* c, void* d, void* preference,
+                 int most, Found* found, int* count) = nullptr;
+  int (*matmul_)(void* handle, void* product, const void* alpha, const void* a, void* a_layout,
+                 const void* b, void* b_layout, const void* beta, const void* c, void* c_layout,
+                 void* d, void* d_layout, const void* algorithm, void* workspace, std::size_t bytes,
+                 void* stream) = nullptr;
+};
+
+void Library::load() {
+  void* library = open_library({"libcublasLt.so.13", "libcublasLt.so.12"});
+  if (library == nullptr) {
+    reason_ =
+        "cuBLASLt was not found; install the CUDA Toolkit's libcublas, or let TILESTEP_CUBLAS name "
+        "the folder of libcublasLt.so.13";
+    return;
+  }
+  take(create_, library, "cublasLtCreate");
+  take(describe_, library, "cublasLtMatmulDescCreate");
+  take(set_, library, "cublasLtMatmulDescSetAttribute");
+  take(layout_, library, "cublasLtMatrixLayoutCreate");
+  take(prefer_, library, "cublasLtMatmulPreferenceCreate");
+  take(set_preference_, library, "cublasLtMatmulPreferenceSetAttribute");
+  take(search_, library, "cublasLtMatmulAlgoGetHeuristic");
+  take(matmul_, library, "cublasLtMatmul");
+  if (create_ == nullptr || describe_ == nullptr || set_ == nullptr || layout_ == nullptr ||
+      prefer_ == nullptr || set_preference_ == nullptr || search_ == nullptr ||
+      matmul_ == nullptr) {
+    reason_ = "the cuBLASLt that was found lacks a function that tilestep needs";
+    return;
+  }
+  void* handle = nullptr;
+  const float one = 1;
+  if (create_(&handle) != kSuccess || cudaMalloc(&workspace_, kWorkspaceBytes) != cudaSuccess ||
+      cudaMalloc(reinterpret_cast<void**>(&ones_), sizeof one) != cudaSuccess ||
+      cudaMemcpy(ones_, &one, sizeof one, cudaMemcpyHostToDevice) != cudaSuccess) {
+    reason_ = "cuBLASLt was found but does not start";
+    return;
+  }
+  handle_ = handle;
+}
+
+void Library::set_scales(const Ready& it, const LibraryProduct& product,
+                         const LibraryArrays& arrays) {
+  if (product.type != LibraryProduct::Type::e4m3) return;
+  const auto fast = static_cast<std::int8_t>(product.fast_accumulation ? 1 : 0);
+  set(it.product, kFastAccumulation, fast);
+  if (product.scaling == LibraryProduct::Scaling::none) {
+    set(it.product, kScaleA, ones_);
+    set(it.product, kScaleB, ones_);
+    return;
+  }
+  const std::int32_t by_block = kByBlock128;
+  const std::int32_t by_vector = kByVector128;
+  set(it.product, kScaleModeA, by_block);  // its A is our B
+  set(it.product, kScaleModeB, by_vector);
+  set(it.product, kScaleA, arrays.b_scales);
+  set(it.product, kScaleB, arrays.a_scales);
+}
+
+Ready& Library::ready(const LibraryProduct& product, const LibraryArrays& arrays) {
+  if (handle_ == nullptr) throw Error(reason_, ExitCode::unavailable);
+  const auto known = ready_.find(product);
+  if (known != ready_.end()) {
+    set_scales(known->second, product, arrays);
+    return known->second;
+  }
+  Ready it;
+  const int type = product.type == LibraryProduct::Type::bf16 ? kTypeBf16 : kTypeE4m3;
+  const auto m = static_cast<std::uint64_t>(product.m);
+  const auto n = static_cast<std::uint64_t>(product.n);
+  const auto k = static_cast<std::uint64_t>(product.k);
+  check(describe_(&it.product, kComputeFp32, kTypeFp32), product, "describe");
+  const std::int32_t transpose = 1;
+  set(it.product, kTransposeA, transpose);
+  check(layout_(&it.a, type, k, n, product.k), product, "describe");
+  check(layout_(&it.b, type, k, m, product.k), product, "describe");
+  check(layout_(&it.c, kTypeBf16, n, m, product.n), product, "describe");
+  set_scales(it, product, arrays);
+  void* preference = nullptr;
+  check(prefer_(&preference), product, "search for");
+  set_preference_(preference, kMaxWorkspace, &kWorkspaceBytes, sizeof kWorkspaceBytes);
+  it.found.resize(kMostAlgorithms);
+  int count = 0;
+  const int status = search_(handle_, it.product, it.a, it.b, it.c, it.c, preference,
+                             kMostAlgorithms, it.found.data(), &count);
+  it.found.resize(status == kSuccess ? static_cast<std::size_t>(count) : 0);
+  return ready_.emplace(product, std::move(it)).first->second;
+}
+
+}  // namespace
+
+CublasLt& CublasLt::loaded() {
+  static Library library;
+  return library;
+}
+
+}  // namespace tilestep::simt::cuda

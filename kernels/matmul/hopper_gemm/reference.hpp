@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/base/numeric/running_sum.hpp"
+#include "kernels/matmul/hopper_gemm/kernels.hpp"
+
+namespace tilestep::hopper_gemm {
+
+/// A and B, rounded to the format: as numbers, row after row without gaps, and as the kernels take them.
+struct Matrices {
+  std::vector<float> a, b;
+  std::vector<std::uint16_t> a_words, b_words;
+};
+
+/// Uniform numbers in −1 … 1, rounded to nearest even, or zeros.
+Matrices make_matrices(const GemmShape& shape, DataType type, Data data, std::int64_t seed);
+
+/// Numbers of a format in rows of pitch_bytes(columns), zeros between them.
+std::vector<std::uint16_t> packed(const std::vector<float>& values, int rows, int columns,
+                                  DataType type);
+
+/// How exactly the tensor cores add up products of a format. Seen by others on Hopper: E4M3 keeps 13 bits
+/// after the point of the largest of the numbers that are added at once (DeepSeek-AI, "DeepSeek-V3 Technical
+/// Report", 2024, 3.3.2), FP16 and BF16 those of FP32.
+double unit_of(DataType type);
+
+/// C in double, row-major without gaps, and how far the kernel may be from it. wgmma adds 32 bytes of k at a
+/// time to the sum: all are aligned to the largest and cut off, so that each loses less than one unit of it.
+numeric::AllBounded reference_product(const GemmShape& shape, const Matrices& matrices,
+                                      DataType type);
+
+}  // namespace tilestep::hopper_gemm
