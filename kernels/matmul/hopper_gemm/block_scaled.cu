@@ -73,6 +73,7 @@ __device__ __forceinline__ void multiply_scaled(typename T::Sums& sums, const Sc
     wait_for(stages.full(turn.stage), turn.parity);
     typename T::Sums part;
     multiply_stage<T>(part, stages, turn.stage, consumer, true);
+    wgmma_commit();
     next.load(scales, shape, row, place.column, block + 1, blocks);
     wgmma_wait<0>();
     settle(part);

@@ -31,6 +31,15 @@ __host__ __device__ constexpr int pitch_of(int columns) {
   return pitch_bytes(columns, sizeof(T)) / static_cast<int>(sizeof(T));
 }
 
+/// Dynamic shared memory of a block: the stages, two barriers each, two tiles of C on its way out for each
+/// consumer (64 rows of 128 bytes), and what alignment to the swizzle's pattern may cost.
+inline constexpr int kStoreBytes = 2 * 64 * 128;
+constexpr int shared_bytes_of(int stage_bytes, int stages, int consumers) {
+  return stages * (stage_bytes + 16) + consumers * kStoreBytes + 1024;
+}
+/// What a block may have on Hopper: 227 KB.
+inline constexpr int kMostSharedBytes = 227 * 1024;
+
 /// Where a tile lies, or which it is: row and column, of C or in tiles.
 struct TilePlace {
   int row, column;

@@ -129,10 +129,7 @@ void start_specialized(const Call& call, const Task& task, const R& ring, const 
              ring, tape);
 }
 
-constexpr std::size_t shared_bytes_of(int stage_bytes, int stages, int consumers) {
-  return static_cast<std::size_t>(stages * (stage_bytes + 16) +
-                                  consumers * kStoredTiles * kStoredTile + kAlignment);
-}
+static_assert(kStoreBytes == kStoredTiles * kStoredTile);
 
 // ---- explained ----------------------------------------------------------------------------------
 
@@ -252,7 +249,8 @@ simt::Launch timed_launch(const simt::DeviceInfo& device, const Configuration& o
   return {.name = "hopper_gemm",
           .grid = dim3(static_cast<unsigned>(std::max(blocks, 1) * one.cluster)),
           .block = dim3(static_cast<unsigned>(groups * kWarpgroup)),
-          .shared_bytes = shared_bytes_of(stage_bytes, stages, one.consumers),
+          .shared_bytes =
+              static_cast<std::size_t>(shared_bytes_of(stage_bytes, stages, one.consumers)),
           .cluster = static_cast<unsigned>(one.cluster)};
 }
 
@@ -322,7 +320,7 @@ class KernelsHere final : public Kernels {
       simt::Launch launch{.name = "resident",
                           .grid = dim3(static_cast<unsigned>(out.count)),
                           .block = dim3(2 * kWarpgroup),
-                          .shared_bytes = shared_bytes_of(stage_bytes, 1, 2)};
+                          .shared_bytes = static_cast<std::size_t>(shared_bytes_of(stage_bytes, 1, 2))};
       simt::launch(device, launch, SIMT_BACKEND::resident<T>, simt::global(stage, "stage"),
                    products, static_cast<int>(launch.shared_bytes), simt::global(out, "cycles"));
     });

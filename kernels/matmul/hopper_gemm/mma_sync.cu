@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   const auto copy = [&](int number) {
     if (number < k_tiles) {
       const int stage = number % ring.stages;
-      const int first = number * (kDepthBytes / 16);
+      const int first = number * (kDepthBytes / 16);  // [step: expects]
       if (threadIdx.x == 0) tape.note(kExpects, number);
       start_copies(a, memory, stages, stages.a(stage), stages.rows(), place.row, task.shape.m,
                    first, chunks);
@@ -86,13 +86,14 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
                    first, chunks);
       if (threadIdx.x == 0) tape.note(kCopies, number);
     }
-    simt::cp_async_commit();  // an empty group too: so the groups can be counted
+    // An empty group too: so the groups can be counted.
+    simt::cp_async_commit();  // [step: copies]
   };
   float sums[4][T::kColumns / 32][4] = {};
   for (int i = 0; i < kMmaAhead && i < ring.stages - 1; ++i) copy(i);
   for (int number = 0; number < k_tiles; ++number) {
     tape.note(site + kWaitsFull, number);
-    if (ring.stages > kMmaAhead) {
+    if (ring.stages > kMmaAhead) {  // [step: waits-full]
       simt::cp_async_wait<kMmaAhead - 1>();
     } else {
       if (ring.stages == 1) copy(number);
@@ -102,7 +103,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     __syncthreads();
     tape.note(site + kIssues, number);
     if (ring.stages > 1) copy(number + (ring.stages > kMmaAhead ? kMmaAhead : ring.stages - 1));
-    multiply_by_warp<T>(sums, stages, number % ring.stages, consumer);
+    multiply_by_warp<T>(sums, stages, number % ring.stages, consumer);  // [step: issues]
     tape.note(site + kWaited, number);
     if (ring.stages == 1)
       __syncthreads();  // all must have read the stage before it is filled again

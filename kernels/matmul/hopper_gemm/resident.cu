@@ -24,6 +24,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   const long long start = cycles();
   for (int i = 0; i < products; ++i) {
     multiply_stage<T>(sums, stages, 0, consumer, i == 0);
+    wgmma_commit();
     wgmma_wait<1>();
   }
   wgmma_wait<0>();

@@ -51,16 +51,17 @@ __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task
       tape.note(kWaitsEmpty, number);
       // All who multiply, in both blocks, must be done with what the stage held: the other block's half
       // comes here too.
-      if (!tape.does(Break::skip_empty_wait)) {
+      if (!tape.does(Break::skip_empty_wait)) {  // [step: waits-empty]
         tape.wait(stages.empty(turn.stage), turn.parity ^ 1, kWaitsEmpty, number);
       }
       const unsigned full = stages.full(turn.stage);
       tape.note(kExpects, number);
-      arrive_expecting(full, tape.does(Break::wrong_bytes) ? stages.a_bytes() : stages.bytes());
+      const bool forgets_b = tape.does(Break::wrong_bytes);
+      arrive_expecting(full, forgets_b ? stages.a_bytes() : stages.bytes());  // [step: expects]
       fetch_rows<1>(maps.a, stages, stages.a(turn.stage), stages.rows(), 0, full, k, place.row,
                     T::kElementBytes);
       fetch_rows<kCluster>(maps.b, stages, stages.b(turn.stage), T::kColumns, rank * kFetched, full,
-                           k, place.column + rank * kFetched, T::kElementBytes);
+                           k, place.column + rank * kFetched, T::kElementBytes);  // [step: copies]
       tape.note(kCopies, number);
       turn.pass(stages.ring);
     }
@@ -76,7 +77,7 @@ __device__ __forceinline__ void look_on(const Task& task, const Stages<T, R>& st
   TileWalk<T, kCluster> walk(task.shape, task.raster, stages.rows());
   for (; walk.there(); walk.advance()) {
     for (int k = 0; k < task.shape.k; k += T::kDepth, ++number) {
-      if (!watch(stages.full(turn.stage), turn.parity, kPatience)) return;
+      if (!watch(stages.full(turn.stage), turn.parity, kPatience)) return;  // [step: flips]
       tape.seen(kFlips, number);
       turn.pass(stages.ring);
     }
@@ -102,17 +103,18 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
   int before = 0;
   for (int k = 0; k < k_end; k += T::kDepth, ++number) {
     tape.note(site + kWaitsFull, number);
-    if (!tape.does(Break::skip_full_wait)) {
+    if (!tape.does(Break::skip_full_wait)) {  // [step: waits-full]
       tape.wait(stages.full(turn.stage), turn.parity, site + kWaitsFull, number);
     }
     tape.note(site + kIssues, number);
-    multiply_stage<T>(sums, stages, turn.stage, consumer, k == 0);
+    multiply_stage<T>(sums, stages, turn.stage, consumer, k == 0);  // [step: issues]
+    wgmma_commit();                                                 // [step: commits]
     tape.note(site + kCommits, number);
     // The stage before is read to its end once no more than this one's products are under way.
-    wgmma_wait<1>();
+    wgmma_wait<1>();  // [step: waited]
     if (k > 0) {
       tape.note(site + kWaited, number - 1);
-      release<kCluster>(stages, before);
+      release<kCluster>(stages, before);  // [step: releases]
       tape.note(site + kReleases, number - 1);
     }
     before = turn.stage;
@@ -142,7 +144,7 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
     TilePlace place = walk.place(rank);
     place.row += consumer * T::kRows;
     tape.note(site + kStores, tile);
-    if (task.stored_by_tma) {
+    if (task.stored_by_tma) {  // [step: stores]
       store_by_tma<T, Out>(maps.c, sums, stages, place, consumer, parts,
                            !tape.does(Break::missing_fence));
     } else {
@@ -171,6 +173,7 @@ __global__ void __launch_bounds__(3 * kWarpgroup, 1)
     take_registers<kConsumerRegisters>();
     consume<T, R, Out, kCluster>(maps, task, c, stages, rank, group - 1, tape);
   }
+  tape.linger();
   // A block must not end while the other may still arrive at its barriers or copy into its stages.
   if constexpr (kCluster > 1) cluster_barrier();
 }

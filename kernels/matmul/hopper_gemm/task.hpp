@@ -42,7 +42,6 @@ __device__ __forceinline__ void multiply_stage(typename T::Sums& sums, const S& 
         sums, stages.operand(stages.a(stage), stages.rows(), consumer * T::kRows, step),
         stages.operand(stages.b(stage), T::kColumns, 0, step), fresh && step == 0);
   }
-  wgmma_commit();
 }
 
 /// Asks TMA for one operand's rows of a stage, to row `first` of its tile: panel by panel.

@@ -153,6 +153,7 @@ struct Timed {
 
   __device__ __forceinline__ void note(int, int) const {}
   __device__ __forceinline__ constexpr bool does(Break) const { return false; }
+  __device__ __forceinline__ void linger() const {}
   __device__ __forceinline__ void wait(unsigned barrier, unsigned parity, int, int) const {
     wait_for(barrier, parity);
   }
@@ -178,6 +179,13 @@ struct Explained {
     clocks[site * numbers + number] = cycles();
   }
   __device__ __forceinline__ bool does(Break what) const { return fault == what; }
+  /// Copies that nobody has waited for must not land in what is another block's by then.
+  __device__ __forceinline__ void linger() const {
+    if (fault == Break::none) return;
+    const long long start = clock64();
+    while (clock64() - start < kPatience / 10) {
+    }
+  }
   __device__ __forceinline__ void wait(unsigned barrier, unsigned parity, int site,
                                        int number) const {
     if (!wait_at_most(barrier, parity, kPatience)) clocks[kSites * numbers + site] = number;

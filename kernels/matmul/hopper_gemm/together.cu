@@ -50,25 +50,29 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   int number = 0;
   for (int k = 0; k < task.shape.k; k += T::kDepth, ++number) {
     if (threadIdx.x == 0) tape.note(kExpects, number);
-    const int first = k * T::kElementBytes / 16;
+    const int first = k * T::kElementBytes / 16;  // [step: wgmma expects]
     copy_rows(a, stages, stages.a(0), stages.rows(), place.row, task.shape.m, first, chunks);
     copy_rows(b, stages, stages.b(0), T::kColumns, place.column, task.shape.n, first, chunks);
     if (threadIdx.x == 0) tape.note(kCopies, number);
     // wgmma reads by the async proxy, which sees ordinary stores only after this …
-    if (!tape.does(Break::missing_fence)) publish_to_async_proxy();
+    if (!tape.does(Break::missing_fence)) publish_to_async_proxy();  // [step: wgmma copies]
     tape.note(site + kWaitsFull, number);
-    __syncthreads();  // … and what the others have stored after they have said so too
+    // … and what the others have stored after they have said so too.
+    __syncthreads();  // [step: wgmma waits-full]
     tape.note(site + kIssues, number);
-    multiply_stage<T>(sums, stages, 0, consumer, k == 0);
+    multiply_stage<T>(sums, stages, 0, consumer, k == 0);  // [step: wgmma issues]
+    wgmma_commit();                                        // [step: wgmma commits]
     tape.note(site + kCommits, number);
-    wgmma_wait<0>();
+    wgmma_wait<0>();  // [step: wgmma waited]
     tape.note(site + kWaited, number);
-    __syncthreads();  // all must have read the stage before it is filled again
+    // All must have read the stage before it is filled again.
+    __syncthreads();  // [step: wgmma releases]
     tape.note(site + kReleases, number);
   }
   settle(sums);
   tape.note(site + kStores, 0);
-  store_sums<T, Out>(c, sums, task.shape, {place.row + consumer * T::kRows, place.column});
+  const TilePlace mine{place.row + consumer * T::kRows, place.column};
+  store_sums<T, Out>(c, sums, task.shape, mine);  // [step: wgmma stores]
   tape.note(site + kStored, 0);
 }
 
@@ -80,11 +84,12 @@ __device__ __forceinline__ void fetch_stage(const TensorMaps& maps, const S& sta
   const unsigned full = stages.full(stage);
   const int k = number * T::kDepth;
   tape.note(kExpects, number);
-  arrive_expecting(full, tape.does(Break::wrong_bytes) ? stages.a_bytes() : stages.bytes());
+  const bool forgets_b = tape.does(Break::wrong_bytes);
+  arrive_expecting(full, forgets_b ? stages.a_bytes() : stages.bytes());  // [step: expects]
   fetch_rows<1>(maps.a, stages, stages.a(stage), stages.rows(), 0, full, k, place.row,
                 T::kElementBytes);
   fetch_rows<1>(maps.b, stages, stages.b(stage), T::kColumns, 0, full, k, place.column,
-                T::kElementBytes);
+                T::kElementBytes);  // [step: copies]
   tape.note(kCopies, number);
 }
 
@@ -113,24 +118,24 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   Turn turn;
   Turn next;
   for (int i = 0; i < ahead; ++i) next.pass(ring);
-#pragma unroll 1
   for (int number = 0; number < k_tiles; ++number) {
     tape.note(site + kWaitsFull, number);
-    if (!tape.does(Break::skip_full_wait)) {
+    if (!tape.does(Break::skip_full_wait)) {  // [step: waits-full]
       tape.wait(stages.full(turn.stage), turn.parity, site + kWaitsFull, number);
     }
     tape.note(site + kIssues, number);
-    multiply_stage<T>(sums, stages, turn.stage, consumer, number == 0);
+    multiply_stage<T>(sums, stages, turn.stage, consumer, number == 0);  // [step: issues]
+    wgmma_commit();                                                      // [step: commits]
     tape.note(site + kCommits, number);
     if constexpr (kOneStage) {
       wgmma_wait<0>();
     } else {
-      wgmma_wait<1>();
+      wgmma_wait<1>();  // [step: waited]
     }
     const int done = kOneStage ? number : number - 1;
     if (done >= 0) tape.note(site + kWaited, done);
     // All must have read the stage that is filled next.
-    if (!tape.does(Break::skip_empty_wait)) __syncthreads();
+    if (!tape.does(Break::skip_empty_wait)) __syncthreads();  // [step: releases]
     if (done >= 0) tape.note(site + kReleases, done);
     if (threadIdx.x == 0 && number + ahead < k_tiles) {
       fetch_stage<T>(maps, stages, place, next.stage, number + ahead, tape);
@@ -141,8 +146,10 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   wgmma_wait<0>();
   settle(sums);
   tape.note(site + kStores, 0);
-  store_sums<T, Out>(c, sums, task.shape, {place.row + consumer * T::kRows, place.column});
+  const TilePlace mine{place.row + consumer * T::kRows, place.column};
+  store_sums<T, Out>(c, sums, task.shape, mine);  // [step: stores]
   tape.note(site + kStored, 0);
+  tape.linger();
 }
 
 }  // namespace tilestep::hopper_gemm::SIMT_BACKEND

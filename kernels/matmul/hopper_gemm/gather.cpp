@@ -1,0 +1,356 @@
+// Runs the explained kernel and puts together what its clocks say.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include "kernels/base/lab/random.hpp"
+#include "kernels/base/numeric/index.hpp"
+#include "kernels/base/simt/async_event.hpp"
+#include "kernels/base/simt/backends.hpp"
+#include "kernels/matmul/hopper_gemm/report.hpp"
+
+namespace tilestep::hopper_gemm {
+
+const simt::KernelSet& kernels_emulated();
+
+using numeric::index_of, numeric::elements_of;
+
+namespace {
+
+using Log = std::vector<simt::AsyncEvent>;
+
+int tiles_of_block(const Outcome& outcome, int block) {
+  const TileOrder order = tiles_of(outcome.shape, outcome.plan.rows * outcome.plan.cluster,
+                                   outcome.plan.columns, outcome.params.raster);
+  const int clusters = outcome.plan.blocks / outcome.plan.cluster;
+  const int first = block / outcome.plan.cluster;
+  return first < order.count() ? (order.count() - first - 1) / clusters + 1 : 0;
+}
+
+void fill_plan(Outcome& outcome, bool emulated) {
+  const Params& params = outcome.params;
+  const Plan& plan = outcome.plan;
+  Trace& trace = outcome.trace;
+  trace.variant = params.variant;
+  trace.dtype = params.dtype;
+  trace.raster = params.raster;
+  trace.m = params.m;
+  trace.n = params.n;
+  trace.k = params.k;
+  trace.rows = plan.rows;
+  trace.columns = plan.columns;
+  trace.depth = plan.depth;
+  trace.stages = plan.stages;
+  trace.consumers = plan.consumers;
+  trace.cluster = plan.cluster;
+  trace.swizzle = plan.swizzle;
+  trace.stage_bytes = plan.stage_bytes;
+  trace.shared_bytes = plan.shared_bytes;
+  trace.k_pitch_bytes = pitch_bytes(params.k, element_bytes(params.dtype));
+  trace.tiles_down = plan.tiles_down;
+  trace.tiles_across = plan.tiles_across;
+  trace.blocks = plan.blocks;
+  // Neither the first nor the last of several, and the first of its cluster.
+  trace.block = plan.blocks / 2 / plan.cluster * plan.cluster;
+  trace.clock_unit = emulated ? "words" : "cycles";
+  trace.lines = step_lines(params.variant);
+  const TileOrder order =
+      tiles_of(outcome.shape, plan.rows * plan.cluster, plan.columns, params.raster);
+  const int clusters = plan.blocks / plan.cluster;
+  for (int i = 0; i < tiles_of_block(outcome, trace.block); ++i) {
+    const int number = trace.block / plan.cluster + i * clusters;
+    const TilePlace place = order.place(number);
+    trace.tiles.push_back(
+        {number, place.row * plan.cluster + trace.block % plan.cluster, place.column});
+  }
+}
+
+// ---- events ---------------------------------------------------------------------------------------
+
+/// What a site says, and of whom.
+struct SiteMeaning {
+  What what;
+  int lane;
+};
+SiteMeaning meaning_of(int site) {
+  constexpr What kProducer[] = {What::waits_empty, What::expects, What::copies, What::flips};
+  if (site < kWaitsFull) return {kProducer[site], site == kFlips ? -1 : 0};
+  constexpr What kConsumer[] = {What::waits_full, What::issues, What::commits, What::waited,
+                                What::releases,   What::stores, What::stored};
+  const int of_consumers = site - kWaitsFull;
+  return {kConsumer[of_consumers % kConsumerSites], 1 + of_consumers / kConsumerSites};
+}
+
+void add_clocks(Trace& trace, const std::vector<long long>& clocks, int numbers, Break fault) {
+  const int announced =
+      fault == Break::wrong_bytes ? trace.rows * 128 : trace.stage_bytes;
+  for (int site = 0; site < kSites; ++site) {
+    const SiteMeaning meaning = meaning_of(site);
+    for (int number = 0; number < numbers; ++number) {
+      const long long clock = clocks[index_of(site, number, numbers)];
+      if (clock < 0) continue;
+      Event event{meaning.what, meaning.lane, number, 0, 0, clock, 0, 0};
+      if (meaning.what < What::stores) {
+        event.stage = number % trace.stages;
+        event.parity = number / trace.stages % 2;
+      }
+      if (meaning.what == What::expects) event.bytes = announced;
+      trace.events.push_back(event);
+    }
+  }
+}
+
+/// What landed, operand by operand: a tile without a swizzle comes in eight boxes.
+void add_landings(Trace& trace, const Log& log) {
+  std::map<unsigned, unsigned> stage_address;  // by the number of the stage's barrier
+  for (const simt::AsyncEvent& event : log) {
+    if (event.kind != simt::AsyncEvent::Kind::landed || event.barrier != "full") continue;
+    const auto key = static_cast<unsigned>(event.number);
+    const auto found = stage_address.emplace(key, event.address).first;
+    found->second = std::min(found->second, event.address);
+  }
+  std::map<std::pair<int, bool>, Event> landings;
+  for (const simt::AsyncEvent& event : log) {
+    if (event.kind != simt::AsyncEvent::Kind::landed || event.barrier != "full") continue;
+    if (event.block != static_cast<std::uint64_t>(trace.block)) continue;
+    const int number = static_cast<int>(event.phase) * trace.stages + event.number;
+    const unsigned offset = event.address - stage_address[static_cast<unsigned>(event.number)];
+    Event& landing = landings[{number, offset >= static_cast<unsigned>(trace.rows * 128)}];
+    landing.what = What::lands;
+    landing.lane = -1;
+    landing.number = number;
+    landing.stage = event.number;
+    landing.parity = static_cast<int>(event.phase % 2);
+    landing.clock = std::max<std::int64_t>(landing.clock, event.depth);
+    landing.bytes += event.bytes;
+    landing.pending = static_cast<int>(event.pending_bytes);
+  }
+  for (const auto& [key, landing] : landings) trace.events.push_back(landing);
+}
+
+/// Where no thread has looked on, the end of a phase is the emulator's word.
+void add_flips(Trace& trace, const Log& log) {
+  if (has_producer(trace.variant)) return;
+  for (const simt::AsyncEvent& event : log) {
+    if (event.kind != simt::AsyncEvent::Kind::phase_ended || event.barrier != "full" ||
+        event.block != static_cast<std::uint64_t>(trace.block)) {
+      continue;
+    }
+    const int number = static_cast<int>(event.phase) * trace.stages + event.number;
+    trace.events.push_back({What::flips, -1, number, event.number,
+                            static_cast<int>(event.phase % 2), event.depth, 0, 0});
+  }
+}
+
+void sort_events(Trace& trace) {
+  std::stable_sort(trace.events.begin(), trace.events.end(), [](const Event& a, const Event& b) {
+    if (a.clock != b.clock) return a.clock < b.clock;
+    return a.what != b.what ? a.what < b.what : a.lane < b.lane;
+  });
+  const std::int64_t first = trace.events.empty() ? 0 : trace.events.front().clock;
+  for (Event& event : trace.events) event.clock -= first;
+}
+
+// ---- running --------------------------------------------------------------------------------------
+
+Explanation explanation_of(const Outcome& outcome, int numbers) {
+  return {outcome.params.variant, outcome.params.dtype, outcome.params.raster,
+          outcome.params.broken,  outcome.plan,         outcome.shape,
+          outcome.trace.block,    numbers};
+}
+
+int numbers_of(const Outcome& outcome) {
+  const int tiles = tiles_of_block(outcome, outcome.trace.block);
+  return std::max({kSites, tiles, tiles * outcome.plan.k_tiles});
+}
+
+/// Which elements of C are wrong; NaN is.
+std::vector<bool> wrong_elements(const Outcome& outcome, const std::vector<float>& c) {
+  std::vector<bool> wrong(c.size());
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    const double off = std::abs(static_cast<double>(c[i]) - outcome.reference.value[i]);
+    wrong[i] = !(off <= outcome.reference.bound[i]);
+  }
+  return wrong;
+}
+
+void judge(Outcome& outcome, const std::vector<float>& c) {
+  Trace& trace = outcome.trace;
+  const std::vector<bool> wrong = wrong_elements(outcome, c);
+  const BlockTile& tile = trace.tiles.front();
+  trace.wrong.assign(elements_of(trace.rows / 8, trace.columns / 8), 0);
+  for (std::size_t i = 0; i < wrong.size(); ++i) {
+    if (!wrong[i]) continue;
+    const int row = static_cast<int>(i) / trace.n;
+    const int column = static_cast<int>(i) % trace.n;
+    if (trace.broken.wrong++ == 0) {
+      trace.broken.row = row;
+      trace.broken.column = column;
+      trace.broken.got = static_cast<double>(c[i]);
+      trace.broken.want = outcome.reference.value[i];
+    }
+    const int down = row - tile.row * trace.rows;
+    const int across = column - tile.column * trace.columns;
+    if (down < 0 || down >= trace.rows || across < 0 || across >= trace.columns) continue;
+    ++trace.wrong[index_of(down / 8, across / 8, trace.columns / 8)];
+  }
+  trace.broken.outcome = trace.broken.wrong > 0 ? "wrong numbers" : "right";
+}
+
+void fill_events(Outcome& outcome, const std::vector<long long>& clocks, int numbers,
+                 const Log& log) {
+  Trace& trace = outcome.trace;
+  trace.events.clear();
+  add_clocks(trace, clocks, numbers, outcome.params.broken);
+  if (has_tma(trace.variant)) {
+    add_landings(trace, log);
+    add_flips(trace, log);
+  }
+  sort_events(trace);
+}
+
+struct Attempt {
+  simt::Completion completion;
+  const char* where;
+};
+constexpr Attempt kAttempts[] = {
+    {simt::Completion::latest, "emulated, copies and products at the latest moment"},
+    {simt::Completion::early_copies, "emulated, copies at the earliest moment, products at the latest"},
+    {simt::Completion::earliest, "emulated, copies and products at the earliest moment"}};
+
+std::unique_ptr<simt::Device> emulated_device(simt::Completion completion, bool report, Log* log) {
+  static const simt::KernelEntry kTable[] = {{"hopper_gemm", kernels_emulated}};
+  return simt::make_emulated_device(kTable, {.os_threads = 1,
+                                             .completion = completion,
+                                             .report_unsafe = report,
+                                             .log = log});
+}
+
+/// One order of copies and products after the other, until the numbers are wrong; what is unsafe is said
+/// by a run that watches.
+void run_broken_emulated(Outcome& outcome) {
+  const int numbers = numbers_of(outcome);
+  const Explanation what = explanation_of(outcome, numbers);
+  std::vector<long long> clocks;
+  Broken& broken = outcome.trace.broken;
+  for (const Attempt& attempt : kAttempts) {
+    if (!broken.report.empty()) break;
+    try {
+      run_explained(*emulated_device(attempt.completion, true, nullptr), what, outcome.matrices,
+                    clocks);
+    } catch (const Cancelled&) {
+      throw;
+    } catch (const Error& error) {
+      broken.report = error.what();
+    }
+  }
+  for (const Attempt& attempt : kAttempts) {
+    Log log;
+    broken.where = attempt.where;
+    broken.wrong = 0;
+    try {
+      outcome.c = run_explained(*emulated_device(attempt.completion, false, &log), what,
+                                outcome.matrices, clocks);
+      judge(outcome, outcome.c);
+    } catch (const Cancelled&) {
+      throw;
+    } catch (const Error& error) {
+      broken.outcome = "hang";
+      broken.report = error.what();
+      outcome.c.clear();
+    }
+    fill_events(outcome, clocks, numbers, log);
+    if (broken.outcome != "right") break;
+  }
+}
+
+/// On a GPU what happens, happens.
+void run_on_gpu(Outcome& outcome, simt::Device& device) {
+  const int numbers = numbers_of(outcome);
+  std::vector<long long> clocks;
+  outcome.c = run_explained(device, explanation_of(outcome, numbers), outcome.matrices, clocks);
+  fill_events(outcome, clocks, numbers, {});
+  if (outcome.params.broken == Break::none) return;
+  Broken& broken = outcome.trace.broken;
+  judge(outcome, outcome.c);
+  broken.where = "on the GPU, as it happened to run";
+  for (int site = 0; site < kSites; ++site) {
+    const long long number = clocks[index_of(kSites, site, numbers)];
+    if (number < 0) continue;
+    const bool full = site >= kWaitsFull;
+    broken.outcome = "hang";
+    broken.report = "A wait for the " + std::string(full ? "full" : "empty") + " barrier of stage " +
+                    std::to_string(number % outcome.trace.stages) + " (k-tile " +
+                    std::to_string(number) + ") was given up after " + std::to_string(kPatience) +
+                    " cycles.";
+    break;
+  }
+}
+
+}  // namespace
+
+std::vector<float> run_explained(simt::Device& device, const Explanation& what,
+                                 const Matrices& matrices, std::vector<long long>& clocks) {
+  const simt::Buffer<std::uint16_t> a(device, matrices.a_words);
+  const simt::Buffer<std::uint16_t> b(device, matrices.b_words);
+  const int pitch = pitch_of<float>(what.shape.n);
+  simt::Buffer<float> c(device, elements_of(what.shape.m, pitch));
+  simt::Buffer<long long> times(device, elements_of(kSites + 1, what.numbers));
+  c.fill(0xFF);
+  times.fill(0xFF);
+  const auto download = [&] { clocks = times.download(); };
+  try {
+    kernels_of(device).explain(device, what, {a.span(), b.span()}, c.span(), times.span());
+    device.synchronize();
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (const Error&) {
+    download();  // what has happened before is known all the same
+    throw;
+  }
+  download();
+  const std::vector<float> padded = c.download();
+  std::vector<float> values;
+  values.reserve(elements_of(what.shape.m, what.shape.n));
+  for (int row = 0; row < what.shape.m; ++row) {
+    const auto first = padded.begin() + static_cast<std::ptrdiff_t>(row) * pitch;
+    values.insert(values.end(), first, first + what.shape.n);
+  }
+  return values;
+}
+
+Outcome gather(const Params& params, simt::Device& device, lab::Progress& progress) {
+  Outcome outcome;
+  outcome.params = params;
+  outcome.plan = plan_of(params);
+  outcome.shape = {params.m, params.n, params.k};
+  progress.report(0.05, "making the matrices");
+  outcome.matrices = make_matrices(outcome.shape, params.dtype, params.data, params.seed);
+  progress.check();
+  progress.report(0.1, "multiplying in double");
+  outcome.reference = reference_product(outcome.shape, outcome.matrices, params.dtype);
+  progress.check();
+  const bool emulated = device.info().backend == "emulated";
+  fill_plan(outcome, emulated);
+  outcome.trace.wrong.assign(elements_of(outcome.trace.rows / 8, outcome.trace.columns / 8), 0);
+  progress.report(0.4, "running the kernel");
+  if (!emulated) {
+    run_on_gpu(outcome, device);
+  } else if (params.broken != Break::none) {
+    run_broken_emulated(outcome);
+  } else {
+    Log log;
+    const int numbers = numbers_of(outcome);
+    std::vector<long long> clocks;
+    const auto own = emulated_device(simt::Completion::latest, true, &log);
+    own->stop_when([&progress] { return progress.cancelled(); });
+    outcome.c =
+        run_explained(*own, explanation_of(outcome, numbers), outcome.matrices, clocks);
+    fill_events(outcome, clocks, numbers, log);
+  }
+  return outcome;
+}
+
+}  // namespace tilestep::hopper_gemm

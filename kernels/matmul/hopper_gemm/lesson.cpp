@@ -1,0 +1,143 @@
+#include "kernels/matmul/hopper_gemm/lesson.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/base/lab/replay.hpp"
+#include "kernels/matmul/hopper_gemm/kernels.hpp"
+#include "kernels/matmul/hopper_gemm/report.hpp"
+
+namespace tilestep::hopper_gemm {
+namespace {
+
+constexpr int kMostEdge = 1024;
+constexpr int kMostStages = 8;
+
+lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
+  return report_of(gather(params, device, progress));
+}
+
+void check_together(const Params& params) {
+  if (params.variant == Variant::mma_sync && params.dtype != DataType::bf16) {
+    lab::refuse_with("dtype", std::string(name_of(params.dtype)), "variant = mma-sync", "bf16",
+                     std::string("bf16"));
+  }
+}
+
+}  // namespace
+
+const lab::KnobTable<Params>& knob_table() {
+  static const auto table =
+      lab::KnobTable<Params>()
+          .choice(&Params::variant, {"variant", "Which rung of the ladder runs."})
+          .choice(&Params::tile, {"tile", "Warpgroup's tile", "",
+                                  "Rows by columns of C that one wgmma instruction makes, and a "
+                                  "warpgroup sums up."})
+          .integer(&Params::stages,
+                   {"stages", "Stages", "",
+                    "k-tiles that shared memory holds at a time, as far as they fit; wgmma and tma "
+                    "have one, pipelined at least two."},
+                   1, kMostStages)
+          .integer(&Params::consumers,
+                   {"consumers", "Consumers", "warpgroups",
+                    "Warpgroups that multiply; each has 64 rows of the block's tile."},
+                   1, 2)
+          .integer(&Params::cluster,
+                   {"cluster", "Cluster", "blocks",
+                    "Blocks that share their columns of B, in multicast and persistent."},
+                   1, 2)
+          .choice(&Params::swizzle, {"swizzle", "Swizzle", "B",
+                                     "Length of the rows whose 16-byte chunks change places in "
+                                     "shared memory; 0: none."})
+          .choice(&Params::raster, {"raster", "The order in which the tiles of C come."})
+          .choice(&Params::dtype, {"dtype", "Number format", "",
+                                   "What is multiplied; sums and C are FP32. mma-sync has bf16 "
+                                   "alone."})
+          .choice(&Params::data, {"data", "What A and B hold."})
+          .integer(&Params::m, {"m", "Rows of A and of C."}, 1, kMostEdge, true)
+          .integer(&Params::n, {"n", "Rows of B, columns of C."}, 1, kMostEdge, true)
+          .integer(&Params::k, {"k", "Columns of A and of B: products an element of C."}, 1,
+                   kMostEdge, true)
+          .choice(&Params::broken,
+                  {"break", "Break it", "",
+                   "Leaves a wait or a fence out, or announces the bytes of A alone, and runs that "
+                   "kernel for real."})
+          .seed()
+          .require(check_together);
+  return table;
+}
+
+Plan plan_of(const Params& params) {
+  Plan plan;
+  const GemmShape shape{params.m, params.n, params.k};
+  plan.columns = columns_of(params.tile);
+  plan.consumers = params.consumers;
+  plan.rows = 64 * plan.consumers;
+  plan.swizzle = bytes_of(params.swizzle);
+  plan.cluster = params.variant >= Variant::multicast ? params.cluster : 1;
+  plan.depth = 128 / element_bytes(params.dtype);
+  plan.stage_bytes = (plan.rows + plan.columns) * 128;
+  plan.asked_stages = params.stages;
+  plan.stages = params.stages;
+  if (params.variant == Variant::wgmma || params.variant == Variant::tma) {
+    plan.stages = 1;
+    plan.asked_stages = 1;
+  }
+  if (params.variant == Variant::pipelined) plan.stages = std::max(plan.stages, 2);
+  while (shared_bytes_of(plan.stage_bytes, plan.stages, plan.consumers) > kMostSharedBytes) {
+    --plan.stages;
+  }
+  plan.shared_bytes = shared_bytes_of(plan.stage_bytes, plan.stages, plan.consumers);
+  const TileOrder tiles =
+      tiles_of(shape, plan.rows * plan.cluster, plan.columns, params.raster);
+  plan.tiles_down = tiles.down * plan.cluster;
+  plan.tiles_across = tiles.across;
+  plan.k_tiles = (params.k + plan.depth - 1) / plan.depth;
+  // A persistent block of the picture computes two tiles, so that what it does between them is seen.
+  const int clusters =
+      params.variant == Variant::persistent ? (tiles.count() + 1) / 2 : tiles.count();
+  plan.blocks = clusters * plan.cluster;
+  return plan;
+}
+
+/// What of a run is of the GPU that it ran on.
+static const lab::Replay& replay_of_runs() {
+  static const lab::Replay kReplay{
+      .of_machine = {{"trace.clock_unit", "its clock"},
+                     {"trace.events", "its clock, and what it can see"},
+                     {"tables.events", "its clock, and what it can see"},
+                     {"measurements.producer_waiting", "its clock"},
+                     {"measurements.consumer_waiting", "its clock"},
+                     {"measurements.most_ahead", "its clock"},
+                     {"trace.broken", "what it comes to is up to the machine"},
+                     {"trace.wrong", "what it comes to is up to the machine"}},
+      .rounding = 0x1p-12,
+      .rounding_why = "Tensor cores cut off what the emulation rounds: 13 bits of E4M3's sums are "
+                      "kept, twice that."};
+  return kReplay;
+}
+
+const lab::Lesson& lesson() {
+  static const auto lesson =
+      lab::LessonOf<Params>(
+          kLesson,
+          "Tensor cores are fast only if somebody else brings the tiles: copies that run ahead, "
+          "barriers that count bytes, products that nobody waits for.",
+          knob_table(), run, nullptr, "events")
+          .with_telling({{"one-stage",
+                          "With one stage copies and products take turns, whoever issues them.",
+                          {.variant = Variant::tma}},
+                         {"persistent",
+                          "A block with two tiles: the copies of the second begin before the first "
+                          "is stored.",
+                          {.variant = Variant::persistent}},
+                         {"no-empty-wait",
+                          "The producer does not wait until a stage is given back, and overwrites "
+                          "what is being multiplied.",
+                          {.broken = Break::skip_empty_wait}}})
+          .with_replay(replay_of_runs);
+  return lesson;
+}
+
+}  // namespace tilestep::hopper_gemm

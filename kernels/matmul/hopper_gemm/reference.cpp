@@ -1,0 +1,106 @@
+#include "kernels/matmul/hopper_gemm/reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/base/lab/random.hpp"
+#include "kernels/base/numeric/float_format.hpp"
+#include "kernels/base/numeric/index.hpp"
+#include "kernels/base/numeric/small_float.hpp"
+
+namespace tilestep::hopper_gemm {
+
+using numeric::index_of, numeric::elements_of;
+
+namespace {
+
+float rounded(float value, DataType type) {
+  if (type == DataType::bf16) return numeric::Bf16::round(value);
+  if (type == DataType::fp16) return numeric::Fp16::round(value);
+  return static_cast<float>(numeric::decode(numeric::kE4m3, numeric::encode(numeric::kE4m3, value)));
+}
+
+std::uint32_t bits_of(float value, DataType type) {
+  if (type == DataType::bf16) return numeric::Bf16::bits(value);
+  return numeric::encode(type == DataType::fp16 ? numeric::kFp16 : numeric::kE4m3, value);
+}
+
+}  // namespace
+
+std::vector<std::uint16_t> packed(const std::vector<float>& values, int rows, int columns,
+                                  DataType type) {
+  const int bytes = element_bytes(type);
+  const int pitch = pitch_bytes(columns, bytes) / 2;  // in words
+  std::vector<std::uint16_t> words(elements_of(rows, pitch));
+  for (int row = 0; row < rows; ++row) {
+    for (int column = 0; column < columns; ++column) {
+      const std::uint32_t bits = bits_of(values[index_of(row, column, columns)], type);
+      std::uint16_t& word = words[index_of(row, column * bytes / 2, pitch)];
+      const int shift = bytes == 1 ? column % 2 * 8 : 0;
+      word = static_cast<std::uint16_t>(word | bits << shift);
+    }
+  }
+  return words;
+}
+
+Matrices make_matrices(const GemmShape& shape, DataType type, Data data, std::int64_t seed) {
+  std::mt19937 generator = lab::generator_of(seed);
+  const auto matrix = [&](int rows) {
+    std::vector<float> values = lab::uniform_floats(generator, elements_of(rows, shape.k));
+    for (float& value : values) value = data == Data::zeros ? 0 : rounded(value, type);
+    return values;
+  };
+  Matrices matrices;
+  matrices.a = matrix(shape.m);
+  matrices.b = matrix(shape.n);
+  matrices.a_words = packed(matrices.a, shape.m, shape.k, type);
+  matrices.b_words = packed(matrices.b, shape.n, shape.k, type);
+  return matrices;
+}
+
+double unit_of(DataType type) {
+  return type == DataType::fp8_e4m3 ? 0x1p-13 : 0x1p-23;
+}
+
+// The sums of a row of C side by side; C's bound follows the sum group by group.
+numeric::AllBounded reference_product(const GemmShape& shape, const Matrices& matrices,
+                                      DataType type) {
+  const int group = 32 / element_bytes(type);  // products that one wgmma adds at once
+  // The numbers of a group and the sum before, each cut, and the result once more.
+  const double lost = 1.01 * (group + 2) * unit_of(type);
+  const auto n = static_cast<std::size_t>(shape.n);
+  std::vector<double> b_turned(elements_of(shape.k, shape.n));
+  for (int column = 0; column < shape.n; ++column) {
+    for (int kk = 0; kk < shape.k; ++kk) {
+      b_turned[index_of(kk, column, shape.n)] =
+          static_cast<double>(matrices.b[index_of(column, kk, shape.k)]);
+    }
+  }
+  numeric::AllBounded product;
+  product.value.resize(elements_of(shape.m, shape.n));
+  product.bound.resize(product.value.size());
+  std::vector<double> before(n), magnitude(n);
+  for (int row = 0; row < shape.m; ++row) {
+    double* sum = &product.value[index_of(row, 0, shape.n)];
+    double* bound = &product.bound[index_of(row, 0, shape.n)];
+    for (int first = 0; first < shape.k; first += group) {
+      std::copy(sum, sum + n, before.begin());
+      std::fill(magnitude.begin(), magnitude.end(), 0.0);
+      for (int kk = first; kk < std::min(first + group, shape.k); ++kk) {
+        const auto a = static_cast<double>(matrices.a[index_of(row, kk, shape.k)]);
+        const double* b = &b_turned[index_of(kk, 0, shape.n)];
+        for (std::size_t column = 0; column < n; ++column) {
+          const double term = a * b[column];
+          sum[column] += term;
+          magnitude[column] += std::abs(term);
+        }
+      }
+      for (std::size_t column = 0; column < n; ++column) {
+        bound[column] += lost * (std::abs(before[column]) + magnitude[column]);
+      }
+    }
+  }
+  return product;
+}
+
+}  // namespace tilestep::hopper_gemm

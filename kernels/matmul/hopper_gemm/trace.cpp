@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include "kernels/base/lab/fields.hpp"
+#include "kernels/base/lab/source.hpp"
+#include "kernels/matmul/hopper_gemm/lesson.hpp"
+
+namespace tilestep::hopper_gemm {
+namespace {
+
+constexpr int kMostEdge = 1024;
+constexpr std::int64_t kMostClock = std::int64_t{1} << 50;
+
+lab::Fields<Event> event_fields() {
+  return lab::Fields<Event>()
+      .name("what", &Event::what)
+      .whole("lane", &Event::lane, -1, 2)
+      .whole("number", &Event::number, 0, lab::kMostCount)
+      .whole("stage", &Event::stage, 0, 7)
+      .whole("parity", &Event::parity, 0, 1)
+      .whole("clock", &Event::clock, 0, kMostClock)
+      .whole("bytes", &Event::bytes, 0, lab::kMostCount)
+      .whole("pending", &Event::pending, -lab::kMostCount, lab::kMostCount);
+}
+
+lab::Fields<BlockTile> tile_fields() {
+  return lab::Fields<BlockTile>()
+      .whole("number", &BlockTile::number, 0, lab::kMostCount)
+      .whole("row", &BlockTile::row, 0, kMostEdge)
+      .whole("column", &BlockTile::column, 0, kMostEdge);
+}
+
+lab::When at_end(const Trace& trace) {
+  return {trace.steps(), 0};
+}
+
+lab::Fields<Broken> broken_fields() {
+  return lab::Fields<Broken>(lab::Digits::all)
+      .text("outcome", &Broken::outcome)
+      .text("where", &Broken::where)
+      .text("report", &Broken::report)
+      .whole("wrong", &Broken::wrong, 0, lab::kMostCount)
+      .whole("row", &Broken::row, -1, kMostEdge)
+      .whole("column", &Broken::column, -1, kMostEdge)
+      .real("got", &Broken::got)
+      .real("want", &Broken::want);
+}
+
+lab::Fields<Trace> trace_fields() {
+  return lab::Fields<Trace>()
+      .name("variant", &Trace::variant)
+      .name("dtype", &Trace::dtype)
+      .name("raster", &Trace::raster)
+      .whole("m", &Trace::m, 1, kMostEdge)
+      .whole("n", &Trace::n, 1, kMostEdge)
+      .whole("k", &Trace::k, 1, kMostEdge)
+      .whole("rows", &Trace::rows, 64, 128)
+      .whole("columns", &Trace::columns, 64, 256)
+      .whole("depth", &Trace::depth, 64, 128)
+      .whole("stages", &Trace::stages, 1, 8)
+      .whole("consumers", &Trace::consumers, 1, 2)
+      .whole("cluster", &Trace::cluster, 1, 2)
+      .whole("swizzle", &Trace::swizzle, 0, 128)
+      .whole("stage_bytes", &Trace::stage_bytes, 0, lab::kMostCount)
+      .whole("shared_bytes", &Trace::shared_bytes, 0, lab::kMostCount)
+      .whole("k_pitch_bytes", &Trace::k_pitch_bytes, 0, lab::kMostCount)
+      .whole("tiles_down", &Trace::tiles_down, 1, kMostEdge)
+      .whole("tiles_across", &Trace::tiles_across, 1, kMostEdge)
+      .whole("blocks", &Trace::blocks, 1, lab::kMostCount)
+      .whole("block", &Trace::block, 0, [](const Trace& t) { return t.blocks - 1; })
+      .text("clock_unit", &Trace::clock_unit)
+      .list("tiles", &Trace::tiles, tile_fields())
+      .list("events", &Trace::events, event_fields())
+      .known_each(lab::kOneAStep)
+      .wholes(
+          "wrong", &Trace::wrong,
+          [](const Trace& t) { return t.rows / 8 * (t.columns / 8); }, 0, 64)
+      .known(at_end)
+      .object("broken", &Trace::broken, broken_fields())
+      .lines("lines", &Trace::lines, [](const Trace& t) { return step_lines(t.variant); });
+}
+
+}  // namespace
+
+std::array<int, kWhats> step_lines(Variant variant) {
+  const auto marks = lab::source_marks(source_path(variant)).all();
+  std::array<int, kWhats> lines{};
+  const auto names = names_of(What{});
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    // together.cu has two kernels, and says whose step it is where both have it.
+    std::string mark(names[i]);
+    if (variant == Variant::wgmma) mark = "wgmma " + mark;
+    if (const auto found = marks.find(mark); found != marks.end()) lines[i] = found->second;
+  }
+  return lines;
+}
+
+TILESTEP_TRACE_JSON("hopper-gemm trace", trace_fields())
+
+}  // namespace tilestep::hopper_gemm
