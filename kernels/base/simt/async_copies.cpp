@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kernels/base/simt/async_engine.hpp"
 #include "kernels/base/simt/block_runner.hpp"
@@ -72,23 +73,42 @@ void AsyncEngine::fetch_into(const BoxMap& map, unsigned to, unsigned barrier, i
                     "barrier_init is missing",
                     barrier_name(barriers_[static_cast<std::size_t>(index)]), line_of(at)));
   }
-  const int number = static_cast<int>(copies_.size());
+  const int number =
+      new_copy({.map = map,
+                .to = to,
+                .barrier = index,
+                .column = column,
+                .row = row,
+                .at = at,
+                .thread = me(),
+                .depth = known(me())[depth_component()],
+                .row_phase = std::vector<Clock>(static_cast<std::size_t>(map.box_rows)),
+                .granules = map.bytes() / kGranule});
   const int row_bytes = map.row_bytes();
   for (int r = 0; r < map.box_rows; ++r) {
     for (int byte = 0; byte < row_bytes; byte += kGranule) {
       claim(to + static_cast<unsigned>(r * row_bytes + byte), number, r, at);
     }
   }
-  copies_.push_back({.map = map,
-                     .to = to,
-                     .barrier = index,
-                     .column = column,
-                     .row = row,
-                     .at = at,
-                     .thread = me(),
-                     .depth = known(me())[depth_component()],
-                     .row_phase = std::vector<Clock>(static_cast<std::size_t>(map.box_rows))});
   pending_copies_.push_back(number);
+}
+
+// A long kernel keeps no more copies than its shared memory has room for.
+int AsyncEngine::new_copy(Copy copy) {
+  if (free_copies_.empty()) {
+    copies_.push_back(std::move(copy));
+    return static_cast<int>(copies_.size()) - 1;
+  }
+  const int number = free_copies_.back();
+  free_copies_.pop_back();
+  copies_[static_cast<std::size_t>(number)] = std::move(copy);
+  return number;
+}
+
+// Once all its bytes came and others followed them nobody asks for a copy.
+void AsyncEngine::retire(int number) {
+  const Copy& copy = copies_[static_cast<std::size_t>(number)];
+  if (copy.granules == 0 && copy.landed()) free_copies_.push_back(number);
 }
 
 // From now on 16 bytes are a row's of the copy.
@@ -105,7 +125,11 @@ void AsyncEngine::claim(unsigned address, int copy, int row, Location at) {
                     "thread know that it is done",
                     place(address), line_of(at), who(reader.thread), line_of(reader.at)));
   }
-  g.copy = copy;
+  const int before = std::exchange(g.copy, copy);
+  if (before != kNone) {
+    --copies_[static_cast<std::size_t>(before)].granules;
+    retire(before);
+  }
   g.copy_row = row;
   g.store = kNone;
   g.stale_kept = false;
@@ -115,11 +139,12 @@ void AsyncEngine::claim(unsigned address, int copy, int row, Location at) {
 }
 
 void AsyncEngine::land_pending(std::size_t which) {
-  Copy& copy = copies_[static_cast<std::size_t>(pending_copies_[which])];
+  const int number = pending_copies_[which];
+  Copy& copy = copies_[static_cast<std::size_t>(number)];
   land(copy);
-  if (copy.landed_rows == copy.map.box_rows) {
-    pending_copies_.erase(pending_copies_.begin() + static_cast<std::ptrdiff_t>(which));
-  }
+  if (!copy.landed()) return;
+  pending_copies_.erase(pending_copies_.begin() + static_cast<std::ptrdiff_t>(which));
+  retire(number);
 }
 
 // Bytes come until all are there, or until they end a phase: what the barrier was told of too few comes
@@ -227,10 +252,12 @@ void AsyncEngine::run_store(Store& store) {
 }
 
 void AsyncEngine::finish_stores(Storer& storer, Clock upto) {
-  for (Store& store : stores_) {
+  for (std::size_t i = done_stores_; i < stores_.size(); ++i) {
+    Store& store = stores_[i];
     if (storers_[static_cast<std::size_t>(store.storer)].thread != storer.thread) continue;
     if (!store.done && store.number <= upto) run_store(store);
   }
+  while (done_stores_ < stores_.size() && stores_[done_stores_].done) ++done_stores_;
   storer.done = std::max(storer.done, std::min(upto, storer.started));
   if (storer.asleep && storer.done >= storer.awaited) {
     storer.asleep = false;
@@ -256,10 +283,10 @@ void AsyncEngine::wait_stores(int pending, Location at) {
     storers_[index].asleep = true;
     sleep(Sleep::stores, static_cast<int>(index), 0, at);
   }
-  for (const Store& store : stores_) {
-    if (store.storer == static_cast<int>(index) && store.number <= upto)
-      deepen(me(), store.depth + 1);
-  }
+  const auto last = std::find_if(stores_.rbegin(), stores_.rend(), [&](const Store& store) {
+    return store.storer == static_cast<int>(index) && store.number <= upto;
+  });
+  if (last != stores_.rend()) deepen(me(), last->depth + 1);
   Clock& mine = known(me())[storer_of(static_cast<int>(index))];
   mine = std::max(mine, upto);
 }

@@ -33,6 +33,10 @@
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/base/simt/location.hpp"
 
+namespace tilestep::simt::hopper {
+enum class Format;
+}  // namespace tilestep::simt::hopper
+
 namespace tilestep::simt::emulated {
 
 class BlockRunner;
@@ -78,7 +82,8 @@ class AsyncEngine {
   /// From block to block of a cluster.
   static constexpr unsigned kBlockSpan = 1u << 18;
 
-  AsyncEngine(BlockRunner& runner, const EmulationOptions& options);
+  /// `current` is always the thread that runs.
+  AsyncEngine(BlockRunner& runner, const int& current, const EmulationOptions& options);
 
   // ---- the block runner's side ----
   /// Lets those give up who only watch. False if there are none.
@@ -207,7 +212,9 @@ class AsyncEngine {
     int thread = 0;                         ///< that started it
     Clock depth = 0;                        ///< of that
     int landed_rows = 0, landed_bytes = 0;  ///< whole rows, and bytes of the next one
-    std::vector<Clock> row_phase = {};      ///< phase with whose end a landed row is there
+    std::vector<Clock> row_phase = {};  ///< phase with whose end a landed row is there; never falls
+    int granules = 0;                   ///< that it wrote last
+    bool landed() const { return landed_rows == map.box_rows; }
   };
   struct Store {
     BoxMap map;
@@ -264,9 +271,16 @@ class AsyncEngine {
     std::vector<Clock> groups = {};  ///< the last operation of each
     std::unordered_map<float*, Settled> settled;
   };
+  /// What is left of a product when its threads have waited for it.
+  struct Past {
+    Location at;
+    Clock depth;
+  };
   struct Warpgroup {
-    std::vector<Operation> operations = {};
+    std::deque<Operation> operations = {};  ///< those that are not done, the oldest first
+    std::vector<Past> past = {};            ///< those that are
     Clock done = 0;
+    Operation& operation(Clock number) { return operations[number - 1 - done]; }
     std::vector<Accumulator> accumulators = {};
     std::array<ProductThread, kWarpgroup> threads;
     std::vector<int> sleepers = {};
@@ -303,8 +317,8 @@ class AsyncEngine {
   void tick(int thread) { ++known(thread)[thread]; }
   /// The calling thread executes a word.
   void step() { ++known(me())[depth_component()]; }
-  int me() const;
-  int rank_of(int thread) const { return thread / block_threads_; }
+  int me() const { return current_; }
+  int rank_of(int thread) const { return blocks_ == 1 ? 0 : thread / block_threads_; }
   static int rank_at(unsigned address) { return static_cast<int>(address / kBlockSpan); }
   /// In the cluster's window.
   static unsigned in_block(unsigned address, int rank) {
@@ -366,6 +380,8 @@ class AsyncEngine {
   void log_landed(const Copy& copy, unsigned address, int bytes) const;
   void land_bytes(const Copy& copy, int bytes);
   void land_pending(std::size_t which);
+  int new_copy(Copy copy);
+  void retire(int copy);
   void run_store(Store& store);
   int storer_here();
   void finish_stores(Storer& storer, Clock upto);
@@ -385,13 +401,16 @@ class AsyncEngine {
   void check_needs(const Operation& operation, Location at) const;
   void check_registers(ProductThread& mine, float* sums, const Product& product, Location at);
   void run_products(int group, Clock upto);
-  void run_product(int group, Operation& operation);
+  void load_operand(hopper::Format format, unsigned base, std::uint64_t descriptor, int rows,
+                    float* to);
+  void run_product(int group, const Operation& operation);
   void put_back(int group, Accumulator& accumulator);
 
   void nudge();
   std::uint64_t random();
 
   BlockRunner& runner_;
+  const int& current_;
   Completion completion_;
   bool report_;
   std::vector<AsyncEvent>* log_;
@@ -416,8 +435,10 @@ class AsyncEngine {
   std::vector<std::vector<Visit>> visits_;  ///< to each block
   std::vector<Watch> watches_;
   std::vector<Sleeper> sleeping_;
-  std::deque<Copy> copies_;
+  std::deque<Copy> copies_;       ///< with holes
+  std::vector<int> free_copies_;  ///< which are of copies that nothing is left of
   std::deque<Store> stores_;
+  std::size_t done_stores_ = 0;  ///< the oldest that are done
   std::vector<int> pending_copies_;
   std::vector<Storer> storers_;
   std::vector<Warpgroup> groups_;

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
-#include "kernels/base/numeric/small_float.hpp"
 #include "kernels/base/simt/async_engine.hpp"
 #include "kernels/base/simt/block_runner.hpp"
 #include "kernels/base/simt/hopper.hpp"
+#include "kernels/base/simt/wgmma_math.hpp"
 
 namespace tilestep::simt::emulated {
 namespace {
@@ -46,42 +47,6 @@ struct Layout {
                                     swizzle);
   }
 };
-
-float decode_fp16(std::uint32_t bits) {
-  const std::uint32_t sign = (bits & 0x8000) << 16;
-  const std::uint32_t exponent = bits >> 10 & 0x1F;
-  const std::uint32_t mantissa = bits & 0x3FF;
-  if (exponent == 0) {
-    const float value = static_cast<float>(mantissa) * 0x1p-24f;
-    return sign != 0 ? -value : value;
-  }
-  const std::uint32_t shifted = exponent == 31 ? 255u : exponent + 112;
-  return std::bit_cast<float>(sign | shifted << 23 | mantissa << 13);
-}
-
-const std::array<float, 256>& e4m3_numbers() {
-  static const std::array<float, 256> numbers = [] {
-    std::array<float, 256> all{};
-    for (std::uint32_t bits = 0; bits < 256; ++bits) {
-      all[bits] = static_cast<float>(numeric::decode(numeric::kE4m3, bits));
-    }
-    return all;
-  }();
-  return numbers;
-}
-
-// The numbers in 16 bytes; returns how many.
-int decode(Format format, const unsigned char* bytes, float* to) {
-  if (format == Format::e4m3) {
-    for (int i = 0; i < 16; ++i) to[i] = e4m3_numbers()[bytes[i]];
-    return 16;
-  }
-  for (int i = 0; i < 8; ++i) {
-    const std::uint32_t bits = bytes[2 * i] | static_cast<std::uint32_t>(bytes[2 * i + 1]) << 8;
-    to[i] = format == Format::bf16 ? std::bit_cast<float>(bits << 16) : decode_fp16(bits);
-  }
-  return 8;
-}
 
 // Row and column of d of sum `i` of a thread of the warpgroup.
 int row_of(int thread, int i) {
@@ -133,11 +98,11 @@ void AsyncEngine::multiply(const Product& product, float* sums, Location at) {
   const int index = place_in_group(thread);
   ProductThread& mine = group.threads[static_cast<std::size_t>(index)];
   const Clock number = ++mine.posted;
-  if (number > group.operations.size()) {
+  if (number > group.done + group.operations.size()) {
     group.operations.push_back({.product = product, .accumulator = kNone, .at = at});
     add_needs(group.operations.back(), group_index, number);
   }
-  Operation& operation = group.operations[number - 1];
+  Operation& operation = group.operation(number);
   const Product& first = operation.product;
   if (first.a != product.a || first.b != product.b || first.fresh != product.fresh ||
       first.n != product.n || first.format != product.format) {
@@ -193,7 +158,7 @@ int AsyncEngine::accumulator_for(Warpgroup& group, int index, float* sums, int n
     }
   }
   // Others of the warpgroup have begun it: the one that this thread's product names.
-  const Operation& operation = group.operations[group.threads[i].posted - 1];
+  const Operation& operation = group.operation(group.threads[i].posted);
   if (operation.accumulator != kNone) joinable = operation.accumulator;
   if (joinable != kNone) return joinable;
   if (free == kNone) {
@@ -257,13 +222,16 @@ void AsyncEngine::add_needs(Operation& operation, int group, Clock number) {
 
 void AsyncEngine::check_needs(const Operation& operation, Location at) const {
   for (const Need& need : operation.needs) {
-    Granule g;  // as if all the bytes had one shadow
     if (!need.copy) {
+      Granule g;  // as if all the bytes had one shadow
       g.writers.push_back(
           {.thread = need.index, .clock = need.clock, .at = need.at, .copies = need.copies});
       check_fenced(g, need.address, "multiplies", at);
       continue;
     }
+    // What ended the last row's phase ended the others' before.
+    if (knows_row(me(), copies_[static_cast<std::size_t>(need.index)], need.row_end - 1)) continue;
+    Granule g;
     g.copy = need.index;
     for (int row = need.row_begin; row < need.row_end; ++row) {
       if (knows_row(me(), copies_[static_cast<std::size_t>(need.index)], row)) continue;
@@ -277,50 +245,48 @@ void AsyncEngine::check_needs(const Operation& operation, Location at) const {
 void AsyncEngine::run_products(int group_index, Clock upto) {
   Warpgroup& group = groups_[static_cast<std::size_t>(group_index)];
   const Clock before = group.done;
-  while (group.done < upto && group.done < group.operations.size()) {
-    Operation& operation = group.operations[group.done];
-    if (operation.posted < kWarpgroup) break;
+  while (group.done < upto && !group.operations.empty() &&
+         group.operations.front().posted == kWarpgroup) {
+    const Operation operation = std::move(group.operations.front());
+    group.operations.pop_front();
+    group.past.push_back({operation.at, operation.depth});
     ++group.done;
     run_product(group_index, operation);
   }
   if (group.done != before) wake(group.sleepers);
 }
 
-void AsyncEngine::run_product(int group_index, Operation& operation) {
+// The numbers of an operand whose descriptor counts from `base` on, row after row.
+void AsyncEngine::load_operand(hopper::Format format, unsigned base, std::uint64_t descriptor,
+                               int rows, float* to) {
+  const Layout layout(descriptor);
+  std::vector<unsigned char> bytes(static_cast<std::size_t>(rows * kDepthBytes));
+  unsigned char* next = bytes.data();
+  for (int row = 0; row < rows; ++row) {
+    for (int chunk = 0; chunk < kDepthBytes / kGranule; ++chunk) {
+      async_read(base + layout.address(row, chunk), next);
+      next += kGranule;
+    }
+  }
+  decode_numbers(format, bytes.data(), static_cast<int>(bytes.size()), to);
+}
+
+void AsyncEngine::run_product(int group_index, const Operation& operation) {
   Warpgroup& group = groups_[static_cast<std::size_t>(group_index)];
   const Product& product = operation.product;
   const auto format = static_cast<Format>(product.format);
-  const int depth = format == Format::e4m3 ? 32 : 16;
   const int n = product.n;
-  std::vector<float> a(static_cast<std::size_t>(kRows * depth));
-  std::vector<float> b(static_cast<std::size_t>(n * depth));  // k × n
-  std::array<unsigned char, kGranule> bytes;
-  std::array<float, 16> numbers;
   const int rank = group_index / block_groups_;
-  const auto load = [&](const Layout& layout, int rows, auto put) {
-    for (int row = 0; row < rows; ++row) {
-      for (int chunk = 0; chunk < kDepthBytes / kGranule; ++chunk) {
-        async_read(in_block(layout.address(row, chunk), rank), bytes.data());
-        const int count = decode(format, bytes.data(), numbers.data());
-        for (int i = 0; i < count; ++i)
-          put(row, chunk * count + i, numbers[static_cast<std::size_t>(i)]);
-      }
-    }
-  };
-  load(Layout(product.a), kRows,
-       [&](int row, int k, float value) { a[static_cast<std::size_t>(row * depth + k)] = value; });
-  load(Layout(product.b), n,
-       [&](int row, int k, float value) { b[static_cast<std::size_t>(k * n + row)] = value; });
+  const int depth = format == Format::e4m3 ? kDepthBytes : kDepthBytes / 2;
+  std::vector<float> a(static_cast<std::size_t>(kRows * depth));
+  std::vector<float> rows(static_cast<std::size_t>(n * depth));
+  std::vector<float> b(rows.size());
+  load_operand(format, in_block(0, rank), product.a, kRows, a.data());
+  load_operand(format, in_block(0, rank), product.b, n, rows.data());
+  transpose(rows.data(), n, depth, b.data());
   Accumulator& accumulator = group.accumulators[static_cast<std::size_t>(operation.accumulator)];
   if (product.fresh) std::fill(accumulator.tile.begin(), accumulator.tile.end(), 0.0f);
-  for (int row = 0; row < kRows; ++row) {
-    float* sums = accumulator.tile.data() + static_cast<std::ptrdiff_t>(row) * n;
-    for (int k = 0; k < depth; ++k) {
-      const float factor = a[static_cast<std::size_t>(row * depth + k)];
-      const float* others = b.data() + static_cast<std::ptrdiff_t>(k) * n;
-      for (int column = 0; column < n; ++column) sums[column] += factor * others[column];
-    }
-  }
+  add_products(a.data(), b.data(), depth, n, accumulator.tile.data());
   if (log_ != nullptr) {
     log_->push_back({.kind = AsyncEvent::Kind::product_done,
                      .block = runner_.block(rank),
@@ -380,9 +346,13 @@ void AsyncEngine::wait_products(int pending, Location at) {
       unsafe("writes the sums of a wgmma before it has waited for it in " + line_of(at));
     }
   }
-  if (upto > 0) deepen(me(), group.operations[upto - 1].depth + 1);
+  if (upto > 0) deepen(me(), group.past[upto - 1].depth + 1);
   Clock& known_here = known(me())[warp_of(me() / 32)];
   known_here = std::max(known_here, upto);
+  // Nobody asks for groups that have been waited for.
+  if (mine.groups.size() > kept) {
+    mine.groups.erase(mine.groups.begin(), mine.groups.end() - static_cast<std::ptrdiff_t>(kept));
+  }
 }
 
 void AsyncEngine::thread_ended() {
@@ -390,8 +360,10 @@ void AsyncEngine::thread_ended() {
   const Warpgroup& group = warpgroup(thread);
   const ProductThread& mine = group.threads[static_cast<std::size_t>(place_in_group(thread))];
   if (mine.awaited < mine.posted) {
-    runner_.fail(fmt::format("ends without wgmma_wait for the wgmma of {}{}",
-                             line_of(group.operations[mine.posted - 1].at),
+    const Location posted_at = mine.posted <= group.done
+                                   ? group.past[mine.posted - 1].at
+                                   : group.operations[mine.posted - 1 - group.done].at;
+    runner_.fail(fmt::format("ends without wgmma_wait for the wgmma of {}{}", line_of(posted_at),
                              mine.groups.empty() || mine.groups.back() < mine.posted
                                  ? ", which no wgmma_commit has closed"
                                  : ""));
