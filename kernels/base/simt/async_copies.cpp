@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
+#include "kernels/base/numeric/small_float.hpp"
 #include "kernels/base/simt/async_engine.hpp"
 #include "kernels/base/simt/block_runner.hpp"
 #include "kernels/base/simt/hopper.hpp"
@@ -37,6 +39,39 @@ void write_row(const BoxMap& map, int column, std::int64_t row, const unsigned c
   std::memcpy(map.base + row * map.pitch + begin * map.element_bytes,
               from + (begin - column) * map.element_bytes,
               static_cast<std::size_t>((end - begin) * map.element_bytes));
+}
+
+// Adds a number to one that other blocks add to at the same time.
+template <class Bits, class Sum>
+void add_number(unsigned char* to, const unsigned char* from, Sum sum) {
+  auto* there = reinterpret_cast<Bits*>(to);
+  Bits added = 0;
+  std::memcpy(&added, from, sizeof added);
+  Bits before = __atomic_load_n(there, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(there, &before, sum(before, added), false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED)) {
+  }
+}
+
+// The same as write_row, but for F32 (4 bytes) or BF16 (2), added to what is there.
+void add_row(const BoxMap& map, int column, std::int64_t row, const unsigned char* from) {
+  if (row < 0 || row >= map.rows) return;
+  for (int i = 0; i < map.box_columns; ++i) {
+    const std::int64_t at = std::int64_t{column} + i;
+    if (at < 0 || at >= map.columns) continue;
+    unsigned char* to = map.base + row * map.pitch + at * map.element_bytes;
+    if (map.element_bytes == 4) {
+      add_number<std::uint32_t>(to, from + i * 4, [](std::uint32_t a, std::uint32_t b) {
+        return std::bit_cast<std::uint32_t>(std::bit_cast<float>(a) + std::bit_cast<float>(b));
+      });
+    } else {
+      add_number<std::uint16_t>(to, from + i * 2, [](std::uint16_t a, std::uint16_t b) {
+        const float sum = std::bit_cast<float>(std::uint32_t{a} << 16) +
+                          std::bit_cast<float>(std::uint32_t{b} << 16);
+        return static_cast<std::uint16_t>(numeric::encode(numeric::kBf16, sum));
+      });
+    }
+  }
 }
 
 }  // namespace
@@ -207,8 +242,13 @@ int AsyncEngine::storer_here() {
   return static_cast<int>(storers_.size()) - 1;
 }
 
-void AsyncEngine::store(const BoxMap& map, unsigned from, int column, int row, Location at) {
+void AsyncEngine::store(const BoxMap& map, unsigned from, int column, int row, bool adds,
+                        Location at) {
   within(from, map.bytes(), "stores", at);
+  if (adds && map.element_bytes == 1) {
+    runner_.fail(
+        fmt::format("adds numbers of 1 byte by TMA in {}; allowed: FP32 and BF16", line_of(at)));
+  }
   if (from % kTileAlignment != 0) {
     runner_.fail(fmt::format("stores from shared address {} in {}; allowed: multiples of {}", from,
                              line_of(at), kTileAlignment));
@@ -230,7 +270,8 @@ void AsyncEngine::store(const BoxMap& map, unsigned from, int column, int row, L
                      .at = at,
                      .storer = storer,
                      .number = ++storers_[static_cast<std::size_t>(storer)].started,
-                     .depth = known(me())[depth_component()]});
+                     .depth = known(me())[depth_component()],
+                     .adds = adds});
   if (completion_ == Completion::earliest) {
     Storer& mine = storers_[static_cast<std::size_t>(storer)];
     finish_stores(mine, mine.started);
@@ -246,7 +287,8 @@ void AsyncEngine::run_store(Store& store) {
       const unsigned address = store.from + static_cast<unsigned>(r * row_bytes + byte);
       async_read(hopper::swizzled_address(address, store.map.swizzle), row.data() + byte);
     }
-    write_row(store.map, store.column, std::int64_t{store.row} + r, row.data());
+    (store.adds ? add_row : write_row)(store.map, store.column, std::int64_t{store.row} + r,
+                                       row.data());
   }
   store.done = true;
 }

@@ -40,6 +40,7 @@ enum class Format;
 namespace tilestep::simt::emulated {
 
 class BlockRunner;
+class OperandLayout;
 using Clock = std::uint32_t;
 
 /// A tensor map under emulation: a row-major matrix in global memory, and the box of it that moves.
@@ -63,6 +64,15 @@ struct Product {
   int n = 0;
   std::uint64_t a = 0, b = 0;  ///< descriptors
   bool fresh = false;
+  bool turned_b = false;  ///< n fastest
+  const unsigned* a_registers =
+      nullptr;  ///< the thread's fragment of A, where that is in registers
+
+  bool same_as(const Product& other) const {
+    return format == other.format && n == other.n && a == other.a && b == other.b &&
+           fresh == other.fresh && turned_b == other.turned_b &&
+           (a_registers == nullptr) == (other.a_registers == nullptr);
+  }
 };
 
 /// The threads and the shared memory of a block, or of a cluster's blocks.
@@ -130,7 +140,8 @@ class AsyncEngine {
   /// To the first `blocks` blocks of the cluster, or with 1 to the thread's own.
   void fetch(const BoxMap& map, unsigned to, unsigned barrier, int column, int row, int blocks,
              Location at);
-  void store(const BoxMap& map, unsigned from, int column, int row, Location at);
+  /// With `adds` the numbers are added to those in global memory.
+  void store(const BoxMap& map, unsigned from, int column, int row, bool adds, Location at);
   void commit_stores();
   void wait_stores(int pending, Location at);
 
@@ -224,6 +235,7 @@ class AsyncEngine {
     int storer = 0;
     Clock number = 0;  ///< of its storer, from 1
     Clock depth = 0;
+    bool adds = false;
     bool done = false;
   };
   struct Storer {
@@ -255,6 +267,7 @@ class AsyncEngine {
     Clock depth = 0;  ///< of the last of them
     Location at = {};
     std::vector<Need> needs = {};
+    std::vector<float> a = {};  ///< from registers
   };
   /// What a thread's registers held when a product was done, and whether a fence came since.
   struct Settled {
@@ -401,8 +414,10 @@ class AsyncEngine {
   void check_needs(const Operation& operation, Location at) const;
   void check_registers(ProductThread& mine, float* sums, const Product& product, Location at);
   void run_products(int group, Clock upto);
-  void load_operand(hopper::Format format, unsigned base, std::uint64_t descriptor, int rows,
-                    float* to);
+  void load_operand(hopper::Format format, int rank, const OperandLayout& layout, float* to);
+  Operation& operation_for(int group, Clock number, const Product& product, Location at);
+  void take_sums(int group, int index, Operation& operation, float* sums, Location at);
+  void log_product(int group, const Operation& operation) const;
   void run_product(int group, const Operation& operation);
   void put_back(int group, Accumulator& accumulator);
 

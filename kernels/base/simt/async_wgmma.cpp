@@ -17,36 +17,8 @@ namespace {
 
 using hopper::Format;
 constexpr int kRows = hopper::kWgmmaRows;
-constexpr int kDepthBytes = hopper::kWgmmaBytes;
 /// What a thread finds in its sums before it has waited: a NaN that no product gives.
 constexpr std::uint32_t kPoison = 0x7FE5A5E5;
-
-/// Where a descriptor's tile lies.
-struct Layout {
-  unsigned start, leading, stride;
-  int swizzle;
-
-  explicit Layout(std::uint64_t descriptor) {
-    const auto field = [&](int bit) {
-      return static_cast<unsigned>(descriptor >> bit & 0x3FFF) * 16;
-    };
-    constexpr std::array<int, 4> kSwizzles{0, 128, 64, 32};
-    start = field(0);
-    leading = field(16);
-    stride = field(32);
-    swizzle = kSwizzles[descriptor >> 62];
-  }
-  /// The 16 bytes number `chunk` (0, 1) along k of a row. PTX ISA, "Strides" and "Canonical layouts" of
-  /// wgmma's shared-memory matrices, K-major.
-  unsigned address(int row, int chunk) const {
-    const auto r = static_cast<unsigned>(row);
-    const auto c = static_cast<unsigned>(chunk);
-    const unsigned block = start + r / 8 * stride;
-    if (swizzle == 0) return block + c * leading + r % 8 * 16;
-    return hopper::swizzled_address(block + r % 8 * static_cast<unsigned>(swizzle) + c * 16,
-                                    swizzle);
-  }
-};
 
 // Row and column of d of sum `i` of a thread of the warpgroup.
 int row_of(int thread, int i) {
@@ -54,6 +26,12 @@ int row_of(int thread, int i) {
 }
 int column_of(int thread, int i) {
   return i / 4 * 8 + thread % 4 * 2 + i % 2;
+}
+
+/// Numbers along k of one product.
+int depth_of(int format) {
+  const auto f = static_cast<Format>(format);
+  return f == Format::e4m3 || f == Format::s8 ? hopper::kWgmmaBytes : hopper::kWgmmaBytes / 2;
 }
 
 std::uint64_t hash_of(const float* sums, int count) {
@@ -96,52 +74,72 @@ void AsyncEngine::multiply(const Product& product, float* sums, Location at) {
   }
   step();
   const int index = place_in_group(thread);
-  ProductThread& mine = group.threads[static_cast<std::size_t>(index)];
-  const Clock number = ++mine.posted;
-  if (number > group.done + group.operations.size()) {
-    group.operations.push_back({.product = product, .accumulator = kNone, .at = at});
-    add_needs(group.operations.back(), group_index, number);
-  }
-  Operation& operation = group.operation(number);
-  const Product& first = operation.product;
-  if (first.a != product.a || first.b != product.b || first.fresh != product.fresh ||
-      first.n != product.n || first.format != product.format) {
-    runner_.fail(
-        fmt::format("comes to wgmma in {} with other operands than the rest of its warpgroup "
-                    "in {}",
-                    line_of(at), line_of(operation.at)));
-  }
+  const Clock number = ++group.threads[static_cast<std::size_t>(index)].posted;
+  Operation& operation = operation_for(group_index, number, product, at);
   check_needs(operation, at);
-  const int before = operation.accumulator;
-  const int accumulator = accumulator_for(group, index, sums, product.n);
-  if (group.accumulators[static_cast<std::size_t>(accumulator)]
-          .registers[static_cast<std::size_t>(index)] == nullptr) {
-    check_registers(mine, sums, product, at);
-    mine.settled.erase(sums);  // from here on they are the new product's
-    Accumulator& mine_in = group.accumulators[static_cast<std::size_t>(accumulator)];
-    mine_in.registers[static_cast<std::size_t>(index)] = sums;
-    for (int i = 0; i < product.n / 2; ++i) {
-      mine_in.tile[static_cast<std::size_t>(row_of(index, i) * product.n + column_of(index, i))] =
-          sums[i];
-      sums[i] = std::bit_cast<float>(kPoison);
-    }
+  if (product.a_registers != nullptr) {
+    const auto format = static_cast<Format>(product.format);
+    put_fragment(format, index, product.a_registers, operation.a.data());
   }
-  if (before == kNone) {
-    operation.accumulator = accumulator;
-    ++group.accumulators[static_cast<std::size_t>(accumulator)].users;
-  }
-  const float* mine_there = group.accumulators[static_cast<std::size_t>(accumulator)]
-                                .registers[static_cast<std::size_t>(index)];
-  if (operation.accumulator != accumulator || mine_there != sums) {
-    runner_.fail(fmt::format("comes to wgmma in {} with other sums than the rest of its warpgroup",
-                             line_of(at)));
-  }
+  take_sums(group_index, index, operation, sums, at);
   operation.depth = std::max(operation.depth, known(thread)[depth_component()]);
   if (++operation.posted == kWarpgroup) {
     operation.needs = {};
     if (completion_ == Completion::earliest) run_products(group_index, number);
   }
   nudge();
+}
+
+// The product that the calling thread comes to, as the first of its warpgroup or after others.
+AsyncEngine::Operation& AsyncEngine::operation_for(int group_index, Clock number,
+                                                   const Product& product, Location at) {
+  Warpgroup& group = groups_[static_cast<std::size_t>(group_index)];
+  if (number > group.done + group.operations.size()) {
+    group.operations.push_back({.product = product, .accumulator = kNone, .at = at});
+    Operation& fresh = group.operations.back();
+    add_needs(fresh, group_index, number);
+    if (product.a_registers != nullptr) {
+      fresh.a.resize(static_cast<std::size_t>(kRows * depth_of(product.format)));
+    }
+  }
+  Operation& operation = group.operation(number);
+  if (!operation.product.same_as(product)) {
+    runner_.fail(
+        fmt::format("comes to wgmma in {} with other operands than the rest of its warpgroup "
+                    "in {}",
+                    line_of(at), line_of(operation.at)));
+  }
+  return operation;
+}
+
+// From here on the sums are the product's; the thread finds NaN in them.
+void AsyncEngine::take_sums(int group_index, int index, Operation& operation, float* sums,
+                            Location at) {
+  Warpgroup& group = groups_[static_cast<std::size_t>(group_index)];
+  const Product& product = operation.product;
+  const int number = accumulator_for(group, index, sums, product.n);
+  Accumulator& accumulator = group.accumulators[static_cast<std::size_t>(number)];
+  float*& there = accumulator.registers[static_cast<std::size_t>(index)];
+  if (there == nullptr) {
+    ProductThread& mine = group.threads[static_cast<std::size_t>(index)];
+    check_registers(mine, sums, product, at);
+    mine.settled.erase(sums);
+    there = sums;
+    for (int i = 0; i < product.n / 2; ++i) {
+      accumulator
+          .tile[static_cast<std::size_t>(row_of(index, i) * product.n + column_of(index, i))] =
+          sums[i];
+      sums[i] = std::bit_cast<float>(kPoison);
+    }
+  }
+  if (operation.accumulator == kNone) {
+    operation.accumulator = number;
+    ++accumulator.users;
+  }
+  if (operation.accumulator != number || there != sums) {
+    runner_.fail(fmt::format("comes to wgmma in {} with other sums than the rest of its warpgroup",
+                             line_of(at)));
+  }
 }
 
 // The accumulator that a thread's sums are part of: of products under way, or of the first one.
@@ -174,50 +172,49 @@ int AsyncEngine::accumulator_for(Warpgroup& group, int index, float* sums, int n
 
 // What all threads of the warpgroup must know: the copies and fences of the two tiles.
 void AsyncEngine::add_needs(Operation& operation, int group, Clock number) {
-  const auto look = [&](const Layout& layout, int rows) {
-    for (int row = 0; row < rows; ++row) {
-      for (int chunk = 0; chunk < kDepthBytes / kGranule; ++chunk) {
-        const unsigned local = layout.address(row, chunk);
-        within(local, kGranule, "multiplies", operation.at);
-        const unsigned address = here(local);
-        Granule& g = granule(address);
-        g.products[static_cast<std::size_t>(group % block_groups_)] = number;
-        for (const Access& writer : g.writers) {
-          const auto known = std::find_if(
-              operation.needs.begin(), operation.needs.end(),
-              [&](const Need& need) { return !need.copy && need.index == writer.thread; });
-          if (known == operation.needs.end()) {
-            operation.needs.push_back({.index = writer.thread,
-                                       .clock = writer.clock,
-                                       .address = address,
-                                       .at = writer.at,
-                                       .copies = writer.copies});
-          } else if (known->clock < writer.clock) {
-            known->clock = writer.clock;
-            known->copies = writer.copies;
-            known->address = address;
-            known->at = writer.at;
-          }
-        }
-        if (g.copy == kNone) continue;
-        const auto known =
-            std::find_if(operation.needs.begin(), operation.needs.end(),
-                         [&](const Need& need) { return need.copy && need.index == g.copy; });
+  const auto look = [&](const OperandLayout& layout) {
+    for (int piece = 0; piece < layout.pieces(); ++piece) {
+      const unsigned local = layout.address(piece);
+      within(local, kGranule, "multiplies", operation.at);
+      const unsigned address = here(local);
+      Granule& g = granule(address);
+      g.products[static_cast<std::size_t>(group % block_groups_)] = number;
+      for (const Access& writer : g.writers) {
+        const auto known = std::find_if(
+            operation.needs.begin(), operation.needs.end(),
+            [&](const Need& need) { return !need.copy && need.index == writer.thread; });
         if (known == operation.needs.end()) {
-          operation.needs.push_back({.copy = true,
-                                     .index = g.copy,
-                                     .row_begin = g.copy_row,
-                                     .row_end = g.copy_row + 1,
-                                     .address = address});
-        } else {
-          known->row_begin = std::min(known->row_begin, g.copy_row);
-          known->row_end = std::max(known->row_end, g.copy_row + 1);
+          operation.needs.push_back({.index = writer.thread,
+                                     .clock = writer.clock,
+                                     .address = address,
+                                     .at = writer.at,
+                                     .copies = writer.copies});
+        } else if (known->clock < writer.clock) {
+          known->clock = writer.clock;
+          known->copies = writer.copies;
+          known->address = address;
+          known->at = writer.at;
         }
+      }
+      if (g.copy == kNone) continue;
+      const auto known =
+          std::find_if(operation.needs.begin(), operation.needs.end(),
+                       [&](const Need& need) { return need.copy && need.index == g.copy; });
+      if (known == operation.needs.end()) {
+        operation.needs.push_back({.copy = true,
+                                   .index = g.copy,
+                                   .row_begin = g.copy_row,
+                                   .row_end = g.copy_row + 1,
+                                   .address = address});
+      } else {
+        known->row_begin = std::min(known->row_begin, g.copy_row);
+        known->row_end = std::max(known->row_end, g.copy_row + 1);
       }
     }
   };
-  look(Layout(operation.product.a), kRows);
-  look(Layout(operation.product.b), operation.product.n);
+  const Product& product = operation.product;
+  if (product.a_registers == nullptr) look(OperandLayout(product.a, kRows, false));
+  look(OperandLayout(product.b, product.n, product.turned_b));
 }
 
 void AsyncEngine::check_needs(const Operation& operation, Location at) const {
@@ -256,17 +253,11 @@ void AsyncEngine::run_products(int group_index, Clock upto) {
   if (group.done != before) wake(group.sleepers);
 }
 
-// The numbers of an operand whose descriptor counts from `base` on, row after row.
-void AsyncEngine::load_operand(hopper::Format format, unsigned base, std::uint64_t descriptor,
-                               int rows, float* to) {
-  const Layout layout(descriptor);
-  std::vector<unsigned char> bytes(static_cast<std::size_t>(rows * kDepthBytes));
-  unsigned char* next = bytes.data();
-  for (int row = 0; row < rows; ++row) {
-    for (int chunk = 0; chunk < kDepthBytes / kGranule; ++chunk) {
-      async_read(base + layout.address(row, chunk), next);
-      next += kGranule;
-    }
+// The numbers of an operand, row after row or k after k as they lie.
+void AsyncEngine::load_operand(Format format, int rank, const OperandLayout& layout, float* to) {
+  std::vector<unsigned char> bytes(static_cast<std::size_t>(layout.pieces() * kGranule));
+  for (int piece = 0; piece < layout.pieces(); ++piece) {
+    async_read(in_block(layout.address(piece), rank), bytes.data() + piece * kGranule);
   }
   decode_numbers(format, bytes.data(), static_cast<int>(bytes.size()), to);
 }
@@ -277,25 +268,23 @@ void AsyncEngine::run_product(int group_index, const Operation& operation) {
   const auto format = static_cast<Format>(product.format);
   const int n = product.n;
   const int rank = group_index / block_groups_;
-  const int depth = format == Format::e4m3 ? kDepthBytes : kDepthBytes / 2;
-  std::vector<float> a(static_cast<std::size_t>(kRows * depth));
-  std::vector<float> rows(static_cast<std::size_t>(n * depth));
-  std::vector<float> b(rows.size());
-  load_operand(format, in_block(0, rank), product.a, kRows, a.data());
-  load_operand(format, in_block(0, rank), product.b, n, rows.data());
-  transpose(rows.data(), n, depth, b.data());
+  const int depth = depth_of(product.format);
+  std::vector<float> a = operation.a;
+  if (a.empty()) {
+    a.resize(static_cast<std::size_t>(kRows * depth));
+    load_operand(format, rank, OperandLayout(product.a, kRows, false), a.data());
+  }
+  std::vector<float> b(static_cast<std::size_t>(n * depth));
+  load_operand(format, rank, OperandLayout(product.b, n, product.turned_b), b.data());
+  if (!product.turned_b) {
+    const std::vector<float> rows = b;
+    transpose(rows.data(), n, depth, b.data());
+  }
   Accumulator& accumulator = group.accumulators[static_cast<std::size_t>(operation.accumulator)];
   if (product.fresh) std::fill(accumulator.tile.begin(), accumulator.tile.end(), 0.0f);
-  add_products(a.data(), b.data(), depth, n, accumulator.tile.data());
-  if (log_ != nullptr) {
-    log_->push_back({.kind = AsyncEvent::Kind::product_done,
-                     .block = runner_.block(rank),
-                     .depth = operation.depth + 1,
-                     .source_block = runner_.block(rank),
-                     .thread = group_index % block_groups_ * kWarpgroup,
-                     .n = n,
-                     .product = group.done - 1});
-  }
+  (format == Format::s8 ? add_whole_products : add_products)(a.data(), b.data(), depth, n,
+                                                             accumulator.tile.data());
+  if (log_ != nullptr) log_product(group_index, operation);
   if (--accumulator.users == 0) put_back(group_index, accumulator);
 }
 
