@@ -18,8 +18,11 @@
 /// Threads and warps are counted through the cluster. Addresses here are those of the cluster's window: a
 /// block's own, and kBlockSpan times its rank.
 ///
+/// cp.async, which thread_copies.hpp does, is watched from a block's first word of Hopper's on.
+///
 /// Not watched: what a kernel does by plain `Shared<T>` (only by `hopper::Staged<T>`), ordinary accesses
-/// of a block's threads against each other, global memory, and reads of a product's sums before the wait (they are NaN then).
+/// of a block's threads against each other, global memory, reads of a product's sums before the wait (they
+/// are NaN then), and writes to A's registers before it.
 
 #include <algorithm>
 #include <array>
