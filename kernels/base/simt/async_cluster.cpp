@@ -91,10 +91,9 @@ void AsyncEngine::block_ended(int rank) const {
     throw Error(fmt::format("{} {}", runner_.block_position(rank), what), ExitCode::check_failed);
   };
   for (const Copy& copy : copies_) {
-    if (rank_at(copy.to) != rank) continue;
-    const bool landed = copy.landed_rows == copy.map.box_rows;
-    if (landed && *std::max_element(copy.row_phase.begin(), copy.row_phase.end()) <=
-                      most_known(barrier_of(copy.barrier))) {
+    if (rank_at(copy.to) != rank || (copy.granules == 0 && copy.landed())) continue;
+    if (copy.landed() && *std::max_element(copy.row_phase.begin(), copy.row_phase.end()) <=
+                             most_known(barrier_of(copy.barrier))) {
       continue;
     }
     report(

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <utility>
 
+#include "kernels/base/numeric/small_float.hpp"
 #include "kernels/base/simt/async_engine.hpp"
 #include "kernels/base/simt/block_runner.hpp"
 #include "kernels/base/simt/hopper.hpp"
@@ -36,6 +39,39 @@ void write_row(const BoxMap& map, int column, std::int64_t row, const unsigned c
   std::memcpy(map.base + row * map.pitch + begin * map.element_bytes,
               from + (begin - column) * map.element_bytes,
               static_cast<std::size_t>((end - begin) * map.element_bytes));
+}
+
+// Adds a number to one that other blocks add to at the same time.
+template <class Bits, class Sum>
+void add_number(unsigned char* to, const unsigned char* from, Sum sum) {
+  auto* there = reinterpret_cast<Bits*>(to);
+  Bits added = 0;
+  std::memcpy(&added, from, sizeof added);
+  Bits before = __atomic_load_n(there, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(there, &before, sum(before, added), false, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED)) {
+  }
+}
+
+// The same as write_row, but for F32 (4 bytes) or BF16 (2), added to what is there.
+void add_row(const BoxMap& map, int column, std::int64_t row, const unsigned char* from) {
+  if (row < 0 || row >= map.rows) return;
+  for (int i = 0; i < map.box_columns; ++i) {
+    const std::int64_t at = std::int64_t{column} + i;
+    if (at < 0 || at >= map.columns) continue;
+    unsigned char* to = map.base + row * map.pitch + at * map.element_bytes;
+    if (map.element_bytes == 4) {
+      add_number<std::uint32_t>(to, from + i * 4, [](std::uint32_t a, std::uint32_t b) {
+        return std::bit_cast<std::uint32_t>(std::bit_cast<float>(a) + std::bit_cast<float>(b));
+      });
+    } else {
+      add_number<std::uint16_t>(to, from + i * 2, [](std::uint16_t a, std::uint16_t b) {
+        const float sum = std::bit_cast<float>(std::uint32_t{a} << 16) +
+                          std::bit_cast<float>(std::uint32_t{b} << 16);
+        return static_cast<std::uint16_t>(numeric::encode(numeric::kBf16, sum));
+      });
+    }
+  }
 }
 
 }  // namespace
@@ -72,23 +108,42 @@ void AsyncEngine::fetch_into(const BoxMap& map, unsigned to, unsigned barrier, i
                     "barrier_init is missing",
                     barrier_name(barriers_[static_cast<std::size_t>(index)]), line_of(at)));
   }
-  const int number = static_cast<int>(copies_.size());
+  const int number =
+      new_copy({.map = map,
+                .to = to,
+                .barrier = index,
+                .column = column,
+                .row = row,
+                .at = at,
+                .thread = me(),
+                .depth = known(me())[depth_component()],
+                .row_phase = std::vector<Clock>(static_cast<std::size_t>(map.box_rows)),
+                .granules = map.bytes() / kGranule});
   const int row_bytes = map.row_bytes();
   for (int r = 0; r < map.box_rows; ++r) {
     for (int byte = 0; byte < row_bytes; byte += kGranule) {
       claim(to + static_cast<unsigned>(r * row_bytes + byte), number, r, at);
     }
   }
-  copies_.push_back({.map = map,
-                     .to = to,
-                     .barrier = index,
-                     .column = column,
-                     .row = row,
-                     .at = at,
-                     .thread = me(),
-                     .depth = known(me())[depth_component()],
-                     .row_phase = std::vector<Clock>(static_cast<std::size_t>(map.box_rows))});
   pending_copies_.push_back(number);
+}
+
+// A long kernel keeps no more copies than its shared memory has room for.
+int AsyncEngine::new_copy(Copy copy) {
+  if (free_copies_.empty()) {
+    copies_.push_back(std::move(copy));
+    return static_cast<int>(copies_.size()) - 1;
+  }
+  const int number = free_copies_.back();
+  free_copies_.pop_back();
+  copies_[static_cast<std::size_t>(number)] = std::move(copy);
+  return number;
+}
+
+// Once all its bytes came and others followed them nobody asks for a copy.
+void AsyncEngine::retire(int number) {
+  const Copy& copy = copies_[static_cast<std::size_t>(number)];
+  if (copy.granules == 0 && copy.landed()) free_copies_.push_back(number);
 }
 
 // From now on 16 bytes are a row's of the copy.
@@ -105,7 +160,11 @@ void AsyncEngine::claim(unsigned address, int copy, int row, Location at) {
                     "thread know that it is done",
                     place(address), line_of(at), who(reader.thread), line_of(reader.at)));
   }
-  g.copy = copy;
+  const int before = std::exchange(g.copy, copy);
+  if (before != kNone) {
+    --copies_[static_cast<std::size_t>(before)].granules;
+    retire(before);
+  }
   g.copy_row = row;
   g.store = kNone;
   g.stale_kept = false;
@@ -115,11 +174,12 @@ void AsyncEngine::claim(unsigned address, int copy, int row, Location at) {
 }
 
 void AsyncEngine::land_pending(std::size_t which) {
-  Copy& copy = copies_[static_cast<std::size_t>(pending_copies_[which])];
+  const int number = pending_copies_[which];
+  Copy& copy = copies_[static_cast<std::size_t>(number)];
   land(copy);
-  if (copy.landed_rows == copy.map.box_rows) {
-    pending_copies_.erase(pending_copies_.begin() + static_cast<std::ptrdiff_t>(which));
-  }
+  if (!copy.landed()) return;
+  pending_copies_.erase(pending_copies_.begin() + static_cast<std::ptrdiff_t>(which));
+  retire(number);
 }
 
 // Bytes come until all are there, or until they end a phase: what the barrier was told of too few comes
@@ -182,8 +242,13 @@ int AsyncEngine::storer_here() {
   return static_cast<int>(storers_.size()) - 1;
 }
 
-void AsyncEngine::store(const BoxMap& map, unsigned from, int column, int row, Location at) {
+void AsyncEngine::store(const BoxMap& map, unsigned from, int column, int row, bool adds,
+                        Location at) {
   within(from, map.bytes(), "stores", at);
+  if (adds && map.element_bytes == 1) {
+    runner_.fail(
+        fmt::format("adds numbers of 1 byte by TMA in {}; allowed: FP32 and BF16", line_of(at)));
+  }
   if (from % kTileAlignment != 0) {
     runner_.fail(fmt::format("stores from shared address {} in {}; allowed: multiples of {}", from,
                              line_of(at), kTileAlignment));
@@ -205,7 +270,8 @@ void AsyncEngine::store(const BoxMap& map, unsigned from, int column, int row, L
                      .at = at,
                      .storer = storer,
                      .number = ++storers_[static_cast<std::size_t>(storer)].started,
-                     .depth = known(me())[depth_component()]});
+                     .depth = known(me())[depth_component()],
+                     .adds = adds});
   if (completion_ == Completion::earliest) {
     Storer& mine = storers_[static_cast<std::size_t>(storer)];
     finish_stores(mine, mine.started);
@@ -221,16 +287,19 @@ void AsyncEngine::run_store(Store& store) {
       const unsigned address = store.from + static_cast<unsigned>(r * row_bytes + byte);
       async_read(hopper::swizzled_address(address, store.map.swizzle), row.data() + byte);
     }
-    write_row(store.map, store.column, std::int64_t{store.row} + r, row.data());
+    (store.adds ? add_row : write_row)(store.map, store.column, std::int64_t{store.row} + r,
+                                       row.data());
   }
   store.done = true;
 }
 
 void AsyncEngine::finish_stores(Storer& storer, Clock upto) {
-  for (Store& store : stores_) {
+  for (std::size_t i = done_stores_; i < stores_.size(); ++i) {
+    Store& store = stores_[i];
     if (storers_[static_cast<std::size_t>(store.storer)].thread != storer.thread) continue;
     if (!store.done && store.number <= upto) run_store(store);
   }
+  while (done_stores_ < stores_.size() && stores_[done_stores_].done) ++done_stores_;
   storer.done = std::max(storer.done, std::min(upto, storer.started));
   if (storer.asleep && storer.done >= storer.awaited) {
     storer.asleep = false;
@@ -256,10 +325,10 @@ void AsyncEngine::wait_stores(int pending, Location at) {
     storers_[index].asleep = true;
     sleep(Sleep::stores, static_cast<int>(index), 0, at);
   }
-  for (const Store& store : stores_) {
-    if (store.storer == static_cast<int>(index) && store.number <= upto)
-      deepen(me(), store.depth + 1);
-  }
+  const auto last = std::find_if(stores_.rbegin(), stores_.rend(), [&](const Store& store) {
+    return store.storer == static_cast<int>(index) && store.number <= upto;
+  });
+  if (last != stores_.rend()) deepen(me(), last->depth + 1);
   Clock& mine = known(me())[storer_of(static_cast<int>(index))];
   mine = std::max(mine, upto);
 }

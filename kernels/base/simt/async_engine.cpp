@@ -13,8 +13,9 @@ AsyncEngine& async() {
   return BlockRunner::current().async();
 }
 
-AsyncEngine::AsyncEngine(BlockRunner& runner, const EmulationOptions& options)
+AsyncEngine::AsyncEngine(BlockRunner& runner, const int& current, const EmulationOptions& options)
     : runner_(runner),
+      current_(current),
       completion_(options.completion),
       report_(options.report_unsafe),
       log_(options.log) {}
@@ -45,15 +46,13 @@ void AsyncEngine::begin_block(const AsyncShape& shape) {
   watches_.clear();
   sleeping_.assign(threads, {});
   copies_.clear();
+  free_copies_.clear();
   stores_.clear();
+  done_stores_ = 0;
   pending_copies_.clear();
   storers_.clear();
   groups_.clear();
   groups_.resize(static_cast<std::size_t>(block_groups_) * blocks);
-}
-
-int AsyncEngine::me() const {
-  return runner_.current_thread();
 }
 
 // ---- knowledge ----------------------------------------------------------------------------------

@@ -18,8 +18,11 @@
 /// Threads and warps are counted through the cluster. Addresses here are those of the cluster's window: a
 /// block's own, and kBlockSpan times its rank.
 ///
+/// cp.async, which thread_copies.hpp does, is watched from a block's first word of Hopper's on.
+///
 /// Not watched: what a kernel does by plain `Shared<T>` (only by `hopper::Staged<T>`), ordinary accesses
-/// of a block's threads against each other, global memory, and reads of a product's sums before the wait (they are NaN then).
+/// of a block's threads against each other, global memory, reads of a product's sums before the wait (they
+/// are NaN then), and writes to A's registers before it.
 
 #include <algorithm>
 #include <array>
@@ -33,9 +36,14 @@
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/base/simt/location.hpp"
 
+namespace tilestep::simt::hopper {
+enum class Format;
+}  // namespace tilestep::simt::hopper
+
 namespace tilestep::simt::emulated {
 
 class BlockRunner;
+class OperandLayout;
 using Clock = std::uint32_t;
 
 /// A tensor map under emulation: a row-major matrix in global memory, and the box of it that moves.
@@ -59,6 +67,15 @@ struct Product {
   int n = 0;
   std::uint64_t a = 0, b = 0;  ///< descriptors
   bool fresh = false;
+  bool turned_b = false;  ///< n fastest
+  const unsigned* a_registers =
+      nullptr;  ///< the thread's fragment of A, where that is in registers
+
+  bool same_as(const Product& other) const {
+    return format == other.format && n == other.n && a == other.a && b == other.b &&
+           fresh == other.fresh && turned_b == other.turned_b &&
+           (a_registers == nullptr) == (other.a_registers == nullptr);
+  }
 };
 
 /// The threads and the shared memory of a block, or of a cluster's blocks.
@@ -78,7 +95,8 @@ class AsyncEngine {
   /// From block to block of a cluster.
   static constexpr unsigned kBlockSpan = 1u << 18;
 
-  AsyncEngine(BlockRunner& runner, const EmulationOptions& options);
+  /// `current` is always the thread that runs.
+  AsyncEngine(BlockRunner& runner, const int& current, const EmulationOptions& options);
 
   // ---- the block runner's side ----
   /// Lets those give up who only watch. False if there are none.
@@ -125,7 +143,8 @@ class AsyncEngine {
   /// To the first `blocks` blocks of the cluster, or with 1 to the thread's own.
   void fetch(const BoxMap& map, unsigned to, unsigned barrier, int column, int row, int blocks,
              Location at);
-  void store(const BoxMap& map, unsigned from, int column, int row, Location at);
+  /// With `adds` the numbers are added to those in global memory.
+  void store(const BoxMap& map, unsigned from, int column, int row, bool adds, Location at);
   void commit_stores();
   void wait_stores(int pending, Location at);
 
@@ -207,7 +226,9 @@ class AsyncEngine {
     int thread = 0;                         ///< that started it
     Clock depth = 0;                        ///< of that
     int landed_rows = 0, landed_bytes = 0;  ///< whole rows, and bytes of the next one
-    std::vector<Clock> row_phase = {};      ///< phase with whose end a landed row is there
+    std::vector<Clock> row_phase = {};  ///< phase with whose end a landed row is there; never falls
+    int granules = 0;                   ///< that it wrote last
+    bool landed() const { return landed_rows == map.box_rows; }
   };
   struct Store {
     BoxMap map;
@@ -217,6 +238,7 @@ class AsyncEngine {
     int storer = 0;
     Clock number = 0;  ///< of its storer, from 1
     Clock depth = 0;
+    bool adds = false;
     bool done = false;
   };
   struct Storer {
@@ -248,6 +270,7 @@ class AsyncEngine {
     Clock depth = 0;  ///< of the last of them
     Location at = {};
     std::vector<Need> needs = {};
+    std::vector<float> a = {};  ///< from registers
   };
   /// What a thread's registers held when a product was done, and whether a fence came since.
   struct Settled {
@@ -264,9 +287,16 @@ class AsyncEngine {
     std::vector<Clock> groups = {};  ///< the last operation of each
     std::unordered_map<float*, Settled> settled;
   };
+  /// What is left of a product when its threads have waited for it.
+  struct Past {
+    Location at;
+    Clock depth;
+  };
   struct Warpgroup {
-    std::vector<Operation> operations = {};
+    std::deque<Operation> operations = {};  ///< those that are not done, the oldest first
+    std::vector<Past> past = {};            ///< those that are
     Clock done = 0;
+    Operation& operation(Clock number) { return operations[number - 1 - done]; }
     std::vector<Accumulator> accumulators = {};
     std::array<ProductThread, kWarpgroup> threads;
     std::vector<int> sleepers = {};
@@ -303,8 +333,8 @@ class AsyncEngine {
   void tick(int thread) { ++known(thread)[thread]; }
   /// The calling thread executes a word.
   void step() { ++known(me())[depth_component()]; }
-  int me() const;
-  int rank_of(int thread) const { return thread / block_threads_; }
+  int me() const { return current_; }
+  int rank_of(int thread) const { return blocks_ == 1 ? 0 : thread / block_threads_; }
   static int rank_at(unsigned address) { return static_cast<int>(address / kBlockSpan); }
   /// In the cluster's window.
   static unsigned in_block(unsigned address, int rank) {
@@ -366,6 +396,8 @@ class AsyncEngine {
   void log_landed(const Copy& copy, unsigned address, int bytes) const;
   void land_bytes(const Copy& copy, int bytes);
   void land_pending(std::size_t which);
+  int new_copy(Copy copy);
+  void retire(int copy);
   void run_store(Store& store);
   int storer_here();
   void finish_stores(Storer& storer, Clock upto);
@@ -385,13 +417,18 @@ class AsyncEngine {
   void check_needs(const Operation& operation, Location at) const;
   void check_registers(ProductThread& mine, float* sums, const Product& product, Location at);
   void run_products(int group, Clock upto);
-  void run_product(int group, Operation& operation);
+  void load_operand(hopper::Format format, int rank, const OperandLayout& layout, float* to);
+  Operation& operation_for(int group, Clock number, const Product& product, Location at);
+  void take_sums(int group, int index, Operation& operation, float* sums, Location at);
+  void log_product(int group, const Operation& operation) const;
+  void run_product(int group, const Operation& operation);
   void put_back(int group, Accumulator& accumulator);
 
   void nudge();
   std::uint64_t random();
 
   BlockRunner& runner_;
+  const int& current_;
   Completion completion_;
   bool report_;
   std::vector<AsyncEvent>* log_;
@@ -416,8 +453,10 @@ class AsyncEngine {
   std::vector<std::vector<Visit>> visits_;  ///< to each block
   std::vector<Watch> watches_;
   std::vector<Sleeper> sleeping_;
-  std::deque<Copy> copies_;
+  std::deque<Copy> copies_;       ///< with holes
+  std::vector<int> free_copies_;  ///< which are of copies that nothing is left of
   std::deque<Store> stores_;
+  std::size_t done_stores_ = 0;  ///< the oldest that are done
   std::vector<int> pending_copies_;
   std::vector<Storer> storers_;
   std::vector<Warpgroup> groups_;

@@ -62,11 +62,13 @@ void AsyncEngine::check_released(const Granule& g, unsigned address, const char*
     const Clock number = g.products[static_cast<std::size_t>(in_block)];
     const int group = rank_at(address) * block_groups_ + in_block;
     if (number == 0 || knows_products(me(), group, number)) continue;
-    const auto& operations = groups_[static_cast<std::size_t>(group)].operations;
+    const Warpgroup& reader = groups_[static_cast<std::size_t>(group)];
+    const Location reads = number <= reader.done ? reader.past[number - 1].at
+                                                 : reader.operations[number - 1 - reader.done].at;
     unsafe(fmt::format(
         "{} {} in {}, which the wgmma of {} by warpgroup {} may still read: its wait, or "
         "what tells this thread of it, is missing",
-        does, place(address), line_of(at), line_of(operations[number - 1].at), in_block));
+        does, place(address), line_of(at), line_of(reads), in_block));
   }
   if (g.store == kNone) return;
   const Store& store = stores_[static_cast<std::size_t>(g.store)];

@@ -76,4 +76,15 @@ void AsyncEngine::log_landed(const Copy& copy, unsigned address, int bytes) cons
   log_->push_back(std::move(event));
 }
 
+void AsyncEngine::log_product(int group, const Operation& operation) const {
+  const std::uint64_t block = runner_.block(group / block_groups_);
+  log_->push_back({.kind = AsyncEvent::Kind::product_done,
+                   .block = block,
+                   .depth = operation.depth + 1,
+                   .source_block = block,
+                   .thread = group % block_groups_ * kWarpgroup,
+                   .n = operation.product.n,
+                   .product = groups_[static_cast<std::size_t>(group)].done - 1});
+}
+
 }  // namespace tilestep::simt::emulated

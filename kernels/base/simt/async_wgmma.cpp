@@ -5,83 +5,20 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
-#include "kernels/base/numeric/small_float.hpp"
 #include "kernels/base/simt/async_engine.hpp"
 #include "kernels/base/simt/block_runner.hpp"
 #include "kernels/base/simt/hopper.hpp"
+#include "kernels/base/simt/wgmma_math.hpp"
 
 namespace tilestep::simt::emulated {
 namespace {
 
 using hopper::Format;
 constexpr int kRows = hopper::kWgmmaRows;
-constexpr int kDepthBytes = hopper::kWgmmaBytes;
 /// What a thread finds in its sums before it has waited: a NaN that no product gives.
 constexpr std::uint32_t kPoison = 0x7FE5A5E5;
-
-/// Where a descriptor's tile lies.
-struct Layout {
-  unsigned start, leading, stride;
-  int swizzle;
-
-  explicit Layout(std::uint64_t descriptor) {
-    const auto field = [&](int bit) {
-      return static_cast<unsigned>(descriptor >> bit & 0x3FFF) * 16;
-    };
-    constexpr std::array<int, 4> kSwizzles{0, 128, 64, 32};
-    start = field(0);
-    leading = field(16);
-    stride = field(32);
-    swizzle = kSwizzles[descriptor >> 62];
-  }
-  /// The 16 bytes number `chunk` (0, 1) along k of a row. PTX ISA, "Strides" and "Canonical layouts" of
-  /// wgmma's shared-memory matrices, K-major.
-  unsigned address(int row, int chunk) const {
-    const auto r = static_cast<unsigned>(row);
-    const auto c = static_cast<unsigned>(chunk);
-    const unsigned block = start + r / 8 * stride;
-    if (swizzle == 0) return block + c * leading + r % 8 * 16;
-    return hopper::swizzled_address(block + r % 8 * static_cast<unsigned>(swizzle) + c * 16,
-                                    swizzle);
-  }
-};
-
-float decode_fp16(std::uint32_t bits) {
-  const std::uint32_t sign = (bits & 0x8000) << 16;
-  const std::uint32_t exponent = bits >> 10 & 0x1F;
-  const std::uint32_t mantissa = bits & 0x3FF;
-  if (exponent == 0) {
-    const float value = static_cast<float>(mantissa) * 0x1p-24f;
-    return sign != 0 ? -value : value;
-  }
-  const std::uint32_t shifted = exponent == 31 ? 255u : exponent + 112;
-  return std::bit_cast<float>(sign | shifted << 23 | mantissa << 13);
-}
-
-const std::array<float, 256>& e4m3_numbers() {
-  static const std::array<float, 256> numbers = [] {
-    std::array<float, 256> all{};
-    for (std::uint32_t bits = 0; bits < 256; ++bits) {
-      all[bits] = static_cast<float>(numeric::decode(numeric::kE4m3, bits));
-    }
-    return all;
-  }();
-  return numbers;
-}
-
-// The numbers in 16 bytes; returns how many.
-int decode(Format format, const unsigned char* bytes, float* to) {
-  if (format == Format::e4m3) {
-    for (int i = 0; i < 16; ++i) to[i] = e4m3_numbers()[bytes[i]];
-    return 16;
-  }
-  for (int i = 0; i < 8; ++i) {
-    const std::uint32_t bits = bytes[2 * i] | static_cast<std::uint32_t>(bytes[2 * i + 1]) << 8;
-    to[i] = format == Format::bf16 ? std::bit_cast<float>(bits << 16) : decode_fp16(bits);
-  }
-  return 8;
-}
 
 // Row and column of d of sum `i` of a thread of the warpgroup.
 int row_of(int thread, int i) {
@@ -89,6 +26,12 @@ int row_of(int thread, int i) {
 }
 int column_of(int thread, int i) {
   return i / 4 * 8 + thread % 4 * 2 + i % 2;
+}
+
+/// Numbers along k of one product.
+int depth_of(int format) {
+  const auto f = static_cast<Format>(format);
+  return f == Format::e4m3 || f == Format::s8 ? hopper::kWgmmaBytes : hopper::kWgmmaBytes / 2;
 }
 
 std::uint64_t hash_of(const float* sums, int count) {
@@ -131,52 +74,72 @@ void AsyncEngine::multiply(const Product& product, float* sums, Location at) {
   }
   step();
   const int index = place_in_group(thread);
-  ProductThread& mine = group.threads[static_cast<std::size_t>(index)];
-  const Clock number = ++mine.posted;
-  if (number > group.operations.size()) {
-    group.operations.push_back({.product = product, .accumulator = kNone, .at = at});
-    add_needs(group.operations.back(), group_index, number);
-  }
-  Operation& operation = group.operations[number - 1];
-  const Product& first = operation.product;
-  if (first.a != product.a || first.b != product.b || first.fresh != product.fresh ||
-      first.n != product.n || first.format != product.format) {
-    runner_.fail(
-        fmt::format("comes to wgmma in {} with other operands than the rest of its warpgroup "
-                    "in {}",
-                    line_of(at), line_of(operation.at)));
-  }
+  const Clock number = ++group.threads[static_cast<std::size_t>(index)].posted;
+  Operation& operation = operation_for(group_index, number, product, at);
   check_needs(operation, at);
-  const int before = operation.accumulator;
-  const int accumulator = accumulator_for(group, index, sums, product.n);
-  if (group.accumulators[static_cast<std::size_t>(accumulator)]
-          .registers[static_cast<std::size_t>(index)] == nullptr) {
-    check_registers(mine, sums, product, at);
-    mine.settled.erase(sums);  // from here on they are the new product's
-    Accumulator& mine_in = group.accumulators[static_cast<std::size_t>(accumulator)];
-    mine_in.registers[static_cast<std::size_t>(index)] = sums;
-    for (int i = 0; i < product.n / 2; ++i) {
-      mine_in.tile[static_cast<std::size_t>(row_of(index, i) * product.n + column_of(index, i))] =
-          sums[i];
-      sums[i] = std::bit_cast<float>(kPoison);
-    }
+  if (product.a_registers != nullptr) {
+    const auto format = static_cast<Format>(product.format);
+    put_fragment(format, index, product.a_registers, operation.a.data());
   }
-  if (before == kNone) {
-    operation.accumulator = accumulator;
-    ++group.accumulators[static_cast<std::size_t>(accumulator)].users;
-  }
-  const float* mine_there = group.accumulators[static_cast<std::size_t>(accumulator)]
-                                .registers[static_cast<std::size_t>(index)];
-  if (operation.accumulator != accumulator || mine_there != sums) {
-    runner_.fail(fmt::format("comes to wgmma in {} with other sums than the rest of its warpgroup",
-                             line_of(at)));
-  }
+  take_sums(group_index, index, operation, sums, at);
   operation.depth = std::max(operation.depth, known(thread)[depth_component()]);
   if (++operation.posted == kWarpgroup) {
     operation.needs = {};
     if (completion_ == Completion::earliest) run_products(group_index, number);
   }
   nudge();
+}
+
+// The product that the calling thread comes to, as the first of its warpgroup or after others.
+AsyncEngine::Operation& AsyncEngine::operation_for(int group_index, Clock number,
+                                                   const Product& product, Location at) {
+  Warpgroup& group = groups_[static_cast<std::size_t>(group_index)];
+  if (number > group.done + group.operations.size()) {
+    group.operations.push_back({.product = product, .accumulator = kNone, .at = at});
+    Operation& fresh = group.operations.back();
+    add_needs(fresh, group_index, number);
+    if (product.a_registers != nullptr) {
+      fresh.a.resize(static_cast<std::size_t>(kRows * depth_of(product.format)));
+    }
+  }
+  Operation& operation = group.operation(number);
+  if (!operation.product.same_as(product)) {
+    runner_.fail(
+        fmt::format("comes to wgmma in {} with other operands than the rest of its warpgroup "
+                    "in {}",
+                    line_of(at), line_of(operation.at)));
+  }
+  return operation;
+}
+
+// From here on the sums are the product's; the thread finds NaN in them.
+void AsyncEngine::take_sums(int group_index, int index, Operation& operation, float* sums,
+                            Location at) {
+  Warpgroup& group = groups_[static_cast<std::size_t>(group_index)];
+  const Product& product = operation.product;
+  const int number = accumulator_for(group, index, sums, product.n);
+  Accumulator& accumulator = group.accumulators[static_cast<std::size_t>(number)];
+  float*& there = accumulator.registers[static_cast<std::size_t>(index)];
+  if (there == nullptr) {
+    ProductThread& mine = group.threads[static_cast<std::size_t>(index)];
+    check_registers(mine, sums, product, at);
+    mine.settled.erase(sums);
+    there = sums;
+    for (int i = 0; i < product.n / 2; ++i) {
+      accumulator
+          .tile[static_cast<std::size_t>(row_of(index, i) * product.n + column_of(index, i))] =
+          sums[i];
+      sums[i] = std::bit_cast<float>(kPoison);
+    }
+  }
+  if (operation.accumulator == kNone) {
+    operation.accumulator = number;
+    ++accumulator.users;
+  }
+  if (operation.accumulator != number || there != sums) {
+    runner_.fail(fmt::format("comes to wgmma in {} with other sums than the rest of its warpgroup",
+                             line_of(at)));
+  }
 }
 
 // The accumulator that a thread's sums are part of: of products under way, or of the first one.
@@ -193,7 +156,7 @@ int AsyncEngine::accumulator_for(Warpgroup& group, int index, float* sums, int n
     }
   }
   // Others of the warpgroup have begun it: the one that this thread's product names.
-  const Operation& operation = group.operations[group.threads[i].posted - 1];
+  const Operation& operation = group.operation(group.threads[i].posted);
   if (operation.accumulator != kNone) joinable = operation.accumulator;
   if (joinable != kNone) return joinable;
   if (free == kNone) {
@@ -209,61 +172,63 @@ int AsyncEngine::accumulator_for(Warpgroup& group, int index, float* sums, int n
 
 // What all threads of the warpgroup must know: the copies and fences of the two tiles.
 void AsyncEngine::add_needs(Operation& operation, int group, Clock number) {
-  const auto look = [&](const Layout& layout, int rows) {
-    for (int row = 0; row < rows; ++row) {
-      for (int chunk = 0; chunk < kDepthBytes / kGranule; ++chunk) {
-        const unsigned local = layout.address(row, chunk);
-        within(local, kGranule, "multiplies", operation.at);
-        const unsigned address = here(local);
-        Granule& g = granule(address);
-        g.products[static_cast<std::size_t>(group % block_groups_)] = number;
-        for (const Access& writer : g.writers) {
-          const auto known = std::find_if(
-              operation.needs.begin(), operation.needs.end(),
-              [&](const Need& need) { return !need.copy && need.index == writer.thread; });
-          if (known == operation.needs.end()) {
-            operation.needs.push_back({.index = writer.thread,
-                                       .clock = writer.clock,
-                                       .address = address,
-                                       .at = writer.at,
-                                       .copies = writer.copies});
-          } else if (known->clock < writer.clock) {
-            known->clock = writer.clock;
-            known->copies = writer.copies;
-            known->address = address;
-            known->at = writer.at;
-          }
-        }
-        if (g.copy == kNone) continue;
-        const auto known =
-            std::find_if(operation.needs.begin(), operation.needs.end(),
-                         [&](const Need& need) { return need.copy && need.index == g.copy; });
+  const auto look = [&](const OperandLayout& layout) {
+    for (int piece = 0; piece < layout.pieces(); ++piece) {
+      const unsigned local = layout.address(piece);
+      within(local, kGranule, "multiplies", operation.at);
+      const unsigned address = here(local);
+      Granule& g = granule(address);
+      g.products[static_cast<std::size_t>(group % block_groups_)] = number;
+      for (const Access& writer : g.writers) {
+        const auto known = std::find_if(
+            operation.needs.begin(), operation.needs.end(),
+            [&](const Need& need) { return !need.copy && need.index == writer.thread; });
         if (known == operation.needs.end()) {
-          operation.needs.push_back({.copy = true,
-                                     .index = g.copy,
-                                     .row_begin = g.copy_row,
-                                     .row_end = g.copy_row + 1,
-                                     .address = address});
-        } else {
-          known->row_begin = std::min(known->row_begin, g.copy_row);
-          known->row_end = std::max(known->row_end, g.copy_row + 1);
+          operation.needs.push_back({.index = writer.thread,
+                                     .clock = writer.clock,
+                                     .address = address,
+                                     .at = writer.at,
+                                     .copies = writer.copies});
+        } else if (known->clock < writer.clock) {
+          known->clock = writer.clock;
+          known->copies = writer.copies;
+          known->address = address;
+          known->at = writer.at;
         }
+      }
+      if (g.copy == kNone) continue;
+      const auto known =
+          std::find_if(operation.needs.begin(), operation.needs.end(),
+                       [&](const Need& need) { return need.copy && need.index == g.copy; });
+      if (known == operation.needs.end()) {
+        operation.needs.push_back({.copy = true,
+                                   .index = g.copy,
+                                   .row_begin = g.copy_row,
+                                   .row_end = g.copy_row + 1,
+                                   .address = address});
+      } else {
+        known->row_begin = std::min(known->row_begin, g.copy_row);
+        known->row_end = std::max(known->row_end, g.copy_row + 1);
       }
     }
   };
-  look(Layout(operation.product.a), kRows);
-  look(Layout(operation.product.b), operation.product.n);
+  const Product& product = operation.product;
+  if (product.a_registers == nullptr) look(OperandLayout(product.a, kRows, false));
+  look(OperandLayout(product.b, product.n, product.turned_b));
 }
 
 void AsyncEngine::check_needs(const Operation& operation, Location at) const {
   for (const Need& need : operation.needs) {
-    Granule g;  // as if all the bytes had one shadow
     if (!need.copy) {
+      Granule g;  // as if all the bytes had one shadow
       g.writers.push_back(
           {.thread = need.index, .clock = need.clock, .at = need.at, .copies = need.copies});
       check_fenced(g, need.address, "multiplies", at);
       continue;
     }
+    // What ended the last row's phase ended the others' before.
+    if (knows_row(me(), copies_[static_cast<std::size_t>(need.index)], need.row_end - 1)) continue;
+    Granule g;
     g.copy = need.index;
     for (int row = need.row_begin; row < need.row_end; ++row) {
       if (knows_row(me(), copies_[static_cast<std::size_t>(need.index)], row)) continue;
@@ -277,59 +242,49 @@ void AsyncEngine::check_needs(const Operation& operation, Location at) const {
 void AsyncEngine::run_products(int group_index, Clock upto) {
   Warpgroup& group = groups_[static_cast<std::size_t>(group_index)];
   const Clock before = group.done;
-  while (group.done < upto && group.done < group.operations.size()) {
-    Operation& operation = group.operations[group.done];
-    if (operation.posted < kWarpgroup) break;
+  while (group.done < upto && !group.operations.empty() &&
+         group.operations.front().posted == kWarpgroup) {
+    const Operation operation = std::move(group.operations.front());
+    group.operations.pop_front();
+    group.past.push_back({operation.at, operation.depth});
     ++group.done;
     run_product(group_index, operation);
   }
   if (group.done != before) wake(group.sleepers);
 }
 
-void AsyncEngine::run_product(int group_index, Operation& operation) {
+// The numbers of an operand, row after row or k after k as they lie.
+void AsyncEngine::load_operand(Format format, int rank, const OperandLayout& layout, float* to) {
+  std::vector<unsigned char> bytes(static_cast<std::size_t>(layout.pieces() * kGranule));
+  for (int piece = 0; piece < layout.pieces(); ++piece) {
+    async_read(in_block(layout.address(piece), rank), bytes.data() + piece * kGranule);
+  }
+  decode_numbers(format, bytes.data(), static_cast<int>(bytes.size()), to);
+}
+
+void AsyncEngine::run_product(int group_index, const Operation& operation) {
   Warpgroup& group = groups_[static_cast<std::size_t>(group_index)];
   const Product& product = operation.product;
   const auto format = static_cast<Format>(product.format);
-  const int depth = format == Format::e4m3 ? 32 : 16;
   const int n = product.n;
-  std::vector<float> a(static_cast<std::size_t>(kRows * depth));
-  std::vector<float> b(static_cast<std::size_t>(n * depth));  // k × n
-  std::array<unsigned char, kGranule> bytes;
-  std::array<float, 16> numbers;
   const int rank = group_index / block_groups_;
-  const auto load = [&](const Layout& layout, int rows, auto put) {
-    for (int row = 0; row < rows; ++row) {
-      for (int chunk = 0; chunk < kDepthBytes / kGranule; ++chunk) {
-        async_read(in_block(layout.address(row, chunk), rank), bytes.data());
-        const int count = decode(format, bytes.data(), numbers.data());
-        for (int i = 0; i < count; ++i)
-          put(row, chunk * count + i, numbers[static_cast<std::size_t>(i)]);
-      }
-    }
-  };
-  load(Layout(product.a), kRows,
-       [&](int row, int k, float value) { a[static_cast<std::size_t>(row * depth + k)] = value; });
-  load(Layout(product.b), n,
-       [&](int row, int k, float value) { b[static_cast<std::size_t>(k * n + row)] = value; });
+  const int depth = depth_of(product.format);
+  std::vector<float> a = operation.a;
+  if (a.empty()) {
+    a.resize(static_cast<std::size_t>(kRows * depth));
+    load_operand(format, rank, OperandLayout(product.a, kRows, false), a.data());
+  }
+  std::vector<float> b(static_cast<std::size_t>(n * depth));
+  load_operand(format, rank, OperandLayout(product.b, n, product.turned_b), b.data());
+  if (!product.turned_b) {
+    const std::vector<float> rows = b;
+    transpose(rows.data(), n, depth, b.data());
+  }
   Accumulator& accumulator = group.accumulators[static_cast<std::size_t>(operation.accumulator)];
   if (product.fresh) std::fill(accumulator.tile.begin(), accumulator.tile.end(), 0.0f);
-  for (int row = 0; row < kRows; ++row) {
-    float* sums = accumulator.tile.data() + static_cast<std::ptrdiff_t>(row) * n;
-    for (int k = 0; k < depth; ++k) {
-      const float factor = a[static_cast<std::size_t>(row * depth + k)];
-      const float* others = b.data() + static_cast<std::ptrdiff_t>(k) * n;
-      for (int column = 0; column < n; ++column) sums[column] += factor * others[column];
-    }
-  }
-  if (log_ != nullptr) {
-    log_->push_back({.kind = AsyncEvent::Kind::product_done,
-                     .block = runner_.block(rank),
-                     .depth = operation.depth + 1,
-                     .source_block = runner_.block(rank),
-                     .thread = group_index % block_groups_ * kWarpgroup,
-                     .n = n,
-                     .product = group.done - 1});
-  }
+  (format == Format::s8 ? add_whole_products : add_products)(a.data(), b.data(), depth, n,
+                                                             accumulator.tile.data());
+  if (log_ != nullptr) log_product(group_index, operation);
   if (--accumulator.users == 0) put_back(group_index, accumulator);
 }
 
@@ -380,9 +335,13 @@ void AsyncEngine::wait_products(int pending, Location at) {
       unsafe("writes the sums of a wgmma before it has waited for it in " + line_of(at));
     }
   }
-  if (upto > 0) deepen(me(), group.operations[upto - 1].depth + 1);
+  if (upto > 0) deepen(me(), group.past[upto - 1].depth + 1);
   Clock& known_here = known(me())[warp_of(me() / 32)];
   known_here = std::max(known_here, upto);
+  // Nobody asks for groups that have been waited for.
+  if (mine.groups.size() > kept) {
+    mine.groups.erase(mine.groups.begin(), mine.groups.end() - static_cast<std::ptrdiff_t>(kept));
+  }
 }
 
 void AsyncEngine::thread_ended() {
@@ -390,8 +349,10 @@ void AsyncEngine::thread_ended() {
   const Warpgroup& group = warpgroup(thread);
   const ProductThread& mine = group.threads[static_cast<std::size_t>(place_in_group(thread))];
   if (mine.awaited < mine.posted) {
-    runner_.fail(fmt::format("ends without wgmma_wait for the wgmma of {}{}",
-                             line_of(group.operations[mine.posted - 1].at),
+    const Location posted_at = mine.posted <= group.done
+                                   ? group.past[mine.posted - 1].at
+                                   : group.operations[mine.posted - 1 - group.done].at;
+    runner_.fail(fmt::format("ends without wgmma_wait for the wgmma of {}{}", line_of(posted_at),
                              mine.groups.empty() || mine.groups.back() < mine.posted
                                  ? ", which no wgmma_commit has closed"
                                  : ""));

@@ -380,7 +380,7 @@ Pause BlockRunner::meet_in_cluster(bool predicate, Location at) {
 }
 
 AsyncEngine& BlockRunner::async() {
-  if (!async_) async_ = std::make_unique<AsyncEngine>(*this, options_);
+  if (!async_) async_ = std::make_unique<AsyncEngine>(*this, current_, options_);
   if (!async_->active()) {
     async_->begin_block({.threads = block_threads_,
                          .blocks = blocks_,

@@ -33,6 +33,8 @@
 ///       fetch(map, to, barrier, column, row)  global to shared memory, `to` aligned to 128; its bytes,
 ///                                             those outside the array too, are announced to the barrier
 ///       store(map, from, column, row)         shared to global memory; what lies outside is left out
+///       reduce_add(map, from, column, row)    the same, added to what is there: FP32 or BF16
+///       prefetch(map)                         fetches the map itself, ahead of its first use
 ///       store_commit(), store_wait<N>()       closes a group of the thread's stores; waits until all but
 ///                                             the newest N groups have read their shared memory
 ///     fences
@@ -42,10 +44,12 @@
 ///       named_barrier_sync(id, threads), named_barrier_arrive(id, threads)
 ///     wgmma (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions"), by the 128 threads of a
 ///     warpgroup: d = A·Bᵀ (+ d unless `fresh`), A 64 × k and B n × k in shared memory, k fastest. k is 32
-///     bytes: 16 numbers of BF16 or FP16, 32 of E4M3. Warp w has rows 16w … 16w+15 of d, its lanes as in
+///     bytes: 16 numbers of BF16 or FP16, 32 of E4M3 or S8 (whose sums are int). Warp w has rows 16w … 16w+15 of d, its lanes as in
 ///     mma.m16n8: d[4j], d[4j+1] = D[16w + lane / 4][8j + lane % 4 * 2 …], d[4j+2], d[4j+3] eight rows below
 ///       wgmma<Format::bf16, n>(d, a, b, fresh)   n = 8, 16, 32, 64, 96, 128, 192 or 256; a thread has n / 2
 ///                                                sums in d, the first of its array. Asynchronous
+///       wgmma<format, n, Major::n>(…)            the same, where n is fastest in B: BF16 and FP16
+///       wgmma<format, n>(d, registers, b, fresh) the same with A from registers, unsigned[4], as mma's A
 ///       wgmma_begin()                            before the first, and whenever d was touched since
 ///       wgmma_commit(), wgmma_wait<N>()          closes a group; waits for all but the newest N groups
 ///       settle(d)                                keeps the compiler from reading d before this point
@@ -69,13 +73,16 @@
 /// numbers came out right (async_engine.hpp).
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/base/simt/mma.hpp"
 
 namespace tilestep::simt::hopper {
 
 /// What wgmma multiplies.
-enum class Format { bf16, fp16, e4m3 };
+enum class Format { bf16, fp16, e4m3, s8 };
+/// What of B is fastest in shared memory.
+enum class Major { k, n };
 
 /// Bytes along k that one wgmma takes.
 inline constexpr int kWgmmaBytes = 32;
@@ -84,6 +91,18 @@ inline constexpr int kWgmmaRows = 64;
 /// The pattern of the 128-byte swizzle repeats after 8 rows of 128 bytes: a tile must start at a
 /// multiple of that.
 inline constexpr int kSwizzleBytes = 8 * 128;
+
+/// Whether there is such a wgmma: sums of type T, float or for s8 int, kSums of a thread.
+template <Format kFormat, int kN, Major kMajorB, class T, int kSums>
+constexpr bool allowed_product() {
+  static_assert(kN == 8 || kN == 16 || kN == 32 || kN == 64 || kN == 96 || kN == 128 || kN == 192 ||
+                kN == 256);
+  static_assert(kSums >= kN / 2);
+  static_assert(std::is_same_v<T, std::conditional_t<kFormat == Format::s8, int, float>>);
+  static_assert(kMajorB == Major::k || kFormat == Format::bf16 || kFormat == Format::fp16,
+                "numbers of a byte must have k fastest");
+  return true;
+}
 
 /// Where a byte of a tile lies with a swizzle of 0 (none), 32, 64 or 128 bytes, by its address without:
 /// the 16-byte chunk (address bits 4 …) is combined with bits 7 …, and rows of the swizzle's length then
@@ -115,6 +134,15 @@ __host__ __device__ constexpr std::uint64_t descriptor(unsigned tile) {
 __host__ __device__ constexpr std::uint64_t plain_descriptor(unsigned tile, int leading,
                                                              int stride = 128) {
   return make_descriptor(tile, leading, stride, 0);
+}
+
+/// Describes a tile of B with n fastest, whose rows along n have the length of the swizzle and follow each
+/// other along k: eight of them are the stride; the next columns of n are `leading` bytes further. A step of 16
+/// along k adds 16 * kSwizzle / 16 to the descriptor.
+template <int kSwizzle = 128>
+__host__ __device__ constexpr std::uint64_t turned_descriptor(unsigned tile, int leading) {
+  static_assert(kSwizzle == 32 || kSwizzle == 64 || kSwizzle == 128);
+  return make_descriptor(tile, leading, 8 * kSwizzle, kSwizzle);
 }
 
 }  // namespace tilestep::simt::hopper

@@ -7,6 +7,7 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/base/simt/mma.hpp"
 
@@ -141,6 +142,20 @@ __device__ __forceinline__ void store([[maybe_unused]] const TensorMap& map,
       "r"(from), "r"(column), "r"(row)
       : "memory");
 }
+/// The numbers are added to those there: FP32 or BF16, as the map says.
+__device__ __forceinline__ void reduce_add([[maybe_unused]] const TensorMap& map,
+                                           [[maybe_unused]] unsigned from,
+                                           [[maybe_unused]] int column, [[maybe_unused]] int row) {
+  TILESTEP_PTX(
+      "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%2, %3}], "
+      "[%1];\n" ::"l"(&map),
+      "r"(from), "r"(column), "r"(row)
+      : "memory");
+}
+/// Fetches the map itself, ahead of its first use.
+__device__ __forceinline__ void prefetch([[maybe_unused]] const TensorMap& map) {
+  TILESTEP_PTX("prefetch.tensormap [%0];\n" ::"l"(&map) : "memory");
+}
 __device__ __forceinline__ void store_commit() {
   TILESTEP_PTX("cp.async.bulk.commit_group;\n" ::: "memory");
 }
@@ -201,51 +216,95 @@ __device__ __forceinline__ unsigned pack_bf16(float low, float high) {
 #define TILESTEP_LIST_128 TILESTEP_LIST_96 ", " \
   "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
   "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define TILESTEP_SUMS_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
-#define TILESTEP_SUMS_8(d, i) TILESTEP_SUMS_4(d, i), TILESTEP_SUMS_4(d, i + 4)
-#define TILESTEP_SUMS_16(d, i) TILESTEP_SUMS_8(d, i), TILESTEP_SUMS_8(d, i + 8)
-#define TILESTEP_SUMS_32(d, i) TILESTEP_SUMS_16(d, i), TILESTEP_SUMS_16(d, i + 16)
-#define TILESTEP_SUMS_48(d, i) TILESTEP_SUMS_32(d, i), TILESTEP_SUMS_16(d, i + 32)
-#define TILESTEP_SUMS_64(d, i) TILESTEP_SUMS_32(d, i), TILESTEP_SUMS_32(d, i + 32)
-#define TILESTEP_SUMS_96(d, i) TILESTEP_SUMS_64(d, i), TILESTEP_SUMS_32(d, i + 64)
-#define TILESTEP_SUMS_128(d, i) TILESTEP_SUMS_64(d, i), TILESTEP_SUMS_64(d, i + 64)
-#define TILESTEP_WGMMA(N, C, A, B, FRESH, SHAPE, TAIL) \
+#define TILESTEP_SUMS_4(how, d, i) how(d[i]), how(d[i + 1]), how(d[i + 2]), how(d[i + 3])
+#define TILESTEP_SUMS_8(how, d, i) TILESTEP_SUMS_4(how, d, i), TILESTEP_SUMS_4(how, d, i + 4)
+#define TILESTEP_SUMS_16(how, d, i) TILESTEP_SUMS_8(how, d, i), TILESTEP_SUMS_8(how, d, i + 8)
+#define TILESTEP_SUMS_32(how, d, i) TILESTEP_SUMS_16(how, d, i), TILESTEP_SUMS_16(how, d, i + 16)
+#define TILESTEP_SUMS_48(how, d, i) TILESTEP_SUMS_32(how, d, i), TILESTEP_SUMS_16(how, d, i + 32)
+#define TILESTEP_SUMS_64(how, d, i) TILESTEP_SUMS_32(how, d, i), TILESTEP_SUMS_32(how, d, i + 32)
+#define TILESTEP_SUMS_96(how, d, i) TILESTEP_SUMS_64(how, d, i), TILESTEP_SUMS_32(how, d, i + 64)
+#define TILESTEP_SUMS_128(how, d, i) TILESTEP_SUMS_64(how, d, i), TILESTEP_SUMS_64(how, d, i + 64)
+// One product: A from shared memory by its descriptor, or from four registers; B by its descriptor; whether d
+// counts. The numbers are those of the operands, after the C sums.
+#define TILESTEP_WGMMA(N, C, HOW, A, B, FRESH, SHAPE, TAIL) \
   TILESTEP_PTX("{\n.reg .pred p;\nsetp.eq.b32 p, %" #FRESH ", 0;\n" \
-               "wgmma.mma_async.sync.aligned.m64n" #N SHAPE " {" TILESTEP_LIST_##C "}, %" #A ", %" #B ", p, 1, 1" TAIL ";\n}\n" \
-               : TILESTEP_SUMS_##C(d, 0) : "l"(a), "l"(b), "r"(static_cast<int>(fresh)))
-#define TILESTEP_WGMMA_FORMATS(N, C, A, B, FRESH) \
-  if constexpr (kFormat == Format::bf16) { \
-    TILESTEP_WGMMA(N, C, A, B, FRESH, "k16.f32.bf16.bf16", ", 0, 0"); \
+               "wgmma.mma_async.sync.aligned.m64n" #N SHAPE " {" TILESTEP_LIST_##C "}, %" #A ", %" #B ", p" TAIL ";\n}\n" \
+               : TILESTEP_SUMS_##C(HOW, d, 0) : "l"(a), "l"(b), "r"(static_cast<int>(fresh)))
+#define TILESTEP_WGMMA_REGISTERS(N, C, HOW, A0, A1, A2, A3, B, FRESH, SHAPE, TAIL) \
+  TILESTEP_PTX("{\n.reg .pred p;\nsetp.eq.b32 p, %" #FRESH ", 0;\n" \
+               "wgmma.mma_async.sync.aligned.m64n" #N SHAPE " {" TILESTEP_LIST_##C "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B ", p" TAIL ";\n}\n" \
+               : TILESTEP_SUMS_##C(HOW, d, 0) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(fresh)))
+// MORE: how A lies, where that can be said.
+#define TILESTEP_WGMMA_FORMATS(WGMMA, MORE, N, C, ...) \
+  if constexpr (kFormat == Format::bf16 && kMajorB == Major::k) { \
+    WGMMA(N, C, "+f", __VA_ARGS__, "k16.f32.bf16.bf16", ", 1, 1" MORE ", 0"); \
+  } else if constexpr (kFormat == Format::bf16) { \
+    WGMMA(N, C, "+f", __VA_ARGS__, "k16.f32.bf16.bf16", ", 1, 1" MORE ", 1"); \
+  } else if constexpr (kFormat == Format::fp16 && kMajorB == Major::k) { \
+    WGMMA(N, C, "+f", __VA_ARGS__, "k16.f32.f16.f16", ", 1, 1" MORE ", 0"); \
   } else if constexpr (kFormat == Format::fp16) { \
-    TILESTEP_WGMMA(N, C, A, B, FRESH, "k16.f32.f16.f16", ", 0, 0"); \
+    WGMMA(N, C, "+f", __VA_ARGS__, "k16.f32.f16.f16", ", 1, 1" MORE ", 1"); \
+  } else if constexpr (kFormat == Format::e4m3) { \
+    WGMMA(N, C, "+f", __VA_ARGS__, "k32.f32.e4m3.e4m3", ", 1, 1"); \
   } else { \
-    TILESTEP_WGMMA(N, C, A, B, FRESH, "k32.f32.e4m3.e4m3", ""); \
+    WGMMA(N, C, "+r", __VA_ARGS__, "k32.s32.s8.s8", ""); \
   }
+// Two steps, so that what is passed on is taken apart.
+#define TILESTEP_WGMMA_SHARED(...) TILESTEP_WGMMA(__VA_ARGS__)
+#define TILESTEP_WGMMA_OF_REGISTERS(...) TILESTEP_WGMMA_REGISTERS(__VA_ARGS__)
+#define TILESTEP_FROM_SHARED(N, C, ...) TILESTEP_WGMMA_FORMATS(TILESTEP_WGMMA_SHARED, ", 0", N, C, __VA_ARGS__)
+#define TILESTEP_FROM_REGISTERS(N, C, ...) TILESTEP_WGMMA_FORMATS(TILESTEP_WGMMA_OF_REGISTERS, "", N, C, __VA_ARGS__)
 
-template <Format kFormat, int kN, int kSums>
-__device__ __forceinline__ void wgmma(float (&d)[kSums], std::uint64_t a, std::uint64_t b, bool fresh) {
-  static_assert(kSums >= kN / 2);
-  static_assert(kN == 8 || kN == 16 || kN == 32 || kN == 64 || kN == 96 || kN == 128 || kN == 192 || kN == 256);
+template <Format kFormat, int kN, Major kMajorB = Major::k, class T, int kSums>
+__device__ __forceinline__ void wgmma(T (&d)[kSums], std::uint64_t a, std::uint64_t b, bool fresh) {
+  static_assert(allowed_product<kFormat, kN, kMajorB, T, kSums>());
   if constexpr (kN == 8) {
-    TILESTEP_WGMMA_FORMATS(8, 4, 4, 5, 6);
+    TILESTEP_FROM_SHARED(8, 4, 4, 5, 6);
   } else if constexpr (kN == 16) {
-    TILESTEP_WGMMA_FORMATS(16, 8, 8, 9, 10);
+    TILESTEP_FROM_SHARED(16, 8, 8, 9, 10);
   } else if constexpr (kN == 32) {
-    TILESTEP_WGMMA_FORMATS(32, 16, 16, 17, 18);
+    TILESTEP_FROM_SHARED(32, 16, 16, 17, 18);
   } else if constexpr (kN == 64) {
-    TILESTEP_WGMMA_FORMATS(64, 32, 32, 33, 34);
+    TILESTEP_FROM_SHARED(64, 32, 32, 33, 34);
   } else if constexpr (kN == 96) {
-    TILESTEP_WGMMA_FORMATS(96, 48, 48, 49, 50);
+    TILESTEP_FROM_SHARED(96, 48, 48, 49, 50);
   } else if constexpr (kN == 128) {
-    TILESTEP_WGMMA_FORMATS(128, 64, 64, 65, 66);
+    TILESTEP_FROM_SHARED(128, 64, 64, 65, 66);
   } else if constexpr (kN == 192) {
-    TILESTEP_WGMMA_FORMATS(192, 96, 96, 97, 98);
+    TILESTEP_FROM_SHARED(192, 96, 96, 97, 98);
   } else if constexpr (kN == 256) {
-    TILESTEP_WGMMA_FORMATS(256, 128, 128, 129, 130);
+    TILESTEP_FROM_SHARED(256, 128, 128, 129, 130);
+  }
+}
+/// Nothing may write A's registers before the wait.
+template <Format kFormat, int kN, Major kMajorB = Major::k, class T, int kSums>
+__device__ __forceinline__ void wgmma(T (&d)[kSums], const unsigned (&a)[4], std::uint64_t b, bool fresh) {
+  static_assert(allowed_product<kFormat, kN, kMajorB, T, kSums>());
+  if constexpr (kN == 8) {
+    TILESTEP_FROM_REGISTERS(8, 4, 4, 5, 6, 7, 8, 9);
+  } else if constexpr (kN == 16) {
+    TILESTEP_FROM_REGISTERS(16, 8, 8, 9, 10, 11, 12, 13);
+  } else if constexpr (kN == 32) {
+    TILESTEP_FROM_REGISTERS(32, 16, 16, 17, 18, 19, 20, 21);
+  } else if constexpr (kN == 64) {
+    TILESTEP_FROM_REGISTERS(64, 32, 32, 33, 34, 35, 36, 37);
+  } else if constexpr (kN == 96) {
+    TILESTEP_FROM_REGISTERS(96, 48, 48, 49, 50, 51, 52, 53);
+  } else if constexpr (kN == 128) {
+    TILESTEP_FROM_REGISTERS(128, 64, 64, 65, 66, 67, 68, 69);
+  } else if constexpr (kN == 192) {
+    TILESTEP_FROM_REGISTERS(192, 96, 96, 97, 98, 99, 100, 101);
+  } else if constexpr (kN == 256) {
+    TILESTEP_FROM_REGISTERS(256, 128, 128, 129, 130, 131, 132, 133);
   }
 }
 // clang-format on
+#undef TILESTEP_FROM_REGISTERS
+#undef TILESTEP_FROM_SHARED
+#undef TILESTEP_WGMMA_OF_REGISTERS
+#undef TILESTEP_WGMMA_SHARED
 #undef TILESTEP_WGMMA_FORMATS
+#undef TILESTEP_WGMMA_REGISTERS
 #undef TILESTEP_WGMMA
 #undef TILESTEP_SUMS_128
 #undef TILESTEP_LIST_128
@@ -274,10 +333,16 @@ template <int kPending>
 __device__ __forceinline__ void wgmma_wait() {
   TILESTEP_PTX("wgmma.wait_group.sync.aligned %0;\n" ::"n"(kPending) : "memory");
 }
-template <int kCount>
-__device__ __forceinline__ void settle(float (&d)[kCount]) {
+template <class T, int kCount>
+__device__ __forceinline__ void settle(T (&d)[kCount]) {
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
+  for (int i = 0; i < kCount; ++i) {
+    if constexpr (std::is_same_v<T, float>) {
+      asm volatile("" : "+f"(d[i])::"memory");
+    } else {
+      asm volatile("" : "+r"(d[i])::"memory");
+    }
+  }
 }
 
 // ---- shared memory by ordinary accesses ---------------------------------------------------------

@@ -89,8 +89,13 @@ void fetch(const TensorMap& map, unsigned to, unsigned barrier, int column, int 
 }
 inline void store(const TensorMap& map, unsigned from, int column, int row,
                   Location at = Location::current()) {
-  emulated::async().store(map, from, column, row, at);
+  emulated::async().store(map, from, column, row, false, at);
 }
+inline void reduce_add(const TensorMap& map, unsigned from, int column, int row,
+                       Location at = Location::current()) {
+  emulated::async().store(map, from, column, row, true, at);
+}
+inline void prefetch(const TensorMap&) {}
 inline void store_commit() {
   emulated::async().commit_stores();
 }
@@ -128,13 +133,30 @@ inline unsigned pack_bf16(float low, float high) {
 // ---- wgmma --------------------------------------------------------------------------------------
 
 /// Sums in FP32, k in order; the hardware keeps fewer bits and another order.
-template <Format kFormat, int kN, int kSums>
-void wgmma(float (&d)[kSums], std::uint64_t a, std::uint64_t b, bool fresh,
+template <Format kFormat, int kN, Major kMajorB = Major::k, class T, int kSums>
+void wgmma(T (&d)[kSums], std::uint64_t a, std::uint64_t b, bool fresh,
            Location at = Location::current()) {
-  static_assert(kSums >= kN / 2);
-  static_assert(kN == 8 || kN == 16 || kN == 32 || kN == 64 || kN == 96 || kN == 128 || kN == 192 ||
-                kN == 256);
-  emulated::async().multiply({static_cast<int>(kFormat), kN, a, b, fresh}, d, at);
+  static_assert(allowed_product<kFormat, kN, kMajorB, T, kSums>());
+  emulated::async().multiply({.format = static_cast<int>(kFormat),
+                              .n = kN,
+                              .a = a,
+                              .b = b,
+                              .fresh = fresh,
+                              .turned_b = kMajorB == Major::n},
+                             reinterpret_cast<float*>(d), at);
+}
+/// A's registers are read at once; on a GPU they must not be written before the wait.
+template <Format kFormat, int kN, Major kMajorB = Major::k, class T, int kSums>
+void wgmma(T (&d)[kSums], const unsigned (&a)[4], std::uint64_t b, bool fresh,
+           Location at = Location::current()) {
+  static_assert(allowed_product<kFormat, kN, kMajorB, T, kSums>());
+  emulated::async().multiply({.format = static_cast<int>(kFormat),
+                              .n = kN,
+                              .b = b,
+                              .fresh = fresh,
+                              .turned_b = kMajorB == Major::n,
+                              .a_registers = a},
+                             reinterpret_cast<float*>(d), at);
 }
 inline void wgmma_begin() {
   emulated::async().begin_products();
@@ -146,8 +168,8 @@ template <int kPending>
 void wgmma_wait(Location at = Location::current()) {
   emulated::async().wait_products(kPending, at);
 }
-template <int kCount>
-void settle(float (&)[kCount]) {}
+template <class T, int kCount>
+void settle(T (&)[kCount]) {}
 
 // ---- shared memory by ordinary accesses ---------------------------------------------------------
 

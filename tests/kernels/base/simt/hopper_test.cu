@@ -283,6 +283,35 @@ TEST_CASE("hopper: the blocks of a cluster multiply each for itself", "[hopper]"
        "may still read"});
 }
 
+TEST_CASE("hopper: the log has every product and every byte, with its block", "[hopper]") {
+  using R = emulated_backend::Ring<Format::bf16, 32, 64>;
+  for (EmulationOptions options : all_completions()) {
+    std::vector<AsyncEvent> log;
+    options.log = &log;
+    ring_product<Format::bf16, 32, 64>(options, kSeven, Fault::none, 2);
+    for (const std::uint64_t block : {0, 1}) {
+      long long bytes = 0;
+      long long products = 0;
+      long long depth = 0;
+      bool in_order = true;
+      for (const AsyncEvent& event : log) {
+        if (event.block != block) continue;
+        if (event.kind == AsyncEvent::Kind::landed) {
+          bytes += event.bytes;
+          in_order = in_order && event.thread == 128 && event.source_block == block;
+        } else if (event.kind == AsyncEvent::Kind::product_done) {
+          in_order = in_order && event.n == 32 && event.product == products && event.depth > depth;
+          depth = event.depth;
+          ++products;
+        }
+      }
+      CHECK(in_order);
+      CHECK(bytes == 7 * R::kStageBytes);
+      CHECK(products == 7 * 2);
+    }
+  }
+}
+
 TEST_CASE("hopper: every wait, fence and release of a ring that is missing is named", "[hopper]") {
   const auto with = [](Fault fault) {
     return [fault](const EmulationOptions& options) { small_ring(options, fault); };
