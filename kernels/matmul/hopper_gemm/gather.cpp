@@ -84,8 +84,7 @@ SiteMeaning meaning_of(int site) {
 }
 
 void add_clocks(Trace& trace, const std::vector<long long>& clocks, int numbers, Break fault) {
-  const int announced =
-      fault == Break::wrong_bytes ? trace.rows * 128 : trace.stage_bytes;
+  const int announced = fault == Break::wrong_bytes ? trace.rows * 128 : trace.stage_bytes;
   for (int site = 0; site < kSites; ++site) {
     const SiteMeaning meaning = meaning_of(site);
     for (int number = 0; number < numbers; ++number) {
@@ -156,9 +155,9 @@ void sort_events(Trace& trace) {
 // ---- running --------------------------------------------------------------------------------------
 
 Explanation explanation_of(const Outcome& outcome, int numbers) {
-  return {outcome.params.variant, outcome.params.dtype, outcome.params.raster,
-          outcome.params.broken,  outcome.plan,         outcome.shape,
-          outcome.trace.block,    numbers};
+  return {
+      outcome.params.variant, outcome.params.dtype, outcome.params.raster, outcome.params.broken,
+      outcome.plan,           outcome.shape,        outcome.trace.block,   numbers};
 }
 
 int numbers_of(const Outcome& outcome) {
@@ -217,15 +216,14 @@ struct Attempt {
 };
 constexpr Attempt kAttempts[] = {
     {simt::Completion::latest, "emulated, copies and products at the latest moment"},
-    {simt::Completion::early_copies, "emulated, copies at the earliest moment, products at the latest"},
+    {simt::Completion::early_copies,
+     "emulated, copies at the earliest moment, products at the latest"},
     {simt::Completion::earliest, "emulated, copies and products at the earliest moment"}};
 
 std::unique_ptr<simt::Device> emulated_device(simt::Completion completion, bool report, Log* log) {
   static const simt::KernelEntry kTable[] = {{"hopper_gemm", kernels_emulated}};
-  return simt::make_emulated_device(kTable, {.os_threads = 1,
-                                             .completion = completion,
-                                             .report_unsafe = report,
-                                             .log = log});
+  return simt::make_emulated_device(
+      kTable, {.os_threads = 1, .completion = completion, .report_unsafe = report, .log = log});
 }
 
 /// One order of copies and products after the other, until the numbers are wrong; what is unsafe is said
@@ -281,10 +279,10 @@ void run_on_gpu(Outcome& outcome, simt::Device& device) {
     if (number < 0) continue;
     const bool full = site >= kWaitsFull;
     broken.outcome = "hang";
-    broken.report = "A wait for the " + std::string(full ? "full" : "empty") + " barrier of stage " +
-                    std::to_string(number % outcome.trace.stages) + " (k-tile " +
-                    std::to_string(number) + ") was given up after " + std::to_string(kPatience) +
-                    " cycles.";
+    broken.report = "A wait for the " + std::string(full ? "full" : "empty") +
+                    " barrier of stage " + std::to_string(number % outcome.trace.stages) +
+                    " (k-tile " + std::to_string(number) + ") was given up after " +
+                    std::to_string(kPatience) + " cycles.";
     break;
   }
 }
@@ -346,8 +344,7 @@ Outcome gather(const Params& params, simt::Device& device, lab::Progress& progre
     std::vector<long long> clocks;
     const auto own = emulated_device(simt::Completion::latest, true, &log);
     own->stop_when([&progress] { return progress.cancelled(); });
-    outcome.c =
-        run_explained(*own, explanation_of(outcome, numbers), outcome.matrices, clocks);
+    outcome.c = run_explained(*own, explanation_of(outcome, numbers), outcome.matrices, clocks);
     fill_events(outcome, clocks, numbers, log);
   }
   return outcome;

@@ -246,12 +246,12 @@ simt::Launch timed_launch(const simt::DeviceInfo& device, const Configuration& o
   int blocks = tiles_of(shape, one.rows * one.cluster, one.columns, Raster::rows).count();
   if (one.persistent) blocks = std::min(blocks, device.multiprocessors / one.cluster);
   const int groups = one.consumers + (has_producer(one.variant) ? 1 : 0);
-  return {.name = "hopper_gemm",
-          .grid = dim3(static_cast<unsigned>(std::max(blocks, 1) * one.cluster)),
-          .block = dim3(static_cast<unsigned>(groups * kWarpgroup)),
-          .shared_bytes =
-              static_cast<std::size_t>(shared_bytes_of(stage_bytes, stages, one.consumers)),
-          .cluster = static_cast<unsigned>(one.cluster)};
+  return {
+      .name = "hopper_gemm",
+      .grid = dim3(static_cast<unsigned>(std::max(blocks, 1) * one.cluster)),
+      .block = dim3(static_cast<unsigned>(groups * kWarpgroup)),
+      .shared_bytes = static_cast<std::size_t>(shared_bytes_of(stage_bytes, stages, one.consumers)),
+      .cluster = static_cast<unsigned>(one.cluster)};
 }
 
 // ---- the kernel set -----------------------------------------------------------------------------
@@ -317,10 +317,11 @@ class KernelsHere final : public Kernels {
       using T = Bf16Tile<decltype(constant)::value>;
       const int stage_bytes = (2 * T::kRows + T::kColumns) * kDepthBytes;
       assert(stage.count * 2 >= static_cast<std::size_t>(stage_bytes));
-      simt::Launch launch{.name = "resident",
-                          .grid = dim3(static_cast<unsigned>(out.count)),
-                          .block = dim3(2 * kWarpgroup),
-                          .shared_bytes = static_cast<std::size_t>(shared_bytes_of(stage_bytes, 1, 2))};
+      simt::Launch launch{
+          .name = "resident",
+          .grid = dim3(static_cast<unsigned>(out.count)),
+          .block = dim3(2 * kWarpgroup),
+          .shared_bytes = static_cast<std::size_t>(shared_bytes_of(stage_bytes, 1, 2))};
       simt::launch(device, launch, SIMT_BACKEND::resident<T>, simt::global(stage, "stage"),
                    products, static_cast<int>(launch.shared_bytes), simt::global(out, "cycles"));
     });

@@ -89,8 +89,7 @@ Plan plan_of(const Params& params) {
     --plan.stages;
   }
   plan.shared_bytes = shared_bytes_of(plan.stage_bytes, plan.stages, plan.consumers);
-  const TileOrder tiles =
-      tiles_of(shape, plan.rows * plan.cluster, plan.columns, params.raster);
+  const TileOrder tiles = tiles_of(shape, plan.rows * plan.cluster, plan.columns, params.raster);
   plan.tiles_down = tiles.down * plan.cluster;
   plan.tiles_across = tiles.across;
   plan.k_tiles = (params.k + plan.depth - 1) / plan.depth;
@@ -113,8 +112,9 @@ static const lab::Replay& replay_of_runs() {
                      {"trace.broken", "what it comes to is up to the machine"},
                      {"trace.wrong", "what it comes to is up to the machine"}},
       .rounding = 0x1p-12,
-      .rounding_why = "Tensor cores cut off what the emulation rounds: 13 bits of E4M3's sums are "
-                      "kept, twice that."};
+      .rounding_why =
+          "Tensor cores cut off what the emulation rounds: 13 bits of E4M3's sums are "
+          "kept, twice that."};
   return kReplay;
 }
 

@@ -17,7 +17,8 @@ namespace {
 float rounded(float value, DataType type) {
   if (type == DataType::bf16) return numeric::Bf16::round(value);
   if (type == DataType::fp16) return numeric::Fp16::round(value);
-  return static_cast<float>(numeric::decode(numeric::kE4m3, numeric::encode(numeric::kE4m3, value)));
+  return static_cast<float>(
+      numeric::decode(numeric::kE4m3, numeric::encode(numeric::kE4m3, value)));
 }
 
 std::uint32_t bits_of(float value, DataType type) {

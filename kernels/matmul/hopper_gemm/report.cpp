@@ -57,13 +57,12 @@ int most_ahead(const Trace& trace) {
 void add_measurements(lab::Report& report, const Outcome& outcome) {
   const Trace& trace = outcome.trace;
   const auto name = name_of(trace.variant);
-  const std::string clock =
-      trace.clock_unit == "cycles"
-          ? "of the block's cycles"
-          : "of the words that follow each other there: order, not time";
-  report.add(lab::derived("stage_bytes", name, trace.stage_bytes, "B",
-                          fmt::format("({} rows of A + {} rows of B) x 128 B of k", trace.rows,
-                                      trace.columns)));
+  const std::string clock = trace.clock_unit == "cycles"
+                                ? "of the block's cycles"
+                                : "of the words that follow each other there: order, not time";
+  report.add(lab::derived(
+      "stage_bytes", name, trace.stage_bytes, "B",
+      fmt::format("({} rows of A + {} rows of B) x 128 B of k", trace.rows, trace.columns)));
   report.add(lab::derived("shared_bytes", name, trace.shared_bytes, "B",
                           "stages, tiles of C on their way out, barriers"));
   if (has_producer(trace.variant)) {
@@ -110,8 +109,8 @@ lab::Table tile_table(const Trace& trace) {
                     whole("column", "column of tiles"), whole("first_row", "first row of C"),
                     whole("first_column", "first column of C")}};
   for (const BlockTile& tile : trace.tiles) {
-    table.add({tile.number, tile.row, tile.column, tile.row * trace.rows,
-               tile.column * trace.columns});
+    table.add(
+        {tile.number, tile.row, tile.column, tile.row * trace.rows, tile.column * trace.columns});
   }
   return table;
 }
@@ -136,11 +135,12 @@ int ways(int row_bytes, int swizzle) {
 }
 
 lab::Table swizzle_table() {
-  lab::Table table{"swizzles",
-                   "Eight rows of a tile in the 32 banks: passes that reading one chunk of each takes",
-                   {whole("swizzle", "swizzle", "B"), whole("row", "bytes of a row", "B"),
-                    whole("ways", "passes"), whole("plain_ways", "passes without the swizzle"),
-                    whole("extra", "more bytes for it", "B")}};
+  lab::Table table{
+      "swizzles",
+      "Eight rows of a tile in the 32 banks: passes that reading one chunk of each takes",
+      {whole("swizzle", "swizzle", "B"), whole("row", "bytes of a row", "B"),
+       whole("ways", "passes"), whole("plain_ways", "passes without the swizzle"),
+       whole("extra", "more bytes for it", "B")}};
   for (const int swizzle : {0, 32, 64, 128}) {
     const int row = swizzle == 0 ? 16 : swizzle;
     table.add({swizzle, row, ways(row, swizzle), ways(row, 0), 0});
@@ -149,14 +149,13 @@ lab::Table swizzle_table() {
 }
 
 lab::Table roof_table(const Trace& trace) {
-  lab::Table table{
-      "roofs",
-      fmt::format("One wgmma of 64 x n and 32 bytes of k, {} consumer{}", trace.consumers,
-                  trace.consumers == 1 ? "" : "s"),
-      {column("tile", "tile"), whole("tensor_cycles", "tensor cores", "cycles"),
-       whole("read_cycles", "shared memory: reads", "cycles"),
-       real("write_cycles", "its share of TMA's writes", "cycles", 1),
-       column("bound", "what is slower")}};
+  lab::Table table{"roofs",
+                   fmt::format("One wgmma of 64 x n and 32 bytes of k, {} consumer{}",
+                               trace.consumers, trace.consumers == 1 ? "" : "s"),
+                   {column("tile", "tile"), whole("tensor_cycles", "tensor cores", "cycles"),
+                    whole("read_cycles", "shared memory: reads", "cycles"),
+                    real("write_cycles", "its share of TMA's writes", "cycles", 1),
+                    column("bound", "what is slower")}};
   for (const WarpgroupTile tile : all_of<WarpgroupTile>()) {
     const int n = columns_of(tile);
     const double stage = (64.0 * trace.consumers + n) * 128;
@@ -169,12 +168,12 @@ lab::Table roof_table(const Trace& trace) {
 
 lab::Table broken_table(const Trace& trace) {
   const Broken& broken = trace.broken;
-  lab::Table table{"broken",
-                   fmt::format("What came of it ({})", broken.where),
-                   {column("outcome", "outcome"), whole("wrong", "wrong elements of C"),
-                    whole("row", "first wrong row"), whole("column", "column"),
-                    real("got", "got", "", 4), real("want", "want", "", 4),
-                    column("report", "what was named")}};
+  lab::Table table{
+      "broken",
+      fmt::format("What came of it ({})", broken.where),
+      {column("outcome", "outcome"), whole("wrong", "wrong elements of C"),
+       whole("row", "first wrong row"), whole("column", "column"), real("got", "got", "", 4),
+       real("want", "want", "", 4), column("report", "what was named")}};
   const auto found = [&](auto value) { return broken.wrong > 0 ? lab::Cell(value) : lab::Cell(); };
   table.add({broken.outcome, broken.wrong, found(broken.row), found(broken.column),
              found(broken.got), found(broken.want), broken.report});
@@ -188,28 +187,28 @@ std::string summary_of(const Outcome& outcome) {
   if (outcome.params.broken != Break::none) {
     return fmt::format("{} with {}: {}{}.", name_of(trace.variant), name_of(outcome.params.broken),
                        trace.broken.outcome,
-                       trace.broken.wrong > 0
-                           ? fmt::format(", {} of {} elements of C", trace.broken.wrong,
-                                         trace.m * trace.n)
-                           : "");
+                       trace.broken.wrong > 0 ? fmt::format(", {} of {} elements of C",
+                                                            trace.broken.wrong, trace.m * trace.n)
+                                              : "");
   }
   std::string stages = fmt::format("{} stage{} of {} KiB", trace.stages,
                                    trace.stages == 1 ? "" : "s", trace.stage_bytes / 1024);
   if (outcome.plan.asked_stages > trace.stages) {
     stages += fmt::format(" (of {} asked for; more do not fit)", outcome.plan.asked_stages);
   }
-  return fmt::format("{}: block {} brought {} k-tile{} through {}, at most {} ahead of those given "
-                     "back.",
-                     name_of(trace.variant), trace.block,
-                     outcome.plan.k_tiles * static_cast<int>(trace.tiles.size()),
-                     outcome.plan.k_tiles * trace.tiles.size() == 1 ? "" : "s", stages,
-                     most_ahead(trace));
+  return fmt::format(
+      "{}: block {} brought {} k-tile{} through {}, at most {} ahead of those given "
+      "back.",
+      name_of(trace.variant), trace.block,
+      outcome.plan.k_tiles * static_cast<int>(trace.tiles.size()),
+      outcome.plan.k_tiles * trace.tiles.size() == 1 ? "" : "s", stages, most_ahead(trace));
 }
 
 }  // namespace
 
 lab::Table ladder_table() {
-  lab::Table table{"ladder", "The ladder", {column("rung"), column("what_changed", "what changed")}};
+  lab::Table table{
+      "ladder", "The ladder", {column("rung"), column("what_changed", "what changed")}};
   for (const Variant variant : all_of<Variant>()) table.add({variant, reason_of(variant)});
   return table;
 }
@@ -225,11 +224,12 @@ lab::Report report_of(const Outcome& outcome) {
   report.add(ladder_table());
   add_measurements(report, outcome);
   if (outcome.params.broken == Break::none) {
-    report.add(lab::compared(outcome.c, outcome.reference.value, outcome.reference.bound)
-                   .check("result",
-                          "Against double on the same rounded numbers; tolerance: each product and "
-                          "the sum so far lose less than a unit of the largest when they are added, "
-                          "2^-23 (E4M3: 2^-13), and so does each group's sum."));
+    report.add(
+        lab::compared(outcome.c, outcome.reference.value, outcome.reference.bound)
+            .check("result",
+                   "Against double on the same rounded numbers; tolerance: each product and "
+                   "the sum so far lose less than a unit of the largest when they are added, "
+                   "2^-23 (E4M3: 2^-13), and so does each group's sum."));
   }
   report.trace = to_json(outcome.trace);
   return report;

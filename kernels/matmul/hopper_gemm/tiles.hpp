@@ -181,7 +181,7 @@ struct Explained {
   __device__ __forceinline__ bool does(Break what) const { return fault == what; }
   /// Copies that nobody has waited for must not land in what is another block's by then.
   __device__ __forceinline__ void linger() const {
-    if (fault == Break::none) return;
+    if (fault == Break::none || threadIdx.x != 0) return;
     const long long start = clock64();
     while (clock64() - start < kPatience / 10) {
     }

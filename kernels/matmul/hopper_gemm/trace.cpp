@@ -72,8 +72,8 @@ lab::Fields<Trace> trace_fields() {
       .list("events", &Trace::events, event_fields())
       .known_each(lab::kOneAStep)
       .wholes(
-          "wrong", &Trace::wrong,
-          [](const Trace& t) { return t.rows / 8 * (t.columns / 8); }, 0, 64)
+          "wrong", &Trace::wrong, [](const Trace& t) { return t.rows / 8 * (t.columns / 8); }, 0,
+          64)
       .known(at_end)
       .object("broken", &Trace::broken, broken_fields())
       .lines("lines", &Trace::lines, [](const Trace& t) { return step_lines(t.variant); });
