@@ -1,0 +1,337 @@
+// The picture of the Hopper lesson: the matrices with the boxes that TMA takes, the sums in registers, and
+// where the swizzle puts the rows of a stage.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "kernels/base/simt/hopper.hpp"
+#include "kernels/matmul/hopper_gemm/kernels.hpp"
+#include "scenes/matmul/hopper_gemm/scene.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+
+using namespace picture;
+using hopper_gemm::What;
+using words::counted;
+
+namespace {
+
+constexpr auto kNever = KTileLife::kNever;
+constexpr int kRows = 8, kChunks = 8;  ///< what the swizzle view shows
+
+std::string range(int first, int count) {
+  return count <= 1 ? std::to_string(first) : fmt::format("{}–{}", first, first + count - 1);
+}
+
+/// Where the chunks of 8 rows lie: of each of 8 lines of 128 bytes, and of each of the 8 groups of banks
+/// in it, the row and the chunk.
+struct Chunk {
+  int row = 0, chunk = 0;
+};
+std::array<Chunk, kRows * kChunks> chunks_with(int swizzle) {
+  const int width = swizzle == 0 ? 16 : swizzle;
+  std::array<Chunk, kRows * kChunks> places{};
+  for (int row = 0; row < kRows; ++row) {
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+      // Panels of `width` bytes of k, here with eight rows each.
+      const int panel = chunk * 16 / width;
+      const auto plain = static_cast<unsigned>((panel * kRows + row) * width + chunk * 16 % width);
+      // A panel begins where the pattern does.
+      const unsigned in_panel = plain % static_cast<unsigned>(kRows * width);
+      const unsigned start = plain - in_panel;
+      const unsigned at = start + simt::hopper::swizzled_address(in_panel, swizzle);
+      places[at / 16] = {row, chunk};
+    }
+  }
+  return places;
+}
+
+/// In how many turns a chunk of all eight rows is read: the most of them in one group of banks.
+int turns_of(const std::array<Chunk, kRows * kChunks>& places, int chunk) {
+  std::array<int, kChunks> in_group{};
+  for (std::size_t at = 0; at < places.size(); ++at) {
+    if (places[at].chunk == chunk) ++in_group[at % kChunks];
+  }
+  return *std::max_element(in_group.begin(), in_group.end());
+}
+
+}  // namespace
+
+// ---- the matrices --------------------------------------------------------------------------------
+
+/// A stands left of C, and B, which is given turned, above it: a cell is what one k-tile takes of them.
+Box HopperGemmScene::matrices(const HopperMoment& now, int followed) const {
+  const float deep = static_cast<float>(k_tiles());
+  const auto share = [&](int tiles) {
+    return std::clamp(deep / static_cast<float>(std::max(tiles, 1)), 0.7f, 2.5f);
+  };
+  const Layout left = {.weight = share(trace_.tiles_across), .least_width = 4.5f},
+               right = {.weight = 1, .least_width = 4.5f};
+  const auto with = [](Box of, const Layout& layout) {
+    of.weight = layout.weight;
+    of.least_width = layout.least_width;
+    of.least_height = 1.6f;
+    return of;
+  };
+  std::vector<Text> said;
+  for (const std::string& line : box_lines(now.last == nullptr ? -1 : followed)) {
+    said.push_back(text(line));
+  }
+  Box corner = box({"box_of"}, {lines("box_line", std::move(said))});
+  Box upper =
+      row({"upper"}, {with(std::move(corner), left), with(operand(now, followed, false), right)},
+          {.weight = share(trace_.tiles_down)});
+  Box lower =
+      row({"lower"}, {with(operand(now, followed, true), left), with(tiles_of_c(now), right)});
+  return column({"matrices"}, {std::move(upper), std::move(lower)}, {.weight = 1.4f});
+}
+
+/// A's row of tiles, or B's, that the tile of C needs: those that were asked for in their k-tiles' tones.
+Box HopperGemmScene::operand(const HopperMoment& now, int followed, bool is_a) const {
+  const int down = std::max(trace_.tiles_down, 1), across = std::max(trace_.tiles_across, 1);
+  const int rows = is_a ? down : k_tiles(), columns = is_a ? k_tiles() : across;
+  const bool any = now.last != nullptr;
+  const int in_tile = followed % std::max(k_tiles(), 1),
+            of_tile = followed / std::max(k_tiles(), 1);
+  const hopper_gemm::BlockTile& at = tile(of_tile);
+  Cells grid{items(is_a ? Name("A") : Name("B"), rows * columns)};
+  grid.items.per_row = grid.columns = columns;
+  grid.x = is_a ? Name("deep") : Name("across");
+  grid.y = is_a ? Name("down") : Name("deep");
+  grid.scale = "matrix";
+  grid.items.act = {Act::pick, "k-tile"};
+  std::vector<int> numbers;
+  for (int i = 0; i < rows * columns; ++i) {
+    const int row = i / columns, column = i % columns, deep = is_a ? column : row;
+    const bool within = is_a ? row == at.row : column == at.column;
+    const int k = of_tile * k_tiles() + deep;
+    const auto life = now.lives.find(k);
+    const bool asked = life != now.lives.end() && life->second.copies != kNever;
+    grid.items.state.each.push_back(!within        ? State::plain
+                                    : asked && any ? State::plain
+                                                   : State::to_come);
+    grid.items.tone.each.push_back(within && asked ? k_tile_tone(k) : std::uint8_t{0});
+    grid.items.names.push_back(within ? std::to_string(k) : "");
+    numbers.push_back(within ? k : -1);
+  }
+  grid.items.about = {{"k-tile", {-1, numbers}}};
+  const int extent = is_a ? trace_.m : trace_.n;
+  Box made = box(is_a ? Key{"matrix_a"} : Key{"matrix_b"}, {grid},
+                 is_a ? text(fmt::format("A {} × {}", extent, trace_.k), "A")
+                      : text(fmt::format("B {} × {}, turned", extent, trace_.k), "B"));
+  if (any) {
+    const Key here = is_a ? Key{"A", at.row, in_tile} : Key{"B", in_tile, at.column};
+    made.marks.emplace_back(Frame{is_a ? Key{"a_box"} : Key{"b_box"}, {here}, State::current});
+  }
+  return made;
+}
+
+/// C's tiles in the order in which the launch takes them, up to the block's.
+Box HopperGemmScene::tiles_of_c(const HopperMoment& now) const {
+  const int down = std::max(trace_.tiles_down, 1), across = std::max(trace_.tiles_across, 1);
+  const int cluster = std::max(trace_.cluster, 1);
+  const hopper_gemm::TileOrder order{(down + cluster - 1) / cluster, across, trace_.raster};
+  std::vector<int> number_of(static_cast<std::size_t>(order.count() * cluster), 0);
+  for (int n = 0; n < order.count(); ++n) {
+    const hopper_gemm::TilePlace place = order.place(n);
+    for (int rank = 0; rank < cluster; ++rank) {
+      number_of[(place.row * cluster + rank) * across + place.column] = n;
+    }
+  }
+  const hopper_gemm::BlockTile& at = tile(now.tile);
+  const auto here = std::min<std::size_t>(at.row * across + at.column, number_of.size() - 1);
+  Cells grid{items("C", down * across)};
+  grid.items.per_row = grid.columns = across;
+  grid.x = "across";
+  grid.y = "down";
+  grid.scale = "matrix";
+  std::vector<int> tiles;
+  for (int i = 0; i < down * across; ++i) {
+    const auto mine = std::find_if(trace_.tiles.begin(), trace_.tiles.end(), [&](const auto& each) {
+      return each.row == i / across && each.column == i % across;
+    });
+    const auto turn = static_cast<int>(mine - trace_.tiles.begin());
+    const bool of_block = mine != trace_.tiles.end() && turn <= now.tile;
+    const bool begun = number_of[i] <= number_of[here] && now.last != nullptr;
+    grid.items.state.each.push_back(of_block && turn == now.tile && now.last ? State::current
+                                    : of_block && now.last != nullptr        ? State::done
+                                    : begun                                  ? State::plain
+                                                                             : State::to_come);
+    grid.items.names.push_back(begun ? std::to_string(number_of[i]) : "");
+    tiles.push_back(of_block ? turn : -1);
+  }
+  grid.items.about = {{"tile", {-1, tiles}}};
+  Box made = box({"matrix_c"}, {grid}, text(fmt::format("C {} × {}", trace_.m, trace_.n), "C"));
+  const int beside = at.row ^ 1;
+  if (cluster > 1 && beside < down && now.last != nullptr) {
+    made.marks.emplace_back(
+        Frame{{"cluster"}, {{"C", at.row, at.column}, {"C", beside, at.column}}});
+  }
+  return made;
+}
+
+/// The boxes of a k-tile in words: what is asked for of A and of B.
+std::vector<std::string> HopperGemmScene::box_lines(int k_tile) const {
+  const int element = hopper_gemm::element_bytes(trace_.dtype);
+  const std::string pitch = fmt::format("rows {} B apart", trace_.k_pitch_bytes);
+  if (k_tile < 0) {
+    return {fmt::format("tiles of C: {} × {}", trace_.rows, trace_.columns),
+            fmt::format("k-tiles: {} × {} B", trace_.depth, element), pitch};
+  }
+  const int per_tile = std::max(k_tiles(), 1);
+  const hopper_gemm::BlockTile& at = tile(k_tile / per_tile);
+  const int k = k_tile % per_tile * trace_.depth;
+  std::vector<std::string> said = {
+      fmt::format("k-tile {}: k {}", k_tile, range(k, trace_.depth)),
+      fmt::format("A rows {}", range(at.row * trace_.rows, trace_.rows)),
+      fmt::format("B rows {}", range(at.column * trace_.columns, trace_.columns))};
+  if (has_tma()) {
+    const int boxes = 128 / box_bytes();
+    said.push_back(boxes == 1 ? fmt::format("a box each, {} B wide", box_bytes())
+                              : fmt::format("{} boxes each, {} B wide", boxes, box_bytes()));
+  } else {
+    said.emplace_back("16 B a thread at a time");
+  }
+  said.push_back(pitch);
+  return said;
+}
+
+// ---- the sums ------------------------------------------------------------------------------------
+
+/// Of each warpgroup that multiplies: the k-tiles of its tile that are in its sums, and those under way.
+Box HopperGemmScene::sums(const HopperMoment& now) const {
+  std::vector<Box> rows;
+  bool any_under_way = false;
+  for (int c = 0; c < static_cast<int>(now.consumers.size()); ++c) {
+    const ConsumerNow& consumer = now.consumers[c];
+    any_under_way = any_under_way || !consumer.under_way.empty();
+    Cells cells{items("added", k_tiles())};
+    cells.x = "added";
+    Items& each = cells.items;
+    each.name = c == 0 ? Name("added_1") : Name("added_2");
+    each.act = {Act::pick, "k-tile"};
+    std::vector<int> numbers;
+    for (int i = 0; i < k_tiles(); ++i) {
+      const int k = consumer.tile * k_tiles() + i;
+      const auto life = now.lives.find(k);
+      const bool issued = life != now.lives.end() && life->second.issues[c] != kNever;
+      const bool done = issued && life->second.waited[c] != kNever;
+      each.ids.push_back(k);
+      each.names.push_back(std::to_string(k));
+      each.state.each.push_back(done ? State::plain : issued ? State::current : State::to_come);
+      each.tone.each.push_back(issued ? k_tile_tone(k) : std::uint8_t{0});
+      numbers.push_back(k);
+    }
+    each.about = {{"k-tile", {-1, numbers}}};
+    Box made = box({"sums", c}, {cells}, text(this->consumer(c)),
+                   {.weight = 0, .least_height = 1.1f, .left = 5.4f, .right = 4.2f});
+    made.value = text(fmt::format("{} of {}", consumer.added, k_tiles()));
+    rows.push_back(std::move(made));
+  }
+  Box made = column({"sums"}, std::move(rows), {.close = true, .rank = 3, .weight = 0});
+  const std::string size = fmt::format("sums, 64 × {} each", trace_.columns);
+  made.label = !has_wgmma()    ? text(size + ", in registers", size, "sums")
+               : any_under_way ? text(size + ": products under way, not to be read",
+                                      "sums: not to be read", "sums")
+                               : text(size + ": may be read", "sums: may be read", "sums");
+  return made;
+}
+
+// ---- where the swizzle puts them -----------------------------------------------------------------
+
+/// Eight rows of a k-tile in shared memory: a line of cells is 128 bytes, a cell 16, four banks.
+Box HopperGemmScene::swizzle(const View& view) const {
+  const auto places = chunks_with(trace_.swizzle);
+  const int chosen = std::clamp(view.pick("chunk", 0), 0, kChunks - 1);
+  Cells grid{items("chunk", kRows * kChunks)};
+  grid.columns = kChunks;
+  grid.x = "bank";
+  grid.y = "line";
+  grid.items.act = {Act::pick, "chunk"};
+  grid.items.heat = true;
+  std::vector<int> chunks;
+  for (const Chunk& place : places) {
+    grid.items.value.each.push_back(static_cast<float>(place.chunk));
+    grid.items.names.push_back(std::to_string(place.row));
+    grid.items.flags.each.push_back(place.chunk == chosen ? kPicked : kNone);
+    chunks.push_back(place.chunk);
+  }
+  grid.items.about = {{"chunk", {-1, chunks}}};
+  const int turns = turns_of(places, chosen), boxes = 128 / box_bytes();
+  std::vector<Text> said = {
+      text(fmt::format("chunk {} of 8 rows, framed: {}", chosen,
+                       turns == 1 ? "8 bank groups" : fmt::format("{} in one bank group", turns))),
+      text(fmt::format("a row of a box: {} B", box_bytes())),
+      text(fmt::format("{} of A, {} of B a stage", counted(boxes, "box", "boxes"), boxes))};
+  Box made =
+      row({"swizzle"},
+          {box({"chunks"}, {grid}, {}, {.weight = 1.2f, .least_width = 6, .least_height = 4}),
+           box({"swizzle_words"}, {lines("swizzle_line", std::move(said))}, {},
+               {.least_width = 6, .least_height = 3})},
+          {.rank = 6});
+  made.label = text(trace_.swizzle == 0
+                        ? std::string("no swizzle: rows of 16 B in shared memory")
+                        : fmt::format("swizzle of {} B: rows in shared memory", trace_.swizzle),
+                    fmt::format("swizzle {} B", trace_.swizzle), "swizzle");
+  return made;
+}
+
+/// Which 8 × 8 parts of the block's first tile came out wrong.
+Box HopperGemmScene::fragments() const {
+  Cells grid{items("fragment", static_cast<int>(trace_.wrong.size()))};
+  grid.columns = std::max(trace_.columns / 8, 1);
+  int wrong = 0;
+  for (const int count : trace_.wrong) {
+    wrong += count > 0 ? 1 : 0;
+    grid.items.state.each.push_back(count > 0 ? State::wrong : State::plain);
+  }
+  return box(
+      {"fragments"}, {grid},
+      text(fmt::format("the tile of C: {} of {} parts of 8 × 8 wrong", wrong, trace_.wrong.size()),
+           fmt::format("{} parts wrong", wrong)),
+      {.rank = 6, .least_width = 8, .least_height = 4});
+}
+
+// ---- what the pointer is told --------------------------------------------------------------------
+
+std::string HopperGemmScene::explain_tiles(const HopperMoment& now, const Key& key) const {
+  if (key.is({"added_1", "added_2"})) return explain_k_tile(now, key.i);
+  if (key.is({"chunk"})) return explain_chunk(key.i);
+  const int k = key.is({"A"}) ? key.j : key.i;
+  if (key.is({"A", "B"})) {
+    const char* letter = key.is({"A"}) ? "A" : "B";
+    const int row = key.is({"A"}) ? key.i * trace_.rows : key.j * trace_.columns;
+    const int rows = key.is({"A"}) ? trace_.rows : trace_.columns;
+    const int all = key.is({"A"}) ? trace_.m : trace_.n, first = k * trace_.depth;
+    std::string said =
+        fmt::format("{}: rows {}, k {}", letter, range(row, rows), range(first, trace_.depth));
+    const bool leaves = row + rows > all || first + trace_.depth > trace_.k;
+    if (leaves) said += "\nwhat lies outside comes as zeros";
+    if (key.is({"B"}) && trace_.cluster > 1) said += "\neach block of the cluster fetches a half";
+    return said;
+  }
+  if (key.is({"C"})) {
+    return fmt::format("tile of C: rows {}, columns {}", range(key.i * trace_.rows, trace_.rows),
+                       range(key.j * trace_.columns, trace_.columns));
+  }
+  if (key.is({"cluster"})) return "two blocks, one cluster: they share their columns of B";
+  if (key.is({"fragment"}) && key.i >= 0 && key.i < std::ssize(trace_.wrong)) {
+    const int across = std::max(trace_.columns / 8, 1);
+    return fmt::format("rows {}, columns {} of the tile: {} of 64 wrong",
+                       range(key.i / across * 8, 8), range(key.i % across * 8, 8),
+                       trace_.wrong[key.i]);
+  }
+  return {};
+}
+
+std::string HopperGemmScene::explain_chunk(int place) const {
+  if (place < 0 || place >= kRows * kChunks) return {};
+  const Chunk at = chunks_with(trace_.swizzle)[place];
+  return fmt::format("row {}, bytes {} of its 128\nbanks {}", at.row, range(at.chunk * 16, 16),
+                     range(place % kChunks * 4, 4));
+}
+
+}  // namespace tilestep::scenes

@@ -1,0 +1,278 @@
+// What is asked of the Hopper lesson before a step, and about measurements.
+#include "scenes/shared/questions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scenes/matmul/hopper_gemm/scene.hpp"
+#include "scenes/shared/measured.hpp"
+#include "scenes/shared/rows.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+
+using hopper_gemm::Break, hopper_gemm::What;
+
+namespace {
+
+/// The first event of a kind, of a k-tile from `number` on; −1: there is none.
+int first_of(const hopper_gemm::Trace& trace, What what, int number = 0) {
+  const auto found =
+      std::find_if(trace.events.begin(), trace.events.end(), [&](const hopper_gemm::Event& event) {
+        return event.what == what && event.number >= number;
+      });
+  return found == trace.events.end() ? -1 : static_cast<int>(found - trace.events.begin());
+}
+
+}  // namespace
+
+// ---- what follows by thinking --------------------------------------------------------------------
+
+/// Before the first copies.
+Question HopperGemmScene::threads_question() const {
+  const int all = 128 * (trace_.consumers + (has_producer() ? 1 : 0));
+  const std::string text = fmt::format(
+      "{} bytes come to a stage. How many of this block's {} threads take part in asking "
+      "for them?",
+      trace_.stage_bytes, all);
+  return ask_count(
+      text, has_tma() ? 1 : all, {1, 32, 128, all},
+      has_tma()
+          ? "One. It names a box by its first row and column and goes on; addresses, edges and "
+            "swizzle are the copy engine's business."
+          : fmt::format("All. Each of {} computes addresses and moves 16 bytes at a time.", all));
+}
+
+/// Before the first bytes are announced: on the ring's own scale.
+Question HopperGemmScene::announced_question() const {
+  const int b = trace_.stage_bytes - a_bytes();
+  return ask_to_set(
+      fmt::format("A k-tile has {} rows of A and {} of B, each 128 bytes long. How many bytes must "
+                  "the stage's barrier wait for?",
+                  trace_.rows, trace_.columns),
+      {"stage_bytes"}, "bytes", trace_.stage_bytes, 0.05 * trace_.stage_bytes,
+      fmt::format(
+          "{} · 128 + {} · 128 = {} + {} = {}. Rows that lie outside a matrix count too: they "
+          "come as zeros.",
+          trace_.rows, trace_.columns, a_bytes(), b, trace_.stage_bytes));
+}
+
+Question HopperGemmScene::swizzle_question() const {
+  const int rows = trace_.rows + trace_.columns;
+  return ask_count(
+      fmt::format(
+          "A stage's {} rows are swizzled by {} bytes. How many bytes of shared memory does "
+          "that cost?",
+          rows, trace_.swizzle),
+      0, {16 * rows, trace_.stage_bytes / 8, trace_.swizzle, 128},
+      "None. Chunks of 16 bytes change places inside their lines; padding each row would cost 16 "
+      "bytes a row.");
+}
+
+/// Before a stage is wanted that is still in use.
+Question HopperGemmScene::empty_question() const {
+  return about(
+      {"empty_barriers"},
+      ask("The producer has used every stage once. What does it wait for before it fills the "
+          "next one?",
+          "Its empty barrier", {"Its full barrier", "__syncthreads()", "Nothing: it just goes on"},
+          fmt::format("A warp arrives there once the products that read the stage are done, "
+                      "{} arrivals in all. The full barrier is for those who multiply.",
+                      4 * trace_.consumers * trace_.cluster)));
+}
+
+Question HopperGemmScene::consumer_question() const {
+  const bool two = trace_.consumers > 1;
+  const int b = trace_.stage_bytes - a_bytes();
+  return ask(
+      two ? "What does the second warpgroup that multiplies buy?"
+          : "What would a second warpgroup that multiplies buy?",
+      "Every byte of B is used for twice as many products",
+      {"Each product takes half as long", "Each thread needs half as many sums",
+       "The barriers are no longer needed"},
+      fmt::format("Both read the same {} bytes of B and bring 64 rows of A each: a block's tile "
+                  "has 128 rows in place of 64. Each warpgroup still has 64 × {} sums of its "
+                  "own.",
+                  b, trace_.columns));
+}
+
+// ---- what only the run says ----------------------------------------------------------------------
+
+/// How far the copies run ahead of the first products.
+std::optional<Question> HopperGemmScene::ahead_question() const {
+  const int first = first_of(trace_, What::issues);
+  if (first < 0 || trace_.stages < 2 || all_k_tiles() < 2) return std::nullopt;
+  const auto ahead =
+      std::count_if(trace_.events.begin(), trace_.events.begin() + first,
+                    [](const hopper_gemm::Event& event) { return event.what == What::copies; });
+  return ask_count(
+      fmt::format("The first k-tile is on its way. Of how many will the copies be issued when the "
+                  "first products are? The ring has {} stages.",
+                  trace_.stages),
+      ahead, {1, 2, trace_.stages, trace_.stages - 1, trace_.stages + 1},
+      fmt::format(
+          "{}: whoever copies does not wait for what it has asked for, as long as there is a "
+          "stage for it.",
+          ahead));
+}
+
+Question HopperGemmScene::outcome_question() const {
+  const std::vector<std::string> choices = {"C comes out right", "Some of C is wrong",
+                                            "It hangs: a wait never ends"};
+  const std::string& outcome = trace_.broken.outcome;
+  const std::size_t is = outcome == "hang" ? 2 : outcome == "right" || outcome.empty() ? 0 : 1;
+  return ask(fmt::format("The kernel was broken on purpose: {}. What came of it?",
+                         name_of(params_.broken)),
+             choices[is], choices,
+             fmt::format("{}{}{}", outcome.empty() ? "right" : outcome,
+                         trace_.broken.where.empty() ? "" : ", " + trace_.broken.where,
+                         trace_.broken.report.empty() ? "." : ": " + trace_.broken.report));
+}
+
+std::optional<Question> HopperGemmScene::question(const View& view) const {
+  const int next = view.cursor.tile;
+  if (next >= trace_.steps()) return std::nullopt;
+  const auto asked = [&](const char* kind, Question question) {
+    return std::optional(shuffled(of_kind(kind, std::move(question)), report_));
+  };
+  const auto before = [&](int event) { return event >= 0 && next == event; };
+  const auto after = [&](int event) { return event >= 0 && next == event + 1; };
+  if (broken() && next == trace_.steps() - 1) return asked("outcome", outcome_question());
+  if (before(first_of(trace_, What::expects)) && has_tma() &&
+      params_.broken != Break::wrong_bytes) {
+    return of_kind("announced", announced_question());
+  }
+  if (before(first_of(trace_, What::copies))) return asked("threads", threads_question());
+  if (after(first_of(trace_, What::copies))) {
+    if (auto ahead = ahead_question()) return asked("ahead", std::move(*ahead));
+  }
+  const int reused = first_of(trace_, What::waits_empty, trace_.stages);
+  if (before(reused) && params_.broken != Break::skip_empty_wait) {
+    return asked("empty-barrier", empty_question());
+  }
+  if (after(first_of(trace_, What::issues)) && trace_.swizzle > 0) {
+    return asked("swizzle", swizzle_question());
+  }
+  if (after(first_of(trace_, What::waited))) return asked("consumers", consumer_question());
+  return std::nullopt;
+}
+
+// ---- about measurements ---------------------------------------------------------------------------
+
+namespace {
+
+constexpr const char* kSize = "8192";
+
+std::optional<double> rate(const lab::Report& bench, std::string_view rung,
+                           std::string_view column = "tflops") {
+  return number_with(bench, "ladder_measured", {{"rung", rung}, {"size", kSize}}, column);
+}
+
+/// From which number of stages on another one changes nothing: less than this.
+constexpr double kSame = 0.02;
+
+std::optional<Question> stages_question(const lab::Report& bench) {
+  const lab::Table* table = bench.table("stages_measured");
+  if (table == nullptr) return std::nullopt;
+  std::vector<std::pair<int, double>> rates;
+  for (std::size_t row = 0; row < table->rows.size(); ++row) {
+    const auto stages = number_in(*table, row, "stages"), tflops = number_in(*table, row, "tflops");
+    const bool of_first = text_in(*table, row, "rung") == text_in(*table, 0, "rung") &&
+                          text_in(*table, row, "size") == text_in(*table, 0, "size");
+    if (stages && tflops && of_first) rates.emplace_back(static_cast<int>(*stages), *tflops);
+  }
+  if (rates.size() < 3) return std::nullopt;
+  std::sort(rates.begin(), rates.end());
+  const auto best = std::max_element(
+      rates.begin(), rates.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto enough = std::find_if(rates.begin(), rates.end(), [&](const auto& each) {
+    return each.second >= (1 - kSame) * best->second;
+  });
+  std::vector<std::int64_t> others;
+  for (const auto& [stages, tflops] : rates) others.push_back(stages);
+  Question question = of_kind(
+      "stages",
+      ask_count(
+          fmt::format("{}, n = {}: from how many stages on does another one gain less than 2 % "
+                      "in all?",
+                      text_in(*table, 0, "rung"), text_in(*table, 0, "size")),
+          enough->first, others,
+          fmt::format("{:.0f} TFLOP/s with {}, {:.0f} at best, {}. Enough stages cover the time "
+                      "from asking to landing; more only take shared memory.",
+                      enough->second, words::counted(enough->first, "stage"), best->second,
+                      measured::where_measured(bench))));
+  question.masks = {"Stages"};
+  return question;
+}
+
+/// The last rung against the library.
+std::optional<Question> library_question(const lab::Report& bench) {
+  const auto ours = rate(bench, "persistent"), share = rate(bench, "persistent", "fraction");
+  if (!ours || !share) return std::nullopt;
+  const std::vector<std::string> choices = {"More, by over 1 %", "As much, within 1 %",
+                                            "Less, by 1 to 5 %", "Less, by over 5 %"};
+  const std::size_t is = *share > 1.01 ? 0 : *share >= 0.99 ? 1 : *share >= 0.95 ? 2 : 3;
+  Question question =
+      of_kind("library",
+              ask(fmt::format("persistent at {}³, beside the best that cuBLASLt finds: how much of "
+                              "its rate?",
+                              kSize),
+                  choices[is], choices,
+                  fmt::format("{:.0f} TFLOP/s, {} of cuBLAS, {}.", *ours, words::percent(*share),
+                              measured::where_measured(bench))));
+  question.masks = {"Ladder"};
+  return question;
+}
+
+std::optional<Question> wgmma_question(const lab::Report& bench) {
+  const auto slow = rate(bench, "wgmma"), fast = rate(bench, "pipelined");
+  if (!slow || !fast || *slow <= 0) return std::nullopt;
+  Question question = of_kind(
+      "pipelined",
+      ask_ratio(
+          fmt::format("At {}³ wgmma fills its one stage by ordinary loads; pipelined asks TMA and "
+                      "has several. How many times as fast is it?",
+                      kSize),
+          *fast / *slow, {1.1, 2, 4, 8},
+          fmt::format("{:.0f} against {:.0f} TFLOP/s, {}: the instruction is the same, but now it "
+                      "seldom waits.",
+                      *fast, *slow, measured::where_measured(bench))));
+  question.masks = {"Ladder"};
+  return question;
+}
+
+std::optional<Question> pipe_question(const lab::Report& bench) {
+  const auto busy = number_with(bench, "counters", {{"rung", "persistent"}}, "tensor_pipe");
+  const auto first = number_with(bench, "counters", {{"rung", "wgmma"}}, "tensor_pipe");
+  if (!busy || !first) return std::nullopt;
+  const auto say = [](double percent) { return fmt::format("{:.0f} %", percent); };
+  Question question =
+      of_kind("tensor-pipe",
+              ask_number("In how many of its cycles is the tensor pipe busy in persistent, as the "
+                         "hardware counts?",
+                         std::round(*busy), {25, 50, 70, 85, 95, std::round(*first)}, say,
+                         fmt::format("{:.0f} %, and {:.0f} % in wgmma, {}.", *busy, *first,
+                                     measured::where_measured(bench)),
+                         0));
+  question.masks = {"Counters"};
+  return question;
+}
+
+}  // namespace
+
+std::vector<Question> HopperGemmScene::measured_questions(const lab::Report& bench) const {
+  std::vector<Question> all;
+  for (const auto& each : {stages_question(bench), library_question(bench), wgmma_question(bench),
+                           pipe_question(bench)}) {
+    if (each) all.push_back(shuffled(*each, bench));
+  }
+  return all;
+}
+
+std::vector<std::string> HopperGemmScene::stage_knobs() const {
+  return {"variant", "stages", "consumers"};
+}
+
+}  // namespace tilestep::scenes
