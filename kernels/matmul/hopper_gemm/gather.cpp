@@ -249,18 +249,34 @@ void run_broken_emulated(Outcome& outcome) {
     broken.where = attempt.where;
     broken.wrong = 0;
     try {
-      outcome.c = run_explained(*emulated_device(attempt.completion, false, &log), what,
-                                outcome.matrices, clocks);
-      judge(outcome, outcome.c);
+      judge(outcome, run_explained(*emulated_device(attempt.completion, false, &log), what,
+                                   outcome.matrices, clocks));
     } catch (const Cancelled&) {
       throw;
     } catch (const Error& error) {
       broken.outcome = "hang";
       broken.report = error.what();
-      outcome.c.clear();
     }
     fill_events(outcome, clocks, numbers, log);
     if (broken.outcome != "right") break;
+  }
+}
+
+void run_emulated(Outcome& outcome, lab::Progress& progress) {
+  Log log;
+  const int numbers = numbers_of(outcome);
+  Explanation what = explanation_of(outcome, numbers);
+  what.fault = Break::none;
+  std::vector<long long> clocks;
+  const auto device = emulated_device(simt::Completion::latest, true, &log);
+  device->stop_when([&progress] { return progress.cancelled(); });
+  outcome.c = run_explained(*device, what, outcome.matrices, clocks);
+  progress.check();
+  if (outcome.params.broken == Break::none) {
+    fill_events(outcome, clocks, numbers, log);
+  } else {
+    progress.report(0.7, "running the broken kernel");
+    run_broken_emulated(outcome);
   }
 }
 
@@ -268,11 +284,14 @@ void run_broken_emulated(Outcome& outcome) {
 void run_on_gpu(Outcome& outcome, simt::Device& device) {
   const int numbers = numbers_of(outcome);
   std::vector<long long> clocks;
-  outcome.c = run_explained(device, explanation_of(outcome, numbers), outcome.matrices, clocks);
+  Explanation what = explanation_of(outcome, numbers);
+  what.fault = Break::none;
+  outcome.c = run_explained(device, what, outcome.matrices, clocks);
+  if (outcome.params.broken == Break::none) return fill_events(outcome, clocks, numbers, {});
+  what.fault = outcome.params.broken;
+  judge(outcome, run_explained(device, what, outcome.matrices, clocks));
   fill_events(outcome, clocks, numbers, {});
-  if (outcome.params.broken == Break::none) return;
   Broken& broken = outcome.trace.broken;
-  judge(outcome, outcome.c);
   broken.where = "on the GPU, as it happened to run";
   for (int site = 0; site < kSites; ++site) {
     const long long number = clocks[index_of(kSites, site, numbers)];
@@ -334,18 +353,10 @@ Outcome gather(const Params& params, simt::Device& device, lab::Progress& progre
   fill_plan(outcome, emulated);
   outcome.trace.wrong.assign(elements_of(outcome.trace.rows / 8, outcome.trace.columns / 8), 0);
   progress.report(0.4, "running the kernel");
-  if (!emulated) {
-    run_on_gpu(outcome, device);
-  } else if (params.broken != Break::none) {
-    run_broken_emulated(outcome);
+  if (emulated) {
+    run_emulated(outcome, progress);
   } else {
-    Log log;
-    const int numbers = numbers_of(outcome);
-    std::vector<long long> clocks;
-    const auto own = emulated_device(simt::Completion::latest, true, &log);
-    own->stop_when([&progress] { return progress.cancelled(); });
-    outcome.c = run_explained(*own, explanation_of(outcome, numbers), outcome.matrices, clocks);
-    fill_events(outcome, clocks, numbers, log);
+    run_on_gpu(outcome, device);
   }
   return outcome;
 }

@@ -16,7 +16,7 @@ struct Outcome {
   GemmShape shape;
   Matrices matrices;
   numeric::AllBounded reference;
-  std::vector<float> c;  ///< by the explained kernel, row-major without gaps; empty after a hang
+  std::vector<float> c;  ///< by the kernel with nothing left out, row-major without gaps
   Trace trace;
 };
 

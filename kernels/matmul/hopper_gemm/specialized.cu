@@ -100,8 +100,16 @@ template <class T, class R, int kCluster, class Tape>
 __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stages<T, R>& stages,
                                               Turn& turn, int k_end, int consumer, int& number,
                                               const Tape& tape, int site) {
+  // A lone stage must be given back before the next k-tile can come.
+  const bool lone = stages.ring.stages == 1;
   int before = 0;
   for (int k = 0; k < k_end; k += T::kDepth, ++number) {
+    if (lone && k > 0) {
+      wgmma_wait<0>();
+      tape.note(site + kWaited, number - 1);
+      release<kCluster>(stages, before);
+      tape.note(site + kReleases, number - 1);
+    }
     tape.note(site + kWaitsFull, number);
     if (!tape.does(Break::skip_full_wait)) {  // [step: waits-full]
       tape.wait(stages.full(turn.stage), turn.parity, site + kWaitsFull, number);
@@ -112,7 +120,7 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
     tape.note(site + kCommits, number);
     // The stage before is read to its end once no more than this one's products are under way.
     wgmma_wait<1>();  // [step: waited]
-    if (k > 0) {
+    if (k > 0 && !lone) {
       tape.note(site + kWaited, number - 1);
       release<kCluster>(stages, before);  // [step: releases]
       tape.note(site + kReleases, number - 1);

@@ -163,10 +163,10 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
   hopper_gemm::Params params_;
 };
 
-/// A k-tile's tone. Six take turns: the number beside it tells them apart. Vermillion is too near to what is
-/// wrong.
+/// A k-tile's tone. Five take turns: the number beside it tells them apart. Orange is too near to what is
+/// current, vermillion to what is wrong.
 constexpr std::uint8_t k_tile_tone(int number) {
-  constexpr std::uint8_t kTones[] = {5, 1, 3, 7, 4, 2};
+  constexpr std::uint8_t kTones[] = {5, 1, 3, 7, 4};
   return kTones[static_cast<std::size_t>(number < 0 ? 0 : number) % std::size(kTones)];
 }
 
