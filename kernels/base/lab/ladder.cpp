@@ -12,10 +12,6 @@
 namespace tilestep::lab {
 namespace {
 
-constexpr int kRounds = 3;
-/// Of a turn: three of them give a number that is shown.
-constexpr Pace kTurn{kShown.settle_ms, 14, 7, 20};
-
 /// How much longer a turn takes than a comparison or a brief timing, for the progress.
 constexpr double kTurnWeight = 8;
 
@@ -47,14 +43,14 @@ class Climber {
     for (const Rung& rung : plan.rungs) entrants_.push_back({&rung, false});
     for (const Entrant& entrant : entrants_) {
       const auto ways = static_cast<double>(entrant.rung->configurations.size());
-      all_ += 2 * ways + kRounds * kTurnWeight;
+      all_ += 2 * ways + plan_.rounds * kTurnWeight;
     }
   }
 
   Climb run() {
     for (Entrant& entrant : entrants_) verify(entrant);
     for (Entrant& entrant : entrants_) choose(entrant);
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < plan_.rounds; ++round) {
       for (Entrant& entrant : entrants_) take_turn(entrant, round);
     }
     finish();
@@ -108,10 +104,10 @@ class Climber {
   void take_turn(Entrant& entrant, int round) {
     if (!entrant.best) return;
     tell(kTurnWeight,
-         fmt::format("timing {}, round {} of {}", entrant.rung->name, round + 1, kRounds));
+         fmt::format("timing {}, round {} of {}", entrant.rung->name, round + 1, plan_.rounds));
     const Runnable runnable = entrant.configuration().make();
     const std::vector<double> times =
-        settled_times(device_, progress_, runnable.launch, kTurn, flush_);
+        settled_times(device_, progress_, runnable.launch, plan_.turn, flush_);
     if (times.empty()) entrant.best.reset();
     entrant.samples.insert(entrant.samples.end(), times.begin(), times.end());
   }

@@ -88,6 +88,8 @@ struct Counter {
 std::optional<double> count(simt::Device& device, const Counter& counter,
                             const std::function<void()>& launch);
 
+/// Of a turn in a round, unless a plan says otherwise.
+inline constexpr Pace kTurn{kShown.settle_ms, 14, 7, 20};
 /// Rungs that do the same work, and peers that do it as well.
 struct LadderPlan {
   std::vector<Rung> rungs, peers;
@@ -100,6 +102,8 @@ struct LadderPlan {
   std::string time_id = {};
   std::vector<Counter> counters = {};
   Cells cells = {};  ///< of every row
+  int rounds = 3;
+  Pace turn = kTurn;  ///< of a rung or peer in a round
 };
 
 /// A row of what was timed: a rung or peer in its best configuration, or one configuration.

@@ -2,9 +2,9 @@
 
 /// \file
 /// What Hopper does beside the threads of a block, or of a cluster's blocks, under emulation: mbarriers, the
-/// copies of TMA, wgmma, named barriers. It does the work at the earliest or the latest moment that a program allows, or in between,
-/// and reports each use of shared memory that is not safe in *every* order in which the hardware might
-/// do it, whatever order was taken here.
+/// copies of TMA, wgmma, named barriers. It does the work at the earliest or the latest moment that a program
+/// allows, or in between, and reports each use of shared memory that is not safe in *every* order in which the
+/// hardware might do it, whatever order was taken here.
 ///
 /// How it knows: each thread keeps a vector clock of what it knows to have happened (Lamport's "happened
 /// before"; Mattern, "Virtual time and global states of distributed systems", 1988). It has a component

@@ -25,7 +25,8 @@ struct LaunchJob {
   void* data = nullptr;
   std::uint64_t blocks = 0;  ///< or clusters, which are run as blocks are
   std::atomic<std::uint64_t> next_block{0};
-  /// Blocks (or clusters, where a launch has them) from here on need not run any more: an earlier one failed, or the run was cancelled.
+  /// Blocks (or clusters, where a launch has them) from here on need not run any more: an earlier one
+  /// failed, or the run was cancelled.
   std::atomic<std::uint64_t> end_block{0};
 };
 

@@ -44,8 +44,9 @@
 ///       named_barrier_sync(id, threads), named_barrier_arrive(id, threads)
 ///     wgmma (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions"), by the 128 threads of a
 ///     warpgroup: d = A·Bᵀ (+ d unless `fresh`), A 64 × k and B n × k in shared memory, k fastest. k is 32
-///     bytes: 16 numbers of BF16 or FP16, 32 of E4M3 or S8 (whose sums are int). Warp w has rows 16w … 16w+15 of d, its lanes as in
-///     mma.m16n8: d[4j], d[4j+1] = D[16w + lane / 4][8j + lane % 4 * 2 …], d[4j+2], d[4j+3] eight rows below
+///     bytes: 16 numbers of BF16 or FP16, 32 of E4M3 or S8 (whose sums are int). Warp w has rows 16w … 16w+15
+///     of d, its lanes as in mma.m16n8: d[4j], d[4j+1] = D[16w + lane / 4][8j + lane % 4 * 2 …], d[4j+2],
+///     d[4j+3] eight rows below
 ///       wgmma<Format::bf16, n>(d, a, b, fresh)   n = 8, 16, 32, 64, 96, 128, 192 or 256; a thread has n / 2
 ///                                                sums in d, the first of its array. Asynchronous
 ///       wgmma<format, n, Major::n>(…)            the same, where n is fastest in B: BF16 and FP16
@@ -64,8 +65,8 @@
 ///       rank_in_cluster()                     which of its blocks this is: 0 …
 ///       cluster_barrier()                     all threads of all blocks that have not ended meet
 ///       arrive_at(barrier, block)             one arrival at the barrier of the same address there
-///       fetch<2>(map, to, barrier, column, row)   one copy to both blocks of a cluster of two (4, 8 as well), to
-///                                             the same address and announced to the same barrier of each
+///       fetch<2>(map, to, barrier, column, row)   one copy to both blocks of a cluster of two (4, 8 as
+///                                             well), to the same address and announced to the same barrier
 ///       remote<T>(address, block, count, name)   as staged<T>, of the memory of that block
 ///
 /// The emulation finishes asynchronous work as EmulationOptions::completion says, as late as the program

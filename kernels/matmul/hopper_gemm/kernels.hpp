@@ -143,6 +143,10 @@ class Kernels : public simt::KernelSet {
   virtual void multiply(simt::Device& device, int configuration, const GemmShape& shape,
                         Raster raster, const Operands& operands, simt::Span<std::uint16_t> c,
                         const ScaleArrays& scales = {}, int stages = 0) const = 0;
+  /// The block-scaled product with C in FP32, rows of pitch_of<float>(n).
+  virtual void multiply_scaled(simt::Device& device, const GemmShape& shape,
+                               const Operands& operands, const ScaleArrays& scales,
+                               simt::Span<float> c) const = 0;
   virtual simt::Resources resources(simt::Device& device, int configuration) const = 0;
   /// Products of a stage that stays in shared memory, `products` times k = 64 of BF16, by two consumers with
   /// 64 x `columns` each (64, 128, 256) on every multiprocessor: what shared memory and the tensor cores do

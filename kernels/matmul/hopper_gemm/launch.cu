@@ -190,6 +190,19 @@ using OneStage = FixedRing<1, 2>;
 template <int kColumns>
 using Bf16Tile = Tile<kColumns, Format::bf16>;
 
+constexpr int kBlockScaled = static_cast<int>(std::size(kConfigurations)) - 1;
+static_assert(kConfigurations[kBlockScaled].block_scaled);
+
+template <class Out>
+void start_scaled(const Call& call, const Task& task, const Arrays<Out>& arrays,
+                  const ScaleArrays& scales) {
+  using T = Tile<kScaledColumns, Format::e4m3>;
+  call.start(block_scaled<T, TimedRing, Out, 1>,
+             maps_of<T>(TimedRing{}, 1, task.shape, arrays.operands, arrays.c), arrays.out(),
+             Scales{simt::global(scales.a, "scales of A"), simt::global(scales.b, "scales of B")},
+             task, TimedRing{});
+}
+
 /// Calls `start` with the kernel of configuration `number`.
 void start_timed(const Call& call, int number, const Task& task,
                  const Arrays<std::uint16_t>& arrays, const ScaleArrays& scales, int stages) {
@@ -226,14 +239,8 @@ void start_timed(const Call& call, int number, const Task& task,
     case 10:
       return start_specialized<Tile<256, Format::e4m3>, TimedRing, Out, 2>(call, task, {}, arrays,
                                                                            none);
-    case 11: {
-      using T = Tile<kScaledColumns, Format::e4m3>;
-      return call.start(
-          block_scaled<T, TimedRing, Out, 1>,
-          maps_of<T>(TimedRing{}, 1, task.shape, arrays.operands, arrays.c), arrays.out(),
-          Scales{simt::global(scales.a, "scales of A"), simt::global(scales.b, "scales of B")},
-          task, TimedRing{});
-    }
+    case kBlockScaled:
+      return start_scaled(call, task, arrays, scales);
     default:
       assert(false);
   }
@@ -297,6 +304,17 @@ class KernelsHere final : public Kernels {
     check_device(device.info());
     check_shape(shape);
     start(device, configuration, shape, raster, operands, c, scales, stages, nullptr);
+  }
+
+  void multiply_scaled(simt::Device& device, const GemmShape& shape, const Operands& operands,
+                       const ScaleArrays& scales, simt::Span<float> c) const override {
+    check_device(device.info());
+    check_shape(shape);
+    simt::require_multiple("hopper-gemm: k", shape.k, kScaleBlock);
+    const Configuration& one = kConfigurations[kBlockScaled];
+    const Call call{device, timed_launch(device.info(), one, shape, one.stages)};
+    const Task task{shape, Raster::grouped, static_cast<int>(call.launch.shared_bytes), true};
+    start_scaled<float>(call, task, {operands, c}, scales);
   }
 
   simt::Resources resources(simt::Device& device, int configuration) const override {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/base/lab/replay.hpp"
+#include "kernels/matmul/hopper_gemm/bench.hpp"
 #include "kernels/matmul/hopper_gemm/kernels.hpp"
 #include "kernels/matmul/hopper_gemm/report.hpp"
 
@@ -124,7 +125,7 @@ const lab::Lesson& lesson() {
           kLesson,
           "Tensor cores are fast only if somebody else brings the tiles: copies that run ahead, "
           "barriers that count bytes, products that nobody waits for.",
-          knob_table(), run, nullptr, "events")
+          knob_table(), run, bench_report, "events")
           .with_telling({{"one-stage",
                           "With one stage copies and products take turns, whoever issues them.",
                           {.variant = Variant::tma}},

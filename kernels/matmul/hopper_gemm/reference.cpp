@@ -104,4 +104,49 @@ numeric::AllBounded reference_product(const GemmShape& shape, const Matrices& ma
   return product;
 }
 
+numeric::Bounded reference_dot(std::span<const float> a, std::span<const float> b, DataType type) {
+  const auto group = static_cast<std::size_t>(32 / element_bytes(type));
+  const double lost = 1.01 * static_cast<double>(group + 2) * unit_of(type);
+  numeric::Bounded dot;
+  for (std::size_t first = 0; first < a.size(); first += group) {
+    double magnitude = std::abs(dot.value);
+    for (std::size_t i = first; i < std::min(first + group, a.size()); ++i) {
+      const double term = static_cast<double>(a[i]) * static_cast<double>(b[i]);
+      dot.value += term;
+      magnitude += std::abs(term);
+    }
+    dot.bound += lost * magnitude;
+  }
+  return dot;
+}
+
+numeric::Bounded reference_scaled_dot(std::span<const float> a, std::span<const float> b,
+                                      std::span<const float> a_scales,
+                                      std::span<const float> b_scales) {
+  constexpr std::size_t kBlock = 128;
+  constexpr double kRoundings = 4;  // of the scales' product, of the part times it, of two sums
+  numeric::Bounded dot;
+  for (std::size_t block = 0; block * kBlock < a.size(); ++block) {
+    const std::size_t count = std::min(kBlock, a.size() - block * kBlock);
+    const numeric::Bounded part = reference_dot(
+        a.subspan(block * kBlock, count), b.subspan(block * kBlock, count), DataType::fp8_e4m3);
+    const double scale =
+        static_cast<double>(a_scales[block]) * static_cast<double>(b_scales[block]);
+    dot.value += part.value * scale;
+    dot.bound += std::abs(scale) * part.bound +
+                 kRoundings * numeric::Fp32::kUnitRoundoff *
+                     (std::abs(scale) * (std::abs(part.value) + part.bound) + std::abs(dot.value));
+  }
+  return dot;
+}
+
+float number_of(std::span<const std::uint16_t> words, std::size_t at, DataType type) {
+  if (type == DataType::bf16) return numeric::Bf16::value(words[at]);
+  if (type == DataType::fp16) {
+    return static_cast<float>(numeric::decode(numeric::kFp16, words[at]));
+  }
+  const auto byte = static_cast<std::uint32_t>(words[at / 2] >> (at % 2 * 8)) & 0xFFu;
+  return static_cast<float>(numeric::decode(numeric::kE4m3, byte));
+}
+
 }  // namespace tilestep::hopper_gemm

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "kernels/base/numeric/running_sum.hpp"
@@ -30,5 +31,16 @@ double unit_of(DataType type);
 /// time to the sum: all are aligned to the largest and cut off, so that each loses less than one unit of it.
 numeric::AllBounded reference_product(const GemmShape& shape, const Matrices& matrices,
                                       DataType type);
+
+/// One element of it, from a row of A and one of B.
+numeric::Bounded reference_dot(std::span<const float> a, std::span<const float> b, DataType type);
+/// The same of E4M3 with a scale for each block of 128 of k (`a_scales`, `b_scales`), whose sums are added up
+/// in FP32.
+numeric::Bounded reference_scaled_dot(std::span<const float> a, std::span<const float> b,
+                                      std::span<const float> a_scales,
+                                      std::span<const float> b_scales);
+
+/// Number `at` of words as the kernels take them.
+float number_of(std::span<const std::uint16_t> words, std::size_t at, DataType type);
 
 }  // namespace tilestep::hopper_gemm

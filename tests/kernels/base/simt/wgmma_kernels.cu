@@ -7,8 +7,8 @@ namespace tilestep::simt::SIMT_BACKEND {
 /// Where A comes from, and what of B is fastest in memory.
 enum class Form : int { plain, registers, turned, both };
 
-/// D [64 × kN] = A [64 × k] · B, of which k is a row of 128 bytes, and one tile. B is [kN × k], or turned [k × kN],
-/// in boxes of 64 columns. `a` is A as in memory.
+/// D [64 × kN] = A [64 × k] · B, of which k is a row of 128 bytes, and one tile. B is [kN × k], or turned
+/// [k × kN], in boxes of 64 columns. `a` is A as in memory.
 template <hopper::Format kFormat, int kN, Form kForm, class Sum>
 __global__ void __launch_bounds__(128, 1)
     one_tile(const __grid_constant__ hopper::TensorMap a_map,

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/matmul/hopper_gemm/report.hpp"
+
+namespace tilestep::hopper_gemm {
+
+/// What is timed: C = A·Bᵀ of random numbers, C in BF16.
+struct BenchSizes {
+  std::vector<int> edges = {4096, 8192, 16384};  ///< m = n = k
+  int counted_edge = 4096;                       ///< one of them
+  GemmShape thin = {64, 8192, 8192};             ///< few rows: B's bytes count
+  int fp8_edge = 8192;
+  int swept_edge = 4096;  ///< of the number of stages, and of zeros beside random data
+  std::vector<GemmShape> checked = {{64, 64, 64},    {136, 200, 128},   {200, 1000, 136},
+                                    {256, 256, 256}, {1000, 136, 1000}, {1, 8, 16}};
+  int products = 4096;  ///< of the stage that stays
+  int rounds = 5;
+  double turn_ms = 2000;  ///< of a kernel in a round
+};
+
+/// The bench with these sizes. The device can time. Tables:
+///  - `ladder`: rung, what_changed
+///  - `ladder_measured`: rung, size, configuration, tflops, p10, p90, fraction
+///  - `configurations`: rung, configuration, size, tflops, fraction
+///  - `counters`: rung, tensor_pipe, bank_conflicts, dram_bytes, l2_bytes
+///  - `fp8`: rung, configuration, tflops, p10, p90, peer_name, fraction
+///  - `fp8_error`: sums, mean_error, largest_error
+///  - `stages_measured`: stages, tflops, predicted
+///  - `instruction_roofs`: tile, cycles, tensor_cycles, read_cycles, share
+///  - `data`: data, tflops
+///  - `resources`: configuration, threads, registers, spilled, shared, blocks
+lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);
+
+}  // namespace tilestep::hopper_gemm
