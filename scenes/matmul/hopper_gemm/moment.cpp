@@ -1,5 +1,6 @@
 // What has happened until a cursor: the lives of the k-tiles, the ring, the warpgroups that multiply.
 #include <algorithm>
+#include <utility>
 
 #include "scenes/matmul/hopper_gemm/scene.hpp"
 
@@ -55,6 +56,13 @@ void HopperGemmScene::take_of_consumer(HopperMoment& now, const hopper_gemm::Eve
     auto& clocks = event.what == What::stores ? now.stores : now.stored;
     clocks.try_emplace(event.number, kNone).first->second[c] = event.clock;
     const bool last = event.number + 1 >= std::ssize(trace_.tiles);
+    if (event.what == What::stores) {
+      // Who stores the sums has waited for all that adds to them.
+      for (const int k : std::exchange(consumer.under_way, {})) {
+        now.lives[k].waited[c] = event.clock;
+        ++consumer.added;
+      }
+    }
     consumer.doing = event.what == What::stores ? ConsumerNow::stores
                      : last                     ? ConsumerNow::is_done
                                                 : ConsumerNow::nothing;

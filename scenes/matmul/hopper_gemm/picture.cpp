@@ -84,9 +84,7 @@ const char* name_of_state(StageNow::State state) {
 // ---- where things stand --------------------------------------------------------------------------
 
 Extent HopperGemmScene::extent() const {
-  std::vector<std::string> lanes = {has_producer() ? "producer"
-                                    : has_tma()    ? "thread 0"
-                                                   : "copies"};
+  std::vector<std::string> lanes = {has_producer() ? "producer" : "copies"};
   for (int s = 0; s < trace_.stages; ++s) lanes.push_back(fmt::format("stage {}", s));
   for (int c = 0; c < trace_.consumers; ++c) {
     lanes.push_back(consumer(c));
@@ -283,6 +281,7 @@ Items HopperGemmScene::of_stages(const HopperMoment& now, Name name, int parts) 
 Box HopperGemmScene::stage_bytes(const HopperMoment& now) const {
   Bars announced{of_stages(now, "announced"), "stage", "bytes"},
       landed{of_stages(now, "landed"), "stage", "bytes"};
+  landed.items.format = {Format::integer};
   announced.items.state = {State::to_come};
   for (int s = 0; s < trace_.stages; ++s) {
     const StageNow& stage = now.stages[s];
@@ -292,7 +291,7 @@ Box HopperGemmScene::stage_bytes(const HopperMoment& now) const {
     const bool there = holds && stage.state != StageNow::filling;
     const int so_far = !holds ? 0 : there ? all : life->second.arrived;
     announced.items.value.each.push_back(static_cast<float>(all));
-    landed.items.value.each.push_back(static_cast<float>(so_far));
+    landed.items.value.each.push_back(holds ? static_cast<float>(so_far) : NAN);
     const bool here = now.last != nullptr && now.last->lane <= 0 && now.last->stage == s &&
                       (now.last->what == What::lands || now.last->what == What::expects);
     if (here) landed.items.state.each[s] = State::current;

@@ -66,7 +66,7 @@ int turns_of(const std::array<Chunk, kRows * kChunks>& places, int chunk) {
 Box HopperGemmScene::matrices(const HopperMoment& now, int followed) const {
   const float deep = static_cast<float>(k_tiles());
   const auto share = [&](int tiles) {
-    return std::clamp(deep / static_cast<float>(std::max(tiles, 1)), 0.7f, 2.5f);
+    return std::clamp(deep / static_cast<float>(2 * std::max(tiles, 1)), 1.0f, 2.2f);
   };
   const Layout left = {.weight = share(trace_.tiles_across), .least_width = 4.5f},
                right = {.weight = 1, .least_width = 4.5f};
@@ -101,7 +101,6 @@ Box HopperGemmScene::operand(const HopperMoment& now, int followed, bool is_a) c
   grid.items.per_row = grid.columns = columns;
   grid.x = is_a ? Name("deep") : Name("across");
   grid.y = is_a ? Name("down") : Name("deep");
-  grid.scale = "matrix";
   grid.items.act = {Act::pick, "k-tile"};
   std::vector<int> numbers;
   for (int i = 0; i < rows * columns; ++i) {
@@ -119,9 +118,11 @@ Box HopperGemmScene::operand(const HopperMoment& now, int followed, bool is_a) c
   }
   grid.items.about = {{"k-tile", {-1, numbers}}};
   const int extent = is_a ? trace_.m : trace_.n;
-  Box made = box(is_a ? Key{"matrix_a"} : Key{"matrix_b"}, {grid},
-                 is_a ? text(fmt::format("A {} × {}", extent, trace_.k), "A")
-                      : text(fmt::format("B {} × {}, turned", extent, trace_.k), "B"));
+  Box made =
+      box(is_a ? Key{"matrix_a"} : Key{"matrix_b"}, {grid},
+          is_a ? text(fmt::format("A {} × {}, pitch {} B", extent, trace_.k, trace_.k_pitch_bytes),
+                      fmt::format("A {} × {}", extent, trace_.k), "A")
+               : text(fmt::format("B {} × {}, turned", extent, trace_.k), "B"));
   if (any) {
     const Key here = is_a ? Key{"A", at.row, in_tile} : Key{"B", in_tile, at.column};
     made.marks.emplace_back(Frame{is_a ? Key{"a_box"} : Key{"b_box"}, {here}, State::current});
@@ -147,7 +148,6 @@ Box HopperGemmScene::tiles_of_c(const HopperMoment& now) const {
   grid.items.per_row = grid.columns = across;
   grid.x = "across";
   grid.y = "down";
-  grid.scale = "matrix";
   std::vector<int> tiles;
   for (int i = 0; i < down * across; ++i) {
     const auto mine = std::find_if(trace_.tiles.begin(), trace_.tiles.end(), [&](const auto& each) {
@@ -176,27 +176,16 @@ Box HopperGemmScene::tiles_of_c(const HopperMoment& now) const {
 /// The boxes of a k-tile in words: what is asked for of A and of B.
 std::vector<std::string> HopperGemmScene::box_lines(int k_tile) const {
   const int element = hopper_gemm::element_bytes(trace_.dtype);
-  const std::string pitch = fmt::format("rows {} B apart", trace_.k_pitch_bytes);
   if (k_tile < 0) {
     return {fmt::format("tiles of C: {} × {}", trace_.rows, trace_.columns),
-            fmt::format("k-tiles: {} × {} B", trace_.depth, element), pitch};
+            fmt::format("k-tiles: {} of {} × {} B", k_tiles(), trace_.depth, element)};
   }
   const int per_tile = std::max(k_tiles(), 1);
   const hopper_gemm::BlockTile& at = tile(k_tile / per_tile);
   const int k = k_tile % per_tile * trace_.depth;
-  std::vector<std::string> said = {
-      fmt::format("k-tile {}: k {}", k_tile, range(k, trace_.depth)),
-      fmt::format("A rows {}", range(at.row * trace_.rows, trace_.rows)),
-      fmt::format("B rows {}", range(at.column * trace_.columns, trace_.columns))};
-  if (has_tma()) {
-    const int boxes = 128 / box_bytes();
-    said.push_back(boxes == 1 ? fmt::format("a box each, {} B wide", box_bytes())
-                              : fmt::format("{} boxes each, {} B wide", boxes, box_bytes()));
-  } else {
-    said.emplace_back("16 B a thread at a time");
-  }
-  said.push_back(pitch);
-  return said;
+  return {fmt::format("k-tile {}: k {}", k_tile, range(k, trace_.depth)),
+          fmt::format("A rows {}", range(at.row * trace_.rows, trace_.rows)),
+          fmt::format("B rows {}", range(at.column * trace_.columns, trace_.columns))};
 }
 
 // ---- the sums ------------------------------------------------------------------------------------
@@ -234,8 +223,7 @@ Box HopperGemmScene::sums(const HopperMoment& now) const {
   Box made = column({"sums"}, std::move(rows), {.close = true, .rank = 3, .weight = 0});
   const std::string size = fmt::format("sums, 64 × {} each", trace_.columns);
   made.label = !has_wgmma()    ? text(size + ", in registers", size, "sums")
-               : any_under_way ? text(size + ": products under way, not to be read",
-                                      "sums: not to be read", "sums")
+               : any_under_way ? text(size + ": not to be read", "sums: not to be read", "sums")
                                : text(size + ": may be read", "sums: may be read", "sums");
   return made;
 }
@@ -251,31 +239,32 @@ Box HopperGemmScene::swizzle(const View& view) const {
   grid.x = "bank";
   grid.y = "line";
   grid.items.act = {Act::pick, "chunk"};
-  grid.items.heat = true;
   std::vector<int> chunks;
   for (const Chunk& place : places) {
-    grid.items.value.each.push_back(static_cast<float>(place.chunk));
-    grid.items.names.push_back(std::to_string(place.row));
-    grid.items.flags.each.push_back(place.chunk == chosen ? kPicked : kNone);
+    const bool framed = place.chunk == chosen;
+    grid.items.names.push_back(std::to_string(place.chunk));
+    grid.items.state.each.push_back(framed ? State::plain : State::to_come);
+    grid.items.flags.each.push_back(framed ? kPicked : kNone);
     chunks.push_back(place.chunk);
   }
   grid.items.about = {{"chunk", {-1, chunks}}};
   const int turns = turns_of(places, chosen), boxes = 128 / box_bytes();
+  const std::string banks =
+      turns == 1 ? "8 groups of banks" : fmt::format("{} in one group", turns);
   std::vector<Text> said = {
-      text(fmt::format("chunk {} of 8 rows, framed: {}", chosen,
-                       turns == 1 ? "8 bank groups" : fmt::format("{} in one bank group", turns))),
-      text(fmt::format("a row of a box: {} B", box_bytes())),
-      text(fmt::format("{} of A, {} of B a stage", counted(boxes, "box", "boxes"), boxes))};
-  Box made =
-      row({"swizzle"},
-          {box({"chunks"}, {grid}, {}, {.weight = 1.2f, .least_width = 6, .least_height = 4}),
-           box({"swizzle_words"}, {lines("swizzle_line", std::move(said))}, {},
-               {.least_width = 6, .least_height = 3})},
-          {.rank = 6});
-  made.label = text(trace_.swizzle == 0
-                        ? std::string("no swizzle: rows of 16 B in shared memory")
-                        : fmt::format("swizzle of {} B: rows in shared memory", trace_.swizzle),
-                    fmt::format("swizzle {} B", trace_.swizzle), "swizzle");
+      text(fmt::format("framed: chunk {} of the 8 rows, in {}", chosen, banks)),
+      text(has_tma() ? fmt::format("{} of A and of B a stage", counted(boxes, "box", "boxes"))
+                     : std::string("no boxes: threads put the chunks there"))};
+  Box made = row({"swizzle"},
+                 {box({"chunks"}, {grid}, {}, {.weight = 2, .least_width = 6, .least_height = 4}),
+                  box({"swizzle_words"}, {lines("swizzle_line", std::move(said))}, {},
+                      {.least_width = 5.5f, .least_height = 3})},
+                 {.rank = 6});
+  made.label =
+      text(trace_.swizzle == 0
+               ? std::string("no swizzle: where the chunks of 8 rows lie")
+               : fmt::format("swizzle of {} B: where the chunks of 8 rows lie", trace_.swizzle),
+           fmt::format("swizzle {} B", trace_.swizzle), "swizzle");
   return made;
 }
 

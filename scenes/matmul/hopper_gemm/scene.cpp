@@ -94,16 +94,21 @@ std::string HopperGemmScene::sentence_of_copies(const HopperMoment& now) const {
   const hopper_gemm::Event& event = *now.last;
   const int k = event.number;
   switch (event.what) {
-    case What::waits_empty:
-      return k < trace_.stages
-                 ? fmt::format(
-                       "Stage {} has held nothing yet: its empty barrier lets the "
-                       "producer pass.",
-                       event.stage)
+    case What::waits_empty: {
+      const auto held = now.lives.find(k - trace_.stages);
+      if (held == now.lives.end()) {
+        return fmt::format(
+            "Stage {} has held nothing yet: its empty barrier lets the producer pass.",
+            event.stage);
+      }
+      return all_released(held->second)
+                 ? fmt::format("The producer wants stage {} for k-tile {}: it has been given back.",
+                               event.stage, k)
                  : fmt::format(
-                       "The producer wants stage {} for k-tile {} and waits until all "
-                       "have given it back.",
+                       "The producer wants stage {} for k-tile {} and waits until it is given "
+                       "back.",
                        event.stage, k);
+    }
     case What::expects:
       return has_tma() ? fmt::format(
                              "Stage {}'s full barrier is told to expect {} bytes of "
@@ -148,10 +153,15 @@ std::string HopperGemmScene::sentence_of_products(const HopperMoment& now) const
   std::string who = consumer(event.lane - 1);
   who[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(who[0])));
   switch (event.what) {
-    case What::waits_full:
-      return has_tma() ? fmt::format("{} wants k-tile {} and waits at stage {}'s full barrier.",
-                                     who, k, event.stage)
-                       : fmt::format("{} waits at __syncthreads() for k-tile {}.", who, k);
+    case What::waits_full: {
+      const auto life = now.lives.find(k);
+      const bool there = life != now.lives.end() && life->second.flips != kNever;
+      if (!has_tma()) return fmt::format("{} waits at __syncthreads() for k-tile {}.", who, k);
+      return there ? fmt::format("{} wants k-tile {}: stage {}'s full barrier has flipped already.",
+                                 who, k, event.stage)
+                   : fmt::format("{} wants k-tile {} and waits at stage {}'s full barrier.", who, k,
+                                 event.stage);
+    }
     case What::issues:
       return has_wgmma()
                  ? fmt::format("{} finds k-tile {} in stage {} and issues 4 wgmma of 64 × {}.", who,
@@ -362,8 +372,9 @@ void HopperGemmScene::find_events() {
       case What::stored:
         if (++stored[event.number] == trace_.consumers && tiles++ < kMostTiles) {
           say(e, fmt::format("tile {}", event.number).c_str(),
-              trace_.tiles.size() > 1 ? fmt::format("tile {} of C is done", event.number)
-                                      : std::string("the tile of C is done"));
+              trace_.tiles.size() > 1
+                  ? fmt::format("tile {} of C is done", tile(event.number).number)
+                  : std::string("the tile of C is done"));
         }
         break;
       default:
