@@ -37,6 +37,7 @@ class Bars_ {
   /// Nothing if it has not begun, or was over before what is shown.
   void add(int key, int lane, std::int64_t begin, std::int64_t end, State state, int k_tile,
            bool picked, std::string name = {}) {
+    if (end != kNever && end < begin) return;  // of a broken kernel: over before it began
     const double to =
         end == kNever ? spans_.now : std::min<double>(static_cast<double>(end), spans_.now);
     if (begin == kNever || static_cast<double>(begin) > spans_.now || to < from_) return;
@@ -63,16 +64,16 @@ class Bars_ {
   std::vector<int> about_;
 };
 
-const char* name_of_state(StageNow::State state) {
+const char* name_of_state(StageNow::State state, bool little_room = false) {
   switch (state) {
     case StageNow::empty:
-      return "empty";
+      return little_room ? "–" : "empty";
     case StageNow::filling:
-      return "filling";
+      return little_room ? "fill" : "filling";
     case StageNow::full:
       return "full";
     case StageNow::in_use:
-      return "in use";
+      return little_room ? "used" : "in use";
     case StageNow::released:
       break;
   }
@@ -193,6 +194,8 @@ std::vector<Mark> HopperGemmScene::copies_over_time(const HopperMoment& now, int
       // Who watches may see it late: it was there when it was used.
       if (there == kNever && !broken()) there = life.issues[c];
     }
+    // A barrier of a broken kernel may flip for bytes that were not announced.
+    if (there != kNever) there = std::max(there, life.copies);
     if (has_tma()) {
       copy.add(k, lane, life.copies, life.lands != kNever ? life.lands : there,
                lit(now, k, {What::copies}, 0, State::to_come), k, picked, name);
@@ -316,7 +319,9 @@ Items HopperGemmScene::stage_parts(const HopperMoment& now) const {
     const int k = stage.k_tile, per_tile = std::max(k_tiles(), 1);
     const bool is_a = i % 2 == 0, copied = at_stage(now, i / 2, {What::copies});
     const char* letter = is_a ? "A" : "B";
-    parts.names.push_back(k < 0 ? letter : fmt::format("{} {}", letter, k));
+    parts.names.push_back(k < 0               ? letter
+                          : trace_.stages > 5 ? std::to_string(k)
+                                              : fmt::format("{} {}", letter, k));
     if (copied || at_stage(now, i / 2, {What::expects})) parts.state.each[i] = State::current;
     if (stage.overwritten || stage.read_early) parts.state.each[i] = State::wrong;
     const hopper_gemm::BlockTile& at = tile(k / per_tile);
@@ -332,7 +337,7 @@ Items HopperGemmScene::stage_states(const HopperMoment& now, const View& view) c
   states.act = {Act::pick, "stage"};
   for (int s = 0; s < trace_.stages; ++s) {
     const StageNow& stage = now.stages[s];
-    states.names.emplace_back(name_of_state(stage.state));
+    states.names.emplace_back(name_of_state(stage.state, trace_.stages > 5));
     State& state = states.state.each[s];
     if (at_stage(now, s, {What::issues, What::commits, What::waited})) state = State::current;
     if (stage.overwritten || stage.read_early) state = State::wrong;
@@ -367,7 +372,7 @@ Box HopperGemmScene::ring(const HopperMoment& now, const View& view) const {
   Box made = column({"ring"},
                     {stage_bytes(now), row({"holds"}, "holds", stage_parts(now), 0, 2),
                      row({"states"}, "state", stage_states(now, view), 4)},
-                    {.close = true, .weight = 0.7f});
+                    {.close = true, .weight = 0.3f});
   if (has_tma()) {
     made.boxes.push_back(row({"full_barriers"}, "full", phases(now, true), 5));
   }

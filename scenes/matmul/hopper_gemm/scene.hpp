@@ -151,7 +151,9 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
   bool has_wgmma() const { return trace_.variant != hopper_gemm::Variant::mma_sync; }
   bool emulated() const { return trace_.clock_unit == "words"; }
   bool broken() const { return params_.broken != hopper_gemm::Break::none; }
-  bool at_end(const HopperMoment& now) const { return now.events == trace_.steps(); }
+  bool at_end(const HopperMoment& now) const {
+    return now.events > 0 && now.events == trace_.steps();
+  }
   /// The last event is through, and the kernel was broken on purpose.
   bool judged(const HopperMoment& now) const { return broken() && at_end(now); }
   int k_tiles() const { return trace_.k_tiles(); }
