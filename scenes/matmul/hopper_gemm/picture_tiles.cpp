@@ -277,11 +277,21 @@ Box HopperGemmScene::fragments() const {
     wrong += count > 0 ? 1 : 0;
     grid.items.state.each.push_back(count > 0 ? State::wrong : State::plain);
   }
-  return box(
-      {"fragments"}, {grid},
+  const hopper_gemm::Broken& what = trace_.broken;
+  std::string report = what.report;
+  if (const std::size_t colon = report.find(": "); colon != std::string::npos) {
+    report = report.substr(colon + 2);
+  }
+  Box made =
+      row({"fragments"},
+          {box({"parts"}, {grid}, {}, {.least_width = 6, .least_height = 7}),
+           box({"named"}, {lines("named_line", {text(report.empty() ? what.where : report)})}, {},
+               {.weight = 1.4f, .least_width = 7, .least_height = 3})},
+          {.rank = 6});
+  made.label =
       text(fmt::format("the tile of C: {} of {} parts of 8 × 8 wrong", wrong, trace_.wrong.size()),
-           fmt::format("{} parts wrong", wrong)),
-      {.rank = 6, .least_width = 8, .least_height = 4});
+           fmt::format("{} parts wrong", wrong));
+  return made;
 }
 
 // ---- what the pointer is told --------------------------------------------------------------------

@@ -163,7 +163,7 @@ std::optional<Question> HopperGemmScene::question(const View& view) const {
 
 namespace {
 
-constexpr const char* kSize = "8192";
+constexpr const char* kSize = "8192³";
 
 std::optional<double> rate(const lab::Report& bench, std::string_view rung,
                            std::string_view column = "tflops") {
@@ -179,9 +179,7 @@ std::optional<Question> stages_question(const lab::Report& bench) {
   std::vector<std::pair<int, double>> rates;
   for (std::size_t row = 0; row < table->rows.size(); ++row) {
     const auto stages = number_in(*table, row, "stages"), tflops = number_in(*table, row, "tflops");
-    const bool of_first = text_in(*table, row, "rung") == text_in(*table, 0, "rung") &&
-                          text_in(*table, row, "size") == text_in(*table, 0, "size");
-    if (stages && tflops && of_first) rates.emplace_back(static_cast<int>(*stages), *tflops);
+    if (stages && tflops) rates.emplace_back(static_cast<int>(*stages), *tflops);
   }
   if (rates.size() < 3) return std::nullopt;
   std::sort(rates.begin(), rates.end());
@@ -195,9 +193,9 @@ std::optional<Question> stages_question(const lab::Report& bench) {
   Question question = of_kind(
       "stages",
       ask_count(
-          fmt::format("{}, n = {}: from how many stages on does another one gain less than 2 % "
-                      "in all?",
-                      text_in(*table, 0, "rung"), text_in(*table, 0, "size")),
+          "warp-specialized with one stage, two and so on: how many are enough for 98 % of its "
+          "best "
+          "rate?",
           enough->first, others,
           fmt::format("{:.0f} TFLOP/s with {}, {:.0f} at best, {}. Enough stages cover the time "
                       "from asking to landing; more only take shared memory.",
@@ -216,7 +214,7 @@ std::optional<Question> library_question(const lab::Report& bench) {
   const std::size_t is = *share > 1.01 ? 0 : *share >= 0.99 ? 1 : *share >= 0.95 ? 2 : 3;
   Question question =
       of_kind("library",
-              ask(fmt::format("persistent at {}³, beside the best that cuBLASLt finds: how much of "
+              ask(fmt::format("persistent at {}, beside the best that cuBLASLt finds: how much of "
                               "its rate?",
                               kSize),
                   choices[is], choices,
@@ -232,7 +230,7 @@ std::optional<Question> wgmma_question(const lab::Report& bench) {
   Question question = of_kind(
       "pipelined",
       ask_ratio(
-          fmt::format("At {}³ wgmma fills its one stage by ordinary loads; pipelined asks TMA and "
+          fmt::format("At {} wgmma fills its one stage by ordinary loads; pipelined asks TMA and "
                       "has several. How many times as fast is it?",
                       kSize),
           *fast / *slow, {1.1, 2, 4, 8},
