@@ -395,7 +395,14 @@ void Placer::put(const Spans& m) {
   const Items& items = m.items;
   const Span time = span(m.x, false), lanes = span(m.lanes, true);
   const float seam = lanes.slot > px(5) ? px(2) : lanes.slot > 3 ? 1 : 0;
-  name_lanes(lanes);
+  // Of several on the same lanes the first says what they are called.
+  const auto on_lanes = [&](const Mark& mark) {
+    const auto* spans = std::get_if<Spans>(&mark);
+    return spans != nullptr && spans->lanes == m.lanes;
+  };
+  const std::vector<Mark>& marks = here_->box->marks;
+  const auto first = std::find_if(marks.begin(), marks.end(), on_lanes);
+  if (first != marks.end() && std::get_if<Spans>(&*first) == &m) name_lanes(lanes);
   for (int k = 0; k < items.count; ++k) {
     if (!lanes.shows(m.lane[k])) continue;
     const float from = time.at(m.begin[k]), to = time.at(std::min(m.end[k], m.now));
