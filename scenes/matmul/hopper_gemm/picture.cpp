@@ -197,9 +197,12 @@ std::vector<Mark> HopperGemmScene::copies_over_time(const HopperMoment& now, int
     // A barrier of a broken kernel may flip for bytes that were not announced.
     if (there != kNever) there = std::max(there, life.copies);
     if (has_tma()) {
-      copy.add(k, lane, life.copies, life.lands != kNever ? life.lands : there,
+      // Bytes that come when the phase is over already count for the next one.
+      const bool some = life.copies != kNever && life.lands != kNever;
+      const std::int64_t lands = some ? std::max(life.lands, life.copies) : kNever;
+      copy.add(k, lane, life.copies, lands != kNever ? lands : there,
                lit(now, k, {What::copies}, 0, State::to_come), k, picked, name);
-      landing.add(k, lane, life.lands, there, lit(now, k, {What::lands}, 0, State::done), k, picked,
+      landing.add(k, lane, lands, there, lit(now, k, {What::lands}, 0, State::done), k, picked,
                   name);
     }
     const State state = has_tma() ? lit(now, k, {What::flips}, 0, State::plain)
