@@ -104,7 +104,9 @@ Extent HopperGemmScene::extent() const {
   const auto lane_count = static_cast<int>(lanes.size());
   return {{Axis{.name = "time",
                 .high = rounded(0, static_cast<double>(last)).second,
-                .title = emulated() ? text("words: order, not time", "words") : text("cycles"),
+                .title = !clocked_    ? text("events: order, not time", "events")
+                         : emulated() ? text("words: order, not time", "words")
+                                      : text("cycles"),
                 .ticks = true},
            Axis{.name = "lane",
                 .kind = Axis::band,

@@ -21,6 +21,10 @@ constexpr auto kNever = KTileLife::kNever;
 
 StepAxis HopperGemmScene::loaded(const hopper_gemm::Trace&) {
   params_ = hopper_gemm::knob_table().params(report_.params);
+  clocked_ = std::any_of(trace_.events.begin(), trace_.events.end(),
+                         [](const hopper_gemm::Event& event) { return event.clock > 0; });
+  // Under emulation a kernel without any of Hopper's words has no clock: its events stand in their order.
+  for (int e = 0; e < trace_.steps() && !clocked_; ++e) trace_.events[e].clock = e;
   find_events();
   return {trace_.steps(), 1, "event", {}, kTable};
 }
@@ -289,7 +293,7 @@ std::vector<Readout> HopperGemmScene::readouts(const View& view) const {
       "it did{}. Traced on {}.",
       emulated() ? ", in words that follow each other: order, not time" : "", device);
   const auto waiting = [&](const char* id, std::string label, const LaneClock& clock) {
-    const bool some = clock.ran > 0;
+    const bool some = clocked_ && clock.ran > 0;
     const double share = some ? std::clamp(clock.waited / clock.ran, 0.0, 1.0) : 0;
     add(id, std::move(label), some ? fmt::format("{:.0f}", 100 * share) : "—",
         some ? std::string("% ") + of : "", traced, how);

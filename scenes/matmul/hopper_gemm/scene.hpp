@@ -163,6 +163,7 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
   const hopper_gemm::BlockTile& tile(int number) const;
 
   hopper_gemm::Params params_;
+  bool clocked_ = true;  ///< the events have clocks
 };
 
 /// A k-tile's tone. Five take turns: the number beside it tells them apart. Orange is too near to what is

@@ -150,7 +150,17 @@ TEST_CASE("Hopper GEMM: bars and ring are those of the events so far", "[hopper_
       check_ring(scene, step);
     }
     const HopperMoment end = scene.moment({steps, 0});
-    CHECK(end.released == scene.trace().k_tiles() * std::ssize(scene.trace().tiles));
+    const Clocks clocks(scene.trace(), steps);
+    int released = 0;
+    for (const auto& [number, life] : end.lives) {
+      bool all = true;
+      for (int c = 1; c <= scene.trace().consumers; ++c) {
+        all = all && clocks.at(What::releases, c, number).has_value();
+      }
+      released += all ? 1 : 0;
+    }
+    CHECK(end.released == released);
+    CHECK(std::ssize(end.lives) == scene.trace().k_tiles() * std::ssize(scene.trace().tiles));
     for (const scenes::ConsumerNow& consumer : end.consumers) {
       CHECK(consumer.added == scene.trace().k_tiles());
       CHECK(consumer.under_way.empty());
