@@ -155,9 +155,9 @@ void sort_events(Trace& trace) {
 // ---- running --------------------------------------------------------------------------------------
 
 Explanation explanation_of(const Outcome& outcome, int numbers) {
-  return {
-      outcome.params.variant, outcome.params.dtype, outcome.params.raster, outcome.params.broken,
-      outcome.plan,           outcome.shape,        outcome.trace.block,   numbers};
+  const Params& params = outcome.params;
+  return {params.variant, params.dtype,  params.raster,       fault_of(params.broken),
+          outcome.plan,   outcome.shape, outcome.trace.block, numbers};
 }
 
 int numbers_of(const Outcome& outcome) {
