@@ -290,7 +290,7 @@ class Bench : public lab::Bench {
     const Plan plan = hopper_gemm::plan_of(params);
     const std::vector<float> plain =
         run_explained(device,
-                      {params.variant, params.dtype, params.raster, Break::none, plan, shape, 0,
+                      {params.variant, params.dtype, params.raster, Fault::none, plan, shape, 0,
                        std::max(kSites, 4 * plan.k_tiles)},
                       matrices, clocks);
     const simt::Buffer<std::uint16_t> a(device, matrices.a_words);

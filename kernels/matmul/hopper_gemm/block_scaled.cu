@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(3 * kWarpgroup, 1)
   static_assert(T::kColumns == kScaledColumns && T::kFormat == Format::e4m3);
   const auto stages = lay_out<T>(ring, task.shared_bytes);
   const int rank = kCluster == 1 ? 0 : static_cast<int>(rank_in_cluster());
-  begin<kCluster>(stages);
+  begin<kCluster>(stages, Timed{});
   const int group = static_cast<int>(threadIdx.x) / kWarpgroup;
   if (group == 0) {
     keep_registers<kProducerRegisters>();
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(3 * kWarpgroup, 1)
       place.row += consumer * T::kRows;
       multiply_scaled<T, R, kCluster>(sums, scales, task.shape, stages, turn, place, consumer);
       if (task.stored_by_tma) {
-        store_by_tma<T, Out>(maps.c, sums, stages, place, consumer, parts, true);
+        store_by_tma<T, Out>(maps.c, sums, stages, place, consumer, parts, Timed{});
       } else {
         store_sums<T, Out>(c, sums, task.shape, place);
       }

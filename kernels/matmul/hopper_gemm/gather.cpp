@@ -155,9 +155,9 @@ void sort_events(Trace& trace) {
 // ---- running --------------------------------------------------------------------------------------
 
 Explanation explanation_of(const Outcome& outcome, int numbers) {
-  return {
-      outcome.params.variant, outcome.params.dtype, outcome.params.raster, outcome.params.broken,
-      outcome.plan,           outcome.shape,        outcome.trace.block,   numbers};
+  const Params& params = outcome.params;
+  return {params.variant, params.dtype,  params.raster,       fault_of(params.broken),
+          outcome.plan,   outcome.shape, outcome.trace.block, numbers};
 }
 
 int numbers_of(const Outcome& outcome) {
@@ -266,7 +266,7 @@ void run_emulated(Outcome& outcome, lab::Progress& progress) {
   Log log;
   const int numbers = numbers_of(outcome);
   Explanation what = explanation_of(outcome, numbers);
-  what.fault = Break::none;
+  what.fault = Fault::none;
   std::vector<long long> clocks;
   const auto device = emulated_device(simt::Completion::latest, true, &log);
   device->stop_when([&progress] { return progress.cancelled(); });
@@ -285,10 +285,10 @@ void run_on_gpu(Outcome& outcome, simt::Device& device) {
   const int numbers = numbers_of(outcome);
   std::vector<long long> clocks;
   Explanation what = explanation_of(outcome, numbers);
-  what.fault = Break::none;
+  what.fault = Fault::none;
   outcome.c = run_explained(device, what, outcome.matrices, clocks);
   if (outcome.params.broken == Break::none) return fill_events(outcome, clocks, numbers, {});
-  what.fault = outcome.params.broken;
+  what.fault = fault_of(outcome.params.broken);
   judge(outcome, run_explained(device, what, outcome.matrices, clocks));
   fill_events(outcome, clocks, numbers, {});
   Broken& broken = outcome.trace.broken;

@@ -89,6 +89,30 @@ enum Site : int {
   kStored,      ///< it is done with that
 };
 inline constexpr int kConsumerSites = 7;  ///< from kWaitsFull on
+/// What an explained kernel leaves out or does wrong: what the knob `break` has, and under emulation each
+/// other wait, fence and release, for tests.
+enum class Fault {
+  none,
+  skip_full_wait,
+  skip_empty_wait,
+  missing_fence,
+  wrong_bytes,
+  last_of_knob = wrong_bytes,
+  no_publish,        ///< TMA is not told of the barriers
+  no_meeting,        ///< nobody waits until the barriers are there
+  no_release,        ///< a stage is never given back
+  early_release,     ///< it is given back before its products are waited for
+  no_product_wait,   ///< sums are read while products are under way
+  no_store_wait,     ///< a tile of C is written again while TMA reads it
+  no_store_meeting,  ///< TMA is asked to store before all have written
+  no_write_meeting,  ///< a tile of C is written before the store's wait is over
+  no_last_meeting,   ///< a block of a cluster ends while the other may still come to it
+};
+constexpr Fault fault_of(Break knob) {
+  return static_cast<Fault>(knob);
+}
+static_assert(fault_of(Break::wrong_bytes) == Fault::wrong_bytes);
+
 /// A wait of a broken kernel is given up after so many cycles.
 inline constexpr long long kPatience = 2'000'000;
 /// Of all lanes.
@@ -106,7 +130,7 @@ struct Explanation {
   Variant variant = Variant::warp_specialized;
   DataType dtype = DataType::bf16;
   Raster raster = Raster::rows;
-  Break fault = Break::none;
+  Fault fault = Fault::none;
   Plan plan;
   GemmShape shape;
   int block = 0;    ///< whose steps are noted

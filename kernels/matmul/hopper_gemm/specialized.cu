@@ -20,16 +20,17 @@ constexpr int kConsumerRegisters = 232;
 constexpr int kWatcher = 32;  // the first thread of the second warp
 
 /// Makes the barriers, and has all blocks of the cluster meet.
-template <int kCluster, class S>
-__device__ __forceinline__ void begin(const S& stages) {
+template <int kCluster, class S, class Tape>
+__device__ __forceinline__ void begin(const S& stages, const Tape& tape) {
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < stages.ring.stages; ++stage) {
       barrier_init(stages.full(stage), 1);
       barrier_init(stages.empty(stage), kCluster * stages.ring.consumers * kWarpgroup / 32);
     }
-    publish_barriers();
+    if (!tape.does(Fault::no_publish)) publish_barriers();
   }
   // Nobody may wait for or arrive at a barrier that is not there yet.
+  if (tape.does(Fault::no_meeting)) return;
   if constexpr (kCluster == 1) {
     __syncthreads();
   } else {
@@ -51,12 +52,12 @@ __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task
       tape.note(kWaitsEmpty, number);
       // All who multiply, in both blocks, must be done with what the stage held: the other block's half
       // comes here too.
-      if (!tape.does(Break::skip_empty_wait)) {  // [step: waits-empty]
+      if (!tape.does(Fault::skip_empty_wait)) {  // [step: waits-empty]
         tape.wait(stages.empty(turn.stage), turn.parity ^ 1, kWaitsEmpty, number);
       }
       const unsigned full = stages.full(turn.stage);
       tape.note(kExpects, number);
-      const bool forgets_b = tape.does(Break::wrong_bytes);
+      const bool forgets_b = tape.does(Fault::wrong_bytes);
       arrive_expecting(full, forgets_b ? stages.a_bytes() : stages.bytes());  // [step: expects]
       fetch_rows<1>(maps.a, stages, stages.a(turn.stage), stages.rows(), 0, full, k, place.row,
                     T::kElementBytes);
@@ -111,7 +112,7 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
       tape.note(site + kReleases, number - 1);
     }
     tape.note(site + kWaitsFull, number);
-    if (!tape.does(Break::skip_full_wait)) {  // [step: waits-full]
+    if (!tape.does(Fault::skip_full_wait)) {  // [step: waits-full]
       tape.wait(stages.full(turn.stage), turn.parity, site + kWaitsFull, number);
     }
     tape.note(site + kIssues, number);
@@ -119,19 +120,19 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
     wgmma_commit();                                                 // [step: commits]
     tape.note(site + kCommits, number);
     // The stage before is read to its end once no more than this one's products are under way.
-    wgmma_wait<1>();  // [step: waited]
+    if (!tape.does(Fault::early_release)) wgmma_wait<1>();  // [step: waited]
     if (k > 0 && !lone) {
       tape.note(site + kWaited, number - 1);
-      release<kCluster>(stages, before);  // [step: releases]
+      if (!tape.does(Fault::no_release)) release<kCluster>(stages, before);  // [step: releases]
       tape.note(site + kReleases, number - 1);
     }
     before = turn.stage;
     turn.pass(stages.ring);
   }
-  wgmma_wait<0>();
+  if (!tape.does(Fault::no_product_wait)) wgmma_wait<0>();
   settle(sums);
   tape.note(site + kWaited, number - 1);
-  release<kCluster>(stages, before);
+  if (!tape.does(Fault::no_release)) release<kCluster>(stages, before);
   tape.note(site + kReleases, number - 1);
 }
 
@@ -153,8 +154,7 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
     place.row += consumer * T::kRows;
     tape.note(site + kStores, tile);
     if (task.stored_by_tma) {  // [step: stores]
-      store_by_tma<T, Out>(maps.c, sums, stages, place, consumer, parts,
-                           !tape.does(Break::missing_fence));
+      store_by_tma<T, Out>(maps.c, sums, stages, place, consumer, parts, tape);
     } else {
       store_sums<T, Out>(c, sums, task.shape, place);
     }
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(3 * kWarpgroup, 1)
                 Tape tape) {
   const auto stages = lay_out<T>(ring, task.shared_bytes);
   const int rank = kCluster == 1 ? 0 : static_cast<int>(rank_in_cluster());
-  begin<kCluster>(stages);
+  begin<kCluster>(stages, tape);
   const int group = static_cast<int>(threadIdx.x) / kWarpgroup;
   if (group == 0) {
     keep_registers<kProducerRegisters>();
@@ -183,7 +183,9 @@ __global__ void __launch_bounds__(3 * kWarpgroup, 1)
   }
   tape.linger();
   // A block must not end while the other may still arrive at its barriers or copy into its stages.
-  if constexpr (kCluster > 1) cluster_barrier();
+  if constexpr (kCluster > 1) {
+    if (!tape.does(Fault::no_last_meeting)) cluster_barrier();
+  }
 }
 
 }  // namespace tilestep::hopper_gemm::SIMT_BACKEND

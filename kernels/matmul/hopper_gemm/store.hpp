@@ -90,22 +90,22 @@ __device__ __forceinline__ void stage_sums(const Sums& sums, unsigned tile, int 
 /// Through shared memory, 128 bytes of the rows at a time, two tiles in turn. TMA leaves out what lies
 /// outside of C, and reads the tiles while the warpgroup is in its next products. `parts` counts them, from
 /// 0 in the block's first tile of C.
-template <class T, class Out, class S>
+template <class T, class Out, class S, class Tape>
 __device__ __forceinline__ void store_by_tma(const TensorMap& c, const typename T::Sums& sums,
                                              const S& stages, const TilePlace& place, int consumer,
-                                             int& parts, bool fenced) {
+                                             int& parts, const Tape& tape) {
   constexpr int kColumns = kStoredBytes / static_cast<int>(sizeof(Out));
   const bool speaks = threadIdx.x % kWarpgroup == 0;
 #pragma unroll
   for (int part = 0; part < T::kColumns / kColumns; ++part, ++parts) {
     const unsigned tile = stages.stored(consumer, parts % kStoredTiles);
-    if (speaks) store_wait<kStoredTiles - 1>();
+    if (speaks && !tape.does(Fault::no_store_wait)) store_wait<kStoredTiles - 1>();
     // What the tile held must have been read before it is written …
-    named_barrier_sync(1 + consumer, kWarpgroup);
+    if (!tape.does(Fault::no_write_meeting)) named_barrier_sync(1 + consumer, kWarpgroup);
     stage_sums(sums, tile, part * kColumns / 8, Out{});
-    if (fenced) publish_to_async_proxy();
+    if (!tape.does(Fault::missing_fence)) publish_to_async_proxy();
     // … and all must have written before TMA reads it.
-    named_barrier_sync(1 + consumer, kWarpgroup);
+    if (!tape.does(Fault::no_store_meeting)) named_barrier_sync(1 + consumer, kWarpgroup);
     if (speaks) {
       store(c, tile, place.column + part * kColumns, place.row);
       store_commit();

@@ -152,7 +152,7 @@ struct Timed {
   static constexpr bool kRecords = false;
 
   __device__ __forceinline__ void note(int, int) const {}
-  __device__ __forceinline__ constexpr bool does(Break) const { return false; }
+  __device__ __forceinline__ constexpr bool does(Fault) const { return false; }
   __device__ __forceinline__ void linger() const {}
   __device__ __forceinline__ void wait(unsigned barrier, unsigned parity, int, int) const {
     wait_for(barrier, parity);
@@ -169,7 +169,7 @@ struct Explained {
       clocks;  ///< kSites + 1 rows of `numbers`; the last: waits given up, by their site
   int numbers;
   int block;
-  Break fault;
+  Fault fault;
 
   __device__ __forceinline__ bool chosen() const { return static_cast<int>(blockIdx.x) == block; }
   __device__ __forceinline__ void note(int site, int number) const {
@@ -178,10 +178,16 @@ struct Explained {
   __device__ __forceinline__ void seen(int site, int number) const {
     clocks[site * numbers + number] = cycles();
   }
-  __device__ __forceinline__ bool does(Break what) const { return fault == what; }
+  __device__ __forceinline__ bool does(Fault what) const {
+#if defined(__CUDACC__)
+    // A product's wait that may be left out would keep the compiler from running products side by side.
+    if (what > Fault::last_of_knob) return false;
+#endif
+    return fault == what;
+  }
   /// Copies that nobody has waited for must not land in what is another block's by then.
   __device__ __forceinline__ void linger() const {
-    if (fault == Break::none || threadIdx.x != 0) return;
+    if (fault == Fault::none || threadIdx.x != 0) return;
     const long long start = clock64();
     while (clock64() - start < kPatience / 10) {
     }

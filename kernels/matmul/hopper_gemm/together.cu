@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     copy_rows(b, stages, stages.b(0), T::kColumns, place.column, task.shape.n, first, chunks);
     if (threadIdx.x == 0) tape.note(kCopies, number);
     // wgmma reads by the async proxy, which sees ordinary stores only after this …
-    if (!tape.does(Break::missing_fence)) publish_to_async_proxy();  // [step: wgmma copies]
+    if (!tape.does(Fault::missing_fence)) publish_to_async_proxy();  // [step: wgmma copies]
     tape.note(site + kWaitsFull, number);
     // … and what the others have stored after they have said so too.
     __syncthreads();  // [step: wgmma waits-full]
@@ -84,7 +84,7 @@ __device__ __forceinline__ void fetch_stage(const TensorMaps& maps, const S& sta
   const unsigned full = stages.full(stage);
   const int k = number * T::kDepth;
   tape.note(kExpects, number);
-  const bool forgets_b = tape.does(Break::wrong_bytes);
+  const bool forgets_b = tape.does(Fault::wrong_bytes);
   arrive_expecting(full, forgets_b ? stages.a_bytes() : stages.bytes());  // [step: expects]
   fetch_rows<1>(maps.a, stages, stages.a(stage), stages.rows(), 0, full, k, place.row,
                 T::kElementBytes);
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   for (int i = 0; i < ahead; ++i) next.pass(ring);
   for (int number = 0; number < k_tiles; ++number) {
     tape.note(site + kWaitsFull, number);
-    if (!tape.does(Break::skip_full_wait)) {  // [step: waits-full]
+    if (!tape.does(Fault::skip_full_wait)) {  // [step: waits-full]
       tape.wait(stages.full(turn.stage), turn.parity, site + kWaitsFull, number);
     }
     tape.note(site + kIssues, number);
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     const int done = kOneStage ? number : number - 1;
     if (done >= 0) tape.note(site + kWaited, done);
     // All must have read the stage that is filled next.
-    if (!tape.does(Break::skip_empty_wait)) __syncthreads();  // [step: releases]
+    if (!tape.does(Fault::skip_empty_wait)) __syncthreads();  // [step: releases]
     if (done >= 0) tape.note(site + kReleases, done);
     if (threadIdx.x == 0 && number + ahead < k_tiles) {
       fetch_stage<T>(maps, stages, place, next.stage, number + ahead, tape);

@@ -3,9 +3,15 @@
 #include <string>
 
 #include "kernels/base/lab/closest.hpp"
+#include "kernels/base/simt/backends.hpp"
+#include "kernels/matmul/hopper_gemm/problem.hpp"
 #include "kernels/matmul/hopper_gemm/report.hpp"
 #include "tests/catch.hpp"
 #include "tests/reports.hpp"
+
+namespace tilestep::hopper_gemm {
+const simt::KernelSet& kernels_emulated();
+}
 
 using namespace tilestep;
 using namespace tilestep::hopper_gemm;
@@ -25,8 +31,8 @@ std::vector<float> product(simt::Device& device, const Params& params, const Mat
   const int tiles = plan.tiles_down * plan.tiles_across;
   std::vector<long long> clocks;
   return run_explained(device,
-                       {params.variant, params.dtype, params.raster, params.broken, plan, shape, 0,
-                        std::max(kSites, tiles * plan.k_tiles)},
+                       {params.variant, params.dtype, params.raster, fault_of(params.broken), plan,
+                        shape, 0, std::max(kSites, tiles * plan.k_tiles)},
                        matrices, clocks);
 }
 
@@ -38,8 +44,7 @@ void check(simt::Device& device, const Params& params) {
   FAIL_CHECK(std::string(name_of(params.variant))
              << " is wrong for " << params.m << " x " << params.n << " x " << params.k << ", tile "
              << name_of(params.tile) << ", " << params.stages << " stages, " << params.consumers
-             << " consumers, swizzle " << name_of(params.swizzle) << ", "
-             << name_of(params.dtype));
+             << " consumers, swizzle " << name_of(params.swizzle) << ", " << name_of(params.dtype));
 }
 
 }  // namespace
@@ -68,4 +73,105 @@ TEST_CASE("every variant is right for every pair of sizes", "[hopper_gemm]") {
       }
     }
   }
+}
+
+namespace {
+
+constexpr simt::Completion kCompletions[] = {simt::Completion::latest,
+                                             simt::Completion::early_copies,
+                                             simt::Completion::earliest, simt::Completion::seeded};
+
+std::unique_ptr<simt::Device> watched(simt::Completion completion, bool report) {
+  static const simt::KernelEntry kTable[] = {{"hopper_gemm", kernels_emulated}};
+  return simt::make_emulated_device(
+      kTable, {.os_threads = 1, .completion = completion, .report_unsafe = report});
+}
+
+/// Two tiles of C a block, more k-tiles than stages.
+Params busy(Variant variant) {
+  Params params;
+  params.variant = variant;
+  params.tile = WarpgroupTile::n64;
+  params.stages = 2;
+  params.m = 512;
+  params.n = 128;
+  params.k = 320;
+  return params;
+}
+
+/// What the emulator says of a fault, in the first order in which it says something.
+std::string named(const Params& params, Fault fault, const Matrices& matrices) {
+  const Plan plan = plan_of(params);
+  const GemmShape shape{params.m, params.n, params.k};
+  for (const simt::Completion completion : kCompletions) {
+    std::vector<long long> clocks;
+    try {
+      run_explained(*watched(completion, true),
+                    {params.variant, params.dtype, params.raster, fault, plan, shape, 0, 1000},
+                    matrices, clocks);
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("each wait, fence and release of the specialized kernels is named when it is left out",
+          "[hopper_gemm]") {
+  const Params params = busy(Variant::persistent);
+  const Matrices matrices =
+      make_matrices({params.m, params.n, params.k}, params.dtype, Data::random, 5);
+  CHECK(named(params, Fault::none, matrices).empty());
+  for (const Fault fault :
+       {Fault::skip_full_wait, Fault::skip_empty_wait, Fault::missing_fence, Fault::wrong_bytes,
+        Fault::no_publish, Fault::no_meeting, Fault::no_release, Fault::early_release,
+        Fault::no_product_wait, Fault::no_store_wait, Fault::no_store_meeting,
+        Fault::no_write_meeting, Fault::no_last_meeting}) {
+    CAPTURE(static_cast<int>(fault));
+    const std::string said = named(params, fault, matrices);
+    CHECK_THAT(said, Catch::Contains("hopper_gemm"));
+    WARN(static_cast<int>(fault) << ": " << said);
+  }
+}
+
+TEST_CASE("each break of the knob changes the numbers in some order", "[hopper_gemm]") {
+  for (const Break broken : all_of<Break>()) {
+    if (broken == Break::none) continue;
+    const Params params = busy(Variant::persistent);
+    const GemmShape shape{params.m, params.n, params.k};
+    const Matrices matrices = make_matrices(shape, params.dtype, Data::random, 5);
+    const numeric::AllBounded exact = reference_product(shape, matrices, params.dtype);
+    bool changed = false;
+    for (const simt::Completion completion : kCompletions) {
+      std::vector<long long> clocks;
+      try {
+        const auto c = run_explained(*watched(completion, false),
+                                     {params.variant, params.dtype, params.raster, fault_of(broken),
+                                      plan_of(params), shape, 0, 1000},
+                                     matrices, clocks);
+        changed = changed || !is_right(c, exact);
+      } catch (const Error&) {
+        continue;  // a hang is no number
+      }
+    }
+    CAPTURE(std::string(name_of(broken)));
+    CHECK(changed);
+  }
+}
+
+TEST_CASE("the compiled kernels equal double, whatever the order of their threads",
+          "[hopper_gemm]") {
+  in_other_orders(1, [](simt::Device& device) {
+    const Kernels& kernels = hopper_gemm::kernels_of(device);
+    const auto all = kernels.configurations();
+    for (const GemmShape shape : {GemmShape{200, 200, 256}, GemmShape{64, 136, 128}}) {
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        CAPTURE(std::string(all[i].name), shape.m, shape.n, shape.k);
+        Problem problem(device, shape, all[i].dtype, Data::random, all[i].block_scaled);
+        CHECK(kernel_on(problem, static_cast<int>(i)).verify().ok());
+      }
+    }
+  });
 }
