@@ -335,8 +335,9 @@ void check_stage_knobs(const lab::Lesson& lesson) {
 /// Kinds whose answer follows from what is seen, by thinking; or hangs on the launch as a whole, which no
 /// future changes; or on steps that are all alike, so that another order of them changes nothing.
 constexpr std::string_view kClosed[] = {
-    "first-weight", "old-weight", "masked-tile", "heaviest-key", "races",  "launch-loads", "loads",
-    "loader",       "gate",       "wanted",      "slots",        "blocks", "border"};
+    "first-weight", "old-weight", "masked-tile", "heaviest-key", "races",         "launch-loads",
+    "loads",        "loader",     "gate",        "wanted",       "slots",         "blocks",
+    "border",       "threads",    "announced",   "swizzle",      "empty-barrier", "consumers"};
 
 void check_open(const lab::Lesson& lesson, contract::OtherFuture other_future,
                 contract::TablesOf tables_of) {

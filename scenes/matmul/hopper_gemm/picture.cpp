@@ -50,7 +50,10 @@ class Bars_ {
     spans_.items.state.each.push_back(state);
     spans_.items.tone.each.push_back(hatched ? std::uint8_t{0} : k_tile_tone(k_tile));
     spans_.items.flags.each.push_back(flag(picked));
-    spans_.items.names.push_back(std::move(name));
+    // Who begins before the one on its lane has ended has no room for its number.
+    double& taken = taken_.try_emplace(lane, from_).first->second;
+    spans_.items.names.push_back(spans_.begin.back() < taken ? std::string() : std::move(name));
+    taken = std::max(taken, spans_.end.back());
     about_.push_back(k_tile);
   }
   Spans done() {
@@ -61,6 +64,7 @@ class Bars_ {
  private:
   Spans spans_;
   double from_;
+  std::map<int, double> taken_;  ///< until when, by lane
   std::vector<int> about_;
 };
 

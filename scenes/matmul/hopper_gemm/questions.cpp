@@ -144,18 +144,20 @@ std::optional<Question> HopperGemmScene::question(const View& view) const {
       params_.broken != Break::wrong_bytes) {
     return of_kind("announced", announced_question());
   }
-  if (before(first_of(trace_, What::copies))) return asked("threads", threads_question());
+  if (before(first_of(trace_, What::copies)))
+    return asked("threads", about({"lanes"}, threads_question()));
   if (after(first_of(trace_, What::copies))) {
-    if (auto ahead = ahead_question()) return asked("ahead", std::move(*ahead));
+    if (auto ahead = ahead_question()) return asked("ahead", about({"ring"}, std::move(*ahead)));
   }
   const int reused = first_of(trace_, What::waits_empty, trace_.stages);
   if (before(reused) && params_.broken != Break::skip_empty_wait) {
     return asked("empty-barrier", empty_question());
   }
   if (after(first_of(trace_, What::issues)) && trace_.swizzle > 0) {
-    return asked("swizzle", swizzle_question());
+    return asked("swizzle", about({"swizzle"}, swizzle_question()));
   }
-  if (after(first_of(trace_, What::waited))) return asked("consumers", consumer_question());
+  if (after(first_of(trace_, What::waited)))
+    return asked("consumers", about({"sums"}, consumer_question()));
   return std::nullopt;
 }
 
