@@ -1,5 +1,7 @@
 // Runs the explained kernel and puts together what its clocks say.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -198,6 +200,23 @@ void judge(Outcome& outcome, const std::vector<float>& c) {
   trace.broken.outcome = trace.broken.wrong > 0 ? "wrong numbers" : "right";
 }
 
+/// Whether a wait was given up, and which.
+void judge_waits(Outcome& outcome, const std::vector<long long>& clocks, int numbers) {
+  Broken& broken = outcome.trace.broken;
+  for (int site = 0; site < kSites; ++site) {
+    const long long number = clocks[index_of(kSites, site, numbers)];
+    if (number < 0) continue;
+    const bool full = site >= kWaitsFull;
+    broken.outcome = "hang";
+    if (broken.report.empty()) {
+      broken.report = fmt::format(
+          "The wait for the {} barrier of stage {} (k-tile {}) never ends; it was given up.",
+          full ? "full" : "empty", number % outcome.trace.stages, number);
+    }
+    return;
+  }
+}
+
 void fill_events(Outcome& outcome, const std::vector<long long>& clocks, int numbers,
                  const Log& log) {
   Trace& trace = outcome.trace;
@@ -210,20 +229,47 @@ void fill_events(Outcome& outcome, const std::vector<long long>& clocks, int num
   sort_events(trace);
 }
 
+/// Orders in which the hardware may do things, and threads run.
 struct Attempt {
   simt::Completion completion;
+  simt::ThreadOrder threads;
   const char* where;
 };
 constexpr Attempt kAttempts[] = {
-    {simt::Completion::latest, "emulated, copies and products at the latest moment"},
-    {simt::Completion::early_copies,
+    {simt::Completion::latest, simt::ThreadOrder::ascending,
+     "emulated, copies and products at the latest moment"},
+    {simt::Completion::early_copies, simt::ThreadOrder::descending,
      "emulated, copies at the earliest moment, products at the latest"},
-    {simt::Completion::earliest, "emulated, copies and products at the earliest moment"}};
+    {simt::Completion::earliest, simt::ThreadOrder::descending,
+     "emulated, copies and products at the earliest moment"}};
 
-std::unique_ptr<simt::Device> emulated_device(simt::Completion completion, bool report, Log* log) {
+std::unique_ptr<simt::Device> emulated_device(const Attempt& attempt, bool report, Log* log) {
   static const simt::KernelEntry kTable[] = {{"hopper_gemm", kernels_emulated}};
-  return simt::make_emulated_device(
-      kTable, {.os_threads = 1, .completion = completion, .report_unsafe = report, .log = log});
+  return simt::make_emulated_device(kTable, {.order = attempt.threads,
+                                             .os_threads = 1,
+                                             .completion = attempt.completion,
+                                             .report_unsafe = report,
+                                             .log = log});
+}
+
+/// The broken kernel in one order, without a watch.
+void try_attempt(Outcome& outcome, const Attempt& attempt, const Explanation& what,
+                 std::vector<long long>& clocks) {
+  Log log;
+  Broken& broken = outcome.trace.broken;
+  broken.where = attempt.where;
+  broken.wrong = 0;
+  try {
+    judge(outcome,
+          run_explained(*emulated_device(attempt, false, &log), what, outcome.matrices, clocks));
+    judge_waits(outcome, clocks, what.numbers);
+  } catch (const Cancelled&) {
+    throw;
+  } catch (const Error& error) {
+    broken.outcome = "hang";
+    if (broken.report.empty()) broken.report = error.what();
+  }
+  fill_events(outcome, clocks, what.numbers, log);
 }
 
 /// One order of copies and products after the other, until the numbers are wrong; what is unsafe is said
@@ -236,29 +282,19 @@ void run_broken_emulated(Outcome& outcome) {
   for (const Attempt& attempt : kAttempts) {
     if (!broken.report.empty()) break;
     try {
-      run_explained(*emulated_device(attempt.completion, true, nullptr), what, outcome.matrices,
-                    clocks);
+      run_explained(*emulated_device(attempt, true, nullptr), what, outcome.matrices, clocks);
     } catch (const Cancelled&) {
       throw;
     } catch (const Error& error) {
       broken.report = error.what();
     }
   }
-  for (const Attempt& attempt : kAttempts) {
-    Log log;
-    broken.where = attempt.where;
-    broken.wrong = 0;
-    try {
-      judge(outcome, run_explained(*emulated_device(attempt.completion, false, &log), what,
-                                   outcome.matrices, clocks));
-    } catch (const Cancelled&) {
-      throw;
-    } catch (const Error& error) {
-      broken.outcome = "hang";
-      broken.report = error.what();
+  // Wrong numbers say more than a hang.
+  for (const bool takes_hang : {false, true}) {
+    for (const Attempt& attempt : kAttempts) {
+      try_attempt(outcome, attempt, what, clocks);
+      if (broken.outcome == "wrong numbers" || (takes_hang && broken.outcome == "hang")) return;
     }
-    fill_events(outcome, clocks, numbers, log);
-    if (broken.outcome != "right") break;
   }
 }
 
@@ -268,7 +304,7 @@ void run_emulated(Outcome& outcome, lab::Progress& progress) {
   Explanation what = explanation_of(outcome, numbers);
   what.fault = Fault::none;
   std::vector<long long> clocks;
-  const auto device = emulated_device(simt::Completion::latest, true, &log);
+  const auto device = emulated_device(kAttempts[0], true, &log);
   device->stop_when([&progress] { return progress.cancelled(); });
   outcome.c = run_explained(*device, what, outcome.matrices, clocks);
   progress.check();
@@ -293,17 +329,7 @@ void run_on_gpu(Outcome& outcome, simt::Device& device) {
   fill_events(outcome, clocks, numbers, {});
   Broken& broken = outcome.trace.broken;
   broken.where = "on the GPU, as it happened to run";
-  for (int site = 0; site < kSites; ++site) {
-    const long long number = clocks[index_of(kSites, site, numbers)];
-    if (number < 0) continue;
-    const bool full = site >= kWaitsFull;
-    broken.outcome = "hang";
-    broken.report = "A wait for the " + std::string(full ? "full" : "empty") +
-                    " barrier of stage " + std::to_string(number % outcome.trace.stages) +
-                    " (k-tile " + std::to_string(number) + ") was given up after " +
-                    std::to_string(kPatience) + " cycles.";
-    break;
-  }
+  judge_waits(outcome, clocks, numbers);
 }
 
 }  // namespace

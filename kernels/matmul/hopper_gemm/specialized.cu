@@ -52,9 +52,10 @@ __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task
       tape.note(kWaitsEmpty, number);
       // All who multiply, in both blocks, must be done with what the stage held: the other block's half
       // comes here too.
-      if (!tape.does(Fault::skip_empty_wait)) {  // [step: waits-empty]
-        tape.wait(stages.empty(turn.stage), turn.parity ^ 1, kWaitsEmpty, number);
-      }
+      // Broken: it is enough that its own copies have landed, whoever still reads them.
+      const bool forgets = tape.does(Fault::skip_empty_wait);
+      const unsigned free = forgets ? stages.full(turn.stage) : stages.empty(turn.stage);
+      tape.wait(free, turn.parity ^ 1, kWaitsEmpty, number);  // [step: waits-empty]
       const unsigned full = stages.full(turn.stage);
       tape.note(kExpects, number);
       const bool forgets_b = tape.does(Fault::wrong_bytes);
