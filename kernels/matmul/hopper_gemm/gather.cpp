@@ -377,6 +377,10 @@ Outcome gather(const Params& params, simt::Device& device, lab::Progress& progre
   progress.check();
   const bool emulated = device.info().backend == "emulated";
   fill_plan(outcome, emulated);
+  if (!can_break(params.variant, params.broken)) {
+    outcome.params.broken = Break::none;
+    outcome.trace.broken.outcome = "nothing to break";
+  }
   outcome.trace.wrong.assign(elements_of(outcome.trace.rows / 8, outcome.trace.columns / 8), 0);
   progress.report(0.4, "running the kernel");
   if (emulated) {

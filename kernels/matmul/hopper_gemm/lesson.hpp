@@ -105,6 +105,21 @@ constexpr auto names_of(Break) {
       {"none", "skip-full-wait", "skip-empty-wait", "missing-fence", "wrong-bytes"});
 }
 
+/// Whether a variant has what the break leaves out.
+constexpr bool can_break(Variant variant, Break fault) {
+  switch (fault) {
+    case Break::none:
+      return true;
+    case Break::skip_full_wait:
+    case Break::skip_empty_wait:
+    case Break::wrong_bytes:
+      return has_tma(variant);
+    case Break::missing_fence:  // where ordinary stores meet wgmma or TMA
+      return variant == Variant::wgmma || variant == Variant::persistent;
+  }
+  return false;
+}
+
 struct Params {
   Variant variant = Variant::warp_specialized;
   WarpgroupTile tile = WarpgroupTile::n128;

@@ -14,19 +14,19 @@ using numeric::index_of, numeric::elements_of;
 
 namespace {
 
-float rounded(float value, DataType type) {
-  if (type == DataType::bf16) return numeric::Bf16::round(value);
-  if (type == DataType::fp16) return numeric::Fp16::round(value);
-  return static_cast<float>(
-      numeric::decode(numeric::kE4m3, numeric::encode(numeric::kE4m3, value)));
-}
-
 std::uint32_t bits_of(float value, DataType type) {
   if (type == DataType::bf16) return numeric::Bf16::bits(value);
   return numeric::encode(type == DataType::fp16 ? numeric::kFp16 : numeric::kE4m3, value);
 }
 
 }  // namespace
+
+float rounded(float value, DataType type) {
+  if (type == DataType::bf16) return numeric::Bf16::round(value);
+  if (type == DataType::fp16) return numeric::Fp16::round(value);
+  return static_cast<float>(
+      numeric::decode(numeric::kE4m3, numeric::encode(numeric::kE4m3, value)));
+}
 
 std::vector<std::uint16_t> packed(const std::vector<float>& values, int rows, int columns,
                                   DataType type) {

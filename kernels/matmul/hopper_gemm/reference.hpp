@@ -15,6 +15,9 @@ struct Matrices {
   std::vector<std::uint16_t> a_words, b_words;
 };
 
+/// The nearest number of the format, ties to even.
+float rounded(float value, DataType type);
+
 /// Uniform numbers in −1 … 1, rounded to nearest even, or zeros.
 Matrices make_matrices(const GemmShape& shape, DataType type, Data data, std::int64_t seed);
 

@@ -191,6 +191,10 @@ std::string summary_of(const Outcome& outcome) {
                                                             trace.broken.wrong, trace.m * trace.n)
                                               : "");
   }
+  if (!trace.broken.outcome.empty()) {
+    return fmt::format("{} has no such wait or fence: nothing was left out.",
+                       name_of(trace.variant));
+  }
   std::string stages = fmt::format("{} stage{} of {} KiB", trace.stages,
                                    trace.stages == 1 ? "" : "s", trace.stage_bytes / 1024);
   if (outcome.plan.asked_stages > trace.stages) {
@@ -219,7 +223,7 @@ lab::Report report_of(const Outcome& outcome) {
   report.add(tile_table(outcome.trace));
   report.add(swizzle_table());
   report.add(roof_table(outcome.trace));
-  if (outcome.params.broken != Break::none) report.add(broken_table(outcome.trace));
+  if (!outcome.trace.broken.outcome.empty()) report.add(broken_table(outcome.trace));
   report.add(ladder_table());
   add_measurements(report, outcome);
   report.add(lab::compared(outcome.c, outcome.reference.value, outcome.reference.bound)
