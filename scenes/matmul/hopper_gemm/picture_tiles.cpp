@@ -178,7 +178,7 @@ std::vector<std::string> HopperGemmScene::box_lines(int k_tile) const {
   const int element = hopper_gemm::element_bytes(trace_.dtype);
   if (k_tile < 0) {
     return {fmt::format("tiles of C: {} × {}", trace_.rows, trace_.columns),
-            fmt::format("k-tiles: {} of {} × {} B", k_tiles(), trace_.depth, element)};
+            fmt::format("{} k-tiles of {} × {} B", k_tiles(), trace_.depth, element)};
   }
   const int per_tile = std::max(k_tiles(), 1);
   const hopper_gemm::BlockTile& at = tile(k_tile / per_tile);
@@ -216,15 +216,15 @@ Box HopperGemmScene::sums(const HopperMoment& now) const {
     }
     each.about = {{"k-tile", {-1, numbers}}};
     Box made = box({"sums", c}, {cells}, text(this->consumer(c)),
-                   {.weight = 0, .least_height = 1.1f, .left = 5.4f, .right = 4.2f});
+                   {.weight = 0, .least_height = 1.1f, .left = 5.4f, .right = 4.8f});
     made.value = text(fmt::format("{} of {}", consumer.added, k_tiles()));
     rows.push_back(std::move(made));
   }
   Box made = column({"sums"}, std::move(rows), {.close = true, .rank = 3, .weight = 0});
   const std::string size = fmt::format("sums, 64 × {} each", trace_.columns);
-  made.label = !has_wgmma()    ? text(size + ", in registers", size, "sums")
+  made.label = !has_wgmma() || now.lives.empty() ? text(size + ", in registers", size, "sums")
                : any_under_way ? text(size + ": not to be read", "sums: not to be read", "sums")
-                               : text(size + ": may be read", "sums: may be read", "sums");
+                               : text(size + ": can be read", "sums: can be read", "sums");
   return made;
 }
 
@@ -256,15 +256,14 @@ Box HopperGemmScene::swizzle(const View& view) const {
       text(has_tma() ? fmt::format("{} of A and of B a stage", counted(boxes, "box", "boxes"))
                      : std::string("no boxes: threads put the chunks there"))};
   Box made = row({"swizzle"},
-                 {box({"chunks"}, {grid}, {}, {.weight = 2, .least_width = 6, .least_height = 4}),
+                 {box({"chunks"}, {grid}, {}, {.weight = 2, .least_width = 6, .least_height = 7}),
                   box({"swizzle_words"}, {lines("swizzle_line", std::move(said))}, {},
                       {.least_width = 5.5f, .least_height = 3})},
                  {.rank = 6});
-  made.label =
-      text(trace_.swizzle == 0
-               ? std::string("no swizzle: where the chunks of 8 rows lie")
-               : fmt::format("swizzle of {} B: where the chunks of 8 rows lie", trace_.swizzle),
-           fmt::format("swizzle {} B", trace_.swizzle), "swizzle");
+  made.label = text(trace_.swizzle == 0 ? std::string("no swizzle: where chunks of 8 rows lie")
+                                        : fmt::format("swizzle of {} B: where chunks of 8 rows lie",
+                                                      trace_.swizzle),
+                    fmt::format("swizzle {} B", trace_.swizzle), "swizzle");
   return made;
 }
 

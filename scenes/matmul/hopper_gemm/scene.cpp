@@ -84,7 +84,12 @@ std::string HopperGemmScene::consumer(int number) const {
 /// Of a kernel that was broken on purpose.
 std::string HopperGemmScene::outcome() const {
   const hopper_gemm::Broken& what = trace_.broken;
-  if (what.outcome == "hang") return "It hung: a wait was given up.";
+  if (what.outcome == "hang") {
+    return what.wrong > 0
+               ? fmt::format("a wait never ended and was given up; {} of C {} wrong.",
+                             counted(what.wrong, "element"), what.wrong == 1 ? "is" : "are")
+               : "a wait never ended and was given up.";
+  }
   if (what.wrong > 0) {
     return fmt::format("{} of C {} wrong, first C[{}][{}]: {} instead of {}.",
                        counted(what.wrong, "element"), what.wrong == 1 ? "is" : "are", what.row,
