@@ -68,12 +68,16 @@ Box HopperGemmScene::matrices(const HopperMoment& now, int followed) const {
   const auto share = [&](int tiles) {
     return std::clamp(deep / static_cast<float>(2 * std::max(tiles, 1)), 1.0f, 2.2f);
   };
-  const Layout left = {.weight = share(trace_.tiles_across), .least_width = 4.5f},
-               right = {.weight = 1, .least_width = 4.5f};
+  const Layout left = {.weight = share(trace_.tiles_across),
+                       .least_width = 4.5f,
+                       .least_height = 1.6f},
+               right = {.weight = 1, .least_width = 4.5f, .least_height = 1.6f};
+  Layout words = left;
+  words.least_height = 3.3f;  // three lines
   const auto with = [](Box of, const Layout& layout) {
     of.weight = layout.weight;
     of.least_width = layout.least_width;
-    of.least_height = 1.6f;
+    of.least_height = layout.least_height;
     return of;
   };
   std::vector<Text> said;
@@ -82,7 +86,7 @@ Box HopperGemmScene::matrices(const HopperMoment& now, int followed) const {
   }
   Box corner = box({"box_of"}, {lines("box_line", std::move(said))});
   Box upper =
-      row({"upper"}, {with(std::move(corner), left), with(operand(now, followed, false), right)},
+      row({"upper"}, {with(std::move(corner), words), with(operand(now, followed, false), right)},
           {.weight = share(trace_.tiles_down)});
   Box lower =
       row({"lower"}, {with(operand(now, followed, true), left), with(tiles_of_c(now), right)});
@@ -255,11 +259,12 @@ Box HopperGemmScene::swizzle(const View& view) const {
       text(fmt::format("framed: chunk {} of the 8 rows, in {}", chosen, banks)),
       text(has_tma() ? fmt::format("{} of A and of B a stage", counted(boxes, "box", "boxes"))
                      : std::string("no boxes: threads put the chunks there"))};
-  Box made = row({"swizzle"},
-                 {box({"chunks"}, {grid}, {}, {.weight = 2, .least_width = 6, .least_height = 7}),
-                  box({"swizzle_words"}, {lines("swizzle_line", std::move(said))}, {},
-                      {.least_width = 5.5f, .least_height = 3})},
-                 {.rank = 6});
+  Box made =
+      row({"swizzle"},
+          {box({"chunks"}, {grid}, {}, {.weight = 2, .least_width = 6, .least_height = 5.8f}),
+           box({"swizzle_words"}, {lines("swizzle_line", std::move(said))}, {},
+               {.least_width = 5.5f, .least_height = 3})},
+          {.rank = 6});
   made.label = text(trace_.swizzle == 0 ? std::string("no swizzle: where chunks of 8 rows lie")
                                         : fmt::format("swizzle of {} B: where chunks of 8 rows lie",
                                                       trace_.swizzle),
