@@ -307,6 +307,8 @@ bool AsyncEngine::end_phase(int index) {
   barrier.done[barrier_of(index)] = barrier.phase;
   std::fill(barrier.gathering.begin(), barrier.gathering.end(), 0);
   barrier.pending = barrier.arrivals;
+  // Who waits is told of this end, whatever phases end before it runs on.
+  for (const int sleeper : barrier.sleepers) join(known(sleeper), barrier.done.data());
   wake(barrier.sleepers);
   wake(barrier.watchers);
   return true;
@@ -316,11 +318,12 @@ void AsyncEngine::wait(unsigned address, unsigned parity, Location at) {
   nudge();
   step();
   const auto index = static_cast<std::size_t>(used(here(address), at));
-  while (barriers_[index].phase % 2 == parity) {
+  if (barriers_[index].phase % 2 != parity) {
+    join(known(me()), barriers_[index].done.data());
+  } else {
     barriers_[index].sleepers.push_back(me());
     sleep(Sleep::barrier, static_cast<int>(index), parity, at);
   }
-  join(known(me()), barriers_[index].done.data());
 }
 
 void AsyncEngine::named_barrier(int id, int threads, bool waits, Location at) {
@@ -424,6 +427,7 @@ std::string AsyncEngine::why_asleep(int thread) const {
   const Sleeper& sleeper = sleeping_[static_cast<std::size_t>(thread)];
   const auto index = static_cast<std::size_t>(sleeper.index);
   switch (sleeper.kind) {
+    case Sleep::patient:
     case Sleep::barrier: {
       const Barrier& barrier = barriers_[index];
       return fmt::format(

@@ -99,7 +99,8 @@ class AsyncEngine {
   AsyncEngine(BlockRunner& runner, const int& current, const EmulationOptions& options);
 
   // ---- the block runner's side ----
-  /// Lets those give up who only watch. False if there are none.
+  /// Lets those give up who only watch, or if there are none those who wait at most so long. False if there
+  /// are neither.
   bool end_watches();
   /// Whether the running block has used a word of Hopper's.
   bool active() const { return active_; }
@@ -135,6 +136,8 @@ class AsyncEngine {
   /// Waits for the next phase of that parity that this thread has not seen, without learning more of it than
   /// its depth. False if nothing else can go on before it ends.
   bool watch(unsigned address, unsigned parity, Location at);
+  /// As wait, but where reports are off it ends with false when nothing else can go on.
+  bool wait_at_most(unsigned address, unsigned parity, Location at);
   /// Of the calling thread.
   long long depth() const { return known(me())[depth_component()]; }
   void named_barrier(int id, int threads, bool waits, Location at);
@@ -301,11 +304,12 @@ class AsyncEngine {
     std::array<ProductThread, kWarpgroup> threads;
     std::vector<int> sleepers = {};
   };
-  enum class Sleep { none, barrier, watch, named, cluster, products, stores };
+  enum class Sleep { none, barrier, patient, watch, named, cluster, products, stores };
   struct Sleeper {
     Sleep kind = Sleep::none;
     int index = 0;
     unsigned parity = 0;
+    bool gave_up = false;  ///< patient: nothing else could go on
   };
   struct Label {
     unsigned begin, end;
@@ -365,6 +369,7 @@ class AsyncEngine {
   void log_phase(const Barrier& barrier) const;
   void name_in(AsyncEvent& event, const Barrier& barrier) const;
   Watch& watch_of(int thread, int barrier);
+  bool end_patience();
   void arrive_there(int index, int expected_bytes, Location at);
   bool end_cluster_barrier(int leaving);
   void sleep(Sleep kind, int index, unsigned parity, Location at);

@@ -39,6 +39,42 @@ bool AsyncEngine::end_watches() {
     any |= !barrier.watchers.empty();
     wake(barrier.watchers);
   }
+  return any || end_patience();
+}
+
+bool AsyncEngine::wait_at_most(unsigned address, unsigned parity, Location at) {
+  if (report_) {
+    wait(address, parity, at);
+    return true;
+  }
+  nudge();
+  step();
+  const auto index = static_cast<std::size_t>(used(here(address), at));
+  if (barriers_[index].phase % 2 != parity) {
+    join(known(me()), barriers_[index].done.data());
+    return true;
+  }
+  barriers_[index].sleepers.push_back(me());
+  sleep(Sleep::patient, static_cast<int>(index), parity, at);
+  return !sleeping_[static_cast<std::size_t>(me())].gave_up;
+}
+
+bool AsyncEngine::end_patience() {
+  bool any = false;
+  for (Barrier& barrier : barriers_) {
+    std::vector<int> patient;
+    for (const int thread : barrier.sleepers) {
+      Sleeper& sleeper = sleeping_[static_cast<std::size_t>(thread)];
+      if (sleeper.kind != Sleep::patient) continue;
+      sleeper.gave_up = true;
+      patient.push_back(thread);
+    }
+    std::erase_if(barrier.sleepers, [this](int thread) {
+      return sleeping_[static_cast<std::size_t>(thread)].kind == Sleep::patient;
+    });
+    any |= !patient.empty();
+    wake(patient);
+  }
   return any;
 }
 

@@ -53,7 +53,21 @@ void launch(Device& device, const Launch& shape, void (*kernel)(Params...), Args
   // nvcc reads neighbouring words of shared memory together, up to 16 bytes from a multiple of 16,
   // also where the loop uses fewer of them: what it reads must lie inside the allocation.
   const std::size_t shared_bytes = (shape.shared_bytes + 15) / 16 * 16;
-  kernel<<<shape.grid, shape.block, shared_bytes>>>(static_cast<Params>(args)...);
+  if (shape.cluster == 1) {
+    kernel<<<shape.grid, shape.block, shared_bytes>>>(static_cast<Params>(args)...);
+  } else {
+    cudaLaunchAttribute cluster{};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {shape.cluster, 1, 1};
+    cudaLaunchConfig_t config{};
+    config.gridDim = shape.grid;
+    config.blockDim = shape.block;
+    config.dynamicSmemBytes = shared_bytes;
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+    // What it returns is also the last error, which after_launch asks for.
+    static_cast<void>(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...));
+  }
   cuda::after_launch(device, shape);
 }
 

@@ -21,7 +21,7 @@
 ///       expect_bytes(barrier, bytes)          the bytes alone
 ///       try_wait(barrier, parity)             whether the phase of that parity (0 or 1) has ended
 ///       wait_for(barrier, parity)             until it has
-///       wait_at_most(barrier, parity, cycles) the same; traps after so many cycles of the multiprocessor
+///       wait_at_most(barrier, parity, cycles) the same; false after so many cycles of the multiprocessor
 ///       watch(barrier, parity, cycles)        the same for a thread that only looks on, and uses nothing of
 ///                                             what the phase brings; false after so many cycles. Emulated:
 ///                                             the next phase that the thread has not seen; false when
@@ -55,6 +55,7 @@
 ///       wgmma_commit(), wgmma_wait<N>()          closes a group; waits for all but the newest N groups
 ///       settle(d)                                keeps the compiler from reading d before this point
 ///     registers: keep_registers<N>(), take_registers<N>()   "setmaxnreg", by all warps of a warpgroup
+///     pack_bf16(low, high) two numbers, rounded to nearest even, in a register
 ///     moving fragments (PTX ISA, "ldmatrix", "stmatrix"), by a whole warp as simt::ldmatrix_x4
 ///       ldmatrix_x4(r, row), ldmatrix_x4_trans(r, row), stmatrix_x4(row, r)   `row` an address, 16-aligned
 ///     ordinary accesses: staged<T>(address, count, name) is a T*; the emulation watches it

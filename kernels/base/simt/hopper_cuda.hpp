@@ -46,12 +46,13 @@ __device__ __forceinline__ void expect_bytes([[maybe_unused]] unsigned barrier,
                "r"(bytes)
                : "memory");
 }
-/// Arrives at the same barrier of a block of the cluster.
+/// Arrives at the same barrier of a block of the cluster. Relaxed: an arrival that also releases what was
+/// written before costs a fence at the cluster's scope, and products that have been waited for need none.
 __device__ __forceinline__ void arrive_at([[maybe_unused]] unsigned barrier,
                                           [[maybe_unused]] unsigned block) {
   TILESTEP_PTX(
       "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}\n" ::"r"(barrier),
+      "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [there];\n}\n" ::"r"(barrier),
       "r"(block)
       : "memory");
 }
@@ -70,11 +71,12 @@ __device__ __forceinline__ void wait_for(unsigned barrier, unsigned parity) {
   while (!try_wait(barrier, parity)) {
   }
 }
-__device__ __forceinline__ void wait_at_most(unsigned barrier, unsigned parity, long long cycles) {
+__device__ __forceinline__ bool wait_at_most(unsigned barrier, unsigned parity, long long cycles) {
   const long long start = clock64();
   while (!try_wait(barrier, parity)) {
-    if (clock64() - start > cycles) asm volatile("trap;\n");
+    if (clock64() - start > cycles) return false;
   }
+  return true;
 }
 
 /// Looks on while others wait: whether the phase has ended before so many cycles are over.
@@ -183,6 +185,13 @@ template <int kRegisters>
 __device__ __forceinline__ void take_registers() {
   static_assert(kRegisters % 8 == 0 && kRegisters >= 24 && kRegisters <= 256);
   TILESTEP_PTX("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kRegisters));
+}
+
+/// Two numbers in BF16, rounded to nearest even, the first in the low half.
+__device__ __forceinline__ unsigned pack_bf16(float low, float high) {
+  unsigned both = 0;
+  TILESTEP_PTX("cvt.rn.bf16x2.f32 %0, %2, %1;\n" : "=r"(both) : "f"(low), "f"(high));
+  return both;
 }
 
 // ---- wgmma --------------------------------------------------------------------------------------

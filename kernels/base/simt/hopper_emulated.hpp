@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/base/numeric/float_format.hpp"
 #include "kernels/base/simt/async_engine.hpp"
 #include "kernels/base/simt/mma_emulated.hpp"
 
@@ -47,10 +48,10 @@ inline void expect_bytes(unsigned barrier, int bytes, Location at = Location::cu
 inline void wait_for(unsigned barrier, unsigned parity, Location at = Location::current()) {
   emulated::async().wait(barrier, parity, at);
 }
-/// Here a wait that never ends is found out without a clock.
-inline void wait_at_most(unsigned barrier, unsigned parity, long long,
+/// Here a wait that never ends is found out without a clock: named, or where reports are off given up.
+inline bool wait_at_most(unsigned barrier, unsigned parity, long long,
                          Location at = Location::current()) {
-  emulated::async().wait(barrier, parity, at);
+  return emulated::async().wait_at_most(barrier, parity, at);
 }
 /// Gives up when nothing but those who watch could go on.
 inline bool watch(unsigned barrier, unsigned parity, long long, Location at = Location::current()) {
@@ -121,6 +122,11 @@ void keep_registers() {
 template <int kRegisters>
 void take_registers() {
   static_assert(kRegisters % 8 == 0 && kRegisters >= 24 && kRegisters <= 256);
+}
+
+/// Two numbers in BF16, rounded to nearest even, the first in the low half.
+inline unsigned pack_bf16(float low, float high) {
+  return numeric::Bf16::bits(low) | static_cast<unsigned>(numeric::Bf16::bits(high)) << 16;
 }
 
 // ---- wgmma --------------------------------------------------------------------------------------
