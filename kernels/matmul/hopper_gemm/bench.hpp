@@ -6,7 +6,7 @@
 
 namespace tilestep::hopper_gemm {
 
-/// What is timed: C = A·Bᵀ of random numbers, C in BF16.
+/// What is timed: C = A·B^T of random numbers, C in BF16.
 struct BenchSizes {
   std::vector<int> edges = {4096, 8192, 16384};  ///< m = n = k
   int counted_edge = 4096;                       ///< one of them

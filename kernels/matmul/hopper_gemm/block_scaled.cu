@@ -1,4 +1,4 @@
-// C = A·Bᵀ in FP8 with fine-grained scales: A has one for 1 × 128 numbers, B one for 128 × 128. A product along
+// C = A·B^T in FP8 with fine-grained scales: A has one for 1 × 128 numbers, B one for 128 × 128. A product along
 // 128 of k is made by the tensor cores as it is; then CUDA cores multiply it by both scales and add it to FP32
 // sums of their own. That is also what keeps the sums exact: inside wgmma an FP8 sum has fewer bits than FP32
 // (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 3.3.2).

@@ -146,10 +146,18 @@ void add_flips(Trace& trace, const Log& log) {
 }
 
 void sort_events(Trace& trace) {
-  std::stable_sort(trace.events.begin(), trace.events.end(), [](const Event& a, const Event& b) {
-    if (a.clock != b.clock) return a.clock < b.clock;
-    return a.what != b.what ? a.what < b.what : a.lane < b.lane;
-  });
+  // Within one clock: k-tile after k-tile, since a stage is given back before it is filled again; a tile is
+  // stored after its last.
+  const auto turn = [&trace](const Event& event) {
+    return event.what < What::stores ? 2 * event.number
+                                     : 2 * (event.number + 1) * trace.k_tiles() - 1;
+  };
+  std::stable_sort(trace.events.begin(), trace.events.end(),
+                   [&turn](const Event& a, const Event& b) {
+                     if (a.clock != b.clock) return a.clock < b.clock;
+                     if (turn(a) != turn(b)) return turn(a) < turn(b);
+                     return a.what != b.what ? a.what < b.what : a.lane < b.lane;
+                   });
   const std::int64_t first = trace.events.empty() ? 0 : trace.events.front().clock;
   for (Event& event : trace.events) event.clock -= first;
 }

@@ -17,7 +17,7 @@ namespace tilestep::hopper_gemm {
 
 using simt::LibraryStatus;
 
-/// C [m × n] = A [m × k] · Bᵀ, B [n × k].
+/// C [m × n] = A [m × k] · B^T, B [n × k].
 struct GemmShape {
   int m = 0, n = 0, k = 0;
 };

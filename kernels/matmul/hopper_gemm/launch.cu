@@ -1,4 +1,4 @@
-// C = A·Bᵀ on Hopper: which plans the kernels take, and how they are launched.
+// C = A·B^T on Hopper: which plans the kernels take, and how they are launched.
 
 #include <algorithm>
 #include <cassert>

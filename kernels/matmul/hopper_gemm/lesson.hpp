@@ -8,7 +8,7 @@
 
 #include "kernels/lessons.hpp"
 
-/// The lesson on how Hopper feeds its tensor cores: C = A·Bᵀ with A [m × k] and B [n × k], k fastest in
+/// The lesson on how Hopper feeds its tensor cores: C = A·B^T with A [m × k] and B [n × k], k fastest in
 /// both, C [m × n] row-major; from mma.sync to a persistent kernel with TMA, mbarriers and wgmma.
 /// NVIDIA, "PTX ISA", 8.7; "CUDA C++ Programming Guide", "Asynchronous Data Copies using the Tensor Memory
 /// Accelerator (TMA)".

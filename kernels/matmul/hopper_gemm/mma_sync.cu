@@ -1,4 +1,4 @@
-// C = A·Bᵀ by the tensor-core instruction of the generation before, for comparison: mma.sync.m16n8k16 is an
+// C = A·B^T by the tensor-core instruction of the generation before, for comparison: mma.sync.m16n8k16 is an
 // instruction of a warp, takes its operands from registers, and is done when it returns. So every warp brings
 // its part of the tiles by cp.async, reads it into registers by ldmatrix, and multiplies.
 //

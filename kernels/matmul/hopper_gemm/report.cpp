@@ -170,7 +170,7 @@ lab::Table broken_table(const Trace& trace) {
   const Broken& broken = trace.broken;
   lab::Table table{
       "broken",
-      fmt::format("What came of it ({})", broken.where),
+      broken.where.empty() ? "What came of it" : fmt::format("What came of it ({})", broken.where),
       {column("outcome", "outcome"), whole("wrong", "wrong elements of C"),
        whole("row", "first wrong row"), whole("column", "column"), real("got", "got", "", 4),
        real("want", "want", "", 4), column("report", "what was named")}};

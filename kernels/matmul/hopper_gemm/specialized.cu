@@ -1,4 +1,4 @@
-// C = A·Bᵀ with the work divided: one warpgroup only copies, one or two only multiply. They meet at two
+// C = A·B^T with the work divided: one warpgroup only copies, one or two only multiply. They meet at two
 // mbarriers a stage: `full`, when the copies have landed, and `empty`, when all have read the stage.
 //
 //   warp-specialized   a block a tile: copies run ahead of the products as far as the ring has stages, and no

@@ -1,4 +1,4 @@
-// C = A·Bᵀ on Hopper's tensor cores, where all threads do everything together: one or two warpgroups bring
+// C = A·B^T on Hopper's tensor cores, where all threads do everything together: one or two warpgroups bring
 // tiles to shared memory, and multiply them.
 //
 //   wgmma       ordinary loads and stores bring the tiles, 16 bytes a thread at a time, to where the swizzle
@@ -145,6 +145,10 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   }
   wgmma_wait<0>();
   settle(sums);
+  if constexpr (!kOneStage) {
+    tape.note(site + kWaited, k_tiles - 1);
+    tape.note(site + kReleases, k_tiles - 1);
+  }
   tape.note(site + kStores, 0);
   const TilePlace mine{place.row + consumer * T::kRows, place.column};
   store_sums<T, Out>(c, sums, task.shape, mine);  // [step: stores]

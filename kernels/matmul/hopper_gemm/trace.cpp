@@ -76,6 +76,7 @@ lab::Fields<Trace> trace_fields() {
           64)
       .known(at_end)
       .object("broken", &Trace::broken, broken_fields())
+      .known(at_end)
       .lines("lines", &Trace::lines, [](const Trace& t) { return step_lines(t.variant); });
 }
 
