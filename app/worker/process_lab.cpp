@@ -399,6 +399,7 @@ void ProcessLab::take(protocol::Progressed message) {
 
 void ProcessLab::take(protocol::Answered message) {
   if (message.ticket != active_->ticket) return;
+  worker_spent_ = message.worker_ends;
   std::optional<LabUpdate> last;  // a report that nobody waits for is not parsed
   if (!given_up()) {
     if (options_.address.elsewhere()) make_printable(message.report);

@@ -74,12 +74,16 @@ LabProgress progress_from(const lab::Place& message) {
   return progress;
 }
 
-LabFailure failure_from(const lab::Place& message) {
+bool ends_worker(const lab::Place& message) {
   const auto ends = message.find("worker_ends");
+  return ends && ends->flag();
+}
+
+LabFailure failure_from(const lab::Place& message) {
   const int code = message.at("code").whole(static_cast<int>(ExitCode::check_failed),
                                             static_cast<int>(ExitCode::unavailable));
   LabFailure failure{message.at("message").text(), static_cast<ExitCode>(code),
-                     ends && ends->flag()};
+                     ends_worker(message)};
   if (const auto fix = message.find("fix")) {
     failure.fix = {fix->at("label").text(), lab::settings_from_json(fix->at("settings"))};
   }
@@ -153,7 +157,9 @@ Message message_from(std::string_view line) {
   const lab::Place type = message.at("type");
   const std::string word = type.text();
   if (word == "progress") return Progressed{mine, progress_from(message)};
-  if (word == "report") return Answered{mine, message.at("report").json()};
+  if (word == "report") {
+    return Answered{mine, message.at("report").json(), ends_worker(message)};
+  }
   if (word == "error") return Failed{mine, failure_from(message)};
   type.refuse("progress, report, error");
 }
@@ -162,7 +168,9 @@ std::string line_of(const Message& message) {
   struct Writer {
     json operator()(const Progressed& each) const { return to_json(each); }
     json operator()(const Answered& each) const {
-      return {{"type", "report"}, {"ticket", each.ticket}, {"report", each.report}};
+      json to = {{"type", "report"}, {"ticket", each.ticket}, {"report", each.report}};
+      if (each.worker_ends) to["worker_ends"] = true;
+      return to;
     }
     json operator()(const Failed& each) const { return error_of(each.ticket, each.failure); }
     json operator()(const NotTaken& each) const {

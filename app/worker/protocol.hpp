@@ -61,6 +61,7 @@ struct Progressed {
 struct Answered {
   Ticket ticket = 0;
   nlohmann::json report;
+  bool worker_ends = false;  ///< what was run on purpose has cost it its device
 };
 struct Failed {
   Ticket ticket = 0;

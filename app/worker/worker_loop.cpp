@@ -90,16 +90,18 @@ class SentProgress final : public lab::Progress {
 };
 
 /// TILESTEP_WORKER_FAULT, see worker_loop.hpp.
-void obey_fault(const lab::Request& request, lab::Progress& progress) {
+bool has_fault(std::string_view fault) {
   const char* set = std::getenv("TILESTEP_WORKER_FAULT");
-  const std::string_view fault = set == nullptr ? "" : set;
-  if (fault == "crash") std::abort();
-  while (fault == "hang") ::pause();
-  if (fault == "lost") {
+  return set != nullptr && fault == set;
+}
+void obey_fault(const lab::Request& request, lab::Progress& progress) {
+  if (has_fault("crash")) std::abort();
+  while (has_fault("hang")) ::pause();
+  if (has_fault("lost")) {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));  // so that others wait behind it
     throw DeviceLost("some_kernel: the kernel failed on the GPU");
   }
-  if (fault != "slow-bench" || request.action != lab::Request::Action::bench) return;
+  if (!has_fault("slow-bench") || request.action != lab::Request::Action::bench) return;
   for (int i = 0; i < 100; ++i) {
     progress.check();
     progress.report(i / 100.0, "slowly");
@@ -195,7 +197,10 @@ void WorkerLoop::answer_one(const protocol::Work& work) {
   try {
     progress.report(0, "starting");
     obey_fault(work.request, progress);
-    output_.send(protocol::Answered{ticket, lab::to_json(answerer_(work.request, progress))});
+    lab::Report report = answerer_(work.request, progress);
+    report.device_lost |= has_fault("lost-after");
+    output_.send(protocol::Answered{ticket, lab::to_json(report), report.device_lost});
+    if (report.device_lost) end_without_device();
   } catch (const DeviceLost& error) {
     output_.last_error(ticket, error.what(), error.code());
     end_without_device();

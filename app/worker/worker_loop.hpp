@@ -30,12 +30,14 @@ using Answerer = std::function<lab::Report(const lab::Request& request, lab::Pro
 /// An error of knobs that the lesson does not take has "fix" as well: {"label": "Set component to 0",
 /// "settings": {…}}, a button's text and the knobs that make them good.
 ///
-/// An error with "worker_ends": true says that the device does no more work for this process. What
-/// still waits gets such an error too, and the worker exits with code 3.
+/// An error or a report with "worker_ends": true says that the device does no more work for this process:
+/// a report if that is what was to be seen. What still waits gets such an error too, and the worker exits
+/// with code 3.
 ///
 /// For tests of those who start workers, the environment variable TILESTEP_WORKER_FAULT makes the
 /// worker, at its next request: `crash` (abort), `hang` (and heed no cancel), `lost` (as after an
-/// error that CUDA does not recover from, half a second later) or `slow-bench` (a bench takes two
+/// error that CUDA does not recover from, half a second later), `lost-after` (the same, but the run
+/// was meant to come to that and is answered) or `slow-bench` (a bench takes two
 /// seconds longer).
 int worker_loop(int input_fd, int output_fd, Answerer answerer);
 int worker_loop(int input_fd, int output_fd);

@@ -334,6 +334,26 @@ TEST_CASE("a worker that lost its device ends and is replaced, for what waits to
   CHECK(worker_pid() != lost);
 }
 
+TEST_CASE("a worker whose run was meant to cost it its device answers, ends and is replaced",
+          "[process-lab]") {
+  const auto lab = make_process_lab(options_with());
+  Ticket run = 0, next = 0;
+  pid_t lost = 0;
+  {
+    const Fault fault("lost-after");
+    run = lab->submit(request_of());
+    lost = worker_pid();
+    next = lab->submit(request_of());
+  }
+  const auto finals = final_updates(*lab, 2);
+  CHECK(finals[0].ticket == run);
+  CHECK(std::holds_alternative<lab::Report>(finals[0].what));
+  CHECK(finals[1].ticket == next);
+  CHECK(std::holds_alternative<lab::Report>(finals[1].what));
+  CHECK(::kill(lost, 0) != 0);
+  CHECK(worker_pid() != lost);
+}
+
 TEST_CASE("a worker that talks nonsense is ended, one that talks without end is stopped",
           "[process-lab]") {
   const TemporaryFolder folder;

@@ -38,7 +38,7 @@ class Climber {
         plan_(plan),
         progress_(progress),
         ladder_(ladder),
-        flush_(fits_l2(device.info(), plan.work.bytes())) {
+        flush_(plan.flush_l2.value_or(fits_l2(device.info(), plan.work.bytes()))) {
     for (const Rung& peer : plan.peers) entrants_.push_back({&peer, true});
     for (const Rung& rung : plan.rungs) entrants_.push_back({&rung, false});
     for (const Entrant& entrant : entrants_) {

@@ -104,6 +104,8 @@ struct LadderPlan {
   Cells cells = {};  ///< of every row
   int rounds = 3;
   Pace turn = kTurn;  ///< of a rung or peer in a round
+  /// Whether L2 is emptied before each sample; nothing: where what is read and written would nearly fit it.
+  std::optional<bool> flush_l2 = {};
 };
 
 /// A row of what was timed: a rung or peer in its best configuration, or one configuration.

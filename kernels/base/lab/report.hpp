@@ -131,6 +131,9 @@ struct Report {
   std::vector<Measurement> measurements;
   std::vector<Check> checks;
   nlohmann::json trace;  ///< the lesson's own; its `from_json` is in the lesson's header
+  /// What was run on purpose has cost this process its device: no later run of it can use that. Not written
+  /// to JSON.
+  bool device_lost = false;
 
   void add(Table table) { tables.push_back(std::move(table)); }
   void add(Measurement measurement) { measurements.push_back(std::move(measurement)); }

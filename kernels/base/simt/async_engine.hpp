@@ -162,7 +162,10 @@ class AsyncEngine {
   /// The calling thread has started a copy by cp.async; has waited for one; for all of them that it wanted.
   void copy_started(const void* memory, int bytes, Location at);
   void copy_awaited(const void* memory, int bytes);
-  void copies_awaited() { tick(me()); }
+  void copies_awaited() {
+    tick(me());
+    step();
+  }
 
  private:
   static constexpr int kMostBarriers = 64;

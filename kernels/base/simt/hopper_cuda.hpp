@@ -98,6 +98,12 @@ __device__ __forceinline__ bool watch([[maybe_unused]] unsigned barrier,
 __device__ __forceinline__ long long cycles() {
   return clock64();
 }
+/// Since some moment; all multiprocessors share it.
+__device__ __forceinline__ long long nanoseconds() {
+  long long now = 0;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)::"memory");
+  return now;
+}
 
 // ---- clusters -----------------------------------------------------------------------------------
 

@@ -60,6 +60,9 @@ inline bool watch(unsigned barrier, unsigned parity, long long, Location at = Lo
 inline long long cycles() {
   return emulated::async().depth();
 }
+inline long long nanoseconds() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
 /// The hardware may let the thread sleep for a while; here it sleeps until the phase has ended.
 inline bool try_wait(unsigned barrier, unsigned parity, Location at = Location::current()) {
   emulated::async().wait(barrier, parity, at);

@@ -23,6 +23,8 @@ namespace {
 
 using Log = std::vector<simt::AsyncEvent>;
 
+constexpr const char* kEmulatedClock = "words";
+
 int tiles_of_block(const Outcome& outcome, int block) {
   const TileOrder order = tiles_of(outcome.shape, outcome.plan.rows * outcome.plan.cluster,
                                    outcome.plan.columns, outcome.params.raster);
@@ -56,7 +58,7 @@ void fill_plan(Outcome& outcome, bool emulated) {
   trace.blocks = plan.blocks;
   // Neither the first nor the last of several, and the first of its cluster.
   trace.block = plan.blocks / 2 / plan.cluster * plan.cluster;
-  trace.clock_unit = emulated ? "words" : "cycles";
+  trace.clock_unit = emulated ? kEmulatedClock : "cycles";
   trace.lines = step_lines(params.variant);
   const TileOrder order =
       tiles_of(outcome.shape, plan.rows * plan.cluster, plan.columns, params.raster);
@@ -112,18 +114,25 @@ void add_landings(Trace& trace, const Log& log) {
     const auto found = stage_address.emplace(key, event.address).first;
     found->second = std::min(found->second, event.address);
   }
+  // Whose bytes they are follows from the copies' order, not from the phase that they are counted in: a
+  // barrier that was told too little is in the next one already.
+  std::map<std::pair<int, bool>, std::int64_t> landed;  // of a stage's operand
   std::map<std::pair<int, bool>, Event> landings;
   for (const simt::AsyncEvent& event : log) {
     if (event.kind != simt::AsyncEvent::Kind::landed || event.barrier != "full") continue;
     if (event.block != static_cast<std::uint64_t>(trace.block)) continue;
-    const int number = static_cast<int>(event.phase) * trace.stages + event.number;
     const unsigned offset = event.address - stage_address[static_cast<unsigned>(event.number)];
-    Event& landing = landings[{number, offset >= static_cast<unsigned>(trace.rows * 128)}];
+    const bool of_b = offset >= static_cast<unsigned>(trace.rows * 128);
+    std::int64_t& before = landed[{event.number, of_b}];
+    const int whole = (of_b ? trace.columns : trace.rows) * 128;
+    const int number = static_cast<int>(before / whole) * trace.stages + event.number;
+    before += event.bytes;
+    Event& landing = landings[{number, of_b}];
     landing.what = What::lands;
     landing.lane = -1;
     landing.number = number;
     landing.stage = event.number;
-    landing.parity = static_cast<int>(event.phase % 2);
+    landing.parity = number / trace.stages % 2;
     landing.clock = std::max<std::int64_t>(landing.clock, event.depth);
     landing.bytes += event.bytes;
     landing.pending = static_cast<int>(event.pending_bytes);
@@ -324,6 +333,18 @@ void run_emulated(Outcome& outcome, lab::Progress& progress) {
   }
 }
 
+/// The GPU has ended the kernel, and has no clocks to show for it: the picture is of the emulation.
+void show_lost(Outcome& outcome, const DeviceLost& error) {
+  run_broken_emulated(outcome);
+  outcome.device_lost = true;
+  outcome.trace.clock_unit = kEmulatedClock;
+  Broken& broken = outcome.trace.broken;
+  broken.report = fmt::format("{} The picture is of the emulation, where it came to: {}. {}",
+                              error.what(), broken.outcome, broken.report);
+  broken.outcome = "ended by the GPU";
+  broken.where = "on the GPU";
+}
+
 /// On a GPU what happens, happens.
 void run_on_gpu(Outcome& outcome, simt::Device& device) {
   const int numbers = numbers_of(outcome);
@@ -333,7 +354,11 @@ void run_on_gpu(Outcome& outcome, simt::Device& device) {
   outcome.c = run_explained(device, what, outcome.matrices, clocks);
   if (outcome.params.broken == Break::none) return fill_events(outcome, clocks, numbers, {});
   what.fault = fault_of(outcome.params.broken);
-  judge(outcome, run_explained(device, what, outcome.matrices, clocks));
+  try {
+    judge(outcome, run_explained(device, what, outcome.matrices, clocks));
+  } catch (const DeviceLost& error) {
+    return show_lost(outcome, error);
+  }
   fill_events(outcome, clocks, numbers, {});
   Broken& broken = outcome.trace.broken;
   broken.where = "on the GPU, as it happened to run";

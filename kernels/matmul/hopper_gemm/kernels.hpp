@@ -48,27 +48,28 @@ struct TilePlace {
 /// K-tiles that mma-sync copies ahead, where its ring has the stages.
 inline constexpr int kMmaAhead = 2;
 
-/// The order in which C's tiles come. `grouped` takes kGroup rows of tiles column by column, so that the
-/// tiles that are multiplied at a time share rows of A and of B.
+/// The order in which C's tiles come. `grouped` takes 2048 rows of C column by column: with 256 columns a
+/// tile that is nearly a square for the tiles that are multiplied at a time, which then share most of A and B.
 struct TileOrder {
-  static constexpr int kGroup = 16;
   int down, across;
   Raster raster;
+  int group;  ///< rows of tiles that `grouped` takes at a time
 
   __host__ __device__ constexpr int count() const { return down * across; }
   __host__ __device__ constexpr TilePlace place(int number) const {
     if (raster == Raster::rows) return {number / across, number % across};
     if (raster == Raster::columns) return {number % down, number / down};
-    const int group = number / (kGroup * across);
-    const int left = down - group * kGroup;
-    const int high = left < kGroup ? left : kGroup;
-    const int in_group = number - group * kGroup * across;
-    return {group * kGroup + in_group % high, in_group / high};
+    const int first = number / (group * across) * group;
+    const int high = down - first < group ? down - first : group;
+    const int in_group = number - first * across;
+    return {first + in_group % high, in_group / high};
   }
 };
+inline constexpr int kGroupRows = 2048;
 __host__ __device__ constexpr TileOrder tiles_of(const GemmShape& shape, int rows, int columns,
                                                  Raster raster) {
-  return {(shape.m + rows - 1) / rows, (shape.n + columns - 1) / columns, raster};
+  return {(shape.m + rows - 1) / rows, (shape.n + columns - 1) / columns, raster,
+          kGroupRows / rows};
 }
 
 // ---- what an explained kernel notes ---------------------------------------------------------------
@@ -146,7 +147,8 @@ struct Configuration {
   int stages, consumers, cluster;
   bool persistent, stored_by_tma;
   bool block_scaled = false;
-  bool any_stages = false;  ///< `stages` is the most; fewer may be asked for
+  bool any_stages = false;    ///< `stages` is the most; fewer may be asked for
+  bool plain_stores = false;  ///< C's tiles leave shared memory without a swizzle: only counted
 };
 /// The scales of a block-scaled product: of A [k / 128][m], of B [n / 128][k / 128]. k is a multiple of 128.
 struct ScaleArrays {
@@ -177,6 +179,18 @@ class Kernels : public simt::KernelSet {
   /// without copies. `out` takes the clock cycles of each block.
   virtual void resident(simt::Device& device, int columns, int products,
                         simt::Span<const std::uint16_t> stage, simt::Span<long long> out) const = 0;
+
+  /// The same products from a ring that TMA fills: each block has 128 rows of `a` and `columns` rows of `b`,
+  /// of 256 numbers each, whose four k-tiles come over and over, out of L2.
+  virtual void fed(simt::Device& device, int columns, int products,
+                   simt::Span<const std::uint16_t> a, simt::Span<const std::uint16_t> b,
+                   simt::Span<long long> out) const = 0;
+  /// A warp reads (ldmatrix) or writes (stmatrix) four matrices of 8 × 8 numbers of 16 bits, `repeats` times,
+  /// from or to rows of `row_bytes` (32, 64, 128). `places` takes where each of its 32 lanes' 16 bytes lie.
+  virtual void access_matrices(simt::Device& device, bool stores, int row_bytes, bool swizzled,
+                               int repeats, simt::Span<int> places) const = 0;
+  /// out[0] / out[1]: clock cycles of a multiprocessor in so many nanoseconds, 0.2 ms from now on.
+  virtual void probe_clock(simt::Device& device, simt::Span<long long> out) const = 0;
 
   virtual LibraryStatus library(simt::Device& device) const = 0;
   /// See simt::cuda::CublasLt.

@@ -59,21 +59,21 @@ TensorMap map_of(simt::Span<const std::uint16_t> array, int rows, int k, int box
 }
 
 template <class Out>
-TensorMap map_of_c(simt::Span<Out> c, const GemmShape& shape) {
+TensorMap map_of_c(simt::Span<Out> c, const GemmShape& shape, bool swizzled) {
   return simt::tensor_map(c, {.rows = shape.m,
                               .columns = shape.n,
                               .box_rows = kWgmmaRows,
                               .box_columns = kStoredBytes / static_cast<int>(sizeof(Out)),
-                              .swizzle = kStoredBytes,
+                              .swizzle = swizzled ? kStoredBytes : 0,
                               .pitch_bytes = pitch_bytes(shape.n, sizeof(Out))});
 }
 
 template <class T, class R, class Out>
 TensorMaps maps_of(const R& ring, int cluster, const GemmShape& shape, const Operands& operands,
-                   simt::Span<Out> c) {
+                   simt::Span<Out> c, bool swizzled_stores = true) {
   return {map_of<T>(operands.a, shape.m, shape.k, ring.consumers * T::kRows, ring.swizzle),
           map_of<T>(operands.b, shape.n, shape.k, T::kColumns / cluster, ring.swizzle),
-          map_of_c(c, shape)};
+          map_of_c(c, shape, swizzled_stores)};
 }
 
 // ---- starting one -------------------------------------------------------------------------------
@@ -124,9 +124,10 @@ void start_together(const Call& call, Variant variant, const Task& task, const R
 template <class T, class R, class Out, int kCluster, class Tape>
 void start_specialized(const Call& call, const Task& task, const R& ring, const Arrays<Out>& arrays,
                        const Tape& tape) {
-  call.start(specialized<T, R, Out, kCluster, Tape>,
-             maps_of<T>(ring, kCluster, task.shape, arrays.operands, arrays.c), arrays.out(), task,
-             ring, tape);
+  call.start(
+      specialized<T, R, Out, kCluster, Tape>,
+      maps_of<T>(ring, kCluster, task.shape, arrays.operands, arrays.c, Tape::kSwizzledStores),
+      arrays.out(), task, ring, tape);
 }
 
 static_assert(kStoreBytes == kStoredTiles * kStoredTile);
@@ -179,6 +180,8 @@ constexpr Configuration kConfigurations[] = {
      true},
     {Variant::warp_specialized, "128x256x64, 2 consumers, 1-4 stages", DataType::bf16, 128, 256, 4,
      2, 1, false, false, false, true},
+    {Variant::persistent, "128x256x64, 2 consumers, 4 stages, stored without a swizzle",
+     DataType::bf16, 128, 256, 4, 2, 1, true, true, false, false, true},
     {Variant::persistent, "128x256x128, 2 consumers, 4 stages, cluster of 2", DataType::fp8_e4m3,
      128, 256, 4, 2, 2, true, true},
     {Variant::persistent, "128x192x128, 2 consumers, 4 stages, scales of 1x128 and 128x128",
@@ -237,6 +240,9 @@ void start_timed(const Call& call, int number, const Task& task,
       return start_specialized<Bf16Tile<256>, AnyRing, Out, 1>(call, task, {stages, 128, 2}, arrays,
                                                                none);
     case 10:
+      return start_specialized<Bf16Tile<256>, TimedRing, Out, 1>(call, task, {}, arrays,
+                                                                 PlainStores{});
+    case 11:
       return start_specialized<Tile<256, Format::e4m3>, TimedRing, Out, 2>(call, task, {}, arrays,
                                                                            none);
     case kBlockScaled:
@@ -343,6 +349,45 @@ class KernelsHere final : public Kernels {
       simt::launch(device, launch, SIMT_BACKEND::resident<T>, simt::global(stage, "stage"),
                    products, static_cast<int>(launch.shared_bytes), simt::global(out, "cycles"));
     });
+  }
+
+  void fed(simt::Device& device, int columns, int products, simt::Span<const std::uint16_t> a,
+           simt::Span<const std::uint16_t> b, simt::Span<long long> out) const override {
+    check_device(device.info());
+    simt::with_constant<64, 128, 256>("hopper-gemm: columns", columns, [&](auto constant) {
+      using T = Bf16Tile<decltype(constant)::value>;
+      constexpr int kDepth = kFedTiles * T::kDepth;
+      const auto blocks = static_cast<int>(out.count);
+      const int stage_bytes = (2 * T::kRows + T::kColumns) * kDepthBytes;
+      assert(a.count == numeric::elements_of(blocks * 2 * T::kRows, kDepth));
+      assert(b.count == numeric::elements_of(blocks * T::kColumns, kDepth));
+      const simt::Launch launch{.name = "fed",
+                                .grid = dim3(static_cast<unsigned>(blocks)),
+                                .block = dim3(3 * kWarpgroup),
+                                .shared_bytes = static_cast<std::size_t>(
+                                    shared_bytes_of(stage_bytes, FedRing::stages, 2))};
+      const TensorMaps maps{map_of<T>(a, blocks * 2 * T::kRows, kDepth, 2 * T::kRows, 128),
+                            map_of<T>(b, blocks * T::kColumns, kDepth, T::kColumns, 128),
+                            {}};
+      simt::launch(device, launch, SIMT_BACKEND::fed<T>, maps, products,
+                   static_cast<int>(launch.shared_bytes), simt::global(out, "cycles"));
+    });
+  }
+
+  void access_matrices(simt::Device& device, bool stores, int row_bytes, bool swizzled, int repeats,
+                       simt::Span<int> places) const override {
+    check_device(device.info());
+    assert(places.count == 32 && (row_bytes == 32 || row_bytes == 64 || row_bytes == 128));
+    const simt::Launch launch{
+        .name = "access_matrices", .grid = dim3(1), .block = dim3(32), .shared_bytes = 4096};
+    simt::launch(device, launch, SIMT_BACKEND::access_matrices, stores, row_bytes, swizzled,
+                 repeats, simt::global(places, "places"));
+  }
+
+  void probe_clock(simt::Device& device, simt::Span<long long> out) const override {
+    assert(out.count == 2);
+    const simt::Launch launch{.name = "probe_clock", .grid = dim3(1), .block = dim3(1)};
+    simt::launch(device, launch, SIMT_BACKEND::probe_clock, simt::global(out, "cycles"));
   }
 
   LibraryStatus library(simt::Device&) const override { return simt::library_status(); }

@@ -201,7 +201,8 @@ struct BlockTile {
 
 /// What came of a kernel that was broken on purpose.
 struct Broken {
-  std::string outcome;        ///< "right", "wrong numbers", "hang", or empty: nothing was broken
+  std::string
+      outcome;  ///< "right", "wrong numbers", "hang", "ended by the GPU"; empty: nothing was broken
   std::string where;          ///< "emulated, copies at the latest moment", "on the GPU"
   std::string report;         ///< what the emulator says is unsafe; which wait was given up
   int wrong = 0;              ///< elements of C

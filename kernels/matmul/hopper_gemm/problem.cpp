@@ -138,9 +138,9 @@ double Problem::bytes() const {
   return inputs * element_bytes(type) + 2.0 * shape.m * shape.n;
 }
 
-lab::Runnable kernel_on(Problem& p, int configuration, int stages) {
-  const auto launch = [&p, configuration, stages] {
-    kernels_of(p.device).multiply(p.device, configuration, p.shape, Raster::grouped, p.operands(),
+lab::Runnable kernel_on(Problem& p, int configuration, int stages, Raster raster) {
+  const auto launch = [&p, configuration, stages, raster] {
+    kernels_of(p.device).multiply(p.device, configuration, p.shape, raster, p.operands(),
                                   p.c.span(), p.scales(), stages);
   };
   return lab::judged(p.device, p.c, launch, [&p] { return compare(p, 1); });

@@ -37,7 +37,8 @@ struct Problem {
 inline constexpr int kProbes = 256;
 
 /// A compiled kernel on it; its result is compared with double at kProbes elements.
-lab::Runnable kernel_on(Problem& problem, int configuration, int stages = 0);
+lab::Runnable kernel_on(Problem& problem, int configuration, int stages = 0,
+                        Raster raster = Raster::grouped);
 /// The same by an algorithm of the library's.
 lab::Runnable library_on(Problem& problem, int algorithm, bool fast_accumulation);
 

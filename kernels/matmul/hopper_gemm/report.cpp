@@ -154,12 +154,11 @@ lab::Table roof_table(const Trace& trace) {
                                trace.consumers, trace.consumers == 1 ? "" : "s"),
                    {column("tile", "tile"), whole("tensor_cycles", "tensor cores", "cycles"),
                     whole("read_cycles", "shared memory: reads", "cycles"),
-                    real("write_cycles", "its share of TMA's writes", "cycles", 1),
+                    whole("write_cycles", "its share of TMA's writes", "cycles"),
                     column("bound", "what is slower")}};
   for (const WarpgroupTile tile : all_of<WarpgroupTile>()) {
     const int n = columns_of(tile);
-    const double stage = (64.0 * trace.consumers + n) * 128;
-    const double writes = stage / 128 / (4.0 * trace.consumers);
+    const int writes = write_cycles(n, trace.consumers);
     table.add({tile, tensor_cycles(n), read_cycles(n), writes,
                read_cycles(n) + writes > tensor_cycles(n) ? "shared memory" : "tensor cores"});
   }
@@ -210,6 +209,18 @@ std::string summary_of(const Outcome& outcome) {
 
 }  // namespace
 
+double traced_passes(const std::vector<int>& places) {
+  int passes = 0;
+  for (std::size_t matrix = 0; matrix < places.size(); matrix += 8) {
+    std::array<int, 8> groups{};  // of four banks
+    for (std::size_t row = matrix; row < matrix + 8; ++row) {
+      ++groups[static_cast<std::size_t>(places[row] / 16 % 8)];
+    }
+    passes += *std::max_element(groups.begin(), groups.end());
+  }
+  return 8.0 * passes / static_cast<double>(places.size());
+}
+
 lab::Table ladder_table() {
   lab::Table table{"ladder", "The ladder", {"rung", column("what_changed", "what changed")}};
   for (const Variant variant : all_of<Variant>()) table.add({variant, reason_of(variant)});
@@ -232,6 +243,7 @@ lab::Report report_of(const Outcome& outcome) {
                         "tolerance: each product and the sum so far lose less than a unit of the "
                         "largest when they are added, 2^-23 (E4M3: 2^-13), and so does each "
                         "group's sum."));
+  report.device_lost = outcome.device_lost;
   report.trace = to_json(outcome.trace);
   return report;
 }

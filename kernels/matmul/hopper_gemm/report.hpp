@@ -18,6 +18,7 @@ struct Outcome {
   numeric::AllBounded reference;
   std::vector<float> c;  ///< by the kernel with nothing left out, row-major without gaps
   Trace trace;
+  bool device_lost = false;  ///< the broken kernel has cost this process its GPU
 };
 
 /// Runs the kernel with `params`: gather.cpp.
@@ -43,5 +44,17 @@ constexpr int tensor_cycles(int columns) {
 constexpr int read_cycles(int columns) {
   return (64 + columns) * 32 / 128;
 }
+/// Cycles that it takes to write them when they come, of which several consumers share those of B.
+constexpr int write_cycles(int columns, int consumers) {
+  return (64 * consumers + columns) * 32 / 128 / consumers;
+}
+
+/// Passes that 16 bytes of each of 8 rows take: rows of `row_bytes` below each other meet in the same banks,
+/// swizzled by as many bytes they lie in all.
+constexpr int matrix_passes(int row_bytes, bool swizzled) {
+  return swizzled ? 1 : row_bytes / 16;
+}
+/// The same from the addresses of 4 matrices' 32 rows: passes of a matrix.
+double traced_passes(const std::vector<int>& places);
 
 }  // namespace tilestep::hopper_gemm

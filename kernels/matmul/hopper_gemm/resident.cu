@@ -1,10 +1,22 @@
-// What the tensor cores reach when nothing has to be brought: two consumers multiply the same stage over and
-// over. A wgmma of 64 × n × 16 reads 64 + n rows of 32 bytes from shared memory, which serves 128 bytes a cycle,
-// while the tensor cores take n / 2 cycles for it. So the fewer columns, the more shared memory is the limit.
+// What a multiprocessor can do, a part at a time.
+//
+// resident: what the tensor cores reach when nothing has to be brought. Two consumers multiply the same stage over
+// and over. A wgmma of 64 × n × 16 reads 64 + n rows of 32 bytes from shared memory, which serves 128 bytes a cycle,
+// while the tensor cores take n / 2 cycles for it. So the fewer columns, the more of its time shared memory works.
+//
+// fed: the same products from a ring that TMA fills, from L2 alone.
 
-#include "kernels/matmul/hopper_gemm/task.hpp"
+#include "kernels/matmul/hopper_gemm/specialized.cu"
 
 namespace tilestep::hopper_gemm::SIMT_BACKEND {
+
+template <class T>
+__device__ __forceinline__ float sum_of(const typename T::Sums& sums) {
+  float sum = 0;
+#pragma unroll
+  for (const float one : sums) sum += one;
+  return sum;
+}
 
 template <class T>
 __global__ void __launch_bounds__(2 * kWarpgroup, 1)
@@ -29,12 +41,89 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   }
   wgmma_wait<0>();
   settle(sums);
-  float sum = 0;
-#pragma unroll
-  for (const float one : sums) sum += one;
+  const float sum = sum_of<T>(sums);
   __syncthreads();  // both consumers' products are in what is measured
   // The sum is looked at, so that no compiler leaves the products out.
   if (threadIdx.x == 0) out[blockIdx.x] = sum == 12345.0f ? 0 : cycles() - start;
+}
+
+/// K-tiles that come over and over, and stages that they come to.
+constexpr int kFedTiles = 4;
+using FedRing = FixedRing<4, 2>;
+
+/// `maps`: of A [blocks · 128 × 256], of B [blocks · kColumns × 256].
+template <class T>
+__global__ void __launch_bounds__(3 * kWarpgroup, 1)
+    fed(const __grid_constant__ TensorMaps maps, int products, int shared_bytes,
+        simt::Global<long long> out) {
+  const auto stages = lay_out<T>(FedRing{}, shared_bytes);
+  begin<1>(stages, Timed{});
+  const int group = static_cast<int>(threadIdx.x) / kWarpgroup;
+  const auto block = static_cast<int>(blockIdx.x);
+  const long long start = cycles();
+  float sum = 0;
+  if (group == 0) {
+    keep_registers<kProducerRegisters>();
+    Turn turn;
+    for (int i = 0; threadIdx.x == 0 && i < products; ++i) {
+      const unsigned full = stages.full(turn.stage);
+      const int k = i % kFedTiles * T::kDepth;
+      wait_for(stages.empty(turn.stage), turn.parity ^ 1);
+      arrive_expecting(full, stages.bytes());
+      fetch_rows<1>(maps.a, stages, stages.a(turn.stage), stages.rows(), 0, full, k,
+                    block * stages.rows(), T::kElementBytes);
+      fetch_rows<1>(maps.b, stages, stages.b(turn.stage), T::kColumns, 0, full, k,
+                    block * T::kColumns, T::kElementBytes);
+      turn.pass(stages.ring);
+    }
+  } else {
+    take_registers<kConsumerRegisters>();
+    typename T::Sums sums = {};
+    Turn turn;
+    int number = 0;
+    multiply_tile<T, FedRing, 1>(sums, stages, turn, products * T::kDepth, group - 1, number,
+                                 Timed{}, 0);
+    sum = sum_of<T>(sums);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) out[blockIdx.x] = sum == 12345.0f ? 0 : cycles() - start;
+}
+
+/// Four matrices of 8 × 8 numbers of 16 bits, row by row of `row_bytes`, chunk by chunk of 16 bytes; when a
+/// row has no more chunks, from row 8 on.
+__global__ void access_matrices(bool stores, int row_bytes, bool swizzled, int repeats,
+                                simt::Global<int> places) {
+  const unsigned raw = simt::shared_address(
+      simt::dynamic_shared<std::uint8_t>(static_cast<std::size_t>(4 * kAlignment), 0, "matrices"));
+  const unsigned tile = (raw + kAlignment - 1) / kAlignment * kAlignment;
+  const int lane = static_cast<int>(threadIdx.x);
+  const auto all = staged<unsigned>(tile, 2 * kAlignment / 4, "matrices");
+  for (int i = lane; i < 2 * kAlignment / 4; i += 32) all[i] = static_cast<unsigned>(i);
+  __syncwarp();
+  const int chunks = row_bytes / 16;
+  const int matrix = lane / 8;
+  const int row = matrix / chunks * 8 + lane % 8;
+  const unsigned plain = tile + static_cast<unsigned>(row * row_bytes + matrix % chunks * 16);
+  const unsigned place = swizzled ? swizzled_address(plain, row_bytes) : plain;
+  unsigned four[4] = {1, 2, 3, 4};
+  for (int i = 0; i < repeats; ++i) {
+    if (stores) {
+      stmatrix_x4(place, four);
+    } else {
+      ldmatrix_x4(four, place);
+    }
+  }
+  places[lane] = four[0] == 0xFFFFFFFFu ? -1 : static_cast<int>(place - tile);
+}
+
+/// How many cycles pass in 0.2 ms.
+__global__ void probe_clock(simt::Global<long long> out) {
+  const long long begin = nanoseconds();
+  const long long first = cycles();
+  long long now = begin;
+  while (now - begin < 200'000) now = nanoseconds();
+  out[0] = cycles() - first;
+  out[1] = now - begin;
 }
 
 }  // namespace tilestep::hopper_gemm::SIMT_BACKEND

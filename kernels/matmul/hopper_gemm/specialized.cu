@@ -1,3 +1,5 @@
+#pragma once
+
 // C = A·B^T with the work divided: one warpgroup only copies, one or two only multiply. They meet at two
 // mbarriers a stage: `full`, when the copies have landed, and `empty`, when all have read the stage.
 //

@@ -52,9 +52,10 @@ __device__ __forceinline__ void store_sums(simt::Global<Out> c, const typename T
   }
 }
 
-/// Writes 128 bytes of each of a warp's 16 rows to a tile with the 128-byte swizzle; `first` is the first
-/// column's block of 8. The rows of each 8 × 8 matrix then lie in all 32 banks.
-template <class Sums>
+/// Writes 128 bytes of each of a warp's 16 rows to a tile with the 128-byte swizzle, or without any; `first`
+/// is the first column's block of 8. With it the rows of each 8 × 8 matrix lie in all 32 banks, without it in
+/// the same 4.
+template <bool kSwizzled, class Sums>
 __device__ __forceinline__ void stage_sums(const Sums& sums, unsigned tile, int first,
                                            std::uint16_t) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -65,15 +66,17 @@ __device__ __forceinline__ void stage_sums(const Sums& sums, unsigned tile, int 
     const float* from = &sums[4 * (first + j)];
     const unsigned matrices[4] = {pack_bf16(from[0], from[1]), pack_bf16(from[2], from[3]),
                                   pack_bf16(from[4], from[5]), pack_bf16(from[6], from[7])};
-    const int chunk = simt::swizzled_chunk(row, j + lane / 16);
+    const int plain = row * 8 + j + lane / 16;
+    const int chunk = kSwizzled ? simt::swizzled_chunk(row, j + lane / 16) : plain;
     stmatrix_x4(tile + static_cast<unsigned>(chunk * 16), matrices);
   }
 }
 /// FP32: two lanes of neighbouring rows meet in a bank.
-template <class Sums>
+template <bool kSwizzled, class Sums>
 __device__ __forceinline__ void stage_sums(const Sums& sums, unsigned tile, int first, float) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) % kWarpgroup / 32;
+  static_assert(kSwizzled);
   const auto to = staged<float>(tile, kStoredTile / 4, "tile of C");
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
@@ -102,7 +105,7 @@ __device__ __forceinline__ void store_by_tma(const TensorMap& c, const typename 
     if (speaks && !tape.does(Fault::no_store_wait)) store_wait<kStoredTiles - 1>();
     // What the tile held must have been read before it is written …
     if (!tape.does(Fault::no_write_meeting)) named_barrier_sync(1 + consumer, kWarpgroup);
-    stage_sums(sums, tile, part * kColumns / 8, Out{});
+    stage_sums<Tape::kSwizzledStores>(sums, tile, part * kColumns / 8, Out{});
     if (!tape.does(Fault::missing_fence)) publish_to_async_proxy();
     // … and all must have written before TMA reads it.
     if (!tape.does(Fault::no_store_meeting)) named_barrier_sync(1 + consumer, kWarpgroup);

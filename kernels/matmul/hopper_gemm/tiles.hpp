@@ -150,6 +150,7 @@ class TileWalk {
 /// In a timed kernel nobody does, and all is as it should be.
 struct Timed {
   static constexpr bool kRecords = false;
+  static constexpr bool kSwizzledStores = true;
 
   __device__ __forceinline__ void note(int, int) const {}
   __device__ __forceinline__ constexpr bool does(Fault) const { return false; }
@@ -159,11 +160,17 @@ struct Timed {
   }
 };
 
+/// C's tiles leave without a swizzle, to count what it saves.
+struct PlainStores : Timed {
+  static constexpr bool kSwizzledStores = false;
+};
+
 /// In an explained one the first thread of each warpgroup of the chosen block writes down the clock when
 /// something happens: one store, so that what is explained is as nearly as can be what is timed. It may leave
 /// something out on purpose; a wait may then last for ever, so it is given up after a while.
 struct Explained {
   static constexpr bool kRecords = true;
+  static constexpr bool kSwizzledStores = true;
 
   simt::Global<long long>
       clocks;  ///< kSites + 1 rows of `numbers`; the last: waits given up, by their site
