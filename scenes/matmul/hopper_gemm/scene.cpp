@@ -90,6 +90,12 @@ std::string HopperGemmScene::outcome() const {
                              counted(what.wrong, "element"), what.wrong == 1 ? "is" : "are")
                : "a wait never ended and was given up.";
   }
+  if (what.outcome == "ended by the GPU") {
+    return what.wrong > 0
+               ? fmt::format("the GPU ended the launch. Under emulation {} of C {} wrong.",
+                             counted(what.wrong, "element"), what.wrong == 1 ? "is" : "are")
+               : "the GPU ended the launch.";
+  }
   if (what.wrong > 0) {
     return fmt::format("{} of C {} wrong, first C[{}][{}]: {} instead of {}.",
                        counted(what.wrong, "element"), what.wrong == 1 ? "is" : "are", what.row,
