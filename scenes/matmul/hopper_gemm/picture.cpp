@@ -109,7 +109,7 @@ Extent HopperGemmScene::extent() const {
   const auto lane_count = static_cast<int>(lanes.size());
   return {{Axis{.name = "time",
                 .high = rounded(0, static_cast<double>(last)).second,
-                .title = !clocked_    ? text("events: order, not time", "events")
+                .title = !clocked_    ? text("events k-tile by k-tile, no clock", "events")
                          : emulated() ? text("words: order, not time", "words")
                                       : text("cycles"),
                 .ticks = true},

@@ -100,7 +100,8 @@ Question HopperGemmScene::consumer_question() const {
 /// How far the copies run ahead of the first products.
 std::optional<Question> HopperGemmScene::ahead_question() const {
   const int first = first_of(trace_, What::issues);
-  if (first < 0 || trace_.stages < 2 || all_k_tiles() < 2) return std::nullopt;
+  // Without a clock nobody knows what came before what.
+  if (first < 0 || !clocked_ || trace_.stages < 2 || all_k_tiles() < 2) return std::nullopt;
   const auto ahead =
       std::count_if(trace_.events.begin(), trace_.events.begin() + first,
                     [](const hopper_gemm::Event& event) { return event.what == What::copies; });

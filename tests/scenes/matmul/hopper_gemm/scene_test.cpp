@@ -361,3 +361,26 @@ TEST_CASE("Hopper GEMM: the page of the time that is shown holds the cursor",
   }
   CHECK(pages.size() > 1);
 }
+
+TEST_CASE("Hopper GEMM: without a clock nothing is said about what overlapped",
+          "[hopper_gemm_scene]") {
+  lab::Report report = tests::report_of("hopper-gemm");
+  hopper_gemm::Trace trace = scene_of({}).trace();
+  const int step = trace.steps() / 2;
+  const auto ahead_is_asked = [](const HopperGemmScene& scene) {
+    for (int at = 0; at < scene.trace().steps(); ++at) {
+      const auto question = scene.question({Cursor{at, 0}});
+      if (question && question->id == "ahead") return true;
+    }
+    return false;
+  };
+  CHECK(text_of(scene_of({}), "in_use", step) != "—");
+  CHECK(ahead_is_asked(scene_of({})));
+  for (Event& event : trace.events) event.clock = 0;
+  report.trace = hopper_gemm::to_json(trace);
+  HopperGemmScene scene;
+  scene.load(report);
+  CHECK(text_of(scene, "in_use", step) == "—");
+  CHECK(text_of(scene, "ahead", step) == "—");
+  CHECK_FALSE(ahead_is_asked(scene));
+}
