@@ -1,18 +1,32 @@
-// The Measured tab of the Hopper lesson: the ladder beside cuBLAS, stages, what an instruction needs, and
-// what the compiled kernels take and the hardware counts.
+// The Measured tab of the Hopper lesson: the ladder beside cuBLAS, stages, what an instruction needs, bank
+// conflicts, the order of tiles, and what the compiled kernels take and the hardware counts.
 #include "scenes/shared/measured.hpp"
 
 #include <fmt/format.h>
 
 #include "scenes/matmul/hopper_gemm/scene.hpp"
 #include "scenes/shared/rows.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 namespace {
 
 Role rung_role(std::string_view rung) {
-  if (rung.starts_with("mma-sync")) return Role::muted;
+  if (rung.starts_with("mma-sync") || rung.starts_with("peer,")) return Role::muted;
   return rung.find("fp8") != std::string_view::npos ? Role::purple : Role::sky;
+}
+
+Role one_role(std::string_view) {
+  return Role::sky;
+}
+
+/// What is as it should be, and what pays for not being so.
+Role layout_role(std::string_view name) {
+  return name.starts_with("swizzled") ? Role::sky : Role::purple;
+}
+
+Role cluster_role(std::string_view name) {
+  return name.ends_with("2 blocks") ? Role::sky : Role::purple;
 }
 
 /// A row for each counter of a rung, so that one of them can be chosen.
@@ -30,6 +44,51 @@ lab::Table by_metric(lab::Table counters) {
     }
   }
   return all;
+}
+
+/// Passes as counted; without counters as the addresses traced from the kernel make them.
+lab::Table with_passes(lab::Table table) {
+  bool counted = has_column(table, "counted");
+  for (std::size_t row = 0; row < table.rows.size() && counted; ++row) {
+    counted = number_in(table, row, "counted").has_value();
+  }
+  const std::string from = counted ? "counted" : "traced";
+  add_column(table, "passes", [&](std::size_t row) -> lab::Cell {
+    const auto number = number_in(table, row, from);
+    return number ? lab::Cell(*number) : lab::Cell();
+  });
+  add_column(table, "from", [&](std::size_t) -> lab::Cell { return from; });
+  add_column(table, "beside", [&](std::size_t row) -> lab::Cell {
+    const auto traced = number_in(table, row, "traced");
+    return counted && traced ? lab::Cell(fmt::format("traced {:g}", *traced)) : lab::Cell();
+  });
+  return table;
+}
+
+/// Each way of FP8 has a peer of its own, so that these are bars and no roof.
+lab::Table with_peers(lab::Table table) {
+  add_column(table, "name", [&](std::size_t row) -> lab::Cell {
+    const std::string rung = text_in(table, row, "rung");
+    if (!rung.starts_with("cuBLAS")) return rung;
+    return rung.find("scales") != std::string::npos ? "peer, scaled" : "peer, per tensor";
+  });
+  add_column(table, "beside", [&](std::size_t row) -> lab::Cell {
+    const auto share = number_in(table, row, "fraction");
+    const bool peer = text_in(table, row, "rung").starts_with("cuBLAS");
+    return share && !peer ? lab::Cell(words::percent(*share) + " of its peer") : lab::Cell();
+  });
+  return table;
+}
+
+/// Beside each rate the clock and the share that make it.
+lab::Table with_factors(lab::Table table) {
+  add_column(table, "factors", [&](std::size_t row) -> lab::Cell {
+    const auto mhz = number_in(table, row, "clock_mhz"),
+               share = number_in(table, row, "pipe_share");
+    if (!mhz || !share) return {};
+    return fmt::format("{:.0f} MHz × {:.1f} %", *mhz, *share);
+  });
+  return table;
 }
 
 /// Rungs of which several configurations were compiled say which.
@@ -50,6 +109,7 @@ lab::Table with_configuration(lab::Table table) {
 
 measured::Spec HopperGemmScene::measured_spec() const {
   using namespace measured;
+  const auto marked = trace_.stages > 0 ? std::optional<double>(trace_.stages) : std::nullopt;
   return {"ladder_measured",
           {{.name = "Ladder",
             .how = "random data, median of rounds taken in turn; whiskers hold 80 % of the samples",
@@ -62,40 +122,96 @@ measured::Spec HopperGemmScene::measured_spec() const {
                            .of = "cuBLAS",
                            .role = rung_role}}},
            {.name = "Stages",
+            .how = "dashed: what one stage takes, shared by all, but never less than the products",
             .plots = {Lines{.id = "by_stages",
+                            .title = "Rate",
                             .x_label = "stages",
                             .y_label = "TFLOP/s",
                             .rows = {.table = "stages_measured"},
                             .x = "stages",
                             .curves = {{.column = "tflops", .label = "measured"}},
-                            .marked_x = trace_.stages > 0 ? std::optional<double>(trace_.stages)
-                                                          : std::nullopt}},
+                            .marked_x = marked},
+                      Lines{.id = "cycles_by_stages",
+                            .title = "Cycles of a k-tile",
+                            .x_label = "stages",
+                            .y_label = "cycles",
+                            .rows = {.table = "stages_measured"},
+                            .x = "stages",
+                            .curves = {{.column = "cycles", .label = "measured"},
+                                       {.column = "predicted",
+                                        .label = "predicted",
+                                        .role = Role::muted,
+                                        .dashed = true}},
+                            .marked_x = marked}},
             .needs = "stages_measured"},
            {.name = "Inside the SM",
-            .how = "bars: measured, dashed: the tensor cores alone",
+            .how = "cycles of one wgmma, 64 × n × 16; dashed: the tensor cores alone",
             .plots = {Bars{.id = "instruction_cycles",
-                           .title = "Cycles of one wgmma, 64 × n × 16",
+                           .title = "A stage that stays",
                            .unit = "cycles",
                            .rows = {.table = "instruction_roofs"},
                            .label = "tile",
                            .value = "cycles",
                            .expected = "tensor_cycles",
-                           .note = "shared memory {read_cycles}"},
-                      Bars{.id = "instruction_share",
-                           .title = "Share of the tensor cores' rate",
-                           .unit = "%",
+                           .note = "reads {read_cycles}",
+                           .role = one_role},
+                      Bars{.id = "fed_cycles",
+                           .title = "A ring that TMA fills from L2",
+                           .unit = "cycles",
                            .rows = {.table = "instruction_roofs"},
                            .label = "tile",
-                           .value = "share",
-                           .times = 100}},
+                           .value = "fed",
+                           .expected = "tensor_cycles",
+                           .note = "reads {read_cycles}, writes {write_cycles}",
+                           .role = one_role}},
             .needs = "instruction_roofs"},
+           {.name = "Conflicts",
+            .how = "{from}: passes of shared memory for 16 bytes of 8 rows each, by the rows' "
+                   "length; dashed: derived",
+            .plots = {Bars{.id = "passes_{access}",
+                           .title = "{access}",
+                           .unit = "passes",
+                           .rows = {.table = "conflicts", .prepare = with_passes},
+                           .label = "{layout}, {row_bytes} B",
+                           .value = "passes",
+                           .expected = "derived",
+                           .note = "{beside}",
+                           .each = "access",
+                           .role = layout_role},
+                      Bars{.id = "store_conflicts",
+                           .title = "Conflicts of persistent's stores",
+                           .rows = {.table = "store_conflicts"},
+                           .label = "layout",
+                           .value = "conflicts",
+                           .note = "of {wavefronts} passes",
+                           .role = layout_role}},
+            .needs = "conflicts"},
+           {.name = "Order",
+            .how = "counted: bytes that persistent moves, by the order of C's tiles",
+            .plots = {Bars{.id = "order_dram",
+                           .title = "DRAM traffic",
+                           .unit = "MB",
+                           .rows = {.table = "raster_bytes"},
+                           .label = "{raster}, {cluster|block}",
+                           .value = "dram_bytes",
+                           .role = cluster_role},
+                      Bars{.id = "order_l2",
+                           .title = "L2 reads",
+                           .unit = "MB",
+                           .rows = {.table = "raster_bytes"},
+                           .label = "{raster}, {cluster|block}",
+                           .value = "l2_bytes",
+                           .role = cluster_role}},
+            .needs = "raster_bytes"},
            {.name = "FP8",
+            .how = "C in BF16; peers: cuBLAS, without fast accumulation or with the same scales",
             .plots = {Bars{.id = "fp8_rates",
+                           .title = "Rate",
                            .unit = "TFLOP/s",
-                           .rows = {.table = "fp8"},
-                           .label = "rung",
+                           .rows = {.table = "fp8", .prepare = with_peers},
+                           .label = "name",
                            .value = "tflops",
-                           .of = "cuBLAS",
+                           .note = "{beside}",
                            .role = rung_role},
                       Bars{.id = "fp8_errors",
                            .title = "Mean relative error of C",
@@ -106,11 +222,14 @@ measured::Spec HopperGemmScene::measured_spec() const {
                            .role = rung_role}},
             .needs = "fp8"},
            {.name = "Data",
+            .how = "rate = clock × share of the tensor cores × 4096 FLOP × multiprocessors",
             .plots = {Bars{.id = "by_data",
                            .unit = "TFLOP/s",
-                           .rows = {.table = "data"},
+                           .rows = {.table = "data", .prepare = with_factors},
                            .label = "data",
-                           .value = "tflops"}},
+                           .value = "tflops",
+                           .note = "{factors}",
+                           .role = one_role}},
             .needs = "data"},
            {.name = "Configurations",
             .plots = {Bars{.id = "configurations",

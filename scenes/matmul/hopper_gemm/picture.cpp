@@ -18,6 +18,7 @@ namespace {
 
 constexpr auto kNever = KTileLife::kNever;
 constexpr float kLeft = 5.4f;    ///< margin for the lanes' names, in heights of a line
+constexpr float kLane = 0.98f;   ///< least height of a lane, in heights of a line
 constexpr int kMostOnPage = 12;  ///< k-tiles that the lanes show side by side
 
 std::uint8_t flag(bool picked) {
@@ -108,7 +109,7 @@ Extent HopperGemmScene::extent() const {
   const auto lane_count = static_cast<int>(lanes.size());
   return {{Axis{.name = "time",
                 .high = rounded(0, static_cast<double>(last)).second,
-                .title = !clocked_    ? text("events: order, not time", "events")
+                .title = !clocked_    ? text("events k-tile by k-tile, no clock", "events")
                          : emulated() ? text("words: order, not time", "words")
                                       : text("cycles"),
                 .ticks = true},
@@ -261,8 +262,11 @@ Box HopperGemmScene::lanes(const HopperMoment& now, int followed) const {
   if (now.last != nullptr) {
     marks.emplace_back(Rule{{"now"}, "time", static_cast<double>(now.now), State::current});
   }
+  // Each lane has room for its name and the numbers in its bars, where there are not too many.
+  const int lanes = 1 + trace_.stages + trace_.consumers * (has_wgmma() ? 2 : 1);
+  const float least = std::clamp(kLane * static_cast<float>(lanes), 5.0f, 6.2f);
   return box({"lanes"}, std::move(marks), {},
-             {.weight = 1.6f, .least_width = 11, .least_height = 5, .left = kLeft});
+             {.weight = 1.6f, .least_width = 11, .least_height = least, .left = kLeft});
 }
 
 // ---- the ring ------------------------------------------------------------------------------------
@@ -380,13 +384,13 @@ Box HopperGemmScene::ring(const HopperMoment& now, const View& view) const {
   };
   Box made = column({"ring"},
                     {stage_bytes(now), row({"holds"}, "holds", stage_parts(now), 0, 2),
-                     row({"states"}, "state", stage_states(now, view), 4)},
+                     row({"states"}, "state", stage_states(now, view), 5)},
                     {.close = true, .weight = 0.3f});
   if (has_tma()) {
-    made.boxes.push_back(row({"full_barriers"}, "full", phases(now, true), 5));
+    made.boxes.push_back(row({"full_barriers"}, "full", phases(now, true), 4));
   }
   if (has_producer()) {
-    made.boxes.push_back(row({"empty_barriers"}, "empty", phases(now, false), 5));
+    made.boxes.push_back(row({"empty_barriers"}, "empty", phases(now, false), 4));
   }
   const std::string size =
       fmt::format("{} of {} B", counted(trace_.stages, "stage"), trace_.stage_bytes);
@@ -422,6 +426,7 @@ std::string HopperGemmScene::explain_stage(const HopperMoment& now, int number) 
   const StageNow& stage = now.stages[number];
   std::string said = fmt::format("stage {}: {}", number, name_of_state(stage.state));
   if (stage.k_tile >= 0) said += fmt::format(", k-tile {}", stage.k_tile);
+  said += fmt::format("\nA {}\nB {}", layout_of(true).text(), layout_of(false).text());
   if (has_tma()) {
     said += fmt::format("\nfull barrier: {} ended, the one under way has parity {}",
                         counted(stage.full_phases, "phase"), stage.full_phases % 2);
@@ -447,7 +452,9 @@ std::string HopperGemmScene::explain(const View& view, const Key& key) const {
   if (key.is({"part", "stage_state", "full_barrier", "empty_barrier", "announced", "landed"})) {
     return explain_stage(now, key.i);
   }
-  if (key.is({"added"})) return explain_k_tile(now, key.j);
+  if (key.is({"plain_turn", "swizzled_turn"})) {
+    return explain_turns(view, key.i, key.is({"swizzled_turn"}));
+  }
   return explain_tiles(now, key);
 }
 

@@ -6,9 +6,9 @@
 #include <array>
 #include <cmath>
 
-#include "kernels/base/simt/hopper.hpp"
 #include "kernels/matmul/hopper_gemm/kernels.hpp"
 #include "scenes/matmul/hopper_gemm/scene.hpp"
+#include "scenes/matmul/hopper_gemm/tile_layout.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -20,42 +20,27 @@ using words::counted;
 namespace {
 
 constexpr auto kNever = KTileLife::kNever;
-constexpr int kRows = 8, kChunks = 8;  ///< what the swizzle view shows
+constexpr float kTurnsLeft = 6.2f;  ///< margin for the words beside the turns, in heights of a line
+constexpr int kRows = kBankRows, kChunks = kBankGroups;  ///< what the swizzle view shows
 
 std::string range(int first, int count) {
   return count <= 1 ? std::to_string(first) : fmt::format("{}–{}", first, first + count - 1);
 }
 
 /// Where the chunks of 8 rows lie: of each of 8 lines of 128 bytes, and of each of the 8 groups of banks
-/// in it, the row and the chunk.
+/// in it, the row and the chunk. Panels follow each other after 8 rows here.
 struct Chunk {
   int row = 0, chunk = 0;
 };
 std::array<Chunk, kRows * kChunks> chunks_with(int swizzle) {
-  const int width = swizzle == 0 ? 16 : swizzle;
+  const TileLayout layout{kRows, 2, swizzle};
   std::array<Chunk, kRows * kChunks> places{};
   for (int row = 0; row < kRows; ++row) {
     for (int chunk = 0; chunk < kChunks; ++chunk) {
-      // Panels of `width` bytes of k, here with eight rows each.
-      const int panel = chunk * 16 / width;
-      const auto plain = static_cast<unsigned>((panel * kRows + row) * width + chunk * 16 % width);
-      // A panel begins where the pattern does.
-      const unsigned in_panel = plain % static_cast<unsigned>(kRows * width);
-      const unsigned start = plain - in_panel;
-      const unsigned at = start + simt::hopper::swizzled_address(in_panel, swizzle);
-      places[at / 16] = {row, chunk};
+      places[static_cast<std::size_t>(layout.byte(row, chunk * 8) / 16)] = {row, chunk};
     }
   }
   return places;
-}
-
-/// In how many turns a chunk of all eight rows is read: the most of them in one group of banks.
-int turns_of(const std::array<Chunk, kRows * kChunks>& places, int chunk) {
-  std::array<int, kChunks> in_group{};
-  for (std::size_t at = 0; at < places.size(); ++at) {
-    if (places[at].chunk == chunk) ++in_group[at % kChunks];
-  }
-  return *std::max_element(in_group.begin(), in_group.end());
 }
 
 }  // namespace
@@ -234,41 +219,72 @@ Box HopperGemmScene::sums(const HopperMoment& now) const {
 
 // ---- where the swizzle puts them -----------------------------------------------------------------
 
-/// Eight rows of a k-tile in shared memory: a line of cells is 128 bytes, a cell 16, four banks.
+/// A tile of A, if not of B, in a stage.
+TileLayout HopperGemmScene::layout_of(bool is_a) const {
+  return {is_a ? trace_.rows : trace_.columns, hopper_gemm::element_bytes(trace_.dtype),
+          trace_.swizzle};
+}
+
+/// Of the rows of the chosen chunk, how many lie in each group of banks: more than one take turns.
+Box HopperGemmScene::turns(int chunk, bool swizzled) const {
+  const BankTurns turns = turns_of(layout_of(true), chunk, swizzled);
+  Cells cells{items(swizzled ? Name("swizzled_turn") : Name("plain_turn"), kChunks)};
+  cells.x = "bank";
+  for (const int rows : turns.rows) {
+    cells.items.names.push_back(rows == 0 ? "" : std::to_string(rows));
+    cells.items.state.each.push_back(rows == 0   ? State::to_come
+                                     : rows == 1 ? State::plain
+                                                 : State::wasted);
+  }
+  cells.items.about = {{"banks", {-1, numbers(kChunks)}}};
+  const std::string all = counted(turns.turns(), "turn"), how = swizzled ? "swizzled" : "plain";
+  return box(swizzled ? Key{"swizzled_turns"} : Key{"plain_turns"}, {cells},
+             text(fmt::format("{}: {}", how, all), fmt::format("{} {}", how, turns.turns()), how),
+             {.weight = 0, .least_width = 5, .least_height = 1.05f, .left = kTurnsLeft});
+}
+
+/// Eight rows of a k-tile in shared memory: a line of cells is 128 bytes, a cell 16, four banks. Below them
+/// how many of the framed ones meet in the same banks, as they lie and without the swizzle.
 Box HopperGemmScene::swizzle(const View& view) const {
   const auto places = chunks_with(trace_.swizzle);
-  const int chosen = std::clamp(view.pick("chunk", 0), 0, kChunks - 1);
+  const int place = std::clamp(view.pick("place", 0), 0, kRows * kChunks - 1);
+  const int chosen = places[static_cast<std::size_t>(place)].chunk;
   Cells grid{items("chunk", kRows * kChunks)};
   grid.columns = kChunks;
   grid.x = "bank";
   grid.y = "line";
-  grid.items.act = {Act::pick, "chunk"};
-  std::vector<int> chunks;
-  for (const Chunk& place : places) {
-    const bool framed = place.chunk == chosen;
-    grid.items.names.push_back(std::to_string(place.chunk));
-    grid.items.state.each.push_back(framed ? State::plain : State::to_come);
+  grid.items.act = {Act::pick, "place"};
+  std::vector<int> banks;
+  for (int at = 0; at < kRows * kChunks; ++at) {
+    const Chunk& each = places[static_cast<std::size_t>(at)];
+    const bool framed = each.chunk == chosen;
+    grid.items.names.push_back(std::to_string(each.chunk));
+    grid.items.state.each.push_back(at == place ? State::current
+                                    : framed    ? State::plain
+                                                : State::to_come);
     grid.items.flags.each.push_back(framed ? kPicked : kNone);
-    chunks.push_back(place.chunk);
+    banks.push_back(at % kChunks);
   }
-  grid.items.about = {{"chunk", {-1, chunks}}};
-  const int turns = turns_of(places, chosen), boxes = 128 / box_bytes();
-  const std::string banks =
-      turns == 1 ? "8 groups of banks" : fmt::format("{} in one group", turns);
+  grid.items.about = {{"banks", {-1, banks}}};
+  std::vector<Box> stacked = {
+      box({"chunks"}, {grid}, {}, {.least_width = 5, .least_height = 6.4f, .left = kTurnsLeft}),
+      turns(chosen, false)};
+  if (trace_.swizzle > 0) stacked.push_back(turns(chosen, true));
+  const int boxes = 128 / box_bytes();
   std::vector<Text> said = {
-      text(fmt::format("framed: chunk {} of the 8 rows, in {}", chosen, banks)),
-      text(has_tma() ? fmt::format("{} of A and of B a stage", counted(boxes, "box", "boxes"))
+      text(chunk_line(place)),
+      text(has_tma() ? fmt::format("boxes of {} B: {} of A, {} of B", box_bytes(), boxes, boxes)
                      : std::string("no boxes: threads put the chunks there"))};
-  Box made =
-      row({"swizzle"},
-          {box({"chunks"}, {grid}, {}, {.weight = 2, .least_width = 6, .least_height = 5.8f}),
-           box({"swizzle_words"}, {lines("swizzle_line", std::move(said))}, {},
-               {.least_width = 5.5f, .least_height = 3})},
-          {.rank = 6});
-  made.label = text(trace_.swizzle == 0 ? std::string("no swizzle: where chunks of 8 rows lie")
-                                        : fmt::format("swizzle of {} B: where chunks of 8 rows lie",
-                                                      trace_.swizzle),
-                    fmt::format("swizzle {} B", trace_.swizzle), "swizzle");
+  Box made = row({"swizzle"},
+                 {column({"banks"}, std::move(stacked), {.close = true, .weight = 2}),
+                  box({"swizzle_words"}, {lines("swizzle_line", std::move(said))}, {},
+                      {.least_width = 5, .least_height = 3})},
+                 {.rank = 6});
+  const std::string how = trace_.swizzle == 0 ? std::string("no swizzle")
+                                              : fmt::format("swizzle of {} B", trace_.swizzle);
+  const std::string layout = layout_of(true).text();
+  made.label = text(fmt::format("{}, A in a stage: {}", how, layout),
+                    fmt::format("{}: {}", how, layout), how);
   return made;
 }
 
@@ -330,11 +346,35 @@ std::string HopperGemmScene::explain_tiles(const HopperMoment& now, const Key& k
   return {};
 }
 
+/// The place that is followed: "row 3, k 16–23: byte 400, banks 4–7".
+std::string HopperGemmScene::chunk_line(int place) const {
+  const Chunk at = chunks_with(trace_.swizzle)[static_cast<std::size_t>(place)];
+  const TileLayout layout = layout_of(true);
+  const int each = 16 / layout.element_bytes, byte = layout.byte(at.row, at.chunk * each);
+  return fmt::format("row {}, k {}: byte {}, banks {}", at.row, range(at.chunk * each, each), byte,
+                     range(TileLayout::group(byte) * 4, 4));
+}
+
+/// From the coordinate over the layout to byte and banks, of both operands where they differ.
 std::string HopperGemmScene::explain_chunk(int place) const {
   if (place < 0 || place >= kRows * kChunks) return {};
-  const Chunk at = chunks_with(trace_.swizzle)[place];
-  return fmt::format("row {}, bytes {} of its 128\nbanks {}", at.row, range(at.chunk * 16, 16),
-                     range(place % kChunks * 4, 4));
+  const Chunk at = chunks_with(trace_.swizzle)[static_cast<std::size_t>(place)];
+  const TileLayout layout = layout_of(true);
+  const int each = 16 / layout.element_bytes, k = at.chunk * each;
+  const int plain = layout.plain_byte(at.row, k), byte = layout.byte(at.row, k);
+  return fmt::format("{}\nrow {}, k {} of A in a stage\nelement {}, byte {}{}\nbanks {}",
+                     layout.text(), at.row, range(k, each), layout.sum(at.row, k), plain,
+                     trace_.swizzle == 0 ? "" : fmt::format(", swizzled {}", byte),
+                     range(TileLayout::group(byte) * 4, 4));
+}
+
+std::string HopperGemmScene::explain_turns(const View& view, int group, bool swizzled) const {
+  const int place = std::clamp(view.pick("place", 0), 0, kRows * kChunks - 1);
+  const int chunk = chunks_with(trace_.swizzle)[static_cast<std::size_t>(place)].chunk;
+  const int rows = turns_of(layout_of(true), chunk, swizzled).rows[group % kChunks];
+  return fmt::format("{} {} chunk {} in banks {}{}", rows == 0 ? "no row" : counted(rows, "row"),
+                     rows > 1 ? "have" : "has", chunk, range(group * 4, 4),
+                     rows > 1 ? fmt::format(": {} turns", rows) : "");
 }
 
 }  // namespace tilestep::scenes

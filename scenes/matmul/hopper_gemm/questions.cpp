@@ -1,14 +1,11 @@
-// What is asked of the Hopper lesson before a step, and about measurements.
+// What is asked of the Hopper lesson before a step.
 #include "scenes/shared/questions.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "scenes/matmul/hopper_gemm/scene.hpp"
-#include "scenes/shared/measured.hpp"
-#include "scenes/shared/rows.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -103,7 +100,8 @@ Question HopperGemmScene::consumer_question() const {
 /// How far the copies run ahead of the first products.
 std::optional<Question> HopperGemmScene::ahead_question() const {
   const int first = first_of(trace_, What::issues);
-  if (first < 0 || trace_.stages < 2 || all_k_tiles() < 2) return std::nullopt;
+  // Without a clock nobody knows what came before what.
+  if (first < 0 || !clocked_ || trace_.stages < 2 || all_k_tiles() < 2) return std::nullopt;
   const auto ahead =
       std::count_if(trace_.events.begin(), trace_.events.begin() + first,
                     [](const hopper_gemm::Event& event) { return event.what == What::copies; });
@@ -120,9 +118,13 @@ std::optional<Question> HopperGemmScene::ahead_question() const {
 
 Question HopperGemmScene::outcome_question() const {
   const std::vector<std::string> choices = {"C comes out right", "Some of C is wrong",
-                                            "It hangs: a wait never ends"};
+                                            "It hangs: a wait never ends",
+                                            "The GPU ends it with an error"};
   const std::string& outcome = trace_.broken.outcome;
-  const std::size_t is = outcome == "hang" ? 2 : outcome == "right" || outcome.empty() ? 0 : 1;
+  const std::size_t is = outcome == "hang"                       ? 2
+                         : outcome == "ended by the GPU"         ? 3
+                         : outcome == "right" || outcome.empty() ? 0
+                                                                 : 1;
   return ask(fmt::format("The kernel was broken on purpose: {}. What came of it?",
                          name_of(params_.broken)),
              choices[is], choices,
@@ -159,116 +161,6 @@ std::optional<Question> HopperGemmScene::question(const View& view) const {
   if (after(first_of(trace_, What::waited)))
     return asked("consumers", about({"sums"}, consumer_question()));
   return std::nullopt;
-}
-
-// ---- about measurements ---------------------------------------------------------------------------
-
-namespace {
-
-constexpr const char* kSize = "8192³";
-
-std::optional<double> rate(const lab::Report& bench, std::string_view rung,
-                           std::string_view column = "tflops") {
-  return number_with(bench, "ladder_measured", {{"rung", rung}, {"size", kSize}}, column);
-}
-
-/// From which number of stages on another one changes nothing: less than this.
-constexpr double kSame = 0.02;
-
-std::optional<Question> stages_question(const lab::Report& bench) {
-  const lab::Table* table = bench.table("stages_measured");
-  if (table == nullptr) return std::nullopt;
-  std::vector<std::pair<int, double>> rates;
-  for (std::size_t row = 0; row < table->rows.size(); ++row) {
-    const auto stages = number_in(*table, row, "stages"), tflops = number_in(*table, row, "tflops");
-    if (stages && tflops) rates.emplace_back(static_cast<int>(*stages), *tflops);
-  }
-  if (rates.size() < 3) return std::nullopt;
-  std::sort(rates.begin(), rates.end());
-  const auto best = std::max_element(
-      rates.begin(), rates.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  const auto enough = std::find_if(rates.begin(), rates.end(), [&](const auto& each) {
-    return each.second >= (1 - kSame) * best->second;
-  });
-  std::vector<std::int64_t> others;
-  for (const auto& [stages, tflops] : rates) others.push_back(stages);
-  Question question = of_kind(
-      "stages",
-      ask_count(
-          "warp-specialized with one stage, two and so on: how many are enough for 98 % of its "
-          "best "
-          "rate?",
-          enough->first, others,
-          fmt::format("{:.0f} TFLOP/s with {}, {:.0f} at best, {}. Enough stages cover the time "
-                      "from asking to landing; more only take shared memory.",
-                      enough->second, words::counted(enough->first, "stage"), best->second,
-                      measured::where_measured(bench))));
-  question.masks = {"Stages"};
-  return question;
-}
-
-/// The last rung against the library.
-std::optional<Question> library_question(const lab::Report& bench) {
-  const auto ours = rate(bench, "persistent"), share = rate(bench, "persistent", "fraction");
-  if (!ours || !share) return std::nullopt;
-  const std::vector<std::string> choices = {"More, by over 1 %", "As much, within 1 %",
-                                            "Less, by 1 to 5 %", "Less, by over 5 %"};
-  const std::size_t is = *share > 1.01 ? 0 : *share >= 0.99 ? 1 : *share >= 0.95 ? 2 : 3;
-  Question question =
-      of_kind("library",
-              ask(fmt::format("persistent at {}, beside the best that cuBLASLt finds: how much of "
-                              "its rate?",
-                              kSize),
-                  choices[is], choices,
-                  fmt::format("{:.0f} TFLOP/s, {} of cuBLAS, {}.", *ours, words::percent(*share),
-                              measured::where_measured(bench))));
-  question.masks = {"Ladder"};
-  return question;
-}
-
-std::optional<Question> wgmma_question(const lab::Report& bench) {
-  const auto slow = rate(bench, "wgmma"), fast = rate(bench, "pipelined");
-  if (!slow || !fast || *slow <= 0) return std::nullopt;
-  Question question = of_kind(
-      "pipelined",
-      ask_ratio(
-          fmt::format("At {} wgmma fills its one stage by ordinary loads; pipelined asks TMA and "
-                      "has several. How many times as fast is it?",
-                      kSize),
-          *fast / *slow, {1.1, 2, 4, 8},
-          fmt::format("{:.0f} against {:.0f} TFLOP/s, {}: the instruction is the same, but now it "
-                      "seldom waits.",
-                      *fast, *slow, measured::where_measured(bench))));
-  question.masks = {"Ladder"};
-  return question;
-}
-
-std::optional<Question> pipe_question(const lab::Report& bench) {
-  const auto busy = number_with(bench, "counters", {{"rung", "persistent"}}, "tensor_pipe");
-  const auto first = number_with(bench, "counters", {{"rung", "wgmma"}}, "tensor_pipe");
-  if (!busy || !first) return std::nullopt;
-  const auto say = [](double percent) { return fmt::format("{:.0f} %", percent); };
-  Question question =
-      of_kind("tensor-pipe",
-              ask_number("In how many of its cycles is the tensor pipe busy in persistent, as the "
-                         "hardware counts?",
-                         std::round(*busy), {25, 50, 70, 85, 95, std::round(*first)}, say,
-                         fmt::format("{:.0f} %, and {:.0f} % in wgmma, {}.", *busy, *first,
-                                     measured::where_measured(bench)),
-                         0));
-  question.masks = {"Counters"};
-  return question;
-}
-
-}  // namespace
-
-std::vector<Question> HopperGemmScene::measured_questions(const lab::Report& bench) const {
-  std::vector<Question> all;
-  for (const auto& each : {stages_question(bench), library_question(bench), wgmma_question(bench),
-                           pipe_question(bench)}) {
-    if (each) all.push_back(shuffled(*each, bench));
-  }
-  return all;
 }
 
 std::vector<std::string> HopperGemmScene::stage_knobs() const {

@@ -90,6 +90,12 @@ std::string HopperGemmScene::outcome() const {
                              counted(what.wrong, "element"), what.wrong == 1 ? "is" : "are")
                : "a wait never ended and was given up.";
   }
+  if (what.outcome == "ended by the GPU") {
+    return what.wrong > 0
+               ? fmt::format("the GPU ended the launch. Under emulation {} of C {} wrong.",
+                             counted(what.wrong, "element"), what.wrong == 1 ? "is" : "are")
+               : "the GPU ended the launch.";
+  }
   if (what.wrong > 0) {
     return fmt::format("{} of C {} wrong, first C[{}][{}]: {} instead of {}.",
                        counted(what.wrong, "element"), what.wrong == 1 ? "is" : "are", what.row,
@@ -288,10 +294,12 @@ std::vector<Readout> HopperGemmScene::readouts(const View& view) const {
   const auto in_use = std::count_if(now.stages.begin(), now.stages.end(), [](const StageNow& each) {
     return each.state != StageNow::empty && each.state != StageNow::released;
   });
-  add("in_use", "stages in use", std::to_string(in_use), fmt::format("of {}", trace_.stages),
-      traced, fmt::format("Stages that hold a k-tile, or wait for one. Traced on {}.", device));
-  add("ahead", "k-tiles ahead", std::to_string(now.copied - now.released), "", derived,
-      "k-tiles whose copies are issued, less those that all consumers have given back");
+  // Without a clock the events stand k-tile by k-tile: what overlapped is not known.
+  add("in_use", "stages in use", clocked_ ? std::to_string(in_use) : "—",
+      clocked_ ? fmt::format("of {}", trace_.stages) : "", traced,
+      fmt::format("Stages that hold a k-tile, or wait for one. Traced on {}.", device));
+  add("ahead", "k-tiles ahead", clocked_ ? std::to_string(now.copied - now.released) : "—", "",
+      derived, "k-tiles whose copies are issued, less those that all consumers have given back");
   const char* of = emulated() ? "of its words" : "of its cycles";
   const std::string how = fmt::format(
       "From the begin of each wait to its end, of all from the first to the last thing that "

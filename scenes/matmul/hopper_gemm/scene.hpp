@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/matmul/hopper_gemm/lesson.hpp"
+#include "scenes/matmul/hopper_gemm/tile_layout.hpp"
 #include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
@@ -133,9 +134,13 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
   std::vector<std::string> box_lines(int k_tile) const;
   picture::Box sums(const HopperMoment& now) const;
   picture::Box swizzle(const View& view) const;
+  picture::Box turns(int chunk, bool swizzled) const;
+  TileLayout layout_of(bool is_a) const;
   picture::Box fragments() const;
   std::string explain_tiles(const HopperMoment& now, const picture::Key& key) const;
+  std::string chunk_line(int place) const;
   std::string explain_chunk(int place) const;
+  std::string explain_turns(const View& view, int group, bool swizzled) const;
 
   // Questions, in questions.cpp.
   std::optional<Question> ahead_question() const;

@@ -278,7 +278,48 @@ TEST_CASE("Hopper GEMM: the chunks lie where the swizzle puts them", "[hopper_ge
       if ((chunks->items.flags[place] & picture::kPicked) != 0) groups.insert(place % 8);
     }
     CHECK(groups.size() == 8);
+    // Below them: how many meet in each group, as they lie and without the swizzle.
+    const auto counts = [&](const char* name) {
+      std::string all;
+      const Cells* turns = mark_of<Cells>(picture, name);
+      for (int g = 0; turns != nullptr && g < 8; ++g) {
+        all += turns->items.names[g].empty() ? "." : turns->items.names[g];
+        const bool waits = !turns->items.names[g].empty() && turns->items.names[g] != "1";
+        CHECK((turns->items.state[g] == State::wasted) == waits);
+      }
+      return all;
+    };
+    const std::map<int, std::string> plain = {
+        {0, "11111111"}, {32, "2.2.2.2."}, {64, "4...4..."}, {128, "8......."}};
+    CHECK(counts("plain_turn") == plain.at(swizzle));
+    CHECK(counts("swizzled_turn") == (swizzle == 0 ? "" : "11111111"));
   }
+}
+
+TEST_CASE("Hopper GEMM: a chunk that is picked says where it lies", "[hopper_gemm_scene]") {
+  const HopperGemmScene scene = scene_of({{"swizzle", std::string("64")}});
+  // The second panel's rows 2 and 3 are in its second line; chunk 5 of row 2 has changed places with chunk 4.
+  const int place = 4 * 8 + 8;
+  scenes::View view{{1, 0}};
+  view.picks[picture::Name("place")] = place;
+  const Picture picture = scene.picture(scene.extent(), view);
+  const Cells* chunks = mark_of<Cells>(picture, "chunk");
+  CHECK(chunks->items.names[place] == "5");
+  CHECK(chunks->items.state[place] == State::current);
+  CHECK((chunks->items.flags[place] & picture::kPicked) != 0);
+  const picture::Lines* words = mark_of<picture::Lines>(picture, "swizzle_line");
+  REQUIRE(words != nullptr);
+  // 128 rows of 64 bytes lie before the second panel.
+  const int byte = 128 * 64 + 2 * 64;
+  CHECK(picture::plain(words->rows[0].full) ==
+        fmt::format("row 2, k 40–47: byte {}, banks 0–3", byte));
+  const std::string said = scene.explain(view, {"chunk", place});
+  CHECK(said.find("Sw<2,4,3> o (128,(32,2)):(32,(1,4096))") != std::string::npos);
+  CHECK(said.find("2·32 + 8 + 1·4096 = 4168, byte 8336, swizzled 8320") != std::string::npos);
+  CHECK(scene.explain(view, {"plain_turn", 1}) == "4 rows have chunk 5 in banks 4–7: 4 turns");
+  CHECK(scene.explain(view, {"plain_turn", 2}) == "no row has chunk 5 in banks 8–11");
+  CHECK(scene.explain(view, {"swizzled_turn", 7}) == "1 row has chunk 5 in banks 28–31");
+  CHECK(scene.explain(view, {"part", 0}).find("B Sw<2,4,3>") != std::string::npos);
 }
 
 TEST_CASE("Hopper GEMM: C's tiles have the numbers of the launch's order", "[hopper_gemm_scene]") {
@@ -319,4 +360,27 @@ TEST_CASE("Hopper GEMM: the page of the time that is shown holds the cursor",
     pages.insert(time.low);
   }
   CHECK(pages.size() > 1);
+}
+
+TEST_CASE("Hopper GEMM: without a clock nothing is said about what overlapped",
+          "[hopper_gemm_scene]") {
+  lab::Report report = tests::report_of("hopper-gemm");
+  hopper_gemm::Trace trace = scene_of({}).trace();
+  const int step = trace.steps() / 2;
+  const auto ahead_is_asked = [](const HopperGemmScene& scene) {
+    for (int at = 0; at < scene.trace().steps(); ++at) {
+      const auto question = scene.question({Cursor{at, 0}});
+      if (question && question->id == "ahead") return true;
+    }
+    return false;
+  };
+  CHECK(text_of(scene_of({}), "in_use", step) != "—");
+  CHECK(ahead_is_asked(scene_of({})));
+  for (Event& event : trace.events) event.clock = 0;
+  report.trace = hopper_gemm::to_json(trace);
+  HopperGemmScene scene;
+  scene.load(report);
+  CHECK(text_of(scene, "in_use", step) == "—");
+  CHECK(text_of(scene, "ahead", step) == "—");
+  CHECK_FALSE(ahead_is_asked(scene));
 }

@@ -1,0 +1,286 @@
+// What is asked about the measurements of the Hopper lesson. A bench without a table or a column is not asked
+// about it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "scenes/matmul/hopper_gemm/scene.hpp"
+#include "scenes/shared/measured.hpp"
+#include "scenes/shared/questions.hpp"
+#include "scenes/shared/rows.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+namespace {
+
+constexpr const char* kSize = "8192³";
+
+/// About what a view shows: it is covered until the answer.
+Question about_view(const char* view, const char* kind, Question question) {
+  question = of_kind(kind, std::move(question));
+  question.masks = {view};
+  return question;
+}
+
+/// Others that nobody would take for the answer.
+std::vector<double> apart(double answer, std::vector<double> others) {
+  std::erase_if(others,
+                [&](double other) { return other < answer * 1.12 && answer < other * 1.12; });
+  return others;
+}
+
+std::string cycles(double number) {
+  return fmt::format("{:.0f} cycles", number);
+}
+
+std::optional<double> rate(const lab::Report& bench, std::string_view rung,
+                           std::string_view column = "tflops") {
+  return number_with(bench, "ladder_measured", {{"rung", rung}, {"size", kSize}}, column);
+}
+
+/// From which number of stages on another one changes nothing: less than this.
+constexpr double kSame = 0.02;
+
+std::optional<Question> stages_question(const lab::Report& bench) {
+  const lab::Table* table = bench.table("stages_measured");
+  if (table == nullptr) return std::nullopt;
+  std::vector<std::pair<int, double>> rates;
+  for (std::size_t row = 0; row < table->rows.size(); ++row) {
+    const auto stages = number_in(*table, row, "stages"), tflops = number_in(*table, row, "tflops");
+    if (stages && tflops) rates.emplace_back(static_cast<int>(*stages), *tflops);
+  }
+  if (rates.size() < 3) return std::nullopt;
+  std::sort(rates.begin(), rates.end());
+  const auto best = std::max_element(
+      rates.begin(), rates.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto enough = std::find_if(rates.begin(), rates.end(), [&](const auto& each) {
+    return each.second >= (1 - kSame) * best->second;
+  });
+  std::vector<std::int64_t> others;
+  for (const auto& [stages, tflops] : rates) others.push_back(stages);
+  Question question = of_kind(
+      "stages",
+      ask_count(
+          "warp-specialized with one stage, two and so on: how many are enough for 98 % of its "
+          "best "
+          "rate?",
+          enough->first, others,
+          fmt::format("{:.0f} TFLOP/s with {}, {:.0f} at best, {}. Enough stages cover the time "
+                      "from asking to landing; more only take shared memory.",
+                      enough->second, words::counted(enough->first, "stage"), best->second,
+                      measured::where_measured(bench))));
+  question.masks = {"Stages"};
+  return question;
+}
+
+/// The last rung against the library.
+std::optional<Question> library_question(const lab::Report& bench) {
+  const auto ours = rate(bench, "persistent"), share = rate(bench, "persistent", "fraction");
+  if (!ours || !share) return std::nullopt;
+  const std::vector<std::string> choices = {"More, by over 1 %", "As much, within 1 %",
+                                            "Less, by 1 to 5 %", "Less, by over 5 %"};
+  const std::size_t is = *share > 1.01 ? 0 : *share >= 0.99 ? 1 : *share >= 0.95 ? 2 : 3;
+  Question question =
+      of_kind("library",
+              ask(fmt::format("persistent at {}, beside the best that cuBLASLt finds: how much of "
+                              "its rate?",
+                              kSize),
+                  choices[is], choices,
+                  fmt::format("{:.0f} TFLOP/s, {} of cuBLAS, {}.", *ours, words::percent(*share),
+                              measured::where_measured(bench))));
+  question.masks = {"Ladder"};
+  return question;
+}
+
+std::optional<Question> wgmma_question(const lab::Report& bench) {
+  const auto slow = rate(bench, "wgmma"), fast = rate(bench, "pipelined");
+  if (!slow || !fast || *slow <= 0) return std::nullopt;
+  Question question = of_kind(
+      "pipelined",
+      ask_ratio(
+          fmt::format("At {} wgmma fills its one stage by ordinary loads; pipelined asks TMA and "
+                      "has several. How many times as fast is it?",
+                      kSize),
+          *fast / *slow, {1.1, 2, 4, 8},
+          fmt::format("{:.0f} against {:.0f} TFLOP/s, {}: the instruction is the same, but now it "
+                      "seldom waits.",
+                      *fast, *slow, measured::where_measured(bench))));
+  question.masks = {"Ladder"};
+  return question;
+}
+
+std::optional<Question> pipe_question(const lab::Report& bench) {
+  const auto busy = number_with(bench, "counters", {{"rung", "persistent"}}, "tensor_pipe");
+  const auto first = number_with(bench, "counters", {{"rung", "wgmma"}}, "tensor_pipe");
+  if (!busy || !first) return std::nullopt;
+  const auto say = [](double percent) { return fmt::format("{:.0f} %", percent); };
+  Question question =
+      of_kind("tensor-pipe",
+              ask_number("In how many of its cycles is the tensor pipe busy in persistent, as the "
+                         "hardware counts?",
+                         std::round(*busy), {25, 50, 70, 85, 95, std::round(*first)}, say,
+                         fmt::format("{:.0f} %, and {:.0f} % in wgmma, {}.", *busy, *first,
+                                     measured::where_measured(bench)),
+                         0));
+  question.masks = {"Counters"};
+  return question;
+}
+
+/// The older instruction with a ring against the newer one without.
+std::optional<Question> older_question(const lab::Report& bench) {
+  const auto old = rate(bench, "mma-sync"), one_stage = rate(bench, "wgmma");
+  if (!old || !one_stage || *one_stage <= 0) return std::nullopt;
+  const std::vector<std::string> choices = {"mma-sync", "wgmma",
+                                            "Neither: they differ by less than 5 %"};
+  const double ratio = *old / *one_stage;
+  const std::size_t is = ratio > 1.05 ? 0 : ratio < 1 / 1.05 ? 1 : 2;
+  return about_view(
+      "Ladder", "older",
+      ask("mma-sync has the older instruction, and a ring that cp.async fills ahead. wgmma has the "
+          "newer one, and one stage filled by ordinary loads. Which is faster?",
+          choices[is], choices,
+          fmt::format("{:.0f} against {:.0f} TFLOP/s at {}, {}. An instruction is as fast as what "
+                      "is brought to it.",
+                      *old, *one_stage, kSize, measured::where_measured(bench))));
+}
+
+/// From one stage to two, where what one takes is known.
+std::optional<Question> two_stages_question(const lab::Report& bench) {
+  const auto of = [&](const char* stages, const char* column) {
+    return number_with(bench, "stages_measured", {{"stages", stages}}, column);
+  };
+  const auto one = of("1", "cycles"), two = of("2", "cycles"), said = of("2", "predicted");
+  if (!one || !two || !said) return std::nullopt;
+  return about_view(
+      "Stages", "two-stages",
+      ask_number(
+          fmt::format("With one stage a k-tile takes {}. How many with two?", cycles(*one)), *two,
+          apart(*two, {*one, *one / 2, *one / 4, 0.75 * *one, 1.5 * *one}), cycles,
+          fmt::format("{}, {}; predicted {}: two k-tiles share the way, but none takes less than "
+                      "its products.",
+                      cycles(*two), measured::where_measured(bench), cycles(*said))));
+}
+
+/// What comes takes shared memory's time as well.
+std::optional<Question> fed_question(const lab::Report& bench) {
+  const auto of = [&](const char* column) {
+    return number_with(bench, "instruction_roofs", {{"tile", "64x64"}}, column);
+  };
+  const auto stays = of("cycles"), fed = of("fed");
+  if (!stays || !fed || *fed < 1.05 * *stays) return std::nullopt;
+  return about_view(
+      "Inside the SM", "fed",
+      ask_number(
+          fmt::format("On a stage that stays in shared memory a wgmma of 64 × 64 × 16 takes "
+                      "{}. And in a ring that TMA fills all the time?",
+                      cycles(*stays)),
+          *fed, apart(*fed, {*stays, *stays / 2, 1.5 * *stays, 2 * *stays, 4 * *stays}), cycles,
+          fmt::format("{}, {}. Reading alone takes all of shared memory's cycles; what comes "
+                      "next has to be delivered and written as well.",
+                      cycles(*fed), measured::where_measured(bench))));
+}
+
+/// The longest rows without a swizzle: their passes as counted, or else traced.
+std::optional<Question> conflict_question(const lab::Report& bench) {
+  const lab::Table* table = bench.table("conflicts");
+  if (table == nullptr) return std::nullopt;
+  const auto longest = [&](std::string_view layout) {
+    const lab::Table rows = rows_where(rows_where(*table, "access", "ldmatrix"), "layout", layout);
+    std::optional<std::size_t> found;
+    for (std::size_t row = 0; row < rows.rows.size(); ++row) {
+      const auto bytes = number_in(rows, row, "row_bytes");
+      if (bytes && (!found || *bytes > *number_in(rows, *found, "row_bytes"))) found = row;
+    }
+    const auto of = [&](const char* column) {
+      return found ? number_in(rows, *found, column) : std::nullopt;
+    };
+    return std::tuple(of("row_bytes"), of("counted"), of("traced"));
+  };
+  const auto [bytes, counted, traced] = longest("plain");
+  const auto [swizzled_bytes, swizzled_counted, swizzled_traced] = longest("swizzled");
+  const bool is_counted = counted && swizzled_counted;
+  const auto plain = is_counted ? counted : traced;
+  const auto swizzled = is_counted ? swizzled_counted : swizzled_traced;
+  if (!bytes || !plain || !swizzled) return std::nullopt;
+  return about_view(
+      "Conflicts", "conflicts",
+      ask_count(
+          fmt::format("ldmatrix takes 16 bytes of each of 8 rows. How many passes does shared "
+                      "memory need for them where the rows are {:.0f} bytes long and not "
+                      "swizzled?",
+                      *bytes),
+          std::llround(*plain), {1, 2, 4, 8, 16},
+          fmt::format("{:g}, {}, {}; with the swizzle {:g}. What meets in the same four banks "
+                      "has to take turns.",
+                      *plain, is_counted ? "counted" : "traced", measured::where_measured(bench),
+                      *swizzled)));
+}
+
+std::optional<Question> data_question(const lab::Report& bench) {
+  const auto random = number_with(bench, "data", {{"data", "random"}}, "tflops"),
+             zeros = number_with(bench, "data", {{"data", "zeros"}}, "tflops");
+  if (!random || !zeros || *random <= 0) return std::nullopt;
+  const auto clock = [&](const char* data) {
+    const auto mhz = number_with(bench, "data", {{"data", data}}, "clock_mhz");
+    return mhz ? fmt::format(" at {:.0f} MHz", *mhz) : std::string();
+  };
+  return about_view(
+      "Data", "data",
+      ask_ratio("The same kernel multiplies zeros in place of random numbers. How many times as "
+                "fast is it?",
+                *zeros / *random, {1, 1.6, 2.5, 5},
+                fmt::format("{:.0f} TFLOP/s{} against {:.0f}{}, {}. No instruction is left out: "
+                            "wires that do not switch take less power, and the clock may stay "
+                            "higher.",
+                            *zeros, clock("zeros"), *random, clock("random"),
+                            measured::where_measured(bench))));
+}
+
+/// The order of the tiles that needs most of DRAM against the one that needs least.
+std::optional<Question> order_question(const lab::Report& bench) {
+  const lab::Table* table = bench.table("raster_bytes");
+  if (table == nullptr) return std::nullopt;
+  // Of each order without a cluster.
+  std::vector<std::pair<double, std::string>> all;
+  for (const std::string& order : distinct(*table, "raster")) {
+    const lab::Table rows = rows_where(*table, "raster", order);
+    std::optional<std::pair<double, double>> least;
+    for (std::size_t row = 0; row < rows.rows.size(); ++row) {
+      const auto cluster = number_in(rows, row, "cluster"),
+                 bytes = number_in(rows, row, "dram_bytes");
+      if (cluster && bytes && (!least || *cluster < least->first)) least = {*cluster, *bytes};
+    }
+    if (least) all.emplace_back(least->second, order);
+  }
+  if (all.size() < 2) return std::nullopt;
+  const auto [least, most] = std::minmax_element(all.begin(), all.end());
+  if (least->first <= 0 || most->first < 1.1 * least->first) return std::nullopt;
+  return about_view(
+      "Order", "order",
+      ask_ratio(fmt::format("C's tiles may come row by row, column by column, or in groups. How "
+                            "many times as many bytes does the worst order move from and to DRAM "
+                            "as the best, at {}?",
+                            kSize),
+                most->first / least->first, {1, 1.5, 2.5, 4, 8},
+                fmt::format("{:.0f} MB ({}) against {:.0f} MB ({}), {}. What is multiplied at the "
+                            "same time should share rows of A and of B.",
+                            most->first, most->second, least->first, least->second,
+                            measured::where_measured(bench))));
+}
+
+}  // namespace
+
+std::vector<Question> HopperGemmScene::measured_questions(const lab::Report& bench) const {
+  std::vector<Question> all;
+  for (const auto& each : {stages_question(bench), library_question(bench), wgmma_question(bench),
+                           older_question(bench), pipe_question(bench), two_stages_question(bench),
+                           fed_question(bench), conflict_question(bench), order_question(bench),
+                           data_question(bench)}) {
+    if (each) all.push_back(shuffled(*each, bench));
+  }
+  return all;
+}
+
+}  // namespace tilestep::scenes
