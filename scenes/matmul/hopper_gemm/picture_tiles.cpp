@@ -123,7 +123,8 @@ Box HopperGemmScene::operand(const HopperMoment& now, int followed, bool is_a) c
 Box HopperGemmScene::tiles_of_c(const HopperMoment& now) const {
   const int down = std::max(trace_.tiles_down, 1), across = std::max(trace_.tiles_across, 1);
   const int cluster = std::max(trace_.cluster, 1);
-  const hopper_gemm::TileOrder order{(down + cluster - 1) / cluster, across, trace_.raster};
+  const hopper_gemm::TileOrder order = hopper_gemm::tiles_of(
+      {trace_.m, trace_.n, trace_.k}, trace_.rows * cluster, trace_.columns, trace_.raster);
   std::vector<int> number_of(static_cast<std::size_t>(order.count() * cluster), 0);
   for (int n = 0; n < order.count(); ++n) {
     const hopper_gemm::TilePlace place = order.place(n);
