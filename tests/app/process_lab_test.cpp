@@ -343,7 +343,7 @@ TEST_CASE("a worker whose run was meant to cost it its device answers, ends and 
     const Fault fault("lost-after");
     run = lab->submit(request_of());
     lost = worker_pid();
-    next = lab->submit(request_of());
+    next = lab->submit(bench_request());
   }
   const auto finals = final_updates(*lab, 2);
   CHECK(finals[0].ticket == run);
