@@ -181,3 +181,38 @@ TEST_CASE("the compiled kernels equal double, whatever the order of their thread
     }
   });
 }
+
+TEST_CASE("the parts of a multiprocessor that the bench times run under emulation",
+          "[hopper_gemm]") {
+  // Every wait of theirs is watched; what they multiply is not looked at.
+  const auto device = watched({simt::Completion::latest, simt::ThreadOrder::ascending}, true);
+  const Kernels& kernels = hopper_gemm::kernels_of(*device);
+  constexpr int kBlocks = 2, kColumns = 64, kProducts = 9;
+  const std::vector<std::uint16_t> ones(kBlocks * 128 * 256, 0x3F80);
+  const simt::Buffer<std::uint16_t> a(*device, ones);
+  const simt::Buffer<std::uint16_t> b(*device, kBlocks * kColumns * 256);
+  const simt::Buffer<std::uint16_t> stage(*device, (128 + kColumns) * 64);
+  simt::Buffer<long long> cycles(*device, kBlocks);
+  cycles.fill(0);
+  CHECK_NOTHROW(kernels.resident(*device, kColumns, kProducts, stage.span(), cycles.span()));
+  CHECK(cycles.download()[1] > 0);
+  cycles.fill(0);
+  CHECK_NOTHROW(kernels.fed(*device, kColumns, kProducts, a.span(), b.span(), cycles.span()));
+  CHECK(cycles.download()[1] > 0);
+}
+
+TEST_CASE("an 8 x 8 matrix takes as many passes as its rows meet in the same banks",
+          "[hopper_gemm]") {
+  const auto device = test_device();
+  simt::Buffer<int> places(*device, 32);
+  for (const bool stores : {false, true}) {
+    for (const int row_bytes : {32, 64, 128}) {
+      for (const bool swizzled : {false, true}) {
+        hopper_gemm::kernels_of(*device).access_matrices(*device, stores, row_bytes, swizzled, 2,
+                                                         places.span());
+        CAPTURE(stores, row_bytes, swizzled);
+        CHECK(traced_passes(places.download()) == matrix_passes(row_bytes, swizzled));
+      }
+    }
+  }
+}
