@@ -25,7 +25,7 @@ constexpr std::array<ImU32, kRoleCount> kDark = {
 constexpr std::array<ImU32, kRoleCount> kLight = {
     rgb(0xF1F4F8), rgb(0xFFFFFF), rgb(0xEBEFF4), rgb(0xC6CED8), rgb(0xDFE5EC),
     rgb(0x10151C), rgb(0x4A5666), rgb(0x97A3B2), rgb(0xB84E00), rgb(0xFFFFFF),
-    rgb(0x0F7B4F), rgb(0xC62828), rgb(0x6E7988), rgb(0x0072B2), rgb(0xA56700),
+    rgb(0x0F7B4F), rgb(0xC62828), rgb(0x75808F), rgb(0x0072B2), rgb(0xA56700),
     rgb(0x00805D), rgb(0xA3457C), rgb(0x2A86BB), rgb(0xB23A12), rgb(0x897D00)};
 
 // Nine samples of the viridis map (van der Walt and Smith, 2015).
