@@ -12,16 +12,19 @@
 namespace tilestep::hopper_gemm {
 namespace {
 
-/// Words of a period: a prime, so that no two rows of the sizes that are timed are alike.
-constexpr std::size_t kPeriod = 4194301;
+/// The longest period: a prime, so that no two rows of the sizes that are timed are alike.
+constexpr std::size_t kLongestPeriod = 4194301;
 
-std::vector<std::uint16_t> period_of(DataType type, Data data, std::int64_t seed) {
-  std::vector<std::uint16_t> words(kPeriod);
+/// For an array of `count` words.
+std::vector<std::uint16_t> period_of(std::size_t count, DataType type, Data data,
+                                     std::int64_t seed) {
+  const std::size_t period = std::min(count, kLongestPeriod);
+  std::vector<std::uint16_t> words(period);
   if (data == Data::zeros) return words;
   std::mt19937 generator = lab::generator_of(seed);
   const std::size_t per_word = type == DataType::fp8_e4m3 ? 2 : 1;
-  const std::vector<float> values = lab::uniform_floats(generator, kPeriod * per_word);
-  for (std::size_t i = 0; i < kPeriod; ++i) {
+  const std::vector<float> values = lab::uniform_floats(generator, period * per_word);
+  for (std::size_t i = 0; i < period; ++i) {
     if (type == DataType::bf16) {
       words[i] = numeric::Bf16::bits(values[i]);
     } else {
@@ -104,8 +107,10 @@ Problem::Problem(simt::Device& on, const GemmShape& wanted, DataType of, Data da
     : device(on),
       shape(wanted),
       type(of),
-      a(on, words_of(wanted.m, wanted.k, of), period_of(of, data, 17)),
-      b(on, words_of(wanted.n, wanted.k, of), period_of(of, data, 18)),
+      a(on, words_of(wanted.m, wanted.k, of),
+        period_of(words_of(wanted.m, wanted.k, of), of, data, 17)),
+      b(on, words_of(wanted.n, wanted.k, of),
+        period_of(words_of(wanted.n, wanted.k, of), of, data, 18)),
       a_scales(scaled ? scales_of(numeric::elements_of(wanted.k / 128, wanted.m), 19)
                       : std::vector<float>()),
       b_scales(scaled ? scales_of(numeric::elements_of((wanted.n + 127) / 128, wanted.k / 128), 20)
