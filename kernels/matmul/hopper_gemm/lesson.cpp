@@ -12,7 +12,6 @@
 namespace tilestep::hopper_gemm {
 namespace {
 
-constexpr int kMostEdge = 1024;
 constexpr int kMostStages = 8;
 
 lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {

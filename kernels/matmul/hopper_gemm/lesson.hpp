@@ -120,6 +120,9 @@ constexpr bool can_break(Variant variant, Break fault) {
   return false;
 }
 
+/// The largest m, n, k of a run.
+inline constexpr int kMostEdge = 1024;
+
 struct Params {
   Variant variant = Variant::warp_specialized;
   WarpgroupTile tile = WarpgroupTile::n128;

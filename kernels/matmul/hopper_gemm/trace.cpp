@@ -7,7 +7,6 @@
 namespace tilestep::hopper_gemm {
 namespace {
 
-constexpr int kMostEdge = 1024;
 constexpr std::int64_t kMostClock = std::int64_t{1} << 50;
 
 lab::Fields<Event> event_fields() {
