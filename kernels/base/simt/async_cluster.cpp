@@ -21,10 +21,12 @@ int AsyncEngine::block_of(unsigned block, const char* does, Location at) const {
 // A thread comes to the shared memory of another block, which must not have ended before or meanwhile.
 void AsyncEngine::visit(int rank, const char* does, Location at) {
   if (runner_.ended(rank) == block_threads_) {
-    unsafe(fmt::format(
-        "{} in {} at block {} of its cluster, which has ended: a block must not end while "
-        "others come to its shared memory; cluster_barrier() before its end is missing",
-        does, line_of(at), rank));
+    unsafe([&] {
+      return fmt::format(
+          "{} in {} at block {} of its cluster, which has ended: a block must not end while "
+          "others come to its shared memory; cluster_barrier() before its end is missing",
+          does, line_of(at), rank);
+    });
   }
   std::vector<Visit>& visits = visits_[static_cast<std::size_t>(rank)];
   const Visit mine{{me(), known(me())[me()], at}, does};

@@ -103,10 +103,12 @@ void AsyncEngine::fetch_into(const BoxMap& map, unsigned to, unsigned barrier, i
   if (rank_at(to) != rank()) visit(rank_at(to), "copies", at);
   const int index = used(barrier, at);
   if (!barriers_[static_cast<std::size_t>(index)].published) {
-    unsafe(
-        fmt::format("copies with {} in {}, of which TMA was not told: publish_barriers() after its "
-                    "barrier_init is missing",
-                    barrier_name(barriers_[static_cast<std::size_t>(index)]), line_of(at)));
+    unsafe([&] {
+      return fmt::format(
+          "copies with {} in {}, of which TMA was not told: publish_barriers() after its "
+          "barrier_init is missing",
+          barrier_name(barriers_[static_cast<std::size_t>(index)]), line_of(at));
+    });
   }
   const int number =
       new_copy({.map = map,
@@ -155,10 +157,12 @@ void AsyncEngine::claim(unsigned address, int copy, int row, Location at) {
   check_fenced(g, address, kDoes, at);
   for (const Access& reader : g.readers) {
     if (knows(me(), reader)) continue;
-    unsafe(
-        fmt::format("starts a copy to {} in {}, which {} may still read in {}: nothing lets this "
-                    "thread know that it is done",
-                    place(address), line_of(at), who(reader.thread), line_of(reader.at)));
+    unsafe([&] {
+      return fmt::format(
+          "starts a copy to {} in {}, which {} may still read in {}: nothing lets this "
+          "thread know that it is done",
+          place(address), line_of(at), who(reader.thread), line_of(reader.at));
+    });
   }
   const int before = std::exchange(g.copy, copy);
   if (before != kNone) {

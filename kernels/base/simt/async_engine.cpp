@@ -104,8 +104,8 @@ void AsyncEngine::fence() {
 
 // ---- reports ------------------------------------------------------------------------------------
 
-void AsyncEngine::unsafe(const std::string& what) const {
-  if (report_) runner_.fail(what);
+void AsyncEngine::report(const std::string& what) const {
+  runner_.fail(what);
 }
 
 unsigned AsyncEngine::address_of(const void* memory) const {
@@ -243,17 +243,21 @@ int AsyncEngine::used(unsigned address, Location at) {
     const Barrier& barrier = barriers_[i];
     if (barrier.address != address) continue;
     if (!knows(me(), {barrier.owner, barrier.since, at})) {
-      unsafe(
-          fmt::format("uses {} in {}, but nothing between that and its barrier_init lets this "
-                      "thread know of it: {} is missing",
-                      barrier_name(barrier), line_of(at),
-                      rank_at(address) == rank() ? "__syncthreads()" : "cluster_barrier()"));
+      unsafe([&] {
+        return fmt::format(
+            "uses {} in {}, but nothing between that and its barrier_init lets this "
+            "thread know of it: {} is missing",
+            barrier_name(barrier), line_of(at),
+            rank_at(address) == rank() ? "__syncthreads()" : "cluster_barrier()");
+      });
     }
     if (rank_at(address) != rank() && !barrier.published) {
-      unsafe(
-          fmt::format("uses {} in {}, of which the cluster was not told: publish_barriers() after "
-                      "its barrier_init is missing",
-                      barrier_name(barrier), line_of(at)));
+      unsafe([&] {
+        return fmt::format(
+            "uses {} in {}, of which the cluster was not told: publish_barriers() after "
+            "its barrier_init is missing",
+            barrier_name(barrier), line_of(at));
+      });
     }
     return static_cast<int>(i);
   }

@@ -360,7 +360,12 @@ class AsyncEngine {
   bool knows_store(int thread, const Store& store) const;
 
   // Reports.
-  void unsafe(const std::string& what) const;
+  /// Where it is reported, in the words of `say`: others may run into thousands of them.
+  template <class Say>
+  void unsafe(const Say& say) const {
+    if (report_) report(say());
+  }
+  void report(const std::string& what) const;
   std::string place(unsigned address) const;
   std::string who(int thread) const;
   std::string of_block(int rank) const;

@@ -49,10 +49,12 @@ void AsyncEngine::check_copied(const Granule& g, unsigned address, const char* d
   const Copy& copy = copies_[static_cast<std::size_t>(g.copy)];
   if (knows_row(me(), copy, g.copy_row)) return;
   const Barrier& barrier = barriers_[static_cast<std::size_t>(copy.barrier)];
-  unsafe(
-      fmt::format("{} {} in {}, where the copy of {} may still be under way: this thread does not "
-                  "know that the phase of {} has ended which has those bytes",
-                  does, place(address), line_of(at), line_of(copy.at), barrier_name(barrier)));
+  unsafe([&] {
+    return fmt::format(
+        "{} {} in {}, where the copy of {} may still be under way: this thread does not "
+        "know that the phase of {} has ended which has those bytes",
+        does, place(address), line_of(at), line_of(copy.at), barrier_name(barrier));
+  });
 }
 
 // Products and stores that read these bytes must be known to have done so.
@@ -65,18 +67,22 @@ void AsyncEngine::check_released(const Granule& g, unsigned address, const char*
     const Warpgroup& reader = groups_[static_cast<std::size_t>(group)];
     const Location reads = number <= reader.done ? reader.past[number - 1].at
                                                  : reader.operations[number - 1 - reader.done].at;
-    unsafe(fmt::format(
-        "{} {} in {}, which the wgmma of {} by warpgroup {} may still read: its wait, or "
-        "what tells this thread of it, is missing",
-        does, place(address), line_of(at), line_of(reads), in_block));
+    unsafe([&] {
+      return fmt::format(
+          "{} {} in {}, which the wgmma of {} by warpgroup {} may still read: its wait, or "
+          "what tells this thread of it, is missing",
+          does, place(address), line_of(at), line_of(reads), in_block);
+    });
   }
   if (g.store == kNone) return;
   const Store& store = stores_[static_cast<std::size_t>(g.store)];
   if (knows_store(me(), store)) return;
-  unsafe(fmt::format(
-      "{} {} in {}, which the store of {} may still read: its store_wait, or what tells "
-      "this thread of it, is missing",
-      does, place(address), line_of(at), line_of(store.at)));
+  unsafe([&] {
+    return fmt::format(
+        "{} {} in {}, which the store of {} may still read: its store_wait, or what tells "
+        "this thread of it, is missing",
+        does, place(address), line_of(at), line_of(store.at));
+  });
 }
 
 // What was written by ordinary stores must be fenced before the async proxy comes.
@@ -84,13 +90,15 @@ void AsyncEngine::check_fenced(const Granule& g, unsigned address, const char* d
                                Location at) const {
   for (const Access& writer : g.writers) {
     if (knows_fenced(me(), writer)) continue;
-    unsafe(fmt::format(
-        "{} {} in {}, which {} has written in {} by {}: {}", does, place(address), line_of(at),
-        who(writer.thread), line_of(writer.at), writer.copies ? "cp_async" : "an ordinary store",
-        writer.clock == kUnderWay ? "its cp_async_wait, and publish_to_async_proxy() "
-                                    "after that, are missing"
-        : knows(me(), writer)     ? "its publish_to_async_proxy() after that is missing"
-                                  : "nothing lets this thread know that it is fenced"));
+    unsafe([&] {
+      return fmt::format(
+          "{} {} in {}, which {} has written in {} by {}: {}", does, place(address), line_of(at),
+          who(writer.thread), line_of(writer.at), writer.copies ? "cp_async" : "an ordinary store",
+          writer.clock == kUnderWay ? "its cp_async_wait, and publish_to_async_proxy() "
+                                      "after that, are missing"
+          : knows(me(), writer)     ? "its publish_to_async_proxy() after that is missing"
+                                    : "nothing lets this thread know that it is fenced");
+    });
   }
 }
 
@@ -119,10 +127,12 @@ void AsyncEngine::check_others(const std::vector<Access>& others, const Access& 
   for (const Access& other : others) {
     if (rank_of(other.thread) == rank() || (other.bytes & mine.bytes) == 0) continue;
     if (knows(me(), other)) continue;
-    unsafe(fmt::format(
-        "{} {} in {}, which {} {} in {}: nothing lets this thread know that it is "
-        "done; cluster_barrier(), or a wait for its arrive_at, is missing",
-        does, place(address), line_of(mine.at), who(other.thread), did, line_of(other.at)));
+    unsafe([&] {
+      return fmt::format(
+          "{} {} in {}, which {} {} in {}: nothing lets this thread know that it is "
+          "done; cluster_barrier(), or a wait for its arrive_at, is missing",
+          does, place(address), line_of(mine.at), who(other.thread), did, line_of(other.at));
+    });
   }
 }
 
@@ -175,13 +185,15 @@ void AsyncEngine::check_copies(const Granule& g, const Access& mine, unsigned ad
   for (const Access& copy : g.writers) {
     if (!copy.copies || (copy.bytes & mine.bytes) == 0) continue;
     if (copy.clock != kUnderWay && knows(me(), copy)) continue;
-    unsafe(
-        fmt::format("{} {} in {}, where the cp_async of {} by {} may still be under way: {}", does,
-                    place(address), line_of(mine.at), line_of(copy.at), who(copy.thread),
-                    copy.clock == kUnderWay
-                        ? "no cp_async_wait of that thread covers it"
-                        : "nothing after that thread's cp_async_wait lets this one know of it, as "
-                          "__syncthreads() would"));
+    unsafe([&] {
+      return fmt::format(
+          "{} {} in {}, where the cp_async of {} by {} may still be under way: {}", does,
+          place(address), line_of(mine.at), line_of(copy.at), who(copy.thread),
+          copy.clock == kUnderWay
+              ? "no cp_async_wait of that thread covers it"
+              : "nothing after that thread's cp_async_wait lets this one know of it, as "
+                "__syncthreads() would");
+    });
   }
 }
 

@@ -58,8 +58,10 @@ void AsyncEngine::check_registers(ProductThread& mine, float* sums, const Produc
   const bool touched = settled != mine.settled.end() && !settled->second.fenced &&
                        (product.fresh || settled->second.hash != hash_of(sums, product.n / 2));
   if (mine.began && !touched) return;
-  unsafe(fmt::format("comes to wgmma in {} without wgmma_begin() {}", line_of(at),
-                     mine.began ? "after the use of its sums" : "before the first"));
+  unsafe([&] {
+    return fmt::format("comes to wgmma in {} without wgmma_begin() {}", line_of(at),
+                       mine.began ? "after the use of its sums" : "before the first");
+  });
 }
 
 void AsyncEngine::multiply(const Product& product, float* sums, Location at) {
@@ -332,7 +334,9 @@ void AsyncEngine::wait_products(int pending, Location at) {
     if (settled.awaited || settled.number > upto) continue;
     settled.awaited = true;
     if (settled.hash != hash_of(sums, settled.sums)) {
-      unsafe("writes the sums of a wgmma before it has waited for it in " + line_of(at));
+      unsafe([&] {
+        return "writes the sums of a wgmma before it has waited for it in " + line_of(at);
+      });
     }
   }
   if (upto > 0) deepen(me(), group.past[upto - 1].depth + 1);
@@ -360,10 +364,12 @@ void AsyncEngine::thread_ended() {
   for (const Store& store : stores_) {
     const Storer& storer = storers_[static_cast<std::size_t>(store.storer)];
     if (storer.thread != thread || knows_store(thread, store)) continue;
-    unsafe(
-        fmt::format("ends without store_wait for the store of {}: its shared memory may be gone "
-                    "before it is read",
-                    line_of(store.at)));
+    unsafe([&] {
+      return fmt::format(
+          "ends without store_wait for the store of {}: its shared memory may be gone "
+          "before it is read",
+          line_of(store.at));
+    });
   }
   end_cluster_barrier(1);
   if (runner_.ended(rank()) + 1 == block_threads_) block_ended(rank());
