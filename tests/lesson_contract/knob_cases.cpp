@@ -19,8 +19,8 @@ struct Limit {
   double most;
 };
 constexpr Limit kLimits[] = {
-    {"coalescing", "elements", 1 << 16},
-    {"moe-routing", "tokens", 8192},
+    {"coalescing", "elements", 1 << 16}, {"moe-routing", "tokens", 8192}, {"hopper-gemm", "m", 512},
+    {"hopper-gemm", "n", 512},           {"hopper-gemm", "k", 512},
 };
 
 double most_of(const lab::Lesson& lesson, const Knob& knob) {

@@ -146,7 +146,7 @@ struct Places {
 
 /// Well formed, asked again alike, none after the end, and the answer at no favourite place.
 void check_questions(const lab::Lesson& lesson) {
-  constexpr int kRuns = 200;
+  constexpr int kRuns = tests::kFewShapes ? 40 : 200;
   const auto scene = tests::scene_of(lesson.info().id);
   std::vector<lab::Settings> cases = contract::knob_ends(lesson);
   for (const lab::Settings& settings : contract::knob_mixtures(lesson, kRuns)) {

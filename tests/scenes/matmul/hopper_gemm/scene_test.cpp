@@ -323,7 +323,7 @@ TEST_CASE("Hopper GEMM: a chunk that is picked says where it lies", "[hopper_gem
 }
 
 TEST_CASE("Hopper GEMM: C's tiles have the numbers of the launch's order", "[hopper_gemm_scene]") {
-  const std::int64_t edge = 640;
+  const std::int64_t edge = 384;
   for (const char* raster : {"rows", "columns", "grouped"}) {
     for (const char* variant : {"warp-specialized", "persistent"}) {
       CAPTURE(raster, variant);
