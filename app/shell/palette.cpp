@@ -25,17 +25,19 @@ std::string lower(std::string_view text) {
   return all;
 }
 
-/// 0: begins so; 1: a word does; 2: all words of the query stand in it; 3: not found.
+/// 0: is called so; 1: begins so; 2: a word does; 3: all words of the query stand in it; kNotFound.
+constexpr int kNotFound = 4;
 int rank_of(const std::string& name, const std::string& query) {
-  if (name.starts_with(query)) return 0;
-  if (name.find(" " + query) != std::string::npos) return 1;
+  if (name == query) return 0;
+  if (name.starts_with(query)) return 1;
+  if (name.find(" " + query) != std::string::npos) return 2;
   std::string_view words(query);
   while (!words.empty()) {
     const std::size_t end = std::min(words.find(' '), words.size());
-    if (name.find(words.substr(0, end)) == std::string::npos) return 3;
+    if (name.find(words.substr(0, end)) == std::string::npos) return kNotFound;
     words.remove_prefix(std::min(end + 1, words.size()));
   }
-  return 2;
+  return 3;
 }
 
 void add_actions(std::vector<Find>& all) {
@@ -152,7 +154,7 @@ std::vector<const Find*> found(const std::vector<Find>& all, const std::string& 
   const std::string wanted = lower(query);
   for (const Find& find : all) {
     const int rank = wanted.empty() ? 0 : rank_of(lower(find.name), wanted);
-    if (rank < 3) ranked.emplace_back(rank, &find);
+    if (rank < kNotFound) ranked.emplace_back(rank, &find);
   }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -2,6 +2,7 @@
 // a new one is walked without further ado. TILESTEP_WALK names one that is walked alone.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <regex>
@@ -200,6 +201,15 @@ Place place_of(const Window& window) {
 
 // ---- the guided path -------------------------------------------------------------------------------
 
+/// Whether somebody has measured the lesson, so that there is something to show without a GPU.
+bool is_recorded(const json& lesson) {
+  const fs::path root = fs::path(TILESTEP_SOURCE_DIR) / "assets" / "recordings";
+  const auto all = fs::recursive_directory_iterator(root);
+  return std::any_of(begin(all), end(all), [&](const fs::directory_entry& entry) {
+    return entry.path().filename() == id_of(lesson) + ".json";
+  });
+}
+
 /// What a stop's comment in the lesson's text says: `step=2 phase=rescale preset=rising`.
 using Stop = std::map<std::string, std::string>;
 
@@ -393,8 +403,9 @@ void drag_slider(Walk& walk, const json& knob) {
       CHECK(is_at(most, most));
     } else {
       CHECK(is_at(before, most));
-      CHECK(eventually([&] { return number(window.value(id)) > before; }, 2s) ==
-            (most - least > 4 || most > before));
+      // One of few whole numbers takes the nearest.
+      const bool rises = most - least > 4 || std::round(least + share * (most - least)) > before;
+      CHECK(eventually([&] { return number(window.value(id)) > before; }, 2s) == rises);
     }
     before = number(window.value(id));
     // Pictures, numbers and refusals come and go meanwhile; the slider is where the hand is.
@@ -570,7 +581,7 @@ TEST_CASE("a lesson's measurements are asked about before they are shown", "[wal
       }
       CHECK_FALSE(window.has("question"));
     }
-    CHECK(asked);
+    CHECK(asked == is_recorded(lesson));
   }
 }
 
@@ -625,10 +636,11 @@ TEST_CASE("a lesson's tabs come by key and by click", "[walk]") {
     struct Tab {
       std::string key, id, shows;
     };
-    const std::vector<Tab> tabs = {{"m", "tab_measured", "where_measured"},
-                                   {"k", "tab_kernel", "source_line"},
-                                   {"g", "tab_glossary", "glossary_search"},
-                                   {"d", "tab_data", "table_"}};
+    const std::vector<Tab> tabs = {
+        {"m", "tab_measured", is_recorded(lesson) ? "where_measured" : "measured_view_0"},
+        {"k", "tab_kernel", "source_line"},
+        {"g", "tab_glossary", "glossary_search"},
+        {"d", "tab_data", "table_"}};
     for (const Tab& tab : tabs) {
       INFO(tab.id);
       window.press(tab.key);

@@ -33,9 +33,11 @@ namespace {
 const ImVec2 kSize = {1280, 720};
 constexpr int kKillEvery = 1000, kWaitEvery = 40, kCompareEvery = 500, kSamples = 20;
 
+/// Enough of them that each lesson has been seen by the time that sizes are compared.
 int actions_wanted() {
   const char* named = std::getenv("TILESTEP_SOAK");
-  return named == nullptr ? 2000 : std::max(1000, std::atoi(named));
+  const int enough = 400 * static_cast<int>(tilestep::lessons().size());
+  return named == nullptr ? enough : std::max(1000, std::atoi(named));
 }
 
 std::size_t open_files() {
