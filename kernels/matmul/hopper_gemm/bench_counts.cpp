@@ -18,14 +18,9 @@ constexpr const char* kLoadWavefronts = "l1tex__data_pipe_lsu_wavefronts_mem_sha
 constexpr const char* kStoreWavefronts = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum";
 
 /// Counts one launch of each.
-class Counts {
+class Counts : BenchPart {
  public:
-  Counts(lab::Bench& bench, const BenchSizes& sizes)
-      : kernels_(kernels_of(bench.device)),
-        sizes_(sizes),
-        device_(bench.device),
-        progress_(bench.progress),
-        report_(bench.report) {}
+  using BenchPart::BenchPart;
 
   void run() {
     count_stores();
@@ -130,12 +125,6 @@ class Counts {
     }
     report_.add(std::move(table));
   }
-
-  const Kernels& kernels_;
-  const BenchSizes& sizes_;
-  simt::Device& device_;
-  lab::Progress& progress_;
-  lab::Report& report_;
 };
 
 }  // namespace

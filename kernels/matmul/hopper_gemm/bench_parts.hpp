@@ -12,6 +12,24 @@ namespace tilestep::hopper_gemm {
 int configuration_where(const Kernels& kernels,
                         const std::function<bool(const Configuration&)>& wanted);
 
+/// What the parts of the bench work with.
+class BenchPart {
+ public:
+  BenchPart(lab::Bench& bench, const BenchSizes& sizes)
+      : kernels_(kernels_of(bench.device)),
+        sizes_(sizes),
+        device_(bench.device),
+        progress_(bench.progress),
+        report_(bench.report) {}
+
+ protected:
+  const Kernels& kernels_;
+  const BenchSizes& sizes_;
+  simt::Device& device_;
+  lab::Progress& progress_;
+  lab::Report& report_;
+};
+
 // ---- what the hardware counts: bench_counts.cpp ---------------------------------------------------
 
 /// Conflicts of stores in shared memory. The hardware also counts that TMA or a wgmma comes between.

@@ -18,14 +18,9 @@ using lab::column, lab::real, lab::whole;
 constexpr double kFlopsACycle = 4096;
 
 /// Times and traces parts of a multiprocessor.
-class Roofs {
+class Roofs : BenchPart {
  public:
-  Roofs(lab::Bench& bench, const BenchSizes& sizes)
-      : kernels_(kernels_of(bench.device)),
-        sizes_(sizes),
-        device_(bench.device),
-        progress_(bench.progress),
-        report_(bench.report) {}
+  using BenchPart::BenchPart;
 
   void run() {
     sweep_stages();
@@ -178,12 +173,6 @@ class Roofs {
     }
     report_.add(std::move(table));
   }
-
-  const Kernels& kernels_;
-  const BenchSizes& sizes_;
-  simt::Device& device_;
-  lab::Progress& progress_;
-  lab::Report& report_;
 };
 
 }  // namespace
