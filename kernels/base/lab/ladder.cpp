@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "kernels/base/lab/plural.hpp"
 #include "kernels/base/simt/counters.hpp"
 
 namespace tilestep::lab {
@@ -14,6 +15,10 @@ namespace {
 
 /// How much longer a turn takes than a comparison or a brief timing, for the progress.
 constexpr double kTurnWeight = 8;
+
+std::string launches_of(const Counter& counter) {
+  return counter.launches == 1 ? "one launch" : plural(counter.launches, "launch", "launches");
+}
 
 std::string joined(std::string text, std::string_view between, std::string_view more) {
   if (!text.empty() && !more.empty()) text += between;
@@ -202,8 +207,9 @@ class Climber {
         const std::optional<double> value = count(device_, counter, runnable.launch);
         if (!value) continue;
         timed.cells[counter.id] = *value;
-        climb_.measurements.push_back(counted(counter.id, timed.variant, *value, counter.unit,
-                                              joined(detail_of(timed), "; ", "one launch")));
+        climb_.measurements.push_back(
+            counted(counter.id, timed.variant, *value, counter.unit,
+                    joined(detail_of(timed), "; ", launches_of(counter))));
       }
     }
   }
@@ -248,10 +254,13 @@ Rung device_copy(simt::Device& device, std::string name, void* to, const void* f
 
 std::optional<double> count(simt::Device& device, const Counter& counter,
                             const std::function<void()>& launch) {
+  const auto launches = [&] {
+    for (int i = 0; i < counter.launches; ++i) launch();
+  };
   for (const std::vector<std::string>& metrics : counter.metrics) {
     try {
       double sum = 0;
-      for (const auto& [name, value] : simt::count(device, metrics, launch)) sum += value;
+      for (const auto& [name, value] : simt::count(device, metrics, launches)) sum += value;
       return sum * counter.scale;
     } catch (const Cancelled&) {
       throw;

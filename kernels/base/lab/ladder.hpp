@@ -76,13 +76,16 @@ struct Rung {
 Rung device_copy(simt::Device& device, std::string name, void* to, const void* from,
                  std::size_t bytes);
 
-/// What hardware counts during a launch of each rung's best configuration, never in a timed run.
+/// What hardware counts during launches of each rung's best configuration, never in a timed run.
 struct Counter {
   std::string id;
   std::string unit;
   /// Sets of metrics that are added up; the first set that the chip has counts.
   std::vector<std::vector<std::string>> metrics;
   double scale = 1;
+  /// In a row. More than one for shares of elapsed cycles: what is counted begins before the first launch and
+  /// ends after the last, and the way between host and device takes as long as a short kernel.
+  int launches = 1;
 };
 /// Nothing if the chip has none of the metrics. Throws Cancelled.
 std::optional<double> count(simt::Device& device, const Counter& counter,

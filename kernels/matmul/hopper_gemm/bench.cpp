@@ -21,14 +21,18 @@ constexpr const char* kWhatIsCompared =
     "Against double at 256 elements of C, its corners among them, none of the others NaN; "
     "tolerance: what the tensor cores may cut off, and C's rounding to BF16.";
 
+constexpr int kLaunchesOfShares = 50;
+
 std::vector<lab::Counter> counters() {
-  return {{"tensor_pipe",
-           "%",
-           {{"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"},
-            {metric::kTensorPipe}}},
-          store_conflicts(),
-          dram_traffic(),
-          l2_reads()};
+  return {
+      {"tensor_pipe",
+       "%",
+       {{"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"}, {metric::kTensorPipe}},
+       1,
+       kLaunchesOfShares},
+      store_conflicts(),
+      dram_traffic(),
+      l2_reads()};
 }
 
 class Bench : public lab::Bench {
@@ -182,7 +186,9 @@ class Bench : public lab::Bench {
     std::copy_if(rows.begin(), rows.end(), std::back_inserter(counted),
                  [](const lab::Timed& row) { return row.number("tensor_pipe").has_value(); });
     if (counted.empty()) return;
-    add_table("counters", fmt::format("Hardware counters at {}³, one launch", sizes_.counted_edge),
+    add_table("counters",
+              fmt::format("Hardware counters at {}³, one launch; of the tensor pipe {}",
+                          sizes_.counted_edge, kLaunchesOfShares),
               {"rung", real("tensor_pipe", "tensor pipe active", "%", 1),
                whole("store_conflicts", "bank conflicts of stores"),
                whole("dram_bytes", "DRAM traffic", "MB"), whole("l2_bytes", "L2 reads", "MB")},

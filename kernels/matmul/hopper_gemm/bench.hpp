@@ -12,7 +12,8 @@ struct BenchSizes {
   int counted_edge = 4096;                       ///< one of them
   GemmShape thin = {64, 8192, 8192};             ///< few rows: B's bytes count
   int fp8_edge = 8192;
-  int swept_edge = 4096;  ///< of the number of stages, and of zeros beside random data
+  int swept_edge =
+      4096;  ///< m and n of the number of stages, k four times that; zeros beside random data
   std::vector<GemmShape> checked = {{64, 64, 64},    {136, 200, 128},   {200, 1000, 136},
                                     {256, 256, 256}, {1000, 136, 1000}, {1, 8, 16}};
   int products = 4096;  ///< of the stage that stays
@@ -31,7 +32,8 @@ struct BenchSizes {
 ///  - `fp8`: rung, configuration, tflops, p10, p90, peer_name, fraction
 ///  - `fp8_error`: sums, mean_error, largest_error
 ///  - `stages_measured`: stages, tflops, cycles, predicted, p10, p90
-///  - `instruction_roofs`: tile, cycles, fed, tensor_cycles, read_cycles, write_cycles, share
+///  - `instruction_roofs`: tile, cycles, fed, tensor_cycles, read_cycles, write_cycles,
+///    delivered, share
 ///  - `data`: data, tflops, clock_mhz, pipe_share
 ///  - `resources`: configuration, threads, registers, spilled, shared, blocks
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);

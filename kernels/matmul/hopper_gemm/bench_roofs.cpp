@@ -40,10 +40,12 @@ class Roofs : BenchPart {
     const int number =
         configuration_where(kernels_, [](const Configuration& c) { return c.any_stages; });
     const Configuration& one = kernels_.configurations()[static_cast<std::size_t>(number)];
-    const int edge = sizes_.swept_edge;
-    Problem problem(device_, {edge, edge, edge}, DataType::bf16, Data::random, false);
+    // Four times as deep as wide: beginning and end of a block shall weigh little beside its k-tiles.
+    const int edge = sizes_.swept_edge, depth = 4 * edge;
+    const std::string shape = fmt::format("{0} x {0} x {1}", edge, depth);
+    Problem problem(device_, {edge, edge, depth}, DataType::bf16, Data::random, false);
     lab::Table table{"stages_measured",
-                     fmt::format("warp-specialized, 128x256x64, {}³, by stages", edge),
+                     fmt::format("warp-specialized, 128x256x64, {}, by stages", shape),
                      {whole("stages"), real("tflops", "rate", "TFLOP/s", 2),
                       real("cycles", "cycles a k-tile", "cycles", 0),
                       real("predicted", "predicted", "cycles", 0), real("p10", "", "TFLOP/s", 2),
@@ -58,12 +60,14 @@ class Roofs : BenchPart {
       const double cycles = 2.0 * one.rows * one.columns * 64 * device_.info().multiprocessors *
                             mhz * 1e-6 / rate.median;
       if (stages == 1) alone = cycles;
-      // With one stage nothing overlaps: what its k-tile takes is the time from asking to landing, and the
-      // products. With s of them s k-tiles share that time, until the products alone are longer.
-      const double predicted = std::max(products, alone / stages);
+      // With one stage nothing overlaps: its k-tile takes the time from asking to landing, and then that of the
+      // products. Of more of them one is multiplied, and given back once the next has landed: the others are on
+      // their way and share that time, until the products alone are longer.
+      const double predicted =
+          stages == 1 ? alone : std::max(products, (alone - products) / (stages - 1));
       table.add({stages, rate.median, cycles, predicted, rate.p10, rate.p90});
       report_.add(lab::measured("rate_by_stages", std::to_string(stages), rate, "TFLOP/s",
-                                fmt::format("{}³, 128x256x64, 2 consumers", edge)));
+                                shape + ", 128x256x64, 2 consumers"));
     }
     report_.add(std::move(table));
   }
@@ -117,6 +121,7 @@ class Roofs : BenchPart {
                       whole("tensor_cycles", "tensor cores alone", "cycles"),
                       whole("read_cycles", "reads of shared memory", "cycles"),
                       whole("write_cycles", "writes of what comes", "cycles"),
+                      real("delivered", "comes from L2", "B/cycle", 1),
                       real("share", "of the tensor cores' rate", "", 3)}};
     std::mt19937 generator = lab::generator_of(7);
     const int blocks = device_.info().multiprocessors;
@@ -136,8 +141,10 @@ class Roofs : BenchPart {
         kernels_.fed(device_, columns, sizes_.products, a.span(), b.span(), out);
       });
       const int alone = tensor_cycles(columns);
-      table.add(
-          {tile, stays, fed, alone, read_cycles(columns), write_cycles(columns, 2), alone / fed});
+      // 16 of k: two consumers' rows of A and one tile's columns of B for two instructions.
+      const double comes = (2 * 64 + columns) * 16 * 2 / 2.0;
+      table.add({tile, stays, fed, alone, read_cycles(columns), write_cycles(columns, 2),
+                 comes / fed, alone / fed});
       report_.add(lab::traced("wgmma_cycles", name_of(tile), stays, "cycles",
                               "clock of the multiprocessor over products of one stage, median of "
                               "all"));

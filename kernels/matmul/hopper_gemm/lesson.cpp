@@ -110,6 +110,7 @@ static const lab::Replay& replay_of_runs() {
                      {"measurements.consumer_waiting", "its clock"},
                      {"measurements.most_ahead", "its clock"},
                      {"trace.broken", "what it comes to is up to the machine"},
+                     {"tables.broken", "what it comes to is up to the machine"},
                      {"trace.wrong", "what it comes to is up to the machine"}},
       .rounding = 0x1p-12,
       .rounding_why =

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "scenes/matmul/hopper_gemm/scene.hpp"
 #include "scenes/shared/measured.hpp"
@@ -158,8 +157,8 @@ std::optional<Question> two_stages_question(const lab::Report& bench) {
       ask_number(
           fmt::format("With one stage a k-tile takes {}. How many with two?", cycles(*one)), *two,
           apart(*two, {*one, *one / 2, *one / 4, 0.75 * *one, 1.5 * *one}), cycles,
-          fmt::format("{}, {}; predicted {}: two k-tiles share the way, but none takes less than "
-                      "its products.",
+          fmt::format("{}, {}; predicted {}: while one k-tile is multiplied the next is on its "
+                      "way, and only the longer of the two counts.",
                       cycles(*two), measured::where_measured(bench), cycles(*said))));
 }
 
@@ -182,40 +181,22 @@ std::optional<Question> fed_question(const lab::Report& bench) {
                       cycles(*fed), measured::where_measured(bench))));
 }
 
-/// The longest rows without a swizzle: their passes as counted, or else traced.
+/// C's tiles on their way out, with the swizzle and without.
 std::optional<Question> conflict_question(const lab::Report& bench) {
-  const lab::Table* table = bench.table("conflicts");
-  if (table == nullptr) return std::nullopt;
-  const auto longest = [&](std::string_view layout) {
-    const lab::Table rows = rows_where(rows_where(*table, "access", "ldmatrix"), "layout", layout);
-    std::optional<std::size_t> found;
-    for (std::size_t row = 0; row < rows.rows.size(); ++row) {
-      const auto bytes = number_in(rows, row, "row_bytes");
-      if (bytes && (!found || *bytes > *number_in(rows, *found, "row_bytes"))) found = row;
-    }
-    const auto of = [&](const char* column) {
-      return found ? number_in(rows, *found, column) : std::nullopt;
-    };
-    return std::tuple(of("row_bytes"), of("counted"), of("traced"));
+  const auto passes = [&](const char* layout) {
+    return number_with(bench, "store_conflicts", {{"layout", layout}}, "wavefronts");
   };
-  const auto [bytes, counted, traced] = longest("plain");
-  const auto [swizzled_bytes, swizzled_counted, swizzled_traced] = longest("swizzled");
-  const bool is_counted = counted && swizzled_counted;
-  const auto plain = is_counted ? counted : traced;
-  const auto swizzled = is_counted ? swizzled_counted : swizzled_traced;
-  if (!bytes || !plain || !swizzled) return std::nullopt;
+  const auto swizzled = passes("swizzled"), plain = passes("plain");
+  if (!swizzled || !plain || *swizzled <= 0) return std::nullopt;
   return about_view(
       "Conflicts", "conflicts",
-      ask_count(
-          fmt::format("ldmatrix takes 16 bytes of each of 8 rows. How many passes does shared "
-                      "memory need for them where the rows are {:.0f} bytes long and not "
-                      "swizzled?",
-                      *bytes),
-          std::llround(*plain), {1, 2, 4, 8, 16},
-          fmt::format("{:g}, {}, {}; with the swizzle {:g}. What meets in the same four banks "
-                      "has to take turns.",
-                      *plain, is_counted ? "counted" : "traced", measured::where_measured(bench),
-                      *swizzled)));
+      ask_ratio(
+          "persistent puts C's tiles into shared memory with a swizzle, from where TMA stores "
+          "them. How many times as many passes would the same stores take without it?",
+          *plain / *swizzled, {1, 2, 4, 16},
+          fmt::format("{:.0f} passes against {:.0f}, {}: 8 rows of 128 bytes meet in the same "
+                      "four banks and take turns.",
+                      *plain, *swizzled, measured::where_measured(bench))));
 }
 
 std::optional<Question> data_question(const lab::Report& bench) {
