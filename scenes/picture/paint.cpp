@@ -107,6 +107,9 @@ class Painter {
       case Piece::dashed:
         dashed(a, color);
         break;
+      case Piece::stripes:
+        stripes(p);
+        break;
       case Piece::frame:
         p.state == State::predicted ? dashed(a, color) : framed(a, color);
         break;
@@ -147,6 +150,11 @@ class Painter {
       const float size = px(2.5f), off = size + px(2);
       cross({a.x1 - off, a.y0 + off}, size, {readable_on(color.rgb), p.alpha});
     }
+  }
+  void stripes(const Piece& p) {
+    const Color color = color_of(Coat{Role::panel, 0.55f * p.alpha});
+    if (side_of(p.area) < px(4)) return canvas_.fill(p.area, color, 0);  // too thin for lines
+    canvas_.hatch(p.area, color);
   }
   void cross(Point c, float r, Color color) {
     const Pen pen{color, std::max(r * 0.35f, 1.2f)};

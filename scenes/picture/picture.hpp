@@ -160,9 +160,15 @@ Items items(Name name, int count);
 /// 0, 1, 2, …: what so many things, each of its own number, are about.
 std::vector<int> numbers(int count);
 
+/// What a cell is filled with, whatever its state and tone: a kind that is told apart without colour.
+enum Texture : std::uint8_t {
+  kSolid,
+  kStriped,  ///< a part of it: lines across
+  kHollow    ///< nothing is there: its outline alone
+};
 /// Cells in rows, or along axes. Without an axis they are square.
 struct Cells {
-  Items items;
+  Items items;          ///< a glyph is a Texture
   int columns = 0;      ///< of a grid; 0: one row
   int groups = 0;       ///< a gap after each so many columns and rows; 0: none
   int parts = 1;        ///< items side by side in each cell: a token's choices

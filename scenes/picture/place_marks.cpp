@@ -129,8 +129,16 @@ void Placer::put(const Cells& m) {
     for (int k = (row * grid.columns + from) * m.parts; k < end; ++k) {
       const Area area = grid.cell(k / m.parts % grid.columns, row, k % m.parts);
       if (!area.is_finite()) continue;
-      put_item(items, k, area).heat = heat.of(items.value[k]);
+      const bool hollow = items.glyph[k] == kHollow && items.state[k] != State::current;
+      Piece& piece = put_item(items, k, area, hollow ? Piece::outline : Piece::fill);
+      piece.heat = heat.of(items.value[k]);
+      // Many outlines close together would be a mesh.
+      if (hollow && items.state[k] == State::to_come) piece.alpha = 0.45f;
       if (words) say_on(written(items, k), id(items, k));
+      // No stripes under a number that is looked at now: it would be faint on them.
+      const bool striped = items.glyph[k] == kStriped && items.state[k] != State::wasted &&
+                           items.state[k] != State::current;
+      if (striped) put_item(items, k, area, Piece::stripes, 1).flags = kNone;
     }
   }
 }

@@ -72,7 +72,8 @@ struct Piece {
     up,
     down,
     cross,
-    frame
+    frame,
+    stripes  ///< in the panel's colour, over what is filled
   };
   Identity of;
   Area area;

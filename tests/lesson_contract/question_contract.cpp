@@ -226,7 +226,8 @@ lab::Report other_bench(const lab::Report& bench, std::mt19937& random) {
         double* number = std::get_if<double>(&row[c]);
         const std::string& id = table.columns[c].id;
         const bool names_row = c == 0 || id == "columns" || id == "size" || id == "experts" ||
-                               id == "skew" || id == "k" || id == "element_bytes" || id == "stride";
+                               id == "skew" || id == "k" || id == "element_bytes" ||
+                               id == "stride" || id == "head_dim" || id == "length";
         if (number != nullptr && !names_row) change(*number);
       }
     }
@@ -334,10 +335,15 @@ void check_stage_knobs(const lab::Lesson& lesson) {
 
 /// Kinds whose answer follows from what is seen, by thinking; or hangs on the launch as a whole, which no
 /// future changes; or on steps that are all alike, so that another order of them changes nothing.
-constexpr std::string_view kClosed[] = {
-    "first-weight", "old-weight", "masked-tile", "heaviest-key", "races",         "launch-loads",
-    "loads",        "loader",     "gate",        "wanted",       "slots",         "blocks",
-    "border",       "threads",    "announced",   "swizzle",      "empty-barrier", "consumers"};
+constexpr std::string_view kClosed[] = {"first-weight", "old-weight",    "masked-tile",
+                                        "heaviest-key", "races",         "launch-loads",
+                                        "loads",        "loader",        "gate",
+                                        "wanted",       "slots",         "blocks",
+                                        "border",       "threads",       "announced",
+                                        "swizzle",      "empty-barrier", "consumers",
+                                        "visited",      "crossings",     "flops",
+                                        "o-traffic",    "busy",          "adders",
+                                        "kept",         "products",      "keep-or-recompute"};
 
 void check_open(const lab::Lesson& lesson, contract::OtherFuture other_future,
                 contract::TablesOf tables_of) {

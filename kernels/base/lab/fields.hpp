@@ -393,6 +393,7 @@ class Fields {
       }
       const Place column = from.at(field.name);
       resize(to, column, count);
+      count = static_cast<std::int64_t>(to.size());  // where any will do, the first column's
       for (std::size_t i = 0; i < to.size(); ++i) field.read(column.at(i), to[i]);
     }
   }

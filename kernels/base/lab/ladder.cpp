@@ -70,6 +70,14 @@ class Climber {
     done_ += weight;
   }
 
+  std::vector<double> times_of(const Runnable& runnable, const Pace& pace) {
+    if (!runnable.times) {
+      return settled_times(device_, progress_, runnable.launch, pace, flush_);
+    }
+    device_.synchronize();  // the other process has the GPU to itself
+    return runnable.times(pace);
+  }
+
   void verify(Entrant& entrant) {
     const Rung& rung = *entrant.rung;
     for (std::size_t i = 0; i < rung.configurations.size(); ++i) {
@@ -95,8 +103,7 @@ class Climber {
       const Configuration& configuration = entrant.rung->configurations[i];
       tell(1, fmt::format("trying {}, {}", entrant.rung->name, configuration.name));
       const Runnable runnable = configuration.make();
-      const std::vector<double> times =
-          settled_times(device_, progress_, runnable.launch, kChoosing, flush_);
+      const std::vector<double> times = times_of(runnable, kChoosing);
       if (times.empty()) continue;
       const Spread time_ms = spread_of(times);
       if (!entrant.peer) tried_.push_back({&entrant, i, time_ms});
@@ -111,8 +118,7 @@ class Climber {
     tell(kTurnWeight,
          fmt::format("timing {}, round {} of {}", entrant.rung->name, round + 1, plan_.rounds));
     const Runnable runnable = entrant.configuration().make();
-    const std::vector<double> times =
-        settled_times(device_, progress_, runnable.launch, plan_.turn, flush_);
+    const std::vector<double> times = times_of(runnable, plan_.turn);
     if (times.empty()) entrant.best.reset();
     entrant.samples.insert(entrant.samples.end(), times.begin(), times.end());
   }

@@ -45,6 +45,9 @@ struct Runnable {
   /// Launches once, on an output that holds NaN or another sign of not being written, and compares
   /// with the reference. Empty where there is nothing to compare, as with the device's own copy.
   std::function<Closest()> verify;
+  /// In place of `launch` for a peer that another process runs and times itself: milliseconds of each
+  /// sample, after so long a time of settling. Empty: it has none.
+  std::function<std::vector<double>(const Pace& pace)> times = {};
 };
 
 /// Values of label columns by column id.

@@ -76,8 +76,28 @@ void add_row(const BoxMap& map, int column, std::int64_t row, const unsigned cha
 
 }  // namespace
 
+void AsyncEngine::check_rank(const BoxMap& map, bool says_which, Location at) const {
+  if ((map.matrices > 0) == says_which) return;
+  runner_.fail(fmt::format("comes to a tensor map in {} {}", line_of(at),
+                           says_which ? "with the number of a matrix, but it has only one"
+                                      : "without the number of a matrix, but it has several"));
+}
+
+BoxMap AsyncEngine::matrix_of(const BoxMap& map, int which, Location at) const {
+  check_rank(map, true, at);
+  BoxMap one = map;
+  one.matrices = 0;
+  if (which < 0 || which >= map.matrices) {
+    one.rows = 0;
+  } else {
+    one.base += which * map.matrix_pitch;
+  }
+  return one;
+}
+
 void AsyncEngine::fetch(const BoxMap& map, unsigned to, unsigned barrier, int column, int row,
                         int blocks, Location at) {
+  check_rank(map, false, at);
   within(to, map.bytes(), "copies", at);
   if (to % kTileAlignment != 0) {
     runner_.fail(fmt::format("copies to shared address {} in {}; allowed: multiples of {}", to,
@@ -248,6 +268,7 @@ int AsyncEngine::storer_here() {
 
 void AsyncEngine::store(const BoxMap& map, unsigned from, int column, int row, bool adds,
                         Location at) {
+  check_rank(map, false, at);
   within(from, map.bytes(), "stores", at);
   if (adds && map.element_bytes == 1) {
     runner_.fail(

@@ -55,7 +55,9 @@ struct BoxMap {
   int box_rows = 0;
   int box_columns = 0;
   int element_bytes = 1;
-  int swizzle = 0;  ///< bytes
+  int swizzle = 0;                ///< bytes
+  std::int64_t matrices = 0;      ///< one after another; 0: a map of one, which is not asked which
+  std::int64_t matrix_pitch = 0;  ///< bytes from one to the next
 
   int row_bytes() const { return box_columns * element_bytes; }  ///< of the box
   int bytes() const { return box_rows * row_bytes(); }
@@ -143,6 +145,8 @@ class AsyncEngine {
   void named_barrier(int id, int threads, bool waits, Location at);
   void fence();
 
+  /// The map of one of its matrices; of none of them where `which` is outside.
+  BoxMap matrix_of(const BoxMap& map, int which, Location at) const;
   /// To the first `blocks` blocks of the cluster, or with 1 to the thread's own.
   void fetch(const BoxMap& map, unsigned to, unsigned barrier, int column, int row, int blocks,
              Location at);
@@ -402,6 +406,7 @@ class AsyncEngine {
   void within(unsigned address, int bytes, const char* does, Location at) const;
 
   // Copies.
+  void check_rank(const BoxMap& map, bool says_which, Location at) const;
   void fetch_into(const BoxMap& map, unsigned to, unsigned barrier, int column, int row,
                   Location at);
   void claim(unsigned address, int copy, int row, Location at);

@@ -26,15 +26,17 @@ constexpr int kSuccess = 0;
 
 /// The folders below `root` that a Python package or a toolkit puts its libraries into.
 void add_folders(std::vector<std::filesystem::path>& folders, const std::filesystem::path& root) {
-  for (const char* below : {"", "lib", "lib64", "cublas/lib", "nvidia/cublas/lib", "cu13/lib"}) {
+  for (const char* below :
+       {"", "lib", "lib64", "cublas/lib", "nvidia/cublas/lib", "nvidia/cudnn/lib", "cu13/lib"}) {
     folders.push_back(root / below);
   }
 }
 
-std::vector<std::string> candidates(std::initializer_list<const char*> names) {
+std::vector<std::string> candidates(std::initializer_list<const char*> names,
+                                    const char* variable) {
   std::vector<std::string> files;
   std::vector<std::filesystem::path> folders;
-  if (const char* named = std::getenv("TILESTEP_CUBLAS"); named != nullptr && *named != '\0') {
+  if (const char* named = std::getenv(variable); named != nullptr && *named != '\0') {
     std::error_code ignored;
     if (std::filesystem::is_directory(named, ignored)) {
       add_folders(folders, named);
@@ -54,8 +56,8 @@ std::vector<std::string> candidates(std::initializer_list<const char*> names) {
   };
   add_files();
   for (const char* file : names) files.emplace_back(file);
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    if (const char* root = std::getenv(variable); root != nullptr && *root != '\0') {
+  for (const char* home : {"CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    if (const char* root = std::getenv(home); root != nullptr && *root != '\0') {
       add_folders(folders, root);
     }
   }
@@ -74,8 +76,8 @@ Function symbol(void* library, const char* name) {
 
 }  // namespace
 
-void* open_library(std::initializer_list<const char*> names) {
-  for (const std::string& file : candidates(names)) {
+void* open_library(std::initializer_list<const char*> names, const char* variable) {
+  for (const std::string& file : candidates(names, variable)) {
     if (void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL); library != nullptr) {
       return library;
     }

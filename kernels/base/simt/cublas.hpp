@@ -5,9 +5,10 @@
 
 namespace tilestep::simt::cuda {
 
-/// Opens the first of the files that is found: those that TILESTEP_CUBLAS names, the dynamic linker's, and
-/// those in the folders of toolkits. nullptr: there is none.
-void* open_library(std::initializer_list<const char*> names);
+/// Opens the first of the files that is found: those that the environment `variable` names, the dynamic
+/// linker's, and those in the folders of toolkits. nullptr: there is none.
+void* open_library(std::initializer_list<const char*> names,
+                   const char* variable = "TILESTEP_CUBLAS");
 
 /// NVIDIA's cuBLAS, the peer that GEMM lessons are measured against. Loaded when first asked for
 /// and never needed: where it is not found, `reason` says so. Part of the CUDA module.

@@ -34,6 +34,9 @@
 ///                                             those outside the array too, are announced to the barrier
 ///       store(map, from, column, row)         shared to global memory; what lies outside is left out
 ///       reduce_add(map, from, column, row)    the same, added to what is there: FP32 or BF16
+///       fetch(map, to, barrier, column, row, matrix), store(map, from, column, row, matrix)   where the map
+///                                             has several matrices one after another: of one of them, so that
+///                                             its rows end where the next one's begin
 ///       prefetch(map)                         fetches the map itself, ahead of its first use
 ///       store_commit(), store_wait<N>()       closes a group of the thread's stores; waits until all but
 ///                                             the newest N groups have read their shared memory
@@ -47,17 +50,22 @@
 ///     bytes: 16 numbers of BF16 or FP16, 32 of E4M3 or S8 (whose sums are int). Warp w has rows 16w … 16w+15
 ///     of d, its lanes as in mma.m16n8: d[4j], d[4j+1] = D[16w + lane / 4][8j + lane % 4 * 2 …], d[4j+2],
 ///     d[4j+3] eight rows below
-///       wgmma<Format::bf16, n>(d, a, b, fresh)   n = 8, 16, 32, 64, 96, 128, 192 or 256; a thread has n / 2
-///                                                sums in d, the first of its array. Asynchronous
+///       wgmma<Format::bf16, n>(d, a, b, fresh)   n = 8, 16, 32, 64, 96, 128, 160, 176, 192 or 256; a thread
+///                                                has n / 2 sums in d, the first of its array. Asynchronous
 ///       wgmma<format, n, Major::n>(…)            the same, where n is fastest in B: BF16 and FP16
 ///       wgmma<format, n>(d, registers, b, fresh) the same with A from registers, unsigned[4], as mma's A
 ///       wgmma_begin()                            before the first, and whenever d was touched since
 ///       wgmma_commit(), wgmma_wait<N>()          closes a group; waits for all but the newest N groups
 ///       settle(d)                                keeps the compiler from reading d before this point
 ///     registers: keep_registers<N>(), take_registers<N>()   "setmaxnreg", by all warps of a warpgroup
-///     pack_bf16(low, high) two numbers, rounded to nearest even, in a register
+///     pack_bf16(low, high), pack_fp16(low, high)   two numbers, rounded to nearest even, in a register
+///     pack_e4m3(a, b, c, d), pack_s8(a, b, c, d)   four, a in the lowest byte; what is too large for the
+///                                             format becomes its largest number
+///     exp2_approximate(x)  2^x by one instruction (PTX ISA, "ex2.approx.ftz"): 2 ulp off at most; results and
+///                          arguments below 2^-126 are 0
 ///     moving fragments (PTX ISA, "ldmatrix", "stmatrix"), by a whole warp as simt::ldmatrix_x4
-///       ldmatrix_x4(r, row), ldmatrix_x4_trans(r, row), stmatrix_x4(row, r)   `row` an address, 16-aligned
+///       ldmatrix_x4(r, row), ldmatrix_x4_trans(r, row), stmatrix_x4(row, r), stmatrix_x4_trans(row, r)
+///                                             `row` an address, 16-aligned
 ///     ordinary accesses: staged<T>(address, count, name) is a T*; the emulation watches it
 ///     clusters (PTX ISA, "Cluster of Cooperative Thread Arrays"): Launch::cluster blocks, neighbours along x,
 ///     that come to each other's dynamic shared memory, where each keeps the same things at the same addresses.
@@ -96,8 +104,8 @@ inline constexpr int kSwizzleBytes = 8 * 128;
 /// Whether there is such a wgmma: sums of type T, float or for s8 int, kSums of a thread.
 template <Format kFormat, int kN, Major kMajorB, class T, int kSums>
 constexpr bool allowed_product() {
-  static_assert(kN == 8 || kN == 16 || kN == 32 || kN == 64 || kN == 96 || kN == 128 || kN == 192 ||
-                kN == 256);
+  static_assert(kN == 8 || kN == 16 || kN == 32 || kN == 64 || kN == 96 || kN == 128 || kN == 160 ||
+                kN == 176 || kN == 192 || kN == 256);
   static_assert(kSums >= kN / 2);
   static_assert(std::is_same_v<T, std::conditional_t<kFormat == Format::s8, int, float>>);
   static_assert(kMajorB == Major::k || kFormat == Format::bf16 || kFormat == Format::fp16,

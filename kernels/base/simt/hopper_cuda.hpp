@@ -139,6 +139,18 @@ __device__ __forceinline__ void fetch(const TensorMap& map, unsigned to, unsigne
         : "memory");
   }
 }
+/// Of one of the map's matrices.
+__device__ __forceinline__ void fetch([[maybe_unused]] const TensorMap& map,
+                                      [[maybe_unused]] unsigned to,
+                                      [[maybe_unused]] unsigned barrier,
+                                      [[maybe_unused]] int column, [[maybe_unused]] int row,
+                                      [[maybe_unused]] int matrix) {
+  TILESTEP_PTX(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%3, %4, %5}], [%2];\n" ::"r"(to),
+      "l"(&map), "r"(barrier), "r"(column), "r"(row), "r"(matrix)
+      : "memory");
+}
 __device__ __forceinline__ void store([[maybe_unused]] const TensorMap& map,
                                       [[maybe_unused]] unsigned from, [[maybe_unused]] int column,
                                       [[maybe_unused]] int row) {
@@ -146,6 +158,15 @@ __device__ __forceinline__ void store([[maybe_unused]] const TensorMap& map,
       "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];\n" ::"l"(
           &map),
       "r"(from), "r"(column), "r"(row)
+      : "memory");
+}
+__device__ __forceinline__ void store([[maybe_unused]] const TensorMap& map,
+                                      [[maybe_unused]] unsigned from, [[maybe_unused]] int column,
+                                      [[maybe_unused]] int row, [[maybe_unused]] int matrix) {
+  TILESTEP_PTX(
+      "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], "
+      "[%1];\n" ::"l"(&map),
+      "r"(from), "r"(column), "r"(row), "r"(matrix)
       : "memory");
 }
 /// The numbers are added to those there: FP32 or BF16, as the map says.
@@ -199,6 +220,39 @@ __device__ __forceinline__ unsigned pack_bf16(float low, float high) {
   TILESTEP_PTX("cvt.rn.bf16x2.f32 %0, %2, %1;\n" : "=r"(both) : "f"(low), "f"(high));
   return both;
 }
+/// The same in FP16.
+__device__ __forceinline__ unsigned pack_fp16(float low, float high) {
+  unsigned both = 0;
+  TILESTEP_PTX("cvt.rn.f16x2.f32 %0, %2, %1;\n" : "=r"(both) : "f"(low), "f"(high));
+  return both;
+}
+/// Four in E4M3 or as whole numbers of a byte, saturated, the first in the lowest byte.
+__device__ __forceinline__ unsigned pack_e4m3(float a, float b, float c, float d) {
+  unsigned four = 0;
+  TILESTEP_PTX(
+      "{\n.reg .b16 low, high;\ncvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
+      "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\nmov.b32 %0, {low, high};\n}\n"
+      : "=r"(four)
+      : "f"(a), "f"(b), "f"(c), "f"(d));
+  return four;
+}
+__device__ __forceinline__ unsigned pack_s8(float a, float b, float c, float d) {
+  const float numbers[4] = {a, b, c, d};
+  unsigned four = 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    int one = 0;
+    asm("cvt.rni.sat.s8.f32 %0, %1;\n" : "=r"(one) : "f"(numbers[i]));
+    four |= (static_cast<unsigned>(one) & 0xFFu) << (8 * i);
+  }
+  return four;
+}
+/// 2^x. Not volatile: what nobody uses is left out, and the rest may move.
+__device__ __forceinline__ float exp2_approximate(float x) {
+  float power = 0;
+  asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(power) : "f"(x));
+  return power;
+}
 
 // ---- wgmma --------------------------------------------------------------------------------------
 
@@ -216,9 +270,12 @@ __device__ __forceinline__ unsigned pack_bf16(float low, float high) {
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define TILESTEP_LIST_64 TILESTEP_LIST_48 ", " \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define TILESTEP_LIST_96 TILESTEP_LIST_64 ", " \
-  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define TILESTEP_LIST_80 TILESTEP_LIST_64 ", " \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+#define TILESTEP_LIST_88 TILESTEP_LIST_80 ", " \
+  "%80, %81, %82, %83, %84, %85, %86, %87"
+#define TILESTEP_LIST_96 TILESTEP_LIST_88 ", " \
+  "%88, %89, %90, %91, %92, %93, %94, %95"
 #define TILESTEP_LIST_128 TILESTEP_LIST_96 ", " \
   "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
   "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
@@ -228,6 +285,8 @@ __device__ __forceinline__ unsigned pack_bf16(float low, float high) {
 #define TILESTEP_SUMS_32(how, d, i) TILESTEP_SUMS_16(how, d, i), TILESTEP_SUMS_16(how, d, i + 16)
 #define TILESTEP_SUMS_48(how, d, i) TILESTEP_SUMS_32(how, d, i), TILESTEP_SUMS_16(how, d, i + 32)
 #define TILESTEP_SUMS_64(how, d, i) TILESTEP_SUMS_32(how, d, i), TILESTEP_SUMS_32(how, d, i + 32)
+#define TILESTEP_SUMS_80(how, d, i) TILESTEP_SUMS_64(how, d, i), TILESTEP_SUMS_16(how, d, i + 64)
+#define TILESTEP_SUMS_88(how, d, i) TILESTEP_SUMS_80(how, d, i), TILESTEP_SUMS_8(how, d, i + 80)
 #define TILESTEP_SUMS_96(how, d, i) TILESTEP_SUMS_64(how, d, i), TILESTEP_SUMS_32(how, d, i + 64)
 #define TILESTEP_SUMS_128(how, d, i) TILESTEP_SUMS_64(how, d, i), TILESTEP_SUMS_64(how, d, i + 64)
 // One product: A from shared memory by its descriptor, or from four registers; B by its descriptor; whether d
@@ -276,6 +335,10 @@ __device__ __forceinline__ void wgmma(T (&d)[kSums], std::uint64_t a, std::uint6
     TILESTEP_FROM_SHARED(96, 48, 48, 49, 50);
   } else if constexpr (kN == 128) {
     TILESTEP_FROM_SHARED(128, 64, 64, 65, 66);
+  } else if constexpr (kN == 160) {
+    TILESTEP_FROM_SHARED(160, 80, 80, 81, 82);
+  } else if constexpr (kN == 176) {
+    TILESTEP_FROM_SHARED(176, 88, 88, 89, 90);
   } else if constexpr (kN == 192) {
     TILESTEP_FROM_SHARED(192, 96, 96, 97, 98);
   } else if constexpr (kN == 256) {
@@ -298,6 +361,10 @@ __device__ __forceinline__ void wgmma(T (&d)[kSums], const unsigned (&a)[4], std
     TILESTEP_FROM_REGISTERS(96, 48, 48, 49, 50, 51, 52, 53);
   } else if constexpr (kN == 128) {
     TILESTEP_FROM_REGISTERS(128, 64, 64, 65, 66, 67, 68, 69);
+  } else if constexpr (kN == 160) {
+    TILESTEP_FROM_REGISTERS(160, 80, 80, 81, 82, 83, 84, 85);
+  } else if constexpr (kN == 176) {
+    TILESTEP_FROM_REGISTERS(176, 88, 88, 89, 90, 91, 92, 93);
   } else if constexpr (kN == 192) {
     TILESTEP_FROM_REGISTERS(192, 96, 96, 97, 98, 99, 100, 101);
   } else if constexpr (kN == 256) {
@@ -316,6 +383,10 @@ __device__ __forceinline__ void wgmma(T (&d)[kSums], const unsigned (&a)[4], std
 #undef TILESTEP_LIST_128
 #undef TILESTEP_SUMS_96
 #undef TILESTEP_LIST_96
+#undef TILESTEP_SUMS_88
+#undef TILESTEP_LIST_88
+#undef TILESTEP_SUMS_80
+#undef TILESTEP_LIST_80
 #undef TILESTEP_SUMS_64
 #undef TILESTEP_LIST_64
 #undef TILESTEP_SUMS_48
@@ -393,6 +464,13 @@ __device__ __forceinline__ void stmatrix_x4([[maybe_unused]] unsigned row,
   TILESTEP_PTX("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(row),
                "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
                : "memory");
+}
+__device__ __forceinline__ void stmatrix_x4_trans([[maybe_unused]] unsigned row,
+                                                  [[maybe_unused]] const unsigned (&r)[4]) {
+  TILESTEP_PTX(
+      "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(row),
+      "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+      : "memory");
 }
 
 }  // namespace tilestep::simt::hopper

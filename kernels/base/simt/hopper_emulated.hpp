@@ -4,12 +4,14 @@
 /// Included by hopper.hpp for the host compiler: Hopper's words under emulation. What they do and check is
 /// async_engine.hpp's; here are the shapes that kernels see.
 
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include "kernels/base/numeric/float_format.hpp"
+#include "kernels/base/numeric/small_float.hpp"
 #include "kernels/base/simt/async_engine.hpp"
 #include "kernels/base/simt/mma_emulated.hpp"
 
@@ -89,9 +91,19 @@ void fetch(const TensorMap& map, unsigned to, unsigned barrier, int column, int 
   static_assert(kBlocks == 1 || kBlocks == 2 || kBlocks == 4 || kBlocks == 8);
   emulated::async().fetch(map, to, barrier, column, row, kBlocks, at);
 }
+inline void fetch(const TensorMap& map, unsigned to, unsigned barrier, int column, int row,
+                  int matrix, Location at = Location::current()) {
+  emulated::AsyncEngine& engine = emulated::async();
+  engine.fetch(engine.matrix_of(map, matrix, at), to, barrier, column, row, 1, at);
+}
 inline void store(const TensorMap& map, unsigned from, int column, int row,
                   Location at = Location::current()) {
   emulated::async().store(map, from, column, row, false, at);
+}
+inline void store(const TensorMap& map, unsigned from, int column, int row, int matrix,
+                  Location at = Location::current()) {
+  emulated::AsyncEngine& engine = emulated::async();
+  engine.store(engine.matrix_of(map, matrix, at), from, column, row, false, at);
 }
 inline void reduce_add(const TensorMap& map, unsigned from, int column, int row,
                        Location at = Location::current()) {
@@ -130,6 +142,36 @@ void take_registers() {
 /// Two numbers in BF16, rounded to nearest even, the first in the low half.
 inline unsigned pack_bf16(float low, float high) {
   return numeric::Bf16::bits(low) | static_cast<unsigned>(numeric::Bf16::bits(high)) << 16;
+}
+
+inline unsigned pack_fp16(float low, float high) {
+  return numeric::encode(numeric::kFp16, static_cast<double>(numeric::Fp16::round(low))) |
+         numeric::encode(numeric::kFp16, static_cast<double>(numeric::Fp16::round(high))) << 16;
+}
+/// NaN stays NaN in E4M3 and is 0 in S8, as on the GPU.
+inline unsigned pack_e4m3(float a, float b, float c, float d) {
+  unsigned four = 0;
+  int shift = 0;
+  for (const float one : {a, b, c, d}) {
+    const auto rounded = static_cast<double>(numeric::E4m3::round(one));
+    four |= numeric::encode(numeric::kE4m3, rounded) << shift;
+    shift += 8;
+  }
+  return four;
+}
+inline unsigned pack_s8(float a, float b, float c, float d) {
+  unsigned four = 0;
+  int shift = 0;
+  for (const float one : {a, b, c, d}) {
+    const float inside = one > 127.0f ? 127.0f : one < -128.0f ? -128.0f : one == one ? one : 0.0f;
+    four |= (static_cast<unsigned>(std::lrintf(inside)) & 0xFFu) << shift;
+    shift += 8;
+  }
+  return four;
+}
+inline float exp2_approximate(float x) {
+  const float power = ::exp2f(x);
+  return power < 0x1p-126f ? 0.0f : power;
 }
 
 // ---- wgmma --------------------------------------------------------------------------------------
@@ -285,6 +327,17 @@ inline void stmatrix_x4(unsigned row, const unsigned (&r)[4], Location at = Loca
     emulated::async().writes(pair, 4, at);
     pair[0] = static_cast<std::uint16_t>(r[matrix]);
     pair[1] = static_cast<std::uint16_t>(r[matrix] >> 16);
+  }
+}
+inline void stmatrix_x4_trans(unsigned row, const unsigned (&r)[4],
+                              Location at = Location::current()) {
+  for (int matrix = 0; matrix < 4; ++matrix) {
+    for (int half = 0; half < 2; ++half) {
+      const int down = matrix * 8 + emulated::lane() % 4 * 2 + half;
+      std::uint16_t* element = emulated::matrix_row(row, down, at) + emulated::lane() / 4;
+      emulated::async().writes(element, 2, at);
+      *element = static_cast<std::uint16_t>(r[matrix] >> 16 * half);
+    }
   }
 }
 

@@ -5,6 +5,12 @@
 /// newer, and the same with the documented fragment layout under emulation:
 ///
 ///     simt::mma_m16n8k16_bf16(d, a, b)       d += a·b, BF16 in, FP32 accumulators, by a whole warp
+///     simt::mma_m16n8k16_fp16(d, a, b)       the same, FP16 in
+///     simt::pack_bf16(low, high)             two floats, rounded to nearest even, in a register
+///     simt::pack_fp16(low, high)             the same
+///     simt::unpack_bf16(pair, half)          the number in the low (0) or high (1) half of a register
+///     simt::unpack_fp16(pair, half)          the same
+///     simt::exp2_approx(x)                   2^x to 2 ulp; what is below the normal numbers is 0
 ///     simt::ldmatrix_x4(r, row)              four 8×8 matrices of 16-bit elements from shared memory
 ///     simt::ldmatrix_x4_trans(r, row)        the same, each matrix transposed on its way
 ///     simt::cp_async16(to, from)             16 bytes from global to shared memory, no register
@@ -14,7 +20,7 @@
 ///                                            until all but its newest N groups are there
 ///
 /// Fragments (PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"), with group =
-/// lane / 4 and pair = 2·(lane % 4); each register holds two BF16, the lower index in the low half:
+/// lane / 4 and pair = 2·(lane % 4); each register holds two BF16 or FP16, the lower index in the low half:
 ///
 ///     a[0] = A[group][pair…]   a[1] = A[group+8][pair…]   a[2] = A[group][pair+8…]
 ///     a[3] = A[group+8][pair+8…]                           A is 16 × 16

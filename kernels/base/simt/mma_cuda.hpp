@@ -12,6 +12,16 @@ namespace tilestep::simt {
 
 /// The least compute capability (×10) that has the matrix instructions.
 inline constexpr int kMmaCapability = 80;
+/// Whether what is being compiled has them. A kernel that is not launched elsewhere may begin with
+///
+///     if (!simt::kHasMma) return;
+///
+/// and takes no time of the compiler there.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+inline constexpr bool kHasMma = true;
+#else
+inline constexpr bool kHasMma = false;
+#endif
 
 /// Address in the shared window, which is what the instructions take.
 __device__ __forceinline__ unsigned shared_address(const void* pointer) {
@@ -31,7 +41,7 @@ __device__ __forceinline__ void mma_m16n8k16_bf16(float (&d)[4], const unsigned 
 #endif
 }
 
-/// The same with FP16; under nvcc alone.
+/// The same with FP16.
 __device__ __forceinline__ void mma_m16n8k16_fp16(float (&d)[4], const unsigned (&a)[4],
                                                   unsigned b0, unsigned b1) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -44,7 +54,7 @@ __device__ __forceinline__ void mma_m16n8k16_fp16(float (&d)[4], const unsigned 
   asm volatile("trap;");
 #endif
 }
-/// The same with FP16 sums, two in a register: d[0] holds what d[0] and d[1] hold above.
+/// The same with FP16 sums, two in a register: d[0] holds what d[0] and d[1] hold above. Under nvcc alone.
 __device__ __forceinline__ void mma_m16n8k16_fp16_acc16(unsigned (&d)[2], const unsigned (&a)[4],
                                                         unsigned b0, unsigned b1) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -56,6 +66,43 @@ __device__ __forceinline__ void mma_m16n8k16_fp16_acc16(unsigned (&d)[2], const 
 #else
   asm volatile("trap;");
 #endif
+}
+
+/// The low half comes last among the operands (PTX ISA, "cvt").
+__device__ __forceinline__ unsigned pack_bf16(float low, float high) {
+  unsigned both = 0;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  asm("cvt.rn.bf16x2.f32 %0, %2, %1;\n" : "=r"(both) : "f"(low), "f"(high));
+#else
+  asm volatile("trap;");
+#endif
+  return both;
+}
+__device__ __forceinline__ unsigned pack_fp16(float low, float high) {
+  unsigned both = 0;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  asm("cvt.rn.f16x2.f32 %0, %2, %1;\n" : "=r"(both) : "f"(low), "f"(high));
+#else
+  asm volatile("trap;");
+#endif
+  return both;
+}
+
+__device__ __forceinline__ float unpack_bf16(unsigned pair, int half) {
+  return __uint_as_float(half == 0 ? pair << 16 : pair & 0xFFFF0000u);
+}
+__device__ __forceinline__ float unpack_fp16(unsigned pair, int half) {
+  const auto bits = static_cast<unsigned short>(half == 0 ? pair : pair >> 16);
+  float value;
+  asm("cvt.f32.f16 %0, %1;\n" : "=f"(value) : "h"(bits));
+  return value;
+}
+
+/// One instruction of the special-function unit; exp2f is several, for what is below the normal numbers.
+__device__ __forceinline__ float exp2_approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+  return y;
 }
 
 __device__ __forceinline__ void ldmatrix_x4(unsigned (&r)[4], const std::uint16_t* row) {

@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <memory>
 
+#include "kernels/base/numeric/small_float.hpp"
 #include "kernels/base/simt/emulated_dialect.hpp"
 
 namespace tilestep::simt {
 
 inline constexpr int kMmaCapability = 80;
+inline constexpr bool kHasMma = true;
 
 namespace emulated {
 
@@ -36,6 +38,15 @@ inline float bf16_half(unsigned pair, int half) {
   return std::bit_cast<float>(half == 0 ? pair << 16 : pair & 0xFFFF0000u);
 }
 
+/// The same of an FP16. Its bits in the place of a float's are the number times 2^−112, subnormal ones too.
+inline float fp16_half(unsigned pair, int half) {
+  const unsigned bits = half == 0 ? pair & 0xFFFFu : pair >> 16;
+  const unsigned sign = (bits & 0x8000u) << 16;
+  const unsigned special = (bits & 0x7C00u) == 0x7C00u ? 0x7F800000u : 0;  // infinity, NaN
+  const float magnitude = std::bit_cast<float>((bits & 0x7FFFu) << 13) * 0x1p112f;
+  return std::bit_cast<float>(std::bit_cast<unsigned>(magnitude) | sign | special);
+}
+
 template <bool kTransposed>
 void ldmatrix_x4(unsigned (&r)[4], Shared<const std::uint16_t> row) {
   WarpBoard& board = warp_board();
@@ -53,10 +64,11 @@ void ldmatrix_x4(unsigned (&r)[4], Shared<const std::uint16_t> row) {
   __syncwarp();  // all must have read before a lane goes on and writes to the board again
 }
 
-}  // namespace emulated
-
-inline void mma_m16n8k16_bf16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  emulated::WarpBoard& board = emulated::warp_board();
+/// `number` gives one of the two numbers of a register.
+template <class Number>
+void multiply_by_warp(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1,
+                      Number number) {
+  WarpBoard& board = warp_board();
   const int lane = emulated::lane();
   for (int i = 0; i < 4; ++i) board.a[lane][i] = a[i];
   board.b[lane] = {b0, b1};
@@ -68,15 +80,43 @@ inline void mma_m16n8k16_bf16(float (&d)[4], const unsigned (&a)[4], unsigned b0
     const int half = k % 2;
     const int upper = k / 8;
     const auto& rows = board.a[group * 4 + owner];
-    const float top = emulated::bf16_half(rows[upper * 2], half);
-    const float bottom = emulated::bf16_half(rows[upper * 2 + 1], half);
+    const float top = number(rows[upper * 2], half);
+    const float bottom = number(rows[upper * 2 + 1], half);
     for (int j = 0; j < 2; ++j) {
-      const float b = emulated::bf16_half(board.b[(column + j) * 4 + owner][upper], half);
+      const float b = number(board.b[(column + j) * 4 + owner][upper], half);
       d[j] += top * b;
       d[2 + j] += bottom * b;
     }
   }
   __syncwarp();  // all must have read before a lane goes on and writes to the board again
+}
+
+}  // namespace emulated
+
+inline void mma_m16n8k16_bf16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  emulated::multiply_by_warp(d, a, b0, b1, emulated::bf16_half);
+}
+inline void mma_m16n8k16_fp16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  emulated::multiply_by_warp(d, a, b0, b1, emulated::fp16_half);
+}
+
+inline unsigned pack_bf16(float low, float high) {
+  return numeric::Bf16::bits(low) | static_cast<unsigned>(numeric::Bf16::bits(high)) << 16;
+}
+inline unsigned pack_fp16(float low, float high) {
+  const auto bits = [](float value) {
+    return numeric::encode(numeric::kFp16, static_cast<double>(numeric::Fp16::round(value)));
+  };
+  return bits(low) | bits(high) << 16;
+}
+inline float unpack_bf16(unsigned pair, int half) {
+  return emulated::bf16_half(pair, half);
+}
+inline float unpack_fp16(unsigned pair, int half) {
+  return emulated::fp16_half(pair, half);
+}
+inline float exp2_approx(float x) {
+  return ::exp2f(x);
 }
 
 inline void ldmatrix_x4(unsigned (&r)[4], Shared<const std::uint16_t> row) {

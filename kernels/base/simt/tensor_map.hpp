@@ -25,6 +25,11 @@ struct BoxedMatrix {
   int box_columns = 0;  ///< 1–256; their bytes are a multiple of 16, and no more than the swizzle's
   int swizzle = 0;      ///< bytes: 0, 32, 64 or 128
   std::int64_t pitch_bytes = 0;  ///< from row to row, a multiple of 16; 0: the columns' bytes
+  /// How many of them lie one after another, when fetch and store are to be asked for one of them; 0: one
+  /// matrix, and nobody asks.
+  int matrices = 0;
+
+  std::int64_t all_rows() const { return rows * (matrices == 0 ? 1 : matrices); }
 };
 
 namespace hopper {
@@ -37,7 +42,8 @@ inline void check_box(const BoxedMatrix& m, int element_bytes, std::int64_t pitc
   };
   const auto said = [](auto value) { return std::to_string(value); };
   const std::int64_t box_bytes = std::int64_t{m.box_columns} * element_bytes;
-  require(m.rows >= 1 && m.columns >= 1, "the matrix is empty", "one row and column or more");
+  require(m.rows >= 1 && m.columns >= 1 && m.matrices >= 0, "the matrix is empty",
+          "one row and column or more");
   require(pitch % 16 == 0 && pitch >= std::int64_t{m.columns} * element_bytes,
           "rows are " + said(pitch) + " bytes apart",
           "multiples of 16 that hold the row's " + said(m.columns) + " elements");
@@ -52,7 +58,7 @@ inline void check_box(const BoxedMatrix& m, int element_bytes, std::int64_t pitc
   require(m.swizzle == 0 || box_bytes <= m.swizzle,
           "a row of the box has " + said(box_bytes) + " bytes",
           "up to the " + said(m.swizzle) + " of the swizzle");
-  require((m.rows - 1) * pitch + std::int64_t{m.columns} * element_bytes <=
+  require((m.all_rows() - 1) * pitch + std::int64_t{m.columns} * element_bytes <=
               static_cast<std::int64_t>(elements) * element_bytes,
           "the array has " + said(elements) + " elements", "as many as the matrix reaches over");
 }
@@ -90,13 +96,16 @@ inline TensorMap encode(const void* base, int element_bytes, const BoxedMatrix& 
                        : m.swizzle == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
                        : m.swizzle == 32 ? CU_TENSOR_MAP_SWIZZLE_32B
                                          : CU_TENSOR_MAP_SWIZZLE_NONE;
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(m.columns), static_cast<cuuint64_t>(m.rows)};
-  const cuuint64_t row_bytes[] = {static_cast<cuuint64_t>(pitch)};
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(m.columns), static_cast<cuuint64_t>(m.rows),
+                              static_cast<cuuint64_t>(m.matrices)};
+  const cuuint64_t pitches[] = {static_cast<cuuint64_t>(pitch),
+                                static_cast<cuuint64_t>(m.rows * pitch)};
   const cuuint32_t box[] = {static_cast<cuuint32_t>(m.box_columns),
-                            static_cast<cuuint32_t>(m.box_rows)};
-  const cuuint32_t steps[] = {1, 1};
+                            static_cast<cuuint32_t>(m.box_rows), 1};
+  const cuuint32_t steps[] = {1, 1, 1};
+  const cuuint32_t dimensions = m.matrices == 0 ? 2 : 3;
   const CUresult result =
-      encoder(&map, type, 2, const_cast<void*>(base), sizes, row_bytes, box, steps,
+      encoder(&map, type, dimensions, const_cast<void*>(base), sizes, pitches, box, steps,
               CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
@@ -118,7 +127,9 @@ inline TensorMap encode(const void* base, int element_bytes, const BoxedMatrix& 
           m.box_rows,
           m.box_columns,
           element_bytes,
-          m.swizzle};
+          m.swizzle,
+          m.matrices,
+          m.rows * pitch};
 }
 
 #endif

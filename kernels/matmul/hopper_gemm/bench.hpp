@@ -12,8 +12,8 @@ struct BenchSizes {
   int counted_edge = 4096;                       ///< one of them
   GemmShape thin = {64, 8192, 8192};             ///< few rows: B's bytes count
   int fp8_edge = 8192;
-  int swept_edge =
-      4096;  ///< m and n of the number of stages, k four times that; zeros beside random data
+  /// Of zeros beside random data; by stages m and n are this, and k is four times as much.
+  int swept_edge = 4096;
   std::vector<GemmShape> checked = {{64, 64, 64},    {136, 200, 128},   {200, 1000, 136},
                                     {256, 256, 256}, {1000, 136, 1000}, {1, 8, 16}};
   int products = 4096;  ///< of the stage that stays

@@ -357,6 +357,27 @@ TEST_CASE("a cell has parts, a band names, and a point is a dot", "[picture]") {
   CHECK(piece_of(placed, {"dot"})->kind == Piece::dot);
 }
 
+TEST_CASE("a cell is filled, striped or hollow; what is current is filled", "[picture]") {
+  Cells cells{items("cell", 4)};
+  cells.items.glyph.each = {kSolid, kStriped, kHollow, kHollow};
+  cells.items.state.each = {State::plain, State::plain, State::plain, State::current};
+  Picture picture;
+  picture.root = box({"cells"}, {cells});
+  const Placed placed = place(picture, {0, 0, 400, 100}, Typewriter());
+  const auto kinds_of = [&](int item) {
+    std::vector<Piece::Kind> kinds;
+    for (const Piece& piece : placed.pieces) {
+      if (piece.of.key == Key{"cell", item}) kinds.push_back(piece.kind);
+    }
+    return kinds;
+  };
+  using Kinds = std::vector<Piece::Kind>;
+  CHECK(kinds_of(0) == Kinds{Piece::fill});
+  CHECK(kinds_of(1) == Kinds{Piece::fill, Piece::stripes});
+  CHECK(kinds_of(2) == Kinds{Piece::outline});
+  CHECK(kinds_of(3) == Kinds{Piece::fill});
+}
+
 TEST_CASE("the ends of curves are told apart, and a note covers none", "[picture]") {
   Picture picture;
   picture.axes = {{.name = "x", .high = 10}, {.name = "y", .high = 10}};

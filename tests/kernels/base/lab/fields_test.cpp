@@ -336,3 +336,18 @@ TEST_CASE("another future leaves what is known, and changes the rest within its 
     CHECK_NOTHROW(way_fields().from_json(other, "way"));
   }
 }
+
+TEST_CASE("columns of any length have one length", "[lab]") {
+  struct Items {
+    std::vector<Item> items;
+  };
+  const auto fields =
+      lab::Fields<Items>().columns("items", &Items::items, item_fields(), lab::kAnyCount);
+  const json two = {{"items", {{"weight", {1, 2}}, {"size", {0.5, 1.5}}}}};
+  CHECK(fields.from_json(two, "items").items == std::vector<Item>{{1, 0.5F}, {2, 1.5F}});
+  for (const char* column : {"weight", "size"}) {
+    json uneven = two;
+    uneven["items"][column].push_back(3);
+    CHECK(tests::contains(error_of([&] { fields.from_json(uneven, "items"); }), "size"));
+  }
+}

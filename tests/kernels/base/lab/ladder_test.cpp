@@ -165,6 +165,25 @@ TEST_CASE("what was timed becomes measurements, checks and tables by id", "[ladd
   CHECK(table.text(1, 4).empty());
 }
 
+TEST_CASE("a peer that times itself takes its turns with the others", "[ladder]") {
+  Script script;
+  LadderPlan plan = script.plan();
+  std::vector<double> settled;
+  plan.peers[0].configurations[0].make = [&]() -> Runnable {
+    const auto times = [&](const Pace& pace) {
+      settled.push_back(pace.settle_ms);
+      script.log.push_back("time elsewhere");
+      return std::vector<double>(20, 0.5);
+    };
+    return {.launch = {}, .verify = {}, .times = times};
+  };
+  NoProgress progress;
+  const Climb climb = Ladder(script.device).climb(plan, progress);
+  CHECK(settled == std::vector<double>(static_cast<std::size_t>(plan.rounds), plan.turn.settle_ms));
+  CHECK(climb.peers.at(0).time_ms.median == 0.5);
+  CHECK(climb.rungs.at(0).number("fraction") == 0.5 / 4);
+}
+
 TEST_CASE("a wrong configuration fails its rung's check and is not timed", "[ladder]") {
   Script script;
   NoProgress progress;

@@ -61,6 +61,22 @@ __global__ void store_boxes(const __grid_constant__ hopper::TensorMap map, int f
   }
 }
 
+/// Brings 8 × 8 floats of one matrix of a map, and stores them to the same place of another map, by 32 threads.
+__global__ void move_box(const __grid_constant__ hopper::TensorMap from,
+                         const __grid_constant__ hopper::TensorMap to, int row, int matrix) {
+  const unsigned tile = aligned_shared(256 + 8);
+  const unsigned full = tile + 256;
+  if (threadIdx.x != 0) return;
+  hopper::barrier_init(full, 1);
+  hopper::publish_barriers();
+  hopper::arrive_expecting(full, 256);
+  hopper::fetch(from, tile, full, 0, row, matrix);
+  hopper::wait_for(full, 0);
+  hopper::store(to, tile, 0, row, matrix);
+  hopper::store_commit();
+  hopper::store_wait<0>();
+}
+
 // ---- a ring of stages ---------------------------------------------------------------------------
 
 /// C [64 × kN] = A [64 × k] · B [kN × k]ᵀ by a warpgroup, fed through three stages by one more warp. A
@@ -216,7 +232,7 @@ __global__ void store_of_others(const __grid_constant__ hopper::TensorMap map) {
 
 /// Four matrices of 8 × 8 through stmatrix and ldmatrix, plain and transposed.
 __global__ void round_trip(Global<const unsigned> in, Global<unsigned> plain,
-                           Global<unsigned> turned) {
+                           Global<unsigned> turned, Global<unsigned> turned_twice) {
   const unsigned tile = aligned_shared(512);
   const int lane = static_cast<int>(threadIdx.x);
   const unsigned row = tile + static_cast<unsigned>(lane) * 16;
@@ -228,6 +244,12 @@ __global__ void round_trip(Global<const unsigned> in, Global<unsigned> plain,
   for (int i = 0; i < 4; ++i) plain[lane * 4 + i] = r[i];
   hopper::ldmatrix_x4_trans(r, row);
   for (int i = 0; i < 4; ++i) turned[lane * 4 + i] = r[i];
+  __syncwarp();  // all must have read
+  for (int i = 0; i < 4; ++i) r[i] = in[lane * 4 + i];
+  hopper::stmatrix_x4_trans(row, r);
+  __syncwarp();
+  hopper::ldmatrix_x4_trans(r, row);
+  for (int i = 0; i < 4; ++i) turned_twice[lane * 4 + i] = r[i];
 }
 
 }  // namespace tilestep::simt::SIMT_BACKEND

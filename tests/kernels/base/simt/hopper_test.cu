@@ -145,6 +145,56 @@ TEST_CASE("hopper: a box is stored, but for what lies outside", "[hopper]") {
   for (const EmulationOptions& options : all_completions()) CHECK(stored(options) == expected);
 }
 
+TEST_CASE("hopper: a box of one matrix of several ends where the next one begins", "[hopper]") {
+  constexpr int kMatrixRows = 6;
+  constexpr int kMatrices = 3;
+  constexpr std::size_t kNumbers = kMatrices * kMatrixRows * 8;
+  for (const EmulationOptions& options : all_completions()) {
+    for (const int matrix : {-1, 0, 1, 2, 3}) {
+      const auto device = make_emulated_device({}, options);
+      const Buffer<float> from(*device, counting<float>(kNumbers));
+      // Two rows further out than the matrix has, so that what comes from there would be seen.
+      const std::vector<float> before(kNumbers + 16, -1.0f);
+      Buffer<float> to(*device, before);
+      BoxedMatrix boxes{.rows = kMatrixRows, .columns = 8, .box_rows = 8, .box_columns = 8};
+      boxes.matrices = kMatrices;
+      launch(*device, {.name = "move_box", .block = {32}, .shared_bytes = 256 + 8 + 1024},
+             emulated_backend::move_box, tensor_map(from.span(), boxes),
+             tensor_map(to.span(), boxes), 4, matrix);
+      std::vector<float> expected = before;
+      if (matrix >= 0 && matrix < kMatrices) {
+        const int first = (matrix * kMatrixRows + 4) * 8;
+        for (int i = first; i < first + 2 * 8; ++i) {
+          expected[static_cast<std::size_t>(i)] = static_cast<float>(i);
+        }
+      }
+      CHECK(to.download() == expected);
+    }
+  }
+  const BoxedMatrix all{
+      .rows = 4, .columns = 8, .box_rows = 8, .box_columns = 8, .matrices = kMatrices};
+  const BoxedMatrix one{.rows = 12, .columns = 8, .box_rows = 8, .box_columns = 8};
+  const auto device = make_emulated();
+  Buffer<float> numbers(*device, counting<float>(96));
+  const auto moved = [&](const BoxedMatrix& boxes) {
+    const auto map = tensor_map(numbers.span(), boxes);
+    launch(*device, {.name = "move_box", .block = {32}, .shared_bytes = 256 + 8 + 1024},
+           emulated_backend::move_box, map, map, 0, 0);
+  };
+  const auto loaded_without = [&] {
+    Buffer<float> out(*device, 64);
+    launch(*device, {.name = "load_box", .block = {32}, .shared_bytes = 8 * 128 + 8 + 1024},
+           emulated_backend::load_box, tensor_map(numbers.span(), all), global(out.span(), "out"),
+           0, 0, 8, 8, 0, Fault::none);
+  };
+  CHECK(outcome_of([&] { moved(all); }) == "no error");
+  CHECK(missing_in(outcome_of([&] { moved(one); }), {"move_box", "it has only one"}) == "");
+  CHECK(missing_in(outcome_of(loaded_without), {"load_box", "it has several"}) == "");
+  BoxedMatrix many = all;
+  many.matrices = 4;
+  CHECK(missing_in(outcome_of([&] { moved(many); }), {"96 elements"}) == "");
+}
+
 TEST_CASE("hopper: what a store lacks is named, and changes numbers", "[hopper]") {
   const auto with = [](Fault fault) {
     return [fault](const EmulationOptions& options) { stored(options, fault); };
@@ -416,6 +466,7 @@ TEST_CASE("hopper: stmatrix undoes ldmatrix", "[hopper]") {
   const auto device = make_emulated(ThreadOrder::shuffled, 5);
   Buffer<unsigned> plain(*device, 128);
   Buffer<unsigned> turned(*device, 128);
+  Buffer<unsigned> turned_twice(*device, 128);
   std::vector<unsigned> pairs(128);  // element (row, column) of matrix i is its number
   Buffer<unsigned> elements(*device, 128);
   const auto element = [](int matrix, int row, int column) {
@@ -434,9 +485,11 @@ TEST_CASE("hopper: stmatrix undoes ldmatrix", "[hopper]") {
   elements.upload(pairs);
   launch(*device, {.name = "round_trip", .block = {32}, .shared_bytes = 512 + 1024},
          emulated_backend::round_trip, global(std::as_const(elements).span(), "in"),
-         global(plain.span(), "plain"), global(turned.span(), "turned"));
+         global(plain.span(), "plain"), global(turned.span(), "turned"),
+         global(turned_twice.span(), "turned twice"));
   CHECK(plain.download() == pairs);
   CHECK(turned.download() == across);
+  CHECK(turned_twice.download() == pairs);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/base/numeric/small_float.hpp"
 #include "kernels/base/simt/backends.hpp"
 #include "tests/catch.hpp"
 
@@ -21,7 +22,13 @@ Bits bf16(int value) {
   return static_cast<Bits>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16);
 }
 
+/// The same as FP16; exact up to 2048.
+Bits fp16(int value) {
+  return static_cast<Bits>(simt::pack_fp16(static_cast<float>(value), 0) & 0xFFFFu);
+}
+
 /// 16 × 16 of A times 16 × 8 of B, through ldmatrix, by every warp of the block for itself.
+template <bool kHalf>
 void multiply_tile(simt::Global<const Bits> a, simt::Global<const Bits> b, simt::Global<float> d) {
   const auto a_tile = simt::dynamic_shared<Bits>(16 * 16, 0, "A tile");
   const auto b_tile = simt::dynamic_shared<Bits>(16 * 16, 16 * 16 * sizeof(Bits), "B tile");
@@ -41,7 +48,11 @@ void multiply_tile(simt::Global<const Bits> a, simt::Global<const Bits> b, simt:
   simt::ldmatrix_x4_trans(of_b, b_tile + (lane % 16 * 16 + lane / 16 * 8));
   for (int half = 0; half < 2; ++half) {
     float sums[4] = {1, 1, 1, 1};
-    simt::mma_m16n8k16_bf16(sums, of_a, of_b[half * 2], of_b[half * 2 + 1]);
+    if constexpr (kHalf) {
+      simt::mma_m16n8k16_fp16(sums, of_a, of_b[half * 2], of_b[half * 2 + 1]);
+    } else {
+      simt::mma_m16n8k16_bf16(sums, of_a, of_b[half * 2], of_b[half * 2 + 1]);
+    }
     for (int i = 0; i < 4; ++i) {
       const int row = lane / 4 + i / 2 * 8;
       const int column = half * 8 + lane % 4 * 2 + i % 2;
@@ -88,9 +99,9 @@ simt::Buffer<T> uploaded(simt::Device& device, const std::vector<T>& host) {
   return simt::Buffer<T>(device, std::span<const T>(host));
 }
 
-}  // namespace
-
-TEST_CASE("an emulated mma multiplies, whatever the order of the lanes", "[mma]") {
+/// Integers, exact in the format, in all orders of the lanes.
+template <bool kHalf>
+void check_products() {
   std::vector<Bits> a(256);
   std::vector<Bits> b(256);
   std::vector<int> a_values(256);
@@ -99,8 +110,8 @@ TEST_CASE("an emulated mma multiplies, whatever the order of the lanes", "[mma]"
     const auto at = static_cast<std::size_t>(i);
     a_values[at] = i * 37 % 101 - 50;
     b_values[at] = i * 53 % 97 - 48;
-    a[at] = bf16(a_values[at]);
-    b[at] = bf16(b_values[at]);
+    a[at] = kHalf ? fp16(a_values[at]) : bf16(a_values[at]);
+    b[at] = kHalf ? fp16(b_values[at]) : bf16(b_values[at]);
   }
   for (const auto order :
        {simt::ThreadOrder::ascending, simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
@@ -110,8 +121,8 @@ TEST_CASE("an emulated mma multiplies, whatever the order of the lanes", "[mma]"
     simt::Buffer<float> d(*device, 2 * 256);
     d.fill(0xFF);
     simt::launch(*device, {.name = "multiply_tile", .block = dim3(64), .shared_bytes = 1024},
-                 multiply_tile, simt::global(on_a.span(), "a"), simt::global(on_b.span(), "b"),
-                 simt::global(d.span(), "d"));
+                 multiply_tile<kHalf>, simt::global(on_a.span(), "a"),
+                 simt::global(on_b.span(), "b"), simt::global(d.span(), "d"));
     const std::vector<float> got = d.download();
     for (int i = 0; i < 512; ++i) {
       const int row = i / 16 % 16;
@@ -124,6 +135,28 @@ TEST_CASE("an emulated mma multiplies, whatever the order of the lanes", "[mma]"
       CHECK(got[static_cast<std::size_t>(i)] == static_cast<float>(sum));
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("an emulated mma multiplies, whatever the order of the lanes", "[mma]") {
+  check_products<false>();
+  check_products<true>();
+}
+
+TEST_CASE("two numbers go into a register and come back", "[mma]") {
+  // All FP16, subnormal and infinite ones too; numbers between two go to the even one.
+  for (unsigned bits = 0; bits <= 0x7C00u; ++bits) {
+    const auto value = static_cast<float>(numeric::decode(numeric::kFp16, bits));
+    const unsigned pair = bits | (bits | 0x8000u) << 16;
+    REQUIRE(simt::pack_fp16(value, -value) == pair);
+    REQUIRE(simt::unpack_fp16(pair, 0) == value);
+    REQUIRE(simt::unpack_fp16(pair, 1) == -value);
+  }
+  CHECK(simt::unpack_fp16(0x7E00u, 0) != simt::unpack_fp16(0x7E00u, 0));
+  CHECK(simt::pack_fp16(2049, 2051) == simt::pack_fp16(2048, 2052));
+  CHECK(simt::pack_bf16(1, -2) == (0x3F80u | 0xC000u << 16));
+  CHECK(simt::unpack_bf16(0x3F80u | 0xC000u << 16, 1) == -2);
 }
 
 TEST_CASE("ldmatrix gives the documented fragments", "[mma]") {

@@ -104,8 +104,19 @@ TEST_CASE("hopper: wgmma takes A from registers, B with n fastest, and whole num
   check_product<Format::bf16, 64, Form::turned>();
   check_product<Format::bf16, 128, Form::turned>();
   check_product<Format::fp16, 256, Form::both>();
+  check_product<Format::fp16, 160, Form::plain>();
+  check_product<Format::bf16, 176, Form::registers>();
   check_product<Format::s8, 64, Form::plain>();
   check_product<Format::s8, 96, Form::registers>();
+}
+
+TEST_CASE("hopper: two numbers share a register, and powers of two are approximate", "[hopper]") {
+  CHECK(hopper::pack_bf16(1.0f, -2.0f) == 0xC0003F80u);
+  CHECK(hopper::pack_fp16(1.0f, -2.0f) == 0xC0003C00u);
+  CHECK(hopper::pack_fp16(1.0f + 0x1p-11f, 70000.0f) == 0x7C003C00u);  // ties to even; too large
+  CHECK(hopper::exp2_approximate(-3.0f) == 0.125f);
+  CHECK(hopper::exp2_approximate(-INFINITY) == 0.0f);
+  CHECK(hopper::exp2_approximate(-127.0f) == 0.0f);
 }
 
 TEST_CASE("hopper: a B with n fastest that is not waited for is named", "[hopper]") {

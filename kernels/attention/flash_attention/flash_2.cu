@@ -1,0 +1,101 @@
+// FlashAttention 2 (Dao, 2023): O = softmax(Q·K^T / sqrt(head_dim)) V, and no score is ever stored.
+//
+//   - a block has a tile of queries and walks over the tiles of keys that one of them sees
+//   - each warp has queries of its own: it multiplies, exponentiates and sums up without the others
+//   - m, ℓ and O stay in registers; O is rescaled when a maximum rises and divided once, at the end
+//   - the copies of the next tile of K and V run while the current one is multiplied
+//   - only tiles on the mask's edge ask which scores count
+//
+// Q, O [heads × length × head_dim], K, V [kv_heads × length × head_dim], row-major, FP32 on CUDA cores or
+// FP16 or BF16 on tensor cores (mma.sync, compute capability 8.0); log-sum-exp [heads × length] FP32. A
+// query that sees no key gets 0 and −∞.
+
+#include "kernels/attention/flash_attention/softmax.hpp"
+
+namespace tilestep::flash_attention::SIMT_BACKEND {
+
+/// Scores in natural units to memory: what `materialize` does, and the kernel is made to do without.
+template <class N, class T, class A>
+__device__ __forceinline__ void write_scores(const Scores<T>& s, const Setting& set,
+                                             const A& arrays, const QueryTile& mine, int first_key,
+                                             const T& tiles) {
+  const Lane me;
+  for (int j = 0; j < tiles.block_k / 8; ++j) {
+    for (int e = 0; e < 4; ++e) {
+      const int query = mine.first + me.row(1, 0, e / 2);
+      const int key = first_key + me.column(j, e);
+      if (query >= set.length() || key >= set.length()) continue;
+      const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(mine.head) * set.length() + query;
+      store(arrays.s + (row * score_pitch(set.length()) + key), N::of(s[0][j][e] * set.to_natural));
+    }
+  }
+}
+
+template <class N, class T, class W>
+__global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
+    flash_2(Operands<N, W> arrays, Setting set, T tiles, W witness) {
+  if (!kRuns<N>) return;
+  using Bits = typename N::Bits;
+  const int q_size = tiles.block_q * tiles.columns;
+  const int k_size = tiles.block_k * tiles.columns;
+  const auto q_tile = simt::dynamic_shared<Bits>(q_size, 0, "Q tile");
+  const auto kv_tiles =
+      simt::dynamic_shared<Bits>(4 * k_size, q_size * sizeof(Bits), "K and V tiles");
+  const auto weights = simt::dynamic_shared<Bits>(N::kTensor ? 0 : tiles.block_q * tiles.block_k,
+                                                  (q_size + 4 * k_size) * sizeof(Bits), "weights");
+
+  const QueryTile mine = query_tile(set, tiles.block_q, static_cast<int>(blockIdx.x));
+  const Lane me;
+  const int first_row = me.warp * T::strips * kStrip;
+  const std::int64_t kv_row = std::int64_t{set.kv_head(mine.head)} * set.length();
+  const KeyTiles seen = set.rule.tiles(mine.first, mine.last, tiles.block_k, arrays.begins);
+  // Stage 0 or 1 holds a tile of K and then one of V.
+  const auto copy = [&](int tile, int stage) {
+    const int first = tile * tiles.block_k;
+    const int there = set.length() - first;
+    const auto to = kv_tiles + stage * 2 * k_size;
+    copy_tile<N, T::kUnroll>(
+        to, rows_of(arrays.k, kv_row + first, there, tiles.head_dim, tiles.head_dim), tiles.block_k,
+        tiles.columns, tiles.threads);
+    copy_tile<N, T::kUnroll>(
+        to + k_size, rows_of(arrays.v, kv_row + first, there, tiles.head_dim, tiles.head_dim),
+        tiles.block_k, tiles.columns, tiles.threads);
+  };
+
+  Outputs<T> o = {};
+  RowStats<T::strips> stats;
+  int tile = seen.next(0);
+  if (tile < seen.end) {
+    const auto queries = rows_of(arrays.q, std::int64_t{mine.head} * set.length() + mine.first,
+                                 set.length() - mine.first, tiles.head_dim, tiles.head_dim);
+    copy_tile<N, T::kUnroll>(q_tile, queries, tiles.block_q, tiles.columns, tiles.threads);
+    copy(tile, 0);
+  }
+  simt::cp_async_commit();
+  for (int stage = 0; tile < seen.end; stage ^= 1) {
+    const int next = seen.next(tile + 1);
+    simt::cp_async_wait<0>();
+    // Everybody's part of this tile must have arrived, and everybody must be done with the other stage.
+    __syncthreads();
+    if (next < seen.end) copy(next, stage ^ 1);  // [step: copy]
+    simt::cp_async_commit();
+    const int first_key = tile * tiles.block_k;
+    const bool full = seen.full(tile);
+    witness.begin(mine, tile, full ? TileKind::full : TileKind::partial);
+    const auto k_tile = kv_tiles + stage * 2 * k_size;
+    Scores<T> s = {};
+    multiply_scores<N>(s, q_tile, first_row, k_tile, 0, tiles.block_k, tiles);  // [step: scores]
+    modify_and_mask(s, set, arrays, mine.head, mine.first + first_row, first_key, tiles.block_k,
+                    full,
+                    witness);  // [step: mask]
+    if (witness.materializes()) write_scores<N>(s, set, arrays, mine, first_key, tiles);
+    online_softmax(s, o, stats, set.to_log2(), tiles, witness);                   // [step: softmax]
+    multiply_values<N>(o, s, k_tile + k_size, 0, tiles.block_k, weights, tiles);  // [step: values]
+    tile = next;
+    witness.output(o);
+    witness.end(0, tile < seen.end ? 0 : mine.last - mine.first + 1);
+  }
+  finish<N>(o, stats, set.to_natural, q_tile, mine, set, arrays, tiles);  // [step: output]
+}
+
+}  // namespace tilestep::flash_attention::SIMT_BACKEND

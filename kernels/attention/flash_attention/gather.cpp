@@ -1,0 +1,133 @@
+// Runs the explained kernels, and brings home what they wrote.
+
+#include "kernels/attention/flash_attention/gather.hpp"
+
+#include <span>
+
+#include "kernels/attention/flash_attention/ledger.hpp"
+#include "kernels/attention/flash_attention/record_buffers.hpp"
+
+namespace tilestep::flash_attention {
+namespace {
+
+std::size_t count_of(int a, int b, int c) {
+  return static_cast<std::size_t>(a) * static_cast<std::size_t>(b) * static_cast<std::size_t>(c);
+}
+
+/// An array that holds NaN until a kernel writes to it.
+template <class T>
+simt::Buffer<T> unwritten(simt::Device& device, std::size_t count) {
+  simt::Buffer<T> buffer(device, count);
+  buffer.fill(0xFF);
+  return buffer;
+}
+template <class T>
+simt::Buffer<T> uploaded(simt::Device& device, const std::vector<T>& host) {
+  return simt::Buffer<T>(device, std::span<const T>(host));
+}
+
+/// Bits of the kernels' numbers, T: float, or 16-bit words.
+template <class T>
+std::vector<T> bits_of(const std::vector<float>& values, DataType type) {
+  if constexpr (std::is_same_v<T, float>) {
+    return values;
+  } else {
+    return words_of(values, type);
+  }
+}
+template <class T>
+std::vector<float> numbers_of_bits(const std::vector<T>& bits, DataType type) {
+  if constexpr (std::is_same_v<T, float>) {
+    return bits;
+  } else {
+    return values_of(bits, type);
+  }
+}
+
+template <class T>
+void run_as(simt::Device& device, const Params& params, const Inputs& inputs, const Chosen& chosen,
+            Outcome& outcome) {
+  const Plan& plan = outcome.plan;
+  const Task task = task_of(params);
+  const int length = task.length();
+  const bool sums = plan.runs == Variant::flash_1;
+  const bool scores = stores_scores(plan.runs) || params.broken == Break::materialize;
+  const std::size_t rows = count_of(task.heads, length, 1);
+  const std::size_t score_count = count_of(task.heads, length, score_pitch(length));
+  const auto q = uploaded(device, bits_of<T>(inputs.q, params.dtype));
+  const auto k = uploaded(device, bits_of<T>(inputs.k, params.dtype));
+  const auto v = uploaded(device, bits_of<T>(inputs.v, params.dtype));
+  const auto begins = uploaded(device, inputs.begins);
+  auto o = unwritten<T>(device, inputs.q.size());
+  auto lse = unwritten<float>(device, rows);
+  auto s = unwritten<T>(device, scores ? score_count : 0);
+  auto p = unwritten<T>(device, plan.runs == Variant::naive ? score_count : 0);
+  auto o_sums = unwritten<float>(device, sums && sizeof(T) == 2 ? inputs.q.size() : 0);
+  auto m = unwritten<float>(device, sums ? rows : 0);
+  auto l = unwritten<float>(device, sums ? rows : 0);
+  RecordBuffers records(device, plan, task.heads);
+  const Arrays<T> arrays{q.span(), k.span(), v.span(),      begins.span(), o.span(), lse.span(),
+                         s.span(), p.span(), o_sums.span(), m.span(),      l.span()};
+  const Records to = records.records(chosen);
+  const Kernels& kernels = kernels_of(device);
+  if constexpr (std::is_same_v<T, float>) {
+    kernels.explain(device, plan, task, params.broken, arrays, to);
+  } else {
+    kernels.explain(device, plan, task, params.dtype, params.broken, arrays, to);
+  }
+  device.synchronize();
+  outcome.o = numbers_of_bits(o.download(), params.dtype);
+  outcome.s = numbers_of_bits(s.download(), params.dtype);
+  outcome.p = numbers_of_bits(p.download(), params.dtype);
+  outcome.lse = lse.download();
+  records.download(outcome);
+  outcome.formula = ledger_of(plan, task, params.dtype, params.broken, inputs.begins);
+}
+
+/// Of the launch; of naive and fused-softmax of the one that computes scores.
+int blocks_of(const Plan& plan, int heads) {
+  if (plan.runs == Variant::flash_1) return heads;
+  return heads * plan.q_tiles * (stores_scores(plan.runs) ? plan.k_tiles : 1);
+}
+
+/// The block that has the chosen query: of its visits', which are all one block's but where each has its own.
+int block_of(const Outcome& outcome, const Chosen& chosen) {
+  const Plan& plan = outcome.plan;
+  const std::size_t first =
+      count_of(chosen.head * plan.q_tiles + chosen.query / plan.block_q, plan.k_tiles, 1);
+  for (std::size_t tile = 0; tile < static_cast<std::size_t>(plan.k_tiles); ++tile) {
+    if (outcome.visits[first + tile].block >= 0) return outcome.visits[first + tile].block;
+  }
+  return 0;  // nobody visits anything for it
+}
+
+}  // namespace
+
+Outcome run_explained(simt::Device& device, const Params& params, const Inputs& inputs,
+                      const Chosen& chosen) {
+  Outcome outcome;
+  outcome.plan = plan_of(params);
+  simt::require_within("flash-attention: head", chosen.head, 0, params.heads - 1);
+  simt::require_within("flash-attention: query", chosen.query, 0, params.seq - 1);
+  simt::require_within("flash-attention: component", chosen.component, 0,
+                       outcome.plan.head_dim - 1);
+  if (params.pass != Pass::forward) {
+    throw Error("flash-attention: there is no explained kernel of a backward pass");
+  }
+  if (is_flash_3(outcome.plan.runs)) {
+    run_flash_3(device, params, inputs, chosen, outcome);
+    return outcome;
+  }
+  if (outcome.plan.quantized) {
+    run_quantized(device, params, inputs, chosen, outcome);
+  } else if (params.dtype == DataType::fp32) {
+    run_as<float>(device, params, inputs, chosen, outcome);
+  } else {
+    run_as<std::uint16_t>(device, params, inputs, chosen, outcome);
+  }
+  outcome.blocks = blocks_of(outcome.plan, params.heads);
+  outcome.block = block_of(outcome, chosen);
+  return outcome;
+}
+
+}  // namespace tilestep::flash_attention

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/attention/flash_attention/lesson.hpp"
+#include "kernels/attention/flash_attention/problem.hpp"
+#include "kernels/attention/flash_attention/quantized.hpp"
+
+namespace tilestep::flash_attention {
+
+/// Whose steps are shown.
+struct Chosen {
+  int head = 0, query = 0, component = 0;
+};
+
+/// What an explained run wrote and recorded, on the host.
+struct Outcome {
+  Plan plan;
+  std::vector<float> o, lse;
+  std::vector<float>
+      s;  ///< [heads × length × score_pitch], of naive, fused-softmax and `materialize`
+  std::vector<float> p;  ///< the same, of naive
+  /// [heads × q_tiles × k_tiles]; block −1: not visited. Of flash-3 block and order follow from its schedule,
+  /// `rescaled` is −1, and begin and end are −1 but for the chosen block's.
+  std::vector<Visit> visits;
+  std::vector<StepRecord> steps;  ///< [k_tiles]; order −1: none. Of naive none.
+  /// What was asked of memory, and what the formula says: of the launch, of flash-3 of the chosen block.
+  Ledger asked{}, formula{};
+  int blocks = 0;             ///< of the launch
+  int block = 0;              ///< that has the chosen query
+  std::vector<Event> events;  ///< of flash-3's chosen block
+  QuantizedNumbers numbers;   ///< of fp8 and int8: what Q and K were multiplied as
+};
+
+/// Runs what `plan_of(params)` chooses. Throws Error for a chosen head, query or component that is not there, and
+/// Error (unavailable) for flash-3 on a GPU other than Hopper.
+Outcome run_explained(simt::Device& device, const Params& params, const Inputs& inputs,
+                      const Chosen& chosen);
+
+/// Fills what the explained kernels with scores of 8 bits write and record: quantized_run.cpp.
+void run_quantized(simt::Device& device, const Params& params, const Inputs& inputs,
+                   const Chosen& chosen, Outcome& outcome);
+
+// ---- flash-3: flash_3_run.cpp ---------------------------------------------------------------------------
+
+/// Fills what the explained kernel of flash-3 writes and records.
+void run_flash_3(simt::Device& device, const Params& params, const Inputs& inputs,
+                 const Chosen& chosen, Outcome& outcome);
+
+/// What is asked of a kernel of flash-3; of `flash-3` itself so many blocks that each has two tiles of queries, so
+/// that what it does between them is seen.
+flash_3::Problem flash_3_problem(const Params& params, const Plan& plan);
+
+}  // namespace tilestep::flash_attention

@@ -1,0 +1,162 @@
+// Attention by the textbook, in three kernels: scores to memory, softmax of each row, weights times V.
+//
+//   scores_to_memory       S = Q·K^T / sqrt(head_dim), with modifier and mask: a block a tile of scores
+//   softmax_rows           P = softmax(S), log-sum-exp: a block a row, which stays in shared memory
+//   weights_times_values   O = P·V: a block a tile of queries
+//
+// S and P lie in memory in the format of Q, K and V, as in models that spell attention out in FP16 or BF16
+// (PyTorch's math path does so where reductions of lower precision are allowed); softmax itself is FP32. All
+// scores are computed, those that the mask hides too: −∞ is written and read like any other. S, P [heads ×
+// length × score_pitch(length)]; the rest as in flash_2.cu.
+
+#include "kernels/attention/flash_attention/stages.hpp"
+
+namespace tilestep::flash_attention::SIMT_BACKEND {
+
+template <class N, class T, class W>
+__global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
+    scores_to_memory(Operands<N, W> arrays, Setting set, T tiles, W witness) {
+  if (!kRuns<N>) return;
+  using Bits = typename N::Bits;
+  const int q_size = tiles.block_q * tiles.columns;
+  const int k_size = tiles.block_k * tiles.columns;
+  const auto q_tile = simt::dynamic_shared<Bits>(q_size, 0, "Q tile");
+  const auto k_tile = simt::dynamic_shared<Bits>(k_size, q_size * sizeof(Bits), "K tile");
+  const auto s_tile = simt::dynamic_shared<Bits>(tiles.block_q * tiles.block_k,
+                                                 (q_size + k_size) * sizeof(Bits), "S tile");
+  const int k_tiles = (set.length() + tiles.block_k - 1) / tiles.block_k;
+  const int number = static_cast<int>(blockIdx.x);
+  const QueryTile mine = query_tile(set, tiles.block_q, number / k_tiles);
+  const int tile = number % k_tiles;
+  const int first_key = tile * tiles.block_k;
+  const int last_key = min(first_key + tiles.block_k, set.length()) - 1;
+  const TileKind kind = set.rule.kind(mine.first, mine.last, first_key, last_key, arrays.begins);
+  witness.begin(mine, tile, kind);
+
+  const std::int64_t q_row = std::int64_t{mine.head} * set.length() + mine.first;
+  const std::int64_t k_row = std::int64_t{set.kv_head(mine.head)} * set.length() + first_key;
+  copy_tile<N, T::kUnroll>(
+      q_tile, rows_of(arrays.q, q_row, set.length() - mine.first, tiles.head_dim, tiles.head_dim),
+      tiles.block_q, tiles.columns, tiles.threads);
+  copy_tile<N, T::kUnroll>(
+      k_tile, rows_of(arrays.k, k_row, set.length() - first_key, tiles.head_dim, tiles.head_dim),
+      tiles.block_k, tiles.columns, tiles.threads);
+  simt::cp_async_commit();
+  simt::cp_async_wait<0>();
+  __syncthreads();  // everybody's part of the tiles must have arrived
+
+  const Lane me;
+  const int first_row = me.warp * T::strips * kStrip;
+  Scores<T> s = {};
+  multiply_scores<N>(s, q_tile, first_row, k_tile, 0, tiles.block_k, tiles);  // [step: scores]
+  modify_and_mask(s, set, arrays, mine.head, mine.first + first_row, first_key, tiles.block_k,
+                  kind == TileKind::full, witness);
+#pragma unroll T::kUnroll
+  for (int i = 0; i < T::strips; ++i) {
+    put_strip<N, T::kUnroll>(s_tile, first_row + i * kStrip, tiles.block_k, s[i], set.to_natural,
+                             set.to_natural);
+  }
+  __syncwarp();  // the rows of all lanes are there
+  const int pitch = score_pitch(set.length());
+  const Rows<decltype(arrays.s)> to{
+      arrays.s + static_cast<std::ptrdiff_t>(q_row * pitch + first_key), set.length() - mine.first,
+      pitch, pitch - first_key};
+  store_rows<N>(to, s_tile, first_row, T::strips * kStrip, tiles.block_k);  // [step: stores]
+  witness.end(0, 0);
+}
+
+/// Of all threads of the block, by way of shared memory: the largest, or the sum.
+template <class Combine>
+__device__ __forceinline__ float of_block(float x, Combine combine) {
+  __shared__ simt::Array<float, kSoftmaxThreads / 32> parts;
+  for (int lane = 16; lane > 0; lane /= 2) x = combine(x, __shfl_xor_sync(kAllLanes, x, lane));
+  __syncthreads();  // all have read the parts of the time before
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
+  __syncthreads();  // all warps' parts are there
+  x = parts[0];
+  for (int warp = 1; warp < kSoftmaxThreads / 32; ++warp) x = combine(x, parts[warp]);
+  return x;
+}
+
+template <class N, class W>
+__global__ void __launch_bounds__(kSoftmaxThreads)
+    softmax_rows(Operands<N, W> arrays, Setting set) {
+  if (!kRuns<N>) return;
+  using Bits = typename N::Bits;
+  const int pitch = score_pitch(set.length());
+  const auto row = simt::dynamic_shared<Bits>(pitch, 0, "row of scores");
+  const std::ptrdiff_t number = blockIdx.x;
+  const auto from = arrays.s + number * pitch;
+  const auto to = arrays.p + number * pitch;
+  // A thread reads, weighs and writes chunks of its own.
+  const auto each = [&](auto act) {
+    for (int at = static_cast<int>(threadIdx.x) * N::kChunk; at < pitch;
+         at += kSoftmaxThreads * N::kChunk) {
+      act(at);
+    }
+  };
+  each([&](int at) { copy16(row + at, from + at, true); });  // [step: loads]
+  simt::cp_async_commit();
+  simt::cp_async_wait<0>();
+  float largest = -INFINITY;
+  each([&](int at) {
+    for (int i = 0; i < N::kChunk; i += 2) {
+      const float2 two = N::pair(row + (at + i));
+      largest = fmaxf(largest, fmaxf(two.x, two.y));
+    }
+  });
+  largest = of_block(largest, [](float a, float b) { return fmaxf(a, b); });
+  const float reference = reference_of(largest, kLog2e);
+  float sum = 0;
+  each([&](int at) {
+    for (int i = 0; i < N::kChunk; i += 2) {
+      const float2 two = N::pair(row + (at + i));
+      sum += simt::exp2_approx(fmaf(two.x, kLog2e, -reference));
+      sum += simt::exp2_approx(fmaf(two.y, kLog2e, -reference));
+    }
+  });
+  sum = of_block(sum, [](float a, float b) { return a + b; });
+  const float inverse = sum > 0 ? 1 / sum : 0;
+  each([&](int at) {
+    for (int i = 0; i < N::kChunk; i += 2) {
+      const float2 two = N::pair(row + (at + i));
+      N::put(row + (at + i), simt::exp2_approx(fmaf(two.x, kLog2e, -reference)) * inverse,
+             simt::exp2_approx(fmaf(two.y, kLog2e, -reference)) * inverse);
+    }
+    store16(to + at, row + at);  // [step: weights]
+  });
+  if (threadIdx.x == 0) {
+    store(arrays.lse + number, sum > 0 ? largest + logf(sum) : -INFINITY);
+  }
+}
+
+template <class N, class T, class W>
+__global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
+    weights_times_values(Operands<N, W> arrays, Setting set, T tiles, W witness) {
+  if (!kRuns<N>) return;
+  const ScoreStages<N, T> stages(tiles);
+  const QueryTile mine = query_tile(set, tiles.block_q, static_cast<int>(blockIdx.x));
+  const int k_tiles = (set.length() + tiles.block_k - 1) / tiles.block_k;
+  Outputs<T> o = {};
+  stages.copy(0, arrays.p, arrays.v, set, mine, 0);
+  simt::cp_async_commit();
+  for (int tile = 0; tile < k_tiles; ++tile) {
+    simt::cp_async_wait<0>();
+    // Everybody's part of this tile must have arrived, and everybody must be done with the other stage.
+    __syncthreads();
+    if (tile + 1 < k_tiles) stages.copy((tile + 1) % 2, arrays.p, arrays.v, set, mine, tile + 1);
+    simt::cp_async_commit();
+    witness.resume(mine, tile);
+    Scores<T> p;
+    read_strips<N>(p, stages.scores(tile % 2), tiles);
+    multiply_values<N>(o, p, stages.values(tile % 2), 0, tiles.block_k, stages.scores(tile % 2),
+                       tiles);  // [step: values]
+  }
+  float ones[T::strips][2];
+#pragma unroll T::kUnroll
+  for (int i = 0; i < T::strips; ++i) ones[i][0] = ones[i][1] = 1;
+  store_output<N>(o, ones, stages.output, mine, set, arrays, tiles);  // [step: output]
+  witness.end(0, mine.last - mine.first + 1);
+}
+
+}  // namespace tilestep::flash_attention::SIMT_BACKEND

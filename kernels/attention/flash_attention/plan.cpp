@@ -1,0 +1,268 @@
+// The knobs, and what the dispatcher makes of them.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/attention/flash_attention/kernels.hpp"
+#include "kernels/attention/flash_attention/params.hpp"
+#include "kernels/attention/flash_attention/quantized.hpp"
+
+namespace tilestep::flash_attention {
+namespace {
+
+/// Why flash-3 does not run with these knobs; empty: it does.
+std::string why_not_flash_3(const Params& params) {
+  const int head_dim = columns_of(params.head_dim);
+  if (params.dtype == DataType::fp32) {
+    return "FP32 is multiplied on CUDA cores, and ends at flash-2";
+  }
+  if (head_dim != 64 && head_dim != 128) {
+    return fmt::format("flash-3 is compiled for head dimensions 64 and 128, not for {}", head_dim);
+  }
+  if (params.mask == Mask::document || params.mask == Mask::prefix) {
+    return fmt::format("flash-3 has the masks none, causal and sliding-window, not {}",
+                       name_of(params.mask));
+  }
+  if (params.mask == Mask::sliding_window && params.sinks > 0) {
+    return "flash-3 has no sinks";
+  }
+  if (params.score_mod != ScoreMod::none) {
+    return fmt::format("flash-3 has no score modifier, and {} is asked for",
+                       name_of(params.score_mod));
+  }
+  return {};
+}
+
+/// With scores in 8 bits one kernel runs for all rungs: its loop, and what it records, are flash-2's.
+Variant runs_as(const Params& params) {
+  if (is_quantized(params.dtype)) return Variant::flash_2;
+  // A backward pass belongs to what its forward pass leaves.
+  if (params.pass == Pass::backward_recompute) return Variant::flash_2;
+  if (params.pass == Pass::backward_store) return Variant::naive;
+  if (!is_flash_3(params.variant) || why_not_flash_3(params).empty()) return params.variant;
+  return Variant::flash_2;
+}
+
+// ---- what must hold between knobs -------------------------------------------------------------------
+
+void check_heads(const Params& params) {
+  if (params.heads % params.kv_heads == 0) return;
+  std::string allowed;
+  for (int heads = 1; heads <= params.heads; ++heads) {
+    if (params.heads % heads == 0)
+      fmt::format_to(std::back_inserter(allowed), "{}{}", heads == 1 ? "" : ", ", heads);
+  }
+  lab::refuse_with("kv_heads", std::int64_t{params.kv_heads},
+                   fmt::format("heads = {}", params.heads), allowed, std::int64_t{1});
+}
+
+/// Scores in 8 bits: forward, head dimensions 64 and 128, whatever the rung, mask and modifier.
+void check_quantized(const Params& params) {
+  if (!is_quantized(params.dtype)) return;
+  const std::string name(name_of(params.dtype));
+  if (params.pass != Pass::forward) {
+    lab::refuse_with("dtype", name, fmt::format("pass = {}", name_of(params.pass)),
+                     "fp32, fp16, bf16", std::string("bf16"));
+  }
+  if (params.head_dim != HeadDim::d64 && params.head_dim != HeadDim::d128) {
+    lab::refuse_with("head_dim", std::string(name_of(params.head_dim)), "dtype = " + name,
+                     "64, 128", std::string("64"));
+  }
+}
+
+bool can_break(const Params& params, Break broken) {
+  if (broken == Break::none) return true;
+  if (params.pass != Pass::forward && broken == Break::materialize) return false;
+  const Variant runs = runs_as(params);
+  if (broken == Break::skip_rescale) return runs != Variant::naive;
+  if (broken == Break::materialize) return runs == Variant::flash_2 && !is_quantized(params.dtype);
+  return params.mask != Mask::none;
+}
+
+/// Why another kernel runs than was asked for.
+std::string why_instead(const Params& params) {
+  if (params.pass == Pass::backward_recompute) return "this backward pass belongs to it";
+  if (params.pass == Pass::backward_store) return "it keeps the weights";
+  return why_not_flash_3(params);
+}
+
+void check_break(const Params& params) {
+  if (can_break(params, params.broken)) return;
+  std::string allowed;
+  for (const Break broken : all_of<Break>()) {
+    if (!can_break(params, broken)) continue;
+    fmt::format_to(std::back_inserter(allowed), "{}{}", allowed.empty() ? "" : ", ",
+                   name_of(broken));
+  }
+  lab::refuse_with("break", std::string(name_of(params.broken)),
+                   fmt::format("variant = {}, pass = {} and mask = {}", name_of(runs_as(params)),
+                               name_of(params.pass), name_of(params.mask)),
+                   allowed, std::string("none"));
+}
+
+void check_naive_row(const Params& params) {
+  const int most = kMostSharedBytes / element_bytes(params.dtype) / 1024 * 1024;
+  const bool stores = params.pass == Pass::backward_store;
+  if (runs_as(params) != Variant::naive || params.seq <= most) return;
+  lab::refuse_with(
+      "seq", std::int64_t{params.seq},
+      fmt::format("{} and dtype = {}, whose softmax holds a row of scores in shared memory",
+                  stores ? "pass = backward-store" : "variant = naive", name_of(params.dtype)),
+      fmt::format("1–{}", most), std::int64_t{most});
+}
+
+// ---- tiles -------------------------------------------------------------------------------------------
+
+/// Halves the tiles of keys, then those of queries, until a block's shared memory holds them.
+void fit_tiles(Plan& plan, DataType type) {
+  const int bytes = element_bytes(type);
+  while (shared_bytes_of(plan.runs, {plan.block_q, plan.block_k, plan.columns}, bytes) >
+         static_cast<std::size_t>(kMostSharedBytes)) {
+    (plan.block_k > 16 && plan.block_k >= plan.block_q ? plan.block_k : plan.block_q) /= 2;
+  }
+  plan.shared_bytes = shared_bytes_of(plan.runs, {plan.block_q, plan.block_k, plan.columns}, bytes);
+}
+
+void choose_tiles(Plan& plan, const Params& params) {
+  const int asked_q = size_of(params.block_q);
+  const int asked_k = size_of(params.block_k);
+  plan.block_q = asked_q;
+  plan.block_k = asked_k;
+  if (plan.quantized) {
+    const QuantizedSizes sizes = quantized_sizes(plan.head_dim, false);
+    plan.block_q = sizes.block_q;
+    plan.block_k = sizes.block_k;
+    plan.threads = sizes.threads();
+    plan.shared_bytes = static_cast<std::size_t>(sizes.shared_bytes());
+    if (plan.block_q != asked_q || plan.block_k != asked_k) {
+      plan.resized =
+          fmt::format("with dtype = {} tiles have {} queries and {} keys, and each a scale",
+                      name_of(params.dtype), plan.block_q, plan.block_k);
+    }
+  } else if (is_flash_3(plan.runs)) {
+    // In FP16 the explained kernel has one tile.
+    const int keys = asked_k >= 128 && params.dtype == DataType::bf16 ? 128 : 64;
+    const flash_3::TileSizes sizes = flash_3::explained_sizes(plan.head_dim, keys);
+    plan.block_q = sizes.rows();
+    plan.block_k = sizes.keys;
+    plan.threads = sizes.threads();
+    plan.shared_bytes = static_cast<std::size_t>(sizes.shared_bytes());
+    if (plan.block_q != asked_q || plan.block_k != asked_k) {
+      plan.resized = fmt::format(
+          "flash-3 has {} warpgroups of 64 queries at head dimension {}, and tiles of {} keys",
+          sizes.consumers, plan.head_dim, params.dtype == DataType::bf16 ? "64 or 128" : "64");
+    }
+  } else {
+    fit_tiles(plan, params.dtype);
+    plan.threads = 32 * warps_of(plan.runs, {plan.block_q, plan.block_k, plan.columns});
+    if (plan.block_q != asked_q || plan.block_k != asked_k) {
+      plan.resized =
+          fmt::format("tiles of {} queries and {} keys do not fit into the {} KB of shared memory",
+                      asked_q, asked_k, kMostSharedBytes / 1024);
+    }
+  }
+  plan.q_tiles = (params.seq + plan.block_q - 1) / plan.block_q;
+  plan.k_tiles = (params.seq + plan.block_k - 1) / plan.block_k;
+}
+
+}  // namespace
+
+MaskRule Params::rule() const {
+  MaskRule rule;
+  rule.mask = mask;
+  rule.length = seq;
+  if (mask == Mask::sliding_window || mask == Mask::prefix) rule.window = std::min(window, seq);
+  if (mask == Mask::sliding_window) rule.sinks = std::min(sinks, seq);
+  return rule;
+}
+
+const lab::KnobTable<Params>& knob_table() {
+  static const auto table =
+      lab::KnobTable<Params>()
+          .choice(&Params::variant, {"variant", "Which rung of the ladder runs."})
+          .choice(&Params::pass, {"pass", "Forward, or backward with weights made again or kept."})
+          .integer(&Params::seq,
+                   {"seq", "Length", "tokens", "How many queries and keys there are."}, 1,
+                   kMostLength, true)
+          .integer(&Params::heads, {"heads", "Heads of Q and O."}, 1, kMostHeads, true)
+          .integer(
+              &Params::kv_heads,
+              {"kv_heads", "Key/value heads", "",
+               "Heads of K and V, each shared by as many query heads (grouped-query attention)."},
+              1, kMostHeads, true)
+          .choice(&Params::head_dim,
+                  {"head_dim", "Head dimension", "", "Numbers of a query, a key or a value."})
+          .choice(&Params::mask, {"mask", "Which keys a query looks at."})
+          .integer(&Params::window,
+                   {"window", "Window", "keys",
+                    "How many last keys sliding-window shows, or how many first ones prefix."},
+                   0, kMostLength, true)
+          .integer(
+              &Params::sinks,
+              {"sinks", "Sinks", "keys", "First keys that sliding-window shows to every query."}, 0,
+              1024)
+          .choice(&Params::score_mod,
+                  {"score_mod", "Score modifier", "", "One line that changes each score."})
+          .choice(&Params::block_q, {"block_q", "Tile of queries", "", "Queries of a tile."})
+          .choice(&Params::block_k, {"block_k", "Tile of keys", "", "Keys of a tile."})
+          .choice(&Params::dtype,
+                  {"dtype", "Number format", "",
+                   "Of Q, K, V and O; sums are FP32. With fp8 and int8 Q and K are multiplied in 8 "
+                   "bits, with a scale for each tile; the rest is BF16."})
+          .toggle(&Params::smooth_k,
+                  {"smooth_k", "Take K's mean away", "",
+                   "Of fp8 and int8: K loses its mean over the keys before it becomes numbers of 8 "
+                   "bits."})
+          .choice(&Params::data, {"data", "What Q, K and V hold."})
+          .choice(&Params::broken,
+                  {"break", "Break it", "", "Leaves something out, and runs that kernel for real."})
+          .seed()
+          .integer(&Params::head,
+                   {"head", "Chosen head", "", "Whose steps are shown; past the end: the last."}, 0,
+                   kMostHeads - 1)
+          .integer(&Params::query,
+                   {"query", "Chosen query", "", "Whose steps are shown; past the end: the last."},
+                   0, kMostLength - 1)
+          .integer(&Params::component,
+                   {"component", "Chosen component", "",
+                    "Which component of O the steps show; past the end: the last."},
+                   0, 255)
+          .require(check_heads)
+          .require(check_quantized)
+          .require(check_naive_row)
+          .require(check_break);
+  return table;
+}
+
+Plan plan_of(const Params& params) {
+  for (const auto check : {check_heads, check_quantized, check_naive_row, check_break})
+    check(params);
+  simt::require_within("flash-attention: seq", params.seq, 1, kMostLength);
+  return formula_plan_of(params);
+}
+
+Plan formula_plan_of(const Params& params) {
+  Plan plan;
+  plan.asked = params.variant;
+  plan.runs = runs_as(params);
+  plan.quantized = is_quantized(params.dtype);
+  plan.smooth_k = plan.quantized && params.smooth_k;
+  if (plan.quantized) {
+    plan.instead = fmt::format("runs as the one kernel with scores in {}, whose loop is flash-2's",
+                               name_of(params.dtype));
+  } else if (plan.runs != plan.asked) {
+    plan.instead = fmt::format("runs as {}: {}", name_of(plan.runs), why_instead(params));
+  }
+  plan.head_dim = columns_of(params.head_dim);
+  plan.columns = filled_columns(plan.head_dim);
+  if (plan.columns != plan.head_dim) {
+    plan.filled = fmt::format("tiles have {} columns, {} of them filled with zeros", plan.columns,
+                              plan.columns - plan.head_dim);
+  }
+  plan.rule = params.rule();
+  choose_tiles(plan, params);
+  return plan;
+}
+
+}  // namespace tilestep::flash_attention

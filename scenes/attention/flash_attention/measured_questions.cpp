@@ -1,0 +1,158 @@
+// What is asked about the measurements of the lesson on attention. A bench without a table or a column is not asked
+// about it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scenes/attention/flash_attention/scene.hpp"
+#include "scenes/shared/measured.hpp"
+#include "scenes/shared/questions.hpp"
+#include "scenes/shared/rows.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+namespace {
+
+/// About what a view shows: it is covered until the answer.
+Question about_view(const char* view, const char* kind, Question question) {
+  question = of_kind(kind, std::move(question));
+  question.masks = {view};
+  return question;
+}
+
+std::optional<double> rate(const lab::Report& bench, std::string_view rung, std::string_view length,
+                           std::string_view column = "tflops") {
+  return number_with(bench, "ladder_measured",
+                     {{"rung", rung}, {"head_dim", "128"}, {"mask", "none"}, {"length", length}},
+                     column);
+}
+
+/// Without a matrix of scores, against with it.
+std::optional<Question> stored_question(const lab::Report& bench) {
+  const auto naive = rate(bench, "naive", "4096"), flash = rate(bench, "flash-2", "4096");
+  if (!naive || !flash || *naive <= 0) return std::nullopt;
+  return about_view(
+      "Ladder", "stored",
+      ask_ratio("naive and flash-2 compute the same products, at head dimension 128 and length "
+                "4096. How many times as fast is flash-2, which stores no score?",
+                *flash / *naive, {1.2, 2, 4, 8, 16},
+                fmt::format("{:.0f} against {:.0f} TFLOP/s, {}.", *flash, *naive,
+                            measured::where_measured(bench))));
+}
+
+/// Which loop is outside.
+std::optional<Question> loops_question(const lab::Report& bench) {
+  const auto first = rate(bench, "flash-1", "4096"), second = rate(bench, "flash-2", "4096");
+  if (!first || !second || *first <= 0) return std::nullopt;
+  return about_view(
+      "Ladder", "loops",
+      ask_ratio(
+          "flash-1 has a block a head and keys in the outer loop, flash-2 a block a tile of "
+          "queries. How many times as fast is flash-2, at head dimension 128 and length 4096?",
+          *second / *first, {1.2, 2, 4, 8, 16, 32},
+          fmt::format("{:.0f} against {:.0f} TFLOP/s, {}: O stays in registers, and there is "
+                      "work for all multiprocessors.",
+                      *second, *first, measured::where_measured(bench))));
+}
+
+std::optional<Question> library_question(const lab::Report& bench) {
+  const auto ours = rate(bench, "flash-3", "16384"),
+             share = rate(bench, "flash-3", "16384", "fraction");
+  if (!ours || !share) return std::nullopt;
+  const std::vector<std::string> choices = {"More", "90 to 100 %", "70 to 90 %", "Less than 70 %"};
+  const std::size_t is = *share > 1 ? 0 : *share >= 0.9 ? 1 : *share >= 0.7 ? 2 : 3;
+  return about_view(
+      "Ladder", "library",
+      ask("flash-3 at head dimension 128 and length 16384, beside cuDNN: how much of its rate?",
+          choices[is], choices,
+          fmt::format("{:.0f} TFLOP/s, {} of cuDNN's, {}.", *ours, words::percent(*share),
+                      measured::where_measured(bench))));
+}
+
+std::optional<Question> causal_question(const lab::Report& bench) {
+  const auto of = [&](const char* length) {
+    return number_with(bench, "causal",
+                       {{"rung", "flash-2"}, {"head_dim", "128"}, {"length", length}}, "ratio");
+  };
+  const auto is_short = of("1024"), is_long = of("16384");
+  if (!is_short || !is_long) return std::nullopt;
+  return about_view(
+      "Causal", "causal-gain",
+      ask_ratio(
+          "A causal mask halves the work. How many times as fast is flash-2 with it, at length "
+          "1024 and head dimension 128?",
+          *is_short, {1, 1.3, 1.6, 2, 2.5, *is_long},
+          fmt::format("{:.2f}×, and {:.2f}× at 16384, {}: a launch ends with its longest block, "
+                      "which sees all keys, and at 1024 there are only 128 blocks to begin with.",
+                      *is_short, *is_long, measured::where_measured(bench))));
+}
+
+/// Counted, of the same attention.
+std::optional<Question> dram_question(const lab::Report& bench) {
+  const auto of = [&](const char* rung) {
+    return number_with(bench, "bytes", {{"rung", rung}, {"head_dim", "128"}}, "dram");
+  };
+  const auto naive = of("naive"), flash = of("flash-2");
+  if (!naive || !flash || *flash <= 0) return std::nullopt;
+  return about_view(
+      "Bytes", "dram",
+      ask_ratio("How many times as many bytes does naive move from and to DRAM as flash-2, with 16 "
+                "heads of 128 at length 8192?",
+                *naive / *flash, {2, 8, 30, 60, 120},
+                fmt::format("{:.0f} MB against {:.0f} MB, counted, {}.", *naive, *flash,
+                            measured::where_measured(bench))));
+}
+
+/// Which unit is busy at which head dimension.
+std::optional<Question> exponentials_question(const lab::Report& bench) {
+  const auto of = [&](const char* head_dim, const char* column) {
+    return number_with(bench, "pipes", {{"rung", "flash-3"}, {"head_dim", head_dim}}, column);
+  };
+  const auto small = of("64", "exp_pipe"), large = of("128", "exp_pipe");
+  if (!small || !large) return std::nullopt;
+  const auto say = [](double percent) { return fmt::format("{:.0f} %", percent); };
+  return about_view(
+      "Units", "exponentials",
+      ask_number(
+          "At head dimension 128 the unit that computes exponentials is busy in " + say(*large) +
+              " of flash-3's cycles. And at 64?",
+          *small, {std::round(*large), 15, 30, 50, 70, 90}, say,
+          fmt::format("{:.0f} %, counted, {}. A score needs one exponential whatever the head "
+                      "dimension, but only half of the products.",
+                      *small, measured::where_measured(bench)),
+          0));
+}
+
+/// Weights made again, by the fastest kernel that does, against weights kept.
+std::optional<Question> recompute_question(const lab::Report& bench) {
+  const auto of = [&](const char* rung) {
+    return number_with(bench, "backward",
+                       {{"rung", rung}, {"head_dim", "128"}, {"mask", "none"}, {"length", "4096"}},
+                       "tflops");
+  };
+  const auto kept = of("backward-store"), again = of("backward-recompute");
+  if (!kept || !again || *kept <= 0) return std::nullopt;
+  return about_view(
+      "Backward", "recompute",
+      ask_ratio("The weights can be kept by the forward pass, or made again from Q, K and the "
+                "log-sum-exp: a fifth product for four. How many times as fast is the pass that "
+                "makes them again, at head dimension 128 and length 4096, both with mma.sync?",
+                *again / *kept, {0.5, 0.8, 1.2, 2, 4, 8},
+                fmt::format("{:.0f} against {:.0f} TFLOP/s, {}: no matrix goes through memory.",
+                            *again, *kept, measured::where_measured(bench))));
+}
+
+}  // namespace
+
+std::vector<Question> FlashAttentionScene::measured_questions(const lab::Report& bench) const {
+  std::vector<Question> all;
+  for (const auto& each :
+       {stored_question(bench), loops_question(bench), causal_question(bench), dram_question(bench),
+        exponentials_question(bench), recompute_question(bench), library_question(bench)}) {
+    if (each) all.push_back(shuffled(*each, bench));
+  }
+  return all;
+}
+
+}  // namespace tilestep::scenes

@@ -1,0 +1,195 @@
+// What happens in the lesson on attention, in sentences.
+#include "scenes/shared/words.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "scenes/attention/flash_attention/scene.hpp"
+
+namespace tilestep::scenes {
+
+using flash_attention::Break, flash_attention::Tensor, flash_attention::TileKind,
+    flash_attention::Variant;
+using words::counted, words::number;
+
+// ---- before anything ----------------------------------------------------------------------------------
+
+/// What each block will do: who owns what.
+std::string FlashAttentionScene::sentence_of_rows(const FlashMoment& now) const {
+  if (is_backward()) return sentence_of_backward(now);
+  if (now.through) return "The chosen query sees no key: its O is 0 and no tile is visited.";
+  const flash_attention::Dispatch& plan = trace_.plan;
+  switch (variant()) {
+    case Variant::naive:
+      return fmt::format("Nothing is computed: {} of scores wait for a block each.",
+                         counted(std::ssize(trace_.visits), "tile"));
+    case Variant::fused_softmax:
+      return fmt::format("Nothing is computed: one kernel will write the scores, one read them.");
+    case Variant::flash_1:
+      return fmt::format(
+          "Nothing is computed: one block for all of the head, keys in its outer loop.");
+    case Variant::flash_2:
+      if (has_bytes()) {
+        return fmt::format("Nothing is computed: Q and K wait to become {}, a scale a tile.",
+                           name_of(trace_.dtype));
+      }
+      return fmt::format("Nothing is computed: {}, each with its tile of queries.",
+                         counted(plan.q_tiles, "block"));
+    default:
+      return fmt::format("Nothing is computed: a block has {} of 64 queries each.",
+                         counted((plan.threads - 128) / 128, "warpgroup"));
+  }
+}
+
+// ---- step by step -------------------------------------------------------------------------------------
+
+std::string FlashAttentionScene::sentence_of_flash(const FlashMoment& now) const {
+  const flash_attention::Step& step = *now.now;
+  const int q = trace_.chosen.q_tile, k = step.k_tile, query = trace_.chosen.query;
+  const auto text = [](float value) { return number(static_cast<double>(value), 2); };
+  if (now.phase == FlashPhase::scores) {
+    if (stores()) {
+      return fmt::format("All scores lie in memory; tile {} of queries reads tile {} back.", q, k);
+    }
+    const char* mask = step.kind == TileKind::partial ? " The mask hides some." : "";
+    const std::string where = trace_.broken == Break::materialize
+                                  ? "and writes them out, although nobody will read them."
+                                  : fmt::format("in registers alone.{}", mask);
+    return fmt::format("Block {} multiplies Q {} by K {}: {} × {} scores, {}", trace_.chosen.block,
+                       q, k, trace_.plan.block_q, trace_.plan.block_k, where);
+  }
+  if (now.phase == FlashPhase::rescale) {
+    if (std::isinf(step.m_after))
+      return fmt::format("Query {} sees no key yet: m stays −∞.", query);
+    if (std::isinf(step.m_before)) {
+      return fmt::format("Query {}: {} is its first maximum; there is nothing to rescale.", query,
+                         text(step.m_after));
+    }
+    if (!(step.m_after > step.m_before)) {
+      return fmt::format("Query {}: {} does not beat {}, so ℓ and O keep their scale.", query,
+                         text(step.tile_max), text(step.m_before));
+    }
+    if (trace_.broken == Break::skip_rescale) {
+      return fmt::format("Query {}: m rises to {}, but ℓ and O keep the scale of {}.", query,
+                         text(step.m_after), text(step.m_before));
+    }
+    return fmt::format("Query {}: {} beats {}, so ℓ and O shrink to {}.", query,
+                       text(step.tile_max), text(step.m_before),
+                       words::percent(static_cast<double>(step.rescale)));
+  }
+  if (variant() == Variant::flash_1) {
+    return fmt::format("O {} is read, rescaled, added to and written back: visit {} of {}.", q,
+                       now.step, steps_in_all());
+  }
+  if (now.through && has_bytes()) return quantized_sentence();
+  if (now.through) {
+    return stores() ? fmt::format("O {} is divided by ℓ and written; weights never were.", q)
+                    : fmt::format("O {} is divided by ℓ and written; no score ever was.", q);
+  }
+  return stores() ? fmt::format("O {} += P V {}: the weights stay in registers.", q, k)
+                  : fmt::format("O {} += P V {}: the tile of scores is used up, and gone.", q, k);
+}
+
+std::string FlashAttentionScene::sentence(const FlashMoment& now) const {
+  if (now.now == nullptr) return sentence_of_rows(now);
+  if (judged(now)) return fmt::format("{}: {}", name_of(trace_.broken), outcome());
+  if (is_backward()) return sentence_of_backward(now);
+  if (!is_naive()) return sentence_of_flash(now);
+  const std::int64_t scores = std::int64_t{trace_.shape.length} * trace_.shape.length;
+  if (now.phase == FlashPhase::scores) {
+    return fmt::format("S = Q K^T: the blocks of tile {} of keys write {} × {} scores to memory.",
+                       now.now->k_tile, trace_.shape.length, trace_.plan.block_k);
+  }
+  if (now.phase == FlashPhase::weights) {
+    return fmt::format("P = softmax(S): a second kernel reads {} and writes as many weights.",
+                       counted(scores, "score"));
+  }
+  return fmt::format("O = P V: a third kernel reads {} again.", counted(scores, "weight"));
+}
+
+std::string FlashAttentionScene::brief(const FlashMoment& now) const {
+  if (now.now == nullptr) return "Nothing is computed.";
+  if (judged(now)) return trace_.result.outcome;
+  if (is_backward() && now.phase == FlashPhase::values) return "dQ, dK and dV";
+  const char* const kDoing[] = {"",        !is_backward() ? "scores" : recomputes() ? "P" : "dP",
+                                "rescale", "softmax",
+                                "dS",      "O += P V"};
+  return fmt::format("Tile {}: {}", now.now->k_tile, kDoing[static_cast<std::size_t>(now.phase)]);
+}
+
+// ---- what a break did -----------------------------------------------------------------------------------
+
+std::string FlashAttentionScene::outcome() const {
+  const flash_attention::BrokenResult& what = trace_.result;
+  if (what.wrong > 0) {
+    return fmt::format("{} of {} numbers of {} {} wrong.", what.wrong, what.elements,
+                       is_backward() ? "dQ, dK and dV" : "O", what.wrong == 1 ? "is" : "are");
+  }
+  if (what.more_bytes > 0) {
+    return fmt::format("O is right, and {} were written for nothing.",
+                       bytes_text(static_cast<double>(what.more_bytes)));
+  }
+  return is_backward() ? "dQ, dK and dV are right this time, which proves nothing."
+                       : "O is right this time, which proves nothing.";
+}
+
+/// The worst of it in numbers.
+std::string FlashAttentionScene::result_sentence() const {
+  const flash_attention::BrokenResult& what = trace_.result;
+  if (what.wrong > 0) {
+    const bool of_key = what.tensor == Tensor::dk || what.tensor == Tensor::dv;
+    return fmt::format("first wrong: {}head {}, {} {}, component {}: {} instead of {}; worst by {}",
+                       is_backward() ? fmt::format("{}, ", name_of(what.tensor)) : "", what.head,
+                       of_key ? "key" : "query", what.query, what.component, number(what.got, 4),
+                       number(what.want, 4), number(what.largest, 4));
+  }
+  return what.more_bytes > 0 ? "no number is wrong: only the bytes tell" : "no number is wrong";
+}
+
+/// What the dispatcher chose where it is not what was asked for.
+std::vector<std::string> FlashAttentionScene::note_lines() const {
+  const flash_attention::Dispatch& plan = trace_.plan;
+  std::vector<std::string> lines;
+  if (!plan.instead.empty()) {
+    lines.push_back(fmt::format("{} {}", name_of(plan.asked), plan.instead));
+  }
+  for (const std::string* line : {&plan.filled, &plan.resized, &plan.cut}) {
+    if (!line->empty()) lines.push_back(*line);
+  }
+  return lines;
+}
+
+// ---- events -----------------------------------------------------------------------------------------------
+
+/// Each is told by what came before it alone.
+void FlashAttentionScene::find_events() {
+  const int all = steps_in_all();
+  if (is_backward()) return find_backward_events();
+  if (is_naive()) {
+    if (all > 1) events_.push_back({{all, 0}, "all scores are in memory"});
+    if (all > 0) {
+      events_.push_back({{all, 1}, "weights are in memory too"});
+      events_.push_back({{all, 2}, "O is written"});
+    }
+    return;
+  }
+  bool rose = false, stayed = false;
+  for (int step = 2; step <= all; ++step) {
+    const flash_attention::Step& at = trace_.steps[static_cast<std::size_t>(step - 1)];
+    if (std::isinf(at.m_before)) continue;
+    const bool rises = at.m_after > at.m_before;
+    if (rises && !rose) {
+      events_.push_back({{step, 0},
+                         fmt::format("m rises to {}, the first rise",
+                                     number(static_cast<double>(at.m_after), 2))});
+      rose = true;
+    } else if (!rises && !stayed) {
+      events_.push_back({{step, 0}, "m stays: nothing to rescale"});
+      stayed = true;
+    }
+  }
+  if (all > 1) events_.push_back({{all, 2}, "O is divided by ℓ and written"});
+}
+
+}  // namespace tilestep::scenes

@@ -1,0 +1,158 @@
+// The bench on tiny problems, under an emulation that pretends to a clock and to counters; its peers as shells.
+
+#include "kernels/attention/flash_attention/bench.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "kernels/attention/flash_attention/bench_backward.hpp"
+#include "kernels/attention/flash_attention/bench_parts.hpp"
+#include "tests/kernels/attention/flash_attention/testing.hpp"
+#include "tests/kernels/base/lab/timed_emulation.hpp"
+
+using namespace tilestep;
+using namespace tilestep::flash_attention;
+using tests::contains;
+using tests::error_of;
+
+namespace {
+
+BenchSizes tiny() {
+  BenchSizes sizes;
+  sizes.lengths = {136};
+  sizes.backward_lengths = {136};
+  sizes.heads = {2, 1};
+  sizes.longest_flash_1 = 200;
+  sizes.counted_length = 64;
+  sizes.counted_heads = 1;
+  sizes.rounds = 1;
+  sizes.peers = false;
+  return sizes;
+}
+
+simt::KernelEntry kTable[] = {{"flash_attention", kernels_emulated}};
+
+/// An environment's variable for as long as this lives.
+class Environment {
+ public:
+  Environment(const char* name, const std::string& value) : name_(name) {
+    setenv(name, value.c_str(), 1);
+  }
+  ~Environment() { unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+/// A shell script in the place of PyTorch's.
+class FakePeer {
+ public:
+  explicit FakePeer(const std::string& script)
+      : folder_(std::filesystem::temp_directory_path() /
+                ("tilestep-peer-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ / "attention.py") << script;
+  }
+  ~FakePeer() { std::filesystem::remove_all(folder_); }
+
+ private:
+  std::filesystem::path folder_;
+  Environment shell_{"TILESTEP_PYTHON", "sh"};
+  Environment where_{"TILESTEP_PEERS", folder_.string()};
+};
+
+constexpr const char* kGoodPeer =
+    "while read -r line; do echo '{\"ms\": [2, 2, 2], \"name\": \"PyTorch 9\"}'; done";
+
+}  // namespace
+
+TEST_CASE("attention's bench compares, times and counts all that it has", "[flash_attention]") {
+  tests::TimedEmulation device(kTable);
+  device.pretend().memory_bytes = std::size_t{1} << 34;
+  const lab::Report report = bench_report(device, tests::unwatched, tiny());
+  tests::check_holds(report);
+  CHECK(report.checks.size() == count_of<Variant>() + count_of<BackwardRung>());
+  const lab::Table& ladder = tests::table_in(report, "ladder_measured");
+  CHECK(ladder.rows.size() == 2 * 2 * count_of<Variant>());  // head dimensions, masks
+  const lab::Table& backward = tests::table_in(report, "backward");
+  REQUIRE(backward.rows.size() == 2 * 2 * count_of<BackwardRung>());
+  // Storing keeps P besides; five products for the forward pass's two.
+  CHECK(tests::number_in(backward, 0, "kept") - tests::number_in(backward, 1, "kept") ==
+        Approx(2.0 * 2 * 136 * 136 / 1e6));
+  REQUIRE(report.measurement("backward_rate", "backward-hopper 128 full 136") != nullptr);
+  CHECK(report.measurement("backward_rate", "backward-hopper 128 full 136")->value ==
+        Approx(10.0 * 136 * 136 * 128 / 1e9));
+  CHECK(tests::table_in(report, "backward_peers").rows.empty());
+  CHECK(tests::table_in(report, "causal").rows.size() == 2 * count_of<Variant>());
+  CHECK(tests::table_in(report, "memory").rows.size() == 2 * count_of<Variant>());
+  CHECK(tests::table_in(report, "bytes").rows.size() == 2 * count_of<Variant>());
+  CHECK(tests::table_in(report, "pipes").rows.size() == 2 * count_of<Variant>());
+  CHECK(tests::table_in(report, "peers").rows.empty());
+  for (const char* id : {"ladder", "exponentials", "resources"}) {
+    CAPTURE(id);
+    CHECK_FALSE(tests::table_in(report, id).rows.empty());
+  }
+  // In 1 ms: 4 N² d h, half of that with a causal mask.
+  const double full = 4.0 * 136 * 136 * 128 / 1e9;
+  REQUIRE(report.measurement("attention_rate", "flash-3 128 full 136") != nullptr);
+  CHECK(report.measurement("attention_rate", "flash-3 128 full 136")->value == Approx(full));
+  CHECK(report.measurement("attention_rate", "flash-2 128 causal 136")->value == Approx(full / 2));
+  CHECK(report.measurement("fraction_of_cudnn") == nullptr);
+  CHECK(contains(report.summary, "cuDNN"));
+  // Bytes: naive holds S and P, flash-2 none.
+  CHECK(tests::number_in(tests::table_in(report, "memory"), 0, "scores") ==
+        Approx(2.0 * 2 * 136 * 136 * 2 / 1e6));
+  CHECK(tests::number_in(tests::table_in(report, "memory"), 3, "scores") == 0);
+}
+
+TEST_CASE("kernels whose scores find no room, or that take all day, are not timed",
+          "[flash_attention]") {
+  tests::TimedEmulation device(kTable);
+  device.pretend().memory_bytes = 200'000;
+  BenchSizes sizes = tiny();
+  sizes.head_dims = {64};
+  sizes.longest_flash_1 = 100;
+  const lab::Report report = bench_report(device, tests::unwatched, sizes);
+  // A head's scores are 37 KB: of two heads one matrix fits in the half of memory, two do not.
+  CHECK(report.measurement("attention_rate", "naive 64 full 136") == nullptr);
+  CHECK(report.measurement("attention_rate", "fused-softmax 64 full 136") != nullptr);
+  CHECK(report.measurement("attention_rate", "flash-1 64 full 136") == nullptr);
+  CHECK(report.measurement("attention_rate", "flash-2 64 full 136") != nullptr);
+}
+
+TEST_CASE("attention's bench stands beside PyTorch in another process", "[flash_attention]") {
+  const FakePeer peer(kGoodPeer);
+  tests::TimedEmulation device(kTable);
+  device.pretend().memory_bytes = std::size_t{1} << 34;
+  BenchSizes sizes = tiny();
+  sizes.head_dims = {64};
+  sizes.peers = true;
+  const lab::Report report = bench_report(device, tests::unwatched, sizes);
+  // cuDNN and FlashAttention 2, by PyTorch, full and causal.
+  CHECK(tests::table_in(report, "peers").rows.size() == 4);
+  // Ours take 1 ms, theirs 2.
+  REQUIRE(report.measurement("fraction_of_cudnn", "flash-3 64 causal 136") != nullptr);
+  CHECK(report.measurement("fraction_of_cudnn", "flash-3 64 causal 136")->value == Approx(2));
+  CHECK(report.measurement("fraction_of_torch", "flash-2 64 full 136")->value == Approx(2));
+  CHECK(tests::table_in(report, "backward_peers").rows.size() == 4);
+  REQUIRE(report.measurement("fraction_of_cudnn", "backward-hopper 64 causal 136") != nullptr);
+  CHECK(report.measurement("fraction_of_cudnn", "backward-hopper 64 causal 136")->value ==
+        Approx(2));
+}
+
+TEST_CASE("a peer that cannot be asked is named with the reason", "[flash_attention]") {
+  const auto reason_of = [](const std::string& script) {
+    const FakePeer peer(script);
+    const TorchPeers peers(true);
+    CHECK_FALSE(peers.available());
+    return peers.reason();
+  };
+  CHECK(contains(reason_of("echo '{\"error\": \"PyTorch is not installed\"}'; cat >/dev/null"),
+                 "PyTorch is not installed"));
+  CHECK(contains(reason_of("exit 3"), "ended"));
+  CHECK(contains(reason_of("echo hello; cat >/dev/null"), "hello"));
+  const Environment none("TILESTEP_PYTHON", "/nowhere/python");
+  CHECK(contains(TorchPeers(true).reason(), "/nowhere/python"));
+  CHECK(TorchPeers(false).reason() == "PyTorch was not asked");
+}
