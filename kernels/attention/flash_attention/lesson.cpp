@@ -3,11 +3,16 @@
 #include "kernels/attention/flash_attention/bench.hpp"
 #include "kernels/attention/flash_attention/run.hpp"
 #include "kernels/base/lab/replay.hpp"
+#include "kernels/base/simt/launch.hpp"
 
 namespace tilestep::flash_attention {
 namespace {
 
+/// What the kernels are compiled for at least.
+constexpr int kLeastCapability = 80;
+
 lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
+  simt::require_capability(device.info(), "flash-attention", kLeastCapability);
   return report_of(run_of(params, device, progress));
 }
 

@@ -121,6 +121,22 @@ TEST_CASE("kernels whose scores find no room, or that take all day, are not time
   CHECK(report.measurement("attention_rate", "flash-2 64 full 136") != nullptr);
 }
 
+TEST_CASE("attention refuses GPUs that its kernels are not compiled for", "[flash_attention]") {
+  tests::TimedEmulation device(kTable);
+  const auto run = [&](DataType dtype) {
+    Params params;
+    params.dtype = dtype;
+    params.seq = 64;
+    return lesson().run(knob_table().settings(params), device, tests::unwatched);
+  };
+  for (const DataType dtype : {DataType::fp32, DataType::bf16}) {
+    device.pretend().compute_capability = 80;
+    CHECK_NOTHROW(run(dtype));
+    device.pretend().compute_capability = 75;
+    CHECK(contains(error_of([&] { run(dtype); }), "needs compute capability 8.0 or newer"));
+  }
+}
+
 TEST_CASE("attention's bench stands beside PyTorch in another process", "[flash_attention]") {
   const FakePeer peer(kGoodPeer);
   tests::TimedEmulation device(kTable);
