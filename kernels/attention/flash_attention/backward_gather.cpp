@@ -152,6 +152,7 @@ Params forward_of(const Params& params) {
   const bool stores = params.pass == Pass::backward_store;
   forward.variant = stores ? Variant::naive : Variant::flash_2;
   forward.pass = Pass::forward;
+  forward.rescale_above = forward.exp_polynomial = 0;
   // A forward pass without its rescale leaves a wrong log-sum-exp; the mask is the backward pass's own affair.
   if (!stores && params.broken != Break::skip_rescale) forward.broken = Break::none;
   return forward;

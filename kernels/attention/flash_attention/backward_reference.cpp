@@ -108,7 +108,7 @@ class Backward {
     const double largest = largest_of(scores);
     if (largest == -kInfinity) to.d.push_back({0, 0});
     if (largest > -kInfinity) {
-      const Weights weights = weights_of(scores, largest, true);
+      const Weights weights = weights_of(scores, largest, &r_.forward);
       const Query mine = query_at(head, query);
       to.d.push_back({mine.d, kSlack * mine.d_bound + kFloor});
       const auto place = static_cast<std::size_t>(head * task_.length() + query);

@@ -62,7 +62,7 @@ std::vector<double> exact_row(const Run& run, const Task& task, const Numbers& n
   const double largest = largest_of(scores);
   std::vector<double> ds(scores.size());
   if (largest == -kInfinity) return ds;
-  const Weights weights = weights_of(scores, largest, false);
+  const Weights weights = weights_of(scores, largest);
   const std::size_t mine = row_at(task, run.chosen.head, run.chosen.query);
   double d = 0;
   for (std::size_t key = 0; key < ds.size(); ++key) {

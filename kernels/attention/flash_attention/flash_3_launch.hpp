@@ -144,12 +144,16 @@ inline simt::Resources resources_of(simt::Device& device, const Problem& problem
 inline Explained tape_of(const Explanation& what) {
   assert(what.clocks.count == numeric::elements_of(kSites, what.numbers));
   assert(what.rows.count == numeric::elements_of(kRowFields, what.numbers));
+  assert(what.rescaled.count == static_cast<std::size_t>(what.numbers));
   return {simt::global(what.clocks, "clocks"),
           simt::global(what.rows, "rows"),
           what.numbers,
           what.block,
           what.row,
-          what.fault};
+          what.fault,
+          what.rescale_above,
+          what.exp_polynomial,
+          simt::global(what.rescaled, "rescaled")};
 }
 
 /// The same sums with O in FP32, and what happened. Throws as attend_timed.

@@ -8,16 +8,18 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/attention/flash_attention/exponential.hpp"
 #include "kernels/attention/flash_attention/flash_3.hpp"
 #include "kernels/base/simt/hopper.hpp"
 
 namespace tilestep::flash_attention::flash_3::SIMT_BACKEND {
 
 using namespace simt::hopper;
+using exponentials::SIMT_BACKEND::by_polynomial, exponentials::SIMT_BACKEND::exp2_polynomial;
 
 constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 
-/// What a kernel may do besides; off, unless it is asked for.
+/// What a timed kernel may do besides; off, unless it is asked for. An explained one is told when it runs.
 /// kRiseOfMaximum: O and ℓ are only scaled when the highest score so far rises by more than a factor of 2 to
 /// this power (FlashAttention 4's idea: weights then grow up to that); 0: whenever it rises.
 /// kPolynomials: of 16 weights so many come from a polynomial on the units that multiply and add.
@@ -210,19 +212,6 @@ struct Rows {
   float maximum[2] = {-INFINITY, -INFINITY};
   float sum[2] = {0, 0};  ///< of the thread's own weights
 };
-/// 2^x for x ≤ 0 without the unit for exponentials: the integer part goes to the exponent's bits, the rest,
-/// −1/2 … 1/2, through a polynomial that is 7.5e-5 off at most, relatively.
-__device__ __forceinline__ float exp2_polynomial(float x) {
-  constexpr float kRound = 12582912.0f;  // 1.5 · 2^23: what is added to it is rounded to an integer
-  const float bounded = fmaxf(x, -126.0f);
-  const float shifted = bounded + kRound;
-  const float rest = bounded - (shifted - kRound);
-  float power = fmaf(rest, 0.0551716691f, 0.242611122f);
-  power = fmaf(power, rest, 0.693260985f);
-  power = fmaf(power, rest, 0.999928074f);
-  return __int_as_float(__float_as_int(power) + (__float_as_int(shifted) << 23));
-}
-
 /// Hides the scores of keys that a query may not look at. `row` is the warpgroup's first query, `key` the tile's
 /// first key. Broken, each query may look at `one_more`.
 template <class T>
@@ -268,16 +257,17 @@ __device__ __forceinline__ void highest(float (&found)[2], const typename T::Sco
 
 /// Scores become weights 2^(scale · (score − maximum)), and `rescale` what has been summed so far must be
 /// multiplied with. `scale` has log2(e) in it. In a tile that is not masked no row's maximum is −∞.
-template <class T, bool kMasked>
+template <class T, bool kMasked, class Tape>
 __device__ __forceinline__ void weigh(typename T::Scores& s, Rows& rows, float (&rescale)[2],
-                                      const float (&tile)[2], float scale) {
+                                      const float (&tile)[2], float scale, const Tape& tape) {
+  const int rise = tape.template rise<T>();
+  const int of_16 = tape.template polynomials<T>();
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float before = rows.maximum[half];
     float now = fmaxf(before, tile[half]);
-    if constexpr (T::Extras::kRiseOfMaximum > 0) {
-      const bool rises =
-          (tile[half] - before) * scale > static_cast<float>(T::Extras::kRiseOfMaximum);
+    if (rise > 0) {
+      const bool rises = (tile[half] - before) * scale > static_cast<float>(rise);
       now = rises ? now : before;
     }
     // −∞ − (−∞) would be NaN; from any finite point 2^−∞ is the 0 that it should be.
@@ -288,11 +278,10 @@ __device__ __forceinline__ void weigh(typename T::Scores& s, Rows& rows, float (
     float odd = 0;
 #pragma unroll
     for (int j = 0; j < T::kKeys / 8; ++j) {
-      constexpr int kOf16 = T::Extras::kPolynomials;
       float* two = &s[4 * j + 2 * half];
       const float x0 = fmaf(two[0], scale, -base);
       const float x1 = fmaf(two[1], scale, -base);
-      const bool polynomial = j * kOf16 % 16 < kOf16;  // so many of 16, far from each other
+      const bool polynomial = by_polynomial(j, of_16);
       two[0] = polynomial ? exp2_polynomial(x0) : exp2_approximate(x0);
       two[1] = polynomial ? exp2_polynomial(x1) : exp2_approximate(x1);
       even += two[0];
@@ -387,6 +376,14 @@ __device__ __forceinline__ void store_outputs(const TensorMap& map, const typena
 struct Timed {
   static constexpr bool kRecords = false;
 
+  template <class T>
+  __device__ __forceinline__ static constexpr int rise() {
+    return T::Extras::kRiseOfMaximum;
+  }
+  template <class T>
+  __device__ __forceinline__ static constexpr int polynomials() {
+    return T::Extras::kPolynomials;
+  }
   __device__ __forceinline__ void note(int, int) const {}
   __device__ __forceinline__ constexpr bool does(Fault) const { return false; }
 };
@@ -402,7 +399,17 @@ struct Explained {
   int block;
   int row;  ///< of the block's tile of queries
   Fault fault;
+  int rescale_above, exp_polynomial;  ///< as of Explanation
+  simt::Global<int> rescaled;         ///< `numbers`
 
+  template <class T>
+  __device__ __forceinline__ int rise() const {
+    return rescale_above;
+  }
+  template <class T>
+  __device__ __forceinline__ int polynomials() const {
+    return exp_polynomial;
+  }
   __device__ __forceinline__ bool chosen() const { return static_cast<int>(blockIdx.x) == block; }
   __device__ __forceinline__ void note(int site, int number) const {
     if (chosen() && threadIdx.x % kWarpgroup == 0) seen(site, number);

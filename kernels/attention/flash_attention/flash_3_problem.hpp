@@ -37,6 +37,9 @@ struct Explanation {
   int numbers = 0;
   simt::Span<long long> clocks;
   simt::Span<float> rows;
+  simt::Span<int> rescaled;  ///< `numbers`, 0 before: rows of the block whose ℓ and O were rescaled
+  int rescale_above = 0;   ///< only when a maximum rises by a factor of more than 2^this; 0: by any
+  int exp_polynomial = 0;  ///< of 16 weights so many come from a polynomial
 };
 
 /// Tiles of a timed kernel.

@@ -107,7 +107,10 @@ void explain_as(simt::Device& device, const Plan& plan, const Task& task, Break 
                     records.query,
                     records.component,
                     task.length(),
-                    broken};
+                    broken,
+                    {},
+                    plan.rescale_above,
+                    plan.exp_polynomial};
   const auto start_as = [&](auto variant) {
     start<decltype(variant)::value, N>(Call{device}, setting_of(task),
                                        counted<N>(arrays, records.asked), tiles, witness);

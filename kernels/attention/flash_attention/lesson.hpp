@@ -65,7 +65,8 @@ struct TileVisit {
   int block = -1;  ///< that visited it; −1: none did, the tile was never computed
   int order = -1;  ///< among the block's visits, from 0; −1: not visited
   /// Rows of queries whose maximum rose after their first weight, so that O and ℓ were rescaled by less than 1.
-  /// −1: not recorded (naive and a backward pass have none, flash-3 rescales all rows at every visit).
+  /// −1: not recorded (naive and a backward pass have none; flash-3 rescales all rows at every visit, and with
+  /// `Trace::rescale_above` it is counted in the chosen block).
   int rescaled = -1;
   int o_reads = 0;   ///< rows of O that the visit read from memory: what flash-1 does at each
   int o_writes = 0;  ///< rows of O that it wrote to memory; backward: of dQ's sums that it added to
@@ -111,8 +112,10 @@ struct Step {
   int k_tile = 0;
   int order = 0;  ///< of the visit among those of its block
   TileKind kind = TileKind::full;
-  float tile_max = 0;               ///< −∞: the query sees no key of the tile
-  float m_before = 0, m_after = 0;  ///< the maximum of all scores so far; −∞: of none
+  float tile_max = 0;  ///< −∞: the query sees no key of the tile
+  /// The maximum of all scores so far; −∞: of none. With `Trace::rescale_above` what weights are measured from: the
+  /// last maximum that rose by enough.
+  float m_before = 0, m_after = 0;
   float rescale = 0;  ///< exp(m_before − m_after): what O and ℓ so far are multiplied by; broken: 1
   float tile_sum =
       0;        ///< of the tile's weights exp(s − m_after); of flash-3 from ℓ before and after
@@ -355,6 +358,9 @@ struct Trace {
   int window = 0;  ///< of sliding-window and prefix, at most the length that was asked for
   int sinks = 0;   ///< of sliding-window
   ScoreMod score_mod = ScoreMod::none;
+  int rescale_above =
+      0;  ///< ℓ and O are rescaled when a maximum rises by a factor of more than 2^this; 0: by any
+  int exp_polynomial = 0;  ///< of 16 weights so many come from a polynomial
   /// Of the whole length, one after another; empty unless the mask is `document`.
   std::vector<int> documents;
   Break broken = Break::none;
@@ -395,6 +401,11 @@ struct Trace {
   /// From which step on the visit is known, 1 …: the first whose block has come as far. 0: it was not visited.
   int step_of(const TileVisit& visit) const;
   bool is_backward() const { return pass != Pass::forward; }
+  /// Whether visits have `rescaled`: of flash-3 those of the chosen block.
+  bool counts_rescaled() const {
+    return !is_backward() && plan.runs != Variant::naive &&
+           (!is_flash_3(plan.runs) || rescale_above > 0);
+  }
   /// The mask of what ran, and of all that was asked for; `begins_of(documents)` has where documents begin.
   MaskRule rule() const;
   MaskRule asked_rule() const;

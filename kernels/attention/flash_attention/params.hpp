@@ -132,6 +132,10 @@ constexpr int size_of(Edge edge) {
 
 inline constexpr int kMostLength = 65536;
 inline constexpr int kMostHeads = 64;
+/// Weights of FP16 end at 2^16.
+inline constexpr int kMostRise = 12;
+/// Relative, of a weight that comes from the polynomial (exponential.hpp).
+inline constexpr double kPolynomialError = 7.5e-5;
 
 struct Params {
   Variant variant = Variant::flash_2;
@@ -147,6 +151,9 @@ struct Params {
   DataType dtype = DataType::bf16;
   bool smooth_k = true;  ///< of fp8 and int8: K loses its mean before it becomes numbers of 8 bits
   Data data = Data::random;
+  int rescale_above =
+      0;  ///< ℓ and O are rescaled when a maximum rises by a factor of more than 2^this; 0: by any
+  int exp_polynomial = 0;  ///< of 16 exponentials so many come from a polynomial
   Break broken = Break::none;
   std::int64_t seed = 1;
   int head = 0, query = 225, component = 0;  ///< whose steps are shown; past the end: the last
@@ -156,7 +163,7 @@ struct Params {
 };
 
 /// The knobs, bound to Params: variant pass seq heads kv_heads head_dim mask window sinks score_mod block_q
-/// block_k dtype smooth_k data break seed. What cannot be together is refused with what can.
+/// block_k dtype smooth_k data rescale_above exp_polynomial break seed. What cannot be together is refused with what can.
 const lab::KnobTable<Params>& knob_table();
 
 /// What Params come to: the dispatcher's choice, as words where it is another than was asked for.
@@ -169,8 +176,9 @@ struct Plan {
   int block_q = 64, block_k = 64;
   bool quantized =
       false;  ///< scores are products of 8-bit numbers: another kernel than `runs` has otherwise
-  bool smooth_k = false;  ///< … and K loses its mean first
-  std::string resized;    ///< why tiles are others than were asked for; empty: they are not
+  bool smooth_k = false;                      ///< … and K loses its mean first
+  int rescale_above = 0, exp_polynomial = 0;  ///< as of Params
+  std::string resized;  ///< why tiles are others than were asked for; empty: they are not
   int q_tiles = 0, k_tiles = 0;
   int threads = 0;               ///< of a block
   std::size_t shared_bytes = 0;  ///< of a block, the largest of several kernels

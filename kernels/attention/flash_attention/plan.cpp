@@ -215,6 +215,19 @@ const lab::KnobTable<Params>& knob_table() {
                    "Of fp8 and int8: K loses its mean over the keys before it becomes numbers of 8 "
                    "bits."})
           .choice(&Params::data, {"data", "What Q, K and V hold."})
+          .integer(
+              &Params::rescale_above,
+              {"rescale_above", "Rescale above", "powers of 2",
+               "Of flash-2 and flash-3: ℓ and O are rescaled only when a maximum has risen so far "
+               "that a weight would pass 2 to this power (FlashAttention 4); 0: whenever it "
+               "rises."},
+              0, kMostRise)
+          .integer(
+              &Params::exp_polynomial,
+              {"exp_polynomial", "Exponentials by polynomial", "of 16",
+               "Of flash-2 and flash-3: how many of 16 weights come from a polynomial on the units "
+               "that multiply and add (FlashAttention 4)."},
+              0, 16)
           .choice(&Params::broken,
                   {"break", "Break it", "", "Leaves something out, and runs that kernel for real."})
           .seed()
@@ -253,6 +266,11 @@ Plan formula_plan_of(const Params& params) {
                                name_of(params.dtype));
   } else if (plan.runs != plan.asked) {
     plan.instead = fmt::format("runs as {}: {}", name_of(plan.runs), why_instead(params));
+  }
+  if (params.pass == Pass::forward && !plan.quantized &&
+      (plan.runs == Variant::flash_2 || is_flash_3(plan.runs))) {
+    plan.rescale_above = params.rescale_above;
+    plan.exp_polynomial = params.exp_polynomial;
   }
   plan.head_dim = columns_of(params.head_dim);
   plan.columns = filled_columns(plan.head_dim);

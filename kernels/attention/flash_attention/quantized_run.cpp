@@ -59,6 +59,7 @@ QuantizedErrors quantized_errors(simt::Device& device, const Run& run, const Inp
     params.variant = Variant::flash_2;
     params.dtype = format;
     params.smooth_k = smooth_k;
+    params.rescale_above = params.exp_polynomial = 0;
     params.broken = Break::none;
     const bool shown = format == part.dtype && smooth_k == part.smooth_k;
     const Outcome outcome = shown ? run.sound : run_explained(device, params, inputs, run.chosen);

@@ -92,7 +92,7 @@ double rises_of(const std::vector<Score>& scores, bool backwards) {
 
 }  // namespace
 
-Weights weights_of(const std::vector<Score>& scores, double largest, bool bounded, bool backwards) {
+Weights weights_of(const std::vector<Score>& scores, double largest, const Roundings* roundings) {
   Weights weights;
   double sum = 0;
   double reach = 0;
@@ -106,17 +106,18 @@ Weights weights_of(const std::vector<Score>& scores, double largest, bool bounde
   }
   for (double& weight : weights.value) weight /= sum;
   weights.log_sum = largest + std::log(sum);
-  if (!bounded) return weights;
+  if (roundings == nullptr) return weights;
   weights.tiles = std::ceil(static_cast<double>(scores.size()) / kStrip);
   // A lane adds up a quarter of a row, the others' sums come on top.
   weights.depth = seen / 4.0 + weights.tiles + 16;
   // exp(s − m), s and m rounded with their factors, and, of flash-1, exp of what separates a tile's maximum
   // from that of all; then O and ℓ are brought to each new maximum.
-  const double rises = (rises_of(scores, backwards) + 1) * (4 * reach + 12);
+  const double rises = (rises_of(scores, roundings->backwards) + 1) * (4 * reach + 12);
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const double below = weights.value[i] > 0 ? largest - scores[i].value : 0;
     weights.error.push_back(
-        std::expm1(scores[i].bound + kUnit * (10 * reach + 4 * below + 16 + rises)));
+        std::expm1(scores[i].bound + kUnit * (10 * reach + 4 * below + 16 + rises)) +
+        roundings->exponential);
     weights.mean_error += weights.value[i] * weights.error.back();
   }
   return weights;
@@ -183,6 +184,12 @@ Roundings roundings_of(Variant runs, DataType type, OutputOf output) {
   return r;
 }
 
+Roundings roundings_of(const Plan& plan, DataType type) {
+  Roundings r = roundings_of(plan.runs, type);
+  if (plan.exp_polynomial > 0) r.exponential = kPolynomialError;
+  return r;
+}
+
 void add_reference(Reference& reference, const Task& task, const Numbers& numbers, int head,
                    int query, const Roundings& roundings) {
   add_answer(reference, task, scores_of(task, numbers, head, query, &roundings),
@@ -197,7 +204,7 @@ void add_answer(Reference& reference, const Task& task, const std::vector<Score>
     reference.lse.push_back({-kInfinity, 0});
     return;
   }
-  const Weights weights = weights_of(scores, largest, true, roundings.backwards);
+  const Weights weights = weights_of(scores, largest, &roundings);
   for (int c = 0; c < task.head_dim; ++c) {
     reference.o.push_back(
         output_of(weights, values + c, static_cast<std::size_t>(task.head_dim), roundings));
@@ -235,7 +242,7 @@ std::vector<double> exact_output(const Task& task, const Numbers& numbers) {
       const std::vector<Score> scores = scores_of(task, numbers, head, query, nullptr);
       const double largest = largest_of(scores);
       if (largest == -kInfinity) continue;
-      const Weights weights = weights_of(scores, largest, false);
+      const Weights weights = weights_of(scores, largest);
       double* o = &output[row_at(task, head, query)];
       for (int key = 0; key < task.length(); ++key) {
         const double* v = &numbers.v[row_at(task, kv_head(task, head), key)];
@@ -259,7 +266,7 @@ Gradients reference_backward(const Task& task, const Numbers& numbers,
       const std::vector<Score> scores = scores_of(task, numbers, head, query, nullptr);
       const double largest = largest_of(scores);
       if (largest == -kInfinity) continue;
-      const Weights weights = weights_of(scores, largest, false);
+      const Weights weights = weights_of(scores, largest);
       const std::size_t mine = row_at(task, head, query);
       double d = 0;
       for (int c = 0; c < task.head_dim; ++c) {

@@ -51,7 +51,8 @@ struct Weights {
   std::vector<double> value, error;
   double log_sum = 0, mean_error = 0, depth = 0, tiles = 0;
 };
-Weights weights_of(const std::vector<Score>& scores, double largest, bool bounded,
-                   bool backwards = false);
+/// Bounds are made with `roundings` alone.
+Weights weights_of(const std::vector<Score>& scores, double largest,
+                   const Roundings* roundings = nullptr);
 
 }  // namespace tilestep::flash_attention

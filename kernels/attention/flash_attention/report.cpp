@@ -123,9 +123,15 @@ void add_measurements(lab::Report& report, const Run& run) {
   report.add(lab::derived("computed_flops", name, computed, "FLOP", "whole tiles, filled columns"));
   std::int64_t rescaled = 0;
   for (const TileVisit& visit : trace.visits) rescaled += std::max(visit.rescaled, 0);
-  if (trace.plan.runs == Variant::naive || is_flash_3(trace.plan.runs)) return;
-  report.add(lab::traced("rescaled_rows", name, rescaled, "rows",
-                         "whose maximum rose at a visit, of the chosen head"));
+  if (!trace.counts_rescaled()) return;
+  const char* of = is_flash_3(trace.plan.runs) ? "block" : "head";
+  report.add(lab::traced(
+      "rescaled_rows", name, rescaled, "rows",
+      trace.rescale_above == 0
+          ? fmt::format("whose maximum rose at a visit, of the chosen {}", of)
+          : fmt::format(
+                "whose maximum rose by a factor of more than 2^{} at a visit, of the chosen {}",
+                trace.rescale_above, of)));
 }
 
 // ---- words ------------------------------------------------------------------------------------------

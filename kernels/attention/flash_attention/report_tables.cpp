@@ -79,9 +79,10 @@ lab::Table visit_table(const Trace& trace) {
       reads += visit.o_reads;
       writes += visit.o_writes;
     }
-    const bool counted = trace.plan.runs != Variant::naive && !is_flash_3(trace.plan.runs);
+    // Of flash-3 in the chosen block.
+    const bool here = !is_flash_3(trace.plan.runs) || block == trace.chosen.block;
     table.add({q, block < 0 ? lab::Cell() : lab::Cell(block), seen, kinds[2], kinds[1], kinds[0],
-               counted ? lab::Cell(rescaled) : lab::Cell(), reads, writes});
+               trace.counts_rescaled() && here ? lab::Cell(rescaled) : lab::Cell(), reads, writes});
   }
   return table;
 }

@@ -293,6 +293,8 @@ Trace frame_of(const Run& run, const Outcome& shown, bool emulated) {
   trace.window = run.params.rule().window;
   trace.sinks = run.params.rule().sinks;
   trace.score_mod = part.score_mod;
+  trace.rescale_above = run.sound.plan.rescale_above;
+  trace.exp_polynomial = run.sound.plan.exp_polynomial;
   if (part.mask == Mask::document) {
     trace.documents = document_lengths(run.params.seq, run.params.seed);
   }
@@ -345,7 +347,7 @@ Run run_of(const Params& params, simt::Device& device, lab::Progress& progress) 
   run.exact =
       run.sound.plan.quantized
           ? reference_quantized(task_of(part), inputs, run.sound.numbers, part.dtype, progress)
-          : reference_forward(task_of(part), inputs, roundings_of(run.sound.plan.runs, part.dtype),
+          : reference_forward(task_of(part), inputs, roundings_of(run.sound.plan, part.dtype),
                               progress);
   if (run.sound.plan.quantized) run.quantized = quantized_errors(device, run, inputs, progress);
   const bool emulated = device.info().backend == "emulated";

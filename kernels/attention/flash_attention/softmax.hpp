@@ -5,9 +5,12 @@
 
 #include <cmath>
 
+#include "kernels/attention/flash_attention/exponential.hpp"
 #include "kernels/attention/flash_attention/tiles.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
+
+using exponentials::SIMT_BACKEND::by_polynomial, exponentials::SIMT_BACKEND::exp2_polynomial;
 
 constexpr float kLn2 = 0.693147180559945f;
 constexpr float kLog2e = 1.442695040888963f;
@@ -180,7 +183,7 @@ __device__ __forceinline__ void online_softmax(Scores<T>& s, Outputs<T>& o,
       }
       tile_max = max_of_row(tile_max);
       const float m_before = stats.m[i][half];
-      const float m_after = fmaxf(m_before, tile_max);
+      const float m_after = witness.maximum(m_before, fmaxf(m_before, tile_max), to_log2);
       const float reference = reference_of(m_after, to_log2);
       factor[i][half] = witness.rescale(simt::exp2_approx(m_before * to_log2 - reference));
       float tile_sum = 0;
@@ -188,7 +191,8 @@ __device__ __forceinline__ void online_softmax(Scores<T>& s, Outputs<T>& o,
       for (int j = 0; j < tiles.block_k / 8; ++j) {
 #pragma unroll T::kUnroll
         for (int e = 2 * half; e < 2 * half + 2; ++e) {
-          s[i][j][e] = simt::exp2_approx(fmaf(s[i][j][e], to_log2, -reference));
+          const float x = fmaf(s[i][j][e], to_log2, -reference);
+          s[i][j][e] = witness.polynomial(j) ? exp2_polynomial(x) : simt::exp2_approx(x);
           tile_sum += s[i][j][e];
         }
       }
@@ -269,6 +273,8 @@ struct Timed {
   __device__ __forceinline__ constexpr int slack() const { return 0; }
   __device__ __forceinline__ constexpr bool materializes() const { return false; }
   __device__ __forceinline__ float rescale(float factor) const { return factor; }
+  __device__ __forceinline__ float maximum(float, float after, float) const { return after; }
+  __device__ __forceinline__ constexpr bool polynomial(int) const { return false; }
   __device__ __forceinline__ void begin(const QueryTile&, int, TileKind) {}
   __device__ __forceinline__ void resume(const QueryTile&, int) {}
   __device__ __forceinline__ void softmax(int, int, float, float, float, float, float, float,
@@ -297,6 +303,9 @@ struct Explained {
   int length;
   Break broken;
   simt::Global<float> rows = {};  ///< backward-recompute: of P, dP and dS, [3 × length]
+  int rescale_above =
+      0;  ///< ℓ and O are scaled when a maximum rises by a factor of more than 2^this; 0: by any
+  int exp_polynomial = 0;  ///< of 16 weights so many come from a polynomial
   // Where the block is.
   int order = -1, at = 0;
   bool began = false;  ///< the visit, and not only goes on with it
@@ -308,6 +317,12 @@ struct Explained {
   __device__ float rescale(float factor) const {
     return broken == Break::skip_rescale ? 1 : factor;
   }
+  /// What weights are measured from, after a tile that brings the maximum to `after`.
+  __device__ float maximum(float before, float after, float to_log2) const {
+    if (rescale_above == 0) return after;
+    return (after - before) * to_log2 <= static_cast<float>(rescale_above) ? before : after;
+  }
+  __device__ bool polynomial(int j) const { return by_polynomial(j, exp_polynomial); }
   __device__ bool chosen(int row) const { return my_head == head && first_query + row == query; }
 
   /// The block begins with a tile of scores …

@@ -256,6 +256,10 @@ lab::Fields<Trace> trace_fields() {
       .whole("window", &Trace::window, 0, [](const Trace& t) { return t.shape.asked_length; })
       .whole("sinks", &Trace::sinks, 0, [](const Trace& t) { return t.shape.asked_length; })
       .name("score_mod", &Trace::score_mod)
+      .whole("rescale_above", &Trace::rescale_above, 0, kMostRise)
+      .left_out_for(0)
+      .whole("exp_polynomial", &Trace::exp_polynomial, 0, 16)
+      .left_out_for(0)
       .wholes("documents", &Trace::documents, lab::kAnyCount, 1, kMostLength)
       .check([](const Trace& t) -> std::string {
         std::int64_t sum = 0;

@@ -291,6 +291,15 @@ class Fields {
     fields_.back().optional = true;
     return *this;
   }
+  /// The same, and it is not written where it equals `nothing`, which it must do in T{}: documents from before there
+  /// was such a member come back as they are.
+  Fields& left_out_for(const nlohmann::json& nothing) {
+    fields_.back().write = [write = fields_.back().write, nothing](const T& from) {
+      nlohmann::json to = write(from);
+      return to == nothing ? nlohmann::json(nlohmann::json::value_t::discarded) : to;
+    };
+    return optional();
+  }
   /// The same, and it is written as null where it equals `nothing`, which it must do in T{}.
   Fields& null_for(const nlohmann::json& nothing) {
     fields_.back().write = [write = fields_.back().write, nothing](const T& from) {
@@ -350,7 +359,9 @@ class Fields {
   nlohmann::json to_json(const T& from) const {
     nlohmann::json to = nlohmann::json::object();
     for (const Field& field : fields_) {
-      if (field.write) to[field.name] = field.write(from);
+      if (!field.write) continue;
+      nlohmann::json value = field.write(from);
+      if (!value.is_discarded()) to[field.name] = std::move(value);
     }
     return to;
   }

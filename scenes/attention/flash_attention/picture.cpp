@@ -378,6 +378,9 @@ std::string FlashAttentionScene::explain_tile(const FlashMoment& now, int q, int
   if (!through) return said;
   if (visit.rescaled >= 0 && !is_naive()) {
     said += fmt::format("\n{} found a new maximum", counted(visit.rescaled, "row"));
+    if (trace_.rescale_above > 0) {
+      said += fmt::format(", higher by 2^{} in weight", trace_.rescale_above);
+    }
   }
   if (is_backward() && visit.o_writes > 0) {
     said += fmt::format("\n{} of dQ added to", counted(visit.o_writes, "row"));

@@ -55,7 +55,10 @@ std::vector<std::string> FlashAttentionScene::formula_rows(const FlashMoment& no
   const std::string name = fmt::format("O[{}]", trace_.chosen.component);
   const std::string o = number(static_cast<double>(step.o), 2);
   std::vector<std::string> rows = {
-      fmt::format("m = max({}, {}) = {}", m(step.m_before), m(step.tile_max), m(step.m_after)),
+      keeps_maximum(step)
+          ? fmt::format("m = {}   kept, though {} is higher", m(step.m_after), m(step.tile_max))
+          : fmt::format("m = max({}, {}) = {}", m(step.m_before), m(step.tile_max),
+                        m(step.m_after)),
       std::move(rescale),
       fmt::format("ℓ = {} × {} + {} = {}", number(l_before, 2), factor,
                   number(static_cast<double>(step.tile_sum), 2),

@@ -189,7 +189,12 @@ class FlashAttentionScene final : public SceneOf<flash_attention::Trace> {
   bool broken() const { return trace_.broken != flash_attention::Break::none; }
   bool judged(const FlashMoment& now) const { return broken() && now.through; }
   /// Rows whose maximum rose are counted at each visit.
-  bool counts_rescaled() const { return !is_naive() && !is_flash_3() && !is_backward(); }
+  bool counts_rescaled() const { return trace_.counts_rescaled(); }
+  /// Whether the tile brought a higher score, and m stayed all the same.
+  bool keeps_maximum(const flash_attention::Step& step) const {
+    return trace_.rescale_above > 0 && step.tile_max > step.m_before &&
+           !(step.m_after > step.m_before);
+  }
   int steps_in_all() const { return static_cast<int>(trace_.steps.size()); }
   int visited() const;
   bool emulated() const { return trace_.clock_unit == "words" || trace_.clock_unit == "tiles"; }

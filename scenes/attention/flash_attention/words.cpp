@@ -66,6 +66,11 @@ std::string FlashAttentionScene::sentence_of_flash(const FlashMoment& now) const
       return fmt::format("Query {}: {} is its first maximum; there is nothing to rescale.", query,
                          text(step.m_after));
     }
+    if (keeps_maximum(step)) {
+      return fmt::format(
+          "Query {}: {} beats {}, but not by 2^{} in weight: ℓ and O keep their scale.", query,
+          text(step.tile_max), text(step.m_before), trace_.rescale_above);
+    }
     if (!(step.m_after > step.m_before)) {
       return fmt::format("Query {}: {} does not beat {}, so ℓ and O keep their scale.", query,
                          text(step.tile_max), text(step.m_before));
@@ -156,6 +161,13 @@ std::vector<std::string> FlashAttentionScene::note_lines() const {
   }
   for (const std::string* line : {&plan.filled, &plan.resized, &plan.cut}) {
     if (!line->empty()) lines.push_back(*line);
+  }
+  if (trace_.rescale_above > 0) {
+    lines.push_back(fmt::format("rescales when a weight would pass 2^{}", trace_.rescale_above));
+  }
+  if (trace_.exp_polynomial > 0) {
+    lines.push_back(
+        fmt::format("{} of 16 exponentials come from a polynomial", trace_.exp_polynomial));
   }
   return lines;
 }

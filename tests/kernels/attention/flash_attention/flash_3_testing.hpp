@@ -175,6 +175,7 @@ struct Outcome {
   std::vector<double> o, lse;
   std::vector<long long> clocks;
   std::vector<float> rows;
+  std::vector<int> rescaled;
   int numbers = 0;
 
   long long clock(int site, int number) const {
@@ -189,13 +190,16 @@ struct Outcome {
   }
 };
 
-inline Outcome timed_outcome(simt::Device& device, const Problem& p, const Inputs& in) {
+/// Of a timed kernel that `start(arrays)` starts.
+template <class Start>
+Outcome timed_outcome(simt::Device& device, const Problem& p, const Inputs& in,
+                      const Start& start) {
   const simt::Buffer<std::uint16_t> q(device, in.q), k(device, in.k), v(device, in.v);
   simt::Buffer<std::uint16_t> o(device, in.q.size());
   simt::Buffer<float> lse(device, numeric::elements_of(p.heads, p.rule.length));
   o.fill(0xFF);
   lse.fill(0xFF);
-  SIMT_BACKEND::attend_timed(device, p, {q.span(), k.span(), v.span(), o.span(), lse.span()});
+  start(Arrays<std::uint16_t>{q.span(), k.span(), v.span(), o.span(), lse.span()});
   Outcome out;
   for (const std::uint16_t bits : o.download()) {
     out.o.push_back(numeric::decode(spec_of(p.number), bits));
@@ -204,9 +208,16 @@ inline Outcome timed_outcome(simt::Device& device, const Problem& p, const Input
   return out;
 }
 
+inline Outcome timed_outcome(simt::Device& device, const Problem& p, const Inputs& in) {
+  return timed_outcome(device, p, in, [&](const Arrays<std::uint16_t>& arrays) {
+    SIMT_BACKEND::attend_timed(device, p, arrays);
+  });
+}
+
 struct Watch {
   int keys = 64, block = 0, row = 0;
   Fault fault = Fault::none;
+  int rescale_above = 0, exp_polynomial = 0;
 };
 /// Of a kernel that `start(arrays, explanation)` starts.
 template <class Start>
@@ -220,17 +231,21 @@ Outcome outcome_of(simt::Device& device, const Problem& p, const Inputs& in, con
   simt::Buffer<float> lse(device, numeric::elements_of(p.heads, p.rule.length));
   simt::Buffer<long long> clocks(device, numeric::elements_of(kSites, out.numbers));
   simt::Buffer<float> rows(device, numeric::elements_of(out.numbers, kRowFields));
+  simt::Buffer<int> rescaled(device, static_cast<std::size_t>(out.numbers));
+  rescaled.fill(0);
   o.fill(0xFF);
   lse.fill(0xFF);
   clocks.fill(0xFF);
   rows.fill(0xFF);
   const Arrays<float> arrays{q.span(), k.span(), v.span(), o.span(), lse.span()};
-  start(arrays, Explanation{watch.keys, watch.block, watch.row, watch.fault, out.numbers,
-                            clocks.span(), rows.span()});
+  start(arrays,
+        Explanation{watch.keys, watch.block, watch.row, watch.fault, out.numbers, clocks.span(),
+                    rows.span(), rescaled.span(), watch.rescale_above, watch.exp_polynomial});
   for (const float one : o.download()) out.o.push_back(static_cast<double>(one));
   for (const float one : lse.download()) out.lse.push_back(static_cast<double>(one));
   out.clocks = clocks.download();
   out.rows = rows.download();
+  out.rescaled = rescaled.download();
   return out;
 }
 

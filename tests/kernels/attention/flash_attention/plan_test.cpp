@@ -48,6 +48,25 @@ TEST_CASE("flash-3 runs where it is compiled, else flash-2 with a reason", "[fla
   CHECK(runs_as({}, Variant::naive) == Variant::naive);
 }
 
+TEST_CASE("what FlashAttention 4 adds is in forward loops that rescale O tile by tile",
+          "[flash_attention]") {
+  const auto has = [](Params params) {
+    params.rescale_above = 8;
+    params.exp_polynomial = 4;
+    const Plan plan = plan_of(params);
+    CHECK((plan.rescale_above == 8) == (plan.exp_polynomial == 4));
+    return plan.rescale_above == 8;
+  };
+  for (const Variant variant : all_of<Variant>()) {
+    CAPTURE(name_of(variant));
+    CHECK(has({.variant = variant}) == (variant >= Variant::flash_2));
+    CHECK(has({.variant = variant, .head_dim = HeadDim::d64}) == (variant >= Variant::flash_2));
+  }
+  CHECK_FALSE(has({.pass = Pass::backward_recompute}));
+  CHECK_FALSE(has({.pass = Pass::backward_store}));
+  CHECK_FALSE(has({.head_dim = HeadDim::d64, .dtype = DataType::fp8}));
+}
+
 TEST_CASE("flash-3's tiles are those of its kernels, and say so", "[flash_attention]") {
   for (const Variant variant : {Variant::flash_3_tma, Variant::flash_3}) {
     for (const Edge edge : all_of<Edge>()) {

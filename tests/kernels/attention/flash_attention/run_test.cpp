@@ -303,6 +303,42 @@ TEST_CASE("the whole problem is in the ledger of a part", "[flash_attention]") {
   }
 }
 
+TEST_CASE("with a threshold maxima are kept, counted, and the answer is the same",
+          "[flash_attention]") {
+  for (const Variant variant : {Variant::flash_2, Variant::flash_3}) {
+    for (const int rise : {0, 2, 8}) {
+      CAPTURE(name_of(variant), rise);
+      Params params{.variant = variant, .seq = 257, .head_dim = HeadDim::d64, .mask = Mask::none};
+      params.rescale_above = rise;
+      params.exp_polynomial = rise == 8 ? 16 : 0;
+      const lab::Report report = report_with(params);
+      for (const lab::Check& check : report.checks) {
+        CAPTURE(check.id, check.max_error, check.tolerance);
+        CHECK(check.ok);
+      }
+      const Trace trace = trace_from_json(report.trace);
+      CHECK(trace.rescale_above == rise);
+      CHECK(trace.exp_polynomial == params.exp_polynomial);
+      bool kept = false;
+      for (const Step& step : trace.steps) {
+        if (std::isinf(step.m_before)) continue;
+        const double up =
+            static_cast<double>(step.tile_max - step.m_before) / std::log(2.0);  // of a weight
+        kept = kept || (up > 0 && step.m_after == step.m_before);
+        // What is nearer to the threshold than rounding is either.
+        if (std::abs(up - rise) > 1e-4) {
+          CHECK((step.m_after > step.m_before) == (up > rise));
+          CHECK((step.rescale < 1) == (up > rise));
+        }
+      }
+      CHECK((kept || rise < 8));
+      CHECK((!kept || rise > 0));
+      CHECK((report.measurement("rescaled_rows") != nullptr) ==
+            (variant == Variant::flash_2 || rise > 0));
+    }
+  }
+}
+
 TEST_CASE("what is chosen past the end is the last", "[flash_attention]") {
   const Trace trace =
       trace_with({.seq = 40, .heads = 2, .head = 63, .query = 1000, .component = 255});

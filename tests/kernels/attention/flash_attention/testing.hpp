@@ -42,8 +42,8 @@ inline Compared compared_run(simt::Device& device, const Params& params,
   Compared c;
   c.inputs = make_inputs(params);
   c.outcome = run_explained(device, params, c.inputs, chosen);
-  c.exact = reference_forward(task_of(params), c.inputs,
-                              roundings_of(c.outcome.plan.runs, params.dtype), nobody);
+  c.exact = reference_forward(task_of(params), c.inputs, roundings_of(c.outcome.plan, params.dtype),
+                              nobody);
   c.o = lab::compared(c.outcome.o, c.exact.o.value, c.exact.o.bound);
   c.lse = lab::compared(c.outcome.lse, c.exact.lse.value, c.exact.lse.bound);
   return c;

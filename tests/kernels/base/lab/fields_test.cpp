@@ -197,6 +197,25 @@ TEST_CASE("optional members keep their defaults", "[lab]") {
   CHECK(read(less).spread == 0.25);
 }
 
+TEST_CASE(
+    "a member that says nothing may be left out, and documents without it come back as they are",
+    "[lab]") {
+  const auto with_later = lab::Fields<Item>()
+                              .real("size", &Item::size)
+                              .whole("weight", &Item::weight, 0, 9)
+                              .left_out_for(0);
+  const json early = {{"size", 0.5}};
+  const Item item = with_later.from_json(early, "item");
+  CHECK(item.weight == 0);
+  CHECK((with_later.to_json(item) == early));
+  const json late = {{"size", 0.5}, {"weight", 7}};
+  CHECK((with_later.to_json(with_later.from_json(late, "item")) == late));
+  CHECK(tests::contains(error_of([&] {
+                          with_later.from_json({{"size", 0.5}, {"weight", 10}}, "item");
+                        }),
+                        "weight"));
+}
+
 TEST_CASE("no damage to fields goes unnoticed", "[lab]") {
   const auto found = tests::damage(fields().to_json(sample()), [](const json& damaged) {
     return fields().to_json(read(damaged));

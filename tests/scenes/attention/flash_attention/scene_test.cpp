@@ -136,6 +136,41 @@ TEST_CASE("FlashAttention: version 1 says how often O was read and written",
   CHECK(output.names == std::vector<std::string>(4, "4×"));
 }
 
+TEST_CASE("FlashAttention: with a threshold a higher score need not be a new maximum",
+          "[flash_attention_scene]") {
+  // Query 225 meets a higher score in its fifth tile.
+  Shown plain(lab::Settings{});
+  Shown rare({{"rescale_above", std::int64_t{8}}, {"exp_polynomial", std::int64_t{4}}});
+  const auto says = [](Shown& shown) {
+    const Cursor cursor{5, 1};
+    std::string all = shown->sentence(shown->moment(cursor));
+    const picture::Picture picture = picture_at(*shown, cursor);
+    for (const picture::Mark* mark : picture::marks_of(picture)) {
+      const auto* lines = std::get_if<picture::Lines>(mark);
+      if (lines == nullptr || lines->items.name != picture::Name("formula")) continue;
+      all += " / " + picture::plain(lines->rows[0].full);
+    }
+    return all;
+  };
+  CHECK(tests::contains(says(plain), "shrink to"));
+  CHECK(tests::contains(says(plain), "m = max("));
+  CHECK(tests::contains(says(rare), "but not by 2^8 in weight"));
+  CHECK(tests::contains(says(rare), "kept, though 3.79 is higher"));
+  // Counted where rows rise, of flash-3 in the chosen block.
+  for (const std::int64_t rise : {0, 1}) {
+    Shown three(with({{"variant", std::string("flash-3")},
+                      {"head_dim", std::string("64")},
+                      {"rescale_above", rise}}));
+    const picture::Picture last = picture_at(*three, end_of(*three));
+    bool counted = false;
+    for (const picture::Mark* mark : picture::marks_of(last)) {
+      const picture::Items* items = picture::items_of(*mark);
+      counted = counted || (items != nullptr && items->name == picture::Name("rows"));
+    }
+    CHECK(counted == (rise > 0));
+  }
+}
+
 TEST_CASE("FlashAttention: columns that are filled with zeros are hatched",
           "[flash_attention_scene]") {
   Shown shown(with({{"head_dim", std::string("80")}, {"variant", std::string("flash-3")}}));
