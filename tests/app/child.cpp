@@ -196,7 +196,9 @@ bool has_program(std::string_view name) {
 
 std::string file_text(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << file.rdbuf();  // of a process that ends meanwhile: what there was until then
+  return text.str();
 }
 
 TemporaryFolder::TemporaryFolder() {
