@@ -29,6 +29,11 @@ std::uint32_t readable_on(std::uint32_t ground) {
 Area grown(const Area& a, float by) {
   return {a.x0 - by, a.y0 - by, a.x1 + by, a.y1 + by};
 }
+/// What of it is inside: an outline at the picture's edge would be cut off.
+Area inside(const Area& a, const Area& all) {
+  return {std::max(a.x0, all.x0), std::max(a.y0, all.y0), std::min(a.x1, all.x1),
+          std::min(a.y1, all.y1)};
+}
 float side_of(const Area& a) {
   return std::min(a.width(), a.height());
 }
@@ -169,7 +174,9 @@ class Painter {
   void emphasize(const Piece& p) {
     const bool body = p.kind == Piece::fill || p.kind == Piece::chip || p.kind == Piece::hatch;
     if (lit_ != nullptr && (body || p.kind == Piece::outline) && lit_->lights(p.of)) {
-      outline(grown(p.area, px(0.5f)), color_of(Coat{Role::text, p.alpha}), 1.5f);
+      constexpr float kThick = 1.5f;
+      outline(inside(grown(p.area, px(0.5f)), grown(placed_.area, -px(kThick / 2))),
+              color_of(Coat{Role::text, p.alpha}), kThick);
     }
     if (differences_ == nullptr || !(body || p.kind == Piece::dot)) return;
     if (!differences_->differs(p.of)) return;

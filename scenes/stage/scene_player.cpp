@@ -223,10 +223,14 @@ void ScenePlayer::add_lit(const ui::ShownPicture& shown, std::vector<picture::Ke
   for (const picture::Room& room : shown.placed.rooms) {
     const std::string name = picture::to_text(room.key);
     if (std::find(lit_keys_.begin(), lit_keys_.end(), name) == lit_keys_.end()) continue;
-    const float out = ui::px(4);
-    ImGui::GetWindowDrawList()->AddRect({room.area.x0 - out, room.area.y0 - out},
-                                        {room.area.x1 + out, room.area.y1 + out},
-                                        ui::color(ui::Role::text), ui::px(6), 0, ui::px(1.5f));
+    // Round a box at the picture's edge it stands on the panel's margin.
+    const float out = ui::px(4), margin = ui::px(5);
+    ImDrawList& list = *ImGui::GetWindowDrawList();
+    const ImVec2 from = list.GetClipRectMin(), to = list.GetClipRectMax();
+    list.PushClipRect({from.x - margin, from.y - margin}, {to.x + margin, to.y + margin});
+    list.AddRect({room.area.x0 - out, room.area.y0 - out}, {room.area.x1 + out, room.area.y1 + out},
+                 ui::color(ui::Role::text), ui::px(6), 0, ui::px(1.5f));
+    list.PopClipRect();
   }
 }
 

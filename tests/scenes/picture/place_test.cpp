@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "scenes/picture/look.hpp"
+#include "scenes/picture/paint.hpp"
 #include "tests/catch.hpp"
 #include "tests/scenes/picture/stubs.hpp"
 
@@ -457,4 +458,38 @@ TEST_CASE("a curve lights up with whom it is of, and a click on it picks them", 
   CHECK(act_of(marks, its_end).kind == Act::pick);
   CHECK(Lighting(marks, {{"who", 4}}).lights(its_end));
   CHECK_FALSE(Lighting(marks, {{"who", 3}}).lights(its_end));
+}
+
+TEST_CASE("what is lit at the edge of a picture has its outline in it", "[picture]") {
+  struct Outlines final : Canvas {
+    std::vector<std::pair<Area, float>> all;
+    void fill(const Area&, Color, float) override {}
+    void outline(const Area& area, const Pen& pen, float) override {
+      all.emplace_back(area, pen.thickness / 2);
+    }
+    void hatch(const Area&, Color) override {}
+    void dot(Point, float, Color) override {}
+    void triangle(Point, Point, Point, Color) override {}
+    void line(std::span<const Point>, const Pen&) override {}
+    void text(const Words&, Color) override {}
+  } canvas;
+  Cells cells{items("cell", 4)};
+  cells.columns = 2;
+  Picture picture;
+  picture.root = box({"cells"}, {cells});
+  const auto marks = marks_of(picture);
+  const Area area{0, 0, 200, 200};
+  const Placed placed = place(picture, area, Typewriter());
+  const Lighting lit(marks, {}, {{"cell", 0}, {"cell", 3}});
+  // Nothing but what is lit has an outline here.
+  Placed at_edge = placed;
+  for (Piece& piece : at_edge.pieces) piece.area = area;
+  paint(at_edge, {}, Typewriter(), {.lit = &lit}, area, canvas);
+  REQUIRE(canvas.all.size() >= 2);
+  for (const auto& [outline, half] : canvas.all) {
+    CHECK(outline.x0 - half >= area.x0);
+    CHECK(outline.y0 - half >= area.y0);
+    CHECK(outline.x1 + half <= area.x1);
+    CHECK(outline.y1 + half <= area.y1);
+  }
 }
