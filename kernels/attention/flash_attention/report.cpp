@@ -124,14 +124,13 @@ void add_measurements(lab::Report& report, const Run& run) {
   std::int64_t rescaled = 0;
   for (const TileVisit& visit : trace.visits) rescaled += std::max(visit.rescaled, 0);
   if (!trace.counts_rescaled()) return;
-  const char* of = is_flash_3(trace.plan.runs) ? "block" : "head";
+  const char* where = is_flash_3(trace.plan.runs) ? "head, in the chosen block" : "head";
   report.add(lab::traced(
       "rescaled_rows", name, rescaled, "rows",
       trace.rescale_above == 0
-          ? fmt::format("whose maximum rose at a visit, of the chosen {}", of)
-          : fmt::format(
-                "whose maximum rose by a factor of more than 2^{} at a visit, of the chosen {}",
-                trace.rescale_above, of)));
+          ? fmt::format("whose maximum rose at a visit, of the chosen {}", where)
+          : fmt::format("of which a weight would have passed 2^{} at a visit, of the chosen {}",
+                        trace.rescale_above, where)));
 }
 
 // ---- words ------------------------------------------------------------------------------------------

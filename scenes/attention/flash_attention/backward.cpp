@@ -313,13 +313,7 @@ std::vector<std::string> FlashAttentionScene::gradient_formulas(const FlashMomen
 }
 
 Box FlashAttentionScene::gradient_row(const FlashMoment& now) const {
-  std::vector<Text> rows;
-  for (const std::string& row : gradient_formulas(now)) {
-    const std::size_t first = row.find('='), last = row.rfind('=');
-    rows.push_back(text(row, first == last ? "" : row.substr(0, first) + row.substr(last)));
-    rows.back().full = marked(row, symbols({}));
-  }
-  Lines made = lines("formula", std::move(rows), Lines::formula);
+  Lines made = lines("formula", formula_texts(gradient_formulas(now)), Lines::formula);
   made.items.about = {{"d", {-1, {-1, -1, 0, -1}}},
                       {"tensor", {-1, {-1, -1, -1, static_cast<int>(Tensor::dq)}}}};
   const int first = now.phase == FlashPhase::scores      ? 0

@@ -77,14 +77,19 @@ std::vector<std::string> FlashAttentionScene::formula_rows(const FlashMoment& no
   return rows;
 }
 
-Box FlashAttentionScene::chosen_row(const FlashMoment& now) const {
-  std::vector<Text> rows;
-  for (const std::string& row : formula_rows(now)) {
+std::vector<Text> FlashAttentionScene::formula_texts(const std::vector<std::string>& rows) const {
+  std::vector<Text> texts;
+  for (const std::string& row : rows) {
     const std::size_t first = row.find('='), last = row.rfind('=');
-    rows.push_back(text(row, first == last ? "" : row.substr(0, first) + row.substr(last)));
-    rows.back().full = marked(row, symbols({}));
+    texts.push_back(text(row, first == last ? row.substr(0, row.find("   "))
+                                            : row.substr(0, first) + row.substr(last)));
+    texts.back().full = marked(row, symbols({}));
   }
-  Lines made = lines("formula", std::move(rows), Lines::formula);
+  return texts;
+}
+
+Box FlashAttentionScene::chosen_row(const FlashMoment& now) const {
+  Lines made = lines("formula", formula_texts(formula_rows(now)), Lines::formula);
   made.items.about = {
       {"m", {-1, {0, -1, -1, -1}}}, {"l", {-1, {-1, -1, 0, -1}}}, {"o", {-1, {-1, -1, -1, 0}}}};
   const int here = now.phase == FlashPhase::scores ? 0 : now.phase == FlashPhase::rescale ? 1 : 2;

@@ -141,6 +141,8 @@ class FlashAttentionScene final : public SceneOf<flash_attention::Trace> {
   picture::Box chosen_row(const FlashMoment& now) const;
   picture::Box sums(const FlashMoment& now) const;
   picture::Box row_bars(const FlashMoment& now) const;
+  /// Formulas; where it is narrow what they come to, without the way there or the remark behind it.
+  std::vector<picture::Text> formula_texts(const std::vector<std::string>& rows) const;
   std::vector<std::string> formula_rows(const FlashMoment& now) const;
   picture::Box ledger(const FlashMoment& now) const;
   std::vector<std::vector<const flash_attention::LedgerRow*>> ledger_groups() const;

@@ -148,14 +148,15 @@ TEST_CASE("FlashAttention: with a threshold a higher score need not be a new max
     for (const picture::Mark* mark : picture::marks_of(picture)) {
       const auto* lines = std::get_if<picture::Lines>(mark);
       if (lines == nullptr || lines->items.name != picture::Name("formula")) continue;
-      all += " / " + picture::plain(lines->rows[0].full);
+      all += " / " + picture::plain(lines->rows[0].full) + " / " +
+             picture::plain(lines->rows[0].brief);
     }
     return all;
   };
   CHECK(tests::contains(says(plain), "shrink to"));
   CHECK(tests::contains(says(plain), "m = max("));
   CHECK(tests::contains(says(rare), "but not by 2^8 in weight"));
-  CHECK(tests::contains(says(rare), "kept, though 3.79 is higher"));
+  CHECK(tests::contains(says(rare), "kept, though 3.79 is higher / m = 1.44"));
   // Counted where rows rise, of flash-3 in the chosen block.
   for (const std::int64_t rise : {0, 1}) {
     Shown three(with({{"variant", std::string("flash-3")},
