@@ -64,6 +64,11 @@ class Bench : public lab::Bench {
         }
       }
     }
+    for (std::size_t i = 0; i < sizes_.head_dims.size(); ++i) {
+      const int heads = sizes_.heads[i];
+      climb_moves({{Mask::none, sizes_.moves_length, 0, 0}, heads, heads, sizes_.head_dims[i]},
+                  0.87 + 0.01 * static_cast<double>(i));
+    }
     add_tables();
     add_backward_tables();
     add_memory();
@@ -259,6 +264,43 @@ class Bench : public lab::Bench {
     lab::append(configurations_, std::move(climb.configurations));
   }
 
+  /// FlashAttention 4's ideas in flash-3, each on its own, beside flash-3 without.
+  void climb_moves(const Task& task, double from) {
+    BenchProblem problem(device, task);
+    lab::LadderPlan plan = plan_for(task, problem.bytes(), problem.flops(), "");
+    plan.rate_id = "moves_rate";
+    plan.fraction_id = "fraction_of_flash_3";
+    const auto rung = [&](std::string name, std::string why, flash_3::Move move) {
+      lab::Rung made;
+      made.name = std::move(name);
+      made.why = std::move(why);
+      made.variant = fmt::format("{} {}", made.name, words_of(task));
+      made.check = move == flash_3::Move::none ? "ladder_flash-3" : "ladder_flash-3_moves";
+      made.check_detail = kWhatIsCompared;
+      made.cells = {{"what_changed", made.why}};
+      TimedKernel kernel = timed_kernels(kernels_, Variant::flash_3, task.head_dim).front();
+      kernel.move = move;
+      made.configurations.push_back(
+          {.name = kernel.name, .make = [&problem, kernel] { return problem.runnable(kernel); }});
+      return made;
+    };
+    plan.peers = {rung("flash-3",
+                       "Rescales whenever a maximum rises, all exponentials by their unit.",
+                       flash_3::Move::none)};
+    plan.rungs = {rung(fmt::format("rescale above 2^{}", flash_3::kRareRise),
+                       "ℓ and O wait until a maximum has risen by more than that factor.",
+                       flash_3::Move::rare_rescale),
+                  rung(fmt::format("{} of 16 by polynomial", flash_3::kSomePolynomials),
+                       "So many exponentials are made by the units that multiply and add.",
+                       flash_3::Move::some_polynomials)};
+    lab::Climb climb = this->climb(plan, from, from + 0.01);
+    for (auto* timed : {&climb.peers, &climb.rungs}) {
+      for (lab::Timed& one : *timed) {
+        if (one.timed()) moves_.push_back(std::move(one));
+      }
+    }
+  }
+
   // ---- tables ---------------------------------------------------------------------------------------
 
   void add_tables() {
@@ -276,6 +318,10 @@ class Bench : public lab::Bench {
         peers_);
     add_table("configurations", "Every compiled configuration (fewer samples)",
               {"rung", "configuration", head_dim, mask, length, rate}, configurations_);
+    add_table("moves", "FlashAttention 4's ideas in flash-3, each on its own",
+              {"rung", column("what_changed", "what changed"), head_dim, length, "configuration",
+               rate, p10, p90, real("fraction", "of flash-3", "", 3)},
+              moves_);
     lab::Table causal{
         "causal",
         "A causal mask halves the work: what becomes of the time",
@@ -362,7 +408,7 @@ class Bench : public lab::Bench {
   const BenchSizes& sizes_;
   simt::LibraryStatus library_;
   TorchPeers torch_;
-  std::vector<lab::Timed> rows_, peers_, configurations_, backward_rows_, backward_peers_;
+  std::vector<lab::Timed> rows_, peers_, configurations_, moves_, backward_rows_, backward_peers_;
   std::map<std::tuple<std::string, int, int, Mask>, double> times_;
 };
 

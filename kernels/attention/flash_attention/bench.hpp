@@ -16,6 +16,7 @@ struct BenchSizes {
   /// that store all scores (further by the memory that they take).
   int longest_flash_1 = 4096, longest_stored = 16384;
   int counted_length = 8192, counted_heads = 16;  ///< of the bytes that L2 and DRAM count
+  int moves_length = 16384;                       ///< of FlashAttention 4's ideas in flash-3
   int rounds = 2;
   /// At this length, where the ladder is compared with its peers, there are more.
   int compared_length = 16384, compared_rounds = 3;
@@ -31,6 +32,8 @@ struct BenchSizes {
 ///  - `peers`: peer, head_dim, mask, length, tflops, p10, p90
 ///  - `backward`: as ladder_measured, of the backward pass, with time and kept (by the forward pass, MB)
 ///  - `backward_peers`: peer, head_dim, mask, length, tflops, p10, p90
+///  - `moves`: rung, what_changed, head_dim, length, configuration, tflops, p10, p90, fraction (of flash-3): what
+///    FlashAttention 4's ideas do to flash-3 here
 ///  - `causal`: rung, head_dim, length, time_full, time_causal, ratio, work_ratio
 ///  - `memory`: rung, head_dim, length, held, asked
 ///  - `bytes`: rung, tensor bytes: formula, l2, dram, l2_ratio, dram_ratio, least

@@ -161,12 +161,13 @@ Numbers BenchProblem::numbers_of_head(int head) const {
   return {head_of(q_, head), head_of(k_, kv_head), head_of(v_, kv_head), {}};
 }
 
-const Reference& BenchProblem::reference(Variant variant) {
-  const auto found = references_.find(variant);
+const Reference& BenchProblem::reference(Variant variant, flash_3::Move move) {
+  const auto found = references_.find({variant, move});
   if (found != references_.end()) return found->second;
   Reference reference;
   const Task one{task_.rule, 1, 1, task_.head_dim, ScoreMod::none};
-  const Roundings roundings = roundings_of(variant, DataType::bf16, OutputOf::timed);
+  Roundings roundings = roundings_of(variant, DataType::bf16, OutputOf::timed);
+  if (move == flash_3::Move::some_polynomials) roundings.exponential = kPolynomialError;
   int head = -1;
   Numbers numbers;
   for (const Probe& probe : probes_) {
@@ -176,11 +177,11 @@ const Reference& BenchProblem::reference(Variant variant) {
     }
     add_reference(reference, one, numbers, 0, probe.query, roundings);
   }
-  return references_.emplace(variant, std::move(reference)).first->second;
+  return references_.emplace(std::pair(variant, move), std::move(reference)).first->second;
 }
 
-lab::Closest BenchProblem::compared(Variant variant, double slack) {
-  const Reference& exact = reference(variant);
+lab::Closest BenchProblem::compared(Variant variant, flash_3::Move move, double slack) {
+  const Reference& exact = reference(variant, move);
   lab::Closest closest;
   const auto columns = static_cast<std::size_t>(task_.head_dim);
   for (std::size_t i = 0; i < probes_.size(); ++i) {
@@ -201,12 +202,14 @@ lab::Runnable BenchProblem::runnable(const TimedKernel& kernel) {
     kernels.run(device_, number, task_, arrays);
   };
   if (is_flash_3(variant)) {
-    launch = [this, &kernels, arrays, problem = flash_3_problem(variant)] {
+    flash_3::Problem problem = flash_3_problem(variant);
+    problem.move = kernel.move;
+    launch = [this, &kernels, arrays, problem] {
       kernels.run(device_, problem, {arrays.q, arrays.k, arrays.v, arrays.o, arrays.lse});
     };
   }
   return lab::judged(device_, o_, std::move(launch),
-                     [this, variant] { return compared(variant, 1); });
+                     [this, variant, move = kernel.move] { return compared(variant, move, 1); });
 }
 
 simt::LibraryAttention BenchProblem::library_attention() const {
@@ -220,7 +223,8 @@ lab::Runnable BenchProblem::library(int plan) {
         device_, library_attention(), plan,
         {q_.span().data, k_.span().data, v_.span().data, o_.span().data});
   };
-  return lab::judged(device_, o_, launch, [this] { return compared(Variant::flash_3, 2); });
+  return lab::judged(device_, o_, launch,
+                     [this] { return compared(Variant::flash_3, flash_3::Move::none, 2); });
 }
 
 }  // namespace tilestep::flash_attention

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/attention/flash_attention/reference.hpp"
@@ -17,6 +18,7 @@ struct TimedKernel {
   Variant variant = Variant::flash_2;
   int configuration = -1;  ///< −1: flash-3's only one
   std::string name;        ///< "128x64, 4 warps of 32 queries"
+  flash_3::Move move = flash_3::Move::none;
 };
 /// The BF16 kernels of a variant for a head dimension.
 std::vector<TimedKernel> timed_kernels(const Kernels& kernels, Variant variant, int head_dim);
@@ -64,9 +66,9 @@ class BenchProblem {
   struct Probe {
     int head, query;
   };
-  /// The answers at the probes, and how far a kernel of the variant may be from them; made once.
-  const Reference& reference(Variant variant);
-  lab::Closest compared(Variant variant, double slack);
+  /// The answers at the probes, and how far such a kernel may be from them; made once.
+  const Reference& reference(Variant variant, flash_3::Move move);
+  lab::Closest compared(Variant variant, flash_3::Move move, double slack);
 
   simt::Device& device_;
   Task task_;
@@ -76,7 +78,7 @@ class BenchProblem {
   std::optional<simt::Buffer<std::uint16_t>> s_, p_;
   std::optional<simt::Buffer<float>> o_sums_, m_, l_;
   std::vector<Probe> probes_;
-  std::map<Variant, Reference> references_;
+  std::map<std::pair<Variant, flash_3::Move>, Reference> references_;
 };
 
 }  // namespace tilestep::flash_attention

@@ -79,7 +79,7 @@ void start(simt::Device& device, const Problem& problem, const Arrays<Out>& arra
 
 template <class T, class Out, class Tape>
 void start_rung(simt::Device& device, const Problem& problem, const Arrays<Out>& arrays,
-                const Tape& tape, simt::Resources* resources = nullptr) {
+                const Tape& tape, simt::Resources* resources) {
   switch (problem.rung) {
     case Rung::tma:
       return start<T, Rung::tma>(device, problem, arrays, tape, resources);
@@ -92,9 +92,9 @@ void start_rung(simt::Device& device, const Problem& problem, const Arrays<Out>&
 
 template <int kDim>
 constexpr TileSizes kTimedSizes = timed_sizes(kDim);
-template <Format kFormat, int kDim>
+template <Format kFormat, int kDim, class Extras = Options<>>
 using TimedTile = Tile<kFormat, kDim, kTimedSizes<kDim>.keys, kTimedSizes<kDim>.consumers,
-                       kTimedSizes<kDim>.stages>;
+                       kTimedSizes<kDim>.stages, Extras>;
 template <Format kFormat, int kDim, int kKeys>
 using ExplainedTile = Tile<kFormat, kDim, kKeys, explained_sizes(kDim, kKeys).consumers,
                            explained_sizes(kDim, kKeys).stages>;
@@ -111,12 +111,27 @@ void with_tile(const Problem& problem, Run run) {
   });
 }
 
-/// Calls run(tile), a std::type_identity: in BF16 alone, for nothing else is timed.
-template <class Run>
-void with_timed_tile(const Problem& problem, Run run) {
+/// The timed kernel of `problem`: in BF16 alone, for nothing else is timed, and what it does besides in flash-3 alone.
+inline void start_timed(simt::Device& device, const Problem& problem,
+                        const Arrays<std::uint16_t>& arrays, simt::Resources* resources) {
+  check(device.info(), problem);
   if (problem.number != Number::bf16) throw Error("flash-3: timed kernels have numbers in BF16");
+  if (problem.move != Move::none && problem.rung != Rung::pipelined) {
+    throw Error("flash-3: rarer rescales and polynomials are timed in flash-3, not in its rungs");
+  }
   simt::with_constant<64, 128>("flash-3: head_dim", problem.head_dim, [&](auto head_dim) {
-    run(std::type_identity<TimedTile<Format::bf16, decltype(head_dim)::value>>{});
+    constexpr int kDim = decltype(head_dim)::value;
+    using Rare = TimedTile<Format::bf16, kDim, Options<kRareRise>>;
+    using Polynomials = TimedTile<Format::bf16, kDim, Options<0, kSomePolynomials>>;
+    switch (problem.move) {
+      case Move::none:
+        return start_rung<TimedTile<Format::bf16, kDim>>(device, problem, arrays, Timed{},
+                                                         resources);
+      case Move::rare_rescale:
+        return start<Rare, Rung::pipelined>(device, problem, arrays, Timed{}, resources);
+      case Move::some_polynomials:
+        return start<Polynomials, Rung::pipelined>(device, problem, arrays, Timed{}, resources);
+    }
   });
 }
 
@@ -124,20 +139,13 @@ void with_timed_tile(const Problem& problem, Run run) {
 /// (unavailable) on a GPU other than Hopper.
 inline void attend_timed(simt::Device& device, const Problem& problem,
                          const Arrays<std::uint16_t>& arrays) {
-  check(device.info(), problem);
-  with_timed_tile(problem, [&](auto tile) {
-    start_rung<typename decltype(tile)::type>(device, problem, arrays, Timed{});
-  });
+  start_timed(device, problem, arrays, nullptr);
 }
 
 /// What the timed kernel takes of a multiprocessor.
 inline simt::Resources resources_of(simt::Device& device, const Problem& problem) {
-  check(device.info(), problem);
   simt::Resources resources;
-  with_timed_tile(problem, [&](auto tile) {
-    const Arrays<std::uint16_t> none{};
-    start_rung<typename decltype(tile)::type>(device, problem, none, Timed{}, &resources);
-  });
+  start_timed(device, problem, {}, &resources);
   return resources;
 }
 
@@ -165,7 +173,7 @@ inline void attend_explained(simt::Device& device, const Problem& problem,
     constexpr Format kFormat = decltype(format)::value;
     const auto run = [&](auto keys) {
       using T = ExplainedTile<kFormat, decltype(head_dim)::value, decltype(keys)::value>;
-      start_rung<T>(device, problem, arrays, tape);
+      start_rung<T>(device, problem, arrays, tape, nullptr);
     };
     // In FP16 nothing happens otherwise: one tile is enough to look at.
     if constexpr (kFormat == Format::bf16) {

@@ -20,8 +20,8 @@ using exponentials::SIMT_BACKEND::by_polynomial, exponentials::SIMT_BACKEND::exp
 constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 
 /// What a timed kernel may do besides; off, unless it is asked for. An explained one is told when it runs.
-/// kRiseOfMaximum: O and ℓ are only scaled when the highest score so far rises by more than a factor of 2 to
-/// this power (FlashAttention 4's idea: weights then grow up to that); 0: whenever it rises.
+/// kRiseOfMaximum: O and ℓ are only rescaled when a maximum rises by more than a factor of 2^this
+/// (FlashAttention 4's idea: weights then grow up to that); 0: whenever it rises.
 /// kPolynomials: of 16 weights so many come from a polynomial on the units that multiply and add.
 template <int kRise = 0, int kOf16 = 0>
 struct Options {

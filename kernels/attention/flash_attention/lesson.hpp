@@ -358,8 +358,8 @@ struct Trace {
   int window = 0;  ///< of sliding-window and prefix, at most the length that was asked for
   int sinks = 0;   ///< of sliding-window
   ScoreMod score_mod = ScoreMod::none;
-  int rescale_above =
-      0;  ///< ℓ and O are rescaled when a maximum rises by a factor of more than 2^this; 0: by any
+  /// ℓ and O are rescaled when a maximum rises by more than a factor of 2^this; 0: whenever it rises.
+  int rescale_above = 0;
   int exp_polynomial = 0;  ///< of 16 weights so many come from a polynomial
   /// Of the whole length, one after another; empty unless the mask is `document`.
   std::vector<int> documents;

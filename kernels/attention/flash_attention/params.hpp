@@ -151,8 +151,8 @@ struct Params {
   DataType dtype = DataType::bf16;
   bool smooth_k = true;  ///< of fp8 and int8: K loses its mean before it becomes numbers of 8 bits
   Data data = Data::random;
-  int rescale_above =
-      0;  ///< ℓ and O are rescaled when a maximum rises by a factor of more than 2^this; 0: by any
+  /// ℓ and O are rescaled when a maximum rises by more than a factor of 2^this; 0: whenever it rises.
+  int rescale_above = 0;
   int exp_polynomial = 0;  ///< of 16 exponentials so many come from a polynomial
   Break broken = Break::none;
   std::int64_t seed = 1;
@@ -163,7 +163,8 @@ struct Params {
 };
 
 /// The knobs, bound to Params: variant pass seq heads kv_heads head_dim mask window sinks score_mod block_q
-/// block_k dtype smooth_k data rescale_above exp_polynomial break seed. What cannot be together is refused with what can.
+/// block_k dtype smooth_k data rescale_above exp_polynomial break seed. What cannot be together is refused with
+/// what can.
 const lab::KnobTable<Params>& knob_table();
 
 /// What Params come to: the dispatcher's choice, as words where it is another than was asked for.

@@ -303,8 +303,8 @@ struct Explained {
   int length;
   Break broken;
   simt::Global<float> rows = {};  ///< backward-recompute: of P, dP and dS, [3 × length]
-  int rescale_above =
-      0;  ///< ℓ and O are scaled when a maximum rises by a factor of more than 2^this; 0: by any
+  /// ℓ and O are rescaled when a maximum rises by more than a factor of 2^this; 0: whenever it rises.
+  int rescale_above = 0;
   int exp_polynomial = 0;  ///< of 16 weights so many come from a polynomial
   // Where the block is.
   int order = -1, at = 0;

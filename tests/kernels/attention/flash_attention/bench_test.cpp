@@ -22,6 +22,7 @@ BenchSizes tiny() {
   BenchSizes sizes;
   sizes.lengths = {136};
   sizes.backward_lengths = {136};
+  sizes.moves_length = 136;
   sizes.heads = {2, 1};
   sizes.longest_flash_1 = 200;
   sizes.counted_length = 64;
@@ -72,7 +73,11 @@ TEST_CASE("attention's bench compares, times and counts all that it has", "[flas
   device.pretend().memory_bytes = std::size_t{1} << 34;
   const lab::Report report = bench_report(device, tests::unwatched, tiny());
   tests::check_holds(report);
-  CHECK(report.checks.size() == count_of<Variant>() + count_of<BackwardRung>());
+  CHECK(report.checks.size() == count_of<Variant>() + count_of<BackwardRung>() + 1);
+  const lab::Table& moves = tests::table_in(report, "moves");
+  REQUIRE(moves.rows.size() == 2 * 3);  // head dimensions; flash-3 and two ideas
+  CHECK(tests::number_in(moves, 1, "fraction") == Approx(1));
+  CHECK(report.measurement("fraction_of_flash_3", "rescale above 2^8 128 full 136") != nullptr);
   const lab::Table& ladder = tests::table_in(report, "ladder_measured");
   CHECK(ladder.rows.size() == 2 * 2 * count_of<Variant>());  // head dimensions, masks
   const lab::Table& backward = tests::table_in(report, "backward");

@@ -391,16 +391,10 @@ TEST_CASE("flash-3: the chosen row's maximum, sum and rescales are those of its 
 
 namespace {
 
-/// Timed, with what is fixed when it is compiled.
-template <int kRise, int kPolynomials>
-Outcome timed_with(const Problem& p, const Inputs& in) {
-  using T = emulated_backend::Tile<simt::hopper::Format::bf16, 64, 64, 3, 2,
-                                   emulated_backend::Options<kRise, kPolynomials>>;
-  const auto device = device_of();
-  return timed_outcome(*device, p, in, [&](const Arrays<std::uint16_t>& arrays) {
-    emulated_backend::start<T, Rung::pipelined>(*device, p, arrays, emulated_backend::Timed{},
-                                                nullptr);
-  });
+/// Timed, where it is fixed when it is compiled.
+Outcome timed_with(Problem p, const Inputs& in, Move move) {
+  p.move = move;
+  return timed_outcome(*device_of(), p, in);
 }
 
 /// Explained, where it is told when it runs.
@@ -462,8 +456,16 @@ TEST_CASE("flash-3: rarer rescales and exponentials by polynomial stay within bo
   CHECK(polynomial.compared(exact_answer(p, in, false, kPolynomialError)) == "");
   CHECK(polynomial.lse != plain.lse);
   CHECK(explained_with(p, in, 8, 16).compared(exact_answer(p, in, false, kPolynomialError)) == "");
-  CHECK(timed_with<8, 0>(p, in).compared(exact_answer(p, in, true)) == "");
-  CHECK(timed_with<8, 4>(p, in).compared(exact_answer(p, in, true, kPolynomialError)) == "");
+  const Outcome timed = timed_with(p, in, Move::none);
+  const Outcome rare = timed_with(p, in, Move::rare_rescale);
+  CHECK(rare.compared(exact_answer(p, in, true)) == "");
+  CHECK(rare.lse != timed.lse);
+  const Outcome some = timed_with(p, in, Move::some_polynomials);
+  CHECK(some.compared(exact_answer(p, in, true, kPolynomialError)) == "");
+  CHECK(some.lse != timed.lse);
+  p.rung = Rung::tma;
+  CHECK(tests::contains(tests::error_of([&] { timed_with(p, in, Move::rare_rescale); }),
+                        "timed in flash-3"));
 }
 
 TEST_CASE("2^x by polynomial is as near as it says", "[flash_attention]") {
