@@ -7,8 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/base/simt/device.hpp"
-#include "kernels/base/simt/tape.hpp"
+#include "kernels/base/simt/simt.hpp"
 
 namespace tilestep::decode::paged {
 
