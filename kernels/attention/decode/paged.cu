@@ -1,0 +1,442 @@
+#pragma once
+
+// Attention of one new token of each request over its cache, which lies in pages: O = softmax(q·K^T / sqrt(head_dim)) V.
+// All query heads that share a K/V head are done at once, so that each byte of the cache is read once.
+//
+//   - the host cuts the requests into work items of equal size, some pages of one request and K/V head each; a block
+//     has several of them (paged_plan.hpp)
+//   - a block's tiles go round among its teams of warps. A team needs no other to gather tiles through the block table,
+//     to multiply and to weigh: nothing but its own ring of stages keeps it waiting
+//   - gathering goes on across the ends of items: the memory never waits either
+//   - at the end of an item the teams put their m, ℓ and O together
+//   - an item that is not all of a request leaves its m, ℓ and O in memory, and whose block comes last merges them
+//
+// q, o [batch × heads × head_dim] BF16 or FP16; K, V [pages × kv_heads × page_size × head_dim] the same, or E4M3, INT8
+// or INT4 with scales; log-sum-exp [batch × heads] FP32.
+
+#include "kernels/attention/decode/merge.cu"
+
+namespace tilestep::decode::paged::SIMT_BACKEND {
+
+// ---- registers --------------------------------------------------------------------------------------
+
+/// A's fragments of a warp's queries. Of the sixteen rows of the tensor core the last eight stand empty where a warp has
+/// eight heads or fewer.
+template <class T>
+using Queries = unsigned[T::kSteps][2 * T::kEights];
+template <class T>
+using Scores = float[T::kTokens / 8][4];
+/// O^T: of each eight heads, columns down, heads across.
+template <class T>
+using Outputs = float[T::kEights][T::kSteps][4];
+
+/// Maximum and sum of a lane's rows so far, `group` and eight below; m in units of log2, l of the lane's own tokens.
+template <class T>
+struct RowStats {
+  float m[T::kEights], l[T::kEights];
+
+  __device__ __forceinline__ RowStats() {
+#pragma unroll
+    for (int half = 0; half < T::kEights; ++half) {
+      m[half] = -INFINITY;
+      l[half] = 0;
+    }
+  }
+};
+
+/// Over the four lanes that share a row.
+__device__ __forceinline__ float max_of_row(float x) {
+  x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, 1));
+  return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 2));
+}
+__device__ __forceinline__ float sum_of_row(float x) {
+  x += __shfl_xor_sync(kAllLanes, x, 1);
+  return x + __shfl_xor_sync(kAllLanes, x, 2);
+}
+
+// ---- queries ----------------------------------------------------------------------------------------
+
+/// A quantized cache is multiplied in FP16, where a scale a channel of K goes into the queries.
+template <class T, class W>
+__device__ __forceinline__ void load_queries(Queries<T>& q, const WorkItem& item, const Task& task,
+                                             const Memory& memory, const Who& me,
+                                             const W& witness) {
+  using Number = typename T::Format::Number;
+  const std::ptrdiff_t first =
+      (static_cast<std::ptrdiff_t>(item.request) * task.heads + item.first_head) * T::kHeadDim;
+  const auto load = [&](int row, int column) {
+    if (row >= item.heads) return 0.0f;
+    witness.asks(kQ, 0, 2);
+    float number = T::Query::number(memory.q[first + row * T::kHeadDim + column]);
+    if (T::Format::kScales && task.k_channels) {
+      number *= memory.k_scales[item.kv_head * T::kHeadDim + column];
+      witness.asks(kScales, 0, 4);
+    }
+    return number;
+  };
+#pragma unroll
+  for (int step = 0; step < T::kSteps; ++step) {
+#pragma unroll
+    for (int i = 0; i < 2 * T::kEights; ++i) {
+      const int reg = i / T::kEights;
+      const int row = me.strip * T::kRows + i % T::kEights * 8 + me.group();
+      const float low = load(row, T::Format::column_of_query(step, reg, 0, me.place()));
+      const float high = load(row, T::Format::column_of_query(step, reg, 1, me.place()));
+      q[step][i] = Number::pack(low, high);
+    }
+  }
+}
+
+// ---- the two products -------------------------------------------------------------------------------
+
+/// S = q·K^T of a tile.
+template <class T>
+__device__ __forceinline__ void multiply_keys(Scores<T>& s, const Queries<T>& q,
+                                              simt::Shared<std::uint16_t> k) {
+  using F = typename T::Format;
+#pragma unroll
+  for (int block = 0; block < T::kTokens / 16; ++block) {
+#pragma unroll
+    for (int pair = 0; pair < T::kPairs; ++pair) {
+      unsigned r[4];
+      load_pair<T, false>(r, k, block * 16, pair);
+      Fragments<F::kSteps> b;
+      F::expand(b, r);
+#pragma unroll
+      for (int i = 0; i < T::kStepsOfPair; ++i) {
+        const auto& of = q[pair * T::kStepsOfPair + i];
+        const unsigned a[4] = {of[0], T::kEights == 2 ? of[1] : 0u, of[T::kEights],
+                               T::kEights == 2 ? of[2 * T::kEights - 1] : 0u};
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+          F::Number::multiply(s[2 * block + h], a, b[i][h][0], b[i][h][1]);
+      }
+    }
+  }
+}
+
+/// O^T += V^T·P^T. Where a lane's weights lie as sums of S is where B's fragment wants them.
+template <class T>
+__device__ __forceinline__ void multiply_values(Outputs<T>& o, const Scores<T>& p,
+                                                simt::Shared<std::uint16_t> v) {
+  using F = typename T::Format;
+#pragma unroll
+  for (int block = 0; block < T::kTokens / 16; ++block) {
+    unsigned weights[T::kEights][2];
+#pragma unroll
+    for (int i = 0; i < 2 * T::kEights; ++i) {
+      const float* two = &p[2 * block + i % 2][i / 2 * 2];
+      weights[i / 2][i % 2] = F::Number::pack(two[0], two[1]);
+    }
+#pragma unroll
+    for (int pair = 0; pair < T::kPairs; ++pair) {
+      unsigned r[4];
+      load_pair<T, true>(r, v, block * 16, pair);
+      Fragments<F::kSteps> f;
+      F::expand(f, r);
+#pragma unroll
+      for (int i = 0; i < T::kStepsOfPair; ++i) {
+        const unsigned a[4] = {f[i][0][0], f[i][0][1], f[i][1][0], f[i][1][1]};
+#pragma unroll
+        for (int half = 0; half < T::kEights; ++half) {
+          F::Number::multiply(o[half][pair * T::kStepsOfPair + i], a, weights[half][0],
+                              weights[half][1]);
+        }
+      }
+    }
+  }
+}
+
+// ---- softmax ----------------------------------------------------------------------------------------
+
+/// Scales of a lane's tokens, one each, of K into the scores.
+template <class T>
+__device__ __forceinline__ void scale_scores(Scores<T>& s, simt::Shared<float> scales, int place) {
+#pragma unroll
+  for (int j = 0; j < T::kTokens / 8; ++j) {
+    const float2 two = simt::as<float2>(scales)[j * 4 + place];
+#pragma unroll
+    for (int e = 0; e < 2 * T::kEights; ++e) s[j][e] *= e % 2 == 0 ? two.x : two.y;
+  }
+}
+/// … and of V into the weights, which are FP16 then.
+template <class T>
+__device__ __forceinline__ void scale_weights(Scores<T>& p, simt::Shared<float> scales, int place) {
+#pragma unroll
+  for (int j = 0; j < T::kTokens / 8; ++j) {
+    const float2 two = simt::as<float2>(scales)[j * 4 + place];
+#pragma unroll
+    for (int e = 0; e < 2 * T::kEights; ++e) {
+      p[j][e] *= (e % 2 == 0 ? two.x : two.y) * T::Format::kGain;
+    }
+  }
+}
+
+/// O^T has heads across: a lane has columns of heads 2 · place and the next, not of its own row. By whole warps.
+template <class T>
+__device__ __forceinline__ void scale_outputs(Outputs<T>& o, const float (&factor)[T::kEights],
+                                              int place) {
+#pragma unroll
+  for (int half = 0; half < T::kEights; ++half) {
+    const float even = __shfl_sync(kAllLanes, factor[half], 8 * place);
+    const float odd = __shfl_sync(kAllLanes, factor[half], 8 * place + 4);
+#pragma unroll
+    for (int f = 0; f < T::kSteps; ++f) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) o[half][f][e] *= e % 2 == 0 ? even : odd;
+    }
+  }
+}
+
+/// Scores become weights; where a maximum rises, ℓ and O are brought to it. `there`: tokens of the tile.
+template <class T, class W>
+__device__ __forceinline__ void online_softmax(Scores<T>& s, Outputs<T>& o, RowStats<T>& stats,
+                                               int there, float to_log2, const Who& me,
+                                               W& witness) {
+  if (there < T::kTokens) {
+#pragma unroll
+    for (int j = 0; j < T::kTokens / 8; ++j) {
+#pragma unroll
+      for (int e = 0; e < 2 * T::kEights; ++e) {
+        if (j * 8 + me.place() * 2 + e % 2 >= there) s[j][e] = -INFINITY;  // [step: mask]
+      }
+    }
+  }
+  float factor[T::kEights];
+  bool rises = false;
+#pragma unroll
+  for (int half = 0; half < T::kEights; ++half) {
+    float tile_max = -INFINITY;
+#pragma unroll
+    for (int j = 0; j < T::kTokens / 8; ++j) {
+      tile_max = fmaxf(tile_max, fmaxf(s[j][2 * half], s[j][2 * half + 1]));
+    }
+    tile_max = max_of_row(tile_max) * to_log2;
+    const float before = stats.m[half];
+    const float after = fmaxf(before, tile_max);
+    factor[half] = simt::exp2_approx(before - after);
+    rises = rises || after > before;
+    float tile_sum = 0;
+#pragma unroll
+    for (int j = 0; j < T::kTokens / 8; ++j) {
+#pragma unroll
+      for (int e = 2 * half; e < 2 * half + 2; ++e) {
+        s[j][e] = simt::exp2_approx(fmaf(s[j][e], to_log2, -after));  // [step: weights]
+        tile_sum += s[j][e];
+      }
+    }
+    stats.m[half] = after;
+    stats.l[half] = fmaf(stats.l[half], factor[half], tile_sum);
+    if constexpr (W::kRecords) {
+      witness.softmax(me.strip * T::kRows + half * 8 + me.group(), there, tile_max, before, after,
+                      factor[half], sum_of_row(tile_sum), sum_of_row(stats.l[half]));
+    }
+  }
+  // Most tiles raise no row's maximum.
+  if (__any_sync(kAllLanes, rises)) scale_outputs<T>(o, factor, me.place());  // [step: rescale]
+}
+
+// ---- the end of an item -----------------------------------------------------------------------------
+
+/// What the teams have of a row, in shared memory.
+template <class T>
+struct Meeting {
+  simt::Shared<float> m, l;   ///< [warps × rows of a warp]
+  simt::Shared<float> parts;  ///< [warps × rows of a warp × kPartPitch]
+
+  /// Of row `row` of a strip, as a team has it.
+  __device__ __forceinline__ static int at(const Who& me, int team, int strip, int row) {
+    return (team * me.strips + strip) * T::kRows + row;
+  }
+};
+
+/// Maximum and sum of a row over all teams; m in units of log2.
+template <class T>
+__device__ __forceinline__ Merged sum_of_teams(const Meeting<T>& meeting, const Who& me, int strip,
+                                               int row) {
+  Merged all;
+  for (int team = 0; team < me.teams; ++team) {
+    all.m = fmaxf(all.m, meeting.m[Meeting<T>::at(me, team, strip, row)]);
+  }
+  for (int team = 0; team < me.teams; ++team) {
+    const int at = Meeting<T>::at(me, team, strip, row);
+    const float m = meeting.m[at];
+    if (m > -INFINITY) all.l = fmaf(meeting.l[at], simt::exp2_approx(m - all.m), all.l);
+  }
+  return all;
+}
+
+/// Puts a lane's part of O^T where whole rows can be read: columns of part `part`.
+template <class T>
+__device__ __forceinline__ void put_part(const Meeting<T>& meeting, const Outputs<T>& o, int part,
+                                         const Who& me) {
+  constexpr int kStepsOfPart = kPartColumns / 16;
+#pragma unroll
+  for (int half = 0; half < T::kEights; ++half) {
+#pragma unroll
+    for (int i = 0; i < kStepsOfPart; ++i) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        // Steps of a part have columns of that part alone, whatever the format.
+        const int column = T::Format::column_of_output(i, e / 2, me.group());
+        const int row = Meeting<T>::at(me, me.team, me.strip, half * 8 + me.place() * 2 + e % 2);
+        float value = 0;
+#pragma unroll
+        for (int p = 0; p < T::kHeadDim / kPartColumns; ++p) {
+          if (p == part) value = o[half][p * kStepsOfPart + i][e];
+        }
+        meeting.parts[row * kPartPitch + column] = value;
+      }
+    }
+  }
+}
+
+/// Four columns of a row that all teams have added up: to O, or to the item's slot.
+template <class T, class W>
+__device__ __forceinline__ void store_row(const float4& sum, const Merged& all, int row, int column,
+                                          const WorkItem& item, const Task& task,
+                                          const Memory& memory, const W& witness) {
+  if (is_split(item)) {
+    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(slot_of(item)) * task.most_rows + row;
+    simt::as<float4>(memory.part_o + (at * T::kHeadDim + column))[0] = sum;
+    witness.asks(kParts, 1, 16);
+    if (column != 0) return;
+    memory.part_m[at] = all.m * kLn2;
+    memory.part_l[at] = all.l;
+    witness.asks(kParts, 1, 8);
+    return;
+  }
+  const float inverse = all.l > 0 ? 1 / all.l : 0;
+  const std::ptrdiff_t head =
+      static_cast<std::ptrdiff_t>(item.request) * task.heads + item.first_head + row;
+  store_four<typename T::Query>(
+      memory.o + (head * T::kHeadDim + column),
+      make_float4(sum.x * inverse, sum.y * inverse, sum.z * inverse, sum.w * inverse));
+  witness.asks(kO, 1, 8);
+  if (column != 0) return;
+  memory.lse[head] = all.l > 0 ? fmaf(all.m, kLn2, logf(all.l)) : -INFINITY;
+  witness.asks(kLse, 1, 4);
+}
+
+/// The teams' m, ℓ and O become the item's.
+template <class T, class W>
+__device__ __forceinline__ void finish(Outputs<T>& o, const RowStats<T>& stats,
+                                       const Meeting<T>& meeting, const WorkItem& item,
+                                       const Task& task, const Memory& memory, const Who& me,
+                                       const W& witness) {
+  float factor[T::kEights];
+#pragma unroll
+  for (int half = 0; half < T::kEights; ++half) {
+    const float l = sum_of_row(stats.l[half]);
+    if (me.place() == 0) {
+      const int at = Meeting<T>::at(me, me.team, me.strip, half * 8 + me.group());
+      meeting.m[at] = stats.m[half];
+      meeting.l[at] = l;
+    }
+  }
+  __syncthreads();  // all teams' m and ℓ are there
+#pragma unroll
+  for (int half = 0; half < T::kEights; ++half) {
+    const float m = sum_of_teams(meeting, me, me.strip, half * 8 + me.group()).m;
+    factor[half] =
+        stats.m[half] == -INFINITY ? 0.0f : simt::exp2_approx(stats.m[half] - m) / T::Format::kGain;
+  }
+  scale_outputs<T>(o, factor, me.place());
+#pragma unroll 1
+  for (int part = 0; part < T::kHeadDim / kPartColumns; ++part) {
+    put_part(meeting, o, part, me);
+    __syncthreads();  // all teams' parts are there
+    constexpr int kFours = kPartColumns / 4;
+    for (int i = static_cast<int>(threadIdx.x); i < item.heads * kFours;
+         i += static_cast<int>(blockDim.x)) {
+      const int row = i / kFours;
+      const int strip = row / T::kRows;
+      float4 sum = make_float4(0, 0, 0, 0);
+      for (int team = 0; team < me.teams; ++team) {
+        const int from = Meeting<T>::at(me, team, strip, row % T::kRows) * kPartPitch;
+        const float4 x = simt::as<float4>(meeting.parts)[from / 4 + i % kFours];
+        sum = make_float4(sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w);
+      }
+      const Merged all = sum_of_teams(meeting, me, strip, row % T::kRows);
+      store_row<T>(sum, all, row, part * kPartColumns + i % kFours * 4, item, task, memory,
+                   witness);
+    }
+    __syncthreads();  // they have been read before the next ones, or the next item's, take their place
+  }
+}
+
+/// The block whose part of a request comes last puts them all together.
+template <class T, class W>
+__device__ __forceinline__ void merge_if_last(const WorkItem& item, const Task& task,
+                                              const Memory& memory, const W& witness) {
+  __threadfence();  // whoever sees the count sees this thread's stores
+  __syncthreads();  // all threads of the block have come to that
+  bool last = false;
+  if (threadIdx.x == 0) {
+    last = atomicAdd(&memory.arrived[item.first_slot], 1) == item.splits - 1;
+    if (last) memory.arrived[item.first_slot] = 0;  // for the next launch
+  }
+  if (__syncthreads_or(last) == 0) return;  // all know what thread 0 has seen
+  __threadfence();
+  merge_rows<T>(item, task, memory, witness);
+}
+
+// ---- the kernel -------------------------------------------------------------------------------------
+
+template <class T, class W>
+__global__ void __launch_bounds__(T::kMostThreads, 1) paged(Memory memory, Task task, W witness) {
+  if (!simt::kHasMma) return;
+  const int strips = T::strips(task.strips);
+  const Who me(T::warps(strips), strips);
+  constexpr int kRingUnits = T::kStages * T::kStageUnits;
+  const auto rings = simt::dynamic_shared<std::uint16_t>(me.teams * kRingUnits, 0, "tiles");
+  const Ring<T> ring{rings + me.team * kRingUnits};
+  const int rows = T::warps(strips) * T::kRows;
+  const auto floats = simt::dynamic_shared<float>(
+      rows * (kPartPitch + 2), static_cast<std::size_t>(me.teams * kRingUnits * 2), "parts");
+  const Meeting<T> meeting{floats + rows * kPartPitch, floats + rows * (kPartPitch + 1), floats};
+
+  const int first = memory.first_item[static_cast<int>(blockIdx.x)];
+  const int end = memory.first_item[static_cast<int>(blockIdx.x) + 1];
+  Feeder<T, W> feeder(task, memory, me, ring, witness, first, end);
+  for (int stage = 0; stage < T::kStages - 1; ++stage) feeder.feed(stage);
+
+  int stage = 0;
+  int tile = me.team;
+  for (int number = first; number < end; ++number) {
+    const WorkItem item = memory.items[number];
+    const Tokens tokens = tokens_of(item, task, memory);
+    const int tiles = tokens.tiles(T::kTokens);
+    witness.begin(number, item, tiles);
+    Queries<T> q;
+    load_queries<T>(q, item, task, memory, me, witness);
+    RowStats<T> stats;
+    Outputs<T> o = {};
+    for (; tile < tiles; tile += me.teams) {
+      simt::cp_async_wait<T::kStages - 2>();
+      // The team's copies of this tile must have come, and all of it must be done with the stage before.
+      me.meet();
+      feeder.feed(stage == 0 ? T::kStages - 1 : stage - 1);
+      Scores<T> s = {};
+      multiply_keys<T>(s, q, ring.k(stage));  // [step: scores]
+      if (T::Format::kScales && !task.k_channels) {
+        scale_scores<T>(s, ring.scales(stage, false), me.place());
+      }
+      online_softmax<T>(s, o, stats, tokens.end - tokens.first - tile * T::kTokens, task.to_log2(),
+                        me, witness);  // [step: softmax]
+      if constexpr (T::Format::kScales) {
+        scale_weights<T>(s, ring.scales(stage, true), me.place());
+      }
+      multiply_values<T>(o, s, ring.v(stage));  // [step: values]
+      witness.template output_of<T>(o, me, number, tile);
+      stage = stage + 1 == T::kStages ? 0 : stage + 1;
+    }
+    tile -= tiles;
+    finish<T>(o, stats, meeting, item, task, memory, me, witness);  // [step: output]
+    if (is_split(item) && task.merges) merge_if_last<T>(item, task, memory, witness);
+    witness.end(number);
+  }
+  simt::cp_async_wait<0>();
+}
+
+}  // namespace tilestep::decode::paged::SIMT_BACKEND

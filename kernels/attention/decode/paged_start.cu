@@ -1,0 +1,201 @@
+// How the paged kernels are launched; the same text for both backends.
+
+#include <cassert>
+#include <cmath>
+#include <type_traits>
+
+#include "kernels/attention/decode/paged.cu"
+#include "kernels/attention/decode/paged_start.hpp"
+#include "kernels/base/numeric/index.hpp"
+
+namespace tilestep::decode::paged::SIMT_BACKEND {
+namespace {
+
+void check(const simt::DeviceInfo& device, const Problem& problem) {
+  simt::require_capability(device, "paged decode", simt::kMmaCapability);
+  simt::require_within("paged decode: kv_heads", problem.kv_heads, 1, 1 << 12);
+  simt::require_multiple("paged decode: heads", problem.heads, problem.kv_heads);
+  simt::require_within("paged decode: query heads of an item", problem.most_rows, 1, 64);
+  simt::require_within("paged decode: page_size", problem.page_size, 1, 1 << 20);
+}
+
+/// Warps that the rows of an item take.
+int strips_of(const Problem& problem) {
+  return problem.most_rows <= 16 ? 1 : problem.most_rows <= 32 ? 2 : 4;
+}
+
+Task task_of(const Problem& problem) {
+  return {
+      problem.heads,      problem.kv_heads,
+      problem.page_size,  problem.table_pitch,
+      problem.most_rows,  strips_of(problem),
+      problem.k_channels, problem.merged_by == MergedBy::last_block,
+      problem.merging,    static_cast<float>(1 / std::sqrt(static_cast<double>(problem.head_dim)))};
+}
+
+simt::Global<const std::uint16_t> units(simt::Span<const std::uint8_t> bytes, const char* name) {
+  assert(reinterpret_cast<std::uintptr_t>(bytes.data) % 16 == 0);
+  return simt::global(
+      simt::Span<const std::uint16_t>{reinterpret_cast<const std::uint16_t*>(bytes.data),
+                                      bytes.count / 2},
+      name);
+}
+Memory memory_of(const Arrays& a) {
+  return {simt::global(a.q, "q"),
+          units(a.k, "K"),
+          units(a.v, "V"),
+          simt::global(a.k_scales, "scales of K"),
+          simt::global(a.v_scales, "scales of V"),
+          simt::global(a.table, "block table"),
+          simt::global(a.context, "context"),
+          simt::global(a.items, "work items"),
+          simt::global(a.first_item, "first items"),
+          simt::global(a.o, "O"),
+          simt::global(a.lse, "log-sum-exp"),
+          simt::global(a.part_o, "parts of O"),
+          simt::global(a.part_m, "maxima of parts"),
+          simt::global(a.part_l, "sums of parts"),
+          simt::global(a.arrived, "arrived")};
+}
+
+/// Calls run(format, query), a std::type_identity each.
+template <class Run>
+void with_format(const Problem& problem, Run run) {
+  const auto with_query = [&](auto query) {
+    using Query = typename decltype(query)::type;
+    switch (problem.cache) {
+      case Cache::same:
+        return run(std::type_identity<Plain<Query>>{}, query);
+      case Cache::fp8:
+        return run(std::type_identity<E4m3>{}, query);
+      case Cache::int8:
+        return run(std::type_identity<Int8>{}, query);
+      case Cache::int4:
+        return run(std::type_identity<Int4>{}, query);
+    }
+  };
+  if (problem.number == Number::bf16) {
+    with_query(std::type_identity<Bf16>{});
+  } else {
+    with_query(std::type_identity<Fp16>{});
+  }
+}
+
+template <class T, class W>
+void launch(simt::Device& device, const Problem& problem, const Arrays& arrays, const W& witness,
+            simt::Resources* resources) {
+  const Task task = task_of(problem);
+  const int strips = T::strips(task.strips);
+  const auto blocks = static_cast<std::int64_t>(arrays.first_item.count) - 1;
+  const simt::Launch shape =
+      simt::row_of_blocks("paged", blocks, 32 * T::warps(strips), shared_bytes<T>(strips));
+  if (resources != nullptr) {
+    *resources = simt::resources_of(shape, paged<T, W>);
+  } else {
+    simt::launch(device, shape, paged<T, W>, memory_of(arrays), task, witness);
+  }
+}
+
+/// Tiles and rings of timed kernels: bytes on their way that keep an H200's memory busy.
+template <class F, int kDim, int kEights>
+struct TimedSizes {
+  static constexpr int kTokens = F::kBits == 16 ? 16 : 32;
+  static constexpr int kWarps = F::kBits == 4 && kEights == 1 ? 16 : 8;
+  static constexpr int kStageBytes =
+      2 * kTokens * kDim * F::kBits / 8 + (F::kScales ? 8 * kTokens : 0);
+  static constexpr int kMost =
+      (227 * 1024 - kWarps * 8 * kEights * (kPartPitch + 2) * 4) / (kWarps * kStageBytes);
+  static constexpr int kStages = kMost < 4 ? kMost : 4;
+};
+template <class F, class Query, int kDim, int kEights, class S = TimedSizes<F, kDim, kEights>>
+using TimedShape = Shape<F, Query, kDim, kEights, S::kTokens, S::kStages, S::kWarps>;
+
+void attend_timed(simt::Device& device, const Problem& problem, const Arrays& arrays,
+                  simt::Resources* resources) {
+  check(device.info(), problem);
+  with_format(problem, [&](auto format, auto query) {
+    using F = typename decltype(format)::type;
+    using Query = typename decltype(query)::type;
+    simt::with_constant<64, 128>("timed paged decode: head_dim", problem.head_dim, [&](auto dim) {
+      constexpr int kDim = decltype(dim)::value;
+      if (problem.most_rows <= 8) {
+        launch<TimedShape<F, Query, kDim, 1>>(device, problem, arrays, Timed{}, resources);
+      } else {
+        launch<TimedShape<F, Query, kDim, 2>>(device, problem, arrays, Timed{}, resources);
+      }
+    });
+  });
+}
+
+Explained witness_of(const Explanation& what) {
+  return {simt::global(what.visits, "visits"),
+          simt::global(what.steps, "steps"),
+          simt::global(what.asked, "asked"),
+          simt::global(what.weights, "weights"),
+          what.request,
+          what.head,
+          what.component,
+          what.step_pitch,
+          what.traced_item,
+          what.tape};
+}
+
+template <class W>
+void merge_with(simt::Device& device, const Problem& problem, const Arrays& arrays,
+                const W& witness) {
+  const simt::Launch shape =
+      simt::row_of_blocks("merge", static_cast<std::int64_t>(arrays.items.count), 128);
+  const auto run = [&](auto query) {
+    using Query = typename decltype(query)::type;
+    simt::with_constant<32, 64, 128>("merge: head_dim", problem.head_dim, [&](auto dim) {
+      using T = Shape<Plain<Query>, Query, decltype(dim)::value, 1, 16, 2, 0>;
+      simt::launch(device, shape, SIMT_BACKEND::merge<T, W>, memory_of(arrays), task_of(problem),
+                   witness);
+    });
+  };
+  if (problem.number == Number::bf16) {
+    run(std::type_identity<Bf16>{});
+  } else {
+    run(std::type_identity<Fp16>{});
+  }
+}
+
+}  // namespace
+
+void attend(simt::Device& device, const Problem& problem, const Arrays& arrays) {
+  attend_timed(device, problem, arrays, nullptr);
+}
+
+simt::Resources resources(simt::Device& device, const Problem& problem) {
+  simt::Resources found;
+  Arrays none;
+  none.first_item.count = 2;
+  attend_timed(device, problem, none, &found);
+  return found;
+}
+
+void explain(simt::Device& device, const Problem& problem, const Arrays& arrays,
+             const Explanation& what) {
+  check(device.info(), problem);
+  const Explained witness = witness_of(what);
+  with_format(problem, [&](auto format, auto query) {
+    using F = typename decltype(format)::type;
+    using Query = typename decltype(query)::type;
+    simt::with_constant<32, 64, 128>("paged decode: head_dim", problem.head_dim, [&](auto dim) {
+      using T = Shape<F, Query, decltype(dim)::value, 2, kExplainedTile, 2, 0>;
+      launch<T>(device, problem, arrays, witness, nullptr);
+    });
+  });
+}
+
+void merge(simt::Device& device, const Problem& problem, const Arrays& arrays,
+           const Explanation* what) {
+  check(device.info(), problem);
+  if (what != nullptr) {
+    merge_with(device, problem, arrays, witness_of(*what));
+  } else {
+    merge_with(device, problem, arrays, Timed{});
+  }
+}
+
+}  // namespace tilestep::decode::paged::SIMT_BACKEND
