@@ -26,10 +26,6 @@ template <class T>
 using Queries = unsigned[T::kSteps][2 * T::kEights];
 template <class T>
 using Scores = float[T::kTokens / 8][4];
-/// O^T: of each eight heads, columns down, heads across.
-template <class T>
-using Outputs = float[T::kEights][T::kSteps][4];
-
 /// Maximum and sum of a lane's rows so far, `group` and eight below; m in units of log2, l of the lane's own tokens.
 template <class T>
 struct RowStats {
@@ -56,18 +52,33 @@ __device__ __forceinline__ float sum_of_row(float x) {
 
 // ---- queries ----------------------------------------------------------------------------------------
 
-/// A quantized cache is multiplied in FP16, where a scale a channel of K goes into the queries.
+/// Starts the copies of an item's queries to one of the two places for them, by all threads of the block.
 template <class T, class W>
-__device__ __forceinline__ void load_queries(Queries<T>& q, const WorkItem& item, const Task& task,
+__device__ __forceinline__ void copy_queries(simt::Shared<std::uint16_t> to, const WorkItem& item,
+                                             const Task& task, const Memory& memory,
+                                             const W& witness) {
+  constexpr int kChunks = T::kHeadDim / 8;
+  const auto from =
+      memory.q +
+      (static_cast<std::ptrdiff_t>(item.request) * task.heads + item.first_head) * T::kHeadDim;
+  for (int i = static_cast<int>(threadIdx.x); i < item.heads * kChunks;
+       i += static_cast<int>(blockDim.x)) {
+    simt::cp_async16(to + (i / kChunks * T::kQueryPitch + i % kChunks * 8), from + i * 8);
+    witness.asks(kQ, 0, 16);
+  }
+}
+
+/// A's fragments of a warp's rows, zeros where an item has none. A quantized cache is multiplied in FP16, where a scale
+/// a channel of K goes into the queries.
+template <class T, class W>
+__device__ __forceinline__ void load_queries(Queries<T>& q, simt::Shared<std::uint16_t> queries,
+                                             const WorkItem& item, const Task& task,
                                              const Memory& memory, const Who& me,
                                              const W& witness) {
   using Number = typename T::Format::Number;
-  const std::ptrdiff_t first =
-      (static_cast<std::ptrdiff_t>(item.request) * task.heads + item.first_head) * T::kHeadDim;
   const auto load = [&](int row, int column) {
     if (row >= item.heads) return 0.0f;
-    witness.asks(kQ, 0, 2);
-    float number = T::Query::number(memory.q[first + row * T::kHeadDim + column]);
+    float number = T::Query::number(queries[row * T::kQueryPitch + column]);
     if (T::Format::kScales && task.k_channels) {
       number *= memory.k_scales[item.kv_head * T::kHeadDim + column];
       witness.asks(kScales, 0, 4);
@@ -80,36 +91,62 @@ __device__ __forceinline__ void load_queries(Queries<T>& q, const WorkItem& item
     for (int i = 0; i < 2 * T::kEights; ++i) {
       const int reg = i / T::kEights;
       const int row = me.strip * T::kRows + i % T::kEights * 8 + me.group();
+      const float factor = T::Format::query_factor(reg);
       const float low = load(row, T::Format::column_of_query(step, reg, 0, me.place()));
       const float high = load(row, T::Format::column_of_query(step, reg, 1, me.place()));
-      q[step][i] = Number::pack(low, high);
+      q[step][i] = Number::pack(low * factor, high * factor);
+    }
+  }
+}
+
+/// What scores begin at: what they get too much, for a format with an offset.
+template <class T>
+__device__ __forceinline__ void offset_of(float (&begins)[T::kEights], const Queries<T>& q) {
+  using F = typename T::Format;
+#pragma unroll
+  for (int half = 0; half < T::kEights; ++half) {
+    begins[half] = 0;
+    if constexpr (F::kOffset != 0) {
+      float sum = 0;
+#pragma unroll
+      for (int step = 0; step < T::kSteps; ++step) {
+#pragma unroll
+        for (int reg = 0; reg < 2; ++reg) {
+          const unsigned both = q[step][reg * T::kEights + half];
+          const float unit = 1 / F::per_unit(reg);
+          sum = fmaf(F::Number::number(both) + F::Number::number(both >> 16), unit, sum);
+        }
+      }
+      begins[half] = -sum_of_row(sum) * F::kOffset;
     }
   }
 }
 
 // ---- the two products -------------------------------------------------------------------------------
 
-/// S = q·K^T of a tile.
+/// S = q·K^T of a tile. Blocks of 16 tokens take turns, so that sums need not wait for themselves.
 template <class T>
 __device__ __forceinline__ void multiply_keys(Scores<T>& s, const Queries<T>& q,
                                               simt::Shared<std::uint16_t> k) {
   using F = typename T::Format;
+  constexpr int kBlocks = T::kTokens / 16;
 #pragma unroll
-  for (int block = 0; block < T::kTokens / 16; ++block) {
+  for (int pair = 0; pair < T::kPairs; ++pair) {
+    Fragments<F::kSteps> b[kBlocks];
 #pragma unroll
-    for (int pair = 0; pair < T::kPairs; ++pair) {
+    for (int block = 0; block < kBlocks; ++block) {
       unsigned r[4];
       load_pair<T, false>(r, k, block * 16, pair);
-      Fragments<F::kSteps> b;
-      F::expand(b, r);
+      F::expand(b[block], r);
+    }
 #pragma unroll
-      for (int i = 0; i < T::kStepsOfPair; ++i) {
-        const auto& of = q[pair * T::kStepsOfPair + i];
-        const unsigned a[4] = {of[0], T::kEights == 2 ? of[1] : 0u, of[T::kEights],
-                               T::kEights == 2 ? of[2 * T::kEights - 1] : 0u};
+    for (int i = 0; i < T::kStepsOfPair; ++i) {
+      const auto& of = q[pair * T::kStepsOfPair + i];
+      const unsigned a[4] = {of[0], T::kEights == 2 ? of[1] : 0u, of[T::kEights],
+                             T::kEights == 2 ? of[2 * T::kEights - 1] : 0u};
 #pragma unroll
-        for (int h = 0; h < 2; ++h)
-          F::Number::multiply(s[2 * block + h], a, b[i][h][0], b[i][h][1]);
+      for (int j = 0; j < 2 * kBlocks; ++j) {
+        F::Number::multiply(s[j], a, b[j / 2][i][j % 2][0], b[j / 2][i][j % 2][1]);
       }
     }
   }
@@ -142,6 +179,13 @@ __device__ __forceinline__ void multiply_values(Outputs<T>& o, const Scores<T>& 
           F::Number::multiply(o[half][pair * T::kStepsOfPair + i], a, weights[half][0],
                               weights[half][1]);
         }
+      }
+    }
+    if constexpr (F::kOffset != 0) {
+      constexpr unsigned kOnes[4] = {0x3C003C00u, 0x3C003C00u, 0x3C003C00u, 0x3C003C00u};
+#pragma unroll
+      for (int half = 0; half < T::kEights; ++half) {
+        F::Number::multiply(o[half][T::kSums - 1], kOnes, weights[half][0], weights[half][1]);
       }
     }
   }
@@ -181,7 +225,7 @@ __device__ __forceinline__ void scale_outputs(Outputs<T>& o, const float (&facto
     const float even = __shfl_sync(kAllLanes, factor[half], 8 * place);
     const float odd = __shfl_sync(kAllLanes, factor[half], 8 * place + 4);
 #pragma unroll
-    for (int f = 0; f < T::kSteps; ++f) {
+    for (int f = 0; f < T::kSums; ++f) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) o[half][f][e] *= e % 2 == 0 ? even : odd;
     }
@@ -242,7 +286,7 @@ __device__ __forceinline__ void online_softmax(Scores<T>& s, Outputs<T>& o, RowS
 template <class T>
 struct Meeting {
   simt::Shared<float> m, l;   ///< [warps × rows of a warp]
-  simt::Shared<float> parts;  ///< [warps × rows of a warp × kPartPitch]
+  simt::Shared<float> parts;  ///< [warps × rows of a warp × T::kPartPitch]
 
   /// Of row `row` of a strip, as a team has it.
   __device__ __forceinline__ static int at(const Who& me, int team, int strip, int row) {
@@ -255,9 +299,11 @@ template <class T>
 __device__ __forceinline__ Merged sum_of_teams(const Meeting<T>& meeting, const Who& me, int strip,
                                                int row) {
   Merged all;
+#pragma unroll
   for (int team = 0; team < me.teams; ++team) {
     all.m = fmaxf(all.m, meeting.m[Meeting<T>::at(me, team, strip, row)]);
   }
+#pragma unroll
   for (int team = 0; team < me.teams; ++team) {
     const int at = Meeting<T>::at(me, team, strip, row);
     const float m = meeting.m[at];
@@ -270,7 +316,7 @@ __device__ __forceinline__ Merged sum_of_teams(const Meeting<T>& meeting, const 
 template <class T>
 __device__ __forceinline__ void put_part(const Meeting<T>& meeting, const Outputs<T>& o, int part,
                                          const Who& me) {
-  constexpr int kStepsOfPart = kPartColumns / 16;
+  constexpr int kStepsOfPart = T::kPartColumns / 16;
 #pragma unroll
   for (int half = 0; half < T::kEights; ++half) {
 #pragma unroll
@@ -282,10 +328,10 @@ __device__ __forceinline__ void put_part(const Meeting<T>& meeting, const Output
         const int row = Meeting<T>::at(me, me.team, me.strip, half * 8 + me.place() * 2 + e % 2);
         float value = 0;
 #pragma unroll
-        for (int p = 0; p < T::kHeadDim / kPartColumns; ++p) {
-          if (p == part) value = o[half][p * kStepsOfPart + i][e];
+        for (int p = 0; p < T::kHeadDim / T::kPartColumns; ++p) {
+          if (p == part) value = output_of<T>(o, half, p * kStepsOfPart + i, e);
         }
-        meeting.parts[row * kPartPitch + column] = value;
+        meeting.parts[row * T::kPartPitch + column] = value;
       }
     }
   }
@@ -338,105 +384,158 @@ __device__ __forceinline__ void finish(Outputs<T>& o, const RowStats<T>& stats,
 #pragma unroll
   for (int half = 0; half < T::kEights; ++half) {
     const float m = sum_of_teams(meeting, me, me.strip, half * 8 + me.group()).m;
-    factor[half] =
-        stats.m[half] == -INFINITY ? 0.0f : simt::exp2_approx(stats.m[half] - m) / T::Format::kGain;
+    factor[half] = stats.m[half] == -INFINITY ? 0.0f : simt::exp2_approx(stats.m[half] - m);
   }
   scale_outputs<T>(o, factor, me.place());
 #pragma unroll 1
-  for (int part = 0; part < T::kHeadDim / kPartColumns; ++part) {
+  for (int part = 0; part < T::kHeadDim / T::kPartColumns; ++part) {
     put_part(meeting, o, part, me);
     __syncthreads();  // all teams' parts are there
-    constexpr int kFours = kPartColumns / 4;
+    constexpr int kFours = T::kPartColumns / 4;
     for (int i = static_cast<int>(threadIdx.x); i < item.heads * kFours;
          i += static_cast<int>(blockDim.x)) {
       const int row = i / kFours;
       const int strip = row / T::kRows;
       float4 sum = make_float4(0, 0, 0, 0);
+#pragma unroll
       for (int team = 0; team < me.teams; ++team) {
-        const int from = Meeting<T>::at(me, team, strip, row % T::kRows) * kPartPitch;
+        const int from = Meeting<T>::at(me, team, strip, row % T::kRows) * T::kPartPitch;
         const float4 x = simt::as<float4>(meeting.parts)[from / 4 + i % kFours];
         sum = make_float4(sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w);
       }
       const Merged all = sum_of_teams(meeting, me, strip, row % T::kRows);
-      store_row<T>(sum, all, row, part * kPartColumns + i % kFours * 4, item, task, memory,
+      store_row<T>(sum, all, row, part * T::kPartColumns + i % kFours * 4, item, task, memory,
                    witness);
     }
     __syncthreads();  // they have been read before the next ones, or the next item's, take their place
   }
 }
 
-/// The block whose part of a request comes last puts them all together.
+/// At its end a block says of which requests it has left parts in memory. Whose word comes last puts them together.
 template <class T, class W>
-__device__ __forceinline__ void merge_if_last(const WorkItem& item, const Task& task,
-                                              const Memory& memory, const W& witness) {
-  __threadfence();  // whoever sees the count sees this thread's stores
+__device__ __forceinline__ void merge_where_last(const Pieces& pieces, const W& witness) {
+  const Memory& memory = pieces.memory;
+  __threadfence();  // whoever sees a count sees this thread's stores
   __syncthreads();  // all threads of the block have come to that
-  bool last = false;
-  if (threadIdx.x == 0) {
-    last = atomicAdd(&memory.arrived[item.first_slot], 1) == item.splits - 1;
-    if (last) memory.arrived[item.first_slot] = 0;  // for the next launch
+  for (int number = pieces.first; number < pieces.end; ++number) {
+    const WorkItem item = pieces[number].item;
+    if (!is_split(item)) continue;
+    bool last = false;
+    if (threadIdx.x == 0) {
+      last = atomicAdd(&memory.arrived[item.first_slot], 1) == item.splits - 1;
+      if (last) memory.arrived[item.first_slot] = 0;  // for the next launch
+    }
+    if (__syncthreads_or(last) == 0) continue;  // all know what thread 0 has seen
+    __threadfence();
+    merge_rows<T>(item, pieces.task, memory, witness);
   }
-  if (__syncthreads_or(last) == 0) return;  // all know what thread 0 has seen
-  __threadfence();
-  merge_rows<T>(item, task, memory, witness);
 }
 
 // ---- the kernel -------------------------------------------------------------------------------------
+
+/// A team's tiles of an item.
+template <class T, class W>
+struct Walk {
+  Feeder<T, W> feeder;
+  Ring<T> ring;
+  const Task& task;
+  const Who& me;
+  W& witness;
+  float to_log2;
+  int stage = 0;
+  int tile;  ///< of the item, or of those after it
+
+  /// Multiplies and weighs the team's tiles, and starts copies of those that come next. Returns how many there were.
+  __device__ __forceinline__ int attend(Outputs<T>& o, RowStats<T>& stats, const Queries<T>& q,
+                                        const Piece& piece, int number) {
+    float begins[T::kEights];
+    offset_of<T>(begins, q);
+    const int tiles = piece.tiles(T::kTokens);
+    int count = 0;
+    for (; tile < tiles; tile += me.teams, ++count) {
+      simt::cp_async_wait<T::kStages - 2>();
+      // The team's copies of this tile must have come, and all of it must be done with the stage before.
+      me.meet();
+      feeder.feed(stage == 0 ? T::kStages - 1 : stage - 1);
+      Scores<T> s;
+#pragma unroll
+      for (int j = 0; j < T::kTokens / 8; ++j) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) s[j][e] = begins[e / 2 % T::kEights];
+      }
+      multiply_keys<T>(s, q, ring.k(stage));  // [step: scores]
+      if (T::Format::kScales && !task.k_channels) {
+        scale_scores<T>(s, ring.scales(stage, false), me.place());
+      }
+      const int there = piece.end - piece.first - tile * T::kTokens;
+      online_softmax<T>(s, o, stats, there, to_log2, me, witness);  // [step: softmax]
+      if constexpr (T::Format::kScales) {
+        scale_weights<T>(s, ring.scales(stage, true), me.place());
+      }
+      multiply_values<T>(o, s, ring.v(stage));  // [step: values]
+      witness.template output<T>(o, me, number, tile);
+      stage = stage + 1 == T::kStages ? 0 : stage + 1;
+    }
+    tile -= tiles;
+    return count;
+  }
+};
 
 template <class T, class W>
 __global__ void __launch_bounds__(T::kMostThreads, 1) paged(Memory memory, Task task, W witness) {
   if (!simt::kHasMma) return;
   const int strips = T::strips(task.strips);
-  const Who me(T::warps(strips), strips);
+  const Layout<T> at(strips);
+  const Who me(at.warps, strips);
   constexpr int kRingUnits = T::kStages * T::kStageUnits;
-  const auto rings = simt::dynamic_shared<std::uint16_t>(me.teams * kRingUnits, 0, "tiles");
+  const auto rings = simt::dynamic_shared<std::uint16_t>(at.teams * kRingUnits, 0, "tiles");
   const Ring<T> ring{rings + me.team * kRingUnits};
-  const int rows = T::warps(strips) * T::kRows;
-  const auto floats = simt::dynamic_shared<float>(
-      rows * (kPartPitch + 2), static_cast<std::size_t>(me.teams * kRingUnits * 2), "parts");
-  const Meeting<T> meeting{floats + rows * kPartPitch, floats + rows * (kPartPitch + 1), floats};
+  const int rows = at.warps * T::kRows;
+  const auto floats = simt::dynamic_shared<float>(rows * (T::kPartPitch + 2), at.parts(), "parts");
+  const Meeting<T> meeting{floats + rows * T::kPartPitch, floats + rows * (T::kPartPitch + 1),
+                           floats};
+  const int query_units = at.rows * T::kQueryPitch;
+  const auto queries =
+      simt::dynamic_shared<std::uint16_t>(2 * query_units, at.queries(), "queries");
 
-  const int first = memory.first_item[static_cast<int>(blockIdx.x)];
-  const int end = memory.first_item[static_cast<int>(blockIdx.x) + 1];
-  Feeder<T, W> feeder(task, memory, me, ring, witness, first, end);
-  for (int stage = 0; stage < T::kStages - 1; ++stage) feeder.feed(stage);
+  const Pieces pieces{task, memory, simt::dynamic_shared<Piece>(kKeptPieces, at.pieces(), "items"),
+                      memory.first_item[static_cast<int>(blockIdx.x)],
+                      memory.first_item[static_cast<int>(blockIdx.x) + 1]};
+  if (pieces.first == pieces.end) return;
+  pieces.keep();
+  __syncthreads();  // the items are there
+  Walk<T, W> walk{Feeder<T, W>(pieces, me, ring, witness), ring, task,   me, witness,
+                  task.to_log2() / T::Format::kScoreUnit,  0,    me.team};
+  copy_queries<T>(queries, pieces[pieces.first].item, task, memory, witness);
+  simt::cp_async_commit();
+  for (int stage = 0; stage < T::kStages - 1; ++stage) walk.feeder.feed(stage);
+  simt::cp_async_wait<T::kStages - 1>();
+  __syncthreads();  // the first queries are there
 
-  int stage = 0;
-  int tile = me.team;
-  for (int number = first; number < end; ++number) {
-    const WorkItem item = memory.items[number];
-    const Tokens tokens = tokens_of(item, task, memory);
-    const int tiles = tokens.tiles(T::kTokens);
-    witness.begin(number, item, tiles);
+  for (int number = pieces.first; number < pieces.end; ++number) {
+    const Piece piece = pieces[number];
+    const int turn = (number - pieces.first) % 2;
+    witness.begin(number, piece.item, piece.tiles(T::kTokens));
     Queries<T> q;
-    load_queries<T>(q, item, task, memory, me, witness);
+    load_queries<T>(q, queries + turn * query_units, piece.item, task, memory, me, witness);
+    // The next ones come with the next tile.
+    const bool more = number + 1 < pieces.end;
+    if (more) {
+      copy_queries<T>(queries + (turn ^ 1) * query_units, pieces[number + 1].item, task, memory,
+                      witness);
+    }
     RowStats<T> stats;
     Outputs<T> o = {};
-    for (; tile < tiles; tile += me.teams) {
-      simt::cp_async_wait<T::kStages - 2>();
-      // The team's copies of this tile must have come, and all of it must be done with the stage before.
-      me.meet();
-      feeder.feed(stage == 0 ? T::kStages - 1 : stage - 1);
-      Scores<T> s = {};
-      multiply_keys<T>(s, q, ring.k(stage));  // [step: scores]
-      if (T::Format::kScales && !task.k_channels) {
-        scale_scores<T>(s, ring.scales(stage, false), me.place());
-      }
-      online_softmax<T>(s, o, stats, tokens.end - tokens.first - tile * T::kTokens, task.to_log2(),
-                        me, witness);  // [step: softmax]
-      if constexpr (T::Format::kScales) {
-        scale_weights<T>(s, ring.scales(stage, true), me.place());
-      }
-      multiply_values<T>(o, s, ring.v(stage));  // [step: values]
-      witness.template output_of<T>(o, me, number, tile);
-      stage = stage + 1 == T::kStages ? 0 : stage + 1;
+    const int count = walk.attend(o, stats, q, piece, number);
+    if (more && count < T::kStages) {  // else that tile has been waited for
+      simt::cp_async_commit();
+      simt::cp_async_wait<0>();
     }
-    tile -= tiles;
-    finish<T>(o, stats, meeting, item, task, memory, me, witness);  // [step: output]
-    if (is_split(item) && task.merges) merge_if_last<T>(item, task, memory, witness);
+    finish<T>(o, stats, meeting, piece.item, task, memory, me, witness);  // [step: output]
     witness.end(number);
   }
   simt::cp_async_wait<0>();
+  if (task.merges) merge_where_last<T>(pieces, witness);
 }
 
 }  // namespace tilestep::decode::paged::SIMT_BACKEND

@@ -44,9 +44,21 @@ struct Fp16 {
 template <int kStepsOfPair>
 using Fragments = unsigned[kStepsOfPair][2][2];
 
+/// What a format leaves to the sums. An operand is `unit(reg)` · (number + kOffset), whatever is cheapest to make of the
+/// bits: a query takes up the difference between the units, scores begin at what the offset is too much
+/// (paged.cu, `offset_of`), and a row of ones under V^T adds up what O has too much (`output_of`).
+struct AsItIs {
+  static constexpr int kOffset = 0;
+  static constexpr float kScoreUnit = 1;  ///< of scores as they are summed up
+  __device__ static constexpr float query_factor(int) { return 1; }
+  __device__ static constexpr float per_unit(int) {
+    return 1;
+  }  ///< 1 / unit of register `reg` of a fragment
+};
+
 /// Numbers of 16 bits, multiplied as they are.
 template <class N>
-struct Plain {
+struct Plain : AsItIs {
   using Number = N;
   static constexpr int kBits = 16, kSteps = 1;  ///< of two chunks
   static constexpr bool kScales = false;
@@ -70,15 +82,13 @@ struct Plain {
 };
 
 /// Numbers of a byte. Bytes 0 and 2 of a register go together, and 1 and 3: transposed, these are two tokens' numbers
-/// of one column.
+/// of one column. Unpack::kGain: weights are multiplied with a token's scale before they become FP16, and with this
+/// power of two, so that small ones do not come too close to FP16's smallest.
 template <class Unpack>
-struct Bytes {
+struct Bytes : Unpack {
   using Number = Fp16;
   static constexpr int kBits = 8, kSteps = 2;
   static constexpr bool kScales = true;
-  /// Weights are multiplied with a token's scale before they become FP16, and with this power of two, so that small
-  /// ones do not come too close to FP16's smallest.
-  static constexpr float kGain = Unpack::kGain;
 
   __device__ __forceinline__ static void expand(Fragments<2>& f, const unsigned (&r)[4]) {
 #pragma unroll
@@ -91,7 +101,7 @@ struct Bytes {
     return step * 16 + group * 2 + last;
   }
 };
-struct UnpackE4m3 {
+struct UnpackE4m3 : AsItIs {
   static constexpr float kGain = 256;
 
   __device__ __forceinline__ static void unpack(unsigned (&two)[2], unsigned four) {
@@ -100,27 +110,29 @@ struct UnpackE4m3 {
     two[1] = simt::unpack_e4m3x2(sorted >> 16);
   }
 };
-/// FP16 1024 … 2047 has whole numbers in its low bits: with the byte there, moved to 0 … 255, one subtraction is left.
-/// Kim et al., "Who Says Elephants Can't Run: Bringing Large Scale MoE Models into Cloud Scale Production", 2022
-/// (arXiv:2211.10017).
+/// A whole number in FP16's lowest bits is that many times 2^-24, a subnormal number, which tensor cores multiply like
+/// any other: to unpack is to mask. With the sign's bit turned round it is 0 … 255 for −128 … 127.
 struct UnpackInt8 {
-  static constexpr float kGain = 128;
+  static constexpr int kOffset = 128;
+  static constexpr float kGain = 128, kScoreUnit = 0x1p-24f;
+  __device__ static constexpr float query_factor(int) { return 1; }
+  __device__ static constexpr float per_unit(int) { return 0x1p24f; }
 
   __device__ __forceinline__ static void unpack(unsigned (&two)[2], unsigned four) {
-    constexpr unsigned kMinus1152 = 0xE480E480u;
-    const unsigned moved = four ^ 0x80808080u;
-    two[0] = simt::add_fp16x2(simt::permute_bytes(moved, 0x64646464u, 0x4240), kMinus1152);
-    two[1] = simt::add_fp16x2(simt::permute_bytes(moved, 0x64646464u, 0x4341), kMinus1152);
+    two[0] = (four & 0x00FF00FFu) ^ 0x00800080u;
+    two[1] = (four >> 8 & 0x00FF00FFu) ^ 0x00800080u;
   }
 };
 
-/// Numbers of half a byte. Those 16 bits apart go together; the same trick as with INT8, where the number of the second
-/// and the fourth step stands four bits higher and is divided by 16 as it is moved back.
+/// Numbers of half a byte. Those 16 bits apart go together; the same trick as with INT8, where the numbers of a
+/// fragment's second register stand four bits higher and so count sixteen times as much.
 struct Halfbytes {
   using Number = Fp16;
-  static constexpr int kBits = 4, kSteps = 4;
+  static constexpr int kBits = 4, kSteps = 4, kOffset = 8;
   static constexpr bool kScales = true;
-  static constexpr float kGain = 8;
+  static constexpr float kGain = 8, kScoreUnit = 0x1p-24f;
+  __device__ static constexpr float query_factor(int reg) { return reg == 0 ? 1 : 0x1p-4f; }
+  __device__ static constexpr float per_unit(int reg) { return reg == 0 ? 0x1p24f : 0x1p20f; }
 
   __device__ __forceinline__ static void expand(Fragments<4>& f, const unsigned (&r)[4]) {
 #pragma unroll
@@ -138,10 +150,8 @@ struct Halfbytes {
 
  private:
   __device__ __forceinline__ static void unpack(unsigned (&two)[2], unsigned bits) {
-    constexpr unsigned kMinus1032 = 0xE408E408u, kSixteenth = 0x2C002C00u, kMinus72 = 0xD480D480u;
-    // The sign's bit is turned round: 0 … 15 for −8 … 7.
-    two[0] = simt::add_fp16x2((bits & 0x000F000Fu) ^ 0x64086408u, kMinus1032);
-    two[1] = simt::fma_fp16x2((bits & 0x00F000F0u) ^ 0x64806480u, kSixteenth, kMinus72);
+    two[0] = (bits & 0x000F000Fu) ^ 0x00080008u;
+    two[1] = (bits & 0x00F000F0u) ^ 0x00800080u;
   }
 };
 

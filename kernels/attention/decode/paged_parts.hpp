@@ -19,6 +19,9 @@ constexpr float kLog2e = 1.442695040888963f;
 
 // ---- what is fixed --------------------------------------------------------------------------------
 
+/// Items of a block that are read but once; those after them whenever they are asked for.
+inline constexpr int kKeptPieces = 32;
+
 /// Of a cache F: tiles of kTokens tokens, kS of them on their way or in use in each team's ring. A warp has kEights · 8
 /// query heads; a block kW warps, or with kW 0 one team. `Query` is what q and o are made of.
 template <class F, class Query_, int kDim, int kEightsOfWarp, int kTokensOfTile, int kS, int kW>
@@ -38,6 +41,13 @@ struct Shape {
   static constexpr int kTileUnits = kTokens * kPitch;                   ///< of K or of V
   static constexpr int kScaleUnits = F::kScales ? 2 * 2 * kTokens : 0;  ///< FP32 of K and of V
   static constexpr int kStageUnits = 2 * kTileUnits + kScaleUnits;
+  static constexpr int kSums =
+      kSteps + (F::kOffset == 0 ? 0 : 1);  ///< rows of O^T, of 16, and ones
+  static constexpr int kPartColumns =
+      kEights == 1 ? kDim : 32;                        ///< of O, that teams put together at a time
+  static constexpr int kPartPitch = kPartColumns + 4;  ///< keeps a quad's rows in other banks
+  static constexpr int kQueryPitch =
+      kDim + 8;  ///< of a query in shared memory: rows in other banks
   static_assert(kTokens % 16 == 0 && kTokens <= 32 && kPitch % 8 == 0);
 
   /// Of a team, where the rows of an item take so many.
@@ -45,22 +55,32 @@ struct Shape {
   __host__ __device__ static constexpr int warps(int strips) { return kW == 0 ? strips : kW; }
 };
 
-/// Columns of O that are put together at a time where teams meet.
-inline constexpr int kPartColumns = 32;
-inline constexpr int kPartPitch = kPartColumns + 4;  ///< keeps a quad's rows in other banks
-
-/// Bytes of dynamic shared memory: the rings, parts of O of all warps, and their maxima and sums.
+/// Where things lie in dynamic shared memory: the rings, parts of O of all warps with their maxima and sums, the queries
+/// of this item and the next, and the block's first items.
 template <class T>
-constexpr std::size_t shared_bytes(int strips) {
-  const int rings = T::warps(strips) / strips * T::kStages * T::kStageUnits * 2;
-  return static_cast<std::size_t>(rings + T::warps(strips) * T::kRows * (kPartPitch + 2) * 4);
-}
+struct Layout {
+  int warps, teams, rows;  ///< rows: of queries of an item, rounded up
+
+  __host__ __device__ constexpr Layout(int strips)
+      : warps(T::warps(strips)), teams(warps / strips), rows(strips * T::kRows) {}
+  __host__ __device__ constexpr int parts() const {
+    return teams * T::kStages * T::kStageUnits * 2;
+  }
+  __host__ __device__ constexpr int queries() const {
+    return parts() + warps * T::kRows * (T::kPartPitch + 2) * 4;
+  }
+  __host__ __device__ constexpr int pieces() const {
+    return queries() + 2 * rows * T::kQueryPitch * 2;
+  }
+  __host__ __device__ constexpr int bytes() const { return pieces() + kKeptPieces * 48; }
+};
 
 // ---- what a launch is told ------------------------------------------------------------------------
 
 struct Task {
   int heads, kv_heads, page_size, table_pitch, most_rows;
-  int strips;  ///< warps of a team, each of which has some of the rows
+  int page_shift;  ///< page_size is 2 to this power; −1: it is no power of two
+  int strips;      ///< warps of a team, each of which has some of the rows
   bool k_channels, merges;
   Merging merging;
   float scale;  ///< 1 / sqrt(head_dim)
@@ -106,20 +126,40 @@ struct Who {
   }
 };
 
-/// Tokens of an item.
-struct Tokens {
+/// An item, and its tokens first … end - 1.
+struct Piece {
+  WorkItem item;
   int first, end;
 
   __device__ __forceinline__ int tiles(int tokens_of_tile) const {
     return (end - first + tokens_of_tile - 1) / tokens_of_tile;
   }
 };
-__device__ __forceinline__ Tokens tokens_of(const WorkItem& item, const Task& task,
-                                            const Memory& memory) {
-  const int first = item.first_page * task.page_size;
-  const int end = min(first + item.pages * task.page_size, memory.context[item.request]);
-  return {first, max(first, end)};
-}
+static_assert(sizeof(Piece) <= 48);
+
+/// The block's items.
+struct Pieces {
+  const Task& task;
+  const Memory& memory;
+  simt::Shared<Piece> kept;
+  int first, end;
+
+  __device__ __forceinline__ Piece read(int number) const {
+    const WorkItem item = memory.items[number];
+    const int begin = item.first_page * task.page_size;
+    const int all = min(begin + item.pages * task.page_size, memory.context[item.request]);
+    return {item, begin, max(begin, all)};
+  }
+  /// By all threads, which meet afterwards.
+  __device__ __forceinline__ void keep() const {
+    const int thread = static_cast<int>(threadIdx.x);
+    if (thread < kKeptPieces && first + thread < end) kept[thread] = read(first + thread);
+  }
+  __device__ __forceinline__ Piece operator[](int number) const {
+    if (number - first < kKeptPieces) return kept[number - first];
+    return read(number);
+  }
+};
 
 // ---- tiles in shared memory -------------------------------------------------------------------------
 
@@ -165,6 +205,20 @@ __device__ __forceinline__ void load_pair(unsigned (&r)[4], simt::Shared<std::ui
   }
 }
 
+/// O^T: of each eight heads, columns down, heads across; below them, where a format has an offset, the sum of weights.
+template <class T>
+using Outputs = float[T::kEights][T::kSums][4];
+
+/// A number of O, not yet divided.
+template <class T>
+__device__ __forceinline__ float output_of(const Outputs<T>& o, int half, int step, int e) {
+  using F = typename T::Format;
+  const float sum = o[half][step][e] * (F::per_unit(e / 2) / F::kGain);
+  if constexpr (F::kOffset == 0) return sum;
+  constexpr float kTooMuch = static_cast<float>(F::kOffset) / F::kGain;
+  return fmaf(-kTooMuch, o[half][T::kSums - 1][e % 2], sum);
+}
+
 // ---- gathering --------------------------------------------------------------------------------------
 
 /// Goes through a team's tiles of all of the block's items ahead of those that multiply, and starts their copies. Tile
@@ -173,24 +227,24 @@ template <class T, class W>
 struct Feeder {
   const Task& task;
   const Memory& memory;
+  const Pieces& pieces;
   const Who& me;
   Ring<T> ring;
   W& witness;
-  int item, last;  ///< of the block's
+  int item;  ///< of the block's
   int tile, tiles = 0;
-  int request = 0, kv_head = 0;
-  Tokens tokens{0, 0};
+  int request = 0, kv_head = 0, first = 0, end = 0;
   int page = -1, slot = 0;  ///< of this lane's token of the tile; −1: there is none
 
-  __device__ __forceinline__ Feeder(const Task& what, const Memory& where, const Who& who,
-                                    Ring<T> into, W& looks_on, int first_item, int end_item)
-      : task(what),
-        memory(where),
+  __device__ __forceinline__ Feeder(const Pieces& of_block, const Who& who, Ring<T> into,
+                                    W& looks_on)
+      : task(of_block.task),
+        memory(of_block.memory),
+        pieces(of_block),
         me(who),
         ring(into),
         witness(looks_on),
-        item(first_item - 1),
-        last(end_item - 1),
+        item(of_block.first - 1),
         tile(who.team) {
     settle();
   }
@@ -198,7 +252,7 @@ struct Feeder {
   /// Starts the copies of this tile to a stage and goes on to the next one. Without a tile it closes an empty group of
   /// copies, so that groups can be counted.
   __device__ __forceinline__ void feed(int stage) {
-    if (item <= last) {
+    if (item < pieces.end) {
       copy(stage);
       tile += me.teams;
       settle();
@@ -209,49 +263,66 @@ struct Feeder {
  private:
   /// Finds the item of the tile, and asks the table for the pages: they are there when the copies begin, a tile later.
   __device__ __forceinline__ void settle() {
-    while (tile >= tiles && item <= last) {
+    while (tile >= tiles && item < pieces.end) {
       tile -= tiles;
       tiles = 0;
       ++item;
-      if (item > last) break;
-      const WorkItem next = memory.items[item];
-      request = next.request;
-      kv_head = next.kv_head;
-      tokens = tokens_of(next, task, memory);
-      tiles = tokens.tiles(T::kTokens);
+      if (item == pieces.end) break;
+      const Piece next = pieces[item];
+      request = next.item.request;
+      kv_head = next.item.kv_head;
+      first = next.first;
+      end = next.end;
+      tiles = next.tiles(T::kTokens);
     }
-    if (item > last) return;
-    const int token = tokens.first + tile * T::kTokens + me.lane % T::kTokens;
+    if (item == pieces.end) return;
+    const int token = first + tile * T::kTokens + me.lane % T::kTokens;
     page = -1;
-    if (token < tokens.end) {
-      const int entry = token / task.page_size;
+    if (token < end) {
+      const int entry = task.page_shift >= 0 ? token >> task.page_shift : token / task.page_size;
+      const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(request) * task.table_pitch + entry;
       slot = token - entry * task.page_size;
-      page = memory.table[static_cast<std::ptrdiff_t>(request) * task.table_pitch + entry];
-      if (me.strip == 0 && me.lane < T::kTokens) {
-        witness.looks_up(item, static_cast<std::ptrdiff_t>(request) * task.table_pitch + entry);
-      }
+      page = memory.table[at];
+      if (me.strip == 0 && me.lane < T::kTokens) witness.looks_up(item, at);
     }
   }
   __device__ __forceinline__ void copy(int stage) {
     const int row = page < 0 ? -1 : (page * task.kv_heads + kv_head) * task.page_size + slot;
-    const auto k = ring.k(stage);
-    const auto v = ring.v(stage);
-    const int threads = 32 * me.strips;
-    constexpr int kAll = T::kTokens * T::kChunks;
-#pragma unroll
-    for (int begin = 0; begin < kAll; begin += threads) {
-      const int number = begin + me.strip * 32 + me.lane;
-      const int token = number / T::kChunks;
-      const int chunk = number % T::kChunks;
-      const int from = __shfl_sync(kAllLanes, row, token % T::kTokens);
-      if (number >= kAll) continue;
-      const int to = token * T::kPitch + (chunk ^ chunk_key<T>(token)) * 8;
-      const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(max(from, 0)) * T::kPitch + chunk * 8;
-      simt::cp_async16(k + to, memory.k + at, from >= 0);  // [step: copy]
-      simt::cp_async16(v + to, memory.v + at, from >= 0);
-      if (from >= 0) witness.copies(item, at * 2);
+    if (first + (tile + 1) * T::kTokens <= end) {
+      copy_rows<true>(stage, row);
+    } else {
+      copy_rows<false>(stage, row);
     }
     if constexpr (T::Format::kScales) copy_scales(stage, row);
+  }
+  /// A lane keeps to its chunk of the rows. kWhole: all tokens of the tile are there.
+  template <bool kWhole>
+  __device__ __forceinline__ void copy_rows(int stage, int row) {
+    const int thread = me.strip * 32 + me.lane;
+    const int rows_at_once = 32 * me.strips / T::kChunks;
+    const int chunk = thread % T::kChunks;
+    const auto k = ring.k(stage);
+    const auto v = ring.v(stage);
+    const auto from_k = memory.k + chunk * 8;
+    const auto from_v = memory.v + chunk * 8;
+#pragma unroll
+    for (int begin = 0; begin < T::kTokens; begin += rows_at_once) {
+      const int token = begin + thread / T::kChunks;
+      const int from = __shfl_sync(kAllLanes, row, token % T::kTokens);
+      if (T::kTokens % rows_at_once != 0 && token >= T::kTokens) continue;
+      const int to = token * T::kPitch + (chunk ^ chunk_key<T>(token)) * 8;
+      if constexpr (kWhole) {
+        const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(from) * T::kPitch;
+        simt::cp_async16(k + to, from_k + at);  // [step: copy]
+        simt::cp_async16(v + to, from_v + at);
+        witness.copies(item, (at + chunk * 8) * 2);
+      } else {
+        const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(max(from, 0)) * T::kPitch;
+        simt::cp_async16(k + to, from_k + at, from >= 0);
+        simt::cp_async16(v + to, from_v + at, from >= 0);
+        if (from >= 0) witness.copies(item, (at + chunk * 8) * 2);
+      }
+    }
   }
   __device__ __forceinline__ void copy_scales(int stage, int row) {
     if (me.strip != 0 || me.lane >= T::kTokens) return;
@@ -276,8 +347,8 @@ struct Timed {
   __device__ __forceinline__ void looks_up(int, std::ptrdiff_t) const {}
   __device__ __forceinline__ void copies(int, std::ptrdiff_t) const {}
   __device__ __forceinline__ void softmax(int, int, float, float, float, float, float, float) {}
-  template <class T, class O>
-  __device__ __forceinline__ void output_of(const O&, const Who&, int, int) {}
+  template <class T>
+  __device__ __forceinline__ void output(const Outputs<T>&, const Who&, int, int) {}
   __device__ __forceinline__ void weighs(int, float) const {}
 };
 
@@ -331,8 +402,8 @@ struct Explained {
     }
   }
   /// O^T has the tile's part: the lane that shares the row and the lane that holds the component write down the step.
-  template <class T, class O>
-  __device__ __forceinline__ void output_of(const O& o, const Who& me, int item, int tile) {
+  template <class T>
+  __device__ __forceinline__ void output(const Outputs<T>& o, const Who& me, int item, int tile) {
     const int mine = row - me.strip * T::kRows;
     if (row < 0 || mine < 0 || mine >= T::kRows) return;
     StepRecord& to = steps[static_cast<std::ptrdiff_t>(item) * step_pitch + tile];
@@ -349,7 +420,7 @@ struct Explained {
       for (int e = 0; e < 4; ++e) {
         const bool here = T::Format::column_of_output(f, e / 2, me.group()) == component &&
                           me.place() * 2 + e % 2 == mine % 8;
-        if (here) to.o = o[mine / 8][f][e] / T::Format::kGain;
+        if (here) to.o = output_of<T>(o, mine / 8, f, e);
       }
     }
   }

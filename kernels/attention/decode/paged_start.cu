@@ -1,5 +1,6 @@
 // How the paged kernels are launched; the same text for both backends.
 
+#include <bit>
 #include <cassert>
 #include <cmath>
 #include <type_traits>
@@ -25,12 +26,18 @@ int strips_of(const Problem& problem) {
 }
 
 Task task_of(const Problem& problem) {
-  return {
-      problem.heads,      problem.kv_heads,
-      problem.page_size,  problem.table_pitch,
-      problem.most_rows,  strips_of(problem),
-      problem.k_channels, problem.merged_by == MergedBy::last_block,
-      problem.merging,    static_cast<float>(1 / std::sqrt(static_cast<double>(problem.head_dim)))};
+  const auto page = static_cast<unsigned>(problem.page_size);
+  return {.heads = problem.heads,
+          .kv_heads = problem.kv_heads,
+          .page_size = problem.page_size,
+          .table_pitch = problem.table_pitch,
+          .most_rows = problem.most_rows,
+          .page_shift = std::has_single_bit(page) ? std::countr_zero(page) : -1,
+          .strips = strips_of(problem),
+          .k_channels = problem.k_channels,
+          .merges = problem.merged_by == MergedBy::last_block,
+          .merging = problem.merging,
+          .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(problem.head_dim)))};
 }
 
 simt::Global<const std::uint16_t> units(simt::Span<const std::uint8_t> bytes, const char* name) {
@@ -87,8 +94,8 @@ void launch(simt::Device& device, const Problem& problem, const Arrays& arrays, 
   const Task task = task_of(problem);
   const int strips = T::strips(task.strips);
   const auto blocks = static_cast<std::int64_t>(arrays.first_item.count) - 1;
-  const simt::Launch shape =
-      simt::row_of_blocks("paged", blocks, 32 * T::warps(strips), shared_bytes<T>(strips));
+  const simt::Launch shape = simt::row_of_blocks(
+      "paged", blocks, 32 * T::warps(strips), static_cast<std::size_t>(Layout<T>(strips).bytes()));
   if (resources != nullptr) {
     *resources = simt::resources_of(shape, paged<T, W>);
   } else {
@@ -100,12 +107,8 @@ void launch(simt::Device& device, const Problem& problem, const Arrays& arrays, 
 template <class F, int kDim, int kEights>
 struct TimedSizes {
   static constexpr int kTokens = F::kBits == 16 ? 16 : 32;
-  static constexpr int kWarps = F::kBits == 4 && kEights == 1 ? 16 : 8;
-  static constexpr int kStageBytes =
-      2 * kTokens * kDim * F::kBits / 8 + (F::kScales ? 8 * kTokens : 0);
-  static constexpr int kMost =
-      (227 * 1024 - kWarps * 8 * kEights * (kPartPitch + 2) * 4) / (kWarps * kStageBytes);
-  static constexpr int kStages = kMost < 4 ? kMost : 4;
+  static constexpr int kStages = 2;
+  static constexpr int kWarps = F::kBits == 4 && kEights == 1 ? 12 : 8;
 };
 template <class F, class Query, int kDim, int kEights, class S = TimedSizes<F, kDim, kEights>>
 using TimedShape = Shape<F, Query, kDim, kEights, S::kTokens, S::kStages, S::kWarps>;
