@@ -6,7 +6,6 @@
 namespace tilestep::decode {
 namespace {
 
-constexpr int kTileRows = 128;
 constexpr int kBytes16 = 2;
 
 constexpr RowShape kRows128{128, 128, 256, 0, 0};
@@ -87,11 +86,9 @@ Phase attention_of(const LayerShape& layer, int rows, double context) {
     row = {head_dim + row.rope, head_dim, 2 * head_dim + row.rope, 0, 0};
     cached = layer.heads;
   }
-  const int group = layer.heads / std::max(cached, 1);
-  const double tiles = std::ceil(static_cast<double>(rows) * group / kTileRows);
   Phase phase;
   phase.flops = 2.0 * layer.heads * rows * context * (row.key + row.value);
-  phase.bytes = kBytes16 * (tiles * cached * context * row.stored +
+  phase.bytes = kBytes16 * (cached * context * row.stored +
                             static_cast<double>(rows) * layer.heads * (row.key + row.value));
   return phase;
 }

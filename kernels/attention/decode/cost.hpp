@@ -59,8 +59,8 @@ inline constexpr int kModelLayers = 32;
 /// The same layer with each scheme's cache.
 LayerShape model_layer(Scheme scheme);
 
-/// Attention of `rows` query rows of one request to `context` tokens: bytes with K and V read once for each tile of
-/// 128 rows of a query head's group, and operations. Of mla prefill is not absorbed: each head has keys of
+/// Attention of `rows` query rows of one request to `context` tokens: bytes with K and V fetched from memory once, since
+/// blocks that need the same keys meet in L2, and operations. Of mla prefill is not absorbed: each head has keys of
 /// head_dim + rope and values of head_dim.
 struct Phase {
   double bytes = 0, flops = 0;

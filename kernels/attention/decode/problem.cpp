@@ -52,9 +52,8 @@ double work_of(const Params& params) {
 
 bool fits(const Params& params) {
   if (work_of(params) > kMostFlops) return false;
-  const std::int64_t tokens = tokens_of(params.page_size);
-  const std::int64_t each = (params.context + tokens - 1) / tokens;
-  return (each + 1) * params.batch <= kMostPages && 2 * each <= kMostPages;
+  const std::int64_t size = tokens_of(params.page_size);
+  return pool_tokens(params) <= size * kMostPages;
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ class Engine {
     for (int r = 0; r < params.requests; ++r) waiting_.push_back(r);
   }
 
-  Moment step(int stride) {
+  Served step(int stride) {
     events_.clear();
     leave();
     admit();
@@ -121,8 +121,8 @@ class Engine {
     waiting_.push_front(lane.request);
   }
 
-  Moment moment() const {
-    Moment now;
+  Served moment() const {
+    Served now;
     now.events = events_;
     now.waiting = static_cast<int>(waiting_.size());
     now.finished = finished_;
@@ -156,26 +156,36 @@ class Engine {
 
 }  // namespace
 
-int Moment::free_pages() const {
+int Served::free_pages() const {
   return static_cast<int>(std::count(holders.begin(), holders.end(), 0));
 }
 
-int Moment::tokens() const {
+int Served::tokens() const {
   int sum = 0;
   for (const int tokens : filled) sum += tokens;
   return sum;
+}
+
+namespace {
+
+int limit_of(const Params& params) {
+  return params.context / 2 + params.context + stride_of(params.context) * params.serving_step;
+}
+
+}  // namespace
+
+std::int64_t pool_tokens(const Params& params) {
+  const std::int64_t average = std::int64_t{params.batch} * params.context;
+  return std::max<std::int64_t>(average + average / 8, limit_of(params));
 }
 
 Serving serve(const Params& params) {
   Serving serving;
   serving.page_size = tokens_of(params.page_size);
   serving.stride = stride_of(params.context);
-  serving.limit = params.context / 2 + params.context + serving.stride * params.serving_step;
-  const auto pages_for = [&](int tokens) {
-    return (tokens + serving.page_size - 1) / serving.page_size;
-  };
-  serving.pages = std::max(pages_for(serving.limit),
-                           params.batch * pages_for(params.context) + (params.batch + 1) / 2);
+  serving.limit = limit_of(params);
+  serving.pages =
+      static_cast<int>((pool_tokens(params) + serving.page_size - 1) / serving.page_size);
   Engine engine(params, serving.pages);
   for (int step = 0; step < params.serving_step; ++step) {
     serving.steps.push_back(engine.step(serving.stride));

@@ -40,7 +40,7 @@ struct Running {
 };
 
 /// What is so after a step of the engine.
-struct Moment {
+struct Served {
   std::vector<Happened> events;
   std::vector<Running> running;  ///< in the order of their admission
   std::vector<int>
@@ -48,7 +48,7 @@ struct Moment {
   std::vector<int> holders;  ///< of each page
   std::vector<int> filled;   ///< tokens in each page
   int waiting = 0, finished = 0;
-  bool operator==(const Moment&) const = default;
+  bool operator==(const Served&) const = default;
 
   int free_pages() const;
   /// Tokens in the pages, those of a shared prefix once.
@@ -61,14 +61,18 @@ struct Serving {
   int limit =
       0;  ///< tokens that a request may come to: what is reserved where its cache is one piece
   int stride = 1;  ///< tokens that each request makes in a step
-  std::vector<Moment> steps;
+  std::vector<Served> steps;
 
   /// Requests that the pool's memory holds with `limit` tokens reserved for each.
   int contiguous_requests() const { return pages * page_size / (limit > 0 ? limit : 1); }
 };
 
+/// Tokens that the pool has room for at least: those of a batch of average requests and an eighth more, or one request
+/// of the longest kind.
+std::int64_t pool_tokens(const Params& params);
+
 /// Runs `params.serving_step` steps. Prompts are between half and one and a half times as long as the average; who
-/// runs at the end is somewhere on its way. The pool has room for a batch of average requests.
+/// runs at the end is somewhere on its way.
 Serving serve(const Params& params);
 
 }  // namespace tilestep::decode
