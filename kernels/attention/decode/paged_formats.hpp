@@ -119,14 +119,14 @@ struct UnpackInt8 {
   __device__ static constexpr float per_unit(int) { return 0x1p24f; }
 
   __device__ __forceinline__ static void unpack(unsigned (&two)[2], unsigned four) {
-    two[0] = (four & 0x00FF00FFu) ^ 0x00800080u;
-    two[1] = (four >> 8 & 0x00FF00FFu) ^ 0x00800080u;
+    two[0] = simt::mask_and_turn(four, 0x00FF00FFu, 0x00800080u);
+    two[1] = simt::mask_and_turn(four >> 8, 0x00FF00FFu, 0x00800080u);
   }
 };
 
 /// Numbers of half a byte. Those 16 bits apart go together; the same trick as with INT8, where the numbers of a
 /// fragment's second register stand four bits higher and so count sixteen times as much.
-struct Halfbytes {
+struct Int4 {
   using Number = Fp16;
   static constexpr int kBits = 4, kSteps = 4, kOffset = 8;
   static constexpr bool kScales = true;
@@ -150,13 +150,12 @@ struct Halfbytes {
 
  private:
   __device__ __forceinline__ static void unpack(unsigned (&two)[2], unsigned bits) {
-    two[0] = (bits & 0x000F000Fu) ^ 0x00080008u;
-    two[1] = (bits & 0x00F000F0u) ^ 0x00800080u;
+    two[0] = simt::mask_and_turn(bits, 0x000F000Fu, 0x00080008u);
+    two[1] = simt::mask_and_turn(bits, 0x00F000F0u, 0x00800080u);
   }
 };
 
 using E4m3 = Bytes<UnpackE4m3>;
 using Int8 = Bytes<UnpackInt8>;
-using Int4 = Halfbytes;
 
 }  // namespace tilestep::decode::paged::SIMT_BACKEND

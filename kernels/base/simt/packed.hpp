@@ -7,6 +7,7 @@
 ///     simt::unpack_e4m3x2(pair)       two E4M3 (OCP 8-bit floating point), in the low half of a register, as two
 ///                                     FP16: exact
 ///     simt::permute_bytes(a, b, how)  byte i of the result is byte (how >> 4i & 7) of b:a, a's being 0 … 3
+///     simt::mask_and_turn(a, mask, turned)   (a & mask) ^ turned, by one instruction
 ///     simt::multiprocessor()          which one the calling thread runs on; emulated: its block's number
 ///     simt::device_clock()            nanoseconds since some moment, which all multiprocessors share
 
@@ -28,6 +29,12 @@ __device__ __forceinline__ unsigned fma_fp16x2(unsigned a, unsigned b, unsigned 
 }
 __device__ __forceinline__ unsigned permute_bytes(unsigned a, unsigned b, unsigned how) {
   return __byte_perm(a, b, how);
+}
+/// The compiler would take two, each with a constant of its own.
+__device__ __forceinline__ unsigned mask_and_turn(unsigned a, unsigned mask, unsigned turned) {
+  unsigned result;
+  asm("lop3.b32 %0, %1, %2, %3, 0x6A;\n" : "=r"(result) : "r"(a), "r"(mask), "r"(turned));
+  return result;
 }
 __device__ __forceinline__ unsigned unpack_e4m3x2(unsigned pair) {
   unsigned both;
@@ -85,6 +92,9 @@ inline unsigned permute_bytes(unsigned a, unsigned b, unsigned how) {
     picked |= static_cast<unsigned>(bytes >> 8 * (how >> 4 * i & 7) & 0xFF) << 8 * i;
   }
   return picked;
+}
+inline unsigned mask_and_turn(unsigned a, unsigned mask, unsigned turned) {
+  return (a & mask) ^ turned;
 }
 inline unsigned unpack_e4m3x2(unsigned pair) {
   unsigned both = 0;
