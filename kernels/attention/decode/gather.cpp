@@ -100,16 +100,30 @@ std::vector<std::uint64_t> key_bytes_of(const simt::Trace::Log& log) {
   return bytes;
 }
 
-}  // namespace
-
-paged::WorkPlan plan_of(const Inputs& inputs, int splits, bool repeat_kv) {
-  const paged::Cut cut{inputs.layer.heads, inputs.layer.cached_heads, inputs.page_size, repeat_kv};
+paged::WorkPlan cut_into(const Inputs& inputs, const paged::Cut& cut, int splits) {
   if (splits > 0) return paged::even_plan(cut, inputs.contexts, splits);
   std::int64_t pages = 0;
   for (const auto& table : inputs.tables) pages += static_cast<std::int64_t>(table.size());
-  pages *= repeat_kv ? cut.heads : cut.kv_heads;
+  pages *= cut.repeat_kv ? cut.heads : cut.kv_heads;
   return paged::balanced_plan(
       cut, inputs.contexts, static_cast<int>(std::clamp<std::int64_t>(pages, 1, kMultiprocessors)));
+}
+
+}  // namespace
+
+paged::WorkPlan plan_of(const Inputs& inputs, int splits, bool repeat_kv) {
+  const bool latent = inputs.layer.row.latent > 0;
+  paged::Cut cut{inputs.layer.heads, inputs.layer.cached_heads, inputs.page_size, repeat_kv};
+  // Of mla as many query heads go together as a block has room for; each such group reads the latent rows.
+  if (latent) {
+    cut.kv_heads =
+        inputs.layer.heads / latent::heads_of_item(inputs.layer.heads, inputs.layer.row.value);
+  }
+  paged::WorkPlan plan = cut_into(inputs, cut, splits);
+  if (latent) {
+    for (paged::WorkItem& item : plan.items) item.kv_head = 0;
+  }
+  return plan;
 }
 
 paged::Problem paged_problem_of(const Params& params, const Inputs& inputs,
@@ -130,6 +144,22 @@ paged::Problem paged_problem_of(const Params& params, const Inputs& inputs,
   if (params.broken == Break::unmerged_splits) problem.merging = paged::Merging::first_only;
   return problem;
 }
+
+namespace {
+
+/// The same of mla.
+latent::ExplainedProblem latent_problem_of(const paged::Problem& problem, const Inputs& inputs) {
+  return {problem.heads,
+          inputs.layer.row.key,
+          inputs.layer.row.value,
+          problem.page_size,
+          problem.table_pitch,
+          problem.most_rows,
+          static_cast<float>(inputs.scale),
+          problem.merging};
+}
+
+}  // namespace
 
 Outcome run_explained(simt::Device& device, const Params& params, const Inputs& inputs,
                       const Cache& cache, const Chosen& chosen, int traced_page) {
@@ -168,7 +198,11 @@ Outcome run_explained(simt::Device& device, const Params& params, const Inputs& 
   const paged::Explanation what{
       chosen.request, chosen.head,  chosen.component, outcome.step_pitch,  visits.span(),
       steps.span(),   asked.span(), weights.span(),   outcome.traced_item, tape.tape()};
-  kernels_of(device).explain(device, outcome.problem, arrays, what);
+  if (inputs.layer.row.latent > 0) {
+    kernels_of(device).explain(device, latent_problem_of(outcome.problem, inputs), arrays, what);
+  } else {
+    kernels_of(device).explain(device, outcome.problem, arrays, what);
+  }
   device.synchronize();
   outcome.o = values_of(o.download(), params.kv_dtype);
   outcome.lse = lse.download();
@@ -184,7 +218,7 @@ Outcome run_explained(simt::Device& device, const Params& params, const Inputs& 
                         static_cast<std::int64_t>(counted[2 * t + 1])};
   }
   outcome.key_bytes = key_bytes_of(tape.download());
-  outcome.formula = ledger_of(outcome.problem, plan, inputs.contexts);
+  outcome.formula = ledger_of(outcome.problem, plan, inputs.contexts, inputs.layer.row);
   return outcome;
 }
 

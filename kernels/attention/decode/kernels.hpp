@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/attention/decode/latent_explained.hpp"
 #include "kernels/attention/decode/paged_problem.hpp"
 #include "kernels/attention/decode/params.hpp"
 #include "kernels/base/simt/cudnn.hpp"
@@ -21,6 +22,11 @@ class Kernels : public simt::KernelSet {
   virtual void merge(simt::Device& device, const paged::Problem& problem,
                      const paged::Arrays& arrays, const paged::Explanation* what) const = 0;
   virtual simt::Resources resources(simt::Device& device, const paged::Problem& problem) const = 0;
+
+  /// mla as it is explained, its merge included: latent_explained.cu.
+  virtual void explain(simt::Device& device, const latent::ExplainedProblem& problem,
+                       const latent::ExplainedArrays& arrays,
+                       const paged::Explanation& what) const = 0;
 
   /// cuDNN, where it is there: base/simt/cudnn.hpp. Throws Error (unavailable) where it is not.
   virtual simt::LibraryStatus library(simt::Device& device) const = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/attention/decode/kernels.hpp"
+#include "kernels/attention/decode/latent_explained.cu"
 #include "kernels/attention/decode/paged_start.hpp"
 #include "kernels/attention/decode/read.cu"
 #include "kernels/lessons.hpp"
@@ -27,6 +28,48 @@ class KernelsHere final : public Kernels {
   simt::Resources resources(simt::Device& device, const paged::Problem& problem) const override {
     return paged::SIMT_BACKEND::resources(device, problem);
   }
+  void explain(simt::Device& device, const latent::ExplainedProblem& problem,
+               const latent::ExplainedArrays& a, const paged::Explanation& what) const override {
+    namespace here = latent::SIMT_BACKEND;
+    if (problem.most_rows > latent::most_heads(problem.value) ||
+        problem.width % here::kChunk != 0) {
+      throw Error(
+          "explained mla: too many heads of an item, or rows that are no multiple of 16 bytes");
+    }
+    const simt::Span<const std::uint16_t> cache{reinterpret_cast<const std::uint16_t*>(a.k.data),
+                                                a.k.count / 2};
+    const here::Memory memory{simt::global(a.q, "q"),
+                              simt::global(cache, "latent rows"),
+                              simt::global(a.table, "block table"),
+                              simt::global(a.context, "context"),
+                              simt::global(a.items, "work items"),
+                              simt::global(a.first_item, "first items"),
+                              simt::global(a.o, "O"),
+                              simt::global(a.lse, "log-sum-exp"),
+                              simt::global(a.part_o, "parts of O"),
+                              simt::global(a.part_m, "maxima of parts"),
+                              simt::global(a.part_l, "sums of parts")};
+    const here::Records records{simt::global(what.visits, "visits"),
+                                simt::global(what.steps, "steps"),
+                                simt::global(what.asked, "asked"),
+                                simt::global(what.weights, "weights"),
+                                what.request,
+                                what.head,
+                                what.component,
+                                what.step_pitch,
+                                what.traced_item,
+                                what.tape};
+    const auto blocks = static_cast<std::int64_t>(a.first_item.count) - 1;
+    simt::launch(device,
+                 simt::row_of_blocks("latent_explained", blocks, here::kThreads,
+                                     latent::explained_shared_bytes(problem)),
+                 here::latent_explained, memory, problem, records);
+    simt::launch(device,
+                 simt::row_of_blocks("latent_merge", static_cast<std::int64_t>(a.items.count),
+                                     here::kThreads),
+                 here::latent_merge, memory, problem, records);
+  }
+
   simt::LibraryStatus library(simt::Device&) const override { return simt::cudnn_status(); }
   int library_plans(simt::Device&,
                     [[maybe_unused]] const simt::LibraryAttention& attention) const override {

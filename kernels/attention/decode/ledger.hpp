@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/attention/decode/paged_plan.hpp"
+#include "kernels/attention/decode/params.hpp"
 
 /// \file
 /// The bytes that the explained kernels ask of memory, by formula.
@@ -20,8 +21,9 @@ using Ledger = std::array<Asked, paged::kTensors>;
 int tokens_of(const paged::WorkItem& item, int page_size, int context);
 
 /// Exactly what the accesses of an explained launch come to, its merge included: an item loads the keys and values of
-/// its tokens once, whatever the number of query heads, and looks each token up in the table.
+/// its tokens once, whatever the number of query heads, and looks each token up in the table. Of mla it loads a latent
+/// row for both.
 Ledger ledger_of(const paged::Problem& problem, const paged::WorkPlan& plan,
-                 const std::vector<int>& contexts);
+                 const std::vector<int>& contexts, const RowShape& row);
 
 }  // namespace tilestep::decode

@@ -22,6 +22,18 @@ void check_heads(const Params& params) {
                    fmt::format("heads = {}", params.heads), allowed, std::int64_t{1});
 }
 
+/// A block has room for so many query heads that share a K/V head.
+void check_group(const Params& params) {
+  constexpr int kMostShared = 64;
+  const int most = kMostShared * params.cached_heads();
+  if (params.scheme == Scheme::mla || params.heads <= most) return;
+  const std::string with = params.scheme == Scheme::mqa
+                               ? std::string("scheme = mqa")
+                               : fmt::format("kv_heads = {}", params.kv_heads);
+  lab::refuse_with("heads", std::int64_t{params.heads}, with, fmt::format("1–{}", most),
+                   std::int64_t{most});
+}
+
 /// The latent cache is in BF16: what its numbers of few bits would cost is another question, since each of them is
 /// key and value of all heads.
 void check_latent(const Params& params) {
@@ -127,6 +139,7 @@ const lab::KnobTable<Params>& knob_table() {
                     "Which component of O the steps show; past the end: the last."},
                    0, 511)
           .require(check_heads)
+          .require(check_group)
           .require(check_latent)
           .require(check_break);
   return table;

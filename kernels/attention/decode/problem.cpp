@@ -81,11 +81,15 @@ Excerpt excerpt_of(const Params& params) {
     part.heads = params.heads / params.cached_heads();
     part.kv_heads = 1;
   }
+  constexpr int kFewHeads = 8;
+  if (!fits(part) && part.scheme == Scheme::mla) part.heads = std::min(params.heads, kFewHeads);
   while (!fits(part) && part.context > 1) part.context /= 2;
   part.prefix = std::min(part.prefix, part.context);
   std::vector<std::string> parts;
   if (part.heads < params.heads) {
-    parts.push_back(fmt::format("K/V head 0 of {}", params.cached_heads()));
+    parts.push_back(part.scheme == Scheme::mla
+                        ? fmt::format("{} of {} query heads", part.heads, params.heads)
+                        : fmt::format("K/V head 0 of {}", params.cached_heads()));
   }
   if (part.batch < params.batch) {
     parts.push_back(fmt::format("{} of {} requests together", part.batch, params.batch));

@@ -37,6 +37,20 @@ TEST_CASE("Decode: every scheme of heads over ragged requests and pages", "[deco
   }
 }
 
+TEST_CASE("Decode: mla over ragged requests, pages, parts and groups of heads", "[decode]") {
+  const auto device = emulated();
+  for (const PageSize size : {PageSize::p1, PageSize::p16, PageSize::p64, PageSize::p256}) {
+    for (const int splits : {0, 1, 3}) {
+      check(*device, {.scheme = Scheme::mla, .heads = 4, .splits = splits, .page_size = size},
+            kLengths);
+    }
+  }
+  // More heads than a block has room for, and a number of them that 32 does not divide.
+  check(*device, {.scheme = Scheme::mla, .heads = 48, .head_dim = HeadDim::d128, .splits = 2},
+        {40});
+  check(*device, {.scheme = Scheme::mla, .heads = 2, .splits = 4}, {1000, 3});
+}
+
 TEST_CASE("Decode: a long request beside short ones", "[decode]") {
   const auto device = emulated();
   check(*device, {.heads = 2, .kv_heads = 1, .splits = 5}, {3, 1000, 40});
@@ -67,7 +81,8 @@ TEST_CASE("Decode: no order of the threads changes an answer", "[decode]") {
   const Params params{.heads = 4, .kv_heads = 1, .splits = 3};
   const auto device = emulated();
   const Compared first = compared_run(*device, params, {70, 20});
-  for (const simt::ThreadOrder order : {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
+  for (const simt::ThreadOrder order :
+       {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
     for (const auto completion : {simt::Completion::latest, simt::Completion::seeded}) {
       for (const std::uint64_t seed : {1, 2}) {
         const auto other = emulated(order, seed, completion);
