@@ -515,7 +515,7 @@ __global__ void __launch_bounds__(T::kMostThreads, 1) paged(Memory memory, Task 
   for (int number = pieces.first; number < pieces.end; ++number) {
     const Piece piece = pieces[number];
     const int turn = (number - pieces.first) % 2;
-    witness.begin(number, piece.item, piece.tiles(T::kTokens));
+    witness.begin(number, piece.item, piece.tiles(T::kTokens), threadIdx.x == 0);
     Queries<T> q;
     load_queries<T>(q, queries + turn * query_units, piece.item, task, memory, me, witness);
     // The next ones come with the next tile.
@@ -532,7 +532,7 @@ __global__ void __launch_bounds__(T::kMostThreads, 1) paged(Memory memory, Task 
       simt::cp_async_wait<0>();
     }
     finish<T>(o, stats, meeting, piece.item, task, memory, me, witness);  // [step: output]
-    witness.end(number);
+    witness.end(number, threadIdx.x == 0);
   }
   simt::cp_async_wait<0>();
   if (task.merges) merge_where_last<T>(pieces, witness);

@@ -341,8 +341,8 @@ struct Feeder {
 struct Timed {
   static constexpr bool kRecords = false;
 
-  __device__ __forceinline__ void begin(int, const WorkItem&, int) {}
-  __device__ __forceinline__ void end(int) {}
+  __device__ __forceinline__ void begin(int, const WorkItem&, int, bool) {}
+  __device__ __forceinline__ void end(int, bool) {}
   __device__ __forceinline__ void asks(Tensor, int, int) const {}
   __device__ __forceinline__ void looks_up(int, std::ptrdiff_t) const {}
   __device__ __forceinline__ void copies(int, std::ptrdiff_t) const {}
@@ -368,16 +368,16 @@ struct Explained {
   int row = -1;  ///< the chosen one of the item's, where it has it
   StepRecord step{};
 
-  __device__ __forceinline__ void begin(int item, const WorkItem& what, int tiles) {
+  __device__ __forceinline__ void begin(int item, const WorkItem& what, int tiles, bool speaks) {
     ++order;
     const int mine = head - what.first_head;
     row = what.request == request && mine >= 0 && mine < what.heads ? mine : -1;
-    if (threadIdx.x != 0) return;
+    if (!speaks) return;
     visits[item] = {
         static_cast<int>(blockIdx.x), simt::multiprocessor(), order, tiles, now(order), 0};
   }
-  __device__ __forceinline__ void end(int item) const {
-    if (threadIdx.x == 0) visits[item].end = now(order + 1);
+  __device__ __forceinline__ void end(int item, bool speaks) const {
+    if (speaks) visits[item].end = now(order + 1);
   }
   /// So many bytes are loaded (`kind` 0) or stored (1).
   __device__ __forceinline__ void asks(Tensor tensor, int kind, int bytes) const {

@@ -1,0 +1,52 @@
+#pragma once
+
+/// \file
+/// What the kernel for a latent cache (mla) is asked for. DeepSeek-AI, "DeepSeek-V2", 2024 (arXiv:2405.04434): a token's
+/// row has 512 latent numbers, which are key and value of all heads once the heads' own matrices are absorbed into
+/// queries and output, and 64 more that turn with the position and are key alone.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/attention/decode/paged_problem.hpp"
+
+namespace tilestep::decode::latent {
+
+inline constexpr int kLatent = 512, kRope = 64, kRow = kLatent + kRope;
+inline constexpr int kHeadsOfBlock = 64;  ///< query heads that a work item has at most
+inline constexpr int kTile = 64;          ///< tokens
+
+struct Problem {
+  int heads = 128;  ///< up to 64, or a multiple of 64
+  int batch = 1, pages = 1;
+  int page_size =
+      64;  ///< tokens; TMA fetches as many rows at once as a power of two divides it by, up to 64
+  int table_pitch = 0;  ///< pages of a row of the block table
+  float scale = 1;      ///< of scores
+  paged::Merging merging = paged::Merging::weighted;
+};
+
+/// On the device, BF16. Work items are made as for lines_of(heads) K/V heads, whose number is not used: all query heads
+/// share the rows.
+struct Arrays {
+  simt::Span<const std::uint16_t> q;      ///< [batch × heads × 576], absorbed
+  simt::Span<const std::uint16_t> cache;  ///< [pages × page_size × 576]
+  simt::Span<const int> table;            ///< [batch × table_pitch]
+  simt::Span<const int> context;          ///< [batch]
+  simt::Span<const paged::WorkItem> items;
+  simt::Span<const int> first_item;  ///< [blocks + 1]
+  simt::Span<std::uint16_t> o;       ///< [batch × heads × 512]
+  simt::Span<float> lse;             ///< [batch × heads], natural
+  simt::Span<float> part_o;          ///< [slots × 64 × 512]
+  simt::Span<float> part_m, part_l;  ///< [slots × 64]
+};
+
+/// Work items of a request that differ in their heads alone.
+constexpr int lines_of(int heads) {
+  return heads <= kHeadsOfBlock ? 1 : heads / kHeadsOfBlock;
+}
+constexpr int tiles_of(int tokens) {
+  return (tokens + kTile - 1) / kTile;
+}
+
+}  // namespace tilestep::decode::latent
