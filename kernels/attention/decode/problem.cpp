@@ -46,12 +46,33 @@ void move_channels(Inputs& inputs, std::mt19937& generator) {
   }
 }
 
+/// Lines of work that share nothing: K/V heads, or query heads where each reads its own copy.
+std::int64_t lines_of(const Params& params) {
+  return params.broken == Break::repeat_kv ? params.heads : params.cached_heads();
+}
+
+/// Tensor cores take sixteen queries at a time, however many there are.
 double work_of(const Params& params) {
-  return 1.5 * params.batch * params.context * token_flops(layer_shape(params));
+  constexpr std::int64_t kRows = 16;
+  const LayerShape layer = layer_shape(params);
+  const std::int64_t lines = lines_of(params), group = params.heads / lines;
+  return 1.5 * params.batch * params.context * 2 * (layer.row.key + layer.row.value) *
+         static_cast<double>(lines * std::max(group, kRows));
+}
+
+/// Tiles that a block takes of a long request.
+std::int64_t tiles_of(const Params& params) {
+  const std::int64_t tokens = params.context + params.context / 2;
+  const std::int64_t pages = std::max<std::int64_t>(tokens / tokens_of(params.page_size), 1);
+  const std::int64_t blocks =
+      std::max<std::int64_t>(kMultiprocessors / (params.batch * lines_of(params)), 1);
+  const std::int64_t parts = params.splits > 0 ? params.splits : blocks;
+  constexpr int kTile = 16;
+  return tokens / kTile / std::min(parts, pages);
 }
 
 bool fits(const Params& params) {
-  if (work_of(params) > kMostFlops) return false;
+  if (work_of(params) > kMostFlops || tiles_of(params) > kMostTiles) return false;
   const std::int64_t size = tokens_of(params.page_size);
   return pool_tokens(params) <= size * kMostPages;
 }

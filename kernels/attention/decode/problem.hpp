@@ -10,8 +10,10 @@
 
 namespace tilestep::decode {
 
-/// What one run explains at most: multiplications and additions, and pages of a pool that can be drawn.
-inline constexpr double kMostFlops = 2e7;
+/// What one run explains at most: multiplications and additions of whole tiles, tiles that a block takes one after the
+/// other, and pages of a pool that can be drawn.
+inline constexpr double kMostFlops = 4e7;
+inline constexpr int kMostTiles = 40;
 inline constexpr int kMostPages = 288;
 inline constexpr int kMostShownBatch = 8;
 inline constexpr int kMostShownRequests = 64;
