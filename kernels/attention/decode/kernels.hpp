@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/attention/decode/latent_explained.hpp"
+#include "kernels/attention/decode/latent_problem.hpp"
 #include "kernels/attention/decode/paged_problem.hpp"
 #include "kernels/attention/decode/params.hpp"
 #include "kernels/base/simt/cudnn.hpp"
@@ -34,6 +35,15 @@ class Kernels : public simt::KernelSet {
                             const simt::LibraryAttention& attention) const = 0;
   virtual void library_attend(simt::Device& device, const simt::LibraryAttention& attention,
                               int plan, const simt::LibraryAttentionArrays& arrays) const = 0;
+
+  /// mla on Hopper, at its real size: latent_problem.hpp. Throw Error (unavailable) on another GPU.
+  virtual void attend(simt::Device& device, const latent::Problem& problem,
+                      const latent::Arrays& arrays) const = 0;
+  virtual void explain(simt::Device& device, const latent::Problem& problem,
+                       const latent::Arrays& arrays, const paged::Explanation& what) const = 0;
+  virtual void merge(simt::Device& device, const latent::Problem& problem,
+                     const latent::Arrays& arrays, const paged::Explanation* what) const = 0;
+  virtual simt::Resources resources(simt::Device& device, const latent::Problem& problem) const = 0;
 
   /// Adds the words of 32 bits in `bytes`, a multiple of 16 of them, to sum[0], modulo 2^32. Asynchronous on a GPU.
   virtual void read(simt::Device& device, simt::Span<const std::uint8_t> bytes,

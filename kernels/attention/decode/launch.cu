@@ -4,6 +4,7 @@
 
 #include "kernels/attention/decode/kernels.hpp"
 #include "kernels/attention/decode/latent_explained.cu"
+#include "kernels/attention/decode/latent_start.hpp"
 #include "kernels/attention/decode/paged_start.hpp"
 #include "kernels/attention/decode/read.cu"
 #include "kernels/lessons.hpp"
@@ -68,6 +69,22 @@ class KernelsHere final : public Kernels {
                  simt::row_of_blocks("latent_merge", static_cast<std::int64_t>(a.items.count),
                                      here::kThreads),
                  here::latent_merge, memory, problem, records);
+  }
+
+  void attend(simt::Device& device, const latent::Problem& problem,
+              const latent::Arrays& arrays) const override {
+    latent::SIMT_BACKEND::attend(device, problem, arrays);
+  }
+  void explain(simt::Device& device, const latent::Problem& problem, const latent::Arrays& arrays,
+               const paged::Explanation& what) const override {
+    latent::SIMT_BACKEND::explain(device, problem, arrays, what);
+  }
+  void merge(simt::Device& device, const latent::Problem& problem, const latent::Arrays& arrays,
+             const paged::Explanation* what) const override {
+    latent::SIMT_BACKEND::merge(device, problem, arrays, what);
+  }
+  simt::Resources resources(simt::Device& device, const latent::Problem& problem) const override {
+    return latent::SIMT_BACKEND::resources(device, problem);
   }
 
   simt::LibraryStatus library(simt::Device&) const override { return simt::cudnn_status(); }

@@ -130,17 +130,14 @@ Box DecodeScene::heads(Cursor cursor) const {
   for (int h = 0; h < shape.heads; ++h) {
     const bool now = used[static_cast<std::size_t>(h)];
     queries.items.names.push_back(std::to_string(h));
-    queries.items.tone.each.push_back(request_tone(h / group));
     queries.items.state.each.push_back(now ? State::current : State::plain);
     queries.items.flags.each.push_back(h == trace_.head ? kPicked : kNone);
     links.from.push_back({{"query_head", h}});
     links.to.push_back({{"kv_head", h / group}});
-    links.items.tone.each.push_back(request_tone(h / group));
     links.items.state.each.push_back(now ? State::current : State::plain);
   }
   for (int h = 0; h < shape.cached_heads; ++h) {
     cached.items.names.push_back(shape.scheme == Scheme::mla ? "latent" : std::to_string(h));
-    cached.items.tone.each.push_back(request_tone(h));
     cached.items.state.each.push_back(read[static_cast<std::size_t>(h)] ? State::current
                                                                         : State::plain);
   }
@@ -150,13 +147,14 @@ Box DecodeScene::heads(Cursor cursor) const {
   queries.items.about = {{"kv", {0, of_group}}};
   links.items.about = {{"kv", {0, of_group}}};
   cached.items.about = {{"kv", {0, numbers(shape.cached_heads)}}};
-  Box above = box({"queries"}, {queries}, text(counted(shape.heads, "query head")),
+  const std::string stored = shape.scheme == Scheme::mla ? std::string("one latent row a token")
+                                                         : counted(shape.cached_heads, "K/V head");
+  Box above = box({"queries"}, {queries},
+                  text(fmt::format("{} {} {}", counted(shape.heads, "query head"),
+                                   shape.heads == 1 ? "uses" : "share", stored),
+                       counted(shape.heads, "query head")),
                   {.least_height = 1.6f, .most_height = 3});
-  Box under = box(
-      {"cache_heads"}, {cached, links},
-      text(shape.scheme == Scheme::mla ? "one latent row a token"
-                                       : counted(shape.cached_heads, "K/V head") + " in the cache"),
-      {.least_height = 1.6f, .most_height = 3});
+  Box under = box({"cache_heads"}, {cached, links}, {}, {.least_height = 1.6f, .most_height = 3});
   return column({"heads"}, {std::move(above), std::move(under)}, {.weight = 1, .least_height = 5});
 }
 
@@ -186,8 +184,7 @@ Box DecodeScene::roofline() const {
       .key = {"roof"}, .x = {0.5, decode::kRidge, 1024}, .ax = "flop_per_byte", .ay = "tflops"};
   for (const double x : roof.x) roof.y.push_back(decode::roof_at(x) / 1e12);
   roof.state = State::done;
-  Box made = box({"roofline"}, {roof}, text("below an H200's roofs (data sheet)", "roofline"),
-                 {.rank = 2, .weight = 1.3f, .least_height = 5, .left = 3, .right = 0.5f});
+  Box made = box({"roofs"}, {roof}, {}, {.least_height = 3.5f, .left = 3, .right = 0.5f});
   for (const Scheme scheme : all_of<Scheme>()) {
     decode::Params other = params_;
     other.scheme = scheme;
@@ -206,7 +203,9 @@ Box DecodeScene::roofline() const {
     point.ends_free = true;
     made.marks.emplace_back(std::move(point));
   }
-  return made;
+  return labelled({"roofline"}, std::move(made),
+                  text("below an H200's roofs, by its data sheet", "roofline"),
+                  {.rank = 2, .weight = 1.3f, .least_height = 5});
 }
 
 // ---- memory -------------------------------------------------------------------------------------------------

@@ -82,8 +82,9 @@ Box DecodeScene::timeline(Cursor cursor) const {
           ? counted(trace_.coming, "request") + " to come"
           : fmt::format("{} running, {} waiting, {} through", moment_now->running.size(),
                         moment_now->waiting, moment_now->finished);
-  return box({"timeline"}, {list.made(now)}, text("requests: " + waiting, waiting),
-             {.weight = 1.2f, .least_width = 8, .least_height = 4, .left = 2.5f});
+  return labelled(
+      {"timeline"}, box({"runs_box"}, {list.made(now)}, {}, {.least_height = 3, .left = 2.5f}),
+      text("requests: " + waiting, waiting), {.weight = 1.2f, .least_width = 8, .least_height = 4});
 }
 
 /// What of the pool holds tokens, and what is reserved in vain: in pages, and with one piece of memory for each.
@@ -91,7 +92,6 @@ Box DecodeScene::waste(Cursor cursor) const {
   SpanList list("stored", "tokens", "kind");
   const Served* now = moment(cursor);
   double end = 0;
-  std::string label = "tokens stored; hatched: held and empty";
   if (now != nullptr) {
     const double held =
         static_cast<double>(trace_.pool - now->free_pages()) * trace_.shape.page_size;
@@ -110,14 +110,15 @@ Box DecodeScene::waste(Cursor cursor) const {
     }
     end = std::max(end, at);
   }
-  Box made = box({"waste"}, {list.made(end)}, text(label, "hatched: empty"),
-                 {.rank = 1, .weight = 1, .least_width = 8, .least_height = 4, .left = kLeft});
+  Box made = box({"stored_box"}, {list.made(end)}, {}, {.least_height = 3, .left = kLeft});
   const double pool = static_cast<double>(trace_.pool) * trace_.shape.page_size;
   made.marks.emplace_back(Rule{.key = {"pool_end"},
                                .axis = "tokens",
                                .at = pool,
                                .label = text("the pool ends here", "pool")});
-  return made;
+  return labelled({"waste"}, std::move(made),
+                  text("tokens stored; hatched: held and empty", "hatched: empty"),
+                  {.rank = 1, .weight = 1, .least_width = 8, .least_height = 4});
 }
 
 // ---- the launch -------------------------------------------------------------------------------------------
@@ -152,43 +153,47 @@ Box DecodeScene::lanes(Cursor cursor) const {
   if (!list.spans.items.flags.each.empty()) {
     list.spans.items.flags.each.resize(static_cast<std::size_t>(list.spans.items.count), kNone);
   }
-  return box({"lanes"}, {list.made(now)},
-             text(fmt::format("{} of one launch, tile by tile", counted(trace_.blocks, "block")),
-                  counted(trace_.blocks, "block")),
-             {.weight = 1.3f, .least_width = 8, .least_height = 4, .left = kLeft});
+  return labelled(
+      {"lanes"}, box({"lane_box"}, {list.made(now)}, {}, {.least_height = 3, .left = kLeft}),
+      text(fmt::format("{} of one launch, tile by tile", counted(trace_.blocks, "block")),
+           counted(trace_.blocks, "block")),
+      {.weight = 1.1f, .least_width = 8, .least_height = 4});
 }
 
-/// m, ℓ and O of each part of the chosen head, as far as it has come; at the end what the merge makes of them.
-std::vector<Text> DecodeScene::merge_lines(Cursor cursor) const {
-  constexpr int kMostParts = 6;
-  std::vector<Text> rows;
-  int left_out = 0;
-  const auto symbols_now = symbols({});
+/// m, ℓ and O of each part of the chosen head, as far as it has come; at the end what the merge gives it.
+Ledger DecodeScene::part_table(Cursor cursor) const {
+  constexpr int kMostParts = 8, kColumns = 4;
+  Ledger table{items("part", 0), {}, {}};
+  const std::vector<Symbol> names = symbols({});
+  table.columns = {
+      {marked("m", names)}, {marked("ℓ", names)}, {marked("O", names)}, text("weight")};
   for (const PartTrace& part : trace_.parts) {
+    if (std::ssize(table.rows) >= kMostParts) break;
     const ItemTrace& item = trace_.items[static_cast<std::size_t>(part.item)];
-    if (std::ssize(rows) >= kMostParts) {
-      ++left_out;
-      continue;
-    }
     const StepTrace* last = nullptr;
     for (const StepTrace& step : trace_.steps) {
       if (step.item == part.item && trace_.step_of(item, step.tile) <= cursor.tile) last = &step;
     }
-    std::string full = fmt::format("part {} = not begun", item.split), brief = full;
-    if (last != nullptr) {
-      full = fmt::format("part {} = m {}, ℓ {}, O {}", item.split, sum_text(last->m_after, 2),
-                         sum_text(last->l, 2), sum_text(last->o, 2));
-      brief = fmt::format("{} = {}, {}, {}", item.split, sum_text(last->m_after, 1),
-                          sum_text(last->l, 1), sum_text(last->o, 1));
+    table.rows.push_back(text(fmt::format("part {}", item.split), std::to_string(item.split)));
+    const bool weighed = merging(cursor) || (at_end(cursor) && last != nullptr);
+    table.items.names.push_back(last == nullptr ? "–" : sum_text(last->m_after, 2));
+    table.items.names.push_back(last == nullptr ? "–" : sum_text(last->l, 2));
+    table.items.names.push_back(last == nullptr ? "–" : sum_text(last->o, 2));
+    table.items.names.push_back(weighed ? sum_text(part.weight, 3) : "–");
+    const bool now = !merging(cursor) && at_work(item, cursor);
+    for (int column = 0; column < kColumns; ++column) {
+      const bool current = now ? column < kColumns - 1 : merging(cursor) && column == kColumns - 1;
+      table.items.state.each.push_back(current ? State::current : State::plain);
     }
-    if (merging(cursor)) {
-      full += fmt::format(", weight {}", sum_text(part.weight, 3));
-      brief = fmt::format("{} = weight {}", item.split, sum_text(part.weight, 2));
-    }
-    rows.push_back({marked(full, symbols_now), marked(brief, symbols_now)});
   }
-  if (left_out > 0) rows.push_back(text(fmt::format("and {}", counted(left_out, "part"))));
-  if (!at_end(cursor)) return rows;
+  table.items.count = static_cast<int>(table.items.names.size());
+  table.items.per_row = kColumns;
+  return table;
+}
+
+/// What the parts come to.
+std::vector<Text> DecodeScene::answer_lines(Cursor cursor) const {
+  if (!at_end(cursor)) return {text("O = not yet")};
   double most = -std::numeric_limits<double>::infinity(), sum = 0, o = 0;
   for (const PartTrace& part : trace_.parts) {
     most = std::max(most, static_cast<double>(part.m));
@@ -196,22 +201,25 @@ std::vector<Text> DecodeScene::merge_lines(Cursor cursor) const {
     o += static_cast<double>(part.weight) * static_cast<double>(part.o);
   }
   const std::string answer = number(static_cast<double>(trace_.o), 3);
+  std::vector<Text> rows;
   if (merging(cursor)) rows.push_back(text(fmt::format("M = {}", number(most, 2))));
+  const std::vector<Symbol> names = symbols({});
   rows.push_back(
-      {marked(fmt::format("O = {} / {} = {}", number(o, 3), number(sum, 3), answer), symbols_now),
-       marked(fmt::format("O = {}", answer), symbols_now)});
+      {marked(fmt::format("O = {} / {} = {}", number(o, 3), number(sum, 3), answer), names),
+       marked(fmt::format("O = {}", answer), names)});
   return rows;
 }
 
 Box DecodeScene::parts(Cursor cursor) const {
-  Lines rows{items("part", 0), merge_lines(cursor), Lines::formula};
-  rows.items.count = static_cast<int>(rows.rows.size());
-  if (rows.rows.empty()) rows = lines("part", {text("no tokens yet")}, Lines::formula);
   const int request = request_number(trace_.request);
-  return box({"parts"}, {std::move(rows)},
-             text(fmt::format("R{}, head {}, component {}", request, trace_.head, trace_.component),
-                  fmt::format("R{}, head {}", request, trace_.head)),
-             {.rank = 1, .weight = 1, .least_width = 8, .least_height = 4});
+  Box table = box({"part_table"}, {part_table(cursor)}, {}, {.weight = 2, .least_height = 3});
+  Box answer = box({"answer"}, {lines("answer_line", answer_lines(cursor), Lines::formula)}, {},
+                   {.rank = 3, .weight = 0, .least_height = 2.2f});
+  return labelled(
+      {"parts"}, column({"part_boxes"}, {std::move(table), std::move(answer)}),
+      text(fmt::format("R{}, head {}, component {}", request, trace_.head, trace_.component),
+           fmt::format("R{}, head {}", request, trace_.head)),
+      {.rank = 1, .weight = 1, .least_width = 9, .least_height = 4});
 }
 
 // ---- what is said of a thing --------------------------------------------------------------------------------

@@ -189,9 +189,11 @@ std::vector<Readout> DecodeScene::readouts(const View& view) const {
                                        : picture::Name("o"),
                         0};
   };
-  show("m", "maximum m", &StepTrace::m_after, 2);
-  show("l", "sum ℓ", &StepTrace::l, 2);
-  show("o", "O so far", &StepTrace::o, 3);
+  if (step != nullptr) {
+    show("m", "maximum m", &StepTrace::m_after, 2);
+    show("l", "sum ℓ", &StepTrace::l, 2);
+    show("o", "O so far", &StepTrace::o, 3);
+  }
   if (!at_end(cursor)) return all;
   const double off = std::abs(static_cast<double>(trace_.o) - trace_.exact_o);
   const bool wrong = trace_.broken != Break::none && trace_.result.wrong > 0;
@@ -205,20 +207,22 @@ std::vector<Readout> DecodeScene::readouts(const View& view) const {
 // ---- the kernel -----------------------------------------------------------------------------------------
 
 SourceMark DecodeScene::source(const View& view) const {
-  constexpr const char* kPaged = "kernels/attention/decode/paged.cu";
-  constexpr const char* kMerge = "kernels/attention/decode/merge.cu";
+  const bool latent = trace_.shape.scheme == decode::Scheme::mla;
+  const char* const paged =
+      latent ? "kernels/attention/decode/latent_explained.cu" : "kernels/attention/decode/paged.cu";
+  const char* const merge = latent ? paged : "kernels/attention/decode/merge.cu";
   const Cursor cursor = view.cursor;
   if (merging(cursor)) {
-    const auto lines = lab::source_marks(kMerge).lines({"weigh", "merge"});
-    SourceMark mark = source_mark(kMerge, lines, 1);
+    const auto lines = lab::source_marks(merge).lines({"weigh", "merge"});
+    SourceMark mark = source_mark(merge, lines, 1);
     for (const PartTrace& part : trace_.parts) {
       mark.values[lines[0]] =
           fmt::format("weight = {}", number(static_cast<double>(part.weight), 3));
     }
     return mark;
   }
-  const auto lines = lab::source_marks(kPaged).lines({"scores", "softmax", "values", "output"});
-  SourceMark mark = source_mark(kPaged, lines, reading(cursor) ? 2 : -1);
+  const auto lines = lab::source_marks(paged).lines({"scores", "softmax", "values", "output"});
+  SourceMark mark = source_mark(paged, lines, reading(cursor) ? 2 : -1);
   if (const StepTrace* step = reading(cursor) ? step_now(cursor) : nullptr) {
     mark.values[lines[0]] =
         fmt::format("tile max = {}", number(static_cast<double>(step->tile_max), 2));

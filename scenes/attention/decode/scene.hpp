@@ -61,7 +61,8 @@ class DecodeScene final : public SceneOf<decode::Trace> {
   picture::Box waste(Cursor cursor) const;
   picture::Box lanes(Cursor cursor) const;
   picture::Box parts(Cursor cursor) const;
-  std::vector<picture::Text> merge_lines(Cursor cursor) const;
+  picture::Ledger part_table(Cursor cursor) const;
+  std::vector<picture::Text> answer_lines(Cursor cursor) const;
 
   // Questions and events, in questions.cpp.
   std::optional<Question> serving_question(int step) const;
@@ -78,6 +79,14 @@ class DecodeScene final : public SceneOf<decode::Trace> {
 constexpr std::uint8_t request_tone(int request) {
   constexpr std::uint8_t kTones[] = {1, 2, 3, 4, 5, 7};
   return kTones[static_cast<std::size_t>(request) % std::size(kTones)];
+}
+
+/// A box with a margin for an axis, its label above.
+inline picture::Box labelled(picture::Key key, picture::Box inner, picture::Text label,
+                             const picture::Layout& layout) {
+  picture::Box made = picture::column(key, {std::move(inner)}, layout);
+  made.label = std::move(label);
+  return made;
 }
 
 }  // namespace tilestep::scenes
