@@ -5,7 +5,8 @@
 // 2025): O of 64 heads does not fit into one warpgroup's registers, nor more than two tiles of 64 tokens into shared
 // memory.
 //
-//   - a warp gathers tiles through the block table by TMA, into two stages
+//   - a warp gathers tiles through the block table by TMA, into two stages. With 128 heads two blocks of a cluster have
+//     64 each: either fetches half of a tile for both, which then is read but once
 //   - two warpgroups take two tiles at a time: each makes the scores of its own one, 64 heads × 64 tokens
 //   - they tell each other their rows' maxima, so that weights of both tiles are measured from the same one
 //   - each has half of O's columns, and adds both tiles' parts to it: its own weights are in its registers, the other's
@@ -25,102 +26,105 @@ struct Source {
   int row;    ///< of the cache
   int there;  ///< of them that count; 0: none
 };
-template <class W>
-__device__ __forceinline__ Source look_up(const Piece& piece, int number, int token, int rows,
-                                          const Task& task, const Memory& memory,
-                                          const W& witness) {
-  if (token >= piece.end) return {0, 0};
-  const int entry = token / task.page_size;
-  const std::ptrdiff_t at =
-      static_cast<std::ptrdiff_t>(piece.item.request) * task.table_pitch + entry;
-  const int page = memory.table[at];
-  witness.looks_up(number, at);
-  return {page * task.page_size + token - entry * task.page_size, min(rows, piece.end - token)};
-}
-
-/// Asks TMA for rows of a tile: all at once, or one by one where some do not count, which come as zeros then.
+/// Asks TMA for rows of a tile, for all blocks of the cluster the panels that are this one's to fetch: all rows at once,
+/// or one by one where some do not count, which come as zeros then.
+template <int kBlocks>
 __device__ __forceinline__ void fetch_rows(const Maps& maps, const Source& from, unsigned to,
-                                           unsigned full) {
-  for (int panel = 0; panel < kPanels; ++panel) {
+                                           unsigned full, unsigned rank) {
+  constexpr int kShare = (kPanels + kBlocks - 1) / kBlocks;
+  const int first = static_cast<int>(rank) * kShare;
+  for (int panel = first; panel < min(first + kShare, kPanels); ++panel) {
     const unsigned box = to + static_cast<unsigned>(panel * kBoxBytes);
     if (from.there == maps.rows_at_once) {
-      fetch(maps.rows, box, full, panel * kPanel, from.row);  // [step: copies]
+      fetch<kBlocks>(maps.rows, box, full, panel * kPanel, from.row);  // [step: copies]
       continue;
     }
     for (int row = 0; row < maps.rows_at_once; ++row) {
-      fetch(maps.row, box + static_cast<unsigned>(row * kPanelBytes), full, panel * kPanel,
-            row < from.there ? from.row + row : maps.end);
+      fetch<kBlocks>(maps.row, box + static_cast<unsigned>(row * kPanelBytes), full, panel * kPanel,
+                     row < from.there ? from.row + row : maps.end);
     }
   }
-}
-
-template <class W>
-__device__ __forceinline__ void fetch_tile(const Maps& maps, const Piece& piece, int number,
-                                           int tile, const Layout& layout, int stage, Turn& turn,
-                                           const Task& task, const Memory& memory,
-                                           const W& witness) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int rows = maps.rows_at_once;
-  const int first = piece.first + tile * kTile;
-  // The table is asked before the stage is free.
-  Source mine[2] = {};
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int row = (lane + 32 * i) * rows;
-    if (row < kTile) {
-      mine[i] = look_up(piece, number, first + row, rows, task, memory, witness);
-    }
-  }
-  wait_for(layout.empty(stage), turn.parity() ^ 1);  // [step: waits-empty]
-  if (lane == 0) {
-    arrive_expecting(layout.full(stage), kTileBytes);
-    witness.asks(paged::kK, 0, min(kTile, piece.end - first) * kRow * 2);
-  }
-  __syncwarp();  // the barrier expects the bytes before they come
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int row = (lane + 32 * i) * rows;
-    if (row < kTile) {
-      fetch_rows(maps, mine[i], layout.tile(stage) + static_cast<unsigned>(row * kPanelBytes),
-                 layout.full(stage));
-    }
-  }
-  ++turn.number;
 }
 
 /// What the warp does that copies.
-template <class W>
-__device__ __forceinline__ void produce(const Maps& maps, const Pieces& pieces,
-                                        const Layout& layout, W& witness) {
-  const Task& task = pieces.task;
-  const bool speaks = threadIdx.x == 0;
-  Turn turns[2];
-  Turn turn_q;
-  for (int number = pieces.first; number < pieces.end; ++number) {
-    const Piece piece = pieces[number];
-    const int tiles = piece.tiles(kTile);
-    witness.begin(number, piece.item, tiles, speaks);
-    if (tiles == 0) continue;
-    wait_for(layout.empty_q(), turn_q.parity() ^ 1);
-    if (speaks) {
-      arrive_expecting(layout.full_q(), kTileBytes);
-      for (int panel = 0; panel < kPanels; ++panel) {
-        fetch(maps.q, layout.q() + static_cast<unsigned>(panel * kBoxBytes), layout.full_q(),
-              panel * kPanel, piece.item.request * task.heads + piece.item.first_head);
-      }
-      witness.asks(paged::kQ, 0, piece.item.heads * kRow * 2);
+template <int kBlocks, class W>
+struct Producer {
+  const Maps& maps;
+  const Pieces& pieces;
+  const Layout& layout;
+  W& witness;
+  unsigned rank;  ///< of the block in its cluster
+
+  __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x) % 32; }
+
+  __device__ __forceinline__ void fetch_tile(const Piece& piece, int number, int tile, int stage,
+                                             Turn& turn) const {
+    const int rows = maps.rows_at_once;
+    const int first = piece.first + tile * kTile;
+    // The table is asked before the stage is free.
+    Source mine[2] = {};
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int row = (lane() + 32 * i) * rows;
+      if (row < kTile) mine[i] = look_up(piece, number, first + row);
     }
-    ++turn_q.number;
-    for (int tile = 0; tile < tiles; ++tile) {
-      const int stage = tile % 2;
-      if (stage == 0) {
-        fetch_tile(maps, piece, number, tile, layout, 0, turns[0], task, pieces.memory, witness);
-      } else {
-        fetch_tile(maps, piece, number, tile, layout, 1, turns[1], task, pieces.memory, witness);
+    wait_for(layout.empty(stage), turn.parity() ^ 1);  // [step: waits-empty]
+    if (lane() == 0) {
+      arrive_expecting(layout.full(stage), kTileBytes);
+      if (rank == 0) witness.asks(paged::kK, 0, min(kTile, piece.end - first) * kRow * 2);
+    }
+    __syncwarp();  // the barrier expects the bytes before they come
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int row = (lane() + 32 * i) * rows;
+      if (row < kTile) {
+        fetch_rows<kBlocks>(maps, mine[i],
+                            layout.tile(stage) + static_cast<unsigned>(row * kPanelBytes),
+                            layout.full(stage), rank);
+      }
+    }
+    ++turn.number;
+  }
+  __device__ __forceinline__ Source look_up(const Piece& piece, int number, int token) const {
+    if (token >= piece.end) return {0, 0};
+    const Task& task = pieces.task;
+    const int entry = token / task.page_size;
+    const std::ptrdiff_t at =
+        static_cast<std::ptrdiff_t>(piece.item.request) * task.table_pitch + entry;
+    const int page = pieces.memory.table[at];
+    if (rank == 0) witness.looks_up(number, at);
+    return {page * task.page_size + token - entry * task.page_size,
+            min(maps.rows_at_once, piece.end - token)};
+  }
+  __device__ __forceinline__ void fetch_queries(const WorkItem& item, Turn& turn) const {
+    wait_for(layout.empty_q(), turn.parity() ^ 1);
+    ++turn.number;
+    if (lane() != 0) return;
+    arrive_expecting(layout.full_q(), kTileBytes);
+    const int row =
+        item.request * pieces.task.heads + item.first_head + static_cast<int>(rank) * kHeadsOfBlock;
+    for (int panel = 0; panel < kPanels; ++panel) {
+      fetch(maps.q, layout.q() + static_cast<unsigned>(panel * kBoxBytes), layout.full_q(),
+            panel * kPanel, row);
+    }
+    witness.asks(paged::kQ, 0, min(item.heads, kHeadsOfBlock) * kRow * 2);
+  }
+  __device__ __forceinline__ void run() {
+    Turn turns[2];
+    Turn turn_q;
+    for (int number = pieces.first; number < pieces.end; ++number) {
+      const Piece piece = pieces[number];
+      const int tiles = piece.tiles(kTile);
+      witness.begin(number, piece.item, tiles, rank == 0 && lane() == 0);
+      if (tiles == 0) continue;
+      fetch_queries(piece.item, turn_q);
+      for (int tile = 0; tile < tiles; tile += 2) {
+        fetch_tile(piece, number, tile, 0, turns[0]);
+        if (tile + 1 < tiles) fetch_tile(piece, number, tile + 1, 1, turns[1]);
       }
     }
   }
-}
+};
 
 // ---- the consumers --------------------------------------------------------------------------------
 
@@ -131,13 +135,14 @@ struct Rows {
 };
 
 /// kGroup: which warpgroup this is, which tile of two and which half of O's columns it has.
-template <int kGroup, class W>
+template <int kBlocks, int kGroup, class W>
 struct Consumer {
   const Layout& layout;
   const Task& task;
   const Memory& memory;
   simt::Shared<float> stats;  ///< [warpgroups × 64]
   W& witness;
+  unsigned rank;  ///< of the block in its cluster: which 64 heads it has
   int number = 0;
   Turn turns[2] = {};
   Turn turn_q = {};
@@ -146,6 +151,10 @@ struct Consumer {
   __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x) % 32; }
   __device__ __forceinline__ int row(int half) const {
     return static_cast<int>(threadIdx.x) % kWarpgroup / 32 * 16 + half * 8 + lane() / 4;
+  }
+  /// The same among the item's heads.
+  __device__ __forceinline__ int row_of_item(int half) const {
+    return static_cast<int>(rank) * kHeadsOfBlock + row(half);
   }
   __device__ __forceinline__ void meet(int which) const {
     named_barrier_sync(1 + which, kConsumers * kWarpgroup);
@@ -214,7 +223,7 @@ struct Consumer {
   __device__ __forceinline__ void record(int half, float own, float before, float factor, float sum,
                                          int tile, int there) const {
     const float l = sum_of_row(rows.l[half]);
-    if (witness.row != row(half) || lane() % 4 != 0 || there == 0) return;
+    if (witness.row != row_of_item(half) || lane() % 4 != 0 || there == 0) return;
     witness.steps[static_cast<std::ptrdiff_t>(number) * witness.step_pitch + tile] = {
         own * kLn2, before * kLn2, rows.m[half] * kLn2, factor, sum, l, 0, min(there, kTile)};
   }
@@ -222,7 +231,7 @@ struct Consumer {
     const int column = witness.component - kGroup * kColumns;
     for (int i = 0; i < kColumns / 2; ++i) {
       const bool here =
-          i / 4 * 8 + lane() % 4 * 2 + i % 2 == column && witness.row == row(i / 2 % 2);
+          i / 4 * 8 + lane() % 4 * 2 + i % 2 == column && witness.row == row_of_item(i / 2 % 2);
       if (!here) continue;
       witness.steps[static_cast<std::ptrdiff_t>(number) * witness.step_pitch + tile].o = o[i];
     }
@@ -234,11 +243,11 @@ struct Consumer {
     if (second) {
       multiply(o, p, 1);
       wgmma_wait<1>();
-      release(layout.empty(0));
+      release_to_all<kBlocks>(layout.empty(0), rank);
     }
     wgmma_wait<0>();
     settle(o);
-    release(layout.empty(second ? 1 : 0));  // [step: releases]
+    release_to_all<kBlocks>(layout.empty(second ? 1 : 0), rank);  // [step: releases]
     ++turns[0].number;
     if (second) ++turns[1].number;
   }
@@ -300,7 +309,7 @@ struct Consumer {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       l[half] += stats[(kGroup ^ 1) * kHeadsOfBlock + row(half)];
-      if (row(half) < item.heads) store_row(o, item, half, l[half]);
+      if (row_of_item(half) < item.heads) store_row(o, item, half, l[half]);
     }
     meet(1);  // both have read them
   }
@@ -310,7 +319,7 @@ struct Consumer {
     const int column = kGroup * kColumns + lane() % 4 * 2;
     if (paged::is_split(item)) {
       const std::ptrdiff_t at =
-          static_cast<std::ptrdiff_t>(paged::slot_of(item)) * task.most_rows + row(half);
+          static_cast<std::ptrdiff_t>(paged::slot_of(item)) * task.most_rows + row_of_item(half);
 #pragma unroll
       for (int j = 0; j < kColumns / 8; ++j) {
         simt::as<float2>(memory.part_o + (at * kLatent + column + 8 * j))[0] =
@@ -324,8 +333,8 @@ struct Consumer {
       return;
     }
     const float inverse = l > 0 ? 1 / l : 0;
-    const std::ptrdiff_t head =
-        static_cast<std::ptrdiff_t>(item.request) * task.heads + item.first_head + row(half);
+    const std::ptrdiff_t head = static_cast<std::ptrdiff_t>(item.request) * task.heads +
+                                item.first_head + row_of_item(half);
 #pragma unroll
     for (int j = 0; j < kColumns / 8; ++j) {
       simt::as<unsigned>(memory.o + (head * kLatent + column + 8 * j))[0] =
@@ -338,11 +347,11 @@ struct Consumer {
   }
 };
 
-template <int kGroup, class W>
+template <int kBlocks, int kGroup, class W>
 __device__ __forceinline__ void consume(const Pieces& pieces, const Layout& layout,
-                                        simt::Shared<float> stats, W& witness) {
-  Consumer<kGroup, W> c{layout, pieces.task, pieces.memory, stats, witness};
-  const bool speaks = threadIdx.x == kWarpgroup;
+                                        simt::Shared<float> stats, unsigned rank, W& witness) {
+  Consumer<kBlocks, kGroup, W> c{layout, pieces.task, pieces.memory, stats, witness, rank};
+  const bool speaks = rank == 0 && threadIdx.x == kWarpgroup;
   for (c.number = pieces.first; c.number < pieces.end; ++c.number) {
     const Piece piece = pieces[c.number];
     witness.begin(c.number, piece.item, piece.tiles(kTile), false);
@@ -356,43 +365,53 @@ __device__ __forceinline__ void consume(const Pieces& pieces, const Layout& layo
 
 // ---- the kernel -----------------------------------------------------------------------------------
 
-template <class W>
+/// Makes the barriers. Tiles are given back by the warps of all blocks that copy there.
+template <int kBlocks>
+__device__ __forceinline__ void make_barriers(const Layout& layout) {
+  constexpr int kReaders = kConsumers * kWarpgroup / 32;  // warps
+  barrier_init(layout.full_q(), 1);
+  barrier_init(layout.empty_q(), kReaders);
+  for (int stage = 0; stage < 2; ++stage) {
+    barrier_init(layout.full(stage), 1);
+    barrier_init(layout.empty(stage), kBlocks * kReaders);
+  }
+  publish_barriers();
+}
+
+template <int kBlocks, class W>
 __global__ void __launch_bounds__(kThreads, 1)
     latent(const __grid_constant__ Maps maps, Memory memory, Task task, W witness) {
   int slack = 0;
   const Layout layout = lay_out(slack);
   const auto stats = simt::dynamic_shared<float>(
       kConsumers * kHeadsOfBlock, static_cast<std::size_t>(slack + Layout::stats()), "statistics");
+  const int cluster = static_cast<int>(blockIdx.x) / kBlocks;
   const Pieces pieces{task, memory,
                       simt::dynamic_shared<Piece>(
                           kKeptPieces, static_cast<std::size_t>(slack + Layout::pieces()), "items"),
-                      memory.first_item[static_cast<int>(blockIdx.x)],
-                      memory.first_item[static_cast<int>(blockIdx.x) + 1]};
-  if (threadIdx.x == 0) {
-    constexpr int kReaders = kConsumers * kWarpgroup / 32;  // warps
-    barrier_init(layout.full_q(), 1);
-    barrier_init(layout.empty_q(), kReaders);
-    for (int stage = 0; stage < 2; ++stage) {
-      barrier_init(layout.full(stage), 1);
-      barrier_init(layout.empty(stage), kReaders);
-    }
-    publish_barriers();
-  }
+                      memory.first_item[cluster], memory.first_item[cluster + 1]};
+  unsigned rank = 0;
+  if constexpr (kBlocks == 2) rank = rank_in_cluster();
+  if (threadIdx.x == 0) make_barriers<kBlocks>(layout);
   pieces.keep();
-  __syncthreads();  // the barriers and the items are there
+  __syncthreads();                                // the barriers and the items are there …
+  if constexpr (kBlocks == 2) cluster_barrier();  // … in both blocks
   // From lane 0, so that the compiler knows it to be the same for the warp.
   const int group = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / kWarpgroup, 0);
   if (group == 0) {
     keep_registers<kProducerRegisters>();
-    if (threadIdx.x < 32) produce(maps, pieces, layout, witness);
+    if (threadIdx.x < 32) {
+      Producer<kBlocks, W>{maps, pieces, layout, witness, rank}.run();
+    }
   } else {
     take_registers<kConsumerRegisters>();
     if (group == 1) {
-      consume<0>(pieces, layout, stats, witness);
+      consume<kBlocks, 0>(pieces, layout, stats, rank, witness);
     } else {
-      consume<1>(pieces, layout, stats, witness);
+      consume<kBlocks, 1>(pieces, layout, stats, rank, witness);
     }
   }
+  if constexpr (kBlocks == 2) cluster_barrier();  // nobody ends while the other comes to its memory
 }
 
 }  // namespace tilestep::decode::latent::SIMT_BACKEND

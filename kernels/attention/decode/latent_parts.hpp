@@ -91,6 +91,13 @@ struct Turn {
 __device__ __forceinline__ void release(unsigned barrier) {
   if (threadIdx.x % 32 == 0) arrive(barrier);
 }
+/// … and says so to all blocks that copy there.
+template <int kBlocks>
+__device__ __forceinline__ void release_to_all(unsigned barrier, unsigned rank) {
+  if (threadIdx.x % 32 != 0) return;
+  arrive(barrier);
+  if constexpr (kBlocks == 2) arrive_at(barrier, rank ^ 1);
+}
 
 /// Of Q, and of the cache in boxes of as many rows as lie together, and of one.
 struct Maps {

@@ -13,11 +13,11 @@
 namespace tilestep::decode::latent {
 
 inline constexpr int kLatent = 512, kRope = 64, kRow = kLatent + kRope;
-inline constexpr int kHeadsOfBlock = 64;  ///< query heads that a work item has at most
-inline constexpr int kTile = 64;          ///< tokens
+inline constexpr int kHeadsOfBlock = 64;
+inline constexpr int kTile = 64;  ///< tokens
 
 struct Problem {
-  int heads = 128;  ///< up to 64, or a multiple of 64
+  int heads = 128;  ///< up to 64, or a multiple of 64: fastest of 128
   int batch = 1, pages = 1;
   int page_size =
       64;  ///< tokens; TMA fetches as many rows at once as a power of two divides it by, up to 64
@@ -34,16 +34,24 @@ struct Arrays {
   simt::Span<const int> table;            ///< [batch × table_pitch]
   simt::Span<const int> context;          ///< [batch]
   simt::Span<const paged::WorkItem> items;
-  simt::Span<const int> first_item;  ///< [blocks + 1]
+  simt::Span<const int> first_item;  ///< [clusters + 1]: blocks, or twos that share tiles
   simt::Span<std::uint16_t> o;       ///< [batch × heads × 512]
   simt::Span<float> lse;             ///< [batch × heads], natural
-  simt::Span<float> part_o;          ///< [slots × 64 × 512]
-  simt::Span<float> part_m, part_l;  ///< [slots × 64]
+  simt::Span<float> part_o;          ///< [slots × heads_of_item × 512]
+  simt::Span<float> part_m, part_l;  ///< [slots × heads_of_item]
 };
 
+/// Blocks that share tiles: two of a cluster have 64 heads each.
+constexpr int blocks_of_item(int heads) {
+  return heads % (2 * kHeadsOfBlock) == 0 ? 2 : 1;
+}
+/// Query heads of a work item, and rows of a slot.
+constexpr int heads_of_item(int heads) {
+  return heads < kHeadsOfBlock ? heads : blocks_of_item(heads) * kHeadsOfBlock;
+}
 /// Work items of a request that differ in their heads alone.
 constexpr int lines_of(int heads) {
-  return heads <= kHeadsOfBlock ? 1 : heads / kHeadsOfBlock;
+  return heads / heads_of_item(heads);
 }
 constexpr int tiles_of(int tokens) {
   return (tokens + kTile - 1) / kTile;

@@ -42,7 +42,7 @@ Task task_of(const Problem& problem) {
           .kv_heads = 1,
           .page_size = problem.page_size,
           .table_pitch = problem.table_pitch,
-          .most_rows = kHeadsOfBlock,
+          .most_rows = heads_of_item(problem.heads),
           .page_shift = -1,
           .strips = 1,
           .k_channels = false,
@@ -64,8 +64,11 @@ Memory memory_of(const Arrays& a) {
   return memory;
 }
 
-simt::Launch shape_of(std::int64_t blocks) {
-  return simt::row_of_blocks("latent", blocks, kThreads, kSharedBytes);
+simt::Launch shape_of(std::int64_t clusters, int blocks_of_cluster) {
+  simt::Launch shape = simt::row_of_blocks("latent", clusters * blocks_of_cluster, kThreads,
+                                           static_cast<std::size_t>(kSharedBytes));
+  shape.cluster = static_cast<unsigned>(blocks_of_cluster);
+  return shape;
 }
 
 template <class W>
@@ -76,8 +79,13 @@ void launch(simt::Device& device, const Problem& problem, const Arrays& arrays, 
   const Maps maps{map_of(arrays.q, problem.batch * problem.heads, kHeadsOfBlock),
                   map_of(arrays.cache, rows, at_once), map_of(arrays.cache, rows, 1), at_once,
                   rows};
-  simt::launch(device, shape_of(static_cast<std::int64_t>(arrays.first_item.count) - 1), latent<W>,
-               maps, memory_of(arrays), task_of(problem), witness);
+  simt::with_constant<1, 2>(
+      "latent decode: blocks", blocks_of_item(problem.heads), [&](auto blocks) {
+        constexpr int kBlocks = decltype(blocks)::value;
+        simt::launch(device,
+                     shape_of(static_cast<std::int64_t>(arrays.first_item.count) - 1, kBlocks),
+                     latent<kBlocks, W>, maps, memory_of(arrays), task_of(problem), witness);
+      });
 }
 
 /// What merge_rows asks of a shape.
@@ -127,7 +135,13 @@ void merge(simt::Device& device, const Problem& problem, const Arrays& arrays,
 }
 simt::Resources resources(simt::Device& device, const Problem& problem) {
   check(device.info(), problem);
-  return simt::resources_of(shape_of(1), latent<Timed>);
+  simt::Resources found;
+  simt::with_constant<1, 2>(
+      "latent decode: blocks", blocks_of_item(problem.heads), [&](auto blocks) {
+        constexpr int kBlocks = decltype(blocks)::value;
+        found = simt::resources_of(shape_of(1, kBlocks), latent<kBlocks, Timed>);
+      });
+  return found;
 }
 
 }  // namespace tilestep::decode::latent::SIMT_BACKEND
