@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "kernels/attention/decode/bench_latent.hpp"
 #include "kernels/base/simt/counters.hpp"
 
 namespace tilestep::decode {
@@ -58,6 +59,7 @@ class Bench : public lab::Bench {
     climb_schemes();
     climb_batches();
     climb_contexts();
+    climb_latent();
     add_resources();
     lab::append(report.checks, ladder.checks());
     report.summary = summary();
@@ -362,6 +364,57 @@ class Bench : public lab::Bench {
               {whole("context"), lab::Column{"rung", "launching"}, lab::Column{"time", "time"},
                lab::Column{"bandwidth", "bandwidth"}, real("p10", "", "GB/s", 0),
                real("p90", "", "GB/s", 0)},
+              rows);
+  }
+
+  /// MLA, whose limit is the tensor cores: beside the same cache's bytes.
+  void climb_latent() {
+    const int capability = device.info().compute_capability;
+    if (capability != 0 && capability / 10 != 9) return;
+    std::vector<lab::Timed> rows;
+    double done = 0.94;
+    for (const bool ragged : {false, true}) {
+      for (const int page_size : sizes_.latent_page_sizes) {
+        if (ragged && page_size != sizes_.latent_page_sizes.front()) continue;
+        Step step = sizes_.step;
+        step.ragged = ragged;
+        step.page_size = page_size;
+        LatentProblem problem(device, step, sizes_.latent_heads);
+        lab::LadderPlan plan = plan_for(step, false);
+        plan.rate = lab::Rate::tflop_per_s;
+        plan.work = {.bytes_read = problem.bytes(), .flops = problem.flops()};
+        plan.rate_id = "latent_rate";
+        plan.cells = {{"page_size", lab::Cell(page_size)},
+                      {"requests", lab::Cell(ragged ? "ragged" : "of one length")}};
+        for (const bool balanced : {false, true}) {
+          lab::Rung rung;
+          rung.name = balanced ? "equal pieces" : "a cluster each";
+          rung.variant =
+              fmt::format("{}, {}{}", rung.name, ragged ? "ragged, " : "", words_of(step));
+          rung.check = "latent";
+          rung.check_detail = kWhatIsCompared;
+          rung.configurations = {
+              {.name = fmt::format("pages of {}", page_size),
+               .make = [&problem, balanced] { return problem.runnable(balanced); }}};
+          plan.rungs.push_back(std::move(rung));
+        }
+        lab::Climb climb = this->climb(plan, done, done + 0.01);
+        done += 0.01;
+        for (lab::Timed& timed : climb.rungs) {
+          if (timed.timed()) {
+            timed.cells["bandwidth"] = problem.bytes() / timed.time_ms.median / 1e6;
+          }
+        }
+        keep(rows, std::move(climb));
+      }
+    }
+    add_table("latent",
+              fmt::format("MLA, absorbed: {} query heads share rows of 512 + 64 numbers",
+                          sizes_.latent_heads),
+              {lab::Column{"rung", "launching"}, whole("page_size", "page"),
+               column("requests", "requests"), lab::Column{"time", "time"},
+               lab::Column{"tflops", "rate"}, real("p10", "", "TFLOP/s", 1),
+               real("p90", "", "TFLOP/s", 1), real("bandwidth", "cache read", "GB/s", 0)},
               rows);
   }
 

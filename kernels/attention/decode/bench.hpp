@@ -38,6 +38,8 @@ struct BenchSizes {
   std::vector<int> contexts = {128, 512, 2048, 8192, 32768};      ///< of one request alone
   std::vector<int> shared_by = {1, 8, 32};  ///< query heads that share a K/V head
   int splits = 8;                           ///< of paged-even-splits
+  int latent_heads = 128;
+  std::vector<int> latent_page_sizes = {64, 16, 256};
   int rounds = 3, side_rounds = 1;
   double settle_ms = 600, side_settle_ms = 150;
 };
@@ -54,6 +56,7 @@ struct BenchSizes {
 ///  - `batches`: batch, launching, time, bandwidth
 ///  - `contexts`: context, launching, time
 ///  - `schemes`: shared_by, token_bytes, time, bandwidth, tokens, intensity
+///  - `latent`: launching, page_size, requests (of one length, or ragged), time, tflops, bandwidth; MLA on Hopper
 ///  - `resources`: kv_dtype, page_size, threads, registers, spilled, shared, blocks
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);
 

@@ -11,63 +11,30 @@
 namespace tilestep::decode {
 namespace {
 
-/// Rows that repeat: prime, so that no two pages are alike.
-constexpr int kPeriod = 2053;
 constexpr int kMaxProbes = 3;
-
-std::vector<float> normal_numbers(std::size_t count, unsigned seed, KvType type) {
-  std::mt19937 generator = lab::generator_of(seed);
-  std::vector<float> numbers(count);
-  for (float& number : numbers) {
-    const double radius = std::sqrt(-2 * std::log(lab::uniform(generator)));
-    const double angle = 2 * std::numbers::pi * lab::uniform(generator);
-    number = rounded(static_cast<float>(radius * std::cos(angle)), type);
-  }
-  return numbers;
-}
 
 /// Rows of one head, as the cache has them.
 Quantized period_of(const Step& step, unsigned seed) {
   Inputs shape;
   shape.pages = 1;
-  shape.page_size = kPeriod;
+  shape.page_size = kPeriodRows;
   shape.layer.cached_heads = 1;
-  const auto count = numeric::elements_of(kPeriod, step.head_dim);
+  const auto count = numeric::elements_of(kPeriodRows, step.head_dim);
   return quantized(normal_numbers(count, seed, step.type), shape, step.head_dim, step.type,
                    Scales::token);
+}
+
+/// What Q and O are, and a cache that is not quantized.
+KvType stored_as(KvType type) {
+  return type == KvType::fp16 ? KvType::fp16 : KvType::bf16;
 }
 
 int pages_for(const Step& step, int tokens) {
   return (tokens + step.page_size - 1) / step.page_size;
 }
 
-/// Pages of each request, any page of the pool once: those of one request lie far from each other.
-std::vector<int> table_of(const Step& step, const std::vector<int>& context, int pitch) {
-  int pages = 0;
-  for (const int tokens : context) pages += pages_for(step, tokens);
-  std::vector<int> order(static_cast<std::size_t>(pages));
-  std::iota(order.begin(), order.end(), 0);
-  std::mt19937 generator = lab::generator_of(7);
-  for (std::size_t i = order.size(); i > 1; --i) {
-    std::swap(order[i - 1], order[generator() % i]);
-  }
-  std::vector<int> table(numeric::elements_of(step.batch, pitch), 0);
-  std::size_t next = 0;
-  for (int request = 0; request < step.batch; ++request) {
-    const int mine = pages_for(step, context[static_cast<std::size_t>(request)]);
-    for (int i = 0; i < mine; ++i) table[numeric::index_of(request, i, pitch)] = order[next++];
-  }
-  return table;
-}
-
-int pitch_of(const Step& step, const std::vector<int>& context) {
-  return std::max(pages_for(step, *std::max_element(context.begin(), context.end())), 1);
-}
-
 std::size_t rows_of(const Step& step, const std::vector<int>& context) {
-  std::size_t pages = 0;
-  for (const int tokens : context) pages += static_cast<std::size_t>(pages_for(step, tokens));
-  return pages * numeric::elements_of(step.kv_heads, step.page_size);
+  return pages_of(step, context) * numeric::elements_of(step.kv_heads, step.page_size);
 }
 
 std::size_t row_bytes(const Step& step) {
@@ -93,6 +60,45 @@ paged::Cache cache_format(KvType type) {
       return paged::Cache::int4;
   }
   return paged::Cache::same;
+}
+
+std::vector<float> normal_numbers(std::size_t count, unsigned seed, KvType type) {
+  std::mt19937 generator = lab::generator_of(seed);
+  std::vector<float> numbers(count);
+  for (float& number : numbers) {
+    const double radius = std::sqrt(-2 * std::log(lab::uniform(generator)));
+    const double angle = 2 * std::numbers::pi * lab::uniform(generator);
+    number = rounded(static_cast<float>(radius * std::cos(angle)), type);
+  }
+  return numbers;
+}
+
+std::vector<int> shuffled_table(const Step& step, const std::vector<int>& context, int pitch) {
+  int pages = 0;
+  for (const int tokens : context) pages += pages_for(step, tokens);
+  std::vector<int> order(static_cast<std::size_t>(pages));
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937 generator = lab::generator_of(7);
+  for (std::size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], order[generator() % i]);
+  }
+  std::vector<int> table(numeric::elements_of(step.batch, pitch), 0);
+  std::size_t next = 0;
+  for (int request = 0; request < step.batch; ++request) {
+    const int mine = pages_for(step, context[static_cast<std::size_t>(request)]);
+    for (int i = 0; i < mine; ++i) table[numeric::index_of(request, i, pitch)] = order[next++];
+  }
+  return table;
+}
+
+int table_pitch_of(const Step& step, const std::vector<int>& context) {
+  return std::max(pages_for(step, *std::max_element(context.begin(), context.end())), 1);
+}
+
+std::size_t pages_of(const Step& step, const std::vector<int>& context) {
+  std::size_t pages = 0;
+  for (const int tokens : context) pages += static_cast<std::size_t>(pages_for(step, tokens));
+  return pages;
 }
 
 std::vector<int> contexts_of(const Step& step) {
@@ -125,19 +131,19 @@ BenchProblem::BenchProblem(simt::Device& device, const Step& step)
     : device_(device),
       step_(step),
       context_(contexts_of(step)),
-      table_pitch_(pitch_of(step, context_)),
+      table_pitch_(table_pitch_of(step, context_)),
       q_values_(normal_numbers(query_rows(step) * static_cast<std::size_t>(step.head_dim), 31,
-                               step.type == KvType::fp16 ? KvType::fp16 : KvType::bf16)),
+                               stored_as(step.type))),
       k_period_(period_of(step, 32)),
       v_period_(period_of(step, 33)),
-      q_(device, words_of(q_values_, step.type == KvType::fp16 ? KvType::fp16 : KvType::bf16)),
+      q_(device, words_of(q_values_, stored_as(step.type))),
       o_(device, q_.count()),
       lse_(device, query_rows(step)),
       sum_(device, 1),
       k_(device, rows_of(step, context_) * row_bytes(step), k_period_.bytes),
       v_(device, rows_of(step, context_) * row_bytes(step), v_period_.bytes),
       context_on_device_(device, context_),
-      table_on_device_(device, table_ = table_of(step, context_, table_pitch_)) {
+      table_on_device_(device, table_ = shuffled_table(step, context_, table_pitch_)) {
   if (!is_quantized(step.type)) return;
   k_scales_.emplace(device, rows_of(step, context_), k_period_.scales);
   v_scales_.emplace(device, rows_of(step, context_), v_period_.scales);
@@ -145,14 +151,12 @@ BenchProblem::BenchProblem(simt::Device& device, const Step& step)
 
 // ---- launches -------------------------------------------------------------------------------------
 
-BenchProblem::Cut::Cut(simt::Device& device, const paged::WorkPlan& plan,
-                       const paged::Problem& problem)
+DeviceCut::DeviceCut(simt::Device& device, const paged::WorkPlan& plan, int rows, int columns)
     : items(device, plan.items),
       first_item(device, plan.first_item),
       arrived(device, static_cast<std::size_t>(plan.slots)),
-      part_o(device, numeric::elements_of(plan.slots, problem.most_rows) *
-                         static_cast<std::size_t>(problem.head_dim)),
-      part_m(device, numeric::elements_of(plan.slots, problem.most_rows)),
+      part_o(device, numeric::elements_of(plan.slots, rows) * static_cast<std::size_t>(columns)),
+      part_m(device, numeric::elements_of(plan.slots, rows)),
       part_l(device, part_m.count()) {
   arrived.fill(0);
 }
@@ -183,7 +187,7 @@ paged::WorkPlan BenchProblem::plan_of(const Launching& how, const paged::Problem
                               std::max(at_once, 1) * std::max(device_.info().multiprocessors, 1));
 }
 
-paged::Arrays BenchProblem::arrays_of(Cut& cut) {
+paged::Arrays BenchProblem::arrays_of(DeviceCut& cut) {
   paged::Arrays arrays;
   arrays.q = q_.span();
   arrays.k = k_.span();
@@ -206,7 +210,8 @@ paged::Arrays BenchProblem::arrays_of(Cut& cut) {
 lab::Runnable BenchProblem::runnable(const Launching& how) {
   const Kernels& kernels = kernels_of(device_);
   const paged::Problem problem = problem_of(how);
-  const auto cut = std::make_shared<Cut>(device_, plan_of(how, problem), problem);
+  const auto cut = std::make_shared<DeviceCut>(device_, plan_of(how, problem), problem.most_rows,
+                                               problem.head_dim);
   const auto launch = [this, &kernels, problem, cut] {
     const paged::Arrays arrays = arrays_of(*cut);
     kernels.attend(device_, problem, arrays);
@@ -269,6 +274,11 @@ lab::Runnable BenchProblem::library(int plan) {
 
 // ---- what they should be ----------------------------------------------------------------------------
 
+void add_row(lab::Closest& closest, const Inputs& one, const std::vector<float>& got, KvType type) {
+  const Reference exact = reference_attention(one, roundings_of(type, Scales::token));
+  for (std::size_t c = 0; c < got.size(); ++c) closest.add(got[c], exact.o[c], exact.o_bound[c]);
+}
+
 template <class RowOf>
 void BenchProblem::compare_row(lab::Closest& closest, int request, int head, int tokens,
                                RowOf row_of) const {
@@ -281,7 +291,7 @@ void BenchProblem::compare_row(lab::Closest& closest, int request, int head, int
   one.tables.emplace_back();
   for (int token = 0; token < tokens; ++token) {
     one.tables[0].push_back(token);
-    const std::size_t row = row_of(token) % kPeriod * columns;
+    const std::size_t row = row_of(token) % kPeriodRows * columns;
     const auto take = [&](std::vector<float>& to, const Quantized& from) {
       const auto first = from.values.begin() + static_cast<std::ptrdiff_t>(row);
       to.insert(to.end(), first, first + static_cast<std::ptrdiff_t>(columns));
@@ -292,10 +302,7 @@ void BenchProblem::compare_row(lab::Closest& closest, int request, int head, int
   const std::size_t at = numeric::index_of(request, head, step_.heads) * columns;
   one.q.assign(q_values_.begin() + static_cast<std::ptrdiff_t>(at),
                q_values_.begin() + static_cast<std::ptrdiff_t>(at + columns));
-  const Reference exact = reference_attention(one, roundings_of(step_.type, Scales::token));
-  const std::vector<float> o =
-      values_of(o_.download(at, columns), step_.type == KvType::fp16 ? KvType::fp16 : KvType::bf16);
-  for (std::size_t c = 0; c < columns; ++c) closest.add(o[c], exact.o[c], exact.o_bound[c]);
+  add_row(closest, one, values_of(o_.download(at, columns), stored_as(step_.type)), step_.type);
 }
 
 lab::Closest BenchProblem::compared(bool in_pages) const {

@@ -42,6 +42,29 @@ struct Launching {
   bool merge_apart = false;  ///< by a second kernel
 };
 
+/// Work items on the device, and room for their parts.
+struct DeviceCut {
+  /// `rows` query heads of a slot at most, of `columns` numbers of O.
+  DeviceCut(simt::Device& device, const paged::WorkPlan& plan, int rows, int columns);
+
+  simt::Buffer<paged::WorkItem> items;
+  simt::Buffer<int> first_item, arrived;
+  simt::Buffer<float> part_o, part_m, part_l;
+};
+
+/// Rows that a cache repeats: prime, so that no two pages are alike.
+inline constexpr int kPeriodRows = 2053;
+/// Normal numbers, rounded as they are stored in 16 bits.
+std::vector<float> normal_numbers(std::size_t count, unsigned seed, KvType type);
+/// Pages of each request, [batch × pitch], any page of the pool once: those of one request lie far from each other.
+std::vector<int> shuffled_table(const Step& step, const std::vector<int>& context, int pitch);
+/// Of the longest request.
+int table_pitch_of(const Step& step, const std::vector<int>& context);
+/// Pages of all requests.
+std::size_t pages_of(const Step& step, const std::vector<int>& context);
+/// Adds O's row `got` against double: a query and the rows of the cache that it attends to, as `one` has them.
+void add_row(lab::Closest& closest, const Inputs& one, const std::vector<float>& got, KvType type);
+
 /// A cache made ready on the device, its pages in shuffled order. Rows of K and V repeat a period, so that the host
 /// knows each of their numbers; O is compared with double for some heads of some requests.
 class BenchProblem {
@@ -60,17 +83,9 @@ class BenchProblem {
   simt::LibraryAttention library_attention() const;
 
  private:
-  /// What a launch needs beside the cache.
-  struct Cut {
-    Cut(simt::Device& device, const paged::WorkPlan& plan, const paged::Problem& problem);
-
-    simt::Buffer<paged::WorkItem> items;
-    simt::Buffer<int> first_item, arrived;
-    simt::Buffer<float> part_o, part_m, part_l;
-  };
   paged::WorkPlan plan_of(const Launching& how, const paged::Problem& problem) const;
   paged::Problem problem_of(const Launching& how) const;
-  paged::Arrays arrays_of(Cut& cut);
+  paged::Arrays arrays_of(DeviceCut& cut);
   /// O's row of a request and head against double, where token t has row row_of(t) of the cache.
   template <class RowOf>
   void compare_row(lab::Closest& closest, int request, int head, int tokens, RowOf row_of) const;

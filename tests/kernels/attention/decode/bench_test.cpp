@@ -33,6 +33,8 @@ BenchSizes tiny() {
   sizes.contexts = {17};
   sizes.shared_by = {1, 2, 4};
   sizes.splits = 2;
+  sizes.latent_heads = 128;
+  sizes.latent_page_sizes = {16};
   sizes.rounds = 1;
   return sizes;
 }
@@ -53,6 +55,7 @@ TEST_CASE("decode's bench compares, times and counts all that it has", "[decode]
   CHECK(tests::table_in(report, "schemes").rows.size() == 3);
   CHECK(tests::table_in(report, "batches").rows.size() == 2 * 2);
   CHECK(tests::table_in(report, "contexts").rows.size() == 3);
+  CHECK(tests::table_in(report, "latent").rows.size() == 2 * 2);
   CHECK(tests::table_in(report, "resources").rows.size() == 4);
   // All take 1 ms here.
   const lab::Measurement* rate = report.measurement("decode_rate", "paged-balanced");
