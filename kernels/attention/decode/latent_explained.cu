@@ -94,7 +94,7 @@ __device__ inline void gather(const Rooms& rooms, const ExplainedProblem& p, con
       rooms.tile[i / chunks * p.width + i % chunks * kChunk + c] = memory.cache[from + c];
     }
     records.asks(paged::kK, 0, 2 * kChunk);
-    if (number_of == records.traced_item && records.tape) {
+    if (number_of == records.traced_item && records.tape.entries != nullptr) {
       records.tape.access(paged::kK, static_cast<std::uint64_t>(from) * 2, 2 * kChunk,
                           simt::AccessKind::load);
     }
