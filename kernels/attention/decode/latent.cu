@@ -29,12 +29,13 @@ struct Source {
 /// Asks TMA for rows of a tile, for all blocks of the cluster the panels that are this one's to fetch: all rows at once,
 /// or one by one where some do not count, which come as zeros then.
 template <int kBlocks>
-__device__ __forceinline__ void fetch_rows(const Maps& maps, const Source& from, unsigned to,
-                                           unsigned full, unsigned rank) {
-  constexpr int kShare = (kPanels + kBlocks - 1) / kBlocks;
-  const int first = static_cast<int>(rank) * kShare;
-  for (int panel = first; panel < min(first + kShare, kPanels); ++panel) {
-    const unsigned box = to + static_cast<unsigned>(panel * kBoxBytes);
+__device__ __forceinline__ void fetch_rows(const Maps& maps, const Source& from,
+                                           const Layout& layout, int stage, int first_row,
+                                           unsigned rank) {
+  for (int panel = static_cast<int>(rank); panel < kPanels; panel += kBlocks) {
+    const unsigned box =
+        layout.tile(stage) + static_cast<unsigned>(panel * kBoxBytes + first_row * kPanelBytes);
+    const unsigned full = layout.full(stage, panel / kPanelsOfPart);
     if (from.there == maps.rows_at_once) {
       fetch<kBlocks>(maps.rows, box, full, panel * kPanel, from.row);  // [step: copies]
       continue;
@@ -70,7 +71,9 @@ struct Producer {
     }
     wait_for(layout.empty(stage), turn.parity() ^ 1);  // [step: waits-empty]
     if (lane() == 0) {
-      arrive_expecting(layout.full(stage), kTileBytes);
+      for (int part = 0; part < kParts; ++part) {
+        arrive_expecting(layout.full(stage, part), kPanelsOfPart * kBoxBytes);
+      }
       if (rank == 0) witness.asks(paged::kK, 0, min(kTile, piece.end - first) * kRow * 2);
     }
     __syncwarp();  // the barrier expects the bytes before they come
@@ -78,9 +81,7 @@ struct Producer {
     for (int i = 0; i < 2; ++i) {
       const int row = (lane() + 32 * i) * rows;
       if (row < kTile) {
-        fetch_rows<kBlocks>(maps, mine[i],
-                            layout.tile(stage) + static_cast<unsigned>(row * kPanelBytes),
-                            layout.full(stage), rank);
+        fetch_rows<kBlocks>(maps, mine[i], layout, stage, row, rank);
       }
     }
     ++turn.number;
@@ -162,9 +163,12 @@ struct Consumer {
 
   /// Scores of the own tile and their rows' maxima. `there`: tokens that count.
   __device__ __forceinline__ void score(Scores& s, float (&best)[2], int there) const {
-    wait_for(layout.full(kGroup), turns[kGroup].parity());  // [step: waits]
     wgmma_begin();
-    issue_scores(s, layout.q(), layout.tile(kGroup));  // [step: scores]
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      wait_for(layout.full(kGroup, part), turns[kGroup].parity());  // [step: waits]
+      issue_scores(s, layout.q(), layout.tile(kGroup), part);       // [step: scores]
+    }
     wgmma_commit();
     wgmma_wait<0>();
     settle(s);
@@ -255,7 +259,9 @@ struct Consumer {
     if (stage == kGroup) {
       issue_own(o, p, layout.tile(stage), kGroup);  // [step: values]
     } else {
-      wait_for(layout.full(stage), turns[stage].parity());
+      for (int part = 0; part < kParts; ++part) {
+        wait_for(layout.full(stage, part), turns[stage].parity());
+      }
       issue_other(o, layout.weights(stage), layout.tile(stage), kGroup);
     }
     wgmma_commit();
@@ -372,7 +378,7 @@ __device__ __forceinline__ void make_barriers(const Layout& layout) {
   barrier_init(layout.full_q(), 1);
   barrier_init(layout.empty_q(), kReaders);
   for (int stage = 0; stage < 2; ++stage) {
-    barrier_init(layout.full(stage), 1);
+    for (int part = 0; part < kParts; ++part) barrier_init(layout.full(stage, part), 1);
     barrier_init(layout.empty(stage), kBlocks * kReaders);
   }
   publish_barriers();

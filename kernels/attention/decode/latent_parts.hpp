@@ -29,7 +29,9 @@ constexpr int kBoxBytes = 64 * kPanelBytes;  ///< of a panel of 64 rows
 constexpr int kTileBytes = kPanels * kBoxBytes;
 constexpr int kColumns = kLatent / kConsumers;  ///< of O, that a warpgroup has
 constexpr int kAlignment = 1024;                ///< what the swizzle's pattern takes
-constexpr int kBarriers = 6;
+/// A tile comes in parts, so that scores begin when the first is there.
+constexpr int kParts = 3, kPanelsOfPart = kPanels / kParts;
+constexpr int kBarriers = 4 + 2 * kParts;
 /// Q, two tiles, the barriers, each consumer's maxima and sums, the block's first items, and what alignment may cost.
 constexpr int kStatsBytes = kConsumers * kHeadsOfBlock * 4;
 constexpr int kSharedBytes =
@@ -57,8 +59,10 @@ struct Layout {
   }
   __device__ __forceinline__ unsigned full_q() const { return barrier(0); }
   __device__ __forceinline__ unsigned empty_q() const { return barrier(1); }
-  __device__ __forceinline__ unsigned full(int stage) const { return barrier(2 + stage); }
-  __device__ __forceinline__ unsigned empty(int stage) const { return barrier(4 + stage); }
+  __device__ __forceinline__ unsigned full(int stage, int part) const {
+    return barrier(4 + stage * kParts + part);
+  }
+  __device__ __forceinline__ unsigned empty(int stage) const { return barrier(2 + stage); }
   /// Bytes from the base on: floats that the consumers tell each other, and the items.
   static constexpr int stats() { return 3 * kTileBytes + kBarriers * 8; }
   static constexpr int pieces() { return stats() + kStatsBytes; }
@@ -75,7 +79,9 @@ __device__ __forceinline__ Layout lay_out(int& slack) {
   name_shared(layout.empty_q(), 8, "empty Q", 0);
   for (int stage = 0; stage < 2; ++stage) {
     name_shared(layout.tile(stage), kTileBytes, "tile", stage);
-    name_shared(layout.full(stage), 8, "full", stage);
+    for (int part = 0; part < kParts; ++part) {
+      name_shared(layout.full(stage, part), 8, "full", stage * kParts + part);
+    }
     name_shared(layout.empty(stage), 8, "empty", stage);
   }
   return layout;
@@ -112,16 +118,17 @@ using Scores = float[kTile / 2];
 using Weights = unsigned[kTile / 16][4];
 using Outputs = float[kColumns / 2];
 
-/// Issues S = Q·K^T of 64 heads and a tile.
-__device__ __forceinline__ void issue_scores(Scores& s, unsigned q, unsigned tile) {
-  const std::uint64_t a = descriptor(q);
-  const std::uint64_t b = descriptor(tile);
+/// Issues S = Q·K^T of 64 heads and part of a tile's panels.
+__device__ __forceinline__ void issue_scores(Scores& s, unsigned q, unsigned tile, int part) {
+  constexpr int kSteps = kPanelBytes / kWgmmaBytes;  // of a panel
+  const auto first = static_cast<unsigned>(part * kPanelsOfPart * kBoxBytes);
+  const std::uint64_t a = descriptor(q + first);
+  const std::uint64_t b = descriptor(tile + first);
 #pragma unroll
-  for (int step = 0; step < kRow / 16; ++step) {
-    constexpr int kSteps = kPanelBytes / kWgmmaBytes;  // of a panel
+  for (int step = 0; step < kPanelsOfPart * kSteps; ++step) {
     const auto further =
         static_cast<std::uint64_t>((step / kSteps * kBoxBytes + step % kSteps * kWgmmaBytes) / 16);
-    wgmma<Format::bf16, kTile>(s, a + further, b + further, step == 0);
+    wgmma<Format::bf16, kTile>(s, a + further, b + further, part == 0 && step == 0);
   }
 }
 /// Issues O += P·V of half of the columns: the tile as it came, whose columns are the fastest. P is the warpgroup's

@@ -97,10 +97,13 @@ template <class W>
 void merge_with(simt::Device& device, const Problem& problem, const Arrays& arrays,
                 const W& witness) {
   check(device.info(), problem);
-  const auto items = static_cast<std::int64_t>(arrays.items.count);
-  simt::launch(device, simt::row_of_blocks("merge", items, 256),
-               paged::SIMT_BACKEND::merge<MergedShape, W>, memory_of(arrays), task_of(problem),
-               witness);
+  constexpr int kMerging = 256;  // threads
+  simt::Launch shape =
+      simt::row_of_blocks("merge", static_cast<std::int64_t>(arrays.items.count), kMerging);
+  shape.grid.y = static_cast<unsigned>(
+      simt::blocks_for(heads_of_item(problem.heads) * (kLatent / 4), kMerging));
+  simt::launch(device, shape, paged::SIMT_BACKEND::merge<MergedShape, W>, memory_of(arrays),
+               task_of(problem), witness);
 }
 
 Explained witness_of(const paged::Explanation& what) {

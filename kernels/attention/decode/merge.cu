@@ -5,7 +5,7 @@
 // more from part to part: with M the highest of all m, a part counts e^(m − M), in ℓ and in O.
 //
 //   merge_rows      by a block's threads, four columns each: what the block that finishes last calls
-//   merge           the same as a kernel of its own, a block an item; only the first part's block has something to do
+//   merge           the same as a kernel of its own, some blocks an item; only the first part's have something to do
 //
 // Dao et al., "Flash-Decoding for long-context inference", 2023.
 
@@ -42,12 +42,13 @@ __device__ __forceinline__ Merged merge_sums(const Memory& memory, int first, in
   return all;
 }
 
+/// What thread `thread` of so many does.
 template <class T, class W>
 __device__ __forceinline__ void merge_rows(const WorkItem& item, const Task& task,
-                                           const Memory& memory, const W& witness) {
+                                           const Memory& memory, const W& witness, int thread,
+                                           int threads) {
   constexpr int kFours = T::kHeadDim / 4;  // of a row
-  for (int i = static_cast<int>(threadIdx.x); i < item.heads * kFours;
-       i += static_cast<int>(blockDim.x)) {
+  for (int i = thread; i < item.heads * kFours; i += threads) {
     const int row = i / kFours;
     const int column = i % kFours * 4;
     const int first = item.first_slot * task.most_rows + row;
@@ -86,7 +87,10 @@ __device__ __forceinline__ void merge_rows(const WorkItem& item, const Task& tas
 template <class T, class W>
 __global__ void merge(Memory memory, Task task, W witness) {
   const WorkItem item = memory.items[static_cast<int>(blockIdx.x)];
-  if (item.split == 0 && is_split(item)) merge_rows<T>(item, task, memory, witness);
+  if (item.split != 0 || !is_split(item)) return;
+  merge_rows<T>(item, task, memory, witness,
+                static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x),
+                static_cast<int>(gridDim.y * blockDim.x));
 }
 
 }  // namespace tilestep::decode::paged::SIMT_BACKEND

@@ -427,7 +427,8 @@ __device__ __forceinline__ void merge_where_last(const Pieces& pieces, const W& 
     }
     if (__syncthreads_or(last) == 0) continue;  // all know what thread 0 has seen
     __threadfence();
-    merge_rows<T>(item, pieces.task, memory, witness);
+    merge_rows<T>(item, pieces.task, memory, witness, static_cast<int>(threadIdx.x),
+                  static_cast<int>(blockDim.x));
   }
 }
 
