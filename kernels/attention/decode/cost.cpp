@@ -9,14 +9,14 @@ namespace {
 constexpr int kBytes16 = 2;
 
 constexpr RowShape kRows128{128, 128, 256, 0, 0};
-constexpr RowShape kLatent{576, 512, 576, 512, 64};
+constexpr RowShape kLatentRows{576, 512, 576, 512, 64};
 
 constexpr Model kModels[] = {
     {"Llama 2 7B", "Touvron et al., 2023", 32, {Scheme::mha, 32, 32, kRows128}, 6.74e9},
     {"Llama 3.1 8B", "Grattafiori et al., 2024", 32, {Scheme::gqa, 32, 8, kRows128}, 8.03e9},
     {"Llama 3.1 70B", "Grattafiori et al., 2024", 80, {Scheme::gqa, 64, 8, kRows128}, 70.6e9},
     {"Falcon 7B", "Almazrouei et al., 2023", 32, {Scheme::mqa, 71, 1, {64, 64, 128, 0, 0}}, 7.2e9},
-    {"DeepSeek-V3", "DeepSeek-AI, 2024", 61, {Scheme::mla, 128, 1, kLatent}, 0},
+    {"DeepSeek-V3", "DeepSeek-AI, 2024", 61, {Scheme::mla, 128, 1, kLatentRows}, 0},
     // What its 128 heads would store without the latent row: keys of 128 + 64 and values of 128.
     {"DeepSeek-V3 with mha", "by formula", 61, {Scheme::mha, 128, 128, {192, 128, 320, 0, 0}}, 0},
 };
@@ -74,7 +74,7 @@ LayerShape model_layer(Scheme scheme) {
     case Scheme::mla:
       break;
   }
-  return {scheme, 32, 1, kLatent};
+  return {scheme, 32, 1, kLatentRows};
 }
 
 Phase attention_of(const LayerShape& layer, int rows, double context) {

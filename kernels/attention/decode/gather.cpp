@@ -105,8 +105,10 @@ paged::WorkPlan cut_into(const Inputs& inputs, const paged::Cut& cut, int splits
   std::int64_t pages = 0;
   for (const auto& table : inputs.tables) pages += static_cast<std::int64_t>(table.size());
   pages *= cut.repeat_kv ? cut.heads : cut.kv_heads;
-  return paged::balanced_plan(
-      cut, inputs.contexts, static_cast<int>(std::clamp<std::int64_t>(pages, 1, kMultiprocessors)));
+  // A few pages for each block, so that there is something to take one after the other.
+  constexpr std::int64_t kPages = 3;
+  const auto blocks = std::clamp<std::int64_t>(pages / kPages, 1, kMultiprocessors);
+  return paged::balanced_plan(cut, inputs.contexts, static_cast<int>(blocks));
 }
 
 }  // namespace

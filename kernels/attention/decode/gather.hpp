@@ -28,7 +28,8 @@ struct Outcome {
       key_bytes;  ///< where the traced item's copies of K began, 16 bytes each, rising
 };
 
-/// How the requests are cut: `splits` parts each, or with 0 a piece of equal length for each multiprocessor of an H200.
+/// How the requests are cut: `splits` parts each, or with 0 pieces of equal length, of three pages and more, at most one
+/// for each multiprocessor of an H200.
 paged::WorkPlan plan_of(const Inputs& inputs, int splits, bool repeat_kv);
 
 /// What is asked of the kernel for heads.

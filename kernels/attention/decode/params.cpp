@@ -104,7 +104,7 @@ const lab::KnobTable<Params>& knob_table() {
           .integer(&Params::splits,
                    {"splits", "Splits", "",
                     "Into how many parts the keys of a request are cut, each for a block of its "
-                    "own; 0: as many as fill an H200."},
+                    "own; 0: the pages of all requests in one line, cut into equal pieces."},
                    0, kMostSplits)
           .choice(&Params::page_size, {"page_size", "Page size", "tokens", "Tokens of a page."})
           .choice(&Params::kv_dtype,

@@ -31,7 +31,7 @@ std::vector<std::string> request_names(int count) {
 Extent DecodeScene::extent() const {
   const decode::Shape& shape = trace_.shape;
   std::vector<std::string> blocks;
-  for (int block = 0; block < trace_.blocks; ++block)
+  for (int block = 0; block < trace_.blocks && trace_.blocks <= kMostNamed; ++block)
     blocks.push_back(fmt::format("block {}", block));
   const double tokens = static_cast<double>(trace_.pool) * shape.page_size;
   return {{{.name = "heads",
@@ -80,6 +80,8 @@ Extent DecodeScene::extent() const {
            {.name = "block",
             .kind = Axis::band,
             .count = trace_.blocks,
+            .title = text(trace_.blocks > kMostNamed ? "block" : ""),
+            .ticks = trace_.blocks > kMostNamed,
             .names = std::move(blocks),
             .least_slot = 2},
            {.name = "round",

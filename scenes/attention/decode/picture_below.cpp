@@ -118,7 +118,7 @@ Box DecodeScene::waste(Cursor cursor) const {
                                .label = text("the pool ends here", "pool")});
   return labelled({"waste"}, std::move(made),
                   text("tokens stored; hatched: held and empty", "hatched: empty"),
-                  {.rank = 1, .weight = 1, .least_width = 8, .least_height = 4});
+                  {.rank = 1, .weight = 1, .least_width = 9, .least_height = 4});
 }
 
 // ---- the launch -------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ Box DecodeScene::lanes(Cursor cursor) const {
     if (item.splits > 1) name += fmt::format(" part {}", item.split);
     list.add(static_cast<int>(i), item.block, item.first_round, item.first_round + through,
              at_work(item, cursor) ? State::current : State::plain, std::move(name), request);
-    if (has_chosen(item)) {
+    if (has_chosen(item) && trace_.blocks <= kMostNamed) {
       list.spans.items.flags.each.resize(static_cast<std::size_t>(list.spans.items.count), kNone);
       list.spans.items.flags.each.back() = kPicked;
     }
@@ -166,7 +166,7 @@ Ledger DecodeScene::part_table(Cursor cursor) const {
   Ledger table{items("part", 0), {}, {}};
   const std::vector<Symbol> names = symbols({});
   table.columns = {
-      {marked("m", names)}, {marked("ℓ", names)}, {marked("O", names)}, text("weight")};
+      {marked("m", names)}, {marked("ℓ", names)}, {marked("O", names)}, text("weight", "w")};
   for (const PartTrace& part : trace_.parts) {
     if (std::ssize(table.rows) >= kMostParts) break;
     const ItemTrace& item = trace_.items[static_cast<std::size_t>(part.item)];

@@ -75,6 +75,9 @@ class DecodeScene final : public SceneOf<decode::Trace> {
   decode::Params params_;
 };
 
+/// Blocks that have a name and a frame each; more are a mass.
+inline constexpr int kMostNamed = 16;
+
 /// A request's tone. Six take turns: the number beside it tells requests apart.
 constexpr std::uint8_t request_tone(int request) {
   constexpr std::uint8_t kTones[] = {1, 2, 3, 4, 5, 7};

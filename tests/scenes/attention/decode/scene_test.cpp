@@ -65,7 +65,7 @@ TEST_CASE("Decode: the pool on show is the engine's, step by step", "[decode_sce
 
 TEST_CASE("Decode: every page of every request is read once, and then done", "[decode_scene]") {
   for (const char* size : {"1", "16", "64"}) {
-    Shown shown({{"page_size", size}});
+    Shown shown(lab::Settings{{"page_size", std::string(size)}});
     const auto& trace = shown.trace();
     int pages = 0;
     for (const auto& request : trace.requests) pages += static_cast<int>(request.pages.size());
@@ -107,7 +107,7 @@ TEST_CASE("Decode: lanes grow by a tile a round and end where the items end", "[
 
 TEST_CASE("Decode: the query heads that use a tile light up together", "[decode_scene]") {
   for (const char* scheme : {"mha", "gqa", "mqa", "mla"}) {
-    Shown shown({{"scheme", scheme}});
+    Shown shown(lab::Settings{{"scheme", std::string(scheme)}});
     const auto& shape = shown.trace().shape;
     const picture::Picture picture =
         picture_at(*shown, static_cast<int>(shown.trace().serving.size()) + 1);
@@ -119,7 +119,7 @@ TEST_CASE("Decode: the query heads that use a tile light up together", "[decode_
 }
 
 TEST_CASE("Decode: a stale page is crossed out once it has been read", "[decode_scene]") {
-  Shown shown({{"break", "stale-page"}});
+  Shown shown(lab::Settings{{"break", std::string("stale-page")}});
   const auto& trace = shown.trace();
   CHECK(count_of(items_named(picture_at(*shown, 8), "entry"), State::wrong) == 0);
   CHECK(count_of(items_named(picture_at(*shown, trace.length()), "entry"), State::wrong) == 1);
