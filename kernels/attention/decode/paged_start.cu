@@ -65,26 +65,18 @@ Memory memory_of(const Arrays& a) {
           simt::global(a.arrived, "arrived")};
 }
 
-/// Calls run(format, query), a std::type_identity each.
+/// Calls run(format), a std::type_identity, of queries in BF16.
 template <class Run>
 void with_format(const Problem& problem, Run run) {
-  const auto with_query = [&](auto query) {
-    using Query = typename decltype(query)::type;
-    switch (problem.cache) {
-      case Cache::same:
-        return run(std::type_identity<Plain<Query>>{}, query);
-      case Cache::fp8:
-        return run(std::type_identity<E4m3>{}, query);
-      case Cache::int8:
-        return run(std::type_identity<Int8>{}, query);
-      case Cache::int4:
-        return run(std::type_identity<Int4>{}, query);
-    }
-  };
-  if (problem.number == Number::bf16) {
-    with_query(std::type_identity<Bf16>{});
-  } else {
-    with_query(std::type_identity<Fp16>{});
+  switch (problem.cache) {
+    case Cache::same:
+      return run(std::type_identity<Plain<Bf16>>{});
+    case Cache::fp8:
+      return run(std::type_identity<E4m3>{});
+    case Cache::int8:
+      return run(std::type_identity<Int8>{});
+    case Cache::int4:
+      return run(std::type_identity<Int4>{});
   }
 }
 
@@ -116,17 +108,16 @@ using TimedShape = Shape<F, Query, kDim, kEights, S::kTokens, S::kStages, S::kWa
 void attend_timed(simt::Device& device, const Problem& problem, const Arrays& arrays,
                   simt::Resources* resources) {
   check(device.info(), problem);
-  with_format(problem, [&](auto format, auto query) {
+  if (problem.number != Number::bf16) throw Error("timed paged decode: queries are BF16");
+  constexpr int kDim = 128;
+  simt::require_within("timed paged decode: head_dim", problem.head_dim, kDim, kDim);
+  with_format(problem, [&](auto format) {
     using F = typename decltype(format)::type;
-    using Query = typename decltype(query)::type;
-    simt::with_constant<64, 128>("timed paged decode: head_dim", problem.head_dim, [&](auto dim) {
-      constexpr int kDim = decltype(dim)::value;
-      if (problem.most_rows <= 8) {
-        launch<TimedShape<F, Query, kDim, 1>>(device, problem, arrays, Timed{}, resources);
-      } else {
-        launch<TimedShape<F, Query, kDim, 2>>(device, problem, arrays, Timed{}, resources);
-      }
-    });
+    if (problem.most_rows <= 8) {
+      launch<TimedShape<F, Bf16, kDim, 1>>(device, problem, arrays, Timed{}, resources);
+    } else {
+      launch<TimedShape<F, Bf16, kDim, 2>>(device, problem, arrays, Timed{}, resources);
+    }
   });
 }
 
@@ -181,14 +172,21 @@ void explain(simt::Device& device, const Problem& problem, const Arrays& arrays,
              const Explanation& what) {
   check(device.info(), problem);
   const Explained witness = witness_of(what);
-  with_format(problem, [&](auto format, auto query) {
-    using F = typename decltype(format)::type;
-    using Query = typename decltype(query)::type;
+  const auto run = [&](auto format, auto query) {
     simt::with_constant<32, 64, 128>("paged decode: head_dim", problem.head_dim, [&](auto dim) {
-      using T = Shape<F, Query, decltype(dim)::value, 2, kExplainedTile, 2, 0>;
+      using T = Shape<typename decltype(format)::type, typename decltype(query)::type,
+                      decltype(dim)::value, 2, kExplainedTile, 2, 0>;
       launch<T>(device, problem, arrays, witness, nullptr);
     });
-  });
+  };
+  if (problem.number == Number::fp16) {
+    if (problem.cache != Cache::same) {
+      throw Error("paged decode: queries of a quantized cache are BF16");
+    }
+    run(std::type_identity<Plain<Fp16>>{}, std::type_identity<Fp16>{});
+  } else {
+    with_format(problem, [&](auto format) { run(format, std::type_identity<Bf16>{}); });
+  }
 }
 
 void merge(simt::Device& device, const Problem& problem, const Arrays& arrays,

@@ -19,7 +19,7 @@ Step small_step() {
   Step step;
   step.heads = 4;
   step.kv_heads = 2;
-  step.head_dim = 64;
+  step.head_dim = 128;
   step.batch = 3;
   step.context = 40;
   return step;
@@ -64,8 +64,8 @@ TEST_CASE("decode's bench compares, times and counts all that it has", "[decode]
   CHECK(report.measurement("fraction_of_read", "paged-balanced")->value == Approx(1));
   CHECK(report.measurement("fraction_of_cudnn") == nullptr);
   CHECK(report.measurement("format_speedup", "int4 pages of 16")->value == Approx(1));
-  // One token of MQA: K and V of one head of 64 numbers of 16 bits.
-  CHECK(tests::number_in(tests::table_in(report, "schemes"), 2, "token_bytes") == 2 * 64 * 2);
+  // One token of MQA: K and V of one head of 128 numbers of 16 bits.
+  CHECK(tests::number_in(tests::table_in(report, "schemes"), 2, "token_bytes") == 2 * 128 * 2);
 }
 
 TEST_CASE("ragged requests have as many tokens as even ones, and each byte counts once",
@@ -81,11 +81,11 @@ TEST_CASE("ragged requests have as many tokens as even ones, and each byte count
   step.ragged = false;
   CHECK(contexts_of(step) == std::vector<int>(8, 1000));
   step.context = 1024;
-  const double rows = 8.0 * 1024 * 2, queries = 8.0 * 4 * 64 * 2 * 2;
+  const double rows = 8.0 * 1024 * 2, queries = 8.0 * 4 * 128 * 2 * 2;
   const double table = 8.0 * 64 * 4;
-  CHECK(least_bytes(step) == rows * 2 * 64 * 2 + table + queries);
+  CHECK(least_bytes(step) == rows * 2 * 128 * 2 + table + queries);
   step.type = KvType::int4;
-  CHECK(least_bytes(step) == rows * (2 * 32 + 2 * 4) + table + queries);
+  CHECK(least_bytes(step) == rows * (2 * 64 + 2 * 4) + table + queries);
 }
 
 TEST_CASE("decode's peer adds up every word", "[decode]") {
