@@ -213,8 +213,11 @@ lab::Runnable BenchProblem::runnable(const TimedKernel& kernel) {
 }
 
 simt::LibraryAttention BenchProblem::library_attention() const {
-  return {task_.length(), task_.heads, task_.kv_heads, task_.head_dim,
-          simt::LibraryAttention::Type::bf16};
+  return {.length = task_.length(),
+          .heads = task_.heads,
+          .kv_heads = task_.kv_heads,
+          .head_dim = task_.head_dim,
+          .type = simt::LibraryAttention::Type::bf16};
 }
 
 lab::Runnable BenchProblem::library(int plan) {

@@ -92,7 +92,8 @@ class Library final : public Cudnn {
  private:
   void load();
   void need_workspace(std::size_t bytes);
-  std::shared_ptr<void> tensor_of(const LibraryAttention& attention, std::int64_t id, int heads);
+  std::shared_ptr<void> tensor_of(const LibraryAttention& attention, std::int64_t id, int heads,
+                                  int rows);
   std::shared_ptr<void> scale_tensor();
   std::shared_ptr<void> graph_of(const LibraryAttention& attention);
   std::vector<std::shared_ptr<void>> configs_of(const std::shared_ptr<void>& graph, int mode);
@@ -179,12 +180,13 @@ void Library::need_workspace(std::size_t bytes) {
   workspace_bytes_ = bytes;
 }
 
-/// [1, heads, length, head_dim], as cuDNN counts sizes.
+/// [batch, heads, rows, head_dim], as cuDNN counts sizes.
 std::shared_ptr<void> Library::tensor_of(const LibraryAttention& attention, std::int64_t id,
-                                         int heads) {
-  const std::int64_t d = attention.head_dim, rows = attention.length;
-  const std::array<std::int64_t, 4> sizes = {1, heads, rows, d};
-  const std::array<std::int64_t, 4> strides = {heads * rows * d, rows * d, d, 1};
+                                         int heads, int rows) {
+  const std::int64_t d = attention.head_dim;
+  const std::array<std::int64_t, 4> sizes = {attention.batch, heads, rows, d};
+  const std::array<std::int64_t, 4> strides = {static_cast<std::int64_t>(heads) * rows * d,
+                                               rows * d, d, 1};
   const int type = attention.type == LibraryAttention::Type::bf16 ? kBf16 : kFp16;
   const std::int64_t alignment = 16;
   const std::shared_ptr<void> made = make(tensor, "describe a tensor");
@@ -216,10 +218,10 @@ std::shared_ptr<void> Library::scale_tensor() {
 
 std::shared_ptr<void> Library::graph_of(const LibraryAttention& attention) {
   const std::shared_ptr<void> operation = make(kSdpaForward, "describe SDPA_FWD");
-  set(operation, kSdpaQ, tensor_of(attention, Id::q, attention.heads));
-  set(operation, kSdpaK, tensor_of(attention, Id::k, attention.kv_heads));
-  set(operation, kSdpaV, tensor_of(attention, Id::v, attention.kv_heads));
-  set(operation, kSdpaO, tensor_of(attention, Id::o, attention.heads));
+  set(operation, kSdpaQ, tensor_of(attention, Id::q, attention.heads, attention.query_rows()));
+  set(operation, kSdpaK, tensor_of(attention, Id::k, attention.kv_heads, attention.length));
+  set(operation, kSdpaV, tensor_of(attention, Id::v, attention.kv_heads, attention.length));
+  set(operation, kSdpaO, tensor_of(attention, Id::o, attention.heads, attention.query_rows()));
   set(operation, kSdpaScale, scale_tensor());
   check(call_.finalize(operation.get()), "describe SDPA_FWD");
   const std::shared_ptr<void> made = make(graph, "make a graph");

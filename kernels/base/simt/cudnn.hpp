@@ -6,14 +6,18 @@
 
 namespace tilestep::simt {
 
-/// O = softmax(Q·Kᵀ · scale) V, no mask, as cuDNN is asked for it. Q, O [heads × length × head_dim], K, V
-/// [kv_heads × length × head_dim], row-major, batch 1.
+/// O = softmax(Q·Kᵀ · scale) V, no mask, as cuDNN is asked for it. Q, O [batch × heads × queries × head_dim], K, V
+/// [batch × kv_heads × length × head_dim], row-major.
 struct LibraryAttention {
   enum class Type { bf16, fp16 };
+  int batch = 1;
+  int queries = 0;  ///< 0: as many as keys
   int length = 0;
   int heads = 0, kv_heads = 0;
   int head_dim = 0;
   Type type = Type::bf16;
+
+  int query_rows() const { return queries > 0 ? queries : length; }
   auto operator<=>(const LibraryAttention&) const = default;
 };
 /// Its arrays on the device, 16 bits a number.

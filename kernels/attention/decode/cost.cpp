@@ -1,0 +1,116 @@
+#include "kernels/attention/decode/cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tilestep::decode {
+namespace {
+
+constexpr int kBytes16 = 2;
+
+constexpr RowShape kRows128{128, 128, 256, 0, 0};
+constexpr RowShape kLatentRows{576, 512, 576, 512, 64};
+
+constexpr Model kModels[] = {
+    {"Llama 2 7B", "Touvron et al., 2023", 32, {Scheme::mha, 32, 32, kRows128}, 6.74e9},
+    {"Llama 3.1 8B", "Grattafiori et al., 2024", 32, {Scheme::gqa, 32, 8, kRows128}, 8.03e9},
+    {"Llama 3.1 70B", "Grattafiori et al., 2024", 80, {Scheme::gqa, 64, 8, kRows128}, 70.6e9},
+    {"Falcon 7B", "Almazrouei et al., 2023", 32, {Scheme::mqa, 71, 1, {64, 64, 128, 0, 0}}, 7.2e9},
+    {"DeepSeek-V3", "DeepSeek-AI, 2024", 61, {Scheme::mla, 128, 1, kLatentRows}, 0},
+    // What its 128 heads would store without the latent row: keys of 128 + 64 and values of 128.
+    {"DeepSeek-V3 with mha", "by formula", 61, {Scheme::mha, 128, 128, {192, 128, 320, 0, 0}}, 0},
+};
+
+}  // namespace
+
+LayerShape layer_shape(const Params& params) {
+  return {params.scheme, params.heads, params.cached_heads(),
+          row_shape(params.scheme, columns_of(params.head_dim))};
+}
+
+double token_bytes(const LayerShape& layer, KvType type) {
+  return static_cast<double>(layer.cached_heads) * layer.row.stored * bits_of(type) / 8;
+}
+
+double scale_bytes(const LayerShape& layer, KvType type, Scales scales) {
+  if (!is_quantized(type)) return 0;
+  return static_cast<double>(layer.cached_heads) * (scales == Scales::token ? 2 : 1) *
+         sizeof(float);
+}
+
+double token_flops(const LayerShape& layer) {
+  return 2.0 * layer.heads * (layer.row.key + layer.row.value);
+}
+
+double intensity(const LayerShape& layer, KvType type, Scales scales) {
+  return token_flops(layer) / (token_bytes(layer, type) + scale_bytes(layer, type, scales));
+}
+
+double roof_at(double flop_per_byte) {
+  return std::min(kPeakFlops, flop_per_byte * kPeakBytes);
+}
+
+std::span<const Model> models() {
+  return kModels;
+}
+
+double token_bytes(const Model& model, KvType type) {
+  return model.layers * token_bytes(model.layer, type);
+}
+
+double crossing_batch(double weight_bytes, double bytes_per_token, double context) {
+  const double each = bytes_per_token * context;
+  return each > 0 ? weight_bytes / each : HUGE_VAL;
+}
+
+LayerShape model_layer(Scheme scheme) {
+  switch (scheme) {
+    case Scheme::mha:
+      return {scheme, 32, 32, kRows128};
+    case Scheme::gqa:
+      return {scheme, 32, 8, kRows128};
+    case Scheme::mqa:
+      return {scheme, 32, 1, kRows128};
+    case Scheme::mla:
+      break;
+  }
+  return {scheme, 32, 1, kLatentRows};
+}
+
+Phase attention_of(const LayerShape& layer, int rows, double context) {
+  RowShape row = layer.row;
+  int cached = layer.cached_heads;
+  // From a few rows on it is cheaper to make each head's own keys and values than to multiply by latent rows.
+  if (layer.scheme == Scheme::mla && rows > 1) {
+    const int head_dim = row.latent / 4;
+    row = {head_dim + row.rope, head_dim, 2 * head_dim + row.rope, 0, 0};
+    cached = layer.heads;
+  }
+  Phase phase;
+  phase.flops = 2.0 * layer.heads * rows * context * (row.key + row.value);
+  phase.bytes = kBytes16 * (cached * context * row.stored +
+                            static_cast<double>(rows) * layer.heads * (row.key + row.value));
+  return phase;
+}
+
+Occupancy occupancy_of(int batch, int cached_heads, int splits) {
+  Occupancy all;
+  all.blocks = batch * cached_heads * splits;
+  all.waves = (all.blocks + kMultiprocessors - 1) / kMultiprocessors;
+  all.busy = all.waves > 0 ? static_cast<double>(all.blocks) / (all.waves * kMultiprocessors) : 0;
+  return all;
+}
+
+int filling_splits(int batch, int cached_heads, int pages_a_request) {
+  constexpr double kFull = 0.9;
+  const int most = std::clamp(pages_a_request, 1, kMostSplits);
+  int best = 1;
+  for (int splits = 1; splits <= most; ++splits) {
+    const double busy = occupancy_of(batch, cached_heads, splits).busy;
+    if (busy >= kFull) return splits;
+    if (busy > occupancy_of(batch, cached_heads, best).busy) best = splits;
+  }
+  return best;
+}
+
+}  // namespace tilestep::decode

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "kernels/attention/decode/latent_explained.hpp"
+#include "kernels/attention/decode/latent_problem.hpp"
+#include "kernels/attention/decode/paged_problem.hpp"
+#include "kernels/attention/decode/params.hpp"
+#include "kernels/base/simt/cudnn.hpp"
+#include "kernels/base/simt/resources.hpp"
+
+/// \file
+/// The lesson's kernels as the host calls them, the same for both backends.
+namespace tilestep::decode {
+
+class Kernels : public simt::KernelSet {
+ public:
+  /// mha, gqa and mqa over a cache of pages: paged_problem.hpp. Throw Error for what they do not take, Error
+  /// (unavailable) on a GPU below compute capability 8.0.
+  virtual void explain(simt::Device& device, const paged::Problem& problem,
+                       const paged::Arrays& arrays, const paged::Explanation& what) const = 0;
+  virtual void attend(simt::Device& device, const paged::Problem& problem,
+                      const paged::Arrays& arrays) const = 0;
+  /// The merge as a kernel of its own; `what`, which may be null, gets the weights.
+  virtual void merge(simt::Device& device, const paged::Problem& problem,
+                     const paged::Arrays& arrays, const paged::Explanation* what) const = 0;
+  virtual simt::Resources resources(simt::Device& device, const paged::Problem& problem) const = 0;
+
+  /// mla as it is explained, its merge included: latent_explained.cu.
+  virtual void explain(simt::Device& device, const latent::ExplainedProblem& problem,
+                       const latent::ExplainedArrays& arrays,
+                       const paged::Explanation& what) const = 0;
+
+  /// cuDNN, where it is there: base/simt/cudnn.hpp. Throws Error (unavailable) where it is not.
+  virtual simt::LibraryStatus library(simt::Device& device) const = 0;
+  virtual int library_plans(simt::Device& device,
+                            const simt::LibraryAttention& attention) const = 0;
+  virtual void library_attend(simt::Device& device, const simt::LibraryAttention& attention,
+                              int plan, const simt::LibraryAttentionArrays& arrays) const = 0;
+
+  /// mla on Hopper, at its real size: latent_problem.hpp. Throw Error (unavailable) on another GPU.
+  virtual void attend(simt::Device& device, const latent::Problem& problem,
+                      const latent::Arrays& arrays) const = 0;
+  virtual void explain(simt::Device& device, const latent::Problem& problem,
+                       const latent::Arrays& arrays, const paged::Explanation& what) const = 0;
+  virtual void merge(simt::Device& device, const latent::Problem& problem,
+                     const latent::Arrays& arrays, const paged::Explanation* what) const = 0;
+  virtual simt::Resources resources(simt::Device& device, const latent::Problem& problem) const = 0;
+
+  /// Adds the words of 32 bits in `bytes`, a multiple of 16 of them, to sum[0], modulo 2^32. Asynchronous on a GPU.
+  virtual void read(simt::Device& device, simt::Span<const std::uint8_t> bytes,
+                    simt::Span<unsigned> sum) const = 0;
+};
+
+}  // namespace tilestep::decode

@@ -1,0 +1,74 @@
+#include "kernels/attention/decode/lesson.hpp"
+
+#include "kernels/attention/decode/bench.hpp"
+#include "kernels/attention/decode/run.hpp"
+#include "kernels/base/lab/replay.hpp"
+#include "kernels/base/simt/launch.hpp"
+
+namespace tilestep::decode {
+namespace {
+
+/// What the kernels are compiled for at least.
+constexpr int kLeastCapability = 80;
+
+lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
+  simt::require_capability(device.info(), "decode", kLeastCapability);
+  return report_of(run_of(params, device, progress));
+}
+
+/// What of a run is of the GPU that it ran on.
+const lab::Replay& replay_of_runs() {
+  static const lab::Replay kReplay{
+      .of_machine = {{"trace.clock_unit", "its clock"},
+                     {"trace.items.begin", "its clock"},
+                     {"trace.items.end", "its clock"},
+                     {"tables.items.begin", "its clock"},
+                     {"tables.items.end", "its clock"},
+                     {"trace.result", "how many are past a tolerance is a matter of the last bit"},
+                     {"tables.broken",
+                      "how many are past a tolerance is a matter of the last bit"}},
+      .rounding = 0x1p-7,
+      .rounding_why =
+          "Tensor cores cut off what the emulation rounds: a number of O may then be the next one "
+          "of BF16, 2^-7 away."};
+  return kReplay;
+}
+
+}  // namespace
+
+const lab::Lesson& lesson() {
+  static const auto lesson =
+      lab::LessonOf<Params>(
+          kLesson,
+          "A new token reads all that came before it: who shares, packs and pages the cache wins.",
+          knob_table(), run, bench_report, "steps")
+          .with_telling(
+              {{"mha",
+                "Each query head has keys and values of its own: four times the bytes, and no tile "
+                "is used twice.",
+                {.scheme = Scheme::mha}},
+               {"one-split",
+                "A block for all keys of a request: eight blocks, and the longest request ends "
+                "last.",
+                {.splits = 1}},
+               {"balanced",
+                "The pages of all requests in one line, cut into equal pieces: all blocks end "
+                "together.",
+                {.splits = 0}},
+               {"single-tokens",
+                "Pages of one token: no slot is empty, and each key is looked up on its own.",
+                {.page_size = PageSize::p1}},
+               {"shared-prefix",
+                "The first 48 tokens are in all tables and in memory once.",
+                {.prefix = 48}},
+               {"int4",
+                "A quarter of the bytes; with scales by channel K's outliers keep to themselves.",
+                {.kv_dtype = KvType::int4, .scales = Scales::channel}},
+               {"stale-page",
+                "A block table names a page that is another request's now.",
+                {.broken = Break::stale_page}}})
+          .with_replay(replay_of_runs);
+  return lesson;
+}
+
+}  // namespace tilestep::decode

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/attention/decode/cost.hpp"
+#include "kernels/attention/decode/params.hpp"
+#include "kernels/attention/decode/serving.hpp"
+#include "kernels/lessons.hpp"
+
+/// \file
+/// What a run of the lesson on decoding shows: an engine's steps, and then one launch of the kernel, tile by tile, on
+/// the pages that the engine gave out.
+namespace tilestep::decode {
+
+/// What a step of the picture is about. The engine's come first, then tiles, then the merge.
+enum class Act {
+  serve,  ///< a step of the engine
+  read,   ///< each block has taken one tile more
+  merge,  ///< the parts of each request's answer become one
+};
+constexpr auto names_of(Act) {
+  return std::to_array<std::string_view>({"serve", "read", "merge"});
+}
+
+/// What ran, and what of the whole it is.
+struct Shape {
+  Scheme scheme = Scheme::gqa;
+  int heads = 1, cached_heads = 1;
+  int head_dim = 32;
+  int key = 32, value = 32;
+  int page_size = 16;
+  KvType kv_dtype = KvType::bf16;
+  Scales scales = Scales::token;
+  int prefix = 0;
+  int tile = 16;    ///< tokens that a block takes at a time
+  std::string cut;  ///< what of the whole ran; empty: all of it
+  bool operator==(const Shape&) const = default;
+};
+
+/// A request that the kernel attends for.
+struct RequestTrace {
+  int request = 0;  ///< its number
+  int tokens = 0;
+  std::vector<int> pages;  ///< as the kernel's block table has them
+  bool operator==(const RequestTrace&) const = default;
+};
+
+/// Pages of a request for the query heads that share a K/V head: what a block works on at a time.
+struct ItemTrace {
+  int row = 0;  ///< of the requests that the kernel attends for
+  int kv_head = 0, first_head = 0, heads = 0;
+  int first_page = 0, pages = 0;  ///< places in the block table
+  int tokens = 0;
+  int split = 0, splits = 1;
+  int block = 0, order = 0;  ///< who took it, and which of that block's items it was
+  int tiles = 0;
+  int first_round = 0;  ///< tiles that the block took before
+  /// On a GPU ns since the first began; under emulation, where time says nothing, items that its block was done with.
+  std::int64_t begin = 0, end = 0;
+  bool operator==(const ItemTrace&) const = default;
+};
+
+/// What a tile did to the chosen head of the chosen request. Scores with the scale, in natural units.
+struct StepTrace {
+  int item = 0, tile = 0;
+  int tokens = 0;
+  float tile_max = 0, m_before = 0, m_after = 0, rescale = 0, tile_sum = 0, l = 0;
+  float o = 0;  ///< the chosen component, not divided
+  bool operator==(const StepTrace&) const = default;
+};
+
+/// What an item left of the chosen head.
+struct PartTrace {
+  int item = 0;
+  float m = 0, l = 0, o = 0;
+  float weight = 1;  ///< that the merge gave it, e^(m_part − m); one part alone is not merged
+  bool operator==(const PartTrace&) const = default;
+};
+
+/// What the traced item gathered of K from a page: the addresses of its copies, as the kernel made them.
+struct GatherTrace {
+  int page = 0;
+  int tokens = 0;
+  int bytes = 0;
+  int sectors = 0;    ///< of 32 bytes that hold them
+  bool owned = true;  ///< the page is in the request's table, as the allocator has it
+  bool operator==(const GatherTrace&) const = default;
+};
+
+/// Bytes of a tensor that the kernel asked for.
+struct LedgerRow {
+  std::string tensor;
+  std::int64_t loaded = 0, stored = 0;  ///< traced
+  std::int64_t formula = 0;             ///< loaded and stored, by formula
+  bool operator==(const LedgerRow&) const = default;
+};
+
+/// What came of a broken run.
+struct BrokenResult {
+  std::string outcome;                      ///< in words; empty: nothing was broken
+  int wrong = 0, elements = 0;              ///< numbers of O
+  std::int64_t more_bytes = 0;              ///< asked than by the sound kernel
+  int stale_request = -1, stale_page = -1;  ///< whose table names a page that it has not
+  bool operator==(const BrokenResult&) const = default;
+};
+
+struct Trace {
+  Shape shape;
+  Break broken = Break::none;
+  // The engine.
+  int pool = 0;   ///< pages
+  int limit = 1;  ///< tokens reserved for each request where a cache is one piece
+  int stride = 1;
+  int coming = 0;  ///< requests in all
+  int most_running = 1;
+  std::vector<Served> serving;
+  // The launch.
+  std::vector<RequestTrace> requests;
+  std::vector<ItemTrace> items;
+  int blocks = 0;
+  std::string clock_unit;                    ///< "ns" or "items"
+  int request = 0, head = 0, component = 0;  ///< chosen: a place among `requests`, and of it
+  std::vector<StepTrace> steps;              ///< of the chosen row, by item, then tile
+  std::vector<PartTrace> parts;              ///< of the chosen row, by split
+  /// Whose addresses were recorded: the chosen row's first item, or the one with the stale page.
+  int traced_item = 0;
+  std::vector<GatherTrace> gathers;  ///< in the order of its tokens
+  bool merged = false;               ///< there was more than one part of some request
+  float o = 0, lse = 0;              ///< the chosen row's answer
+  double exact_o = 0, exact_lse = 0;
+  std::vector<LedgerRow> ledger;
+  BrokenResult result;
+
+  /// Rounds of tiles: the most that a block took.
+  int rounds() const;
+  /// The picture's steps: the engine's, the rounds, the merge.
+  int length() const;
+  Act act_of(int step) const;  ///< step from 1
+  /// From which step of the picture on a tile of an item is known, and the item's part.
+  int step_of(const ItemTrace& item, int tile) const;
+  int end_of(const ItemTrace& item) const { return step_of(item, item.tiles - 1); }
+  std::int64_t asked() const;
+  bool operator==(const Trace&) const = default;
+};
+
+// ---- tables, by id -----------------------------------------------------------------------------------
+//
+//   steps      a row a step of the picture
+//   requests   those that the kernel attends for, with their block tables
+//   items      what the blocks worked on
+//   chosen     what each tile did to the chosen row
+//   parts      the splits of the chosen row, and the weights of their merge
+//   ledger     bytes asked, traced and by formula
+//   broken     what came of a broken run
+// and, by formula: schemes, models, batches, formats, splits, page_sizes, rows
+
+/// The tables that say what a trace says.
+std::vector<lab::Table> tables_of(const Trace& trace);
+
+}  // namespace tilestep::decode

@@ -1,0 +1,96 @@
+#pragma once
+
+// Puts the parts of a row together that several blocks have made of it. Each part is softmax over some of the tokens:
+// a maximum m, a sum ℓ = Σ e^(s − m), and O = Σ e^(s − m) v. What online softmax does from tile to tile is done once
+// more from part to part: with M the highest of all m, a part counts e^(m − M), in ℓ and in O.
+//
+//   merge_rows      by a block's threads, four columns each: what the block that finishes last calls
+//   merge           the same as a kernel of its own, some blocks an item; only the first part's have something to do
+//
+// Dao et al., "Flash-Decoding for long-context inference", 2023.
+
+#include "kernels/attention/decode/paged_parts.hpp"
+
+namespace tilestep::decode::paged::SIMT_BACKEND {
+
+/// What parts have in common: M, and what ℓ is in terms of it.
+struct Merged {
+  float m = -INFINITY, l = 0;
+};
+/// The weight of a part.
+__device__ __forceinline__ float weight_of(float m, const Merged& all, Merging how, int split) {
+  if (how == Merging::unweighted) return 1;
+  if (how == Merging::first_only) return split == 0 ? 1.0f : 0.0f;
+  return m == -INFINITY ? 0.0f : simt::exp2_approx((m - all.m) * kLog2e);
+}
+
+/// Two numbers of 16 bits, in a register.
+template <class Query>
+__device__ __forceinline__ void store_four(simt::Global<std::uint16_t> to, const float4& from) {
+  simt::as<uint2>(to)[0] = make_uint2(Query::pack(from.x, from.y), Query::pack(from.z, from.w));
+}
+
+/// Of one row: maximum and sum over its parts, which begin at `first` and are `pitch` apart.
+__device__ __forceinline__ Merged merge_sums(const Memory& memory, int first, int pitch, int splits,
+                                             Merging how) {
+  Merged all;
+  for (int i = 0; i < splits; ++i) all.m = fmaxf(all.m, __ldcg(&memory.part_m[first + i * pitch]));
+  for (int i = 0; i < splits; ++i) {
+    const float m = __ldcg(&memory.part_m[first + i * pitch]);
+    all.l = fmaf(__ldcg(&memory.part_l[first + i * pitch]), weight_of(m, all, how, i), all.l);
+  }
+  return all;
+}
+
+/// What thread `thread` of so many does.
+template <class T, class W>
+__device__ __forceinline__ void merge_rows(const WorkItem& item, const Task& task,
+                                           const Memory& memory, const W& witness, int thread,
+                                           int threads) {
+  constexpr int kFours = T::kHeadDim / 4;  // of a row
+  for (int i = thread; i < item.heads * kFours; i += threads) {
+    const int row = i / kFours;
+    const int column = i % kFours * 4;
+    const int first = item.first_slot * task.most_rows + row;
+    const Merged all = merge_sums(memory, first, task.most_rows, item.splits, task.merging);
+    float4 o = make_float4(0, 0, 0, 0);
+    for (int split = 0; split < item.splits; ++split) {
+      const int at = first + split * task.most_rows;
+      const float weight =
+          weight_of(__ldcg(&memory.part_m[at]), all, task.merging, split);  // [step: weigh]
+      const auto part = memory.part_o + (static_cast<std::ptrdiff_t>(at) * T::kHeadDim + column);
+      const float4 v = __ldcg(&simt::as<float4>(part)[0]);
+      o.x = fmaf(v.x, weight, o.x);  // [step: merge]
+      o.y = fmaf(v.y, weight, o.y);
+      o.z = fmaf(v.z, weight, o.z);
+      o.w = fmaf(v.w, weight, o.w);
+      witness.asks(kParts, 0, 16);
+      if (column == 0) {
+        witness.asks(kParts, 0, 8);
+        witness.weighs(at, weight);
+      }
+    }
+    const float inverse = all.l > 0 ? 1 / all.l : 0;
+    const std::ptrdiff_t head =
+        static_cast<std::ptrdiff_t>(item.request) * task.heads + item.first_head + row;
+    store_four<typename T::Query>(
+        memory.o + (head * T::kHeadDim + column),
+        make_float4(o.x * inverse, o.y * inverse, o.z * inverse, o.w * inverse));
+    witness.asks(kO, 1, 8);
+    if (column == 0) {
+      memory.lse[head] = all.l > 0 ? all.m + logf(all.l) : -INFINITY;
+      witness.asks(kLse, 1, 4);
+    }
+  }
+}
+
+template <class T, class W>
+__global__ void merge(Memory memory, Task task, W witness) {
+  const WorkItem item = memory.items[static_cast<int>(blockIdx.x)];
+  if (item.split != 0 || !is_split(item)) return;
+  merge_rows<T>(item, task, memory, witness,
+                static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x),
+                static_cast<int>(gridDim.y * blockDim.x));
+}
+
+}  // namespace tilestep::decode::paged::SIMT_BACKEND

@@ -1,0 +1,140 @@
+#pragma once
+
+/// \file
+/// What the kernels for paged heads (mha, gqa, mqa) are asked for: a problem, its arrays on the device, how the work is
+/// cut, and what an explained launch records. Plain data, known to host and kernels.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/base/simt/simt.hpp"
+
+namespace tilestep::decode::paged {
+
+// ---- what is computed -----------------------------------------------------------------------------
+
+/// Of q and o, and of a cache that is not quantized.
+enum class Number { bf16, fp16 };
+/// How a number of K and V lies in the cache. int4: two in a byte, the first of a row in the low half.
+enum class Cache { same, fp8, int8, int4 };
+
+constexpr int bits_of(Cache cache) {
+  return cache == Cache::int4 ? 4 : cache == Cache::same ? 16 : 8;
+}
+constexpr bool has_scales(Cache cache) {
+  return cache != Cache::same;
+}
+
+/// How the parts of a request are put together.
+enum class Merging {
+  weighted,    ///< each by its maximum and sum: online softmax once more
+  unweighted,  ///< broken: the parts of O are added, and the sum divided by all of ℓ
+  first_only,  ///< broken: the first part is taken for the whole
+};
+/// Who does it.
+enum class MergedBy {
+  last_block,    ///< the block that finishes last of those that share a row
+  other_kernel,  ///< `merge`, launched afterwards
+};
+
+struct Problem {
+  Number number = Number::bf16;
+  Cache cache = Cache::same;
+  int head_dim = 128;  ///< 32, 64 or 128
+  int heads = 1, kv_heads = 1;
+  int page_size = 16;       ///< tokens; any from 1
+  int table_pitch = 0;      ///< pages of a row of the block table
+  int most_rows = 1;        ///< query heads of an item at most: 1 … 64; a slot has so many rows
+  bool k_channels = false;  ///< a quantized K has a scale a channel, not one a token
+  MergedBy merged_by = MergedBy::last_block;
+  Merging merging = Merging::weighted;
+};
+
+// ---- how the work is cut --------------------------------------------------------------------------
+
+/// Pages of one request for query heads that share a K/V head. The items of a request's heads have slots
+/// `first_slot` … `first_slot + splits - 1`, in order of their pages; where there is only one it needs no slot (−1) and
+/// stores O itself. A request without tokens has one item without pages.
+struct WorkItem {
+  int request;
+  int kv_head;
+  int first_head, heads;  ///< of the queries; with repeat-kv one a time
+  int first_page, pages;  ///< places in the request's row of the block table
+  int split, splits;
+  int first_slot;
+};
+constexpr bool is_split(const WorkItem& item) {
+  return item.splits > 1;
+}
+constexpr int slot_of(const WorkItem& item) {
+  return item.first_slot + item.split;
+}
+
+// ---- arrays ---------------------------------------------------------------------------------------
+
+/// On the device; all row-major.
+struct Arrays {
+  simt::Span<const std::uint16_t> q;  ///< [batch × heads × head_dim]
+  simt::Span<const std::uint8_t> k,
+      v;  ///< bytes of [pages × kv_heads × page_size × head_dim], aligned to 16
+  simt::Span<const float>
+      k_scales;  ///< [pages × kv_heads × page_size], or by channel [kv_heads × head_dim]
+  simt::Span<const float> v_scales;  ///< [pages × kv_heads × page_size]
+  simt::Span<const int> table;       ///< [batch × table_pitch]
+  simt::Span<const int> context;     ///< [batch], tokens
+  simt::Span<const WorkItem> items;
+  simt::Span<const int>
+      first_item;  ///< [blocks + 1]: block b has items first_item[b] … first_item[b + 1] - 1
+  simt::Span<std::uint16_t> o;  ///< [batch × heads × head_dim]
+  simt::Span<float> lse;        ///< [batch × heads], natural
+  // Parts, one slot each.
+  simt::Span<float> part_o;  ///< [slots × most_rows × head_dim]: Σ e^(s − m) v, not divided
+  simt::Span<float> part_m, part_l;  ///< [slots × most_rows]: natural maximum and Σ e^(s − m)
+  simt::Span<int> arrived;           ///< [slots], 0 before the first launch and left so
+};
+/// Any array as bytes.
+template <class T>
+simt::Span<const std::uint8_t> bytes_of(simt::Span<T> array) {
+  return {reinterpret_cast<const std::uint8_t*>(array.data), array.count * sizeof(T)};
+}
+
+// ---- what an explained launch records -------------------------------------------------------------
+
+/// A tensor whose bytes are counted.
+enum Tensor : int { kQ, kK, kV, kScales, kTable, kO, kLse, kParts, kTensors };
+
+/// Of one work item. Clocks: nanoseconds that all multiprocessors share; under emulation the items that the block was
+/// done with before, and then those and this one.
+struct Visit {
+  int block, multiprocessor;  ///< emulated: the block twice
+  int order;                  ///< of the block's items
+  int tiles;
+  long long begin, end;
+};
+/// What a tile does to the chosen row. Scores in natural units.
+struct StepRecord {
+  float tile_max, m_before, m_after, rescale, tile_sum, l;
+  float o;     ///< the chosen component, not yet divided, of the row after this tile
+  int tokens;  ///< of the tile that count
+};
+/// Explained kernels have tiles of so many tokens, and one tile of an item after the other.
+inline constexpr int kExplainedTile = 16;
+constexpr int explained_tiles(int tokens) {
+  return (tokens + kExplainedTile - 1) / kExplainedTile;
+}
+
+struct Explanation {
+  int request = 0, head = 0, component = 0;  ///< whose steps are noted
+  int step_pitch = 0;                        ///< steps of an item at most
+  simt::Span<Visit> visits;                  ///< [items]
+  simt::Span<StepRecord>
+      steps;  ///< [items × step_pitch]; those of items without the chosen row are left as they are
+  simt::Span<unsigned long long> asked;  ///< [kTensors × 2]: bytes loaded, bytes stored; 0 before
+  simt::Span<float>
+      weights;  ///< [slots × most_rows]: what the merge gave each part, e^(m_part − m)
+  int traced_item =
+      -1;           ///< whose copies of K and V and look-ups in the table go on the tape, by Tensor
+  simt::Tape tape;  ///< empty: none do
+};
+
+}  // namespace tilestep::decode::paged

@@ -1,0 +1,148 @@
+// The knobs, and what must hold between them.
+
+#include "kernels/attention/decode/params.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace tilestep::decode {
+namespace {
+
+void check_heads(const Params& params) {
+  if (params.scheme != Scheme::gqa || params.heads % params.kv_heads == 0) return;
+  std::string allowed;
+  for (int heads = 1; heads <= params.heads; ++heads) {
+    if (params.heads % heads == 0) {
+      fmt::format_to(std::back_inserter(allowed), "{}{}", heads == 1 ? "" : ", ", heads);
+    }
+  }
+  lab::refuse_with("kv_heads", std::int64_t{params.kv_heads},
+                   fmt::format("heads = {}", params.heads), allowed, std::int64_t{1});
+}
+
+/// A block has room for so many query heads that share a K/V head.
+void check_group(const Params& params) {
+  constexpr int kMostShared = 64;
+  const int most = kMostShared * params.cached_heads();
+  if (params.scheme == Scheme::mla || params.heads <= most) return;
+  const std::string with = params.scheme == Scheme::mqa
+                               ? std::string("scheme = mqa")
+                               : fmt::format("kv_heads = {}", params.kv_heads);
+  lab::refuse_with("heads", std::int64_t{params.heads}, with, fmt::format("1–{}", most),
+                   std::int64_t{most});
+}
+
+/// The latent cache is in BF16: what its numbers of few bits would cost is another question, since each of them is
+/// key and value of all heads.
+void check_latent(const Params& params) {
+  if (params.scheme != Scheme::mla) return;
+  if (params.kv_dtype != KvType::bf16) {
+    lab::refuse_with("kv_dtype", std::string(name_of(params.kv_dtype)), "scheme = mla", "bf16",
+                     std::string("bf16"));
+  }
+  if (params.broken == Break::repeat_kv) {
+    lab::refuse_with("break", std::string("repeat-kv"), "scheme = mla",
+                     "none, stale-page, unmerged-splits", std::string("none"));
+  }
+}
+
+void check_break(const Params& params) {
+  if (params.broken == Break::unmerged_splits && params.splits == 1) {
+    lab::refuse_with("break", std::string("unmerged-splits"), "splits = 1",
+                     "none, stale-page, repeat-kv", std::string("none"));
+  }
+  if (params.broken == Break::stale_page && params.context == 0) {
+    lab::refuse_with("break", std::string("stale-page"), "context = 0", "none",
+                     std::string("none"));
+  }
+}
+
+}  // namespace
+
+int Params::cached_heads() const {
+  switch (scheme) {
+    case Scheme::mha:
+      return heads;
+    case Scheme::gqa:
+      return kv_heads;
+    case Scheme::mqa:
+    case Scheme::mla:
+      break;
+  }
+  return 1;
+}
+
+RowShape row_shape(Scheme scheme, int head_dim) {
+  if (scheme != Scheme::mla) return {head_dim, head_dim, 2 * head_dim, 0, 0};
+  const int latent = 4 * head_dim, rope = head_dim / 2;
+  return {latent + rope, latent, latent + rope, latent, rope};
+}
+
+const lab::KnobTable<Params>& knob_table() {
+  static const auto table =
+      lab::KnobTable<Params>()
+          .choice(&Params::scheme, {"scheme", "Who shares a key and a value."})
+          .integer(&Params::heads, {"heads", "Query heads", "", "Heads of Q and O."}, 1, kMostHeads,
+                   true)
+          .integer(&Params::kv_heads,
+                   {"kv_heads", "Key/value heads", "",
+                    "Heads of K and V with gqa, each shared by as many query heads. mha has one "
+                    "for each, mqa and mla one for all."},
+                   1, kMostHeads, true)
+          .choice(&Params::head_dim,
+                  {"head_dim", "Head dimension", "",
+                   "Numbers of a query, a key or a value. mla stores a latent row of four times as "
+                   "many and a rotary key of half as many."})
+          .integer(&Params::context,
+                   {"context", "Context", "tokens", "Tokens of a request, on average."}, 0,
+                   kMostContext, true)
+          .integer(&Params::batch,
+                   {"batch", "Batch", "requests", "How many requests run together at most."}, 1,
+                   kMostBatch, true)
+          .integer(&Params::splits,
+                   {"splits", "Splits", "",
+                    "Into how many parts the keys of a request are cut, each for a block of its "
+                    "own; 0: the pages of all requests in one line, cut into equal pieces."},
+                   0, kMostSplits)
+          .choice(&Params::page_size, {"page_size", "Page size", "tokens", "Tokens of a page."})
+          .choice(&Params::kv_dtype,
+                  {"kv_dtype", "Cache format", "", "How a number of K and V lies in the cache."})
+          .choice(&Params::scales,
+                  {"scales", "Scales", "",
+                   "Of fp8, int8 and int4: which numbers of K share a scale, those of a token or "
+                   "those of a channel. V has one a token."})
+          .integer(&Params::requests,
+                   {"requests", "Requests", "", "How many requests come, one after the other."}, 1,
+                   kMostRequests, true)
+          .integer(&Params::prefix,
+                   {"prefix", "Shared prefix", "tokens",
+                    "First tokens that all requests have in common: stored once."},
+                   0, kMostContext, true)
+          .integer(&Params::serving_step,
+                   {"step", "Serving step", "",
+                    "The engine's step at which the kernel is looked at: so many have run."},
+                   1, kMostServingSteps)
+          .choice(&Params::broken,
+                  {"break", "Break it", "", "Leaves something out, and runs that for real."})
+          .seed("Chooses numbers, lengths and who has which page.")
+          .integer(&Params::request,
+                   {"request", "Chosen request", "",
+                    "Of those that run together, whose steps are shown; past the end: the last."},
+                   0, kMostBatch - 1)
+          .integer(&Params::head,
+                   {"head", "Chosen head", "", "Whose steps are shown; past the end: the last."}, 0,
+                   kMostHeads - 1)
+          .integer(&Params::component,
+                   {"component", "Chosen component", "",
+                    "Which component of O the steps show; past the end: the last."},
+                   0, 511)
+          .require(check_heads)
+          .require(check_group)
+          .require(check_latent)
+          .require(check_break);
+  return table;
+}
+
+}  // namespace tilestep::decode

@@ -1,0 +1,417 @@
+// The report of a run: summary, checks, measurements, and the tables that say what the trace says.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/attention/decode/run.hpp"
+#include "kernels/base/lab/check.hpp"
+#include "kernels/base/lab/closest.hpp"
+#include "kernels/base/lab/plural.hpp"
+#include "kernels/base/lab/timing.hpp"
+
+namespace tilestep::decode {
+namespace {
+
+using lab::real, lab::whole;
+
+constexpr const char* kTolerance =
+    "Against direct softmax in double over the gathered tokens; tolerance: products and sums in "
+    "FP32, exp, and weights and O in 16 bits.";
+
+// ---- tables of the trace ------------------------------------------------------------------------------
+
+std::string pages_text(const std::vector<int>& pages) {
+  return fmt::format("{}", fmt::join(pages, " "));
+}
+
+std::string event_text(const Happened& one) {
+  const std::string pages = lab::plural(one.pages, "page");
+  switch (one.what) {
+    case Happening::admitted:
+      return fmt::format("R{} admitted with {}", one.request, pages);
+    case Happening::shared:
+      return fmt::format("R{} admitted with {} of its own and a shared prefix", one.request, pages);
+    case Happening::waits:
+      return fmt::format("R{} waits for {}", one.request, pages);
+    case Happening::finished:
+      return fmt::format("R{} finished, {} free again", one.request, pages);
+    case Happening::preempted:
+      break;
+  }
+  return fmt::format("R{} preempted, {} free again", one.request, pages);
+}
+
+std::string events_text(const Served& moment) {
+  std::vector<std::string> texts;
+  for (const Happened& one : moment.events) texts.push_back(event_text(one));
+  return texts.empty() ? "all go on" : fmt::format("{}", fmt::join(texts, "; "));
+}
+
+/// Tiles that blocks have taken by a round, and in it.
+int tiles_by(const Trace& trace, int round) {
+  int tiles = 0;
+  for (const ItemTrace& item : trace.items) {
+    tiles += std::clamp(round - item.first_round, 0, item.tiles);
+  }
+  return tiles;
+}
+
+lab::Table step_table(const Trace& trace) {
+  lab::Table table{"steps",
+                   "The engine's steps, then one launch of the kernel",
+                   {whole("step"), "act", lab::column("what", "what happens"), whole("running"),
+                    whole("free_pages", "free pages"), whole("tokens", "tokens stored"),
+                    whole("tiles", "tiles taken"), whole("busy", "blocks at work")}};
+  const auto engine = static_cast<int>(trace.serving.size());
+  for (int step = 1; step <= trace.length(); ++step) {
+    const Act act = trace.act_of(step);
+    if (act == Act::serve) {
+      const Served& moment = trace.serving[static_cast<std::size_t>(step) - 1];
+      table.add({step,
+                 act,
+                 events_text(moment),
+                 moment.running.size(),
+                 moment.free_pages(),
+                 moment.tokens(),
+                 {},
+                 {}});
+    } else if (act == Act::read) {
+      const int round = step - engine;
+      const int busy = tiles_by(trace, round) - tiles_by(trace, round - 1);
+      table.add(
+          {step,
+           act,
+           fmt::format("{} {} a tile", lab::plural(busy, "block"), busy == 1 ? "takes" : "take"),
+           trace.requests.size(),
+           {},
+           {},
+           tiles_by(trace, round),
+           busy});
+    } else {
+      table.add({step,
+                 act,
+                 "parts are weighed and added",
+                 trace.requests.size(),
+                 {},
+                 {},
+                 tiles_by(trace, trace.rounds()),
+                 {}});
+    }
+  }
+  return table;
+}
+
+lab::Table request_table(const Trace& trace) {
+  lab::Table table{"requests",
+                   "The requests of the launch and their block tables",
+                   {"request", whole("tokens"), whole("pages"), whole("empty", "empty slots"),
+                    whole("unused", "reserved in vain in one piece", "tokens"),
+                    lab::column("table", "block table")}};
+  for (const RequestTrace& one : trace.requests) {
+    const auto pages = static_cast<int>(one.pages.size());
+    table.add({fmt::format("R{}", one.request), one.tokens, pages,
+               pages * trace.shape.page_size - one.tokens, trace.limit - one.tokens,
+               pages_text(one.pages)});
+  }
+  return table;
+}
+
+lab::Table item_table(const Trace& trace) {
+  lab::Table table{"items",
+                   "What the blocks worked on",
+                   {whole("item"), "request", whole("kv_head", "K/V head"), "heads", whole("split"),
+                    whole("splits", "of"), whole("first_page", "first page"), whole("pages"),
+                    whole("tokens"), whole("tiles"), whole("block"),
+                    whole("begin", "", trace.clock_unit), whole("end", "", trace.clock_unit)}};
+  for (std::size_t i = 0; i < trace.items.size(); ++i) {
+    const ItemTrace& item = trace.items[i];
+    table.add({i, fmt::format("R{}", trace.requests[static_cast<std::size_t>(item.row)].request),
+               item.kv_head,
+               fmt::format("{}–{}", item.first_head, item.first_head + item.heads - 1), item.split,
+               item.splits, item.first_page, item.pages, item.tokens, item.tiles, item.block,
+               item.begin, item.end});
+  }
+  return table;
+}
+
+lab::Table chosen_table(const Trace& trace) {
+  const RequestTrace& request = trace.requests[static_cast<std::size_t>(trace.request)];
+  lab::Table table{
+      "chosen",
+      fmt::format("Online softmax of request R{}, head {}, component {}", request.request,
+                  trace.head, trace.component),
+      {whole("item"), whole("tile"), whole("tokens"), real("tile_max", "tile max", "", 3),
+       real("m", "m", "", 3), real("rescale", "", "", 4), real("tile_sum", "tile sum", "", 3),
+       real("l", "ℓ", "", 3), real("o", "O, not divided", "", 4)}};
+  for (const StepTrace& step : trace.steps) {
+    table.add({step.item, step.tile, step.tokens, step.tile_max, step.m_after, step.rescale,
+               step.tile_sum, step.l, step.o});
+  }
+  return table;
+}
+
+lab::Table part_table(const Trace& trace) {
+  lab::Table table{
+      "parts",
+      "The parts of the chosen head's answer, and their merge",
+      {whole("split"), whole("item"), real("m", "m", "", 3), real("l", "ℓ", "", 3),
+       real("o", "O, not divided", "", 4), real("weight", "weight in the merge", "", 4)}};
+  for (const PartTrace& part : trace.parts) {
+    table.add({trace.items[static_cast<std::size_t>(part.item)].split, part.item, part.m, part.l,
+               part.o, part.weight});
+  }
+  return table;
+}
+
+lab::Table gather_table(const Trace& trace) {
+  lab::Table table{"gathers",
+                   fmt::format("Where item {} found its keys", trace.traced_item),
+                   {whole("place"), whole("page"), whole("tokens"), whole("bytes", "", "B"),
+                    whole("sectors"), real("used", "of the sectors used", "%", 1), "whose"}};
+  for (std::size_t i = 0; i < trace.gathers.size(); ++i) {
+    const GatherTrace& one = trace.gathers[i];
+    table.add({i, one.page, one.tokens, one.bytes, one.sectors,
+               one.sectors > 0 ? 100.0 * one.bytes / (32.0 * one.sectors) : 0.0,
+               one.owned ? "its own" : "not its own"});
+  }
+  return table;
+}
+
+lab::Table ledger_table(const Trace& trace) {
+  lab::Table table{"ledger",
+                   "Bytes that the kernel asked of memory",
+                   {"tensor", whole("loaded", "", "B"), whole("stored", "", "B"),
+                    whole("formula", "by formula", "B")}};
+  for (const LedgerRow& row : trace.ledger) {
+    table.add({row.tensor, row.loaded, row.stored, row.formula});
+  }
+  return table;
+}
+
+lab::Table broken_table(const Trace& trace) {
+  const BrokenResult& result = trace.result;
+  lab::Table table{"broken",
+                   fmt::format("What came of {}", name_of(trace.broken)),
+                   {"outcome", whole("wrong", "wrong numbers of O"), whole("elements", "of"),
+                    whole("more_bytes", "more bytes asked", "B")}};
+  table.add({result.outcome, result.wrong, result.elements, result.more_bytes});
+  return table;
+}
+
+// ---- checks ---------------------------------------------------------------------------------------------
+
+lab::Check check_ledger(const Run& run) {
+  std::int64_t wrong = 0;
+  for (std::size_t t = 0; t < run.sound.asked.size(); ++t) {
+    wrong += run.sound.asked[t] == run.sound.formula[t] ? 0 : 1;
+  }
+  return lab::none_wrong("asked_bytes", wrong,
+                         "Tensors of which the kernel asked other bytes than the formula says.");
+}
+
+/// Each page of every request is an item's of each K/V head, once.
+lab::Check check_items(const Run& run) {
+  std::int64_t wrong = 0;
+  const LayerShape& layer = run.inputs.layer;
+  for (int request = 0; request < run.inputs.batch(); ++request) {
+    const std::size_t pages = run.inputs.tables[static_cast<std::size_t>(request)].size();
+    for (int head = 0; head < layer.heads; ++head) {
+      std::vector<int> taken(pages);
+      for (const paged::WorkItem& item : run.sound.plan.items) {
+        const int mine = head - item.first_head;
+        if (item.request != request || mine < 0 || mine >= item.heads) continue;
+        for (int page = item.first_page; page < item.first_page + item.pages; ++page) {
+          ++taken[static_cast<std::size_t>(page)];
+        }
+      }
+      wrong += std::count_if(taken.begin(), taken.end(), [](int times) { return times != 1; });
+    }
+  }
+  return lab::none_wrong("items", wrong,
+                         "Pages that a query head does not see, or sees more than once.");
+}
+
+lab::Check check_pool(const Run& run) {
+  std::int64_t wrong = 0;
+  for (const Served& moment : run.serving.steps) {
+    std::vector<int> named(static_cast<std::size_t>(run.serving.pages));
+    for (const Running& one : moment.running) {
+      for (const int page : one.pages) ++named[static_cast<std::size_t>(page)];
+    }
+    wrong += lab::differing(named, moment.holders);
+  }
+  return lab::none_wrong("pages", wrong,
+                         "Pages that are in more or fewer block tables than the pool says, at some "
+                         "step.");
+}
+
+/// The addresses of the sound kernel's copies are in pages of the request, each token once.
+lab::Check check_gathers(const Run& run) {
+  const Outcome& sound = run.sound;
+  const paged::WorkItem& item = sound.plan.items[static_cast<std::size_t>(sound.traced_item)];
+  const auto& table = run.inputs.tables[static_cast<std::size_t>(item.request)];
+  const int row_bytes = run.inputs.layer.row.key * paged::bits_of(sound.problem.cache) / 8;
+  std::vector<std::uint64_t> want;
+  const int context = run.inputs.contexts[static_cast<std::size_t>(item.request)];
+  const int first = item.first_page * run.inputs.page_size;
+  for (int t = first; t < first + tokens_of(item, run.inputs.page_size, context); ++t) {
+    const int page = table[static_cast<std::size_t>(t / run.inputs.page_size)];
+    const std::size_t at = run.inputs.key_at(page, item.kv_head, t % run.inputs.page_size) /
+                           static_cast<std::size_t>(run.inputs.layer.row.key) *
+                           static_cast<std::size_t>(row_bytes);
+    for (int byte = 0; byte < row_bytes; byte += 16) {
+      want.push_back(at + static_cast<std::size_t>(byte));
+    }
+  }
+  std::sort(want.begin(), want.end());
+  return lab::none_wrong("gathered", lab::differing(sound.key_bytes, want),
+                         "Addresses of the traced item's copies of K that the block table does not "
+                         "give.");
+}
+
+/// A tile starts from the maximum that the tile before left.
+lab::Check check_chain(const Trace& trace) {
+  int wrong = 0;
+  float before = -INFINITY;
+  int item = -1;
+  for (const StepTrace& step : trace.steps) {
+    if (step.item != item) before = -INFINITY;
+    item = step.item;
+    wrong += lab::same_bits(step.m_before, before) ? 0 : 1;
+    before = step.m_after;
+  }
+  return lab::none_wrong("recorded_chain", wrong,
+                         "Tiles of the chosen head that do not start from the maximum that the "
+                         "tile before left.");
+}
+
+/// The comparison has to find what was broken.
+std::optional<lab::Check> check_found(const Trace& trace) {
+  if (trace.broken == Break::stale_page && trace.result.stale_page >= 0) {
+    const bool named = std::any_of(trace.gathers.begin(), trace.gathers.end(),
+                                   [](const GatherTrace& one) { return !one.owned; });
+    return lab::none_wrong("stale_page_found", named ? 0 : 1,
+                           "The kernel's own addresses name a page that the allocator has not "
+                           "given to the request.");
+  }
+  return std::nullopt;
+}
+
+// ---- measurements, summary -----------------------------------------------------------------------------
+
+void add_measurements(lab::Report& report, const Run& run) {
+  const Trace& trace = run.trace;
+  const Served& last = run.serving.steps.back();
+  const LayerShape layer = layer_shape(run.params);
+  const KvType type = run.params.kv_dtype;
+  report.add(lab::derived(
+      "token_bytes", "", token_bytes(layer, type), "B",
+      fmt::format("{} cached {} · {} numbers · {} bits / 8, a layer", layer.cached_heads,
+                  layer.cached_heads == 1 ? "head" : "heads", layer.row.stored, bits_of(type))));
+  const double point = intensity(layer, type, run.params.scales);
+  report.add(lab::derived(
+      "intensity", "", point, "FLOP/B",
+      fmt::format("{} FLOP / {} B a token; both roofs of an H200 meet at {:.0f}",
+                  token_flops(layer),
+                  token_bytes(layer, type) + scale_bytes(layer, type, run.params.scales), kRidge)));
+  report.add(lab::traced("asked_bytes", "", trace.asked(), "B", "by all blocks of the launch"));
+  report.add(lab::traced("tiles_taken", "", tiles_by(trace, trace.rounds()), "tiles",
+                         fmt::format("by {}, the longest {} one after the other",
+                                     lab::plural(trace.blocks, "block"), trace.rounds())));
+  const double busy = trace.rounds() > 0 ? 100.0 * tiles_by(trace, trace.rounds()) /
+                                               (static_cast<double>(trace.blocks) * trace.rounds())
+                                         : 100.0;
+  report.add(
+      lab::traced("busy_blocks", "", busy, "%", "tiles / (blocks · tiles of the longest block)"));
+  const int held = run.serving.pages - last.free_pages();
+  report.add(lab::traced("held_pages", "", held, "pages",
+                         fmt::format("of {} after the engine's last step", run.serving.pages)));
+  report.add(lab::traced("page_waste", "",
+                         static_cast<double>(held) * run.serving.page_size - last.tokens(),
+                         "tokens", "slots of held pages without a token"));
+  const auto running = static_cast<int>(last.running.size());
+  int tokens = 0;
+  for (const Running& one : last.running) tokens += one.tokens;
+  report.add(lab::derived(
+      "reserved_waste", "", static_cast<double>(running) * run.serving.limit - tokens, "tokens",
+      fmt::format("{} · {} reserved − {} tokens, with a cache in one piece for each", running,
+                  run.serving.limit, tokens)));
+  report.add(
+      lab::derived("contiguous_requests", "", run.serving.contiguous_requests(), "requests",
+                   fmt::format("⌊{} pages · {} / {} tokens⌋: that run together in one piece each",
+                               run.serving.pages, run.serving.page_size, run.serving.limit)));
+}
+
+std::string summary_of(const Run& run) {
+  const Trace& trace = run.trace;
+  if (trace.broken != Break::none) {
+    std::string text = fmt::format("{}: {}", name_of(trace.broken), trace.result.outcome);
+    if (trace.result.wrong > 0) {
+      text += fmt::format(", {} of {} numbers of O are wrong", trace.result.wrong,
+                          trace.result.elements);
+    }
+    if (trace.result.more_bytes > 0) {
+      text += fmt::format(", {} more", bytes_text(static_cast<double>(trace.result.more_bytes)));
+    }
+    return text + ".";
+  }
+  const LayerShape layer = layer_shape(run.params);
+  const double point = intensity(layer, run.params.kv_dtype, run.params.scales);
+  std::string text = fmt::format(
+      "{} stores {} a token and layer and does {:.3g} FLOP for each byte read, {} the ridge at "
+      "{:.0f}",
+      name_of(run.params.scheme), bytes_text(token_bytes(layer, run.params.kv_dtype)), point,
+      point < kRidge ? "left of" : "right of", kRidge);
+  const auto requests = static_cast<std::int64_t>(trace.requests.size());
+  text += fmt::format("; {} in pages of {} {} read by {}", lab::plural(requests, "request"),
+                      lab::plural(trace.shape.page_size, "token"), requests == 1 ? "is" : "are",
+                      lab::plural(trace.blocks, "block"));
+  if (!trace.shape.cut.empty()) text += "; " + trace.shape.cut;
+  return text + ".";
+}
+
+}  // namespace
+
+std::string bytes_text(double bytes) {
+  if (bytes < 10'000) return fmt::format("{:.4g} B", bytes);
+  if (bytes < 1e7) return fmt::format("{:.1f} KB", bytes / 1e3);
+  return bytes < 1e10 ? fmt::format("{:.1f} MB", bytes / 1e6)
+                      : fmt::format("{:.1f} GB", bytes / 1e9);
+}
+
+std::vector<lab::Table> tables_of(const Trace& trace) {
+  std::vector<lab::Table> tables{step_table(trace),   request_table(trace), item_table(trace),
+                                 chosen_table(trace), part_table(trace),    gather_table(trace),
+                                 ledger_table(trace)};
+  if (trace.broken != Break::none) tables.push_back(broken_table(trace));
+  return tables;
+}
+
+lab::Report report_of(const Run& run) {
+  lab::Report report;
+  report.summary = summary_of(run);
+  for (lab::Table& table : tables_of(run.trace)) report.add(std::move(table));
+  report.add(schemes_table(run.params));
+  report.add(models_table());
+  report.add(batches_table(run.params));
+  report.add(formats_table(run));
+  report.add(splits_table(run.params));
+  report.add(page_sizes_table(run));
+  report.add(rows_table(run.params));
+  add_measurements(report, run);
+  report.add(
+      lab::compared(run.sound.o, run.exact.o, run.exact.o_bound).check("result", kTolerance));
+  report.add(lab::compared(run.sound.lse, run.exact.lse, run.exact.lse_bound)
+                 .check("log_sum_exp", kTolerance));
+  report.add(check_ledger(run));
+  report.add(check_items(run));
+  report.add(check_pool(run));
+  report.add(check_gathers(run));
+  report.add(check_chain(run.trace));
+  if (auto found = check_found(run.trace)) report.add(std::move(*found));
+  report.trace = to_json(run.trace);
+  return report;
+}
+
+}  // namespace tilestep::decode

@@ -1,0 +1,320 @@
+// Runs the engine, then the explained kernels on the pages that it gave out, and puts together what they wrote.
+
+#include "kernels/attention/decode/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "kernels/base/lab/plural.hpp"
+
+namespace tilestep::decode {
+namespace {
+
+/// The same problem with K and V as the cache has them.
+Inputs as_cached(const Inputs& inputs, const Cache& cache) {
+  Inputs kept = inputs;
+  kept.k = cache.k.values;
+  kept.v = cache.v.values;
+  return kept;
+}
+
+Chosen chosen_of(const Params& params, const Inputs& inputs) {
+  return {std::clamp(params.request, 0, inputs.batch() - 1),
+          std::clamp(params.head, 0, inputs.layer.heads - 1),
+          std::clamp(params.component, 0, inputs.layer.row.value - 1)};
+}
+
+// ---- a stale page -----------------------------------------------------------------------------------
+
+/// A table whose entry names a page that the request has not.
+struct Stale {
+  int request = -1;  ///< a place among those that run; −1: none has a page
+  int entry = 0, page = 0;
+};
+Stale stale_of(const Inputs& inputs, const Served& moment, const Chosen& chosen) {
+  Stale stale;
+  stale.request = chosen.request;
+  if (inputs.tables[static_cast<std::size_t>(stale.request)].empty()) return {};
+  const std::vector<int>& table = inputs.tables[static_cast<std::size_t>(stale.request)];
+  stale.entry = static_cast<int>(table.size()) / 2;
+  const auto mine = [&](int page) {
+    return std::find(table.begin(), table.end(), page) != table.end();
+  };
+  // A page that somebody else has now, or else one that nobody has any more.
+  stale.page = -1;
+  for (int page = 0; page < inputs.pages; ++page) {
+    if (mine(page)) continue;
+    if (stale.page < 0) stale.page = page;
+    if (moment.holders[static_cast<std::size_t>(page)] > 0) {
+      stale.page = page;
+      break;
+    }
+  }
+  return stale.page < 0 ? Stale{} : stale;
+}
+
+// ---- the trace --------------------------------------------------------------------------------------
+
+Shape shape_of(const Run& run) {
+  const Params& part = run.excerpt.params;
+  const LayerShape& layer = run.inputs.layer;
+  Shape shape;
+  shape.scheme = part.scheme;
+  shape.heads = layer.heads;
+  shape.cached_heads = layer.cached_heads;
+  shape.head_dim = columns_of(part.head_dim);
+  shape.key = layer.row.key;
+  shape.value = layer.row.value;
+  shape.page_size = run.inputs.page_size;
+  shape.kv_dtype = part.kv_dtype;
+  shape.scales = part.scales;
+  shape.prefix = part.prefix;
+  shape.tile = paged::kExplainedTile;
+  shape.cut = run.excerpt.cut;
+  return shape;
+}
+
+std::vector<ItemTrace> items_of(const Outcome& shown, const Inputs& inputs) {
+  std::vector<ItemTrace> items;
+  long long first = std::numeric_limits<long long>::max();
+  for (const paged::Visit& visit : shown.visits) first = std::min(first, visit.begin);
+  for (std::size_t i = 0; i < shown.plan.items.size(); ++i) {
+    const paged::WorkItem& from = shown.plan.items[i];
+    const paged::Visit& visit = shown.visits[i];
+    ItemTrace item;
+    item.row = from.request;
+    item.kv_head = from.kv_head;
+    item.first_head = from.first_head;
+    item.heads = from.heads;
+    item.first_page = from.first_page;
+    item.pages = from.pages;
+    item.tokens =
+        tokens_of(from, inputs.page_size, inputs.contexts[static_cast<std::size_t>(from.request)]);
+    item.split = from.split;
+    item.splits = from.splits;
+    item.block = visit.block;
+    item.order = visit.order;
+    item.tiles = visit.tiles;
+    item.begin = visit.begin - first;
+    item.end = visit.end - first;
+    items.push_back(item);
+  }
+  for (ItemTrace& item : items) {
+    for (const ItemTrace& other : items) {
+      if (other.block == item.block && other.order < item.order) item.first_round += other.tiles;
+    }
+  }
+  return items;
+}
+
+bool has_chosen(const ItemTrace& item, const Chosen& chosen) {
+  return item.row == chosen.request && chosen.head >= item.first_head &&
+         chosen.head < item.first_head + item.heads;
+}
+
+void add_chosen_row(Trace& trace, const Outcome& shown, const Chosen& chosen) {
+  const auto columns = static_cast<std::size_t>(trace.shape.value);
+  for (std::size_t i = 0; i < trace.items.size(); ++i) {
+    const ItemTrace& item = trace.items[i];
+    if (!has_chosen(item, chosen)) continue;
+    const auto number = static_cast<int>(i);
+    for (int tile = 0; tile < item.tiles; ++tile) {
+      const paged::StepRecord& from = shown.steps[i * static_cast<std::size_t>(shown.step_pitch) +
+                                                  static_cast<std::size_t>(tile)];
+      trace.steps.push_back({number, tile, std::min(from.tokens, trace.shape.tile), from.tile_max,
+                             from.m_before, from.m_after, from.rescale, from.tile_sum, from.l,
+                             from.o});
+    }
+    PartTrace part;
+    part.item = number;
+    const paged::WorkItem& work = shown.plan.items[i];
+    if (paged::is_split(work)) {
+      const auto row = static_cast<std::size_t>(paged::slot_of(work) * shown.problem.most_rows +
+                                                chosen.head - item.first_head);
+      part.m = shown.part_m[row];
+      part.l = shown.part_l[row];
+      part.o = shown.part_o[row * columns + static_cast<std::size_t>(chosen.component)];
+      part.weight = shown.weights[row];
+    } else if (item.tiles > 0) {
+      part.m = trace.steps.back().m_after;
+      part.l = trace.steps.back().l;
+      part.o = trace.steps.back().o;
+    } else {
+      part.m = -std::numeric_limits<float>::infinity();
+    }
+    trace.parts.push_back(part);
+  }
+}
+
+/// What the traced item's copies of K came from, page by page; `owned` as the allocator's table has it.
+std::vector<GatherTrace> gathers_of(const Outcome& shown, const Inputs& inputs) {
+  constexpr std::uint64_t kCopy = 16, kSector = 32;
+  const paged::WorkItem& item = shown.plan.items[static_cast<std::size_t>(shown.traced_item)];
+  const auto row =
+      static_cast<std::uint64_t>(inputs.layer.row.key * paged::bits_of(shown.problem.cache) / 8);
+  const std::uint64_t page_bytes = row * static_cast<std::uint64_t>(inputs.page_size) *
+                                   static_cast<std::uint64_t>(inputs.layer.cached_heads);
+  const auto& table = inputs.tables[static_cast<std::size_t>(item.request)];
+  std::vector<GatherTrace> gathers;
+  std::set<std::uint64_t> sectors;
+  for (const std::uint64_t at : shown.key_bytes) {
+    const auto page = static_cast<int>(at / page_bytes);
+    if (gathers.empty() || gathers.back().page != page) {
+      gathers.push_back(
+          {page, 0, 0, 0, std::find(table.begin(), table.end(), page) != table.end()});
+      sectors.clear();
+    }
+    GatherTrace& here = gathers.back();
+    here.bytes += static_cast<int>(kCopy);
+    sectors.insert(at / kSector);
+    here.sectors = static_cast<int>(sectors.size());
+    here.tokens = here.bytes / static_cast<int>(row);
+  }
+  return gathers;
+}
+
+/// In the order of the request's tokens; pages that it has not come where the stale entry is.
+void sort_by_table(std::vector<GatherTrace>& gathers, const std::vector<int>& table) {
+  const auto place = [&](const GatherTrace& one) {
+    return std::find(table.begin(), table.end(), one.page) - table.begin();
+  };
+  std::stable_sort(gathers.begin(), gathers.end(),
+                   [&](const GatherTrace& a, const GatherTrace& b) { return place(a) < place(b); });
+}
+
+std::vector<LedgerRow> ledger_rows(const Outcome& shown) {
+  constexpr const char* kNames[] = {"Q", "K", "V", "scales", "block table", "O", "lse", "parts"};
+  static_assert(std::size(kNames) == paged::kTensors);
+  std::vector<LedgerRow> rows;
+  for (std::size_t t = 0; t < shown.asked.size(); ++t) {
+    const Asked& asked = shown.asked[t];
+    const Asked& formula = shown.formula[t];
+    if (asked == Asked{} && formula == Asked{}) continue;
+    rows.push_back({kNames[t], asked.loaded, asked.stored, formula.loaded + formula.stored});
+  }
+  return rows;
+}
+
+Trace trace_of(const Run& run, const Outcome& shown, const Inputs& inputs, bool emulated) {
+  Trace trace;
+  trace.shape = shape_of(run);
+  trace.broken = run.excerpt.params.broken;
+  trace.pool = run.serving.pages;
+  trace.limit = run.serving.limit;
+  trace.stride = run.serving.stride;
+  trace.coming = run.excerpt.params.requests;
+  trace.most_running = run.excerpt.params.batch;
+  trace.serving = run.serving.steps;
+  const std::vector<Running>& running = run.serving.steps.back().running;
+  for (std::size_t r = 0; r < running.size(); ++r) {
+    trace.requests.push_back({running[r].request, running[r].tokens, inputs.tables[r]});
+  }
+  trace.items = items_of(shown, inputs);
+  trace.blocks = static_cast<int>(shown.plan.first_item.size()) - 1;
+  trace.clock_unit = emulated ? "items" : "ns";
+  trace.request = run.chosen.request;
+  trace.head = run.chosen.head;
+  trace.component = run.chosen.component;
+  add_chosen_row(trace, shown, run.chosen);
+  trace.traced_item = shown.traced_item;
+  trace.gathers = gathers_of(shown, run.inputs);
+  sort_by_table(trace.gathers, inputs.tables[static_cast<std::size_t>(run.chosen.request)]);
+  trace.merged = shown.plan.slots > 0;
+  const auto row =
+      static_cast<std::size_t>(run.chosen.request * trace.shape.heads + run.chosen.head);
+  const std::size_t at = row * static_cast<std::size_t>(trace.shape.value) +
+                         static_cast<std::size_t>(run.chosen.component);
+  trace.o = shown.o[at];
+  trace.lse = shown.lse[row];
+  trace.exact_o = run.exact.o[at];
+  trace.exact_lse = run.exact.lse[row];
+  trace.ledger = ledger_rows(shown);
+  return trace;
+}
+
+std::int64_t asked_by(const Outcome& outcome) {
+  std::int64_t sum = 0;
+  for (const Asked& one : outcome.asked) sum += one.loaded + one.stored;
+  return sum;
+}
+
+BrokenResult result_of(const Run& run, const Outcome& shown, const Stale& stale) {
+  BrokenResult result;
+  result.elements = static_cast<int>(run.exact.o.size());
+  for (std::size_t i = 0; i < run.exact.o.size(); ++i) {
+    const bool near =
+        std::abs(static_cast<double>(shown.o[i]) - run.exact.o[i]) <= run.exact.o_bound[i];
+    result.wrong += near ? 0 : 1;
+  }
+  result.more_bytes = asked_by(shown) - asked_by(run.sound);
+  result.stale_request = stale.request;
+  result.stale_page = stale.request < 0 ? -1 : stale.page;
+  switch (run.excerpt.params.broken) {
+    case Break::none:
+      return {};
+    case Break::stale_page:
+      result.outcome =
+          stale.request < 0
+              ? "there is no page that could be stale"
+              : fmt::format("page {} is read for a request that gave it back", stale.page);
+      break;
+    case Break::repeat_kv:
+      result.outcome = "the same answer, and each K/V head is read once for each query head";
+      break;
+    case Break::unmerged_splits:
+      result.outcome = shown.plan.slots > 0 ? "each request is answered from its first part alone"
+                                            : "no request has more than one part";
+      break;
+  }
+  return result;
+}
+
+}  // namespace
+
+Run run_of(const Params& params, simt::Device& device, lab::Progress& progress) {
+  Run run;
+  run.params = params;
+  run.excerpt = excerpt_of(params);
+  const Params& part = run.excerpt.params;
+  progress.report(0.05, "serving requests");
+  run.serving = serve(part);
+  run.inputs = make_inputs(part, run.serving);
+  run.cache = cache_of(run.inputs, part.kv_dtype, part.scales);
+  run.chosen = chosen_of(part, run.inputs);
+  progress.check();
+  progress.report(0.2, "running the explained kernel");
+  Params sound = part;
+  sound.broken = Break::none;
+  run.sound = run_explained(device, sound, run.inputs, run.cache, run.chosen);
+  progress.check();
+  progress.report(0.6, "comparing with the reference");
+  run.exact = reference_attention(as_cached(run.inputs, run.cache),
+                                  roundings_of(part.kv_dtype, part.scales));
+  progress.check();
+  const bool emulated = !device.can_time();
+  if (part.broken == Break::none) {
+    run.trace = trace_of(run, run.sound, run.inputs, emulated);
+    return run;
+  }
+  progress.report(0.8, "running the broken kernel");
+  Inputs inputs = run.inputs;
+  Stale stale;
+  if (part.broken == Break::stale_page) {
+    stale = stale_of(run.inputs, run.serving.steps.back(), run.chosen);
+    if (stale.request >= 0) {
+      inputs
+          .tables[static_cast<std::size_t>(stale.request)][static_cast<std::size_t>(stale.entry)] =
+          stale.page;
+    }
+  }
+  const Outcome shown = run_explained(device, part, inputs, run.cache, run.chosen, stale.entry);
+  run.trace = trace_of(run, shown, inputs, emulated);
+  run.trace.result = result_of(run, shown, stale);
+  return run;
+}
+
+}  // namespace tilestep::decode

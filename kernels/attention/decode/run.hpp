@@ -1,0 +1,42 @@
+#pragma once
+
+#include "kernels/attention/decode/gather.hpp"
+#include "kernels/attention/decode/lesson.hpp"
+#include "kernels/attention/decode/reference.hpp"
+
+/// The parts that the lesson's answers are put together from.
+namespace tilestep::decode {
+
+/// What a run has gathered.
+struct Run {
+  Params params;    ///< as asked for
+  Excerpt excerpt;  ///< what of it ran
+  Serving serving;
+  Inputs inputs;  ///< with K and V as the model made them
+  Cache cache;    ///< and as they lie in the cache
+  Chosen chosen;
+  Outcome sound;    ///< of the kernel with nothing left out
+  Reference exact;  ///< and what it should be
+  Trace trace;      ///< of what was asked for: of the broken run, where one is
+};
+
+/// Runs the engine and the explained kernels: run.cpp.
+Run run_of(const Params& params, simt::Device& device, lab::Progress& progress);
+
+/// The report of a run: summary, tables, measurements, checks, trace.
+lab::Report report_of(const Run& run);
+
+/// "384 B", "16.4 KB".
+std::string bytes_text(double bytes);
+
+// Tables by formula, of the whole problem: report_tables.cpp.
+lab::Table schemes_table(const Params& params);
+lab::Table models_table();
+lab::Table batches_table(const Params& params);
+lab::Table splits_table(const Params& params);
+lab::Table rows_table(const Params& params);
+/// Of the requests that ran: what other formats cost, and other page sizes.
+lab::Table formats_table(const Run& run);
+lab::Table page_sizes_table(const Run& run);
+
+}  // namespace tilestep::decode

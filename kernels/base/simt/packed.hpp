@@ -1,0 +1,116 @@
+#pragma once
+
+/// \file
+/// Words for numbers that share a register, one or two instructions each on a GPU:
+///
+///     simt::add_fp16x2(a, b), simt::fma_fp16x2(a, b, c)   both FP16 of a register, each rounded once
+///     simt::unpack_e4m3x2(pair)       two E4M3 (OCP 8-bit floating point), in the low half of a register, as two
+///                                     FP16: exact
+///     simt::permute_bytes(a, b, how)  byte i of the result is byte (how >> 4i & 7) of b:a, a's being 0 … 3
+///     simt::mask_and_turn(a, mask, turned)   (a & mask) ^ turned, by one instruction
+///     simt::multiprocessor()          which one the calling thread runs on; emulated: its block's number
+///     simt::device_clock()            nanoseconds since some moment, which all multiprocessors share
+
+#include "kernels/base/simt/mma.hpp"
+
+#if defined(__CUDACC__)
+
+namespace tilestep::simt {
+
+__device__ __forceinline__ unsigned add_fp16x2(unsigned a, unsigned b) {
+  unsigned sum;
+  asm("add.rn.f16x2 %0, %1, %2;\n" : "=r"(sum) : "r"(a), "r"(b));
+  return sum;
+}
+__device__ __forceinline__ unsigned fma_fp16x2(unsigned a, unsigned b, unsigned c) {
+  unsigned sum;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;\n" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
+  return sum;
+}
+__device__ __forceinline__ unsigned permute_bytes(unsigned a, unsigned b, unsigned how) {
+  return __byte_perm(a, b, how);
+}
+/// The compiler would take two, each with a constant of its own.
+__device__ __forceinline__ unsigned mask_and_turn(unsigned a, unsigned mask, unsigned turned) {
+  unsigned result;
+  asm("lop3.b32 %0, %1, %2, %3, 0x6A;\n" : "=r"(result) : "r"(a), "r"(mask), "r"(turned));
+  return result;
+}
+__device__ __forceinline__ unsigned unpack_e4m3x2(unsigned pair) {
+  unsigned both;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 890
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;\n" : "=r"(both) : "h"(static_cast<unsigned short>(pair)));
+#else
+  // The bits in the place of an FP16's are the number times 2^-8, subnormal ones too. E4M3's NaN has all of them set.
+  const unsigned spread = __byte_perm(pair, 0, 0x1404);  // each number in the high byte of its half
+  const unsigned scaled = (spread & 0x80008000u) | (spread >> 1 & 0x3F803F80u);
+  both = fma_fp16x2(scaled, 0x5C005C00u, 0u);
+  if ((spread & 0x7F00u) == 0x7F00u) both |= 0x7E00u;
+  if ((spread & 0x7F000000u) == 0x7F000000u) both |= 0x7E000000u;
+#endif
+  return both;
+}
+__device__ __forceinline__ int multiprocessor() {
+  int number;
+  asm volatile("mov.u32 %0, %%smid;\n" : "=r"(number));
+  return number;
+}
+__device__ __forceinline__ long long device_clock() {
+  long long now;
+  asm volatile("mov.u64 %0, %%globaltimer;\n" : "=l"(now)::"memory");
+  return now;
+}
+
+}  // namespace tilestep::simt
+
+#else
+
+#include <chrono>
+
+namespace tilestep::simt {
+
+inline unsigned fma_fp16x2(unsigned a, unsigned b, unsigned c) {
+  unsigned both = 0;
+  for (int half = 0; half < 2; ++half) {
+    // A double holds the product, and FP32 enough of the sum that rounding twice is rounding once, but for ties
+    // that the kernels' whole numbers do not come to.
+    const double exact =
+        static_cast<double>(unpack_fp16(a, half)) * static_cast<double>(unpack_fp16(b, half)) +
+        static_cast<double>(unpack_fp16(c, half));
+    const float rounded = numeric::Fp16::round(static_cast<float>(exact));
+    both |= numeric::encode(numeric::kFp16, static_cast<double>(rounded)) << (16 * half);
+  }
+  return both;
+}
+inline unsigned add_fp16x2(unsigned a, unsigned b) {
+  return fma_fp16x2(a, 0x3C003C00u, b);
+}
+inline unsigned permute_bytes(unsigned a, unsigned b, unsigned how) {
+  const std::uint64_t bytes = a | static_cast<std::uint64_t>(b) << 32;
+  unsigned picked = 0;
+  for (int i = 0; i < 4; ++i) {
+    picked |= static_cast<unsigned>(bytes >> 8 * (how >> 4 * i & 7) & 0xFF) << 8 * i;
+  }
+  return picked;
+}
+inline unsigned mask_and_turn(unsigned a, unsigned mask, unsigned turned) {
+  return (a & mask) ^ turned;
+}
+inline unsigned unpack_e4m3x2(unsigned pair) {
+  unsigned both = 0;
+  for (int half = 0; half < 2; ++half) {
+    const double number = numeric::decode(numeric::kE4m3, pair >> 8 * half & 0xFF);
+    both |= numeric::encode(numeric::kFp16, number) << (16 * half);
+  }
+  return both;
+}
+inline int multiprocessor() {
+  return static_cast<int>(blockIdx.x);
+}
+inline long long device_clock() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+}  // namespace tilestep::simt
+
+#endif

@@ -1,0 +1,137 @@
+// What is asked about the measurements of the lesson on decoding. A bench without a table or a column is not asked about
+// it.
+#include <fmt/format.h>
+
+#include "scenes/attention/decode/scene.hpp"
+#include "scenes/shared/measured.hpp"
+#include "scenes/shared/questions.hpp"
+#include "scenes/shared/rows.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+namespace {
+
+/// About what a view shows: it is covered until the answer.
+Question about_view(const char* view, const char* kind, Question question) {
+  question = of_kind(kind, std::move(question));
+  question.masks = {view};
+  return question;
+}
+
+/// How near to reading alone.
+std::optional<Question> read_question(const lab::Report& bench) {
+  const auto share =
+      number_with(bench, "ladder_measured", {{"rung", "paged-balanced"}}, "fraction");
+  if (!share) return std::nullopt;
+  const std::vector<std::string> choices = {"More than 95 %", "85 to 95 %", "60 to 85 %",
+                                            "Less than 60 %"};
+  const std::size_t is = *share > 0.95 ? 0 : *share >= 0.85 ? 1 : *share >= 0.6 ? 2 : 3;
+  return about_view(
+      "Ladder", "read",
+      ask("paged-balanced finds its pages through a table, multiplies on tensor cores and merges "
+          "parts. How much of the bandwidth of a kernel that only reads does it reach?",
+          choices[is], choices,
+          fmt::format("{}, {}.", words::percent(*share), measured::where_measured(bench))));
+}
+
+/// Keys and values of its own for each query head, against a group.
+std::optional<Question> repeat_question(const lab::Report& bench) {
+  const auto time = [&](const char* rung) {
+    return number_with(bench, "ladder_measured", {{"rung", rung}}, "time");
+  };
+  const auto apart = time("paged-repeat-kv"), together = time("paged-balanced");
+  if (!apart || !together || *together <= 0) return std::nullopt;
+  return about_view(
+      "Ladder", "repeat",
+      ask_ratio("Eight query heads share a K/V head. paged-repeat-kv gives each its own pass over "
+                "the cache. How many times as fast is paged-balanced, which takes all eight "
+                "together?",
+                *apart / *together, {1.2, 2, 4, 8, 16},
+                fmt::format("{:.3g} against {:.3g} ms, {}. What one pass has read another may find "
+                            "in L2.",
+                            *apart, *together, measured::where_measured(bench))));
+}
+
+/// One request alone, with and without splits.
+std::optional<Question> split_question(const lab::Report& bench) {
+  const auto rate = [&](const char* launching) {
+    return number_with(bench, "batches", {{"batch", "1"}, {"rung", launching}}, "bandwidth");
+  };
+  const auto one = rate("a block each"), pieces = rate("equal pieces");
+  if (!one || !pieces || *one <= 0) return std::nullopt;
+  return about_view(
+      "Batch", "split",
+      ask_ratio("One request with four K/V heads: four blocks, or pieces for all multiprocessors, "
+                "merged. How many times as fast is it in pieces?",
+                *pieces / *one, {1.2, 4, 10, 20, 33},
+                fmt::format("{:.0f} against {:.0f} GB/s, {}.", *pieces, *one,
+                            measured::where_measured(bench))));
+}
+
+std::optional<Question> format_question(const lab::Report& bench) {
+  const auto speedup = [&](const char* format) {
+    return number_with(bench, "formats", {{"kv_dtype", format}, {"page_size", "16"}}, "speedup");
+  };
+  const auto four = speedup("int4"), eight = speedup("fp8");
+  if (!four || !eight) return std::nullopt;
+  return about_view(
+      "Formats", "format",
+      ask_ratio(
+          "A cache in INT4 has a quarter of BF16's bytes, and a scale for each token. How many "
+          "times as fast is a step?",
+          *four, {1, 1.5, 2, 2.5, 3, 4},
+          fmt::format("{:.2f} times, and {:.2f} times in FP8, {}: numbers must be unpacked, and "
+                      "scales are bytes too.",
+                      *four, *eight, measured::where_measured(bench))));
+}
+
+std::optional<Question> page_question(const lab::Report& bench) {
+  const auto rate = [&](const char* size) {
+    return number_with(bench, "page_sizes", {{"page_size", size}}, "bandwidth");
+  };
+  const auto one = rate("1"), sixteen = rate("16");
+  if (!one || !sixteen || *sixteen <= 0) return std::nullopt;
+  const double ratio = *one / *sixteen;
+  const std::vector<std::string> choices = {"Less than 5 %", "5 to 20 %", "20 to 50 %",
+                                            "More than half"};
+  const double lost = 1 - ratio;
+  const std::size_t is = lost < 0.05 ? 0 : lost < 0.2 ? 1 : lost < 0.5 ? 2 : 3;
+  return about_view(
+      "Pages", "page",
+      ask("Pages of a single token waste nothing. How much of the bandwidth of pages of 16 do they "
+          "cost?",
+          choices[is], choices,
+          fmt::format("{:.0f} against {:.0f} GB/s, {}: a row of 256 bytes is still whole sectors, "
+                      "but each needs its place in the table.",
+                      *one, *sixteen, measured::where_measured(bench))));
+}
+
+/// Eight query heads a K/V head, against one.
+std::optional<Question> sharing_question(const lab::Report& bench) {
+  const auto tokens = [&](const char* scheme) {
+    return number_with(bench, "schemes", {{"scheme", scheme}}, "tokens");
+  };
+  const auto alone = tokens("mha"), group = tokens("gqa");
+  if (!alone || !group || *alone <= 0) return std::nullopt;
+  return about_view(
+      "Sharing", "sharing",
+      ask_ratio(
+          "With GQA eight query heads share a K/V head. How many times as many tokens a second "
+          "as with MHA?",
+          *group / *alone, {1, 2, 4, 8, 16},
+          fmt::format("{:.3g} times, {}: a step takes as long as its bytes.", *group / *alone,
+                      measured::where_measured(bench))));
+}
+
+}  // namespace
+
+std::vector<Question> DecodeScene::measured_questions(const lab::Report& bench) const {
+  std::vector<Question> all;
+  for (const auto& each : {sharing_question(bench), split_question(bench), repeat_question(bench),
+                           read_question(bench), page_question(bench), format_question(bench)}) {
+    if (each) all.push_back(shuffled(*each, bench));
+  }
+  return all;
+}
+
+}  // namespace tilestep::scenes

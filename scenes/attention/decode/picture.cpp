@@ -1,0 +1,300 @@
+// The picture of the lesson on decoding: heads and what they share, the roofline, the pool and the block tables.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scenes/attention/decode/scene.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+
+using namespace picture;
+using decode::ItemTrace, decode::Served, decode::Running, decode::Scheme;
+using words::counted, words::significant;
+
+namespace {
+
+
+int pages_for(int tokens, int page_size) {
+  return (tokens + page_size - 1) / page_size;
+}
+std::vector<std::string> request_names(int count) {
+  std::vector<std::string> names;
+  for (int r = 0; r < count; ++r) names.push_back(fmt::format("R{}", r));
+  return names;
+}
+
+}  // namespace
+
+Extent DecodeScene::extent() const {
+  const decode::Shape& shape = trace_.shape;
+  std::vector<std::string> blocks;
+  for (int block = 0; block < trace_.blocks && trace_.blocks <= kMostNamed; ++block)
+    blocks.push_back(fmt::format("block {}", block));
+  const double tokens = static_cast<double>(trace_.pool) * shape.page_size;
+  return {{{.name = "heads",
+            .kind = Axis::band,
+            .count = shape.heads,
+            .group = shape.heads / shape.cached_heads,
+            .least_slot = 2},
+           {.name = "cached", .kind = Axis::band, .count = shape.cached_heads, .least_slot = 2},
+           {.name = "flop_per_byte",
+            .kind = Axis::log,
+            .low = 0.5,
+            .high = 1024,
+            .title = text("FLOP for each byte read", "FLOP/B"),
+            .ticks = true},
+           {.name = "tflops",
+            .kind = Axis::log,
+            .low = 1,
+            .high = 2000,
+            .title = text("TFLOP/s"),
+            .ticks = true},
+           {.name = "place",
+            .kind = Axis::band,
+            .count = pages_for(trace_.limit, shape.page_size),
+            .align = 0,
+            .least_slot = 3},
+           {.name = "row",
+            .kind = Axis::band,
+            .count = trace_.most_running,
+            .align = 0,
+            .least_slot = 4},
+           {.name = "request",
+            .kind = Axis::band,
+            .count = trace_.coming,
+            .names = request_names(trace_.coming),
+            .least_slot = 3},
+           {.name = "step",
+            .low = 0,
+            .high = std::max(1.0, static_cast<double>(engine_steps())),
+            .title = text("steps of the engine"),
+            .ticks = true},
+           {.name = "kind", .kind = Axis::band, .count = 2, .names = {"pages", "one piece"}},
+           {.name = "tokens",
+            .high = rounded(0, std::max(tokens, 1.0 * trace_.most_running * trace_.limit)).second,
+            .title = text("tokens"),
+            .ticks = true},
+           {.name = "block",
+            .kind = Axis::band,
+            .count = trace_.blocks,
+            .title = text(trace_.blocks > kMostNamed ? "block" : ""),
+            .ticks = trace_.blocks > kMostNamed,
+            .names = std::move(blocks),
+            .least_slot = 2},
+           {.name = "round",
+            .low = 0,
+            .high = std::max(1.0, static_cast<double>(trace_.rounds())),
+            .title = text("tiles that a block has taken", "tiles"),
+            .ticks = true}}};
+}
+
+Picture DecodeScene::picture(const Extent& extent, const View& view) const {
+  const Cursor cursor = view.cursor;
+  Box left = column({"left"}, {heads(cursor), formulas(), roofline()},
+                    {.weight = 0.36f, .least_width = 9});
+  Box below =
+      reading(cursor)
+          ? row({"below"}, {lanes(cursor), parts(cursor)}, {.weight = 1.6f, .least_height = 5})
+          : row({"below"}, {timeline(cursor), waste(cursor)}, {.weight = 1.6f, .least_height = 5});
+  Box right =
+      column({"right"},
+             {row({"memory"}, {pool(cursor), tables(cursor)}, {.weight = 1.5f, .least_height = 4}),
+              std::move(below)});
+  return {{marked(sentence(cursor), symbols(view))},
+          extent.axes,
+          row({"decode"}, {std::move(left), std::move(right)})};
+}
+
+// ---- heads ------------------------------------------------------------------------------------------------
+
+/// Query heads over the K/V heads that they share. While the kernel reads, whoever uses a tile that is there lights up.
+Box DecodeScene::heads(Cursor cursor) const {
+  const decode::Shape& shape = trace_.shape;
+  const int group = shape.heads / shape.cached_heads;
+  Cells queries{items("query_head", shape.heads)};
+  Cells cached{items("kv_head", shape.cached_heads)};
+  Links links{items("uses", shape.heads)};
+  queries.x = "heads";
+  cached.x = "cached";
+  std::vector<bool> read(static_cast<std::size_t>(shape.cached_heads));
+  std::vector<bool> used(static_cast<std::size_t>(shape.heads));
+  for (const ItemTrace& item : trace_.items) {
+    // Of all requests: a K/V head of another request is other data, but the same query heads share it.
+    if (!reading(cursor) || item.row != trace_.request || !at_work(item, cursor)) continue;
+    read[static_cast<std::size_t>(item.kv_head)] = true;
+    for (int h = item.first_head; h < item.first_head + item.heads; ++h) {
+      used[static_cast<std::size_t>(h)] = true;
+    }
+  }
+  for (int h = 0; h < shape.heads; ++h) {
+    const bool now = used[static_cast<std::size_t>(h)];
+    queries.items.names.push_back(std::to_string(h));
+    queries.items.state.each.push_back(now ? State::current : State::plain);
+    queries.items.flags.each.push_back(h == trace_.head ? kPicked : kNone);
+    links.from.push_back({{"query_head", h}});
+    links.to.push_back({{"kv_head", h / group}});
+    links.items.state.each.push_back(now ? State::current : State::plain);
+  }
+  for (int h = 0; h < shape.cached_heads; ++h) {
+    cached.items.names.push_back(shape.scheme == Scheme::mla ? "latent" : std::to_string(h));
+    cached.items.state.each.push_back(read[static_cast<std::size_t>(h)] ? State::current
+                                                                        : State::plain);
+  }
+  queries.items.act = {Act::set, "head"};
+  std::vector<int> of_group;
+  for (int h = 0; h < shape.heads; ++h) of_group.push_back(h / group);
+  queries.items.about = {{"kv", {0, of_group}}};
+  links.items.about = {{"kv", {0, of_group}}};
+  cached.items.about = {{"kv", {0, numbers(shape.cached_heads)}}};
+  const std::string stored = shape.scheme == Scheme::mla ? std::string("one latent row a token")
+                                                         : counted(shape.cached_heads, "K/V head");
+  Box above = box({"queries"}, {queries},
+                  text(fmt::format("{} {} {}", counted(shape.heads, "query head"),
+                                   shape.heads == 1 ? "uses" : "share", stored),
+                       counted(shape.heads, "query head")),
+                  {.least_height = 1.6f, .most_height = 3});
+  Box under = box({"cache_heads"}, {cached, links}, {}, {.least_height = 1.6f, .most_height = 3});
+  return column({"heads"}, {std::move(above), std::move(under)}, {.weight = 1, .least_height = 5});
+}
+
+Box DecodeScene::formulas() const {
+  const decode::LayerShape layer = decode::layer_shape(params_);
+  const double bytes = decode::token_bytes(layer, params_.kv_dtype);
+  const double point = decode::intensity(layer, params_.kv_dtype, params_.scales);
+  const double scales = decode::scale_bytes(layer, params_.kv_dtype, params_.scales);
+  std::vector<Text> rows;
+  const std::string stored = layer.row.latent > 0
+                                 ? fmt::format("({} + {})", layer.row.latent, layer.row.rope)
+                                 : fmt::format("2 · {}", layer.row.key);
+  rows.push_back(text(fmt::format("cache = {} · {} · {} bit = {} B", layer.cached_heads, stored,
+                                  decode::bits_of(params_.kv_dtype), significant(bytes, 6)),
+                      fmt::format("cache = {} B", significant(bytes, 6))));
+  rows.push_back(
+      text(fmt::format("FLOP/B = {} / {} = {}", significant(decode::token_flops(layer), 7),
+                       significant(bytes + scales, 6), significant(point, 3)),
+           fmt::format("FLOP/B = {}", significant(point, 3))));
+  return box({"formulas"}, {lines("formula", std::move(rows), Lines::formula)},
+             text("a token and layer"), {.rank = 1, .weight = 0, .least_height = 2.6f});
+}
+
+/// Where the schemes stand under an H200's two roofs, by its data sheet.
+Box DecodeScene::roofline() const {
+  Curve roof{
+      .key = {"roof"}, .x = {0.5, decode::kRidge, 1024}, .ax = "flop_per_byte", .ay = "tflops"};
+  for (const double x : roof.x) roof.y.push_back(decode::roof_at(x) / 1e12);
+  roof.state = State::done;
+  Box made = box({"roofs"}, {roof}, {}, {.least_height = 3.5f, .left = 3, .right = 0.5f});
+  for (const Scheme scheme : all_of<Scheme>()) {
+    decode::Params other = params_;
+    other.scheme = scheme;
+    if (scheme == Scheme::mla) other.kv_dtype = decode::KvType::bf16;
+    const double x = decode::intensity(decode::layer_shape(other), other.kv_dtype, other.scales);
+    const bool own = scheme == params_.scheme;
+    Curve point{.key = {"scheme", static_cast<int>(scheme)},
+                .x = {std::clamp(x, 0.5, 1024.0)},
+                .y = {decode::roof_at(x) / 1e12},
+                .ax = "flop_per_byte",
+                .ay = "tflops"};
+    point.tone = own ? 1 : 0;
+    point.flags = own ? kPicked : kNone;
+    point.about = {"scheme", static_cast<int>(scheme)};
+    point.end = text(std::string(name_of(scheme)));
+    point.ends_free = true;
+    made.marks.emplace_back(std::move(point));
+  }
+  return labelled({"roofline"}, std::move(made),
+                  text("below an H200's roofs, by its data sheet", "roofline"),
+                  {.rank = 2, .weight = 1.3f, .least_height = 5});
+}
+
+// ---- memory -------------------------------------------------------------------------------------------------
+
+/// The pages, in the tones of who has them; outlines are free.
+Box DecodeScene::pool(Cursor cursor) const {
+  const Served* now = moment(cursor);
+  Cells cells{items("page", trace_.pool)};
+  cells.columns = std::max(4, static_cast<int>(std::ceil(std::sqrt(trace_.pool * 1.4))));
+  std::vector<int> owners;
+  for (int page = 0; page < trace_.pool; ++page) {
+    const auto i = static_cast<std::size_t>(page);
+    const int owner = now == nullptr ? -1 : now->owner[i];
+    const int holders = now == nullptr ? 0 : now->holders[i];
+    const bool full = now != nullptr && now->filled[i] == trace_.shape.page_size;
+    owners.push_back(owner);
+    cells.items.names.push_back(owner < 0     ? std::string()
+                                : holders > 1 ? fmt::format("×{}", holders)
+                                              : fmt::format("R{}", owner));
+    cells.items.tone.each.push_back(owner < 0 ? std::uint8_t{0} : request_tone(owner));
+    cells.items.glyph.each.push_back(owner < 0 ? kHollow : full ? kSolid : kStriped);
+    const bool stale = at_end(cursor) && trace_.result.stale_page == page;
+    cells.items.state.each.push_back(stale ? State::wrong : State::plain);
+  }
+  cells.items.about = {{"request", {0, owners}}};
+  const std::string size = counted(trace_.shape.page_size, "token");
+  const int free = now == nullptr ? trace_.pool : now->free_pages();
+  return box({"pool"}, {cells},
+             text(fmt::format("pool: {} of {}, {} free", counted(trace_.pool, "page"), size, free),
+                  fmt::format("{} free", counted(free, "page")), "pool"),
+             {.weight = 0.8f, .least_width = 7, .least_height = 4});
+}
+
+State DecodeScene::page_state(int row, int place, Cursor cursor) const {
+  if (!reading(cursor)) return State::plain;
+  const int size = trace_.shape.page_size, tile = trace_.shape.tile;
+  bool done = false;
+  for (const ItemTrace& item : trace_.items) {
+    if (item.row != row || place < item.first_page || place >= item.first_page + item.pages)
+      continue;
+    // Tokens of the item that lie in the page, against those of the tiles that are through.
+    const int first = (place - item.first_page) * size;
+    const int through = tiles_of(item, cursor) * tile;
+    const bool now = at_work(item, cursor) && first < through && first + size > through - tile;
+    if (now) return State::current;
+    done = done || through >= std::min(first + size, item.tokens);
+  }
+  return done ? State::done : State::to_come;
+}
+
+/// A row a request: its pages by number, in the order of its tokens.
+Box DecodeScene::tables(Cursor cursor) const {
+  const Served* now = moment(cursor);
+  const int longest = pages_for(trace_.limit, trace_.shape.page_size);
+  const auto rows = now == nullptr ? 0 : static_cast<int>(now->running.size());
+  Cells cells{items("entry", 0)};
+  cells.x = "place";
+  cells.y = "row";
+  cells.columns = longest;
+  cells.items.count = longest * trace_.most_running;
+  cells.items.per_row = longest;
+  std::vector<int> requests;
+  std::vector<std::string> names;
+  for (int r = 0; r < trace_.most_running; ++r) {
+    const Running* one = r < rows ? &now->running[static_cast<std::size_t>(r)] : nullptr;
+    // The kernel's own tables, which a broken run changes.
+    const std::vector<int>* pages = one == nullptr ? nullptr : &one->pages;
+    if (reading(cursor))
+      pages = r < rows ? &trace_.requests[static_cast<std::size_t>(r)].pages : nullptr;
+    for (int place = 0; place < longest; ++place) {
+      const bool there = pages != nullptr && place < static_cast<int>(pages->size());
+      const int page = there ? (*pages)[static_cast<std::size_t>(place)] : -1;
+      requests.push_back(one == nullptr ? -1 : one->request);
+      cells.items.names.push_back(there ? std::to_string(page) : "");
+      cells.items.tone.each.push_back(there ? request_tone(one->request) : std::uint8_t{0});
+      cells.items.glyph.each.push_back(there ? kSolid : kHollow);
+      const bool stale = there && reading(cursor) && r == trace_.request &&
+                         page_state(r, place, cursor) != State::to_come &&
+                         std::find(one->pages.begin(), one->pages.end(), page) == one->pages.end();
+      cells.items.state.each.push_back(stale   ? State::wrong
+                                       : there ? page_state(r, place, cursor)
+                                               : State::to_come);
+    }
+  }
+  cells.items.about = {{"request", {0, requests}}};
+  return box({"tables"}, {cells},
+             text("block tables: a row a request, page by page", "block tables"),
+             {.weight = 1.2f, .least_width = 8, .least_height = 4});
+}
+
+}  // namespace tilestep::scenes

@@ -1,0 +1,263 @@
+// What stands below the memory: the engine's requests over its steps and what of the pool is wasted; then the blocks of
+// the launch over their tiles, and the parts of the chosen head's answer.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "scenes/attention/decode/scene.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+
+using namespace picture;
+using decode::ItemTrace, decode::Served, decode::PartTrace, decode::Running, decode::StepTrace;
+using words::counted, words::number;
+
+namespace {
+
+constexpr float kLeft = 4.5f;  ///< margin for what lanes are called, in heights of a line
+
+/// Spans that are made one by one.
+struct SpanList {
+  Spans spans;
+  std::vector<int> requests;
+
+  SpanList(Name name, Name x, Name lanes) {
+    spans.items = items(name, 0);
+    spans.x = x;
+    spans.lanes = lanes;
+  }
+  void add(int id, int lane, double begin, double end, State state, std::string name, int request) {
+    ++spans.items.count;
+    spans.items.ids.push_back(id);
+    spans.lane.push_back(lane);
+    spans.begin.push_back(begin);
+    spans.end.push_back(end);
+    spans.items.state.each.push_back(state);
+    spans.items.names.push_back(std::move(name));
+    spans.items.tone.each.push_back(request < 0 ? std::uint8_t{0} : request_tone(request));
+    requests.push_back(request);
+  }
+  Spans made(double now) {
+    spans.now = now;
+    spans.items.about = {{"request", {0, requests}}};
+    return std::move(spans);
+  }
+};
+
+std::string sum_text(float value, int digits) {
+  return number(static_cast<double>(value), digits);
+}
+
+}  // namespace
+
+// ---- the engine -------------------------------------------------------------------------------------------
+
+/// Who runs, from its admission until it leaves or has to go.
+Box DecodeScene::timeline(Cursor cursor) const {
+  SpanList list("runs", "step", "request");
+  const int now = std::min(cursor.tile, engine_steps());
+  for (int request = 0; request < trace_.coming; ++request) {
+    int begin = -1;
+    for (int step = 0; step <= now; ++step) {
+      bool runs = false;
+      if (step < now) {
+        for (const Running& one : trace_.serving[static_cast<std::size_t>(step)].running) {
+          runs = runs || one.request == request;
+        }
+      }
+      if (runs && begin < 0) begin = step;
+      if (runs || begin < 0) continue;
+      const State state = step == now && now > 0 ? State::current : State::plain;
+      list.add(request * decode::kMostServingSteps + begin, request, begin, step, state,
+               fmt::format("R{}", request), request);
+      begin = -1;
+    }
+  }
+  const Served* moment_now = moment(cursor);
+  const std::string waiting =
+      moment_now == nullptr
+          ? counted(trace_.coming, "request") + " to come"
+          : fmt::format("{} running, {} waiting, {} through", moment_now->running.size(),
+                        moment_now->waiting, moment_now->finished);
+  return labelled(
+      {"timeline"}, box({"runs_box"}, {list.made(now)}, {}, {.least_height = 3, .left = 2.5f}),
+      text("requests: " + waiting, waiting), {.weight = 1.2f, .least_width = 8, .least_height = 4});
+}
+
+/// What of the pool holds tokens, and what is reserved in vain: in pages, and with one piece of memory for each.
+Box DecodeScene::waste(Cursor cursor) const {
+  SpanList list("stored", "tokens", "kind");
+  const Served* now = moment(cursor);
+  double end = 0;
+  if (now != nullptr) {
+    const double held =
+        static_cast<double>(trace_.pool - now->free_pages()) * trace_.shape.page_size;
+    list.add(0, 0, 0, now->tokens(), State::plain, std::to_string(now->tokens()), -1);
+    list.add(1, 0, now->tokens(), held, State::wasted, "", -1);
+    end = held;
+    int number_of = 2;
+    double at = 0;
+    for (const Running& one : now->running) {
+      list.add(number_of, 1, at, at + one.tokens, State::plain, fmt::format("R{}", one.request),
+               one.request);
+      list.add(number_of + 1, 1, at + one.tokens, at + std::max(trace_.limit, one.tokens),
+               State::wasted, "", one.request);
+      at += std::max(trace_.limit, one.tokens);
+      number_of += 2;
+    }
+    end = std::max(end, at);
+  }
+  Box made = box({"stored_box"}, {list.made(end)}, {}, {.least_height = 3, .left = kLeft});
+  const double pool = static_cast<double>(trace_.pool) * trace_.shape.page_size;
+  made.marks.emplace_back(Rule{.key = {"pool_end"},
+                               .axis = "tokens",
+                               .at = pool,
+                               .label = text("the pool ends here", "pool")});
+  return labelled({"waste"}, std::move(made),
+                  text("tokens stored; hatched: held and empty", "hatched: empty"),
+                  {.rank = 1, .weight = 1, .least_width = 9, .least_height = 4});
+}
+
+// ---- the launch -------------------------------------------------------------------------------------------
+
+/// The blocks over the tiles that they have taken, in their requests' tones.
+Box DecodeScene::lanes(Cursor cursor) const {
+  SpanList list("lane", "round", "block");
+  const int now = round(cursor);
+  std::vector<int> last(static_cast<std::size_t>(trace_.blocks));
+  for (std::size_t i = 0; i < trace_.items.size(); ++i) {
+    const ItemTrace& item = trace_.items[i];
+    const int through = tiles_of(item, cursor);
+    if (through == 0) continue;
+    int& end = last[static_cast<std::size_t>(item.block)];
+    end = std::max(end, item.first_round + through);
+    const int request = request_number(item.row);
+    std::string name = fmt::format("R{} head {}", request, item.kv_head);
+    if (item.splits > 1) name += fmt::format(" part {}", item.split);
+    list.add(static_cast<int>(i), item.block, item.first_round, item.first_round + through,
+             at_work(item, cursor) ? State::current : State::plain, std::move(name), request);
+    if (has_chosen(item) && trace_.blocks <= kMostNamed) {
+      list.spans.items.flags.each.resize(static_cast<std::size_t>(list.spans.items.count), kNone);
+      list.spans.items.flags.each.back() = kPicked;
+    }
+  }
+  int idle = static_cast<int>(trace_.items.size());
+  for (int block = 0; block < trace_.blocks; ++block) {
+    const int end = last[static_cast<std::size_t>(block)];
+    if (end < now) list.add(idle, block, end, now, State::to_come, "idle", -1);
+    ++idle;
+  }
+  if (!list.spans.items.flags.each.empty()) {
+    list.spans.items.flags.each.resize(static_cast<std::size_t>(list.spans.items.count), kNone);
+  }
+  return labelled(
+      {"lanes"}, box({"lane_box"}, {list.made(now)}, {}, {.least_height = 3, .left = kLeft}),
+      text(fmt::format("{} of one launch, tile by tile", counted(trace_.blocks, "block")),
+           counted(trace_.blocks, "block")),
+      {.weight = 1.1f, .least_width = 8, .least_height = 4});
+}
+
+/// m, ℓ and O of each part of the chosen head, as far as it has come; at the end what the merge gives it.
+Ledger DecodeScene::part_table(Cursor cursor) const {
+  constexpr int kMostParts = 8, kColumns = 4;
+  Ledger table{items("part", 0), {}, {}};
+  const std::vector<Symbol> names = symbols({});
+  table.columns = {
+      {marked("m", names)}, {marked("ℓ", names)}, {marked("O", names)}, text("weight", "w")};
+  for (const PartTrace& part : trace_.parts) {
+    if (std::ssize(table.rows) >= kMostParts) break;
+    const ItemTrace& item = trace_.items[static_cast<std::size_t>(part.item)];
+    const StepTrace* last = nullptr;
+    for (const StepTrace& step : trace_.steps) {
+      if (step.item == part.item && trace_.step_of(item, step.tile) <= cursor.tile) last = &step;
+    }
+    table.rows.push_back(text(fmt::format("part {}", item.split), std::to_string(item.split)));
+    const bool weighed = merging(cursor) || (at_end(cursor) && last != nullptr);
+    table.items.names.push_back(last == nullptr ? "–" : sum_text(last->m_after, 2));
+    table.items.names.push_back(last == nullptr ? "–" : sum_text(last->l, 2));
+    table.items.names.push_back(last == nullptr ? "–" : sum_text(last->o, 2));
+    table.items.names.push_back(weighed ? sum_text(part.weight, 3) : "–");
+    const bool now = !merging(cursor) && at_work(item, cursor);
+    for (int column = 0; column < kColumns; ++column) {
+      const bool current = now ? column < kColumns - 1 : merging(cursor) && column == kColumns - 1;
+      table.items.state.each.push_back(current ? State::current : State::plain);
+    }
+  }
+  table.items.count = static_cast<int>(table.items.names.size());
+  table.items.per_row = kColumns;
+  return table;
+}
+
+/// What the parts come to.
+std::vector<Text> DecodeScene::answer_lines(Cursor cursor) const {
+  if (!at_end(cursor)) return {text("O = not yet")};
+  double most = -std::numeric_limits<double>::infinity(), sum = 0, o = 0;
+  for (const PartTrace& part : trace_.parts) {
+    most = std::max(most, static_cast<double>(part.m));
+    sum += static_cast<double>(part.weight) * static_cast<double>(part.l);
+    o += static_cast<double>(part.weight) * static_cast<double>(part.o);
+  }
+  const std::string answer = number(static_cast<double>(trace_.o), 3);
+  std::vector<Text> rows;
+  if (merging(cursor)) rows.push_back(text(fmt::format("M = {}", number(most, 2))));
+  const std::vector<Symbol> names = symbols({});
+  rows.push_back(
+      {marked(fmt::format("O = {} / {} = {}", number(o, 3), number(sum, 3), answer), names),
+       marked(fmt::format("O = {}", answer), names)});
+  return rows;
+}
+
+Box DecodeScene::parts(Cursor cursor) const {
+  const int request = request_number(trace_.request);
+  Box table = box({"part_table"}, {part_table(cursor)}, {}, {.weight = 2, .least_height = 3});
+  Box answer = box({"answer"}, {lines("answer_line", answer_lines(cursor), Lines::formula)}, {},
+                   {.rank = 3, .weight = 0, .least_height = 2.2f});
+  return labelled(
+      {"parts"}, column({"part_boxes"}, {std::move(table), std::move(answer)}),
+      text(fmt::format("R{}, head {}, component {}", request, trace_.head, trace_.component),
+           fmt::format("R{}, head {}", request, trace_.head)),
+      {.rank = 1, .weight = 1, .least_width = 9, .least_height = 4});
+}
+
+// ---- what is said of a thing --------------------------------------------------------------------------------
+
+std::string DecodeScene::explain(const View& view, const Key& key) const {
+  const Served* now = moment(view.cursor);
+  if (key.is({"page"}) && key.i >= 0 && key.i < trace_.pool) {
+    const auto page = static_cast<std::size_t>(key.i);
+    if (now == nullptr || now->holders[page] == 0) return fmt::format("page {}\nfree", key.i);
+    std::string text = fmt::format("page {}\n{} of {} slots have a token", key.i, now->filled[page],
+                                   trace_.shape.page_size);
+    return text + (now->holders[page] == 1 ? fmt::format("\nof R{}", now->owner[page])
+                                           : fmt::format("\nin {} block tables, the first R{}'s",
+                                                         now->holders[page], now->owner[page]));
+  }
+  if (key.is({"query_head"}) && key.i >= 0 && key.i < trace_.shape.heads) {
+    const int group = trace_.shape.heads / trace_.shape.cached_heads;
+    return fmt::format("query head {}\nuses K/V head {} with {} others\nclick to follow it", key.i,
+                       key.i / group, group - 1);
+  }
+  if (key.is({"lane"}) && key.i >= 0 && key.i < std::ssize(trace_.items)) {
+    const ItemTrace& item = trace_.items[static_cast<std::size_t>(key.i)];
+    return fmt::format("block {}: K/V head {} of R{}\n{} from place {} on, query heads {}–{}",
+                       item.block, item.kv_head, request_number(item.row),
+                       counted(item.pages, "page"), item.first_page, item.first_head,
+                       item.first_head + item.heads - 1);
+  }
+  if (key.is({"scheme"}) && key.i >= 0 && key.i < static_cast<int>(count_of<decode::Scheme>())) {
+    decode::Params other = params_;
+    other.scheme = static_cast<decode::Scheme>(key.i);
+    const decode::LayerShape layer = decode::layer_shape(other);
+    return fmt::format(
+        "{}\n{} B a token and layer in 16 bits\n{} FLOP for each byte", name_of(other.scheme),
+        decode::token_bytes(layer, decode::KvType::bf16),
+        words::significant(decode::intensity(layer, decode::KvType::bf16, decode::Scales::token),
+                           3));
+  }
+  return {};
+}
+
+}  // namespace tilestep::scenes

@@ -1,0 +1,156 @@
+// What the lesson on decoding asks before a step, and what happens in its trace.
+#include "scenes/shared/questions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scenes/attention/decode/scene.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+
+using decode::Break, decode::Happened, decode::Happening, decode::ItemTrace, decode::Served,
+    decode::PartTrace;
+using words::counted, words::number, words::significant;
+
+/// Before a step of the engine: how many pages will be free after it?
+std::optional<Question> DecodeScene::serving_question(int step) const {
+  const Served& next = trace_.serving[static_cast<std::size_t>(step) - 1];
+  const int before =
+      step == 1 ? trace_.pool : trace_.serving[static_cast<std::size_t>(step) - 2].free_pages();
+  const int free = next.free_pages();
+  if (free == before) return std::nullopt;
+  std::vector<std::string> texts;
+  for (const Happened& one : next.events) {
+    if (one.what == Happening::waits) continue;
+    const char* what = one.what == Happening::finished    ? "is through"
+                       : one.what == Happening::preempted ? "must go"
+                                                          : "comes in";
+    texts.push_back(fmt::format("R{} {}", one.request, what));
+  }
+  std::string because =
+      texts.empty() ? std::string("No request came or left; those that run needed new pages.")
+                    : fmt::format("{}.", fmt::join(texts, ", "));
+  because +=
+      fmt::format(" {} held after the step.", counted(trace_.pool - free, "page is", "pages are"));
+  return of_kind(
+      "free-pages",
+      about(picture::Key{"pool"},
+            ask_count(fmt::format("{} free now. How many will be after the next step?",
+                                  counted(before, "page is", "pages are")),
+                      free, {before, before + 2, before - 2, free + 1, free + 3, free - 1},
+                      std::move(because))));
+}
+
+/// Once: paging does not make a request faster.
+Question DecodeScene::paging_question() const {
+  const std::string fits = "More requests fit into the same memory";
+  return of_kind(
+      "what-paging-does",
+      shuffled(
+          ask("What do pages change against one piece of memory for each request?", fits,
+              {"Each request is answered faster", "Fewer bytes are read for each token",
+               "Nothing that one could measure"},
+              fmt::format("With {} tokens reserved for each, {} would fit into this pool. A "
+                          "single request reads the same bytes either way, and the table besides.",
+                          trace_.limit,
+                          counted(static_cast<std::int64_t>(trace_.pool) * trace_.shape.page_size /
+                                      std::max(trace_.limit, 1),
+                                  "request"))),
+          report_));
+}
+
+/// Before the launch: does a larger batch feed the tensor cores?
+Question DecodeScene::batch_question() const {
+  const decode::LayerShape layer = decode::layer_shape(params_);
+  const double point = decode::intensity(layer, params_.kv_dtype, params_.scales);
+  const bool right = point >= decode::kRidge;
+  const std::string same = right ? "Arithmetic, at any batch" : "Memory, at any batch";
+  return of_kind(
+      "batch-and-roof",
+      shuffled(
+          ask(fmt::format("What limits the attention of {} when the batch grows?",
+                          name_of(params_.scheme)),
+              same,
+              {right ? "Memory, at any batch" : "Arithmetic, at any batch",
+               "Memory first, arithmetic from some batch on"},
+              fmt::format("Each request has a cache of its own: twice the batch reads twice the "
+                          "bytes. It stays at {} FLOP a byte; the roofs meet at {:.0f}.",
+                          significant(point, 3), decode::kRidge)),
+          report_));
+}
+
+/// Before a round in which some blocks have nothing left.
+std::optional<Question> DecodeScene::busy_question(int round) const {
+  int before = 0, busy = 0;
+  for (const ItemTrace& item : trace_.items) {
+    before += round - 1 > item.first_round && round - 1 <= item.first_round + item.tiles ? 1 : 0;
+    busy += round > item.first_round && round <= item.first_round + item.tiles ? 1 : 0;
+  }
+  if (round < 2 || busy == before) return std::nullopt;
+  return of_kind("busy-blocks",
+                 about(picture::Key{"lanes"},
+                       ask_count(fmt::format("{} took a tile. How many will take one more?",
+                                             counted(before, "block")),
+                                 busy, {before, trace_.blocks, before / 2, busy + 1, busy + 2, 0},
+                                 fmt::format("The others have come to the end of their keys. The "
+                                             "longest block has {}.",
+                                             counted(trace_.rounds(), "tile")))));
+}
+
+/// Before the merge: what is the first part worth?
+std::optional<Question> DecodeScene::weight_question() const {
+  if (trace_.parts.size() < 2 || trace_.broken == Break::unmerged_splits) return std::nullopt;
+  const PartTrace* least = &trace_.parts.front();
+  for (const PartTrace& part : trace_.parts) {
+    if (part.m < least->m) least = &part;
+  }
+  const int split = trace_.items[static_cast<std::size_t>(least->item)].split;
+  const auto weight = static_cast<double>(least->weight);
+  const double even = 1.0 / static_cast<double>(trace_.parts.size());
+  return of_kind(
+      "merge-weight",
+      about(picture::Key{"parts"},
+            ask_number(
+                fmt::format("By what is part {} multiplied in the merge?", split), weight,
+                {1.0, even, weight * 2, weight / 3, 0.75},
+                [](double value) { return number(value, 3); },
+                fmt::format("e^(m − M), with its own m = {} and M the largest of all parts.",
+                            number(static_cast<double>(least->m), 2)),
+                0)));
+}
+
+std::optional<Question> DecodeScene::question(const View& view) const {
+  const int next = view.cursor.tile + 1;
+  if (next > trace_.length()) return std::nullopt;
+  const int engine = engine_steps();
+  if (next == std::min(2, engine) && engine > 1) return paging_question();
+  if (next <= engine) return serving_question(next);
+  if (next == engine + 1) return batch_question();
+  if (trace_.act_of(next) == decode::Act::read) return busy_question(next - engine);
+  return weight_question();
+}
+
+// ---- what happens -------------------------------------------------------------------------------------------
+
+void DecodeScene::find_events() {
+  constexpr std::size_t kMost = 16;
+  for (int step = 1; step <= engine_steps(); ++step) {
+    std::string text;
+    for (const Happened& one : trace_.serving[static_cast<std::size_t>(step) - 1].events) {
+      if (one.what == Happening::finished) text = fmt::format("R{} is through", one.request);
+      if (one.what == Happening::preempted)
+        text = fmt::format("no page left: R{} must go", one.request);
+      if (one.what == Happening::shared) text = fmt::format("R{} shares pages", one.request);
+      if (!text.empty()) break;
+    }
+    if (!text.empty() && events_.size() < kMost) events_.push_back({{step, 0}, text});
+  }
+  if (trace_.rounds() > 0)
+    events_.push_back({{engine_steps() + 1, 0}, "the kernel begins to read"});
+  if (trace_.merged) events_.push_back({{trace_.length(), 0}, "the parts are merged"});
+}
+
+}  // namespace tilestep::scenes

@@ -1,0 +1,238 @@
+#include "scenes/attention/decode/scene.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/base/lab/source.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+
+using decode::Act, decode::Break, decode::Happened, decode::Happening, decode::ItemTrace,
+    decode::Served, decode::PartTrace, decode::RequestTrace, decode::StepTrace;
+using words::counted, words::number;
+
+StepAxis DecodeScene::loaded(const decode::Trace&) {
+  params_ = decode::knob_table().params(report_.params);
+  find_events();
+  return {trace_.length(), 1, "step", {""}, "steps"};
+}
+
+// ---- where the cursor is ------------------------------------------------------------------------------
+
+const Served* DecodeScene::moment(Cursor cursor) const {
+  const int step = std::min(cursor.tile, engine_steps());
+  return step <= 0 ? nullptr : &trace_.serving[static_cast<std::size_t>(step) - 1];
+}
+
+int DecodeScene::round(Cursor cursor) const {
+  return std::clamp(cursor.tile - engine_steps(), 0, trace_.rounds());
+}
+
+int DecodeScene::tiles_of(const ItemTrace& item, Cursor cursor) const {
+  return std::clamp(round(cursor) - item.first_round, 0, item.tiles);
+}
+
+bool DecodeScene::at_work(const ItemTrace& item, Cursor cursor) const {
+  const int now = round(cursor);
+  return !merging(cursor) && now > item.first_round && now <= item.first_round + item.tiles;
+}
+
+bool DecodeScene::has_chosen(const ItemTrace& item) const {
+  return item.row == trace_.request && trace_.head >= item.first_head &&
+         trace_.head < item.first_head + item.heads;
+}
+
+const StepTrace* DecodeScene::step_now(Cursor cursor) const {
+  if (merging(cursor)) return nullptr;
+  for (const StepTrace& step : trace_.steps) {
+    const ItemTrace& item = trace_.items[static_cast<std::size_t>(step.item)];
+    if (trace_.step_of(item, step.tile) == cursor.tile) return &step;
+  }
+  return nullptr;
+}
+
+// ---- words --------------------------------------------------------------------------------------------
+
+namespace {
+
+std::string happened_text(const Happened& one) {
+  const std::string pages = counted(one.pages, "page");
+  switch (one.what) {
+    case Happening::admitted:
+      return fmt::format("R{} comes in with {}", one.request, pages);
+    case Happening::shared:
+      return fmt::format("R{} shares the prefix and takes {}", one.request, pages);
+    case Happening::waits:
+      return fmt::format("R{} waits for {}", one.request, pages);
+    case Happening::finished:
+      return fmt::format("R{} is through: {} free", one.request, pages);
+    case Happening::preempted:
+      break;
+  }
+  return fmt::format("R{} must go: {} free", one.request, pages);
+}
+
+}  // namespace
+
+std::string DecodeScene::sentence(Cursor cursor) const {
+  if (cursor.tile <= 0) {
+    return fmt::format("{} will come; up to {} run together over {}.",
+                       counted(trace_.coming, "request"), trace_.most_running,
+                       counted(trace_.pool, "page"));
+  }
+  if (merging(cursor)) {
+    return trace_.broken == Break::unmerged_splits
+               ? "Merge left out: the first part is taken for the whole."
+               : "Merge: each part counts e^(m − M), in ℓ and in O: online softmax once more.";
+  }
+  if (reading(cursor)) {
+    int busy = 0;
+    for (const ItemTrace& item : trace_.items) busy += at_work(item, cursor) ? 1 : 0;
+    return fmt::format("Read: {} of {} take a tile of {} tokens through the block tables.", busy,
+                       counted(trace_.blocks, "block"), trace_.shape.tile);
+  }
+  const Served& now = *moment(cursor);
+  std::vector<std::string> texts;
+  for (const Happened& one : now.events) texts.push_back(happened_text(one));
+  constexpr std::size_t kMost = 2;
+  const std::size_t more = texts.size() > kMost ? texts.size() - kMost : 0;
+  texts.resize(texts.size() - more);
+  if (more > 0) texts.push_back(fmt::format("{} more", more));
+  const std::string grown = counted(trace_.stride, "token");
+  if (texts.empty()) return fmt::format("Serve: all go on, {} each.", grown);
+  return fmt::format("Serve: {}.", fmt::join(texts, "; "));
+}
+
+std::vector<picture::Symbol> DecodeScene::symbols(const View&) const {
+  return {{"m",
+           {"m", 0},
+           4,
+           "The largest score of the chosen head so far, of one part of the keys. Weights are "
+           "measured from it.",
+           {"after"}},
+          {"ℓ", {"l", 0}, 5, "The sum of the weights of that part so far.", {}},
+          {"O",
+           {"o", 0},
+           1,
+           "The sum of weight × value of that part so far, not yet divided by ℓ. One component is "
+           "followed.",
+           {"o"}}};
+}
+
+std::vector<std::string> DecodeScene::stage_knobs() const {
+  return {"scheme", "splits", "page_size"};
+}
+
+// ---- tables -------------------------------------------------------------------------------------------
+
+Cursor DecodeScene::known(const lab::Table& table, int row, int column) const {
+  // What follows from the knobs alone.
+  for (const char* id : {"schemes", "models", "batches", "splits", "rows"}) {
+    if (table.id == id) return {};
+  }
+  if (table.id == "requests") return {engine_steps(), 0};
+  return Scene::known(table, row, column);
+}
+
+int DecodeScene::table_row(std::string_view table_id, const View& view) const {
+  if (table_id == "requests" && reading(view.cursor)) return trace_.request;
+  if (table_id == "chosen" && reading(view.cursor)) {
+    const StepTrace* step = step_now(view.cursor);
+    return step == nullptr ? -1 : static_cast<int>(step - trace_.steps.data());
+  }
+  return Scene::table_row(table_id, view);
+}
+
+/// A request or a query head that is clicked is followed.
+std::optional<lab::Settings> DecodeScene::dropped(const View&, const picture::Key& item,
+                                                  const picture::Key&) const {
+  if (item.is({"query_head"}) && item.i >= 0 && item.i < trace_.shape.heads) {
+    return lab::Settings{{"head", std::int64_t{item.i}}};
+  }
+  return std::nullopt;
+}
+
+// ---- numbers beside the picture -------------------------------------------------------------------------
+
+std::vector<Readout> DecodeScene::readouts(const View& view) const {
+  const Cursor cursor = view.cursor;
+  std::vector<Readout> all;
+  const std::string kernel = "recorded by the kernel while it ran on " + report_.device.name;
+  const auto derived = [&](const char* id, const char* label) {
+    const lab::Measurement* m = report_.measurement(id);
+    if (m == nullptr) return;
+    all.push_back({id, label, words::significant(m->value, 3), m->unit, m->provenance, m->detail});
+  };
+  derived("token_bytes", "a token and layer");
+  derived("intensity", "for each byte read");
+  const Served* now = moment(cursor);
+  const auto pages = static_cast<std::int64_t>(trace_.pool);
+  all.push_back({"held", "pages held",
+                 now == nullptr ? "0" : std::to_string(pages - now->free_pages()),
+                 fmt::format("of {}", pages), lab::Provenance::traced,
+                 "as the allocator has them after this step"});
+  const std::int64_t empty =
+      now == nullptr ? 0 : (pages - now->free_pages()) * trace_.shape.page_size - now->tokens();
+  all.push_back({"empty", "empty slots", std::to_string(empty), "tokens", lab::Provenance::traced,
+                 "slots of held pages in which no token lies: less than a page a request"});
+  if (!reading(cursor)) return all;
+  const StepTrace* step = step_now(cursor);
+  const auto show = [&](const char* id, const char* label, float StepTrace::*member, int digits) {
+    all.push_back({id, label,
+                   step == nullptr ? "–" : number(static_cast<double>(step->*member), digits), "",
+                   lab::Provenance::traced, kernel});
+    all.back().about = {id[0] == 'm'   ? picture::Name("m")
+                        : id[0] == 'l' ? picture::Name("l")
+                                       : picture::Name("o"),
+                        0};
+  };
+  if (step != nullptr) {
+    show("m", "maximum m", &StepTrace::m_after, 2);
+    show("l", "sum ℓ", &StepTrace::l, 2);
+    show("o", "O so far", &StepTrace::o, 3);
+  }
+  if (!at_end(cursor)) return all;
+  const double off = std::abs(static_cast<double>(trace_.o) - trace_.exact_o);
+  const bool wrong = trace_.broken != Break::none && trace_.result.wrong > 0;
+  all.push_back({"error", "off the exact O by", number(off, 4), "", lab::Provenance::derived,
+                 fmt::format("|{} − {}|: against direct softmax in double",
+                             number(static_cast<double>(trace_.o), 5), number(trace_.exact_o, 5)),
+                 wrong ? Readout::wrong : Readout::good});
+  return all;
+}
+
+// ---- the kernel -----------------------------------------------------------------------------------------
+
+SourceMark DecodeScene::source(const View& view) const {
+  const bool latent = trace_.shape.scheme == decode::Scheme::mla;
+  const char* const paged =
+      latent ? "kernels/attention/decode/latent_explained.cu" : "kernels/attention/decode/paged.cu";
+  const char* const merge = latent ? paged : "kernels/attention/decode/merge.cu";
+  const Cursor cursor = view.cursor;
+  if (merging(cursor)) {
+    const auto lines = lab::source_marks(merge).lines({"weigh", "merge"});
+    SourceMark mark = source_mark(merge, lines, 1);
+    for (const PartTrace& part : trace_.parts) {
+      mark.values[lines[0]] =
+          fmt::format("weight = {}", number(static_cast<double>(part.weight), 3));
+    }
+    return mark;
+  }
+  const auto lines = lab::source_marks(paged).lines({"scores", "softmax", "values", "output"});
+  SourceMark mark = source_mark(paged, lines, reading(cursor) ? 2 : -1);
+  if (const StepTrace* step = reading(cursor) ? step_now(cursor) : nullptr) {
+    mark.values[lines[0]] =
+        fmt::format("tile max = {}", number(static_cast<double>(step->tile_max), 2));
+    mark.values[lines[1]] =
+        fmt::format("m = {}, l = {}", number(static_cast<double>(step->m_after), 2),
+                    number(static_cast<double>(step->l), 2));
+    mark.values[lines[2]] = fmt::format("o = {}", number(static_cast<double>(step->o), 3));
+  }
+  return mark;
+}
+
+}  // namespace tilestep::scenes
+TILESTEP_SCENE(decode, DecodeScene)

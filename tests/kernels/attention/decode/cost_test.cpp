@@ -1,0 +1,124 @@
+// Formulas against numbers that others have published or that can be counted by hand.
+
+#include "kernels/attention/decode/cost.hpp"
+
+#include "kernels/attention/decode/run.hpp"
+#include "kernels/attention/decode/serving.hpp"
+#include "tests/catch.hpp"
+
+using namespace tilestep;
+using namespace tilestep::decode;
+using tests::contains;
+using tests::error_of;
+
+namespace {
+
+const Model& model(std::string_view name) {
+  for (const Model& one : models()) {
+    if (one.name == name) return one;
+  }
+  throw Error("no such model");
+}
+
+}  // namespace
+
+TEST_CASE("Decode: the cache of real models is exact", "[decode]") {
+  CHECK(token_bytes(model("Llama 2 7B"), KvType::bf16) == 512 * 1024);
+  CHECK(token_bytes(model("Llama 3.1 8B"), KvType::bf16) == 128 * 1024);
+  CHECK(token_bytes(model("Llama 3.1 70B"), KvType::bf16) == 320 * 1024);
+  CHECK(token_bytes(model("Llama 3.1 70B"), KvType::int4) == 80 * 1024);
+  CHECK(token_bytes(model("DeepSeek-V3"), KvType::bf16) == 61 * 576 * 2);
+  CHECK(token_bytes(model("DeepSeek-V3 with mha"), KvType::bf16) == 61 * 128 * (192 + 128) * 2);
+}
+
+TEST_CASE("Decode: only absorbed mla stands right of the ridge", "[decode]") {
+  const auto point = [](const char* name) {
+    return intensity(model(name).layer, KvType::bf16, Scales::token);
+  };
+  CHECK(point("Llama 2 7B") == 1);
+  CHECK(point("Llama 3.1 70B") == 8);
+  CHECK(point("DeepSeek-V3") == Approx(241.8).epsilon(0.001));
+  CHECK(point("DeepSeek-V3") > kRidge);
+  CHECK(point("Falcon 7B") < kRidge);
+  CHECK(roof_at(kRidge) == Approx(kPeakFlops));
+  CHECK(roof_at(1) == kPeakBytes);
+}
+
+TEST_CASE("Decode: weights and cache weigh the same at the crossing", "[decode]") {
+  const double token = kModelLayers * token_bytes(model_layer(Scheme::gqa), KvType::bf16);
+  const double batch = crossing_batch(kModelWeightBytes, token, 8192);
+  CHECK(batch == Approx(14.96).epsilon(0.001));
+  CHECK(batch * token * 8192 == Approx(kModelWeightBytes));
+  CHECK(crossing_batch(1, 1, 0) > 1e300);
+}
+
+TEST_CASE("Decode: rows of queries move the same attention to the right", "[decode]") {
+  const LayerShape gqa = model_layer(Scheme::gqa);
+  CHECK(attention_of(gqa, 1, 8192).intensity() == Approx(4).epsilon(0.01));
+  CHECK(attention_of(gqa, 4096, 8192).intensity() > kRidge);
+  // Without the absorbed product a head multiplies by 192 and 128 numbers in place of 576 and 512.
+  const LayerShape mla = model("DeepSeek-V3").layer;
+  CHECK(attention_of(mla, 2, 1000).flops / attention_of(mla, 1, 1000).flops ==
+        Approx(2 * 320.0 / 1088));
+}
+
+TEST_CASE("Decode: blocks in waves", "[decode]") {
+  CHECK(occupancy_of(1, 8, 1).blocks == 8);
+  CHECK(occupancy_of(1, 8, 1).busy == Approx(8 / 132.0));
+  CHECK(occupancy_of(1, 133, 1).waves == 2);
+  CHECK(filling_splits(1, 8, 1000) == 15);
+  CHECK(filling_splits(1, 8, 3) == 3);
+  CHECK(filling_splits(64, 4, 512) == 1);
+}
+
+TEST_CASE("Decode: the engine never gives a page to two that do not share it", "[decode]") {
+  for (const int prefix : {0, 20, 64}) {
+    for (const PageSize size : all_of<PageSize>()) {
+      for (std::int64_t seed = 0; seed < 8; ++seed) {
+        Params params{
+            .page_size = size, .requests = 12, .prefix = prefix, .serving_step = 32, .seed = seed};
+        const Serving serving = serve(params);
+        REQUIRE(serving.steps.size() == 32);
+        for (const Served& step : serving.steps) {
+          CHECK(step.running.size() <= 4);
+          CHECK_FALSE(step.running.empty());
+          CHECK(static_cast<int>(step.running.size()) + step.waiting + step.finished == 12);
+          std::vector<int> named(step.holders.size());
+          for (const Running& one : step.running) {
+            CHECK(static_cast<int>(one.pages.size()) ==
+                  (one.tokens + serving.page_size - 1) / serving.page_size);
+            CHECK(one.tokens <= serving.limit);
+            for (const int page : one.pages) ++named[static_cast<std::size_t>(page)];
+          }
+          CHECK(named == step.holders);
+        }
+        const auto& last = serving.steps.back();
+        CHECK(last.tokens() <= serving.pages * serving.page_size);
+      }
+    }
+  }
+}
+
+TEST_CASE("Decode: a shared prefix is held once", "[decode]") {
+  Params params{.requests = 4, .prefix = 48, .serving_step = 1};
+  const Serving serving = serve(params);
+  int shared = 0;
+  for (const int holders : serving.steps.back().holders) shared += holders > 1 ? 1 : 0;
+  CHECK(shared > 0);
+  params.prefix = 0;
+  CHECK(serve(params).steps.back().free_pages() < serving.steps.back().free_pages());
+}
+
+TEST_CASE("Decode: what cannot be together is refused", "[decode]") {
+  const auto refused = [](const lab::Settings& settings) {
+    return error_of([&] { knob_table().params(settings); });
+  };
+  using Settings = lab::Settings;
+  CHECK(contains(refused(Settings{{"heads", std::int64_t{8}}, {"kv_heads", std::int64_t{3}}}),
+                 "1, 2, 4, 8"));
+  CHECK(contains(refused(Settings{{"scheme", "mqa"}, {"heads", std::int64_t{128}}}), "1–64"));
+  CHECK(contains(refused(Settings{{"scheme", "mla"}, {"kv_dtype", "fp8"}}), "bf16"));
+  CHECK(contains(refused(Settings{{"scheme", "mla"}, {"break", "repeat-kv"}}), "none"));
+  CHECK(contains(refused(Settings{{"splits", std::int64_t{1}}, {"break", "unmerged-splits"}}),
+                 "none"));
+}

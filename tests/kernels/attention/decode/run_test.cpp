@@ -1,0 +1,110 @@
+// Whole runs of the lesson: checks, breaks, and the trace against what it is a record of.
+
+#include "kernels/attention/decode/run.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/kernels/attention/decode/testing.hpp"
+
+using namespace tilestep;
+using namespace tilestep::decode;
+using tests::contains;
+
+namespace {
+
+lab::Report run(const lab::Settings& settings) {
+  const auto device = emulated();
+  lab::NoProgress nobody;
+  return lesson().run(settings, *device, nobody);
+}
+
+bool ok(const lab::Report& report, std::string_view id) {
+  for (const lab::Check& check : report.checks) {
+    if (check.id == id) return check.ok;
+  }
+  FAIL("no check " << id);
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("Decode: every scheme, format and way to split passes its checks", "[decode]") {
+  for (const char* scheme : {"mha", "gqa", "mqa", "mla"}) {
+    for (const std::int64_t splits : {0, 1, 2, 7}) {
+      const lab::Report report = run({{"scheme", scheme}, {"splits", splits}});
+      INFO(scheme << " " << splits);
+      CHECK(report.ok());
+    }
+  }
+  for (const char* type : {"bf16", "fp16", "fp8", "int8", "int4"}) {
+    for (const char* scales : {"token", "channel"}) {
+      INFO(type << " " << scales);
+      CHECK(run({{"kv_dtype", type}, {"scales", scales}}).ok());
+    }
+  }
+}
+
+TEST_CASE("Decode: a stale page is named and makes numbers wrong", "[decode]") {
+  for (const char* size : {"1", "16", "64"}) {
+    const lab::Report report = run({{"break", "stale-page"}, {"page_size", size}});
+    CHECK(ok(report, "stale_page_found"));
+    const Trace trace = trace_from_json(report.trace);
+    CHECK(trace.result.wrong > 0);
+    CHECK(contains(report.summary, "wrong"));
+    int foreign = 0;
+    for (const GatherTrace& one : trace.gathers) foreign += one.owned ? 0 : 1;
+    CHECK(foreign == 1);
+  }
+}
+
+TEST_CASE("Decode: the other breaks do what they say", "[decode]") {
+  const Trace repeated = trace_from_json(run({{"break", "repeat-kv"}}).trace);
+  CHECK(repeated.result.wrong == 0);
+  CHECK(repeated.result.more_bytes > 0);
+  const Trace unmerged = trace_from_json(run({{"break", "unmerged-splits"}}).trace);
+  CHECK(unmerged.result.wrong > unmerged.result.elements / 2);
+  CHECK(unmerged.result.more_bytes == 0);
+}
+
+TEST_CASE("Decode: the trace is a record of one launch", "[decode]") {
+  for (const std::int64_t splits : {0, 1, 2}) {
+    const Trace trace = trace_from_json(run({{"splits", splits}}).trace);
+    CHECK(static_cast<int>(trace.requests.size()) ==
+          static_cast<int>(trace.serving.back().running.size()));
+    // Each tile of the chosen head comes once, and their tokens are the request's.
+    int tokens = 0;
+    for (const StepTrace& step : trace.steps) tokens += step.tokens;
+    CHECK(tokens == trace.requests[static_cast<std::size_t>(trace.request)].tokens);
+    // The parts, weighed and added, are the answer.
+    double l = 0, o = 0;
+    for (const PartTrace& part : trace.parts) {
+      l += static_cast<double>(part.weight) * static_cast<double>(part.l);
+      o += static_cast<double>(part.weight) * static_cast<double>(part.o);
+    }
+    CHECK(static_cast<double>(trace.o) == Approx(o / l).margin(0.01));
+    CHECK(trace.merged == (trace.parts.size() > 1));
+    CHECK(trace.length() == 8 + trace.rounds() + (trace.merged ? 1 : 0));
+    // No block takes two tiles in one round.
+    for (int round = 1; round <= trace.rounds(); ++round) {
+      std::vector<int> busy(static_cast<std::size_t>(trace.blocks));
+      for (const ItemTrace& item : trace.items) {
+        if (round > item.first_round && round <= item.first_round + item.tiles) {
+          ++busy[static_cast<std::size_t>(item.block)];
+        }
+      }
+      for (const int tiles : busy) CHECK(tiles <= 1);
+    }
+  }
+}
+
+TEST_CASE("Decode: what is too large is explained in part, and the formulas are of the whole",
+          "[decode]") {
+  const lab::Report report = run({{"heads", std::int64_t{32}},
+                                  {"kv_heads", std::int64_t{4}},
+                                  {"head_dim", "128"},
+                                  {"context", std::int64_t{8192}},
+                                  {"batch", std::int64_t{64}}});
+  CHECK(report.ok());
+  CHECK(contains(report.summary, "explains a part"));
+  CHECK(report.measurement("token_bytes")->value == 4 * 2 * 128 * 2);
+  CHECK(report.measurement("intensity")->value == 8);
+}

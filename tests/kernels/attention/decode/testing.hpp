@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/attention/decode/gather.hpp"
+#include "kernels/attention/decode/reference.hpp"
+#include "kernels/base/lab/closest.hpp"
+#include "kernels/base/simt/backends.hpp"
+#include "kernels/lessons.hpp"
+
+/// Devices and comparisons of the lesson's tests.
+namespace tilestep::decode {
+
+inline std::unique_ptr<simt::Device> emulated(
+    simt::ThreadOrder order = simt::ThreadOrder::ascending, std::uint64_t seed = 1,
+    simt::Completion completion = simt::Completion::latest) {
+  static const simt::KernelEntry kTable[] = {{"decode", kernels_emulated}};
+  return simt::make_emulated_device(kTable,
+                                    {.order = order, .seed = seed, .completion = completion});
+}
+
+inline std::string words(const Params& p) {
+  std::string text;
+  for (const auto& [id, value] : knob_table().settings(p)) {
+    text += id + "=" + lab::to_text(value) + " ";
+  }
+  return text;
+}
+
+/// A run of the explained kernel on requests of these lengths, beside what is right.
+struct Compared {
+  Inputs inputs;
+  Outcome outcome;
+  Reference exact;
+  lab::Closest o, lse;
+
+  bool ok() const { return o.ok() && lse.ok(); }
+};
+inline Compared compared_run(simt::Device& device, const Params& params,
+                             const std::vector<int>& contexts, const Chosen& chosen = {}) {
+  Compared c;
+  c.inputs = make_inputs(params, contexts);
+  const Cache cache = cache_of(c.inputs, params.kv_dtype, params.scales);
+  c.outcome = run_explained(device, params, c.inputs, cache, chosen);
+  Inputs kept = c.inputs;
+  kept.k = cache.k.values;
+  kept.v = cache.v.values;
+  c.exact = reference_attention(kept, roundings_of(params.kv_dtype, params.scales));
+  c.o = lab::compared(c.outcome.o, c.exact.o, c.exact.o_bound);
+  c.lse = lab::compared(c.outcome.lse, c.exact.lse, c.exact.lse_bound);
+  return c;
+}
+
+}  // namespace tilestep::decode

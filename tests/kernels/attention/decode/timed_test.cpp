@@ -1,0 +1,248 @@
+// The timed kernels against direct softmax in double: lengths, pages, parts, formats, groups, thread orders. They run
+// as the bench launches them, with several teams of warps and rings of stages.
+
+#include <algorithm>
+#include <span>
+
+#include "tests/catch.hpp"
+#include "tests/kernels/attention/decode/testing.hpp"
+
+using namespace tilestep;
+using namespace tilestep::decode;
+
+namespace {
+
+/// The arrays of a launch, of heads or latent rows.
+struct OnDevice {
+  OnDevice(simt::Device& device, const Inputs& inputs, const Cache& cache,
+           const paged::WorkPlan& plan, int rows)
+      : pitch(longest(inputs)),
+        q(device, words_of(inputs.q, KvType::bf16)),
+        k(device, cache.k.bytes),
+        v(device, cache.v.bytes),
+        k_scales(device, cache.k.scales),
+        v_scales(device, cache.v.scales),
+        table(device, flat(inputs, pitch)),
+        context(device, inputs.contexts),
+        items(device, plan.items),
+        first_item(device, plan.first_item),
+        o(device, count(inputs) * static_cast<std::size_t>(inputs.layer.row.value)),
+        lse(device, count(inputs)),
+        part_o(device, static_cast<std::size_t>(plan.slots * rows * inputs.layer.row.value)),
+        part_m(device, static_cast<std::size_t>(plan.slots * rows)),
+        part_l(device, static_cast<std::size_t>(plan.slots * rows)),
+        arrived(device, static_cast<std::size_t>(plan.slots)) {
+    for (auto* floats : {&lse, &part_o, &part_m, &part_l}) floats->fill(0xFF);
+    o.fill(0xFF);
+    arrived.fill(0);
+  }
+  static int longest(const Inputs& inputs) {
+    std::size_t most = 1;
+    for (const auto& one : inputs.tables) most = std::max(most, one.size());
+    return static_cast<int>(most);
+  }
+  static std::vector<int> flat(const Inputs& inputs, int pitch) {
+    std::vector<int> all;
+    for (std::vector<int> one : inputs.tables) {
+      one.resize(static_cast<std::size_t>(pitch), -1);
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
+  }
+  static std::size_t count(const Inputs& inputs) {
+    return static_cast<std::size_t>(inputs.batch() * inputs.layer.heads);
+  }
+
+  int pitch;
+  simt::Buffer<std::uint16_t> q;
+  simt::Buffer<std::uint8_t> k, v;
+  simt::Buffer<float> k_scales, v_scales;
+  simt::Buffer<int> table, context;
+  simt::Buffer<paged::WorkItem> items;
+  simt::Buffer<int> first_item;
+  simt::Buffer<std::uint16_t> o;
+  simt::Buffer<float> lse, part_o, part_m, part_l;
+  simt::Buffer<int> arrived;
+};
+
+struct Answer {
+  std::vector<float> o, lse;
+  bool operator==(const Answer&) const = default;
+};
+
+struct How {
+  bool balanced = false;
+  int parts = 1;  ///< splits, or blocks of balanced pieces
+  bool repeat_kv = false, merge_apart = false;
+};
+paged::WorkPlan cut_into(const paged::Cut& cut, const std::vector<int>& contexts, const How& how) {
+  return how.balanced ? paged::balanced_plan(cut, contexts, how.parts)
+                      : paged::even_plan(cut, contexts, how.parts);
+}
+
+Answer paged_answer(simt::Device& device, const Params& params, const Inputs& inputs,
+                    const Cache& cache, const How& how, int launches = 1) {
+  const paged::WorkPlan plan = cut_into(
+      {params.heads, params.cached_heads(), inputs.page_size, how.repeat_kv}, inputs.contexts, how);
+  paged::Problem problem = paged_problem_of(params, inputs, plan);
+  problem.merged_by = how.merge_apart ? paged::MergedBy::other_kernel : paged::MergedBy::last_block;
+  OnDevice on(device, inputs, cache, plan, problem.most_rows);
+  const paged::Arrays arrays{on.q.span(),        on.k.span(),        on.v.span(),
+                             on.k_scales.span(), on.v_scales.span(), on.table.span(),
+                             on.context.span(),  on.items.span(),    on.first_item.span(),
+                             on.o.span(),        on.lse.span(),      on.part_o.span(),
+                             on.part_m.span(),   on.part_l.span(),   on.arrived.span()};
+  const Kernels& kernels = kernels_of(device);
+  for (int i = 0; i < launches; ++i) {
+    kernels.attend(device, problem, arrays);
+    if (how.merge_apart) kernels.merge(device, problem, arrays, nullptr);
+  }
+  return {values_of(on.o.download(), KvType::bf16), on.lse.download()};
+}
+
+Answer latent_answer(simt::Device& device, const Inputs& inputs, const Cache& cache,
+                     const How& how) {
+  latent::Problem problem;
+  problem.heads = inputs.layer.heads;
+  problem.batch = inputs.batch();
+  problem.pages = inputs.pages;
+  problem.page_size = inputs.page_size;
+  problem.scale = static_cast<float>(inputs.scale);
+  const paged::WorkPlan plan = cut_into(
+      {problem.heads, latent::lines_of(problem.heads), problem.page_size}, inputs.contexts, how);
+  OnDevice on(device, inputs, cache, plan, latent::heads_of_item(problem.heads));
+  problem.table_pitch = on.pitch;
+  const simt::Buffer<std::uint16_t> rows(device, words_of(inputs.k, KvType::bf16));
+  const latent::Arrays arrays{on.q.span(),       rows.span(),     on.table.span(),
+                              on.context.span(), on.items.span(), on.first_item.span(),
+                              on.o.span(),       on.lse.span(),   on.part_o.span(),
+                              on.part_m.span(),  on.part_l.span()};
+  kernels_of(device).attend(device, problem, arrays);
+  kernels_of(device).merge(device, problem, arrays, nullptr);
+  return {values_of(on.o.download(), KvType::bf16), on.lse.download()};
+}
+
+/// A cache and what attending to it comes to.
+struct Case {
+  Case(const Params& p, const std::vector<int>& contexts)
+      : params(p), inputs(make_inputs(p, contexts)), cache(cache_of(inputs, p.kv_dtype, p.scales)) {
+    Inputs kept = inputs;
+    kept.k = cache.k.values;
+    kept.v = cache.v.values;
+    exact = reference_attention(kept, roundings_of(p.kv_dtype, p.scales));
+  }
+  void check(const Answer& got) const {
+    INFO(words(params));
+    const lab::Closest o = lab::compared(got.o, exact.o, exact.o_bound);
+    const lab::Closest lse = lab::compared(got.lse, exact.lse, exact.lse_bound);
+    INFO("O " << o.error() << " of " << o.bound() << ", log-sum-exp " << lse.error() << " of "
+              << lse.bound());
+    CHECK(o.ok());
+    CHECK(lse.ok());
+  }
+
+  Params params;
+  Inputs inputs;
+  Cache cache;
+  Reference exact;
+};
+
+Params heads_of(Scheme scheme, int heads, int kv_heads, PageSize size = PageSize::p16,
+                KvType type = KvType::bf16, Scales scales = Scales::token) {
+  return {.scheme = scheme,
+          .heads = heads,
+          .kv_heads = kv_heads,
+          .head_dim = HeadDim::d128,
+          .page_size = size,
+          .kv_dtype = type,
+          .scales = scales};
+}
+
+const std::vector<int> kLengths = {0, 1, 15, 16, 17, 150};
+
+}  // namespace
+
+TEST_CASE("Timed decode equals double: lengths, pages and cuts", "[decode]") {
+  const auto device = emulated();
+  for (const PageSize size : {PageSize::p1, PageSize::p16, PageSize::p64, PageSize::p256}) {
+    const Case of(heads_of(Scheme::gqa, 4, 2, size), kLengths);
+    for (const How& how : {How{false, 1}, How{false, 3}, How{true, 1}, How{true, 5},
+                           How{false, 3, true}, How{true, 5, false, true}}) {
+      of.check(paged_answer(*device, of.params, of.inputs, of.cache, how));
+    }
+  }
+}
+
+TEST_CASE("Timed decode equals double: formats and groups of query heads", "[decode]") {
+  const auto device = emulated();
+  for (const KvType type : {KvType::bf16, KvType::fp8, KvType::int8, KvType::int4}) {
+    for (const Scales scales : all_of<Scales>()) {
+      const Case of(heads_of(Scheme::gqa, 8, 2, PageSize::p16, type, scales), {70, 33});
+      of.check(paged_answer(*device, of.params, of.inputs, of.cache, {true, 3}));
+    }
+    for (const int heads : {1, 9, 32, 64}) {
+      const Case of(heads_of(Scheme::mqa, heads, 1, PageSize::p16, type), {70, 33});
+      of.check(paged_answer(*device, of.params, of.inputs, of.cache, {true, 3}));
+    }
+  }
+}
+
+TEST_CASE("Timed decode: a long request in many parts, and one launch after another", "[decode]") {
+  const auto device = emulated();
+  const Case of(heads_of(Scheme::mqa, 2, 1), {1000, 3});
+  of.check(paged_answer(*device, of.params, of.inputs, of.cache, {true, 7}));
+  // What counts the parts that have arrived is left as it was found.
+  of.check(paged_answer(*device, of.params, of.inputs, of.cache, {false, 5}, 3));
+}
+
+TEST_CASE("Timed decode: no order of the threads changes an answer", "[decode]") {
+  const Case of(heads_of(Scheme::gqa, 4, 2), {150, 20});
+  const How how{true, 3};
+  const Answer first = paged_answer(*emulated(), of.params, of.inputs, of.cache, how);
+  for (const simt::ThreadOrder order :
+       {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
+    for (const auto completion : {simt::Completion::latest, simt::Completion::seeded}) {
+      const auto other = emulated(order, 3, completion);
+      CHECK(paged_answer(*other, of.params, of.inputs, of.cache, how) == first);
+    }
+  }
+}
+
+TEST_CASE("Timed decode refuses what it is not compiled for", "[decode]") {
+  const auto device = emulated();
+  const auto refusal = [&](Params params) {
+    const Case of(params, {5});
+    return tests::error_of([&] { paged_answer(*device, params, of.inputs, of.cache, {false, 1}); });
+  };
+  Params params = heads_of(Scheme::gqa, 4, 2);
+  params.head_dim = HeadDim::d64;
+  CHECK(tests::contains(refusal(params), "128"));
+  params = heads_of(Scheme::gqa, 4, 2);
+  params.kv_dtype = KvType::fp16;
+  CHECK(tests::contains(refusal(params), "BF16"));
+}
+
+TEST_CASE("Latent decode equals double: lengths, pages, parts and heads", "[decode]") {
+  const auto device = emulated();
+  for (const PageSize size : {PageSize::p1, PageSize::p16, PageSize::p64, PageSize::p256}) {
+    const Case of(heads_of(Scheme::mla, 16, 1, size), {0, 1, 65, 130});
+    of.check(latent_answer(*device, of.inputs, of.cache, {false, 1}));
+    of.check(latent_answer(*device, of.inputs, of.cache, {true, 3}));
+  }
+  for (const int heads : {1, 64, 128, 192}) {
+    const Case of(heads_of(Scheme::mla, heads, 1, PageSize::p64), {70});
+    of.check(latent_answer(*device, of.inputs, of.cache, {false, 2}));
+  }
+}
+
+TEST_CASE("Latent decode: no order of the threads changes an answer", "[decode]") {
+  const Case of(heads_of(Scheme::mla, 128, 1, PageSize::p16), {100, 20});
+  const Answer first = latent_answer(*emulated(), of.inputs, of.cache, {true, 2});
+  for (const simt::ThreadOrder order :
+       {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
+    for (const auto completion : {simt::Completion::latest, simt::Completion::seeded}) {
+      const auto other = emulated(order, 3, completion);
+      CHECK(latent_answer(*other, of.inputs, of.cache, {true, 2}) == first);
+    }
+  }
+}
