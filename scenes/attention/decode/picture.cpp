@@ -80,8 +80,6 @@ Extent DecodeScene::extent() const {
            {.name = "block",
             .kind = Axis::band,
             .count = trace_.blocks,
-            .title = text(trace_.blocks > kMostNamed ? "block" : ""),
-            .ticks = trace_.blocks > kMostNamed,
             .names = std::move(blocks),
             .least_slot = 2},
            {.name = "round",

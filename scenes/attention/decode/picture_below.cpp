@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -82,9 +83,10 @@ Box DecodeScene::timeline(Cursor cursor) const {
           ? counted(trace_.coming, "request") + " to come"
           : fmt::format("{} running, {} waiting, {} through", moment_now->running.size(),
                         moment_now->waiting, moment_now->finished);
-  return labelled(
-      {"timeline"}, box({"runs_box"}, {list.made(now)}, {}, {.least_height = 3, .left = 2.5f}),
-      text("requests: " + waiting, waiting), {.weight = 1.2f, .least_width = 8, .least_height = 4});
+  return labelled({"timeline"},
+                  box({"runs_box"}, {list.made(now)}, {}, {.least_height = 3, .left = 2.5f}),
+                  text("requests: " + waiting, waiting, "requests"),
+                  {.weight = 1.2f, .least_width = 8, .least_height = 4});
 }
 
 /// What of the pool holds tokens, and what is reserved in vain: in pages, and with one piece of memory for each.
@@ -117,7 +119,7 @@ Box DecodeScene::waste(Cursor cursor) const {
                                .at = pool,
                                .label = text("the pool ends here", "pool")});
   return labelled({"waste"}, std::move(made),
-                  text("tokens stored; hatched: held and empty", "hatched: empty"),
+                  text("tokens stored; hatched: held and empty", "hatched: empty", "waste"),
                   {.rank = 1, .weight = 1, .least_width = 9, .least_height = 4});
 }
 
@@ -164,6 +166,7 @@ Box DecodeScene::lanes(Cursor cursor) const {
 Ledger DecodeScene::part_table(Cursor cursor) const {
   constexpr int kMostParts = 8, kColumns = 4;
   Ledger table{items("part", 0), {}, {}};
+  std::array<std::vector<int>, 3> about;  // of m, ℓ and O
   const std::vector<Symbol> names = symbols({});
   table.columns = {
       {marked("m", names)}, {marked("ℓ", names)}, {marked("O", names)}, text("weight", "w")};
@@ -182,12 +185,16 @@ Ledger DecodeScene::part_table(Cursor cursor) const {
     table.items.names.push_back(weighed ? sum_text(part.weight, 3) : "–");
     const bool now = !merging(cursor) && at_work(item, cursor);
     for (int column = 0; column < kColumns; ++column) {
+      for (std::size_t of = 0; of < about.size(); ++of) {
+        about[of].push_back(static_cast<int>(of) == column ? 0 : -1);
+      }
       const bool current = now ? column < kColumns - 1 : merging(cursor) && column == kColumns - 1;
       table.items.state.each.push_back(current ? State::current : State::plain);
     }
   }
   table.items.count = static_cast<int>(table.items.names.size());
   table.items.per_row = kColumns;
+  table.items.about = {{"m", {-1, about[0]}}, {"l", {-1, about[1]}}, {"o", {-1, about[2]}}};
   return table;
 }
 

@@ -106,13 +106,16 @@ std::string DecodeScene::sentence(Cursor cursor) const {
   return fmt::format("Serve: {}.", fmt::join(texts, "; "));
 }
 
-std::vector<picture::Symbol> DecodeScene::symbols(const View&) const {
+std::vector<picture::Symbol> DecodeScene::symbols(const View& view) const {
+  // The merge has other names for them.
+  const std::vector<std::string> after =
+      merging(view.cursor) ? std::vector<std::string>() : std::vector<std::string>{"after"};
   return {{"m",
            {"m", 0},
            4,
            "The largest score of the chosen head so far, of one part of the keys. Weights are "
            "measured from it.",
-           {"after"}},
+           after},
           {"ℓ", {"l", 0}, 5, "The sum of the weights of that part so far.", {}},
           {"O",
            {"o", 0},

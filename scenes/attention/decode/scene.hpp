@@ -65,6 +65,7 @@ class DecodeScene final : public SceneOf<decode::Trace> {
   std::vector<picture::Text> answer_lines(Cursor cursor) const;
 
   // Questions and events, in questions.cpp.
+  std::optional<Question> question_before(int next) const;
   std::optional<Question> serving_question(int step) const;
   Question paging_question() const;
   Question batch_question() const;
