@@ -236,6 +236,29 @@ Box DecodeScene::parts(Cursor cursor) const {
 
 // ---- what is said of a thing --------------------------------------------------------------------------------
 
+/// A place of a block table; of the traced item also what its copies of K asked of memory.
+std::string DecodeScene::explain_entry(Cursor cursor, int row, int place) const {
+  const Served* now = moment(cursor);
+  if (now == nullptr || row < 0 || row >= std::ssize(now->running)) return {};
+  const Running& one = now->running[static_cast<std::size_t>(row)];
+  const std::vector<int>& pages =
+      reading(cursor) ? trace_.requests[static_cast<std::size_t>(row)].pages : one.pages;
+  if (place < 0 || place >= std::ssize(pages)) return {};
+  const int page = pages[static_cast<std::size_t>(place)];
+  const int first = place * trace_.shape.page_size;
+  std::string text = fmt::format("R{}, tokens {}–{}: page {}", one.request, first,
+                                 std::min(first + trace_.shape.page_size, one.tokens) - 1, page);
+  const ItemTrace& traced = trace_.items[static_cast<std::size_t>(trace_.traced_item)];
+  const bool through = reading(cursor) && cursor.tile >= trace_.end_of(traced);
+  for (const decode::GatherTrace& gather : trace_.gathers) {
+    if (!through || row != traced.row || gather.page != page) continue;
+    text += fmt::format("\nK of head {}: {} bytes in {} of 32 bytes", traced.kv_head, gather.bytes,
+                        counted(gather.sectors, "sector"));
+    if (!gather.owned) text += "\nthe request has not got this page";
+  }
+  return text;
+}
+
 std::string DecodeScene::explain(const View& view, const Key& key) const {
   const Served* now = moment(view.cursor);
   if (key.is({"page"}) && key.i >= 0 && key.i < trace_.pool) {
@@ -247,6 +270,7 @@ std::string DecodeScene::explain(const View& view, const Key& key) const {
                                            : fmt::format("\nin {} block tables, the first R{}'s",
                                                          now->holders[page], now->owner[page]));
   }
+  if (key.is({"entry"})) return explain_entry(view.cursor, key.i, key.j);
   if (key.is({"query_head"}) && key.i >= 0 && key.i < trace_.shape.heads) {
     const int group = trace_.shape.heads / trace_.shape.cached_heads;
     return fmt::format("query head {}\nuses K/V head {} with {} others\nclick to follow it", key.i,
