@@ -102,8 +102,10 @@ class Bench : public lab::Bench {
     peer.check = "read";
     peer.check_detail = "The sum of all words, modulo 2^32, is exact.";
     peer.cells = {{"what_changed", peer.why}};
-    peer.configurations = {
-        {.name = "512 threads a block", .make = [&problem] { return problem.read(); }}};
+    for (const int blocks : {2, 4, 8, 16}) {
+      peer.configurations.push_back({.name = fmt::format("{} blocks a multiprocessor", blocks),
+                                     .make = [&problem, blocks] { return problem.read(blocks); }});
+    }
     return peer;
   }
 
@@ -351,9 +353,10 @@ class Bench : public lab::Bench {
       step.context = context;
       BenchProblem problem(device, step);
       lab::LadderPlan plan = plan_for(step, true);
-      for (const Way& way :
-           {Way{"a block each", {Cutting::even, 1}}, Way{"pieces, merged by the last block", {}},
-            Way{"pieces, merged by a second kernel", {Cutting::balanced, 1, true}}}) {
+      for (const Way& way : {Way{"a block each", {Cutting::even, 1}}, Way{"pieces for all", {}},
+                             Way{"pieces of 256 tokens", {.least = kLeastTokens}},
+                             Way{"pieces of 256 tokens, second kernel",
+                                 {.merge_apart = true, .least = kLeastTokens}}}) {
         plan.rungs.push_back(made(way.name, "contexts", problem, way.how));
       }
       plan.cells = {{"context", lab::Cell(context)}};
@@ -458,6 +461,7 @@ class Bench : public lab::Bench {
   }
 
   static constexpr int kMostPlans = 4;
+  static constexpr int kLeastTokens = 256;
 
   const Kernels& kernels_;
   const BenchSizes& sizes_;

@@ -183,8 +183,14 @@ paged::WorkPlan BenchProblem::plan_of(const Launching& how, const paged::Problem
     return paged::even_plan(cut, context_, how.splits);
   }
   const int at_once = kernels_of(device_).resources(device_, problem).blocks_per_multiprocessor;
-  return paged::balanced_plan(cut, context_,
-                              std::max(at_once, 1) * std::max(device_.info().multiprocessors, 1));
+  int blocks = std::max(at_once, 1) * std::max(device_.info().multiprocessors, 1);
+  if (how.least > 0) {
+    std::int64_t tokens = 0;
+    for (const int some : context_) tokens += some;
+    blocks =
+        static_cast<int>(std::clamp<std::int64_t>(tokens * step_.kv_heads / how.least, 1, blocks));
+  }
+  return paged::balanced_plan(cut, context_, blocks);
 }
 
 paged::Arrays BenchProblem::arrays_of(DeviceCut& cut) {
@@ -222,11 +228,10 @@ lab::Runnable BenchProblem::runnable(const Launching& how) {
   return lab::judged(device_, o_, launch, [this] { return compared(true); });
 }
 
-lab::Runnable BenchProblem::read() {
+lab::Runnable BenchProblem::read(int blocks) {
   const Kernels& kernels = kernels_of(device_);
-  const auto launch = [this, &kernels] {
-    kernels.read(device_, k_.span(), sum_.span());
-    kernels.read(device_, v_.span(), sum_.span());
+  const auto launch = [this, &kernels, blocks] {
+    kernels.read(device_, k_.span(), v_.span(), sum_.span(), blocks);
   };
   const auto verify = [this, launch] {
     sum_.fill(0);

@@ -40,6 +40,7 @@ struct Launching {
   Cutting cutting = Cutting::balanced;
   int splits = 1;
   bool merge_apart = false;  ///< by a second kernel
+  int least = 0;  ///< tokens of a balanced piece at least; 0: pieces for all multiprocessors
 };
 
 /// Work items on the device, and room for their parts.
@@ -75,8 +76,8 @@ class BenchProblem {
 
   /// The kernel, launched so.
   lab::Runnable runnable(const Launching& how);
-  /// A kernel that only adds up the bytes of K and V.
-  lab::Runnable read();
+  /// A kernel that only adds up the bytes of K and V, with so many blocks a multiprocessor.
+  lab::Runnable read(int blocks);
   /// cuDNN's `plan` for requests of `step.context` tokens each, in one piece: the same arrays, taken so. Not ragged,
   /// 16 bits.
   lab::Runnable library(int plan);

@@ -45,9 +45,11 @@ class Kernels : public simt::KernelSet {
                      const latent::Arrays& arrays, const paged::Explanation* what) const = 0;
   virtual simt::Resources resources(simt::Device& device, const latent::Problem& problem) const = 0;
 
-  /// Adds the words of 32 bits in `bytes`, a multiple of 16 of them, to sum[0], modulo 2^32. Asynchronous on a GPU.
-  virtual void read(simt::Device& device, simt::Span<const std::uint8_t> bytes,
-                    simt::Span<unsigned> sum) const = 0;
+  /// Adds the words of 32 bits in k and v, a multiple of 16 bytes and as many of both, to sum[0], modulo 2^32, with so
+  /// many blocks a multiprocessor. Asynchronous on a GPU.
+  virtual void read(simt::Device& device, simt::Span<const std::uint8_t> k,
+                    simt::Span<const std::uint8_t> v, simt::Span<unsigned> sum,
+                    int blocks) const = 0;
 };
 
 }  // namespace tilestep::decode

@@ -106,17 +106,17 @@ class KernelsHere final : public Kernels {
 #endif
   }
 
-  void read(simt::Device& device, simt::Span<const std::uint8_t> bytes,
-            simt::Span<unsigned> sum) const override {
-    const auto words = static_cast<long long>(bytes.count / sizeof(uint4));
-    const long long most = (words + kReadThreads * kReadAhead - 1) / (kReadThreads * kReadAhead);
-    const int at_once = 4 * std::max(device.info().multiprocessors, 1);
-    const simt::Span<const uint4> from{reinterpret_cast<const uint4*>(bytes.data),
-                                       static_cast<std::size_t>(words)};
-    simt::launch(
-        device,
-        simt::row_of_blocks("read_all", std::clamp<long long>(most, 1, at_once), kReadThreads),
-        read_all, simt::global(from, "the cache"), words, simt::global(sum, "sum"));
+  void read(simt::Device& device, simt::Span<const std::uint8_t> k,
+            simt::Span<const std::uint8_t> v, simt::Span<unsigned> sum, int blocks) const override {
+    const auto words = static_cast<long long>(k.count / sizeof(uint4));
+    const auto of = [&](simt::Span<const std::uint8_t> bytes, const char* name) {
+      return simt::global(simt::Span<const uint4>{reinterpret_cast<const uint4*>(bytes.data),
+                                                  static_cast<std::size_t>(words)},
+                          name);
+    };
+    const int each = std::max(blocks * device.info().multiprocessors / 2, 1);
+    simt::launch(device, simt::row_of_blocks("read_all", 2 * each, kReadThreads), read_all,
+                 of(k, "K"), of(v, "V"), words, simt::global(sum, "sum"));
   }
 };
 

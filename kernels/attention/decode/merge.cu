@@ -34,7 +34,10 @@ __device__ __forceinline__ void store_four(simt::Global<std::uint16_t> to, const
 __device__ __forceinline__ Merged merge_sums(const Memory& memory, int first, int pitch, int splits,
                                              Merging how) {
   Merged all;
+  // Unrolled, here and below: loads of many parts are on their way at a time.
+#pragma unroll 8
   for (int i = 0; i < splits; ++i) all.m = fmaxf(all.m, __ldcg(&memory.part_m[first + i * pitch]));
+#pragma unroll 8
   for (int i = 0; i < splits; ++i) {
     const float m = __ldcg(&memory.part_m[first + i * pitch]);
     all.l = fmaf(__ldcg(&memory.part_l[first + i * pitch]), weight_of(m, all, how, i), all.l);
@@ -54,6 +57,7 @@ __device__ __forceinline__ void merge_rows(const WorkItem& item, const Task& tas
     const int first = item.first_slot * task.most_rows + row;
     const Merged all = merge_sums(memory, first, task.most_rows, item.splits, task.merging);
     float4 o = make_float4(0, 0, 0, 0);
+#pragma unroll 8
     for (int split = 0; split < item.splits; ++split) {
       const int at = first + split * task.most_rows;
       const float weight =

@@ -1,9 +1,9 @@
 #pragma once
 
-// What memory gives at best: every byte of an array is read once, in order, and added up. The peer of kernels that read
-// a cache: they compute besides, and find its pages through a table.
+// What memory gives at best: every byte of two arrays is read once, in order, and added up. The peer of kernels that
+// read a cache: they compute besides, and find its pages through a table.
 //
-// from: words of 16 bytes; sum: one number, to which all their 32-bit parts are added modulo 2^32.
+// k, v: as many words of 16 bytes each; sum: one number, to which all their 32-bit parts are added modulo 2^32.
 
 #include "kernels/base/simt/simt.hpp"
 
@@ -14,9 +14,11 @@ constexpr int kReadThreads = 512;
 constexpr int kReadAhead = 8;
 
 __global__ void __launch_bounds__(kReadThreads)
-    read_all(simt::Global<const uint4> from, long long words, simt::Global<unsigned> sum) {
-  const long long threads = static_cast<long long>(gridDim.x) * blockDim.x;
-  const long long first = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    read_all(simt::Global<const uint4> k, simt::Global<const uint4> v, long long words,
+             simt::Global<unsigned> sum) {
+  const auto from = blockIdx.x % 2 == 0 ? k : v;
+  const long long threads = static_cast<long long>(gridDim.x) / 2 * blockDim.x;
+  const long long first = static_cast<long long>(blockIdx.x / 2) * blockDim.x + threadIdx.x;
   unsigned mine = 0;
   for (long long at = first; at < words; at += threads * kReadAhead) {
     uint4 taken[kReadAhead];

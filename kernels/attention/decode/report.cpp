@@ -193,9 +193,9 @@ lab::Table broken_table(const Trace& trace) {
   const BrokenResult& result = trace.result;
   lab::Table table{"broken",
                    fmt::format("What came of {}", name_of(trace.broken)),
-                   {"outcome", whole("wrong", "wrong numbers of O"), whole("elements", "of"),
-                    whole("more_bytes", "more bytes asked", "B")}};
-  table.add({result.outcome, result.wrong, result.elements, result.more_bytes});
+                   {"break", "outcome", whole("wrong", "wrong numbers of O"),
+                    whole("elements", "of"), whole("more_bytes", "more bytes asked", "B")}};
+  table.add({trace.broken, result.outcome, result.wrong, result.elements, result.more_bytes});
   return table;
 }
 

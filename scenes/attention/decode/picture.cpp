@@ -15,13 +15,14 @@ using words::counted, words::significant;
 
 namespace {
 
-
 int pages_for(int tokens, int page_size) {
   return (tokens + page_size - 1) / page_size;
 }
 std::vector<std::string> request_names(int count) {
   std::vector<std::string> names;
-  for (int r = 0; r < count; ++r) names.push_back(fmt::format("R{}", r));
+  for (int r = 0; r < count; ++r) {
+    names.push_back(count <= kMostNamed ? fmt::format("R{}", r) : std::string());
+  }
   return names;
 }
 
@@ -30,8 +31,9 @@ std::vector<std::string> request_names(int count) {
 Extent DecodeScene::extent() const {
   const decode::Shape& shape = trace_.shape;
   std::vector<std::string> blocks;
-  for (int block = 0; block < trace_.blocks && trace_.blocks <= kMostNamed; ++block)
-    blocks.push_back(fmt::format("block {}", block));
+  for (int block = 0; block < trace_.blocks; ++block) {
+    blocks.push_back(trace_.blocks <= kMostNamed ? fmt::format("block {}", block) : std::string());
+  }
   const double tokens = static_cast<double>(trace_.pool) * shape.page_size;
   return {{{.name = "heads",
             .kind = Axis::band,
@@ -43,7 +45,7 @@ Extent DecodeScene::extent() const {
             .kind = Axis::log,
             .low = 0.5,
             .high = 1024,
-            .title = text("FLOP for each byte read", "FLOP/B"),
+            .title = text("FLOP/B"),
             .ticks = true},
            {.name = "tflops",
             .kind = Axis::log,
@@ -69,7 +71,7 @@ Extent DecodeScene::extent() const {
            {.name = "step",
             .low = 0,
             .high = std::max(1.0, static_cast<double>(engine_steps())),
-            .title = text("steps of the engine"),
+            .title = text("step"),
             .ticks = true},
            {.name = "kind", .kind = Axis::band, .count = 2, .names = {"pages", "one piece"}},
            {.name = "tokens",
@@ -79,25 +81,23 @@ Extent DecodeScene::extent() const {
            {.name = "block",
             .kind = Axis::band,
             .count = trace_.blocks,
-            .title = text(trace_.blocks > kMostNamed ? "block" : ""),
-            .ticks = trace_.blocks > kMostNamed,
             .names = std::move(blocks),
             .least_slot = 2},
            {.name = "round",
             .low = 0,
             .high = std::max(1.0, static_cast<double>(trace_.rounds())),
-            .title = text("tiles that a block has taken", "tiles"),
+            .title = text("tiles"),
             .ticks = true}}};
 }
 
 Picture DecodeScene::picture(const Extent& extent, const View& view) const {
   const Cursor cursor = view.cursor;
-  Box left = column({"left"}, {heads(cursor), formulas(), roofline()},
-                    {.weight = 0.36f, .least_width = 9});
-  Box below =
-      reading(cursor)
-          ? row({"below"}, {lanes(cursor), parts(cursor)}, {.weight = 1.6f, .least_height = 5})
-          : row({"below"}, {timeline(cursor), waste(cursor)}, {.weight = 1.6f, .least_height = 5});
+  Box left =
+      column({"left"}, {heads(cursor), formulas(), roofline()}, {.weight = 0.5f, .least_width = 9});
+  Box below = reading(cursor) ? row({"below"}, {lanes(cursor), parts(cursor)},
+                                    {.weight = 1.6f, .least_height = 5.5f})
+                              : row({"below"}, {timeline(cursor), waste(cursor)},
+                                    {.weight = 1.6f, .least_height = 5.5f});
   Box right =
       column({"right"},
              {row({"memory"}, {pool(cursor), tables(cursor)}, {.weight = 1.5f, .least_height = 4}),
@@ -166,17 +166,17 @@ Box DecodeScene::formulas() const {
   const double scales = decode::scale_bytes(layer, params_.kv_dtype, params_.scales);
   std::vector<Text> rows;
   const std::string stored = layer.row.latent > 0
-                                 ? fmt::format("({} + {})", layer.row.latent, layer.row.rope)
-                                 : fmt::format("2 · {}", layer.row.key);
-  rows.push_back(text(fmt::format("cache = {} · {} · {} bit = {} B", layer.cached_heads, stored,
+                                 ? fmt::format("({}+{})", layer.row.latent, layer.row.rope)
+                                 : std::to_string(layer.row.stored);
+  rows.push_back(text(fmt::format("B = {}·{}·{}/8 = {}", layer.cached_heads, stored,
                                   decode::bits_of(params_.kv_dtype), significant(bytes, 6)),
-                      fmt::format("cache = {} B", significant(bytes, 6))));
+                      fmt::format("B = {}", significant(bytes, 6))));
   rows.push_back(
       text(fmt::format("FLOP/B = {} / {} = {}", significant(decode::token_flops(layer), 7),
                        significant(bytes + scales, 6), significant(point, 3)),
            fmt::format("FLOP/B = {}", significant(point, 3))));
   return box({"formulas"}, {lines("formula", std::move(rows), Lines::formula)},
-             text("a token and layer"), {.rank = 1, .weight = 0, .least_height = 2.6f});
+             text("bytes of a token and layer"), {.rank = 1, .weight = 0, .least_height = 2.6f});
 }
 
 /// Where the schemes stand under an H200's two roofs, by its data sheet.
@@ -204,8 +204,7 @@ Box DecodeScene::roofline() const {
     point.ends_free = true;
     made.marks.emplace_back(std::move(point));
   }
-  return labelled({"roofline"}, std::move(made),
-                  text("below an H200's roofs, by its data sheet", "roofline"),
+  return labelled({"roofline"}, std::move(made), text("an H200's roofs (data sheet)", "roofline"),
                   {.rank = 2, .weight = 1.3f, .least_height = 5});
 }
 
@@ -237,7 +236,7 @@ Box DecodeScene::pool(Cursor cursor) const {
   return box({"pool"}, {cells},
              text(fmt::format("pool: {} of {}, {} free", counted(trace_.pool, "page"), size, free),
                   fmt::format("{} free", counted(free, "page")), "pool"),
-             {.weight = 0.8f, .least_width = 7, .least_height = 4});
+             {.weight = 0.8f, .least_width = 7, .least_height = 3.5f});
 }
 
 State DecodeScene::page_state(int row, int place, Cursor cursor) const {
@@ -294,7 +293,7 @@ Box DecodeScene::tables(Cursor cursor) const {
   cells.items.about = {{"request", {0, requests}}};
   return box({"tables"}, {cells},
              text("block tables: a row a request, page by page", "block tables"),
-             {.weight = 1.2f, .least_width = 8, .least_height = 4});
+             {.weight = 1.2f, .least_width = 8, .least_height = 3.5f});
 }
 
 }  // namespace tilestep::scenes

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -18,6 +19,8 @@ using words::counted, words::number;
 namespace {
 
 constexpr float kLeft = 4.5f;  ///< margin for what lanes are called, in heights of a line
+
+constexpr int kMostParts = 4;  ///< that have a row
 
 /// Spans that are made one by one.
 struct SpanList {
@@ -82,9 +85,10 @@ Box DecodeScene::timeline(Cursor cursor) const {
           ? counted(trace_.coming, "request") + " to come"
           : fmt::format("{} running, {} waiting, {} through", moment_now->running.size(),
                         moment_now->waiting, moment_now->finished);
-  return labelled(
-      {"timeline"}, box({"runs_box"}, {list.made(now)}, {}, {.least_height = 3, .left = 2.5f}),
-      text("requests: " + waiting, waiting), {.weight = 1.2f, .least_width = 8, .least_height = 4});
+  return labelled({"timeline"},
+                  box({"runs_box"}, {list.made(now)}, {}, {.least_height = 2.5f, .left = 2.5f}),
+                  text("requests: " + waiting, waiting, "requests"),
+                  {.weight = 1, .least_width = 9, .least_height = 5});
 }
 
 /// What of the pool holds tokens, and what is reserved in vain: in pages, and with one piece of memory for each.
@@ -110,15 +114,13 @@ Box DecodeScene::waste(Cursor cursor) const {
     }
     end = std::max(end, at);
   }
-  Box made = box({"stored_box"}, {list.made(end)}, {}, {.least_height = 3, .left = kLeft});
+  Box made = box({"stored_box"}, {list.made(end)}, {}, {.least_height = 2.5f, .left = kLeft});
   const double pool = static_cast<double>(trace_.pool) * trace_.shape.page_size;
-  made.marks.emplace_back(Rule{.key = {"pool_end"},
-                               .axis = "tokens",
-                               .at = pool,
-                               .label = text("the pool ends here", "pool")});
+  made.marks.emplace_back(
+      Rule{.key = {"pool_end"}, .axis = "tokens", .at = pool, .label = text("pool")});
   return labelled({"waste"}, std::move(made),
-                  text("tokens stored; hatched: held and empty", "hatched: empty"),
-                  {.rank = 1, .weight = 1, .least_width = 9, .least_height = 4});
+                  text("tokens stored; hatched: held and empty", "hatched: empty", "waste"),
+                  {.rank = 1, .weight = 1, .least_width = 9, .least_height = 5});
 }
 
 // ---- the launch -------------------------------------------------------------------------------------------
@@ -154,16 +156,17 @@ Box DecodeScene::lanes(Cursor cursor) const {
     list.spans.items.flags.each.resize(static_cast<std::size_t>(list.spans.items.count), kNone);
   }
   return labelled(
-      {"lanes"}, box({"lane_box"}, {list.made(now)}, {}, {.least_height = 3, .left = kLeft}),
+      {"lanes"}, box({"lane_box"}, {list.made(now)}, {}, {.least_height = 2.5f, .left = kLeft}),
       text(fmt::format("{} of one launch, tile by tile", counted(trace_.blocks, "block")),
            counted(trace_.blocks, "block")),
-      {.weight = 1.1f, .least_width = 8, .least_height = 4});
+      {.weight = 1, .least_width = 9, .least_height = 5});
 }
 
 /// m, ℓ and O of each part of the chosen head, as far as it has come; at the end what the merge gives it.
 Ledger DecodeScene::part_table(Cursor cursor) const {
-  constexpr int kMostParts = 8, kColumns = 4;
+  constexpr int kColumns = 4;
   Ledger table{items("part", 0), {}, {}};
+  std::array<std::vector<int>, 3> about;  // of m, ℓ and O
   const std::vector<Symbol> names = symbols({});
   table.columns = {
       {marked("m", names)}, {marked("ℓ", names)}, {marked("O", names)}, text("weight", "w")};
@@ -182,18 +185,27 @@ Ledger DecodeScene::part_table(Cursor cursor) const {
     table.items.names.push_back(weighed ? sum_text(part.weight, 3) : "–");
     const bool now = !merging(cursor) && at_work(item, cursor);
     for (int column = 0; column < kColumns; ++column) {
+      for (std::size_t of = 0; of < about.size(); ++of) {
+        about[of].push_back(static_cast<int>(of) == column ? 0 : -1);
+      }
       const bool current = now ? column < kColumns - 1 : merging(cursor) && column == kColumns - 1;
       table.items.state.each.push_back(current ? State::current : State::plain);
     }
   }
   table.items.count = static_cast<int>(table.items.names.size());
   table.items.per_row = kColumns;
+  table.items.about = {{"m", {-1, about[0]}}, {"l", {-1, about[1]}}, {"o", {-1, about[2]}}};
   return table;
 }
 
 /// What the parts come to.
 std::vector<Text> DecodeScene::answer_lines(Cursor cursor) const {
-  if (!at_end(cursor)) return {text("O = not yet")};
+  const std::int64_t more = std::ssize(trace_.parts) - kMostParts;
+  if (!at_end(cursor)) {
+    return {more > 0 ? text(fmt::format("O = not yet, and {}", counted(more, "more part")),
+                            "O = not yet")
+                     : text("O = not yet")};
+  }
   double most = -std::numeric_limits<double>::infinity(), sum = 0, o = 0;
   for (const PartTrace& part : trace_.parts) {
     most = std::max(most, static_cast<double>(part.m));
@@ -205,24 +217,47 @@ std::vector<Text> DecodeScene::answer_lines(Cursor cursor) const {
   if (merging(cursor)) rows.push_back(text(fmt::format("M = {}", number(most, 2))));
   const std::vector<Symbol> names = symbols({});
   rows.push_back(
-      {marked(fmt::format("O = {} / {} = {}", number(o, 3), number(sum, 3), answer), names),
+      {marked(fmt::format("O = {} / {} = {}", number(o, 2), number(sum, 2), answer), names),
        marked(fmt::format("O = {}", answer), names)});
   return rows;
 }
 
 Box DecodeScene::parts(Cursor cursor) const {
   const int request = request_number(trace_.request);
-  Box table = box({"part_table"}, {part_table(cursor)}, {}, {.weight = 2, .least_height = 3});
+  Box table = box({"part_table"}, {part_table(cursor)}, {}, {.weight = 2, .least_height = 2});
   Box answer = box({"answer"}, {lines("answer_line", answer_lines(cursor), Lines::formula)}, {},
-                   {.rank = 3, .weight = 0, .least_height = 2.2f});
+                   {.rank = 3, .weight = 1, .least_height = 1.2f});
   return labelled(
       {"parts"}, column({"part_boxes"}, {std::move(table), std::move(answer)}),
       text(fmt::format("R{}, head {}, component {}", request, trace_.head, trace_.component),
            fmt::format("R{}, head {}", request, trace_.head)),
-      {.rank = 1, .weight = 1, .least_width = 9, .least_height = 4});
+      {.rank = 1, .weight = 1, .least_width = 9, .least_height = 5});
 }
 
 // ---- what is said of a thing --------------------------------------------------------------------------------
+
+/// A place of a block table; of the traced item also what its copies of K asked of memory.
+std::string DecodeScene::explain_entry(Cursor cursor, int row, int place) const {
+  const Served* now = moment(cursor);
+  if (now == nullptr || row < 0 || row >= std::ssize(now->running)) return {};
+  const Running& one = now->running[static_cast<std::size_t>(row)];
+  const std::vector<int>& pages =
+      reading(cursor) ? trace_.requests[static_cast<std::size_t>(row)].pages : one.pages;
+  if (place < 0 || place >= std::ssize(pages)) return {};
+  const int page = pages[static_cast<std::size_t>(place)];
+  const int first = place * trace_.shape.page_size;
+  std::string text = fmt::format("R{}, tokens {}–{}: page {}", one.request, first,
+                                 std::min(first + trace_.shape.page_size, one.tokens) - 1, page);
+  const ItemTrace& traced = trace_.items[static_cast<std::size_t>(trace_.traced_item)];
+  const bool through = reading(cursor) && cursor.tile >= trace_.end_of(traced);
+  for (const decode::GatherTrace& gather : trace_.gathers) {
+    if (!through || row != traced.row || gather.page != page) continue;
+    text += fmt::format("\nK of head {}: {} bytes in {} of 32 bytes", traced.kv_head, gather.bytes,
+                        counted(gather.sectors, "sector"));
+    if (!gather.owned) text += "\nthe request has not got this page";
+  }
+  return text;
+}
 
 std::string DecodeScene::explain(const View& view, const Key& key) const {
   const Served* now = moment(view.cursor);
@@ -235,6 +270,7 @@ std::string DecodeScene::explain(const View& view, const Key& key) const {
                                            : fmt::format("\nin {} block tables, the first R{}'s",
                                                          now->holders[page], now->owner[page]));
   }
+  if (key.is({"entry"})) return explain_entry(view.cursor, key.i, key.j);
   if (key.is({"query_head"}) && key.i >= 0 && key.i < trace_.shape.heads) {
     const int group = trace_.shape.heads / trace_.shape.cached_heads;
     return fmt::format("query head {}\nuses K/V head {} with {} others\nclick to follow it", key.i,

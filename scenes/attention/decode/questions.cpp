@@ -49,17 +49,16 @@ Question DecodeScene::paging_question() const {
   const std::string fits = "More requests fit into the same memory";
   return of_kind(
       "what-paging-does",
-      shuffled(
-          ask("What do pages change against one piece of memory for each request?", fits,
-              {"Each request is answered faster", "Fewer bytes are read for each token",
-               "Nothing that one could measure"},
-              fmt::format("With {} tokens reserved for each, {} would fit into this pool. A "
-                          "single request reads the same bytes either way, and the table besides.",
-                          trace_.limit,
-                          counted(static_cast<std::int64_t>(trace_.pool) * trace_.shape.page_size /
-                                      std::max(trace_.limit, 1),
-                                  "request"))),
-          report_));
+
+      ask("What do pages change against one piece of memory for each request?", fits,
+          {"Each request is answered faster", "Fewer bytes are read for each token",
+           "Nothing that one could measure"},
+          fmt::format("With {} tokens reserved for each, {} would fit into this pool. A "
+                      "single request reads the same bytes either way, and the table besides.",
+                      trace_.limit,
+                      counted(static_cast<std::int64_t>(trace_.pool) * trace_.shape.page_size /
+                                  std::max(trace_.limit, 1),
+                              "request"))));
 }
 
 /// Before the launch: does a larger batch feed the tensor cores?
@@ -70,16 +69,15 @@ Question DecodeScene::batch_question() const {
   const std::string same = right ? "Arithmetic, at any batch" : "Memory, at any batch";
   return of_kind(
       "batch-and-roof",
-      shuffled(
-          ask(fmt::format("What limits the attention of {} when the batch grows?",
-                          name_of(params_.scheme)),
-              same,
-              {right ? "Memory, at any batch" : "Arithmetic, at any batch",
-               "Memory first, arithmetic from some batch on"},
-              fmt::format("Each request has a cache of its own: twice the batch reads twice the "
-                          "bytes. It stays at {} FLOP a byte; the roofs meet at {:.0f}.",
-                          significant(point, 3), decode::kRidge)),
-          report_));
+
+      ask(fmt::format("What limits the attention of {} when the batch grows?",
+                      name_of(params_.scheme)),
+          same,
+          {right ? "Memory, at any batch" : "Arithmetic, at any batch",
+           "Memory first, arithmetic from some batch on"},
+          fmt::format("Each request has a cache of its own: twice the batch reads twice the "
+                      "bytes. It stays at {} FLOP a byte; the roofs meet at {:.0f}.",
+                      significant(point, 3), decode::kRidge)));
 }
 
 /// Before a round in which some blocks have nothing left.
@@ -122,9 +120,7 @@ std::optional<Question> DecodeScene::weight_question() const {
                 0)));
 }
 
-std::optional<Question> DecodeScene::question(const View& view) const {
-  const int next = view.cursor.tile + 1;
-  if (next > trace_.length()) return std::nullopt;
+std::optional<Question> DecodeScene::question_before(int next) const {
   const int engine = engine_steps();
   if (next == std::min(2, engine) && engine > 1) return paging_question();
   if (next <= engine) return serving_question(next);
@@ -133,10 +129,18 @@ std::optional<Question> DecodeScene::question(const View& view) const {
   return weight_question();
 }
 
+std::optional<Question> DecodeScene::question(const View& view) const {
+  const int next = view.cursor.tile + 1;
+  if (next > trace_.length()) return std::nullopt;
+  std::optional<Question> asked = question_before(next);
+  if (asked) asked = shuffled(std::move(*asked), report_);
+  return asked;
+}
+
 // ---- what happens -------------------------------------------------------------------------------------------
 
 void DecodeScene::find_events() {
-  constexpr std::size_t kMost = 16;
+  const auto most = static_cast<std::size_t>(std::min(16, trace_.length() / 3));
   for (int step = 1; step <= engine_steps(); ++step) {
     std::string text;
     for (const Happened& one : trace_.serving[static_cast<std::size_t>(step) - 1].events) {
@@ -146,7 +150,7 @@ void DecodeScene::find_events() {
       if (one.what == Happening::shared) text = fmt::format("R{} shares pages", one.request);
       if (!text.empty()) break;
     }
-    if (!text.empty() && events_.size() < kMost) events_.push_back({{step, 0}, text});
+    if (!text.empty() && events_.size() < most) events_.push_back({{step, 0}, text});
   }
   if (trace_.rounds() > 0)
     events_.push_back({{engine_steps() + 1, 0}, "the kernel begins to read"});

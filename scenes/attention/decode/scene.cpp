@@ -106,13 +106,16 @@ std::string DecodeScene::sentence(Cursor cursor) const {
   return fmt::format("Serve: {}.", fmt::join(texts, "; "));
 }
 
-std::vector<picture::Symbol> DecodeScene::symbols(const View&) const {
+std::vector<picture::Symbol> DecodeScene::symbols(const View& view) const {
+  // The merge has other names for them.
+  const std::vector<std::string> after =
+      merging(view.cursor) ? std::vector<std::string>() : std::vector<std::string>{"after"};
   return {{"m",
            {"m", 0},
            4,
            "The largest score of the chosen head so far, of one part of the keys. Weights are "
            "measured from it.",
-           {"after"}},
+           after},
           {"ℓ", {"l", 0}, 5, "The sum of the weights of that part so far.", {}},
           {"O",
            {"o", 0},
@@ -178,6 +181,9 @@ std::vector<Readout> DecodeScene::readouts(const View& view) const {
       now == nullptr ? 0 : (pages - now->free_pages()) * trace_.shape.page_size - now->tokens();
   all.push_back({"empty", "empty slots", std::to_string(empty), "tokens", lab::Provenance::traced,
                  "slots of held pages in which no token lies: less than a page a request"});
+  if (!trace_.shape.cut.empty()) {
+    all.push_back({"cut", "explained", "a part", "", lab::Provenance::derived, trace_.shape.cut});
+  }
   if (!reading(cursor)) return all;
   const StepTrace* step = step_now(cursor);
   const auto show = [&](const char* id, const char* label, float StepTrace::*member, int digits) {

@@ -61,10 +61,12 @@ class DecodeScene final : public SceneOf<decode::Trace> {
   picture::Box waste(Cursor cursor) const;
   picture::Box lanes(Cursor cursor) const;
   picture::Box parts(Cursor cursor) const;
+  std::string explain_entry(Cursor cursor, int row, int place) const;
   picture::Ledger part_table(Cursor cursor) const;
   std::vector<picture::Text> answer_lines(Cursor cursor) const;
 
   // Questions and events, in questions.cpp.
+  std::optional<Question> question_before(int next) const;
   std::optional<Question> serving_question(int step) const;
   Question paging_question() const;
   Question batch_question() const;

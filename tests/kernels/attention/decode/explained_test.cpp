@@ -49,12 +49,16 @@ TEST_CASE("Decode: mla over ragged requests, pages, parts and groups of heads", 
   check(*device, {.scheme = Scheme::mla, .heads = 48, .head_dim = HeadDim::d128, .splits = 2},
         {40});
   check(*device, {.scheme = Scheme::mla, .heads = 2, .splits = 4}, {1000, 3});
+  check(*device, {.scheme = Scheme::mla, .heads = 1, .splits = 0, .page_size = PageSize::p64},
+        {32768});
 }
 
 TEST_CASE("Decode: a long request beside short ones", "[decode]") {
   const auto device = emulated();
   check(*device, {.heads = 2, .kv_heads = 1, .splits = 5}, {3, 1000, 40});
   check(*device, {.heads = 2, .kv_heads = 2, .splits = 0, .page_size = PageSize::p4}, {1000});
+  check(*device, {.scheme = Scheme::mqa, .heads = 1, .splits = 0, .page_size = PageSize::p64},
+        {32768, 9});
 }
 
 TEST_CASE("Decode: groups of query heads take one to four strips of rows", "[decode]") {

@@ -143,3 +143,15 @@ TEST_CASE("Decode: what is reserved in one piece is more than the pages hold", "
     CHECK(wasted[1] > wasted[0]);
   }
 }
+
+TEST_CASE("Decode: a place of a table says what its page cost the traced item", "[decode_scene]") {
+  Shown shown;
+  const auto& trace = shown.trace();
+  const auto said = [&](int step, int place) {
+    return shown->explain({Cursor{step, 0}}, {"entry", trace.request, place});
+  };
+  CHECK(tests::contains(said(trace.length(), 0), "1024 bytes in 32 sectors"));
+  CHECK_FALSE(tests::contains(said(9, 0), "sectors"));
+  CHECK(tests::contains(said(9, 0), "page " + std::to_string(trace.requests[0].pages[0])));
+  CHECK(said(trace.length(), 99).empty());
+}
