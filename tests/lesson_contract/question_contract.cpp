@@ -227,7 +227,8 @@ lab::Report other_bench(const lab::Report& bench, std::mt19937& random) {
         const std::string& id = table.columns[c].id;
         const bool names_row = c == 0 || id == "columns" || id == "size" || id == "experts" ||
                                id == "skew" || id == "k" || id == "element_bytes" ||
-                               id == "stride" || id == "head_dim" || id == "length";
+                               id == "stride" || id == "head_dim" || id == "length" ||
+                               id == "page_size";
         if (number != nullptr && !names_row) change(*number);
       }
     }
@@ -335,15 +336,16 @@ void check_stage_knobs(const lab::Lesson& lesson) {
 
 /// Kinds whose answer follows from what is seen, by thinking; or hangs on the launch as a whole, which no
 /// future changes; or on steps that are all alike, so that another order of them changes nothing.
-constexpr std::string_view kClosed[] = {"first-weight", "old-weight",    "masked-tile",
-                                        "heaviest-key", "races",         "launch-loads",
-                                        "loads",        "loader",        "gate",
-                                        "wanted",       "slots",         "blocks",
-                                        "border",       "threads",       "announced",
-                                        "swizzle",      "empty-barrier", "consumers",
-                                        "visited",      "crossings",     "flops",
-                                        "o-traffic",    "busy",          "adders",
-                                        "kept",         "products",      "keep-or-recompute"};
+constexpr std::string_view kClosed[] = {"first-weight", "old-weight",     "masked-tile",
+                                        "heaviest-key", "races",          "launch-loads",
+                                        "loads",        "loader",         "gate",
+                                        "wanted",       "slots",          "blocks",
+                                        "border",       "threads",        "announced",
+                                        "swizzle",      "empty-barrier",  "consumers",
+                                        "visited",      "crossings",      "flops",
+                                        "o-traffic",    "busy",           "adders",
+                                        "kept",         "products",       "keep-or-recompute",
+                                        "busy-blocks",  "batch-and-roof", "what-paging-does"};
 
 void check_open(const lab::Lesson& lesson, contract::OtherFuture other_future,
                 contract::TablesOf tables_of) {

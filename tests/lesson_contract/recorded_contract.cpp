@@ -196,8 +196,11 @@ bool has_part(const lab::Report& report, const std::string& path) {
   const std::string first = rest.substr(0, rest.find('.'));
   const std::string second = first == rest ? "" : rest.substr(first.size() + 1);
   if (kind == "trace") {
-    return report.trace.contains(first) &&
-           (second.empty() || report.trace.at(first).contains(second));
+    if (!report.trace.contains(first)) return false;
+    const nlohmann::json& part = report.trace.at(first);
+    // Of a list its rows have the fields.
+    const bool rows = part.is_array() && !part.empty();
+    return second.empty() || (rows ? part.front() : part).contains(second);
   }
   const lab::Table* table = kind == "tables" ? report.table(first) : nullptr;
   return table != nullptr &&
