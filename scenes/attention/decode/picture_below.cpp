@@ -88,7 +88,7 @@ Box DecodeScene::timeline(Cursor cursor) const {
   return labelled({"timeline"},
                   box({"runs_box"}, {list.made(now)}, {}, {.least_height = 2.5f, .left = 2.5f}),
                   text("requests: " + waiting, waiting, "requests"),
-                  {.weight = 1, .least_width = 9, .least_height = 5});
+                  {.weight = 1, .least_width = 9, .least_height = 4.2f});
 }
 
 /// What of the pool holds tokens, and what is reserved in vain: in pages, and with one piece of memory for each.
@@ -120,7 +120,7 @@ Box DecodeScene::waste(Cursor cursor) const {
       Rule{.key = {"pool_end"}, .axis = "tokens", .at = pool, .label = text("pool")});
   return labelled({"waste"}, std::move(made),
                   text("tokens stored; hatched: held and empty", "hatched: empty", "waste"),
-                  {.rank = 1, .weight = 1, .least_width = 9, .least_height = 5});
+                  {.rank = 1, .weight = 1, .least_width = 9, .least_height = 4.2f});
 }
 
 // ---- the launch -------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ Box DecodeScene::lanes(Cursor cursor) const {
       {"lanes"}, box({"lane_box"}, {list.made(now)}, {}, {.least_height = 2.5f, .left = kLeft}),
       text(fmt::format("{} of one launch, tile by tile", counted(trace_.blocks, "block")),
            counted(trace_.blocks, "block")),
-      {.weight = 1, .least_width = 9, .least_height = 5});
+      {.weight = 1, .least_width = 9, .least_height = 4.2f});
 }
 
 /// m, ℓ and O of each part of the chosen head, as far as it has come; at the end what the merge gives it.
@@ -231,7 +231,7 @@ Box DecodeScene::parts(Cursor cursor) const {
       {"parts"}, column({"part_boxes"}, {std::move(table), std::move(answer)}),
       text(fmt::format("R{}, head {}, component {}", request, trace_.head, trace_.component),
            fmt::format("R{}, head {}", request, trace_.head)),
-      {.rank = 1, .weight = 1, .least_width = 9, .least_height = 5});
+      {.rank = 1, .weight = 1, .least_width = 9, .least_height = 4.2f});
 }
 
 // ---- what is said of a thing --------------------------------------------------------------------------------
