@@ -95,13 +95,14 @@ Picture DecodeScene::picture(const Extent& extent, const View& view) const {
   Box left =
       column({"left"}, {heads(cursor), formulas(), roofline()}, {.weight = 0.5f, .least_width = 9});
   Box below = reading(cursor) ? row({"below"}, {lanes(cursor), parts(cursor)},
-                                    {.weight = 1.6f, .least_height = 4.5f})
+                                    {.weight = 1.6f, .least_height = 3.6f})
                               : row({"below"}, {timeline(cursor), waste(cursor)},
-                                    {.weight = 1.6f, .least_height = 4.5f});
-  Box right =
-      column({"right"},
-             {row({"memory"}, {pool(cursor), tables(cursor)}, {.weight = 1.5f, .least_height = 3}),
-              std::move(below)});
+                                    {.weight = 1.6f, .least_height = 3.6f});
+  Box right = column(
+      {"right"},
+      {row({"memory"}, {pool(cursor), tables(cursor)}, {.weight = 1.5f, .least_height = 2.2f}),
+       // What is guessed is written here, above the boxes below.
+       box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.95f}), std::move(below)});
   return {{marked(sentence(cursor), symbols(view))},
           extent.axes,
           row({"decode"}, {std::move(left), std::move(right)})};
@@ -239,7 +240,7 @@ Box DecodeScene::pool(Cursor cursor) const {
   return box({"pool"}, {cells},
              text(fmt::format("pool: {} of {}, {} free", counted(trace_.pool, "page"), size, free),
                   fmt::format("{} free", counted(free, "page")), "pool"),
-             {.weight = 0.8f, .least_width = 7, .least_height = 2.6f});
+             {.weight = 0.8f, .least_width = 7, .least_height = 2.2f});
 }
 
 State DecodeScene::page_state(int row, int place, Cursor cursor) const {
@@ -296,7 +297,7 @@ Box DecodeScene::tables(Cursor cursor) const {
   cells.items.about = {{"request", {0, requests}}};
   return box({"tables"}, {cells},
              text("block tables: a row a request, page by page", "block tables"),
-             {.weight = 1.2f, .least_width = 8, .least_height = 2.6f});
+             {.weight = 1.2f, .least_width = 8, .least_height = 2.2f});
 }
 
 }  // namespace tilestep::scenes

@@ -128,8 +128,10 @@ std::optional<Question> DecodeScene::question(const View& view) const {
   const int next = view.cursor.tile + 1;
   if (next > trace_.length()) return std::nullopt;
   std::optional<Question> asked = question_before(next);
-  if (asked) asked = shuffled(std::move(*asked), report_);
-  return asked;
+  if (!asked) return asked;
+  asked = shuffled(std::move(*asked), report_);
+  // A guess is written above what it is about: there is room below the pool.
+  return about(picture::Key{"below"}, std::move(*asked));
 }
 
 // ---- what happens -------------------------------------------------------------------------------------------
