@@ -100,9 +100,9 @@ Picture DecodeScene::picture(const Extent& extent, const View& view) const {
                                     {.weight = 1.6f, .least_height = 3.6f});
   Box right = column(
       {"right"},
-      {row({"memory"}, {pool(cursor), tables(cursor)}, {.weight = 1.5f, .least_height = 2.2f}),
+      {row({"memory"}, {pool(cursor), tables(cursor)}, {.weight = 1.5f, .least_height = 2.1f}),
        // What is guessed is written here, above the boxes below.
-       box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.95f}), std::move(below)});
+       box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}), std::move(below)});
   return {{marked(sentence(cursor), symbols(view))},
           extent.axes,
           row({"decode"}, {std::move(left), std::move(right)})};
@@ -240,7 +240,7 @@ Box DecodeScene::pool(Cursor cursor) const {
   return box({"pool"}, {cells},
              text(fmt::format("pool: {} of {}, {} free", counted(trace_.pool, "page"), size, free),
                   fmt::format("{} free", counted(free, "page")), "pool"),
-             {.weight = 0.8f, .least_width = 7, .least_height = 2.2f});
+             {.weight = 0.8f, .least_width = 7, .least_height = 2.1f});
 }
 
 State DecodeScene::page_state(int row, int place, Cursor cursor) const {
@@ -297,7 +297,7 @@ Box DecodeScene::tables(Cursor cursor) const {
   cells.items.about = {{"request", {0, requests}}};
   return box({"tables"}, {cells},
              text("block tables: a row a request, page by page", "block tables"),
-             {.weight = 1.2f, .least_width = 8, .least_height = 2.2f});
+             {.weight = 1.2f, .least_width = 8, .least_height = 2.1f});
 }
 
 }  // namespace tilestep::scenes
