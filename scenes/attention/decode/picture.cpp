@@ -95,13 +95,14 @@ Picture DecodeScene::picture(const Extent& extent, const View& view) const {
   Box left =
       column({"left"}, {heads(cursor), formulas(), roofline()}, {.weight = 0.5f, .least_width = 9});
   Box below = reading(cursor) ? row({"below"}, {lanes(cursor), parts(cursor)},
-                                    {.weight = 1.6f, .least_height = 5.5f})
+                                    {.weight = 1.6f, .least_height = 3.6f})
                               : row({"below"}, {timeline(cursor), waste(cursor)},
-                                    {.weight = 1.6f, .least_height = 5.5f});
-  Box right =
-      column({"right"},
-             {row({"memory"}, {pool(cursor), tables(cursor)}, {.weight = 1.5f, .least_height = 4}),
-              std::move(below)});
+                                    {.weight = 1.6f, .least_height = 3.6f});
+  Box right = column(
+      {"right"},
+      {row({"memory"}, {pool(cursor), tables(cursor)}, {.weight = 1.5f, .least_height = 2.1f}),
+       // What is guessed is written here, above the boxes below.
+       box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}), std::move(below)});
   return {{marked(sentence(cursor), symbols(view))},
           extent.axes,
           row({"decode"}, {std::move(left), std::move(right)})};
@@ -222,11 +223,14 @@ Box DecodeScene::pool(Cursor cursor) const {
     const int holders = now == nullptr ? 0 : now->holders[i];
     const bool full = now != nullptr && now->filled[i] == trace_.shape.page_size;
     owners.push_back(owner);
-    cells.items.names.push_back(owner < 0     ? std::string()
-                                : holders > 1 ? fmt::format("×{}", holders)
-                                              : fmt::format("R{}", owner));
+    std::string name = owner < 0     ? std::string()
+                       : holders > 1 ? fmt::format("×{}", holders)
+                                     : fmt::format("R{}", owner);
+    // Of a page that is not full also how many tokens it has.
+    if (owner >= 0 && !full) name += fmt::format("·{}", now->filled[i]);
+    cells.items.names.push_back(std::move(name));
     cells.items.tone.each.push_back(owner < 0 ? std::uint8_t{0} : request_tone(owner));
-    cells.items.glyph.each.push_back(owner < 0 ? kHollow : full ? kSolid : kStriped);
+    cells.items.glyph.each.push_back(owner < 0 ? kHollow : kSolid);
     const bool stale = at_end(cursor) && trace_.result.stale_page == page;
     cells.items.state.each.push_back(stale ? State::wrong : State::plain);
   }
@@ -236,7 +240,7 @@ Box DecodeScene::pool(Cursor cursor) const {
   return box({"pool"}, {cells},
              text(fmt::format("pool: {} of {}, {} free", counted(trace_.pool, "page"), size, free),
                   fmt::format("{} free", counted(free, "page")), "pool"),
-             {.weight = 0.8f, .least_width = 7, .least_height = 3.5f});
+             {.weight = 0.8f, .least_width = 7, .least_height = 2.1f});
 }
 
 State DecodeScene::page_state(int row, int place, Cursor cursor) const {
@@ -293,7 +297,7 @@ Box DecodeScene::tables(Cursor cursor) const {
   cells.items.about = {{"request", {0, requests}}};
   return box({"tables"}, {cells},
              text("block tables: a row a request, page by page", "block tables"),
-             {.weight = 1.2f, .least_width = 8, .least_height = 3.5f});
+             {.weight = 1.2f, .least_width = 8, .least_height = 2.1f});
 }
 
 }  // namespace tilestep::scenes

@@ -86,9 +86,9 @@ Box DecodeScene::timeline(Cursor cursor) const {
           : fmt::format("{} running, {} waiting, {} through", moment_now->running.size(),
                         moment_now->waiting, moment_now->finished);
   return labelled({"timeline"},
-                  box({"runs_box"}, {list.made(now)}, {}, {.least_height = 2.5f, .left = 2.5f}),
+                  box({"runs_box"}, {list.made(now)}, {}, {.least_height = 2, .left = 2.5f}),
                   text("requests: " + waiting, waiting, "requests"),
-                  {.weight = 1, .least_width = 9, .least_height = 5});
+                  {.weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
 /// What of the pool holds tokens, and what is reserved in vain: in pages, and with one piece of memory for each.
@@ -114,13 +114,13 @@ Box DecodeScene::waste(Cursor cursor) const {
     }
     end = std::max(end, at);
   }
-  Box made = box({"stored_box"}, {list.made(end)}, {}, {.least_height = 2.5f, .left = kLeft});
+  Box made = box({"stored_box"}, {list.made(end)}, {}, {.least_height = 2, .left = kLeft});
   const double pool = static_cast<double>(trace_.pool) * trace_.shape.page_size;
   made.marks.emplace_back(
       Rule{.key = {"pool_end"}, .axis = "tokens", .at = pool, .label = text("pool")});
   return labelled({"waste"}, std::move(made),
                   text("tokens stored; hatched: held and empty", "hatched: empty", "waste"),
-                  {.rank = 1, .weight = 1, .least_width = 9, .least_height = 5});
+                  {.rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
 // ---- the launch -------------------------------------------------------------------------------------------
@@ -156,10 +156,10 @@ Box DecodeScene::lanes(Cursor cursor) const {
     list.spans.items.flags.each.resize(static_cast<std::size_t>(list.spans.items.count), kNone);
   }
   return labelled(
-      {"lanes"}, box({"lane_box"}, {list.made(now)}, {}, {.least_height = 2.5f, .left = kLeft}),
+      {"lanes"}, box({"lane_box"}, {list.made(now)}, {}, {.least_height = 2, .left = kLeft}),
       text(fmt::format("{} of one launch, tile by tile", counted(trace_.blocks, "block")),
            counted(trace_.blocks, "block")),
-      {.weight = 1, .least_width = 9, .least_height = 5});
+      {.weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
 /// m, ℓ and O of each part of the chosen head, as far as it has come; at the end what the merge gives it.
@@ -231,7 +231,7 @@ Box DecodeScene::parts(Cursor cursor) const {
       {"parts"}, column({"part_boxes"}, {std::move(table), std::move(answer)}),
       text(fmt::format("R{}, head {}, component {}", request, trace_.head, trace_.component),
            fmt::format("R{}, head {}", request, trace_.head)),
-      {.rank = 1, .weight = 1, .least_width = 9, .least_height = 5});
+      {.rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
 // ---- what is said of a thing --------------------------------------------------------------------------------

@@ -35,13 +35,11 @@ std::optional<Question> DecodeScene::serving_question(int step) const {
                     : fmt::format("{}.", fmt::join(texts, ", "));
   because +=
       fmt::format(" {} held after the step.", counted(trace_.pool - free, "page is", "pages are"));
-  return of_kind(
-      "free-pages",
-      about(picture::Key{"pool"},
-            ask_count(fmt::format("{} free now. How many will be after the next step?",
-                                  counted(before, "page is", "pages are")),
-                      free, {before, before + 2, before - 2, free + 1, free + 3, free - 1},
-                      std::move(because))));
+  return of_kind("free-pages",
+                 ask_count(fmt::format("{} free now. How many will be after the next step?",
+                                       counted(before, "page is", "pages are")),
+                           free, {before, before + 2, before - 2, free + 1, free + 3, free - 1},
+                           std::move(because)));
 }
 
 /// Once: paging does not make a request faster.
@@ -89,13 +87,12 @@ std::optional<Question> DecodeScene::busy_question(int round) const {
   }
   if (round < 2 || busy == before) return std::nullopt;
   return of_kind("busy-blocks",
-                 about(picture::Key{"lanes"},
-                       ask_count(fmt::format("{} took a tile. How many will take one more?",
-                                             counted(before, "block")),
-                                 busy, {before, trace_.blocks, before / 2, busy + 1, busy + 2, 0},
-                                 fmt::format("The others have come to the end of their keys. The "
-                                             "longest block has {}.",
-                                             counted(trace_.rounds(), "tile")))));
+                 ask_count(fmt::format("{} took a tile. How many will take one more?",
+                                       counted(before, "block")),
+                           busy, {before, trace_.blocks, before / 2, busy + 1, busy + 2, 0},
+                           fmt::format("The others have come to the end of their keys. The "
+                                       "longest block has {}.",
+                                       counted(trace_.rounds(), "tile"))));
 }
 
 /// Before the merge: what is the first part worth?
@@ -110,14 +107,12 @@ std::optional<Question> DecodeScene::weight_question() const {
   const double even = 1.0 / static_cast<double>(trace_.parts.size());
   return of_kind(
       "merge-weight",
-      about(picture::Key{"parts"},
-            ask_number(
-                fmt::format("By what is part {} multiplied in the merge?", split), weight,
-                {1.0, even, weight * 2, weight / 3, 0.75},
-                [](double value) { return number(value, 3); },
-                fmt::format("e^(m − M), with its own m = {} and M the largest of all parts.",
-                            number(static_cast<double>(least->m), 2)),
-                0)));
+      ask_number(
+          fmt::format("By what is part {} multiplied in the merge?", split), weight,
+          {1.0, even, weight * 2, weight / 3, 0.75}, [](double value) { return number(value, 3); },
+          fmt::format("e^(m − M), with its own m = {} and M the largest of all parts.",
+                      number(static_cast<double>(least->m), 2)),
+          0));
 }
 
 std::optional<Question> DecodeScene::question_before(int next) const {
@@ -133,8 +128,10 @@ std::optional<Question> DecodeScene::question(const View& view) const {
   const int next = view.cursor.tile + 1;
   if (next > trace_.length()) return std::nullopt;
   std::optional<Question> asked = question_before(next);
-  if (asked) asked = shuffled(std::move(*asked), report_);
-  return asked;
+  if (!asked) return asked;
+  asked = shuffled(std::move(*asked), report_);
+  // A guess is written above what it is about: there is room below the pool.
+  return about(picture::Key{"below"}, std::move(*asked));
 }
 
 // ---- what happens -------------------------------------------------------------------------------------------

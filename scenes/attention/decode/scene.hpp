@@ -78,7 +78,7 @@ class DecodeScene final : public SceneOf<decode::Trace> {
 };
 
 /// Blocks that have a name and a frame each; more are a mass.
-inline constexpr int kMostNamed = 16;
+inline constexpr int kMostNamed = 12;
 
 /// A request's tone. Six take turns: the number beside it tells requests apart.
 constexpr std::uint8_t request_tone(int request) {

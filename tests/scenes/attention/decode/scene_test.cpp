@@ -53,9 +53,11 @@ TEST_CASE("Decode: the pool on show is the engine's, step by step", "[decode_sce
       int free = 0;
       for (std::size_t page = 0; page < now.holders.size(); ++page) {
         free += pages.glyph[page] == picture::kHollow ? 1 : 0;
-        const std::string name = now.holders[page] > 1    ? "×" + std::to_string(now.holders[page])
-                                 : now.holders[page] == 1 ? "R" + std::to_string(now.owner[page])
-                                                          : "";
+        std::string name = now.holders[page] > 1    ? "×" + std::to_string(now.holders[page])
+                           : now.holders[page] == 1 ? "R" + std::to_string(now.owner[page])
+                                                    : "";
+        if (now.holders[page] > 0 && now.filled[page] < 16)
+          name += "·" + std::to_string(now.filled[page]);
         CHECK(pages.names[page] == name);
       }
       CHECK(free == now.free_pages());
