@@ -345,7 +345,8 @@ constexpr std::string_view kClosed[] = {"first-weight", "old-weight",     "maske
                                         "visited",      "crossings",      "flops",
                                         "o-traffic",    "busy",           "adders",
                                         "kept",         "products",       "keep-or-recompute",
-                                        "busy-blocks",  "batch-and-roof", "what-paging-does"};
+                                        "busy-blocks",  "batch-and-roof", "what-paging-does",
+                                        "stored"};
 
 void check_open(const lab::Lesson& lesson, contract::OtherFuture other_future,
                 contract::TablesOf tables_of) {

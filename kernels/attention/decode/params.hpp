@@ -119,7 +119,7 @@ struct RowShape {
 RowShape row_shape(Scheme scheme, int head_dim);
 
 /// The knobs, bound to Params: scheme heads kv_heads head_dim context batch splits page_size kv_dtype scales requests
-/// prefix step break seed request head component. What cannot be together is refused with what can.
+/// prefix serving_step break seed request head component. What cannot be together is refused with what can.
 const lab::KnobTable<Params>& knob_table();
 
 }  // namespace tilestep::decode

@@ -13,6 +13,7 @@ namespace tilestep::scenes {
 
 using decode::Break, decode::Happened, decode::Happening, decode::ItemTrace, decode::Served,
     decode::PartTrace;
+using picture::Axis, picture::Extent, picture::Name;
 using words::counted, words::number, words::significant;
 
 /// Before a step of the engine: how many pages will be free after it?
@@ -21,7 +22,7 @@ std::optional<Question> DecodeScene::serving_question(int step) const {
   const int before =
       step == 1 ? trace_.pool : trace_.serving[static_cast<std::size_t>(step) - 2].free_pages();
   const int free = next.free_pages();
-  if (free == before) return std::nullopt;
+  if (free == before) return stored_question(step);
   std::vector<std::string> texts;
   for (const Happened& one : next.events) {
     if (one.what == Happening::waits) continue;
@@ -40,6 +41,32 @@ std::optional<Question> DecodeScene::serving_question(int step) const {
                                        counted(before, "page is", "pages are")),
                            free, {before, before + 2, before - 2, free + 1, free + 3, free - 1},
                            std::move(because)));
+}
+
+/// Before a step in which nobody comes or leaves: how many tokens will be stored?
+std::optional<Question> DecodeScene::stored_question(int step) const {
+  const Served& next = trace_.serving[static_cast<std::size_t>(step) - 1];
+  const bool moves = std::any_of(next.events.begin(), next.events.end(),
+                                 [](const Happened& one) { return one.what != Happening::waits; });
+  if (step == 1 || moves || next.running.empty()) return std::nullopt;
+  const int before = trace_.serving[static_cast<std::size_t>(step) - 2].tokens();
+  const auto more = static_cast<double>(next.tokens() - before);
+  // What a hand can set on the axis.
+  double tolerance = 0.5 * more;
+  const Extent axes = extent();
+  for (const Axis& axis : axes.axes) {
+    if (axis.name == Name("tokens")) tolerance = std::max(tolerance, 0.006 * axis.high);
+  }
+  if (tolerance >= more) return std::nullopt;
+  return of_kind(
+      "stored",
+      ask_to_set(fmt::format("{} stored, and {} run. How many will be there after the next step, "
+                             "in which nobody comes or leaves?",
+                             counted(before, "token is", "tokens are"),
+                             counted(std::ssize(next.running), "request")),
+                 {"stored_box"}, "tokens", next.tokens(), tolerance,
+                 fmt::format("Each request adds {}: {} in all.", counted(trace_.stride, "token"),
+                             next.tokens())));
 }
 
 /// Once: paging does not make a request faster.
@@ -130,6 +157,7 @@ std::optional<Question> DecodeScene::question(const View& view) const {
   std::optional<Question> asked = question_before(next);
   if (!asked) return asked;
   asked = shuffled(std::move(*asked), report_);
+  if (asked->choices.empty()) return asked;  // it stands on its axis
   // A guess is written above what it is about: there is room below the pool.
   return about(picture::Key{"below"}, std::move(*asked));
 }

@@ -68,6 +68,7 @@ class DecodeScene final : public SceneOf<decode::Trace> {
   // Questions and events, in questions.cpp.
   std::optional<Question> question_before(int next) const;
   std::optional<Question> serving_question(int step) const;
+  std::optional<Question> stored_question(int step) const;
   Question paging_question() const;
   Question batch_question() const;
   std::optional<Question> busy_question(int round) const;
