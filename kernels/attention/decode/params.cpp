@@ -121,7 +121,7 @@ const lab::KnobTable<Params>& knob_table() {
                     "First tokens that all requests have in common: stored once."},
                    0, kMostContext, true)
           .integer(&Params::serving_step,
-                   {"step", "Serving step", "",
+                   {"serving_step", "Serving step", "",
                     "The engine's step at which the kernel is looked at: so many have run."},
                    1, kMostServingSteps)
           .choice(&Params::broken,
