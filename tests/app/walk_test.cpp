@@ -644,7 +644,13 @@ TEST_CASE("a lesson's tabs come by key and by click", "[walk]") {
     for (const Tab& tab : tabs) {
       INFO(tab.id);
       window.press(tab.key);
-      CHECK(eventually([&] { return window.is_selected(tab.id) && window.part(tab.shows); }));
+      const auto shown = [&] { return window.is_selected(tab.id) && window.part(tab.shows); };
+      // Not every step is a kernel's: an engine may have to go first.
+      for (int steps = 0; steps < 12 && tab.key == "k"; ++steps) {
+        if (eventually(shown, std::chrono::seconds(1))) break;
+        window.press("Right");
+      }
+      CHECK(eventually(shown));
     }
     for (const Tab& tab : tabs) {
       INFO(tab.id);
