@@ -41,15 +41,20 @@ std::optional<Question> repeat_question(const lab::Report& bench) {
   };
   const auto apart = time("paged-repeat-kv"), together = time("paged-balanced");
   if (!apart || !together || *together <= 0) return std::nullopt;
+  const auto bytes = [&](const char* rung) {
+    return number_with(bench, "bytes", {{"rung", rung}}, "dram");
+  };
+  std::string because = fmt::format("{:.3g} against {:.3g} ms, {}.", *apart, *together,
+                                    measured::where_measured(bench));
+  if (const auto more = bytes("paged-repeat-kv"), once = bytes("paged-balanced"); more && once) {
+    because += fmt::format(" DRAM gave {:.0f} MB in place of {:.0f}, counted.", *more, *once);
+  }
   return about_view(
       "Ladder", "repeat",
       ask_ratio("Eight query heads share a K/V head. paged-repeat-kv gives each its own pass over "
                 "the cache. How many times as fast is paged-balanced, which takes all eight "
                 "together?",
-                *apart / *together, {1.2, 2, 4, 8, 16},
-                fmt::format("{:.3g} against {:.3g} ms, {}. What one pass has read another may find "
-                            "in L2.",
-                            *apart, *together, measured::where_measured(bench))));
+                *apart / *together, {1.2, 2, 4, 8, 16}, std::move(because)));
 }
 
 /// One request alone, with and without splits.
