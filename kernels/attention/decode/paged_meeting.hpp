@@ -188,7 +188,7 @@ __device__ __forceinline__ void merge_where_last(const Pieces& pieces, const W& 
     bool last = false;
     if (threadIdx.x == 0) {
       last = atomicAdd(&memory.arrived[item.first_slot], 1) == item.splits - 1;
-      if (last) memory.arrived[item.first_slot] = 0;  // for the next launch
+      if (last) atomicAdd(&memory.arrived[item.first_slot], -item.splits);  // for the next launch
     }
     if (__syncthreads_or(last) == 0) continue;  // all know what thread 0 has seen
     __threadfence();
