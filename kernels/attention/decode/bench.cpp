@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -59,6 +61,8 @@ class Bench : public lab::Bench {
     climb_schemes();
     climb_batches();
     climb_contexts();
+    climb_graphs();
+    climb_prefixes();
     climb_latent();
     add_resources();
     lab::append(report.checks, ladder.checks());
@@ -345,7 +349,7 @@ class Bench : public lab::Bench {
 
   void climb_contexts() {
     std::vector<lab::Timed> rows;
-    double done = 0.88;
+    double done = 0.86;
     for (const int context : sizes_.contexts) {
       Step step = sizes_.step;
       step.batch = 1;
@@ -360,14 +364,115 @@ class Bench : public lab::Bench {
         plan.rungs.push_back(made(way.name, "contexts", problem, way.how));
       }
       plan.cells = {{"context", lab::Cell(context)}};
-      keep(rows, climb(plan, done, done + 0.02));
-      done += 0.02;
+      keep(rows, climb(plan, done, done + 0.008));
+      done += 0.008;
     }
     add_table("contexts", "One request alone",
               {whole("context"), lab::Column{"rung", "launching"}, lab::Column{"time", "time"},
                lab::Column{"bandwidth", "bandwidth"}, real("p10", "", "GB/s", 0),
                real("p90", "", "GB/s", 0)},
               rows);
+  }
+
+  /// What it costs to start a step's kernels, where they are short: of all layers, and all of them over one cache.
+  void climb_graphs() {
+    std::vector<lab::Timed> rows;
+    double done = 0.9;
+    for (const int context : sizes_.graph_contexts) {
+      Step step = sizes_.step;
+      step.batch = 1;
+      step.ragged = false;
+      step.context = context;
+      BenchProblem problem(device, step);
+      for (const bool apart : {false, true}) {
+        for (const bool as_graph : {false, true}) {
+          const Launching how{.merge_apart = apart, .least = kLeastTokens};
+          lab::LadderPlan plan = plan_for(step, true);
+          plan.flush_l2 = false;
+          plan.rungs = {made(apart ? "merged by a second kernel" : "merged by the last block",
+                             "graphs", problem, how)};
+          plan.rungs[0].configurations[0].make = [this, &problem, how, as_graph] {
+            return problem.layers(how, sizes_.layers, as_graph);
+          };
+          plan.cells = {{"context", lab::Cell(context)},
+                        {"started", lab::Cell(as_graph ? "as a graph" : "launch by launch")},
+                        {"kernels", lab::Cell(sizes_.layers * (apart ? 2 : 1))}};
+          lab::Timed timed = climb(plan, done, done + 0.002).rungs.at(0);
+          done += 0.002;
+          if (!timed.timed()) continue;
+          timed.cells["layer"] = timed.time_ms.median / sizes_.layers * 1e3;
+          timed.cells["host"] = host_ms(problem.layers(how, sizes_.layers, as_graph).launch);
+          rows.push_back(std::move(timed));
+        }
+      }
+    }
+    add_table("graphs",
+              fmt::format("A step of {} layers for one request alone, its cache in L2: launch by "
+                          "launch, and as a CUDA graph",
+                          sizes_.layers),
+              {whole("context"), lab::Column{"rung", "launching"}, column("started", "started"),
+               whole("kernels"), lab::Column{"time", "time of the step"},
+               real("layer", "of a layer", "µs", 2), real("host", "host, to start it", "ms", 3)},
+              rows);
+  }
+
+  /// Milliseconds until the host has started all of it on an idle device; the median.
+  double host_ms(const std::function<void()>& launch) {
+    constexpr int kSamples = 20;
+    std::vector<double> samples;
+    for (int i = 0; i < kSamples; ++i) {
+      progress.check();
+      device.synchronize();
+      const auto begin = std::chrono::steady_clock::now();
+      launch();
+      const std::chrono::duration<double, std::milli> took =
+          std::chrono::steady_clock::now() - begin;
+      samples.push_back(took.count());
+    }
+    device.synchronize();
+    return lab::spread_of(std::move(samples)).median;
+  }
+
+  void climb_prefixes() {
+    std::vector<lab::Timed> rows;
+    double done = 0.92;
+    for (const int prefix : sizes_.prefixes) {
+      Step alone = sizes_.step;
+      alone.ragged = false;
+      Step common = alone;
+      common.prefix = prefix;
+      BenchProblem copies(device, alone), stored_once(device, common);
+      lab::LadderPlan plan = plan_for(common, true);
+      plan.counters = {kDramBytes};
+      const std::string check = "prefixes";
+      plan.rungs = {
+          made("a copy for each request", check, copies, {}),
+          made("stored once, read by each", check, stored_once, {}),
+          made("stored once, read once for several", check, stored_once, {.prefix_once = true})};
+      plan.rungs[0].cells = {{"cache", lab::Cell(cache_bytes(alone) / 1e6)}};
+      for (const std::size_t i : {1, 2}) {
+        plan.rungs[i].cells = {{"cache", lab::Cell(cache_bytes(common) / 1e6)}};
+      }
+      plan.cells = {{"prefix", lab::Cell(prefix)}};
+      std::optional<double> first;
+      for (lab::Timed& timed : climb(plan, done, done + 0.005).rungs) {
+        if (!timed.timed()) continue;
+        const double time = timed.time_ms.median;
+        if (!first) first = time;
+        timed.cells["tokens"] = common.batch / time * 1e3;
+        timed.cells["speedup"] = *first / time;
+        rows.push_back(std::move(timed));
+      }
+      done += 0.005;
+    }
+    add_table(
+        "prefixes",
+        fmt::format("A prefix that all {} requests of {} tokens have in common", sizes_.step.batch,
+                    sizes_.step.context),
+        {whole("prefix"), lab::Column{"rung", "its pages"}, real("cache", "cache held", "MB", 0),
+         real("dram", "DRAM", "MB", 0), lab::Column{"time", "time"},
+         real("tokens", "tokens of a layer", "1/s", 0), real("speedup", "of copies", "", 2)},
+        rows);
   }
 
   /// MLA, whose limit is the tensor cores: beside the same cache's bytes.

@@ -33,6 +33,10 @@ int pages_for(const Step& step, int tokens) {
   return (tokens + step.page_size - 1) / step.page_size;
 }
 
+int prefix_pages(const Step& step) {
+  return step.prefix / step.page_size;
+}
+
 std::size_t rows_of(const Step& step, const std::vector<int>& context) {
   return pages_of(step, context) * numeric::elements_of(step.kv_heads, step.page_size);
 }
@@ -74,9 +78,7 @@ std::vector<float> normal_numbers(std::size_t count, unsigned seed, KvType type)
 }
 
 std::vector<int> shuffled_table(const Step& step, const std::vector<int>& context, int pitch) {
-  int pages = 0;
-  for (const int tokens : context) pages += pages_for(step, tokens);
-  std::vector<int> order(static_cast<std::size_t>(pages));
+  std::vector<int> order(pages_of(step, context));
   std::iota(order.begin(), order.end(), 0);
   std::mt19937 generator = lab::generator_of(7);
   for (std::size_t i = order.size(); i > 1; --i) {
@@ -86,7 +88,11 @@ std::vector<int> shuffled_table(const Step& step, const std::vector<int>& contex
   std::size_t next = 0;
   for (int request = 0; request < step.batch; ++request) {
     const int mine = pages_for(step, context[static_cast<std::size_t>(request)]);
-    for (int i = 0; i < mine; ++i) table[numeric::index_of(request, i, pitch)] = order[next++];
+    for (int i = 0; i < mine; ++i) {
+      const bool common = request > 0 && i < prefix_pages(step);
+      table[numeric::index_of(request, i, pitch)] =
+          common ? table[numeric::index_of(0, i, pitch)] : order[next++];
+    }
   }
   return table;
 }
@@ -98,7 +104,7 @@ int table_pitch_of(const Step& step, const std::vector<int>& context) {
 std::size_t pages_of(const Step& step, const std::vector<int>& context) {
   std::size_t pages = 0;
   for (const int tokens : context) pages += static_cast<std::size_t>(pages_for(step, tokens));
-  return pages;
+  return pages - numeric::elements_of(step.batch - 1, prefix_pages(step));
 }
 
 std::vector<int> contexts_of(const Step& step) {
@@ -121,10 +127,15 @@ double least_bytes(const Step& step) {
     tokens += some;
     pages += pages_for(step, some);
   }
+  tokens -= (step.batch - 1.0) * step.prefix;
   const double scales = is_quantized(step.type) ? 2 * sizeof(float) : 0;
   const double of_token = step.kv_heads * (2.0 * static_cast<double>(row_bytes(step)) + scales);
   const double queries = static_cast<double>(query_rows(step)) * step.head_dim * 2;
   return tokens * of_token + pages * sizeof(int) + 2 * queries;
+}
+
+double cache_bytes(const Step& step) {
+  return 2.0 * static_cast<double>(rows_of(step, contexts_of(step)) * row_bytes(step));
 }
 
 BenchProblem::BenchProblem(simt::Device& device, const Step& step)
@@ -155,6 +166,7 @@ DeviceCut::DeviceCut(simt::Device& device, const paged::WorkPlan& plan, int rows
     : items(device, plan.items),
       first_item(device, plan.first_item),
       arrived(device, static_cast<std::size_t>(plan.slots)),
+      parts(device, plan.parts),
       part_o(device, numeric::elements_of(plan.slots, rows) * static_cast<std::size_t>(columns)),
       part_m(device, numeric::elements_of(plan.slots, rows)),
       part_l(device, part_m.count()) {
@@ -176,14 +188,19 @@ paged::Problem BenchProblem::problem_of(const Launching& how) const {
   return problem;
 }
 
+/// As many as the device runs at once.
+int BenchProblem::blocks_of(const paged::Problem& problem) const {
+  const int at_once = kernels_of(device_).resources(device_, problem).blocks_per_multiprocessor;
+  return std::max(at_once, 1) * std::max(device_.info().multiprocessors, 1);
+}
+
 paged::WorkPlan BenchProblem::plan_of(const Launching& how, const paged::Problem& problem) const {
   const paged::Cut cut{step_.heads, step_.kv_heads, step_.page_size,
                        how.cutting == Launching::Cutting::repeat_kv};
   if (how.cutting == Launching::Cutting::even) {
     return paged::even_plan(cut, context_, how.splits);
   }
-  const int at_once = kernels_of(device_).resources(device_, problem).blocks_per_multiprocessor;
-  int blocks = std::max(at_once, 1) * std::max(device_.info().multiprocessors, 1);
+  int blocks = blocks_of(problem);
   if (how.least > 0) {
     std::int64_t tokens = 0;
     for (const int some : context_) tokens += some;
@@ -210,22 +227,68 @@ paged::Arrays BenchProblem::arrays_of(DeviceCut& cut) {
   arrays.part_m = cut.part_m.span();
   arrays.part_l = cut.part_l.span();
   arrays.arrived = cut.arrived.span();
+  arrays.parts = cut.parts.span();
   return arrays;
 }
 
-lab::Runnable BenchProblem::runnable(const Launching& how) {
+std::function<void()> BenchProblem::launch_of(const Launching& how) {
+  if (how.prefix_once) return launch_of_two(how);
   const Kernels& kernels = kernels_of(device_);
   const paged::Problem problem = problem_of(how);
   const auto cut = std::make_shared<DeviceCut>(device_, plan_of(how, problem), problem.most_rows,
                                                problem.head_dim);
-  const auto launch = [this, &kernels, problem, cut] {
+  return [this, &kernels, problem, cut] {
     const paged::Arrays arrays = arrays_of(*cut);
     kernels.attend(device_, problem, arrays);
     if (problem.merged_by == paged::MergedBy::other_kernel) {
       kernels.merge(device_, problem, arrays, nullptr);
     }
   };
-  return lab::judged(device_, o_, launch, [this] { return compared(true); });
+}
+
+/// First the prefix, for the query rows of as many requests as a block has room for, then what each request has alone;
+/// both leave their parts in the same slots, and whose word comes last merges them.
+std::function<void()> BenchProblem::launch_of_two(const Launching& how) {
+  const Kernels& kernels = kernels_of(device_);
+  const paged::Problem own = problem_of(how);
+  const paged::Cut cut{step_.heads, step_.kv_heads, step_.page_size};
+  const std::vector<paged::Sharing> sharing = paged::sharing_of(
+      table_, table_pitch_, context_, step_.page_size, paged::kMostRows / cut.rows());
+  paged::Problem shared = own;
+  for (const paged::Sharing& group : sharing) {
+    shared.most_requests = std::max(shared.most_requests, group.requests);
+  }
+  const paged::TwoPlans plans =
+      paged::balanced_plans(cut, context_, blocks_of(shared), blocks_of(own), sharing);
+  struct Cuts {
+    DeviceCut own;
+    simt::Buffer<paged::WorkItem> items;
+    simt::Buffer<int> first_item;
+  };
+  const auto cuts =
+      std::make_shared<Cuts>(Cuts{DeviceCut(device_, plans.own, own.most_rows, own.head_dim),
+                                  simt::Buffer<paged::WorkItem>(device_, plans.shared.items),
+                                  simt::Buffer<int>(device_, plans.shared.first_item)});
+  return [this, &kernels, shared, own, cuts] {
+    paged::Arrays arrays = arrays_of(cuts->own);
+    paged::Arrays of_shared = arrays;
+    of_shared.items = cuts->items.span();
+    of_shared.first_item = cuts->first_item.span();
+    if (cuts->items.count() > 0) kernels.attend(device_, shared, of_shared);
+    kernels.attend(device_, own, arrays);
+  };
+}
+
+lab::Runnable BenchProblem::runnable(const Launching& how) {
+  return lab::judged(device_, o_, launch_of(how), [this] { return compared(true); });
+}
+
+lab::Runnable BenchProblem::layers(const Launching& how, int layers, bool as_graph) {
+  std::function<void()> launch = [one = launch_of(how), layers] {
+    for (int layer = 0; layer < layers; ++layer) one();
+  };
+  if (as_graph) launch = device_.graph_of(std::move(launch));
+  return lab::judged(device_, o_, std::move(launch), [this] { return compared(true); });
 }
 
 lab::Runnable BenchProblem::read(int blocks) {

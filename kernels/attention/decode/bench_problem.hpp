@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -22,13 +23,19 @@ struct Step {
   bool ragged = true;              ///< requests have from half to one and a half of that
   int page_size = 16;
   KvType type = KvType::bf16;
+  int prefix =
+      0;  ///< tokens that all requests have in common, whole pages and no more than the shortest has
 };
 /// Of the kernels.
 paged::Cache cache_format(KvType type);
 /// Tokens of each request; their sum is batch × context.
 std::vector<int> contexts_of(const Step& step);
-/// Bytes that must be read and written at least: keys, values and scales of all tokens, the block table, q and O.
+/// Bytes that must be read and written at least: keys, values and scales of all tokens, those of the prefix once, the
+/// block table, q and O.
 double least_bytes(const Step& step);
+
+/// K and V of all pages that are held.
+double cache_bytes(const Step& step);
 
 /// How a step is launched.
 struct Launching {
@@ -41,6 +48,8 @@ struct Launching {
   int splits = 1;
   bool merge_apart = false;  ///< by a second kernel
   int least = 0;  ///< tokens of a balanced piece at least; 0: pieces for all multiprocessors
+  /// Of balanced pieces: the prefix is read once for as many requests as a block has room for, by a launch of its own.
+  bool prefix_once = false;
 };
 
 /// Work items on the device, and room for their parts.
@@ -49,7 +58,7 @@ struct DeviceCut {
   DeviceCut(simt::Device& device, const paged::WorkPlan& plan, int rows, int columns);
 
   simt::Buffer<paged::WorkItem> items;
-  simt::Buffer<int> first_item, arrived;
+  simt::Buffer<int> first_item, arrived, parts;
   simt::Buffer<float> part_o, part_m, part_l;
 };
 
@@ -57,11 +66,12 @@ struct DeviceCut {
 inline constexpr int kPeriodRows = 2053;
 /// Normal numbers, rounded as they are stored in 16 bits.
 std::vector<float> normal_numbers(std::size_t count, unsigned seed, KvType type);
-/// Pages of each request, [batch × pitch], any page of the pool once: those of one request lie far from each other.
+/// Pages of each request, [batch × pitch], any page of the pool once, but for the prefix: those of one request lie far
+/// from each other.
 std::vector<int> shuffled_table(const Step& step, const std::vector<int>& context, int pitch);
 /// Of the longest request.
 int table_pitch_of(const Step& step, const std::vector<int>& context);
-/// Pages of all requests.
+/// Pages of all requests, those of the prefix once.
 std::size_t pages_of(const Step& step, const std::vector<int>& context);
 /// Adds O's row `got` against double: a query and the rows of the cache that it attends to, as `one` has them.
 void add_row(lab::Closest& closest, const Inputs& one, const std::vector<float>& got, KvType type);
@@ -76,6 +86,8 @@ class BenchProblem {
 
   /// The kernel, launched so.
   lab::Runnable runnable(const Launching& how);
+  /// The same for `layers` layers one after another, all over this cache; as a graph, or launch by launch.
+  lab::Runnable layers(const Launching& how, int layers, bool as_graph);
   /// A kernel that only adds up the bytes of K and V, with so many blocks a multiprocessor.
   lab::Runnable read(int blocks);
   /// cuDNN's `plan` for requests of `step.context` tokens each, in one piece: the same arrays, taken so. Not ragged,
@@ -84,6 +96,9 @@ class BenchProblem {
   simt::LibraryAttention library_attention() const;
 
  private:
+  std::function<void()> launch_of(const Launching& how);
+  std::function<void()> launch_of_two(const Launching& how);
+  int blocks_of(const paged::Problem& problem) const;
   paged::WorkPlan plan_of(const Launching& how, const paged::Problem& problem) const;
   paged::Problem problem_of(const Launching& how) const;
   paged::Arrays arrays_of(DeviceCut& cut);

@@ -73,8 +73,7 @@ int most_tiles(const paged::WorkPlan& plan, const Inputs& inputs) {
 int item_with(const paged::WorkPlan& plan, const Chosen& chosen, int page) {
   for (std::size_t i = 0; i < plan.items.size(); ++i) {
     const paged::WorkItem& item = plan.items[i];
-    const int head = chosen.head - item.first_head;
-    if (item.request == chosen.request && head >= 0 && head < item.heads &&
+    if (paged::row_with(item, chosen.request, chosen.head) >= 0 &&
         page < item.first_page + std::max(item.pages, 1)) {
       return static_cast<int>(i);
     }
@@ -100,28 +99,39 @@ std::vector<std::uint64_t> key_bytes_of(const simt::Trace::Log& log) {
   return bytes;
 }
 
-paged::WorkPlan cut_into(const Inputs& inputs, const paged::Cut& cut, int splits) {
-  if (splits > 0) return paged::even_plan(cut, inputs.contexts, splits);
+paged::WorkPlan cut_into(const Inputs& inputs, const paged::Cut& cut, int splits,
+                         const std::vector<paged::Sharing>& sharing) {
+  if (splits > 0) return paged::even_plan(cut, inputs.contexts, splits, sharing);
   std::int64_t pages = 0;
   for (const auto& table : inputs.tables) pages += static_cast<std::int64_t>(table.size());
-  pages *= cut.repeat_kv ? cut.heads : cut.kv_heads;
+  for (const paged::Sharing& group : sharing) {
+    pages -= std::int64_t{group.requests - 1} * group.pages;
+  }
+  pages *= cut.lines();
   // A few pages for each block, so that there is something to take one after the other.
   constexpr std::int64_t kPages = 3;
   const auto blocks = std::clamp<std::int64_t>(pages / kPages, 1, kMultiprocessors);
-  return paged::balanced_plan(cut, inputs.contexts, static_cast<int>(blocks));
+  return paged::balanced_plan(cut, inputs.contexts, static_cast<int>(blocks), sharing);
 }
 
 }  // namespace
 
-paged::WorkPlan plan_of(const Inputs& inputs, int splits, bool repeat_kv) {
+paged::WorkPlan plan_of(const Inputs& inputs, const Params& params) {
   const bool latent = inputs.layer.row.latent > 0;
-  paged::Cut cut{inputs.layer.heads, inputs.layer.cached_heads, inputs.page_size, repeat_kv};
+  paged::Cut cut{inputs.layer.heads, inputs.layer.cached_heads, inputs.page_size,
+                 params.broken == Break::repeat_kv};
   // Of mla as many query heads go together as a block has room for; each such group reads the latent rows.
   if (latent) {
     cut.kv_heads =
         inputs.layer.heads / latent::heads_of_item(inputs.layer.heads, inputs.layer.row.value);
   }
-  paged::WorkPlan plan = cut_into(inputs, cut, splits);
+  std::vector<paged::Sharing> sharing;
+  if (params.prefix_read == PrefixRead::once) {
+    const int room = latent ? latent::most_heads(inputs.layer.row.value) : paged::kMostRows;
+    sharing = paged::sharing_of(flat_tables(inputs), static_cast<int>(longest_table(inputs)),
+                                inputs.contexts, inputs.page_size, room / cut.rows());
+  }
+  paged::WorkPlan plan = cut_into(inputs, cut, params.splits, sharing);
   if (latent) {
     for (paged::WorkItem& item : plan.items) item.kv_head = 0;
   }
@@ -141,6 +151,7 @@ paged::Problem paged_problem_of(const Params& params, const Inputs& inputs,
   problem.most_rows = 1;
   for (const paged::WorkItem& item : plan.items) {
     problem.most_rows = std::max(problem.most_rows, item.heads);
+    problem.most_requests = std::max(problem.most_requests, item.requests);
   }
   problem.k_channels = is_quantized(params.kv_dtype) && params.scales == Scales::channel;
   if (params.broken == Break::unmerged_splits) problem.merging = paged::Merging::first_only;
@@ -151,13 +162,10 @@ namespace {
 
 /// The same of mla.
 latent::ExplainedProblem latent_problem_of(const paged::Problem& problem, const Inputs& inputs) {
-  return {problem.heads,
-          inputs.layer.row.key,
-          inputs.layer.row.value,
-          problem.page_size,
-          problem.table_pitch,
-          problem.most_rows,
-          static_cast<float>(inputs.scale),
+  return {problem.heads,          inputs.layer.row.key,
+          inputs.layer.row.value, problem.page_size,
+          problem.table_pitch,    problem.most_rows,
+          problem.most_requests,  static_cast<float>(inputs.scale),
           problem.merging};
 }
 
@@ -166,7 +174,7 @@ latent::ExplainedProblem latent_problem_of(const paged::Problem& problem, const 
 Outcome run_explained(simt::Device& device, const Params& params, const Inputs& inputs,
                       const Cache& cache, const Chosen& chosen, int traced_page) {
   Outcome outcome;
-  outcome.plan = plan_of(inputs, params.splits, params.broken == Break::repeat_kv);
+  outcome.plan = plan_of(inputs, params);
   outcome.problem = paged_problem_of(params, inputs, outcome.plan);
   outcome.step_pitch = most_tiles(outcome.plan, inputs);
   const paged::WorkPlan& plan = outcome.plan;
@@ -180,7 +188,7 @@ Outcome run_explained(simt::Device& device, const Params& params, const Inputs& 
   const auto table = uploaded(device, flat_tables(inputs));
   const auto context = uploaded(device, inputs.contexts);
   const auto items = uploaded(device, plan.items);
-  const auto first_item = uploaded(device, plan.first_item);
+  const auto first_item = uploaded(device, plan.first_item), parts = uploaded(device, plan.parts);
   auto o = unwritten<std::uint16_t>(device, lines * columns);
   auto lse = unwritten<float>(device, lines);
   auto part_o = unwritten<float>(device, rows * columns);
@@ -194,7 +202,7 @@ Outcome run_explained(simt::Device& device, const Params& params, const Inputs& 
   const paged::Arrays arrays{q.span(),          k.span(),      v.span(),       k_scales.span(),
                              v_scales.span(),   table.span(),  context.span(), items.span(),
                              first_item.span(), o.span(),      lse.span(),     part_o.span(),
-                             part_m.span(),     part_l.span(), arrived.span()};
+                             part_m.span(),     part_l.span(), arrived.span(), parts.span()};
   outcome.traced_item = item_with(plan, chosen, traced_page);
   simt::Trace tape(device, tape_entries(outcome, inputs));
   const paged::Explanation what{

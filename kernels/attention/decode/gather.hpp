@@ -28,9 +28,10 @@ struct Outcome {
       key_bytes;  ///< where the traced item's copies of K began, 16 bytes each, rising
 };
 
-/// How the requests are cut: `splits` parts each, or with 0 pieces of equal length, of three pages and more, at most one
-/// for each multiprocessor of an H200.
-paged::WorkPlan plan_of(const Inputs& inputs, int splits, bool repeat_kv);
+/// How the requests are cut: `params.splits` parts each, or with 0 pieces of equal length, of three pages and more, at
+/// most one for each multiprocessor of an H200. With `prefix_read` once, pages with which tables of successive requests
+/// begin are cut once for as many requests as a block has room for.
+paged::WorkPlan plan_of(const Inputs& inputs, const Params& params);
 
 /// What is asked of the kernel for heads.
 paged::Problem paged_problem_of(const Params& params, const Inputs& inputs,

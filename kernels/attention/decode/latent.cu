@@ -324,8 +324,7 @@ struct Consumer {
     const bool speaks = kGroup == 0 && lane() % 4 == 0;
     const int column = kGroup * kColumns + lane() % 4 * 2;
     if (paged::is_split(item)) {
-      const std::ptrdiff_t at =
-          static_cast<std::ptrdiff_t>(paged::slot_of(item)) * task.most_rows + row_of_item(half);
+      const std::ptrdiff_t at = paged::part_of(item, row_of_item(half), task.most_rows);
 #pragma unroll
       for (int j = 0; j < kColumns / 8; ++j) {
         simt::as<float2>(memory.part_o + (at * kLatent + column + 8 * j))[0] =

@@ -30,6 +30,7 @@ struct Memory {
   simt::Global<const int> first_item;
   simt::Global<std::uint16_t> o;
   simt::Global<float> lse, part_o, part_m, part_l;
+  simt::Global<const int> parts;
 };
 /// Who looks on: paged::Explanation, on the device.
 struct Records {
@@ -63,17 +64,16 @@ __device__ inline long long now([[maybe_unused]] int items) {
 #endif
 }
 
-/// The queries of the item's heads; sums begin.
+/// The queries of the item's rows; sums begin.
 __device__ inline void begin(const Rooms& rooms, const ExplainedProblem& p, const Memory& memory,
                              const paged::WorkItem& item, const Records& records) {
-  const int first = (item.request * p.heads + item.first_head) * p.width;
-  for (int i = static_cast<int>(threadIdx.x); i < item.heads * p.width; i += kThreads) {
-    rooms.q[i] = memory.q[first + i];
+  const int rows = paged::rows_of(item);
+  for (int i = static_cast<int>(threadIdx.x); i < rows * p.width; i += kThreads) {
+    rooms.q[i] = memory.q[paged::query_of(item, i / p.width, p.heads) * p.width + i % p.width];
     records.asks(paged::kQ, 0, 2);
   }
-  for (int i = static_cast<int>(threadIdx.x); i < item.heads * p.value; i += kThreads)
-    rooms.o[i] = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < item.heads; i += kThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < rows * p.value; i += kThreads) rooms.o[i] = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < rows; i += kThreads) {
     rooms.m[i] = -INFINITY;
     rooms.l[i] = 0;
   }
@@ -101,10 +101,10 @@ __device__ inline void gather(const Rooms& rooms, const ExplainedProblem& p, con
   }
 }
 
-/// One head's online softmax over the tile, by a warp: two lanes a token, half of the row each.
-__device__ inline void attend_head(const Rooms& rooms, const ExplainedProblem& p, int row,
-                                   int there, int left, const paged::WorkItem& item, int number_of,
-                                   int tile, const Records& records) {
+/// One row's online softmax over the tile, by a warp: two lanes a token, half of the row each.
+__device__ inline void attend_row(const Rooms& rooms, const ExplainedProblem& p, int row, int there,
+                                  int left, const paged::WorkItem& item, int number_of, int tile,
+                                  const Records& records) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int token = lane % kTile;
   float score = 0;
@@ -138,18 +138,18 @@ __device__ inline void attend_head(const Rooms& rooms, const ExplainedProblem& p
   if (lane != 0) return;
   rooms.m[row] = after;
   rooms.l[row] = l;
-  if (item.request != records.request || item.first_head + row != records.head) return;
+  if (row != paged::row_with(item, records.request, records.head)) return;
   records.steps[number_of * records.step_pitch + tile] = {
       most, before, after, rescale, sum, l, rooms.o[row * p.value + records.component], left};
 }
 
-/// O of the item's heads: to memory, or to the item's slot.
+/// O of the item's rows: to memory, or to the item's slot.
 __device__ inline void finish(const Rooms& rooms, const ExplainedProblem& p, const Memory& memory,
                               const paged::WorkItem& item, const Records& records) {
-  for (int i = static_cast<int>(threadIdx.x); i < item.heads * p.value; i += kThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < paged::rows_of(item) * p.value; i += kThreads) {
     const int row = i / p.value, column = i % p.value;
     if (paged::is_split(item)) {
-      const int at = paged::slot_of(item) * p.most_rows + row;
+      const int at = paged::part_of(item, row, p.most_rows);
       memory.part_o[at * p.value + column] = rooms.o[i];
       records.asks(paged::kParts, 1, 4);
       if (column != 0) continue;
@@ -159,7 +159,7 @@ __device__ inline void finish(const Rooms& rooms, const ExplainedProblem& p, con
       continue;
     }
     const float l = rooms.l[row];
-    const int head = item.request * p.heads + item.first_head + row;
+    const int head = paged::query_of(item, row, p.heads);
     memory.o[head * p.value + column] =
         numeric::Bf16::bits(l > 0 ? rooms.o[i] / l : 0.0f);  // [step: output]
     records.asks(paged::kO, 1, 2);
@@ -170,7 +170,7 @@ __device__ inline void finish(const Rooms& rooms, const ExplainedProblem& p, con
 }
 
 __global__ void latent_explained(Memory memory, ExplainedProblem p, Records records) {
-  const auto rows = static_cast<std::size_t>(p.most_rows),
+  const auto rows = static_cast<std::size_t>(p.most_rows * p.most_requests),
              width = static_cast<std::size_t>(p.width);
   const std::size_t numbers = rows * static_cast<std::size_t>(p.value);
   const std::size_t words_at = (numbers + 2 * rows) * 4;
@@ -200,10 +200,11 @@ __global__ void latent_explained(Memory memory, ExplainedProblem p, Records reco
       const int token = from + tile * kTile, left = to - token, there = min(left, kTile);
       gather(rooms, p, memory, item, number_of, token, there, records);
       __syncthreads();  // the tile is there, and before the first one the queries
-      for (int row = static_cast<int>(threadIdx.x) / 32; row < item.heads; row += kWarps) {
-        attend_head(rooms, p, row, there, left, item, number_of, tile, records);
+      for (int row = static_cast<int>(threadIdx.x) / 32; row < paged::rows_of(item);
+           row += kWarps) {
+        attend_row(rooms, p, row, there, left, item, number_of, tile, records);
       }
-      __syncthreads();  // all heads have used it
+      __syncthreads();  // all rows have used it
     }
     if (tiles == 0) __syncthreads();  // the sums that `begin` wrote
     finish(rooms, p, memory, item, records);
@@ -212,18 +213,17 @@ __global__ void latent_explained(Memory memory, ExplainedProblem p, Records reco
   }
 }
 
-/// A block an item; only a request's first part has something to do.
-__global__ void latent_merge(Memory memory, ExplainedProblem p, Records records) {
-  const paged::WorkItem item = memory.items[static_cast<int>(blockIdx.x)];
-  if (item.split != 0 || !paged::is_split(item)) return;
+/// Weighs and adds the parts of a request's heads, which begin at `first_slot`.
+__device__ inline void merge_parts(const ExplainedProblem& p, const Memory& memory, int request,
+                                   const paged::WorkItem& item, int first_slot, int parts,
+                                   const Records& records) {
   for (int i = static_cast<int>(threadIdx.x); i < item.heads * p.value; i += kThreads) {
     const int row = i / p.value, column = i % p.value;
-    const int first = item.first_slot * p.most_rows + row;
+    const int first = first_slot * p.most_rows + row;
     float most = -INFINITY;
-    for (int s = 0; s < item.splits; ++s)
-      most = fmaxf(most, memory.part_m[first + s * p.most_rows]);
+    for (int s = 0; s < parts; ++s) most = fmaxf(most, memory.part_m[first + s * p.most_rows]);
     float l = 0, o = 0;
-    for (int s = 0; s < item.splits; ++s) {
+    for (int s = 0; s < parts; ++s) {
       const int at = first + s * p.most_rows;
       float weight =
           memory.part_m[at] == -INFINITY ? 0.0f : expf(memory.part_m[at] - most);  // [step: weigh]
@@ -235,7 +235,7 @@ __global__ void latent_merge(Memory memory, ExplainedProblem p, Records records)
       records.asks(paged::kParts, 0, 8);
       records.weights[at] = weight;
     }
-    const int head = item.request * p.heads + item.first_head + row;
+    const int head = request * p.heads + item.first_head + row;
     memory.o[head * p.value + column] = numeric::Bf16::bits(l > 0 ? o / l : 0.0f);
     records.asks(paged::kO, 1, 2);
     if (column != 0) continue;
@@ -243,6 +243,17 @@ __global__ void latent_merge(Memory memory, ExplainedProblem p, Records records)
     const float base = p.merging == paged::Merging::first_only ? memory.part_m[first] : most;
     memory.lse[head] = l > 0 ? base + logf(l) : -INFINITY;
     records.asks(paged::kLse, 1, 4);
+  }
+}
+
+/// A block an item; only the first part of its requests has something to do.
+__global__ void latent_merge(Memory memory, ExplainedProblem p, Records records) {
+  const paged::WorkItem item = memory.items[static_cast<int>(blockIdx.x)];
+  if (item.split != 0 || !paged::is_split(item)) return;
+  for (int i = 0; i < item.requests; ++i) {
+    const int first_slot = item.first_slot + i * item.slot_stride;
+    merge_parts(p, memory, item.request + i, item, first_slot,
+                i == 0 ? item.splits : memory.parts[first_slot], records);
   }
 }
 

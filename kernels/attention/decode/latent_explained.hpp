@@ -13,8 +13,9 @@ struct ExplainedProblem {
   int heads = 1;
   int width = 144, value = 128;
   int page_size = 16, table_pitch = 0;
-  int most_rows = 1;  ///< query heads of an item at most; a slot has so many rows
-  float scale = 1;    ///< of the scores, before exp
+  int most_rows = 1;      ///< query heads of an item and a request at most; a slot has so many rows
+  int most_requests = 1;  ///< of an item
+  float scale = 1;        ///< of the scores, before exp
   paged::Merging merging = paged::Merging::weighted;
 };
 
@@ -29,11 +30,12 @@ constexpr int heads_of_item(int heads, int value) {
   return rows;
 }
 
-/// Dynamic shared memory: O, maxima and sums of an item's heads in FP32, their queries and a tile of rows in BF16.
+/// Dynamic shared memory: O, maxima and sums of an item's rows in FP32, their queries and a tile of rows in BF16.
 constexpr std::size_t explained_shared_bytes(const ExplainedProblem& p) {
-  const auto floats = static_cast<std::size_t>(p.most_rows) * static_cast<std::size_t>(p.value + 2);
-  const auto words = static_cast<std::size_t>(p.most_rows + paged::kExplainedTile) *
-                     static_cast<std::size_t>(p.width);
+  const int rows = p.most_rows * p.most_requests;
+  const auto floats = static_cast<std::size_t>(rows) * static_cast<std::size_t>(p.value + 2);
+  const auto words =
+      static_cast<std::size_t>(rows + paged::kExplainedTile) * static_cast<std::size_t>(p.width);
   return floats * 4 + words * 2 + 16;
 }
 

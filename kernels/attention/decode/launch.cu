@@ -32,10 +32,11 @@ class KernelsHere final : public Kernels {
   void explain(simt::Device& device, const latent::ExplainedProblem& problem,
                const latent::ExplainedArrays& a, const paged::Explanation& what) const override {
     namespace here = latent::SIMT_BACKEND;
-    if (problem.most_rows > latent::most_heads(problem.value) ||
+    if (problem.most_rows * problem.most_requests > latent::most_heads(problem.value) ||
         problem.width % here::kChunk != 0) {
       throw Error(
-          "explained mla: too many heads of an item, or rows that are no multiple of 16 bytes");
+          "explained mla: too many query rows of an item, or rows that are no multiple of 16 "
+          "bytes");
     }
     const simt::Span<const std::uint16_t> cache{reinterpret_cast<const std::uint16_t*>(a.k.data),
                                                 a.k.count / 2};
@@ -49,7 +50,8 @@ class KernelsHere final : public Kernels {
                               simt::global(a.lse, "log-sum-exp"),
                               simt::global(a.part_o, "parts of O"),
                               simt::global(a.part_m, "maxima of parts"),
-                              simt::global(a.part_l, "sums of parts")};
+                              simt::global(a.part_l, "sums of parts"),
+                              simt::global(a.parts, "parts of rows")};
     const here::Records records{simt::global(what.visits, "visits"),
                                 simt::global(what.steps, "steps"),
                                 simt::global(what.asked, "asked"),

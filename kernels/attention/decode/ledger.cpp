@@ -22,8 +22,8 @@ Ledger ledger_of(const paged::Problem& problem, const paged::WorkPlan& plan,
   for (const paged::WorkItem& item : plan.items) {
     const std::int64_t tokens =
         tokens_of(item, problem.page_size, contexts[static_cast<std::size_t>(item.request)]);
-    const std::int64_t queries = std::int64_t{item.heads} * shape.key;
-    const std::int64_t numbers = std::int64_t{item.heads} * shape.value;
+    const std::int64_t rows = paged::rows_of(item);
+    const std::int64_t queries = rows * shape.key, numbers = rows * shape.value;
     all[paged::kQ].loaded += queries * kWord;
     all[paged::kK].loaded += tokens * row;
     if (shape.latent == 0) all[paged::kV].loaded += tokens * row;
@@ -31,13 +31,13 @@ Ledger ledger_of(const paged::Problem& problem, const paged::WorkPlan& plan,
     if (scaled && problem.k_channels) all[paged::kScales].loaded += (tokens + queries) * kFloat;
     if (scaled && !problem.k_channels) all[paged::kScales].loaded += tokens * 2 * kFloat;
     if (paged::is_split(item)) {
-      const std::int64_t part = (numbers + 2 * item.heads) * kFloat;
+      const std::int64_t part = (numbers + 2 * rows) * kFloat;
       all[paged::kParts].stored += part;
       all[paged::kParts].loaded += part;
     }
     if (item.split == 0) {
       all[paged::kO].stored += numbers * kWord;
-      all[paged::kLse].stored += item.heads * kFloat;
+      all[paged::kLse].stored += rows * kFloat;
     }
   }
   return all;

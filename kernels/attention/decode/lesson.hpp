@@ -48,9 +48,10 @@ struct RequestTrace {
   bool operator==(const RequestTrace&) const = default;
 };
 
-/// Pages of a request for the query heads that share a K/V head: what a block works on at a time.
+/// Pages for the query heads that share a K/V head, of one request or of several that have these pages in common: what
+/// a block works on at a time.
 struct ItemTrace {
-  int row = 0;  ///< of the requests that the kernel attends for
+  int row = 0, rows = 1;  ///< of the requests that the kernel attends for: the first, and how many
   int kv_head = 0, first_head = 0, heads = 0;
   int first_page = 0, pages = 0;  ///< places in the block table
   int tokens = 0;

@@ -45,20 +45,34 @@ __device__ __forceinline__ Merged merge_sums(const Memory& memory, int first, in
   return all;
 }
 
+/// The parts of a request's heads, of which an item is one.
+struct RowParts {
+  int request, first_head, heads;
+  int first_slot, count;
+
+  /// Of request number `which` of the item's.
+  __device__ __forceinline__ RowParts(const WorkItem& item, int which, const Memory& memory)
+      : request(item.request + which),
+        first_head(item.first_head),
+        heads(item.heads),
+        first_slot(item.first_slot + which * item.slot_stride),
+        count(which == 0 ? item.splits : memory.parts[first_slot]) {}
+};
+
 /// What thread `thread` of so many does.
 template <class T, class W>
-__device__ __forceinline__ void merge_rows(const WorkItem& item, const Task& task,
+__device__ __forceinline__ void merge_rows(const RowParts& parts, const Task& task,
                                            const Memory& memory, const W& witness, int thread,
                                            int threads) {
   constexpr int kFours = T::kHeadDim / 4;  // of a row
-  for (int i = thread; i < item.heads * kFours; i += threads) {
+  for (int i = thread; i < parts.heads * kFours; i += threads) {
     const int row = i / kFours;
     const int column = i % kFours * 4;
-    const int first = item.first_slot * task.most_rows + row;
-    const Merged all = merge_sums(memory, first, task.most_rows, item.splits, task.merging);
+    const int first = parts.first_slot * task.most_rows + row;
+    const Merged all = merge_sums(memory, first, task.most_rows, parts.count, task.merging);
     float4 o = make_float4(0, 0, 0, 0);
 #pragma unroll 8
-    for (int split = 0; split < item.splits; ++split) {
+    for (int split = 0; split < parts.count; ++split) {
       const int at = first + split * task.most_rows;
       const float weight =
           weight_of(__ldcg(&memory.part_m[at]), all, task.merging, split);  // [step: weigh]
@@ -76,7 +90,7 @@ __device__ __forceinline__ void merge_rows(const WorkItem& item, const Task& tas
     }
     const float inverse = all.l > 0 ? 1 / all.l : 0;
     const std::ptrdiff_t head =
-        static_cast<std::ptrdiff_t>(item.request) * task.heads + item.first_head + row;
+        static_cast<std::ptrdiff_t>(parts.request) * task.heads + parts.first_head + row;
     store_four<typename T::Query>(
         memory.o + (head * T::kHeadDim + column),
         make_float4(o.x * inverse, o.y * inverse, o.z * inverse, o.w * inverse));
@@ -92,9 +106,11 @@ template <class T, class W>
 __global__ void merge(Memory memory, Task task, W witness) {
   const WorkItem item = memory.items[static_cast<int>(blockIdx.x)];
   if (item.split != 0 || !is_split(item)) return;
-  merge_rows<T>(item, task, memory, witness,
-                static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x),
-                static_cast<int>(gridDim.y * blockDim.x));
+  for (int i = 0; i < item.requests; ++i) {
+    merge_rows<T>(RowParts(item, i, memory), task, memory, witness,
+                  static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x),
+                  static_cast<int>(gridDim.y * blockDim.x));
+  }
 }
 
 }  // namespace tilestep::decode::paged::SIMT_BACKEND

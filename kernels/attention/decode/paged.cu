@@ -1,7 +1,8 @@
 #pragma once
 
 // Attention of one new token of each request over its cache, which lies in pages: O = softmax(q·K^T / sqrt(head_dim)) V.
-// All query heads that share a K/V head are done at once, so that each byte of the cache is read once.
+// All query heads that share a K/V head are done at once, so that each byte of the cache is read once; so are those of
+// several requests, where the pages are in all their tables.
 //
 //   - the host cuts the requests into work items of equal size, some pages of one request and K/V head each; a block
 //     has several of them (paged_plan.hpp)
@@ -34,12 +35,12 @@ __device__ __forceinline__ void copy_queries(simt::Shared<std::uint16_t> to, con
                                              const Task& task, const Memory& memory,
                                              const W& witness) {
   constexpr int kChunks = T::kHeadDim / 8;
-  const auto from =
-      memory.q +
-      (static_cast<std::ptrdiff_t>(item.request) * task.heads + item.first_head) * T::kHeadDim;
-  for (int i = static_cast<int>(threadIdx.x); i < item.heads * kChunks;
+  for (int i = static_cast<int>(threadIdx.x); i < rows_of(item) * kChunks;
        i += static_cast<int>(blockDim.x)) {
-    simt::cp_async16(to + (i / kChunks * T::kQueryPitch + i % kChunks * 8), from + i * 8);
+    const int row = i / kChunks, chunk = i % kChunks;
+    const std::ptrdiff_t query = query_of(item, row, task.heads);
+    simt::cp_async16(to + (row * T::kQueryPitch + chunk * 8),
+                     memory.q + (query * T::kHeadDim + chunk * 8));
     witness.asks(kQ, 0, 16);
   }
 }
@@ -52,8 +53,9 @@ __device__ __forceinline__ void load_queries(Queries<T>& q, simt::Shared<std::ui
                                              const Memory& memory, const Who& me,
                                              const W& witness) {
   using Number = typename T::Format::Number;
+  const int rows = rows_of(item);
   const auto load = [&](int row, int column) {
-    if (row >= item.heads) return 0.0f;
+    if (row >= rows) return 0.0f;
     float number = T::Query::number(queries[row * T::kQueryPitch + column]);
     if (T::Format::kScales && task.k_channels) {
       number *= memory.k_scales[item.kv_head * T::kHeadDim + column];

@@ -108,7 +108,7 @@ __device__ __forceinline__ void store_row(const float4& sum, const Merged& all, 
                                           const WorkItem& item, const Task& task,
                                           const Memory& memory, const W& witness) {
   if (is_split(item)) {
-    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(slot_of(item)) * task.most_rows + row;
+    const std::ptrdiff_t at = part_of(item, row, task.most_rows);
     simt::as<float4>(memory.part_o + (at * T::kHeadDim + column))[0] = sum;
     witness.asks(kParts, 1, 16);
     if (column != 0) return;
@@ -118,8 +118,7 @@ __device__ __forceinline__ void store_row(const float4& sum, const Merged& all, 
     return;
   }
   const float inverse = all.l > 0 ? 1 / all.l : 0;
-  const std::ptrdiff_t head =
-      static_cast<std::ptrdiff_t>(item.request) * task.heads + item.first_head + row;
+  const std::ptrdiff_t head = query_of(item, row, task.heads);
   store_four<typename T::Query>(
       memory.o + (head * T::kHeadDim + column),
       make_float4(sum.x * inverse, sum.y * inverse, sum.z * inverse, sum.w * inverse));
@@ -157,7 +156,7 @@ __device__ __forceinline__ void finish(Outputs<T>& o, const RowStats<T>& stats,
     put_part(meeting, o, part, me);
     __syncthreads();  // all teams' parts are there
     constexpr int kFours = T::kPartColumns / 4;
-    for (int i = static_cast<int>(threadIdx.x); i < item.heads * kFours;
+    for (int i = static_cast<int>(threadIdx.x); i < rows_of(item) * kFours;
          i += static_cast<int>(blockDim.x)) {
       const int row = i / kFours;
       const int strip = row / T::kRows;
@@ -185,15 +184,19 @@ __device__ __forceinline__ void merge_where_last(const Pieces& pieces, const W& 
   for (int number = pieces.first; number < pieces.end; ++number) {
     const WorkItem item = pieces[number].item;
     if (!is_split(item)) continue;
-    bool last = false;
-    if (threadIdx.x == 0) {
-      last = atomicAdd(&memory.arrived[item.first_slot], 1) == item.splits - 1;
-      if (last) atomicAdd(&memory.arrived[item.first_slot], -item.splits);  // for the next launch
+    for (int i = 0; i < item.requests; ++i) {
+      const RowParts parts(item, i, memory);
+      bool last = false;
+      if (threadIdx.x == 0) {
+        last = atomicAdd(&memory.arrived[parts.first_slot], 1) == parts.count - 1;
+        if (last)
+          atomicAdd(&memory.arrived[parts.first_slot], -parts.count);  // for the next launch
+      }
+      if (__syncthreads_or(last) == 0) continue;  // all know what thread 0 has seen
+      __threadfence();
+      merge_rows<T>(parts, pieces.task, memory, witness, static_cast<int>(threadIdx.x),
+                    static_cast<int>(blockDim.x));
     }
-    if (__syncthreads_or(last) == 0) continue;  // all know what thread 0 has seen
-    __threadfence();
-    merge_rows<T>(item, pieces.task, memory, witness, static_cast<int>(threadIdx.x),
-                  static_cast<int>(blockDim.x));
   }
 }
 

@@ -20,7 +20,7 @@ constexpr float kLog2e = 1.442695040888963f;
 // ---- what is fixed --------------------------------------------------------------------------------
 
 /// Items of a block that are read but once; those after them whenever they are asked for.
-inline constexpr int kKeptPieces = 32;
+inline constexpr int kKeptPieces = 32, kPieceBytes = 64;
 
 /// Of a cache F: tiles of kTokens tokens, kS of them on their way or in use in each team's ring. A warp has kEights · 8
 /// query heads; a block kW warps, or with kW 0 one team. `Query` is what q and o are made of.
@@ -72,13 +72,14 @@ struct Layout {
   __host__ __device__ constexpr int pieces() const {
     return queries() + 2 * rows * T::kQueryPitch * 2;
   }
-  __host__ __device__ constexpr int bytes() const { return pieces() + kKeptPieces * 48; }
+  __host__ __device__ constexpr int bytes() const { return pieces() + kKeptPieces * kPieceBytes; }
 };
 
 // ---- what a launch is told ------------------------------------------------------------------------
 
 struct Task {
-  int heads, kv_heads, page_size, table_pitch, most_rows;
+  int heads, kv_heads, page_size, table_pitch;
+  int most_rows;   ///< of a slot
   int page_shift;  ///< page_size is 2 to this power; −1: it is no power of two
   int strips;      ///< warps of a team, each of which has some of the rows
   bool k_channels, merges;
@@ -97,6 +98,7 @@ struct Memory {
   simt::Global<std::uint16_t> o;
   simt::Global<float> lse, part_o, part_m, part_l;
   simt::Global<int> arrived;
+  simt::Global<const int> parts;
 };
 
 // ---- who has what ---------------------------------------------------------------------------------
@@ -135,7 +137,7 @@ struct Piece {
     return (end - first + tokens_of_tile - 1) / tokens_of_tile;
   }
 };
-static_assert(sizeof(Piece) <= 48);
+static_assert(sizeof(Piece) <= kPieceBytes);
 
 /// The block's items.
 struct Pieces {
@@ -370,8 +372,7 @@ struct Explained {
 
   __device__ __forceinline__ void begin(int item, const WorkItem& what, int tiles, bool speaks) {
     ++order;
-    const int mine = head - what.first_head;
-    row = what.request == request && mine >= 0 && mine < what.heads ? mine : -1;
+    row = row_with(what, request, head);
     if (!speaks) return;
     visits[item] = {
         static_cast<int>(blockIdx.x), simt::multiprocessor(), order, tiles, now(order), 0};

@@ -37,14 +37,18 @@ enum class MergedBy {
   other_kernel,  ///< `merge`, launched afterwards
 };
 
+/// Query rows of an item at most: what a block has room for.
+inline constexpr int kMostRows = 64;
+
 struct Problem {
   Number number = Number::bf16;
   Cache cache = Cache::same;
   int head_dim = 128;  ///< 32, 64 or 128
   int heads = 1, kv_heads = 1;
-  int page_size = 16;       ///< tokens; any from 1
-  int table_pitch = 0;      ///< pages of a row of the block table
-  int most_rows = 1;        ///< query heads of an item at most: 1 … 64; a slot has so many rows
+  int page_size = 16;     ///< tokens; any from 1
+  int table_pitch = 0;    ///< pages of a row of the block table
+  int most_rows = 1;      ///< query heads of an item and a request at most; a slot has so many rows
+  int most_requests = 1;  ///< of an item; most_rows · most_requests is 1 … kMostRows
   bool k_channels = false;  ///< a quantized K has a scale a channel, not one a token
   MergedBy merged_by = MergedBy::last_block;
   Merging merging = Merging::weighted;
@@ -52,22 +56,40 @@ struct Problem {
 
 // ---- how the work is cut --------------------------------------------------------------------------
 
-/// Pages of one request for query heads that share a K/V head. The items of a request's heads have slots
-/// `first_slot` … `first_slot + splits - 1`, in order of their pages; where there is only one it needs no slot (−1) and
-/// stores O itself. A request without tokens has one item without pages.
+/// Pages for query heads that share a K/V head, of one request or of several successive ones whose tables begin with
+/// them. The items of a request's heads have slots `first_slot` … `first_slot + splits - 1`, in order of their pages;
+/// where there is only one it needs no slot (−1) and stores O itself. Pages that are shared are never all of a request:
+/// it has an item of its own after them, without pages if need be, as has a request without tokens.
 struct WorkItem {
-  int request;
+  int request, requests;  ///< the first of them; how many
   int kv_head;
-  int first_head, heads;  ///< of the queries; with repeat-kv one a time
-  int first_page, pages;  ///< places in the request's row of the block table
-  int split, splits;
-  int first_slot;
+  int first_head, heads;  ///< of the queries of a request; with repeat-kv one a time
+  int first_page, pages;  ///< places in a request's row of the block table
+  int split, splits;  ///< of the first request; the others have as many parts as Arrays::parts says
+  int first_slot;     ///< of the first request; the next one's is slot_stride further
+  int slot_stride;
 };
 constexpr bool is_split(const WorkItem& item) {
   return item.splits > 1;
 }
-constexpr int slot_of(const WorkItem& item) {
-  return item.first_slot + item.split;
+/// Query rows of an item: request by request, of each its heads.
+constexpr int rows_of(const WorkItem& item) {
+  return item.requests * item.heads;
+}
+/// Where a row's part lies, among rows of slots of `pitch` rows.
+constexpr int part_of(const WorkItem& item, int row, int pitch) {
+  const int slot = item.first_slot + row / item.heads * item.slot_stride + item.split;
+  return slot * pitch + row % item.heads;
+}
+/// Where a row's query lies, among those of all requests of `heads` heads.
+constexpr int query_of(const WorkItem& item, int row, int heads) {
+  return (item.request + row / item.heads) * heads + item.first_head + row % item.heads;
+}
+/// Which row of an item has the queries of a head of a request; −1: none.
+constexpr int row_with(const WorkItem& item, int request, int head) {
+  const int which = request - item.request, mine = head - item.first_head;
+  const bool has = which >= 0 && which < item.requests && mine >= 0 && mine < item.heads;
+  return has ? which * item.heads + mine : -1;
 }
 
 // ---- arrays ---------------------------------------------------------------------------------------
@@ -91,6 +113,7 @@ struct Arrays {
   simt::Span<float> part_o;  ///< [slots × most_rows × head_dim]: Σ e^(s − m) v, not divided
   simt::Span<float> part_m, part_l;  ///< [slots × most_rows]: natural maximum and Σ e^(s − m)
   simt::Span<int> arrived;           ///< [slots], 0 before the first launch and left so
+  simt::Span<const int> parts;       ///< [slots]: where a row's slots begin, its parts
 };
 /// Any array as bytes.
 template <class T>

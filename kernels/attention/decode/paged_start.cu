@@ -12,17 +12,22 @@
 namespace tilestep::decode::paged::SIMT_BACKEND {
 namespace {
 
+/// Query rows of an item at most.
+int rows_of(const Problem& problem) {
+  return problem.most_rows * problem.most_requests;
+}
+
 void check(const simt::DeviceInfo& device, const Problem& problem) {
   simt::require_capability(device, "paged decode", simt::kMmaCapability);
   simt::require_within("paged decode: kv_heads", problem.kv_heads, 1, 1 << 12);
   simt::require_multiple("paged decode: heads", problem.heads, problem.kv_heads);
-  simt::require_within("paged decode: query heads of an item", problem.most_rows, 1, 64);
+  simt::require_within("paged decode: query rows of an item", rows_of(problem), 1, kMostRows);
   simt::require_within("paged decode: page_size", problem.page_size, 1, 1 << 20);
 }
 
 /// Warps that the rows of an item take.
 int strips_of(const Problem& problem) {
-  return problem.most_rows <= 16 ? 1 : problem.most_rows <= 32 ? 2 : 4;
+  return rows_of(problem) <= 16 ? 1 : rows_of(problem) <= 32 ? 2 : 4;
 }
 
 Task task_of(const Problem& problem) {
@@ -62,7 +67,8 @@ Memory memory_of(const Arrays& a) {
           simt::global(a.part_o, "parts of O"),
           simt::global(a.part_m, "maxima of parts"),
           simt::global(a.part_l, "sums of parts"),
-          simt::global(a.arrived, "arrived")};
+          simt::global(a.arrived, "arrived"),
+          simt::global(a.parts, "parts of rows")};
 }
 
 /// Calls run(format), a std::type_identity, of queries in BF16.
@@ -113,7 +119,7 @@ void attend_timed(simt::Device& device, const Problem& problem, const Arrays& ar
   simt::require_within("timed paged decode: head_dim", problem.head_dim, kDim, kDim);
   with_format(problem, [&](auto format) {
     using F = typename decltype(format)::type;
-    if (problem.most_rows <= 8) {
+    if (rows_of(problem) <= 8) {
       launch<TimedShape<F, Bf16, kDim, 1>>(device, problem, arrays, Timed{}, resources);
     } else {
       launch<TimedShape<F, Bf16, kDim, 2>>(device, problem, arrays, Timed{}, resources);

@@ -120,6 +120,10 @@ const lab::KnobTable<Params>& knob_table() {
                    {"prefix", "Shared prefix", "tokens",
                     "First tokens that all requests have in common: stored once."},
                    0, kMostContext, true)
+          .choice(&Params::prefix_read,
+                  {"prefix_read", "Prefix is read", "",
+                   "Its full pages: once for all requests whose queries a block has room for, or "
+                   "by each request."})
           .integer(&Params::serving_step,
                    {"serving_step", "Serving step", "",
                     "The engine's step at which the kernel is looked at: so many have run."},

@@ -61,6 +61,15 @@ constexpr auto names_of(Break) {
   return std::to_array<std::string_view>({"none", "stale-page", "repeat-kv", "unmerged-splits"});
 }
 
+/// How often the pages of a shared prefix are read.
+enum class PrefixRead {
+  once,         ///< for all requests whose queries a block has room for
+  per_request,  ///< by each request, as if they were its own
+};
+constexpr auto names_of(PrefixRead) {
+  return std::to_array<std::string_view>({"once", "per-request"});
+}
+
 enum class HeadDim { d32, d64, d128 };
 constexpr auto names_of(HeadDim) {
   return std::to_array<std::string_view>({"32", "64", "128"});
@@ -96,8 +105,9 @@ struct Params {
   PageSize page_size = PageSize::p16;
   KvType kv_dtype = KvType::bf16;
   Scales scales = Scales::token;
-  int requests = 6;      ///< that come, one after the other
-  int prefix = 0;        ///< first tokens that all of them have in common
+  int requests = 6;  ///< that come, one after the other
+  int prefix = 0;    ///< first tokens that all of them have in common
+  PrefixRead prefix_read = PrefixRead::once;
   int serving_step = 8;  ///< of the engine, at which the kernel is looked at
   Break broken = Break::none;
   std::int64_t seed = 1;
@@ -119,7 +129,7 @@ struct RowShape {
 RowShape row_shape(Scheme scheme, int head_dim);
 
 /// The knobs, bound to Params: scheme heads kv_heads head_dim context batch splits page_size kv_dtype scales requests
-/// prefix serving_step break seed request head component. What cannot be together is refused with what can.
+/// prefix prefix_read serving_step break seed request head component. What cannot be together is refused with what can.
 const lab::KnobTable<Params>& knob_table();
 
 }  // namespace tilestep::decode

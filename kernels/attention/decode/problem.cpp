@@ -203,6 +203,9 @@ Inputs make_inputs(const Params& params, const std::vector<int>& contexts) {
     const auto count = static_cast<std::ptrdiff_t>((tokens + size - 1) / size);
     tables.emplace_back(order.end() - count, order.end());
     order.erase(order.end() - count, order.end());
+    const std::vector<int>& first = tables.front();
+    const int common = std::min({params.prefix, tokens, contexts.front()}) / size;
+    std::copy_n(first.begin(), common, tables.back().begin());
   }
   return make_inputs(params, pages, contexts, std::move(tables));
 }

@@ -51,7 +51,8 @@ Inputs make_inputs(const Params& params, int pages, std::vector<int> contexts,
                    std::vector<std::vector<int>> tables);
 /// The requests that run at the end of `serving`.
 Inputs make_inputs(const Params& params, const Serving& serving);
-/// Requests of these lengths, their pages in an order that `params.seed` shuffles.
+/// Requests of these lengths, their pages in an order that `params.seed` shuffles. Full pages of the prefix are the first
+/// request's.
 Inputs make_inputs(const Params& params, const std::vector<int>& contexts);
 
 /// Of Q, O, and a cache that is not quantized: the nearest number of 16 bits, ties to even.

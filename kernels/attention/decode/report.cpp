@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "kernels/attention/decode/run.hpp"
 #include "kernels/base/lab/check.hpp"
@@ -117,17 +118,27 @@ lab::Table request_table(const Trace& trace) {
   return table;
 }
 
+/// "R3", or "R3, R4, R5".
+std::string requests_text(const Trace& trace, const ItemTrace& item) {
+  std::string text;
+  for (int row = item.row; row < item.row + item.rows; ++row) {
+    fmt::format_to(std::back_inserter(text), "{}R{}", text.empty() ? "" : ", ",
+                   trace.requests[static_cast<std::size_t>(row)].request);
+  }
+  return text;
+}
+
 lab::Table item_table(const Trace& trace) {
-  lab::Table table{"items",
-                   "What the blocks worked on",
-                   {whole("item"), "request", whole("kv_head", "K/V head"), "heads", whole("split"),
-                    whole("splits", "of"), whole("first_page", "first page"), whole("pages"),
-                    whole("tokens"), whole("tiles"), whole("block"),
-                    whole("begin", "", trace.clock_unit), whole("end", "", trace.clock_unit)}};
+  lab::Table table{
+      "items",
+      "What the blocks worked on",
+      {whole("item"), lab::column("request", "requests"), whole("kv_head", "K/V head"), "heads",
+       whole("split"), whole("splits", "of"), whole("first_page", "first page"), whole("pages"),
+       whole("tokens"), whole("tiles"), whole("block"), whole("begin", "", trace.clock_unit),
+       whole("end", "", trace.clock_unit)}};
   for (std::size_t i = 0; i < trace.items.size(); ++i) {
     const ItemTrace& item = trace.items[i];
-    table.add({i, fmt::format("R{}", trace.requests[static_cast<std::size_t>(item.row)].request),
-               item.kv_head,
+    table.add({i, requests_text(trace, item), item.kv_head,
                fmt::format("{}–{}", item.first_head, item.first_head + item.heads - 1), item.split,
                item.splits, item.first_page, item.pages, item.tokens, item.tiles, item.block,
                item.begin, item.end});
@@ -219,8 +230,7 @@ lab::Check check_items(const Run& run) {
     for (int head = 0; head < layer.heads; ++head) {
       std::vector<int> taken(pages);
       for (const paged::WorkItem& item : run.sound.plan.items) {
-        const int mine = head - item.first_head;
-        if (item.request != request || mine < 0 || mine >= item.heads) continue;
+        if (paged::row_with(item, request, head) < 0) continue;
         for (int page = item.first_page; page < item.first_page + item.pages; ++page) {
           ++taken[static_cast<std::size_t>(page)];
         }

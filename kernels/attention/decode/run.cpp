@@ -78,7 +78,14 @@ Shape shape_of(const Run& run) {
   return shape;
 }
 
-std::vector<ItemTrace> items_of(const Outcome& shown, const Inputs& inputs) {
+/// Parts of the chosen request where the item is one of them, else of the item's first.
+int splits_of(const paged::WorkPlan& plan, const paged::WorkItem& item, int chosen) {
+  const int which = chosen - item.request;
+  if (which <= 0 || which >= item.requests) return item.splits;
+  return plan.parts[static_cast<std::size_t>(item.first_slot + which * item.slot_stride)];
+}
+
+std::vector<ItemTrace> items_of(const Outcome& shown, const Inputs& inputs, int chosen) {
   std::vector<ItemTrace> items;
   long long first = std::numeric_limits<long long>::max();
   for (const paged::Visit& visit : shown.visits) first = std::min(first, visit.begin);
@@ -87,6 +94,7 @@ std::vector<ItemTrace> items_of(const Outcome& shown, const Inputs& inputs) {
     const paged::Visit& visit = shown.visits[i];
     ItemTrace item;
     item.row = from.request;
+    item.rows = from.requests;
     item.kv_head = from.kv_head;
     item.first_head = from.first_head;
     item.heads = from.heads;
@@ -95,7 +103,7 @@ std::vector<ItemTrace> items_of(const Outcome& shown, const Inputs& inputs) {
     item.tokens =
         tokens_of(from, inputs.page_size, inputs.contexts[static_cast<std::size_t>(from.request)]);
     item.split = from.split;
-    item.splits = from.splits;
+    item.splits = splits_of(shown.plan, from, chosen);
     item.block = visit.block;
     item.order = visit.order;
     item.tiles = visit.tiles;
@@ -111,16 +119,13 @@ std::vector<ItemTrace> items_of(const Outcome& shown, const Inputs& inputs) {
   return items;
 }
 
-bool has_chosen(const ItemTrace& item, const Chosen& chosen) {
-  return item.row == chosen.request && chosen.head >= item.first_head &&
-         chosen.head < item.first_head + item.heads;
-}
-
 void add_chosen_row(Trace& trace, const Outcome& shown, const Chosen& chosen) {
   const auto columns = static_cast<std::size_t>(trace.shape.value);
   for (std::size_t i = 0; i < trace.items.size(); ++i) {
     const ItemTrace& item = trace.items[i];
-    if (!has_chosen(item, chosen)) continue;
+    const paged::WorkItem& work = shown.plan.items[i];
+    const int query = paged::row_with(work, chosen.request, chosen.head);
+    if (query < 0) continue;
     const auto number = static_cast<int>(i);
     for (int tile = 0; tile < item.tiles; ++tile) {
       const paged::StepRecord& from = shown.steps[i * static_cast<std::size_t>(shown.step_pitch) +
@@ -131,10 +136,9 @@ void add_chosen_row(Trace& trace, const Outcome& shown, const Chosen& chosen) {
     }
     PartTrace part;
     part.item = number;
-    const paged::WorkItem& work = shown.plan.items[i];
     if (paged::is_split(work)) {
-      const auto row = static_cast<std::size_t>(paged::slot_of(work) * shown.problem.most_rows +
-                                                chosen.head - item.first_head);
+      const auto row =
+          static_cast<std::size_t>(paged::part_of(work, query, shown.problem.most_rows));
       part.m = shown.part_m[row];
       part.l = shown.part_l[row];
       part.o = shown.part_o[row * columns + static_cast<std::size_t>(chosen.component)];
@@ -213,7 +217,7 @@ Trace trace_of(const Run& run, const Outcome& shown, const Inputs& inputs, bool 
   for (std::size_t r = 0; r < running.size(); ++r) {
     trace.requests.push_back({running[r].request, running[r].tokens, inputs.tables[r]});
   }
-  trace.items = items_of(shown, inputs);
+  trace.items = items_of(shown, inputs, run.chosen.request);
   trace.blocks = static_cast<int>(shown.plan.first_item.size()) - 1;
   trace.clock_unit = emulated ? "items" : "ns";
   trace.request = run.chosen.request;

@@ -68,6 +68,7 @@ lab::Fields<ItemTrace> item_fields(const Trace& trace) {
   const auto rows = static_cast<std::int64_t>(trace.requests.size());
   return lab::Fields<ItemTrace>()
       .whole("row", &ItemTrace::row, 0, rows - 1)
+      .whole("rows", &ItemTrace::rows, 1, [rows](const ItemTrace& item) { return rows - item.row; })
       .whole("kv_head", &ItemTrace::kv_head, 0, trace.shape.cached_heads - 1)
       .whole("first_head", &ItemTrace::first_head, 0, trace.shape.heads - 1)
       .whole("heads", &ItemTrace::heads, 1, trace.shape.heads)

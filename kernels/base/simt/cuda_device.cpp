@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -173,15 +174,16 @@ class CudaDevice final : public Device {
     check(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost), "copy from the GPU");
   }
   void copy_on_device(void* to, const void* from, std::size_t bytes) override {
-    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice), "copy on the GPU");
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "copy on the GPU");
   }
   void fill(void* device, int byte, std::size_t bytes) override {
-    check(cudaMemsetAsync(device, byte, bytes), "fill memory");
+    check(cudaMemsetAsync(device, byte, bytes, stream_), "fill memory");
   }
   void synchronize() override {
     throw_if_given_up();
     check(cudaDeviceSynchronize(), "wait for the GPU");
   }
+  std::function<void()> graph_of(std::function<void()> work) override;
   bool can_time() const override { return true; }
   std::vector<double> time_ms(const std::function<void()>& work, const TimingPlan& plan) override;
   void stop_when(std::function<bool()> asked) override { stop_ = std::move(asked); }
@@ -198,6 +200,7 @@ class CudaDevice final : public Device {
   /// DeviceLost with the last kernel launched.
   void check(cudaError_t error, const char* what);
   void launching(const char* name) { last_launch_ = name; }
+  cudaStream_t stream() const { return stream_; }
 
  private:
   void throw_if_given_up() const {
@@ -212,6 +215,7 @@ class CudaDevice final : public Device {
   std::function<bool()> stop_;
   std::string last_launch_;
   void* flush_ = nullptr;
+  cudaStream_t stream_ = nullptr;  ///< the default one, or the one whose launches become a graph
   CuptiCounters counters_;
 };
 
@@ -276,6 +280,35 @@ std::vector<double> CudaDevice::time_ms(const std::function<void()>& work, const
   return samples;
 }
 
+// The default stream can't be captured, and one that waits for it can't either.
+std::function<void()> CudaDevice::graph_of(std::function<void()> work) {
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "make a stream");
+  cudaGraph_t graph = nullptr;
+  const auto end = [&] {
+    const cudaError_t error = cudaStreamEndCapture(stream_, &graph);
+    cudaStreamDestroy(std::exchange(stream_, nullptr));
+    return error;
+  };
+  cudaError_t error = cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed);
+  try {
+    if (error == cudaSuccess) work();
+  } catch (...) {
+    end();
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    throw;
+  }
+  if (const cudaError_t ended = end(); error == cudaSuccess) error = ended;
+  cudaGraphExec_t started = nullptr;
+  if (error == cudaSuccess) error = cudaGraphInstantiateWithFlags(&started, graph, 0);
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  check(error, "record a graph");
+  const std::shared_ptr<CUgraphExec_st> kept(started, cudaGraphExecDestroy);
+  return [this, kept] {
+    throw_if_given_up();
+    check(cudaGraphLaunch(kept.get(), nullptr), "start a graph");
+  };
+}
+
 CudaDevice& as_cuda(Device& device, const char* kernel) {
   auto* cuda = dynamic_cast<CudaDevice*>(&device);
   if (cuda == nullptr) {
@@ -287,7 +320,7 @@ CudaDevice& as_cuda(Device& device, const char* kernel) {
 
 }  // namespace
 
-void before_launch(Device& device, const Launch& shape, const void* kernel) {
+cudaStream_t before_launch(Device& device, const Launch& shape, const void* kernel) {
   CudaDevice& cuda = as_cuda(device, shape.name);
   check_launch(shape, cuda.info());
   if (shape.shared_bytes > kDefaultSharedBytes) {
@@ -299,6 +332,7 @@ void before_launch(Device& device, const Launch& shape, const void* kernel) {
 #if defined(TILESTEP_NVTX)
   nvtxRangePushA(shape.name);
 #endif
+  return cuda.stream();
 }
 
 void after_launch(Device& device, const Launch& shape) {

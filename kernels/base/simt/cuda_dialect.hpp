@@ -49,12 +49,13 @@ template <class... Params, class... Args>
 void launch(Device& device, const Launch& shape, void (*kernel)(Params...), Args&&... args) {
   static_assert(sizeof...(Params) == sizeof...(Args),
                 "the kernel takes another number of arguments");
-  cuda::before_launch(device, shape, reinterpret_cast<const void*>(kernel));
+  const cudaStream_t stream =
+      cuda::before_launch(device, shape, reinterpret_cast<const void*>(kernel));
   // nvcc reads neighbouring words of shared memory together, up to 16 bytes from a multiple of 16,
   // also where the loop uses fewer of them: what it reads must lie inside the allocation.
   const std::size_t shared_bytes = (shape.shared_bytes + 15) / 16 * 16;
   if (shape.cluster == 1) {
-    kernel<<<shape.grid, shape.block, shared_bytes>>>(static_cast<Params>(args)...);
+    kernel<<<shape.grid, shape.block, shared_bytes, stream>>>(static_cast<Params>(args)...);
   } else {
     cudaLaunchAttribute cluster{};
     cluster.id = cudaLaunchAttributeClusterDimension;
@@ -63,6 +64,7 @@ void launch(Device& device, const Launch& shape, void (*kernel)(Params...), Args
     config.gridDim = shape.grid;
     config.blockDim = shape.block;
     config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream;
     config.attrs = &cluster;
     config.numAttrs = 1;
     // What it returns is also the last error, which after_launch asks for.

@@ -74,6 +74,11 @@ class Device {
   /// Waits for all work; throws Error for a kernel that failed.
   virtual void synchronize() = 0;
 
+  /// What `work` launches, fills and copies on the device as one thing that the returned function starts, any number of
+  /// times: a CUDA graph, recorded now without being run. Under emulation it is `work` itself. `work` must not wait for
+  /// the device, and what it uses must outlive the function, which must not outlive the device.
+  virtual std::function<void()> graph_of(std::function<void()> work) { return work; }
+
   /// False under emulation: emulated run times are never shown as throughput.
   virtual bool can_time() const = 0;
 

@@ -53,6 +53,39 @@ TEST_CASE("Decode: mla over ragged requests, pages, parts and groups of heads", 
         {32768});
 }
 
+TEST_CASE("Decode: a shared prefix is read once for several requests, or by each", "[decode]") {
+  const auto device = emulated();
+  const std::vector<int> lengths = {40, 0, 33, 50, 32, 17, 64};
+  for (const Scheme scheme : all_of<Scheme>()) {
+    for (const PageSize size : {PageSize::p1, PageSize::p4, PageSize::p16}) {
+      for (const int splits : {0, 1, 3}) {
+        Params params{.scheme = scheme, .heads = 4, .splits = splits, .page_size = size};
+        params.prefix = 33;
+        check(*device, params, lengths);
+        params.prefix_read = PrefixRead::per_request;
+        check(*device, params, lengths);
+      }
+    }
+  }
+  // More query rows than a block has room for.
+  Params wide{.scheme = Scheme::mqa, .heads = 24, .splits = 2};
+  wide.prefix = 32;
+  check(*device, wide, lengths);
+}
+
+TEST_CASE("Decode: K of a prefix that is read once is asked for once a group", "[decode]") {
+  const auto device = emulated();
+  Params params{.heads = 4, .kv_heads = 2, .splits = 1};
+  params.prefix = 32;
+  const std::vector<int> lengths = {40, 33, 50, 32};
+  const Compared once = compared_run(*device, params, lengths);
+  params.prefix_read = PrefixRead::per_request;
+  const Compared each = compared_run(*device, params, lengths);
+  const std::int64_t row = columns_of(params.head_dim) * 2 * params.kv_heads;
+  CHECK(each.outcome.asked[paged::kK].loaded == (40 + 33 + 50 + 32) * row);
+  CHECK(once.outcome.asked[paged::kK].loaded == (32 + 8 + 1 + 18 + 0) * row);
+}
+
 TEST_CASE("Decode: a long request beside short ones", "[decode]") {
   const auto device = emulated();
   check(*device, {.heads = 2, .kv_heads = 1, .splits = 5}, {3, 1000, 40});

@@ -31,7 +31,8 @@ struct OnDevice {
         part_o(device, static_cast<std::size_t>(plan.slots * rows * inputs.layer.row.value)),
         part_m(device, static_cast<std::size_t>(plan.slots * rows)),
         part_l(device, static_cast<std::size_t>(plan.slots * rows)),
-        arrived(device, static_cast<std::size_t>(plan.slots)) {
+        arrived(device, static_cast<std::size_t>(plan.slots)),
+        parts(device, plan.parts) {
     for (auto* floats : {&lse, &part_o, &part_m, &part_l}) floats->fill(0xFF);
     o.fill(0xFF);
     arrived.fill(0);
@@ -62,7 +63,7 @@ struct OnDevice {
   simt::Buffer<int> first_item;
   simt::Buffer<std::uint16_t> o;
   simt::Buffer<float> lse, part_o, part_m, part_l;
-  simt::Buffer<int> arrived;
+  simt::Buffer<int> arrived, parts;
 };
 
 struct Answer {
@@ -80,6 +81,13 @@ paged::WorkPlan cut_into(const paged::Cut& cut, const std::vector<int>& contexts
                       : paged::even_plan(cut, contexts, how.parts);
 }
 
+paged::Arrays arrays_of(OnDevice& on) {
+  return {on.q.span(),          on.k.span(),      on.v.span(),       on.k_scales.span(),
+          on.v_scales.span(),   on.table.span(),  on.context.span(), on.items.span(),
+          on.first_item.span(), on.o.span(),      on.lse.span(),     on.part_o.span(),
+          on.part_m.span(),     on.part_l.span(), on.arrived.span(), on.parts.span()};
+}
+
 Answer paged_answer(simt::Device& device, const Params& params, const Inputs& inputs,
                     const Cache& cache, const How& how, int launches = 1) {
   const paged::WorkPlan plan = cut_into(
@@ -87,16 +95,37 @@ Answer paged_answer(simt::Device& device, const Params& params, const Inputs& in
   paged::Problem problem = paged_problem_of(params, inputs, plan);
   problem.merged_by = how.merge_apart ? paged::MergedBy::other_kernel : paged::MergedBy::last_block;
   OnDevice on(device, inputs, cache, plan, problem.most_rows);
-  const paged::Arrays arrays{on.q.span(),        on.k.span(),        on.v.span(),
-                             on.k_scales.span(), on.v_scales.span(), on.table.span(),
-                             on.context.span(),  on.items.span(),    on.first_item.span(),
-                             on.o.span(),        on.lse.span(),      on.part_o.span(),
-                             on.part_m.span(),   on.part_l.span(),   on.arrived.span()};
+  const paged::Arrays arrays = arrays_of(on);
   const Kernels& kernels = kernels_of(device);
   for (int i = 0; i < launches; ++i) {
     kernels.attend(device, problem, arrays);
     if (how.merge_apart) kernels.merge(device, problem, arrays, nullptr);
   }
+  return {values_of(on.o.download(), KvType::bf16), on.lse.download()};
+}
+
+/// Shared pages once for groups of at most `most` requests: by one launch, or by one for them and one for the others.
+Answer shared_answer(simt::Device& device, const Params& params, const Inputs& inputs,
+                     const Cache& cache, int most, bool two) {
+  const paged::Cut cut{params.heads, params.cached_heads(), inputs.page_size};
+  const int pitch = OnDevice::longest(inputs);
+  const std::vector<int> table = OnDevice::flat(inputs, pitch);
+  const auto sharing = paged::sharing_of(table, pitch, inputs.contexts, inputs.page_size, most);
+  CHECK_FALSE(sharing.empty());
+  paged::TwoPlans plans = paged::balanced_plans(cut, inputs.contexts, 3, 4, sharing);
+  if (!two) plans.own = paged::balanced_plan(cut, inputs.contexts, 5, sharing);
+  const paged::Problem own = paged_problem_of(params, inputs, plans.own);
+  OnDevice on(device, inputs, cache, plans.own, own.most_rows);
+  const Kernels& kernels = kernels_of(device);
+  if (two) {
+    const simt::Buffer<paged::WorkItem> items(device, plans.shared.items);
+    const simt::Buffer<int> first_item(device, plans.shared.first_item);
+    paged::Arrays arrays = arrays_of(on);
+    arrays.items = items.span();
+    arrays.first_item = first_item.span();
+    kernels.attend(device, paged_problem_of(params, inputs, plans.shared), arrays);
+  }
+  kernels.attend(device, own, arrays_of(on));
   return {values_of(on.o.download(), KvType::bf16), on.lse.download()};
 }
 
@@ -204,6 +233,26 @@ TEST_CASE("Timed decode: no order of the threads changes an answer", "[decode]")
     for (const auto completion : {simt::Completion::latest, simt::Completion::seeded}) {
       const auto other = emulated(order, 3, completion);
       CHECK(paged_answer(*other, of.params, of.inputs, of.cache, how) == first);
+    }
+  }
+}
+
+TEST_CASE("Timed decode reads a shared prefix once for several requests", "[decode]") {
+  for (const simt::ThreadOrder order :
+       {simt::ThreadOrder::ascending, simt::ThreadOrder::shuffled}) {
+    const auto device = emulated(order, 5);
+    for (const PageSize size : {PageSize::p1, PageSize::p16}) {
+      for (const KvType type : {KvType::bf16, KvType::int4}) {
+        Params params = heads_of(Scheme::gqa, 8, 2, size, type);
+        params.prefix = 32;
+        const Case of(params, {50, 32, 97, 20, 3, 64});
+        // One launch for all; two over the same slots; groups of as many requests as there is room for, and of two.
+        for (const int most : {2, 16}) {
+          for (const bool two : {false, true}) {
+            of.check(shared_answer(*device, of.params, of.inputs, of.cache, most, two));
+          }
+        }
+      }
     }
   }
 }
