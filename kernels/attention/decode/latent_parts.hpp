@@ -16,6 +16,7 @@ namespace tilestep::decode::latent::SIMT_BACKEND {
 using namespace simt::hopper;
 using paged::WorkItem;
 using paged::SIMT_BACKEND::kAllLanes, paged::SIMT_BACKEND::kLn2, paged::SIMT_BACKEND::kLog2e;
+using paged::SIMT_BACKEND::kPieceBytes;
 using paged::SIMT_BACKEND::Memory, paged::SIMT_BACKEND::Task, paged::SIMT_BACKEND::Piece;
 using paged::SIMT_BACKEND::Pieces, paged::SIMT_BACKEND::kKeptPieces;
 
@@ -35,7 +36,7 @@ constexpr int kBarriers = 4 + 2 * kParts;
 /// Q, two tiles, the barriers, each consumer's maxima and sums, the block's first items, and what alignment may cost.
 constexpr int kStatsBytes = kConsumers * kHeadsOfBlock * 4;
 constexpr int kSharedBytes =
-    3 * kTileBytes + kBarriers * 8 + kStatsBytes + kKeptPieces * 48 + kAlignment;
+    3 * kTileBytes + kBarriers * 8 + kStatsBytes + kKeptPieces * kPieceBytes + kAlignment;
 // A multiprocessor has 65536.
 constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
 

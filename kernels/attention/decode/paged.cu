@@ -346,7 +346,10 @@ __global__ void __launch_bounds__(T::kMostThreads, 1) paged(Memory memory, Task 
     witness.end(number, threadIdx.x == 0);
   }
   simt::cp_async_wait<0>();
-  if (task.merges) merge_where_last<T>(pieces, witness);
+  if (!task.merges) return;
+  const auto last =
+      simt::dynamic_shared<int>(kMostRows, at.queries(), "last");  // no query is needed any more
+  merge_where_last<T>(pieces, last, witness);
 }
 
 }  // namespace tilestep::decode::paged::SIMT_BACKEND

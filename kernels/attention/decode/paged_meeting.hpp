@@ -175,28 +175,33 @@ __device__ __forceinline__ void finish(Outputs<T>& o, const RowStats<T>& stats,
   }
 }
 
-/// At its end a block says of which requests it has left parts in memory. Whose word comes last puts them together.
+/// At its end a block says of which requests it has left parts in memory, of an item's requests all at once. Whose word
+/// comes last puts them together. `last`: room for kMostRows numbers that all threads of the block share.
 template <class T, class W>
-__device__ __forceinline__ void merge_where_last(const Pieces& pieces, const W& witness) {
+__device__ __forceinline__ void merge_where_last(const Pieces& pieces, simt::Shared<int> last,
+                                                 const W& witness) {
   const Memory& memory = pieces.memory;
+  const int thread = static_cast<int>(threadIdx.x);
   __threadfence();  // whoever sees a count sees this thread's stores
   __syncthreads();  // all threads of the block have come to that
   for (int number = pieces.first; number < pieces.end; ++number) {
     const WorkItem item = pieces[number].item;
     if (!is_split(item)) continue;
+    bool any = false;
+    if (thread < item.requests) {
+      const RowParts parts(item, thread, memory);
+      any = atomicAdd(&memory.arrived[parts.first_slot], 1) == parts.count - 1;
+      if (any) atomicAdd(&memory.arrived[parts.first_slot], -parts.count);  // for the next launch
+      last[thread] = any ? 1 : 0;
+    }
+    if (__syncthreads_or(any) == 0) continue;  // all know what those threads have seen
+    __threadfence();
     for (int i = 0; i < item.requests; ++i) {
-      const RowParts parts(item, i, memory);
-      bool last = false;
-      if (threadIdx.x == 0) {
-        last = atomicAdd(&memory.arrived[parts.first_slot], 1) == parts.count - 1;
-        if (last)
-          atomicAdd(&memory.arrived[parts.first_slot], -parts.count);  // for the next launch
-      }
-      if (__syncthreads_or(last) == 0) continue;  // all know what thread 0 has seen
-      __threadfence();
-      merge_rows<T>(parts, pieces.task, memory, witness, static_cast<int>(threadIdx.x),
+      if (last[i] == 0) continue;
+      merge_rows<T>(RowParts(item, i, memory), pieces.task, memory, witness, thread,
                     static_cast<int>(blockDim.x));
     }
+    __syncthreads();  // they have been read before the next item's
   }
 }
 

@@ -20,7 +20,7 @@ constexpr float kLog2e = 1.442695040888963f;
 // ---- what is fixed --------------------------------------------------------------------------------
 
 /// Items of a block that are read but once; those after them whenever they are asked for.
-inline constexpr int kKeptPieces = 32, kPieceBytes = 64;
+inline constexpr int kKeptPieces = 32, kPieceBytes = 52;
 
 /// Of a cache F: tiles of kTokens tokens, kS of them on their way or in use in each team's ring. A warp has kEights · 8
 /// query heads; a block kW warps, or with kW 0 one team. `Query` is what q and o are made of.

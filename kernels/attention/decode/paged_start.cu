@@ -101,15 +101,16 @@ void launch(simt::Device& device, const Problem& problem, const Arrays& arrays, 
   }
 }
 
-/// Tiles and rings of timed kernels: bytes on their way that keep an H200's memory busy.
-template <class F, int kDim, int kEights>
+/// Tiles and rings of timed kernels. Up to 16 rows of queries they are made for bytes on their way that keep an H200's
+/// memory busy; kWide ones, for more rows, for products that do not wait for each other.
+template <class F, int kEights, bool kWide>
 struct TimedSizes {
-  static constexpr int kTokens = F::kBits == 16 ? 16 : 32;
+  static constexpr int kTokens = F::kBits == 16 && !kWide ? 16 : 32;
   static constexpr int kStages = 2;
   static constexpr int kWarps = F::kBits == 4 && kEights == 1 ? 12 : 8;
 };
-template <class F, class Query, int kDim, int kEights, class S = TimedSizes<F, kDim, kEights>>
-using TimedShape = Shape<F, Query, kDim, kEights, S::kTokens, S::kStages, S::kWarps>;
+template <class F, int kDim, int kEights, bool kWide, class S = TimedSizes<F, kEights, kWide>>
+using TimedShape = Shape<F, Bf16, kDim, kEights, S::kTokens, S::kStages, S::kWarps>;
 
 void attend_timed(simt::Device& device, const Problem& problem, const Arrays& arrays,
                   simt::Resources* resources) {
@@ -120,9 +121,11 @@ void attend_timed(simt::Device& device, const Problem& problem, const Arrays& ar
   with_format(problem, [&](auto format) {
     using F = typename decltype(format)::type;
     if (rows_of(problem) <= 8) {
-      launch<TimedShape<F, Bf16, kDim, 1>>(device, problem, arrays, Timed{}, resources);
+      launch<TimedShape<F, kDim, 1, false>>(device, problem, arrays, Timed{}, resources);
+    } else if (rows_of(problem) <= 16) {
+      launch<TimedShape<F, kDim, 2, false>>(device, problem, arrays, Timed{}, resources);
     } else {
-      launch<TimedShape<F, Bf16, kDim, 2>>(device, problem, arrays, Timed{}, resources);
+      launch<TimedShape<F, kDim, 2, true>>(device, problem, arrays, Timed{}, resources);
     }
   });
 }

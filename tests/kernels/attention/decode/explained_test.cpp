@@ -26,7 +26,7 @@ void check(simt::Device& device, const Params& params, const std::vector<int>& c
 }  // namespace
 
 TEST_CASE("Decode: every scheme of heads over ragged requests and pages", "[decode]") {
-  const auto device = emulated();
+  const auto device = device_under_test();
   for (const Scheme scheme : {Scheme::mha, Scheme::gqa, Scheme::mqa}) {
     for (const PageSize size : {PageSize::p1, PageSize::p16, PageSize::p64, PageSize::p256}) {
       for (const int splits : {0, 1, 3}) {
@@ -38,7 +38,7 @@ TEST_CASE("Decode: every scheme of heads over ragged requests and pages", "[deco
 }
 
 TEST_CASE("Decode: mla over ragged requests, pages, parts and groups of heads", "[decode]") {
-  const auto device = emulated();
+  const auto device = device_under_test();
   for (const PageSize size : {PageSize::p1, PageSize::p16, PageSize::p64, PageSize::p256}) {
     for (const int splits : {0, 1, 3}) {
       check(*device, {.scheme = Scheme::mla, .heads = 4, .splits = splits, .page_size = size},
@@ -54,7 +54,7 @@ TEST_CASE("Decode: mla over ragged requests, pages, parts and groups of heads", 
 }
 
 TEST_CASE("Decode: a shared prefix is read once for several requests, or by each", "[decode]") {
-  const auto device = emulated();
+  const auto device = device_under_test();
   const std::vector<int> lengths = {40, 0, 33, 50, 32, 17, 64};
   for (const Scheme scheme : all_of<Scheme>()) {
     for (const PageSize size : {PageSize::p1, PageSize::p4, PageSize::p16}) {
@@ -74,7 +74,7 @@ TEST_CASE("Decode: a shared prefix is read once for several requests, or by each
 }
 
 TEST_CASE("Decode: K of a prefix that is read once is asked for once a group", "[decode]") {
-  const auto device = emulated();
+  const auto device = device_under_test();
   Params params{.heads = 4, .kv_heads = 2, .splits = 1};
   params.prefix = 32;
   const std::vector<int> lengths = {40, 33, 50, 32};
@@ -87,7 +87,7 @@ TEST_CASE("Decode: K of a prefix that is read once is asked for once a group", "
 }
 
 TEST_CASE("Decode: a long request beside short ones", "[decode]") {
-  const auto device = emulated();
+  const auto device = device_under_test();
   check(*device, {.heads = 2, .kv_heads = 1, .splits = 5}, {3, 1000, 40});
   check(*device, {.heads = 2, .kv_heads = 2, .splits = 0, .page_size = PageSize::p4}, {1000});
   check(*device, {.scheme = Scheme::mqa, .heads = 1, .splits = 0, .page_size = PageSize::p64},
@@ -95,14 +95,14 @@ TEST_CASE("Decode: a long request beside short ones", "[decode]") {
 }
 
 TEST_CASE("Decode: groups of query heads take one to four strips of rows", "[decode]") {
-  const auto device = emulated();
+  const auto device = device_under_test();
   for (const int heads : {1, 8, 9, 16, 17, 32, 33, 64}) {
     check(*device, {.scheme = Scheme::mqa, .heads = heads, .splits = 2}, {33, 5});
   }
 }
 
 TEST_CASE("Decode: formats of the cache, scales and head dimensions", "[decode]") {
-  const auto device = emulated();
+  const auto device = device_under_test();
   for (const KvType type : all_of<KvType>()) {
     for (const Scales scales : all_of<Scales>()) {
       for (const HeadDim dim : all_of<HeadDim>()) {
@@ -116,13 +116,13 @@ TEST_CASE("Decode: formats of the cache, scales and head dimensions", "[decode]"
 
 TEST_CASE("Decode: no order of the threads changes an answer", "[decode]") {
   const Params params{.heads = 4, .kv_heads = 1, .splits = 3};
-  const auto device = emulated();
+  const auto device = device_under_test();
   const Compared first = compared_run(*device, params, {70, 20});
   for (const simt::ThreadOrder order :
        {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
     for (const auto completion : {simt::Completion::latest, simt::Completion::seeded}) {
       for (const std::uint64_t seed : {1, 2}) {
-        const auto other = emulated(order, seed, completion);
+        const auto other = device_under_test(order, seed, completion);
         const Compared c = compared_run(*other, params, {70, 20});
         CHECK(c.outcome.o == first.outcome.o);
         CHECK(c.outcome.lse == first.outcome.lse);
@@ -132,7 +132,7 @@ TEST_CASE("Decode: no order of the threads changes an answer", "[decode]") {
 }
 
 TEST_CASE("Decode: parts that are not merged, and a stale page, are found", "[decode]") {
-  const auto device = emulated();
+  const auto device = device_under_test();
   Params params{.heads = 4, .kv_heads = 1, .splits = 3, .broken = Break::unmerged_splits};
   CHECK_FALSE(compared_run(*device, params, {70, 20}).ok());
   params.broken = Break::repeat_kv;

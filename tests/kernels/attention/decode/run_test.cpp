@@ -12,7 +12,7 @@ using tests::contains;
 namespace {
 
 lab::Report run(const lab::Settings& settings) {
-  const auto device = emulated();
+  const auto device = device_under_test();
   lab::NoProgress nobody;
   return lesson().run(settings, *device, nobody);
 }

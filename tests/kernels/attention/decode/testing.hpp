@@ -7,18 +7,17 @@
 #include "kernels/attention/decode/gather.hpp"
 #include "kernels/attention/decode/reference.hpp"
 #include "kernels/base/lab/closest.hpp"
-#include "kernels/base/simt/backends.hpp"
 #include "kernels/lessons.hpp"
+#include "tests/kernels/device.hpp"
 
 /// Devices and comparisons of the lesson's tests.
 namespace tilestep::decode {
 
-inline std::unique_ptr<simt::Device> emulated(
+inline std::unique_ptr<simt::Device> device_under_test(
     simt::ThreadOrder order = simt::ThreadOrder::ascending, std::uint64_t seed = 1,
     simt::Completion completion = simt::Completion::latest) {
   static const simt::KernelEntry kTable[] = {{"decode", kernels_emulated}};
-  return simt::make_emulated_device(kTable,
-                                    {.order = order, .seed = seed, .completion = completion});
+  return tests::device_under_test(kTable, {.order = order, .seed = seed, .completion = completion});
 }
 
 inline std::string words(const Params& p) {

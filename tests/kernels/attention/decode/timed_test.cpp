@@ -192,7 +192,7 @@ const std::vector<int> kLengths = {0, 1, 15, 16, 17, 150};
 }  // namespace
 
 TEST_CASE("Timed decode equals double: lengths, pages and cuts", "[decode]") {
-  const auto device = emulated();
+  const auto device = device_under_test();
   for (const PageSize size : {PageSize::p1, PageSize::p16, PageSize::p64, PageSize::p256}) {
     const Case of(heads_of(Scheme::gqa, 4, 2, size), kLengths);
     for (const How& how : {How{false, 1}, How{false, 3}, How{true, 1}, How{true, 5},
@@ -203,7 +203,7 @@ TEST_CASE("Timed decode equals double: lengths, pages and cuts", "[decode]") {
 }
 
 TEST_CASE("Timed decode equals double: formats and groups of query heads", "[decode]") {
-  const auto device = emulated();
+  const auto device = device_under_test();
   for (const KvType type : {KvType::bf16, KvType::fp8, KvType::int8, KvType::int4}) {
     for (const Scales scales : all_of<Scales>()) {
       const Case of(heads_of(Scheme::gqa, 8, 2, PageSize::p16, type, scales), {70, 33});
@@ -217,7 +217,7 @@ TEST_CASE("Timed decode equals double: formats and groups of query heads", "[dec
 }
 
 TEST_CASE("Timed decode: a long request in many parts, and one launch after another", "[decode]") {
-  const auto device = emulated();
+  const auto device = device_under_test();
   const Case of(heads_of(Scheme::mqa, 2, 1), {1000, 3});
   of.check(paged_answer(*device, of.params, of.inputs, of.cache, {true, 7}));
   // What counts the parts that have arrived is left as it was found.
@@ -227,11 +227,11 @@ TEST_CASE("Timed decode: a long request in many parts, and one launch after anot
 TEST_CASE("Timed decode: no order of the threads changes an answer", "[decode]") {
   const Case of(heads_of(Scheme::gqa, 4, 2), {150, 20});
   const How how{true, 3};
-  const Answer first = paged_answer(*emulated(), of.params, of.inputs, of.cache, how);
+  const Answer first = paged_answer(*device_under_test(), of.params, of.inputs, of.cache, how);
   for (const simt::ThreadOrder order :
        {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
     for (const auto completion : {simt::Completion::latest, simt::Completion::seeded}) {
-      const auto other = emulated(order, 3, completion);
+      const auto other = device_under_test(order, 3, completion);
       CHECK(paged_answer(*other, of.params, of.inputs, of.cache, how) == first);
     }
   }
@@ -240,7 +240,7 @@ TEST_CASE("Timed decode: no order of the threads changes an answer", "[decode]")
 TEST_CASE("Timed decode reads a shared prefix once for several requests", "[decode]") {
   for (const simt::ThreadOrder order :
        {simt::ThreadOrder::ascending, simt::ThreadOrder::shuffled}) {
-    const auto device = emulated(order, 5);
+    const auto device = device_under_test(order, 5);
     for (const PageSize size : {PageSize::p1, PageSize::p16}) {
       for (const KvType type : {KvType::bf16, KvType::int4}) {
         Params params = heads_of(Scheme::gqa, 8, 2, size, type);
@@ -258,7 +258,7 @@ TEST_CASE("Timed decode reads a shared prefix once for several requests", "[deco
 }
 
 TEST_CASE("Timed decode refuses what it is not compiled for", "[decode]") {
-  const auto device = emulated();
+  const auto device = device_under_test();
   const auto refusal = [&](Params params) {
     const Case of(params, {5});
     return tests::error_of([&] { paged_answer(*device, params, of.inputs, of.cache, {false, 1}); });
@@ -272,7 +272,7 @@ TEST_CASE("Timed decode refuses what it is not compiled for", "[decode]") {
 }
 
 TEST_CASE("Latent decode equals double: lengths, pages, parts and heads", "[decode]") {
-  const auto device = emulated();
+  const auto device = device_under_test();
   for (const PageSize size : {PageSize::p1, PageSize::p16, PageSize::p64, PageSize::p256}) {
     const Case of(heads_of(Scheme::mla, 16, 1, size), {0, 1, 65, 130});
     of.check(latent_answer(*device, of.inputs, of.cache, {false, 1}));
@@ -286,11 +286,11 @@ TEST_CASE("Latent decode equals double: lengths, pages, parts and heads", "[deco
 
 TEST_CASE("Latent decode: no order of the threads changes an answer", "[decode]") {
   const Case of(heads_of(Scheme::mla, 128, 1, PageSize::p16), {100, 20});
-  const Answer first = latent_answer(*emulated(), of.inputs, of.cache, {true, 2});
+  const Answer first = latent_answer(*device_under_test(), of.inputs, of.cache, {true, 2});
   for (const simt::ThreadOrder order :
        {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
     for (const auto completion : {simt::Completion::latest, simt::Completion::seeded}) {
-      const auto other = emulated(order, 3, completion);
+      const auto other = device_under_test(order, 3, completion);
       CHECK(latent_answer(*other, of.inputs, of.cache, {true, 2}) == first);
     }
   }
