@@ -2,6 +2,7 @@
 // as the bench launches them, with several teams of warps and rings of stages.
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "tests/catch.hpp"
@@ -254,6 +255,29 @@ TEST_CASE("Timed decode reads a shared prefix once for several requests", "[deco
         }
       }
     }
+  }
+}
+
+TEST_CASE("Timed decode as a graph runs when it is started, each time", "[decode]") {
+  const auto device = device_under_test();
+  const Case of(heads_of(Scheme::gqa, 4, 2), {70, 33});
+  const paged::WorkPlan plan = cut_into({4, 2, of.inputs.page_size}, of.inputs.contexts, {true, 3});
+  paged::Problem problem = paged_problem_of(of.params, of.inputs, plan);
+  problem.merged_by = paged::MergedBy::other_kernel;
+  OnDevice on(*device, of.inputs, of.cache, plan, problem.most_rows);
+  const Kernels& kernels = kernels_of(*device);
+  const auto answer = [&] {
+    return Answer{values_of(on.o.download(), KvType::bf16), on.lse.download()};
+  };
+  const auto start = device->graph_of([&] {
+    kernels.attend(*device, problem, arrays_of(on));
+    kernels.merge(*device, problem, arrays_of(on), nullptr);
+  });
+  CHECK(std::isnan(answer().o.front()));
+  for (int launches = 0; launches < 2; ++launches) {
+    on.o.fill(0xFF);
+    start();
+    of.check(answer());
   }
 }
 
