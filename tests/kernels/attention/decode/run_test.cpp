@@ -82,7 +82,7 @@ TEST_CASE("Decode: the trace is a record of one launch", "[decode]") {
     }
     CHECK(static_cast<double>(trace.o) == Approx(o / l).margin(0.01));
     CHECK(trace.merged == (trace.parts.size() > 1));
-    CHECK(trace.length() == 8 + trace.rounds() + (trace.merged ? 1 : 0));
+    CHECK(trace.length() == 8 + trace.rounds() + (trace.merged ? 1 : 0) + 1);
     // No block takes two tiles in one round.
     for (int round = 1; round <= trace.rounds(); ++round) {
       std::vector<int> busy(static_cast<std::size_t>(trace.blocks));
