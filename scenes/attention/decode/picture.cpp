@@ -114,10 +114,10 @@ Box DecodeScene::memory_and_below(Cursor cursor) const {
                                     : std::vector{timeline(cursor), waste(cursor)};
   return column({"right"},
                 {row({"memory"}, {launched ? gather(cursor) : pool(cursor), tables(cursor)},
-                     {.weight = 1.5f, .least_height = 2.1f}),
+                     {.weight = 1.8f, .least_height = 2.1f}),
                  // What is guessed is written here, above the boxes below.
                  box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
-                 row({"below"}, std::move(below), {.weight = 1.6f, .least_height = 3.6f})},
+                 row({"below"}, std::move(below), {.weight = 1.5f, .least_height = 3.6f})},
                 {.even = true});
 }
 

@@ -81,38 +81,36 @@ std::vector<Axis> DecodeScene::cost_axes() const {
     rows.push_back(std::to_string(decode::kRows[static_cast<std::size_t>(i)]));
   }
   const MixedStep longest = decode::mixed_step(params_, decode::kRows[kDrawnSteps - 1]);
-  return {{.name = "key_block",
-           .kind = Axis::band,
-           .count = kKeyBlocks,
-           .title = text(fmt::format("{} keys", decode::model_context(params_)), "keys"),
-           .least_slot = 2},
-          {.name = "query_row",
-           .high = rounded(0, kMostRows).second,
-           .title = text("query rows"),
-           .ticks = true},
-          {.name = "rows_flop_per_byte",
-           .kind = Axis::log,
-           .low = kLeastIntensity,
-           .high = kMostIntensity,
-           .title = text("FLOP/B"),
-           .ticks = true},
-          {.name = "rows_tflops",
-           .kind = Axis::log,
-           .low = 1,
-           .high = 2000,
-           .title = text("TFLOP/s"),
-           .ticks = true},
-          {.name = "batch", .kind = Axis::log, .low = 1, .high = decode::kMostBatch, .ticks = true},
-          gigabytes_axis(params_),
-          {.name = "step_ms",
-           .high = rounded(0, kMilli * longest.seconds()).second,
-           .title = text("ms"),
-           .ticks = true},
-          {.name = "prompt_rows",
-           .kind = Axis::band,
-           .count = kDrawnSteps,
-           .names = std::move(rows),
-           .least_slot = 3}};
+  return {
+      {.name = "key_block",
+       .kind = Axis::band,
+       .count = kKeyBlocks,
+       .title = text(fmt::format("{} keys", decode::model_context(params_)), "keys"),
+       .least_slot = 2},
+      {.name = "query_row", .high = 1.2 * kMostRows, .title = text("query rows"), .ticks = true},
+      {.name = "rows_flop_per_byte",
+       .kind = Axis::log,
+       .low = kLeastIntensity,
+       .high = kMostIntensity,
+       .title = text("FLOP/B"),
+       .ticks = true},
+      {.name = "rows_tflops",
+       .kind = Axis::log,
+       .low = 1,
+       .high = 2000,
+       .title = text("TFLOP/s"),
+       .ticks = true},
+      {.name = "batch", .kind = Axis::log, .low = 1, .high = decode::kMostBatch, .ticks = true},
+      gigabytes_axis(params_),
+      {.name = "step_ms",
+       .high = rounded(0, kMilli * longest.seconds()).second,
+       .title = text("ms"),
+       .ticks = true},
+      {.name = "prompt_rows",
+       .kind = Axis::band,
+       .count = kDrawnSteps,
+       .names = std::move(rows),
+       .least_slot = 3}};
 }
 
 std::string DecodeScene::cost_sentence() const {
@@ -294,9 +292,9 @@ Box DecodeScene::mixed_steps(const View& view) const {
   };
   Text said{{{"t = "},
              part(now.weights, kWeights),
-             {" + "},
+             {"+"},
              part(now.cache, kCache),
-             {" + "},
+             {"+"},
              part(now.chunk, kPrompt),
              {" = " + sum}},
             {{"t = " + sum}}};
@@ -357,13 +355,13 @@ std::string DecodeScene::explain_cost(const Key& key) const {
 }
 
 Box DecodeScene::costs(const View& view) const {
-  return column(
-      {"right"},
-      {row({"rows_above"}, {score_matrix(view), row_roofline(view)},
-           {.weight = 1.5f, .least_height = 2.1f}),
-       box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
-       row({"below"}, {batch_chart(), mixed_steps(view)}, {.weight = 1.6f, .least_height = 3.6f})},
-      {.even = true});
+  return column({"right"},
+                {row({"rows_above"}, {score_matrix(view), row_roofline(view)},
+                     {.even = true, .weight = 1.8f, .least_height = 2.1f}),
+                 box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
+                 row({"below"}, {batch_chart(), mixed_steps(view)},
+                     {.even = true, .weight = 1.5f, .least_height = 3.6f})},
+                {.even = true});
 }
 
 // ---- what is asked about it -----------------------------------------------------------------------------------

@@ -105,15 +105,16 @@ Box DecodeScene::gather(Cursor cursor) const {
                  fmt::format("{}, {} used", counted(sectors, "sector"), words::percent(used)),
                  counted(sectors, "sector"));
   }
-  return column(
-      {"gather"},
-      {labelled({"sector_box"}, box({"sectors"}, {std::move(strip)}, {}, {.least_height = 1}),
-                std::move(label), {.weight = 0.6f, .least_height = 2}),
-       labelled({"page_size_box"},
-                box({"page_size_table"}, {page_sizes()}, {}, {.least_height = 4}),
-                text("tokens a page, by formula", "tokens a page", "pages"),
-                {.rank = 2, .weight = 1.4f, .least_height = 5})},
-      {.weight = 1, .least_width = 7, .least_height = 2.1f});
+  return column({"gather"},
+                {labelled({"sector_box"},
+                          box({"sectors"}, {std::move(strip)}, {},
+                              {.least_height = 1.2f, .most_height = 1.2f}),
+                          std::move(label), {.weight = 0, .least_height = 2.6f}),
+                 labelled({"page_size_box"},
+                          box({"page_size_table"}, {page_sizes()}, {}, {.least_height = 4}),
+                          text("tokens a page, by formula", "tokens a page", "pages"),
+                          {.rank = 2, .weight = 1.4f, .least_height = 5})},
+                {.weight = 1, .least_width = 7, .least_height = 2.1f});
 }
 
 // ---- time -------------------------------------------------------------------------------------------------
@@ -183,7 +184,7 @@ Box DecodeScene::at_work_curve() const {
                   text("blocks at work at once: a block has a multiprocessor to itself while there "
                        "are enough",
                        "blocks at work at once", "at work"),
-                  {.weight = 1.5f, .least_height = 2.1f});
+                  {.weight = 1.8f, .least_height = 2.1f});
 }
 
 /// The blocks over the launch's time; under emulation over tiles, which only say what came before what.
@@ -236,9 +237,9 @@ Box DecodeScene::clocks() const {
 
 Box DecodeScene::look_back() const {
   return column({"right"},
-                {row({"above"}, {at_work_curve()}, {.weight = 1.5f, .least_height = 2.1f}),
+                {row({"above"}, {at_work_curve()}, {.weight = 1.8f, .least_height = 2.1f}),
                  box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
-                 row({"below"}, {clocks()}, {.weight = 1.6f, .least_height = 3.6f})},
+                 row({"below"}, {clocks()}, {.weight = 1.5f, .least_height = 3.6f})},
                 {.even = true});
 }
 

@@ -96,6 +96,26 @@ TEST_CASE("Decode: the trace is a record of one launch", "[decode]") {
   }
 }
 
+TEST_CASE("Decode: how many blocks are at work follows from tiles, or from clocks", "[decode]") {
+  Trace trace;
+  trace.blocks = 2;
+  trace.items.resize(2);
+  trace.items[0].tiles = 4;
+  trace.items[0].begin = 100;
+  trace.items[0].end = 1000;
+  trace.items[1].tiles = 2;
+  trace.items[1].begin = 0;
+  trace.items[1].end = 300;
+  trace.clock_unit = "items";
+  CHECK(trace.launch_end() == 4);
+  CHECK(trace.mean_at_work() == 1.5);
+  trace.clock_unit = "ns";
+  CHECK(trace.launch_end() == 1000);
+  CHECK(trace.mean_at_work() == 1.2);
+  trace.items.clear();
+  CHECK(trace.mean_at_work() == 0);
+}
+
 TEST_CASE("Decode: what is too large is explained in part, and the formulas are of the whole",
           "[decode]") {
   const lab::Report report = run({{"heads", std::int64_t{32}},

@@ -17,7 +17,9 @@ using Shown = tests::Shown<DecodeScene>;
 namespace {
 
 picture::Picture picture_at(const scenes::Scene& scene, int step, int rows = 1) {
-  return scene.picture(scene.extent(), {Cursor{step, 0}, {{"rows", rows}}});
+  scenes::View view{Cursor{step, 0}};
+  view.picks[picture::Name("rows")] = rows;
+  return scene.picture(scene.extent(), view);
 }
 /// The mark of that kind that is called so; there must be one.
 template <class Mark>
