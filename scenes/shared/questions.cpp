@@ -127,6 +127,12 @@ Question of_kind(std::string id, Question question) {
   return question;
 }
 
+Question about_view(const char* view, const char* kind, Question question) {
+  question = of_kind(kind, std::move(question));
+  question.masks = {view};
+  return question;
+}
+
 Question shuffled(Question question, const lab::Report& run) {
   std::string seed = question.text;
   for (const auto& [id, value] : run.params) seed += id + lab::to_text(value);

@@ -35,6 +35,8 @@ Question ask_ratio(std::string text, double answer, const std::vector<double>& o
 
 /// The same question, of a kind: Question::id.
 Question of_kind(std::string id, Question question);
+/// The same question, of a kind and about what a view of the Measured tab shows: it is covered until the answer.
+Question about_view(const char* view, const char* kind, Question question);
 /// The same question with its choices in the order that this run gives them, so that over many runs
 /// the answer is at every place equally often.
 Question shuffled(Question question, const lab::Report& run);

@@ -1,5 +1,7 @@
 #include "scenes/shared/rows.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -78,6 +80,14 @@ void add_column(lab::Table& table, std::string id,
   for (std::size_t row = 0; row < cells.size(); ++row) {
     table.rows[row].push_back(std::move(cells[row]));
   }
+}
+
+lab::Table with_kib(lab::Table table) {
+  add_column(table, "kib", [&](std::size_t row) -> lab::Cell {
+    const auto bytes = number_in(table, row, "shared");
+    return bytes ? lab::Cell(fmt::format("{:.0f}", *bytes / 1024)) : lab::Cell();
+  });
+  return table;
 }
 
 std::string filled_in(std::string_view text, const lab::Table& table, std::size_t row) {

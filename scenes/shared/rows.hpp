@@ -33,6 +33,8 @@ lab::Table rows_where(const lab::Table& table, std::string_view id, std::string_
 /// Adds a column at the right; `cell` gives each row's.
 void add_column(lab::Table& table, std::string id,
                 const std::function<lab::Cell(std::size_t row)>& cell);
+/// The table with a column "kib": its column "shared", bytes of shared memory, in KiB.
+lab::Table with_kib(lab::Table table);
 
 /// `text` with each {id} replaced by that row's cell, and each {id|noun} by as many of these: "1 read".
 std::string filled_in(std::string_view text, const lab::Table& table, std::size_t row = 0);

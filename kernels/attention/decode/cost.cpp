@@ -77,6 +77,23 @@ LayerShape model_layer(Scheme scheme) {
   return {scheme, 32, 1, kLatentRows};
 }
 
+int model_context(const Params& params) {
+  return std::max(params.context, kRealContext);
+}
+
+int model_batch(const Params& params) {
+  return std::max(params.batch, kRealBatch);
+}
+
+double model_token_bytes(const Params& params, Scheme scheme) {
+  const KvType type = scheme == Scheme::mla ? KvType::bf16 : params.kv_dtype;
+  return kModelLayers * token_bytes(model_layer(scheme), type);
+}
+
+double Phase::seconds() const {
+  return std::max(flops / kPeakFlops, bytes / kPeakBytes);
+}
+
 Phase attention_of(const LayerShape& layer, int rows, double context) {
   RowShape row = layer.row;
   int cached = layer.cached_heads;
@@ -91,6 +108,33 @@ Phase attention_of(const LayerShape& layer, int rows, double context) {
   phase.bytes = kBytes16 * (cached * context * row.stored +
                             static_cast<double>(rows) * layer.heads * (row.key + row.value));
   return phase;
+}
+
+MixedStep mixed_step(const Params& params, int rows) {
+  const int batch = model_batch(params), context = model_context(params);
+  const LayerShape layer = model_layer(params.scheme);
+  const Phase weights{kModelWeightBytes, 2 * kModelWeights * (batch + rows)};
+  const double tokens = static_cast<double>(batch) * context;
+  const Phase cache{tokens * model_token_bytes(params, params.scheme),
+                    tokens * kModelLayers * token_flops(layer)};
+  return {weights.seconds(), cache.seconds(),
+          kModelLayers * attention_of(layer, rows, context).seconds()};
+}
+
+Piece piece_of(const LayerShape& layer, KvType type, int page_size) {
+  constexpr std::int64_t kSector = 32, kLine = 128;
+  const std::int64_t bytes = std::int64_t{layer.row.key} * bits_of(type) / 8 * page_size;
+  const auto touched = [&](std::int64_t at, std::int64_t unit) {
+    return static_cast<double>((at + bytes - 1) / unit - at / unit + 1);
+  };
+  // Where a piece begins within a line is the same again after so many pieces.
+  constexpr int kPieces = 128;
+  Piece piece{static_cast<double>(bytes), 0, 0};
+  for (int i = 0; i < kPieces; ++i) {
+    piece.sectors += touched(i * bytes, kSector) / kPieces;
+    piece.lines += touched(i * bytes, kLine) / kPieces;
+  }
+  return piece;
 }
 
 Occupancy occupancy_of(int batch, int cached_heads, int splits) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -54,10 +55,19 @@ double token_bytes(const Model& model, KvType type);
 double crossing_batch(double weight_bytes, double bytes_per_token, double context);
 
 /// The model that stands for weights: 8.03 billion parameters in BF16, 32 layers, 32 heads of 128 (Llama 3.1 8B).
-inline constexpr double kModelWeightBytes = 2 * 8.03e9;
 inline constexpr int kModelLayers = 32;
+inline constexpr double kModelWeights = 8.03e9;
+inline constexpr double kModelWeightBytes = 2 * kModelWeights;
 /// The same layer with each scheme's cache.
 LayerShape model_layer(Scheme scheme);
+/// Tokens of each request, and requests that run together, that a step of the model is shown for: those of the knobs,
+/// or these where the knobs ask for less.
+inline constexpr int kRealContext = 8192;
+inline constexpr int kRealBatch = 32;
+int model_context(const Params& params);
+int model_batch(const Params& params);
+/// Bytes of the model's cache of one token, all layers, in the knobs' format without scales; of mla in 16 bits.
+double model_token_bytes(const Params& params, Scheme scheme);
 
 /// Attention of `rows` query rows of one request to `context` tokens: bytes with K and V fetched from memory once, since
 /// blocks that need the same keys meet in L2, and operations. Of mla prefill is not absorbed: each head has keys of
@@ -65,8 +75,33 @@ LayerShape model_layer(Scheme scheme);
 struct Phase {
   double bytes = 0, flops = 0;
   double intensity() const { return bytes > 0 ? flops / bytes : 0; }
+  /// At an H200's roofs, by its data sheet: the longer of the two.
+  double seconds() const;
 };
 Phase attention_of(const LayerShape& layer, int rows, double context);
+/// Query rows that the same attention is shown for: a decoding request has one, a prompt has up to the last.
+inline constexpr std::array<int, 7> kRows{1, 16, 64, 256, 512, 1024, 4096};
+
+/// A step of the model in which model_batch() requests decode and `rows` rows of a prompt go along: Agrawal et al.,
+/// "Sarathi-Serve", 2024 (arXiv:2403.02310). Seconds at an H200's roofs, by its data sheet, one part after the other.
+struct MixedStep {
+  double weights = 0;  ///< all weights, read once and multiplied by all rows
+  double cache = 0;    ///< attention of the decoding requests
+  double chunk = 0;    ///< attention of the prompt's rows to the context before and among them
+  double seconds() const { return weights + cache + chunk; }
+};
+MixedStep mixed_step(const Params& params, int rows);
+/// So many rows are multiplied by the weights in the time in which these are read.
+inline constexpr double kFreeRows = kRidge;
+
+/// What memory gives for the keys of one K/V head in one page: bytes that lie in one piece, and on average over the
+/// pages of a pool, sectors of 32 bytes and lines of 128 that hold some of them.
+struct Piece {
+  double bytes = 0, sectors = 0, lines = 0;
+  double of_sectors() const { return bytes / (32 * sectors); }
+  double of_lines() const { return bytes / (128 * lines); }
+};
+Piece piece_of(const LayerShape& layer, KvType type, int page_size);
 
 /// Blocks of a launch with so many splits, and how many waves of multiprocessors they make.
 struct Occupancy {

@@ -169,6 +169,23 @@ latent::ExplainedProblem latent_problem_of(const paged::Problem& problem, const 
           problem.merging};
 }
 
+/// Who did which item when, by the clock of a launch that writes no addresses down, which slows the traced item, and that
+/// finds the kernel loaded.
+std::vector<paged::Visit> clocked_visits(simt::Device& device, const Outcome& outcome,
+                                         const Inputs& inputs, const paged::Arrays& arrays,
+                                         paged::Explanation what) {
+  auto visits = unwritten<paged::Visit>(device, outcome.plan.items.size());
+  what.visits = visits.span();
+  what.traced_item = -1;
+  if (inputs.layer.row.latent > 0) {
+    kernels_of(device).explain(device, latent_problem_of(outcome.problem, inputs), arrays, what);
+  } else {
+    kernels_of(device).explain(device, outcome.problem, arrays, what);
+  }
+  device.synchronize();
+  return visits.download();
+}
+
 }  // namespace
 
 Outcome run_explained(simt::Device& device, const Params& params, const Inputs& inputs,
@@ -228,6 +245,9 @@ Outcome run_explained(simt::Device& device, const Params& params, const Inputs& 
                         static_cast<std::int64_t>(counted[2 * t + 1])};
   }
   outcome.key_bytes = key_bytes_of(tape.download());
+  if (device.can_time()) {
+    outcome.visits = clocked_visits(device, outcome, inputs, arrays, what);
+  }
   outcome.formula = ledger_of(outcome.problem, plan, inputs.contexts, inputs.layer.row);
   return outcome;
 }

@@ -8,6 +8,9 @@
 namespace tilestep::decode {
 namespace {
 
+/// Requests long enough for clocks to say something, and few enough to be drawn.
+constexpr int kLongContext = 256, kLongBatch = 8;
+
 /// What the kernels are compiled for at least.
 constexpr int kLeastCapability = 80;
 
@@ -55,6 +58,19 @@ const lab::Lesson& lesson() {
                 "The pages of all requests in one line, cut into equal pieces: all blocks end "
                 "together.",
                 {.splits = 0}},
+               {"long-one-split",
+                "Eight longer requests, a block for all keys of each K/V head: sixteen blocks, and "
+                "most multiprocessors have none.",
+                {.context = kLongContext,
+                 .batch = kLongBatch,
+                 .splits = 1,
+                 .requests = kLongBatch}},
+               {"long-balanced",
+                "The same requests in equal pieces: five times as many blocks, which end together.",
+                {.context = kLongContext,
+                 .batch = kLongBatch,
+                 .splits = 0,
+                 .requests = kLongBatch}},
                {"single-tokens",
                 "Pages of one token: no slot is empty, and each key is looked up on its own.",
                 {.page_size = PageSize::p1}},

@@ -15,14 +15,15 @@
 /// the pages that the engine gave out.
 namespace tilestep::decode {
 
-/// What a step of the picture is about. The engine's come first, then tiles, then the merge.
+/// What a step of the picture is about. The engine's come first, then tiles, then the merge, then a look back.
 enum class Act {
   serve,  ///< a step of the engine
   read,   ///< each block has taken one tile more
   merge,  ///< the parts of each request's answer become one
+  time,   ///< when the blocks were at work
 };
 constexpr auto names_of(Act) {
-  return std::to_array<std::string_view>({"serve", "read", "merge"});
+  return std::to_array<std::string_view>({"serve", "read", "merge", "time"});
 }
 
 /// What ran, and what of the whole it is.
@@ -137,13 +138,26 @@ struct Trace {
 
   /// Rounds of tiles: the most that a block took.
   int rounds() const;
-  /// The picture's steps: the engine's, the rounds, the merge.
-  int length() const;
+  /// The step at which the answer is there: the merge, or the last round.
+  int answered() const;
+  /// The picture's steps: the engine's, the rounds, the merge, and one for the clocks.
+  int length() const { return answered() + 1; }
   Act act_of(int step) const;  ///< step from 1
   /// From which step of the picture on a tile of an item is known, and the item's part.
   int step_of(const ItemTrace& item, int tile) const;
   int end_of(const ItemTrace& item) const { return step_of(item, item.tiles - 1); }
   std::int64_t asked() const;
+
+  /// Whether `begin` and `end` of the items are times.
+  bool clocked() const { return clock_unit == "ns"; }
+  /// From when to when an item's block worked on it, in `clock_unit`; under emulation in tiles.
+  struct Worked {
+    double begin = 0, end = 0;
+  };
+  Worked worked(const ItemTrace& item) const;
+  /// How long the launch took, and how many of its blocks were at work on average, in the same unit.
+  double launch_end() const;
+  double mean_at_work() const;
   bool operator==(const Trace&) const = default;
 };
 
@@ -156,7 +170,7 @@ struct Trace {
 //   parts      the splits of the chosen row, and the weights of their merge
 //   ledger     bytes asked, traced and by formula
 //   broken     what came of a broken run
-// and, by formula: schemes, models, batches, formats, splits, page_sizes, rows
+// and, by formula: schemes, models, batches, formats, splits, page_sizes, rows, chunks
 
 /// The tables that say what a trace says.
 std::vector<lab::Table> tables_of(const Trace& trace);

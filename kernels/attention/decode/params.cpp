@@ -59,6 +59,91 @@ void check_break(const Params& params) {
   }
 }
 
+// ---- the knobs, in their groups -----------------------------------------------------------------------
+
+void add_heads(lab::KnobTable<Params>& table) {
+  table.choice(&Params::scheme, {"scheme", "Who shares a key and a value."})
+      .integer(&Params::heads, {"heads", "Query heads", "", "Heads of Q and O."}, 1, kMostHeads,
+               true)
+      .integer(&Params::kv_heads,
+               {"kv_heads", "Key/value heads", "",
+                "Heads of K and V with gqa, each shared by as many query heads. mha has one for "
+                "each, mqa and mla one for all."},
+               1, kMostHeads, true)
+      .choice(&Params::head_dim,
+              {"head_dim", "Head dimension", "",
+               "Numbers of a query, a key or a value. mla stores a latent row of four times as "
+               "many and a rotary key of half as many."});
+}
+
+void add_cache(lab::KnobTable<Params>& table) {
+  table
+      .integer(&Params::context,
+               {"context", "Context", "tokens", "Tokens of a request, on average."}, 0,
+               kMostContext, true)
+      .integer(&Params::batch,
+               {"batch", "Batch", "requests", "How many requests run together at most."}, 1,
+               kMostBatch, true)
+      .integer(&Params::splits,
+               {"splits", "Splits", "",
+                "Into how many parts the keys of a request are cut, each for a block of its own; "
+                "0: the pages of all requests in one line, cut into equal pieces."},
+               0, kMostSplits)
+      .choice(&Params::page_size, {"page_size", "Page size", "tokens", "Tokens of a page."})
+      .choice(&Params::kv_dtype,
+              {"kv_dtype", "Cache format", "", "How a number of K and V lies in the cache."})
+      .choice(&Params::scales,
+              {"scales", "Scales", "",
+               "Of fp8, int8 and int4: which numbers of K share a scale, those of a token or those "
+               "of a channel. V has one a token."});
+}
+
+void add_serving(lab::KnobTable<Params>& table) {
+  table
+      .integer(&Params::requests,
+               {"requests", "Requests", "", "How many requests come, one after the other."}, 1,
+               kMostRequests, true)
+      .integer(&Params::prefix,
+               {"prefix", "Shared prefix", "tokens",
+                "First tokens that all requests have in common: stored once."},
+               0, kMostContext, true)
+      .choice(&Params::prefix_read,
+              {"prefix_read", "Prefix is read", "",
+               "Its full pages: once for all requests whose queries a block has room for, or by "
+               "each request."})
+      .integer(&Params::serving_step,
+               {"serving_step", "Serving step", "",
+                "The engine's step at which the kernel is looked at: so many have run."},
+               1, kMostServingSteps);
+}
+
+void add_chosen(lab::KnobTable<Params>& table) {
+  table
+      .choice(&Params::broken,
+              {"break", "Break it", "", "Leaves something out, and runs that for real."})
+      .seed("Chooses numbers, lengths and who has which page.")
+      .integer(&Params::request,
+               {"request", "Chosen request", "",
+                "Of those that run together, whose steps are shown; past the end: the last."},
+               0, kMostBatch - 1)
+      .integer(&Params::head,
+               {"head", "Chosen head", "", "Whose steps are shown; past the end: the last."}, 0,
+               kMostHeads - 1)
+      .integer(&Params::component,
+               {"component", "Chosen component", "",
+                "Which component of O the steps show; past the end: the last."},
+               0, 511);
+}
+
+lab::KnobTable<Params> made_table() {
+  lab::KnobTable<Params> table;
+  for (const auto add : {add_heads, add_cache, add_serving, add_chosen}) add(table);
+  for (const auto check : {check_heads, check_group, check_latent, check_break}) {
+    table.require(check);
+  }
+  return table;
+}
+
 }  // namespace
 
 int Params::cached_heads() const {
@@ -81,71 +166,7 @@ RowShape row_shape(Scheme scheme, int head_dim) {
 }
 
 const lab::KnobTable<Params>& knob_table() {
-  static const auto table =
-      lab::KnobTable<Params>()
-          .choice(&Params::scheme, {"scheme", "Who shares a key and a value."})
-          .integer(&Params::heads, {"heads", "Query heads", "", "Heads of Q and O."}, 1, kMostHeads,
-                   true)
-          .integer(&Params::kv_heads,
-                   {"kv_heads", "Key/value heads", "",
-                    "Heads of K and V with gqa, each shared by as many query heads. mha has one "
-                    "for each, mqa and mla one for all."},
-                   1, kMostHeads, true)
-          .choice(&Params::head_dim,
-                  {"head_dim", "Head dimension", "",
-                   "Numbers of a query, a key or a value. mla stores a latent row of four times as "
-                   "many and a rotary key of half as many."})
-          .integer(&Params::context,
-                   {"context", "Context", "tokens", "Tokens of a request, on average."}, 0,
-                   kMostContext, true)
-          .integer(&Params::batch,
-                   {"batch", "Batch", "requests", "How many requests run together at most."}, 1,
-                   kMostBatch, true)
-          .integer(&Params::splits,
-                   {"splits", "Splits", "",
-                    "Into how many parts the keys of a request are cut, each for a block of its "
-                    "own; 0: the pages of all requests in one line, cut into equal pieces."},
-                   0, kMostSplits)
-          .choice(&Params::page_size, {"page_size", "Page size", "tokens", "Tokens of a page."})
-          .choice(&Params::kv_dtype,
-                  {"kv_dtype", "Cache format", "", "How a number of K and V lies in the cache."})
-          .choice(&Params::scales,
-                  {"scales", "Scales", "",
-                   "Of fp8, int8 and int4: which numbers of K share a scale, those of a token or "
-                   "those of a channel. V has one a token."})
-          .integer(&Params::requests,
-                   {"requests", "Requests", "", "How many requests come, one after the other."}, 1,
-                   kMostRequests, true)
-          .integer(&Params::prefix,
-                   {"prefix", "Shared prefix", "tokens",
-                    "First tokens that all requests have in common: stored once."},
-                   0, kMostContext, true)
-          .choice(&Params::prefix_read,
-                  {"prefix_read", "Prefix is read", "",
-                   "Its full pages: once for all requests whose queries a block has room for, or "
-                   "by each request."})
-          .integer(&Params::serving_step,
-                   {"serving_step", "Serving step", "",
-                    "The engine's step at which the kernel is looked at: so many have run."},
-                   1, kMostServingSteps)
-          .choice(&Params::broken,
-                  {"break", "Break it", "", "Leaves something out, and runs that for real."})
-          .seed("Chooses numbers, lengths and who has which page.")
-          .integer(&Params::request,
-                   {"request", "Chosen request", "",
-                    "Of those that run together, whose steps are shown; past the end: the last."},
-                   0, kMostBatch - 1)
-          .integer(&Params::head,
-                   {"head", "Chosen head", "", "Whose steps are shown; past the end: the last."}, 0,
-                   kMostHeads - 1)
-          .integer(&Params::component,
-                   {"component", "Chosen component", "",
-                    "Which component of O the steps show; past the end: the last."},
-                   0, 511)
-          .require(check_heads)
-          .require(check_group)
-          .require(check_latent)
-          .require(check_break);
+  static const lab::KnobTable<Params> table = made_table();
   return table;
 }
 

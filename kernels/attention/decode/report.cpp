@@ -92,7 +92,7 @@ lab::Table step_table(const Trace& trace) {
     } else {
       table.add({step,
                  act,
-                 "parts are weighed and added",
+                 act == Act::merge ? "parts are weighed and added" : "when the blocks were at work",
                  trace.requests.size(),
                  {},
                  {},
@@ -409,6 +409,7 @@ lab::Report report_of(const Run& run) {
   report.add(splits_table(run.params));
   report.add(page_sizes_table(run));
   report.add(rows_table(run.params));
+  report.add(chunks_table(run.params));
   add_measurements(report, run);
   report.add(
       lab::compared(run.sound.o, run.exact.o, run.exact.o_bound).check("result", kTolerance));

@@ -15,9 +15,6 @@ using lab::real, lab::whole;
 constexpr double kKibi = 1024;
 constexpr double kGiga = 1e9;
 
-/// What a real model's step is shown for where the knobs ask for less.
-constexpr int kRealContext = 8192;
-
 /// The scheme with the knobs' heads; mla with theirs.
 LayerShape with_scheme(const Params& params, Scheme scheme) {
   Params other = params;
@@ -62,7 +59,7 @@ lab::Table models_table() {
 }
 
 lab::Table batches_table(const Params& params) {
-  const int context = std::max(params.context, kRealContext);
+  const int context = model_context(params);
   lab::Table table{
       "batches",
       fmt::format("A step of a model of 8 billion weights in BF16, {} tokens of context each",
@@ -71,7 +68,7 @@ lab::Table batches_table(const Params& params) {
        real("cache", "cache read", "GB", 2), real("share", "of it cache", "%", 1),
        real("crossing", "as much as the weights from batch", "", 1)}};
   for (const Scheme scheme : all_of<Scheme>()) {
-    const double token = kModelLayers * token_bytes(model_layer(scheme), params.kv_dtype);
+    const double token = model_token_bytes(params, scheme);
     const double crossing = crossing_batch(kModelWeightBytes, token, context);
     for (int batch = 1; batch <= kMostBatch; batch *= 4) {
       const double cache = token * context * batch;
@@ -104,17 +101,36 @@ lab::Table splits_table(const Params& params) {
 }
 
 lab::Table rows_table(const Params& params) {
-  const int context = std::max(params.context, kRealContext);
+  const int context = model_context(params);
   lab::Table table{
       "rows",
       fmt::format("The same attention with more query rows, {} tokens of context", context),
       {whole("rows", "query rows"), real("bytes", "bytes read and written", "MB", 3),
        real("gflop", "", "GFLOP", 3), real("intensity", "", "FLOP/B", 1),
        lab::column("limit", "what limits it")}};
-  for (const int rows : {1, 16, 64, 256, 1024, 4096}) {
+  for (const int rows : kRows) {
     const Phase phase = attention_of(layer_shape(params), rows, context);
     table.add({rows, phase.bytes / 1e6, phase.flops / kGiga, phase.intensity(),
                phase.intensity() < kRidge ? "memory" : "arithmetic"});
+  }
+  return table;
+}
+
+lab::Table chunks_table(const Params& params) {
+  lab::Table table{
+      "chunks",
+      fmt::format("A step of the model in which {} requests of {} tokens decode and rows of a "
+                  "prompt go along, at an H200's roofs",
+                  model_batch(params), model_context(params)),
+      {whole("rows", "rows of a prompt"), real("weights", "", "ms", 2),
+       real("cache", "cache of those that decode", "ms", 2),
+       real("chunk", "attention of the rows", "ms", 2), real("step", "", "ms", 2),
+       real("prompt_tokens", "tokens of prompts a second", "1/s", 0)}};
+  constexpr double kMilli = 1e3;
+  for (const int rows : kRows) {
+    const MixedStep step = mixed_step(params, rows);
+    table.add({rows, kMilli * step.weights, kMilli * step.cache, kMilli * step.chunk,
+               kMilli * step.seconds(), rows / step.seconds()});
   }
   return table;
 }
@@ -145,9 +161,8 @@ lab::Table page_sizes_table(const Run& run) {
       "The requests that ran, in pages of other sizes",
       {whole("page_size", "page size", "tokens"), whole("pages"), whole("empty", "empty slots"),
        real("waste", "of the pages empty", "%", 1), whole("table", "block tables", "B"),
-       whole("run", "bytes of K in one piece", "B")}};
-  const LayerShape& layer = run.inputs.layer;
-  const double row = layer.row.key * bits_of(run.excerpt.params.kv_dtype) / 8.0;
+       whole("run", "bytes of K in one piece", "B"), real("sectors", "sectors that hold it", "", 2),
+       real("used", "of the sectors used", "%", 1), real("lines", "of the lines used", "%", 1)}};
   for (const PageSize size : all_of<PageSize>()) {
     const int tokens = tokens_of(size);
     std::int64_t pages = 0, stored = 0;
@@ -156,10 +171,11 @@ lab::Table page_sizes_table(const Run& run) {
       stored += context;
     }
     const std::int64_t slots = pages * tokens;
+    const Piece piece = piece_of(run.inputs.layer, run.excerpt.params.kv_dtype, tokens);
     table.add(
         {tokens, pages, slots - stored,
          slots > 0 ? 100.0 * static_cast<double>(slots - stored) / static_cast<double>(slots) : 0.0,
-         4 * pages, row * tokens});
+         4 * pages, piece.bytes, piece.sectors, 100 * piece.of_sectors(), 100 * piece.of_lines()});
   }
   return table;
 }

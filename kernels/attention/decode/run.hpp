@@ -35,6 +35,7 @@ lab::Table models_table();
 lab::Table batches_table(const Params& params);
 lab::Table splits_table(const Params& params);
 lab::Table rows_table(const Params& params);
+lab::Table chunks_table(const Params& params);
 /// Of the requests that ran: what other formats cost, and other page sizes.
 lab::Table formats_table(const Run& run);
 lab::Table page_sizes_table(const Run& run);

@@ -68,19 +68,33 @@ lab::Fields<ItemTrace> item_fields(const Trace& trace) {
   const auto rows = static_cast<std::int64_t>(trace.requests.size());
   return lab::Fields<ItemTrace>()
       .whole("row", &ItemTrace::row, 0, rows - 1)
+      .from(lab::kAhead)
       .whole("rows", &ItemTrace::rows, 1, [rows](const ItemTrace& item) { return rows - item.row; })
+      .from(lab::kAhead)
       .whole("kv_head", &ItemTrace::kv_head, 0, trace.shape.cached_heads - 1)
+      .from(lab::kAhead)
       .whole("first_head", &ItemTrace::first_head, 0, trace.shape.heads - 1)
+      .from(lab::kAhead)
       .whole("heads", &ItemTrace::heads, 1, trace.shape.heads)
+      .from(lab::kAhead)
       .whole("first_page", &ItemTrace::first_page, 0, kMostPool)
+      .from(lab::kAhead)
       .whole("pages", &ItemTrace::pages, 0, kMostPool)
+      .from(lab::kAhead)
       .whole("tokens", &ItemTrace::tokens, 0, kMostTokens)
+      .from(lab::kAhead)
       .whole("split", &ItemTrace::split, 0, kMostPool)
+      .from(lab::kAhead)
       .whole("splits", &ItemTrace::splits, 1, kMostPool)
+      .from(lab::kAhead)
       .whole("block", &ItemTrace::block, 0, trace.blocks - 1)
+      .from(lab::kAhead)
       .whole("order", &ItemTrace::order, 0, kMostPool)
+      .from(lab::kAhead)
       .whole("tiles", &ItemTrace::tiles, 0, kMostTokens)
+      .from(lab::kAhead)
       .whole("first_round", &ItemTrace::first_round, 0, kMostTokens)
+      .from(lab::kAhead)
       .whole("begin", &ItemTrace::begin, 0, kMostClock)
       .whole("end", &ItemTrace::end, 0, kMostClock);
 }
@@ -110,7 +124,7 @@ lab::Fields<PartTrace> part_fields(const Trace& trace) {
       .real("l", &PartTrace::l)
       .real("o", &PartTrace::o)
       .real("weight", &PartTrace::weight)
-      .from({trace.length(), 0});
+      .from({trace.answered(), 0});
 }
 
 lab::Fields<GatherTrace> gather_fields(const Trace& trace) {
@@ -142,7 +156,7 @@ lab::Fields<BrokenResult> result_fields() {
 }
 
 lab::When at_end(const Trace& trace) {
-  return {trace.length(), 0};
+  return {trace.answered(), 0};
 }
 /// The launch's requests are those that run after the engine's last step.
 lab::When when_launched(const Trace& trace, std::size_t) {
@@ -164,6 +178,9 @@ lab::Fields<Trace> trace_fields() {
       .known_each(when_launched)
       .whole("blocks", &Trace::blocks, 1, lab::kMostCount)
       .list("items", &Trace::items, item_fields)
+      .known_each([](const Trace& trace, std::size_t) {
+        return lab::When{trace.length(), 0};
+      })
       .text("clock_unit", &Trace::clock_unit)
       .whole("request", &Trace::request, 0,
              [](const Trace& t) { return static_cast<std::int64_t>(t.requests.size()) - 1; })
@@ -211,14 +228,36 @@ int Trace::rounds() const {
   return most;
 }
 
-int Trace::length() const {
+int Trace::answered() const {
   return static_cast<int>(serving.size()) + rounds() + (merged ? 1 : 0);
 }
 
 Act Trace::act_of(int step) const {
   const auto engine = static_cast<int>(serving.size());
   if (step <= engine) return Act::serve;
-  return step <= engine + rounds() ? Act::read : Act::merge;
+  if (step <= engine + rounds()) return Act::read;
+  return step <= answered() ? Act::merge : Act::time;
+}
+
+Trace::Worked Trace::worked(const ItemTrace& item) const {
+  if (!clocked()) {
+    return {static_cast<double>(item.first_round),
+            static_cast<double>(item.first_round + item.tiles)};
+  }
+  return {static_cast<double>(item.begin), static_cast<double>(item.end)};
+}
+
+double Trace::launch_end() const {
+  double end = 0;
+  for (const ItemTrace& item : items) end = std::max(end, worked(item).end);
+  return end;
+}
+
+double Trace::mean_at_work() const {
+  const double end = launch_end();
+  double sum = 0;
+  for (const ItemTrace& item : items) sum += worked(item).end - worked(item).begin;
+  return end > 0 ? sum / end : 0;
 }
 
 int Trace::step_of(const ItemTrace& item, int tile) const {

@@ -17,14 +17,6 @@ Role launching_role(std::string_view launching) {
   return launching == "a block each" ? Role::purple : Role::sky;
 }
 
-lab::Table with_kib(lab::Table table) {
-  add_column(table, "kib", [&](std::size_t row) -> lab::Cell {
-    const auto bytes = number_in(table, row, "shared");
-    return bytes ? lab::Cell(fmt::format("{:.0f}", *bytes / 1024)) : lab::Cell();
-  });
-  return table;
-}
-
 /// The ratio of bits: what a format would bring if bytes were all.
 lab::Table with_bits(lab::Table table) {
   add_column(table, "bits", [&](std::size_t row) -> lab::Cell {

@@ -11,13 +11,6 @@
 namespace tilestep::scenes {
 namespace {
 
-/// About what a view shows: it is covered until the answer.
-Question about_view(const char* view, const char* kind, Question question) {
-  question = of_kind(kind, std::move(question));
-  question.masks = {view};
-  return question;
-}
-
 /// How near to reading alone.
 std::optional<Question> read_question(const lab::Report& bench) {
   const auto share =

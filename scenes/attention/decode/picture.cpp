@@ -35,77 +35,90 @@ Extent DecodeScene::extent() const {
     blocks.push_back(trace_.blocks <= kMostNamed ? fmt::format("block {}", block) : std::string());
   }
   const double tokens = static_cast<double>(trace_.pool) * shape.page_size;
-  return {{{.name = "heads",
-            .kind = Axis::band,
-            .count = shape.heads,
-            .group = shape.heads / shape.cached_heads,
-            .least_slot = 2},
-           {.name = "cached", .kind = Axis::band, .count = shape.cached_heads, .least_slot = 2},
-           {.name = "flop_per_byte",
-            .kind = Axis::log,
-            .low = 0.5,
-            .high = 1024,
-            .title = text("FLOP/B"),
-            .ticks = true},
-           {.name = "tflops",
-            .kind = Axis::log,
-            .low = 1,
-            .high = 2000,
-            .title = text("TFLOP/s"),
-            .ticks = true},
-           {.name = "place",
-            .kind = Axis::band,
-            .count = pages_for(trace_.limit, shape.page_size),
-            .align = 0,
-            .least_slot = 3},
-           {.name = "row",
-            .kind = Axis::band,
-            .count = trace_.most_running,
-            .align = 0,
-            .least_slot = 4},
-           {.name = "request",
-            .kind = Axis::band,
-            .count = trace_.coming,
-            .names = request_names(trace_.coming),
-            .least_slot = 3},
-           {.name = "step",
-            .low = 0,
-            .high = std::max(1.0, static_cast<double>(engine_steps())),
-            .title = text("step"),
-            .ticks = true},
-           {.name = "kind", .kind = Axis::band, .count = 2, .names = {"pages", "one piece"}},
-           {.name = "tokens",
-            .high = rounded(0, std::max(tokens, 1.0 * trace_.most_running * trace_.limit)).second,
-            .title = text("tokens"),
-            .ticks = true},
-           {.name = "block",
-            .kind = Axis::band,
-            .count = trace_.blocks,
-            .names = std::move(blocks),
-            .least_slot = 2},
-           {.name = "round",
-            .low = 0,
-            .high = std::max(1.0, static_cast<double>(trace_.rounds())),
-            .title = text("tiles"),
-            .ticks = true}}};
+  Extent all{
+      {{.name = "heads",
+        .kind = Axis::band,
+        .count = shape.heads,
+        .group = shape.heads / shape.cached_heads,
+        .least_slot = 2},
+       {.name = "cached", .kind = Axis::band, .count = shape.cached_heads, .least_slot = 2},
+       {.name = "flop_per_byte",
+        .kind = Axis::log,
+        .low = 0.5,
+        .high = 1024,
+        .title = text("FLOP/B"),
+        .ticks = true},
+       {.name = "tflops",
+        .kind = Axis::log,
+        .low = 1,
+        .high = 2000,
+        .title = text("TFLOP/s"),
+        .ticks = true},
+       {.name = "place",
+        .kind = Axis::band,
+        .count = pages_for(trace_.limit, shape.page_size),
+        .align = 0,
+        .least_slot = 3},
+       {.name = "row",
+        .kind = Axis::band,
+        .count = trace_.most_running,
+        .align = 0,
+        .least_slot = 4},
+       {.name = "request",
+        .kind = Axis::band,
+        .count = trace_.coming,
+        .names = request_names(trace_.coming),
+        .least_slot = 3},
+       {.name = "step",
+        .low = 0,
+        .high = std::max(1.0, static_cast<double>(engine_steps())),
+        .title = text("step"),
+        .ticks = true},
+       {.name = "kind", .kind = Axis::band, .count = 2, .names = {"pages", "one piece"}},
+       {.name = "tokens",
+        .high = rounded(0, std::max(tokens, 1.0 * trace_.most_running * trace_.limit)).second,
+        .title = text("tokens"),
+        .ticks = true},
+       {.name = "block",
+        .kind = Axis::band,
+        .count = trace_.blocks,
+        .names = std::move(blocks),
+        .least_slot = 2},
+       {.name = "round",
+        .low = 0,
+        .high = std::max(1.0, static_cast<double>(trace_.rounds())),
+        .title = text("tiles"),
+        .ticks = true}}};
+  for (const std::vector<Axis>& more : {cost_axes(), time_axes()}) {
+    all.axes.insert(all.axes.end(), more.begin(), more.end());
+  }
+  return all;
 }
 
 Picture DecodeScene::picture(const Extent& extent, const View& view) const {
   const Cursor cursor = view.cursor;
   Box left =
       column({"left"}, {heads(cursor), formulas(), roofline()}, {.weight = 0.5f, .least_width = 9});
-  Box below = reading(cursor) ? row({"below"}, {lanes(cursor), parts(cursor)},
-                                    {.weight = 1.6f, .least_height = 3.6f})
-                              : row({"below"}, {timeline(cursor), waste(cursor)},
-                                    {.weight = 1.6f, .least_height = 3.6f});
-  Box right = column(
-      {"right"},
-      {row({"memory"}, {pool(cursor), tables(cursor)}, {.weight = 1.5f, .least_height = 2.1f}),
-       // What is guessed is written here, above the boxes below.
-       box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}), std::move(below)});
+  Box right = cursor.tile <= 0       ? costs(view)
+              : looking_back(cursor) ? look_back()
+                                     : memory_and_below(cursor);
   return {{marked(sentence(cursor), symbols(view))},
           extent.axes,
-          row({"decode"}, {std::move(left), std::move(right)})};
+          row({"decode"}, {std::move(left), std::move(right)}, {.even = true})};
+}
+
+/// Pages and block tables, and below them the engine's requests or the launch's blocks.
+Box DecodeScene::memory_and_below(Cursor cursor) const {
+  const bool launched = reading(cursor);
+  std::vector<Box> below = launched ? std::vector{lanes(cursor), parts(cursor)}
+                                    : std::vector{timeline(cursor), waste(cursor)};
+  return column({"right"},
+                {row({"memory"}, {launched ? gather(cursor) : pool(cursor), tables(cursor)},
+                     {.weight = 1.8f, .least_height = 2.1f}),
+                 // What is guessed is written here, above the boxes below.
+                 box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
+                 row({"below"}, std::move(below), {.weight = 1.5f, .least_height = 3.6f})},
+                {.even = true});
 }
 
 // ---- heads ------------------------------------------------------------------------------------------------

@@ -260,6 +260,9 @@ std::string DecodeScene::explain_entry(Cursor cursor, int row, int place) const 
 }
 
 std::string DecodeScene::explain(const View& view, const Key& key) const {
+  for (const std::string& said : {explain_cost(key), explain_time(key)}) {
+    if (!said.empty()) return said;
+  }
   const Served* now = moment(view.cursor);
   if (key.is({"page"}) && key.i >= 0 && key.i < trace_.pool) {
     const auto page = static_cast<std::size_t>(key.i);

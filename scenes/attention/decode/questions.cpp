@@ -142,8 +142,28 @@ std::optional<Question> DecodeScene::weight_question() const {
           0));
 }
 
+/// Before the look back: how many blocks were at work on average?
+Question DecodeScene::at_work_question() const {
+  const double mean = trace_.mean_at_work();
+  const double blocks = trace_.blocks;
+  return of_kind(
+      "at-work",
+      ask_number(
+          fmt::format("{} ran on {} multiprocessors{}. How many were at work on average, "
+                      "from the first one's begin to the last one's end?",
+                      counted(trace_.blocks, "block"), decode::kMultiprocessors,
+                      trace_.clocked() ? "" : ", say that all tiles take as long"),
+          mean, {blocks, decode::kMultiprocessors, blocks / 2, mean / 2, mean * 2},
+          [](double value) { return number(value, 1); },
+          "The sum of the blocks' times over the time of the launch: who is through early "
+          "waits for the longest.",
+          0));
+}
+
 std::optional<Question> DecodeScene::question_before(int next) const {
   const int engine = engine_steps();
+  if (next == 1) return crossing_question();
+  if (next == trace_.length()) return at_work_question();
   if (next == std::min(2, engine) && engine > 1) return paging_question();
   if (next <= engine) return serving_question(next);
   if (next == engine + 1) return batch_question();

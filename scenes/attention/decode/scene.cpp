@@ -37,7 +37,8 @@ int DecodeScene::tiles_of(const ItemTrace& item, Cursor cursor) const {
 
 bool DecodeScene::at_work(const ItemTrace& item, Cursor cursor) const {
   const int now = round(cursor);
-  return !merging(cursor) && now > item.first_round && now <= item.first_round + item.tiles;
+  return !merging(cursor) && !looking_back(cursor) && now > item.first_round &&
+         now <= item.first_round + item.tiles;
 }
 
 bool DecodeScene::has_chosen(const ItemTrace& item) const {
@@ -46,7 +47,7 @@ bool DecodeScene::has_chosen(const ItemTrace& item) const {
 }
 
 const StepTrace* DecodeScene::step_now(Cursor cursor) const {
-  if (merging(cursor)) return nullptr;
+  if (merging(cursor) || looking_back(cursor)) return nullptr;
   for (const StepTrace& step : trace_.steps) {
     const ItemTrace& item = trace_.items[static_cast<std::size_t>(step.item)];
     if (trace_.step_of(item, step.tile) == cursor.tile) return &step;
@@ -78,11 +79,8 @@ std::string happened_text(const Happened& one) {
 }  // namespace
 
 std::string DecodeScene::sentence(Cursor cursor) const {
-  if (cursor.tile <= 0) {
-    return fmt::format("{} will come; up to {} run together over {}.",
-                       counted(trace_.coming, "request"), trace_.most_running,
-                       counted(trace_.pool, "page"));
-  }
+  if (cursor.tile <= 0) return cost_sentence();
+  if (looking_back(cursor)) return time_sentence();
   if (merging(cursor)) {
     return trace_.broken == Break::unmerged_splits
                ? "Merge left out: the first part is taken for the whole."
@@ -133,10 +131,15 @@ std::vector<std::string> DecodeScene::stage_knobs() const {
 
 Cursor DecodeScene::known(const lab::Table& table, int row, int column) const {
   // What follows from the knobs alone.
-  for (const char* id : {"schemes", "models", "batches", "splits", "rows"}) {
+  for (const char* id : {"schemes", "models", "batches", "splits", "rows", "chunks"}) {
     if (table.id == id) return {};
   }
   if (table.id == "requests") return {engine_steps(), 0};
+  // What follows from the trace but for its clocks is there with the answer.
+  if (table.id == "parts" || table.id == "ledger" || table.id == "chosen" ||
+      table.id == "gathers") {
+    return std::min(Scene::known(table, row, column), Cursor{trace_.answered(), 0});
+  }
   return Scene::known(table, row, column);
 }
 
@@ -201,6 +204,14 @@ std::vector<Readout> DecodeScene::readouts(const View& view) const {
     show("o", "O so far", &StepTrace::o, 3);
   }
   if (!at_end(cursor)) return all;
+  if (looking_back(cursor)) {
+    all.push_back({"at_work", "blocks at work", number(trace_.mean_at_work(), 1),
+                   fmt::format("of {}", trace_.blocks),
+                   trace_.clocked() ? lab::Provenance::traced : lab::Provenance::derived,
+                   trace_.clocked()
+                       ? "block times / time of the launch, by the clock of " + report_.device.name
+                       : "tiles / tiles of the longest block; no clock was read"});
+  }
   const double off = std::abs(static_cast<double>(trace_.o) - trace_.exact_o);
   const bool wrong = trace_.broken != Break::none && trace_.result.wrong > 0;
   all.push_back({"error", "off the exact O by", number(off, 4), "", lab::Provenance::derived,

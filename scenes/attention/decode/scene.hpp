@@ -11,9 +11,10 @@
 
 namespace tilestep::scenes {
 
-/// Decoding: which query heads share a K/V head and where that stands on the roofline; the pool of pages and the block
-/// tables; below them first the engine's requests over its steps, then the blocks of one launch over their tiles, whose
-/// parts are merged at the end.
+/// Decoding: which query heads share a K/V head and where that stands on the roofline. Beside them before the first step
+/// what a prompt's rows, a batch and a step cost, by formula; then the pool of pages, the block tables and the engine's
+/// requests over its steps; then one launch, the sectors of its gather and its blocks over their tiles, whose parts are
+/// merged; at the end when its blocks were at work.
 class DecodeScene final : public SceneOf<decode::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(decode)
@@ -37,9 +38,11 @@ class DecodeScene final : public SceneOf<decode::Trace> {
   int round(Cursor cursor) const;
   bool reading(Cursor cursor) const { return cursor.tile > engine_steps(); }
   bool merging(Cursor cursor) const {
-    return trace_.merged && cursor.tile == trace_.length() && cursor.tile > 0;
+    return trace_.merged && cursor.tile == trace_.answered() && cursor.tile > 0;
   }
-  bool at_end(Cursor cursor) const { return cursor.tile >= trace_.length(); }
+  /// The answer is there.
+  bool at_end(Cursor cursor) const { return cursor.tile >= trace_.answered(); }
+  bool looking_back(Cursor cursor) const { return cursor.tile >= trace_.length(); }
   /// Tiles of an item that are through.
   int tiles_of(const decode::ItemTrace& item, Cursor cursor) const;
   bool at_work(const decode::ItemTrace& item, Cursor cursor) const;
@@ -51,6 +54,7 @@ class DecodeScene final : public SceneOf<decode::Trace> {
   }
 
   // The parts of the picture.
+  picture::Box memory_and_below(Cursor cursor) const;
   picture::Box heads(Cursor cursor) const;
   picture::Box roofline() const;
   picture::Box formulas() const;
@@ -65,6 +69,29 @@ class DecodeScene final : public SceneOf<decode::Trace> {
   picture::Ledger part_table(Cursor cursor) const;
   std::vector<picture::Text> answer_lines(Cursor cursor) const;
 
+  // Before the first step, in picture_costs.cpp.
+  std::vector<picture::Axis> cost_axes() const;
+  std::string cost_sentence() const;
+  picture::Box costs(const View& view) const;
+  picture::Box score_matrix(const View& view) const;
+  picture::Box row_roofline(const View& view) const;
+  picture::Box batch_chart() const;
+  picture::Box mixed_steps(const View& view) const;
+  std::string explain_cost(const picture::Key& key) const;
+  std::optional<Question> crossing_question() const;
+
+  // The launch in memory and in time, in picture_time.cpp.
+  bool gathered(Cursor cursor) const;
+  picture::Strip sectors() const;
+  picture::Ledger page_sizes() const;
+  picture::Box gather(Cursor cursor) const;
+  std::vector<picture::Axis> time_axes() const;
+  std::string time_sentence() const;
+  picture::Box at_work_curve() const;
+  picture::Box clocks() const;
+  picture::Box look_back() const;
+  std::string explain_time(const picture::Key& key) const;
+
   // Questions and events, in questions.cpp.
   std::optional<Question> question_before(int next) const;
   std::optional<Question> serving_question(int step) const;
@@ -73,6 +100,7 @@ class DecodeScene final : public SceneOf<decode::Trace> {
   Question batch_question() const;
   std::optional<Question> busy_question(int round) const;
   std::optional<Question> weight_question() const;
+  Question at_work_question() const;
   void find_events();
 
   decode::Params params_;

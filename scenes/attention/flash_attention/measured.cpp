@@ -27,14 +27,6 @@ lab::Table with_work(lab::Table table) {
   return table;
 }
 
-lab::Table with_kib(lab::Table table) {
-  add_column(table, "kib", [&](std::size_t row) -> lab::Cell {
-    const auto bytes = number_in(table, row, "shared");
-    return bytes ? lab::Cell(fmt::format("{:.0f}", *bytes / 1024)) : lab::Cell();
-  });
-  return table;
-}
-
 std::vector<measured::View> rates() {
   using namespace measured;
   const Filter head_dim{"attention_head_dim", "head_dim", "{}", "128", "head dimension"};

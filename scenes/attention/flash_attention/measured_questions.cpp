@@ -14,13 +14,6 @@
 namespace tilestep::scenes {
 namespace {
 
-/// About what a view shows: it is covered until the answer.
-Question about_view(const char* view, const char* kind, Question question) {
-  question = of_kind(kind, std::move(question));
-  question.masks = {view};
-  return question;
-}
-
 std::optional<double> rate(const lab::Report& bench, std::string_view rung, std::string_view length,
                            std::string_view column = "tflops") {
   return number_with(bench, "ladder_measured",

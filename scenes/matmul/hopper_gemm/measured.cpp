@@ -98,11 +98,7 @@ lab::Table with_configuration(lab::Table table) {
     const bool one = rows_where(table, "rung", rung).rows.size() < 2;
     return one ? rung : fmt::format("{}, {}", rung, text_in(table, row, "configuration"));
   });
-  add_column(table, "kib", [&](std::size_t row) -> lab::Cell {
-    const auto bytes = number_in(table, row, "shared");
-    return bytes ? lab::Cell(fmt::format("{:.0f}", *bytes / 1024)) : lab::Cell();
-  });
-  return table;
+  return with_kib(std::move(table));
 }
 
 }  // namespace

@@ -16,13 +16,6 @@ namespace {
 
 constexpr const char* kSize = "8192³";
 
-/// About what a view shows: it is covered until the answer.
-Question about_view(const char* view, const char* kind, Question question) {
-  question = of_kind(kind, std::move(question));
-  question.masks = {view};
-  return question;
-}
-
 /// Others that nobody would take for the answer.
 std::vector<double> apart(double answer, std::vector<double> others) {
   std::erase_if(others,

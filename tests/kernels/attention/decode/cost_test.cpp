@@ -62,6 +62,46 @@ TEST_CASE("Decode: rows of queries move the same attention to the right", "[deco
         Approx(2 * 320.0 / 1088));
 }
 
+TEST_CASE("Decode: rows of a prompt are free while the weights are read", "[decode]") {
+  Params params;
+  params.batch = 40;  // more than a step is shown for at least
+  const double reading = kModelWeightBytes / kPeakBytes;
+  CHECK(mixed_step(params, 1).weights == Approx(reading));
+  CHECK(mixed_step(params, 166).weights == Approx(reading));  // 206 rows in all
+  CHECK(mixed_step(params, 207).weights == Approx(2 * kModelWeights * 247 / kPeakFlops));
+  CHECK(mixed_step(params, 207).weights > reading);
+  // 40 requests of 8192 tokens of 128 KiB each, at 4.8 TB/s.
+  CHECK(mixed_step(params, 1).cache == Approx(40 * 8192 * 131072 / 4.8e12));
+  CHECK(mixed_step(params, 4096).cache == mixed_step(params, 1).cache);
+  // 32 layers, 32 heads, 4096 rows, 8192 tokens, keys and values of 128.
+  CHECK(mixed_step(params, 4096).chunk == Approx(32 * 2.0 * 32 * 4096 * 8192 * 256 / kPeakFlops));
+  params.kv_dtype = KvType::int4;
+  CHECK(mixed_step(params, 1).cache == Approx(40 * 8192 * 131072 / 4.8e12 / 4));
+  // Absorbed decoding of one latent row by 32 heads is still the memory's.
+  params = {};
+  params.scheme = Scheme::mla;
+  CHECK(mixed_step(params, 1).cache == Approx(32.0 * 8192 * 32 * 576 * 2 / 4.8e12));
+}
+
+TEST_CASE("Decode: a page's keys fill their sectors unless they are shorter", "[decode]") {
+  const LayerShape layer{Scheme::gqa, 8, 2, row_shape(Scheme::gqa, 32)};
+  const Piece one = piece_of(layer, KvType::bf16, 1);
+  CHECK(one.bytes == 64);
+  CHECK(one.sectors == 2);
+  CHECK(one.of_sectors() == 1);
+  CHECK(one.of_lines() == 0.5);
+  CHECK(piece_of(layer, KvType::bf16, 16).of_lines() == 1);
+  // A row in INT4 has 16 bytes, and two rows a sector.
+  CHECK(piece_of(layer, KvType::int4, 1).of_sectors() == 0.5);
+  CHECK(piece_of(layer, KvType::int4, 4).of_sectors() == 1);
+  // Latent rows of 144 numbers, 288 bytes: nine sectors, in three lines wherever they begin.
+  const LayerShape latent{Scheme::mla, 8, 1, row_shape(Scheme::mla, 32)};
+  const Piece row = piece_of(latent, KvType::bf16, 1);
+  CHECK(row.bytes == 288);
+  CHECK(row.sectors == 9);
+  CHECK(row.lines == 3);
+}
+
 TEST_CASE("Decode: blocks in waves", "[decode]") {
   CHECK(occupancy_of(1, 8, 1).blocks == 8);
   CHECK(occupancy_of(1, 8, 1).busy == Approx(8 / 132.0));

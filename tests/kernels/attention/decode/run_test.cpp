@@ -82,7 +82,7 @@ TEST_CASE("Decode: the trace is a record of one launch", "[decode]") {
     }
     CHECK(static_cast<double>(trace.o) == Approx(o / l).margin(0.01));
     CHECK(trace.merged == (trace.parts.size() > 1));
-    CHECK(trace.length() == 8 + trace.rounds() + (trace.merged ? 1 : 0));
+    CHECK(trace.length() == 8 + trace.rounds() + (trace.merged ? 1 : 0) + 1);
     // No block takes two tiles in one round.
     for (int round = 1; round <= trace.rounds(); ++round) {
       std::vector<int> busy(static_cast<std::size_t>(trace.blocks));
@@ -94,6 +94,26 @@ TEST_CASE("Decode: the trace is a record of one launch", "[decode]") {
       for (const int tiles : busy) CHECK(tiles <= 1);
     }
   }
+}
+
+TEST_CASE("Decode: how many blocks are at work follows from tiles, or from clocks", "[decode]") {
+  Trace trace;
+  trace.blocks = 2;
+  trace.items.resize(2);
+  trace.items[0].tiles = 4;
+  trace.items[0].begin = 100;
+  trace.items[0].end = 1000;
+  trace.items[1].tiles = 2;
+  trace.items[1].begin = 0;
+  trace.items[1].end = 300;
+  trace.clock_unit = "items";
+  CHECK(trace.launch_end() == 4);
+  CHECK(trace.mean_at_work() == 1.5);
+  trace.clock_unit = "ns";
+  CHECK(trace.launch_end() == 1000);
+  CHECK(trace.mean_at_work() == 1.2);
+  trace.items.clear();
+  CHECK(trace.mean_at_work() == 0);
 }
 
 TEST_CASE("Decode: what is too large is explained in part, and the formulas are of the whole",

@@ -1,0 +1,387 @@
+// What stands beside the heads before anything has run, all of it by formula: many query rows against one, weights against
+// cache over the batch, and what a step's time is made of when rows of a prompt go along.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scenes/attention/decode/scene.hpp"
+#include "scenes/shared/questions.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+
+using namespace picture;
+using decode::MixedStep, decode::Phase, decode::Scheme;
+using words::counted, words::significant;
+
+namespace {
+
+constexpr int kMostRows = decode::kRows.back();
+constexpr int kKeyBlocks = 16;  ///< that the matrix of scores is drawn in
+/// The last one is so long that it would leave the others no room: its time is in the formula.
+constexpr int kDrawnSteps = static_cast<int>(decode::kRows.size()) - 1;
+constexpr double kGiga = 1e9, kMilli = 1e3;
+constexpr double kLeastIntensity = 0.5, kMostIntensity = 131072;
+
+/// What a step reads or multiplies: each has one tone in all charts.
+enum Share : std::uint8_t { kWeights, kCache, kPrompt };
+constexpr std::uint8_t kCacheTone = 1;
+constexpr std::uint8_t kShareTone[] = {6, kCacheTone, 3};
+constexpr const char* kShareName[] = {"weights", "cache", "prompt"};
+
+/// The query rows that the user follows: one, unless he has picked others.
+int rows_of(const View& view) {
+  const int picked = view.pick("rows", 1);
+  return std::find(decode::kRows.begin(), decode::kRows.end(), picked) == decode::kRows.end()
+             ? 1
+             : picked;
+}
+
+/// "8.39 M"
+std::string mega(double value) {
+  return significant(value / 1e6, 3) + " M";
+}
+
+/// A formula below a chart: the first to go where there is no room.
+Box one_line(Key key, Name name, Text formula) {
+  return box(key, {lines(name, {std::move(formula)}, Lines::formula)}, {},
+             {.rank = 3, .weight = 0, .least_height = 1.1f});
+}
+
+double cache_gigabytes(const decode::Params& params, Scheme scheme, double batch) {
+  return batch * decode::model_context(params) * decode::model_token_bytes(params, scheme) / kGiga;
+}
+
+double crossing_of(const decode::Params& params) {
+  return decode::crossing_batch(decode::kModelWeightBytes,
+                                decode::model_token_bytes(params, params.scheme),
+                                decode::model_context(params));
+}
+
+Axis gigabytes_axis(const decode::Params& params) {
+  double least = decode::kModelWeightBytes / kGiga, most = least;
+  for (const Scheme scheme : all_of<Scheme>()) {
+    least = std::min(least, cache_gigabytes(params, scheme, 1));
+    most = std::max(most, cache_gigabytes(params, scheme, decode::kMostBatch));
+  }
+  return {.name = "gigabytes",
+          .kind = Axis::log,
+          .low = std::pow(10, std::floor(std::log10(least))),
+          .high = std::pow(10, std::ceil(std::log10(most))),
+          .title = text("GB a step"),
+          .ticks = true};
+}
+
+}  // namespace
+
+std::vector<Axis> DecodeScene::cost_axes() const {
+  std::vector<std::string> rows;
+  for (int i = 0; i < kDrawnSteps; ++i) {
+    rows.push_back(std::to_string(decode::kRows[static_cast<std::size_t>(i)]));
+  }
+  const MixedStep longest = decode::mixed_step(params_, decode::kRows[kDrawnSteps - 1]);
+  return {
+      {.name = "key_block",
+       .kind = Axis::band,
+       .count = kKeyBlocks,
+       .title = text(fmt::format("{} keys", decode::model_context(params_)), "keys"),
+       .least_slot = 2},
+      {.name = "query_row", .high = 1.2 * kMostRows, .title = text("query rows"), .ticks = true},
+      {.name = "rows_flop_per_byte",
+       .kind = Axis::log,
+       .low = kLeastIntensity,
+       .high = kMostIntensity,
+       .title = text("FLOP/B"),
+       .ticks = true},
+      {.name = "rows_tflops",
+       .kind = Axis::log,
+       .low = 1,
+       .high = 2000,
+       .title = text("TFLOP/s"),
+       .ticks = true},
+      {.name = "batch", .kind = Axis::log, .low = 1, .high = decode::kMostBatch, .ticks = true},
+      gigabytes_axis(params_),
+      {.name = "step_ms",
+       .high = rounded(0, kMilli * longest.seconds()).second,
+       .title = text("ms"),
+       .ticks = true},
+      {.name = "prompt_rows",
+       .kind = Axis::band,
+       .count = kDrawnSteps,
+       .names = std::move(rows),
+       .least_slot = 3}};
+}
+
+std::string DecodeScene::cost_sentence() const {
+  const decode::LayerShape layer = decode::layer_shape(params_);
+  const int context = decode::model_context(params_);
+  const Phase one = decode::attention_of(layer, 1, context);
+  const Phase many = decode::attention_of(layer, kMostRows, context);
+  return fmt::format(
+      "By formula: one query row does {} FLOP for each byte it reads, {} rows do {}; "
+      "the roofs meet at {:.0f}.",
+      significant(one.intensity(), 3), kMostRows, significant(many.intensity(), 3), decode::kRidge);
+}
+
+// ---- many query rows against one ----------------------------------------------------------------------------
+
+/// The matrix of scores to scale: all rows of a prompt, and of these the rows that are followed.
+Box DecodeScene::score_matrix(const View& view) const {
+  const int rows = rows_of(view);
+  Bars all{items("prefill", std::vector<float>(kKeyBlocks, kMostRows))};
+  Bars taken{items("rows_taken", std::vector<float>(kKeyBlocks, static_cast<float>(rows)))};
+  for (Bars* bars : {&all, &taken}) {
+    bars->x = "key_block";
+    bars->y = "query_row";
+  }
+  all.items.state.all = State::to_come;
+  taken.items.tone.all = kCacheTone;
+  taken.items.about = {{"rows", {rows, {}}}};
+  // Rows of a prompt are multiplied by each head's own keys: there mla shares none.
+  const int group = params_.scheme == Scheme::mla && rows > 1
+                        ? 1
+                        : params_.heads / decode::layer_shape(params_).cached_heads;
+  Box matrix = box({"matrix"}, {all, taken}, {}, {.least_height = 2, .left = 2.8f});
+  return column({"score_matrix"},
+                {labelled({"matrix_box"}, std::move(matrix),
+                          text(fmt::format("{} rows × {} keys, to scale", kMostRows,
+                                           decode::model_context(params_)),
+                               "scores, to scale", "scores"),
+                          {.weight = 1, .least_height = 3}),
+                 one_line({"matrix_said"}, "matrix_line",
+                          text(fmt::format("uses of a key = {}·{} = {}", rows, group, rows * group),
+                               fmt::format("uses = {}", rows * group)))},
+                {.weight = 1, .least_width = 7, .least_height = 2.1f});
+}
+
+/// The same attention with more and more query rows, under an H200's roofs.
+Box DecodeScene::row_roofline(const View& view) const {
+  Curve roof{.key = {"rows_roof"},
+             .x = {kLeastIntensity, decode::kRidge, kMostIntensity},
+             .ax = "rows_flop_per_byte",
+             .ay = "rows_tflops"};
+  for (const double x : roof.x) roof.y.push_back(decode::roof_at(x) / 1e12);
+  roof.state = State::done;
+  Box made = box({"rows_roofs"}, {roof}, {}, {.least_height = 2, .left = 3, .right = 0.5f});
+  const int picked = rows_of(view);
+  for (const int rows : decode::kRows) {
+    const double x =
+        decode::attention_of(decode::layer_shape(params_), rows, decode::model_context(params_))
+            .intensity();
+    Curve point{.key = {"rows_point", rows},
+                .x = {std::clamp(x, kLeastIntensity, kMostIntensity)},
+                .y = {decode::roof_at(x) / 1e12},
+                .ax = "rows_flop_per_byte",
+                .ay = "rows_tflops"};
+    point.tone = rows == picked ? kCacheTone : 0;
+    point.flags = rows == picked ? kPicked : kNone;
+    point.about = {"rows", rows};
+    point.act = {Act::pick, "rows"};
+    if (rows == 1) point.end = text("decode: 1 row", "1 row");
+    if (rows == kMostRows) point.end = text(fmt::format("{} rows", rows), std::to_string(rows));
+    if (rows == picked && point.end.full.empty()) {
+      point.end = text(fmt::format("{} rows", rows), std::to_string(rows));
+    }
+    point.ends_free = true;
+    made.marks.emplace_back(std::move(point));
+  }
+  const Phase phase =
+      decode::attention_of(decode::layer_shape(params_), picked, decode::model_context(params_));
+  const std::string point = significant(phase.intensity(), 3);
+  return column({"row_roofline"},
+                {labelled({"rows_box"}, std::move(made),
+                          text("more query rows, under an H200's roofs", "more query rows", "rows"),
+                          {.weight = 1, .least_height = 3}),
+                 one_line({"rows_said"}, "rows_line",
+                          text(fmt::format("FLOP/B = {} / {} = {}", mega(phase.flops),
+                                           mega(phase.bytes), point),
+                               fmt::format("FLOP/B = {}", point)))},
+                {.weight = 1, .least_width = 8, .least_height = 2.1f});
+}
+
+// ---- a step of a model --------------------------------------------------------------------------------------
+
+/// Bytes that a step reads over the batch: the weights once, the cache of each request.
+Box DecodeScene::batch_chart() const {
+  Curve weights{.key = {"weights_read"},
+                .x = {1, decode::kMostBatch},
+                .y = {decode::kModelWeightBytes / kGiga, decode::kModelWeightBytes / kGiga},
+                .ax = "batch",
+                .ay = "gigabytes"};
+  weights.tone = kShareTone[kWeights];
+  weights.about = {"share", kWeights};
+  weights.end = text("weights");
+  Box made = box({"batch_lines"}, {weights}, {}, {.least_height = 2, .left = 3, .right = 3.6f});
+  for (const Scheme scheme : all_of<Scheme>()) {
+    const bool own = scheme == params_.scheme;
+    Curve cache{.key = {"cache_read", static_cast<int>(scheme)},
+                .x = {1, decode::kMostBatch},
+                .y = {cache_gigabytes(params_, scheme, 1),
+                      cache_gigabytes(params_, scheme, decode::kMostBatch)},
+                .ax = "batch",
+                .ay = "gigabytes"};
+    cache.tone = own ? kShareTone[kCache] : 0;
+    cache.state = own ? State::plain : State::to_come;
+    cache.flags = own ? kPicked : kNone;
+    cache.about = {"scheme", static_cast<int>(scheme)};
+    cache.end = text(std::string(name_of(scheme)));
+    made.marks.emplace_back(std::move(cache));
+  }
+  const double crossing = crossing_of(params_);
+  if (crossing >= 1 && crossing <= decode::kMostBatch) {
+    Curve point{.key = {"crossing"},
+                .x = {crossing},
+                .y = {decode::kModelWeightBytes / kGiga},
+                .ax = "batch",
+                .ay = "gigabytes"};
+    point.flags = kPicked;
+    point.end = text(fmt::format("batch {}", significant(crossing, 3)), significant(crossing, 3));
+    point.ends_free = true;
+    made.marks.emplace_back(std::move(point));
+  }
+  return column(
+      {"batch_chart"},
+      {labelled({"batch_box"}, std::move(made),
+                text("weights against cache, over the batch", "weights against cache", "batch"),
+                {.weight = 1, .least_height = 3}),
+       one_line({"batch_said"}, "batch_line",
+                text(fmt::format("B = {} GB / {} GB = {}",
+                                 significant(decode::kModelWeightBytes / kGiga, 3),
+                                 significant(cache_gigabytes(params_, params_.scheme, 1), 3),
+                                 significant(crossing, 3)),
+                     fmt::format("B = {}", significant(crossing, 3))))},
+      {.weight = 1, .least_width = 9, .least_height = 3.8f});
+}
+
+/// What the time of a step is made of when rows of a prompt go along with requests that decode.
+Box DecodeScene::mixed_steps(const View& view) const {
+  Spans spans{items("step_share", 0)};
+  spans.x = "step_ms";
+  spans.lanes = "prompt_rows";
+  std::vector<int> rows, shares;
+  const int picked = rows_of(view);
+  for (int i = 0; i < kDrawnSteps; ++i) {
+    const int count = decode::kRows[static_cast<std::size_t>(i)];
+    const MixedStep step = decode::mixed_step(params_, count);
+    double at = 0;
+    for (const Share share : {kWeights, kCache, kPrompt}) {
+      const double took = kMilli * (share == kWeights ? step.weights
+                                    : share == kCache ? step.cache
+                                                      : step.chunk);
+      ++spans.items.count;
+      spans.items.ids.push_back(3 * i + share);
+      spans.lane.push_back(i);
+      spans.begin.push_back(at);
+      spans.end.push_back(at + took);
+      spans.items.names.emplace_back(kShareName[share]);
+      spans.items.tone.each.push_back(kShareTone[share]);
+      spans.items.flags.each.push_back(count == picked ? kPicked : kNone);
+      rows.push_back(count);
+      shares.push_back(share);
+      at += took;
+    }
+    spans.now = std::max(spans.now, at);
+  }
+  spans.items.about = {{"rows", {0, rows}}, {"share", {0, shares}}};
+  spans.items.act = {Act::pick, "rows"};
+  const MixedStep now = decode::mixed_step(params_, picked);
+  const std::string sum = fmt::format("{:.1f} ms", kMilli * now.seconds());
+  const auto part = [](double seconds, Share share) {
+    return Run{fmt::format("{:.1f}", kMilli * seconds), {"share", share}, {}, kShareTone[share]};
+  };
+  Text said{{{"t = "},
+             part(now.weights, kWeights),
+             {"+"},
+             part(now.cache, kCache),
+             {"+"},
+             part(now.chunk, kPrompt),
+             {" = " + sum}},
+            {{"t = " + sum}}};
+  return column(
+      {"mixed_steps"},
+      {labelled(
+           {"mixed_box"},
+           box({"mixed_lanes"}, {std::move(spans)}, {}, {.least_height = 2, .left = 2.5f}),
+           text(fmt::format("{} decode, rows of a prompt go along", decode::model_batch(params_)),
+                "rows of a prompt go along", "prompt rows"),
+           {.weight = 1, .least_height = 3}),
+       one_line({"mixed_said"}, "mixed_line", std::move(said))},
+      {.rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
+}
+
+/// What is said of a thing of these charts; empty: it is none of theirs.
+std::string DecodeScene::explain_cost(const Key& key) const {
+  const int context = decode::model_context(params_);
+  if (key.is({"rows_point"})) {
+    const Phase phase = decode::attention_of(decode::layer_shape(params_), key.i, context);
+    return fmt::format(
+        "{} to {} keys\n{} MFLOP for {} MB: {} FLOP/B, limited by {}\nby formula; click to follow",
+        counted(key.i, "query row"), context, significant(phase.flops / 1e6, 3),
+        significant(phase.bytes / 1e6, 3), significant(phase.intensity(), 3),
+        phase.intensity() < decode::kRidge ? "memory" : "arithmetic");
+  }
+  if (key.is({"cache_read"}) && key.i >= 0 && key.i < static_cast<int>(count_of<Scheme>())) {
+    const auto scheme = static_cast<Scheme>(key.i);
+    return fmt::format(
+        "{}: {} GB of cache a request of {} tokens\n32 layers · {} bytes a token", name_of(scheme),
+        significant(cache_gigabytes(params_, scheme, 1), 3), context,
+        significant(decode::model_token_bytes(params_, scheme) / decode::kModelLayers, 6));
+  }
+  if (key.is({"weights_read"})) {
+    return "8.03 billion weights in BF16 (Llama 3.1 8B)\nread once a step, whatever the batch";
+  }
+  if (key.is({"crossing"})) {
+    return fmt::format("from batch {} on a step reads more cache than weights",
+                       significant(crossing_of(params_), 3));
+  }
+  if (!key.is({"step_share"}) || key.i < 0 || key.i >= 3 * kDrawnSteps) return {};
+  const int rows = decode::kRows[static_cast<std::size_t>(key.i / 3)];
+  const int multiplied = decode::model_batch(params_) + rows;
+  const MixedStep step = decode::mixed_step(params_, rows);
+  switch (key.i % 3) {
+    case kWeights:
+      return fmt::format(
+          "weights: {:.2f} ms\nread once and multiplied by {} rows: free up to {:.0f} rows",
+          kMilli * step.weights, multiplied, decode::kFreeRows);
+    case kCache:
+      return fmt::format("cache: {:.2f} ms\n{} requests read {} tokens each", kMilli * step.cache,
+                         decode::model_batch(params_), context);
+    default:
+      break;
+  }
+  return fmt::format("prompt: {:.2f} ms\nattention of {} to {} tokens", kMilli * step.chunk,
+                     counted(rows, "row"), context);
+}
+
+Box DecodeScene::costs(const View& view) const {
+  return column({"right"},
+                {row({"rows_above"}, {score_matrix(view), row_roofline(view)},
+                     {.even = true, .weight = 1.8f, .least_height = 2.1f}),
+                 box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
+                 row({"below"}, {batch_chart(), mixed_steps(view)},
+                     {.even = true, .weight = 1.5f, .least_height = 3.6f})},
+                {.even = true});
+}
+
+// ---- what is asked about it -----------------------------------------------------------------------------------
+
+/// The chart has the crossing at one context: where is it at another?
+std::optional<Question> DecodeScene::crossing_question() const {
+  constexpr int kLonger = 4;
+  const double here = crossing_of(params_), there = here / kLonger;
+  return of_kind(
+      "crossing",
+      ask_number(
+          fmt::format("With {} times the context, from which batch on does a step read more cache "
+                      "than weights?",
+                      kLonger),
+          there, {here, here * kLonger, here / 2, there / kLonger},
+          [](double value) { return significant(value, 3); },
+          fmt::format("{} / {}: the weights are read once, the cache grows with batch times "
+                      "context.",
+                      significant(here, 3), kLonger),
+          0));
+}
+
+}  // namespace tilestep::scenes

@@ -1,0 +1,265 @@
+// The pictures of decoding that stand beside its steps, held to the tables and the trace that they are drawn from: what
+// many rows, a batch and a step cost, the sectors of the gather, and when the blocks were at work.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "kernels/base/lab/recording.hpp"
+#include "scenes/attention/decode/scene.hpp"
+#include "tests/scenes/shown.hpp"
+
+using namespace tilestep;
+using decode::GatherTrace, decode::ItemTrace;
+using picture::Key;
+using scenes::Cursor, scenes::DecodeScene;
+using Shown = tests::Shown<DecodeScene>;
+
+namespace {
+
+picture::Picture picture_at(const scenes::Scene& scene, int step, int rows = 1) {
+  scenes::View view{Cursor{step, 0}};
+  view.picks[picture::Name("rows")] = rows;
+  return scene.picture(scene.extent(), view);
+}
+/// The mark of that kind that is called so; there must be one.
+template <class Mark>
+const Mark& mark_named(const picture::Picture& picture, const Key& key) {
+  for (const picture::Mark* mark : picture::marks_of(picture)) {
+    const auto* found = std::get_if<Mark>(mark);
+    if (found == nullptr) continue;
+    if constexpr (requires { found->key; }) {
+      if (found->key == key) return *found;
+    } else if (found->items.name == key.name) {
+      return *found;
+    }
+  }
+  FAIL("nothing is called " << picture::to_text(key));
+  throw Error("");
+}
+template <class Mark>
+bool has_mark(const picture::Picture& picture, const Key& key) {
+  const auto marks = picture::marks_of(picture);
+  return std::any_of(marks.begin(), marks.end(), [&](const picture::Mark* mark) {
+    return std::holds_alternative<Mark>(*mark) && picture::has(*mark, key);
+  });
+}
+double number_of(const lab::Table& table, std::size_t row, std::string_view column) {
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    if (table.columns[c].id == column) return std::get<double>(table.rows[row][c]);
+  }
+  FAIL("no column " << column);
+  return 0;
+}
+const lab::Table& table_of(const Shown& shown, std::string_view id) {
+  const lab::Table* table = shown.report().table(id);
+  REQUIRE(table != nullptr);
+  return *table;
+}
+/// The run that was recorded with these splits and else the defaults.
+lab::Report recorded(std::int64_t splits) {
+  const lab::Report* found = lab::recorded_run("decode", [&](const lab::Report& run) {
+    lab::Settings settings = run.params;
+    settings.erase("splits");
+    lab::Settings defaults = lesson("decode").knobs().defaults();
+    defaults.erase("splits");
+    return settings == defaults && run.params.at("splits") == lab::KnobValue(splits);
+  });
+  REQUIRE(found != nullptr);
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("Decode: points on the roofline are the table's rows", "[decode_scene]") {
+  for (const char* scheme : {"gqa", "mla"}) {
+    Shown shown(lab::Settings{{"scheme", std::string(scheme)}});
+    const lab::Table& table = table_of(shown, "rows");
+    REQUIRE(table.rows.size() == decode::kRows.size());
+    for (std::size_t i = 0; i < table.rows.size(); ++i) {
+      const int rows = decode::kRows[i];
+      CHECK(number_of(table, i, "rows") == rows);
+      const picture::Picture picture = picture_at(*shown, 0, rows);
+      const auto& point = mark_named<picture::Curve>(picture, {"rows_point", rows});
+      CHECK(point.x[0] == Approx(number_of(table, i, "intensity")));
+      CHECK(point.y[0] ==
+            Approx(std::min(decode::kPeakFlops, point.x[0] * decode::kPeakBytes) / 1e12));
+      CHECK(point.flags == picture::kPicked);
+      CHECK(mark_named<picture::Bars>(picture, {"rows_taken"}).items.value[0] == Approx(rows));
+      CHECK(mark_named<picture::Bars>(picture, {"prefill"}).items.value[0] == 4096);
+    }
+  }
+}
+
+TEST_CASE("Decode: weights and cache of the chart are the table's, and so is their crossing",
+          "[decode_scene]") {
+  for (const std::int64_t context : {64, 32768}) {
+    Shown shown({{"context", context}});
+    const lab::Table& table = table_of(shown, "batches");
+    const picture::Picture picture = picture_at(*shown, 0);
+    int compared = 0;
+    for (std::size_t row = 0; row < table.rows.size(); ++row) {
+      const auto scheme = std::get<std::string>(table.rows[row][0]);
+      for (int s = 0; s < 4; ++s) {
+        if (name_of(static_cast<decode::Scheme>(s)) != scheme) continue;
+        const auto& cache = mark_named<picture::Curve>(picture, {"cache_read", s});
+        const double batch = number_of(table, row, "batch");
+        REQUIRE(cache.x == std::vector<double>{1, 256});
+        CHECK(cache.y[0] * batch == Approx(number_of(table, row, "cache")));
+        CHECK(cache.y[1] / 256 * batch == Approx(number_of(table, row, "cache")));
+        ++compared;
+      }
+      const auto& weights = mark_named<picture::Curve>(picture, {"weights_read"});
+      CHECK(weights.y[0] == Approx(number_of(table, row, "weights")));
+      if (scheme != "gqa") continue;
+      const auto& crossing = mark_named<picture::Curve>(picture, {"crossing"});
+      CHECK(crossing.x[0] == Approx(number_of(table, row, "crossing")));
+      CHECK(crossing.y[0] == weights.y[0]);
+    }
+    CHECK(compared == std::ssize(table.rows));
+  }
+  // One that lies outside of the axis is not drawn.
+  Shown shown(lab::Settings{{"scheme", std::string("mqa")}, {"kv_dtype", std::string("int4")}});
+  CHECK_FALSE(has_mark<picture::Curve>(picture_at(*shown, 0), {"crossing"}));
+}
+
+TEST_CASE("Decode: the parts of a step with rows of a prompt are the table's", "[decode_scene]") {
+  Shown shown;
+  const lab::Table& table = table_of(shown, "chunks");
+  const picture::Picture picture = picture_at(*shown, 0);
+  const auto& spans = mark_named<picture::Spans>(picture, {"step_share"});
+  REQUIRE(spans.items.count == 3 * (std::ssize(table.rows) - 1));
+  constexpr const char* kColumns[] = {"weights", "cache", "chunk"};
+  for (int i = 0; i < spans.items.count; ++i) {
+    const auto at = static_cast<std::size_t>(i), row = at / 3;
+    CHECK(spans.lane[at] == static_cast<int>(row));
+    CHECK(spans.end[at] - spans.begin[at] ==
+          Approx(number_of(table, row, kColumns[at % 3])).margin(1e-9));
+    if (at % 3 > 0) CHECK(spans.begin[at] == spans.end[at - 1]);
+    if (at % 3 == 2) CHECK(spans.end[at] == Approx(number_of(table, row, "step")));
+  }
+}
+
+TEST_CASE("Decode: the crossing that is asked for is at another context than the one on show",
+          "[decode_scene]") {
+  Shown shown;
+  const auto question = shown->question({Cursor{}});
+  REQUIRE(question);
+  CHECK(question->id == "crossing");
+  Shown longer({{"context", std::int64_t{4 * 8192}}});
+  const picture::Picture picture = picture_at(*longer, 0);
+  CHECK(question->values.at(static_cast<std::size_t>(question->answer)) ==
+        Approx(mark_named<picture::Curve>(picture, {"crossing"}).x[0]));
+}
+
+TEST_CASE("Decode: the sectors on show are those that the kernel's copies were traced in",
+          "[decode_scene]") {
+  for (const char* size : {"1", "4", "16"}) {
+    for (const char* format : {"bf16", "int4"}) {
+      CAPTURE(size, format);
+      Shown shown({{"page_size", std::string(size)}, {"kv_dtype", std::string(format)}});
+      const auto& trace = shown.trace();
+      const int end = trace.end_of(trace.items[static_cast<std::size_t>(trace.traced_item)]);
+      CHECK(
+          mark_named<picture::Strip>(picture_at(*shown, end - 1), {"gather_sector"}).items.count ==
+          0);
+      const picture::Picture picture = picture_at(*shown, end);
+      const auto& strip = mark_named<picture::Strip>(picture, {"gather_sector"});
+      REQUIRE(strip.items.count > 0);
+      // As many sectors and used bytes of each page as were traced; the last page may be cut off.
+      std::size_t at = 0;
+      for (const GatherTrace& gather : trace.gathers) {
+        std::int64_t bytes = 0;
+        int sectors = 0;
+        for (; sectors < gather.sectors && at < strip.address.size(); ++sectors, ++at) {
+          if (sectors > 0) CHECK(strip.address[at] == strip.address[at - 1] + 32);
+          for (int byte = 0; byte < 32; ++byte) bytes += strip.used[at] >> byte & 1;
+        }
+        if (at == strip.address.size()) break;
+        CHECK(bytes == gather.bytes);
+      }
+      CHECK(at == strip.address.size());
+      std::set<std::int64_t> lines;
+      for (const std::int64_t address : strip.address) lines.insert(address / 128);
+      CHECK(lines.size() <= 8);
+      // The formula's row of this page size says what was traced of a full page.
+      const GatherTrace& first = trace.gathers.front();
+      const decode::Piece piece =
+          decode::piece_of(decode::layer_shape(decode::knob_table().params(shown.report().params)),
+                           trace.shape.kv_dtype, trace.shape.page_size);
+      if (first.tokens == trace.shape.page_size) CHECK(first.bytes == piece.bytes);
+      if (first.tokens == trace.shape.page_size) CHECK(first.sectors == piece.sectors);
+    }
+  }
+}
+
+TEST_CASE("Decode: a stale page's sectors are crossed out", "[decode_scene]") {
+  Shown shown(lab::Settings{{"break", std::string("stale-page")}});
+  const picture::Picture picture = picture_at(*shown, shown.trace().answered());
+  const auto& strip = mark_named<picture::Strip>(picture, {"gather_sector"});
+  int wrong = 0, sectors = 0;
+  for (const auto state : strip.items.state.each) wrong += state == picture::State::wrong ? 1 : 0;
+  for (const GatherTrace& gather : shown.trace().gathers) {
+    if (!gather.owned) sectors += gather.sectors;
+  }
+  CHECK(wrong == sectors);
+  CHECK(sectors > 0);
+}
+
+TEST_CASE("Decode: blocks at work over a GPU's clock are the recorded items", "[decode_scene]") {
+  double mean[2] = {0, 0};
+  for (const std::int64_t splits : {1, 0}) {
+    CAPTURE(splits);
+    DecodeScene scene;
+    scene.load(recorded(splits));
+    const auto& trace = scene.trace();
+    REQUIRE(trace.clocked());
+    const picture::Picture picture = picture_at(scene, trace.length());
+    const auto& spans = mark_named<picture::Spans>(picture, {"worked"});
+    const auto& busy = mark_named<picture::Curve>(picture, {"busy"});
+    double worked = 0, idle = 0;
+    for (int i = 0; i < spans.items.count; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const int id = spans.items.ids[at];
+      (id < std::ssize(trace.items) ? worked : idle) += spans.end[at] - spans.begin[at];
+      if (id >= std::ssize(trace.items)) continue;
+      const ItemTrace& item = trace.items[static_cast<std::size_t>(id)];
+      CHECK(spans.lane[at] == item.block);
+      CHECK(spans.begin[at] == static_cast<double>(item.begin));
+      CHECK(spans.end[at] == static_cast<double>(item.end));
+    }
+    // The area below the curve is what the blocks worked, and it ends with the launch.
+    double area = 0;
+    for (std::size_t k = 1; k < busy.x.size(); ++k) {
+      area += (busy.x[k] - busy.x[k - 1]) * busy.y[k - 1];
+      CHECK(busy.y[k] <= trace.blocks);
+    }
+    CHECK(area == Approx(worked));
+    CHECK(busy.x.back() == trace.launch_end());
+    CHECK(busy.y.back() == 0);
+    mean[splits] = trace.mean_at_work();
+    CHECK(mark_named<picture::Rule>(picture, {"mean_at_work"}).at ==
+          Approx(worked / trace.launch_end()));
+    CHECK(mark_named<picture::Rule>(picture, {"multiprocessors"}).at == 132);
+    CHECK(idle > 0);
+    const auto axes = picture.axes;
+    const auto time = std::find_if(axes.begin(), axes.end(),
+                                   [](const picture::Axis& a) { return a.name == "time"; });
+    REQUIRE(time != axes.end());
+    CHECK(picture::plain(time->title.full) == "ns");
+  }
+  CHECK(mean[0] > mean[1]);
+}
+
+TEST_CASE("Decode: without a clock blocks stand over tiles, and the picture says so",
+          "[decode_scene]") {
+  Shown shown({{"splits", std::int64_t{1}}});
+  const auto& trace = shown.trace();
+  REQUIRE_FALSE(trace.clocked());
+  const picture::Picture picture = picture_at(*shown, trace.length());
+  const auto& spans = mark_named<picture::Spans>(picture, {"worked"});
+  for (std::size_t i = 0; i < trace.items.size(); ++i) {
+    CHECK(spans.end[i] - spans.begin[i] == trace.items[i].tiles);
+  }
+  CHECK(tests::contains(shown->sentence({trace.length(), 0}), "no clock"));
+  CHECK_FALSE(has_mark<picture::Spans>(picture_at(*shown, trace.answered()), {"worked", 0}));
+}
