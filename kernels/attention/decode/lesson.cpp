@@ -75,7 +75,7 @@ const lab::Lesson& lesson() {
                 "Pages of one token: no slot is empty, and each key is looked up on its own.",
                 {.page_size = PageSize::p1}},
                {"shared-prefix",
-                "The first 48 tokens are in all tables and in memory once.",
+                "The first 48 tokens are in all tables, in memory once, and read once for all.",
                 {.prefix = 48}},
                {"int4",
                 "A quarter of the bytes; with scales by channel K's outliers keep to themselves.",

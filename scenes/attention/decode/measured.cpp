@@ -16,6 +16,9 @@ Role rung_role(std::string_view rung) {
 Role launching_role(std::string_view launching) {
   return launching == "a block each" ? Role::purple : Role::sky;
 }
+Role prefix_role(std::string_view pages) {
+  return pages == "a copy for each request" ? Role::muted : Role::sky;
+}
 
 /// The ratio of bits: what a format would bring if bytes were all.
 lab::Table with_bits(lab::Table table) {
@@ -117,6 +120,43 @@ std::vector<measured::View> sweeps() {
                            .high = "",
                            .role = launching_role}},
            .needs = "contexts"},
+          {.name = "Launches",
+           .how = "all layers of a step, one request alone, its cache in L2",
+           .filters = {{"decode_graph_context", "context", "{}", "1024", "tokens"}},
+           .plots = {Bars{.id = "decode_graphs",
+                          .title = "Time of a layer",
+                          .unit = "µs",
+                          .rows = {.table = "graphs"},
+                          .label = "{rung}, {started}",
+                          .value = "layer",
+                          .low = "",
+                          .high = "",
+                          .fraction = "",
+                          .note = "{kernels} kernels"},
+                     Bars{.id = "decode_graph_host",
+                          .title = "Until the host has started the step",
+                          .unit = "ms",
+                          .rows = {.table = "graphs"},
+                          .label = "{rung}, {started}",
+                          .value = "host",
+                          .low = "",
+                          .high = "",
+                          .fraction = ""}},
+           .needs = "graphs"},
+          {.name = "Prefix",
+           .how = "time with a copy of the prefix for each request / time",
+           .filters = {{"decode_prefix", "prefix", "{}", "7168", "tokens in common"}},
+           .plots = {Bars{.id = "decode_prefixes",
+                          .unit = "×",
+                          .rows = {.table = "prefixes"},
+                          .label = "rung",
+                          .value = "speedup",
+                          .low = "",
+                          .high = "",
+                          .fraction = "",
+                          .note = "{dram} MB of DRAM",
+                          .role = prefix_role}},
+           .needs = "prefixes"},
           {.name = "Sharing",
            .how = "query heads that share a K/V head; 32 query heads of 128",
            .plots = {Bars{.id = "decode_sharing",

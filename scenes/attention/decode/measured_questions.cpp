@@ -121,12 +121,63 @@ std::optional<Question> sharing_question(const lab::Report& bench) {
                       measured::where_measured(bench))));
 }
 
+/// A prefix stored once: does L2 not read it once already?
+std::optional<Question> prefix_question(const lab::Report& bench) {
+  const auto number_of = [&](const char* pages, const char* what) {
+    return number_with(bench, "prefixes", {{"prefix", "4096"}, {"rung", pages}}, what);
+  };
+  const char* const each = "stored once, read by each";
+  const char* const once = "stored once, read once for several";
+  const auto by_each = number_of(each, "speedup"), together = number_of(once, "speedup");
+  const auto copies_mb = number_of("a copy for each request", "dram"),
+             each_mb = number_of(each, "dram");
+  if (!by_each || !together || !copies_mb || !each_mb) return std::nullopt;
+  const std::vector<std::string> choices = {"One copy, read by each request",
+                                            "One copy, read once for eight requests",
+                                            "No difference of more than 5 %"};
+  const double ratio = *by_each / *together;
+  const std::size_t is = ratio > 1.05 ? 0 : ratio < 1 / 1.05 ? 1 : 2;
+  return about_view(
+      "Prefix", "prefix",
+      ask("Half of each context of 8192 tokens is a prefix that all 64 requests share. Which step "
+          "is faster?",
+          choices[is], choices,
+          fmt::format("{:.2f} and {:.2f} times as fast as with copies, {}. L2 already spares DRAM "
+                      "most reads, {:.0f} MB in place of {:.0f}; the queries of eight requests "
+                      "need a kernel with more rows and a launch of its own.",
+                      *by_each, *together, measured::where_measured(bench), *each_mb, *copies_mb)));
+}
+
+/// What a graph of a step's launches changes.
+std::optional<Question> graph_question(const lab::Report& bench) {
+  const auto number_of = [&](const char* started, const char* what) {
+    return number_with(
+        bench, "graphs",
+        {{"context", "128"}, {"rung", "merged by the last block"}, {"started", started}}, what);
+  };
+  const auto launches = number_of("launch by launch", "host"),
+             graph = number_of("as a graph", "host");
+  const auto layer = number_of("launch by launch", "layer"),
+             graph_layer = number_of("as a graph", "layer");
+  if (!launches || !graph || !layer || !graph_layer || *graph <= 0) return std::nullopt;
+  return about_view(
+      "Launches", "graph",
+      ask_ratio(
+          "A step launches a kernel for each layer, on a context of 128 tokens. As one CUDA "
+          "graph, how many times as fast has the host started it all?",
+          *launches / *graph, {1, 2, 4, 8, 16, 32},
+          fmt::format("{:.3f} against {:.3f} ms, {}. The GPU gains less: {:.1f} µs a layer "
+                      "in place of {:.1f}, since kernels are queued while others run.",
+                      *graph, *launches, measured::where_measured(bench), *graph_layer, *layer)));
+}
+
 }  // namespace
 
 std::vector<Question> DecodeScene::measured_questions(const lab::Report& bench) const {
   std::vector<Question> all;
   for (const auto& each : {sharing_question(bench), split_question(bench), repeat_question(bench),
-                           read_question(bench), page_question(bench), format_question(bench)}) {
+                           read_question(bench), page_question(bench), format_question(bench),
+                           prefix_question(bench), graph_question(bench)}) {
     if (each) all.push_back(shuffled(*each, bench));
   }
   return all;

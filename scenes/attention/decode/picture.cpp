@@ -136,7 +136,7 @@ Box DecodeScene::heads(Cursor cursor) const {
   std::vector<bool> used(static_cast<std::size_t>(shape.heads));
   for (const ItemTrace& item : trace_.items) {
     // Of all requests: a K/V head of another request is other data, but the same query heads share it.
-    if (!reading(cursor) || item.row != trace_.request || !at_work(item, cursor)) continue;
+    if (!reading(cursor) || !is_of(item, trace_.request) || !at_work(item, cursor)) continue;
     read[static_cast<std::size_t>(item.kv_head)] = true;
     for (int h = item.first_head; h < item.first_head + item.heads; ++h) {
       used[static_cast<std::size_t>(h)] = true;
@@ -261,7 +261,7 @@ State DecodeScene::page_state(int row, int place, Cursor cursor) const {
   const int size = trace_.shape.page_size, tile = trace_.shape.tile;
   bool done = false;
   for (const ItemTrace& item : trace_.items) {
-    if (item.row != row || place < item.first_page || place >= item.first_page + item.pages)
+    if (!is_of(item, row) || place < item.first_page || place >= item.first_page + item.pages)
       continue;
     // Tokens of the item that lie in the page, against those of the tiles that are through.
     const int first = (place - item.first_page) * size;

@@ -137,7 +137,7 @@ Box DecodeScene::lanes(Cursor cursor) const {
     int& end = last[static_cast<std::size_t>(item.block)];
     end = std::max(end, item.first_round + through);
     const int request = request_number(item.row);
-    std::string name = fmt::format("R{} head {}", request, item.kv_head);
+    std::string name = fmt::format("{} head {}", requests_of(item), item.kv_head);
     if (item.splits > 1) name += fmt::format(" part {}", item.split);
     list.add(static_cast<int>(i), item.block, item.first_round, item.first_round + through,
              at_work(item, cursor) ? State::current : State::plain, std::move(name), request);
@@ -251,7 +251,7 @@ std::string DecodeScene::explain_entry(Cursor cursor, int row, int place) const 
   const ItemTrace& traced = trace_.items[static_cast<std::size_t>(trace_.traced_item)];
   const bool through = reading(cursor) && cursor.tile >= trace_.end_of(traced);
   for (const decode::GatherTrace& gather : trace_.gathers) {
-    if (!through || row != traced.row || gather.page != page) continue;
+    if (!through || !is_of(traced, row) || gather.page != page) continue;
     text += fmt::format("\nK of head {}: {} bytes in {} of 32 bytes", traced.kv_head, gather.bytes,
                         counted(gather.sectors, "sector"));
     if (!gather.owned) text += "\nthe request has not got this page";
@@ -281,10 +281,12 @@ std::string DecodeScene::explain(const View& view, const Key& key) const {
   }
   if (key.is({"lane"}) && key.i >= 0 && key.i < std::ssize(trace_.items)) {
     const ItemTrace& item = trace_.items[static_cast<std::size_t>(key.i)];
-    return fmt::format("block {}: K/V head {} of R{}\n{} from place {} on, query heads {}–{}",
-                       item.block, item.kv_head, request_number(item.row),
-                       counted(item.pages, "page"), item.first_page, item.first_head,
-                       item.first_head + item.heads - 1);
+    std::string said =
+        fmt::format("block {}: K/V head {} of {}\n{} from place {} on, query heads {}–{}",
+                    item.block, item.kv_head, requests_of(item), counted(item.pages, "page"),
+                    item.first_page, item.first_head, item.first_head + item.heads - 1);
+    if (item.rows > 1) said += fmt::format("\nread once for {}", counted(item.rows, "request"));
+    return said;
   }
   if (key.is({"scheme"}) && key.i >= 0 && key.i < static_cast<int>(count_of<decode::Scheme>())) {
     decode::Params other = params_;

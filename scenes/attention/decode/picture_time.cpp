@@ -85,8 +85,7 @@ Ledger DecodeScene::page_sizes() const {
 /// Where the traced item found its keys, and what pages of other sizes would make of it.
 Box DecodeScene::gather(Cursor cursor) const {
   const ItemTrace& item = trace_.items[static_cast<std::size_t>(trace_.traced_item)];
-  const std::string whose =
-      fmt::format("K of R{}, head {}", request_number(item.row), item.kv_head);
+  const std::string whose = fmt::format("K of {}, head {}", requests_of(item), item.kv_head);
   Strip strip = gathered(cursor) ? sectors() : Strip{items("gather_sector", 0)};
   const int request = request_number(item.row);
   strip.items.tone.all = request_tone(request);
@@ -213,8 +212,7 @@ Box DecodeScene::clocks() const {
     double& end = last[static_cast<std::size_t>(item.block)];
     end = std::max(end, worked.end);
     add(static_cast<int>(i), item.block, worked.begin, worked.end, State::plain,
-        fmt::format("R{} head {}, {}", request_number(item.row), item.kv_head,
-                    counted(item.tiles, "tile")),
+        fmt::format("{} head {}, {}", requests_of(item), item.kv_head, counted(item.tiles, "tile")),
         request_number(item.row));
   }
   for (int block = 0; block < trace_.blocks; ++block) {
@@ -254,9 +252,9 @@ std::string DecodeScene::explain_time(const Key& key) const {
   if (key.is({"worked"}) && key.i >= 0 && key.i < std::ssize(trace_.items)) {
     const ItemTrace& item = trace_.items[static_cast<std::size_t>(key.i)];
     const decode::Trace::Worked worked = trace_.worked(item);
-    return fmt::format("block {}: K/V head {} of R{}, {}\nfrom {:.0f} to {:.0f} {}", item.block,
-                       item.kv_head, request_number(item.row), counted(item.tiles, "tile"),
-                       worked.begin, worked.end, trace_.clocked() ? "ns" : "tiles");
+    return fmt::format("block {}: K/V head {} of {}, {}\nfrom {:.0f} to {:.0f} {}", item.block,
+                       item.kv_head, requests_of(item), counted(item.tiles, "tile"), worked.begin,
+                       worked.end, trace_.clocked() ? "ns" : "tiles");
   }
   return {};
 }

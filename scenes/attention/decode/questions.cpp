@@ -86,8 +86,11 @@ Question DecodeScene::paging_question() const {
                               "request"))));
 }
 
-/// Before the launch: does a larger batch feed the tensor cores?
-Question DecodeScene::batch_question() const {
+/// Before the launch: does a larger batch feed the tensor cores? Where requests share what is read, it does.
+std::optional<Question> DecodeScene::batch_question() const {
+  for (const ItemTrace& item : trace_.items) {
+    if (item.rows > 1) return std::nullopt;
+  }
   const decode::LayerShape layer = decode::layer_shape(params_);
   const double point = decode::intensity(layer, params_.kv_dtype, params_.scales);
   const bool right = point >= decode::kRidge;

@@ -42,8 +42,13 @@ bool DecodeScene::at_work(const ItemTrace& item, Cursor cursor) const {
 }
 
 bool DecodeScene::has_chosen(const ItemTrace& item) const {
-  return item.row == trace_.request && trace_.head >= item.first_head &&
+  return is_of(item, trace_.request) && trace_.head >= item.first_head &&
          trace_.head < item.first_head + item.heads;
+}
+
+std::string DecodeScene::requests_of(const ItemTrace& item) const {
+  const std::string first = fmt::format("R{}", request_number(item.row));
+  return item.rows == 1 ? first : fmt::format("{} +{}", first, item.rows - 1);
 }
 
 const StepTrace* DecodeScene::step_now(Cursor cursor) const {

@@ -47,8 +47,13 @@ class DecodeScene final : public SceneOf<decode::Trace> {
   int tiles_of(const decode::ItemTrace& item, Cursor cursor) const;
   bool at_work(const decode::ItemTrace& item, Cursor cursor) const;
   bool has_chosen(const decode::ItemTrace& item) const;
+  /// Whose pages an item has: "R3", or "R3 +2" of pages that two others have in common with it.
+  std::string requests_of(const decode::ItemTrace& item) const;
   /// The chosen row's tile of this round; nullptr: none of its blocks has one.
   const decode::StepTrace* step_now(Cursor cursor) const;
+  static bool is_of(const decode::ItemTrace& item, int row) {
+    return row >= item.row && row < item.row + item.rows;
+  }
   int request_number(int row) const {
     return trace_.requests[static_cast<std::size_t>(row)].request;
   }
@@ -97,7 +102,7 @@ class DecodeScene final : public SceneOf<decode::Trace> {
   std::optional<Question> serving_question(int step) const;
   std::optional<Question> stored_question(int step) const;
   Question paging_question() const;
-  Question batch_question() const;
+  std::optional<Question> batch_question() const;
   std::optional<Question> busy_question(int round) const;
   std::optional<Question> weight_question() const;
   Question at_work_question() const;

@@ -82,3 +82,29 @@ TEST_CASE("Decode: questions about a bench have its numbers", "[decode_scene]") 
   schemes.add({"gqa", 240000.0});
   CHECK(answer(bench_of({schemes}), "sharing") == "8.0×");
 }
+
+TEST_CASE("Decode: questions about prefixes and graphs have the bench's numbers",
+          "[decode_scene]") {
+  const auto prefixes = [](double each, double once) {
+    lab::Table table{"prefixes",
+                     "",
+                     {whole("prefix"), column("rung", ""), real("dram", "", "MB", 0),
+                      real("speedup", "", "", 2)}};
+    table.add({4096, "a copy for each request", 1000.0, 1.0});
+    table.add({4096, "stored once, read by each", 600.0, each});
+    table.add({4096, "stored once, read once for several", 500.0, once});
+    return bench_of({table});
+  };
+  CHECK(answer(prefixes(1.5, 1.2), "prefix") == "One copy, read by each request");
+  CHECK(answer(prefixes(1.2, 1.5), "prefix") == "One copy, read once for eight requests");
+  CHECK(answer(prefixes(1.5, 1.52), "prefix") == "No difference of more than 5 %");
+  CHECK(answer(bench_of({}), "prefix") == "not asked");
+  lab::Table graphs{"graphs",
+                    "",
+                    {whole("context"), column("rung", ""), column("started", ""),
+                     real("layer", "", "µs", 2), real("host", "", "ms", 3)}};
+  graphs.add({128, "merged by the last block", "launch by launch", 8.0, 0.24});
+  CHECK(answer(bench_of({graphs}), "graph") == "not asked");
+  graphs.add({128, "merged by the last block", "as a graph", 7.0, 0.03});
+  CHECK(answer(bench_of({graphs}), "graph") == "8.0×");
+}
