@@ -244,8 +244,6 @@ Box DecodeScene::pool(Cursor cursor) const {
     cells.items.names.push_back(std::move(name));
     cells.items.tone.each.push_back(owner < 0 ? std::uint8_t{0} : request_tone(owner));
     cells.items.glyph.each.push_back(owner < 0 ? kHollow : kSolid);
-    const bool stale = at_end(cursor) && trace_.result.stale_page == page;
-    cells.items.state.each.push_back(stale ? State::wrong : State::plain);
   }
   cells.items.about = {{"request", {0, owners}}};
   const std::string size = counted(trace_.shape.page_size, "token");
