@@ -195,7 +195,7 @@ Box DecodeScene::row_roofline(const View& view) const {
                           text(fmt::format("FLOP/B = {} / {} = {}", mega(phase.flops),
                                            mega(phase.bytes), point),
                                fmt::format("FLOP/B = {}", point)))},
-                {.weight = 1, .least_width = 8, .least_height = 2.1f});
+                {.rank = 1, .weight = 1, .least_width = 8, .least_height = 2.1f});
 }
 
 // ---- a step of a model --------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ Box DecodeScene::batch_chart() const {
   weights.tone = kShareTone[kWeights];
   weights.about = {"share", kWeights};
   weights.end = text("weights");
-  Box made = box({"batch_lines"}, {weights}, {}, {.least_height = 2, .left = 3, .right = 3.6f});
+  Box made = box({"batch_lines"}, {weights}, {}, {.least_height = 2, .left = 3, .right = 4.3f});
   for (const Scheme scheme : all_of<Scheme>()) {
     const bool own = scheme == params_.scheme;
     Curve cache{.key = {"cache_read", static_cast<int>(scheme)},

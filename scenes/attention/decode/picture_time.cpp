@@ -237,9 +237,12 @@ Box DecodeScene::clocks() const {
 }
 
 Box DecodeScene::look_back() const {
-  return column({"right"}, {row({"above"}, {at_work_curve()},
-                                {.rank = 2, .weight = 1.4f, .least_height = 2.1f}),
-                            row({"launch"}, {clocks()}, {.weight = 1.8f, .least_height = 3.6f})});
+  return column(
+      {"right"},
+      {row({"above"}, {at_work_curve()}, {.rank = 2, .weight = 1.8f, .least_height = 2.1f}),
+       box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
+       row({"below"}, {clocks()}, {.weight = 1.5f, .least_height = 3.6f})},
+      {.even = true});
 }
 
 std::string DecodeScene::explain_time(const Key& key) const {
