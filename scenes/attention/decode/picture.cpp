@@ -190,7 +190,8 @@ Box DecodeScene::formulas() const {
                        significant(bytes + scales, 6), significant(point, 3)),
            fmt::format("FLOP/B = {}", significant(point, 3))));
   return box({"formulas"}, {lines("formula", std::move(rows), Lines::formula)},
-             text("bytes of a token and layer"), {.rank = 1, .weight = 0, .least_height = 2.6f});
+             text("bytes of a token and layer", "bytes of a token", "bytes"),
+             {.rank = 1, .weight = 0, .least_height = 2.6f});
 }
 
 /// Where the schemes stand under an H200's two roofs, by its data sheet.
