@@ -346,7 +346,7 @@ constexpr std::string_view kClosed[] = {"first-weight", "old-weight",     "maske
                                         "o-traffic",    "busy",           "adders",
                                         "kept",         "products",       "keep-or-recompute",
                                         "busy-blocks",  "batch-and-roof", "what-paging-does",
-                                        "stored"};
+                                        "stored",       "crossing",       "at-work"};
 
 void check_open(const lab::Lesson& lesson, contract::OtherFuture other_future,
                 contract::TablesOf tables_of) {

@@ -80,7 +80,7 @@ struct Phase {
 };
 Phase attention_of(const LayerShape& layer, int rows, double context);
 /// Query rows that the same attention is shown for: a decoding request has one, a prompt has up to the last.
-inline constexpr std::array<int, 7> kRows{1, 16, 64, 256, 512, 1024, 4096};
+inline constexpr std::array<int, 6> kRows{1, 64, 256, 512, 1024, 4096};
 
 /// A step of the model in which model_batch() requests decode and `rows` rows of a prompt go along: Agrawal et al.,
 /// "Sarathi-Serve", 2024 (arXiv:2403.02310). Seconds at an H200's roofs, by its data sheet, one part after the other.

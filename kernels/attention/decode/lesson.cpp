@@ -9,7 +9,7 @@ namespace tilestep::decode {
 namespace {
 
 /// Requests long enough for clocks to say something, and few enough to be drawn.
-constexpr int kLongContext = 256, kLongBatch = 8;
+constexpr int kLongContext = 256, kLongBatch = 8, kLongSeed = 4;
 
 /// What the kernels are compiled for at least.
 constexpr int kLeastCapability = 80;
@@ -64,13 +64,15 @@ const lab::Lesson& lesson() {
                 {.context = kLongContext,
                  .batch = kLongBatch,
                  .splits = 1,
-                 .requests = kLongBatch}},
+                 .requests = kLongBatch,
+                 .seed = kLongSeed}},
                {"long-balanced",
                 "The same requests in equal pieces: five times as many blocks, which end together.",
                 {.context = kLongContext,
                  .batch = kLongBatch,
                  .splits = 0,
-                 .requests = kLongBatch}},
+                 .requests = kLongBatch,
+                 .seed = kLongSeed}},
                {"single-tokens",
                 "Pages of one token: no slot is empty, and each key is looked up on its own.",
                 {.page_size = PageSize::p1}},

@@ -190,7 +190,8 @@ Box DecodeScene::formulas() const {
                        significant(bytes + scales, 6), significant(point, 3)),
            fmt::format("FLOP/B = {}", significant(point, 3))));
   return box({"formulas"}, {lines("formula", std::move(rows), Lines::formula)},
-             text("bytes of a token and layer"), {.rank = 1, .weight = 0, .least_height = 2.6f});
+             text("bytes of a token and layer", "bytes of a token", "bytes"),
+             {.rank = 1, .weight = 0, .least_height = 2.6f});
 }
 
 /// Where the schemes stand under an H200's two roofs, by its data sheet.
@@ -244,8 +245,6 @@ Box DecodeScene::pool(Cursor cursor) const {
     cells.items.names.push_back(std::move(name));
     cells.items.tone.each.push_back(owner < 0 ? std::uint8_t{0} : request_tone(owner));
     cells.items.glyph.each.push_back(owner < 0 ? kHollow : kSolid);
-    const bool stale = at_end(cursor) && trace_.result.stale_page == page;
-    cells.items.state.each.push_back(stale ? State::wrong : State::plain);
   }
   cells.items.about = {{"request", {0, owners}}};
   const std::string size = counted(trace_.shape.page_size, "token");

@@ -38,9 +38,9 @@ int rows_of(const View& view) {
              : picked;
 }
 
-/// "8.39 M"
+/// "8.39M"
 std::string mega(double value) {
-  return significant(value / 1e6, 3) + " M";
+  return significant(value / 1e6, 3) + "M";
 }
 
 /// A formula below a chart: the first to go where there is no room.
@@ -69,7 +69,6 @@ Axis gigabytes_axis(const decode::Params& params) {
           .kind = Axis::log,
           .low = std::pow(10, std::floor(std::log10(least))),
           .high = std::pow(10, std::ceil(std::log10(most))),
-          .title = text("GB a step"),
           .ticks = true};
 }
 
@@ -119,8 +118,8 @@ std::string DecodeScene::cost_sentence() const {
   const Phase one = decode::attention_of(layer, 1, context);
   const Phase many = decode::attention_of(layer, kMostRows, context);
   return fmt::format(
-      "By formula: one query row does {} FLOP for each byte it reads, {} rows do {}; "
-      "the roofs meet at {:.0f}.",
+      "By formula: 1 query row does {} FLOP a byte, {} rows do {}; the roofs meet at "
+      "{:.0f}.",
       significant(one.intensity(), 3), kMostRows, significant(many.intensity(), 3), decode::kRidge);
 }
 
@@ -136,7 +135,7 @@ Box DecodeScene::score_matrix(const View& view) const {
     bars->y = "query_row";
   }
   all.items.state.all = State::to_come;
-  taken.items.tone.all = kCacheTone;
+  taken.items.state.all = State::current;
   taken.items.about = {{"rows", {rows, {}}}};
   // Rows of a prompt are multiplied by each head's own keys: there mla shares none.
   const int group = params_.scheme == Scheme::mla && rows > 1
@@ -163,7 +162,7 @@ Box DecodeScene::row_roofline(const View& view) const {
              .ay = "rows_tflops"};
   for (const double x : roof.x) roof.y.push_back(decode::roof_at(x) / 1e12);
   roof.state = State::done;
-  Box made = box({"rows_roofs"}, {roof}, {}, {.least_height = 2, .left = 3, .right = 0.5f});
+  Box made = box({"rows_roofs"}, {roof}, {}, {.least_height = 2, .left = 3, .right = 3.2f});
   const int picked = rows_of(view);
   for (const int rows : decode::kRows) {
     const double x =
@@ -174,14 +173,13 @@ Box DecodeScene::row_roofline(const View& view) const {
                 .y = {decode::roof_at(x) / 1e12},
                 .ax = "rows_flop_per_byte",
                 .ay = "rows_tflops"};
-    point.tone = rows == picked ? kCacheTone : 0;
+    point.state = rows == picked ? State::current : State::plain;
     point.flags = rows == picked ? kPicked : kNone;
     point.about = {"rows", rows};
     point.act = {Act::pick, "rows"};
-    if (rows == 1) point.end = text("decode: 1 row", "1 row");
-    if (rows == kMostRows) point.end = text(fmt::format("{} rows", rows), std::to_string(rows));
-    if (rows == picked && point.end.full.empty()) {
-      point.end = text(fmt::format("{} rows", rows), std::to_string(rows));
+    // Their ends have no room for each.
+    if (rows == 1 || rows == kMostRows || rows == picked) {
+      point.end = text(rows == 1 ? std::string("1 row") : std::to_string(rows));
     }
     point.ends_free = true;
     made.marks.emplace_back(std::move(point));
@@ -197,7 +195,7 @@ Box DecodeScene::row_roofline(const View& view) const {
                           text(fmt::format("FLOP/B = {} / {} = {}", mega(phase.flops),
                                            mega(phase.bytes), point),
                                fmt::format("FLOP/B = {}", point)))},
-                {.weight = 1, .least_width = 8, .least_height = 2.1f});
+                {.rank = 1, .weight = 1, .least_width = 8, .least_height = 2.1f});
 }
 
 // ---- a step of a model --------------------------------------------------------------------------------------
@@ -212,7 +210,7 @@ Box DecodeScene::batch_chart() const {
   weights.tone = kShareTone[kWeights];
   weights.about = {"share", kWeights};
   weights.end = text("weights");
-  Box made = box({"batch_lines"}, {weights}, {}, {.least_height = 2, .left = 3, .right = 3.6f});
+  Box made = box({"batch_lines"}, {weights}, {}, {.least_height = 2, .left = 3, .right = 4.3f});
   for (const Scheme scheme : all_of<Scheme>()) {
     const bool own = scheme == params_.scheme;
     Curve cache{.key = {"cache_read", static_cast<int>(scheme)},
@@ -236,15 +234,18 @@ Box DecodeScene::batch_chart() const {
                 .ax = "batch",
                 .ay = "gigabytes"};
     point.flags = kPicked;
-    point.end = text(fmt::format("batch {}", significant(crossing, 3)), significant(crossing, 3));
-    point.ends_free = true;
     made.marks.emplace_back(std::move(point));
+    made.marks.emplace_back(Rule{.key = {"crossing_batch"},
+                                 .axis = "batch",
+                                 .at = crossing,
+                                 .label = text("batch " + significant(crossing, 3))});
   }
   return column(
       {"batch_chart"},
-      {labelled({"batch_box"}, std::move(made),
-                text("weights against cache, over the batch", "weights against cache", "batch"),
-                {.weight = 1, .least_height = 3}),
+      {labelled(
+           {"batch_box"}, std::move(made),
+           text("GB a step, weights and cache by batch", "weights and cache by batch", "by batch"),
+           {.weight = 1, .least_height = 3}),
        one_line({"batch_said"}, "batch_line",
                 text(fmt::format("B = {} GB / {} GB = {}",
                                  significant(decode::kModelWeightBytes / kGiga, 3),

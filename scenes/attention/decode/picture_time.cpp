@@ -19,8 +19,9 @@ using words::counted, words::number;
 namespace {
 
 constexpr std::int64_t kSector = 32, kLine = 128;
-constexpr int kMostLines = 8;  ///< of the gather that are drawn
-constexpr float kLeft = 4.5f;  ///< margin for what lanes are called, in heights of a line
+constexpr int kMostLines = 8;   ///< of the gather that are drawn
+constexpr float kLeft = 4.5f;   ///< margin for what lanes are called, in heights of a line
+constexpr float kRight = 4.5f;  ///< and for what lines across say
 
 }  // namespace
 
@@ -141,8 +142,8 @@ std::string DecodeScene::time_sentence() const {
   const std::string mean = number(trace_.mean_at_work(), 1);
   if (!trace_.clocked()) {
     return fmt::format(
-        "Time: emulated, so there is no clock. If each tile took as long, {} of {} "
-        "would be at work on average.",
+        "Time: emulated, so there is no clock. Over tiles {} of {} are at work on "
+        "average.",
         mean, counted(trace_.blocks, "block"));
   }
   return fmt::format("Time: the launch took {} µs, with {} of {} at work on average.",
@@ -171,15 +172,15 @@ Box DecodeScene::at_work_curve() const {
            .axis = "at_work",
            .at = decode::kMultiprocessors,
            .state = State::done,
-           .label = text(fmt::format("{} multiprocessors of an H200", decode::kMultiprocessors),
-                         fmt::format("{} SMs", decode::kMultiprocessors))};
+           .label = text(fmt::format("{} SMs", decode::kMultiprocessors))};
   Rule mean{.key = {"mean_at_work"},
             .axis = "at_work",
             .at = trace_.mean_at_work(),
-            .label = text(fmt::format("{} on average", number(trace_.mean_at_work(), 1)))};
+            .label = text(fmt::format("{} mean", number(trace_.mean_at_work(), 1)),
+                          number(trace_.mean_at_work(), 1))};
   return labelled({"at_work_box"},
                   box({"work_lines"}, {std::move(curve), std::move(all), std::move(mean)}, {},
-                      {.least_height = 1.5f, .left = kLeft}),
+                      {.least_height = 1.5f, .left = kLeft, .right = kRight}),
                   text("blocks at work at once: a block has a multiprocessor to itself while there "
                        "are enough",
                        "blocks at work at once", "at work"),
@@ -234,14 +235,27 @@ Box DecodeScene::clocks() const {
 }
 
 Box DecodeScene::look_back() const {
-  return column({"right"},
-                {row({"above"}, {at_work_curve()}, {.weight = 1.8f, .least_height = 2.1f}),
-                 box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
-                 row({"below"}, {clocks()}, {.weight = 1.5f, .least_height = 3.6f})},
-                {.even = true});
+  return column(
+      {"right"},
+      {row({"above"}, {at_work_curve()}, {.rank = 2, .weight = 1.8f, .least_height = 2.1f}),
+       box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
+       row({"below"}, {clocks()}, {.weight = 1.5f, .least_height = 3.6f})},
+      {.even = true});
 }
 
 std::string DecodeScene::explain_time(const Key& key) const {
+  if (key.is({"page_size"}) && key.i >= 0 &&
+      key.i < static_cast<int>(count_of<decode::PageSize>())) {
+    const int tokens = tokens_of(static_cast<decode::PageSize>(key.i));
+    const Piece piece =
+        decode::piece_of(decode::layer_shape(params_), trace_.shape.kv_dtype, tokens);
+    return fmt::format(
+        "pages of {}\nkeys of a head: {:.0f} bytes in {} of 32 bytes, in one piece\na tile of {} "
+        "tokens looks up {}\nby formula",
+        counted(tokens, "token"), piece.bytes,
+        piece.sectors == 1 ? "1 sector" : words::significant(piece.sectors, 4) + " sectors",
+        trace_.shape.tile, counted(std::max(1, trace_.shape.tile / tokens), "page"));
+  }
   if (key.is({"gather_sector"})) {
     const Strip strip = sectors();
     if (key.i < 0 || key.i >= strip.items.count) return {};

@@ -71,12 +71,12 @@ TEST_CASE("Decode: rows of a prompt are free while the weights are read", "[deco
   CHECK(mixed_step(params, 207).weights == Approx(2 * kModelWeights * 247 / kPeakFlops));
   CHECK(mixed_step(params, 207).weights > reading);
   // 40 requests of 8192 tokens of 128 KiB each, at 4.8 TB/s.
-  CHECK(mixed_step(params, 1).cache == Approx(40 * 8192 * 131072 / 4.8e12));
+  CHECK(mixed_step(params, 1).cache == Approx(40.0 * 8192 * 131072 / 4.8e12));
   CHECK(mixed_step(params, 4096).cache == mixed_step(params, 1).cache);
   // 32 layers, 32 heads, 4096 rows, 8192 tokens, keys and values of 128.
   CHECK(mixed_step(params, 4096).chunk == Approx(32 * 2.0 * 32 * 4096 * 8192 * 256 / kPeakFlops));
   params.kv_dtype = KvType::int4;
-  CHECK(mixed_step(params, 1).cache == Approx(40 * 8192 * 131072 / 4.8e12 / 4));
+  CHECK(mixed_step(params, 1).cache == Approx(40.0 * 8192 * 131072 / 4.8e12 / 4));
   // Absorbed decoding of one latent row by 32 heads is still the memory's.
   params = {};
   params.scheme = Scheme::mla;

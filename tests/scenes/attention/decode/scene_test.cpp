@@ -80,7 +80,7 @@ TEST_CASE("Decode: every page of every request is read once, and then done", "[d
       done = count_of(entries, State::done);
       CHECK(done + count_of(entries, State::current) <= pages);
     }
-    const picture::Items entries = items_named(picture_at(*shown, trace.length()), "entry");
+    const picture::Items entries = items_named(picture_at(*shown, trace.answered()), "entry");
     CHECK(count_of(entries, State::done) + count_of(entries, State::current) == pages);
   }
 }
@@ -151,8 +151,7 @@ TEST_CASE("Decode: a stale page is crossed out once it has been read", "[decode_
   Shown shown(lab::Settings{{"break", std::string("stale-page")}});
   const auto& trace = shown.trace();
   CHECK(count_of(items_named(picture_at(*shown, 8), "entry"), State::wrong) == 0);
-  CHECK(count_of(items_named(picture_at(*shown, trace.length()), "entry"), State::wrong) == 1);
-  CHECK(count_of(items_named(picture_at(*shown, trace.length()), "page"), State::wrong) == 1);
+  CHECK(count_of(items_named(picture_at(*shown, trace.answered()), "entry"), State::wrong) == 1);
 }
 
 TEST_CASE("Decode: what is reserved in one piece is more than the pages hold", "[decode_scene]") {
@@ -179,8 +178,8 @@ TEST_CASE("Decode: a place of a table says what its page cost the traced item", 
   const auto said = [&](int step, int place) {
     return shown->explain({Cursor{step, 0}}, {"entry", trace.request, place});
   };
-  CHECK(tests::contains(said(trace.length(), 0), "1024 bytes in 32 sectors"));
+  CHECK(tests::contains(said(trace.answered(), 0), "1024 bytes in 32 sectors"));
   CHECK_FALSE(tests::contains(said(9, 0), "sectors"));
   CHECK(tests::contains(said(9, 0), "page " + std::to_string(trace.requests[0].pages[0])));
-  CHECK(said(trace.length(), 99).empty());
+  CHECK(said(trace.answered(), 99).empty());
 }

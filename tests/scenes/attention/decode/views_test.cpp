@@ -1,6 +1,7 @@
 // The pictures of decoding that stand beside its steps, held to the tables and the trace that they are drawn from: what
 // many rows, a batch and a step cost, the sectors of the gather, and when the blocks were at work.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <set>
 
@@ -156,7 +157,9 @@ TEST_CASE("Decode: the sectors on show are those that the kernel's copies were t
   for (const char* size : {"1", "4", "16"}) {
     for (const char* format : {"bf16", "int4"}) {
       CAPTURE(size, format);
-      Shown shown({{"page_size", std::string(size)}, {"kv_dtype", std::string(format)}});
+      Shown shown({{"page_size", std::string(size)},
+                   {"kv_dtype", std::string(format)},
+                   {"head", std::int64_t{7}}});
       const auto& trace = shown.trace();
       const int end = trace.end_of(trace.items[static_cast<std::size_t>(trace.traced_item)]);
       CHECK(
@@ -165,6 +168,16 @@ TEST_CASE("Decode: the sectors on show are those that the kernel's copies were t
       const picture::Picture picture = picture_at(*shown, end);
       const auto& strip = mark_named<picture::Strip>(picture, {"gather_sector"});
       REQUIRE(strip.items.count > 0);
+      // In the traced pages, at the place of the item's K/V head. A piece of half a sector begins in the middle of one.
+      const ItemTrace& item = trace.items[static_cast<std::size_t>(trace.traced_item)];
+      const std::int64_t row = trace.shape.key * decode::bits_of(trace.shape.kv_dtype) / 8;
+      const std::int64_t piece_bytes = row * trace.shape.page_size;
+      REQUIRE(item.kv_head == 1);
+      const auto stands_there = [&](std::size_t sector, const GatherTrace& gather) {
+        const std::int64_t first = (gather.page * 2 + item.kv_head) * piece_bytes;
+        const std::uint64_t used = strip.used[sector];
+        return strip.address[sector] + std::countr_zero(used) == first;
+      };
       // As many sectors and used bytes of each page as were traced; the last page may be cut off.
       std::size_t at = 0;
       for (const GatherTrace& gather : trace.gathers) {
@@ -172,6 +185,7 @@ TEST_CASE("Decode: the sectors on show are those that the kernel's copies were t
         int sectors = 0;
         for (; sectors < gather.sectors && at < strip.address.size(); ++sectors, ++at) {
           if (sectors > 0) CHECK(strip.address[at] == strip.address[at - 1] + 32);
+          if (sectors == 0) CHECK(stands_there(at, gather));
           for (int byte = 0; byte < 32; ++byte) bytes += strip.used[at] >> byte & 1;
         }
         if (at == strip.address.size()) break;
