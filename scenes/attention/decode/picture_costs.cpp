@@ -164,7 +164,10 @@ Box DecodeScene::row_roofline(const View& view) const {
   roof.state = State::done;
   Box made = box({"rows_roofs"}, {roof}, {}, {.least_height = 2, .left = 3, .right = 3.2f});
   const int picked = rows_of(view);
-  for (const int rows : decode::kRows) {
+  std::vector<int> all(decode::kRows.begin(), decode::kRows.end());
+  // The one that is followed lies above those at the same place.
+  std::stable_partition(all.begin(), all.end(), [&](int rows) { return rows != picked; });
+  for (const int rows : all) {
     const double x =
         decode::attention_of(decode::layer_shape(params_), rows, decode::model_context(params_))
             .intensity();
