@@ -80,20 +80,20 @@ struct Notes {
 // ---- events -----------------------------------------------------------------------------------------
 
 /// What a site's numbers count.
-enum class Counts { query_tiles, key_tiles, turns };
-Counts counted_by(What what) {
+enum class CountedBy { query_tiles, key_tiles, turns };
+CountedBy counted_by(What what) {
   switch (what) {
     case What::waits_empty_q:
     case What::copies_q:
     case What::stores:
     case What::stored:
-      return Counts::query_tiles;
+      return CountedBy::query_tiles;
     case What::waits_turn:
     case What::takes_turn:
     case What::passes_turn:
-      return Counts::turns;
+      return CountedBy::turns;
     default:
-      return Counts::key_tiles;
+      return CountedBy::key_tiles;
   }
 }
 
@@ -119,12 +119,12 @@ void add_events(std::vector<Event>& events, const Notes& notes, const Turn& turn
     if (event.clock >= 0) events.push_back(event);
   };
   switch (counted_by(event.what)) {
-    case Counts::query_tiles:
+    case CountedBy::query_tiles:
       return add(turn.turn, -1);
-    case Counts::key_tiles:
+    case CountedBy::key_tiles:
       for (int i = 0; i < turn.count(); ++i) add(turn.before + i, turn.k_tile(i));
       return;
-    case Counts::turns:
+    case CountedBy::turns:
       for (int i = 0; i <= turn.count(); ++i) {
         add(turn.before + turn_number + i, turn.k_tile(std::min(i, turn.count() - 1)));
       }

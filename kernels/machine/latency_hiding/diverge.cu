@@ -1,0 +1,39 @@
+// Latency hiding: a branch by lane. The lanes of a warp have one instruction at a time among them: where they
+// want different ones, the arms run one after the other, each with the other lanes idle.
+
+#include "kernels/machine/latency_hiding/kernels.hpp"
+#include "kernels/machine/latency_hiding/probe.hpp"
+
+namespace tilestep::latency_hiding::SIMT_BACKEND {
+
+/// Lane l takes arm l mod ways. Arm a makes x ← x · scale + a + in[thread], `steps` times; that is done
+/// `rounds` times over. out[thread] is x; voted[arm], written by the first warp, the lanes that voted for it.
+template <class Probe>
+__global__ void diverge(simt::Global<const float> in, simt::Global<float> out,
+                        simt::Global<unsigned> voted, float scale, int ways, int rounds, int steps,
+                        Probe probe) {
+  const Index thread = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const float start = in[thread];
+  float x = start;
+  out[thread] = x;  // it is there before the first clock
+  probe.start();
+  for (int round = 0; round < rounds; ++round) {
+    for (int arm = 0; arm < ways; ++arm) {
+      const unsigned votes = __ballot_sync(0xFFFFFFFFu, lane % ways == arm);
+      if (thread == 0) voted[arm] = votes;
+      if (lane % ways == arm) {  // [step: arm]
+        const unsigned issued = probe.now();
+        const float add = start + static_cast<float>(arm);
+#pragma unroll 4
+        for (int i = 0; i < steps; ++i) x = fmaf(x, scale, add);  // [step: issue]
+        out[thread] = x;                                          // [step: use]
+        probe.used(round * ways + arm, issued, lane == arm);
+      }
+      __syncwarp();  // the lanes of the next arm have waited here
+    }
+  }
+  probe.finish();
+}
+
+}  // namespace tilestep::latency_hiding::SIMT_BACKEND

@@ -1,0 +1,37 @@
+// Latency hiding without memory: chains of multiply-adds. Each waits for the one before it in its chain,
+// some four cycles; other chains of the thread (instruction-level parallelism) and other warps
+// (thread-level parallelism) fill them, and the scheduler does not care which.
+
+#include "kernels/machine/latency_hiding/kernels.hpp"
+#include "kernels/machine/latency_hiding/probe.hpp"
+
+namespace tilestep::latency_hiding::SIMT_BACKEND {
+
+/// out[thread]: the sum of kChains chains x ← x · scale + in[thread], chain c from c on, after
+/// segments · steps multiply-adds of each. Warps of a block that `active` leaves out end at once.
+template <int kChains, class Probe>
+__global__ void fma(simt::Global<const float> in, simt::Global<float> out, float scale,
+                    int segments, int steps, unsigned active, Probe probe) {
+  if ((active >> (threadIdx.x / kLanes) & 1) == 0) return;
+  const Index thread = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const float add = in[thread];
+  float x[kChains];
+  for (int c = 0; c < kChains; ++c) x[c] = static_cast<float>(c);
+  out[thread] = add;  // it is there before the first clock
+  probe.start();
+  for (int s = 0; s < segments; ++s) {
+    const unsigned issued = probe.now();
+#pragma unroll 16
+    for (int i = 0; i < steps; ++i) {
+#pragma unroll
+      for (int c = 0; c < kChains; ++c) x[c] = fmaf(x[c], scale, add);  // [step: issue]
+    }
+    float sum = 0;
+    for (int c = 0; c < kChains; ++c) sum += x[c];
+    out[thread] = sum;  // [step: use]
+    probe.used(s, issued);
+  }
+  probe.finish();
+}
+
+}  // namespace tilestep::latency_hiding::SIMT_BACKEND

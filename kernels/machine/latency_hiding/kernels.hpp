@@ -1,0 +1,150 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/base/simt/resources.hpp"
+#include "kernels/base/simt/simt.hpp"
+#include "kernels/machine/latency_hiding/lesson.hpp"
+
+/// \file
+/// The lesson's kernels as the host calls them, the same for both backends.
+
+namespace tilestep::latency_hiding {
+
+struct WarpRecord;
+struct ProbeRecord;
+
+/// In which order a thread's loads and stores come.
+enum class Order { together, serialized, by_arms };
+constexpr Order order_of(Break broken) {
+  return static_cast<Order>(broken);
+}
+static_assert(order_of(Break::serialize_loads) == Order::serialized &&
+              order_of(Break::divergent_branch) == Order::by_arms);
+
+/// How a kernel is launched: blocks, threads of a block, and the dynamic shared memory that keeps others out.
+struct Grid {
+  std::int64_t blocks = 1;
+  int threads = 128;
+  int shared_bytes = 0;
+
+  std::int64_t warps() const { return blocks * (threads / kLanes); }
+  std::int64_t all_threads() const { return blocks * threads; }
+};
+
+/// Where probes go: a record a warp, kMostProbes of each warp from number `first` on. Empty: nothing is probed.
+struct Probing {
+  simt::Span<WarpRecord> warps;
+  simt::Span<ProbeRecord> kept;
+  int first = 0;
+
+  explicit operator bool() const { return warps.count > 0; }
+};
+
+struct CopyShape {
+  Grid grid;
+  int bytes_per_load = 16, loads = 4;
+  Order order = Order::together;
+  int ways = 1;
+};
+
+inline constexpr int kMostStages = 8;
+/// The rows of the array that a stage holds. Shared memory of a block: what the stages, their barriers and the
+/// alignment of both take.
+struct BulkShape {
+  int columns = 256;  ///< floats of a row, 4–256
+  int rows = 1;
+  int stages = 4;
+
+  __host__ __device__ constexpr int stage_bytes() const { return columns * rows * 4; }
+  constexpr int shared_bytes() const { return stages * (stage_bytes() + 8) + 128; }
+};
+/// Of a block whose threads would load so many bytes each.
+constexpr BulkShape bulk_shape(int bytes_per_load, int threads, int stages) {
+  const int floats = bytes_per_load * threads / 4;
+  const int columns = floats < 256 ? floats : 256;
+  return {columns, floats / columns, stages};
+}
+
+/// A node of the pointer chase: a line of its own.
+struct Node {
+  unsigned long long next;  ///< address
+  unsigned long long rest[15];
+};
+static_assert(sizeof(Node) == 128);
+/// Dynamic shared memory of a block that chases: a ring of a number a lane.
+inline constexpr int kRingBytes = kLanes * 4;
+/// Where a walk came to, and what its hops took together, by both clocks.
+struct Walked {
+  unsigned node;
+  long long cycles, nanoseconds;
+};
+
+/// Numbers that a thread of the spilling kernel keeps.
+inline constexpr int kLive = 128;
+/// What x is multiplied by in chains of multiply-adds.
+inline constexpr float kScale = 0.75f;
+
+/// A kernel as it was compiled, for occupancy.
+struct Variant {
+  std::string name;  ///< "copy 16 bytes, 4 loads"
+  int registers = 0, static_shared_bytes = 0, local_bytes = 0;
+};
+
+class Kernels : public simt::KernelSet {
+ public:
+  /// out ← in. Throws Error for a shape that was not compiled.
+  virtual void copy(simt::Device& device, const CopyShape& shape, simt::Span<const float> in,
+                    simt::Span<float> out, const Probing& probing) const = 0;
+  /// The same by TMA. Throws Error (unavailable) on a GPU that is not Hopper's.
+  virtual void bulk_copy(simt::Device& device, const Grid& grid, const BulkShape& shape,
+                         simt::Span<const float> in, simt::Span<float> out,
+                         const Probing& probing) const = 0;
+  virtual void fill_words(simt::Device& device, simt::Span<unsigned> words,
+                          unsigned seed) const = 0;
+  virtual void count_wrong(simt::Device& device, simt::Span<const unsigned> words, unsigned seed,
+                           simt::Span<unsigned long long> wrong) const = 0;
+
+  virtual void link(simt::Device& device, simt::Span<Node> nodes,
+                    simt::Span<const unsigned> order) const = 0;
+  /// starts: three of each warp; visited: kProbes of each warp, addresses of nodes and places in shared memory.
+  virtual void chase(simt::Device& device, const Grid& grid, simt::Span<const Node> nodes,
+                     simt::Span<const unsigned> starts, simt::Span<unsigned long long> visited,
+                     const Probing& probing) const = 0;
+  virtual void walk(simt::Device& device, bool past_l1, simt::Span<const Node> nodes,
+                    std::int64_t warm, std::int64_t hops, simt::Span<Walked> walked) const = 0;
+  virtual void walk_shared(simt::Device& device, std::int64_t hops,
+                           simt::Span<Walked> walked) const = 0;
+  /// `visited` has an element a hop, `cycles` one more.
+  virtual void time_hops(simt::Device& device, simt::Span<const Node> nodes, std::int64_t warm,
+                         simt::Span<unsigned> visited, simt::Span<unsigned> cycles) const = 0;
+
+  /// in and out have an element a thread; so below.
+  virtual void fma(simt::Device& device, const Grid& grid, int chains, int segments, int steps,
+                   unsigned active, simt::Span<const float> in, simt::Span<float> out,
+                   const Probing& probing) const = 0;
+  /// in has `rounds` elements a thread.
+  virtual void spill(simt::Device& device, const Grid& grid, int registers, int rounds,
+                     simt::Span<const float> in, simt::Span<float> out,
+                     const Probing& probing) const = 0;
+  virtual void diverge(simt::Device& device, const Grid& grid, int ways, int rounds, int steps,
+                       simt::Span<const float> in, simt::Span<float> out,
+                       simt::Span<unsigned> voted, const Probing& probing) const = 0;
+  /// in and out have as many elements as there are threads to work.
+  virtual void tail(simt::Device& device, const Grid& grid, int steps, simt::Span<const float> in,
+                    simt::Span<float> out, const Probing& probing) const = 0;
+
+  /// What the compiled kernel of a probed run takes with this launch; the copy's by its shape.
+  virtual simt::Resources resources(simt::Device& device, const Trace& shape,
+                                    const Grid& grid) const = 0;
+  /// The kernels that occupancy is asked for; with registers of 0 under emulation.
+  virtual std::vector<Variant> variants(simt::Device& device) const = 0;
+  /// How many blocks of a variant a multiprocessor holds, as the CUDA runtime answers; nothing is launched. `carveout`
+  /// in percent, −1: the driver's choice. Throws Error (unavailable) under emulation.
+  virtual int runtime_blocks(simt::Device& device, int variant, int threads, int shared_bytes,
+                             int carveout) const = 0;
+};
+
+}  // namespace tilestep::latency_hiding

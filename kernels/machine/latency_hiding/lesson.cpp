@@ -1,0 +1,94 @@
+#include "kernels/machine/latency_hiding/lesson.hpp"
+
+#include "kernels/base/lab/replay.hpp"
+#include "kernels/machine/latency_hiding/bench.hpp"
+#include "kernels/machine/latency_hiding/run.hpp"
+
+namespace tilestep::latency_hiding {
+namespace {
+
+lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
+  return report_of(run_of(params, device, progress));
+}
+
+/// What of a run is of the GPU that it ran on.
+const lab::Replay& replay_of_runs() {
+  static const lab::Replay kReplay{
+      .of_machine = {{"trace.machine", "clocks, counters, and what the compiler gave"},
+                     {"trace.multiprocessors", "how many it has"},
+                     {"tables.steps", "its clock"},
+                     {"tables.probes", "its clock"},
+                     {"tables.rows", "its clock, and where warps went"},
+                     {"tables.occupancy", "what the compiler gave"},
+                     {"tables.counted", "counted by the chip"},
+                     {"tables.readouts", "its clock"},
+                     {"measurements.mean_latency", "its clock"},
+                     {"measurements.probe_cost", "its clock"},
+                     {"measurements.sm_clock", "its clock"},
+                     {"measurements.waves", "how many blocks it holds"},
+                     {"checks.occupancy", "what the compiler gave"},
+                     {"checks.resident", "where warps went"},
+                     {"checks.votes", "lanes that it ran together"}},
+      .rounding = 0x1p-20,
+      .rounding_why = "Errors against the reference are of the last bits of FP32."};
+  return kReplay;
+}
+
+}  // namespace
+
+const lab::Lesson& lesson() {
+  static const auto lesson =
+      lab::LessonOf<Params>(kLesson,
+                            "A GPU does not make waiting shorter: it has other work in flight, in "
+                            "other warps or in the same thread.",
+                            knob_table(), run, bench_report, "steps")
+          .with_telling(
+              {{"one-load",
+                "One load of 4 bytes a thread: sixteen warps wait, and little is in flight.",
+                {.bytes_per_load = LoadBytes::b4, .loads_in_flight = Loads::l1}},
+               {"more-warps",
+                "The same with all 64 warps: each waits as long, and four times as many wait at "
+                "once.",
+                {.warps_per_sm = 64,
+                 .bytes_per_load = LoadBytes::b4,
+                 .loads_in_flight = Loads::l1}},
+               {"one-warp",
+                "One warp alone: what a load takes where nobody else asks.",
+                {.warps_per_sm = 1, .loads_in_flight = Loads::l1, .block = Block::b32}},
+               {"serialized",
+                "Four loads, and each is used before the next is issued: the wait is paid four "
+                "times.",
+                {.broken = Break::serialize_loads}},
+               {"divergent-load",
+                "Half of the lanes load, then the other half: two requests, one after the other.",
+                {.broken = Break::divergent_branch}},
+               {"bulk",
+                "TMA brings the same bytes as stages; one thread of a block asks and waits.",
+                {.kernel = Kernel::bulk_copy}},
+               {"chase",
+                "A pointer chase through shared memory, L1, L2 and HBM: nothing can be hidden.",
+                {.kernel = Kernel::chase, .warps_per_sm = 1, .block = Block::b32}},
+               {"fma-dependent",
+                "A chain of multiply-adds in one warp of each scheduler: it waits for its own "
+                "results.",
+                {.kernel = Kernel::fma, .warps_per_sm = 4, .ilp = 1}},
+               {"fma-ilp",
+                "Four chains in the same warp take as long as one.",
+                {.kernel = Kernel::fma, .warps_per_sm = 4, .ilp = 4}},
+               {"spilling",
+                "32 registers let in 64 warps, which keep most of their numbers in local memory.",
+                {.kernel = Kernel::spill, .warps_per_sm = 64, .max_registers = Registers::r32}},
+               {"roomy",
+                "168 registers let in 12 warps, and nothing is spilled.",
+                {.kernel = Kernel::spill, .warps_per_sm = 12, .max_registers = Registers::r168}},
+               {"divergence",
+                "A branch that lanes take in four ways: four arms one after the other.",
+                {.kernel = Kernel::diverge, .divergence = Ways::w4}},
+               {"tail",
+                "A last wave of few blocks, for which most multiprocessors wait.",
+                {.kernel = Kernel::tail, .block = Block::b256}}})
+          .with_replay(replay_of_runs);
+  return lesson;
+}
+
+}  // namespace tilestep::latency_hiding

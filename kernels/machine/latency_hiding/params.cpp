@@ -1,0 +1,152 @@
+#include "kernels/machine/latency_hiding/params.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "kernels/machine/latency_hiding/kernels.hpp"
+#include "kernels/machine/latency_hiding/occupancy.hpp"
+
+namespace tilestep::latency_hiding {
+namespace {
+
+int warps_of_block(const Params& params) {
+  return threads_of(params.block) / kLanes;
+}
+
+/// The most warps of whole blocks that fit with so many registers a thread.
+int most_warps(const Params& params, int registers) {
+  return occupancy_of({.threads = threads_of(params.block), .registers = registers}).warps;
+}
+
+/// Registers that bound the warps: those that the spilling kernel is compiled for, those of a copy.
+int bounding_registers(const Params& params) {
+  if (params.kernel == Kernel::spill) return count_of(params.max_registers);
+  return params.kernel == Kernel::copy ? copy_registers(params.loads_in_flight) : 32;
+}
+
+void check_warps(const Params& params) {
+  const int of_block = warps_of_block(params);
+  const int most = std::min(kMostWarps, kMostBlocks * of_block);
+  const int warps = params.warps_per_sm;
+  if (warps % of_block == 0 && warps <= most) return;
+  const int works = std::clamp(warps / of_block * of_block, of_block, most);
+  lab::refuse_with(
+      "warps_per_sm", std::int64_t{warps}, fmt::format("block = {}", threads_of(params.block)),
+      of_block == 1 ? fmt::format("1–{}: a multiprocessor holds {} blocks", most, kMostBlocks)
+                    : fmt::format("multiples of {} up to {}: whole blocks", of_block, most),
+      std::int64_t{works});
+}
+
+void check_registers(const Params& params) {
+  const int registers = bounding_registers(params);
+  const int most = most_warps(params, registers);
+  if (params.warps_per_sm <= most) return;
+  const std::string with =
+      params.kernel == Kernel::spill
+          ? fmt::format("kernel = spill and max_registers = {}", registers)
+          : fmt::format("kernel = copy and loads_in_flight = {}", count_of(params.loads_in_flight));
+  if (most == 0) {
+    lab::refuse_with("block", std::string(name_of(params.block)), with,
+                     "those whose threads find so many registers", std::string("32"));
+  }
+  lab::refuse_with(
+      "warps_per_sm", std::int64_t{params.warps_per_sm}, with,
+      fmt::format("up to {}: more threads do not find {} registers each", most, registers),
+      std::int64_t{most});
+}
+
+void check_stages(const Params& params) {
+  if (params.kernel != Kernel::bulk_copy) return;
+  const auto fits = [&](Loads loads) {
+    const BulkShape shape =
+        bulk_shape(bytes_of(params.bytes_per_load), threads_of(params.block), count_of(loads));
+    const Occupancy all = occupancy_of(
+        {.threads = threads_of(params.block), .dynamic_shared_bytes = shape.shared_bytes()});
+    return all.resident >= blocks_per_sm(params);
+  };
+  if (fits(params.loads_in_flight)) return;
+  std::string allowed;
+  Loads works = Loads::l1;
+  for (const Loads loads : all_of<Loads>()) {
+    if (!fits(loads)) continue;
+    allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", count_of(loads));
+    works = loads;
+  }
+  lab::refuse_with("loads_in_flight", std::string(name_of(params.loads_in_flight)),
+                   fmt::format("kernel = bulk-copy, warps_per_sm = {} and bytes_per_load = {}",
+                               params.warps_per_sm, bytes_of(params.bytes_per_load)),
+                   allowed + ": the stages of all blocks share 228 KB",
+                   std::string(name_of(works)));
+}
+
+void check_tail(const Params& params) {
+  if (params.kernel != Kernel::tail || params.block >= Block::b128) return;
+  lab::refuse_with("block", std::string(name_of(params.block)), "kernel = tail", "128, 256, 512",
+                   std::string(name_of(Block::b128)));
+}
+
+/// Shared memory of a block with which no more than `blocks` fit.
+int throttle_bytes(int blocks) {
+  const Multiprocessor sm;
+  const int each = sm.shared_bytes / blocks / sm.shared_unit * sm.shared_unit - sm.reserved_bytes;
+  return std::min(each, sm.most_shared_of_block);
+}
+
+}  // namespace
+
+int dynamic_shared_bytes(const Params& params) {
+  int own = 0;
+  if (params.kernel == Kernel::chase) own = kRingBytes;
+  if (params.kernel == Kernel::bulk_copy) {
+    own = bulk_shape(bytes_of(params.bytes_per_load), threads_of(params.block),
+                     count_of(params.loads_in_flight))
+              .shared_bytes();
+  }
+  // Where nothing else would fit, L1 keeps its room.
+  const Demand demand{.threads = threads_of(params.block), .registers = bounding_registers(params)};
+  if (occupancy_of(demand).resident <= blocks_per_sm(params)) return own;
+  return std::max(own, throttle_bytes(blocks_per_sm(params)));
+}
+
+const lab::KnobTable<Params>& knob_table() {
+  static const auto table =
+      lab::KnobTable<Params>()
+          .choice(&Params::kernel, {"kernel", "What the warps do."})
+          .integer(&Params::warps_per_sm,
+                   {"warps_per_sm", "Warps", "of an SM",
+                    "Warps that are resident on each multiprocessor; shared memory that nobody "
+                    "uses keeps others out."},
+                   1, kMostWarps)
+          .choice(&Params::bytes_per_load, {"bytes_per_load", "Load", "bytes",
+                                            "Bytes that a thread of a copy loads at once."})
+          .choice(&Params::loads_in_flight, {"loads_in_flight", "Loads in flight", "",
+                                             "Loads that a thread of a copy issues before it uses "
+                                             "the first; stages of the bulk copy."})
+          .integer(
+              &Params::ilp,
+              {"ilp", "Chains", "of a thread", "Independent chains of multiply-adds, for fma."}, 1,
+              8)
+          .choice(&Params::max_registers, {"max_registers", "Registers", "of a thread",
+                                           "What the spilling kernel is compiled for, at most."})
+          .choice(&Params::block, {"block", "Block", "threads", "Threads of a block."})
+          .choice(
+              &Params::divergence,
+              {"divergence", "Ways", "of a warp",
+               "Arms that the lanes of a warp take at the branch of diverge, or of a broken copy."})
+          .choice(
+              &Params::broken,
+              {"break", "Break it", "",
+               "The copy uses each load before it issues the next, or loads in branches that few "
+               "lanes take at a time."})
+          .seed("Chooses the numbers, and the way of the pointer chase.")
+          .require(check_warps)
+          .require(check_registers)
+          .require(check_stages)
+          .require(check_tail);
+  return table;
+}
+
+}  // namespace tilestep::latency_hiding

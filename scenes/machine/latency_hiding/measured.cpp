@@ -1,0 +1,234 @@
+// The Measured tab of the lesson on latency hiding: the ladder, bytes in flight against bandwidth, what the wait grows
+// to, chains of multiply-adds, the memory ladder, registers, branches, the tail, and probes beside counters.
+#include "scenes/shared/measured.hpp"
+
+#include <fmt/format.h>
+
+#include "scenes/machine/latency_hiding/scene.hpp"
+#include "scenes/shared/rows.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+namespace {
+
+/// "16 bytes a load", "bulk copies": what a curve is called.
+lab::Table with_kinds(lab::Table table) {
+  add_column(table, "name", [&](std::size_t row) -> lab::Cell {
+    const std::string kind = text_in(table, row, "kind");
+    return kind == "bulk" ? "bulk copy" : kind + " B a load";
+  });
+  return table;
+}
+
+/// Rows that have a loaded latency: what bulk copies wait for is not probed.
+lab::Table with_latency(lab::Table table) {
+  std::erase_if(table.rows, [&](const auto& row) {
+    const auto index = static_cast<std::size_t>(&row - table.rows.data());
+    return !number_in(table, index, "latency");
+  });
+  return with_kinds(std::move(table));
+}
+
+/// Warps × ilp: what a multiprocessor has of chains.
+lab::Table with_chains(lab::Table table) {
+  add_column(table, "chains", [&](std::size_t row) -> lab::Cell {
+    const auto ilp = number_in(table, row, "ilp"), warps = number_in(table, row, "warps_per_sm");
+    return ilp && warps ? lab::Cell(*ilp * *warps) : lab::Cell();
+  });
+  add_column(table, "name",
+             [&](std::size_t row) -> lab::Cell { return "ilp " + text_in(table, row, "ilp"); });
+  return table;
+}
+
+Role rung_role(std::string_view rung) {
+  return rung == "bulk-copy" ? Role::purple : rung == "one-load" ? Role::muted : Role::sky;
+}
+
+std::vector<measured::View> of_memory() {
+  using namespace measured;
+  return {{.name = "Ladder",
+           .how = "16 of 64 warps, a quarter of the occupancy; bytes read and written over time",
+           .plots = {Bars{.id = "latency_ladder",
+                          .unit = "GB/s",
+                          .rows = {.table = "ladder"},
+                          .label = "rung",
+                          .value = "bandwidth",
+                          .of = "the device's copy",
+                          .roof = {"copy_bandwidth", "device", "device copy"},
+                          .role = rung_role}}},
+          {.name = "Bytes in flight",
+           .how = "a copy with more warps, more loads, wider loads; bytes that one multiprocessor "
+                  "asks for",
+           .plots = {Lines{.id = "bytes_in_flight",
+                           .title = "Bandwidth",
+                           .x_label = "KiB in flight",
+                           .y_label = "GB/s",
+                           .x_log = true,
+                           .rows = {.table = "bytes_in_flight", .prepare = with_kinds},
+                           .x = "in_flight",
+                           .series = "name",
+                           .y = "bandwidth",
+                           .roof = {"copy_bandwidth", "device", "device copy"}},
+                     Lines{.id = "loaded_latency",
+                           .title = "Latency of a load meanwhile",
+                           .x_label = "KiB in flight",
+                           .y_label = "ns",
+                           .x_log = true,
+                           .rows = {.table = "bytes_in_flight", .prepare = with_latency},
+                           .x = "in_flight",
+                           .series = "name",
+                           .y = "latency",
+                           .low = "",
+                           .high = ""}},
+           .needs = "bytes_in_flight"},
+          {.name = "Knee",
+           .how = "bytes from which on more bring nothing; dashed: the device's copy × the latency "
+                  "at the knee",
+           .plots = {Bars{.id = "knees",
+                          .unit = "KiB",
+                          .rows = {.table = "knees", .prepare = with_kinds},
+                          .label = "name",
+                          .value = "measured_knee",
+                          .low = "",
+                          .high = "",
+                          .fraction = "",
+                          .expected = "predicted_knee",
+                          .note = "{idle_latency} ns idle, {loaded_latency} ns loaded"}},
+           .needs = "knees"},
+          {.name = "Latency",
+           .how = "a pointer chase: each load's address is what the last one brought",
+           .plots = {Lines{.id = "memory_ladder",
+                           .title = "A hop, by footprint",
+                           .x_label = "KiB",
+                           .y_label = "cycles",
+                           .x_log = true,
+                           .y_log = true,
+                           .rows = {.table = "memory_ladder"},
+                           .x = "footprint",
+                           .curves = {{.column = "cycles", .label = "measured"}}},
+                     Bars{.id = "latencies",
+                          .title = "By level",
+                          .unit = "cycles",
+                          .rows = {.table = "latencies"},
+                          .label = "level",
+                          .value = "cycles",
+                          .low = "",
+                          .high = "",
+                          .fraction = "",
+                          .note = "{ns} ns"}},
+           .needs = "memory_ladder"},
+          {.name = "L2",
+           .how = "hops that hit L2, each timed: near and far slices",
+           .plots = {Lines{.id = "l2_distribution",
+                           .title = "Hops by their cycles",
+                           .x_label = "cycles",
+                           .y_label = "hops",
+                           .rows = {.table = "l2_distribution"},
+                           .x = "cycles",
+                           .curves = {{.column = "hops", .label = "hops"}}}},
+           .needs = "l2_distribution"}};
+}
+
+std::vector<measured::View> of_the_machine() {
+  using namespace measured;
+  return {{.name = "FLOP/s",
+           .how = "FP32 multiply-adds; all chains of a multiprocessor count alike",
+           .plots = {Lines{.id = "chains",
+                           .title = "Rate",
+                           .x_label = "warps × ilp",
+                           .y_label = "TFLOP/s",
+                           .x_log = true,
+                           .rows = {.table = "flops", .prepare = with_chains},
+                           .x = "chains",
+                           .series = "name",
+                           .y = "tflops"}},
+           .needs = "flops"},
+          {.name = "Registers",
+           .how = "one source, compiled for eight limits, with as many warps as then fit",
+           .plots = {Bars{.id = "register_limits",
+                          .title = "Rate",
+                          .unit = "TFLOP/s",
+                          .rows = {.table = "registers"},
+                          .label = "{max_registers} registers",
+                          .value = "tflops",
+                          .low = "",
+                          .high = "",
+                          .fraction = "",
+                          .note = "{warps_per_sm} warps"},
+                     Bars{.id = "spills",
+                          .title = "Loads from local memory, a thread and round",
+                          .rows = {.table = "registers"},
+                          .label = "{max_registers} registers",
+                          .value = "local_loads",
+                          .low = "",
+                          .high = "",
+                          .fraction = "",
+                          .note = "{local_bytes} B"}},
+           .needs = "registers"},
+          {.name = "Branches",
+           .how = "the same work, the lanes of each warp on so many arms",
+           .plots = {Bars{.id = "ways",
+                          .title = "Times as long",
+                          .unit = "×",
+                          .rows = {.table = "divergence"},
+                          .label = "{ways|way}",
+                          .value = "slowdown",
+                          .low = "",
+                          .high = "",
+                          .fraction = "",
+                          .note = "{threads_per_instruction} lanes an instruction"}},
+           .needs = "divergence"},
+          {.name = "Tail",
+           .how = "more and more blocks of the same work",
+           .plots = {Lines{.id = "tail_efficiency",
+                           .title = "Rate, of that of whole waves",
+                           .x_label = "blocks",
+                           .y_label = "%",
+                           .rows = {.table = "tail"},
+                           .x = "blocks",
+                           .curves = {{.column = "efficiency", .label = "used"}}},
+                     Lines{.id = "tail_time",
+                           .title = "Time",
+                           .x_label = "blocks",
+                           .y_label = "ms",
+                           .rows = {.table = "tail"},
+                           .x = "blocks",
+                           .curves = {{.column = "time", .label = "time"}}}},
+           .needs = "tail"},
+          {.name = "Stalls",
+           .how = "cycles of a load by the kernel's clocks, less the probe; dashed: long "
+                  "scoreboard, counted",
+           .plots = {Bars{.id = "stalls",
+                          .unit = "cycles",
+                          .rows = {.table = "stalls"},
+                          .label = "{warps_per_sm|warp}, {loads|load}",
+                          .value = "probed",
+                          .low = "",
+                          .high = "",
+                          .fraction = "",
+                          .expected = "long_scoreboard",
+                          .note = "{eligible} eligible"}},
+           .needs = "stalls"},
+          {.name = "Schedulers",
+           .how = "two warps of one block, so many slots apart: four slots are the same scheduler",
+           .plots = {Bars{.id = "same_scheduler",
+                          .title = "Times as long as alone",
+                          .unit = "×",
+                          .rows = {.table = "subpartitions"},
+                          .label = "{distance|slot} apart",
+                          .value = "slowdown",
+                          .low = "",
+                          .high = "",
+                          .fraction = ""}},
+           .needs = "subpartitions"}};
+}
+
+}  // namespace
+
+measured::Spec LatencyHidingScene::measured_spec() const {
+  measured::Spec spec{"ladder", of_memory()};
+  for (measured::View& view : of_the_machine()) spec.views.push_back(std::move(view));
+  return spec;
+}
+
+}  // namespace tilestep::scenes

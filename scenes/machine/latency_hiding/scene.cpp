@@ -1,0 +1,449 @@
+#include "scenes/machine/latency_hiding/scene.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+
+using latency_hiding::Break, latency_hiding::Kernel, latency_hiding::What;
+using words::counted, words::number, words::significant;
+
+StepAxis LatencyHidingScene::loaded(const latency_hiding::Trace&) {
+  params_ = latency_hiding::knob_table().params(report_.params);
+  find_probes();
+  find_events();
+  return {trace_.steps(), 1, "step", {""}, "steps"};
+}
+
+void LatencyHidingScene::find_probes() {
+  std::map<std::pair<int, int>, Probe> found;
+  a_row_ = 1;
+  for (const latency_hiding::Event& event : trace_.machine.events) {
+    Probe& probe = found[{event.row, event.number}];
+    probe.row = event.row;
+    probe.number = event.number;
+    (event.what == What::issue ? probe.issue : probe.use) = event.clock;
+    (event.what == What::issue ? probe.issue_step : probe.use_step) = event.step;
+    a_row_ = std::max(a_row_, event.number + 1);
+  }
+  probes_.clear();
+  for (const auto& [key, probe] : found) {
+    // What has no end in the trace does not end in the picture.
+    probes_.push_back(probe);
+    if (probe.use_step == 0) probes_.back().use_step = trace_.steps() + 1;
+  }
+}
+
+// ---- where the cursor is --------------------------------------------------------------------------------
+
+int LatencyHidingScene::step(Cursor cursor) const {
+  return std::clamp(cursor.tile, 0, trace_.steps());
+}
+
+const latency_hiding::Moment* LatencyHidingScene::moment(Cursor cursor) const {
+  const int at = step(cursor);
+  return at == 0 ? nullptr : &trace_.machine.moments[static_cast<std::size_t>(at) - 1];
+}
+
+std::int64_t LatencyHidingScene::now(Cursor cursor) const {
+  const latency_hiding::Moment* at = moment(cursor);
+  return at == nullptr ? 0 : at->clock;
+}
+
+const Probe* LatencyHidingScene::probe(int row, int number) const {
+  const auto found = std::find_if(probes_.begin(), probes_.end(), [&](const Probe& each) {
+    return each.row == row && each.number == number;
+  });
+  return found == probes_.end() ? nullptr : &*found;
+}
+
+int LatencyHidingScene::followed(const View& view) const {
+  const int rows = static_cast<int>(trace_.machine.rows.size());
+  return std::clamp(view.pick("warp", 0), 0, std::max(rows - 1, 0));
+}
+
+bool LatencyHidingScene::in_flight(const Probe& probe, Cursor cursor) const {
+  const int at = step(cursor);
+  return probe.issue_step > 0 && probe.issue_step <= at && probe.use_step > at;
+}
+
+// ---- what the kernel is ---------------------------------------------------------------------------------
+
+int LatencyHidingScene::zoom_lanes() const {
+  switch (trace_.kernel) {
+    case Kernel::copy:
+    case Kernel::bulk_copy:
+      return std::max(trace_.loads_in_flight, 1);
+    case Kernel::chase:
+      return static_cast<int>(latency_hiding::names_of(latency_hiding::Level{}).size());
+    case Kernel::diverge:
+      return std::max(trace_.divergence, 1);
+    default:
+      return 1;
+  }
+}
+
+int LatencyHidingScene::zoom_lane(int number) const {
+  if (is(Kernel::chase)) return number / latency_hiding::kHops % zoom_lanes();
+  return number % zoom_lanes();
+}
+
+/// Loads of a warp stand below each other where there are few enough of them.
+int LatencyHidingScene::lanes_a_warp() const {
+  constexpr int kMostLanes = 96;
+  if (!copies()) return 1;
+  const int rows = static_cast<int>(trace_.machine.rows.size());
+  return rows * zoom_lanes() <= kMostLanes ? zoom_lanes() : 1;
+}
+
+double LatencyHidingScene::weight() const {
+  if (is(Kernel::bulk_copy)) return trace_.stage_bytes / 1024.0;
+  // With a branch by lane each arm's load brings its lanes' share.
+  const bool arms = trace_.broken == Break::divergent_branch;
+  const int lanes = latency_hiding::kLanes / (arms ? std::max(trace_.divergence, 1) : 1);
+  return is(Kernel::copy) ? lanes * trace_.bytes_per_load / 1024.0 : 1;
+}
+
+double LatencyHidingScene::most_in_flight() const {
+  if (!clocked()) {
+    const bool several = copies() && trace_.broken != Break::serialize_loads;
+    return weight() * (several ? zoom_lanes() : 1);
+  }
+  if (copies()) return static_cast<double>(trace_.asked_bytes()) / 1024;
+  const double rows = static_cast<double>(trace_.machine.rows.size());
+  return tails() ? rows * std::max(trace_.blocks_per_sm, 1) : rows;
+}
+
+int LatencyHidingScene::wave_of(int block) const {
+  return block / std::max(trace_.multiprocessors * std::max(trace_.blocks_per_sm, 1), 1);
+}
+
+/// Loads have one tone; levels of memory, arms and waves have one each.
+picture::Name LatencyHidingScene::tone_kind() const {
+  if (is(Kernel::chase)) return "level";
+  if (is(Kernel::diverge)) return "arm";
+  return tails() ? picture::Name("wave") : picture::Name();
+}
+
+int LatencyHidingScene::tone_number(int number) const {
+  return tails() ? wave_of(number) : zoom_lane(number);
+}
+
+std::uint8_t LatencyHidingScene::tone_of(int number) const {
+  constexpr std::array<std::uint8_t, 4> kTones = {3, 1, 4, 7};
+  constexpr std::uint8_t kLoad = 5;
+  if (tone_kind().empty()) return kLoad;
+  return kTones[static_cast<std::size_t>(tone_number(number)) % kTones.size()];
+}
+
+double LatencyHidingScene::latency(const Probe& probe) const {
+  const auto taken = static_cast<double>(probe.use - probe.issue);
+  return std::max(0.0, taken - trace_.machine.probe_cost);
+}
+
+// ---- words ----------------------------------------------------------------------------------------------
+
+picture::Name LatencyHidingScene::probe_name() const {
+  switch (trace_.kernel) {
+    case Kernel::copy:
+      return "load";
+    case Kernel::bulk_copy:
+      return "stage";
+    case Kernel::chase:
+      return "hop";
+    case Kernel::fma:
+      return "chains";
+    case Kernel::spill:
+      return "round";
+    case Kernel::diverge:
+      return "arm";
+    case Kernel::tail:
+      break;
+  }
+  return "block";
+}
+
+const char* LatencyHidingScene::noun() const {
+  switch (trace_.kernel) {
+    case Kernel::copy:
+      return "load";
+    case Kernel::bulk_copy:
+      return "stage";
+    case Kernel::chase:
+      return "hop";
+    case Kernel::fma:
+      return "stretch";
+    case Kernel::spill:
+      return "round";
+    case Kernel::diverge:
+      return "arm";
+    case Kernel::tail:
+      break;
+  }
+  return "block";
+}
+
+std::string LatencyHidingScene::unit() const {
+  return trace_.machine.unit;
+}
+
+/// Whose clocks these are.
+std::string LatencyHidingScene::where() const {
+  const latency_hiding::Machine& machine = trace_.machine;
+  if (!clocked()) {
+    return tails() ? "no clocks: one block after the other" : "no clocks: order of each warp alone";
+  }
+  if (machine.recorded_at.empty()) return "clocks of " + machine.device;
+  return fmt::format("recorded on {}, {}", machine.device, machine.recorded_at);
+}
+
+std::string LatencyHidingScene::warp_name(int row) const {
+  const latency_hiding::Row& warp = trace_.machine.rows.at(static_cast<std::size_t>(row));
+  return tails() ? fmt::format("SM {}", warp.sm) : fmt::format("w{}", warp.slot);
+}
+
+/// What the followed warp does at a step.
+std::string LatencyHidingScene::issue_sentence(const latency_hiding::Moment& at) const {
+  const std::string who = fmt::format("Warp {}", trace_.machine.rows.front().slot);
+  const int in_words = is(Kernel::diverge) ? at.number % zoom_lanes() : at.number;
+  const std::string what = fmt::format("{} {}", noun(), in_words);
+  const bool issues = at.what == What::issue;
+  if (is(Kernel::fma) || is(Kernel::spill) || is(Kernel::diverge)) {
+    if (issues) return fmt::format("{} begins {}.", who, what);
+  } else if (issues) {
+    return fmt::format("{} issues {} and does not wait for it.", who, what);
+  }
+  const Probe* done = probe(0, at.number);
+  const bool computes = is(Kernel::fma) || is(Kernel::diverge);
+  const char* verb = computes ? "is through with" : "uses";
+  if (!clocked() || done == nullptr) return fmt::format("{} {} {}.", who, verb, what);
+  return fmt::format("{} {} {}, {:.0f} {} after it {}.", who, verb, what, latency(*done), unit(),
+                     computes || is(Kernel::spill) ? "began" : "was issued");
+}
+
+std::string LatencyHidingScene::tail_sentence(Cursor cursor) const {
+  int busy = 0, over = 0;
+  for (const Probe& each : probes_) {
+    busy += in_flight(each, cursor) ? 1 : 0;
+    over += each.use_step <= step(cursor) ? 1 : 0;
+  }
+  if (at_end(cursor)) {
+    return fmt::format("All {} are through: {} waves.", counted(trace_.blocks, "block"),
+                       significant(trace_.waves(), 3));
+  }
+  return fmt::format("{} running, {} through, {} to come.", counted(busy, "block"), over,
+                     trace_.blocks - busy - over);
+}
+
+std::string LatencyHidingScene::sentence(Cursor cursor) const {
+  const latency_hiding::Moment* at = moment(cursor);
+  const std::string warps = counted(trace_.warps_per_sm, "warp");
+  if (at == nullptr) {
+    if (tails()) {
+      return fmt::format("{} are to run on {}.", counted(trace_.blocks, "block"),
+                         counted(trace_.multiprocessors, "multiprocessor"));
+    }
+    return fmt::format("{} {} resident on one multiprocessor, in the middle of the kernel.", warps,
+                       trace_.warps_per_sm == 1 ? "is" : "are");
+  }
+  if (tails()) return tail_sentence(cursor);
+  if (at->number < 0) {
+    if (!clocked()) return "The probed part is through. Only the order is known, not the time.";
+    return fmt::format("The probed part is through: {} had something under way {} of the time.",
+                       warp_name(0), words::percent(waiting_share(cursor)));
+  }
+  return issue_sentence(*at);
+}
+
+/// Of the time so far, how much of it the followed warp had a probe in flight.
+double LatencyHidingScene::waiting_share(Cursor cursor) const {
+  const std::int64_t until = now(cursor);
+  std::vector<std::pair<std::int64_t, std::int64_t>> waits;
+  std::int64_t first = until;
+  for (const Probe& each : probes_) {
+    if (each.row != 0 || each.issue_step == 0 || each.issue_step > step(cursor)) continue;
+    waits.emplace_back(each.issue, each.use_step <= step(cursor) ? each.use : until);
+    first = std::min(first, each.issue);
+  }
+  std::sort(waits.begin(), waits.end());
+  std::int64_t sum = 0, end = first, last = first;
+  for (const auto& [from, to] : waits) {
+    sum += std::max<std::int64_t>(0, to - std::max(from, end));
+    end = std::max(end, to);
+    last = std::max(last, to);
+  }
+  return last > first ? static_cast<double>(sum) / static_cast<double>(last - first) : 0;
+}
+
+std::vector<picture::Symbol> LatencyHidingScene::symbols(const View&) const {
+  return {{"in flight",
+           {"flight", 0},
+           5,
+           "Issued and not used yet. For loads it is bytes that were asked for and are awaited.",
+           {}}};
+}
+
+std::vector<std::string> LatencyHidingScene::stage_knobs() const {
+  return {"warps_per_sm", "loads_in_flight", "bytes_per_load"};
+}
+
+// ---- tables ---------------------------------------------------------------------------------------------
+
+Cursor LatencyHidingScene::known(const lab::Table& table, int row, int column) const {
+  const std::string& id = table.columns[static_cast<std::size_t>(column)].id;
+  const Cursor end{trace_.steps(), 0};
+  if (table.id == "occupancy") return {};
+  if (table.id == "arms") {
+    const Probe* begun = probe(0, row * (copies() ? trace_.loads_in_flight : 1));
+    return begun == nullptr ? end : Cursor{begun->issue_step, 0};
+  }
+  if (table.id == "rows") return id == "mean_latency" ? end : Cursor{};
+  if (table.id == "probes") {
+    const Probe* one = probe(0, row);
+    if (id == "number" || id == "what") return {};
+    if (one == nullptr) return end;
+    return {std::min(id == "issue" ? one->issue_step : one->use_step, trace_.steps()), 0};
+  }
+  return Scene::known(table, row, column);
+}
+
+int LatencyHidingScene::table_row(std::string_view table_id, const View& view) const {
+  const latency_hiding::Moment* at = moment(view.cursor);
+  if (table_id == "probes") return at == nullptr || tails() ? -1 : at->number;
+  if (table_id == "rows") return -1;
+  return Scene::table_row(table_id, view);
+}
+
+std::vector<picture::Subject> LatencyHidingScene::subjects_of_row(std::string_view table_id,
+                                                                  int row) const {
+  if (row < 0) return {};
+  if (table_id == "probes") return {{"probe", row}};
+  if (table_id == "rows") return {{"warp", row}};
+  if (table_id == "arms") return {{"arm", row}};
+  if (table_id == "occupancy") return {{"limit", row}};
+  return Scene::subjects_of_row(table_id, row);
+}
+
+// ---- numbers beside the picture -------------------------------------------------------------------------
+
+std::vector<Readout> LatencyHidingScene::readouts(const View& view) const {
+  const Cursor cursor = view.cursor;
+  const latency_hiding::Machine& machine = trace_.machine;
+  constexpr auto kTraced = lab::Provenance::traced;
+  std::vector<Readout> all;
+  double busy = 0, sum = 0;
+  int used = 0;
+  const Probe* last = nullptr;
+  for (const Probe& each : probes_) {
+    if (in_flight(each, cursor) && (clocked() || each.row == 0)) busy += weight();
+    if (each.row != followed(view) || each.use_step > step(cursor)) continue;
+    sum += latency(each);
+    ++used;
+    if (last == nullptr || each.use_step >= last->use_step) last = &each;
+  }
+  all.push_back({"in_flight", tails() ? "blocks running" : "in flight",
+                 copies() ? significant(busy, 4) : fmt::format("{:.0f}", busy),
+                 copies() ? "KiB" : "", kTraced,
+                 clocked() ? "issued by now and not used, of all that was probed; " + where()
+                           : "issued by now and not used, of one warp"});
+  all.back().about = {"flight", 0};
+  if (clocked()) {
+    const std::string detail =
+        fmt::format("from issue to first use, less the {:.0f} {} of an empty probe; {}",
+                    machine.probe_cost, unit(), where());
+    all.push_back({"latency", fmt::format("last {}", noun()),
+                   last == nullptr ? "–" : number(latency(*last), 0), unit(), kTraced, detail,
+                   Readout::accent});
+    all.push_back(
+        {"mean", "mean so far", used == 0 ? "–" : number(sum / used, 0), unit(), kTraced, detail});
+    const lab::Measurement* cost = report_.measurement("probe_cost");
+    if (cost != nullptr) {
+      const bool known = step(cursor) > 0;
+      all.push_back({"probe_cost", "an empty probe", known ? number(cost->value, 0) : "–",
+                     cost->unit, cost->provenance,
+                     known ? lab::provenance_sentence(*cost, report_)
+                           : "two clocks and nothing between them: noted as the warps begin"});
+    }
+  }
+  if (copies()) {
+    all.push_back(
+        {"asked", "asked for at once",
+         step(cursor) == 0 ? "–" : significant(static_cast<double>(trace_.asked_bytes()) / 1024, 4),
+         "KiB", lab::Provenance::derived, "warps × lanes × loads × bytes of a load"});
+  }
+  const latency_hiding::Occupancy occupancy = trace_.occupancy();
+  all.push_back(
+      {"occupancy", "occupancy", words::percent(occupancy.share()), "", lab::Provenance::derived,
+       fmt::format("{} of {} warps: {} a block, {}", occupancy.warps, latency_hiding::kMostWarps,
+                   occupancy.warps_allocated, counted(occupancy.resident, "block"))});
+  if (machine.compiled.registers > 0) {
+    all.push_back({"registers", "registers", std::to_string(machine.compiled.registers), "a thread",
+                   kTraced, "as compiled"});
+  }
+  if (machine.compiled.local_bytes > 0) {
+    all.push_back({"local", "spilled", std::to_string(machine.compiled.local_bytes), "B a thread",
+                   kTraced, "local memory of the compiled kernel"});
+  }
+  return all;
+}
+
+// ---- the kernel -----------------------------------------------------------------------------------------
+
+SourceMark LatencyHidingScene::source(const View& view) const {
+  const latency_hiding::Moment* at = moment(view.cursor);
+  const int current = at == nullptr ? -1 : at->what == What::issue ? 0 : 1;
+  SourceMark mark = source_mark(latency_hiding::source_path(trace_.kernel), trace_.lines, current);
+  if (at == nullptr || at->number < 0) return mark;
+  const Probe* one = probe(0, at->number);
+  if (one == nullptr) return mark;
+  mark.values[trace_.lines[0]] =
+      fmt::format("{} {}: {} {}", noun(), at->number, unit(), one->issue);
+  if (at->what == What::use) {
+    mark.values[trace_.lines[1]] =
+        fmt::format("{} {}: {} {}", noun(), at->number, unit(), one->use);
+  }
+  return mark;
+}
+
+// ---- what happens ---------------------------------------------------------------------------------------
+
+/// By the followed row's own program, which is known beforehand; of the tail by what has happened.
+void LatencyHidingScene::find_events() {
+  const auto& moments = trace_.machine.moments;
+  const auto say = [&](int step, std::string text) {
+    if (step > 0) events_.push_back({{step, 0}, std::move(text)});
+  };
+  if (tails()) {
+    std::map<int, int> begins;
+    for (const Probe& each : probes_) {
+      int& step = begins.try_emplace(wave_of(each.number), each.issue_step).first->second;
+      step = std::min(step, each.issue_step);
+    }
+    int before = 0;
+    for (const auto& [wave, step] : begins) {
+      if (step > before) say(step, fmt::format("wave {} begins", wave));
+      before = std::max(before, step);
+    }
+    return;
+  }
+  constexpr int kMostGroups = 8;
+  int group = 0;
+  for (int m = 0; m < std::ssize(moments); ++m) {
+    const bool issues = moments[m].what == What::issue && moments[m].number >= 0;
+    const bool first_use = moments[m].what == What::use && moments[m].number >= 0 &&
+                           (m == 0 || moments[m - 1].what == What::issue);
+    if (!issues && first_use && group < kMostGroups && std::ssize(moments) > 2 * kMostGroups) {
+      say(m + 1, fmt::format("{} {} {}", noun(), moments[m].number,
+                             copies() || is(Kernel::chase) ? "is there" : "is through"));
+      ++group;
+    }
+  }
+}
+
+}  // namespace tilestep::scenes
+TILESTEP_SCENE(latency_hiding, LatencyHidingScene)
