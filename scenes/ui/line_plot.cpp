@@ -105,12 +105,19 @@ class LinePlotView {
     });
     std::vector<double> ticks;
     for (const double x : measured) {
+      const auto half = [&](double tick) { return text_size(x_text(tick), Font::note).x / 2; };
       const bool clear = std::none_of(ticks.begin(), ticks.end(), [&](double other) {
-        return std::abs(x_.place(x) - x_.place(other)) * room_.width() < px(38);
+        const float apart = std::max(px(38), half(x) + half(other) + px(8));
+        return std::abs(x_.place(x) - x_.place(other)) * room_.width() < apart;
       });
       if (clear) ticks.push_back(x);
     }
     return ticks;
+  }
+
+  std::string x_text(double tick) const {
+    const bool written_out = plot_.x_log && tick >= 1e4 && tick < 1e6;
+    return written_out ? value_text(tick) : tick_text(tick);
   }
 
   /// As many as the height has room for.
@@ -128,9 +135,7 @@ class LinePlotView {
     for (const double tick : x_ticks()) {
       const float x = std::round(point(tick, y_.low).x);
       list().AddLine({x, room_.max.y}, {x, room_.max.y + px(4)}, color(Role::border));
-      const bool written_out = plot_.x_log && tick >= 1e4 && tick < 1e6;
-      draw_text({x, room_.max.y + px(4)}, written_out ? value_text(tick) : tick_text(tick),
-                Font::note, Role::muted, Align::center);
+      draw_text({x, room_.max.y + px(4)}, x_text(tick), Font::note, Role::muted, Align::center);
     }
     list().AddLine({room_.min.x, room_.max.y}, room_.max, color(Role::border));
     const std::string label = plot_.x_log ? plot_.x_label + ", log scale" : plot_.x_label;

@@ -35,9 +35,8 @@ Question FlashAttentionScene::visited_question() const {
   const auto diagonal = static_cast<std::int64_t>(trace_.plan.q_tiles);
   const std::int64_t due = visited();
   const std::string mask(name_of(trace_.mask));
-  // Above the matrix stand the numbers of its columns, where a guess has no room.
   return about(
-      {"ledger"},
+      {"scores"},
       ask_count(fmt::format("{} × {} tiles of scores, with the mask {}. How many of them "
                             "will be computed for a head?",
                             trace_.plan.q_tiles, trace_.plan.k_tiles, mask),

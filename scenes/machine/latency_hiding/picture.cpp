@@ -92,12 +92,10 @@ void LatencyHidingScene::add_lane_axes(Extent& extent) const {
                          .least_slot = 2});
   const int each = lanes_a_warp();
   if (tails()) {
-    std::vector<std::string> names;
-    for (int row = 0; row < std::ssize(rows); ++row) names.push_back(warp_name(row));
     extent.axes.push_back({.name = "multiprocessor",
                            .kind = Axis::band,
                            .count = static_cast<int>(rows.size()),
-                           .names = std::move(names),
+                           .names = std::vector<std::string>(rows.size()),
                            .least_slot = 0.5f});
   }
   std::array<int, kSubPartitions> lanes_of{};
@@ -229,9 +227,10 @@ Box LatencyHidingScene::schedulers(const View& view) const {
   const int count = tails() ? 1 : kSubPartitions;
   for (int which = 0; which < count; ++which) boxes.push_back(scheduler(view, which));
   const std::string what =
-      tails() ? counted(static_cast<std::int64_t>(trace_.machine.rows.size()), "multiprocessor")
-              : fmt::format("one SM: {}{}", counted(std::ssize(trace_.machine.rows), "warp"),
-                            is(Kernel::bulk_copy) ? ", those that ask" : "");
+      tails()
+          ? counted(static_cast<std::int64_t>(trace_.machine.rows.size()), "SM") + ", a row each"
+          : fmt::format("one SM: {}{}", counted(std::ssize(trace_.machine.rows), "warp"),
+                        is(Kernel::bulk_copy) ? ", those that ask" : "");
   const std::string said = fmt::format("{}, {}", what, where());
   Box made = column({"multiprocessor_box"}, std::move(boxes), {.close = true, .weight = 2});
   made.label = text(said, what);
