@@ -152,6 +152,8 @@ Box FlashAttentionScene::strips(const FlashMoment& now, const View&) const {
   middle.push_back(outputs(now));
   return column({"strips"},
                 {row({"above"}, beside("name_k", "K", keys(now, false)), flat),
+                 // A guess about the scores is written here.
+                 box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
                  row({"across"}, std::move(middle)),
                  row({"below"}, beside("name_v", "V", keys(now, true)), flat), legend(now)});
 }

@@ -352,24 +352,26 @@ std::vector<Readout> LatencyHidingScene::readouts(const View& view) const {
                  clocked() ? "issued by now and not used, of all that was probed; " + where()
                            : "issued by now and not used, of one warp"});
   all.back().about = {"flight", 0};
-  if (clocked()) {
-    const std::string detail =
-        fmt::format("from issue to first use, less the {:.0f} {} of an empty probe; {}",
-                    machine.probe_cost, unit(), where());
-    all.push_back({"latency", fmt::format("last {}", noun()),
-                   last == nullptr ? "–" : number(latency(*last), 0), unit(), kTraced, detail,
-                   Readout::accent});
-    all.push_back(
-        {"mean", "mean so far", used == 0 ? "–" : number(sum / used, 0), unit(), kTraced, detail});
-    const lab::Measurement* cost = report_.measurement("probe_cost");
-    if (cost != nullptr) {
-      const bool known = step(cursor) > 0;
-      all.push_back({"probe_cost", "an empty probe", known ? number(cost->value, 0) : "–",
-                     cost->unit, cost->provenance,
-                     known ? lab::provenance_sentence(*cost, report_)
-                           : "two clocks and nothing between them: noted as the warps begin"});
-    }
-  }
+  // What no clock tells has its place all the same: knobs stand still while they are turned.
+  const std::string detail =
+      clocked() ? fmt::format("from issue to first use, less the {:.0f} {} of an empty probe; {}",
+                              machine.probe_cost, unit(), where())
+                : std::string("no clock was read here, and none was recorded of these knobs");
+  const auto cycles = [&](const char* id, std::string label, bool known, double value) {
+    all.push_back({id, std::move(label), known ? number(value, 0) : "–", clocked() ? unit() : "",
+                   kTraced, detail});
+  };
+  cycles("latency", fmt::format("last {}", noun()), clocked() && last != nullptr,
+         last == nullptr ? 0 : latency(*last));
+  all.back().look = Readout::accent;
+  cycles("mean", "mean so far", clocked() && used > 0, used == 0 ? 0 : sum / used);
+  const lab::Measurement* cost = report_.measurement("probe_cost");
+  const bool known = cost != nullptr && clocked() && step(cursor) > 0;
+  all.push_back({"probe_cost", "an empty probe", known ? number(cost->value, 0) : "–",
+                 known ? cost->unit : "", known ? cost->provenance : kTraced,
+                 known       ? lab::provenance_sentence(*cost, report_)
+                 : clocked() ? "two clocks and nothing between them: noted as the warps begin"
+                             : detail});
   if (copies()) {
     all.push_back(
         {"asked", "asked for at once",
@@ -381,12 +383,13 @@ std::vector<Readout> LatencyHidingScene::readouts(const View& view) const {
       {"occupancy", "occupancy", words::percent(occupancy.share()), "", lab::Provenance::derived,
        fmt::format("{} of {} warps: {} a block, {}", occupancy.warps, latency_hiding::kMostWarps,
                    occupancy.warps_allocated, counted(occupancy.resident, "block"))});
-  if (machine.compiled.registers > 0) {
-    all.push_back({"registers", "registers", std::to_string(machine.compiled.registers), "a thread",
-                   kTraced, "as compiled"});
-  }
-  if (machine.compiled.local_bytes > 0) {
-    all.push_back({"local", "spilled", std::to_string(machine.compiled.local_bytes), "B a thread",
+  const bool compiled = machine.compiled.registers > 0;
+  all.push_back({"registers", "registers",
+                 compiled ? std::to_string(machine.compiled.registers) : "–", "a thread", kTraced,
+                 compiled ? "as compiled" : "known of kernels that a GPU has run"});
+  if (trace_.kernel == latency_hiding::Kernel::spill) {
+    all.push_back({"local", "spilled",
+                   compiled ? std::to_string(machine.compiled.local_bytes) : "–", "B a thread",
                    kTraced, "local memory of the compiled kernel"});
   }
   return all;

@@ -315,7 +315,7 @@ TEST_CASE("Latency hiding: without a compiled kernel nothing is said of register
   REQUIRE(bars.size() == 1);
   CHECK(std::isnan(bars[0]->items.value[1]));
   CHECK(scene.explain({Cursor{0, 0}}, {"limit", 1}).find("known where") != std::string::npos);
-  CHECK(readout(scene, "registers", 0) == "none");
+  CHECK(readout(scene, "registers", 0) == "–");
 }
 
 TEST_CASE("Latency hiding: lanes that voted run, and no arm is shown ahead",
@@ -386,7 +386,7 @@ TEST_CASE("Latency hiding: without clocks nobody is asked for a time", "[latency
     if (scene.trace().machine.has_clocks()) continue;
     CHECK_FALSE(asked(scene, "first-use"));
     CHECK_FALSE(asked(scene, "next-latency"));
-    CHECK(readout(scene, "latency", scene.trace().steps()) == "none");
+    CHECK(readout(scene, "latency", scene.trace().steps()) == "–");
     for (int step = 0; step <= scene.trace().steps(); ++step) {
       const Picture picture = picture_at(scene, step);
       CHECK(picture::plain(picture.headline.full).find("cycles") == std::string::npos);
