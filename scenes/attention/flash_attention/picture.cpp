@@ -120,7 +120,7 @@ Picture FlashAttentionScene::picture(const Extent& extent, const View& view) con
 
 // ---- the matrix, and what stands round it -------------------------------------------------------------
 
-Box FlashAttentionScene::strips(const FlashMoment& now, const View&) const {
+Box FlashAttentionScene::strips(const FlashMoment& now, const View& view) const {
   int corners = 0;
   const auto beside = [&](Name name, const char* letter, Box middle) {
     const auto corner = [&](const Layout& layout, std::vector<Mark> marks = {}) {
@@ -150,12 +150,16 @@ Box FlashAttentionScene::strips(const FlashMoment& now, const View&) const {
   std::vector<Box> middle = {queries(now), scores(now)};
   if (counts_rescaled()) middle.push_back(rescaled(now));
   middle.push_back(outputs(now));
-  return column({"strips"},
-                {row({"above"}, beside("name_k", "K", keys(now, false)), flat),
-                 // A guess about the scores is written here.
-                 box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
-                 row({"across"}, std::move(middle)),
-                 row({"below"}, beside("name_v", "V", keys(now, true)), flat), legend(now)});
+  std::vector<Box> rows = {row({"above"}, beside("name_k", "K", keys(now, false)), flat)};
+  if (view.guess) {  // it is written here, where numbers of columns would stand under it
+    rows.push_back(box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}));
+  }
+  rows.push_back(row({"across"}, std::move(middle)));
+  Layout below = flat;
+  if (view.guess) below.rank = 9;  // on the smallest screens V makes room for it
+  rows.push_back(row({"below"}, beside("name_v", "V", keys(now, true)), below));
+  rows.push_back(legend(now));
+  return column({"strips"}, std::move(rows));
 }
 
 /// Where zeros fill the columns of a tile, a cell stands for 16 columns, and those of zeros are hatched.
