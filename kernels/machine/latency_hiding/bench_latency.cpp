@@ -28,8 +28,7 @@ constexpr const char* kSource = "RRZE-HPC, gpu-benches, gpu-latency/gh200.txt: G
 class Ring {
  public:
   Ring(Parts& parts, std::size_t bytes)
-      : parts_(parts),
-        order_(random_ring(std::max<std::int64_t>(2, static_cast<std::int64_t>(bytes) / kNodeBytes),
+      : order_(random_ring(std::max<std::int64_t>(2, static_cast<std::int64_t>(bytes) / kNodeBytes),
                            11)),
         nodes_(parts.device, order_.size()) {
     const simt::Buffer<unsigned> order(parts.device, order_);
@@ -46,7 +45,6 @@ class Ring {
   }
 
  private:
-  Parts& parts_;
   std::vector<unsigned> order_;
   simt::Buffer<Node> nodes_;
 };

@@ -181,7 +181,7 @@ TEST_CASE("what is no recording is refused with the reason", "[cli]") {
   CHECK(refusal([](json& file) { file["lesson"] = "tiling"; }) ==
         "its run is of the lesson 'online-softmax', not of 'tiling'");
   CHECK(contains(refusal([](json& file) { file["lesson"] = "thinking"; }),
-                 "there is no lesson 'thinking'; the lessons are: coalescing, tiling"));
+                 "there is no lesson 'thinking'; the lessons are: coalescing, latency-hiding"));
   CHECK(contains(refusal([](json& file) { file["run"]["params"]["keys"] = 0; }),
                  "knob 'keys' cannot be '0'; allowed: 1–65536"));
   CHECK(contains(refusal([](json& file) { file["run"]["trace"]["steps"]["l"].erase(1); }),
