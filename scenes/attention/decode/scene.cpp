@@ -189,9 +189,10 @@ std::vector<Readout> DecodeScene::readouts(const View& view) const {
       now == nullptr ? 0 : (pages - now->free_pages()) * trace_.shape.page_size - now->tokens();
   all.push_back({"empty", "empty slots", std::to_string(empty), "tokens", lab::Provenance::traced,
                  "slots of held pages in which no token lies: less than a page a request"});
-  if (!trace_.shape.cut.empty()) {
-    all.push_back({"cut", "explained", "a part", "", lab::Provenance::derived, trace_.shape.cut});
-  }
+  // Always there, so that knobs stand still while they are turned.
+  const bool part = !trace_.shape.cut.empty();
+  all.push_back({"cut", "explained", part ? "a part" : "all", "", lab::Provenance::derived,
+                 part ? trace_.shape.cut : "all requests, heads and tokens of these knobs"});
   if (!reading(cursor)) return all;
   const StepTrace* step = step_now(cursor);
   const auto show = [&](const char* id, const char* label, float StepTrace::*member, int digits) {
