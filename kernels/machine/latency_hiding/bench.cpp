@@ -24,35 +24,30 @@ Params rung_params(Rung rung) {
   return params;
 }
 
-/// A way to launch a rung: with as few blocks as are resident at a time, or with a block for each few chunks, which
-/// the hardware starts in order.
+/// A way to launch a rung: with as few blocks as are resident at a time, or with a block for each few chunks (stages of
+/// a bulk copy), which the hardware starts in order.
 struct Way {
   Params params;
   int chunks_of_block = 0;  ///< 0: as few blocks as are resident
 };
 
-Params in_flight(Rung rung, LoadBytes bytes, Loads loads) {
-  Params params = rung_params(rung);
-  params.bytes_per_load = bytes;
-  params.loads_in_flight = loads;
-  return params;
-}
-
 std::vector<Way> ways_of(Rung rung) {
-  const bool copy = rung == Rung::copy;
-  std::vector<Params> shapes = {rung_params(rung)};
-  if (copy) {
-    shapes = {in_flight(rung, LoadBytes::b16, Loads::l4), in_flight(rung, LoadBytes::b8, Loads::l8),
-              in_flight(rung, LoadBytes::b8, Loads::l4)};
+  std::vector<Block> blocks = {Block::b128, Block::b256};
+  std::vector<Loads> loads = {Loads::l1};
+  std::vector<int> chunks = {0};
+  if (rung == Rung::copy) {
+    blocks = {Block::b32, Block::b64, Block::b128, Block::b256};
+    loads = {Loads::l4};
+    chunks = {0, 1, 2, 4};
   } else if (rung == Rung::bulk_copy) {
-    shapes = {in_flight(rung, LoadBytes::b16, Loads::l4),
-              in_flight(rung, LoadBytes::b16, Loads::l8)};
+    blocks = {Block::b64, Block::b128, Block::b256};
+    loads = {Loads::l4, Loads::l8};
+    chunks = {0, 16, 32};
   }
-  const auto blocks = copy ? std::vector{Block::b32, Block::b64, Block::b128, Block::b256}
-                           : std::vector{Block::b128, Block::b256};
-  const auto chunks = copy ? std::vector{0, 1, 2, 3, 4} : std::vector{0};
   std::vector<Way> all;
-  for (Params params : shapes) {
+  Params params = rung_params(rung);
+  for (const Loads in_flight : loads) {
+    params.loads_in_flight = in_flight;
     for (const Block block : blocks) {
       params.block = block;
       for (const int of_block : chunks) all.push_back({params, of_block});
@@ -64,13 +59,13 @@ std::vector<Way> ways_of(Rung rung) {
 std::string text_of(const Way& way) {
   const Params& params = way.params;
   const bool copy = params.kernel == Kernel::copy;
-  return fmt::format(
-      "{} warps, {} threads a block, {} x {} bytes{}", params.warps_per_sm,
-      threads_of(params.block), count_of(params.loads_in_flight),
-      copy ? bytes_of(params.bytes_per_load) : stage_bytes(params),
-      way.chunks_of_block > 0
-          ? fmt::format(", a block for {}", lab::plural(way.chunks_of_block, "chunk"))
-          : "");
+  return fmt::format("{} warps, {} threads a block, {} x {} bytes{}", params.warps_per_sm,
+                     threads_of(params.block), count_of(params.loads_in_flight),
+                     copy ? bytes_of(params.bytes_per_load) : stage_bytes(params),
+                     way.chunks_of_block > 0
+                         ? fmt::format(", a block for {}",
+                                       lab::plural(way.chunks_of_block, copy ? "chunk" : "stage"))
+                         : "");
 }
 
 lab::Rung rung_of(Words& words, Rung rung) {
@@ -136,14 +131,19 @@ void Words::copy(const Params& params, const Probing& probing, int chunks_of_blo
   Grid grid = parts_.grid(params);
   const int bytes = bytes_of(params.bytes_per_load);
   const int loads = count_of(params.loads_in_flight);
-  if (chunks_of_block > 0) {
-    grid.blocks = simt::blocks_for(static_cast<std::int64_t>(in_.bytes()),
-                                   grid.threads * loads * bytes * chunks_of_block);
-  }
   if (params.kernel == Kernel::bulk_copy) {
-    parts_.kernels.bulk_copy(parts_.device, grid, bulk_shape(bytes, grid.threads, loads), from(),
-                             to(), probing);
+    BulkShape shape = bulk_shape(bytes, grid.threads, loads);
+    shape.of_block = chunks_of_block;
+    if (chunks_of_block > 0) {
+      grid.blocks = simt::blocks_for(static_cast<std::int64_t>(in_.bytes()),
+                                     shape.stage_bytes() * chunks_of_block);
+    }
+    parts_.kernels.bulk_copy(parts_.device, grid, shape, from(), to(), probing);
   } else {
+    if (chunks_of_block > 0) {
+      grid.blocks = simt::blocks_for(static_cast<std::int64_t>(in_.bytes()),
+                                     grid.threads * loads * bytes * chunks_of_block);
+    }
     parts_.kernels.copy(parts_.device,
                         {grid, bytes, loads, order_of(params.broken), count_of(params.divergence)},
                         from(), to(), probing);

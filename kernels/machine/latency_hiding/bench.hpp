@@ -50,8 +50,9 @@ struct BenchSizes {
 ///  - `registers`: max_registers, registers, local_bytes (of a thread), local_loads, local_stores (counted, of a thread),
 ///    warps_per_sm, time, tflops
 ///  - `stalls`: warps_per_sm, loads, eligible (warps a cycle), issue_active (%), long_scoreboard (cycles a load,
-///    counted), probed (latency in cycles, less the probe's cost), difference (%; of one load a thread), slowdown
-///    (probed over plain time)
+///    counted), probed (latency in cycles, less the probe's cost), waited (long_scoreboard × loads: a warp waits once
+///    for the loads that it has in flight together), round (from the first one's issue to the last one's use, less the
+///    probe's cost), difference (%, of round and waited), slowdown (probed over plain time)
 ///  - `divergence`: ways, time, threads_per_instruction (counted), slowdown
 ///  - `tail`: blocks, waves, time, efficiency (% of the SMs' time used)
 ///  - `subpartitions`: distance (of two warps' slots), cycles, slowdown

@@ -20,7 +20,9 @@ using lab::column, lab::real, lab::whole;
 constexpr double kKnee = 0.9;           // of the most
 constexpr double kKneeTolerance = 20;   // %
 constexpr double kStallTolerance = 10;  // %
+constexpr double kRoundTolerance = 15;  // %: of 32 loads a warp, in the midst of the copy
 constexpr double kMostSlowdown = 1.15;
+constexpr int kManyWarps = 8;  // with fewer, issuing several loads takes a good part of their round
 
 /// Whether the probed kernel finds its registers, or a bulk copy its stages: what does not fit is left out.
 bool fits(const Params& params) {
@@ -126,20 +128,27 @@ void add_knees(Parts& parts, const std::vector<Point>& points) {
 
 struct StallRow {
   Params params;
-  double eligible = 0, issue_active = 0, counted = 0;
+  double eligible = 0, issue_active = 0;
+  double counted = 0;  ///< cycles a load
   Means means;
+  double round = 0;  ///< cycles, less the probe's cost
   double slowdown = 0;
-  double difference() const { return 100 * (means.latency / counted - 1); }
+  /// What the warp waited for all loads that it had in flight together.
+  double waited() const { return counted * count_of(params.loads_in_flight); }
+  double difference() const { return 100 * (round / waited() - 1); }
 };
 
 StallRow stalls_of(Parts& parts, Words& words, const Params& params) {
-  StallRow row{params, 0, 0, 0, {}, 0};
+  StallRow row;
+  row.params = params;
   const auto plain = [&] { words.copy(params, {}); };
   ProbeRoom room(parts, parts.grid(params));
-  const auto probed = [&] { words.copy(params, room.probing()); };
+  const auto probed = [&] { words.copy(params, room.probing(kFirstProbed)); };
   const double plain_ms = parts.time(plain).median;
   row.slowdown = parts.time(probed).median / plain_ms;
   row.means = means_of(room.warps());
+  const int loads = count_of(params.loads_in_flight);
+  row.round = loads == 1 ? row.means.latency : mean_round(room.kept(), loads) - row.means.cost;
   row.counted = stalled_cycles_per_load(parts.device, plain);
   constexpr const char* kEligible = "smsp__warps_eligible.avg.per_cycle_active";
   constexpr const char* kIssue = "smsp__issue_active.avg.per_cycle_active";
@@ -155,6 +164,7 @@ ProbeRoom::ProbeRoom(Parts& parts, const Grid& grid)
     : warps_(parts.device, static_cast<std::size_t>(grid.warps())),
       kept_(parts.device, static_cast<std::size_t>(grid.warps()) * kMostProbes) {
   warps_.fill(0xFF);
+  kept_.fill(0xFF);
 }
 
 Means means_of(const std::vector<WarpRecord>& warps) {
@@ -174,6 +184,18 @@ Means means_of(const std::vector<WarpRecord>& warps) {
   means.latency = means.latency / probes - means.cost;
   means.clock_mhz = ns > 0 ? cycles / ns * 1e3 : 0;
   return means;
+}
+
+double mean_round(const std::vector<ProbeRecord>& kept, int loads) {
+  double cycles = 0, rounds = 0;
+  for (std::size_t i = 0; i + static_cast<std::size_t>(loads) <= kept.size();
+       i += static_cast<std::size_t>(loads)) {
+    const ProbeRecord &first = kept[i], &last = kept[i + static_cast<std::size_t>(loads) - 1];
+    if (!first.written() || !last.written()) continue;
+    cycles += last.use - first.issue;
+    ++rounds;
+  }
+  return rounds > 0 ? cycles / rounds : 0;
 }
 
 Knee knee_of(std::vector<CurvePoint> points, int multiprocessors) {
@@ -225,21 +247,24 @@ void bench_stalls(Parts& parts) {
        real("eligible", "eligible warps", "a cycle", 3),
        real("issue_active", "issue slots used", "%", 2),
        real("long_scoreboard", "counted wait a load", "cycles", 0),
-       real("probed", "probed latency", "cycles", 0), real("difference", "difference", "%", 1),
+       real("probed", "probed latency", "cycles", 0),
+       real("waited", "counted wait for all loads", "cycles", 0),
+       real("round", "probed, first issue to last use", "cycles", 0),
+       real("difference", "difference", "%", 1),
        real("slowdown", "time with probes", "of without", 3)}};
-  double off = 0, slowdown = 0;
+  double off = 0, rounds_off = 0, slowdown = 0;
   if (parts.device.counters().available) {
     Words words(parts, parts.sizes.copy_bytes / 2);
     for (const Loads loads : {Loads::l1, Loads::l4}) {
       for (const int warps : {1, 4, 8, 16, 24}) {
         parts.progress.check();
         const StallRow row = stalls_of(parts, words, with_warps({.loads_in_flight = loads}, warps));
-        // With several loads in flight a warp waits once for all of them: the latency of each is longer.
         const bool alone = loads == Loads::l1;
         table.add({warps, count_of(loads), row.eligible, row.issue_active, row.counted,
-                   row.means.latency, alone ? lab::Cell(row.difference()) : lab::Cell(),
-                   row.slowdown});
+                   row.means.latency, row.waited(), row.round, row.difference(), row.slowdown});
         if (alone) off = std::max(off, std::abs(row.difference()));
+        if (!alone && warps >= kManyWarps)
+          rounds_off = std::max(rounds_off, std::abs(row.difference()));
         if (warps >= kSubPartitions) slowdown = std::max(slowdown, row.slowdown);
       }
     }
@@ -247,6 +272,10 @@ void bench_stalls(Parts& parts) {
         "probed_equals_counted", off, kStallTolerance,
         "Percent between the mean probed latency, less the probe's cost, and the counted "
         "long-scoreboard cycles a load, with one load in flight a thread."));
+    parts.report.add(lab::within(
+        "rounds_equal_counted", rounds_off, kRoundTolerance,
+        "The same of four loads in flight together, from the first one's issue to the last one's "
+        "use, with two warps of each scheduler or more."));
     parts.report.add(lab::within(
         "probes_slow", slowdown, kMostSlowdown,
         "Time of the copy with probes over that without, with a warp of each scheduler or more."));

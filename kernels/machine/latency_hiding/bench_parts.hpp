@@ -53,8 +53,10 @@ class Words {
 class ProbeRoom {
  public:
   ProbeRoom(Parts& parts, const Grid& grid);
-  Probing probing() { return {warps_.span(), kept_.span(), 0}; }
+  /// All are summed up; each warp keeps those from number `first` on.
+  Probing probing(int first = 0) { return {warps_.span(), kept_.span(), first}; }
   std::vector<WarpRecord> warps() const { return warps_.download(); }
+  std::vector<ProbeRecord> kept() const { return kept_.download(); }
 
  private:
   simt::Buffer<WarpRecord> warps_;
@@ -66,6 +68,9 @@ struct Means {
   double latency_ns() const { return clock_mhz > 0 ? latency / clock_mhz * 1e3 : 0; }
 };
 Means means_of(const std::vector<WarpRecord>& warps);
+/// Cycles from the issue of the first of `loads` that are in flight together to the use of the last, on average over
+/// those that are kept, kMostProbes a warp, beginning with such a first one; 0: none is.
+double mean_round(const std::vector<ProbeRecord>& kept, int loads);
 
 void bench_bytes_in_flight(Parts& parts);
 void bench_stalls(Parts& parts);

@@ -23,8 +23,12 @@ __global__ void bulk_copy(const __grid_constant__ hopper::TensorMap in_map,
   const unsigned barriers = stages + shape.stages * shape.stage_bytes();
   const Index rows = count / shape.columns;
   const Index tiles = (rows + shape.rows - 1) / shape.rows;
-  const Index mine =
-      tiles > blockIdx.x ? (tiles - blockIdx.x - 1) / gridDim.x + 1 : 0;  // of this block
+  // This block's: neighbours, or every gridDim-th one.
+  const bool neighbours = shape.of_block > 0;
+  const Index begin = neighbours ? Index{blockIdx.x} * shape.of_block : Index{blockIdx.x};
+  const Index apart = neighbours ? 1 : Index{gridDim.x};
+  const Index end = neighbours && begin + shape.of_block < tiles ? begin + shape.of_block : tiles;
+  const Index mine = end > begin ? (end - begin - 1) / apart + 1 : 0;
   if (threadIdx.x == 0) {
     for (int s = 0; s < shape.stages; ++s) hopper::barrier_init(barriers + 8 * s, 1);
     hopper::publish_barriers();
@@ -35,7 +39,7 @@ __global__ void bulk_copy(const __grid_constant__ hopper::TensorMap in_map,
       issued[stage] = probe.now();
       hopper::arrive_expecting(barriers + 8 * stage, shape.stage_bytes());
       hopper::fetch(in_map, stages + stage * shape.stage_bytes(), barriers + 8 * stage, 0,
-                    static_cast<int>((blockIdx.x + n * gridDim.x) * shape.rows));  // [step: issue]
+                    static_cast<int>((begin + n * apart) * shape.rows));  // [step: issue]
     };
     for (Index n = 0; n < mine && n < shape.stages; ++n) fetch(n);
     for (Index n = 0; n < mine; ++n) {
@@ -44,7 +48,7 @@ __global__ void bulk_copy(const __grid_constant__ hopper::TensorMap in_map,
                        static_cast<unsigned>(n / shape.stages % 2));  // [step: use]
       probe.used(static_cast<int>(n), issued[stage], true);
       hopper::store(out_map, stages + stage * shape.stage_bytes(), 0,
-                    static_cast<int>((blockIdx.x + n * gridDim.x) * shape.rows));
+                    static_cast<int>((begin + n * apart) * shape.rows));
       hopper::store_commit();
       // A stage is filled again once its store has read it: with several, the one before this.
       if (shape.stages == 1) {

@@ -57,6 +57,8 @@ struct BulkShape {
   int columns = 256;  ///< floats of a row, 4–256
   int rows = 1;
   int stages = 4;
+  /// Stages that a block copies: neighbours, for a launch with blocks enough for all. 0: every gridDim-th one.
+  int of_block = 0;
 
   __host__ __device__ constexpr int stage_bytes() const { return columns * rows * 4; }
   constexpr int shared_bytes() const { return stages * (stage_bytes() + 8) + 128; }

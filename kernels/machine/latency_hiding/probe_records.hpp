@@ -21,6 +21,8 @@ inline constexpr std::uint32_t kUnwritten = 0xFFFFFFFFu;
 /// Clocks of a probe that is kept, and the lanes that were active between them.
 struct ProbeRecord {
   std::uint32_t issue, use, active;
+
+  bool written() const { return issue != kUnwritten || use != kUnwritten; }
 };
 
 }  // namespace tilestep::latency_hiding

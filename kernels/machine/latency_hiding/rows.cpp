@@ -12,10 +12,6 @@ namespace {
 constexpr int kSlices = 24;               // of time, for the kernel tail
 constexpr double kLeastClockNs = 10'000;  // for the clock's rate; the timer ticks in up to 1024 ns
 
-bool written(const ProbeRecord& probe) {
-  return probe.issue != kUnwritten || probe.use != kUnwritten;
-}
-
 double median(std::vector<std::uint32_t> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -119,7 +115,7 @@ void fill_rows(Machine& machine, const Records& records, const Grid& grid, int p
     for (int p = 0; p < probes; ++p) {
       const ProbeRecord& probe =
           records.kept[rows[r].second * kMostProbes + static_cast<std::size_t>(p)];
-      if (!written(probe)) continue;
+      if (!probe.written()) continue;
       const std::int64_t later = arms.later(clock(probe.issue), clock(probe.use));
       const std::int64_t issue = clock(probe.issue) + later, use = clock(probe.use) + later;
       machine.events.push_back({static_cast<int>(r), p, What::issue, 1, issue});

@@ -330,7 +330,7 @@ std::int64_t wrong_lanes(const Trace& trace, const Records& records, bool emulat
   if (emulated || trace.kernel != Kernel::diverge) return wrong;
   for (std::size_t i = 0; i < records.kept.size(); ++i) {
     const ProbeRecord& probe = records.kept[i];
-    if (probe.issue == kUnwritten && probe.use == kUnwritten) continue;
+    if (!probe.written()) continue;
     const int arm = static_cast<int>(i % kMostProbes) % trace.divergence;
     wrong += std::popcount(probe.active ^ lanes_of(arm));
   }

@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
 #include "scenes/machine/latency_hiding/scene.hpp"
 #include "scenes/shared/rows.hpp"
 #include "scenes/shared/words.hpp"
@@ -20,13 +23,34 @@ lab::Table with_kinds(lab::Table table) {
   return table;
 }
 
+/// Of the ways to have as much in flight the fastest: a curve a kind, by bytes in flight.
+lab::Table with_best(lab::Table table) {
+  std::vector<std::string> kinds;
+  std::map<std::pair<std::ptrdiff_t, double>, std::size_t> best;
+  const auto rate = [&](std::size_t row) { return number_in(table, row, "bandwidth").value_or(0); };
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    const auto in_flight = number_in(table, row, "in_flight");
+    if (!in_flight) continue;
+    const std::string kind = text_in(table, row, "kind");
+    const auto found = std::find(kinds.begin(), kinds.end(), kind);
+    const std::pair key(found - kinds.begin(), *in_flight);
+    if (found == kinds.end()) kinds.push_back(kind);
+    std::size_t& kept = best.try_emplace(key, row).first->second;
+    if (rate(row) > rate(kept)) kept = row;
+  }
+  std::vector<std::vector<lab::Cell>> rows;
+  for (const auto& [key, row] : best) rows.push_back(table.rows[row]);
+  table.rows = std::move(rows);
+  return with_kinds(std::move(table));
+}
+
 /// Rows that have a loaded latency: what bulk copies wait for is not probed.
 lab::Table with_latency(lab::Table table) {
   std::erase_if(table.rows, [&](const auto& row) {
     const auto index = static_cast<std::size_t>(&row - table.rows.data());
     return !number_in(table, index, "latency");
   });
-  return with_kinds(std::move(table));
+  return with_best(std::move(table));
 }
 
 /// Warps × ilp: what a multiprocessor has of chains.
@@ -44,6 +68,13 @@ Role rung_role(std::string_view rung) {
   return rung == "bulk-copy" ? Role::purple : rung == "one-load" ? Role::muted : Role::sky;
 }
 
+Role kind_role(std::string_view name) {
+  return name == "bulk copy"    ? Role::purple
+         : name == "4 B a load" ? Role::yellow
+         : name == "8 B a load" ? Role::sky
+                                : Role::green;
+}
+
 std::vector<measured::View> of_memory() {
   using namespace measured;
   return {{.name = "Ladder",
@@ -57,18 +88,18 @@ std::vector<measured::View> of_memory() {
                           .roof = {"copy_bandwidth", "device", "device copy"},
                           .role = rung_role}}},
           {.name = "Bytes in flight",
-           .how = "a copy with more warps, more loads, wider loads; bytes that one multiprocessor "
-                  "asks for",
+           .how = "the fastest copy of those that ask for as many bytes on a multiprocessor",
            .plots = {Lines{.id = "bytes_in_flight",
                            .title = "Bandwidth",
                            .x_label = "KiB in flight",
                            .y_label = "GB/s",
                            .x_log = true,
-                           .rows = {.table = "bytes_in_flight", .prepare = with_kinds},
+                           .rows = {.table = "bytes_in_flight", .prepare = with_best},
                            .x = "in_flight",
                            .series = "name",
                            .y = "bandwidth",
-                           .roof = {"copy_bandwidth", "device", "device copy"}},
+                           .roof = {"copy_bandwidth", "device", "device copy"},
+                           .role = kind_role},
                      Lines{.id = "loaded_latency",
                            .title = "Latency of a load meanwhile",
                            .x_label = "KiB in flight",
@@ -79,11 +110,11 @@ std::vector<measured::View> of_memory() {
                            .series = "name",
                            .y = "latency",
                            .low = "",
-                           .high = ""}},
+                           .high = "",
+                           .role = kind_role}},
            .needs = "bytes_in_flight"},
           {.name = "Knee",
-           .how = "bytes from which on more bring nothing; dashed: the device's copy × the latency "
-                  "at the knee",
+           .how = "dashed: rate × latency; at nine tenths of the most",
            .plots = {Bars{.id = "knees",
                           .unit = "KiB",
                           .rows = {.table = "knees", .prepare = with_kinds},
@@ -199,18 +230,17 @@ std::vector<measured::View> of_the_machine() {
                            .curves = {{.column = "time", .label = "time"}}}},
            .needs = "tail"},
           {.name = "Stalls",
-           .how = "cycles of a load by the kernel's clocks, less the probe; dashed: long "
-                  "scoreboard, counted",
+           .how = "dashed: counted; first issue to last use",
            .plots = {Bars{.id = "stalls",
                           .unit = "cycles",
                           .rows = {.table = "stalls"},
                           .label = "{warps_per_sm|warp}, {loads|load}",
-                          .value = "probed",
+                          .value = "round",
                           .low = "",
                           .high = "",
                           .fraction = "",
-                          .expected = "long_scoreboard",
-                          .note = "{eligible} eligible"}},
+                          .expected = "waited",
+                          .note = "{eligible} eligible, probes {slowdown} ×"}},
            .needs = "stalls"},
           {.name = "Schedulers",
            .how = "two warps of one block, so many slots apart: four slots are the same scheduler",

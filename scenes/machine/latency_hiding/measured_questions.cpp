@@ -14,7 +14,7 @@
 namespace tilestep::scenes {
 namespace {
 
-/// Rows of a kind of load, by bytes in flight.
+/// A kind of load, by bytes in flight: the best of the rows that have as much.
 struct Point {
   double in_flight, bandwidth, latency;
 };
@@ -26,8 +26,11 @@ std::vector<Point> points_of(const lab::Report& bench, std::string_view kind) {
     if (text_in(*table, row, "kind") != kind || !x || !y) continue;
     points.push_back({*x, *y, number_in(*table, row, "latency").value_or(0)});
   }
-  std::sort(points.begin(), points.end(),
-            [](const Point& a, const Point& b) { return a.in_flight < b.in_flight; });
+  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
+    return a.in_flight != b.in_flight ? a.in_flight < b.in_flight : a.bandwidth > b.bandwidth;
+  });
+  const auto as_much = [](const Point& a, const Point& b) { return a.in_flight == b.in_flight; };
+  points.erase(std::unique(points.begin(), points.end(), as_much), points.end());
   return points;
 }
 

@@ -18,7 +18,7 @@ using words::counted, words::significant;
 namespace {
 
 constexpr float kLeft = 4.9f;    ///< margin for schedulers and warps, in heights of a line
-constexpr int kMostSteps = 160;  ///< of the curve that are drawn one by one
+constexpr int kMostSteps = 120;  ///< of the curve along the whole axis
 constexpr std::array<Name, kSubPartitions> kSlots = {"slots_0", "slots_1", "slots_2", "slots_3"};
 
 /// Spans of one kind that are made one by one.
@@ -216,9 +216,7 @@ Box LatencyHidingScene::scheduler(const View& view, int which) const {
   static constexpr std::array<Name, kSubPartitions> kBoxes = {"scheduler_0", "scheduler_1",
                                                               "scheduler_2", "scheduler_3"};
   return box({kBoxes[static_cast<std::size_t>(which)]}, {list.made(!tails())},
-             tails() ? Text{}
-                     : text(fmt::format("scheduler {}", which), fmt::format("sched. {}", which),
-                            std::to_string(which)),
+             tails() ? Text{} : text(fmt::format("sched. {}", which), std::to_string(which)),
              {.least_height = tails() ? 3.0f : 1.0f, .left = kLeft});
 }
 
@@ -251,35 +249,24 @@ Box LatencyHidingScene::flight(Cursor cursor) const {
   Curve curve{
       .key = {"flight_curve"}, .ax = "time", .ay = "flight", .tone = 5, .about = {"flight", 0}};
   double level = 0;
-  const auto put = [&](std::int64_t at) {
-    curve.x.push_back(static_cast<double>(at));
+  const auto put = [&](double at) {
+    curve.x.push_back(at);
     curve.y.push_back(level * weight());
   };
-  // Of many changes the curve is read at so many places: a staircase of thousands of steps has no room.
-  const auto most_steps = static_cast<std::size_t>(kMostSteps);
-  if (changes.size() > most_steps) {
-    const double from = static_cast<double>(changes.front().first);
-    const double each = std::max(1.0, static_cast<double>(trace_.machine.span) / kMostSteps);
-    std::size_t next = 0;
-    for (double at = from; at <= static_cast<double>(now(cursor)); at += each) {
-      for (; next < changes.size() && static_cast<double>(changes[next].first) <= at; ++next) {
-        level += changes[next].second;
-      }
-      put(static_cast<std::int64_t>(at));
-    }
-    for (; next < changes.size(); ++next) level += changes[next].second;
-    put(now(cursor));
-    changes.clear();
-  }
-  for (std::size_t i = 0; i < changes.size(); ++i) {
-    const bool first = i == 0 || changes[i - 1].first != changes[i].first;
-    const bool last = i + 1 == changes.size() || changes[i + 1].first != changes[i].first;
-    if (first) put(changes[i].first);
-    level += changes[i].second;
-    if (last) put(changes[i].first);
-  }
+  // Steps closer together than this would be all corners: they are taken as one.
+  const double least = static_cast<double>(trace_.machine.span) / kMostSteps;
   const auto until = static_cast<double>(now(cursor));
-  if (step(cursor) > 0 && (curve.x.empty() || curve.x.back() < until)) put(now(cursor));
+  double from = 0;
+  for (std::size_t next = 0; next < changes.size();) {
+    const double at = std::min(std::max(static_cast<double>(changes[next].first), from), until);
+    put(at);
+    for (; next < changes.size() && static_cast<double>(changes[next].first) <= at; ++next) {
+      level += changes[next].second;
+    }
+    put(at);
+    from = at + least;
+  }
+  if (step(cursor) > 0 && (curve.x.empty() || curve.x.back() < until)) put(until);
   curve.flags = kPicked;
   Box made = box({"flight_box"}, {}, {}, {.least_height = 1.6f, .left = kLeft});
   made.marks.emplace_back(std::move(curve));

@@ -67,7 +67,7 @@ BenchTable table_of(Kernel kernel) {
     case Kernel::tail:
       break;
   }
-  return {"tail", "blocks", "efficiency", "blocks", "% of whole waves", false, false};
+  return {"tail", "blocks", "efficiency", "blocks", "%", false, false};
 }
 
 }  // namespace

@@ -148,44 +148,29 @@ double LatencyHidingScene::latency(const Probe& probe) const {
 
 // ---- words ----------------------------------------------------------------------------------------------
 
+/// What a probe is called, as a mark and in words, by kernel.
+struct Called {
+  picture::Name mark;
+  const char* noun;
+};
+constexpr Called called(Kernel kernel) {
+  constexpr auto kCalled = std::to_array<Called>({{"load", "load"},
+                                                  {"stage", "stage"},
+                                                  {"hop", "hop"},
+                                                  {"chains", "segment"},
+                                                  {"round", "round"},
+                                                  {"arm", "arm"},
+                                                  {"block", "block"}});
+  static_assert(kCalled.size() == latency_hiding::names_of(Kernel{}).size());
+  return kCalled[static_cast<std::size_t>(kernel)];
+}
+
 picture::Name LatencyHidingScene::probe_name() const {
-  switch (trace_.kernel) {
-    case Kernel::copy:
-      return "load";
-    case Kernel::bulk_copy:
-      return "stage";
-    case Kernel::chase:
-      return "hop";
-    case Kernel::fma:
-      return "chains";
-    case Kernel::spill:
-      return "round";
-    case Kernel::diverge:
-      return "arm";
-    case Kernel::tail:
-      break;
-  }
-  return "block";
+  return called(trace_.kernel).mark;
 }
 
 const char* LatencyHidingScene::noun() const {
-  switch (trace_.kernel) {
-    case Kernel::copy:
-      return "load";
-    case Kernel::bulk_copy:
-      return "stage";
-    case Kernel::chase:
-      return "hop";
-    case Kernel::fma:
-      return "stretch";
-    case Kernel::spill:
-      return "round";
-    case Kernel::diverge:
-      return "arm";
-    case Kernel::tail:
-      break;
-  }
-  return "block";
+  return called(trace_.kernel).noun;
 }
 
 std::string LatencyHidingScene::unit() const {

@@ -117,6 +117,15 @@ TEST_CASE("the copy by TMA copies, and so do its parts that are no whole stage",
           const BulkShape shape{columns, rows, stages};
           REQUIRE(bulk_copied(device, shape, 3, 32, host, false) == host);
           REQUIRE(bulk_copied(device, shape, 2, 64, host, true) == host);
+          // A block for so many stages, and blocks enough for all.
+          for (const int of_block : {1, 2, 5, 11}) {
+            CAPTURE(of_block);
+            BulkShape neighbours = shape;
+            neighbours.of_block = of_block;
+            const auto blocks = static_cast<int>(simt::blocks_for(
+                static_cast<std::int64_t>(4 * count + 1), shape.stage_bytes() * of_block));
+            REQUIRE(bulk_copied(device, neighbours, blocks, 32, host, false) == host);
+          }
         }
       }
     }

@@ -86,6 +86,8 @@ TEST_CASE("loads are in flight by groups, and one at a time where they are seria
   }
   CHECK(most_in_flight(unrecorded({.broken = Break::serialize_loads})) == 1);
   CHECK(most_in_flight(unrecorded({.kernel = Kernel::chase})) == 1);
+  // Each lane counts turns for itself; a warp takes the arms one after the other all the same.
+  CHECK(most_in_flight(unrecorded({.kernel = Kernel::diverge, .divergence = Ways::w4})) == 1);
   // One stage has to be stored before it is filled again; with four the last one is still on its way out.
   CHECK(most_in_flight(unrecorded({.kernel = Kernel::bulk_copy, .loads_in_flight = Loads::l1})) ==
         1);
@@ -132,7 +134,8 @@ TEST_CASE("impossible combinations are refused with what is allowed", "[latency_
 
 TEST_CASE("source lines of issue, use and arm", "[latency_hiding]") {
   const Trace copy = run.trace(unrecorded());
-  check_lines(source_path(Kernel::copy), copy.lines, {"= from[", "= held[k]", "% ways == arm"});
+  check_lines(source_path(Kernel::copy), copy.lines,
+              {"= __ldcg(&from[", "__stcg(&to[", "% ways == arm"});
   const Trace chase = run.trace(unrecorded({.kernel = Kernel::chase}));
   check_lines(source_path(Kernel::chase), std::span(chase.lines).first(2), {"next_of", "visited["});
 }
@@ -162,6 +165,21 @@ TEST_CASE("rows and steps of clocks as a GPU would leave them", "[latency_hiding
   CHECK(machine.moments[1] == Moment{What::use, 0, 52, 1});
   CHECK(machine.moments[4] == Moment{What::use, -1, 92, 0});
   CHECK(machine.events.front() == Event{1, 0, What::issue, 1, 0});
+}
+
+TEST_CASE("rows stand by sub-partition, then by slot", "[latency_hiding]") {
+  Records records;
+  for (const std::uint32_t slot : {4u, 3u, 1u, 0u}) {
+    records.warps.push_back({7, slot, 0, 90, 4, 1, 0, 0, 20'000});
+  }
+  records.kept.assign(4 * kMostProbes, {kUnwritten, kUnwritten, kUnwritten});
+  for (std::size_t warp = 0; warp < 4; ++warp) records.kept[warp * kMostProbes] = {10, 20, 0};
+  Machine machine;
+  machine.unit = "cycles";
+  fill_rows(machine, records, {2, 64, 0}, 1);
+  const std::vector<Row> want = {
+      {7, 1, 1, 0, 0}, {7, 0, 0, 4, 0}, {7, 1, 0, 1, 1}, {7, 0, 1, 3, 3}};
+  CHECK(machine.rows == want);
 }
 
 TEST_CASE("blocks of a tail by multiprocessor", "[latency_hiding]") {

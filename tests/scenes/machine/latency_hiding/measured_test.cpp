@@ -9,6 +9,7 @@
 #include "kernels/base/lab/report.hpp"
 #include "scenes/machine/latency_hiding/scene.hpp"
 #include "scenes/shared/questions.hpp"
+#include "scenes/shared/rows.hpp"
 #include "tests/scenes/shown.hpp"
 
 using namespace tilestep;
@@ -72,7 +73,9 @@ TEST_CASE("Latency hiding: is a quarter of the warps enough?", "[latency_hiding_
 TEST_CASE("Latency hiding: twice the bytes past the knee", "[latency_hiding_scene]") {
   const lab::Table curve = points({{"16", 8.0, 1000.0, 500.0},
                                    {"16", 16.0, 2000.0, 500.0},
+                                   {"16", 32.0, 2500.0, 700.0},
                                    {"16", 32.0, 4000.0, 600.0},
+                                   {"16", 32.0, 3000.0, 700.0},
                                    {"16", 64.0, 4100.0, 1250.0},
                                    {"4", 1.0, 100.0, 500.0}});
   lab::Table knees{"knees", "", {column("kind", ""), real("measured_knee", "", "KiB", 1)}};
@@ -83,6 +86,27 @@ TEST_CASE("Latency hiding: twice the bytes past the knee", "[latency_hiding_scen
   lab::Table early = knees;
   early.rows[0][1] = 8.0;
   CHECK(answer(bench_of({curve, early}), "past-the-knee") == "More than 60 %");
+}
+
+TEST_CASE("Latency hiding: a curve of bytes in flight goes one way", "[latency_hiding_scene]") {
+  const LatencyHidingScene scene;
+  const scenes::measured::Spec spec = scene.measured_spec();
+  const auto view = std::find_if(spec.views.begin(), spec.views.end(),
+                                 [](const auto& one) { return one.name == "Bytes in flight"; });
+  REQUIRE(view != spec.views.end());
+  const auto& lines = std::get<scenes::measured::Lines>(view->plots.front());
+  const lab::Table made = lines.rows.prepare(points({{"4", 2.0, 200.0, 500.0},
+                                                     {"4", 4.0, 400.0, 500.0},
+                                                     {"16", 4.0, 350.0, 600.0},
+                                                     {"4", 2.0, 250.0, 450.0},
+                                                     {"4", 1.0, 100.0, 500.0}}));
+  REQUIRE(made.rows.size() == 4);
+  const std::vector<std::pair<std::string, double>> want = {
+      {"4", 100}, {"4", 250}, {"4", 400}, {"16", 350}};
+  for (std::size_t row = 0; row < want.size(); ++row) {
+    CHECK(scenes::text_in(made, row, "kind") == want[row].first);
+    CHECK(scenes::number_in(made, row, "bandwidth") == want[row].second);
+  }
 }
 
 TEST_CASE("Latency hiding: registers, chains and branches", "[latency_hiding_scene]") {
