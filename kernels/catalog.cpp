@@ -7,6 +7,8 @@
 
 #include "kernels/base/lab/nearest.hpp"
 #include "kernels/base/lab/recording.hpp"
+#include "kernels/base/workbench/compiler.hpp"
+#include "kernels/base/workbench/edited.hpp"
 #include "kernels/lessons.hpp"
 
 namespace tilestep {
@@ -100,6 +102,59 @@ std::unique_ptr<simt::Device> make_device(const std::string& backend,
   return simt::make_emulated_device(emulated_kernels(), emulation);
 }
 
+lab::Report run_on(simt::Device& device, const lab::Request& request, const lab::Settings& settings,
+                   lab::Progress& progress) {
+  const lab::Lesson& asked = lesson(request.lesson);
+  if (request.action == lab::Request::Action::bench) return asked.bench(device, progress);
+  return asked.run(settings, device, progress);
+}
+
+lab::Report edited_on_gpu(const lab::Request& request, const lab::Settings& settings,
+                          lab::Progress& progress) {
+  const auto device = simt::make_cuda_device();
+  const auto tell = [&](std::string_view note) { progress.report(0, note); };
+  const lab::EditedKernel kernel =
+      workbench::use_edited_on_gpu(*device, request.lesson, *request.kernel, progress, tell);
+  progress.check();
+  lab::Report report = run_on(*device, request, settings, progress);
+  workbench::tell_of_edit(report, kernel, *device);
+  return report;
+}
+
+lab::Report edited_emulated(const lab::Request& request, const lab::Settings& settings,
+                            lab::Progress& progress, const simt::EmulationOptions& emulation) {
+  const auto tell = [&](std::string_view note) { progress.report(0, note); };
+  const workbench::EditedKernels kernels(request.lesson, *request.kernel, progress, tell);
+  progress.check();
+  const auto device = simt::make_emulated_device(kernels.table(), emulation);
+  lab::Report report = run_on(*device, request, settings, progress);
+  workbench::tell_of_edit(report, kernels.info(), *device);
+  return report;
+}
+
+/// Compiled with the user's source first. Nothing recorded is added: that is about other kernels.
+lab::Report answer_edited(const lab::Request& request, const lab::Settings& settings,
+                          lab::Progress& progress, const simt::EmulationOptions& emulation) {
+  if (request.backend == "recorded") {
+    throw Error(
+        "an edited kernel has no recording: recordings are of the kernels that were built in; "
+        "allowed: auto, cuda, emulated");
+  }
+  std::string refused;
+  if (request.backend == "cuda") return edited_on_gpu(request, settings, progress);
+  if (request.backend == "auto" && simt::cuda_status().available) {
+    try {
+      workbench::gpu_compiler();
+    } catch (const Error& error) {
+      refused = error.what();  // a GPU without its compiler: what can be done is done
+    }
+    if (refused.empty()) return edited_on_gpu(request, settings, progress);
+  }
+  lab::Report report = edited_emulated(request, settings, progress, emulation);
+  report.cuda_refused = refused.empty() ? simt::why_cuda_refused() : refused;
+  return report;
+}
+
 }  // namespace
 
 std::span<const lab::Lesson* const> lessons() {
@@ -127,10 +182,12 @@ lab::Report answer(const lab::Request& request, lab::Progress& progress,
                    simt::EmulationOptions emulation) {
   const lab::Lesson& asked = lesson(request.lesson);
   const lab::Settings settings = asked.knobs().completed(request.params);
+  emulation.order = request.order;
+  if (request.kernel) return answer_edited(request, settings, progress, emulation);
   if (request.backend == "recorded") return from_recording(request);
   const auto device = make_device(request.backend, emulation);
-  if (request.action == lab::Request::Action::bench) return asked.bench(*device, progress);
-  lab::Report report = asked.run(settings, *device, progress);
+  lab::Report report = run_on(*device, request, settings, progress);
+  if (request.action == lab::Request::Action::bench) return report;
   if (request.backend == "auto") report.cuda_refused = simt::why_cuda_refused();
   add_recorded(report);
   return report;

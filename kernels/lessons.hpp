@@ -5,9 +5,14 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
+#include "kernels/base/lab/declared.hpp"
+#include "kernels/base/simt/device.hpp"
+#if defined(SIMT_EDITED)
+#include "kernels/base/lab/knob.hpp"
+#else
 #include "kernels/base/lab/known.hpp"
 #include "kernels/base/lab/lesson.hpp"
-#include "kernels/base/simt/device.hpp"
+#endif
 
 /// The lessons' names in code, from the one list. LESSON(attention, online_softmax, "Online
 /// softmax") gives its namespace tilestep::online_softmax

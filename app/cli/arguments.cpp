@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include "app/keep/capsule.hpp"
 #include "app/keep/guided.hpp"
 #include "app/shell/steps.hpp"
+#include "kernels/base/workbench/sources.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/scene.hpp"
 #include "scenes/shared/glossary_words.hpp"
@@ -122,6 +125,35 @@ std::vector<LabAddress> parse_labs(const std::vector<std::string>& labs) {
     if (address.elsewhere()) elsewhere.push_back(std::move(address));
   }
   return elsewhere;
+}
+
+void add_kernel(CLI::App& command, std::string& kernel) {
+  command
+      .add_option("--kernel", kernel,
+                  "A kernel source of the lesson that you edited: compiled, and run in place of "
+                  "the one built in")
+      ->type_name("FILE");
+}
+
+lab::KernelEdit read_kernel_edit(std::string_view lesson, const std::string& file) {
+  constexpr std::size_t kMost = std::size_t{512} << 10;
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error)) {
+    throw Error(fmt::format("--kernel cannot be '{}', a folder; allowed: a CUDA C++ source", file));
+  }
+  std::ifstream in(file, std::ios::binary);
+  std::string text(kMost + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!in.is_open() || in.bad()) {
+    throw Error(fmt::format("'{}' cannot be read; --kernel takes a CUDA C++ source", file),
+                ExitCode::unavailable);
+  }
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > kMost) {
+    throw Error(
+        fmt::format("'{}' is longer than {} KiB, which no kernel source is", file, kMost >> 10));
+  }
+  return {workbench::source_meant(lesson, file, text), std::move(text)};
 }
 
 void add_look(CLI::App& command, LookArguments& look) {

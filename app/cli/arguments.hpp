@@ -37,6 +37,11 @@ void add_labs(CLI::App& command, std::vector<std::string>& labs, bool several);
 /// Those that are elsewhere.
 std::vector<LabAddress> parse_labs(const std::vector<std::string>& labs);
 
+/// Adds `--kernel`, a file with a source that was edited.
+void add_kernel(CLI::App& command, std::string& kernel);
+/// Reads it. Throws Error for a file that cannot be read or is no source of the lesson.
+lab::KernelEdit read_kernel_edit(std::string_view lesson, const std::string& file);
+
 /// How a picture or window looks, as written.
 struct LookArguments {
   LessonArguments lesson;

@@ -19,6 +19,7 @@ namespace {
 struct BenchArguments {
   std::string what;
   std::string lab = "here";
+  std::string kernel;  ///< file of an edited source
   FormatArguments format;
 };
 
@@ -26,6 +27,7 @@ struct BenchArguments {
 struct Bencher {
   LabAddress address;
   std::unique_ptr<LabClient> lab;  ///< null: this process
+  std::string kernel = {};         ///< file of an edited source; empty: the kernels as they are
 };
 
 /// Measures now where that is possible, else says so and gives what was recorded.
@@ -37,6 +39,16 @@ lab::Report bench_of(const lab::Lesson& lesson, const Bencher& bencher) {
   const simt::CudaStatus status = elsewhere ? simt::CudaStatus() : simt::cuda_status();
   const bool can_measure = elsewhere || status.available;
   request.backend = can_measure ? "cuda" : "recorded";
+  if (!bencher.kernel.empty()) {
+    request.kernel = read_kernel_edit(request.lesson, bencher.kernel);
+    if (!can_measure) {
+      throw Error(fmt::format("an edited kernel is timed on a GPU alone, and there is none to use "
+                              "here ({}); `tilestep "
+                              "run {} --kernel {}` checks it under emulation",
+                              status.reason, request.lesson, bencher.kernel),
+                  ExitCode::unavailable);
+    }
+  }
   if (!can_measure) {
     const lab::Recording* recording = lab::recording(request.lesson);
     if (recording == nullptr) {
@@ -103,13 +115,21 @@ int bench(const BenchArguments& arguments, const std::string& program) {
     throw Error(
         fmt::format("--lab does not go with {}, which is about this machine", arguments.what));
   }
+  if (!arguments.kernel.empty() && (arguments.what == "simt" || arguments.what == "ui")) {
+    throw Error(fmt::format("--kernel does not go with {}; allowed: a lesson", arguments.what));
+  }
   if (arguments.what == "simt") {
     const BenchPart part = bench_emulator();
     print_table(part.table, part.json, arguments.format);
     return static_cast<int>(ExitCode::good);
   }
   if (arguments.what == "ui") return bench_ui(arguments.format, program);
-  const Bencher bencher{address, make_lab(address, program)};
+  const bool edited = !arguments.kernel.empty();
+  if (edited && arguments.what.empty())
+    throw Error("--kernel needs the name of its lesson before it");
+  const Bencher bencher{address,
+                        edited ? make_process_lab_at(address, program) : make_lab(address, program),
+                        arguments.kernel};
   if (arguments.what.empty()) {
     return bench_lessons(parse_lessons({}), false, arguments.format, bencher);
   }
@@ -130,6 +150,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
                                          "pictures and frames of each scene, and the window");
   command->add_option("WHAT", arguments->what, "A lesson, simt or ui; all lessons if not given");
   add_lab(*command, arguments->lab);
+  add_kernel(*command, arguments->kernel);
   command->add_flag("--json", arguments->format.json, "As JSON");
   command->add_flag("--markdown", arguments->format.markdown, "The ladder as a Markdown table");
   command->callback([arguments, &invocation] {

@@ -33,9 +33,13 @@ std::string value_words(const lab::Measurement& measurement) {
 }
 
 std::string device_words(const lab::Report& report) {
-  const std::string& name = report.device.name;
-  if (report.device.backend == "emulated") return fmt::format("CPU emulation on {}", name);
-  if (report.recorded_at.empty()) return name;
+  std::string name = report.device.name;
+  if (report.device.backend == "emulated") name = fmt::format("CPU emulation on {}", name);
+  if (report.kernel) {
+    const std::string& path = report.kernel->path;
+    return fmt::format("your {} on {}", path.substr(path.rfind('/') + 1), name);
+  }
+  if (report.device.backend == "emulated" || report.recorded_at.empty()) return name;
   return fmt::format("{}, recorded on {}", name, report.recorded_at);
 }
 

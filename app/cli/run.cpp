@@ -19,6 +19,7 @@ struct RunArguments {
   FormatArguments format;
   bool all = false;
   std::string capsule;
+  std::string kernel;  ///< file of an edited source
 };
 
 int run(RunArguments& arguments, const std::string& program) {
@@ -36,11 +37,16 @@ int run(RunArguments& arguments, const std::string& program) {
   request.lesson = arguments.lesson.chosen().info().id;
   request.params = arguments.lesson.settings();
   request.backend = parse_backend(arguments.backend);
+  if (!arguments.kernel.empty()) {
+    request.kernel = read_kernel_edit(request.lesson, arguments.kernel);
+  }
   const LabAddress address = parse_lab(arguments.lab);
   if (!address.elsewhere()) remark_refused_cuda(request.backend);
   const lab::Report report = [&] {
     TerminalProgress progress;
-    return ask(make_lab(address, program).get(), request, progress);
+    const auto lab =
+        request.kernel ? make_process_lab_at(address, program) : make_lab(address, program);
+    return ask(lab.get(), request, progress);
   }();
   remark_refused_turn(report);
   if (!arguments.capsule.empty()) write_capsule(arguments.capsule, capsule_of(report));
@@ -77,6 +83,7 @@ void add_run(CLI::App& app, Invocation& invocation) {
           "--capsule", arguments->capsule,
           "Keeps the run in a file as well, which `tilestep open FILE` shows without a GPU")
       ->type_name("FILE");
+  add_kernel(*command, arguments->kernel);
   command->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] { return run(*arguments, invocation.program); };
   });

@@ -18,6 +18,9 @@ constexpr std::chrono::milliseconds kPause{2};
   std::string sentence = failure.sentence;
   // `next` is about a lab that goes on: this one is asked once.
   if (sentence.ends_with('.')) sentence.pop_back();
+  if (!failure.diagnostics.empty()) {
+    throw lab::SourceError(sentence, failure.diagnostics, failure.code);
+  }
   throw Error(sentence, failure.code);
 }
 
@@ -25,6 +28,11 @@ constexpr std::chrono::milliseconds kPause{2};
 
 std::unique_ptr<LabClient> make_lab(const LabAddress& address, const std::string& program) {
   if (!address.elsewhere() && !simt::cuda_status().available) return nullptr;
+  return make_process_lab_at(address, program);
+}
+
+std::unique_ptr<LabClient> make_process_lab_at(const LabAddress& address,
+                                               const std::string& program) {
   ProcessLabOptions options;
   options.program = program;
   options.address = address;

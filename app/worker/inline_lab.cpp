@@ -15,8 +15,12 @@ class InlineLab final : public LabClient {
     try {
       updates_.push_back({ticket, answer(request, progress)});
     } catch (const Error& error) {
-      updates_.push_back(
-          {ticket, LabFailure{error.what(), error.code(), false, lab::fix_of(error)}});
+      updates_.push_back({ticket, LabFailure{error.what(),
+                                             error.code(),
+                                             false,
+                                             lab::fix_of(error),
+                                             {},
+                                             lab::diagnostics_of(error)}});
     }
     return ticket;
   }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "app/worker/lab_address.hpp"
 #include "kernels/base/lab/lesson.hpp"
@@ -28,6 +29,8 @@ struct LabFailure {
   bool worker_died = false;                    ///< its worker, or what led to one, is gone
   std::optional<lab::Fix> fix = std::nullopt;  ///< knobs with which it works
   std::string next = {};                       ///< what happens next, a sentence; empty: nothing
+  /// Of an edited kernel: what is wrong in which line.
+  std::vector<lab::Diagnostic> diagnostics = {};
 };
 /// Given up before its answer.
 enum class LabGivenUp {

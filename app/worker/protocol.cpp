@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "kernels/base/lab/fields.hpp"
 #include "kernels/base/lab/json.hpp"
 #include "kernels/base/lab/nesting.hpp"
 #include "kernels/base/lab/sentence.hpp"
@@ -16,7 +17,8 @@ using nlohmann::json;
 
 constexpr std::string_view kAllowedLines =
     R"(send one JSON object a line: {"ticket": n, "lesson": "…", "params": {…}, "action": "run|bench", )"
-    R"("backend": "auto|cuda|emulated|recorded"}, {"cancel": n} or {"hello": {"version": "…", )"
+    R"("backend": "auto|cuda|emulated|recorded", "kernel": {"path": "…", "text": "…"}, )"
+    R"("order": "ascending|descending|shuffled"}, {"cancel": n} or {"hello": {"version": "…", )"
     R"("source_hash": "…"}}, with n a whole number from 0)";
 
 [[noreturn]] void refuse(std::string_view what) {
@@ -87,6 +89,11 @@ LabFailure failure_from(const lab::Place& message) {
   if (const auto fix = message.find("fix")) {
     failure.fix = {fix->at("label").text(), lab::settings_from_json(fix->at("settings"))};
   }
+  if (const auto all = message.find("diagnostics")) {
+    for (std::size_t i = 0; i < all->size(); ++i) {
+      lab::diagnostic_fields().read(all->at(i), failure.diagnostics.emplace_back());
+    }
+  }
   return failure;
 }
 
@@ -107,6 +114,9 @@ json error_of(json ticket, const LabFailure& failure) {
   if (failure.worker_died) to["worker_ends"] = true;
   if (failure.fix) {
     to["fix"] = {{"label", failure.fix->label}, {"settings", lab::to_json(failure.fix->settings)}};
+  }
+  for (const lab::Diagnostic& each : failure.diagnostics) {
+    to["diagnostics"].push_back(lab::diagnostic_fields().to_json(each));
   }
   return to;
 }

@@ -49,7 +49,9 @@ class Output {
     if (!gone_ && !write_all(fd_, line)) gone_ = true;
   }
   void error(Ticket ticket, const Error& error) {
-    send(protocol::Failed{ticket, {error.what(), error.code(), false, lab::fix_of(error)}});
+    send(protocol::Failed{
+        ticket,
+        {error.what(), error.code(), false, lab::fix_of(error), {}, lab::diagnostics_of(error)}});
   }
   void last_error(Ticket ticket, std::string_view sentence, ExitCode code) {
     send(protocol::Failed{ticket, {std::string(sentence), code, true}});

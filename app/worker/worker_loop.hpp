@@ -22,6 +22,10 @@ using Answerer = std::function<lab::Report(const lab::Request& request, lab::Pro
 /// A progress message with "waiting": true says that others have the GPU: the time until the next
 /// one without is no time of the run.
 ///
+/// "kernel": {"path": "kernels/…/one_pass.cu", "text": "…"} in a request compiles the lesson's kernels with
+/// that source in place of its own (kernels/workbench), and its error may have "diagnostics", a list of
+/// {"line", "column", "severity", "text"}; "order" is in which the emulation runs a block's threads.
+///
 /// One request runs at a time, the others wait in order; a progress message says when one starts.
 /// `code` is an ExitCode. A cancelled request is answered by an error whose message says so. At the
 /// end of input what was asked for is still answered, as long as somebody reads the answers; when

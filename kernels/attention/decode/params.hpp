@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/base/lab/lesson.hpp"
 #include "kernels/lessons.hpp"
 
 /// \file

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/attention/flash_attention/params.hpp"
-#include "kernels/base/lab/report.hpp"
+#include "kernels/lessons.hpp"
 
 /// \file
 /// All that the lesson's picture is drawn from. What stands here was written by the explained kernels, unless it

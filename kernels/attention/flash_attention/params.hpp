@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "kernels/attention/flash_attention/mask.hpp"
-#include "kernels/base/lab/lesson.hpp"
 #include "kernels/base/simt/device.hpp"
 #include "kernels/lessons.hpp"
 

@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/lab/declared.hpp"
 #include "kernels/base/lab/report.hpp"
 #include "kernels/base/lab/turn.hpp"
+#include "kernels/base/simt/backends.hpp"
 #include "kernels/base/simt/device.hpp"
 
 namespace tilestep::lab {
@@ -34,13 +36,6 @@ class NoProgress final : public Progress {
  public:
   void report(double, std::string_view) override {}
   bool cancelled() const override { return false; }
-};
-
-/// What lessons.def says of a lesson; see kernels/lessons.hpp.
-struct LessonName {
-  std::string_view id;       ///< "online-softmax"
-  std::string_view title;    ///< "Online softmax"
-  std::string_view chapter;  ///< "Attention"
 };
 
 struct LessonInfo {
@@ -237,6 +232,10 @@ struct Request {
   Settings params;
   Action action = Action::run;
   std::string backend = "auto";  ///< auto, cuda, emulated or recorded
+  /// A source of the lesson that a user changed: the kernels are compiled with it first.
+  std::optional<KernelEdit> kernel = std::nullopt;
+  /// In which order the emulation runs the threads of a block between barriers.
+  simt::ThreadOrder order = simt::ThreadOrder::ascending;
 };
 constexpr auto names_of(Request::Action) {
   return std::to_array<std::string_view>({"run", "bench"});

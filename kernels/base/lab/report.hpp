@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/base/lab/edit.hpp"
 #include "kernels/base/lab/knob.hpp"
 #include "kernels/base/lab/names.hpp"
 #include "kernels/base/lab/turn.hpp"
@@ -126,6 +127,8 @@ struct Report {
   std::string recorded_at;  ///< ISO date if this report is a recording, else empty
   /// Why the kernels ran under emulation beside a CUDA module that cannot be used; else empty.
   std::string cuda_refused;
+  /// The kernel that was run, where a user changed it; nothing: the one that was built in.
+  std::optional<EditedKernel> kernel;
   std::optional<TurnTimes> turn;  ///< when it had the GPU to itself; nothing: nothing was timed
   std::vector<Table> tables;
   std::vector<Measurement> measurements;

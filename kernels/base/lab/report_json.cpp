@@ -129,6 +129,13 @@ void read_turn(const Place& at, Report& report) {
   turn_fields().read(at, report.turn.emplace());
 }
 
+json kernel_to_json(const Report& report) {
+  return report.kernel ? edited_kernel_fields().to_json(*report.kernel) : json();
+}
+void read_kernel(const Place& at, Report& report) {
+  edited_kernel_fields().read(at, report.kernel.emplace());
+}
+
 Fields<Check> check_fields() {
   return Fields<Check>()
       .text("id", &Check::id)
@@ -157,6 +164,8 @@ const Fields<Report>& report_fields() {
                                .null_for(""))
           .custom("turn", turn_to_json, read_turn)
           .optional()
+          .custom("kernel", kernel_to_json, read_kernel)
+          .left_out_for(nullptr)
           .list("tables", &Report::tables, table_fields())
           .optional()
           .list("measurements", &Report::measurements, measurement_fields())

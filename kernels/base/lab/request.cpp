@@ -16,6 +16,13 @@ void read_backend(const Place& at, Request& request) {
   }
 }
 
+nlohmann::json edit_to_json(const Request& request) {
+  return request.kernel ? kernel_edit_fields().to_json(*request.kernel) : nlohmann::json();
+}
+void read_edit(const Place& at, Request& request) {
+  kernel_edit_fields().read(at, request.kernel.emplace());
+}
+
 const Fields<Request>& request_fields() {
   static const auto kFields =
       Fields<Request>()
@@ -28,7 +35,11 @@ const Fields<Request>& request_fields() {
           .optional()
           .custom(
               "backend", [](const Request& request) { return request.backend; }, read_backend)
-          .optional();
+          .optional()
+          .custom("kernel", edit_to_json, read_edit)
+          .left_out_for(nullptr)
+          .name("order", &Request::order)
+          .left_out_for("ascending");
   return kFields;
 }
 

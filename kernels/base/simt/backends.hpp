@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -28,6 +29,9 @@ struct KernelEntry {
 
 /// In which order the emulator lets the threads of a block run between two barriers.
 enum class ThreadOrder { ascending, descending, shuffled };
+constexpr auto names_of(ThreadOrder) {
+  return std::to_array<std::string_view>({"ascending", "descending", "shuffled"});
+}
 
 /// When the emulator does what a GPU does beside the threads (TMA, wgmma): at the earliest or the latest
 /// moment that the program allows, in between, or copies at the earliest and all else at the latest, which

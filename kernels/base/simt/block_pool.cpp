@@ -32,12 +32,13 @@ BlockPool::~BlockPool() {
 }
 
 void BlockPool::run(const Launch& launch, ThreadFunction thread, void* data,
-                    const std::function<bool()>& stop) {
+                    const std::function<bool()>& stop, WatchedValues* watched) {
   if (stop && stop()) throw Cancelled();
   LaunchJob job;
   job.launch = &launch;
   job.thread = thread;
   job.data = data;
+  job.watched = watched;
   job.blocks = std::uint64_t{launch.grid.x / launch.cluster} * launch.grid.y * launch.grid.z;
   job.end_block = job.blocks;
   // Before there is a job: a thread that has begun one could not be called back.

@@ -28,8 +28,9 @@ class BlockPool {
   /// Runs all blocks of a launch and waits. `stop` (may be empty) is asked on the calling thread
   /// before and during the launch. Throws what the first failing block (in block order) threw,
   /// Cancelled, or Error where not one thread can be started; with fewer than wanted it runs on those.
+  /// What is watched goes to `watched`.
   void run(const Launch& launch, ThreadFunction thread, void* data,
-           const std::function<bool()>& stop);
+           const std::function<bool()>& stop, WatchedValues* watched = nullptr);
 
  private:
   void work(int worker);

@@ -434,6 +434,15 @@ void* BlockRunner::dynamic_shared_memory(std::size_t bytes, std::size_t byte_off
   return shared_.get() + rank_of(current_) * shared_stride_ + byte_offset;
 }
 
+void BlockRunner::watch(const char* name, double value, Location at) const {
+  if (job_->watched == nullptr) return;
+  const std::size_t rank = blocks_ > 1 ? rank_of(current_) : 0;
+  job_->watched->add(
+      {name, job_->launch->name, at.line(),
+       static_cast<std::uint32_t>(block(static_cast<int>(rank))),
+       static_cast<std::uint32_t>(blocks_ > 1 ? current_ % block_threads_ : current_), value});
+}
+
 void BlockRunner::fail(const std::string& what) const {
   throw Error(fmt::format("{} {}", position(current_), what), ExitCode::check_failed);
 }

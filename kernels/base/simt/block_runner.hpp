@@ -15,6 +15,7 @@
 #include "kernels/base/simt/emulator.hpp"
 #include "kernels/base/simt/fiber.hpp"
 #include "kernels/base/simt/thread_copies.hpp"
+#include "kernels/base/simt/watched.hpp"
 
 namespace tilestep::simt::emulated {
 
@@ -24,6 +25,7 @@ struct LaunchJob {
   ThreadFunction thread = nullptr;
   void* data = nullptr;
   std::uint64_t blocks = 0;  ///< or clusters, which are run as blocks are
+  WatchedValues* watched = nullptr;
   std::atomic<std::uint64_t> next_block{0};
   /// Blocks (or clusters, where a launch has them) from here on need not run any more: an earlier one
   /// failed, or the run was cancelled.
@@ -93,6 +95,8 @@ class BlockRunner {
   /// The same where a block is watched already; else null.
   AsyncEngine* watching() { return async_ && async_->active() ? async_.get() : nullptr; }
   ThreadCopies& copies() { return copies_; }
+  /// Keeps a value of the current thread, if the launch keeps them.
+  void watch(const char* name, double value, Location at) const;
   /// The current thread waits until somebody wakes it.
   void sleep(Location at);
   /// Lets sleeping threads go on, each once.

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "kernels/base/simt/cuda_launch.hpp"
@@ -139,7 +141,10 @@ class CudaDevice final : public Device {
     check(cudaSetDevice(0), "choose the GPU");
     check(cudaFree(nullptr), "give this program a context");  // makes the context
   }
-  ~CudaDevice() override { cudaFree(flush_); }
+  ~CudaDevice() override {
+    cudaFree(flush_);
+    for (const Image& image : images_) cudaLibraryUnload(image.library);
+  }
 
   const DeviceInfo& info() const override { return info_; }
 
@@ -196,6 +201,12 @@ class CudaDevice final : public Device {
     return counters_.count(metrics, works);
   }
 
+  std::vector<Watched> watched() const override;
+  std::size_t watched_dropped() const override;
+  void use_image(std::span<const char> image) override;
+  /// Null: the kernel that was built in.
+  cudaKernel_t edited(const void* kernel);
+
   /// Throws Error that names what failed; after an error that CUDA does not recover from,
   /// DeviceLost with the last kernel launched.
   void check(cudaError_t error, const char* what);
@@ -210,7 +221,15 @@ class CudaDevice final : public Device {
   void time_batch(const std::function<void()>& work, const TimingPlan& plan, int count,
                   std::vector<double>& samples);
 
+  struct Image {
+    cudaLibrary_t library = nullptr;
+    WatchPage* page = nullptr;  ///< on the device
+  };
+  WatchPage page_of(const Image& image) const;
+
   std::span<const KernelEntry> table_;
+  std::vector<Image> images_;
+  std::map<const void*, cudaKernel_t> edited_;
   DeviceInfo info_;
   std::function<bool()> stop_;
   std::string last_launch_;
@@ -231,6 +250,74 @@ void CudaDevice::check(cudaError_t error, const char* what) {
   }
   throw Error(std::string("the GPU did not ") + what + ": " + text_of(error),
               ExitCode::unavailable);
+}
+
+void CudaDevice::use_image(std::span<const char> image) {
+  Image taken;
+  // The loader wants it to end with a zero, which text (PTX) needs.
+  const std::string copy(image.begin(), image.end());
+  const cudaError_t error =
+      cudaLibraryLoadData(&taken.library, copy.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    throw Error(info_.name + " does not take the edited kernel: " + text_of(error),
+                ExitCode::check_failed);
+  }
+  std::size_t bytes = 0;
+  void* page = nullptr;
+  if (cudaLibraryGetGlobal(&page, &bytes, taken.library, "simt_watch_page") == cudaSuccess &&
+      bytes == sizeof(WatchPage)) {
+    taken.page = static_cast<WatchPage*>(page);
+    check(cudaMemset(page, 0, bytes), "clear the page of watched values");
+  }
+  cudaGetLastError();
+  images_.push_back(taken);
+  edited_.clear();
+}
+
+cudaKernel_t CudaDevice::edited(const void* kernel) {
+  if (images_.empty()) return nullptr;
+  const auto [found, fresh] = edited_.try_emplace(kernel, nullptr);
+  if (!fresh) return found->second;
+  const char* name = nullptr;
+  if (cudaFuncGetName(&name, kernel) == cudaSuccess) {
+    for (const Image& image : images_) {
+      if (cudaLibraryGetKernel(&found->second, image.library, name) == cudaSuccess) break;
+      found->second = nullptr;
+    }
+  }
+  cudaGetLastError();  // that a kernel is in no image is no error
+  return found->second;
+}
+
+WatchPage CudaDevice::page_of(const Image& image) const {
+  WatchPage page{};
+  if (image.page != nullptr) cudaMemcpy(&page, image.page, sizeof page, cudaMemcpyDeviceToHost);
+  return page;
+}
+
+std::vector<Watched> CudaDevice::watched() const {
+  std::vector<Watched> all;
+  for (const Image& image : images_) {
+    const auto page = std::make_unique<WatchPage>(page_of(image));
+    for (std::size_t i = 0; i < std::min<std::size_t>(page->count, kMostWatched); ++i) {
+      const WatchPage::Entry& entry = page->entries[i];
+      all.push_back({entry.name, "", entry.line, entry.block, entry.thread, entry.value});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Watched& a, const Watched& b) {
+    return std::tie(a.block, a.thread) < std::tie(b.block, b.thread);
+  });
+  return all;
+}
+
+std::size_t CudaDevice::watched_dropped() const {
+  std::size_t dropped = 0;
+  for (const Image& image : images_) {
+    const auto page = std::make_unique<WatchPage>(page_of(image));
+    if (page->count > kMostWatched) dropped += static_cast<std::size_t>(page->count) - kMostWatched;
+  }
+  return dropped;
 }
 
 // Writes more than fits L2, so that what a sample reads comes from memory.
@@ -324,8 +411,11 @@ cudaStream_t before_launch(Device& device, const Launch& shape, const void* kern
   CudaDevice& cuda = as_cuda(device, shape.name);
   check_launch(shape, cuda.info());
   if (shape.shared_bytes > kDefaultSharedBytes) {
-    cuda.check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(shape.shared_bytes)),
+    const int bytes = static_cast<int>(shape.shared_bytes);
+    constexpr auto kDynamic = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    const cudaKernel_t edited = cuda.edited(kernel);
+    cuda.check(edited != nullptr ? cudaKernelSetAttributeForDevice(edited, kDynamic, bytes, 0)
+                                 : cudaFuncSetAttribute(kernel, kDynamic, bytes),
                "allow the kernel its dynamic shared memory");
   }
   cuda.launching(shape.name);
@@ -333,6 +423,10 @@ cudaStream_t before_launch(Device& device, const Launch& shape, const void* kern
   nvtxRangePushA(shape.name);
 #endif
   return cuda.stream();
+}
+
+const void* edited_kernel(Device& device, const void* kernel) {
+  return as_cuda(device, "the kernel").edited(kernel);
 }
 
 void after_launch(Device& device, const Launch& shape) {

@@ -25,6 +25,32 @@ Global<T> global(Span<T> span, [[maybe_unused]] const char* name) {
   return span.data;
 }
 
+#if defined(SIMT_EDITED_IMAGE)
+extern "C" __device__ cuda::WatchPage simt_watch_page;
+__device__ cuda::WatchPage simt_watch_page;
+#endif
+
+/// Shows a number: each thread that comes here adds `value` to the table *Watched* of the run. Kernels that
+/// are built in have no page to write to, and leave nothing of it.
+template <class Number>
+__device__ inline void watch([[maybe_unused]] const char* name, [[maybe_unused]] Number value,
+                             [[maybe_unused]] unsigned line = __builtin_LINE()) {
+#if defined(SIMT_EDITED_IMAGE)
+  const unsigned long long slot = atomicAdd(&simt_watch_page.count, 1ULL);
+  if (slot >= kMostWatched) return;
+  cuda::WatchPage::Entry& entry = simt_watch_page.entries[slot];
+  for (int i = 0; i < 31; ++i) {
+    entry.name[i] = name[i];
+    if (name[i] == 0) break;
+  }
+  entry.name[31] = 0;
+  entry.line = line;
+  entry.block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+  entry.thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  entry.value = static_cast<double>(value);
+#endif
+}
+
 /// `count` elements of the block's dynamic shared memory, from `byte_offset` on (a multiple of T's
 /// alignment). The emulation checks both; a GPU takes them on trust.
 template <class T>
@@ -54,7 +80,8 @@ void launch(Device& device, const Launch& shape, void (*kernel)(Params...), Args
   // nvcc reads neighbouring words of shared memory together, up to 16 bytes from a multiple of 16,
   // also where the loop uses fewer of them: what it reads must lie inside the allocation.
   const std::size_t shared_bytes = (shape.shared_bytes + 15) / 16 * 16;
-  if (shape.cluster == 1) {
+  const void* edited = cuda::edited_kernel(device, reinterpret_cast<const void*>(kernel));
+  if (shape.cluster == 1 && edited == nullptr) {
     kernel<<<shape.grid, shape.block, shared_bytes, stream>>>(static_cast<Params>(args)...);
   } else {
     cudaLaunchAttribute cluster{};
@@ -66,9 +93,13 @@ void launch(Device& device, const Launch& shape, void (*kernel)(Params...), Args
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
     config.attrs = &cluster;
-    config.numAttrs = 1;
+    config.numAttrs = shape.cluster == 1 ? 0 : 1;
     // What it returns is also the last error, which after_launch asks for.
-    static_cast<void>(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...));
+    if (edited == nullptr) {
+      static_cast<void>(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...));
+    } else {
+      cuda::launch_edited<Params...>(config, edited, static_cast<Params>(args)...);
+    }
   }
   cuda::after_launch(device, shape);
 }

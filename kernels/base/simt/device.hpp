@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <span>
@@ -48,6 +49,18 @@ struct CounterStatus {
   bool available = false;
   std::string reason;  ///< one sentence: why not, and what to do; empty when available
 };
+
+/// A value that an edited kernel showed by simt::watch.
+struct Watched {
+  std::string name;
+  std::string kernel;
+  unsigned line = 0;         ///< of the source, 1-based
+  std::uint32_t block = 0;   ///< linear, x fastest
+  std::uint32_t thread = 0;  ///< linear in its block, x fastest
+  double value = 0;
+};
+/// How many a device keeps; what comes after is counted.
+inline constexpr std::size_t kMostWatched = 4096;
 
 /// A device that kernels run on. One thread uses a Device at a time.
 /// Every call throws `Error` with a sentence that names the kernel when the device refuses, and
@@ -104,6 +117,19 @@ class Device {
   /// Asked now and then during long work (the emulator asks between blocks); when it answers true
   /// the work ends with `Cancelled`. An empty function means never.
   virtual void stop_when(std::function<bool()> asked) = 0;
+
+  /// What kernels showed by simt::watch since the device was made, in the order of blocks and threads.
+  virtual std::vector<Watched> watched() const { return {}; }
+  /// How many values were shown beside those that are kept.
+  virtual std::size_t watched_dropped() const { return 0; }
+
+  /// Device code in which kernels of ours stand again, by the same names, to be launched in place of those
+  /// that were built in (a cubin; it is copied). Throws Error for code that the device does not take.
+  virtual void use_image(std::span<const char> image) {
+    (void)image;
+    throw Error(info().name + " takes no device code: kernels for it are compiled for the host",
+                ExitCode::unavailable);
+  }
 
   /// Called before each piece of work that is timed or counted. An empty function: nobody is.
   void before_timing(std::function<void()> told) { before_timing_ = std::move(told); }

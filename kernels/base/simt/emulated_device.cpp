@@ -90,7 +90,15 @@ void EmulatedDevice::run(const Launch& launch, ThreadFunction thread, void* data
                     "multiples of 32)",
                     launch.name, threads));
   }
-  pool_.run(launch, thread, data, stop_);
+  pool_.run(launch, thread, data, stop_, &watched_);
+}
+
+std::vector<Watched> EmulatedDevice::watched() const {
+  return watched_.sorted();
+}
+
+std::size_t EmulatedDevice::watched_dropped() const {
+  return watched_.dropped();
 }
 
 }  // namespace emulated

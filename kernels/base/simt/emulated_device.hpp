@@ -4,6 +4,7 @@
 
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/base/simt/block_pool.hpp"
+#include "kernels/base/simt/watched.hpp"
 
 namespace tilestep::simt::emulated {
 
@@ -26,11 +27,15 @@ class EmulatedDevice : public Device {
   std::vector<double> time_ms(const std::function<void()>& work, const TimingPlan& plan) override;
   void stop_when(std::function<bool()> asked) override { stop_ = std::move(asked); }
 
+  std::vector<Watched> watched() const override;
+  std::size_t watched_dropped() const override;
+
   /// Runs a launch. Throws Error, Cancelled.
   void run(const Launch& launch, ThreadFunction thread, void* data);
 
  private:
   std::span<const KernelEntry> table_;
+  WatchedValues watched_;
   BlockPool pool_;
   DeviceInfo info_;
   std::function<bool()> stop_;

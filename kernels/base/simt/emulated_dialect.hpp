@@ -33,6 +33,12 @@ Global<T> global(Span<T> span, const char* name) {
   return {span.data, span.count, name};
 }
 
+/// Shows a number: each thread that comes here adds `value` to the table *Watched* of the run.
+template <class Number>
+void watch(const char* name, Number value, Location at = Location::current()) {
+  emulated::watch(name, static_cast<double>(value), at);
+}
+
 /// `count` elements of the block's dynamic shared memory, from `byte_offset` on (a multiple of T's
 /// alignment). Under emulation they start with all bits set (NaN), and `count`, `byte_offset` and
 /// each access are checked.

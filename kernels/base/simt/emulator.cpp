@@ -30,6 +30,10 @@ void run(Device& device, const Launch& launch, ThreadFunction thread, void* data
   emulated->run(launch, thread, data);
 }
 
+int meet_at_barrier(bool predicate, Location at) {
+  return block_barrier(predicate, at);
+}
+
 std::uint64_t warp_collective(WarpOp op, unsigned mask, std::uint64_t value, int source,
                               Location at) {
   return BlockRunner::current().warp_collective(op, mask, value, source, at);
@@ -56,6 +60,10 @@ void commit_copies() {
 void wait_copies(int pending) {
   BlockRunner& runner = BlockRunner::current();
   runner.copies().wait(runner.current_thread(), pending, runner.watching());
+}
+
+void watch(const char* name, double value, Location at) {
+  BlockRunner::current().watch(name, value, at);
 }
 
 void* dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset, std::size_t alignment) {

@@ -10,7 +10,9 @@
 
 #include "kernels/base/simt/device.hpp"
 #include "kernels/base/simt/emulated_types.hpp"
+#if !defined(SIMT_EDITED)
 #include "kernels/base/simt/fiber.hpp"
+#endif
 #include "kernels/base/simt/launch.hpp"
 #include "kernels/base/simt/location.hpp"
 
@@ -21,6 +23,18 @@ using ThreadFunction = void (*)(void* data);
 
 /// Runs all threads of a launch on an emulated device. Throws Error, Cancelled.
 void run(Device& device, const Launch& launch, ThreadFunction thread, void* data);
+
+/// Waits for all threads of the block. Returns how many of them came with `predicate` true. What an
+/// edited source calls, which is compiled without the headers of fibers.
+int meet_at_barrier(bool predicate, Location at);
+
+#if defined(SIMT_EDITED)
+
+inline int block_barrier(bool predicate, Location at) {
+  return meet_at_barrier(predicate, at);
+}
+
+#else
 
 /// The flow of control that waits, and the one that runs meanwhile (null: none need run).
 struct Pause {
@@ -38,6 +52,8 @@ int leave_barrier();
   if (pause.to != nullptr) Fibers::switch_to(*pause.from, *pause.to);
   return leave_barrier();
 }
+
+#endif
 
 enum class WarpOp : std::uint8_t {
   sync,
@@ -69,6 +85,9 @@ void start_copy(void* to, const void* from, int bytes, Location at);
 void commit_copies();
 /// Waits until at most `pending` of its newest groups are under way.
 void wait_copies(int pending);
+
+/// Keeps `value` under `name` (a string literal) for Device::watched.
+void watch(const char* name, double value, Location at);
 
 /// The block's dynamic shared memory from `byte_offset` on, checked for `bytes` and `alignment`.
 void* dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset, std::size_t alignment);

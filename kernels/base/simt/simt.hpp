@@ -41,6 +41,7 @@
 ///     simt::dynamic_shared<T>(count, byte_offset = 0)   a part of the block's dynamic shared memory
 ///     simt::as<float4>(accessor)                        the same memory as vectors, aligned to them
 ///     simt::NoTape, simt::Tape, simt::Traced<T>         how a kernel shows what it does (tape.hpp)
+///     simt::watch("name", value)                        puts a number into the run's tables
 ///     simt::launch(device, {.name, .grid, .block, .shared_bytes}, kernel, arguments…)
 ///
 /// Where the emulation is stricter than a GPU: a `__syncthreads()` must be reached, in the same
@@ -61,13 +62,27 @@
 #define SIMT_KERNELS(name) name##_cuda
 #include "kernels/base/simt/cuda_dialect.hpp"
 #else
+// SIMT_EDITED: a source that a user changed, compiled beside the program (kernels/workbench). It has a
+// namespace of its own, so that nothing of it can stand in for what was built in, or the other way round.
+#if defined(SIMT_EDITED)
+#define SIMT_BACKEND edited_backend
+#else
 #define SIMT_BACKEND emulated_backend
+#endif
 #define SIMT_KERNELS(name) name##_emulated
 #include "kernels/base/simt/emulated_dialect.hpp"
 #endif
 
 /// Ends a launch.cu: `Class`, of the lesson's SIMT_BACKEND, is what the backend's table of kernels finds.
-/// Defines kernels_cuda() or kernels_emulated().
+/// Defines kernels_cuda() or kernels_emulated(); of an edited source, what its module exports.
+#if defined(SIMT_EDITED)
+#define SIMT_KERNEL_SET(lesson, Class)                                               \
+  extern "C" __attribute__((visibility("default"))) const tilestep::simt::KernelSet& \
+  tilestep_edited_kernels() {                                                        \
+    static const tilestep::lesson::SIMT_BACKEND::Class kernels;                      \
+    return kernels;                                                                  \
+  }
+#else
 #define SIMT_KERNEL_SET(lesson, Class)             \
   namespace tilestep::lesson {                     \
   const simt::KernelSet& SIMT_KERNELS(kernels)() { \
@@ -75,6 +90,7 @@
     return kernels;                                \
   }                                                \
   }
+#endif
 
 #include "kernels/base/simt/shared_array.hpp"
 #include "kernels/base/simt/tape.hpp"

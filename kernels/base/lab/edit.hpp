@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/lab/names.hpp"
+#include "kernels/base/simt/error.hpp"
+
+/// A kernel source that a user changed, and what became of it: plain data, to and from JSON.
+namespace tilestep::lab {
+
+template <class T>
+class Fields;
+
+/// A source to be compiled in place of the one that was built in.
+struct KernelEdit {
+  std::string path;  ///< as in the repository: "kernels/attention/online_softmax/one_pass.cu"
+  std::string text;
+};
+inline bool operator==(const KernelEdit& a, const KernelEdit& b) {
+  return a.path == b.path && a.text == b.text;
+}
+
+enum class Severity { error, warning, note };
+constexpr auto names_of(Severity) {
+  return std::to_array<std::string_view>({"error", "warning", "note"});
+}
+
+/// What a compiler, or the emulation, says about a line of the edited source.
+struct Diagnostic {
+  int line = 0;    ///< 1-based; 0: about no line of it
+  int column = 0;  ///< 1-based, in bytes; 0: the whole line
+  Severity severity = Severity::error;
+  std::string text;
+};
+
+/// What a report says of the kernel that it is about, if that is not the one that was built in.
+struct EditedKernel {
+  std::string path;      ///< of the source that was replaced
+  std::string hash;      ///< of its text: 16 hexadecimal digits
+  std::string compiler;  ///< "g++ 12.2.0", "nvcc 13.0"
+  double compile_ms = 0;
+  bool cached = false;  ///< it had been compiled before
+  std::vector<Diagnostic> diagnostics;
+};
+
+/// 16 hexadecimal digits that tell one text from another.
+std::string hash_of(std::string_view text);
+
+/// The Error of a source that does not compile, or of a kernel that fails in a line of it.
+class SourceError : public Error {
+ public:
+  SourceError(const std::string& sentence, std::vector<Diagnostic> diagnostics,
+              ExitCode code = ExitCode::check_failed)
+      : Error(sentence, code), diagnostics_(std::move(diagnostics)) {}
+  const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
+
+ private:
+  std::vector<Diagnostic> diagnostics_;
+};
+/// Those of `error`, if it is one.
+std::vector<Diagnostic> diagnostics_of(const Error& error);
+
+const Fields<Diagnostic>& diagnostic_fields();
+const Fields<KernelEdit>& kernel_edit_fields();
+const Fields<EditedKernel>& edited_kernel_fields();
+
+}  // namespace tilestep::lab

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+/// Where the workbench keeps what it makes: headers as they were built in, and compiled kernels.
+namespace tilestep::workbench {
+
+/// $TILESTEP_CACHE, $XDG_CACHE_HOME/tilestep, ~/.cache/tilestep, or where none of them can be written a folder of this
+/// user below the system's folder for temporary files. Made if it is not there. Throws Error (unavailable).
+std::filesystem::path cache_folder();
+
+/// A folder of this program's headers below `cache_folder()`, as a compiler takes them: written once for
+/// each build of tilestep. Throws Error (unavailable).
+std::filesystem::path header_folder();
+
+/// Makes the folder `folder` by `fill`, which is given another name to write it under: who finds it there
+/// finds it whole, also when two make it at once. Returns false if it was there already.
+/// Throws Error (unavailable), and what `fill` throws.
+template <class Fill>
+bool make_whole(const std::filesystem::path& folder, Fill fill);
+
+/// Writes a file and the folders that it lies in. Throws Error (unavailable).
+void write_whole(const std::filesystem::path& file, std::string_view text);
+/// Throws Error (unavailable).
+std::string read_whole(const std::filesystem::path& file);
+
+/// Removes the folders inside `folder` that were used longest ago, but for the newest `kept`.
+void keep_newest(const std::filesystem::path& folder, std::size_t kept);
+
+// ---- what the template is made of ----------------------------------------------------------------
+
+/// A name beside `folder` that nobody else uses.
+std::filesystem::path draft_beside(const std::filesystem::path& folder);
+/// Gives a draft its name. False if somebody was faster; the draft is removed then.
+bool publish(const std::filesystem::path& draft, const std::filesystem::path& folder);
+
+template <class Fill>
+bool make_whole(const std::filesystem::path& folder, Fill fill) {
+  std::error_code error;
+  if (std::filesystem::exists(folder, error)) return false;
+  const std::filesystem::path draft = draft_beside(folder);
+  try {
+    fill(draft);
+  } catch (...) {
+    std::filesystem::remove_all(draft, error);
+    throw;
+  }
+  return publish(draft, folder);
+}
+
+}  // namespace tilestep::workbench

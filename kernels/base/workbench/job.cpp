@@ -1,0 +1,129 @@
+#include "kernels/base/workbench/job.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "kernels/base/lab/fields.hpp"
+#include "kernels/base/lab/json.hpp"
+#include "kernels/base/workbench/diagnostics.hpp"
+#include "kernels/base/workbench/folders.hpp"
+#include "kernels/base/workbench/sources.hpp"
+
+namespace tilestep::workbench {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kKept = 64;
+constexpr const char* kInfo = "info.json";
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+std::vector<lab::Diagnostic> compile_one(const Job& job, const std::string& source) {
+  std::vector<std::string> words = {job.compiler.program};
+  words.insert(words.end(), job.flags.begin(), job.flags.end());
+  words.insert(words.end(), {"-I", (job.draft / "edited").string(), "-I", job.headers.string(),
+                             (job.headers / source).string(), "-o", job.made_of(source).string()});
+  const Ran ran = run_program(words, kCompileLimit, job.memory_mb, job.watch.stop);
+  if (ran.status != 0) fail(job, ran);
+  return diagnostics_in(ran.output, job.edit.path);
+}
+
+std::vector<lab::Diagnostic> compile_all(const Job& job, const std::vector<std::string>& sources) {
+  std::vector<lab::Diagnostic> all;
+  const auto at_once = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  for (std::size_t first = 0; first < sources.size(); first += at_once) {
+    std::vector<std::future<std::vector<lab::Diagnostic>>> running;
+    for (std::size_t i = first; i < std::min(sources.size(), first + at_once); ++i) {
+      running.push_back(
+          std::async(std::launch::async, compile_one, std::cref(job), std::cref(sources[i])));
+    }
+    for (auto& each : running) {
+      for (lab::Diagnostic& said : each.get()) all.push_back(std::move(said));
+    }
+  }
+  return all;
+}
+
+/// What an earlier compilation left.
+Compiled kept_in(const fs::path& folder) {
+  const auto json = nlohmann::json::parse(read_whole(folder / kInfo), nullptr, false);
+  Compiled compiled{lab::edited_kernel_fields().from_json(json, "info.json"), folder};
+  std::error_code error;
+  fs::last_write_time(folder, fs::file_time_type::clock::now(), error);  // it is in use
+  return compiled;
+}
+
+/// Tells apart what may be compiled to something else.
+std::string key_of(const Job& job) {
+  std::string all = job.lesson + '\n' + job.edit.path + '\n' + job.edit.text + '\n' +
+                    job.headers.filename().string() + job.compiler.program + job.compiler.name;
+  for (const std::string& flag : job.flags) all += flag + ' ';
+  return lab::hash_of(all);
+}
+
+void require_text(const lab::KernelEdit& edit) {
+  if (edit.text.find_first_not_of(" \t\r\n") != std::string::npos) return;
+  throw lab::SourceError(fmt::format("{} is empty; the lesson's kernels have to be in it",
+                                     fs::path(edit.path).filename().string()),
+                         {{1, 0, lab::Severity::error, "nothing is here"}});
+}
+
+}  // namespace
+
+fs::path Job::made_of(const std::string& source) const {
+  return draft / (fs::path(source).stem().string() + ending);
+}
+
+void fail(const Job& job, const Ran& ran) {
+  auto said = diagnostics_in(ran.output, job.edit.path);
+  std::string sentence = sentence_of(said, job.edit.path);
+  const std::string name = fs::path(job.edit.path).filename().string();
+  if (ran.timed_out) {
+    sentence = fmt::format("{} was not compiled within {} seconds", name, kCompileLimit.count());
+  } else if (said.empty()) {
+    const bool memory = ran.output.find("memory") != std::string::npos || ran.status > 128;
+    sentence =
+        fmt::format("{} does not compile: {}", name,
+                    memory ? fmt::format("the compiler needs more than {} MB for it", job.memory_mb)
+                           : "the compiler says: " + first_line(ran.output));
+  }
+  throw lab::SourceError(sentence, std::move(said));
+}
+
+Compiled compile(Job job,
+                 const std::function<void(const Job&, const std::vector<std::string>&)>& finish) {
+  require_source(job.lesson, job.edit.path);
+  require_text(job.edit);
+  job.headers = header_folder();
+  const fs::path all = cache_folder() / "edited", folder = all / key_of(job);
+  std::error_code error;
+  fs::create_directories(all, error);
+  const bool fresh = make_whole(folder, [&](const fs::path& draft) {
+    if (job.watch.tell) job.watch.tell("compiling your kernel");
+    const auto start = Clock::now();
+    job.draft = draft;
+    write_whole(draft / "edited" / job.edit.path, job.edit.text);
+    const std::vector<std::string> sources = launch_sources_of(job.lesson, job.edit.path);
+    lab::EditedKernel info{
+        job.edit.path, lab::hash_of(job.edit.text), job.compiler.name, 0, true, {}};
+    info.diagnostics = compile_all(job, sources);
+    finish(job, sources);
+    info.compile_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    write_whole(draft / kInfo, lab::edited_kernel_fields().to_json(info).dump());
+  });
+  Compiled compiled = kept_in(folder);
+  compiled.info.cached = !fresh;
+  if (fresh) keep_newest(all, kKept);
+  return compiled;
+}
+
+}  // namespace tilestep::workbench

@@ -1,0 +1,150 @@
+#include "kernels/base/workbench/sources.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "kernels/base/lab/assets.hpp"
+#include "kernels/base/simt/error.hpp"
+
+namespace tilestep::workbench {
+namespace {
+
+/// An edit of a source keeps at least so much of it, counted in lines.
+constexpr double kLeastInCommon = 0.2;
+
+std::string in_code(std::string_view lesson) {
+  std::string id(lesson);
+  std::replace(id.begin(), id.end(), '-', '_');
+  return id;
+}
+
+std::string_view name_of_file(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+/// The files of ours that `text` includes.
+std::set<std::string> includes_of(std::string_view text) {
+  constexpr std::string_view kInclude = "#include \"";
+  std::set<std::string> all;
+  for (std::size_t at = text.find(kInclude); at != text.npos; at = text.find(kInclude, at)) {
+    at += kInclude.size();
+    const std::size_t end = std::min(text.find('"', at), text.size());
+    all.emplace(text.substr(at, end - at));
+  }
+  return all;
+}
+
+bool built_in(std::string_view path) {
+  const auto assets = lab::assets();
+  return std::any_of(assets.begin(), assets.end(),
+                     [&](const lab::Asset& asset) { return asset.path == path; });
+}
+
+/// Adds `path` and what it includes.
+void reach(const std::string& path, std::set<std::string>& reached) {
+  if (!built_in(path) || !reached.insert(path).second) return;
+  for (const std::string& next : includes_of(lab::asset(path))) reach(next, reached);
+}
+
+std::vector<std::string> cuda_sources(std::string_view lesson) {
+  const std::string folder = folder_of(lesson) + "/";
+  std::vector<std::string> all;
+  for (const lab::Asset& asset : lab::assets()) {
+    if (asset.path.starts_with(folder) && asset.path.ends_with(".cu")) all.emplace_back(asset.path);
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+std::set<std::string_view> lines_of(std::string_view text) {
+  std::set<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (line.size() > 3) lines.insert(line);  // a brace alone says nothing
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+[[noreturn]] void refuse(std::string_view lesson, std::string_view what) {
+  std::vector<std::string_view> names;
+  const std::vector<std::string> sources = editable_sources(lesson);
+  for (const std::string& source : sources) names.push_back(name_of_file(source));
+  throw Error(fmt::format("{} is no kernel source of '{}'; allowed: {}", what, lesson,
+                          fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+std::string folder_of(std::string_view lesson) {
+  const std::string end = fmt::format("/{}/launch.cu", in_code(lesson));
+  for (const lab::Asset& asset : lab::assets()) {
+    if (asset.path.starts_with("kernels/") && asset.path.ends_with(end)) {
+      return std::string(asset.path.substr(0, asset.path.rfind('/')));
+    }
+  }
+  throw Error(fmt::format("the kernel sources of '{}' were not built into this program", lesson),
+              ExitCode::unavailable);
+}
+
+std::vector<std::string> launch_sources(std::string_view lesson) {
+  std::vector<std::string> all = cuda_sources(lesson);
+  std::set<std::string> included;
+  for (const std::string& source : all) included.merge(includes_of(lab::asset(source)));
+  std::erase_if(all, [&](const std::string& source) { return included.count(source) > 0; });
+  return all;
+}
+
+std::vector<std::string> editable_sources(std::string_view lesson) {
+  std::vector<std::string> all = cuda_sources(lesson);
+  const std::vector<std::string> launch = launch_sources(lesson);
+  std::erase_if(all, [&](const std::string& source) {
+    return std::find(launch.begin(), launch.end(), source) != launch.end();
+  });
+  return all;
+}
+
+std::vector<std::string> launch_sources_of(std::string_view lesson, std::string_view path) {
+  std::vector<std::string> chosen;
+  for (const std::string& source : launch_sources(lesson)) {
+    std::set<std::string> reached;
+    reach(source, reached);
+    if (source.ends_with("/launch.cu") || reached.count(std::string(path)) > 0) {
+      chosen.push_back(source);
+    }
+  }
+  return chosen;
+}
+
+void require_source(std::string_view lesson, std::string_view path) {
+  const std::vector<std::string> all = editable_sources(lesson);
+  if (std::find(all.begin(), all.end(), path) == all.end())
+    refuse(lesson, fmt::format("'{}'", path));
+}
+
+std::string source_meant(std::string_view lesson, std::string_view name, std::string_view text) {
+  const std::vector<std::string> all = editable_sources(lesson);
+  for (const std::string& source : all) {
+    if (name_of_file(source) == name_of_file(name)) return source;
+  }
+  const auto mine = lines_of(text);
+  const std::string* nearest = nullptr;
+  double most = kLeastInCommon;
+  for (const std::string& source : all) {
+    const auto its = lines_of(lab::asset(source));
+    const auto common = std::count_if(its.begin(), its.end(),
+                                      [&](std::string_view line) { return mine.count(line) > 0; });
+    const double share =
+        static_cast<double>(common) / static_cast<double>(std::max<std::size_t>(1, its.size()));
+    if (share > most) most = share, nearest = &source;
+  }
+  if (nearest == nullptr) refuse(lesson, fmt::format("'{}', by its name and by its lines,", name));
+  return *nearest;
+}
+
+}  // namespace tilestep::workbench

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Which sources a lesson's kernels are made of, as they were built in.
+namespace tilestep::workbench {
+
+/// "kernels/attention/online_softmax" for "online-softmax". Throws Error (unavailable) where the sources
+/// of that lesson were not built in.
+std::string folder_of(std::string_view lesson);
+
+/// The sources of a lesson that a user may edit, "kernels/…/one_pass.cu": those that its launch files include.
+std::vector<std::string> editable_sources(std::string_view lesson);
+
+/// The files of a lesson that are compiled: no other one includes them.
+std::vector<std::string> launch_sources(std::string_view lesson);
+
+/// Those of them that include `path`, directly or not, and the one that ends with the lesson's set of kernels.
+std::vector<std::string> launch_sources_of(std::string_view lesson, std::string_view path);
+
+/// Which source of the lesson the file `name` with this text is an edit of: the one of its name, else the one with which
+/// it has most lines in common. Throws Error naming the lesson's sources.
+std::string source_meant(std::string_view lesson, std::string_view name, std::string_view text);
+
+/// Throws Error naming the lesson's sources if `path` is none of them.
+void require_source(std::string_view lesson, std::string_view path);
+
+}  // namespace tilestep::workbench

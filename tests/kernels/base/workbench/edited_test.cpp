@@ -1,0 +1,179 @@
+// An edited source is compiled, loaded and run in place of the one that was built in; what is wrong with it is one
+// sentence, with the lines at fault.
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "kernels/base/lab/assets.hpp"
+#include "kernels/base/workbench/compiler.hpp"
+#include "kernels/base/workbench/folders.hpp"
+#include "kernels/catalog.hpp"
+#include "tests/catch.hpp"
+
+namespace tilestep::workbench {
+namespace {
+
+using tests::contains;
+
+const std::string kPath = "kernels/attention/online_softmax/one_pass.cu";
+
+/// A cache of the test's own.
+struct Cache {
+  std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("tilestep-workbench-" + std::to_string(::getpid()));
+  Cache() { ::setenv("TILESTEP_CACHE", folder.c_str(), 1); }
+  ~Cache() {
+    std::error_code error;
+    std::filesystem::remove_all(folder, error);
+    ::unsetenv("TILESTEP_CACHE");
+  }
+};
+
+/// The source with `from`, which stands in it once, replaced.
+std::string edited(const std::string& from, const std::string& to) {
+  std::string text(lab::asset(kPath));
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  REQUIRE(text.find(from, at + 1) == std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+lab::Report run(const std::string& text, const std::string& backend = "emulated") {
+  lab::Request request;
+  request.lesson = "online-softmax";
+  request.backend = backend;
+  request.kernel = lab::KernelEdit{kPath, text};
+  lab::NoProgress progress;
+  return answer(request, progress);
+}
+
+std::vector<lab::Diagnostic> diagnostics_when_run(const std::string& text) {
+  try {
+    run(text);
+  } catch (const Error& error) {
+    return lab::diagnostics_of(error);
+  }
+  FAIL_CHECK("it ran");
+  return {};
+}
+
+TEST_CASE("the edited kernel runs, and not the one built in", "[workbench_run]") {
+  const Cache cache;
+  lab::NoProgress progress;
+  const lab::Report built_in =
+      answer({.lesson = "online-softmax", .params = {}, .backend = "emulated"}, progress);
+  const lab::Report same = run(std::string(lab::asset(kPath)));
+  REQUIRE(same.kernel);
+  CHECK(same.kernel->path == kPath);
+  CHECK_FALSE(same.kernel->cached);
+  CHECK(same.kernel->compile_ms > 0);
+  CHECK(same.trace == built_in.trace);
+  CHECK(same.ok());
+  CHECK_FALSE(built_in.kernel);
+
+  const lab::Report twice =
+      run(edited("float o_new = times<Format>(o, rescale);", "float o_new = o;"));
+  CHECK_FALSE(twice.ok());
+  CHECK(twice.trace != built_in.trace);
+  CHECK(twice.kernel->hash != same.kernel->hash);
+  CHECK(run(std::string(lab::asset(kPath))).kernel->cached);
+  // The program's own is what it was.
+  CHECK(answer({.lesson = "online-softmax", .params = {}, .backend = "emulated"}, progress).trace ==
+        built_in.trace);
+}
+
+TEST_CASE("what is watched is a table of the run", "[workbench_run]") {
+  const Cache cache;
+  const lab::Report report =
+      run(edited("float o_new = times<Format>(o, rescale);",
+                 "float o_new = times<Format>(o, rescale);\n"
+                 "    if (threadIdx.x == 0) simt::watch(\"scaled\", rescale);"));
+  CHECK(report.ok());
+  const lab::Table* watched = report.table("watched");
+  REQUIRE(watched != nullptr);
+  REQUIRE_FALSE(watched->rows.empty());
+  CHECK(watched->text(0, 0) == "scaled");
+  CHECK(watched->text(0, 1) == "online_softmax");
+}
+
+TEST_CASE("a source that does not compile is one sentence with its lines", "[workbench_run]") {
+  const Cache cache;
+  const std::string bad =
+      edited("float o_new = times<Format>(o, rescale);", "float o_new = times<Format>(o, rescal);");
+  const auto said = diagnostics_when_run(bad);
+  REQUIRE_FALSE(said.empty());
+  const std::string before = bad.substr(0, bad.find("rescal);"));
+  CHECK(said.front().line == 1 + std::count(before.begin(), before.end(), '\n'));
+  CHECK(contains(tests::error_of([&] { run(bad); }), "one_pass.cu does not compile: line "));
+  CHECK(contains(tests::error_of([] { run(" \n"); }), "one_pass.cu is empty"));
+  CHECK(contains(tests::error_of([] { run("int unfinished"); }), "does not compile"));
+  CHECK(contains(tests::error_of([] { run("#include \"/etc/passwd\"\n"); }), "does not compile"));
+  // Declared and used, and defined nowhere.
+  CHECK(contains(tests::error_of([&] {
+                   run(edited("float o_new = times<Format>(o, rescale);",
+                              "void nowhere(); nowhere(); float o_new = o;"));
+                 }),
+                 "defined nowhere"));
+  CHECK(run(std::string(lab::asset(kPath))).ok());
+}
+
+TEST_CASE("an edit that cannot be is refused with what can", "[workbench_run]") {
+  const Cache cache;
+  const std::string text(lab::asset(kPath));
+  CHECK(contains(tests::error_of([&] { run(text, "recorded"); }), "allowed: auto, cuda, emulated"));
+  lab::NoProgress progress;
+  CHECK(contains(tests::error_of([&] {
+                   answer({.lesson = "tiling",
+                           .params = {},
+                           .backend = "emulated",
+                           .kernel = lab::KernelEdit{kPath, text}},
+                          progress);
+                 }),
+                 "is no kernel source of 'tiling'; allowed: double_buffered.cu"));
+  ::setenv("TILESTEP_CXX", "no-such-compiler", 1);
+  CHECK(contains(tests::error_of([&] { run(text); }),
+                 "'no-such-compiler' that TILESTEP_CXX names does not start"));
+  ::unsetenv("TILESTEP_CXX");
+}
+
+TEST_CASE("sources of several files take the rest from the program", "[workbench_run]") {
+  const Cache cache;
+  lab::NoProgress progress;
+  const std::string path = "kernels/machine/latency_hiding/copy.cu";
+  const lab::Report report =
+      answer({.lesson = "latency-hiding",
+              .params = {},
+              .backend = "emulated",
+              .kernel = lab::KernelEdit{path, std::string(lab::asset(path)) + "\n// mine\n"}},
+             progress);
+  CHECK(report.ok());
+  CHECK(report.kernel->path == path);
+}
+
+TEST_CASE("the cache is made of whole folders and does not grow", "[workbench_run]") {
+  const Cache cache;
+  const auto folder = cache.folder / "kept";
+  for (int i = 0; i < 5; ++i) {
+    CHECK(make_whole(folder / std::to_string(i),
+                     [](const auto& draft) { write_whole(draft / "file", "text"); }));
+  }
+  CHECK_FALSE(make_whole(folder / "0", [](const auto&) { FAIL("it is there"); }));
+  CHECK(read_whole(folder / "0" / "file") == "text");
+  CHECK_THROWS_AS(make_whole(folder / "bad",
+                             [](const auto& draft) {
+                               write_whole(draft / "file", "half");
+                               throw Error("no");
+                             }),
+                  Error);
+  CHECK_FALSE(std::filesystem::exists(folder / "bad"));
+  keep_newest(folder, 2);
+  std::size_t left = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    left += entry.exists() ? 1 : 0;
+  CHECK(left == 2);
+}
+
+}  // namespace
+}  // namespace tilestep::workbench

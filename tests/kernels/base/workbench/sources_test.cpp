@@ -1,0 +1,57 @@
+// Which sources a lesson's kernels are made of.
+
+#include "kernels/base/workbench/sources.hpp"
+
+#include <algorithm>
+
+#include "kernels/base/lab/assets.hpp"
+#include "kernels/catalog.hpp"
+#include "tests/catch.hpp"
+
+namespace tilestep::workbench {
+namespace {
+
+using Names = std::vector<std::string>;
+
+const std::string kFlash = "kernels/attention/flash_attention/";
+
+TEST_CASE("every lesson has sources to edit, and files that compile them", "[workbench]") {
+  for (const lab::Lesson* lesson : lessons()) {
+    const std::string& id = lesson->info().id;
+    INFO(id);
+    const Names sources = editable_sources(id);
+    CHECK_FALSE(sources.empty());
+    for (const std::string& source : sources) {
+      INFO(source);
+      CHECK(tests::contains(lab::asset(source), "__global__"));
+      CHECK_FALSE(launch_sources_of(id, source).empty());
+    }
+  }
+}
+
+TEST_CASE("the files that an edit reaches are compiled, and the one with the set of kernels",
+          "[workbench]") {
+  CHECK(launch_sources_of("online-softmax", "kernels/attention/online_softmax/one_pass.cu") ==
+        Names{"kernels/attention/online_softmax/launch.cu"});
+  CHECK(launch_sources_of("flash-attention", kFlash + "flash_1.cu") == Names{kFlash + "launch.cu"});
+  CHECK(launch_sources_of("flash-attention", kFlash + "quantized.cu") ==
+        Names{kFlash + "launch.cu", kFlash + "quantized_start.cu"});
+}
+
+TEST_CASE("a file is an edit of the source of its name, or of the one most like it",
+          "[workbench]") {
+  const std::string path = "kernels/memory/coalescing/ladders.cu";
+  const std::string text(lab::asset(path));
+  CHECK(source_meant("coalescing", "/home/me/ladders.cu", "anything") == path);
+  CHECK(source_meant("coalescing", "/home/me/try.cu", text + "\n// mine\n") == path);
+  CHECK(tests::error_of([&] { source_meant("online-softmax", "try.cu", text); }) ==
+        "'try.cu', by its name and by its lines, is no kernel source of 'online-softmax'; allowed: "
+        "one_pass.cu");
+  CHECK(tests::error_of([&] { require_source("online-softmax", path); }) ==
+        "'kernels/memory/coalescing/ladders.cu' is no kernel source of 'online-softmax'; allowed: "
+        "one_pass.cu");
+  CHECK(tests::contains(tests::error_of([] { folder_of("nothing"); }), "'nothing'"));
+}
+
+}  // namespace
+}  // namespace tilestep::workbench
