@@ -17,10 +17,15 @@ namespace {
 namespace fs = std::filesystem;
 
 /// -g1 has the lines for what is said about a fault. Without optimization the compiler takes half the time, and the
-/// kernels that a lesson shows are small.
+/// kernels that a lesson shows are small. Its accesses to memory are told as they would be to ThreadSanitizer, without
+/// whose runtime it is linked (simt/shared_races.hpp).
 std::vector<std::string> host_flags(const Compiler& compiler) {
   const bool clang = compiler.name.find("clang") != std::string::npos;
   return {"-std=c++20",
+          "-fsanitize=thread",
+          clang ? "-mllvm" : "--param",
+          clang ? "-tsan-instrument-func-entry-exit=0" : "tsan-instrument-func-entry-exit=0",
+          "-fno-omit-frame-pointer",
           "-O0",
           "-g1",
           "-fPIC",
