@@ -118,6 +118,7 @@ lab::Report edited_on_gpu(const lab::Request& request, const lab::Settings& sett
   const auto tell = [&](std::string_view note) { progress.report(0, note); };
   const lab::EditedKernel kernel =
       workbench::use_edited_on_gpu(*device, request.lesson, *request.kernel, progress, tell);
+  progress.report(0, workbench::kRunning);
   progress.check();
   lab::Report report = run_on(*device, request, settings, progress);
   workbench::tell_of_edit(report, kernel, *device);
@@ -128,7 +129,7 @@ lab::Report edited_emulated(const lab::Request& request, const lab::Settings& se
                             lab::Progress& progress, const simt::EmulationOptions& emulation) {
   const auto tell = [&](std::string_view note) { progress.report(0, note); };
   const workbench::EditedKernels kernels(request.lesson, *request.kernel, progress, tell);
-  progress.report(0, "running your kernel");
+  progress.report(0, workbench::kRunning);
   progress.check();
   const workbench::EditedModule module{kernels.file(), request.kernel->path};
   return workbench::guarded(module, [&] {

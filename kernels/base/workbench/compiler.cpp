@@ -36,6 +36,7 @@ std::vector<std::string> host_flags(const Compiler& compiler) {
           "-Wno-unknown-pragmas",
           "-Wno-unused-function",
           "-fdiagnostics-color=never",
+          clang ? "-Wno-unknown-warning-option" : "-Wno-tsan",  // fences are none of its
           clang ? "-fno-caret-diagnostics" : "-fno-diagnostics-show-caret",
           clang ? "-ferror-limit=100" : "-fmax-errors=100",
           "-x",

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -27,6 +28,25 @@ int line_in(const std::string& place, const EditedModule& module) {
   if (colon == std::string::npos) return 0;
   if (!is_edited(std::string_view(place).substr(0, colon), module)) return 0;
   return std::atoi(place.c_str() + colon + 1);  // 0 for '?'
+}
+
+/// A note at each other line of the edited source that the sentence names, as that of a barrier where others wait.
+std::vector<lab::Diagnostic> notes(const std::string& sentence, int line,
+                                   const EditedModule& module) {
+  std::vector<lab::Diagnostic> all;
+  const std::string end = " of " + std::filesystem::path(module.path).filename().string();
+  constexpr std::string_view kLine = "line ";
+  for (std::size_t at = sentence.find(kLine); at != std::string::npos;
+       at = sentence.find(kLine, at)) {
+    at += kLine.size();
+    const std::size_t digits =
+        std::min(sentence.find_first_not_of("0123456789", at), sentence.size());
+    const int other = std::atoi(sentence.c_str() + at);
+    if (other > 0 && other != line && sentence.compare(digits, end.size(), end) == 0) {
+      all.push_back({other, 0, lab::Severity::note, sentence});
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -81,9 +101,9 @@ std::string with_line(const std::string& sentence, int line, const EditedModule&
 
 lab::SourceError located(const simt::KernelFault& fault, const EditedModule& module) {
   const int line = line_of(fault.place(), module);
-  return {with_line(fault.what(), line, module),
-          {{line, 0, lab::Severity::error, fault.what()}},
-          fault.code()};
+  std::vector<lab::Diagnostic> all = {{line, 0, lab::Severity::error, fault.what()}};
+  for (lab::Diagnostic& note : notes(fault.what(), line, module)) all.push_back(std::move(note));
+  return {with_line(fault.what(), line, module), std::move(all), fault.code()};
 }
 
 }  // namespace tilestep::workbench

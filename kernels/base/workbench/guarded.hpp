@@ -3,11 +3,16 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <string_view>
 
 #include "kernels/base/lab/report.hpp"
 #include "kernels/base/workbench/fault_lines.hpp"
 
 namespace tilestep::workbench {
+
+/// What a run's progress says while it is compiled, and from then on: its deadline counts from there.
+inline constexpr std::string_view kCompiling = "compiling your kernel";
+inline constexpr std::string_view kRunning = "running your kernel";
 
 /// What a run of an edited kernel under emulation may take.
 struct RunLimits {
