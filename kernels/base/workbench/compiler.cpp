@@ -17,10 +17,15 @@ namespace {
 namespace fs = std::filesystem;
 
 /// -g1 has the lines for what is said about a fault. Without optimization the compiler takes half the time, and the
-/// kernels that a lesson shows are small.
+/// kernels that a lesson shows are small. Its accesses to memory are told as they would be to ThreadSanitizer, without
+/// whose runtime it is linked (simt/shared_races.hpp).
 std::vector<std::string> host_flags(const Compiler& compiler) {
   const bool clang = compiler.name.find("clang") != std::string::npos;
   return {"-std=c++20",
+          "-fsanitize=thread",
+          clang ? "-mllvm" : "--param",
+          clang ? "-tsan-instrument-func-entry-exit=0" : "tsan-instrument-func-entry-exit=0",
+          "-fno-omit-frame-pointer",
           "-O0",
           "-g1",
           "-fPIC",
@@ -31,6 +36,7 @@ std::vector<std::string> host_flags(const Compiler& compiler) {
           "-Wno-unknown-pragmas",
           "-Wno-unused-function",
           "-fdiagnostics-color=never",
+          clang ? "-Wno-unknown-warning-option" : "-Wno-tsan",  // fences are none of its
           clang ? "-fno-caret-diagnostics" : "-fno-diagnostics-show-caret",
           clang ? "-ferror-limit=100" : "-fmax-errors=100",
           "-x",
