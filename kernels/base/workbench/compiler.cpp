@@ -50,7 +50,6 @@ std::vector<std::string> gpu_flags(int compute_capability) {
   const std::string feature = compute_capability >= 90 ? "a" : "";
   return {"-std=c++20",
           fmt::format("-arch=sm_{}{}", compute_capability, feature),
-          "-cubin",
           "-lineinfo",
           "-w",
           "--expt-relaxed-constexpr",
@@ -218,18 +217,34 @@ Compiled compile_for_host(std::string_view lesson, const lab::KernelEdit& edit,
       link_module);
 }
 
-Compiled compile_for_gpu(std::string_view lesson, const lab::KernelEdit& edit,
-                         int compute_capability, const CompileWatch& watch) {
+namespace {
+
+Compiled compile_by_nvcc(std::string_view lesson, const lab::KernelEdit& edit,
+                         int compute_capability, const char* form, const CompileWatch& watch) {
+  std::vector<std::string> flags = gpu_flags(compute_capability);
+  flags.push_back(fmt::format("-{}", form));
   return compile({std::string(lesson),
                   edit,
                   gpu_compiler(),
-                  gpu_flags(compute_capability),
+                  std::move(flags),
                   16384,
-                  ".cubin",
+                  fmt::format(".{}", form),
                   {},
                   {},
                   watch},
                  [](const Job&, const std::vector<std::string>&) {});
+}
+
+}  // namespace
+
+Compiled compile_for_gpu(std::string_view lesson, const lab::KernelEdit& edit,
+                         int compute_capability, const CompileWatch& watch) {
+  return compile_by_nvcc(lesson, edit, compute_capability, "cubin", watch);
+}
+
+Compiled compile_to_ptx(std::string_view lesson, const lab::KernelEdit& edit,
+                        int compute_capability, const CompileWatch& watch) {
+  return compile_by_nvcc(lesson, edit, compute_capability, "ptx", watch);
 }
 
 std::vector<fs::path> cubins_in(const fs::path& folder) {

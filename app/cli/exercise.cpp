@@ -1,0 +1,245 @@
+#include "kernels/base/workbench/exercise.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "app/cli/arguments.hpp"
+#include "app/cli/command.hpp"
+#include "app/cli/exercise_check.hpp"
+#include "app/cli/interrupt.hpp"
+#include "app/cli/output.hpp"
+#include "app/file.hpp"
+#include "app/worker/sandbox.hpp"
+#include "kernels/catalog.hpp"
+
+namespace tilestep::app {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// ---- list ---------------------------------------------------------------------------------------
+
+struct ListArguments {
+  std::string which;  ///< a lesson, or LESSON/NAME; empty: all
+  bool json = false, solution = false;
+};
+
+json exercise_json(const lab::Exercise& one, bool solution) {
+  json cases = json::array(), goals = json::array();
+  for (const lab::ExerciseCase& each : one.cases) {
+    cases.push_back({{"name", each.name}, {"set", each.assignments}});
+  }
+  for (const lab::ExerciseGoal& each : one.goals) goals.push_back(each.text);
+  for (const lab::ExerciseSpeed& each : one.speeds) goals.push_back(each.text);
+  json to = {{"exercise", one.id()},     {"lesson", one.lesson}, {"title", one.title},
+             {"source", one.source},     {"task", one.task},     {"cases", std::move(cases)},
+             {"goals", std::move(goals)}};
+  if (solution) to["solution"] = one.solution;
+  return to;
+}
+
+std::string whole_text(const lab::Exercise& one, bool solution) {
+  std::string text = fmt::format("{}  {}\n  {}\n\n{}\n", one.id(), one.title, one.source, one.task);
+  if (solution) text += fmt::format("\nSolution:\n\n{}", one.solution);
+  return text;
+}
+
+int list(const ListArguments& arguments) {
+  const bool one_alone = arguments.which.find('/') != std::string::npos;
+  if (arguments.solution && !one_alone) {
+    throw Error("--solution is about one exercise: tilestep exercise list LESSON/NAME --solution");
+  }
+  std::vector<const lab::Exercise*> chosen;
+  if (one_alone) {
+    chosen.push_back(&lab::exercise(arguments.which));
+  } else {
+    std::vector<std::string> names;
+    if (!arguments.which.empty()) names.push_back(arguments.which);
+    for (const lab::Lesson* lesson : parse_lessons(names)) {
+      for (const lab::Exercise& one : lab::exercises()) {
+        if (one.lesson == lesson->info().id) chosen.push_back(&one);
+      }
+    }
+  }
+  if (arguments.json) {
+    json all = json::array();
+    for (const lab::Exercise* one : chosen) all.push_back(exercise_json(*one, arguments.solution));
+    print(json_text(all));
+  } else if (one_alone) {
+    print(whole_text(*chosen.front(), arguments.solution));
+  } else {
+    for (const lab::Exercise* one : chosen)
+      print_line(fmt::format("{:<56}{}", one->id(), one->title));
+  }
+  return static_cast<int>(ExitCode::good);
+}
+
+void add_list_of(CLI::App& exercise, Invocation& invocation) {
+  auto arguments = std::make_shared<ListArguments>();
+  CLI::App* command = exercise.add_subcommand("list", "Lists the exercises, or says one's task");
+  command->add_option("LESSON", arguments->which, "A lesson, or an exercise as LESSON/NAME");
+  command->add_flag("--solution", arguments->solution, "Shows how the exercise can be solved");
+  command->add_flag("--json", arguments->json, "As JSON");
+  command->callback(
+      [arguments, &invocation] { invocation.action = [arguments] { return list(*arguments); }; });
+}
+
+// ---- reset --------------------------------------------------------------------------------------
+
+struct ResetArguments {
+  std::string lesson, name, out;
+  bool force = false;
+};
+
+int reset(const ResetArguments& arguments) {
+  if (arguments.lesson.empty() || arguments.name.empty()) {
+    throw Error("say which exercise: tilestep exercise reset LESSON NAME --out DIR");
+  }
+  if (arguments.out.empty()) throw Error("say where the file goes: --out DIR");
+  const lab::Exercise& one = lab::exercise(arguments.lesson + "/" + arguments.name);
+  const std::string text = lab::starter(one);
+  const fs::path file = fs::path(arguments.out) / (one.name + ".cu");
+  std::error_code error;
+  if (fs::exists(file, error) && read_kernel(file) != text) {
+    if (!arguments.force) {
+      throw Error(
+          fmt::format("'{}' was changed and is left as it is; with --force it is kept as "
+                      "{}.bak and written anew",
+                      file.string(), file.filename().string()));
+    }
+    write_file(fs::path(file.string() + ".bak"), read_kernel(file));
+  }
+  write_file(file, text);
+  print_line(file.string());
+  return static_cast<int>(ExitCode::good);
+}
+
+void add_reset(CLI::App& exercise, Invocation& invocation) {
+  auto arguments = std::make_shared<ResetArguments>();
+  CLI::App* command =
+      exercise.add_subcommand("reset", "Writes the file that an exercise starts from");
+  command->add_option("LESSON", arguments->lesson, "Its lesson");
+  command->add_option("NAME", arguments->name, "Its name, as `tilestep exercise list` has it");
+  command->add_option("--out", arguments->out, "Folder for the file, NAME.cu")->type_name("DIR");
+  command->add_flag("--force", arguments->force,
+                    "Also where it was changed; what was there is kept as NAME.cu.bak");
+  command->callback(
+      [arguments, &invocation] { invocation.action = [arguments] { return reset(*arguments); }; });
+}
+
+// ---- check --------------------------------------------------------------------------------------
+
+struct CheckArguments {
+  std::string path, exercise;
+  std::string backend = "emulated";
+  bool json = false, trust = false, solution = false;
+};
+
+std::string verdict_text(const CheckedFile& checked, bool solution) {
+  const lab::ExerciseVerdict& verdict = checked.verdict;
+  std::string text =
+      fmt::format("{}  {}\n  {}\n", checked.file, checked.exercise, verdict.sentence);
+  if (!verdict.hint.empty()) text += fmt::format("  Hint: {}\n", verdict.hint);
+  if (!verdict.hint.empty() && verdict.failed && verdict.failed->line > 0) {
+    text += fmt::format("  See line {} of your file.\n", verdict.failed->line);
+  }
+  if (solution && !checked.exercise.empty()) {
+    text += fmt::format("\nSolution:\n\n{}", lab::exercise(checked.exercise).solution);
+  }
+  return text;
+}
+
+/// Whose kernels are run, and so how.
+ExercisePlan plan_of(const CheckArguments& arguments, bool folder, const std::string& program) {
+  ExercisePlan plan{program, arguments.backend, false};
+  if (arguments.trust) return plan;
+  if (arguments.backend != "emulated") {
+    throw Error(
+        "a sandbox has no GPU: with --backend cuda the kernels may do all that you may, so that it "
+        "needs --trust as well");
+  }
+  plan.sandboxed = sandbox_status().available;
+  if (folder && !plan.sandboxed) {
+    throw Error(fmt::format("others' kernels are run in a sandbox alone, and {}; with --trust they "
+                            "run without one and may do all that you may",
+                            sandbox_status().reason),
+                ExitCode::unavailable);
+  }
+  return plan;
+}
+
+int check(const CheckArguments& arguments, const std::string& program) {
+  if (arguments.path.empty()) throw Error("say what to check: tilestep exercise check FILE|DIR");
+  if (arguments.backend != "emulated" && arguments.backend != "cuda") {
+    throw Error(
+        fmt::format("--backend cannot be '{}' here; allowed: emulated, cuda", arguments.backend));
+  }
+  if (!arguments.exercise.empty()) (void)lab::exercise(arguments.exercise);
+  std::error_code error;
+  const bool folder = fs::is_directory(arguments.path, error);
+  std::vector<fs::path> files = {arguments.path};
+  if (folder) {
+    files = kernels_in(arguments.path);
+  } else if (arguments.exercise.empty() &&
+             lab::exercise_id_of(read_kernel(arguments.path)).empty()) {
+    throw Error(
+        fmt::format("the first line of '{}' names no exercise; say which one it is: "
+                    "--exercise LESSON/NAME",
+                    arguments.path));
+  }
+  const ExercisePlan plan = plan_of(arguments, folder, program);
+  json all = json::array();
+  bool good = true;
+  const Interrupt interrupt;
+  for (const fs::path& file : files) {
+    const CheckedFile checked = check_file(file, arguments.exercise, plan);
+    good = good && checked.verdict.ok;
+    if (!arguments.json) print(verdict_text(checked, arguments.solution));
+    all.push_back(to_json(checked));
+    if (arguments.solution && !checked.exercise.empty()) {
+      all.back()["solution"] = lab::exercise(checked.exercise).solution;
+    }
+  }
+  if (arguments.json) print(json_text(all));
+  return static_cast<int>(good ? ExitCode::good : ExitCode::check_failed);
+}
+
+void add_check(CLI::App& exercise, Invocation& invocation) {
+  auto arguments = std::make_shared<CheckArguments>();
+  CLI::App* command = exercise.add_subcommand("check",
+                                              "Checks a kernel, or for a class all those of a "
+                                              "folder and of the folders in it, in a sandbox");
+  command->add_option("PATH", arguments->path, "The file, or the folder");
+  command
+      ->add_option("--exercise", arguments->exercise,
+                   "Which exercise it is, as LESSON/NAME; else the file's first line says so")
+      ->type_name("ID");
+  command
+      ->add_option("--backend", arguments->backend,
+                   "emulated, or cuda, where speed is checked as well")
+      ->type_name("BACKEND");
+  command->add_flag("--trust", arguments->trust,
+                    "Runs the kernels without a sandbox: they may do all that you may");
+  command->add_flag("--solution", arguments->solution, "Shows how the exercise can be solved, too");
+  command->add_flag("--json", arguments->json, "What came of each file, as JSON");
+  command->callback([arguments, &invocation] {
+    invocation.action = [arguments, &invocation] { return check(*arguments, invocation.program); };
+  });
+}
+
+}  // namespace
+
+void add_exercise(CLI::App& app, Invocation& invocation) {
+  CLI::App* command =
+      app.add_subcommand("exercise", "Kernels with a hole to fill in, and what checks them");
+  command->require_subcommand(1);
+  add_list_of(*command, invocation);
+  add_reset(*command, invocation);
+  add_check(*command, invocation);
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/workbench/judge.hpp"
+
+namespace tilestep::app {
+
+/// The longest source that is taken, in bytes: what a request may have, with room for its other members.
+inline constexpr std::size_t kLongestKernel = 512 << 10;
+
+/// How students' files are checked.
+struct ExercisePlan {
+  std::string program;  ///< path of tilestep itself
+  std::string backend = "emulated";
+  bool sandboxed = false;  ///< in bubblewrap; else with all that the user may do
+};
+
+/// What came of a file.
+struct CheckedFile {
+  std::string file;
+  std::string exercise;  ///< its id; empty: the file names none
+  lab::ExerciseVerdict verdict;
+};
+
+/// Judges `kernel`, a student's whole file, in a worker process of its own. A run that takes longer than 10 s is ended;
+/// compiling has more. Throws Error (unavailable) where it cannot be run at all, Cancelled on Ctrl-C.
+lab::ExerciseVerdict check_kernel(const lab::Exercise& exercise, const std::string& kernel,
+                                  const ExercisePlan& plan);
+
+/// The sources (.cu) of a folder and of those below it, by path. Throws Error if there are none.
+std::vector<std::filesystem::path> kernels_in(const std::filesystem::path& folder);
+
+/// A student's file. Throws Error for what is no file or longer than kLongestKernel.
+std::string read_kernel(const std::filesystem::path& file);
+
+/// Checks one file against `exercise`; empty: the one that its first line names. A file that names none, or that
+/// cannot be read, fails with a sentence that says so. Throws as check_kernel does.
+CheckedFile check_file(const std::filesystem::path& file, const std::string& exercise,
+                       const ExercisePlan& plan);
+
+nlohmann::json to_json(const CheckedFile& checked);
+
+}  // namespace tilestep::app

@@ -1,0 +1,349 @@
+#include "kernels/base/workbench/judge.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tilestep::lab {
+namespace {
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+/// Which kind of failure an error of a run is, by what the workbench, the emulation and the lab say.
+HintKey kind_of(std::string_view error) {
+  const std::pair<std::string_view, HintKey> kinds[] = {
+      {"does not compile", HintKey::compile},
+      {"cannot be linked", HintKey::compile},
+      {"cannot be used: no kernels", HintKey::compile},
+      {"was not compiled within", HintKey::compile},
+      {"the lesson's kernels have to be in it", HintKey::compile},
+      {"elements (allowed", HintKey::bounds},
+      {"of a shared array where", HintKey::bounds},
+      {"as vectors of", HintKey::bounds},
+      {"dynamic shared memory from byte", HintKey::bounds},
+      {"bytes of shared memory from address", HintKey::bounds},
+      {"may still be under way", HintKey::unsafe},
+      {"may still read", HintKey::unsafe},
+      {"is missing", HintKey::unsafe},
+      {"must come together", HintKey::barrier},
+      {"must reach the same one", HintKey::barrier},
+      {" waits in ", HintKey::barrier},
+      {" waits at ", HintKey::barrier},
+      {"without wgmma_wait", HintKey::unsafe},
+      {"without store_wait", HintKey::unsafe},
+      {"before it has waited", HintKey::unsafe},
+      {"took longer than", HintKey::deadline},
+  };
+  for (const auto& [part, kind] : kinds) {
+    if (contains(error, part)) return kind;
+  }
+  return HintKey::crash;
+}
+
+/// The code without white space.
+std::string dense(std::string_view code) {
+  std::string text;
+  for (const char c : code) {
+    if (c != ' ' && c != '\t' && c != '\n' && c != '\r') text += c;
+  }
+  return text;
+}
+
+std::size_t count_in(std::string_view text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+/// The words of a case: "with preset=rising keys=48", "with the lesson's own settings".
+std::string words_of(const ExerciseCase& one) {
+  if (one.assignments.empty()) return "with the lesson's own settings";
+  std::string words = "with";
+  for (const std::string& each : one.assignments) words += " " + each;
+  return words;
+}
+
+std::string of_order(simt::ThreadOrder order) {
+  if (order == simt::ThreadOrder::ascending) return "";
+  return fmt::format(", threads in {} order", name_of(order));
+}
+
+/// The worst number that a goal is about; nothing: the report has none.
+std::optional<double> value_of(const ExerciseGoal& goal, const Report& report) {
+  if (goal.column.empty()) {
+    const Measurement* found = report.measurement(goal.id, goal.variant);
+    return found == nullptr ? std::nullopt : std::optional(found->value);
+  }
+  const Table* table = report.table(goal.id);
+  if (table == nullptr) return std::nullopt;
+  const auto column = std::find_if(table->columns.begin(), table->columns.end(),
+                                   [&](const Column& each) { return each.id == goal.column; });
+  if (column == table->columns.end()) return std::nullopt;
+  const auto at = static_cast<std::size_t>(column - table->columns.begin());
+  std::optional<double> worst;
+  for (const auto& row : table->rows) {
+    const auto* value = std::get_if<double>(&row.at(at));
+    if (value == nullptr) continue;
+    if (!worst || (goal.at_most ? *value > *worst : *value < *worst)) worst = *value;
+  }
+  return worst;
+}
+
+bool holds(const ExerciseGoal& goal, std::optional<double> value) {
+  return value && (goal.at_most ? *value <= goal.bound : *value >= goal.bound);
+}
+
+class Judge {
+ public:
+  Judge(const Exercise& exercise, std::string_view kernel, const Knobs& knobs, const RunKernel& run,
+        const std::function<std::int64_t()>& draw_seed)
+      : exercise_(exercise), kernel_(kernel), knobs_(knobs), run_(run), draw_seed_(draw_seed) {
+    for (const ExerciseGoal& goal : exercise_.goals) {
+      verdict_.goals.push_back({goal.text, std::nullopt, true});
+    }
+  }
+
+  ExerciseVerdict verdict() {
+    for (const ExerciseCase& one : exercise_.cases) {
+      for (const auto order : all_of<simt::ThreadOrder>()) {
+        if (!passes(one, order)) return failed();
+      }
+    }
+    // Wrong results would say nothing about goals, so that these come last.
+    for (std::size_t i = 0; i < exercise_.goals.size(); ++i) {
+      if (!verdict_.goals[i].ok) return missed(exercise_.goals[i], verdict_.goals[i]);
+    }
+    verdict_.ok = true;
+    verdict_.sentence =
+        fmt::format("Solved: right in {}, in every order of the threads{}",
+                    count_of(exercise_.cases.size(), "case"),
+                    exercise_.goals.empty() ? "." : ", and " + goals_in_words() + ".");
+    return std::move(verdict_);
+  }
+
+ private:
+  static std::string count_of(std::size_t count, std::string_view what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  }
+
+  std::string goals_in_words() const {
+    std::string words;
+    for (const GoalResult& goal : verdict_.goals) {
+      words += fmt::format("{}{} (it is {:.4g})", words.empty() ? "" : ", ", goal.text,
+                           goal.value.value_or(0));
+    }
+    return words;
+  }
+
+  Settings settings_of(const ExerciseCase& one) {
+    Settings settings;
+    for (const std::string& each : one.assignments) knobs_.set(settings, each);
+    const auto all = knobs_.all();
+    const bool seeded =
+        std::any_of(all.begin(), all.end(), [](const Knob& knob) { return knob.id == "seed"; });
+    // The first run is what compiles the kernel: no seed of the others was known by then.
+    if (seeded && verdict_.runs > 0 && !settings.contains("seed")) {
+      settings["seed"] = draw_seed_();
+    }
+    return settings;
+  }
+
+  /// What went wrong in one run; nothing: nothing did.
+  std::optional<ExerciseFailure> look(const ExerciseCase& one, simt::ThreadOrder order,
+                                      const Settings& settings) {
+    ExerciseFailure failure;
+    failure.case_name = one.name;
+    failure.order = order;
+    ++verdict_.runs;
+    try {
+      const Report report = run_(settings, order);
+      note_goals(one, report);
+      for (const Check& check : report.checks) {
+        if (check.ok) continue;
+        failure.kind = HintKey::check;
+        failure.check = check.id;
+        failure.value = check.max_error;
+        failure.bound = check.tolerance;
+        failure.what = fmt::format(
+            "{} the check '{}' fails: it is off by {:.4g}, and {:.4g} is "
+            "allowed{}",
+            words_of(one), check.id, check.max_error, check.tolerance, of_order(order));
+        return failure;
+      }
+      return std::nullopt;
+    } catch (const Error& error) {
+      const auto diagnostics = diagnostics_of(error);
+      failure.kind = kind_of(error.what());
+      // No compiler and no worker are nobody's mistake.
+      const bool of_kernel = failure.kind != HintKey::crash ||
+                             error.code() != ExitCode::unavailable || worker_died(error.what());
+      if (!of_kernel) throw;
+      for (const Diagnostic& each : diagnostics) {
+        if (each.line > 0 && failure.line == 0) failure.line = each.line;
+      }
+      failure.what = failure.kind == HintKey::compile
+                         ? error.what()
+                         : fmt::format("{} the kernel fails{}: {}", words_of(one), of_order(order),
+                                       error.what());
+      if (failure.kind == HintKey::compile) failure.case_name.clear();
+      return failure;
+    }
+  }
+
+  static bool worker_died(std::string_view error) {
+    return contains(error, "worker") || contains(error, "vector") || contains(error, "memory");
+  }
+
+  void note_goals(const ExerciseCase& one, const Report& report) {
+    for (std::size_t i = 0; i < exercise_.goals.size(); ++i) {
+      const ExerciseGoal& goal = exercise_.goals[i];
+      if (!goal.in_case.empty() && goal.in_case != one.name) continue;
+      const std::optional<double> value = value_of(goal, report);
+      GoalResult& result = verdict_.goals[i];
+      if (!result.ok) continue;
+      result.ok = holds(goal, value);
+      const bool worse = !result.value || !value ||
+                         (goal.at_most ? *value > *result.value : *value < *result.value);
+      if (worse) result.value = value;
+    }
+  }
+
+  bool passes(const ExerciseCase& one, simt::ThreadOrder order) {
+    const Settings settings = settings_of(one);
+    std::optional<ExerciseFailure> failure = look(one, order, settings);
+    if (!failure) return true;
+    if (failure->kind == HintKey::check) {  // is it the order that matters?
+      for (const auto other : all_of<simt::ThreadOrder>()) {
+        if (other == order || failure->other_order_passes) continue;
+        failure->other_order_passes = !look(one, other, settings);
+      }
+    }
+    verdict_.failed = std::move(failure);
+    return false;
+  }
+
+  ExerciseVerdict failed() {
+    std::string& what = verdict_.failed->what;
+    if (verdict_.failed->other_order_passes)
+      what += "; in another order of the threads it is right";
+    return conclude();
+  }
+
+  ExerciseVerdict missed(const ExerciseGoal& goal, const GoalResult& result) {
+    ExerciseFailure failure;
+    failure.kind = HintKey::goal;
+    failure.case_name = goal.in_case;
+    failure.bound = goal.bound;
+    failure.value = result.value.value_or(std::nan(""));
+    failure.what =
+        result.value
+            ? fmt::format("the results are right, but {} is {:.4g}; the goal is {} {:.4g}", goal.id,
+                          *result.value, goal.at_most ? "at most" : "at least", goal.bound)
+            : fmt::format("the results are right, but nothing was traced for the goal {}",
+                          goal.text);
+    verdict_.failed = std::move(failure);
+    return conclude();
+  }
+
+  /// The sentence and its hint.
+  ExerciseVerdict conclude() {
+    const ExerciseFailure& failure = *verdict_.failed;
+    verdict_.sentence = fmt::format("Not yet: {}.", failure.what);
+    for (const Hint& hint : exercise_.hints) {
+      if (!applies(hint, failure)) continue;
+      verdict_.hint = hint.text;
+      break;
+    }
+    return std::move(verdict_);
+  }
+
+  bool applies(const Hint& hint, const ExerciseFailure& failure) const {
+    switch (hint.key) {
+      case HintKey::otherwise:
+        return true;
+      case HintKey::order:
+        return failure.other_order_passes;
+      case HintKey::check:
+        return failure.kind == HintKey::check && failure.check == hint.about;
+      case HintKey::case_:
+        return failure.case_name == hint.about;
+      case HintKey::wrote: {
+        const std::string code = dense(hint.about);
+        return count_in(dense(kernel_), code) > count_in(dense(starter(exercise_)), code);
+      }
+      default:
+        return failure.kind == hint.key;
+    }
+  }
+
+  const Exercise& exercise_;
+  const std::string_view kernel_;
+  const Knobs& knobs_;
+  const RunKernel& run_;
+  const std::function<std::int64_t()>& draw_seed_;
+  ExerciseVerdict verdict_;
+};
+
+/// Numbers that the hardware counted of a rung, in words: what limits it.
+std::string counted_of(const Report& bench, const std::string& variant) {
+  std::string words;
+  for (const Measurement& m : bench.measurements) {
+    if (m.provenance != Provenance::counted || m.variant != variant) continue;
+    words += fmt::format("{}{} {:.4g}{}{}", words.empty() ? "; counted: " : ", ", m.id, m.value,
+                         m.unit.empty() ? "" : " ", m.unit);
+  }
+  return words;
+}
+
+}  // namespace
+
+ExerciseVerdict judge(const Exercise& exercise, std::string_view kernel, const Knobs& knobs,
+                      const RunKernel& run, const std::function<std::int64_t()>& draw_seed) {
+  return Judge(exercise, kernel, knobs, run, draw_seed).verdict();
+}
+
+ExerciseVerdict judge_speed(const Exercise& exercise, ExerciseVerdict verdict,
+                            const RunBench& bench) {
+  if (!verdict.ok || exercise.speeds.empty()) return verdict;
+  const Report own = bench(true);
+  const Report theirs = bench(false);
+  for (const ExerciseSpeed& speed : exercise.speeds) {
+    const Measurement* got = theirs.measurement(speed.id, speed.variant);
+    const Measurement* want = own.measurement(speed.id, speed.rung);
+    if (got == nullptr || want == nullptr || want->value <= 0) {
+      throw Error(fmt::format("the bench of {} says nothing of '{}'", exercise.lesson, speed.text),
+                  ExitCode::unavailable);
+    }
+    const double ratio = got->value / want->value;
+    const bool ok = ratio >= speed.factor;
+    verdict.goals.push_back({speed.text, ratio, ok});
+    const std::string said =
+        fmt::format("{} of {} is {:.3g} {}, {:.3g} times that of {}{}", speed.id, speed.variant,
+                    got->value, got->unit, ratio, speed.rung, counted_of(theirs, speed.variant));
+    if (ok) {
+      verdict.sentence += fmt::format(" On {} its {}.", theirs.device.name, said);
+      continue;
+    }
+    ExerciseFailure failure;
+    failure.kind = HintKey::speed;
+    failure.value = ratio;
+    failure.bound = speed.factor;
+    failure.what = fmt::format("the results are right, but on {} its {}; the goal is {:.3g} times",
+                               theirs.device.name, said, speed.factor);
+    verdict.ok = false;
+    verdict.sentence = fmt::format("Not yet: {}.", failure.what);
+    const auto hint =
+        std::find_if(exercise.hints.begin(), exercise.hints.end(), [](const Hint& each) {
+          return each.key == HintKey::speed || each.key == HintKey::otherwise;
+        });
+    verdict.hint = hint->text;
+    verdict.failed = std::move(failure);
+    return verdict;
+  }
+  return verdict;
+}
+
+}  // namespace tilestep::lab

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/lab/lesson.hpp"
+#include "kernels/base/workbench/exercise.hpp"
+
+/// Whether a student's kernel does what an exercise asks.
+namespace tilestep::lab {
+
+/// What went wrong first.
+struct ExerciseFailure {
+  HintKey kind = HintKey::crash;  ///< compile … crash, check, goal or speed
+  std::string what;               ///< one sentence without its end
+  std::string check;              ///< the failed check's id
+  std::string case_name;          ///< empty: it was not run
+  simt::ThreadOrder order = simt::ThreadOrder::ascending;
+  bool other_order_passes = false;  ///< right in another order of the threads
+  double value = 0, bound = 0;      ///< of a check: error and tolerance; of a goal
+  int line = 0;                     ///< of the student's file; 0: unknown
+};
+
+/// What a goal was held against: the worst of all cases.
+struct GoalResult {
+  std::string text;
+  std::optional<double> value;  ///< nothing: the report has no such number
+  bool ok = false;
+};
+
+struct ExerciseVerdict {
+  bool ok = false;
+  std::string sentence;  ///< for the student
+  std::string hint;      ///< what to do about it; empty if it passed
+  std::optional<ExerciseFailure> failed;
+  std::vector<GoalResult> goals;
+  int runs = 0;  ///< how often the kernel ran
+};
+
+/// Runs the student's kernel and answers its report. Throws Error, as `answer` does.
+using RunKernel = std::function<Report(const Settings& settings, simt::ThreadOrder order)>;
+/// The same for the lesson's bench, of the student's kernels or the lesson's own.
+using RunBench = std::function<Report(bool own)>;
+
+/// Runs `kernel`, the student's whole file, over all cases and orders of the threads up to the first failure. The
+/// first run has the seed that the case has, or else the lesson's; all others have one from `draw_seed`, where the lesson
+/// has a knob `seed` that the case leaves alone. Throws Error (unavailable) as `run` does where a kernel cannot be
+/// run at all: no compiler, no worker.
+ExerciseVerdict judge(const Exercise& exercise, std::string_view kernel, const Knobs& knobs,
+                      const RunKernel& run, const std::function<std::int64_t()>& draw_seed);
+
+/// What `verdict` says once the exercise's rates were measured as well; for a verdict that is good.
+ExerciseVerdict judge_speed(const Exercise& exercise, ExerciseVerdict verdict,
+                            const RunBench& bench);
+
+}  // namespace tilestep::lab
