@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "app/worker/lab_client.hpp"
+#include "kernels/base/simt/sanitizers.hpp"
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
@@ -39,6 +40,18 @@ lab::Request bench_request() {
   lab::Request request = request_of();
   request.action = lab::Request::Action::bench;
   request.backend = "recorded";
+  return request;
+}
+
+constexpr const char* kEditedPath = "kernels/attention/online_softmax/one_pass.cu";
+
+/// With the lesson's kernel as it is, but for `line` in it.
+lab::Request edited_request(const std::string& line = {}) {
+  lab::Request request = request_of();
+  std::string text = file_text(std::string(TILESTEP_SOURCE_DIR "/") + kEditedPath);
+  const std::string where = "    // 1. The maximum of all keys so far.\n";
+  text.insert(text.find(where), line + "\n");
+  request.kernel = lab::KernelEdit{kEditedPath, text};
   return request;
 }
 
@@ -498,6 +511,45 @@ TEST_CASE("a deadline ends a run that hangs and names the seconds", "[process-la
     check_contains(failure.sentence, "1.5 seconds");
   }
 }
+
+TEST_CASE("an edited kernel that hangs where nothing sees it has a deadline of its own",
+          "[process-lab]") {
+  ProcessLabOptions options = options_with();
+  options.edited_deadline = 500ms;
+  const auto lab = make_process_lab(std::move(options));
+  const Fault fault("hang");
+  const LabFailure failure = check_failure(*lab, lab->submit(edited_request()));
+  CHECK(!failure.worker_died);
+  CHECK(failure.sentence ==
+        "The run took longer than 0.5 seconds and was ended; an endless loop of the edited kernel "
+        "is the likely reason.");
+}
+
+TEST_CASE("a worker that ends with an edited kernel is no riddle", "[process-lab]") {
+  const auto lab = make_process_lab(options_with());
+  const Fault fault("crash");
+  check_contains(check_failure(*lab, lab->submit(edited_request())).sentence,
+                 "while it ran online-softmax with an edited kernel, which has perhaps written to");
+}
+
+// The sanitizers keep such signals to themselves.
+#if defined(TILESTEP_WHOLE_PROGRAM) && !defined(TILESTEP_ASAN) && !defined(TILESTEP_TSAN)
+TEST_CASE("a wild pointer of an edited kernel ends the worker with its line", "[process-lab]") {
+  const TemporaryFolder cache;
+  ::setenv("TILESTEP_CACHE", cache.path().c_str(), 1);
+  const auto lab = make_process_lab(options_with());
+  const lab::Request wild = edited_request("    *reinterpret_cast<int*>(0x123456789000) = 1;");
+  const LabFailure failure = check_failure(*lab, lab->submit(wild));
+  CHECK(failure.worker_died);
+  check_contains(failure.sentence,
+                 "writes address 0x123456789000, where there is no memory (line ");
+  CHECK(failure.next == "The worker has ended; the next run starts another.");
+  REQUIRE(failure.diagnostics.size() == 1);
+  CHECK(failure.diagnostics.front().line > 100);
+  check_report(*lab, lab->submit(edited_request()));
+  ::unsetenv("TILESTEP_CACHE");
+}
+#endif
 
 TEST_CASE("a run that hangs and heeds no cancel gives way to the next", "[process-lab]") {
   const auto lab = make_process_lab(options_with());
