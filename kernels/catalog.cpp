@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 
 #include "kernels/base/lab/nearest.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/base/workbench/compiler.hpp"
 #include "kernels/base/workbench/edited.hpp"
+#include "kernels/base/workbench/guarded.hpp"
+#include "kernels/base/workbench/orders.hpp"
 #include "kernels/lessons.hpp"
 
 namespace tilestep {
@@ -115,6 +118,7 @@ lab::Report edited_on_gpu(const lab::Request& request, const lab::Settings& sett
   const auto tell = [&](std::string_view note) { progress.report(0, note); };
   const lab::EditedKernel kernel =
       workbench::use_edited_on_gpu(*device, request.lesson, *request.kernel, progress, tell);
+  progress.report(0, workbench::kRunning);
   progress.check();
   lab::Report report = run_on(*device, request, settings, progress);
   workbench::tell_of_edit(report, kernel, *device);
@@ -125,11 +129,24 @@ lab::Report edited_emulated(const lab::Request& request, const lab::Settings& se
                             lab::Progress& progress, const simt::EmulationOptions& emulation) {
   const auto tell = [&](std::string_view note) { progress.report(0, note); };
   const workbench::EditedKernels kernels(request.lesson, *request.kernel, progress, tell);
+  progress.report(0, workbench::kRunning);
   progress.check();
-  const auto device = simt::make_emulated_device(kernels.table(), emulation);
-  lab::Report report = run_on(*device, request, settings, progress);
-  workbench::tell_of_edit(report, kernels.info(), *device);
-  return report;
+  const workbench::EditedModule module{kernels.file(), request.kernel->path};
+  return workbench::guarded(module, [&] {
+    const auto start = std::chrono::steady_clock::now();
+    const auto device = simt::make_emulated_device(kernels.table(), emulation);
+    lab::Report report = run_on(*device, request, settings, progress);
+    workbench::tell_of_edit(report, kernels.info(), *device);
+    if (request.action == lab::Request::Action::run) {
+      const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
+          std::chrono::steady_clock::now() - start);
+      workbench::check_orders(report,
+                              {lesson(request.lesson), settings, kernels.table(),
+                               emulated_kernels(), emulation, module},
+                              took, progress);
+    }
+    return report;
+  });
 }
 
 /// Compiled with the user's source first. Nothing recorded is added: that is about other kernels.

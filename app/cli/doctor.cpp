@@ -11,6 +11,7 @@
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/base/simt/backends.hpp"
+#include "kernels/base/workbench/compiler.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/ui/fonts.hpp"
 
@@ -110,9 +111,29 @@ std::vector<Finding> data_findings() {
                            : ""}};
 }
 
+Finding compiler_finding(const char* id, workbench::Compiler (*find)(), std::string_view use) {
+  try {
+    const workbench::Compiler compiler = find();
+    return {id, true,
+            fmt::format("{} compiles edited kernels {} ({})", compiler.name, use, compiler.program),
+            ""};
+  } catch (const Error& error) {
+    const std::string_view sentence = error.what();
+    const std::size_t what_to_do = sentence.find("; ");
+    return {id, false, std::string(sentence.substr(0, what_to_do)),
+            what_to_do == sentence.npos ? "" : std::string(sentence.substr(what_to_do + 2))};
+  }
+}
+
+std::vector<Finding> compiler_findings() {
+  return {compiler_finding("compiler", workbench::host_compiler, "for the emulation"),
+          compiler_finding("nvcc", workbench::gpu_compiler, "for a GPU")};
+}
+
 std::vector<Finding> findings() {
   std::vector<Finding> all = {cuda_finding(), emulator_finding(), counters_finding()};
-  for (const auto& part : {display_findings(), font_findings(), data_findings()}) {
+  for (const auto& part :
+       {compiler_findings(), display_findings(), font_findings(), data_findings()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

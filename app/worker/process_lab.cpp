@@ -20,6 +20,7 @@
 #include "app/worker/protocol.hpp"
 #include "app/worker/worker_process.hpp"
 #include "kernels/base/lab/sentence.hpp"
+#include "kernels/base/workbench/guarded.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -85,6 +86,8 @@ class ProcessLab final : public LabClient {
     Ticket ticket = 0;
     std::string lesson;
     lab::Request::Action action;
+    bool edited = false;    ///< it has a kernel that the user wrote
+    bool compiles = false;  ///< that kernel, just now
     bool given_up = false;  ///< its last update was given; it only has to stop
   };
   struct Times {
@@ -116,7 +119,7 @@ class ProcessLab final : public LabClient {
   void start_worker(std::string request);
   void forget_worker();
   std::chrono::milliseconds greeting_deadline() const;
-  std::chrono::milliseconds deadline_of(lab::Request::Action action) const;
+  std::chrono::milliseconds deadline_of(const Active& order) const;
   void not_understood(std::string_view why);
   void fail(std::string sentence, std::string next);
   void look_at_times();
@@ -377,7 +380,7 @@ void ProcessLab::take_greeting(const std::string& line) {
     const std::string request = std::move(greeting_->request);
     greeting_.reset();
     if (!active_) return;
-    times_ = {Clock::now() + deadline_of(active_->action), {}};
+    times_ = {Clock::now() + deadline_of(*active_), {}};
     if (worker_->send(request)) return;
     throw Error(fmt::format("The lab {} does not take the run", options_.address.text));
   } catch (const Error& error) {
@@ -388,8 +391,12 @@ void ProcessLab::take_greeting(const std::string& line) {
 
 void ProcessLab::take(protocol::Progressed message) {
   if (message.ticket != active_->ticket) return;
-  // Others have the GPU: that is no time of this run.
-  if (message.progress.waiting) times_.deadline = Clock::now() + deadline_of(active_->action);
+  // Others have the GPU, or a compiler is at work: that is no time of this run.
+  const bool compiled =
+      std::exchange(active_->compiles, message.progress.note == workbench::kCompiling);
+  if (message.progress.waiting || active_->compiles || compiled) {
+    times_.deadline = Clock::now() + deadline_of(*active_);
+  }
   {
     const std::lock_guard lock(mutex_);
     if (!active_->given_up) push({message.ticket, std::move(message.progress)});
@@ -445,10 +452,13 @@ bool ProcessLab::deadline_passed(Clock::time_point now) {
     const std::lock_guard lock(mutex_);
     if (active_->given_up) return true;
     const bool run = active_->action == lab::Request::Action::run;
+    const char* advice = active_->edited && !active_->compiles
+                             ? "an endless loop of the edited kernel is the likely reason"
+                         : run ? "choose smaller values, or try again"
+                               : "end what else uses the GPU, or try again";
     push({active_->ticket,
-          LabFailure{fmt::format("The {} took longer than {} and was ended; {}, or try again.",
-                                 kind_of(active_->action), text_of(deadline_of(active_->action)),
-                                 run ? "choose smaller values" : "end what else uses the GPU"),
+          LabFailure{fmt::format("The {} took longer than {} and was ended; {}.",
+                                 kind_of(active_->action), text_of(deadline_of(*active_)), advice),
                      ExitCode::unavailable, false}});
     active_->given_up = true;
   }
@@ -464,7 +474,8 @@ std::optional<ProcessLab::Order> ProcessLab::take_next() {
     return order.request.action == lab::Request::Action::run;
   });
   if (next == waiting_.end()) next = waiting_.begin();
-  active_ = Active{next->ticket, next->request.lesson, next->request.action, false};
+  active_ = Active{next->ticket, next->request.lesson, next->request.action,
+                   next->request.kernel.has_value()};
   Order order = std::move(*next);
   waiting_.erase(next);
   for (const Order& each : waiting_) push_waiting(each);
@@ -487,7 +498,7 @@ void ProcessLab::start(const Order& order) {
     greeting_->request = std::move(text);
     return say_that_it_waits();
   }
-  times_ = {Clock::now() + deadline_of(order.request.action), {}};
+  times_ = {Clock::now() + deadline_of(*active_), {}};
   // A worker that died while idle shows itself here: then another one is started, once.
   if (!worker_ || !worker_->send(text)) start_worker(std::move(text));
 }
@@ -565,8 +576,11 @@ std::chrono::milliseconds ProcessLab::greeting_deadline() const {
                                                         : options_.command_deadline;
 }
 
-std::chrono::milliseconds ProcessLab::deadline_of(lab::Request::Action action) const {
-  return action == lab::Request::Action::run ? options_.run_deadline : options_.bench_deadline;
+std::chrono::milliseconds ProcessLab::deadline_of(const Active& order) const {
+  if (order.action == lab::Request::Action::bench) return options_.bench_deadline;
+  if (!order.edited) return options_.run_deadline;
+  // A compiler has a limit of its own.
+  return order.compiles ? options_.compile_deadline : options_.edited_deadline;
 }
 
 void ProcessLab::forget_worker() {

@@ -20,10 +20,12 @@
 #include <thread>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "app/worker/lab_client.hpp"
 #include "app/worker/pipe_io.hpp"
 #include "app/worker/protocol.hpp"
+#include "kernels/base/workbench/guarded.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {
@@ -37,6 +39,9 @@ constexpr int kIdlePollMs = 20;
 /// A run that nobody waits for and that does not stop (a kernel that hangs) is left behind after
 /// this.
 constexpr std::chrono::seconds kAbandonAfter{5};
+
+constexpr std::string_view kDeviceLost =
+    "after the error before it the device does no more work for this worker, which ends";
 
 /// Writes messages, one line each, from the loop and from its reader.
 class Output {
@@ -53,8 +58,11 @@ class Output {
         ticket,
         {error.what(), error.code(), false, lab::fix_of(error), {}, lab::diagnostics_of(error)}});
   }
-  void last_error(Ticket ticket, std::string_view sentence, ExitCode code) {
-    send(protocol::Failed{ticket, {std::string(sentence), code, true}});
+  void last_error(Ticket ticket, std::string_view sentence, ExitCode code,
+                  std::vector<lab::Diagnostic> diagnostics = {}) {
+    LabFailure failure{std::string(sentence), code, true};
+    failure.diagnostics = std::move(diagnostics);
+    send(protocol::Failed{ticket, std::move(failure)});
   }
   /// True once nobody reads any more.
   bool gone() const { return gone_; }
@@ -73,7 +81,9 @@ class SentProgress final : public lab::Progress {
 
   void report(double fraction, std::string_view note) override {
     const auto now = Clock::now();
-    if (sent_at_ && now - *sent_at_ < kProgressInterval) return;
+    // By these the other side measures its deadline.
+    const bool begins = note == workbench::kCompiling || note == workbench::kRunning;
+    if (sent_at_ && now - *sent_at_ < kProgressInterval && !begins) return;
     sent_at_ = now;
     output_.send(
         protocol::Progressed{ticket_, {std::clamp(fraction, 0.0, 1.0), std::string(note), false}});
@@ -132,7 +142,7 @@ class WorkerLoop {
   void see_to_the_end();
   void give_up_all();
   void answer_one(const protocol::Work& work);
-  [[noreturn]] void end_without_device();
+  [[noreturn]] void end_now(std::string_view why);
 
   const Answerer answerer_;
   int input_fd_;
@@ -202,10 +212,15 @@ void WorkerLoop::answer_one(const protocol::Work& work) {
     lab::Report report = answerer_(work.request, progress);
     report.device_lost |= has_fault("lost-after");
     output_.send(protocol::Answered{ticket, lab::to_json(report), report.device_lost});
-    if (report.device_lost) end_without_device();
+    if (report.device_lost) {
+      end_now(kDeviceLost);
+    }
   } catch (const DeviceLost& error) {
     output_.last_error(ticket, error.what(), error.code());
-    end_without_device();
+    end_now(kDeviceLost);
+  } catch (const workbench::KernelStopped& error) {
+    output_.last_error(ticket, error.what(), error.code(), error.diagnostics());
+    end_now("the edited kernel before it was stopped in the middle, and the worker ends");
   } catch (const Error& error) {
     output_.error(ticket, error);
   } catch (const std::bad_alloc&) {
@@ -216,14 +231,11 @@ void WorkerLoop::answer_one(const protocol::Work& work) {
   }
 }
 
-/// Ends the process at once: with such a device even its own clean-up at exit may hang.
-void WorkerLoop::end_without_device() {
+/// Ends the process at once, without the clean-up at exit, which may hang.
+void WorkerLoop::end_now(std::string_view why) {
   const std::lock_guard lock(mutex_);
   for (const protocol::Work& job : jobs_) {
-    output_.last_error(job.ticket,
-                       "not run: after the error before it the device does no more work for this "
-                       "worker, which ends",
-                       ExitCode::unavailable);
+    output_.last_error(job.ticket, fmt::format("not run: {}", why), ExitCode::unavailable);
   }
   ::_exit(static_cast<int>(ExitCode::unavailable));
 }

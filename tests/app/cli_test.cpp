@@ -282,7 +282,7 @@ TEST_CASE("--version and --help print and exit 0", "[cli]") {
   const Outcome help = run_tilestep({"--help"});
   CHECK(help.code == 0);
   for (const char* command : {"open", "list", "run", "bench", "record", "shot", "film", "tour",
-                              "worksheet", "worker", "doctor"}) {
+                              "worksheet", "worker", "assembly", "doctor"}) {
     check_contains(help.out, command);
     CHECK(run_tilestep({command, "--help"}).code == 0);
   }

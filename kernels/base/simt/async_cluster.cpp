@@ -90,7 +90,7 @@ void AsyncEngine::block_ended(int rank) const {
   };
   const auto report = [&](const std::string& what) {
     if (!report_) return;
-    throw Error(fmt::format("{} {}", runner_.block_position(rank), what), ExitCode::check_failed);
+    throw KernelFault(fmt::format("{} {}", runner_.block_position(rank), what), {});
   };
   for (const Copy& copy : copies_) {
     if (rank_at(copy.to) != rank || (copy.granules == 0 && copy.landed())) continue;

@@ -319,9 +319,9 @@ void AsyncEngine::put_back(int group_index, Accumulator& accumulator) {
         .hash = hash_of(sums, count), .sums = count, .number = group.done};
   }
   if (wrong == kNone || !report_) return;
-  throw Error(fmt::format("{} writes the sums of a wgmma before it has waited for it",
-                          runner_.position(first_thread(group_index) + wrong)),
-              ExitCode::check_failed);
+  throw KernelFault(fmt::format("{} writes the sums of a wgmma before it has waited for it",
+                                runner_.position(first_thread(group_index) + wrong)),
+                    place_here());
 }
 
 void AsyncEngine::commit_products() {

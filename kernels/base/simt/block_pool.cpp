@@ -7,11 +7,20 @@
 #include <optional>
 #include <system_error>
 
+#include "kernels/base/simt/fault_guard.hpp"
+
 namespace tilestep::simt::emulated {
 namespace {
 
 // How long a launch goes on at most after its caller gave it up (between two blocks or barriers).
 constexpr std::chrono::milliseconds kAskInterval{2};
+
+KernelFault too_long(const Launch& launch) {
+  return {fmt::format("{} was ended: the run has taken {:g} seconds; choose smaller values, or do "
+                      "less work",
+                      launch.name, std::chrono::duration<double>(FaultGuard::deadline()).count()),
+          {}};
+}
 
 }  // namespace
 
@@ -33,7 +42,9 @@ BlockPool::~BlockPool() {
 
 void BlockPool::run(const Launch& launch, ThreadFunction thread, void* data,
                     const std::function<bool()>& stop, WatchedValues* watched) {
+  if (end_) std::rethrow_exception(end_);
   if (stop && stop()) throw Cancelled();
+  if (FaultGuard::overdue()) throw too_long(launch);
   LaunchJob job;
   job.launch = &launch;
   job.thread = thread;
@@ -55,8 +66,10 @@ void BlockPool::run(const Launch& launch, ThreadFunction thread, void* data,
   bool cancelled = false;
   const std::exception_ptr asking = wait(job, stop, cancelled);
   if (asking) std::rethrow_exception(asking);
-  if (cancelled) throw Cancelled();
+  if (cancelled && !end_) throw Cancelled();
+  if (end_) error_ = end_;
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  if (std::exchange(interrupted_, false)) throw too_long(launch);
 }
 
 /// Threads are started when a launch first needs them: most kernels of a lesson are small. Returns how many
@@ -84,6 +97,7 @@ std::exception_ptr BlockPool::wait(LaunchJob& job, const std::function<bool()>& 
   std::unique_lock lock(mutex_);
   const auto done = [this] { return busy_ == 0; };
   while (!work_done_.wait_for(lock, kAskInterval, done)) {
+    if (FaultGuard::overdue()) interrupt_threads(job);
     if (cancelled || !stop) continue;
     lock.unlock();
     try {
@@ -98,7 +112,18 @@ std::exception_ptr BlockPool::wait(LaunchJob& job, const std::function<bool()>& 
   return asking;
 }
 
+/// Those that meet at barriers could be given up there; but where a loop is endless is seen in its middle. Called
+/// again and again: a thread between two blocks does not stop.
+void BlockPool::interrupt_threads(LaunchJob& job) {
+  if (interrupted_) job.end_block = 0;
+  interrupted_ = true;
+  for (int i = 0; i < wanted_; ++i) {
+    interrupt(threads_[static_cast<std::size_t>(i)].native_handle());
+  }
+}
+
 void BlockPool::work(int worker) {
+  const AlternateStack stack;
   std::optional<BlockRunner> runner;  // made for the first job, whose failure can be told
   std::uint64_t seen = 0;
   std::unique_lock lock(mutex_);
@@ -124,16 +149,27 @@ void BlockPool::run_blocks(std::optional<BlockRunner>& runner, LaunchJob& job) {
       if (block >= job.end_block.load(std::memory_order_relaxed)) return;
       runner->run(block);
     }
+  } catch (const KernelFault& fault) {
+    keep_error(job, block, fault.ends_process());
   } catch (...) {
-    // Blocks are handed out in order, so every block before this one runs or has run: the lowest
-    // that fails is the same every time.
-    const std::lock_guard lock(mutex_);
-    if (error_ == nullptr || block < error_block_) {
-      error_ = std::current_exception();
-      error_block_ = block;
-    }
-    job.end_block = std::min(job.end_block.load(), error_block_);
+    keep_error(job, block, false);
   }
+}
+
+/// Keeps the exception that is being handled.
+void BlockPool::keep_error(LaunchJob& job, std::uint64_t block, bool ends) {
+  // Blocks are handed out in order, so every block before this one runs or has run: the lowest
+  // that fails is the same every time.
+  const std::lock_guard lock(mutex_);
+  if (error_ == nullptr || block < error_block_) {
+    error_ = std::current_exception();
+    error_block_ = block;
+  }
+  if (ends && (end_ == nullptr || block < end_block_)) {
+    end_ = std::current_exception();
+    end_block_ = block;
+  }
+  job.end_block = std::min(job.end_block.load(), error_block_);
 }
 
 }  // namespace tilestep::simt::emulated

@@ -27,7 +27,8 @@ class BlockPool {
 
   /// Runs all blocks of a launch and waits. `stop` (may be empty) is asked on the calling thread
   /// before and during the launch. Throws what the first failing block (in block order) threw,
-  /// Cancelled, or Error where not one thread can be started; with fewer than wanted it runs on those.
+  /// Cancelled, or Error where not one thread can be started; with fewer than wanted it runs on those. Under a
+  /// FaultGuard it also throws KernelFault when that guard's time is up.
   /// What is watched goes to `watched`.
   void run(const Launch& launch, ThreadFunction thread, void* data,
            const std::function<bool()>& stop, WatchedValues* watched = nullptr);
@@ -37,6 +38,8 @@ class BlockPool {
   int start_threads(int wanted);
   void run_blocks(std::optional<BlockRunner>& runner, LaunchJob& job);
   std::exception_ptr wait(LaunchJob& job, const std::function<bool()>& stop, bool& cancelled);
+  void interrupt_threads(LaunchJob& job);
+  void keep_error(LaunchJob& job, std::uint64_t block, bool ends);
 
   EmulationOptions options_;
   int os_threads_;
@@ -52,6 +55,9 @@ class BlockPool {
   LaunchJob* job_ = nullptr;
   std::exception_ptr error_;
   std::uint64_t error_block_ = 0;
+  std::exception_ptr end_;  ///< a fault after which nothing runs any more
+  std::uint64_t end_block_ = 0;
+  bool interrupted_ = false;  ///< threads whose time was up
 };
 
 }  // namespace tilestep::simt::emulated

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/base/simt/fault_guard.hpp"
+
 constinit thread_local uint3 threadIdx{0, 0, 0};
 constinit thread_local uint3 blockIdx{0, 0, 0};
 constinit thread_local dim3 blockDim;
@@ -31,6 +33,11 @@ std::vector<SharedArray>& shared_arrays() {
 
 constexpr std::size_t kSharedAlignment = 128;
 
+/// Room for what `run` calls on the stack of its OS thread.
+constexpr std::uintptr_t kMainStack = 64 * 1024;
+/// Where a stack that is full is written to: behind its end lies nothing.
+constexpr std::uintptr_t kGuardBytes = 4096;
+
 constexpr const char* kStaticShared =
     "uses static shared memory (__shared__) in a launch of clusters, whose blocks have dynamic "
     "shared "
@@ -51,6 +58,7 @@ BlockRunner::BlockRunner(const EmulationOptions& options) : options_(options), c
 
 BlockRunner::~BlockRunner() {
   quit_ = true;
+  if (stopped_.signal != 0) return;  // perhaps in the middle of a switch
   for (Context* context : idle_) {
     Fibers::switch_to(fibers_.main(), *context);
 #if defined(TILESTEP_TSAN)
@@ -120,12 +128,20 @@ void BlockRunner::run(std::uint64_t linear) {
   if (async_) async_->end_block();
   copies_.begin_block(count_, random_state_);
   fill_shared();
+  if (FaultGuard::armed()) watch_shared();
   if (blocks_ > 1) async();  // what passes from block to block is watched from the start
   begin_phase();
   Context& first = start(order_[cursor_++]);
+  main_frame_ = static_cast<const char*>(__builtin_frame_address(0));
   runner = this;
   Fibers::switch_to(fibers_.main(), first);
   runner = nullptr;
+  if (races_) races_->end_block();
+  if (stopped_.signal != 0) [[unlikely]] {
+    throw KernelFault(
+        fmt::format("{} {}", position(std::min(current_, count_ - 1)), stopped_.what()),
+        stopped_.place(), true);
+  }
   assert(abandoned_ || ended_ == count_);
   if (blocks_ > 1) check_static_shared();
   if (error_) std::rethrow_exception(error_);
@@ -148,6 +164,17 @@ void BlockRunner::fill_shared() {
   for (const SharedArray& array : shared_arrays()) std::memset(array.memory, 0xFF, array.bytes);
 }
 
+void BlockRunner::watch_shared() {
+  if (!races_) races_ = std::make_unique<SharedRaces>(*this);
+  std::vector<SharedRaces::Region> statics;
+  for (const SharedArray& array : shared_arrays()) {
+    statics.push_back({reinterpret_cast<std::uintptr_t>(array.memory), array.bytes});
+  }
+  races_->begin_block(count_,
+                      {reinterpret_cast<std::uintptr_t>(shared_.get()), job_->launch->shared_bytes},
+                      statics);
+}
+
 // The blocks of a cluster would share what each must have for itself.
 void BlockRunner::check_static_shared() const {
   for (const SharedArray& array : shared_arrays()) {
@@ -155,7 +182,7 @@ void BlockRunner::check_static_shared() const {
     if (std::all_of(bytes, bytes + array.bytes, [](unsigned char byte) { return byte == 0xFF; })) {
       continue;
     }
-    throw Error(fmt::format("{} {}", job_->launch->name, kStaticShared), ExitCode::check_failed);
+    throw KernelFault(fmt::format("{} {}", job_->launch->name, kStaticShared), {});
   }
 }
 
@@ -185,7 +212,8 @@ int BlockRunner::pick_unusual() {
         if (ready_size_ > 0) return pick_next();
       }
       if (ended_ == count_) return kNone;
-      error_ = std::make_exception_ptr(Error(stall_report(), ExitCode::check_failed));
+      error_ = std::make_exception_ptr(
+          KernelFault(stall_report(), place_of(threads_[stalled_thread()].place)));
     } catch (...) {  // no memory for the sentence, and no caller on a fiber's stack
       error_ = std::current_exception();
     }
@@ -348,6 +376,7 @@ inline Pause BlockRunner::arrive_at_barrier(bool predicate, Location at) {
   if (arrived_ == count_ && !mismatch_) {
     vote_result_ = votes_;
     if (async_ && async_->active()) async_->block_met(0);
+    if (races_) races_->block_met();
     if (block_ >= job_->end_block.load(std::memory_order_relaxed)) abandoned_ = true;
     begin_phase();
   }
@@ -382,6 +411,7 @@ Pause BlockRunner::meet_in_cluster(bool predicate, Location at) {
 AsyncEngine& BlockRunner::async() {
   if (!async_) async_ = std::make_unique<AsyncEngine>(*this, current_, options_);
   if (!async_->active()) {
+    if (races_) races_->end_block();
     async_->begin_block({.threads = block_threads_,
                          .blocks = blocks_,
                          .shared = shared_.get(),
@@ -413,6 +443,9 @@ int leave_barrier() {
 void register_shared(void* memory, std::size_t bytes) {
   if (runner != nullptr && runner->blocks() > 1) runner->fail(kStaticShared);
   shared_arrays().push_back({memory, bytes});
+  if (runner != nullptr && runner->races() != nullptr) {
+    runner->races()->add_static({reinterpret_cast<std::uintptr_t>(memory), bytes});
+  }
   std::memset(memory, 0xFF, bytes);
 }
 
@@ -444,7 +477,44 @@ void BlockRunner::watch(const char* name, double value, Location at) const {
 }
 
 void BlockRunner::fail(const std::string& what) const {
-  throw Error(fmt::format("{} {}", position(current_), what), ExitCode::check_failed);
+  throw KernelFault(fmt::format("{} {}", position(current_), what), place_here());
+}
+
+bool BlockRunner::stop_current(int number, const siginfo_t& info, void* context,
+                               bool time_is_up) noexcept {
+  return runner != nullptr && runner->stop(number, info, context, time_is_up);
+}
+
+bool BlockRunner::stop(int number, const siginfo_t& info, void* context, bool time_is_up) noexcept {
+  Interrupted interrupted(context);
+  const auto stack = interrupted.stack_pointer();
+  const auto frame = reinterpret_cast<std::uintptr_t>(main_frame_);
+  // On the OS thread's own stack no kernel runs: it is about to begin, or has just ended.
+  const bool in_kernel = stack > frame || frame - stack > kMainStack;
+  stack_t alternate{};
+  if (stopped_.signal != 0 || !in_kernel || ::sigaltstack(nullptr, &alternate) != 0 ||
+      (alternate.ss_flags & SS_DISABLE) != 0) {
+    return false;
+  }
+  note_stopped(stopped_, number, info, interrupted);
+  stopped_.time_is_up = time_is_up;
+#if defined(TILESTEP_RAW_SWITCH)
+  const auto& memory = threads_[static_cast<std::size_t>(current_)].context->stack->memory;
+  const auto bottom = reinterpret_cast<std::uintptr_t>(memory.sp) - memory.size;
+  stopped_.outside_stack =
+      number == SIGSEGV && bottom - kGuardBytes <= stopped_.address && stopped_.address < bottom;
+#endif
+  stopped_at_.owner = &fibers_;
+  interrupted.go_on_in(leave_stopped, this,
+                       static_cast<char*>(alternate.ss_sp) + alternate.ss_size);
+  return true;
+}
+
+// Where a stopped thread goes on, no longer in the handler: as if the block had ended.
+void BlockRunner::leave_stopped(void* self) {
+  auto& stopped = *static_cast<BlockRunner*>(self);
+  Fibers::switch_to(stopped.stopped_at_, stopped.fibers_.main());
+  __builtin_unreachable();
 }
 
 std::string BlockRunner::position(int thread) const {
@@ -452,6 +522,19 @@ std::string BlockRunner::position(int thread) const {
   const uint3 b = members_[rank_of(thread)].index;
   return fmt::format("{}: thread ({},{},{}) of block ({},{},{})", job_->launch->name, t.x, t.y, t.z,
                      b.x, b.y, b.z);
+}
+
+std::string BlockRunner::thread_name(int thread) const {
+  const uint3 t = threads_[thread].index;
+  return fmt::format("thread ({},{},{})", t.x, t.y, t.z);
+}
+
+const void* BlockRunner::top_of_stack() const {
+#if defined(TILESTEP_RAW_SWITCH)
+  return threads_[current_].context->stack->memory.sp;
+#else
+  return nullptr;
+#endif
 }
 
 std::string BlockRunner::block_position(int rank) const {

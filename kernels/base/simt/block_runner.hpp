@@ -13,7 +13,9 @@
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/base/simt/emulated_threads.hpp"
 #include "kernels/base/simt/emulator.hpp"
+#include "kernels/base/simt/fault_signal.hpp"
 #include "kernels/base/simt/fiber.hpp"
+#include "kernels/base/simt/shared_races.hpp"
 #include "kernels/base/simt/thread_copies.hpp"
 #include "kernels/base/simt/watched.hpp"
 
@@ -95,6 +97,13 @@ class BlockRunner {
   /// The same where a block is watched already; else null.
   AsyncEngine* watching() { return async_ && async_->active() ? async_.get() : nullptr; }
   ThreadCopies& copies() { return copies_; }
+  /// Who watches the block's shared memory, if somebody does.
+  SharedRaces* races() { return races_.get(); }
+  const char* kernel_name() const { return job_->launch->name; }
+  /// "thread (…)"
+  std::string thread_name(int thread) const;
+  /// Of the current thread; null where it is not known.
+  const void* top_of_stack() const;
   /// Keeps a value of the current thread, if the launch keeps them.
   void watch(const char* name, double value, Location at) const;
   /// The current thread waits until somebody wakes it.
@@ -103,8 +112,12 @@ class BlockRunner {
   void wake(std::span<int> threads);
   /// "<kernel>: thread (…) of block (…)"
   std::string position(int thread) const;
-  /// Throws Error: "<kernel>: thread (…) of block (…) <what>".
+  /// Throws KernelFault: "<kernel>: thread (…) of block (…) <what>".
   [[noreturn]] void fail(const std::string& what) const;
+  /// In a signal handler: ends the block that the calling OS thread runs, with a KernelFault. False if it is in
+  /// no kernel, or was stopped before.
+  static bool stop_current(int number, const siginfo_t& info, void* context,
+                           bool time_is_up) noexcept;
 
  private:
   static constexpr int kWarp = 32;
@@ -156,6 +169,7 @@ class BlockRunner {
   }
   void place_blocks();
   void fill_shared();
+  void watch_shared();
   void check_static_shared() const;
   Pause meet_in_cluster(bool predicate, Location at);
   void fiber_body(Context& self);
@@ -177,7 +191,10 @@ class BlockRunner {
   void complete(Warp& warp, int first_thread, Meeting& meeting);
   void reset_warps();
   bool advance();
+  int stalled_thread() const;
   std::string stall_report() const;
+  bool stop(int number, const siginfo_t& info, void* context, bool time_is_up) noexcept;
+  static void leave_stopped(void* self);
   std::string warp_stall(int thread) const;
   std::string barrier_stall(int thread) const;
   int missing_lane(int thread) const;
@@ -206,6 +223,9 @@ class BlockRunner {
   bool warps_used_ = false;
   Location barrier_at_;
   std::exception_ptr error_;
+  StoppedThread stopped_;  ///< after that nothing runs here any more
+  Context stopped_at_;     ///< where, and nobody comes back
+  const char* main_frame_ = nullptr;
   std::uint64_t random_state_ = 0;
 
   std::vector<int> order_;
@@ -221,6 +241,7 @@ class BlockRunner {
   };
   ThreadCopies copies_;
   std::unique_ptr<AsyncEngine> async_;  ///< null until a kernel needs it
+  std::unique_ptr<SharedRaces> races_;  ///< null unless an edited kernel runs
   std::unique_ptr<unsigned char, FreeAligned> shared_;
   std::size_t shared_capacity_ = 0;
   std::size_t shared_stride_ = 0;  ///< from block to block

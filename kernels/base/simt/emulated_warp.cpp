@@ -120,6 +120,7 @@ void BlockRunner::complete(Warp& warp, int first_thread, Meeting& meeting) {
     for_each_lane(mask, [&](int lane) { warp.results[lane] = result; });
   }
   meeting.arrived = 0;
+  if (races_ && meeting.op == WarpOp::sync) races_->lanes_met(first_thread, mask);
   if (meeting.op == WarpOp::sync && async_ && async_->active()) {
     async_->lanes_met(first_thread, mask);
   }
@@ -152,20 +153,23 @@ void BlockRunner::reset_warps() {
   warps_used_ = false;
 }
 
-std::string BlockRunner::stall_report() const {
+/// Whose wait the report is about.
+int BlockRunner::stalled_thread() const {
   // A warp collective first: those who wait at the barrier may be waiting for its lanes.
-  for (int thread = 0; thread < count_; ++thread) {
-    if (threads_[thread].state == State::at_warp) return warp_stall(thread);
-  }
-  for (int thread = 0; thread < count_; ++thread) {
-    if (threads_[thread].state != State::asleep) continue;
-    return fmt::format("{} waits in {} for {}", position(thread), line_of(threads_[thread].place),
-                       async_->why_asleep(thread));
-  }
-  for (int thread = 0; thread < count_; ++thread) {
-    if (threads_[thread].state == State::at_barrier) return barrier_stall(thread);
+  for (const State state : {State::at_warp, State::asleep, State::at_barrier}) {
+    for (int thread = 0; thread < count_; ++thread) {
+      if (threads_[thread].state == state) return thread;
+    }
   }
   __builtin_unreachable();
+}
+
+std::string BlockRunner::stall_report() const {
+  const int thread = stalled_thread();
+  if (threads_[thread].state == State::at_warp) return warp_stall(thread);
+  if (threads_[thread].state == State::at_barrier) return barrier_stall(thread);
+  return fmt::format("{} waits in {} for {}", position(thread), line_of(threads_[thread].place),
+                     async_->why_asleep(thread));
 }
 
 // The first lane that `thread` waits for in vain; it may lie beyond the end of the block.

@@ -49,6 +49,10 @@ int warp() {
 
 void start_copy(void* to, const void* from, int bytes, Location at) {
   BlockRunner& runner = BlockRunner::current();
+  if (runner.races() != nullptr) {
+    runner.races()->access(reinterpret_cast<std::uintptr_t>(to), static_cast<std::size_t>(bytes),
+                           SharedUse::copy, static_cast<void**>(__builtin_frame_address(0)));
+  }
   runner.copies().start(runner.current_thread(), to, from, bytes, runner.watching(), at);
 }
 
@@ -59,7 +63,7 @@ void commit_copies() {
 
 void wait_copies(int pending) {
   BlockRunner& runner = BlockRunner::current();
-  runner.copies().wait(runner.current_thread(), pending, runner.watching());
+  runner.copies().wait(runner.current_thread(), pending, runner.watching(), runner.races());
 }
 
 void watch(const char* name, double value, Location at) {

@@ -63,7 +63,7 @@ void ThreadCopies::commit(int thread) {
   nudge(mine);
 }
 
-void ThreadCopies::wait(int thread, int pending, AsyncEngine* engine) {
+void ThreadCopies::wait(int thread, int pending, AsyncEngine* engine, SharedRaces* races) {
   Queue& mine = queue(thread);
   nudge(mine);
   const auto kept = std::min(static_cast<std::size_t>(pending), mine.groups.size());
@@ -71,6 +71,11 @@ void ThreadCopies::wait(int thread, int pending, AsyncEngine* engine) {
   const auto ended = mine.groups.end() - static_cast<std::ptrdiff_t>(kept);
   const std::size_t upto = *(ended - 1);
   land(mine, upto);
+  if (races != nullptr) {
+    for (std::size_t i = 0; i < upto; ++i) {
+      races->copy_awaited(mine.copies[i].to, static_cast<std::size_t>(mine.copies[i].bytes));
+    }
+  }
   if (engine != nullptr) {
     for (std::size_t i = 0; i < upto; ++i) {
       engine->copy_awaited(mine.copies[i].to, mine.copies[i].bytes);

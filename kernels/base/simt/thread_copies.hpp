@@ -9,6 +9,7 @@
 namespace tilestep::simt::emulated {
 
 class AsyncEngine;
+class SharedRaces;
 
 /// The copies from global to shared memory that the threads of a block start by cp.async, and when they are
 /// done under emulation: as Completion says, which is at the thread's wait for their group at the latest, or
@@ -21,8 +22,8 @@ class ThreadCopies {
   /// `from` null: zeros. `engine`, null where there is none, is told what to watch.
   void start(int thread, void* to, const void* from, int bytes, AsyncEngine* engine, Location at);
   void commit(int thread);
-  /// Until at most `pending` of the thread's newest groups are under way.
-  void wait(int thread, int pending, AsyncEngine* engine);
+  /// Until at most `pending` of the thread's newest groups are under way. `races` is told, too, if it is not null.
+  void wait(int thread, int pending, AsyncEngine* engine, SharedRaces* races);
 
  private:
   struct Copy {

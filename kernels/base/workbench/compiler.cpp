@@ -17,10 +17,15 @@ namespace {
 namespace fs = std::filesystem;
 
 /// -g1 has the lines for what is said about a fault. Without optimization the compiler takes half the time, and the
-/// kernels that a lesson shows are small.
+/// kernels that a lesson shows are small. Its accesses to memory are told as they would be to ThreadSanitizer, without
+/// whose runtime it is linked (simt/shared_races.hpp).
 std::vector<std::string> host_flags(const Compiler& compiler) {
   const bool clang = compiler.name.find("clang") != std::string::npos;
   return {"-std=c++20",
+          "-fsanitize=thread",
+          clang ? "-mllvm" : "--param",
+          clang ? "-tsan-instrument-func-entry-exit=0" : "tsan-instrument-func-entry-exit=0",
+          "-fno-omit-frame-pointer",
           "-O0",
           "-g1",
           "-fPIC",
@@ -31,6 +36,7 @@ std::vector<std::string> host_flags(const Compiler& compiler) {
           "-Wno-unknown-pragmas",
           "-Wno-unused-function",
           "-fdiagnostics-color=never",
+          clang ? "-Wno-unknown-warning-option" : "-Wno-tsan",  // fences are none of its
           clang ? "-fno-caret-diagnostics" : "-fno-diagnostics-show-caret",
           clang ? "-ferror-limit=100" : "-fmax-errors=100",
           "-x",
@@ -43,7 +49,6 @@ std::vector<std::string> gpu_flags(int compute_capability) {
   const std::string feature = compute_capability >= 90 ? "a" : "";
   return {"-std=c++20",
           fmt::format("-arch=sm_{}{}", compute_capability, feature),
-          "-cubin",
           "-lineinfo",
           "-w",
           "--expt-relaxed-constexpr",
@@ -211,18 +216,34 @@ Compiled compile_for_host(std::string_view lesson, const lab::KernelEdit& edit,
       link_module);
 }
 
-Compiled compile_for_gpu(std::string_view lesson, const lab::KernelEdit& edit,
-                         int compute_capability, const CompileWatch& watch) {
+namespace {
+
+Compiled compile_by_nvcc(std::string_view lesson, const lab::KernelEdit& edit,
+                         int compute_capability, const char* form, const CompileWatch& watch) {
+  std::vector<std::string> flags = gpu_flags(compute_capability);
+  flags.push_back(fmt::format("-{}", form));
   return compile({std::string(lesson),
                   edit,
                   gpu_compiler(),
-                  gpu_flags(compute_capability),
+                  std::move(flags),
                   16384,
-                  ".cubin",
+                  fmt::format(".{}", form),
                   {},
                   {},
                   watch},
                  [](const Job&, const std::vector<std::string>&) {});
+}
+
+}  // namespace
+
+Compiled compile_for_gpu(std::string_view lesson, const lab::KernelEdit& edit,
+                         int compute_capability, const CompileWatch& watch) {
+  return compile_by_nvcc(lesson, edit, compute_capability, "cubin", watch);
+}
+
+Compiled compile_to_ptx(std::string_view lesson, const lab::KernelEdit& edit,
+                        int compute_capability, const CompileWatch& watch) {
+  return compile_by_nvcc(lesson, edit, compute_capability, "ptx", watch);
 }
 
 std::vector<fs::path> cubins_in(const fs::path& folder) {

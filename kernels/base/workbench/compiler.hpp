@@ -46,6 +46,9 @@ inline constexpr const char* kHostModule = "kernels.so";
 /// launches in place of its own. The folder holds a `.cubin` for each file that was compiled.
 Compiled compile_for_gpu(std::string_view lesson, const lab::KernelEdit& edit,
                          int compute_capability, const CompileWatch& watch = {});
+/// The same as text, a `.ptx` for each file.
+Compiled compile_to_ptx(std::string_view lesson, const lab::KernelEdit& edit,
+                        int compute_capability, const CompileWatch& watch = {});
 /// The cubins of a folder, in the order of their names.
 std::vector<std::filesystem::path> cubins_in(const std::filesystem::path& folder);
 

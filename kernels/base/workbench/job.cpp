@@ -12,6 +12,7 @@
 #include "kernels/base/lab/json.hpp"
 #include "kernels/base/workbench/diagnostics.hpp"
 #include "kernels/base/workbench/folders.hpp"
+#include "kernels/base/workbench/guarded.hpp"
 #include "kernels/base/workbench/sources.hpp"
 
 namespace tilestep::workbench {
@@ -108,7 +109,7 @@ Compiled compile(Job job,
   std::error_code error;
   fs::create_directories(all, error);
   const bool fresh = make_whole(folder, [&](const fs::path& draft) {
-    if (job.watch.tell) job.watch.tell("compiling your kernel");
+    if (job.watch.tell) job.watch.tell(kCompiling);
     const auto start = Clock::now();
     job.draft = draft;
     write_whole(draft / "edited" / job.edit.path, job.edit.text);

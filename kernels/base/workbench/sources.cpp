@@ -49,11 +49,13 @@ void reach(const std::string& path, std::set<std::string>& reached) {
   for (const std::string& next : includes_of(lab::asset(path))) reach(next, reached);
 }
 
-std::vector<std::string> cuda_sources(std::string_view lesson) {
+/// The files of the lesson's folder with this ending.
+std::vector<std::string> files_of(std::string_view lesson, std::string_view ending) {
   const std::string folder = folder_of(lesson) + "/";
   std::vector<std::string> all;
   for (const lab::Asset& asset : lab::assets()) {
-    if (asset.path.starts_with(folder) && asset.path.ends_with(".cu")) all.emplace_back(asset.path);
+    if (asset.path.starts_with(folder) && asset.path.ends_with(ending))
+      all.emplace_back(asset.path);
   }
   std::sort(all.begin(), all.end());
   return all;
@@ -93,15 +95,18 @@ std::string folder_of(std::string_view lesson) {
 }
 
 std::vector<std::string> launch_sources(std::string_view lesson) {
-  std::vector<std::string> all = cuda_sources(lesson);
+  std::vector<std::string> all = files_of(lesson, ".cu");
   std::set<std::string> included;
-  for (const std::string& source : all) included.merge(includes_of(lab::asset(source)));
+  for (const std::string_view ending : {".cu", ".hpp"}) {
+    for (const std::string& file : files_of(lesson, ending))
+      included.merge(includes_of(lab::asset(file)));
+  }
   std::erase_if(all, [&](const std::string& source) { return included.count(source) > 0; });
   return all;
 }
 
 std::vector<std::string> editable_sources(std::string_view lesson) {
-  std::vector<std::string> all = cuda_sources(lesson);
+  std::vector<std::string> all = files_of(lesson, ".cu");
   const std::vector<std::string> launch = launch_sources(lesson);
   std::erase_if(all, [&](const std::string& source) {
     return std::find(launch.begin(), launch.end(), source) != launch.end();

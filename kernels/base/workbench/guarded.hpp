@@ -1,0 +1,37 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <string_view>
+
+#include "kernels/base/lab/report.hpp"
+#include "kernels/base/workbench/fault_lines.hpp"
+
+namespace tilestep::workbench {
+
+/// What a run's progress says while it is compiled, and from then on: its deadline counts from there.
+inline constexpr std::string_view kCompiling = "compiling your kernel";
+inline constexpr std::string_view kRunning = "running your kernel";
+
+/// What a run of an edited kernel under emulation may take.
+struct RunLimits {
+  std::chrono::milliseconds deadline = std::chrono::seconds(10);
+  std::size_t memory_bytes = std::size_t{4} << 30;  ///< beyond what the process has before
+};
+
+/// The Error of a kernel that was stopped in the middle of something: this process should say so, and end.
+class KernelStopped final : public lab::SourceError {
+ public:
+  explicit KernelStopped(const lab::SourceError& error) : lab::SourceError(error) {}
+};
+
+/// Calls `run`, which makes a device of the module's kernels and runs a lesson on it. Throws lab::SourceError with the
+/// line of what goes wrong in the edited source, KernelStopped for a wild pointer, an overflowing stack and the
+/// like, and for a thread that still runs at the deadline; Error (unavailable) where the memory is not enough.
+/// Where two threads use the same shared memory with no barrier between, the report's check `shared_memory` fails and
+/// its kernel has a diagnostic at that line.
+lab::Report guarded(const EditedModule& module, const std::function<lab::Report()>& run,
+                    const RunLimits& limits = {});
+
+}  // namespace tilestep::workbench
