@@ -22,7 +22,7 @@
 ///
 ///     ## Goal                                 left out where right results are all
 ///     - bank_ways of shared-tile/store <= 1   a measurement, `of` its variant
-///     - requests.sectors in rising <= 4       every cell of a column of a table, `in` one case
+///     - requests.sectors in rising <= 4       the largest of a table's column, `in` one case alone
 ///
 ///     ## Speed                                left out where speed is not asked; on a GPU alone
 ///     - softmax_bandwidth of online-one-read >= 0.9                its rate against the lesson's own
