@@ -22,7 +22,7 @@ constexpr const char* kCheck = "thread_order";
 constexpr std::chrono::milliseconds kLongestForTwo{400}, kLongestForOne{1500};
 constexpr const char* kWhy =
     "; where the order of threads shows, two of them use the same memory and nothing makes one "
-    "wait for the other";
+    "wait for the other.";
 
 lab::Report run_in(const OrderedRun& run, ThreadOrder order,
                    std::span<const simt::KernelEntry> kernels, lab::Progress& progress) {
@@ -66,7 +66,7 @@ std::string place_of(const std::string& path, const lab::Report& report) {
 
 std::string sentence(ThreadOrder order, const lab::Difference& difference,
                      const lab::Report& report) {
-  return fmt::format("with the threads of a block in {} order, {} is {} instead of {}{}",
+  return fmt::format("With the threads of a block in {} order, {} is {} instead of {}{}",
                      name_of(order), place_of(difference.path, report), difference.replayed,
                      difference.recorded, kWhy);
 }
@@ -84,10 +84,10 @@ std::optional<std::string> wrong_in(ThreadOrder order, const lab::Report& first,
     throw;
   } catch (const simt::KernelFault& fault) {
     if (fault.ends_process()) throw;
-    return fmt::format("with the threads of a block in {} order, {}", name_of(order),
+    return fmt::format("With the threads of a block in {} order, {}", name_of(order),
                        with_line(fault.what(), line_of(fault.place(), run.module), run.module));
   } catch (const Error& error) {
-    return fmt::format("with the threads of a block in {} order there is no result: {}",
+    return fmt::format("With the threads of a block in {} order there is no result: {}",
                        name_of(order), error.what());
   }
   if (!wrong) return std::nullopt;
@@ -106,10 +106,9 @@ void check_orders(lab::Report& report, const OrderedRun& run, std::chrono::milli
                                      ThreadOrder::ascending};
   std::erase(others, run.emulation.order);
   if (took > kLongestForTwo) others.pop_back();
-  lab::Check check{
-      kCheck, true, 0, 0,
-      fmt::format("the same with the threads of a block in {} order, to the last digit",
-                  others.size() == 2 ? "any of three" : "another")};
+  lab::Check check{kCheck, true, 0, 0,
+                   fmt::format("The same numbers with the threads of a block in {}.",
+                               others.size() == 2 ? "three orders" : "two orders")};
   for (std::size_t i = 0; i < std::min<std::size_t>(2, others.size()) && check.ok; ++i) {
     progress.check();
     if (auto wrong = wrong_in(others[i], report, run, progress)) {

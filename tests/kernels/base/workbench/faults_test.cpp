@@ -276,7 +276,7 @@ TEST_CASE("a missing barrier is found by who uses the memory, and by the order o
   const lab::Check& order = check_of(report, "thread_order");
   CHECK_FALSE(order.ok);
   CHECK(contains(order.detail,
-                 "with the threads of a block in descending order, row 1 of the "
+                 "With the threads of a block in descending order, row 1 of the "
                  "column '"));
   const int writes = line_with(without, "= value;");
   const int reads = line_with(without, "value = slots[0];");
