@@ -7,7 +7,7 @@ build_packages=(
   libegl-dev libgl-dev libegl1 libgl1 libgl1-mesa-dri libegl-mesa0 libglx-mesa0
   fonts-inter fonts-jetbrains-mono
 )
-test_packages=(catch2 xvfb xauth xdotool procps clang clang-format openssh-client)
+test_packages=(catch2 xvfb xauth xdotool procps clang clang-format openssh-client bubblewrap)
 # Its server is for a test over loopback. Where there is a service manager its package would start one for
 # everybody: there it is left to whoever owns the machine, and the test says that it is skipped.
 [ -d /run/systemd/system ] || test_packages+=(openssh-server)
