@@ -136,7 +136,6 @@ lab::Report edited_emulated(const lab::Request& request, const lab::Settings& se
     const auto start = std::chrono::steady_clock::now();
     const auto device = simt::make_emulated_device(kernels.table(), emulation);
     lab::Report report = run_on(*device, request, settings, progress);
-    workbench::tell_of_edit(report, kernels.info(), *device);
     if (request.action == lab::Request::Action::run) {
       const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
           std::chrono::steady_clock::now() - start);
@@ -145,6 +144,7 @@ lab::Report edited_emulated(const lab::Request& request, const lab::Settings& se
                                emulated_kernels(), emulation, module},
                               took, progress);
     }
+    workbench::tell_of_edit(report, kernels.info(), *device);  // last: what is watched has no order
     return report;
   });
 }

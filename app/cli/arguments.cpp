@@ -196,6 +196,7 @@ void add_look(CLI::App& command, LookArguments& look) {
       ->allow_extra_args(false);
   command.add_flag("--presenter", look.presenter, "Presenter mode: large type");
   command.add_flag("--reader", look.reader, "The lesson's text beside the picture");
+  command.add_flag("--edit", look.edit, "Opens the editor of the lesson's kernel, under Kernel");
   command.add_flag("--ask", look.ask, "Asks what the lesson asks at this step");
 }
 
@@ -208,6 +209,8 @@ void LookArguments::set_look(ShellOptions& options) const {
   options.reader = reader || front.reader;
   options.overlay = tab_given;
   options.asked = ask;
+  options.edits = edit;
+  if (edit) options.tab = Tab::kernel;
   options.presenter = presenter;
   options.text_scale = parse_text_scale(text_scale);
 }

@@ -57,7 +57,7 @@ struct LookArguments {
   std::string text_scale = "1";
   std::string backend = "auto";
   std::vector<std::string> labs;
-  bool presenter = false, reader = false, ask = false;
+  bool presenter = false, reader = false, ask = false, edit = false;
   bool tab_given = false;
   std::string questions = "on";       ///< of `open`
   std::vector<std::string> compared;  ///< assignments of another run beside it

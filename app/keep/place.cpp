@@ -68,6 +68,12 @@ std::optional<fs::path> config_folder() {
   return std::nullopt;
 }
 
+std::optional<fs::path> state_folder() {
+  if (const auto named = folder_in("XDG_STATE_HOME")) return *named / "tilestep";
+  if (const auto home = folder_in("HOME")) return *home / ".local" / "state" / "tilestep";
+  return std::nullopt;
+}
+
 fs::path documents_folder() {
   std::error_code failed;
   const auto there = [&failed](const fs::path& path) { return fs::is_directory(path, failed); };

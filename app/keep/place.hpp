@@ -10,6 +10,8 @@ namespace tilestep::app {
 
 /// "$XDG_CONFIG_HOME/tilestep", else "~/.config/tilestep"; nothing where neither is named.
 std::optional<std::filesystem::path> config_folder();
+/// "$XDG_STATE_HOME/tilestep", else "~/.local/state/tilestep"; nothing where neither is named.
+std::optional<std::filesystem::path> state_folder();
 /// Where the user saves: the documents folder that the desktop names, else ~/Documents if it is there, else the
 /// folder that the program was started in.
 std::filesystem::path documents_folder();

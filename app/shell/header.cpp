@@ -11,7 +11,9 @@ using ui::Font;
 using ui::px;
 using ui::Role;
 
-std::string device_sentence(const lab::Report& report) {
+namespace {
+
+std::string device_of(const lab::Report& report) {
   if (!report.recorded_at.empty()) {
     return fmt::format("Recorded on {}, {}", report.device.name, report.recorded_at);
   }
@@ -24,6 +26,13 @@ std::string device_sentence(const lab::Report& report) {
                        each.recorded_at.empty() ? "" : ", ", each.recorded_at);
   }
   return emulated;
+}
+
+}  // namespace
+
+std::string device_sentence(const lab::Report& report) {
+  const std::string device = device_of(report);
+  return report.kernel ? "Your kernel · " + device : device;
 }
 
 namespace {

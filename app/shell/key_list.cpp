@@ -29,6 +29,8 @@ constexpr KeyLine kLines[] = {
     {"P", "Presenter mode"},
     {"T", "Dark and light theme"},
     {"Tab  Enter", "Next control (with Shift the one before); press it"},
+    {"Ctrl+Enter", "Run the kernel as it stands in the editor; Esc leaves the editor"},
+    {"Ctrl+F", "Find in the kernel's editor"},
     {"Ctrl+K", "Find lessons, knobs, terms and actions"},
     {"F11", "Full screen"},
     {"Ctrl+C", "Copy the table under Data, for a spreadsheet"},

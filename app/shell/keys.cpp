@@ -132,7 +132,42 @@ bool control_key(ShellState& state, Key key, bool shift) {
   return !typing && meant && focus.key(*meant);
 }
 
+/// Keys while the kernel's editor is on screen. Returns false if `key` is not for it.
+bool editor_key(ShellState& state, Key key) {
+  if (key == Key::run) {
+    state.run_kernel();
+    return true;
+  }
+  if (key == Key::find_text) {
+    state.sheet_on_show()->editor.open_find();
+    return true;
+  }
+  if (state.editor_with_keys() == nullptr) return false;
+  if (key == Key::save) {  // the habit of everyone who edits; all is kept anyway
+    state.drafts.write();
+    const std::string remark = state.drafts.take_remark();
+    state.say(remark.empty() ? "The draft is kept as you type" : remark);
+  }
+  return true;
+}
+
 }  // namespace
+
+bool Shell::type(char32_t character) {
+  ui::CodeEditor* editor = state_->editor_with_keys();
+  if (editor == nullptr) return false;
+  editor->type(character);
+  state_->follow_drafts();
+  return true;
+}
+
+bool Shell::press(const ui::EditorPress& press) {
+  ui::CodeEditor* editor = state_->editor_with_keys();
+  if (editor == nullptr) return false;
+  editor->press(press);
+  state_->follow_drafts();
+  return true;
+}
 
 void Shell::key(Key key, bool shift) {
   ShellState& state = *state_;
@@ -145,6 +180,7 @@ void Shell::key(Key key, bool shift) {
     state.key_list = false;
     return state.palette.open();
   }
+  if (state.layer().empty() && state.sheet_on_show() != nullptr && editor_key(state, key)) return;
   if (control_key(state, key, shift) || layer_key(state, key, shift)) return;
   if (key == Key::save) return keep(shift ? Keep::picture_png : Keep::capsule);
   // What is typed into a field is not for us.

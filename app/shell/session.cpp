@@ -61,6 +61,7 @@ void Session::show(std::size_t index, const lab::Report& report, std::string_vie
   take_report(shown, report);
   shown.answered = shown.settings;
   shown.answered_lab = shown.lab;
+  shown.kernel = shown.asked_kernel = shown.answered_kernel = std::nullopt;
   shown.capsule_day = day.empty() ? "an unknown day" : day;
 }
 
@@ -255,6 +256,13 @@ void Session::reset(double now_s) {
 
 void Session::run_again(double now_s) {
   lesson().due_s = now_s;
+}
+
+void Session::run_kernel(std::optional<lab::KernelEdit> kernel, double now_s) {
+  LessonState& now = lesson();
+  stop();
+  now.kernel = std::move(kernel);
+  now.due_s = now_s;
 }
 
 }  // namespace tilestep::app

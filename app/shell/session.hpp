@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/shell/difference.hpp"
 #include "app/shell/gate.hpp"
 #include "app/shell/playhead.hpp"
 #include "app/worker/lab_client.hpp"
@@ -56,6 +57,12 @@ struct LessonState {
   std::size_t lab = 0;           ///< the offer that it is asked of
   std::size_t asked_lab = 0;     ///< the offer that the last run was asked of
   std::size_t answered_lab = 0;  ///< that what is on show, report or failure, came from
+  /// The source that the user runs in place of the built-in one; nothing: the built-in one.
+  std::optional<lab::KernelEdit> kernel;
+  std::optional<lab::KernelEdit> asked_kernel;     ///< of the last run
+  std::optional<lab::KernelEdit> answered_kernel;  ///< of what is on show
+  std::optional<lab::Report> original;  ///< the newest report of the kernels that are built in
+  std::optional<FirstDifference> difference;  ///< of the report on show from `original_of_report`
   LabProgress progress;
   std::optional<double> due_s;  ///< when the changed knobs are sent
 
@@ -73,8 +80,15 @@ struct LessonState {
   scenes::Moment moment() const { return {cursor, playhead.fraction()}; }
   const scenes::Scene& scene() const { return player->scene(); }
   scenes::View view() const { return player->view(cursor); }
-  /// What is on show belongs to other settings than the knobs', or to another lab.
-  bool stale() const { return answered != settings || answered_lab != lab; }
+  /// What is on show belongs to other settings than the knobs', to another lab or another source.
+  bool stale() const {
+    return answered != settings || answered_lab != lab || answered_kernel != kernel;
+  }
+  /// A run of the built-in kernels with the knobs of the report on show, which is of the user's own; else nullptr.
+  const lab::Report* original_of_report() const {
+    const bool own = report && report->kernel && original && original->params == report->params;
+    return own ? &*original : nullptr;
+  }
   /// It is not what the knobs say, or another answer is on its way.
   bool outdated() const { return coming() || stale(); }
   bool coming() const { return due_s.has_value() || run.has_value(); }
@@ -154,6 +168,8 @@ class Session {
   /// Default knobs, first step.
   void reset(double now_s);
   void run_again(double now_s);
+  /// Runs the lesson with this source, now and whenever a knob is turned; nothing: with its own.
+  void run_kernel(std::optional<lab::KernelEdit> kernel, double now_s);
   const std::vector<LabOffer>& offers() const { return offers_; }
   /// Runs the lesson there from now on.
   void choose_lab(std::size_t offer, double now_s);

@@ -47,6 +47,7 @@ lab::Request Session::request(lab::Request::Action action) const {
   request.params = lesson().settings;
   request.action = action;
   request.backend = offers_[lesson().lab].backend;
+  request.kernel = lesson().kernel;
   return request;
 }
 
@@ -59,6 +60,7 @@ void Session::submit_run() {
   now.run = lab_.submit_to(offers_[now.lab].lab, request(lab::Request::Action::run));
   now.asked = now.settings;
   now.asked_lab = now.lab;
+  now.asked_kernel = now.kernel;
 }
 
 void Session::choose_lab(std::size_t offer, double now_s) {
@@ -147,6 +149,7 @@ void Session::take_of_run(LessonState& lesson, const LabUpdate& update) {
     lesson.failure = *failure;
     lesson.answered = lesson.asked;
     lesson.answered_lab = lesson.asked_lab;
+    lesson.answered_kernel = lesson.asked_kernel;
   } else {
     take_report(lesson, std::get<lab::Report>(update.what));
   }
@@ -180,13 +183,19 @@ void Session::take_report(LessonState& lesson, const lab::Report& report) {
     lesson.failure = LabFailure{error.what(), error.code(), false};
     lesson.answered = lesson.asked;
     lesson.answered_lab = lesson.asked_lab;
+    lesson.answered_kernel = lesson.asked_kernel;
     return;
   }
   const bool first_report = !lesson.report.has_value();
   lesson.report = report;
   lesson.answered = report.params;
   lesson.answered_lab = lesson.asked_lab;
+  lesson.answered_kernel = lesson.asked_kernel;
   lesson.capsule_day.clear();
+  if (!report.kernel) lesson.original = report;
+  const lab::Report* original = lesson.original_of_report();
+  lesson.difference =
+      original != nullptr ? first_difference(lesson.scene(), *original) : std::nullopt;
   lesson.failure.reset();
   lesson.gate.forget();
   lesson.events = lesson.scene().events();

@@ -113,6 +113,12 @@ void Shell::draw(ImVec2 size) {
   focus.draws("coach");
   state_->coach.draw(*state_);
   focus.end_frame();
+  // An editor that is out of sight does not take the keys when it comes back.
+  for (auto& [lesson, desk] : state_->desks) {
+    for (auto& [path, sheet] : desk.sheets) {
+      if (&sheet != state_->sheet_on_show()) sheet.editor.leave();
+    }
+  }
   if (state_->message) draw_message(*state_, size);
   state_->drawn = true;
 }
@@ -123,7 +129,7 @@ bool Shell::update() {
   if (said_enough) state_->message.reset();
   const bool changed = state_->session.update(now_s);
   if (const auto remark = state_->session.take_remark()) state_->say(failure_sentence(*remark));
-  return changed || said_enough;
+  return state_->follow_drafts() || changed || said_enough;
 }
 
 bool Shell::animating() const {
@@ -147,6 +153,7 @@ bool Shell::timing() const {
 std::optional<double> Shell::update_due_s() const {
   auto due_s = state_->session.due_s();
   if (state_->message) due_s = std::min(due_s.value_or(1e300), state_->message->until_s);
+  if (const auto drafts = state_->drafts_due_s()) due_s = std::min(due_s.value_or(1e300), *drafts);
   if (!due_s) return std::nullopt;
   return std::max(0.0, *due_s - state_->now_s());
 }

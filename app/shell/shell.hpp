@@ -2,6 +2,7 @@
 
 #include <imgui.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "app/worker/lab_client.hpp"
 #include "kernels/base/lab/knob.hpp"
 #include "scenes/picture/picture.hpp"
+#include "scenes/ui/code_editor.hpp"
 #include "scenes/ui/ui.hpp"
 
 namespace tilestep::ui {
@@ -50,6 +52,9 @@ struct ShellOptions {
   bool still = false;        ///< no animation: pictures and tests
   bool calm = false;         ///< reduced motion: nothing moves by itself
   bool first_start = false;  ///< begins with the tour of the window
+  bool edits = false;        ///< the kernel's editor is open under Kernel
+  /// Where drafts of kernels are kept; nothing: they are not.
+  std::optional<std::filesystem::path> drafts = {};
 };
 
 /// Keys the shell knows; the window translates.
@@ -80,9 +85,11 @@ enum class Key {
   escape,
   enter,
   tab,
-  find,  ///< Ctrl+K
-  copy,  ///< Ctrl+C
-  save,  ///< Ctrl+S
+  find,       ///< Ctrl+K
+  find_text,  ///< Ctrl+F
+  run,        ///< Ctrl+Enter
+  copy,       ///< Ctrl+C
+  save,       ///< Ctrl+S
   comma,
   period,
   bracket_left,
@@ -127,6 +134,11 @@ class Shell {
   /// Draws one frame that fills `size` (framebuffer pixels).
   void draw(ImVec2 size);
   void key(Key key, bool shift);
+  /// A typed character, or a key as editors have it. False: no editor has the keyboard, and `key` may have it.
+  bool type(char32_t character);
+  bool press(const ui::EditorPress& press);
+  /// Writes the drafts that wait to be written.
+  void keep_drafts();
   /// As if these knobs of the lesson on show had been turned. Throws Error for what they do not take.
   void set_knobs(const lab::Settings& settings);
   /// As if a thing of the picture had been clicked that can be followed: a token, a thread.

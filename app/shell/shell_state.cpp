@@ -47,7 +47,8 @@ std::size_t first_offer(const ShellOptions& options) {
 
 ShellState::ShellState(LabClient& lab, const ShellOptions& options)
     : session(lab, all_lessons(), lab_offers(options.backend, options.labs), first_offer(options)),
-      tab(options.tab) {
+      tab(options.tab),
+      drafts(options.drafts) {
   reader = options.reader;
   if (options.first_start) coach.begin();
   overlay = options.overlay;
@@ -77,6 +78,7 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
   if (!options.view.empty()) lesson.player->show_view(options.view);
   lesson.wanted_phase = options.phase;
   readings[chosen].stop = options.stop;
+  desks[chosen].edits = options.edits;
   session.choose(chosen);
 }
 
@@ -98,6 +100,8 @@ void ShellState::toggle_compare() {
   scenes::ScenePlayer& player = *session.lesson().player;
   if (player.compares()) {
     player.unpin();
+  } else if (const lab::Report* original = session.lesson().original_of_report()) {
+    player.pin(*original);
   } else {
     player.pin();
   }
@@ -131,7 +135,9 @@ std::string ShellState::layer() const {
 }
 
 LayoutMode ShellState::layout_mode() const {
-  const bool plots = tab == Tab::measured || (staged() && tab == Tab::glossary);
+  const bool edits =
+      tab == Tab::kernel && desks.contains(session.chosen()) && desks.at(session.chosen()).edits;
+  const bool plots = tab == Tab::measured || edits || (staged() && tab == Tab::glossary);
   const bool card = session.lesson().gate.card().has_value();
   return {ui.look().presenter, reader, plots, card ? std::max(card_height, 1.0f) : 0};
 }

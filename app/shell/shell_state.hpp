@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "app/keep/drafts.hpp"
+#include "app/keep/own_editor.hpp"
 #include "app/shell/coach.hpp"
 #include "app/shell/layout.hpp"
 #include "app/shell/palette.hpp"
@@ -37,6 +39,24 @@ struct Reading {
   std::vector<Stretch> stretches;  ///< as `terms`
 };
 
+/// What the user makes of a lesson's kernel.
+struct KernelDesk {
+  /// A source as the user changes it.
+  struct Sheet {
+    ui::CodeEditor editor;
+    std::uint64_t kept = 0;       ///< the revision of its text that the draft has
+    bool has_draft = false;       ///< from another time, or of this one
+    bool of_other_build = false;  ///< made from another text of the source
+    std::string original;         ///< as built in
+  };
+  bool edits = false;                   ///< the editor is on show under Kernel
+  std::string path;                     ///< of the sheet in it
+  std::map<std::string, Sheet> sheets;  ///< by path
+  /// The user's own editor has the draft of `path`: what it saves is run.
+  bool watches = false;
+  double look_s = 0;  ///< when to look for that
+};
+
 struct ShellState {
   ShellState(LabClient& lab, const ShellOptions& options);
 
@@ -46,10 +66,14 @@ struct ShellState {
   std::optional<Tab> tab_before;  ///< that a question took the place of
   bool reader = false;
   std::map<std::size_t, Reading> readings;  ///< by the lesson's place in the list
-  bool overlay = false;                     ///< on a stage: the tab lies over the picture
-  bool question_open = false;               ///< in the frame before
-  float card_height = 0;                    ///< of the question in the frame before, real pixels
-  int measured_item = -1;                   ///< the question that hides the view on show
+  std::map<std::size_t, KernelDesk> desks;  ///< the same
+  Drafts drafts;
+  std::vector<DetachedProgram> own_editors;  ///< that were started
+  bool kernel_tools_fit = true;              ///< beside the tabs, in this frame
+  bool overlay = false;                      ///< on a stage: the tab lies over the picture
+  bool question_open = false;                ///< in the frame before
+  float card_height = 0;                     ///< of the question in the frame before, real pixels
+  int measured_item = -1;                    ///< the question that hides the view on show
   bool key_list = false;
   int key_list_scrolls = 0;  ///< by ↑ and ↓ since the last frame
   Palette palette;
@@ -131,6 +155,28 @@ struct ShellState {
   /// Shows a sentence for a few seconds.
   void say(std::string sentence);
   void show(const Capsule& capsule);
+
+  // ---- the kernel's editor ----
+  /// Of the lesson on show.
+  KernelDesk& desk() { return desks[session.chosen()]; }
+  /// A source of the lesson on show with what the user has made of it. Throws Error (unavailable) if it is not built in.
+  KernelDesk::Sheet& sheet(const std::string& path);
+  /// The sheet whose editor is on screen; nullptr: none is.
+  KernelDesk::Sheet* sheet_on_show();
+  /// The editor that has the keyboard; nullptr: none has.
+  ui::CodeEditor* editor_with_keys();
+  void edit_kernel();
+  /// Runs what is in the editor.
+  void run_kernel();
+  /// Closes the editor, and runs the lesson with its own kernel.
+  void leave_kernel();
+  /// The original's text in the editor; what was there before can be undone, and is kept beside the draft.
+  void start_kernel_over();
+  void open_own_editor();
+  /// Writes the drafts that are due and runs what the user's own editor has saved. True if something changed.
+  bool follow_drafts();
+  /// When `follow_drafts` has something to do.
+  std::optional<double> drafts_due_s() const;
 };
 
 struct Shell::State : ShellState {
@@ -155,6 +201,10 @@ void draw_predict_card(ShellState& state);
 /// The question that hides the view `item` of the measurements, or what became of it.
 void draw_measured_card(ShellState& state, int item);
 void draw_glossary(ShellState& state);
+/// The kernel's source, or its editor with what is said of it.
+void draw_kernel_tab(ShellState& state);
+/// What can be done with the kernel, beside the tabs. False: it does not fit there, in `room` real pixels.
+bool draw_kernel_tools(ShellState& state, float room);
 /// How a table of the report stands under Data at a cursor.
 ui::TableLook table_look(const scenes::ScenePlayer& player, const lab::Table& table,
                          scenes::Cursor now);

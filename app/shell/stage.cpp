@@ -100,14 +100,19 @@ void failure_banner(ShellState& state, const LabFailure& failure) {
   } else {
     banner.buttons.emplace_back("run_again", "Run again");
   }
-  banner.buttons.emplace_back("reset_knobs", "Reset knobs");
+  const bool own = state.session.lesson().kernel.has_value();
+  if (own) {
+    banner.buttons.emplace_back("original_kernel", "Back to the original kernel");
+  } else {
+    banner.buttons.emplace_back("reset_knobs", "Reset knobs");
+  }
   const bool elsewhere = state.session.offers()[state.session.lesson().lab].lab != 0;
   if (elsewhere && failure.worker_died) {
     banner.buttons.emplace_back("run_here", "Run on this machine");
   }
   const int pressed = draw_banner(banner);
   if (pressed == 2) return state.session.choose_lab(0, state.now_s());
-  if (pressed == 1) return state.session.reset(state.now_s());
+  if (pressed == 1) return own ? state.leave_kernel() : state.session.reset(state.now_s());
   if (pressed != 0) return;
   if (!failure.fix) return state.session.run_again(state.now_s());
   // A copy: the first knob that is set may end the failure that it comes from.

@@ -77,8 +77,13 @@ bool tab_label(const TabName& tab, bool chosen, const TabType& type) {
 
 /// The report that the Measured tab shows: a bench of this session before what the run carries.
 const lab::Report* measured_report(const LessonState& lesson) {
-  if (lesson.bench) return &*lesson.bench;
-  return lesson.report ? &*lesson.report : nullptr;
+  const lab::Report* report = lesson.report ? &*lesson.report : nullptr;
+  const auto hash_of = [](const lab::Report* of) {
+    return of != nullptr && of->kernel ? of->kernel->hash : std::string();
+  };
+  // What was measured of another kernel is no number of the one on show.
+  if (lesson.bench && hash_of(&*lesson.bench) == hash_of(report)) return &*lesson.bench;
+  return report;
 }
 
 // ---- what stands at the right end of the row of tabs
@@ -140,16 +145,6 @@ void measured_tools(ShellState& state, float room) {
   if (ui::button("stop_measuring", "Stop measuring", {.icon = ui::Icon::cross})) {
     state.session.stop_bench();
   }
-}
-
-void kernel_tools(const ShellState& state, float room) {
-  const LessonState& lesson = state.session.lesson();
-  if (!lesson.report) return;
-  const std::string path =
-      ui::fitted(lesson.scene().source(lesson.view()).path, Font::mono_note, room);
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float y = at.y + (px(32) - ui::text_size(path, Font::mono_note).y) / 2;
-  ui::draw_text({at.x + room, y}, path, Font::mono_note, Role::muted, ui::Align::right);
 }
 
 // ---- the tabs
@@ -217,34 +212,6 @@ void measured_tab(ShellState& state) {
   });
 }
 
-void kernel_tab(ShellState& state) {
-  LessonState& lesson = state.session.lesson();
-  if (!lesson.report) return nothing_yet();
-  const scenes::SourceMark mark = lesson.scene().source(lesson.view());
-  ui::SourceLook look{mark.current, mark.step_lines, mark.values};
-  std::vector<picture::Subject> subjects;
-  for (const picture::Symbol& symbol : lesson.player->symbols()) {
-    const picture::Subject subject = picture::subject_of(symbol.about);
-    for (const std::string& word : symbol.code) {
-      look.words.push_back({word, symbol.tone > 0 ? picture::tone_role(symbol.tone) : Role::text,
-                            lesson.player->is_lit(subject)});
-      subjects.push_back(subject);
-    }
-  }
-  try {
-    const int word = ui::source_view("kernel", lab::asset(mark.path), look);
-    if (word >= 0) {
-      const picture::Subject& subject = subjects[static_cast<std::size_t>(word)];
-      state.point_at({subject});
-      if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
-        state.define(subject, ImGui::GetIO().MousePos);
-      }
-    }
-  } catch (const Error& error) {
-    ui::empty_state("No source", error.what());
-  }
-}
-
 void tab_content(ShellState& state) {
   switch (state.tab) {
     case Tab::predict:
@@ -257,7 +224,7 @@ void tab_content(ShellState& state) {
       measured_tab(state);
       break;
     case Tab::kernel:
-      kernel_tab(state);
+      draw_kernel_tab(state);
       break;
     case Tab::glossary:
       draw_glossary(state);
@@ -266,6 +233,7 @@ void tab_content(ShellState& state) {
 }
 
 void tab_row(ShellState& state) {
+  state.kernel_tools_fit = false;
   const ImVec2 start = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   const float closing = state.staged() ? std::round(px(ui::kControlHeight)) + px(12) : 0;
@@ -289,7 +257,7 @@ void tab_row(ShellState& state) {
     ImGui::SetCursorScreenPos({start.x + used, start.y});
     if (state.tab == Tab::data) data_tools(state, room);
     if (state.tab == Tab::measured) measured_tools(state, room);
-    if (state.tab == Tab::kernel) kernel_tools(state, room);
+    if (state.tab == Tab::kernel) state.kernel_tools_fit = draw_kernel_tools(state, room);
   }
   const float bottom = start.y + std::round(px(36));
   list().AddLine({start.x, bottom}, {start.x + width, bottom}, ui::color(Role::border));

@@ -80,13 +80,88 @@ std::optional<Key> key_of(int glfw_key) {
 std::optional<Key> command_of(int glfw_key) {
   const char* name = glfwGetKeyName(glfw_key, 0);  // where the keyboard's layout has it
   const bool named = name != nullptr && name[0] != '\0' && name[1] == '\0';
+  if (glfw_key == GLFW_KEY_ENTER || glfw_key == GLFW_KEY_KP_ENTER) return Key::run;
   switch (named ? name[0] : glfw_key - GLFW_KEY_A + 'a') {
+    case 'f':
+      return Key::find_text;
     case 'k':
       return Key::find;
     case 'c':
       return Key::copy;
     case 's':
       return Key::save;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// What a key with Ctrl means to an editor of text.
+std::optional<ui::EditorKey> editor_command_of(int glfw_key, bool shift) {
+  using ui::EditorKey;
+  const char* name = glfwGetKeyName(glfw_key, 0);
+  const bool named = name != nullptr && name[0] != '\0' && name[1] == '\0';
+  switch (named ? name[0] : glfw_key - GLFW_KEY_A + 'a') {
+    case 'a':
+      return EditorKey::select_all;
+    case 'c':
+      return EditorKey::copy;
+    case 'x':
+      return EditorKey::cut;
+    case 'v':
+      return EditorKey::paste;
+    case 'z':
+      return shift ? EditorKey::redo : EditorKey::undo;
+    case 'y':
+      return EditorKey::redo;
+    case '/':
+      return EditorKey::comment;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// What a key means to an editor of text; nothing: it is the window's.
+std::optional<ui::EditorPress> editor_press_of(int glfw_key, int modifiers) {
+  using ui::EditorKey;
+  const bool shift = (modifiers & GLFW_MOD_SHIFT) != 0;
+  const bool command = (modifiers & (GLFW_MOD_CONTROL | GLFW_MOD_SUPER)) != 0;
+  const auto press = [&](EditorKey key) { return ui::EditorPress{key, shift, command}; };
+  switch (glfw_key) {
+    case GLFW_KEY_LEFT:
+      return press(EditorKey::left);
+    case GLFW_KEY_RIGHT:
+      return press(EditorKey::right);
+    case GLFW_KEY_UP:
+      return press(EditorKey::up);
+    case GLFW_KEY_DOWN:
+      return press(EditorKey::down);
+    case GLFW_KEY_HOME:
+      return press(EditorKey::home);
+    case GLFW_KEY_END:
+      return press(EditorKey::end);
+    case GLFW_KEY_PAGE_UP:
+      return press(EditorKey::page_up);
+    case GLFW_KEY_PAGE_DOWN:
+      return press(EditorKey::page_down);
+    case GLFW_KEY_BACKSPACE:
+      return press(EditorKey::erase_back);
+    case GLFW_KEY_DELETE:
+      return press(EditorKey::erase_on);
+    default:
+      break;
+  }
+  if (command) {
+    const auto key = editor_command_of(glfw_key, shift);
+    return key ? std::optional(press(*key)) : std::nullopt;
+  }
+  switch (glfw_key) {
+    case GLFW_KEY_ENTER:
+    case GLFW_KEY_KP_ENTER:
+      return press(EditorKey::enter);
+    case GLFW_KEY_TAB:
+      return press(EditorKey::tab);
+    case GLFW_KEY_ESCAPE:
+      return press(EditorKey::escape);
     default:
       return std::nullopt;
   }
@@ -224,6 +299,10 @@ void Window::set_callbacks() {
     of(window).pace_.input();
     if (action == GLFW_RELEASE) return;
     if (action == GLFW_REPEAT && (key == GLFW_KEY_F11 || key == GLFW_KEY_ESCAPE)) return;
+    if ((modifiers & GLFW_MOD_ALT) == 0) {
+      const auto press = editor_press_of(key, modifiers);
+      if (press && of(window).shell_->press(*press)) return;
+    }
     if ((modifiers & (GLFW_MOD_CONTROL | GLFW_MOD_SUPER)) != 0) {
       const auto command = command_of(key);
       if (command && action == GLFW_PRESS) {
@@ -238,6 +317,7 @@ void Window::set_callbacks() {
   });
   glfwSetCharCallback(window_, [](GLFWwindow* window, unsigned character) {
     of(window).pace_.input();
+    if (of(window).shell_->type(character)) return;
     if (const auto known = key_of_character(character))
       of(window).shell_->key(*known, character >= 'A' && character <= 'Z');
   });
@@ -353,6 +433,7 @@ void Window::toggle_full_screen() {
 }
 
 void Window::save_settings() {
+  if (shell_ != nullptr) shell_->keep_drafts();
   if (settings_ == nullptr || shell_ == nullptr) return;
   KeptSettings settings = shell_->settings();
   if (glfwGetWindowMonitor(window_) != nullptr) {

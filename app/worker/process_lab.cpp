@@ -545,8 +545,11 @@ void ProcessLab::worker_ended() {
   constexpr const char* kNext = "The next run starts another.";
   if (active_) {
     const bool run = active_->action == lab::Request::Action::run;
-    fail(fmt::format("The {} {} while it {} {}.", who, how, run ? "ran" : "measured",
-                     active_->lesson),
+    const char* why = active_->edited ? " with an edited kernel, which has perhaps written to "
+                                        "memory that is not its own"
+                                      : "";
+    fail(fmt::format("The {} {} while it {} {}{}.", who, how, run ? "ran" : "measured",
+                     active_->lesson, why),
          kNext);
     return;
   }

@@ -54,9 +54,14 @@ void ScenePlayer::forget_pointer() {
 
 void ScenePlayer::pin() {
   const lab::Report* report = scene().report();
-  if (report == nullptr) return;
-  pinned_.emplace(scene().blank());
-  pinned_->scene().load(*report);
+  if (report != nullptr) pin(*report);
+}
+
+void ScenePlayer::pin(const lab::Report& report) {
+  Reel kept(scene().blank());
+  kept.scene().load(report);
+  pinned_.emplace(std::move(kept));
+  run_.renew();
   compared_.reset();
   arrangement_.reset();
   forget_pointer();
@@ -195,6 +200,13 @@ void ScenePlayer::draw_label(const picture::Area& half, bool of_pinned) const {
     std::string name = id;
     std::replace(name.begin(), name.end(), '_', ' ');
     knobs += fmt::format("{}{} {}", knobs.empty() ? "" : ", ", name, lab::to_text(value));
+  }
+  const auto hash_of = [](const lab::Report& report) {
+    return report.kernel ? report.kernel->hash : std::string();
+  };
+  if (hash_of(mine) != hash_of(other)) {
+    knobs =
+        (mine.kernel ? "your kernel" : "the built-in kernel") + (knobs.empty() ? "" : ", " + knobs);
   }
   if (knobs.empty()) knobs = of_pinned ? "the run that was kept" : "the same run: change a knob";
   const char* letter = of_pinned ? "A" : "B";

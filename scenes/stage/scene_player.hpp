@@ -30,6 +30,8 @@ class ScenePlayer {
 
   /// Keeps the run that is shown: as A, beside what is loaded from now on.
   void pin();
+  /// The same of another run of this lesson.
+  void pin(const lab::Report& report);
   void unpin() { pinned_.reset(); }
   bool compares() const { return pinned_.has_value(); }
   /// There is no room for both: this run was drawn alone.

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kernels/base/lab/source.hpp"
+#include "scenes/ui/code_lines.hpp"
 #include "scenes/ui/context.hpp"
 #include "scenes/ui/control_parts.hpp"
 #include "scenes/ui/syntax.hpp"
@@ -53,24 +54,6 @@ std::vector<Row> rows_of(const Kept& kept) {
     rows.push_back({line});
   }
   return rows;
-}
-
-Role role_of(Syntax kind) {
-  switch (kind) {
-    case Syntax::plain:
-      return Role::text;
-    case Syntax::keyword:
-      return Role::purple;
-    case Syntax::cuda:
-      return Role::sky;
-    case Syntax::number:
-      return Role::orange;
-    case Syntax::string:
-      return Role::green;
-    case Syntax::comment:
-      return Role::muted;
-  }
-  return Role::text;
 }
 
 class View {
@@ -227,19 +210,7 @@ class View {
     const std::vector<int>& steps = look_.step_lines;
     const auto found = std::find(steps.begin(), steps.end(), number);
     if (found == steps.end()) return;
-    const std::string digit = std::to_string(found - steps.begin() + 1);
-    const bool now = number == look_.current;
-    const float radius = px(8);
-    if (now) {
-      list().AddCircleFilled(center, radius, color(Role::accent));
-    } else {
-      list().AddCircle(center, radius, color(Role::muted), 0, px(1));
-    }
-    const float size = font_pixels(Font::note) * 0.82f;
-    const float wide = text_size(digit, Font::note).x * 0.82f;
-    list().AddText(
-        font(Font::note), size, {std::round(center.x - wide / 2), std::round(center.y - size / 2)},
-        ink(now ? Role::on_accent : Role::muted), digit.data(), digit.data() + digit.size());
+    draw_step_disc(static_cast<int>(found - steps.begin()) + 1, number == look_.current, center);
   }
 
   std::string_view source_;

@@ -61,6 +61,7 @@ Window::Window(const Display& display, const std::vector<std::string>& arguments
                          {"LIBGL_ALWAYS_SOFTWARE", "1"},
                          {"HOME", (home.empty() ? folder_.path() : home).string()},
                          {"XDG_CONFIG_HOME", ""},
+                         {"XDG_STATE_HOME", ""},
                          {"TILESTEP_UI_MAP", map_file_.string()}});
 }
 

@@ -492,18 +492,25 @@ bool BlockRunner::stop(int number, const siginfo_t& info, void* context, bool ti
   // On the OS thread's own stack no kernel runs: it is about to begin, or has just ended.
   const bool in_kernel = stack > frame || frame - stack > kMainStack;
   stack_t alternate{};
-  if (stopped_.signal != 0 || !in_kernel || ::sigaltstack(nullptr, &alternate) != 0 ||
+  if (!in_kernel || leaves_stopped_ || ::sigaltstack(nullptr, &alternate) != 0 ||
       (alternate.ss_flags & SS_DISABLE) != 0) {
     return false;
   }
-  note_stopped(stopped_, number, info, interrupted);
-  stopped_.time_is_up = time_is_up;
+  if (stopped_.signal == 0) {
+    stopped_.time_is_up = time_is_up;
 #if defined(TILESTEP_RAW_SWITCH)
-  const auto& memory = threads_[static_cast<std::size_t>(current_)].context->stack->memory;
-  const auto bottom = reinterpret_cast<std::uintptr_t>(memory.sp) - memory.size;
-  stopped_.outside_stack =
-      number == SIGSEGV && bottom - kGuardBytes <= stopped_.address && stopped_.address < bottom;
+    const auto& memory = threads_[static_cast<std::size_t>(current_)].context->stack->memory;
+    const auto bottom = reinterpret_cast<std::uintptr_t>(memory.sp) - memory.size;
+    const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
+    stopped_.outside_stack =
+        number == SIGSEGV && bottom - kGuardBytes <= address && address < bottom;
 #endif
+    // Where the stack is spoiled this comes here once more.
+    note_stopped(stopped_, number, info, interrupted);
+  } else if (time_is_up) {
+    return true;  // it is being noted
+  }
+  leaves_stopped_ = true;
   stopped_at_.owner = &fibers_;
   interrupted.go_on_in(leave_stopped, this,
                        static_cast<char*>(alternate.ss_sp) + alternate.ss_size);

@@ -225,6 +225,7 @@ class BlockRunner {
   std::exception_ptr error_;
   StoppedThread stopped_;  ///< after that nothing runs here any more
   Context stopped_at_;     ///< where, and nobody comes back
+  bool leaves_stopped_ = false;
   const char* main_frame_ = nullptr;
   std::uint64_t random_state_ = 0;
 

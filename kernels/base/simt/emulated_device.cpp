@@ -7,6 +7,8 @@
 #include <fstream>
 #include <new>
 
+#include "kernels/base/simt/fault_guard.hpp"
+
 namespace tilestep::simt {
 namespace emulated {
 namespace {
@@ -46,7 +48,8 @@ const KernelSet& EmulatedDevice::kernels(std::string_view lesson) const {
 }
 
 void* EmulatedDevice::allocate(std::size_t bytes) {
-  void* memory = ::operator new(bytes, kAlignment, std::nothrow);
+  void* memory = FaultGuard::armed() ? fenced_.allocate(bytes)
+                                     : ::operator new(bytes, kAlignment, std::nothrow);
   if (memory == nullptr) {
     throw Error(fmt::format("this machine has no room for {} more bytes", bytes),
                 ExitCode::unavailable);
@@ -57,7 +60,7 @@ void* EmulatedDevice::allocate(std::size_t bytes) {
 }
 
 void EmulatedDevice::release(void* memory) noexcept {
-  ::operator delete(memory, kAlignment);
+  if (!fenced_.release(memory)) ::operator delete(memory, kAlignment);
 }
 
 void EmulatedDevice::copy_in(void* device, const void* host, std::size_t bytes) {

@@ -4,6 +4,7 @@
 
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/base/simt/block_pool.hpp"
+#include "kernels/base/simt/fenced_memory.hpp"
 #include "kernels/base/simt/watched.hpp"
 
 namespace tilestep::simt::emulated {
@@ -36,6 +37,7 @@ class EmulatedDevice : public Device {
  private:
   std::span<const KernelEntry> table_;
   WatchedValues watched_;
+  FencedMemory fenced_;  ///< what an edited kernel works on
   BlockPool pool_;
   DeviceInfo info_;
   std::function<bool()> stop_;

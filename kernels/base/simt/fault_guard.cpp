@@ -64,10 +64,11 @@ FaultGuard::FaultGuard(std::chrono::milliseconds deadline) {
   if (!kOwnSignals) return;
   // The unwinder takes memory when it is first used, which a handler must not.
   const void* callers[emulated::kMostCallers];
-  emulated::collect_callers(callers);
+  volatile std::size_t count = 0;
+  emulated::collect_callers(callers, count);
   struct sigaction action {};
   action.sa_sigaction = on_signal;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER;
   ::sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < kSignalCount; ++i) ::sigaction(kSignals[i], &action, &before[i]);
 }

@@ -39,8 +39,9 @@ namespace emulated {
 
 /// Callers that are kept.
 inline constexpr std::size_t kMostCallers = 48;
-/// Who called the caller of this function; returns how many. Takes no memory: signal handlers call it, too.
-std::size_t collect_callers(const void* (&callers)[kMostCallers]);
+/// Adds who called this function to the first `count` of `callers`, one after the other: where a stack is so spoiled
+/// that it faults, those before are there. Takes no memory: signal handlers call it, too.
+void collect_callers(const void* (&callers)[kMostCallers], volatile std::size_t& count);
 
 /// The calling thread's place; callers only where somebody asks for them.
 FaultPlace place_here();

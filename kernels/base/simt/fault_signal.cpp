@@ -45,7 +45,7 @@ std::string StoppedThread::what() const {
       return "comes to an instruction that ends it: __builtin_trap(), or the end of a function "
              "that returns nothing";
     case SIGABRT:
-      return "ends by abort(): an assertion does not hold";
+      return "ends by abort(): an assertion does not hold, or it wrote behind an array of its own";
     default:
       return what_it_did(*this);
   }
@@ -121,13 +121,9 @@ void note_stopped(StoppedThread& to, int number, const siginfo_t& info,
     const auto back = *reinterpret_cast<const std::uintptr_t*>(interrupted.stack_pointer());
     to.callers[0] = reinterpret_cast<const void*>(back - 1);
   }
-  const void* callers[kMostCallers];
-  const std::size_t count = collect_callers(callers);
   to.count = 1;
-  for (std::size_t i = 0; i < count && to.count < kMostCallers; ++i) {
-    to.callers[to.count++] = callers[i];
-  }
   to.signal = number;
+  collect_callers(to.callers, to.count);
 }
 
 }  // namespace tilestep::simt::emulated

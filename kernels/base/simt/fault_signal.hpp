@@ -18,7 +18,7 @@ struct StoppedThread {
   std::optional<bool> writes;  ///< or reads, where the processor says so
   bool outside_stack = false;  ///< its fiber's stack is full
   std::uintptr_t address = 0;
-  std::size_t count = 0;
+  volatile std::size_t count = 0;
   const void* callers[kMostCallers] = {};
 
   FaultPlace place() const;

@@ -57,7 +57,7 @@ class SharedRaces {
   void copy_awaited(const void* memory, std::size_t bytes);
 
  private:
-  static constexpr std::size_t kCell = 4, kKept = 4, kLanes = 32, kFrames = 4;
+  static constexpr std::size_t kCell = 4, kKept = 4, kLanes = 32, kFrames = 6;
   static constexpr std::uint16_t kLastClock = 0xFFFF;
 
   struct Record {

@@ -26,6 +26,7 @@ std::vector<std::string> host_flags(const Compiler& compiler) {
           clang ? "-mllvm" : "--param",
           clang ? "-tsan-instrument-func-entry-exit=0" : "tsan-instrument-func-entry-exit=0",
           "-fno-omit-frame-pointer",
+          "-fstack-protector-strong",
           "-O0",
           "-g1",
           "-fPIC",

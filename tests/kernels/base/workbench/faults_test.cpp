@@ -39,6 +39,8 @@ constexpr const char* kFaults = R"(
     if (fault == "stack" && thread == 3) o += descend(1);
     if (fault == "trap" && thread == 3) __builtin_trap();
     if (fault == "abort" && thread == 3) std::abort();
+    if (fault == "fence" && thread == 3) *(&output[0] + 4096) = o;
+    if (fault == "smash" && thread == 3) smash(zero);
     while (fault == "loop" && thread == 3) zero = 0;
     while (fault == "warps") __syncwarp();
     while (fault == "blocks") __syncthreads();
@@ -53,6 +55,7 @@ constexpr const char* kParts = R"(
 #include <string_view>
 #include <vector>
 namespace tilestep::online_softmax::SIMT_BACKEND {
+inline void smash(int zero) { volatile int room[4]; for (int i = zero; i < 9; ++i) room[i] = i; }
 inline float descend(int depth) {
   volatile float room[100] = {};
   room[depth % 100] = 1;
@@ -172,20 +175,27 @@ TEST_CASE("a fault of an edited kernel is told with its line, and the next run i
   CHECK(contains(faulty.said("divide", true), "divides a whole number by zero"));
   CHECK(contains(faulty.said("trap", true), "__builtin_trap()"));
   CHECK(contains(faulty.said("abort", true), "an assertion does not hold"));
+  CHECK(contains(faulty.said("fence", true), "writes address 0x"));
   CHECK(faulty.run("").trace == right.trace);
 }
 
-TEST_CASE("a stack that overflows is told with a line of the function", "[workbench_run]") {
+TEST_CASE("a stack that is spoiled is told with a line of the function", "[workbench_run]") {
   const Cache cache;
   const Faulty faulty;
-  try {
-    faulty.run("stack");
-    FAIL("it ran");
-  } catch (const KernelStopped& error) {
-    CHECK(contains(error.what(), "needs more stack than a thread has"));
-    const int line = error.diagnostics().front().line;
-    CHECK(std::abs(line - line_with(with_faults(), "volatile float room")) <= 2);
-  }
+  const auto told = [&](const std::string& fault, const std::string& what,
+                        const std::string& function) {
+    try {
+      faulty.run(fault);
+      FAIL_CHECK(fault << " ran");
+    } catch (const KernelStopped& error) {
+      CHECK(contains(error.what(), what));
+      const int line = error.diagnostics().front().line;
+      INFO(error.what());
+      CHECK(std::abs(line - line_with(with_faults(), function)) <= 3);
+    }
+  };
+  told("stack", "needs more stack than a thread has", "float descend(int depth)");
+  told("smash", "it wrote behind an array of its own", "void smash(int zero)");
   CHECK(faulty.run("").ok());
 }
 

@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "app/shell/shell_state.hpp"
+#include "kernels/base/lab/assets.hpp"
+
+/// What the user does with a lesson's kernel: edits it, runs it, goes back to the one that is built in.
+namespace tilestep::app {
+namespace {
+
+constexpr double kLook_s = 0.5;  ///< between two looks at a file that another program may save
+
+DraftOf draft_of(const LessonState& lesson, const std::string& path,
+                 const KernelDesk::Sheet& sheet) {
+  return {lesson.info.id, path, sheet.original};
+}
+
+}  // namespace
+
+KernelDesk::Sheet& ShellState::sheet(const std::string& path) {
+  KernelDesk& desk = this->desk();
+  const auto found = desk.sheets.find(path);
+  if (found != desk.sheets.end()) return found->second;
+  const std::string original(lab::asset(path));
+  KernelDesk::Sheet& sheet = desk.sheets[path];
+  sheet.original = original;
+  const auto draft = drafts.load(draft_of(session.lesson(), path, sheet));
+  sheet.editor = ui::CodeEditor(draft ? draft->text : original);
+  sheet.has_draft = draft.has_value();
+  sheet.of_other_build = draft && draft->of_other_build;
+  sheet.kept = sheet.editor.buffer().revision();
+  return sheet;
+}
+
+KernelDesk::Sheet* ShellState::sheet_on_show() {
+  if (tab != Tab::kernel || (staged() && !overlay)) return nullptr;
+  KernelDesk& desk = this->desk();
+  const auto found = desk.sheets.find(desk.path);
+  return desk.edits && found != desk.sheets.end() ? &found->second : nullptr;
+}
+
+ui::CodeEditor* ShellState::editor_with_keys() {
+  // A field of another card may have them, where a key has opened it.
+  const bool elsewhere =
+      !layer().empty() || (ImGui::GetCurrentContext() != nullptr && ImGui::GetIO().WantTextInput);
+  KernelDesk::Sheet* sheet = elsewhere ? nullptr : sheet_on_show();
+  return sheet != nullptr && sheet->editor.has_keys() ? &sheet->editor : nullptr;
+}
+
+void ShellState::edit_kernel() {
+  const LessonState& lesson = session.lesson();
+  if (!lesson.report) return;
+  const scenes::SourceMark mark = lesson.scene().source(lesson.view());
+  KernelDesk& desk = this->desk();
+  ui::CodeEditor& editor = sheet(mark.path).editor;
+  desk.edits = true;
+  desk.path = mark.path;
+  session.stop();
+  if (mark.current > 0 && editor.buffer().cursor() == 0) editor.go_to_line(mark.current);
+}
+
+void ShellState::run_kernel() {
+  const KernelDesk& desk = this->desk();
+  if (!desk.edits || desk.path.empty()) return;
+  session.run_kernel(lab::KernelEdit{desk.path, sheet(desk.path).editor.text()}, now_s());
+}
+
+void ShellState::leave_kernel() {
+  KernelDesk& desk = this->desk();
+  desk.edits = desk.watches = false;
+  for (auto& [path, sheet] : desk.sheets) sheet.editor.leave();
+  if (session.lesson().kernel) session.run_kernel(std::nullopt, now_s());
+}
+
+void ShellState::start_kernel_over() {
+  KernelDesk& desk = this->desk();
+  KernelDesk::Sheet& sheet = this->sheet(desk.path);
+  sheet.editor.replace(sheet.original);
+  sheet.kept = sheet.editor.buffer().revision();
+  sheet.has_draft = sheet.of_other_build = false;
+  drafts.start_over(draft_of(session.lesson(), desk.path, sheet), now_s());
+}
+
+void ShellState::open_own_editor() {
+  KernelDesk& desk = this->desk();
+  const KernelDesk::Sheet& sheet = this->sheet(desk.path);
+  const DraftOf of = draft_of(session.lesson(), desk.path, sheet);
+  const std::filesystem::path file = drafts.path(of);
+  if (file.empty()) {
+    return say("There is no folder for drafts: set XDG_STATE_HOME or HOME to one");
+  }
+  drafts.keep(of, sheet.editor.text(), now_s());
+  drafts.write();
+  if (const std::string remark = drafts.take_remark(); !remark.empty()) return say(remark);
+  desk.watches = true;
+  desk.look_s = now_s() + kLook_s;
+  try {
+    own_editors.emplace_back(editor_command(editor_choice(), file, can_be_started));
+    say(fmt::format("Opened {}; it runs here whenever it is saved", file.string()));
+  } catch (const Error& error) {
+    say(error.what());
+  }
+}
+
+bool ShellState::follow_drafts() {
+  const double now = now_s();
+  bool changed = false;
+  for (auto& [index, desk] : desks) {
+    const LessonState& lesson = session.lessons()[index];
+    for (auto& [path, sheet] : desk.sheets) {
+      const std::uint64_t revision = sheet.editor.buffer().revision();
+      if (revision == sheet.kept) continue;
+      sheet.kept = revision;
+      sheet.has_draft = sheet.editor.text() != sheet.original;
+      drafts.keep(draft_of(lesson, path, sheet), sheet.editor.text(), now);
+    }
+    if (!desk.watches || desk.look_s > now) continue;
+    desk.look_s = now + kLook_s;
+    KernelDesk::Sheet& sheet = desk.sheets.at(desk.path);
+    const auto saved = drafts.changed_outside(draft_of(lesson, desk.path, sheet));
+    if (!saved) continue;
+    sheet.editor.replace(*saved);
+    sheet.kept = sheet.editor.buffer().revision();  // the file says it already
+    sheet.has_draft = sheet.editor.text() != sheet.original;
+    if (index == session.chosen()) run_kernel();
+    changed = true;
+  }
+  drafts.write_due(now);
+  own_editors.erase(std::remove_if(own_editors.begin(), own_editors.end(),
+                                   [](DetachedProgram& each) { return each.ended(); }),
+                    own_editors.end());
+  const std::string remark = drafts.take_remark();
+  if (!remark.empty()) say(remark);
+  return changed || !remark.empty();
+}
+
+std::optional<double> ShellState::drafts_due_s() const {
+  std::optional<double> due = drafts.due_s();
+  for (const auto& [index, desk] : desks) {
+    if (desk.watches) due = std::min(due.value_or(desk.look_s), desk.look_s);
+  }
+  return due;
+}
+
+void Shell::keep_drafts() {
+  state_->drafts.write();
+}
+
+}  // namespace tilestep::app
