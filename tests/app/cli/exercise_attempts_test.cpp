@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@
 namespace tilestep {
 namespace {
 
+namespace fs = std::filesystem;
 using lab::Exercise;
 
 constexpr std::chrono::seconds kRunLimit{20};
@@ -128,38 +130,55 @@ class Inlined {
   std::set<std::string> done_;
 };
 
-std::string unit_of(const std::vector<Attempt>& attempts) {
-  std::string unit = "#include \"kernels/base/simt/simt.hpp\"\n";
+/// Of each file that is compiled: what all attempts have of it. Two such files may mean different things by a name.
+std::map<std::string, std::string> units_of(const std::vector<Attempt>& attempts) {
+  std::map<std::string, std::string> units;
   for (std::size_t i = 0; i < attempts.size(); ++i) {
     const Exercise& exercise = *attempts[i].exercise;
-    unit += fmt::format(
-        "#undef SIMT_BACKEND\n#define SIMT_BACKEND attempt_{0}\n#undef SIMT_KERNEL_SET\n"
-        "#define SIMT_KERNEL_SET(lesson, Class) extern \"C\" "
-        "__attribute__((visibility(\"default\"))) const tilestep::simt::KernelSet& "
-        "tilestep_attempt_{0}() {{ static const tilestep::lesson::SIMT_BACKEND::Class kernels; "
-        "return kernels; }}\n",
-        i);
-    Inlined inlined(exercise.source, lab::with_code(exercise, attempts[i].code));
+    const std::string text = lab::with_code(exercise, attempts[i].code);
     for (const std::string& launch :
          workbench::launch_sources_of(exercise.lesson, exercise.source)) {
-      unit += inlined.file(launch);
+      std::string& unit = units[launch];
+      if (unit.empty()) unit = "#include \"kernels/base/simt/simt.hpp\"\n";
+      unit += fmt::format(
+          "#undef SIMT_BACKEND\n#define SIMT_BACKEND attempt_{0}\n#undef SIMT_KERNEL_SET\n"
+          "#define SIMT_KERNEL_SET(lesson, Class) extern \"C\" "
+          "__attribute__((visibility(\"default\"))) const tilestep::simt::KernelSet& "
+          "tilestep_attempt_{0}() {{ static const tilestep::lesson::SIMT_BACKEND::Class kernels; "
+          "return kernels; }}\n",
+          i);
+      unit += Inlined(exercise.source, text).file(launch);
     }
   }
-  return unit;
+  return units;
 }
 
 class Module {
  public:
   Module(const std::string& lesson, const std::vector<Attempt>& attempts) {
-    const auto source = (folder_.path() / "attempts.cpp").string();
     const auto module = (folder_.path() / "attempts.so").string();
-    std::ofstream(source) << unit_of(attempts);
     // What launches other kernels of the lesson is not there; a run of these never asks for it.
-    const workbench::Ran ran = workbench::run_program(
-        {workbench::host_compiler().program, "-std=c++20", "-O0", "-g0", "-fPIC", "-w",
-         "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-DSIMT_EDITED", "-fmax-errors=5",
-         "-shared", "-Wl,-z,lazy", "-I", TILESTEP_SOURCE_DIR, source, "-o", module},
-        kCompileLimit);
+    std::vector<std::string> words = {workbench::host_compiler().program,
+                                      "-std=c++20",
+                                      "-O0",
+                                      "-g0",
+                                      "-fPIC",
+                                      "-w",
+                                      "-fvisibility=hidden",
+                                      "-fvisibility-inlines-hidden",
+                                      "-DSIMT_EDITED",
+                                      "-fmax-errors=5",
+                                      "-shared",
+                                      "-Wl,-z,lazy",
+                                      "-I",
+                                      TILESTEP_SOURCE_DIR,
+                                      "-o",
+                                      module};
+    for (const auto& [launch, unit] : units_of(attempts)) {
+      words.push_back((folder_.path() / (fs::path(launch).stem().string() + ".cpp")).string());
+      std::ofstream(words.back()) << unit;
+    }
+    const workbench::Ran ran = workbench::run_program(words, kCompileLimit);
     INFO(lesson << ": " << ran.output.substr(0, 3000));
     REQUIRE(ran.status == 0);
     handle_ = ::dlopen(module.c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
