@@ -184,7 +184,7 @@ nlohmann::json to_json(const CheckedFile& checked) {
   if (verdict.failed) {
     const lab::ExerciseFailure& failure = *verdict.failed;
     failed = {{"kind", name_of(failure.kind)},
-              {"check", failure.check},
+              {"checks", failure.checks},
               {"case", failure.case_name},
               {"order", name_of(failure.order)},
               {"other_order_passes", failure.other_order_passes},

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <new>
 
+#include "kernels/base/simt/emulated_like.hpp"
 #include "kernels/base/simt/fault_guard.hpp"
 
 namespace tilestep::simt {
@@ -109,6 +110,12 @@ std::size_t EmulatedDevice::watched_dropped() const {
 std::unique_ptr<Device> make_emulated_device(std::span<const KernelEntry> table,
                                              EmulationOptions options) {
   return std::make_unique<emulated::EmulatedDevice>(table, options);
+}
+
+std::unique_ptr<Device> make_emulated_like(const Device& device, std::span<const KernelEntry> table,
+                                           EmulationOptions options) {
+  const auto* emulated = dynamic_cast<const emulated::EmulatedDevice*>(&device);
+  return make_emulated_device(emulated == nullptr ? table : emulated->table(), options);
 }
 
 }  // namespace tilestep::simt

@@ -31,6 +31,8 @@ class EmulatedDevice : public Device {
   std::vector<Watched> watched() const override;
   std::size_t watched_dropped() const override;
 
+  std::span<const KernelEntry> table() const { return table_; }
+
   /// Runs a launch. Throws Error, Cancelled.
   void run(const Launch& launch, ThreadFunction thread, void* data);
 

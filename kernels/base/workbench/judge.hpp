@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -15,14 +16,18 @@ namespace tilestep::lab {
 
 /// What went wrong first.
 struct ExerciseFailure {
-  HintKey kind = HintKey::crash;  ///< compile … crash, check, goal or speed
-  std::string what;               ///< one sentence without its end
-  std::string check;              ///< the failed check's id
-  std::string case_name;          ///< empty: it was not run
+  HintKey kind = HintKey::crash;    ///< compile … crash, check, goal or speed
+  std::string what;                 ///< one sentence without its end
+  std::vector<std::string> checks;  ///< ids of those that failed; `what` is about the first
+  std::string case_name;            ///< empty: it was not run
   simt::ThreadOrder order = simt::ThreadOrder::ascending;
   bool other_order_passes = false;  ///< right in another order of the threads
   double value = 0, bound = 0;      ///< of a check: error and tolerance; of a goal
   int line = 0;                     ///< of the student's file; 0: unknown
+
+  bool failed(std::string_view check) const {
+    return std::find(checks.begin(), checks.end(), check) != checks.end();
+  }
 };
 
 /// What a goal was held against: the worst of all cases.
@@ -46,9 +51,9 @@ using RunKernel = std::function<Report(const Settings& settings, simt::ThreadOrd
 /// The same for the lesson's bench, of the student's kernels or the lesson's own.
 using RunBench = std::function<Report(bool own)>;
 
-/// Runs `kernel`, the student's whole file, over all cases and orders of the threads up to the first failure. The
-/// first run has the seed that the case has, or else the lesson's; all others have one from `draw_seed`, where the lesson
-/// has a knob `seed` that the case leaves alone. Throws Error (unavailable) as `run` does where a kernel cannot be
+/// Runs `kernel`, the student's whole file, over all cases and orders of the threads up to the first failure; once a
+/// case where the run compares the orders itself (its check `thread_order`). The first run, which compiles it, has the
+/// lesson's seed; all others have one from `draw_seed`, where the lesson has a knob `seed` that the case leaves alone. Throws Error (unavailable) as `run` does where a kernel cannot be
 /// run at all: no compiler, no worker.
 ExerciseVerdict judge(const Exercise& exercise, std::string_view kernel, const Knobs& knobs,
                       const RunKernel& run, const std::function<std::int64_t()>& draw_seed);

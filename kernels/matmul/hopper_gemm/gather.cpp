@@ -10,7 +10,7 @@
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/base/simt/async_event.hpp"
-#include "kernels/base/simt/backends.hpp"
+#include "kernels/base/simt/emulated_like.hpp"
 #include "kernels/matmul/hopper_gemm/report.hpp"
 
 namespace tilestep::hopper_gemm {
@@ -260,25 +260,28 @@ constexpr Attempt kAttempts[] = {
     {simt::Completion::earliest, simt::ThreadOrder::descending,
      "emulated, copies and products at the earliest moment"}};
 
-std::unique_ptr<simt::Device> emulated_device(const Attempt& attempt, bool report, Log* log) {
+/// With the kernels of `device`; those that were built in where that is a GPU.
+std::unique_ptr<simt::Device> emulated_device(const simt::Device& device, const Attempt& attempt,
+                                              bool report, Log* log) {
   static const simt::KernelEntry kTable[] = {{"hopper_gemm", kernels_emulated}};
-  return simt::make_emulated_device(kTable, {.order = attempt.threads,
-                                             .os_threads = 1,
-                                             .completion = attempt.completion,
-                                             .report_unsafe = report,
-                                             .log = log});
+  return simt::make_emulated_like(device, kTable,
+                                  {.order = attempt.threads,
+                                   .os_threads = 1,
+                                   .completion = attempt.completion,
+                                   .report_unsafe = report,
+                                   .log = log});
 }
 
 /// The broken kernel in one order, without a watch.
-void try_attempt(Outcome& outcome, const Attempt& attempt, const Explanation& what,
-                 std::vector<long long>& clocks) {
+void try_attempt(Outcome& outcome, const simt::Device& device, const Attempt& attempt,
+                 const Explanation& what, std::vector<long long>& clocks) {
   Log log;
   Broken& broken = outcome.trace.broken;
   broken.where = attempt.where;
   broken.wrong = 0;
   try {
-    judge(outcome,
-          run_explained(*emulated_device(attempt, false, &log), what, outcome.matrices, clocks));
+    judge(outcome, run_explained(*emulated_device(device, attempt, false, &log), what,
+                                 outcome.matrices, clocks));
     judge_waits(outcome, clocks, what.numbers);
   } catch (const Cancelled&) {
     throw;
@@ -291,7 +294,7 @@ void try_attempt(Outcome& outcome, const Attempt& attempt, const Explanation& wh
 
 /// One order of copies and products after the other, until the numbers are wrong; what is unsafe is said
 /// by a run that watches.
-void run_broken_emulated(Outcome& outcome) {
+void run_broken_emulated(Outcome& outcome, const simt::Device& device) {
   const int numbers = numbers_of(outcome);
   const Explanation what = explanation_of(outcome, numbers);
   std::vector<long long> clocks;
@@ -299,7 +302,8 @@ void run_broken_emulated(Outcome& outcome) {
   for (const Attempt& attempt : kAttempts) {
     if (!broken.report.empty()) break;
     try {
-      run_explained(*emulated_device(attempt, true, nullptr), what, outcome.matrices, clocks);
+      run_explained(*emulated_device(device, attempt, true, nullptr), what, outcome.matrices,
+                    clocks);
     } catch (const Cancelled&) {
       throw;
     } catch (const Error& error) {
@@ -309,19 +313,19 @@ void run_broken_emulated(Outcome& outcome) {
   // Wrong numbers say more than a hang.
   for (const bool takes_hang : {false, true}) {
     for (const Attempt& attempt : kAttempts) {
-      try_attempt(outcome, attempt, what, clocks);
+      try_attempt(outcome, device, attempt, what, clocks);
       if (broken.outcome == "wrong numbers" || (takes_hang && broken.outcome == "hang")) return;
     }
   }
 }
 
-void run_emulated(Outcome& outcome, lab::Progress& progress) {
+void run_emulated(Outcome& outcome, const simt::Device& asked, lab::Progress& progress) {
   Log log;
   const int numbers = numbers_of(outcome);
   Explanation what = explanation_of(outcome, numbers);
   what.fault = Fault::none;
   std::vector<long long> clocks;
-  const auto device = emulated_device(kAttempts[0], true, &log);
+  const auto device = emulated_device(asked, kAttempts[0], true, &log);
   device->stop_when([&progress] { return progress.cancelled(); });
   outcome.c = run_explained(*device, what, outcome.matrices, clocks);
   progress.check();
@@ -329,13 +333,13 @@ void run_emulated(Outcome& outcome, lab::Progress& progress) {
     fill_events(outcome, clocks, numbers, log);
   } else {
     progress.report(0.7, "running the broken kernel");
-    run_broken_emulated(outcome);
+    run_broken_emulated(outcome, asked);
   }
 }
 
 /// The GPU has ended the kernel, and has no clocks to show for it: the picture is of the emulation.
-void show_lost(Outcome& outcome, const DeviceLost& error) {
-  run_broken_emulated(outcome);
+void show_lost(Outcome& outcome, const simt::Device& device, const DeviceLost& error) {
+  run_broken_emulated(outcome, device);
   outcome.device_lost = true;
   outcome.trace.clock_unit = kEmulatedClock;
   Broken& broken = outcome.trace.broken;
@@ -357,7 +361,7 @@ void run_on_gpu(Outcome& outcome, simt::Device& device) {
   try {
     judge(outcome, run_explained(device, what, outcome.matrices, clocks));
   } catch (const DeviceLost& error) {
-    return show_lost(outcome, error);
+    return show_lost(outcome, device, error);
   }
   fill_events(outcome, clocks, numbers, {});
   Broken& broken = outcome.trace.broken;
@@ -417,7 +421,7 @@ Outcome gather(const Params& params, simt::Device& device, lab::Progress& progre
   outcome.trace.wrong.assign(elements_of(outcome.trace.rows / 8, outcome.trace.columns / 8), 0);
   progress.report(0.4, "running the kernel");
   if (emulated) {
-    run_emulated(outcome, progress);
+    run_emulated(outcome, device, progress);
   } else {
     run_on_gpu(outcome, device);
   }

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "kernels/base/numeric/index.hpp"
-#include "kernels/base/simt/backends.hpp"
+#include "kernels/base/simt/emulated_like.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/matmul/tiling/report.hpp"
 
@@ -301,9 +301,10 @@ void look_for_races(Outcome& outcome, simt::Device& device, lab::Progress& progr
     progress.check();
     std::unique_ptr<simt::Device> shuffled;
     if (emulated) {
-      shuffled = simt::make_emulated_device(kTable, {.order = simt::ThreadOrder::shuffled,
-                                                     .seed = static_cast<std::uint64_t>(order) + 1,
-                                                     .os_threads = 1});
+      shuffled = simt::make_emulated_like(device, kTable,
+                                          {.order = simt::ThreadOrder::shuffled,
+                                           .seed = static_cast<std::uint64_t>(order) + 1,
+                                           .os_threads = 1});
     }
     simt::Device& where = emulated ? *shuffled : device;
     const auto& kernels = kernels_of(where);

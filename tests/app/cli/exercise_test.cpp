@@ -1,0 +1,499 @@
+// Exercises as data, and the command that writes and checks them.
+
+#include "kernels/base/workbench/exercise.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "app/worker/sandbox.hpp"
+#include "kernels/base/lab/assets.hpp"
+#include "kernels/base/workbench/judge.hpp"
+#include "kernels/catalog.hpp"
+#include "tests/app/child.hpp"
+#include "tests/catch.hpp"
+#include "tests/skip.hpp"
+
+namespace tilestep {
+namespace {
+
+namespace fs = std::filesystem;
+using tests::contains, tests::error_of, tests::run_tilestep;
+
+constexpr const char* kPath = "assets/exercises/online-softmax/one.md";
+
+/// A small exercise, with `from` replaced by `to`.
+std::string text_with(std::string_view from = "", std::string_view to = "") {
+  std::string text = R"(# Title
+
+- source: kernels/attention/online_softmax/one_pass.cu
+
+The task.
+
+## Cases
+
+- plain:
+- rising: preset=rising keys=48
+
+## Goal
+
+- rescales in rising <= 3
+- tiles.l of it >= 0.5
+
+## Speed
+
+- softmax_bandwidth of online-one-read >= 0.9
+- softmax_bandwidth of online-two-pass >= 1.2 x three-pass
+
+## Solution
+
+```cuda
+  a;
+```
+
+## Hole
+
+```cuda
+  b;
+```
+
+## Wrong: first
+
+```cuda
+  c;
+```
+
+- says: no
+
+## Wrong: second
+
+```cuda
+  d;
+```
+
+- says: no
+
+## Wrong: third
+
+```cuda
+  e;
+```
+
+- says: no
+
+## Hints
+
+- check final_output: One.
+- case rising: Two, which
+  goes on.
+- wrote `x ? a : b`: Three.
+- otherwise: Four.
+)";
+  if (from.empty()) return text;
+  const std::size_t at = text.find(from);
+  REQUIRE(at != text.npos);
+  return text.replace(at, from.size(), to);
+}
+
+std::string refusal(std::string_view from, std::string_view to) {
+  return error_of([&] { lab::parse_exercise(kPath, text_with(from, to)); });
+}
+
+TEST_CASE("an exercise is read as it is written", "[exercise]") {
+  const lab::Exercise one = lab::parse_exercise(kPath, text_with());
+  CHECK(one.id() == "online-softmax/one");
+  CHECK(one.title == "Title");
+  CHECK(one.task == "The task.");
+  REQUIRE(one.cases.size() == 2);
+  CHECK(one.cases[0].assignments.empty());
+  CHECK(one.cases[1].assignments == std::vector<std::string>{"preset=rising", "keys=48"});
+  REQUIRE(one.goals.size() == 2);
+  CHECK(one.goals[0].in_case == "rising");
+  CHECK(one.goals[0].at_most);
+  CHECK(one.goals[1].id == "tiles");
+  CHECK(one.goals[1].column == "l");
+  CHECK(one.goals[1].variant == "it");
+  CHECK_FALSE(one.goals[1].at_most);
+  REQUIRE(one.speeds.size() == 2);
+  CHECK(one.speeds[0].rung == "online-one-read");
+  CHECK(one.speeds[1].rung == "three-pass");
+  CHECK(one.speeds[1].factor == 1.2);
+  CHECK(one.solution == "  a;\n");
+  CHECK(one.wrong.size() == 3);
+  REQUIRE(one.hints.size() == 4);
+  CHECK(one.hints[1].text == "Two, which goes on.");
+  CHECK(one.hints[2].about == "x ? a : b");
+}
+
+TEST_CASE("what is wrong in an exercise is said with its line", "[exercise]") {
+  CHECK(contains(refusal("# Title", "Title"), "line 1 is no title"));
+  CHECK(contains(refusal("- source: ", "- file: "), "line 3"));
+  CHECK(contains(refusal("The task.\n", ""), "where the task should stand"));
+  CHECK(contains(refusal("- rising: ", "- plain: "), "line 10 names a case for the second time"));
+  CHECK(contains(refusal("<= 3", "< 3"), "line 14 is no goal"));
+  CHECK(contains(refusal(" in rising <=", " in falling <="), "a goal in a case 'falling'"));
+  CHECK(contains(refusal(">= 0.9", ">= fast"), "is no speed"));
+  CHECK(contains(refusal("## Hole", "## Holes"), "begins a section 'Holes'"));
+  CHECK(contains(refusal("## Hole", "## Solution"), "a second section 'Solution'"));
+  CHECK(contains(refusal("```cuda\n  b;\n```", "b;"), "is no fenced block"));
+  CHECK(contains(refusal("  e;\n```\n\n- says: no\n", "  e;\n```\n"), "says"));
+  CHECK(contains(refusal("## Wrong: third\n\n```cuda\n  e;\n```\n\n- says: no\n", ""), "three"));
+  CHECK(contains(refusal("- otherwise: Four.\n", ""), "otherwise"));
+  CHECK(contains(refusal("- case rising: Two", "- case falling: Two"), "a case 'falling'"));
+  CHECK(contains(refusal("- check final_output: One.", "- check: One."), "is no hint"));
+  CHECK(contains(refusal("  e;\n```\n\n- says: no\n", "  e;\n"), "never ends"));
+  CHECK(contains(error_of([] { lab::parse_exercise("One.md", text_with()); }), "path"));
+}
+
+TEST_CASE("every lesson has three exercises, whose solutions stand in its source", "[exercise]") {
+  for (const lab::Lesson* lesson : lessons()) {
+    int count = 0;
+    for (const lab::Exercise& one : lab::exercises()) {
+      if (one.lesson != lesson->info().id) continue;
+      ++count;
+      INFO(one.id());
+      const std::string_view source = lab::asset(one.source);
+      CHECK(lab::with_code(one, one.solution) == source);
+      CHECK(lab::exercise_id_of(lab::starter(one)) == one.id());
+      CHECK(contains(lab::starter(one), one.hole));
+      for (const lab::ExerciseCase& each : one.cases) {
+        lab::Settings settings;
+        for (const std::string& set : each.assignments) lesson->knobs().set(settings, set);
+        CHECK_NOTHROW(lesson->knobs().completed(settings));
+      }
+    }
+    INFO(lesson->info().id);
+    CHECK(count >= 3);
+  }
+}
+
+TEST_CASE("a solution that is not there, or there twice, is refused", "[exercise]") {
+  const lab::Exercise one = lab::parse_exercise(kPath, text_with());
+  CHECK(lab::with_code(one, "x;\n  a;\ny;\n", "  b;\n") == "x;\n  b;\ny;\n");
+  CHECK(contains(error_of([&] { lab::with_code(one, "x;\n", "b"); }), "0 times"));
+  CHECK(contains(error_of([&] { lab::with_code(one, "  a;\n  a;\n", "b"); }), "2 times"));
+  // Not in the middle of a line.
+  CHECK(contains(error_of([&] { lab::with_code(one, "x;  a;\n", "b"); }), "0 times"));
+}
+
+// ---- the judge ----------------------------------------------------------------------------------
+
+lab::Report good_report() {
+  lab::Report report;
+  report.checks = {{"final_output", true, 0, 0, ""}};
+  report.measurements = {{.id = "rescales", .value = 2}};
+  lab::Table table{"tiles", "Tiles", {"l"}};
+  table.add({0.25});
+  table.add({0.75});
+  report.tables = {table};
+  return report;
+}
+
+/// The verdict where `run` answers, for a kernel that has `code`.
+lab::ExerciseVerdict verdict_of(const lab::RunKernel& run, const std::string& code = "a") {
+  static const lab::Exercise kOne = [] {
+    lab::Exercise one = lab::parse_exercise(kPath, text_with(" of it", ""));
+    // The judge compares with the starter: a block that is in the source.
+    one.solution = "  float l = 0.0f;\n";
+    one.hole = "  float l = 1.0f;\n";
+    return one;
+  }();
+  return lab::judge(kOne, code, lesson("online-softmax").knobs(), run, [] { return 7; });
+}
+
+TEST_CASE("a kernel passes in all cases and orders, with seeds drawn after the first run",
+          "[exercise]") {
+  std::vector<std::int64_t> seeds;
+  const auto verdict = verdict_of([&](const lab::Settings& settings, simt::ThreadOrder) {
+    const auto seed = settings.find("seed");
+    seeds.push_back(seed == settings.end() ? -1 : std::get<std::int64_t>(seed->second));
+    return good_report();
+  });
+  CHECK(verdict.ok);
+  CHECK(verdict.hint.empty());
+  CHECK(verdict.runs == 7);
+  CHECK(seeds == std::vector<std::int64_t>{-1, 7, 7, 7, 7, 7, 7});
+  REQUIRE(verdict.goals.size() == 2);
+  CHECK(verdict.goals[0].value == 2);
+  CHECK(verdict.goals[1].value == 0.75);
+}
+
+TEST_CASE("the hint follows from what went wrong", "[exercise]") {
+  const auto failing = [](const std::string& check) {
+    return [check](const lab::Settings&, simt::ThreadOrder) {
+      lab::Report report = good_report();
+      report.checks.push_back({check, false, 2, 1, ""});
+      return report;
+    };
+  };
+  CHECK(verdict_of(failing("final_output")).hint == "One.");
+  CHECK(verdict_of(failing("weights")).hint == "Four.");
+  CHECK(verdict_of(failing("weights"), "y = x? a:b").hint == "Three.");
+  const auto rising = verdict_of([&](const lab::Settings& settings, simt::ThreadOrder order) {
+    return settings.contains("keys") ? failing("weights")(settings, order) : good_report();
+  });
+  CHECK(rising.hint == "Two, which goes on.");
+  CHECK(contains(rising.sentence, "with preset=rising keys=48 the check 'weights' fails"));
+}
+
+TEST_CASE("a difference between orders of the threads is told", "[exercise]") {
+  const auto verdict = verdict_of([](const lab::Settings&, simt::ThreadOrder order) {
+    lab::Report report = good_report();
+    report.checks.push_back({"weights", order != simt::ThreadOrder::descending, 2, 1, ""});
+    return report;
+  });
+  REQUIRE(verdict.failed);
+  CHECK(verdict.failed->other_order_passes);
+  CHECK(contains(verdict.sentence, "threads in descending order"));
+  CHECK(contains(verdict.sentence, "in another order of the threads it is right"));
+}
+
+TEST_CASE("a goal that is missed fails a kernel whose results are right", "[exercise]") {
+  const auto verdict = verdict_of([](const lab::Settings&, simt::ThreadOrder) {
+    lab::Report report = good_report();
+    report.measurements[0].value = 4;
+    return report;
+  });
+  CHECK_FALSE(verdict.ok);
+  REQUIRE(verdict.failed);
+  CHECK(verdict.failed->kind == lab::HintKey::goal);
+  CHECK(contains(verdict.sentence, "rescales is 4; the goal is at most 3"));
+}
+
+TEST_CASE("no compiler is nobody's mistake", "[exercise]") {
+  const auto run = [](const lab::Settings&, simt::ThreadOrder) -> lab::Report {
+    throw Error("there is no C++ compiler here", ExitCode::unavailable);
+  };
+  CHECK(contains(error_of([&] { verdict_of(run); }), "no C++ compiler"));
+  const auto broken = verdict_of([](const lab::Settings&, simt::ThreadOrder) -> lab::Report {
+    throw lab::SourceError("one_pass.cu does not compile: line 3: expected ';'",
+                           {{3, 1, lab::Severity::error, "expected ';'"}});
+  });
+  REQUIRE(broken.failed);
+  CHECK(broken.failed->kind == lab::HintKey::compile);
+  CHECK(broken.failed->line == 3);
+}
+
+TEST_CASE("a rate is held against the lesson's own", "[exercise]") {
+  const lab::Exercise one = lab::parse_exercise(kPath, text_with());
+  lab::ExerciseVerdict good;
+  good.ok = true;
+  const auto bench = [](double theirs) {
+    return [theirs](bool own) {
+      lab::Report report;
+      report.device.name = "a GPU";
+      for (const char* rung : {"online-one-read", "online-two-pass", "three-pass"}) {
+        report.measurements.push_back({.id = "softmax_bandwidth",
+                                       .variant = rung,
+                                       .provenance = lab::Provenance::measured,
+                                       .value = own ? 100 : theirs,
+                                       .unit = "GB/s"});
+      }
+      return report;
+    };
+  };
+  CHECK(lab::judge_speed(one, good, bench(130)).ok);
+  const auto slow = lab::judge_speed(one, good, bench(110));
+  CHECK_FALSE(slow.ok);
+  CHECK(contains(slow.sentence, "1.1 times that of three-pass"));
+  CHECK(slow.hint == "Four.");
+}
+
+// ---- the command --------------------------------------------------------------------------------
+
+void write(const fs::path& file, std::string_view text) {
+  fs::create_directories(file.parent_path());
+  std::ofstream(file, std::ios::binary) << text;
+}
+
+const std::string kRescale = "online-softmax/put-back-the-rescale";
+
+std::string solved(const std::string& more = "") {
+  const lab::Exercise& one = lab::exercise(kRescale);
+  std::string text = lab::starter(one);
+  const std::size_t at = text.find(one.hole);
+  text.replace(at, one.hole.size(), one.solution);
+  return text + more;
+}
+
+TEST_CASE("exercise list says what there is, and solutions on asking alone", "[exercise]") {
+  const auto all = run_tilestep({"exercise", "list", "--json"});
+  CHECK(all.code == 0);
+  CHECK(all.json().size() == lab::exercises().size());
+  const auto of = run_tilestep({"exercise", "list", "online-softmax"});
+  CHECK(contains(of.out, kRescale));
+  CHECK_FALSE(contains(of.out, "tiling/"));
+  const auto one = run_tilestep({"exercise", "list", kRescale});
+  CHECK(contains(one.out, "measured from the old maximum"));
+  CHECK_FALSE(contains(one.out, lab::exercise(kRescale).solution));
+  const auto solution = run_tilestep({"exercise", "list", kRescale, "--solution"});
+  CHECK(contains(solution.out, lab::exercise(kRescale).solution));
+  CHECK(run_tilestep({"exercise", "list", "--solution"}).code == 2);
+  const auto none = run_tilestep({"exercise", "list", "online-softmax/none"});
+  CHECK(none.code == 2);
+  CHECK(contains(none.err, "put-back-the-rescale"));
+  CHECK(run_tilestep({"exercise", "list", "none"}).code == 2);
+  CHECK(run_tilestep({"exercise"}).code == 2);
+}
+
+TEST_CASE("exercise reset loses nothing", "[exercise]") {
+  const tests::TemporaryFolder folder;
+  const fs::path file = folder.path() / "put-back-the-rescale.cu";
+  const auto reset = [&](std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {"exercise",       "reset",
+                                      "online-softmax", "put-back-the-rescale",
+                                      "--out",          folder.path().string()};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_tilestep(words);
+  };
+  CHECK(reset().code == 0);
+  CHECK(tests::file_text(file) == lab::starter(lab::exercise(kRescale)));
+  CHECK(reset().code == 0);  // nothing was changed
+  write(file, "mine");
+  const auto refused = reset();
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err, "--force"));
+  CHECK(tests::file_text(file) == "mine");
+  CHECK(reset({"--force"}).code == 0);
+  CHECK(tests::file_text(file) == lab::starter(lab::exercise(kRescale)));
+  CHECK(tests::file_text(file.string() + ".bak") == "mine");
+}
+
+TEST_CASE("exercise check refuses what it cannot check", "[exercise]") {
+  const tests::TemporaryFolder folder;
+  const auto check = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"exercise", "check"});
+    return run_tilestep(words);
+  };
+  const std::string file = (folder.path() / "a.cu").string();
+  CHECK(check({}).code == 2);
+  CHECK(check({file}).code == 3);
+  CHECK(check({folder.path().string()}).code == 2);  // no kernel
+  write(file, "int main() {}\n");
+  const auto unnamed = check({file});
+  CHECK(unnamed.code == 2);
+  CHECK(contains(unnamed.err, "--exercise LESSON/NAME"));
+  CHECK(check({file, "--exercise", "online-softmax/none"}).code == 2);
+  CHECK(check({file, "--backend", "magic"}).code == 2);
+  CHECK(contains(check({file, "--exercise", kRescale, "--backend", "cuda"}).err, "--trust"));
+  write(file, std::string(600 << 10, ' '));
+  CHECK(check({file, "--exercise", kRescale}).code != 0);
+}
+
+TEST_CASE("without bubblewrap a folder is checked on trust alone", "[exercise]") {
+  const tests::TemporaryFolder folder;
+  write(folder.path() / "ada" / "a.cu", "// nothing\n");
+  const auto refused = run_tilestep({"exercise", "check", folder.path().string()}, "",
+                                    {{"PATH", folder.path().string()}});
+  CHECK(refused.code == 3);
+  CHECK(contains(refused.err, "--trust"));
+  const auto trusted =
+      run_tilestep({"exercise", "check", folder.path().string(), "--trust", "--json"}, "",
+                   {{"PATH", folder.path().string()}});
+  CHECK(trusted.code == 1);
+  CHECK(contains(trusted.json().at(0).at("sentence").get<std::string>(), "names no exercise"));
+}
+
+// ---- with a compiler ----------------------------------------------------------------------------
+
+TEST_CASE("a class is checked in a folder, each file in a process of its own",
+          "[exercise_sandbox]") {
+  if (!app::sandbox_status().available) return tests::skip(app::sandbox_status().reason);
+  const tests::TemporaryFolder folder;
+  write(folder.path() / "ada" / "put-back-the-rescale.cu", solved());
+  write(folder.path() / "bob" / "put-back-the-rescale.cu",
+        lab::starter(lab::exercise(kRescale)) + "\nthis is no code\n");
+  const auto checked = run_tilestep({"exercise", "check", folder.path().string(), "--json"});
+  CHECK(checked.code == 1);
+  const auto all = checked.json();
+  REQUIRE(all.size() == 2);
+  INFO(all.dump(1));
+  CHECK(all[0].at("ok") == true);
+  CHECK(all[0].at("exercise") == kRescale);
+  CHECK(all[1].at("ok") == false);
+  CHECK(all[1].at("failed").at("kind") == "compile");
+  CHECK(all[1].at("failed").at("line").get<int>() > 300);
+  CHECK_FALSE(all[1].at("hint").get<std::string>().empty());
+}
+
+/// A port of this machine that somebody listens on.
+class Listener {
+ public:
+  Listener() : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    ::sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(::bind(fd_, reinterpret_cast<::sockaddr*>(&any), sizeof any) == 0);
+    REQUIRE(::listen(fd_, 4) == 0);
+    ::socklen_t size = sizeof any;
+    REQUIRE(::getsockname(fd_, reinterpret_cast<::sockaddr*>(&any), &size) == 0);
+    port_ = ntohs(any.sin_port);
+  }
+  ~Listener() { ::close(fd_); }
+  int port() const { return port_; }
+  /// Whether somebody has come.
+  bool called() const {
+    ::pollfd asked{fd_, POLLIN, 0};
+    return ::poll(&asked, 1, 0) > 0;
+  }
+
+ private:
+  int fd_, port_ = 0;
+};
+
+TEST_CASE("in the sandbox a kernel can neither write a file nor reach anybody",
+          "[exercise_sandbox]") {
+  if (!app::sandbox_status().available) return tests::skip(app::sandbox_status().reason);
+  const tests::TemporaryFolder folder;
+  const Listener listener;
+  // Not below the folder for temporary files, of which the sandbox has one of its own.
+  const fs::path home = fs::current_path() / fmt::format("exercise-home-{}", ::getpid());
+  fs::create_directories(home);
+  const fs::path loot = home / "written";
+  const std::string bad = fmt::format(R"(
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <cstdio>
+namespace {{
+const struct Bad {{
+  Bad() {{
+    if (std::FILE* file = std::fopen("{}", "w")) std::fclose(file);
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    ::sockaddr_in to{{}};
+    to.sin_family = AF_INET;
+    to.sin_port = htons({});
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ::connect(fd, reinterpret_cast<::sockaddr*>(&to), sizeof to);
+  }}
+}} bad;
+}}
+)",
+                                      loot.string(), listener.port());
+  write(folder.path() / "eve.cu", solved(bad));
+  const auto sandboxed = run_tilestep({"exercise", "check", folder.path().string(), "--json"}, "",
+                                      {{"HOME", home.string()}});
+  INFO(sandboxed.out << sandboxed.err);
+  CHECK(sandboxed.code == 0);  // it ran, and solves the exercise
+  CHECK_FALSE(fs::exists(loot));
+  CHECK_FALSE(listener.called());
+
+  // The same does both where it is trusted: so it was the sandbox.
+  const auto trusted =
+      run_tilestep({"exercise", "check", folder.path().string(), "--json", "--trust"}, "",
+                   {{"HOME", home.string()}, {"TILESTEP_CACHE", (home / "cache").string()}});
+  CHECK(trusted.code == 0);
+  CHECK(fs::exists(loot));
+  CHECK(listener.called());
+  fs::remove_all(home);
+}
+
+}  // namespace
+}  // namespace tilestep
