@@ -86,17 +86,17 @@ void Drafts::keep(const DraftOf& of, std::string_view text, double now_s) {
   if (!file.there) file.hash = lab::hash_of(of.original);
 }
 
-void Drafts::start_over(const DraftOf& of, double now_s) {
+void Drafts::start_over(const DraftOf& of, std::string_view text, double now_s) {
   if (!folder_) return;
   const fs::path path = this->path(of);
-  if (const auto draft = load(of)) {
+  if (const auto draft = load(of); draft && draft->text != text) {
     try {
       write_file(beside(path, ".before"), draft->text);
     } catch (const Error& error) {
       say(fmt::format("the draft of before is not kept: {}", error.what()));
     }
   }
-  keep(of, of.original, now_s);
+  keep(of, text, now_s);
   files_[path].hash = lab::hash_of(of.original);
 }
 

@@ -74,13 +74,14 @@ void ShellState::leave_kernel() {
   if (session.lesson().kernel) session.run_kernel(std::nullopt, now_s());
 }
 
-void ShellState::start_kernel_over() {
+void ShellState::start_kernel_over(std::string_view text) {
   KernelDesk& desk = this->desk();
   KernelDesk::Sheet& sheet = this->sheet(desk.path);
-  sheet.editor.replace(sheet.original);
+  sheet.editor.replace(text);
   sheet.kept = sheet.editor.buffer().revision();
-  sheet.has_draft = sheet.of_other_build = false;
-  drafts.start_over(draft_of(session.lesson(), desk.path, sheet), now_s());
+  sheet.has_draft = sheet.editor.text() != sheet.original;
+  sheet.of_other_build = false;
+  drafts.start_over(draft_of(session.lesson(), desk.path, sheet), sheet.editor.text(), now_s());
 }
 
 void ShellState::open_own_editor() {

@@ -15,6 +15,12 @@ using ui::Font;
 using ui::px;
 using ui::Role;
 
+/// The step that is shown says which source it is of; without a picture there is but the one that is edited.
+bool has_source(ShellState& state) {
+  const KernelDesk& desk = state.desk();
+  return state.session.lesson().report || (desk.edits && !desk.path.empty());
+}
+
 // ---- what can be done ------------------------------------------------------------------------------
 
 struct Tool {
@@ -27,7 +33,6 @@ struct Tool {
 
 std::vector<Tool> tools_of(ShellState& state) {
   const LessonState& lesson = state.session.lesson();
-  if (!lesson.report) return {};
   if (!state.desk().edits) {
     const auto edit = [](ShellState& s) {
       s.edit_kernel();
@@ -44,7 +49,7 @@ std::vector<Tool> tools_of(ShellState& state) {
            [](ShellState& s) { s.leave_kernel(); }},
           {"start_kernel_over", "Start over",
            "The built-in source in the editor; Ctrl+Z brings yours back", false,
-           [](ShellState& s) { s.start_kernel_over(); }},
+           [](ShellState& s) { s.start_kernel_over(s.sheet(s.desk().path).original); }},
           {"own_editor", "Open in $EDITOR",
            "Opens the draft in your own editor; what you save there runs here", false,
            [](ShellState& s) { s.open_own_editor(); }}};
@@ -150,7 +155,8 @@ Said said_about(const LessonState& lesson, const std::string& path) {
 
 ui::EditorLook look_of(const LessonState& lesson, const std::string& path,
                        const KernelDesk::Sheet& sheet) {
-  const scenes::SourceMark mark = lesson.scene().source(lesson.view());
+  scenes::SourceMark mark;
+  if (lesson.report) mark = lesson.scene().source(lesson.view());
   const std::string& text = sheet.editor.text();
   ui::EditorLook look{.label = path};
   if (mark.path == path) {
@@ -289,7 +295,7 @@ void draw_editor(ShellState& state) {
 
 bool draw_kernel_tools(ShellState& state, float room) {
   const LessonState& lesson = state.session.lesson();
-  if (!lesson.report) return true;
+  if (!has_source(state)) return true;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   try {
     const std::vector<Tool> tools = tools_of(state);
@@ -302,9 +308,11 @@ bool draw_kernel_tools(ShellState& state, float room) {
     }
     if (left < px(80)) return fits;
     const std::string& own = state.desk().path;
-    const std::string path = ui::fitted(
-        state.desk().edits && !own.empty() ? own : lesson.scene().source(lesson.view()).path,
-        Font::mono_note, left);
+    std::string path =
+        state.desk().edits && !own.empty() ? own : lesson.scene().source(lesson.view()).path;
+    if (ui::text_size(path, Font::mono_note).x > left) {  // the file's name says most
+      path = ui::fitted(path.substr(path.rfind('/') + 1), Font::mono_note, left);
+    }
     const float y = at.y + (px(32) - ui::text_size(path, Font::mono_note).y) / 2;
     ui::draw_text({at.x + left, y}, path, Font::mono_note, Role::muted, ui::Align::right);
     return fits;
@@ -315,18 +323,17 @@ bool draw_kernel_tools(ShellState& state, float room) {
 
 void draw_kernel_tab(ShellState& state) {
   const LessonState& lesson = state.session.lesson();
-  if (!lesson.report) return nothing_yet();
+  if (!has_source(state)) return nothing_yet();
   try {
     KernelDesk& desk = state.desk();
     if (desk.edits && desk.path.empty()) state.edit_kernel();
-    const scenes::SourceMark mark = lesson.scene().source(lesson.view());
     const std::vector<Tool> tools = tools_of(state);
     if (!state.kernel_tools_fit) {
       const ImVec2 at = ImGui::GetCursorScreenPos();
       const float high = draw_tools(state, tools, at.x + ImGui::GetContentRegionAvail().x);
       ImGui::SetCursorScreenPos({at.x, at.y + high + px(8)});
     }
-    desk.edits ? draw_editor(state) : draw_source(state, mark);
+    desk.edits ? draw_editor(state) : draw_source(state, lesson.scene().source(lesson.view()));
   } catch (const Error& error) {
     ui::empty_state("No source", error.what());
   }

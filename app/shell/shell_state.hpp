@@ -170,8 +170,8 @@ struct ShellState {
   void run_kernel();
   /// Closes the editor, and runs the lesson with its own kernel.
   void leave_kernel();
-  /// The original's text in the editor; what was there before can be undone, and is kept beside the draft.
-  void start_kernel_over();
+  /// Another text in the editor; what was there before can be undone, and is kept beside the draft.
+  void start_kernel_over(std::string_view text);
   void open_own_editor();
   /// Writes the drafts that are due and runs what the user's own editor has saved. True if something changed.
   bool follow_drafts();

@@ -61,7 +61,7 @@ TEST_CASE("who starts over has the draft of before beside the new one", "[keep]"
   Drafts drafts(folder.path());
   drafts.keep(of("old\n"), "mine\n", 1);
   drafts.write();
-  drafts.start_over(of("new\n"), 2);
+  drafts.start_over(of("new\n"), "new\n", 2);
   drafts.write();
   CHECK_FALSE(drafts.load(of("new\n")));  // the original is no draft
   CHECK(file_text(folder.path() / "coalescing" / "access.cu.before") == "mine\n");

@@ -105,6 +105,7 @@ TEST_CASE("an edited kernel runs with its text, until the original is asked for"
   desk.answer_own();
   CHECK(contains(desk.label("kernel_status"), "has not run with these knobs"));
   desk.stage.click("original_kernel");
+  desk.stage.frame();
   REQUIRE(desk.stage.lab.requests.size() == 4);
   CHECK_FALSE(desk.asked().kernel);
   CHECK_FALSE(desk.stage.has("editor"));
