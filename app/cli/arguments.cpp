@@ -226,7 +226,7 @@ ShellOptions LookArguments::shell(bool lesson_needed) {
   set_look(options);
   if (!kernel.empty()) {
     options.kernel = read_kernel_edit(options.lesson, kernel);
-    options.edits = true;
+    options.edits = options.overlay = true;
     if (!tab_given) options.tab = Tab::kernel;
   }
   options.step = parse_step(step);

@@ -54,11 +54,17 @@ void ShellState::edit_kernel() {
   if (!lesson.report) return;
   const scenes::SourceMark mark = lesson.scene().source(lesson.view());
   KernelDesk& desk = this->desk();
-  ui::CodeEditor& editor = sheet(mark.path).editor;
+  sheet(mark.path);
   desk.edits = true;
   desk.path = mark.path;
   session.stop();
-  if (mark.current > 0 && editor.buffer().cursor() == 0) editor.go_to_line(mark.current);
+}
+
+void ShellState::show_editor() {
+  if (!session.lesson().report) return;
+  if (tab != Tab::kernel || (staged() && !overlay)) show_tab(Tab::kernel);
+  edit_kernel();
+  if (KernelDesk::Sheet* sheet = sheet_on_show()) sheet->editor.take_keys();
 }
 
 void ShellState::run_kernel() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "app/shell/shell_state.hpp"
 #include "kernels/base/lab/assets.hpp"
@@ -34,14 +35,11 @@ struct Tool {
 std::vector<Tool> tools_of(ShellState& state) {
   const LessonState& lesson = state.session.lesson();
   if (!state.desk().edits) {
-    const auto edit = [](ShellState& s) {
-      s.edit_kernel();
-      if (auto* sheet = s.sheet_on_show()) sheet->editor.take_keys();
-    };
     const std::string path = lesson.scene().source(lesson.view()).path;
     const bool draft = state.sheet(path).has_draft;
     return {{"edit_kernel", draft ? "Edit your draft" : "Edit",
-             "Change this source and run the lesson with it", false, edit}};
+             "Change this source and run the lesson with it", false,
+             [](ShellState& s) { s.show_editor(); }}};
   }
   return {{"run_kernel", "Run", "Compiles it and runs the lesson with it  (Ctrl+Enter)", true,
            [](ShellState& s) { s.run_kernel(); }},
@@ -195,7 +193,7 @@ Status status_of_report(const LessonState& lesson, const lab::Report& report) {
   for (const lab::Check& check : report.checks) {
     if (!check.ok) failed += (failed.empty() ? "" : ", ") + check.id;
   }
-  std::string sentence = failed.empty() ? "" : fmt::format("Wrong: {}. ", failed);
+  std::string sentence = failed.empty() ? "" : fmt::format("Wrong by the checks: {}. ", failed);
   const Role role = failed.empty() ? Role::muted : Role::wrong;
   if (lesson.difference) {
     sentence += fmt::format("First differs from the original at {}: {}.",
@@ -212,7 +210,7 @@ Status status_of_report(const LessonState& lesson, const lab::Report& report) {
 }
 
 Status status_of(const LessonState& lesson, const std::string& path, const KernelDesk::Sheet& sheet,
-                 const ui::EditorLook& look) {
+                 const ui::EditorLook& look, bool is_kept) {
   if (lesson.run && lesson.asked_kernel) {
     const std::string& note = lesson.progress.note;
     return {note.empty() ? "Compiling and running …" : fmt::format("Running: {}", note)};
@@ -237,7 +235,12 @@ Status status_of(const LessonState& lesson, const std::string& path, const Kerne
         "the new one.",
         Role::text};
   }
-  if (sheet.has_draft) return {"This is your draft; it is kept as you type. Ctrl+Enter runs it."};
+  if (sheet.has_draft && is_kept) {
+    return {"This is your draft; it is kept as you type. Ctrl+Enter runs it."};
+  }
+  if (sheet.has_draft) {
+    return {"This is your draft; nothing keeps it here. Ctrl+Enter runs it."};
+  }
   return {"Change a line; Ctrl+Enter compiles it and runs the lesson with it."};
 }
 
@@ -284,9 +287,11 @@ void draw_editor(ShellState& state) {
   KernelDesk::Sheet& sheet = state.sheet(path);
   const LessonState& lesson = state.session.lesson();
   const ui::EditorLook look = look_of(lesson, path, sheet);
-  const Status status = status_of(lesson, path, sheet, look);
+  if (look.current > 0 && !std::exchange(sheet.placed, true)) sheet.editor.go_to_line(look.current);
+  const Status status = status_of(lesson, path, sheet, look, state.drafts.keeps());
   const float note = ui::text_size("x", Font::note).y;
   const float below = std::ceil(px(4) + note);
+  ui::space(4);
   sheet.editor.draw("kernel_editor", look, below);
   draw_status(state, status, sheet.editor, below);
 }

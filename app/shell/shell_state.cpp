@@ -143,7 +143,7 @@ LayoutMode ShellState::layout_mode() const {
       tab == Tab::kernel && desks.contains(session.chosen()) && desks.at(session.chosen()).edits;
   const bool plots = tab == Tab::measured || (staged() && tab == Tab::glossary);
   const bool card = session.lesson().gate.card().has_value();
-  return {ui.look().presenter, reader, plots, edits, card ? std::max(card_height, 1.0f) : 0};
+  return {ui.look().presenter, reader, plots, card ? std::max(card_height, 1.0f) : 0, edits};
 }
 
 void ShellState::set_reader(bool wanted) {

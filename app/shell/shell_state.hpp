@@ -48,6 +48,7 @@ struct KernelDesk {
     bool has_draft = false;       ///< from another time, or of this one
     bool of_other_build = false;  ///< made from another text of the source
     std::string original;         ///< as built in
+    bool placed = false;          ///< the editor has shown the line of the step
   };
   bool edits = false;                   ///< the editor is on show under Kernel
   std::string path;                     ///< of the sheet in it
@@ -166,6 +167,8 @@ struct ShellState {
   /// The editor that has the keyboard; nullptr: none has.
   ui::CodeEditor* editor_with_keys();
   void edit_kernel();
+  /// Brings it to the front as well, with the keyboard in it.
+  void show_editor();
   /// Runs what is in the editor.
   void run_kernel();
   /// Closes the editor, and runs the lesson with its own kernel.
