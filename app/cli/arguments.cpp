@@ -196,6 +196,7 @@ void add_look(CLI::App& command, LookArguments& look) {
       ->allow_extra_args(false);
   command.add_flag("--presenter", look.presenter, "Presenter mode: large type");
   command.add_flag("--reader", look.reader, "The lesson's text beside the picture");
+  add_kernel(command, look.kernel);
   command.add_flag("--edit", look.edit, "Opens the editor of the lesson's kernel, under Kernel");
   command.add_flag("--ask", look.ask, "Asks what the lesson asks at this step");
 }
@@ -207,7 +208,7 @@ void LookArguments::set_look(ShellOptions& options) const {
   const TabChoice front = parse_tab(tab);
   options.tab = front.tab;
   options.reader = reader || front.reader;
-  options.overlay = tab_given;
+  options.overlay = tab_given || edit;
   options.asked = ask;
   options.edits = edit;
   if (edit) options.tab = Tab::kernel;
@@ -223,6 +224,11 @@ ShellOptions LookArguments::shell(bool lesson_needed) {
   // The lesson says which combinations of knobs it takes only when it runs; each value is known
   // now. So are the names of its phases.
   set_look(options);
+  if (!kernel.empty()) {
+    options.kernel = read_kernel_edit(options.lesson, kernel);
+    options.edits = options.overlay = true;
+    if (!tab_given) options.tab = Tab::kernel;
+  }
   options.step = parse_step(step);
   options.phase = phase;
   if (stop_given) go_to_stop(options);
@@ -257,6 +263,7 @@ ShellOptions LookArguments::of_capsule(const std::string& file) {
   const char* too_much = !lesson.assignments.empty() ? "--set"
                          : !compared.empty()         ? "--compare"
                          : stop_given                ? "--stop"
+                         : !kernel.empty()           ? "--kernel"
                                                      : nullptr;
   if (too_much != nullptr) {
     throw Error(

@@ -21,6 +21,15 @@ fs::path beside(const fs::path& path, std::string_view ending) {
   return path.string() + std::string(ending);
 }
 
+/// The first of "one_pass.cu.before-1", "…-2" that is not there.
+fs::path free_beside(const fs::path& path, std::string_view ending) {
+  std::error_code failed;
+  for (int n = 1;; ++n) {
+    fs::path free = beside(path, fmt::format("{}-{}", ending, n));
+    if (!fs::exists(fs::symlink_status(free, failed))) return free;
+  }
+}
+
 /// What the file says; nothing where there is none. Throws Error as read_file does.
 std::optional<std::string> draft_text(const fs::path& path) {
   std::error_code failed;
@@ -86,17 +95,17 @@ void Drafts::keep(const DraftOf& of, std::string_view text, double now_s) {
   if (!file.there) file.hash = lab::hash_of(of.original);
 }
 
-void Drafts::start_over(const DraftOf& of, double now_s) {
+void Drafts::start_over(const DraftOf& of, std::string_view text, double now_s) {
   if (!folder_) return;
   const fs::path path = this->path(of);
-  if (const auto draft = load(of)) {
+  if (const auto draft = load(of); draft && draft->text != text) {
     try {
-      write_file(beside(path, ".before"), draft->text);
+      write_file(free_beside(path, ".before"), draft->text);
     } catch (const Error& error) {
       say(fmt::format("the draft of before is not kept: {}", error.what()));
     }
   }
-  keep(of, of.original, now_s);
+  keep(of, text, now_s);
   files_[path].hash = lab::hash_of(of.original);
 }
 
@@ -126,9 +135,10 @@ void Drafts::write(const fs::path& path, File& file) {
     // Another window, or another program, has written there meanwhile: nobody's work is lost.
     const auto there = draft_text(path);
     if (there && there != file.there && *there != text) {
-      write_file(beside(path, ".other"), *there);
+      const fs::path aside = free_beside(path, ".other");
+      write_file(aside, *there);
       say(fmt::format("another program has changed the draft; what it wrote is kept as '{}'",
-                      beside(path, ".other").string()));
+                      aside.string()));
     }
     if (!file.hash.empty()) {
       write_file(beside(path, ".original"), file.hash + "\n");

@@ -31,6 +31,7 @@ class Drafts {
   Drafts(const Drafts&) = delete;
   Drafts& operator=(const Drafts&) = delete;
 
+  bool keeps() const { return folder_.has_value(); }
   struct Draft {
     std::string text;
     bool of_other_build = false;  ///< made from another text of the source
@@ -41,8 +42,8 @@ class Drafts {
   std::filesystem::path path(const DraftOf& of) const;
   /// Keeps another text: in half a second.
   void keep(const DraftOf& of, std::string_view text, double now_s);
-  /// As `keep`, of a draft that begins anew from the original: what it was is kept beside it, as one_pass.cu.before.
-  void start_over(const DraftOf& of, double now_s);
+  /// As `keep`, of a draft that begins anew: what it was is kept beside it, as one_pass.cu.before-1.
+  void start_over(const DraftOf& of, std::string_view text, double now_s);
   /// When `write_due` has something to do.
   std::optional<double> due_s() const;
   void write_due(double now_s);

@@ -54,11 +54,17 @@ void ShellState::edit_kernel() {
   if (!lesson.report) return;
   const scenes::SourceMark mark = lesson.scene().source(lesson.view());
   KernelDesk& desk = this->desk();
-  ui::CodeEditor& editor = sheet(mark.path).editor;
+  sheet(mark.path);
   desk.edits = true;
   desk.path = mark.path;
   session.stop();
-  if (mark.current > 0 && editor.buffer().cursor() == 0) editor.go_to_line(mark.current);
+}
+
+void ShellState::show_editor() {
+  if (!session.lesson().report) return;
+  if (tab != Tab::kernel || (staged() && !overlay)) show_tab(Tab::kernel);
+  edit_kernel();
+  if (KernelDesk::Sheet* sheet = sheet_on_show()) sheet->editor.take_keys();
 }
 
 void ShellState::run_kernel() {
@@ -74,13 +80,14 @@ void ShellState::leave_kernel() {
   if (session.lesson().kernel) session.run_kernel(std::nullopt, now_s());
 }
 
-void ShellState::start_kernel_over() {
+void ShellState::start_kernel_over(std::string_view text) {
   KernelDesk& desk = this->desk();
   KernelDesk::Sheet& sheet = this->sheet(desk.path);
-  sheet.editor.replace(sheet.original);
+  sheet.editor.replace(text);
   sheet.kept = sheet.editor.buffer().revision();
-  sheet.has_draft = sheet.of_other_build = false;
-  drafts.start_over(draft_of(session.lesson(), desk.path, sheet), now_s());
+  sheet.has_draft = sheet.editor.text() != sheet.original;
+  sheet.of_other_build = false;
+  drafts.start_over(draft_of(session.lesson(), desk.path, sheet), sheet.editor.text(), now_s());
 }
 
 void ShellState::open_own_editor() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "app/shell/shell_state.hpp"
 #include "kernels/base/lab/assets.hpp"
@@ -14,6 +15,12 @@ namespace {
 using ui::Font;
 using ui::px;
 using ui::Role;
+
+/// The step that is shown says which source it is of; without a picture there is but the one that is edited.
+bool has_source(ShellState& state) {
+  const KernelDesk& desk = state.desk();
+  return state.session.lesson().report || (desk.edits && !desk.path.empty());
+}
 
 // ---- what can be done ------------------------------------------------------------------------------
 
@@ -27,16 +34,12 @@ struct Tool {
 
 std::vector<Tool> tools_of(ShellState& state) {
   const LessonState& lesson = state.session.lesson();
-  if (!lesson.report) return {};
   if (!state.desk().edits) {
-    const auto edit = [](ShellState& s) {
-      s.edit_kernel();
-      if (auto* sheet = s.sheet_on_show()) sheet->editor.take_keys();
-    };
     const std::string path = lesson.scene().source(lesson.view()).path;
     const bool draft = state.sheet(path).has_draft;
     return {{"edit_kernel", draft ? "Edit your draft" : "Edit",
-             "Change this source and run the lesson with it", false, edit}};
+             "Change this source and run the lesson with it", false,
+             [](ShellState& s) { s.show_editor(); }}};
   }
   return {{"run_kernel", "Run", "Compiles it and runs the lesson with it  (Ctrl+Enter)", true,
            [](ShellState& s) { s.run_kernel(); }},
@@ -44,7 +47,7 @@ std::vector<Tool> tools_of(ShellState& state) {
            [](ShellState& s) { s.leave_kernel(); }},
           {"start_kernel_over", "Start over",
            "The built-in source in the editor; Ctrl+Z brings yours back", false,
-           [](ShellState& s) { s.start_kernel_over(); }},
+           [](ShellState& s) { s.start_kernel_over(s.sheet(s.desk().path).original); }},
           {"own_editor", "Open in $EDITOR",
            "Opens the draft in your own editor; what you save there runs here", false,
            [](ShellState& s) { s.open_own_editor(); }}};
@@ -150,7 +153,8 @@ Said said_about(const LessonState& lesson, const std::string& path) {
 
 ui::EditorLook look_of(const LessonState& lesson, const std::string& path,
                        const KernelDesk::Sheet& sheet) {
-  const scenes::SourceMark mark = lesson.scene().source(lesson.view());
+  scenes::SourceMark mark;
+  if (lesson.report) mark = lesson.scene().source(lesson.view());
   const std::string& text = sheet.editor.text();
   ui::EditorLook look{.label = path};
   if (mark.path == path) {
@@ -189,7 +193,7 @@ Status status_of_report(const LessonState& lesson, const lab::Report& report) {
   for (const lab::Check& check : report.checks) {
     if (!check.ok) failed += (failed.empty() ? "" : ", ") + check.id;
   }
-  std::string sentence = failed.empty() ? "" : fmt::format("Wrong: {}. ", failed);
+  std::string sentence = failed.empty() ? "" : fmt::format("Wrong by the checks: {}. ", failed);
   const Role role = failed.empty() ? Role::muted : Role::wrong;
   if (lesson.difference) {
     sentence += fmt::format("First differs from the original at {}: {}.",
@@ -206,7 +210,7 @@ Status status_of_report(const LessonState& lesson, const lab::Report& report) {
 }
 
 Status status_of(const LessonState& lesson, const std::string& path, const KernelDesk::Sheet& sheet,
-                 const ui::EditorLook& look) {
+                 const ui::EditorLook& look, bool is_kept) {
   if (lesson.run && lesson.asked_kernel) {
     const std::string& note = lesson.progress.note;
     return {note.empty() ? "Compiling and running …" : fmt::format("Running: {}", note)};
@@ -231,7 +235,12 @@ Status status_of(const LessonState& lesson, const std::string& path, const Kerne
         "the new one.",
         Role::text};
   }
-  if (sheet.has_draft) return {"This is your draft; it is kept as you type. Ctrl+Enter runs it."};
+  if (sheet.has_draft && is_kept) {
+    return {"This is your draft; it is kept as you type. Ctrl+Enter runs it."};
+  }
+  if (sheet.has_draft) {
+    return {"This is your draft; nothing keeps it here. Ctrl+Enter runs it."};
+  }
   return {"Change a line; Ctrl+Enter compiles it and runs the lesson with it."};
 }
 
@@ -278,9 +287,11 @@ void draw_editor(ShellState& state) {
   KernelDesk::Sheet& sheet = state.sheet(path);
   const LessonState& lesson = state.session.lesson();
   const ui::EditorLook look = look_of(lesson, path, sheet);
-  const Status status = status_of(lesson, path, sheet, look);
+  if (look.current > 0 && !std::exchange(sheet.placed, true)) sheet.editor.go_to_line(look.current);
+  const Status status = status_of(lesson, path, sheet, look, state.drafts.keeps());
   const float note = ui::text_size("x", Font::note).y;
   const float below = std::ceil(px(4) + note);
+  ui::space(4);
   sheet.editor.draw("kernel_editor", look, below);
   draw_status(state, status, sheet.editor, below);
 }
@@ -289,7 +300,7 @@ void draw_editor(ShellState& state) {
 
 bool draw_kernel_tools(ShellState& state, float room) {
   const LessonState& lesson = state.session.lesson();
-  if (!lesson.report) return true;
+  if (!has_source(state)) return true;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   try {
     const std::vector<Tool> tools = tools_of(state);
@@ -302,9 +313,11 @@ bool draw_kernel_tools(ShellState& state, float room) {
     }
     if (left < px(80)) return fits;
     const std::string& own = state.desk().path;
-    const std::string path = ui::fitted(
-        state.desk().edits && !own.empty() ? own : lesson.scene().source(lesson.view()).path,
-        Font::mono_note, left);
+    std::string path =
+        state.desk().edits && !own.empty() ? own : lesson.scene().source(lesson.view()).path;
+    if (ui::text_size(path, Font::mono_note).x > left) {  // the file's name says most
+      path = ui::fitted(path.substr(path.rfind('/') + 1), Font::mono_note, left);
+    }
     const float y = at.y + (px(32) - ui::text_size(path, Font::mono_note).y) / 2;
     ui::draw_text({at.x + left, y}, path, Font::mono_note, Role::muted, ui::Align::right);
     return fits;
@@ -315,18 +328,17 @@ bool draw_kernel_tools(ShellState& state, float room) {
 
 void draw_kernel_tab(ShellState& state) {
   const LessonState& lesson = state.session.lesson();
-  if (!lesson.report) return nothing_yet();
+  if (!has_source(state)) return nothing_yet();
   try {
     KernelDesk& desk = state.desk();
     if (desk.edits && desk.path.empty()) state.edit_kernel();
-    const scenes::SourceMark mark = lesson.scene().source(lesson.view());
     const std::vector<Tool> tools = tools_of(state);
     if (!state.kernel_tools_fit) {
       const ImVec2 at = ImGui::GetCursorScreenPos();
       const float high = draw_tools(state, tools, at.x + ImGui::GetContentRegionAvail().x);
       ImGui::SetCursorScreenPos({at.x, at.y + high + px(8)});
     }
-    desk.edits ? draw_editor(state) : draw_source(state, mark);
+    desk.edits ? draw_editor(state) : draw_source(state, lesson.scene().source(lesson.view()));
   } catch (const Error& error) {
     ui::empty_state("No source", error.what());
   }

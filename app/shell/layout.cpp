@@ -20,6 +20,7 @@ Plan plan_for(float width, float height, const LayoutMode& mode, bool two_rows, 
   plan.header = mode.presenter ? 36 : height >= 760 ? 80 : 68;
   plan.side = wide ? std::clamp(width * 0.222f, 320.0f, 400.0f) : 264;
   plan.tabs = std::clamp(height * (mode.plots && height >= 760 ? 0.36f : 0.28f), 188.0f, 520.0f);
+  if (mode.edits) plan.tabs = std::clamp(height * 0.4f, 188.0f, 640.0f);
   plan.transport = two_rows ? 96 : mode.presenter ? 44 : 56;
   plan.bar = mode.presenter ? 40 : 48;
   // Of a question the rest scrolls: below this height the boxes of a picture become slivers.
@@ -59,7 +60,7 @@ void stack(Layout& layout, const Plan& plan, float scale, const LayoutMode& mode
   if (mode.reader) layout.reader = next(std::max(360 * scale, layout.content.height()));
   if (layout.staged) return;
   layout.side = next(400 * scale);
-  layout.tabs = next(340 * scale);
+  layout.tabs = next((mode.edits ? 480 : 340) * scale);
 }
 
 /// At a desk.
@@ -94,7 +95,7 @@ void stage(Layout& layout, const Plan& plan, float scale, const LayoutMode& mode
   layout.bar = from_below(plan.bar);
   if (mode.card > 0) layout.card = from_below(plan.card);
   layout.picture = rect(all.min.x, all.min.y, right, bottom);
-  const float share = mode.plots ? 0 : 0.4f;
+  const float share = mode.plots ? 0 : mode.edits ? 0.25f : 0.4f;
   layout.tabs =
       rect(all.min.x, all.min.y + share * layout.picture.height(), right, layout.picture.max.y);
 }

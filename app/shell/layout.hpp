@@ -19,6 +19,7 @@ struct LayoutMode {
   bool reader = false;  ///< the lesson's text stands beside the picture
   bool plots = false;   ///< the tab in front holds plots, which get more height
   float card = 0;       ///< the height of a question that is on show, real pixels; 0: none
+  bool edits = false;   ///< the tab in front holds an editor, which gets more still
 };
 
 /// Where the parts of the window are, in real pixels. At a desk: picture, transport, a side panel and

@@ -53,6 +53,8 @@ struct ShellOptions {
   bool calm = false;         ///< reduced motion: nothing moves by itself
   bool first_start = false;  ///< begins with the tour of the window
   bool edits = false;        ///< the kernel's editor is open under Kernel
+  /// Of the lesson: is in the editor, and runs in place of its own.
+  std::optional<lab::KernelEdit> kernel = {};
   /// Where drafts of kernels are kept; nothing: they are not.
   std::optional<std::filesystem::path> drafts = {};
 };

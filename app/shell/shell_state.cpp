@@ -79,7 +79,11 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
   lesson.wanted_phase = options.phase;
   readings[chosen].stop = options.stop;
   desks[chosen].edits = options.edits;
+  lesson.kernel = options.kernel;
   session.choose(chosen);
+  if (!options.kernel) return;
+  desk().path = options.kernel->path;
+  start_kernel_over(options.kernel->text);
 }
 
 double ShellState::now_s() const {
@@ -137,9 +141,9 @@ std::string ShellState::layer() const {
 LayoutMode ShellState::layout_mode() const {
   const bool edits =
       tab == Tab::kernel && desks.contains(session.chosen()) && desks.at(session.chosen()).edits;
-  const bool plots = tab == Tab::measured || edits || (staged() && tab == Tab::glossary);
+  const bool plots = tab == Tab::measured || (staged() && tab == Tab::glossary);
   const bool card = session.lesson().gate.card().has_value();
-  return {ui.look().presenter, reader, plots, card ? std::max(card_height, 1.0f) : 0};
+  return {ui.look().presenter, reader, plots, card ? std::max(card_height, 1.0f) : 0, edits};
 }
 
 void ShellState::set_reader(bool wanted) {

@@ -48,6 +48,7 @@ struct KernelDesk {
     bool has_draft = false;       ///< from another time, or of this one
     bool of_other_build = false;  ///< made from another text of the source
     std::string original;         ///< as built in
+    bool placed = false;          ///< the editor has shown the line of the step
   };
   bool edits = false;                   ///< the editor is on show under Kernel
   std::string path;                     ///< of the sheet in it
@@ -166,12 +167,14 @@ struct ShellState {
   /// The editor that has the keyboard; nullptr: none has.
   ui::CodeEditor* editor_with_keys();
   void edit_kernel();
+  /// Brings it to the front as well, with the keyboard in it.
+  void show_editor();
   /// Runs what is in the editor.
   void run_kernel();
   /// Closes the editor, and runs the lesson with its own kernel.
   void leave_kernel();
-  /// The original's text in the editor; what was there before can be undone, and is kept beside the draft.
-  void start_kernel_over();
+  /// Another text in the editor; what was there before can be undone, and is kept beside the draft.
+  void start_kernel_over(std::string_view text);
   void open_own_editor();
   /// Writes the drafts that are due and runs what the user's own editor has saved. True if something changed.
   bool follow_drafts();

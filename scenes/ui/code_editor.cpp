@@ -252,7 +252,7 @@ void CodeEditor::draw_text(const EditorLook& look) {
                   ImGui::IsWindowHovered() && window.InnerRect.Contains(ImGui::GetIO().MousePos)};
   page_ = std::max(1, static_cast<int>(view.seen.GetHeight() / grid.height));
   const Focused keys =
-      Context::current().focus().control("keys", view.seen.Min, view.seen.Max, Takes::press);
+      Context::current().focus().control("editor", view.seen.Min, view.seen.Max, Takes::press);
   if (keys.pressed) take_keys();
   map("editor", look.label, has_keys_ ? "typing" : "", view.seen.Min, view.seen.Max);
   const CodeMarks marks(look.diagnostics);

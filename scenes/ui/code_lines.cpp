@@ -222,8 +222,8 @@ float CodeLines::draw_message(int line, ImVec2 at, float left, const ImRect& see
   const ImVec2 size = text_size(shown, Font::note);
   const float y = at.y + (grid_.height - size.y) / 2;
   draw_text({at.x + x, y}, shown, Font::note, role_of(worst.severity));
-  map(fmt::format("diagnostic_{}", line + 1), sentence, name_of(worst.severity),
-      {at.x + x, at.y}, {at.x + x + size.x, at.y + grid_.height});
+  map(fmt::format("diagnostic_{}", line + 1), sentence, name_of(worst.severity), {at.x + x, at.y},
+      {at.x + x + size.x, at.y + grid_.height});
   return x + size.x + px(16);
 }
 

@@ -61,10 +61,10 @@ TEST_CASE("who starts over has the draft of before beside the new one", "[keep]"
   Drafts drafts(folder.path());
   drafts.keep(of("old\n"), "mine\n", 1);
   drafts.write();
-  drafts.start_over(of("new\n"), 2);
+  drafts.start_over(of("new\n"), "new\n", 2);
   drafts.write();
   CHECK_FALSE(drafts.load(of("new\n")));  // the original is no draft
-  CHECK(file_text(folder.path() / "coalescing" / "access.cu.before") == "mine\n");
+  CHECK(file_text(folder.path() / "coalescing" / "access.cu.before-1") == "mine\n");
   drafts.keep(of("new\n"), "mine again\n", 3);
   drafts.write();
   REQUIRE(drafts.load(of("new\n")));
@@ -86,8 +86,8 @@ TEST_CASE("what another program saves is seen, and never written over", "[keep]"
   drafts.keep(of(), "typed here\n", 2);
   drafts.write();
   CHECK(file_text(file) == "typed here\n");
-  CHECK(file_text(file.string() + ".other") == "saved meanwhile\n");
-  CHECK(contains(drafts.take_remark(), "access.cu.other"));
+  CHECK(file_text(file.string() + ".other-1") == "saved meanwhile\n");
+  CHECK(contains(drafts.take_remark(), "access.cu.other-1"));
 }
 
 TEST_CASE("drafts that cannot be kept say so once, and nothing is thrown", "[keep]") {
