@@ -59,6 +59,14 @@ std::vector<std::string> gpu_flags(int compute_capability) {
           "-DNDEBUG"};
 }
 
+/// The kind of compiler that this program was built with: what the two share must be the same to both, and Clang's
+/// headers before version 15 have no std::source_location.
+#if defined(__clang__)
+constexpr const char* kOwnCompiler = "clang++";
+#else
+constexpr const char* kOwnCompiler = "g++";
+#endif
+
 std::string text_of(const char* variable) {
   const char* value = std::getenv(variable);
   return value == nullptr ? "" : value;
@@ -180,14 +188,15 @@ Compiler host_compiler() {
   const std::string asked = text_of("TILESTEP_CXX");
   return remembered("host " + asked, [&] {
     const Compiler found =
-        first_that_starts(asked.empty() ? std::vector<std::string>{"g++", "clang++", "c++"}
+        first_that_starts(asked.empty() ? std::vector<std::string>{kOwnCompiler, "c++"}
                                         : std::vector<std::string>{asked},
                           1);
     if (!found.program.empty()) return found;
     if (!asked.empty()) refuse_asked("TILESTEP_CXX", asked);
     throw Error(
-        "there is no C++ compiler here, which edited kernels need; install one (Debian: apt-get "
-        "install g++)",
+        fmt::format("there is no {0} here, which edited kernels need; install it (Debian: apt-get "
+                    "install {1})",
+                    kOwnCompiler, std::string_view(kOwnCompiler) == "g++" ? "g++" : "clang"),
         ExitCode::unavailable);
   });
 }

@@ -15,7 +15,7 @@ struct Compiler {
   std::string program;  ///< where it lies
   std::string name;     ///< "g++ 12.2.0"
 };
-/// $TILESTEP_CXX, else g++, clang++ or c++ of PATH. Throws Error (unavailable) that says what to install.
+/// $TILESTEP_CXX, else the kind that this program was built with, g++ or clang++, or c++ of PATH. Throws Error (unavailable) that says what to install.
 Compiler host_compiler();
 /// $TILESTEP_NVCC, else nvcc of PATH, of $CUDA_HOME or of /usr/local/cuda. Throws Error (unavailable) that says
 /// what to install.
