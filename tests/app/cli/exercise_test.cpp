@@ -185,10 +185,18 @@ TEST_CASE("a solution that is not there, or there twice, is refused", "[exercise
 
 // ---- the judge ----------------------------------------------------------------------------------
 
+lab::Measurement number(const std::string& id, double value, const std::string& variant = "") {
+  lab::Measurement one;
+  one.id = id;
+  one.value = value;
+  one.variant = variant;
+  return one;
+}
+
 lab::Report good_report() {
   lab::Report report;
   report.checks = {{"final_output", true, 0, 0, ""}};
-  report.measurements = {{.id = "rescales", .value = 2}};
+  report.measurements = {number("rescales", 2)};
   lab::Table table{"tiles", "Tiles", {"l"}};
   table.add({0.25});
   table.add({0.75});
@@ -290,11 +298,10 @@ TEST_CASE("a rate is held against the lesson's own", "[exercise]") {
       lab::Report report;
       report.device.name = "a GPU";
       for (const char* rung : {"online-one-read", "online-two-pass", "three-pass"}) {
-        report.measurements.push_back({.id = "softmax_bandwidth",
-                                       .variant = rung,
-                                       .provenance = lab::Provenance::measured,
-                                       .value = own ? 100 : theirs,
-                                       .unit = "GB/s"});
+        lab::Measurement rate = number("softmax_bandwidth", own ? 100 : theirs, rung);
+        rate.provenance = lab::Provenance::measured;
+        rate.unit = "GB/s";
+        report.measurements.push_back(rate);
       }
       return report;
     };
