@@ -10,7 +10,7 @@ namespace {
 /// Room for what `run` calls on the stack of its OS thread.
 constexpr std::uintptr_t kMainStack = 64 * 1024;
 /// Where a stack that is full is written to: behind its end lies nothing.
-constexpr std::uintptr_t kGuardBytes = 4096;
+[[maybe_unused]] constexpr std::uintptr_t kGuardBytes = 4096;
 
 }  // namespace
 

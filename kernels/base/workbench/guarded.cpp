@@ -15,7 +15,7 @@ namespace tilestep::workbench {
 namespace {
 
 /// Bytes of data and stacks that this process has mapped; 0 where the system does not say.
-std::size_t bytes_of_data() {
+[[maybe_unused]] std::size_t bytes_of_data() {
   std::ifstream statm("/proc/self/statm");
   std::size_t all = 0, resident = 0, shared = 0, code = 0, library = 0, data = 0;
   if (!(statm >> all >> resident >> shared >> code >> library >> data)) return 0;

@@ -209,8 +209,8 @@ lab::ExerciseVerdict verdict_of(const lab::RunKernel& run, const std::string& co
   static const lab::Exercise kOne = [] {
     lab::Exercise one = lab::parse_exercise(kPath, text_with(" of it", ""));
     // The judge compares with the starter: a block that is in the source.
-    one.solution = "  float l = 0.0f;\n";
-    one.hole = "  float l = 1.0f;\n";
+    one.solution = "    float o_new = times<Format>(o, rescale);\n";
+    one.hole = "    float o_new = o;\n";
     return one;
   }();
   return lab::judge(kOne, code, lesson("online-softmax").knobs(), run, [] { return 7; });
