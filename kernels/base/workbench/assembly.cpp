@@ -155,7 +155,7 @@ std::vector<AssemblyKernel> sass_in(const fs::path& folder, const Compiler& nvcc
   }
   std::vector<AssemblyKernel> all;
   for (const fs::path& file : cubins_in(folder)) {
-    const Ran ran = run_program({nvdisasm, "--print-line-info", file.string()}, kCompileLimit);
+    const Ran ran = run_program({nvdisasm, "-c", "-gi", file.string()}, kCompileLimit);
     if (ran.status != 0) {
       throw Error(fmt::format("nvdisasm does not read what nvcc made: {}",
                               ran.output.substr(0, ran.output.find('\n'))),

@@ -47,7 +47,7 @@ Assembly assembly_of(std::string_view lesson, const lab::KernelEdit& edit, Assem
 
 /// The kernels of a PTX text; lines are those of the file that ends in `path`.
 std::vector<AssemblyKernel> read_ptx(std::string_view text, std::string_view path);
-/// The same of what `nvdisasm --print-line-info` prints.
+/// The same of what `nvdisasm -c -gi` prints: code alone, with lines and where they were inlined.
 std::vector<AssemblyKernel> read_sass(std::string_view text, std::string_view path);
 /// Puts what `ptxas -v` says into the kernels that it names.
 void read_resources(std::string_view said, std::vector<AssemblyKernel>& kernels);

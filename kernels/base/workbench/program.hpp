@@ -13,7 +13,7 @@ struct Ran {
   std::string output;      ///< both streams, at most kMostOutput bytes
   bool timed_out = false;  ///< it was ended for taking too long
 };
-inline constexpr std::size_t kMostOutput = std::size_t{4} << 20;
+inline constexpr std::size_t kMostOutput = std::size_t{64} << 20;
 
 /// Runs `words[0]`, looked up in PATH, in a process group of its own with at most `memory_mb` of address
 /// space (0: no limit), in English, with no input, and waits. `stop` is asked now and then: when it answers true the
