@@ -194,8 +194,11 @@ struct CodeEditor::View {
   }
   float y_of(int line) const { return origin.y + grid.height * static_cast<float>(line); }
   TextSpot spot_at(ImVec2 mouse) const {
-    return {static_cast<int>(std::floor((mouse.y - origin.y) / grid.height)),
-            std::max(0, static_cast<int>(std::lround((mouse.x - x_of(0)) / grid.advance)))};
+    // A mouse that is nowhere is far outside of what an int holds.
+    constexpr float kFar = 1e6f;
+    const float line = std::clamp((mouse.y - origin.y) / grid.height, -kFar, kFar);
+    const float column = std::clamp((mouse.x - x_of(0)) / grid.advance, 0.0f, kFar);
+    return {static_cast<int>(std::floor(line)), static_cast<int>(std::lround(column))};
   }
 };
 
