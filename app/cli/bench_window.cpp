@@ -12,6 +12,7 @@
 #include "app/cli/child_program.hpp"
 #include "app/window/watch.hpp"
 #include "kernels/base/simt/error.hpp"
+#include "kernels/base/workbench/program.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {
@@ -56,7 +57,7 @@ class Screen {
       words_ = fmt::format("{} {}", name, value);
       return;
     }
-    if (!is_in_path("Xvfb")) return;
+    if (workbench::find_program("Xvfb").empty()) return;
     server_ = std::make_unique<ChildProgram>(
         std::vector<std::string>{"Xvfb", "-displayfd", "1", "-screen", "0", "1600x1000x24",
                                  "-nolisten", "tcp", "-noreset"},

@@ -103,16 +103,4 @@ double ChildProgram::finish() {
   return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
 }
 
-bool is_in_path(const std::string& name) {
-  const char* path = std::getenv("PATH");
-  std::string_view folders = path == nullptr ? "" : path;
-  while (!folders.empty()) {
-    const std::size_t colon = std::min(folders.find(':'), folders.size());
-    const std::string program = std::string(folders.substr(0, colon)) + "/" + name;
-    if (::access(program.c_str(), X_OK) == 0) return true;
-    folders.remove_prefix(std::min(colon + 1, folders.size()));
-  }
-  return false;
-}
-
 }  // namespace tilestep::app

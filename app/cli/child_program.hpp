@@ -33,7 +33,4 @@ class ChildProgram {
   std::string read_;
 };
 
-/// Whether a program of this name is in PATH.
-bool is_in_path(const std::string& name);
-
 }  // namespace tilestep::app

@@ -84,15 +84,6 @@ std::vector<std::string> editor_command(const EditorChoice& choice, const fs::pa
               ExitCode::unavailable);
 }
 
-bool can_be_started(const std::string& program) {
-  if (program.find('/') != std::string::npos) return ::access(program.c_str(), X_OK) == 0;
-  std::istringstream folders(variable("PATH"));
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    if (!folder.empty() && ::access((fs::path(folder) / program).c_str(), X_OK) == 0) return true;
-  }
-  return false;
-}
-
 DetachedProgram::DetachedProgram(const std::vector<std::string>& words) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);

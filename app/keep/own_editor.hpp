@@ -41,7 +41,4 @@ class DetachedProgram {
   pid_t pid_ = -1;
 };
 
-/// Whether a program of this name, or at this path, can be started.
-bool can_be_started(const std::string& program);
-
 }  // namespace tilestep::app

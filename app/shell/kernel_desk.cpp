@@ -5,6 +5,7 @@
 
 #include "app/shell/shell_state.hpp"
 #include "kernels/base/lab/assets.hpp"
+#include "kernels/base/workbench/program.hpp"
 
 /// What the user does with a lesson's kernel: edits it, runs it, goes back to the one that is built in.
 namespace tilestep::app {
@@ -104,7 +105,9 @@ void ShellState::open_own_editor() {
   desk.watches = true;
   desk.look_s = now_s() + kLook_s;
   try {
-    own_editors.emplace_back(editor_command(editor_choice(), file, can_be_started));
+    own_editors.emplace_back(editor_command(editor_choice(), file, [](const std::string& program) {
+      return !workbench::find_program(program).empty();
+    }));
     say(fmt::format("Opened {}; it runs here whenever it is saved", file.string()));
   } catch (const Error& error) {
     say(error.what());

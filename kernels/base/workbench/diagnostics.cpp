@@ -8,6 +8,7 @@
 #include <string>
 
 #include "kernels/base/lab/sentence.hpp"
+#include "kernels/base/workbench/sources.hpp"
 
 namespace tilestep::workbench {
 namespace {
@@ -66,10 +67,6 @@ std::optional<lab::Severity> severity_of(std::string_view& rest) {
     return word.severity;
   }
   return std::nullopt;
-}
-
-std::string_view name_of_file(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
 }
 
 class Reader {

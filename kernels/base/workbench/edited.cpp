@@ -9,6 +9,7 @@
 
 #include "kernels/base/workbench/compiler.hpp"
 #include "kernels/base/workbench/folders.hpp"
+#include "kernels/base/workbench/sources.hpp"
 
 namespace tilestep::workbench {
 namespace {
@@ -30,7 +31,7 @@ std::string readable(std::string_view said) {
 }
 
 KernelsFunction load(const Compiled& compiled) {
-  const std::string name = std::filesystem::path(compiled.info.path).filename().string();
+  const std::string_view name = name_of_file(compiled.info.path);
   // Never unloaded: OS threads of the emulator keep shared arrays of it.
   void* handle =
       dlopen((compiled.folder / kHostModule).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

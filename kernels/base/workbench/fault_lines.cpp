@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "kernels/base/workbench/program.hpp"
+#include "kernels/base/workbench/sources.hpp"
 
 namespace tilestep::workbench {
 namespace {
@@ -34,7 +35,7 @@ int line_in(const std::string& place, const EditedModule& module) {
 std::vector<lab::Diagnostic> notes(const std::string& sentence, int line,
                                    const EditedModule& module) {
   std::vector<lab::Diagnostic> all;
-  const std::string end = " of " + std::filesystem::path(module.path).filename().string();
+  const std::string end = fmt::format(" of {}", name_of_file(module.path));
   constexpr std::string_view kLine = "line ";
   for (std::size_t at = sentence.find(kLine); at != std::string::npos;
        at = sentence.find(kLine, at)) {
@@ -92,8 +93,7 @@ int line_of(const simt::FaultPlace& place, const EditedModule& module) {
 
 std::string with_line(const std::string& sentence, int line, const EditedModule& module) {
   if (line == 0) return sentence;
-  const std::string where =
-      fmt::format("line {} of {}", line, std::filesystem::path(module.path).filename().string());
+  const std::string where = fmt::format("line {} of {}", line, name_of_file(module.path));
   const std::size_t said = sentence.find(where);
   if (said != std::string::npos) return sentence;
   return fmt::format("{} ({})", sentence, where);

@@ -73,9 +73,9 @@ std::string key_of(const Job& job) {
 
 void require_text(const lab::KernelEdit& edit) {
   if (edit.text.find_first_not_of(" \t\r\n") != std::string::npos) return;
-  throw lab::SourceError(fmt::format("{} is empty; the lesson's kernels have to be in it",
-                                     fs::path(edit.path).filename().string()),
-                         {{1, 0, lab::Severity::error, "nothing is here"}});
+  throw lab::SourceError(
+      fmt::format("{} is empty; the lesson's kernels have to be in it", name_of_file(edit.path)),
+      {{1, 0, lab::Severity::error, "nothing is here"}});
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ fs::path Job::made_of(const std::string& source) const {
 void fail(const Job& job, const Ran& ran) {
   auto said = diagnostics_in(ran.output, job.edit.path);
   std::string sentence = sentence_of(said, job.edit.path);
-  const std::string name = fs::path(job.edit.path).filename().string();
+  const std::string_view name = name_of_file(job.edit.path);
   if (ran.timed_out) {
     sentence = fmt::format("{} was not compiled within {} seconds", name, kCompileLimit.count());
   } else if (said.empty()) {

@@ -21,10 +21,6 @@ std::string in_code(std::string_view lesson) {
   return id;
 }
 
-std::string_view name_of_file(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 /// The files of ours that `text` includes.
 std::set<std::string> includes_of(std::string_view text) {
   constexpr std::string_view kInclude = "#include \"";

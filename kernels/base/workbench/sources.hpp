@@ -7,6 +7,11 @@
 /// Which sources a lesson's kernels are made of, as they were built in.
 namespace tilestep::workbench {
 
+/// "one_pass.cu" of a path.
+inline std::string_view name_of_file(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
 /// "kernels/attention/online_softmax" for "online-softmax". Throws Error (unavailable) where the sources
 /// of that lesson were not built in.
 std::string folder_of(std::string_view lesson);

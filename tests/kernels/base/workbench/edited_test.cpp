@@ -1,8 +1,6 @@
 // An edited source is compiled, loaded and run in place of the one that was built in; what is wrong with it is one
 // sentence, with the lines at fault.
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 
@@ -11,6 +9,7 @@
 #include "kernels/base/workbench/folders.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/catch.hpp"
+#include "tests/kernels/base/workbench/own_cache.hpp"
 
 namespace tilestep::workbench {
 namespace {
@@ -18,18 +17,6 @@ namespace {
 using tests::contains;
 
 const std::string kPath = "kernels/attention/online_softmax/one_pass.cu";
-
-/// A cache of the test's own.
-struct Cache {
-  std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("tilestep-workbench-" + std::to_string(::getpid()));
-  Cache() { ::setenv("TILESTEP_CACHE", folder.c_str(), 1); }
-  ~Cache() {
-    std::error_code error;
-    std::filesystem::remove_all(folder, error);
-    ::unsetenv("TILESTEP_CACHE");
-  }
-};
 
 /// The source with `from`, which stands in it once, replaced.
 std::string edited(const std::string& from, const std::string& to) {
@@ -60,7 +47,7 @@ std::vector<lab::Diagnostic> diagnostics_when_run(const std::string& text) {
 }
 
 TEST_CASE("the edited kernel runs, and not the one built in", "[workbench_run]") {
-  const Cache cache;
+  const tests::OwnCache cache;
   lab::NoProgress progress;
   const lab::Report built_in =
       answer({.lesson = "online-softmax", .params = {}, .backend = "emulated"}, progress);
@@ -85,7 +72,7 @@ TEST_CASE("the edited kernel runs, and not the one built in", "[workbench_run]")
 }
 
 TEST_CASE("what is watched is a table of the run", "[workbench_run]") {
-  const Cache cache;
+  const tests::OwnCache cache;
   const lab::Report report =
       run(edited("float o_new = times<Format>(o, rescale);",
                  "float o_new = times<Format>(o, rescale);\n"
@@ -99,7 +86,7 @@ TEST_CASE("what is watched is a table of the run", "[workbench_run]") {
 }
 
 TEST_CASE("a source that does not compile is one sentence with its lines", "[workbench_run]") {
-  const Cache cache;
+  const tests::OwnCache cache;
   const std::string bad =
       edited("float o_new = times<Format>(o, rescale);", "float o_new = times<Format>(o, rescal);");
   const auto said = diagnostics_when_run(bad);
@@ -120,7 +107,7 @@ TEST_CASE("a source that does not compile is one sentence with its lines", "[wor
 }
 
 TEST_CASE("an edit that cannot be is refused with what can", "[workbench_run]") {
-  const Cache cache;
+  const tests::OwnCache cache;
   const std::string text(lab::asset(kPath));
   CHECK(contains(tests::error_of([&] { run(text, "recorded"); }), "allowed: auto, cuda, emulated"));
   lab::NoProgress progress;
@@ -139,7 +126,7 @@ TEST_CASE("an edit that cannot be is refused with what can", "[workbench_run]") 
 }
 
 TEST_CASE("sources of several files take the rest from the program", "[workbench_run]") {
-  const Cache cache;
+  const tests::OwnCache cache;
   lab::NoProgress progress;
   const std::string path = "kernels/machine/latency_hiding/copy.cu";
   const lab::Report report =
@@ -153,7 +140,7 @@ TEST_CASE("sources of several files take the rest from the program", "[workbench
 }
 
 TEST_CASE("the cache is made of whole folders and does not grow", "[workbench_run]") {
-  const Cache cache;
+  const tests::OwnCache cache;
   const auto folder = cache.folder / "kept";
   for (int i = 0; i < 5; ++i) {
     CHECK(make_whole(folder / std::to_string(i),

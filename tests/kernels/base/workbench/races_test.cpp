@@ -1,15 +1,12 @@
 // Who uses shared memory without a barrier between is told of an edited kernel, and of a right one nothing is.
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/catch.hpp"
+#include "tests/kernels/base/workbench/own_cache.hpp"
 
 namespace tilestep::workbench {
 namespace {
@@ -17,19 +14,6 @@ namespace {
 using tests::contains;
 
 const std::string kFolder = "kernels/matmul/tiling/";
-
-struct Cache {
-  std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("tilestep-races-" + std::to_string(::getpid()));
-  Cache() { ::setenv("TILESTEP_CACHE", folder.c_str(), 1); }
-  ~Cache() {
-    std::error_code error;
-    std::filesystem::remove_all(folder, error);
-    ::unsetenv("TILESTEP_CACHE");
-  }
-  Cache(const Cache&) = delete;
-  Cache& operator=(const Cache&) = delete;
-};
 
 /// Runs a variant of tiling with `text` as its source `name`.
 lab::Report run(const std::string& variant, const std::string& name, const std::string& text) {
@@ -65,7 +49,7 @@ void check_missing(const std::string& variant, const std::string& name, const st
 TEST_CASE(
     "right kernels are right as edited ones: tiles, copies beside threads, fragments of warps",
     "[workbench_run]") {
-  const Cache cache;
+  const tests::OwnCache cache;
   // All are in one module. The first one's launches alone are of the edited source, and all are watched.
   const std::string name = "shared_tile.cu", text(lab::asset(kFolder + name));
   for (const std::string variant : {"naive", "shared-tile", "register-tile-1d", "register-tile-2d",
@@ -81,7 +65,7 @@ TEST_CASE(
 
 TEST_CASE("a barrier and a wait for copies that are missing are told with both lines",
           "[workbench_run]") {
-  const Cache cache;
+  const tests::OwnCache cache;
   check_missing("shared-tile", "shared_tile.cu", "__syncthreads();  // [step: barrier after load]",
                 "which thread (", "no barrier is between the two");
   check_missing("warp-tile", "warp_tile.cu", "simt::cp_async_wait<T::kStages - 2>();",
