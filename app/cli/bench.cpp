@@ -19,7 +19,9 @@ namespace {
 struct BenchArguments {
   std::string what;
   std::string lab = "here";
-  std::string kernel;  ///< file of an edited source
+  std::string kernel;                ///< file of an edited source
+  std::vector<std::string> lessons;  ///< of bench edit; empty: all
+  std::string backend;               ///< of bench edit; empty: all that are here
   FormatArguments format;
 };
 
@@ -108,22 +110,51 @@ int bench_ui(const FormatArguments& format, const std::string& program) {
   return static_cast<int>(ExitCode::good);
 }
 
-int bench(const BenchArguments& arguments, const std::string& program) {
+int bench_edit(const BenchArguments& arguments, const std::string& program) {
+  if (!arguments.backend.empty() && arguments.backend != "emulated" &&
+      arguments.backend != "cuda") {
+    throw Error(fmt::format("--backend {} does not go with edit; allowed: emulated, cuda",
+                            arguments.backend));
+  }
+  EditBench what{program, {}, {"emulated"}};
+  for (const std::string& id : arguments.lessons) what.lessons.push_back(lesson(id).info().id);
+  const simt::CudaStatus status = simt::cuda_status();
+  if (arguments.backend == "cuda" && !status.available) {
+    throw Error("--backend cuda: " + status.reason, ExitCode::unavailable);
+  }
+  if (arguments.backend.empty() && status.available) what.backends.push_back("cuda");
+  if (arguments.backend == "cuda") what.backends = {"cuda"};
+  const BenchPart part = bench_edits(what);
+  print_table(part.table, part.json, arguments.format);
+  return static_cast<int>(ExitCode::good);
+}
+
+/// What is timed that is no lesson, and what goes with it.
+void check(const BenchArguments& arguments) {
   arguments.format.check();
+  const std::string& what = arguments.what;
+  const bool edit = what == "edit";
+  if (!edit && !arguments.lessons.empty()) throw Error("--lesson goes with edit alone");
+  if (!edit && !arguments.backend.empty()) throw Error("--backend goes with edit alone");
+  if (what != "simt" && what != "ui" && !edit) return;
+  if (parse_lab(arguments.lab).elsewhere()) {
+    throw Error(fmt::format("--lab does not go with {}, which is about this machine", what));
+  }
+  if (!arguments.kernel.empty()) {
+    throw Error(fmt::format("--kernel does not go with {}; allowed: a lesson", what));
+  }
+}
+
+int bench(const BenchArguments& arguments, const std::string& program) {
+  check(arguments);
   const LabAddress address = parse_lab(arguments.lab);
-  if (address.elsewhere() && (arguments.what == "simt" || arguments.what == "ui")) {
-    throw Error(
-        fmt::format("--lab does not go with {}, which is about this machine", arguments.what));
-  }
-  if (!arguments.kernel.empty() && (arguments.what == "simt" || arguments.what == "ui")) {
-    throw Error(fmt::format("--kernel does not go with {}; allowed: a lesson", arguments.what));
-  }
   if (arguments.what == "simt") {
     const BenchPart part = bench_emulator();
     print_table(part.table, part.json, arguments.format);
     return static_cast<int>(ExitCode::good);
   }
   if (arguments.what == "ui") return bench_ui(arguments.format, program);
+  if (arguments.what == "edit") return bench_edit(arguments, program);
   const bool edited = !arguments.kernel.empty();
   if (edited && arguments.what.empty())
     throw Error("--kernel needs the name of its lesson before it");
@@ -137,7 +168,7 @@ int bench(const BenchArguments& arguments, const std::string& program) {
     return bench_lessons({&lesson(arguments.what)}, true, arguments.format, bencher);
   } catch (const Error& error) {
     if (error.code() != ExitCode::bad_input) throw;
-    throw Error(fmt::format("{}; besides them: simt, ui", error.what()));
+    throw Error(fmt::format("{}; besides them: simt, ui, edit", error.what()));
   }
 }
 
@@ -147,10 +178,14 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<BenchArguments>();
   CLI::App* command = app.add_subcommand("bench",
                                          "Times a lesson's kernels; simt: the emulator; ui: "
-                                         "pictures and frames of each scene, and the window");
-  command->add_option("WHAT", arguments->what, "A lesson, simt or ui; all lessons if not given");
+                                         "pictures and frames of each scene, and the window; edit: "
+                                         "from Ctrl+Enter to the picture of an edited kernel");
+  command->add_option("WHAT", arguments->what,
+                      "A lesson, simt, ui or edit; all lessons if not given");
   add_lab(*command, arguments->lab);
   add_kernel(*command, arguments->kernel);
+  command->add_option("--lesson", arguments->lessons, "With edit: of these lessons alone");
+  command->add_option("--backend", arguments->backend, "With edit: emulated or cuda alone");
   command->add_flag("--json", arguments->format.json, "As JSON");
   command->add_flag("--markdown", arguments->format.markdown, "The ladder as a Markdown table");
   command->callback([arguments, &invocation] {

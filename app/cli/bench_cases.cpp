@@ -41,6 +41,11 @@ lab::Report largest(const lab::Lesson& lesson) {
 
 }  // namespace
 
+double middle(std::vector<double> all) {
+  std::sort(all.begin(), all.end());
+  return all[all.size() / 2];
+}
+
 BenchCases bench_cases() {
   BenchCases cases;
   for (const lab::Lesson* lesson : lessons()) {

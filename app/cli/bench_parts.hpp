@@ -20,6 +20,9 @@ struct BenchPart {
 /// picture is busy.
 inline constexpr int kBenchWidth = 1440, kBenchHeight = 900, kBusyStep = 2;
 
+/// Of at least one.
+double middle(std::vector<double> all);
+
 /// A run that frames are built of.
 struct BenchCase {
   std::string knobs;  ///< "default" or "largest"
@@ -41,5 +44,14 @@ BenchPart bench_pictures(const BenchCases& cases);
 /// How soon `program`'s window shows a first picture, what memory it takes, and what it draws with nothing to
 /// do. Without a display, of a picture that is drawn without one.
 BenchPart bench_window(const std::string& program);
+
+struct EditBench {
+  std::string program;                ///< path of tilestep itself, for the worker
+  std::vector<std::string> lessons;   ///< ids; empty: all
+  std::vector<std::string> backends;  ///< "emulated", "cuda"
+};
+/// How long it takes from Ctrl+Enter in the editor to the first frame that shows the edited kernel's run, compiled afresh,
+/// and how long frames keep the window from its events meanwhile. Of the lessons' first sources, with default knobs.
+BenchPart bench_edits(const EditBench& what);
 
 }  // namespace tilestep::app

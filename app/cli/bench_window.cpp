@@ -76,11 +76,6 @@ class Screen {
   std::map<std::string, std::string> environment_;
 };
 
-double middle(std::vector<double> all) {
-  std::sort(all.begin(), all.end());
-  return all[all.size() / 2];
-}
-
 /// A window that watches itself.
 class Watched {
  public:

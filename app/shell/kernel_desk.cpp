@@ -154,6 +154,23 @@ std::optional<double> ShellState::drafts_due_s() const {
   return due;
 }
 
+void Shell::edit_kernel() {
+  state_->show_editor();
+}
+
+std::optional<KernelRun> Shell::kernel_run() const {
+  const LessonState& lesson = state_->session.lesson();
+  if (lesson.coming() || !lesson.answered_kernel) return std::nullopt;
+  KernelRun run{lesson.answered_kernel->path, "", std::nullopt, ""};
+  if (lesson.failure) {
+    run.failure = failure_sentence(*lesson.failure);
+  } else if (lesson.report) {
+    run.kernel = lesson.report->kernel;
+    run.device = lesson.report->device.name;
+  }
+  return run;
+}
+
 void Shell::keep_drafts() {
   state_->drafts.write();
 }

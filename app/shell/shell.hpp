@@ -10,6 +10,7 @@
 #include "app/keep/saves.hpp"
 #include "app/keep/settings.hpp"
 #include "app/worker/lab_client.hpp"
+#include "kernels/base/lab/edit.hpp"
 #include "kernels/base/lab/knob.hpp"
 #include "scenes/picture/picture.hpp"
 #include "scenes/ui/code_editor.hpp"
@@ -57,6 +58,14 @@ struct ShellOptions {
   std::optional<lab::KernelEdit> kernel = {};
   /// Where drafts of kernels are kept; nothing: they are not.
   std::optional<std::filesystem::path> drafts = {};
+};
+
+/// How a run with the user's kernel went.
+struct KernelRun {
+  std::string path;                         ///< of the source
+  std::string failure;                      ///< one sentence; empty: it ran
+  std::optional<lab::EditedKernel> kernel;  ///< once it ran
+  std::string device;                       ///< that it ran on
 };
 
 /// Keys the shell knows; the window translates.
@@ -139,6 +148,10 @@ class Shell {
   /// A typed character, or a key as editors have it. False: no editor has the keyboard, and `key` may have it.
   bool type(char32_t character);
   bool press(const ui::EditorPress& press);
+  /// Opens the editor of the source on show with the keyboard in it, as its button does.
+  void edit_kernel();
+  /// The run with the user's kernel that is on show; nothing: it is of the built-in ones, or another answer is coming.
+  std::optional<KernelRun> kernel_run() const;
   /// Writes the drafts that wait to be written.
   void keep_drafts();
   /// As if these knobs of the lesson on show had been turned. Throws Error for what they do not take.

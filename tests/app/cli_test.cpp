@@ -142,7 +142,10 @@ TEST_CASE("bad flags, lessons, knobs and commands exit 2 and name what is allowe
                 {"--step stands more than once; allowed"});
   check_refused({"open", "no-such-lesson"}, {"online-softmax"});
   check_refused({"shot", "no-such-lesson", "--out", "x.png"}, {"online-softmax"});
-  check_refused({"bench", "no-such-lesson"}, {"online-softmax", "simt", "ui"});
+  check_refused({"bench", "no-such-lesson"}, {"online-softmax", "simt", "ui", "edit"});
+  check_refused({"bench", "edit", "--lesson", "no-such-lesson"}, {"online-softmax"});
+  check_refused({"bench", "edit", "--backend", "recorded"}, {"emulated, cuda"});
+  check_refused({"bench", "tiling", "--lesson", "tiling"}, {"--lesson goes with edit alone"});
   check_refused({"record", "no-such-lesson", "--out", "x"}, {"online-softmax"});
   check_refused(with(kRun, {"--set", "tile_width=0"}), {"1–1024"});
   check_refused(with(kRun, {"--set", "=1"}), {"knob=value"});

@@ -16,6 +16,8 @@ class FaultyWindow {
   /// The worker's process; 0 if there is none.
   pid_t worker() const;
   int descriptors() const;
+  /// Its HOME.
+  std::filesystem::path home() const { return file("home"); }
 
   /// The worker is gone; in its place comes a shell that reads the first request and does this.
   void put_in_place(const std::string& script);

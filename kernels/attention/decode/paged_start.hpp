@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// What paged_start.cu gives launch.cu: the kernels are compiled beside the lesson's others, not behind them.
+/// What paged_start.cu, paged_explained_start.cu and merge_start.cu give launch.cu: the kernels are compiled beside the
+/// lesson's others, not behind them.
 
 #include "kernels/attention/decode/paged_problem.hpp"
 #include "kernels/base/simt/resources.hpp"

@@ -1,14 +1,10 @@
-// How flash-3's kernels are launched; the same text for both backends.
+// How flash-3's timed kernels are launched; the same text for both backends.
 
 #include "kernels/attention/flash_attention/flash_3_launch.hpp"
 #include "kernels/attention/flash_attention/flash_3_start.hpp"
 
 namespace tilestep::flash_attention::flash_3::SIMT_BACKEND {
 
-void explain(simt::Device& device, const Problem& problem, const Arrays<float>& arrays,
-             const Explanation& what) {
-  attend_explained(device, problem, arrays, what);
-}
 void run(simt::Device& device, const Problem& problem, const Arrays<std::uint16_t>& arrays) {
   attend_timed(device, problem, arrays);
 }

@@ -222,7 +222,7 @@ Compiled compile_for_host(std::string_view lesson, const lab::KernelEdit& edit,
                           const CompileWatch& watch) {
   const Compiler compiler = host_compiler();
   return compile(
-      {std::string(lesson), edit, compiler, host_flags(compiler), 4096, ".o", {}, {}, watch},
+      {std::string(lesson), edit, compiler, host_flags(compiler), true, 4096, ".o", {}, {}, watch},
       link_module);
 }
 
@@ -236,6 +236,7 @@ Compiled compile_by_nvcc(std::string_view lesson, const lab::KernelEdit& edit,
                   edit,
                   gpu_compiler(),
                   std::move(flags),
+                  false,
                   16384,
                   fmt::format(".{}", form),
                   {},

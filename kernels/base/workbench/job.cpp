@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "kernels/base/workbench/diagnostics.hpp"
 #include "kernels/base/workbench/folders.hpp"
 #include "kernels/base/workbench/guarded.hpp"
+#include "kernels/base/workbench/precompiled.hpp"
 #include "kernels/base/workbench/sources.hpp"
 
 namespace tilestep::workbench {
@@ -38,18 +40,29 @@ std::vector<lab::Diagnostic> compile_one(const Job& job, const std::string& sour
   return diagnostics_in(ran.output, job.edit.path);
 }
 
+/// Each processor takes the next source when it has done one; what is longest should come first.
 std::vector<lab::Diagnostic> compile_all(const Job& job, const std::vector<std::string>& sources) {
+  std::atomic<std::size_t> next{0};
+  std::vector<std::vector<lab::Diagnostic>> said(sources.size());
+  const auto work = [&] {
+    for (std::size_t i = next++; i < sources.size(); i = next++) {
+      try {
+        said[i] = compile_one(job, sources[i]);
+      } catch (...) {
+        next = sources.size();  // the others start no more
+        throw;
+      }
+    }
+  };
+  const auto processors = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  std::vector<std::future<void>> running;
+  for (std::size_t i = 0; i < std::min(sources.size(), processors); ++i) {
+    running.push_back(std::async(std::launch::async, work));
+  }
+  for (auto& each : running) each.get();
   std::vector<lab::Diagnostic> all;
-  const auto at_once = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  for (std::size_t first = 0; first < sources.size(); first += at_once) {
-    std::vector<std::future<std::vector<lab::Diagnostic>>> running;
-    for (std::size_t i = first; i < std::min(sources.size(), first + at_once); ++i) {
-      running.push_back(
-          std::async(std::launch::async, compile_one, std::cref(job), std::cref(sources[i])));
-    }
-    for (auto& each : running) {
-      for (lab::Diagnostic& said : each.get()) all.push_back(std::move(said));
-    }
+  for (auto& one : said) {
+    for (lab::Diagnostic& each : one) all.push_back(std::move(each));
   }
   return all;
 }
@@ -113,6 +126,10 @@ Compiled compile(Job job,
     const auto start = Clock::now();
     job.draft = draft;
     write_whole(draft / "edited" / job.edit.path, job.edit.text);
+    if (job.precompiles) {
+      const std::vector<std::string> more = precompiled_headers(job);
+      job.flags.insert(job.flags.begin(), more.begin(), more.end());
+    }
     const std::vector<std::string> sources = launch_sources_of(job.lesson, job.edit.path);
     lab::EditedKernel info{
         job.edit.path, lab::hash_of(job.edit.text), job.compiler.name, 0, true, {}};

@@ -1,4 +1,5 @@
-// C = A·B^T on Hopper: which plans the kernels take, and how they are launched.
+// C = A·B^T on Hopper: what is allowed, which configurations are timed, and how the kernels are launched that no other
+// file launches.
 
 #include <algorithm>
 #include <cassert>
@@ -13,9 +14,8 @@
 #include "kernels/base/simt/tensor_map.hpp"
 #include "kernels/matmul/hopper_gemm/block_scaled.cu"
 #include "kernels/matmul/hopper_gemm/kernels.hpp"
-#include "kernels/matmul/hopper_gemm/mma_sync.cu"
 #include "kernels/matmul/hopper_gemm/resident.cu"
-#include "kernels/matmul/hopper_gemm/together.cu"
+#include "kernels/matmul/hopper_gemm/start.hpp"
 
 namespace tilestep::hopper_gemm::SIMT_BACKEND {
 
@@ -32,129 +32,6 @@ void check_shape(const GemmShape& shape) {
   simt::require_within("hopper-gemm: m", shape.m, 1, 1 << 20);
   simt::require_within("hopper-gemm: n", shape.n, 1, 1 << 20);
   simt::require_within("hopper-gemm: k", shape.k, 1, 1 << 20);
-}
-
-template <Format kFormat>
-constexpr int kBytesOf = kFormat == Format::e4m3 ? 1 : 2;
-
-// ---- tensor maps --------------------------------------------------------------------------------
-
-/// Boxes of `box_rows` rows by a panel of k.
-template <class T>
-TensorMap map_of(simt::Span<const std::uint16_t> array, int rows, int k, int box_rows,
-                 int swizzle) {
-  const int pitch = pitch_bytes(k, T::kElementBytes);
-  const simt::BoxedMatrix matrix{.rows = rows,
-                                 .columns = k,
-                                 .box_rows = box_rows,
-                                 .box_columns = (swizzle == 0 ? 16 : swizzle) / T::kElementBytes,
-                                 .swizzle = swizzle,
-                                 .pitch_bytes = pitch};
-  if constexpr (T::kElementBytes == 1) {
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(array.data);
-    return simt::tensor_map(simt::Span<const std::uint8_t>{bytes, array.count * 2}, matrix);
-  } else {
-    return simt::tensor_map(array, matrix);
-  }
-}
-
-template <class Out>
-TensorMap map_of_c(simt::Span<Out> c, const GemmShape& shape, bool swizzled) {
-  return simt::tensor_map(c, {.rows = shape.m,
-                              .columns = shape.n,
-                              .box_rows = kWgmmaRows,
-                              .box_columns = kStoredBytes / static_cast<int>(sizeof(Out)),
-                              .swizzle = swizzled ? kStoredBytes : 0,
-                              .pitch_bytes = pitch_bytes(shape.n, sizeof(Out))});
-}
-
-template <class T, class R, class Out>
-TensorMaps maps_of(const R& ring, int cluster, const GemmShape& shape, const Operands& operands,
-                   simt::Span<Out> c, bool swizzled_stores = true) {
-  return {map_of<T>(operands.a, shape.m, shape.k, ring.consumers * T::kRows, ring.swizzle),
-          map_of<T>(operands.b, shape.n, shape.k, T::kColumns / cluster, ring.swizzle),
-          map_of_c(c, shape, swizzled_stores)};
-}
-
-// ---- starting one -------------------------------------------------------------------------------
-
-/// A launch, or with `resources` what the launch would take.
-struct Call {
-  simt::Device& device;
-  simt::Launch launch;
-  simt::Resources* resources = nullptr;
-
-  template <class... Params, class... Args>
-  void start(void (*kernel)(Params...), Args&&... args) const {
-    if (resources != nullptr) {
-      *resources = simt::resources_of(launch, kernel);
-    } else {
-      simt::launch(device, launch, kernel, static_cast<Args&&>(args)...);
-    }
-  }
-};
-
-/// Arrays of a launch with T's elements and C in Out.
-template <class Out>
-struct Arrays {
-  const Operands& operands;
-  simt::Span<Out> c;
-
-  auto a() const { return simt::global(operands.a, "A"); }
-  auto b() const { return simt::global(operands.b, "B"); }
-  auto out() const { return simt::global(c, "C"); }
-};
-
-/// Of the variants in which all threads do everything.
-template <class T, class R, class Out, class Tape>
-void start_together(const Call& call, Variant variant, const Task& task, const R& ring,
-                    const Arrays<Out>& arrays, const Tape& tape) {
-  if (variant == Variant::wgmma) {
-    return call.start(plain_loads<T, R, Out, Tape>, arrays.a(), arrays.b(), arrays.out(), task,
-                      ring, tape);
-  }
-  const TensorMaps maps = maps_of<T>(ring, 1, task.shape, arrays.operands, arrays.c);
-  if (variant == Variant::tma) {
-    call.start(fetched<T, R, Out, true, Tape>, maps, arrays.out(), task, ring, tape);
-  } else {
-    call.start(fetched<T, R, Out, false, Tape>, maps, arrays.out(), task, ring, tape);
-  }
-}
-
-template <class T, class R, class Out, int kCluster, class Tape>
-void start_specialized(const Call& call, const Task& task, const R& ring, const Arrays<Out>& arrays,
-                       const Tape& tape) {
-  call.start(
-      specialized<T, R, Out, kCluster, Tape>,
-      maps_of<T>(ring, kCluster, task.shape, arrays.operands, arrays.c, Tape::kSwizzledStores),
-      arrays.out(), task, ring, tape);
-}
-
-static_assert(kStoreBytes == kStoredTiles * kStoredTile);
-
-// ---- explained ----------------------------------------------------------------------------------
-
-template <int kColumns, Format kFormat>
-void explain_as(const Call& call, const Explanation& what, const Task& task,
-                const Arrays<float>& arrays, simt::Span<long long> clocks) {
-  using T = Tile<kColumns, kFormat>;
-  const Plan& plan = what.plan;
-  const AnyRing ring{plan.stages, plan.swizzle, plan.consumers};
-  const Explained witness{simt::global(clocks, "clocks"), what.numbers, what.block, what.fault};
-  if (what.variant == Variant::mma_sync) {
-    if constexpr (kFormat == Format::bf16) {
-      call.start(mma_sync<T, AnyRing, float, Explained>, arrays.a(), arrays.b(), arrays.out(), task,
-                 ring, witness);
-    } else {
-      throw Error("hopper-gemm: mma-sync multiplies bf16 alone; allowed: bf16");
-    }
-  } else if (!has_producer(what.variant)) {
-    start_together<T>(call, what.variant, task, ring, arrays, witness);
-  } else if (plan.cluster == 1) {
-    start_specialized<T, AnyRing, float, 1>(call, task, ring, arrays, witness);
-  } else {
-    start_specialized<T, AnyRing, float, 2>(call, task, ring, arrays, witness);
-  }
 }
 
 // ---- timed --------------------------------------------------------------------------------------
@@ -188,11 +65,10 @@ constexpr Configuration kConfigurations[] = {
      DataType::fp8_e4m3, 128, 192, 4, 2, 1, true, true, true},
 };
 
-using TimedRing = FixedRing<4, 2>;
-using OneStage = FixedRing<1, 2>;
-template <int kColumns>
-using Bf16Tile = Tile<kColumns, Format::bf16>;
-
+static_assert(kStoreBytes == kStoredTiles * kStoredTile);
+constexpr int kFirstSpecialized = 4;
+static_assert(has_producer(kConfigurations[kFirstSpecialized].variant) &&
+              !has_producer(kConfigurations[kFirstSpecialized - 1].variant));
 constexpr int kBlockScaled = static_cast<int>(std::size(kConfigurations)) - 1;
 static_assert(kConfigurations[kBlockScaled].block_scaled);
 
@@ -206,50 +82,12 @@ void start_scaled(const Call& call, const Task& task, const Arrays<Out>& arrays,
              task, TimedRing{});
 }
 
-/// Calls `start` with the kernel of configuration `number`.
+/// Starts the kernel of configuration `number`.
 void start_timed(const Call& call, int number, const Task& task,
                  const Arrays<std::uint16_t>& arrays, const ScaleArrays& scales, int stages) {
-  using Out = std::uint16_t;
-  const Timed none;
-  switch (number) {
-    case 0:
-      return call.start(mma_sync<Bf16Tile<256>, TimedRing, Out, Timed>, arrays.a(), arrays.b(),
-                        arrays.out(), task, TimedRing{}, none);
-    case 1:
-      return call.start(plain_loads<Bf16Tile<256>, OneStage, Out, Timed>, arrays.a(), arrays.b(),
-                        arrays.out(), task, OneStage{}, none);
-    case 2:
-      return call.start(
-          fetched<Bf16Tile<256>, OneStage, Out, true, Timed>,
-          maps_of<Bf16Tile<256>>(OneStage{}, 1, task.shape, arrays.operands, arrays.c),
-          arrays.out(), task, OneStage{}, none);
-    case 3:
-      return call.start(
-          fetched<Bf16Tile<256>, TimedRing, Out, false, Timed>,
-          maps_of<Bf16Tile<256>>(TimedRing{}, 1, task.shape, arrays.operands, arrays.c),
-          arrays.out(), task, TimedRing{}, none);
-    case 4:
-    case 7:
-      return start_specialized<Bf16Tile<256>, TimedRing, Out, 1>(call, task, {}, arrays, none);
-    case 5:
-    case 6:
-      return start_specialized<Bf16Tile<256>, TimedRing, Out, 2>(call, task, {}, arrays, none);
-    case 8:
-      return start_specialized<Bf16Tile<64>, FixedRing<8, 1>, Out, 1>(call, task, {}, arrays, none);
-    case 9:
-      return start_specialized<Bf16Tile<256>, AnyRing, Out, 1>(call, task, {stages, 128, 2}, arrays,
-                                                               none);
-    case 10:
-      return start_specialized<Bf16Tile<256>, TimedRing, Out, 1>(call, task, {}, arrays,
-                                                                 PlainStores{});
-    case 11:
-      return start_specialized<Tile<256, Format::e4m3>, TimedRing, Out, 2>(call, task, {}, arrays,
-                                                                           none);
-    case kBlockScaled:
-      return start_scaled(call, task, arrays, scales);
-    default:
-      assert(false);
-  }
+  if (number == kBlockScaled) return start_scaled(call, task, arrays, scales);
+  if (number < kFirstSpecialized) return start_together(call, number, task, arrays);
+  start_specialized(call, number, task, arrays, stages);
 }
 
 /// What configuration `one` launches for a shape.
@@ -289,17 +127,12 @@ class KernelsHere final : public Kernels {
     const Task task{what.shape, what.raster, plan.shared_bytes,
                     what.variant == Variant::persistent};
     const Arrays<float> arrays{operands, c};
-    simt::with_constant<64, 128, 256>("hopper-gemm: columns", plan.columns, [&](auto columns) {
-      constexpr int kColumns = decltype(columns)::value;
-      switch (what.dtype) {
-        case DataType::bf16:
-          return explain_as<kColumns, Format::bf16>(call, what, task, arrays, clocks);
-        case DataType::fp16:
-          return explain_as<kColumns, Format::fp16>(call, what, task, arrays, clocks);
-        case DataType::fp8_e4m3:
-          return explain_as<kColumns, Format::e4m3>(call, what, task, arrays, clocks);
-      }
-    });
+    const Explained witness{simt::global(clocks, "clocks"), what.numbers, what.block, what.fault};
+    if (has_producer(what.variant)) {
+      explain_specialized(call, what, task, arrays, witness);
+    } else {
+      explain_together(call, what, task, arrays, witness);
+    }
   }
 
   std::span<const Configuration> configurations() const override { return kConfigurations; }

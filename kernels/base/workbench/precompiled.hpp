@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/base/workbench/job.hpp"
+
+namespace tilestep::workbench {
+
+/// Flags by which the job's compiler takes kernel_headers.hpp as it was precompiled with the job's other flags: for g++
+/// and clang++. Made on first use, some tens of megabytes below cache_folder(); the newest few are kept. Empty where it
+/// cannot be made, on a full disk say: everything compiles without it too, a second later. Throws Cancelled.
+std::vector<std::string> precompiled_headers(const Job& job);
+
+}  // namespace tilestep::workbench

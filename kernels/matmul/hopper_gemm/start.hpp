@@ -1,0 +1,127 @@
+#pragma once
+
+/// \file
+/// How a launch is put together: what the files that start kernels have in common.
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/base/simt/resources.hpp"
+#include "kernels/base/simt/tensor_map.hpp"
+#include "kernels/matmul/hopper_gemm/kernels.hpp"
+#include "kernels/matmul/hopper_gemm/task.hpp"
+
+namespace tilestep::hopper_gemm::SIMT_BACKEND {
+
+// ---- tensor maps --------------------------------------------------------------------------------
+
+/// Boxes of `box_rows` rows by a panel of k.
+template <class T>
+TensorMap map_of(simt::Span<const std::uint16_t> array, int rows, int k, int box_rows,
+                 int swizzle) {
+  const int pitch = pitch_bytes(k, T::kElementBytes);
+  const simt::BoxedMatrix matrix{.rows = rows,
+                                 .columns = k,
+                                 .box_rows = box_rows,
+                                 .box_columns = (swizzle == 0 ? 16 : swizzle) / T::kElementBytes,
+                                 .swizzle = swizzle,
+                                 .pitch_bytes = pitch};
+  if constexpr (T::kElementBytes == 1) {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(array.data);
+    return simt::tensor_map(simt::Span<const std::uint8_t>{bytes, array.count * 2}, matrix);
+  } else {
+    return simt::tensor_map(array, matrix);
+  }
+}
+
+template <class Out>
+TensorMap map_of_c(simt::Span<Out> c, const GemmShape& shape, bool swizzled) {
+  return simt::tensor_map(c, {.rows = shape.m,
+                              .columns = shape.n,
+                              .box_rows = kWgmmaRows,
+                              .box_columns = kStoredBytes / static_cast<int>(sizeof(Out)),
+                              .swizzle = swizzled ? kStoredBytes : 0,
+                              .pitch_bytes = pitch_bytes(shape.n, sizeof(Out))});
+}
+
+template <class T, class R, class Out>
+TensorMaps maps_of(const R& ring, int cluster, const GemmShape& shape, const Operands& operands,
+                   simt::Span<Out> c, bool swizzled_stores = true) {
+  return {map_of<T>(operands.a, shape.m, shape.k, ring.consumers * T::kRows, ring.swizzle),
+          map_of<T>(operands.b, shape.n, shape.k, T::kColumns / cluster, ring.swizzle),
+          map_of_c(c, shape, swizzled_stores)};
+}
+
+// ---- starting one -------------------------------------------------------------------------------
+
+/// A launch, or with `resources` what the launch would take.
+struct Call {
+  simt::Device& device;
+  simt::Launch launch;
+  simt::Resources* resources = nullptr;
+
+  template <class... Params, class... Args>
+  void start(void (*kernel)(Params...), Args&&... args) const {
+    if (resources != nullptr) {
+      *resources = simt::resources_of(launch, kernel);
+    } else {
+      simt::launch(device, launch, kernel, static_cast<Args&&>(args)...);
+    }
+  }
+};
+
+/// Arrays of a launch with T's elements and C in Out.
+template <class Out>
+struct Arrays {
+  const Operands& operands;
+  simt::Span<Out> c;
+
+  auto a() const { return simt::global(operands.a, "A"); }
+  auto b() const { return simt::global(operands.b, "B"); }
+  auto out() const { return simt::global(c, "C"); }
+};
+
+/// The ring of a run that is explained: of any size.
+inline AnyRing ring_of(const Plan& plan) {
+  return {plan.stages, plan.swizzle, plan.consumers};
+}
+
+/// Calls run(tile), a std::type_identity<Tile<…>>, of the columns and elements of what is explained.
+template <class Run>
+void with_tile(const Explanation& what, Run run) {
+  simt::with_constant<64, 128, 256>("hopper-gemm: columns", what.plan.columns, [&](auto columns) {
+    constexpr int kColumns = decltype(columns)::value;
+    switch (what.dtype) {
+      case DataType::bf16:
+        return run(std::type_identity<Tile<kColumns, Format::bf16>>{});
+      case DataType::fp16:
+        return run(std::type_identity<Tile<kColumns, Format::fp16>>{});
+      case DataType::fp8_e4m3:
+        return run(std::type_identity<Tile<kColumns, Format::e4m3>>{});
+    }
+  });
+}
+
+// ---- rings and tiles of timed kernels -------------------------------------------------------------
+
+using TimedRing = FixedRing<4, 2>;
+using OneStage = FixedRing<1, 2>;
+template <int kColumns>
+using Bf16Tile = Tile<kColumns, Format::bf16>;
+
+// ---- what the files give launch.cu -----------------------------------------------------------------
+
+/// together_start.cu: the kernels in which all threads do everything, and the one on mma.sync.
+void explain_together(const Call& call, const Explanation& what, const Task& task,
+                      const Arrays<float>& arrays, const Explained& witness);
+void start_together(const Call& call, int configuration, const Task& task,
+                    const Arrays<std::uint16_t>& arrays);
+
+/// specialized_start.cu: the kernels with a producer.
+void explain_specialized(const Call& call, const Explanation& what, const Task& task,
+                         const Arrays<float>& arrays, const Explained& witness);
+void start_specialized(const Call& call, int configuration, const Task& task,
+                       const Arrays<std::uint16_t>& arrays, int stages);
+
+}  // namespace tilestep::hopper_gemm::SIMT_BACKEND
