@@ -13,6 +13,7 @@
 #include "app/worker/ask.hpp"
 #include "app/worker/sandbox.hpp"
 #include "kernels/base/lab/sentence.hpp"
+#include "kernels/base/workbench/guarded.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {
@@ -21,7 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kRunLimit{10};
+/// The worker ends a run itself, after 10 seconds and with the line; this is for what it cannot end.
+constexpr std::chrono::seconds kRunLimit{11}, kSanitizerLimit{100};
 /// Compiling has its own limit; this ends a worker that never begins.
 constexpr std::chrono::minutes kWholeLimit{5};
 constexpr std::int64_t kMostSeed = 2147483647;
@@ -31,15 +33,21 @@ class RunClock final : public lab::Progress {
  public:
   void report(double, std::string_view note) override {
     const bool compiling = note.find("compil") != std::string_view::npos;
-    if (compiling || before_run_) since_ = Clock::now();
+    // A kernel that failed on a GPU is run again, for its line.
+    const bool sanitizes = note == workbench::kSanitizing;
+    const bool again = sanitizes || note == workbench::kEmulating;
+    if (again) limit_ = sanitizes ? kSanitizerLimit : kRunLimit;
+    if (compiling || before_run_ || again) since_ = Clock::now();
     before_run_ = compiling;
   }
   void wait(std::string_view) override { since_ = Clock::now(); }
   bool cancelled() const override { return Interrupt::pressed() || late(); }
-  bool late() const { return !before_run_ && Clock::now() - since_ > kRunLimit; }
+  bool late() const { return !before_run_ && Clock::now() - since_ > limit_; }
+  std::chrono::seconds limit() const { return limit_; }
 
  private:
   Clock::time_point since_ = Clock::now();
+  std::chrono::seconds limit_ = kRunLimit;
   bool before_run_ = false;
 };
 
@@ -67,8 +75,9 @@ class Runner {
       return ask(lab_.get(), request, clock);
     } catch (const Cancelled&) {
       if (!clock.late() || Interrupt::pressed()) throw;
-      throw Error(fmt::format("it took longer than {} seconds and was ended", kRunLimit.count()),
-                  ExitCode::check_failed);
+      throw Error(
+          fmt::format("it took longer than {} seconds and was ended", clock.limit().count()),
+          ExitCode::check_failed);
     }
   }
 

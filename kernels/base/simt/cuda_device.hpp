@@ -13,4 +13,8 @@ CudaStatus status();
 /// The first CUDA device, with the kernels of `table` (which must outlive it). Throws Error.
 std::unique_ptr<Device> make_device(std::span<const KernelEntry> table);
 
+/// The name of the kernel that was launched last, by any device; null: none was. From any thread: another one may
+/// be waiting for that kernel's end.
+const char* last_launch();
+
 }  // namespace tilestep::simt::cuda

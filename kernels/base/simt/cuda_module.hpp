@@ -22,15 +22,26 @@ inline constexpr const char* kCudaStatusSymbol = "tilestep_cuda_status";
 using CudaDeviceFunction = Device* (*)();
 inline constexpr const char* kCudaDeviceSymbol = "tilestep_cuda_make_device";
 
+/// Name of the kernel that was launched last, by any device; null: none was. From any thread.
+using CudaLastLaunchFunction = const char* (*)();
+inline constexpr const char* kCudaLastLaunchSymbol = "tilestep_cuda_last_launch";
+
+/// What stands between a kernel's name and the reason in the sentence of a DeviceLost.
+inline constexpr const char* kFailedOnGpu = ": the kernel failed on the GPU: ";
+
 /// The module as found.
 struct CudaModule {
   bool built = false;  ///< its file is there
   CudaStatusFunction status = nullptr;
   CudaDeviceFunction make_device = nullptr;
+  CudaLastLaunchFunction last_launch = nullptr;
   std::string reason;  ///< why it cannot be used; empty if it can
 };
 /// Loads the module in the file `path`, for the rest of this process. Refuses one that was built
 /// from other sources than this program.
 CudaModule load_cuda_module(const std::filesystem::path& path);
+
+/// The kernel that this process launched last on a GPU; empty: none. From any thread.
+std::string last_cuda_launch();
 
 }  // namespace tilestep::simt

@@ -39,6 +39,9 @@ HintKey kind_of(std::string_view error) {
       {"without store_wait", HintKey::unsafe},
       {"before it has waited", HintKey::unsafe},
       {"took longer than", HintKey::deadline},
+      {"still runs after", HintKey::deadline},
+      {"was ended: the run has taken", HintKey::deadline},
+      {"had not ended after", HintKey::deadline},
   };
   for (const auto& [part, kind] : kinds) {
     if (contains(error, part)) return kind;
