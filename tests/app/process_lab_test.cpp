@@ -559,16 +559,15 @@ class TellingWorker {
 
 TEST_CASE("each way to find the line of what failed on a GPU has a deadline of its own",
           "[process-lab]") {
-  const TellingWorker worker({workbench::kRunning, workbench::kEmulating, workbench::kCompiling,
-                              workbench::kEmulating, workbench::kSanitizing},
-                             "0.6");
+  const TellingWorker worker({workbench::kRunning, workbench::kEmulating, workbench::kSanitizing},
+                             "0.9");
   ProcessLabOptions options = options_with();
   options.program = worker.program;
-  options.edited_deadline = 1500ms;
-  options.sanitizer_deadline = 1500ms;
+  options.edited_deadline = 1600ms;
+  options.sanitizer_deadline = 1600ms;
   const auto lab = make_process_lab(options);
   const LabFailure failure = check_failure(*lab, lab->submit(edited_request()));
-  CHECK(failure.sentence == "gather: in line 7");  // after 3 seconds
+  CHECK(failure.sentence == "gather: in line 7");  // after 2.7 seconds
   CHECK(failure.worker_died);
   for (const std::string_view last : {workbench::kEmulating, workbench::kSanitizing}) {
     const TellingWorker hangs({workbench::kRunning, last}, "2");
