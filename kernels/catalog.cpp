@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kernels/base/lab/nearest.hpp"
+#include "kernels/base/lab/race.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/base/simt/cuda_module.hpp"
 #include "kernels/base/workbench/compiler.hpp"
@@ -150,7 +151,9 @@ lab::Report run_edited_on_gpu(const lab::Request& request, const lab::Settings& 
       workbench::use_edited_on_gpu(*device, request.lesson, *request.kernel, progress, tell);
   progress.report(0, workbench::kRunning);
   progress.check();
-  lab::Report report = run_on(*device, request, settings, progress);
+  const auto run = [&] { return run_on(*device, request, settings, progress); };
+  const auto plan = lab::race_of(request);
+  lab::Report report = plan ? lab::race(*plan, simt::use_edited_kernels, *device, run) : run();
   workbench::tell_of_edit(report, kernel, *device);
   return report;
 }
@@ -251,7 +254,8 @@ std::span<const simt::KernelEntry> emulated_kernels() {
 lab::Report answer(const lab::Request& request, lab::Progress& progress,
                    simt::EmulationOptions emulation) {
   const lab::Lesson& asked = lesson(request.lesson);
-  const lab::Settings settings = asked.knobs().completed(request.params);
+  (void)lab::race_of(request);  // refuses one that is none
+  const lab::Settings settings = asked.knobs().completed(lab::params_of(request));
   emulation.order = request.order;
   if (request.kernel) return answer_edited(request, settings, progress, emulation);
   if (request.backend == "recorded") return from_recording(request);

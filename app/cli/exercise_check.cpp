@@ -12,6 +12,7 @@
 #include "app/cli/interrupt.hpp"
 #include "app/worker/ask.hpp"
 #include "app/worker/sandbox.hpp"
+#include "kernels/base/lab/race.hpp"
 #include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/workbench/guarded.hpp"
 #include "kernels/catalog.hpp"
@@ -51,6 +52,13 @@ class RunClock final : public lab::Progress {
   bool before_run_ = false;
 };
 
+/// Ends with Ctrl-C alone.
+class Interruptible final : public lab::Progress {
+ public:
+  void report(double, std::string_view) override {}
+  bool cancelled() const override { return Interrupt::pressed(); }
+};
+
 class Runner {
  public:
   Runner(const lab::Exercise& exercise, const std::string& kernel, const ExercisePlan& plan)
@@ -81,13 +89,14 @@ class Runner {
     }
   }
 
-  lab::Report bench(bool own) {
+  lab::Report race(const lab::ExerciseSpeed& speed) {
     lab::Request request;
     request.lesson = exercise_.lesson;
     request.action = lab::Request::Action::bench;
+    request.params[lab::kRaceParam] = lab::text_of({speed.id, speed.variant, speed.rung});
     request.backend = plan_.backend;
-    if (!own) request.kernel = lab::KernelEdit{exercise_.source, kernel_};
-    lab::NoProgress progress;
+    request.kernel = lab::KernelEdit{exercise_.source, kernel_};
+    Interruptible progress;
     return ask(lab_.get(), request, progress);
   }
 
@@ -120,9 +129,9 @@ lab::ExerciseVerdict check_kernel(const lab::Exercise& exercise, const std::stri
         return runner.run(settings, order);
       },
       [&] { return seeds(device); });
-  if (plan.backend != "cuda") return verdict;
+  if (plan.backend != "cuda") return lab::leave_speed(exercise, std::move(verdict));
   return lab::judge_speed(exercise, std::move(verdict),
-                          [&](bool own) { return runner.bench(own); });
+                          [&](const lab::ExerciseSpeed& speed) { return runner.race(speed); });
 }
 
 std::vector<fs::path> kernels_in(const fs::path& folder) {
@@ -188,6 +197,7 @@ nlohmann::json to_json(const CheckedFile& checked) {
   for (const lab::GoalResult& goal : verdict.goals) {
     goals.push_back({{"goal", goal.text}, {"value", nullptr}, {"ok", goal.ok}});
     if (goal.value) goals.back()["value"] = *goal.value;
+    if (!goal.judged) goals.back()["ok"] = nullptr;
   }
   nlohmann::json failed;
   if (verdict.failed) {

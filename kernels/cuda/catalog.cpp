@@ -43,3 +43,8 @@ TILESTEP_EXPORT tilestep::simt::Device* tilestep_cuda_make_device() {
 TILESTEP_EXPORT const char* tilestep_cuda_last_launch() {
   return tilestep::simt::cuda::last_launch();
 }
+
+/// See kernels/base/simt/cuda_module.hpp.
+TILESTEP_EXPORT void tilestep_cuda_use_edited(bool use) {
+  tilestep::simt::cuda::use_edited(use);
+}

@@ -61,3 +61,4 @@ EXPORT tilestep::simt::Device* tilestep_cuda_make_device() {
 EXPORT const char* tilestep_cuda_last_launch() {
   return "online_softmax";
 }
+EXPORT void tilestep_cuda_use_edited(bool) {}

@@ -33,6 +33,7 @@ constexpr int kLeastCapability = 75;
 
 /// Names of launches are string literals of this module, which is never unloaded.
 std::atomic<const char*> launched_last{nullptr};
+std::atomic<bool> edited_are_used{true};
 
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -317,7 +318,7 @@ void CudaDevice::use_image(std::span<const char> image) {
 }
 
 cudaKernel_t CudaDevice::edited(const void* kernel) {
-  if (images_.empty()) return nullptr;
+  if (images_.empty() || !edited_are_used) return nullptr;
   const auto [found, fresh] = edited_.try_emplace(kernel, nullptr);
   if (!fresh) return found->second;
   const char* name = nullptr;
@@ -503,6 +504,10 @@ CudaStatus status() {
   }
   status.available = true;
   return status;
+}
+
+void use_edited(bool use) {
+  edited_are_used = use;
 }
 
 const char* last_launch() {

@@ -17,4 +17,7 @@ std::unique_ptr<Device> make_device(std::span<const KernelEntry> table);
 /// be waiting for that kernel's end.
 const char* last_launch();
 
+/// Whether devices launch the kernels of their images; see cuda_module.hpp.
+void use_edited(bool use);
+
 }  // namespace tilestep::simt::cuda

@@ -74,7 +74,9 @@ CudaModule load_cuda_module(const std::filesystem::path& path) {
   module.status = symbol<CudaStatusFunction>(handle, kCudaStatusSymbol);
   module.make_device = symbol<CudaDeviceFunction>(handle, kCudaDeviceSymbol);
   module.last_launch = symbol<CudaLastLaunchFunction>(handle, kCudaLastLaunchSymbol);
-  if (module.status == nullptr || module.make_device == nullptr || module.last_launch == nullptr) {
+  module.use_edited = symbol<CudaUseEditedFunction>(handle, kCudaUseEditedSymbol);
+  if (module.status == nullptr || module.make_device == nullptr || module.last_launch == nullptr ||
+      module.use_edited == nullptr) {
     module.reason =
         fmt::format("{} is no CUDA backend of this program; build again", path.string());
   }
@@ -99,6 +101,12 @@ std::string last_cuda_launch() {
   const CudaModule& module = loaded_module();
   const char* name = module.last_launch == nullptr ? nullptr : module.last_launch();
   return name == nullptr ? "" : name;
+}
+
+void use_edited_kernels(bool use) {
+  if (const CudaModule& module = loaded_module(); module.use_edited != nullptr) {
+    module.use_edited(use);
+  }
 }
 
 std::unique_ptr<Device> make_cuda_device() {
