@@ -7,10 +7,15 @@
 #include <string>
 
 #include "kernels/base/lab/nearest.hpp"
+#include "kernels/base/lab/race.hpp"
 #include "kernels/base/lab/recording.hpp"
+#include "kernels/base/simt/cuda_module.hpp"
 #include "kernels/base/workbench/compiler.hpp"
+#include "kernels/base/workbench/compute_sanitizer.hpp"
 #include "kernels/base/workbench/edited.hpp"
+#include "kernels/base/workbench/gpu_faults.hpp"
 #include "kernels/base/workbench/guarded.hpp"
+#include "kernels/base/workbench/leash.hpp"
 #include "kernels/base/workbench/orders.hpp"
 #include "kernels/lessons.hpp"
 
@@ -112,31 +117,19 @@ lab::Report run_on(simt::Device& device, const lab::Request& request, const lab:
   return asked.run(settings, device, progress);
 }
 
-lab::Report edited_on_gpu(const lab::Request& request, const lab::Settings& settings,
-                          lab::Progress& progress) {
-  const auto device = simt::make_cuda_device();
-  const auto tell = [&](std::string_view note) { progress.report(0, note); };
-  const lab::EditedKernel kernel =
-      workbench::use_edited_on_gpu(*device, request.lesson, *request.kernel, progress, tell);
-  progress.report(0, workbench::kRunning);
-  progress.check();
-  lab::Report report = run_on(*device, request, settings, progress);
-  workbench::tell_of_edit(report, kernel, *device);
-  return report;
-}
-
 lab::Report edited_emulated(const lab::Request& request, const lab::Settings& settings,
-                            lab::Progress& progress, const simt::EmulationOptions& emulation) {
+                            lab::Progress& progress, const simt::EmulationOptions& emulation,
+                            std::string_view stage = workbench::kRunning) {
   const auto tell = [&](std::string_view note) { progress.report(0, note); };
   const workbench::EditedKernels kernels(request.lesson, *request.kernel, progress, tell);
-  progress.report(0, workbench::kRunning);
+  progress.report(0, stage);
   progress.check();
   const workbench::EditedModule module{kernels.file(), request.kernel->path};
   return workbench::guarded(module, [&] {
     const auto start = std::chrono::steady_clock::now();
     const auto device = simt::make_emulated_device(kernels.table(), emulation);
     lab::Report report = run_on(*device, request, settings, progress);
-    if (request.action == lab::Request::Action::run) {
+    if (stage == workbench::kRunning && request.action == lab::Request::Action::run) {
       const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
           std::chrono::steady_clock::now() - start);
       workbench::check_orders(report,
@@ -149,6 +142,69 @@ lab::Report edited_emulated(const lab::Request& request, const lab::Settings& se
   });
 }
 
+/// Nothing here outlives the process but `progress`: the thread that does it may be left to itself.
+lab::Report run_edited_on_gpu(const lab::Request& request, const lab::Settings& settings,
+                              lab::Progress& progress) {
+  const auto device = simt::make_cuda_device();
+  const auto tell = [&](std::string_view note) { progress.report(0, note); };
+  const lab::EditedKernel kernel =
+      workbench::use_edited_on_gpu(*device, request.lesson, *request.kernel, progress, tell);
+  progress.report(0, workbench::kRunning);
+  progress.check();
+  const auto run = [&] { return run_on(*device, request, settings, progress); };
+  const auto plan = lab::race_of(request);
+  lab::Report report = plan ? lab::race(*plan, simt::use_edited_kernels, *device, run) : run();
+  workbench::tell_of_edit(report, kernel, *device);
+  return report;
+}
+
+workbench::LeashLimits gpu_limits(const lab::Request& request) {
+  workbench::LeashLimits limits;
+  limits.anew = request.action == lab::Request::Action::bench;
+  if (limits.anew) limits.deadline = std::chrono::seconds(90);  // of a turn, which takes a few
+  if (workbench::is_sanitized())
+    limits.deadline = std::chrono::minutes(10);  // whose caller ends it
+  return limits;
+}
+
+/// A bench cannot be had under emulation: the lesson's run has the same kernels.
+workbench::FaultSearch search_for_fault(const lab::Request& request, const lab::Settings& settings,
+                                        bool barriers, lab::Progress& progress,
+                                        const simt::EmulationOptions& emulation) {
+  lab::Request again = request;
+  again.action = lab::Request::Action::run;
+  const auto emulate = [again, settings, &progress, emulation] {
+    progress.report(0, workbench::kEmulating);
+    return edited_emulated(again, settings, progress, emulation, workbench::kEmulating);
+  };
+  const auto sanitize = [again, settings, barriers, &progress] {
+    progress.report(0, workbench::kSanitizing);
+    return workbench::run_sanitized({again.lesson, settings, *again.kernel, barriers},
+                                    [&progress] { return progress.cancelled(); });
+  };
+  return {emulate, sanitize};
+}
+
+lab::Report edited_on_gpu(const lab::Request& request, const lab::Settings& settings,
+                          lab::Progress& progress, const simt::EmulationOptions& emulation) {
+  workbench::GpuFault fault;
+  try {
+    return workbench::on_leash(
+        [request, settings](lab::Progress& leash) {
+          return run_edited_on_gpu(request, settings, leash);
+        },
+        progress, gpu_limits(request));
+  } catch (const DeviceLost& lost) {
+    if (workbench::is_sanitized() || progress.cancelled()) throw;
+    fault = workbench::fault_of(lost);
+  } catch (const workbench::Overdue& overdue) {
+    if (workbench::is_sanitized()) throw;
+    fault = {simt::last_cuda_launch(), overdue.what(), true};
+  }
+  workbench::tell_of_fault(fault, request.kernel->path,
+                           search_for_fault(request, settings, fault.overdue, progress, emulation));
+}
+
 /// Compiled with the user's source first. Nothing recorded is added: that is about other kernels.
 lab::Report answer_edited(const lab::Request& request, const lab::Settings& settings,
                           lab::Progress& progress, const simt::EmulationOptions& emulation) {
@@ -158,14 +214,14 @@ lab::Report answer_edited(const lab::Request& request, const lab::Settings& sett
         "allowed: auto, cuda, emulated");
   }
   std::string refused;
-  if (request.backend == "cuda") return edited_on_gpu(request, settings, progress);
+  if (request.backend == "cuda") return edited_on_gpu(request, settings, progress, emulation);
   if (request.backend == "auto" && simt::cuda_status().available) {
     try {
       workbench::gpu_compiler();
     } catch (const Error& error) {
       refused = error.what();  // a GPU without its compiler: what can be done is done
     }
-    if (refused.empty()) return edited_on_gpu(request, settings, progress);
+    if (refused.empty()) return edited_on_gpu(request, settings, progress, emulation);
   }
   lab::Report report = edited_emulated(request, settings, progress, emulation);
   report.cuda_refused = refused.empty() ? simt::why_cuda_refused() : refused;
@@ -198,7 +254,8 @@ std::span<const simt::KernelEntry> emulated_kernels() {
 lab::Report answer(const lab::Request& request, lab::Progress& progress,
                    simt::EmulationOptions emulation) {
   const lab::Lesson& asked = lesson(request.lesson);
-  const lab::Settings settings = asked.knobs().completed(request.params);
+  (void)lab::race_of(request);  // refuses one that is none
+  const lab::Settings settings = asked.knobs().completed(lab::params_of(request));
   emulation.order = request.order;
   if (request.kernel) return answer_edited(request, settings, progress, emulation);
   if (request.backend == "recorded") return from_recording(request);

@@ -12,7 +12,9 @@
 #include "app/cli/interrupt.hpp"
 #include "app/worker/ask.hpp"
 #include "app/worker/sandbox.hpp"
+#include "kernels/base/lab/race.hpp"
 #include "kernels/base/lab/sentence.hpp"
+#include "kernels/base/workbench/guarded.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {
@@ -21,7 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kRunLimit{10};
+/// The worker ends a run itself, after 10 seconds and with the line; this is for what it cannot end.
+constexpr std::chrono::seconds kRunLimit{11}, kSanitizerLimit{100};
 /// Compiling has its own limit; this ends a worker that never begins.
 constexpr std::chrono::minutes kWholeLimit{5};
 constexpr std::int64_t kMostSeed = 2147483647;
@@ -31,16 +34,29 @@ class RunClock final : public lab::Progress {
  public:
   void report(double, std::string_view note) override {
     const bool compiling = note.find("compil") != std::string_view::npos;
-    if (compiling || before_run_) since_ = Clock::now();
+    // A kernel that failed on a GPU is run again, for its line.
+    const bool sanitizes = note == workbench::kSanitizing;
+    const bool again = sanitizes || note == workbench::kEmulating;
+    if (again) limit_ = sanitizes ? kSanitizerLimit : kRunLimit;
+    if (compiling || before_run_ || again) since_ = Clock::now();
     before_run_ = compiling;
   }
   void wait(std::string_view) override { since_ = Clock::now(); }
   bool cancelled() const override { return Interrupt::pressed() || late(); }
-  bool late() const { return !before_run_ && Clock::now() - since_ > kRunLimit; }
+  bool late() const { return !before_run_ && Clock::now() - since_ > limit_; }
+  std::chrono::seconds limit() const { return limit_; }
 
  private:
   Clock::time_point since_ = Clock::now();
+  std::chrono::seconds limit_ = kRunLimit;
   bool before_run_ = false;
+};
+
+/// Ends with Ctrl-C alone.
+class Interruptible final : public lab::Progress {
+ public:
+  void report(double, std::string_view) override {}
+  bool cancelled() const override { return Interrupt::pressed(); }
 };
 
 class Runner {
@@ -67,18 +83,20 @@ class Runner {
       return ask(lab_.get(), request, clock);
     } catch (const Cancelled&) {
       if (!clock.late() || Interrupt::pressed()) throw;
-      throw Error(fmt::format("it took longer than {} seconds and was ended", kRunLimit.count()),
-                  ExitCode::check_failed);
+      throw Error(
+          fmt::format("it took longer than {} seconds and was ended", clock.limit().count()),
+          ExitCode::check_failed);
     }
   }
 
-  lab::Report bench(bool own) {
+  lab::Report race(const lab::ExerciseSpeed& speed) {
     lab::Request request;
     request.lesson = exercise_.lesson;
     request.action = lab::Request::Action::bench;
+    request.params[lab::kRaceParam] = lab::text_of({speed.id, speed.variant, speed.rung});
     request.backend = plan_.backend;
-    if (!own) request.kernel = lab::KernelEdit{exercise_.source, kernel_};
-    lab::NoProgress progress;
+    request.kernel = lab::KernelEdit{exercise_.source, kernel_};
+    Interruptible progress;
     return ask(lab_.get(), request, progress);
   }
 
@@ -111,9 +129,9 @@ lab::ExerciseVerdict check_kernel(const lab::Exercise& exercise, const std::stri
         return runner.run(settings, order);
       },
       [&] { return seeds(device); });
-  if (plan.backend != "cuda") return verdict;
+  if (plan.backend != "cuda") return lab::leave_speed(exercise, std::move(verdict));
   return lab::judge_speed(exercise, std::move(verdict),
-                          [&](bool own) { return runner.bench(own); });
+                          [&](const lab::ExerciseSpeed& speed) { return runner.race(speed); });
 }
 
 std::vector<fs::path> kernels_in(const fs::path& folder) {
@@ -179,6 +197,7 @@ nlohmann::json to_json(const CheckedFile& checked) {
   for (const lab::GoalResult& goal : verdict.goals) {
     goals.push_back({{"goal", goal.text}, {"value", nullptr}, {"ok", goal.ok}});
     if (goal.value) goals.back()["value"] = *goal.value;
+    if (!goal.judged) goals.back()["ok"] = nullptr;
   }
   nlohmann::json failed;
   if (verdict.failed) {

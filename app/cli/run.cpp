@@ -8,6 +8,7 @@
 #include "app/cli/report_text.hpp"
 #include "app/keep/capsule.hpp"
 #include "app/worker/ask.hpp"
+#include "kernels/base/workbench/compute_sanitizer.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {
@@ -44,8 +45,10 @@ int run(RunArguments& arguments, const std::string& program) {
   if (!address.elsewhere()) remark_refused_cuda(request.backend);
   const lab::Report report = [&] {
     TerminalProgress progress;
-    const auto lab =
-        request.kernel ? make_process_lab_at(address, program) : make_lab(address, program);
+    // What instruments kernels looks at this process.
+    const auto lab = workbench::is_sanitized() ? nullptr
+                     : request.kernel          ? make_process_lab_at(address, program)
+                                               : make_lab(address, program);
     return ask(lab.get(), request, progress);
   }();
   remark_refused_turn(report);

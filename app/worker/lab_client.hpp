@@ -68,9 +68,10 @@ struct ProcessLabOptions {
   // A run or bench that takes longer, from its start, is ended.
   std::chrono::milliseconds run_deadline = std::chrono::seconds(60);
   std::chrono::milliseconds bench_deadline = std::chrono::minutes(30);
-  /// Of a run with an edited kernel, from where that is compiled. The worker ends such a run itself, after 10
-  /// seconds and with the line; this is for what it cannot end, as a loop on a GPU.
+  /// Of a run with an edited kernel, from where that is compiled, and anew from where one that failed on a GPU is run
+  /// under emulation for its line. The worker ends each itself, after 10 seconds; this is for what it cannot end.
   std::chrono::milliseconds edited_deadline = std::chrono::seconds(12);
+  std::chrono::milliseconds sanitizer_deadline = std::chrono::seconds(100);  ///< the same, after 90
   std::chrono::milliseconds compile_deadline = std::chrono::minutes(5);
   std::chrono::milliseconds stop_grace{500};  ///< how long one that is given up may take to stop
   /// How long a worker elsewhere may take to say what it is. A scheduler may let it wait for long.

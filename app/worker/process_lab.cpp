@@ -86,9 +86,10 @@ class ProcessLab final : public LabClient {
     Ticket ticket = 0;
     std::string lesson;
     lab::Request::Action action;
-    bool edited = false;    ///< it has a kernel that the user wrote
-    bool compiles = false;  ///< that kernel, just now
-    bool given_up = false;  ///< its last update was given; it only has to stop
+    bool edited = false;     ///< it has a kernel that the user wrote
+    bool compiles = false;   ///< that kernel, just now
+    bool sanitizes = false;  ///< it runs under compute-sanitizer, just now
+    bool given_up = false;   ///< its last update was given; it only has to stop
   };
   struct Times {
     Clock::time_point deadline;
@@ -394,7 +395,11 @@ void ProcessLab::take(protocol::Progressed message) {
   // Others have the GPU, or a compiler is at work: that is no time of this run.
   const bool compiled =
       std::exchange(active_->compiles, message.progress.note == workbench::kCompiling);
-  if (message.progress.waiting || active_->compiles || compiled) {
+  // On a GPU it has failed, and is run again for its line.
+  const bool sanitizes = message.progress.note == workbench::kSanitizing;
+  const bool again = sanitizes || message.progress.note == workbench::kEmulating;
+  if (again) active_->sanitizes = sanitizes;
+  if (message.progress.waiting || active_->compiles || compiled || again) {
     times_.deadline = Clock::now() + deadline_of(*active_);
   }
   {
@@ -583,7 +588,8 @@ std::chrono::milliseconds ProcessLab::deadline_of(const Active& order) const {
   if (order.action == lab::Request::Action::bench) return options_.bench_deadline;
   if (!order.edited) return options_.run_deadline;
   // A compiler has a limit of its own.
-  return order.compiles ? options_.compile_deadline : options_.edited_deadline;
+  if (order.compiles) return options_.compile_deadline;
+  return order.sanitizes ? options_.sanitizer_deadline : options_.edited_deadline;
 }
 
 void ProcessLab::forget_worker() {

@@ -82,7 +82,8 @@ class SentProgress final : public lab::Progress {
   void report(double fraction, std::string_view note) override {
     const auto now = Clock::now();
     // By these the other side measures its deadline.
-    const bool begins = note == workbench::kCompiling || note == workbench::kRunning;
+    const bool begins = note == workbench::kCompiling || note == workbench::kRunning ||
+                        note == workbench::kEmulating || note == workbench::kSanitizing;
     if (sent_at_ && now - *sent_at_ < kProgressInterval && !begins) return;
     sent_at_ = now;
     output_.send(

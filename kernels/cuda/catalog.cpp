@@ -38,3 +38,13 @@ TILESTEP_EXPORT void tilestep_cuda_status(tilestep::simt::CudaStatus& status) {
 TILESTEP_EXPORT tilestep::simt::Device* tilestep_cuda_make_device() {
   return tilestep::simt::cuda::make_device(tilestep::kKernels).release();
 }
+
+/// See kernels/base/simt/cuda_module.hpp.
+TILESTEP_EXPORT const char* tilestep_cuda_last_launch() {
+  return tilestep::simt::cuda::last_launch();
+}
+
+/// See kernels/base/simt/cuda_module.hpp.
+TILESTEP_EXPORT void tilestep_cuda_use_edited(bool use) {
+  tilestep::simt::cuda::use_edited(use);
+}

@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "app/worker/lab_client.hpp"
+#include "app/worker/protocol.hpp"
 #include "kernels/base/simt/sanitizers.hpp"
+#include "kernels/base/workbench/guarded.hpp"
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
@@ -523,6 +525,72 @@ TEST_CASE("an edited kernel that hangs where nothing sees it has a deadline of i
   CHECK(failure.sentence ==
         "The run took longer than 0.5 seconds and was ended; an endless loop of the edited kernel "
         "is the likely reason.");
+}
+
+namespace {
+
+/// A program in a worker's place that tells these notes, each `pause` after the one before, and then fails.
+class TellingWorker {
+ public:
+  TellingWorker(const std::vector<std::string_view>& notes, const char* pause)
+      : program((folder_.path() / "worker").string()) {
+    std::ofstream script(program);
+    script << "#!/bin/sh\nread request\n";
+    const auto say = [&](const protocol::Message& message) {
+      script << "echo '" << protocol::line_of(message) << "'\n";
+    };
+    for (const std::string_view note : notes) {
+      say(protocol::Progressed{1, {0, std::string(note), false}});
+      script << "sleep " << pause << "\n";
+    }
+    say(protocol::Failed{1, {"gather: in line 7", ExitCode::check_failed, true}});
+    script.close();
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  }
+
+ private:
+  TemporaryFolder folder_;
+
+ public:
+  const std::string program;
+};
+
+}  // namespace
+
+TEST_CASE("each way to find the line of what failed on a GPU has a deadline of its own",
+          "[process-lab]") {
+  const TellingWorker worker({workbench::kRunning, workbench::kEmulating, workbench::kSanitizing},
+                             "0.9");
+  ProcessLabOptions options = options_with();
+  options.program = worker.program;
+  options.edited_deadline = 1600ms;
+  options.sanitizer_deadline = 1600ms;
+  const auto lab = make_process_lab(options);
+  const LabFailure failure = check_failure(*lab, lab->submit(edited_request()));
+  CHECK(failure.sentence == "gather: in line 7");  // after 2.7 seconds
+  CHECK(failure.worker_died);
+  for (const std::string_view last : {workbench::kEmulating, workbench::kSanitizing}) {
+    const TellingWorker hangs({workbench::kRunning, last}, "2");
+    options.program = hangs.program;
+    options.edited_deadline = last == workbench::kEmulating ? 1000ms : 2500ms;
+    options.sanitizer_deadline = 1000ms;
+    const auto other = make_process_lab(options);
+    check_contains(check_failure(*other, other->submit(edited_request())).sentence,
+                   "The run took longer than 1 seconds and was ended");
+  }
+}
+
+TEST_CASE("a run whose line is looked for can be cancelled", "[process-lab]") {
+  const TellingWorker worker({workbench::kRunning, workbench::kSanitizing}, "30");
+  ProcessLabOptions options = options_with();
+  options.program = worker.program;
+  const auto lab = make_process_lab(options);
+  const Ticket ticket = lab->submit(edited_request());
+  wait_for_start(*lab);
+  lab->cancel(ticket);
+  const auto last = final_update(*lab, ticket);
+  REQUIRE(last.has_value());
+  CHECK(was_given_up(*last, LabGivenUp::cancelled));
 }
 
 TEST_CASE("a worker that ends with an edited kernel is no riddle", "[process-lab]") {

@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "kernels/base/simt/cuda_launch.hpp"
+#include "kernels/base/simt/cuda_module.hpp"
 #include "kernels/base/simt/cupti_counters.hpp"
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
@@ -28,6 +30,10 @@ constexpr std::size_t kDefaultSharedBytes = 48 * 1024;  // beyond it a kernel mu
 constexpr int kLeastSamples = 20;
 constexpr int kBatch = 10;  // samples queued before the host waits
 constexpr int kLeastCapability = 75;
+
+/// Names of launches are string literals of this module, which is never unloaded.
+std::atomic<const char*> launched_last{nullptr};
+std::atomic<bool> edited_are_used{true};
 
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -210,8 +216,14 @@ class CudaDevice final : public Device {
   /// Throws Error that names what failed; after an error that CUDA does not recover from,
   /// DeviceLost with the last kernel launched.
   void check(cudaError_t error, const char* what);
-  void launching(const char* name) { last_launch_ = name; }
+  void launching(const char* name, const void* kernel) {
+    last_launch_ = name;
+    last_kernel_ = kernel;
+    launched_last = name;
+  }
   cudaStream_t stream() const { return stream_; }
+  /// Throws the Error of a launch that did not come about: what the last kernel takes of a block, and what there is.
+  [[noreturn]] void refuse(const Launch& shape, cudaError_t error);
 
  private:
   void throw_if_given_up() const {
@@ -233,6 +245,7 @@ class CudaDevice final : public Device {
   DeviceInfo info_;
   std::function<bool()> stop_;
   std::string last_launch_;
+  const void* last_kernel_ = nullptr;
   void* flush_ = nullptr;
   cudaStream_t stream_ = nullptr;  ///< the default one, or the one whose launches become a graph
   CuptiCounters counters_;
@@ -242,14 +255,43 @@ void CudaDevice::check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   cudaGetLastError();  // so that the next call does not report it again
   if (is_sticky(error)) {
-    const std::string who = last_launch_.empty() ? std::string("the GPU did not ") + what
-                                                 : last_launch_ + ": the kernel failed on the GPU";
-    throw DeviceLost(who + ": " + text_of(error) +
-                     ". CUDA does no more work for this process; the emulated backend names the "
-                     "thread for most such errors, compute-sanitizer for the rest");
+    const std::string who = last_launch_.empty() ? std::string("the GPU did not ") + what + ": "
+                                                 : last_launch_ + kFailedOnGpu;
+    // Of an edited kernel the workbench looks for the line itself.
+    throw DeviceLost(who + text_of(error) +
+                     (images_.empty()
+                          ? ". CUDA does no more work for this process; the emulated backend names "
+                            "the thread for most such errors, compute-sanitizer for the rest"
+                          : ""));
   }
   throw Error(std::string("the GPU did not ") + what + ": " + text_of(error),
               ExitCode::unavailable);
+}
+
+void CudaDevice::refuse(const Launch& shape, cudaError_t error) {
+  std::string why;
+  cudaFuncAttributes takes{};
+  const cudaKernel_t changed = edited(last_kernel_);
+  const void* kernel = changed != nullptr ? static_cast<const void*>(changed) : last_kernel_;
+  if (cudaFuncGetAttributes(&takes, kernel) == cudaSuccess) {
+    const unsigned threads = shape.block.x * shape.block.y * shape.block.z;
+    const std::size_t shared = takes.sharedSizeBytes + shape.shared_bytes;
+    if (threads > static_cast<unsigned>(takes.maxThreadsPerBlock)) {
+      why = "its blocks have " + std::to_string(threads) + " threads, but with " +
+            std::to_string(takes.numRegs) +
+            " registers a thread, and as it was compiled, they may have " +
+            std::to_string(takes.maxThreadsPerBlock);
+    } else if (shared > info_.shared_bytes_per_block) {
+      why = "a block takes " + std::to_string(shared) + " bytes of shared memory (" +
+            std::to_string(takes.sharedSizeBytes) +
+            " of them declared in the kernel), but may have " +
+            std::to_string(info_.shared_bytes_per_block);
+    }
+  }
+  cudaGetLastError();
+  throw Error(std::string(shape.name) + ": the GPU refused the launch: " +
+                  (why.empty() ? text_of(error) : why + "; " + text_of(error)),
+              ExitCode::check_failed);
 }
 
 void CudaDevice::use_image(std::span<const char> image) {
@@ -276,7 +318,7 @@ void CudaDevice::use_image(std::span<const char> image) {
 }
 
 cudaKernel_t CudaDevice::edited(const void* kernel) {
-  if (images_.empty()) return nullptr;
+  if (images_.empty() || !edited_are_used) return nullptr;
   const auto [found, fresh] = edited_.try_emplace(kernel, nullptr);
   if (!fresh) return found->second;
   const char* name = nullptr;
@@ -410,15 +452,17 @@ CudaDevice& as_cuda(Device& device, const char* kernel) {
 cudaStream_t before_launch(Device& device, const Launch& shape, const void* kernel) {
   CudaDevice& cuda = as_cuda(device, shape.name);
   check_launch(shape, cuda.info());
+  cuda.launching(shape.name, kernel);
   if (shape.shared_bytes > kDefaultSharedBytes) {
     const int bytes = static_cast<int>(shape.shared_bytes);
     constexpr auto kDynamic = cudaFuncAttributeMaxDynamicSharedMemorySize;
     const cudaKernel_t edited = cuda.edited(kernel);
-    cuda.check(edited != nullptr ? cudaKernelSetAttributeForDevice(edited, kDynamic, bytes, 0)
-                                 : cudaFuncSetAttribute(kernel, kDynamic, bytes),
-               "allow the kernel its dynamic shared memory");
+    const cudaError_t error = edited != nullptr
+                                  ? cudaKernelSetAttributeForDevice(edited, kDynamic, bytes, 0)
+                                  : cudaFuncSetAttribute(kernel, kDynamic, bytes);
+    if (error == cudaErrorInvalidValue) cuda.refuse(shape, error);
+    cuda.check(error, "allow the kernel its dynamic shared memory");
   }
-  cuda.launching(shape.name);
 #if defined(TILESTEP_NVTX)
   nvtxRangePushA(shape.name);
 #endif
@@ -437,8 +481,7 @@ void after_launch(Device& device, const Launch& shape) {
   if (error == cudaSuccess) return;
   CudaDevice& cuda = as_cuda(device, shape.name);
   if (is_sticky(error)) cuda.check(error, "launch");
-  throw Error(std::string(shape.name) + ": the GPU refused the launch: " + text_of(error),
-              ExitCode::check_failed);
+  cuda.refuse(shape, error);
 }
 
 CudaStatus status() {
@@ -461,6 +504,14 @@ CudaStatus status() {
   }
   status.available = true;
   return status;
+}
+
+void use_edited(bool use) {
+  edited_are_used = use;
+}
+
+const char* last_launch() {
+  return launched_last;
 }
 
 std::unique_ptr<Device> make_device(std::span<const KernelEntry> table) {

@@ -73,7 +73,10 @@ CudaModule load_cuda_module(const std::filesystem::path& path) {
   }
   module.status = symbol<CudaStatusFunction>(handle, kCudaStatusSymbol);
   module.make_device = symbol<CudaDeviceFunction>(handle, kCudaDeviceSymbol);
-  if (module.status == nullptr || module.make_device == nullptr) {
+  module.last_launch = symbol<CudaLastLaunchFunction>(handle, kCudaLastLaunchSymbol);
+  module.use_edited = symbol<CudaUseEditedFunction>(handle, kCudaUseEditedSymbol);
+  if (module.status == nullptr || module.make_device == nullptr || module.last_launch == nullptr ||
+      module.use_edited == nullptr) {
     module.reason =
         fmt::format("{} is no CUDA backend of this program; build again", path.string());
   }
@@ -92,6 +95,18 @@ CudaStatus cuda_status() {
 std::string why_cuda_refused() {
   const CudaModule& module = loaded_module();
   return module.built ? module.reason : std::string();
+}
+
+std::string last_cuda_launch() {
+  const CudaModule& module = loaded_module();
+  const char* name = module.last_launch == nullptr ? nullptr : module.last_launch();
+  return name == nullptr ? "" : name;
+}
+
+void use_edited_kernels(bool use) {
+  if (const CudaModule& module = loaded_module(); module.use_edited != nullptr) {
+    module.use_edited(use);
+  }
 }
 
 std::unique_ptr<Device> make_cuda_device() {

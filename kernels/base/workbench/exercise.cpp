@@ -185,7 +185,9 @@ class Parser {
   void section() {
     const std::string heading(trimmed(reader_.line().substr(3)));
     constexpr std::string_view kWrong = "Wrong: ";
-    if (heading.starts_with(kWrong)) return wrong(heading.substr(kWrong.size()));
+    if (heading.starts_with(kWrong)) return attempt(heading.substr(kWrong.size()), exercise_.wrong);
+    constexpr std::string_view kSlow = "Slow: ";
+    if (heading.starts_with(kSlow)) return attempt(heading.substr(kSlow.size()), exercise_.slow);
     const std::pair<std::string_view, void (Parser::*)()> kinds[] = {
         {"Cases", &Parser::cases},       {"Goal", &Parser::goals}, {"Speed", &Parser::speeds},
         {"Solution", &Parser::solution}, {"Hole", &Parser::hole},  {"Hints", &Parser::hints}};
@@ -201,7 +203,7 @@ class Parser {
     }
     reader_.fail(
         fmt::format("begins a section '{}'; allowed: Cases, Goal, Speed, Solution, Hole, "
-                    "Wrong: …, Hints",
+                    "Wrong: …, Slow: …, Hints",
                     heading));
   }
 
@@ -276,7 +278,7 @@ class Parser {
   void solution() { exercise_.solution = reader_.block(); }
   void hole() { exercise_.hole = reader_.block(); }
 
-  void wrong(const std::string& name) {
+  void attempt(const std::string& name, std::vector<WrongAttempt>& to) {
     reader_.next();
     WrongAttempt attempt{name, reader_.block(), ""};
     reader_.items([&](const std::string& item) {
@@ -289,7 +291,7 @@ class Parser {
     if (attempt.says.empty()) {
       reader_.fail(fmt::format("comes before what is said of '{}': '- says: …'", name));
     }
-    exercise_.wrong.push_back(std::move(attempt));
+    to.push_back(std::move(attempt));
     need_heading();
   }
 

@@ -27,11 +27,13 @@
 ///     ## Speed                                left out where speed is not asked; on a GPU alone
 ///     - softmax_bandwidth of online-one-read >= 0.9                its rate against the lesson's own
 ///     - softmax_bandwidth of online-two-pass >= 1.1 x three-pass   or against another rung's
+///                                           both of a ladder of the lesson's bench, timed in turn in one process
 ///
 ///     ## Solution                             a fenced block: whole lines that stand in the source once
 ///     ## Hole                                 the block that stands in their place
 ///     ## Wrong: the sum alone                 three or more: an attempt, then a line
 ///     - says: rescale                         with words of the verdict on it
+///     ## Slow: a fence after each load        the same of one that is right, and on a GPU too slow
 ///
 ///     ## Hints
 ///     - check output: Both ℓ and O …          the first whose key is what went wrong is given
@@ -112,6 +114,7 @@ struct Exercise {
   std::vector<ExerciseSpeed> speeds;
   std::string solution, hole;  ///< whole lines, the last ending in '\n'
   std::vector<WrongAttempt> wrong;
+  std::vector<WrongAttempt> slow;  ///< right, but on a GPU too slow
   std::vector<Hint> hints;
 
   /// "online-softmax/put-back-the-rescale"

@@ -91,6 +91,12 @@ lab::Report limited(const EditedModule& module, const std::function<lab::Report(
 
 }  // namespace
 
+bool ended_by_deadline(std::string_view sentence) {
+  // Of a thread that was stopped, and of a run whose next launch came too late.
+  return sentence.find("still runs after") != sentence.npos ||
+         sentence.find("was ended: the run has taken") != sentence.npos;
+}
+
 lab::Report guarded(const EditedModule& module, const std::function<lab::Report()>& run,
                     const RunLimits& limits) {
   try {

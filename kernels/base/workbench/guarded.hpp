@@ -13,6 +13,11 @@ namespace tilestep::workbench {
 /// What a run's progress says while it is compiled, and from then on: its deadline counts from there.
 inline constexpr std::string_view kCompiling = "compiling your kernel";
 inline constexpr std::string_view kRunning = "running your kernel";
+/// The same of a kernel that failed on a GPU, while its line is looked for: each has a deadline of its own.
+inline constexpr std::string_view kEmulating =
+    "the GPU has failed: running your kernel again under emulation, for the line";
+inline constexpr std::string_view kSanitizing =
+    "the GPU has failed: running your kernel again under compute-sanitizer, for the line";
 
 /// What a run of an edited kernel under emulation may take.
 struct RunLimits {
@@ -25,6 +30,9 @@ class KernelStopped final : public lab::SourceError {
  public:
   explicit KernelStopped(const lab::SourceError& error) : lab::SourceError(error) {}
 };
+
+/// Whether what a run of an edited kernel under emulation was told is that its time was up.
+bool ended_by_deadline(std::string_view sentence);
 
 /// Calls `run`, which makes a device of the module's kernels and runs a lesson on it. Throws lab::SourceError with the
 /// line of what goes wrong in the edited source, KernelStopped for a wild pointer, an overflowing stack and the

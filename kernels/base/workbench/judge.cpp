@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/base/lab/race.hpp"
+
 namespace tilestep::lab {
 namespace {
 
@@ -39,6 +41,9 @@ HintKey kind_of(std::string_view error) {
       {"without store_wait", HintKey::unsafe},
       {"before it has waited", HintKey::unsafe},
       {"took longer than", HintKey::deadline},
+      {"still runs after", HintKey::deadline},
+      {"was ended: the run has taken", HintKey::deadline},
+      {"had not ended after", HintKey::deadline},
   };
   for (const auto& [part, kind] : kinds) {
     if (contains(error, part)) return kind;
@@ -135,8 +140,8 @@ class Judge {
     }
     verdict_.ok = true;
     verdict_.sentence =
-        fmt::format("Solved: right in {}, in every order of the threads{}",
-                    count_of(exercise_.cases.size(), "case"),
+        fmt::format("Solved: right in {}, {}{}", count_of(exercise_.cases.size(), "case"),
+                    on_gpu_.empty() ? "in every order of the threads" : "on " + on_gpu_,
                     exercise_.goals.empty() ? "." : ", and " + goals_in_words() + ".");
     return std::move(verdict_);
   }
@@ -177,8 +182,11 @@ class Judge {
     try {
       const Report report = run_(settings, order);
       note_goals(one, report);
-      orders_compared_ = std::any_of(report.checks.begin(), report.checks.end(),
-                                     [](const Check& each) { return each.id == kOrderCheck; });
+      // A GPU runs the threads in an order of its own.
+      on_gpu_ = report.device.backend == "cuda" ? report.device.name : "";
+      orders_compared_ =
+          !on_gpu_.empty() || std::any_of(report.checks.begin(), report.checks.end(),
+                                          [](const Check& each) { return each.id == kOrderCheck; });
       for (const Check& check : report.checks) {
         if (check.ok) continue;
         failure.checks.push_back(check.id);
@@ -313,18 +321,38 @@ class Judge {
   const RunKernel& run_;
   const std::function<std::int64_t()>& draw_seed_;
   ExerciseVerdict verdict_;
-  bool orders_compared_ = false;  ///< by the last run itself
+  bool orders_compared_ = false;  ///< by the last run itself, or there is no choice of them
+  std::string on_gpu_;            ///< its name; empty: emulated
 };
 
-/// Numbers that the hardware counted of a rung, in words: what limits it.
-std::string counted_of(const Report& bench, const std::string& variant) {
-  std::string words;
-  for (const Measurement& m : bench.measurements) {
-    if (m.provenance != Provenance::counted || m.variant != variant) continue;
-    words += fmt::format("{}{} {:.4g}{}{}", words.empty() ? "; counted: " : ", ", m.id, m.value,
-                         m.unit.empty() ? "" : " ", m.unit);
-  }
-  return words;
+/// A rate, or that there is none.
+struct Rates {
+  const Measurement* got;
+  const Measurement* want;
+};
+
+std::string said_of(const ExerciseSpeed& speed, const Rates& rates, const Report& report) {
+  const bool steady = rates.got->stable() && rates.want->stable();
+  return fmt::format(
+      "{} of {} is {:.3g} {}, {:.3g} times that of {} as it was built in ({:.3g} {}){}; {}",
+      speed.id, speed.variant, rates.got->value, rates.got->unit,
+      rates.got->value / rates.want->value, speed.rung, rates.want->value, rates.want->unit,
+      steady ? "" : ", though the times vary by more than 10 %", report.summary);
+}
+
+/// The verdict on a kernel that is right but for this.
+ExerciseVerdict failed_for(const Exercise& exercise, ExerciseVerdict verdict,
+                           ExerciseFailure failure) {
+  verdict.ok = false;
+  verdict.sentence = fmt::format("Not yet: {}.", failure.what);
+  const auto hint =
+      std::find_if(exercise.hints.begin(), exercise.hints.end(), [&](const Hint& each) {
+        const bool of_speed = each.key == HintKey::speed && failure.kind == HintKey::speed;
+        return of_speed || each.key == HintKey::otherwise;
+      });
+  verdict.hint = hint->text;
+  verdict.failed = std::move(failure);
+  return verdict;
 }
 
 }  // namespace
@@ -335,42 +363,52 @@ ExerciseVerdict judge(const Exercise& exercise, std::string_view kernel, const K
 }
 
 ExerciseVerdict judge_speed(const Exercise& exercise, ExerciseVerdict verdict,
-                            const RunBench& bench) {
-  if (!verdict.ok || exercise.speeds.empty()) return verdict;
-  const Report own = bench(true);
-  const Report theirs = bench(false);
+                            const RunRace& race) {
+  if (!verdict.ok) return verdict;
   for (const ExerciseSpeed& speed : exercise.speeds) {
-    const Measurement* got = theirs.measurement(speed.id, speed.variant);
-    const Measurement* want = own.measurement(speed.id, speed.rung);
-    if (got == nullptr || want == nullptr || want->value <= 0) {
+    const Report report = race(speed);
+    const Rates rates{report.measurement(speed.id, speed.variant),
+                      report.measurement(speed.id, kBuiltIn + speed.rung)};
+    if (rates.want == nullptr || rates.want->value <= 0) {
       throw Error(fmt::format("the bench of {} says nothing of '{}'", exercise.lesson, speed.text),
                   ExitCode::unavailable);
     }
-    const double ratio = got->value / want->value;
+    ExerciseFailure failure;
+    if (rates.got == nullptr) {  // only what is right is timed
+      failure.kind = HintKey::check;
+      failure.what =
+          fmt::format("the results are right in the cases, but on {} not at the size that is timed",
+                      report.device.name);
+      return failed_for(exercise, std::move(verdict), std::move(failure));
+    }
+    const double ratio = rates.got->value / rates.want->value;
     const bool ok = ratio >= speed.factor;
     verdict.goals.push_back({speed.text, ratio, ok});
-    const std::string said =
-        fmt::format("{} of {} is {:.3g} {}, {:.3g} times that of {}{}", speed.id, speed.variant,
-                    got->value, got->unit, ratio, speed.rung, counted_of(theirs, speed.variant));
+    const std::string said = said_of(speed, rates, report);
     if (ok) {
-      verdict.sentence += fmt::format(" On {} its {}.", theirs.device.name, said);
+      verdict.sentence += fmt::format(" On {} its {}; the goal is at least {:.3g} times.",
+                                      report.device.name, said, speed.factor);
       continue;
     }
-    ExerciseFailure failure;
     failure.kind = HintKey::speed;
     failure.value = ratio;
     failure.bound = speed.factor;
-    failure.what = fmt::format("the results are right, but on {} its {}; the goal is {:.3g} times",
-                               theirs.device.name, said, speed.factor);
-    verdict.ok = false;
-    verdict.sentence = fmt::format("Not yet: {}.", failure.what);
-    const auto hint =
-        std::find_if(exercise.hints.begin(), exercise.hints.end(), [](const Hint& each) {
-          return each.key == HintKey::speed || each.key == HintKey::otherwise;
-        });
-    verdict.hint = hint->text;
-    verdict.failed = std::move(failure);
-    return verdict;
+    failure.what =
+        fmt::format("the results are right, but on {} its {}; the goal is at least {:.3g} times",
+                    report.device.name, said, speed.factor);
+    return failed_for(exercise, std::move(verdict), std::move(failure));
+  }
+  return verdict;
+}
+
+ExerciseVerdict leave_speed(const Exercise& exercise, ExerciseVerdict verdict) {
+  for (const ExerciseSpeed& speed : exercise.speeds) {
+    verdict.goals.push_back({speed.text, std::nullopt, false, false});
+  }
+  if (verdict.ok && !exercise.speeds.empty()) {
+    verdict.sentence +=
+        " Its speed was not judged: that takes a GPU (tilestep exercise check --backend cuda "
+        "--trust).";
   }
   return verdict;
 }

@@ -35,6 +35,7 @@ struct GoalResult {
   std::string text;
   std::optional<double> value;  ///< nothing: the report has no such number
   bool ok = false;
+  bool judged = true;  ///< a speed is judged on a GPU alone
 };
 
 struct ExerciseVerdict {
@@ -48,8 +49,8 @@ struct ExerciseVerdict {
 
 /// Runs the student's kernel and answers its report. Throws Error, as `answer` does.
 using RunKernel = std::function<Report(const Settings& settings, simt::ThreadOrder order)>;
-/// The same for the lesson's bench, of the student's kernels or the lesson's own.
-using RunBench = std::function<Report(bool own)>;
+/// Times the student's rung and the lesson's own in turn: the report of lab::race. Throws Error, as `answer` does.
+using RunRace = std::function<Report(const ExerciseSpeed& speed)>;
 
 /// Runs `kernel`, the student's whole file, over all cases and orders of the threads up to the first failure; once a
 /// case where the run compares the orders itself (its check `thread_order`). The first run, which compiles it, has the
@@ -59,7 +60,8 @@ ExerciseVerdict judge(const Exercise& exercise, std::string_view kernel, const K
                       const RunKernel& run, const std::function<std::int64_t()>& draw_seed);
 
 /// What `verdict` says once the exercise's rates were measured as well; for a verdict that is good.
-ExerciseVerdict judge_speed(const Exercise& exercise, ExerciseVerdict verdict,
-                            const RunBench& bench);
+ExerciseVerdict judge_speed(const Exercise& exercise, ExerciseVerdict verdict, const RunRace& race);
+/// What it says where there is no GPU: that the rates were not.
+ExerciseVerdict leave_speed(const Exercise& exercise, ExerciseVerdict verdict);
 
 }  // namespace tilestep::lab

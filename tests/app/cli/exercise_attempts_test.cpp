@@ -51,6 +51,7 @@ std::vector<Attempt> attempts_of(const std::string& lesson) {
     all.push_back({&one, "the hole", one.hole, "", false});
     // Spaced otherwise than in the source, so that it is no original.
     all.push_back({&one, "the solution", one.solution + "\n", "", true});
+    for (const auto& slow : one.slow) all.push_back({&one, slow.name, slow.code, "", true});
     for (const auto& wrong : one.wrong) {
       all.push_back({&one, wrong.name, wrong.code, wrong.says, false});
     }

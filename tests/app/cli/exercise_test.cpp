@@ -15,6 +15,7 @@
 
 #include "app/worker/sandbox.hpp"
 #include "kernels/base/lab/assets.hpp"
+#include "kernels/base/lab/recording.hpp"
 #include "kernels/base/workbench/judge.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/app/child.hpp"
@@ -108,7 +109,7 @@ std::string refusal(std::string_view from, std::string_view to) {
 
 TEST_CASE("an exercise is read as it is written", "[exercise]") {
   const lab::Exercise one = lab::parse_exercise(kPath, text_with());
-  CHECK(one.id() == "online-softmax/one");
+  CHECK(one.id() == std::string("online-softmax/one"));
   CHECK(one.title == "Title");
   CHECK(one.task == "The task.");
   REQUIRE(one.cases.size() == 2);
@@ -293,24 +294,78 @@ TEST_CASE("a rate is held against the lesson's own", "[exercise]") {
   const lab::Exercise one = lab::parse_exercise(kPath, text_with());
   lab::ExerciseVerdict good;
   good.ok = true;
-  const auto bench = [](double theirs) {
-    return [theirs](bool own) {
+  good.sentence = "Solved.";
+  const auto race = [](double theirs) {
+    return [theirs](const lab::ExerciseSpeed& speed) {
       lab::Report report;
       report.device.name = "a GPU";
-      for (const char* rung : {"online-one-read", "online-two-pass", "three-pass"}) {
-        lab::Measurement rate = number("softmax_bandwidth", own ? 100 : theirs, rung);
+      report.summary = "busiest is DRAM, at 90 % of its peak (counted)";
+      const auto add = [&](const std::string& rung, double value) {
+        if (value == 0) return;
+        lab::Measurement rate = number("softmax_bandwidth", value, rung.c_str());
         rate.provenance = lab::Provenance::measured;
         rate.unit = "GB/s";
         report.measurements.push_back(rate);
-      }
+      };
+      add(speed.variant, theirs);
+      add("built-in " + speed.rung, 100);
       return report;
     };
   };
-  CHECK(lab::judge_speed(one, good, bench(130)).ok);
-  const auto slow = lab::judge_speed(one, good, bench(110));
+  const auto fast = lab::judge_speed(one, good, race(130));
+  CHECK(fast.ok);
+  CHECK(contains(fast.sentence,
+                 "1.3 times that of three-pass as it was built in (100 GB/s); "
+                 "busiest is DRAM, at 90 % of its peak (counted); the goal is at "
+                 "least 1.2 times."));
+  REQUIRE(fast.goals.size() == 2);
+  CHECK(fast.goals[1].value == 1.3);
+  const auto slow = lab::judge_speed(one, good, race(110));
   CHECK_FALSE(slow.ok);
+  CHECK(contains(slow.sentence, "Not yet: the results are right, but on a GPU"));
   CHECK(contains(slow.sentence, "1.1 times that of three-pass"));
   CHECK(slow.hint == "Four.");
+  REQUIRE(slow.failed);
+  CHECK(slow.failed->kind == lab::HintKey::speed);
+  const auto wrong = lab::judge_speed(one, good, race(0));
+  CHECK_FALSE(wrong.ok);
+  CHECK(contains(wrong.sentence, "not at the size that is timed"));
+  lab::ExerciseVerdict bad;
+  CHECK(lab::judge_speed(one, bad, race(130)).goals.empty());
+}
+
+TEST_CASE("three exercises ask for speed, by rates that the lesson's bench has", "[exercise]") {
+  int with_speed = 0;
+  for (const lab::Exercise& one : lab::exercises()) {
+    with_speed += one.speeds.empty() ? 0 : 1;
+    CAPTURE(one.id());
+    for (const lab::ExerciseSpeed& speed : one.speeds) {
+      const lab::Recording* recording = lab::recording(one.lesson);
+      REQUIRE(recording != nullptr);
+      const auto* top = recording->bench.measurement(speed.id, speed.variant);
+      const auto* below = recording->bench.measurement(speed.id, speed.rung);
+      REQUIRE(top != nullptr);
+      REQUIRE(below != nullptr);
+      // With room: other GPUs and a student's own way are not to fail by a little.
+      CHECK(top->value / below->value > 1.1 * speed.factor);
+      CHECK(speed.factor > 1);
+    }
+    CHECK(one.slow.empty() == one.speeds.empty());
+  }
+  CHECK(with_speed >= 3);
+}
+
+TEST_CASE("without a GPU a rate is neither reached nor missed", "[exercise]") {
+  const lab::Exercise one = lab::parse_exercise(kPath, text_with());
+  lab::ExerciseVerdict good;
+  good.ok = true;
+  const auto left = lab::leave_speed(one, good);
+  CHECK(left.ok);
+  CHECK(contains(left.sentence, "speed was not judged"));
+  REQUIRE(left.goals.size() == 2);
+  CHECK_FALSE(left.goals[0].judged);
+  lab::ExerciseVerdict bad;
+  CHECK(lab::leave_speed(one, bad).sentence.empty());
 }
 
 // ---- the command --------------------------------------------------------------------------------

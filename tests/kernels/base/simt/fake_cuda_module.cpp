@@ -23,3 +23,8 @@ EXPORT void tilestep_cuda_status(tilestep::simt::CudaStatus& status) {
 EXPORT tilestep::simt::Device* tilestep_cuda_make_device() {
   return nullptr;
 }
+
+EXPORT const char* tilestep_cuda_last_launch() {
+  return nullptr;
+}
+EXPORT void tilestep_cuda_use_edited(bool) {}
