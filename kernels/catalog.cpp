@@ -154,6 +154,7 @@ lab::Report run_edited_on_gpu(const lab::Request& request, const lab::Settings& 
   const auto run = [&] { return run_on(*device, request, settings, progress); };
   const auto plan = lab::race_of(request);
   lab::Report report = plan ? lab::race(*plan, simt::use_edited_kernels, *device, run) : run();
+  report.lesson = request.lesson;
   workbench::tell_of_edit(report, kernel, *device);
   return report;
 }

@@ -26,6 +26,10 @@ using Answerer = std::function<lab::Report(const lab::Request& request, lab::Pro
 /// that source in place of its own (kernels/workbench), and its error may have "diagnostics", a list of
 /// {"line", "column", "severity", "text"}; "order" is in which the emulation runs a block's threads.
 ///
+/// A bench with a kernel may have the param "race": "copy_bandwidth vectorized coalesced": of its ladders only these
+/// two rungs are timed, the first with that kernel, the second as it was built in (kernels/base/lab/race.hpp). A kernel that
+/// fails on a GPU ends the worker ("worker_ends"), after it has been run again for the line.
+///
 /// One request runs at a time, the others wait in order; a progress message says when one starts.
 /// `code` is an ExitCode. A cancelled request is answered by an error whose message says so. At the
 /// end of input what was asked for is still answered, as long as somebody reads the answers; when

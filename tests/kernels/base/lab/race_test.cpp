@@ -1,6 +1,7 @@
 // A user's rung and the lesson's own, timed in turn while the rest of the bench stands still.
 #include "kernels/base/lab/race.hpp"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -148,4 +149,21 @@ TEST_CASE("race: what a request says of it", "[ladder]") {
   run.action = Request::Action::run;  // there it is a knob that no lesson has
   CHECK(!race_of(run));
   CHECK(params_of(run).contains("race"));
+}
+
+TEST_CASE("race: of a lesson's whole bench the two rungs are left", "[ladder]") {
+  TimedEmulation device;
+  device.pretend().memory_bytes = std::size_t{1} << 20;
+  NoProgress progress;
+  std::set<bool> chosen;
+  const Report report = lab::race(
+      {"transpose_bandwidth", "shared-tile-padded", "shared-tile"},
+      [&](bool edited) { chosen.insert(edited); }, device,
+      [&] { return lesson("coalescing").bench(device, progress); });
+  CHECK(chosen.size() == 2);
+  CHECK(report.measurement("transpose_bandwidth", "shared-tile-padded") != nullptr);
+  CHECK(report.measurement("transpose_bandwidth", "built-in shared-tile") != nullptr);
+  CHECK(report.measurement("transpose_bandwidth", "naive") == nullptr);
+  CHECK(report.measurement("copy_bandwidth", "vectorized") == nullptr);
+  tests::check_holds(report);
 }
