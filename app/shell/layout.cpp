@@ -20,7 +20,8 @@ Plan plan_for(float width, float height, const LayoutMode& mode, bool two_rows, 
   plan.header = mode.presenter ? 36 : height >= 760 ? 80 : 68;
   plan.side = wide ? std::clamp(width * 0.222f, 320.0f, 400.0f) : 264;
   plan.tabs = std::clamp(height * (mode.plots && height >= 760 ? 0.36f : 0.28f), 188.0f, 520.0f);
-  if (mode.edits) plan.tabs = std::clamp(height * 0.4f, 188.0f, 640.0f);
+  // Below some height the picture's boxes would become too small to read.
+  if (mode.edits) plan.tabs = std::clamp(height * (height < 620 ? 0.35f : 0.4f), 188.0f, 640.0f);
   plan.transport = two_rows ? 96 : mode.presenter ? 44 : 56;
   plan.bar = mode.presenter ? 40 : 48;
   // Of a question the rest scrolls: below this height the boxes of a picture become slivers.
