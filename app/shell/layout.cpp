@@ -96,7 +96,10 @@ void stage(Layout& layout, const Plan& plan, float scale, const LayoutMode& mode
   layout.bar = from_below(plan.bar);
   if (mode.card > 0) layout.card = from_below(plan.card);
   layout.picture = rect(all.min.x, all.min.y, right, bottom);
-  const float share = mode.plots ? 0 : mode.edits ? 0.25f : 0.4f;
+  // Two texts side by side need the lines; what is left of the picture would be a strip.
+  constexpr float kLow = 560;
+  const bool all_of_it = mode.plots || (mode.assembly && all.height() < kLow * scale);
+  const float share = all_of_it ? 0 : mode.edits ? 0.25f : 0.4f;
   layout.tabs =
       rect(all.min.x, all.min.y + share * layout.picture.height(), right, layout.picture.max.y);
 }

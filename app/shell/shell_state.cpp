@@ -146,7 +146,8 @@ LayoutMode ShellState::layout_mode() const {
                      (desk->second.edits || desk->second.assembly.form);
   const bool plots = tab == Tab::measured || (staged() && tab == Tab::glossary);
   const bool card = session.lesson().gate.card().has_value();
-  return {ui.look().presenter, reader, plots, card ? std::max(card_height, 1.0f) : 0, edits};
+  return {ui.look().presenter, reader, plots, card ? std::max(card_height, 1.0f) : 0, edits,
+          shows_assembly()};
 }
 
 void ShellState::set_reader(bool wanted) {
