@@ -175,7 +175,9 @@ Foot foot_of(const ShellState& state, const Shown& shown, bool says_stale) {
     }
     case Stand::failed:
       if (shown.assembly == nullptr) return {"It was not compiled.", Role::muted, "Try again"};
-      return {failure_sentence(*record.failure()), Role::wrong, "Try again"};
+      // Over a listing that is out of date there is a button for it.
+      return {failure_sentence(*record.failure()), Role::wrong,
+              shown.text != nullptr && !says_stale ? nullptr : "Try again"};
     case Stand::given_up:
       return {"It was stopped.", Role::muted, "Compile it"};
     default:
@@ -221,7 +223,7 @@ void draw_stale(ShellState& state, const Shown& shown) {
   const std::string words = ui::fitted(kStale, Font::body, width - button - px(20));
   const float y = min.y + (high - ui::text_size("x").y) / 2;
   ImDrawList& list = *ImGui::GetWindowDrawList();
-  list.AddRectFilled(min, {min.x + px(3), min.y + high}, ui::color(Role::orange), px(1));
+  list.AddRectFilled(min, {min.x + px(3), min.y + high}, ui::color(Role::vermillion), px(1));
   const ImVec2 size = ui::draw_text({min.x + px(12), y}, words);
   ui::map("assembly_stale", kStale, "", {min.x + px(12), y}, {min.x + px(12) + size.x, y + size.y});
   if (!busy) {
