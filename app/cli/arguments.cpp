@@ -198,6 +198,10 @@ void add_look(CLI::App& command, LookArguments& look) {
   command.add_flag("--reader", look.reader, "The lesson's text beside the picture");
   add_kernel(command, look.kernel);
   command.add_flag("--edit", look.edit, "Opens the editor of the lesson's kernel, under Kernel");
+  command
+      .add_option("--assembly", look.assembly,
+                  "What compilers make of the kernel, beside its source under Kernel: ptx or sass")
+      ->type_name("FORM");
   command.add_flag("--ask", look.ask, "Asks what the lesson asks at this step");
 }
 
@@ -208,10 +212,14 @@ void LookArguments::set_look(ShellOptions& options) const {
   const TabChoice front = parse_tab(tab);
   options.tab = front.tab;
   options.reader = reader || front.reader;
-  options.overlay = tab_given || edit;
+  if (!assembly.empty()) {
+    options.assembly = static_cast<workbench::AssemblyForm>(
+        parse_choice("--assembly", assembly, names_of(workbench::AssemblyForm())));
+  }
+  options.overlay = tab_given || edit || options.assembly;
   options.asked = ask;
   options.edits = edit;
-  if (edit) options.tab = Tab::kernel;
+  if (edit || options.assembly) options.tab = Tab::kernel;
   options.presenter = presenter;
   options.text_scale = parse_text_scale(text_scale);
 }

@@ -53,8 +53,9 @@ struct LookArguments {
   std::string stop;  ///< of the guided path, from 1
   std::string theme = "dark";
   std::string tab = "data";
-  std::string view;    ///< of the Measured tab
-  std::string kernel;  ///< a file with an edited source
+  std::string view;      ///< of the Measured tab
+  std::string kernel;    ///< a file with an edited source
+  std::string assembly;  ///< beside the source: ptx or sass; empty: nothing
   std::string text_scale = "1";
   std::string backend = "auto";
   std::vector<std::string> labs;

@@ -1,6 +1,7 @@
 #include "kernels/base/workbench/assembly.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -46,11 +47,11 @@ lab::KernelEdit source_of(const AssemblyArguments& arguments) {
 }
 
 int capability_of(const std::string& text) {
-  for (const int allowed : {75, 80, 86, 89, 90, 100, 120}) {
+  for (const int allowed : workbench::kCapabilities) {
     if (text == std::to_string(allowed)) return allowed;
   }
-  throw Error(
-      fmt::format("--capability cannot be '{}'; allowed: 75, 80, 86, 89, 90, 100, 120", text));
+  throw Error(fmt::format("--capability cannot be '{}'; allowed: {}", text,
+                          fmt::join(workbench::kCapabilities, ", ")));
 }
 
 /// Those whose names have `part` in them; all where it is empty.
@@ -104,7 +105,7 @@ nlohmann::json to_json(const std::vector<AssemblyKernel>& kernels) {
   for (const AssemblyKernel& kernel : kernels) {
     nlohmann::json lines = nlohmann::json::array();
     for (const auto& line : kernel.lines)
-      lines.push_back({{"text", line.text}, {"line", line.line}});
+      lines.push_back({{"text", line.text}, {"line", line.line}, {"callers", line.callers}});
     all.push_back({{"name", kernel.name},
                    {"symbol", kernel.symbol},
                    {"registers", kernel.registers},

@@ -35,6 +35,11 @@ KernelDesk::Sheet& ShellState::sheet(const std::string& path) {
   return sheet;
 }
 
+bool ShellState::has_source() {
+  const KernelDesk& desk = this->desk();
+  return session.lesson().report || (desk.edits && !desk.path.empty());
+}
+
 KernelDesk::Sheet* ShellState::sheet_on_show() {
   if (tab != Tab::kernel || (staged() && !overlay)) return nullptr;
   KernelDesk& desk = this->desk();
@@ -72,6 +77,7 @@ void ShellState::run_kernel() {
   const KernelDesk& desk = this->desk();
   if (!desk.edits || desk.path.empty()) return;
   session.run_kernel(lab::KernelEdit{desk.path, sheet(desk.path).editor.text()}, now_s());
+  if (shows_assembly()) ask_assembly_again();
 }
 
 void ShellState::leave_kernel() {

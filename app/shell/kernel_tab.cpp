@@ -16,80 +16,13 @@ using ui::Font;
 using ui::px;
 using ui::Role;
 
-/// The step that is shown says which source it is of; without a picture there is but the one that is edited.
-bool has_source(ShellState& state) {
-  const KernelDesk& desk = state.desk();
-  return state.session.lesson().report || (desk.edits && !desk.path.empty());
-}
-
-// ---- what can be done ------------------------------------------------------------------------------
-
-struct Tool {
-  const char* id;
-  const char* label;
-  const char* tip;
-  bool primary;
-  std::function<void(ShellState&)> act;
-};
-
-std::vector<Tool> tools_of(ShellState& state) {
-  const LessonState& lesson = state.session.lesson();
-  if (!state.desk().edits) {
-    const std::string path = lesson.scene().source(lesson.view()).path;
-    const bool draft = state.sheet(path).has_draft;
-    return {{"edit_kernel", draft ? "Edit your draft" : "Edit",
-             "Change this source and run the lesson with it", false,
-             [](ShellState& s) { s.show_editor(); }}};
-  }
-  return {{"run_kernel", "Run", "Compiles it and runs the lesson with it  (Ctrl+Enter)", true,
-           [](ShellState& s) { s.run_kernel(); }},
-          {"original_kernel", "Original", "Back to the built-in kernel; your draft is kept", false,
-           [](ShellState& s) { s.leave_kernel(); }},
-          {"start_kernel_over", "Start over",
-           "The built-in source in the editor; Ctrl+Z brings yours back", false,
-           [](ShellState& s) { s.start_kernel_over(s.sheet(s.desk().path).original); }},
-          {"own_editor", "Open in $EDITOR",
-           "Opens the draft in your own editor; what you save there runs here", false,
-           [](ShellState& s) { s.open_own_editor(); }}};
-}
-
-float width_of(const Tool& tool) {
-  return std::round(std::ceil(ui::text_size(tool.label).x) + 2 * px(12));
-}
-
-float width_of(const std::vector<Tool>& tools) {
-  float width = 0;
-  for (const Tool& tool : tools) width += width_of(tool) + px(8);
-  return std::max(0.0f, width - px(8));
-}
-
-/// Draws the tools from the cursor on, in rows that end at `right`. Returns the height of what was drawn.
-float draw_tools(ShellState& state, const std::vector<Tool>& tools, float right) {
-  const ImVec2 start = ImGui::GetCursorScreenPos();
-  const float row = std::round(px(ui::kControlHeight));
-  ImVec2 at = start;
-  std::function<void(ShellState&)> act;
-  for (const Tool& tool : tools) {
-    const float width = std::min(width_of(tool), right - start.x);
-    if (at.x > start.x && at.x + width > right) at = {start.x, at.y + row + px(4)};
-    ImGui::SetCursorScreenPos(at);
-    if (ui::button(tool.id, tool.label, {.primary = tool.primary, .width = width / px(1)})) {
-      act = tool.act;
-    }
-    ui::tooltip(tool.tip);
-    at.x += width + px(8);
-  }
-  if (act) act(state);
-  return at.y + row - start.y;
-}
-
 // ---- the source as it is built in ------------------------------------------------------------------
 
 void nothing_yet() {
   ui::empty_state("Nothing here yet", "The source comes with the first run of the kernel.");
 }
 
-void draw_source(ShellState& state, const scenes::SourceMark& mark) {
+SourceSpot draw_source(ShellState& state, const scenes::SourceMark& mark) {
   LessonState& lesson = state.session.lesson();
   ui::SourceLook look{mark.current, mark.step_lines, mark.values};
   std::vector<picture::Subject> subjects;
@@ -101,13 +34,24 @@ void draw_source(ShellState& state, const scenes::SourceMark& mark) {
       subjects.push_back(subject);
     }
   }
-  const int word = ui::source_view("kernel", lab::asset(mark.path), look);
-  if (word < 0) return;
+  const std::string_view text = lab::asset(mark.path);
+  AssemblyDesk& assembly = state.desk().assembly;
+  ui::LineLinks links;
+  if (assembly.form) {
+    links.lit = assembly.hovered;
+    if (links.lit.empty() && assembly.line > 0) links.lit = {assembly.line};
+    links.go_to = std::exchange(assembly.source_goes, 0);
+  }
+  const int word = ui::source_view("kernel", text, look, links);
+  if (links.clicked > 0) assembly.line = assembly.listing_goes = links.clicked;
+  const SourceSpot spot{text, mark.current, links.hovered};
+  if (word < 0) return spot;
   const picture::Subject& subject = subjects[static_cast<std::size_t>(word)];
   state.point_at({subject});
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
     state.define(subject, ImGui::GetIO().MousePos);
   }
+  return spot;
 }
 
 // ---- the editor ------------------------------------------------------------------------------------
@@ -151,6 +95,15 @@ Said said_about(const LessonState& lesson, const std::string& path) {
   return own ? Said{&lesson.report->kernel->diagnostics, kernel->text} : Said{};
 }
 
+/// The same by the GPU's compiler, where it was asked for assembly of this text.
+Said said_for_assembly(const AssemblyRecord& record, const std::string& path) {
+  const bool of_it = record.asked() && record.failure() && record.asked()->kernel.path == path;
+  return of_it ? Said{&record.failure()->diagnostics, record.asked()->kernel.text} : Said{};
+}
+bool says_something(const Said& said) {
+  return said.all != nullptr && !said.all->empty();
+}
+
 ui::EditorLook look_of(const LessonState& lesson, const std::string& path,
                        const KernelDesk::Sheet& sheet) {
   scenes::SourceMark mark;
@@ -165,8 +118,11 @@ ui::EditorLook look_of(const LessonState& lesson, const std::string& path,
       if (const int now = lines.of(line); now > 0) look.values[now] = value;
     }
   }
-  const Said said = said_about(lesson, path);
-  if (said.all == nullptr || said.all->empty()) return look;
+  Said said = said_for_assembly(lesson.assembly, path);
+  if (!says_something(said) || said.text != text) {
+    if (const Said by_run = said_about(lesson, path); says_something(by_run)) said = by_run;
+  }
+  if (!says_something(said)) return look;
   const ui::LineMap lines(said.text, text);
   for (lab::Diagnostic each : *said.all) {
     each.line = lines.now(each.line).value_or(0);
@@ -244,21 +200,6 @@ Status status_of(const LessonState& lesson, const std::string& path, const Kerne
   return {"Change a line; Ctrl+Enter compiles it and runs the lesson with it."};
 }
 
-/// Words that lead somewhere. True if they were pressed.
-bool link(const char* id, std::string_view words, ImVec2 at) {
-  const ImVec2 size = ui::text_size(words, Font::note);
-  ImGui::SetCursorScreenPos(at);
-  bool pressed = ImGui::InvisibleButton(id, size);
-  const bool hovered = ImGui::IsItemHovered();
-  if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
-  const ImVec2 max(at.x + size.x, at.y + size.y);
-  pressed = ui::Context::current().focus().control(id, at, max).pressed || pressed;
-  ui::draw_text(at, words, Font::note, hovered ? Role::text : Role::sky);
-  ImGui::GetWindowDrawList()->AddLine({at.x, max.y}, {max.x, max.y}, ui::color(Role::sky), px(1));
-  ui::map(id, words, "", at, max);
-  return pressed;
-}
-
 void draw_status(ShellState& state, const Status& status, const ui::CodeEditor& editor,
                  float height) {
   constexpr std::string_view kGo = "Go there";
@@ -267,7 +208,9 @@ void draw_status(ShellState& state, const Status& status, const ui::CodeEditor& 
   const float y = min.y + std::round(height - ui::text_size("x", Font::note).y - px(1));
   const ui::TextSpot spot = editor.buffer().spot();
   const std::string place = fmt::format("{}:{}", spot.line + 1, spot.column + 1);
-  ui::draw_text({min.x + width - px(2), y}, place, Font::mono_note, Role::muted, ui::Align::right);
+  const float place_y = min.y + std::floor(height - ui::text_size(place, Font::mono_note).y);
+  ui::draw_text({min.x + width - px(2), place_y}, place, Font::mono_note, Role::muted,
+                ui::Align::right);
   const float leads = status.at ? ui::text_size(kGo, Font::note).x + px(12) : 0;
   const float room = width - ui::text_size("9999:999", Font::mono_note).x - px(16) - leads;
   const std::string shown = ui::fitted(status.sentence, Font::note, room);
@@ -276,69 +219,74 @@ void draw_status(ShellState& state, const Status& status, const ui::CodeEditor& 
   ImGui::Dummy(size);
   ui::map("kernel_status", status.sentence, "", {min.x, y}, {min.x + size.x, y + size.y});
   if (shown != status.sentence) ui::tooltip(status.sentence);
-  if (status.at && link("go_to_difference", kGo, {min.x + size.x + px(12), y})) {
+  if (status.at && note_link("go_to_difference", kGo, {min.x + size.x + px(12), y})) {
     state.session.stop();
     state.session.go(*status.at);
   }
 }
 
-void draw_editor(ShellState& state) {
+SourceSpot draw_editor(ShellState& state) {
   const std::string& path = state.desk().path;
   KernelDesk::Sheet& sheet = state.sheet(path);
   const LessonState& lesson = state.session.lesson();
-  const ui::EditorLook look = look_of(lesson, path, sheet);
+  AssemblyDesk& assembly = state.desk().assembly;
+  ui::EditorLook look = look_of(lesson, path, sheet);
+  if (assembly.form) look.lit = assembly.hovered;
+  if (const int to = std::exchange(assembly.source_goes, 0); to > 0) {
+    sheet.editor.go_to_line(to);
+    assembly.seen_line = to;  // the listing stands where it was pressed
+  }
   if (look.current > 0 && !std::exchange(sheet.placed, true)) sheet.editor.go_to_line(look.current);
   const Status status = status_of(lesson, path, sheet, look, state.drafts.keeps());
-  const float note = ui::text_size("x", Font::note).y;
+  const float note =
+      std::max(ui::text_size("x", Font::note).y, ui::text_size("9", Font::mono_note).y);
   const float below = std::ceil(px(4) + note);
   ui::space(4);
   sheet.editor.draw("kernel_editor", look, below);
   draw_status(state, status, sheet.editor, below);
+  return {sheet.editor.text(), sheet.editor.buffer().spot().line + 1, sheet.editor.hovered_line()};
+}
+
+SourceSpot draw_either(ShellState& state) {
+  if (state.desk().edits) return draw_editor(state);
+  const LessonState& lesson = state.session.lesson();
+  return draw_source(state, lesson.scene().source(lesson.view()));
+}
+
+/// Source and listing side by side, or the listing below where the tab is narrow and high.
+void draw_both(ShellState& state) {
+  constexpr float kSideBySide = 600, kEnoughHeight = 280;
+  draw_assembly_head(state);
+  const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
+  const bool beside = room.x >= px(kSideBySide) || room.y < px(kEnoughHeight);
+  const float gap = px(12);
+  const ImVec2 half(beside ? std::floor((room.x - gap) / 2) : room.x,
+                    beside ? room.y : std::floor((room.y - gap) / 2));
+  constexpr ImGuiWindowFlags kFlags = ImGuiWindowFlags_NoNavInputs | ImGuiWindowFlags_NoScrollbar |
+                                      ImGuiWindowFlags_NoScrollWithMouse;
+  ImGui::BeginChild("source_half", half, false, kFlags);
+  const SourceSpot spot = draw_either(state);
+  ImGui::EndChild();
+  ImGui::SetCursorScreenPos(beside ? ImVec2(at.x + room.x - half.x, at.y)
+                                   : ImVec2(at.x, at.y + room.y - half.y));
+  ImGui::BeginChild("listing_half", half, false, kFlags);
+  draw_assembly_pane(state, spot);
+  ImGui::EndChild();
 }
 
 }  // namespace
 
-bool draw_kernel_tools(ShellState& state, float room) {
-  const LessonState& lesson = state.session.lesson();
-  if (!has_source(state)) return true;
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  try {
-    const std::vector<Tool> tools = tools_of(state);
-    float left = room;
-    const bool fits = width_of(tools) <= room;
-    if (fits) {
-      left = room - width_of(tools) - px(16);
-      ImGui::SetCursorScreenPos({at.x + left + px(16), at.y});
-      draw_tools(state, tools, at.x + room + px(1));
-    }
-    if (left < px(80)) return fits;
-    const std::string& own = state.desk().path;
-    std::string path =
-        state.desk().edits && !own.empty() ? own : lesson.scene().source(lesson.view()).path;
-    if (ui::text_size(path, Font::mono_note).x > left) {  // the file's name says most
-      path = ui::fitted(path.substr(path.rfind('/') + 1), Font::mono_note, left);
-    }
-    const float y = at.y + (px(32) - ui::text_size(path, Font::mono_note).y) / 2;
-    ui::draw_text({at.x + left, y}, path, Font::mono_note, Role::muted, ui::Align::right);
-    return fits;
-  } catch (const Error&) {  // no such source: the tab says so
-    return true;
-  }
-}
-
 void draw_kernel_tab(ShellState& state) {
-  const LessonState& lesson = state.session.lesson();
-  if (!has_source(state)) return nothing_yet();
+  if (!state.has_source()) return nothing_yet();
   try {
     KernelDesk& desk = state.desk();
     if (desk.edits && desk.path.empty()) state.edit_kernel();
-    const std::vector<Tool> tools = tools_of(state);
-    if (!state.kernel_tools_fit) {
-      const ImVec2 at = ImGui::GetCursorScreenPos();
-      const float high = draw_tools(state, tools, at.x + ImGui::GetContentRegionAvail().x);
-      ImGui::SetCursorScreenPos({at.x, at.y + high + px(8)});
+    draw_kernel_tool_rows(state);
+    if (desk.assembly.form) {
+      draw_both(state);
+    } else {
+      draw_either(state);
     }
-    desk.edits ? draw_editor(state) : draw_source(state, lesson.scene().source(lesson.view()));
   } catch (const Error& error) {
     ui::empty_state("No source", error.what());
   }

@@ -133,9 +133,9 @@ bool control_key(ShellState& state, Key key, bool shift) {
 }
 
 /// Keys while the kernel's editor is on screen. Returns false if `key` is not for it.
-bool editor_key(ShellState& state, Key key) {
+bool editor_key(ShellState& state, Key key, bool shift) {
   if (key == Key::run) {
-    state.run_kernel();
+    shift ? state.ask_assembly_again() : state.run_kernel();
     return true;
   }
   if (key == Key::find_text) {
@@ -180,7 +180,8 @@ void Shell::key(Key key, bool shift) {
     state.key_list = false;
     return state.palette.open();
   }
-  if (state.layer().empty() && state.sheet_on_show() != nullptr && editor_key(state, key)) return;
+  if (state.layer().empty() && state.sheet_on_show() != nullptr && editor_key(state, key, shift))
+    return;
   if (control_key(state, key, shift) || layer_key(state, key, shift)) return;
   if (key == Key::save) return keep(shift ? Keep::picture_png : Keep::capsule);
   // What is typed into a field is not for us.
@@ -200,6 +201,8 @@ void Shell::key(Key key, bool shift) {
   if (key == Key::l) state.set_reader(!state.reader);
   if (key == Key::bracket_left) state.go_to_stop(state.reading().stop - 1);
   if (key == Key::bracket_right) state.go_to_stop(state.reading().stop + 1);
+  if (key == Key::s) state.turn_assembly(shift);
+  if (key == Key::run && shift) state.ask_assembly_again();
   if (key == Key::t) state.toggle_theme();
   if (key == Key::p) state.set_presenter(!state.ui.look().presenter);
   if (key == Key::b) state.toggle_compare();

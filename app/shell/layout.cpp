@@ -20,7 +20,8 @@ Plan plan_for(float width, float height, const LayoutMode& mode, bool two_rows, 
   plan.header = mode.presenter ? 36 : height >= 760 ? 80 : 68;
   plan.side = wide ? std::clamp(width * 0.222f, 320.0f, 400.0f) : 264;
   plan.tabs = std::clamp(height * (mode.plots && height >= 760 ? 0.36f : 0.28f), 188.0f, 520.0f);
-  if (mode.edits) plan.tabs = std::clamp(height * 0.4f, 188.0f, 640.0f);
+  // Below some height the picture's boxes would become too small to read.
+  if (mode.edits) plan.tabs = std::clamp(height * (height < 620 ? 0.35f : 0.4f), 188.0f, 640.0f);
   plan.transport = two_rows ? 96 : mode.presenter ? 44 : 56;
   plan.bar = mode.presenter ? 40 : 48;
   // Of a question the rest scrolls: below this height the boxes of a picture become slivers.
@@ -95,7 +96,10 @@ void stage(Layout& layout, const Plan& plan, float scale, const LayoutMode& mode
   layout.bar = from_below(plan.bar);
   if (mode.card > 0) layout.card = from_below(plan.card);
   layout.picture = rect(all.min.x, all.min.y, right, bottom);
-  const float share = mode.plots ? 0 : mode.edits ? 0.25f : 0.4f;
+  // Two texts side by side need the lines; what is left of the picture would be a strip.
+  constexpr float kLow = 560;
+  const bool all_of_it = mode.plots || (mode.assembly && all.height() < kLow * scale);
+  const float share = all_of_it ? 0 : mode.edits ? 0.25f : 0.4f;
   layout.tabs =
       rect(all.min.x, all.min.y + share * layout.picture.height(), right, layout.picture.max.y);
 }

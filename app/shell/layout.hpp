@@ -16,10 +16,11 @@ enum class RailKind { full, narrow, none };
 /// How the window is used.
 struct LayoutMode {
   bool presenter = false;
-  bool reader = false;  ///< the lesson's text stands beside the picture
-  bool plots = false;   ///< the tab in front holds plots, which get more height
-  float card = 0;       ///< the height of a question that is on show, real pixels; 0: none
-  bool edits = false;   ///< the tab in front holds an editor, which gets more still
+  bool reader = false;    ///< the lesson's text stands beside the picture
+  bool plots = false;     ///< the tab in front holds plots, which get more height
+  float card = 0;         ///< the height of a question that is on show, real pixels; 0: none
+  bool edits = false;     ///< the tab in front holds an editor, which gets more still
+  bool assembly = false;  ///< and has assembly beside the source
 };
 
 /// Where the parts of the window are, in real pixels. At a desk: picture, transport, a side panel and

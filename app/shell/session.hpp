@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/shell/assembly_record.hpp"
 #include "app/shell/difference.hpp"
 #include "app/shell/gate.hpp"
 #include "app/shell/playhead.hpp"
@@ -71,6 +72,8 @@ struct LessonState {
   std::optional<LabGivenUp> bench_given_up;
   std::optional<Ticket> bench_run;  ///< waits or is under way
   LabProgress bench_progress;
+
+  AssemblyRecord assembly;  ///< what compilers made of its sources
 
   Gate gate;                          ///< what is asked before the next step
   MeasuredGate measured_gate;         ///< what is asked before measurements are shown
@@ -179,6 +182,12 @@ class Session {
   void start_bench();
   /// Gives up the bench under way, of whichever lesson.
   void stop_bench();
+  /// Asks the lesson's lab what compilers make of a source, in place of what was asked before.
+  void ask_assembly(const workbench::AssemblyRequest& request);
+  /// Gives it up.
+  void stop_assembly();
+  /// The lab that the lesson on show is asked of, as LabClient counts.
+  std::size_t lab_of_lesson() const { return offers_[lesson().lab].lab; }
   /// The lesson whose bench waits or is under way.
   const LessonState* benched() const;
   void set_rest_s(double rest_s) { rest_s_ = rest_s; }

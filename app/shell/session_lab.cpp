@@ -84,6 +84,15 @@ void Session::stop_bench() {
   if (const LessonState* lesson = benched()) lab_.cancel(*lesson->bench_run);
 }
 
+void Session::ask_assembly(const workbench::AssemblyRequest& request) {
+  const std::size_t lab = lab_of_lesson();
+  lesson().assembly.begin(request, lab, lab_.submit_assembly(lab, request));
+}
+
+void Session::stop_assembly() {
+  if (const auto ticket = lesson().assembly.ticket()) lab_.cancel(*ticket);
+}
+
 const LessonState* Session::benched() const {
   const LessonState* newest = nullptr;  // one that it replaced may not have heard of that yet
   for (const LessonState& each : lessons_) {
@@ -129,6 +138,10 @@ bool Session::take(const LabUpdate& update) {
     return true;
   }
   for (LessonState& each : lessons_) {
+    if (each.assembly.ticket() == update.ticket) {
+      each.assembly.take(update);
+      return true;
+    }
     if (each.bench_run == update.ticket) return take_of_bench(each, update);
     if (each.run != update.ticket) continue;
     take_of_run(each, update);

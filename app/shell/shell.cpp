@@ -129,7 +129,8 @@ bool Shell::update() {
   if (said_enough) state_->message.reset();
   const bool changed = state_->session.update(now_s);
   if (const auto remark = state_->session.take_remark()) state_->say(failure_sentence(*remark));
-  return state_->follow_drafts() || changed || said_enough;
+  const bool asked = state_->follow_assembly();
+  return state_->follow_drafts() || changed || said_enough || asked;
 }
 
 bool Shell::animating() const {

@@ -12,6 +12,7 @@
 #include "app/worker/lab_client.hpp"
 #include "kernels/base/lab/edit.hpp"
 #include "kernels/base/lab/knob.hpp"
+#include "kernels/base/workbench/assembly.hpp"
 #include "scenes/picture/picture.hpp"
 #include "scenes/ui/code_editor.hpp"
 #include "scenes/ui/ui.hpp"
@@ -54,6 +55,8 @@ struct ShellOptions {
   bool calm = false;         ///< reduced motion: nothing moves by itself
   bool first_start = false;  ///< begins with the tour of the window
   bool edits = false;        ///< the kernel's editor is open under Kernel
+  /// What stands beside the source under Kernel; nothing: the source alone.
+  std::optional<workbench::AssemblyForm> assembly = {};
   /// Of the lesson: is in the editor, and runs in place of its own.
   std::optional<lab::KernelEdit> kernel = {};
   /// Where drafts of kernels are kept; nothing: they are not.
@@ -90,6 +93,7 @@ enum class Key {
   n,
   p,
   r,
+  s,
   t,
   f11,
   question,

@@ -79,6 +79,8 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
   lesson.wanted_phase = options.phase;
   readings[chosen].stop = options.stop;
   desks[chosen].edits = options.edits;
+  desks[chosen].assembly.form = options.assembly;
+  desks[chosen].assembly.asks = options.assembly.has_value();
   lesson.kernel = options.kernel;
   session.choose(chosen);
   if (!options.kernel) return;
@@ -139,11 +141,13 @@ std::string ShellState::layer() const {
 }
 
 LayoutMode ShellState::layout_mode() const {
-  const bool edits =
-      tab == Tab::kernel && desks.contains(session.chosen()) && desks.at(session.chosen()).edits;
+  const auto desk = desks.find(session.chosen());
+  const bool edits = tab == Tab::kernel && desk != desks.end() &&
+                     (desk->second.edits || desk->second.assembly.form);
   const bool plots = tab == Tab::measured || (staged() && tab == Tab::glossary);
   const bool card = session.lesson().gate.card().has_value();
-  return {ui.look().presenter, reader, plots, card ? std::max(card_height, 1.0f) : 0, edits};
+  return {ui.look().presenter, reader, plots, card ? std::max(card_height, 1.0f) : 0, edits,
+          shows_assembly()};
 }
 
 void ShellState::set_reader(bool wanted) {

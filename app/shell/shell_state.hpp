@@ -17,6 +17,7 @@
 #include "app/shell/shell.hpp"
 #include "scenes/shared/guide.hpp"
 #include "scenes/ui/context.hpp"
+#include "scenes/ui/line_links.hpp"
 
 /// What the parts of the window share. Each part is one function in a file of its own.
 namespace tilestep::app {
@@ -39,6 +40,21 @@ struct Reading {
   std::vector<Stretch> stretches;  ///< as `terms`
 };
 
+/// What stands beside a lesson's source under Kernel.
+struct AssemblyDesk {
+  std::optional<workbench::AssemblyForm> form;  ///< nothing: the source alone
+  int capability = 0;       ///< that was chosen; 0: the lab's GPU's, else kDefaultCapability
+  std::string symbol = {};  ///< of the kernel on show; empty: the one that the line is of
+  int line = 0;       ///< of the source, that was chosen in either; 0: the step's, or the caret's
+  int seen_line = 0;  ///< the step's or the caret's in the frame before
+  /// The lines of the instruction that the pointer was on in the frame before, the innermost first.
+  std::vector<int> hovered = {};
+  int source_goes = 0;        ///< the source brings this line into sight
+  int listing_goes = 0;       ///< the listing its first instruction
+  bool resources_fit = true;  ///< in the head, in this frame; else they stand below the listing
+  bool asks = false;          ///< what is on show is to be compiled
+};
+
 /// What the user makes of a lesson's kernel.
 struct KernelDesk {
   /// A source as the user changes it.
@@ -56,6 +72,7 @@ struct KernelDesk {
   /// The user's own editor has the draft of `path`: what it saves is run.
   bool watches = false;
   double look_s = 0;  ///< when to look for that
+  AssemblyDesk assembly = {};
 };
 
 struct ShellState {
@@ -71,6 +88,7 @@ struct ShellState {
   Drafts drafts;
   std::vector<DetachedProgram> own_editors;  ///< that were started
   bool kernel_tools_fit = true;              ///< beside the tabs, in this frame
+  bool form_choice_fits = true;              ///< the same, of source, PTX or SASS
   bool overlay = false;                      ///< on a stage: the tab lies over the picture
   bool question_open = false;                ///< in the frame before
   float card_height = 0;                     ///< of the question in the frame before, real pixels
@@ -158,6 +176,8 @@ struct ShellState {
   void show(const Capsule& capsule);
 
   // ---- the kernel's editor ----
+  /// The step that is shown says which source it is of; without a picture there is but the one that is edited.
+  bool has_source();
   /// Of the lesson on show.
   KernelDesk& desk() { return desks[session.chosen()]; }
   /// A source of the lesson on show with what the user has made of it. Throws Error (unavailable) if it is not built in.
@@ -176,6 +196,24 @@ struct ShellState {
   /// Another text in the editor; what was there before can be undone, and is kept beside the draft.
   void start_kernel_over(std::string_view text);
   void open_own_editor();
+
+  // ---- assembly beside the source ----
+  /// The Kernel tab is in front, with assembly in it.
+  bool shows_assembly() const;
+  /// What is to be on show there; nothing: there is no source yet, or no assembly is to be.
+  std::optional<workbench::AssemblyRequest> assembly_wanted();
+  /// The compute capability of the GPU that the lesson runs on; 0: it runs on none.
+  int lab_capability() const;
+  /// Brings the Kernel tab to the front with this beside the source, or with the source alone, and compiles what is
+  /// not there yet.
+  void show_assembly(std::optional<workbench::AssemblyForm> form);
+  /// Source alone, PTX, SASS, round and round; from elsewhere the Kernel tab as it is.
+  void turn_assembly(bool back);
+  /// Compiles the text as it stands now.
+  void ask_assembly_again();
+  /// Asks for what is on show and was not asked yet. True if it did.
+  bool follow_assembly();
+
   /// Writes the drafts that are due and runs what the user's own editor has saved. True if something changed.
   bool follow_drafts();
   /// When `follow_drafts` has something to do.
@@ -206,6 +244,23 @@ void draw_measured_card(ShellState& state, int item);
 void draw_glossary(ShellState& state);
 /// The kernel's source, or its editor with what is said of it.
 void draw_kernel_tab(ShellState& state);
+/// The kernel on show and what it takes, over source and listing.
+void draw_assembly_head(ShellState& state);
+/// Where one is in the source beside a listing; lines from 1, 0: none.
+struct SourceSpot {
+  std::string_view text;
+  int line = 0;     ///< the step's, or the caret's
+  int hovered = 0;  ///< by the pointer
+};
+/// The listing with what is said about it.
+void draw_assembly_pane(ShellState& state, const SourceSpot& spot);
+/// Source, PTX, SASS. `brief`: while the source stands alone, a button that ends that.
+void draw_form_choice(ShellState& state, bool brief);
+float form_choice_width(bool brief);
+/// What of the kernel's tools did not fit beside the tabs, in rows from the cursor on.
+void draw_kernel_tool_rows(ShellState& state);
+/// Words that lead somewhere, at a place of the window. True if they were pressed.
+bool note_link(const char* id, std::string_view words, ImVec2 at);
 /// What can be done with the kernel, beside the tabs. False: it does not fit there, in `room` real pixels.
 bool draw_kernel_tools(ShellState& state, float room);
 /// How a table of the report stands under Data at a cursor.

@@ -233,7 +233,7 @@ void tab_content(ShellState& state) {
 }
 
 void tab_row(ShellState& state) {
-  state.kernel_tools_fit = false;
+  state.kernel_tools_fit = state.form_choice_fits = false;
   const ImVec2 start = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   const float closing = state.staged() ? std::round(px(ui::kControlHeight)) + px(12) : 0;

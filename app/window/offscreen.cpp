@@ -38,6 +38,9 @@ class Listener final : public LabClient {
   Ticket submit_to(std::size_t lab, const lab::Request& request) override {
     return lab_.submit_to(lab, request);
   }
+  Ticket submit_assembly(std::size_t lab, const workbench::AssemblyRequest& request) override {
+    return lab_.submit_assembly(lab, request);
+  }
   std::optional<LabUpdate> poll() override {
     auto update = lab_.poll();
     if (update) {

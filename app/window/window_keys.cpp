@@ -161,6 +161,8 @@ std::optional<Key> key_of_character(unsigned character) {
       return Key::p;
     case 'r':
       return Key::r;
+    case 's':
+      return Key::s;
     case 't':
       return Key::t;
     case '[':

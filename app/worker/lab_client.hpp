@@ -12,6 +12,7 @@
 
 #include "app/worker/lab_address.hpp"
 #include "kernels/base/lab/lesson.hpp"
+#include "kernels/base/workbench/assembly_request.hpp"
 
 namespace tilestep::app {
 
@@ -37,23 +38,26 @@ enum class LabGivenUp {
   replaced,  ///< by a newer request of its kind
   cancelled,
 };
+using LabAssembly = std::shared_ptr<const workbench::Assembly>;
 struct LabUpdate {
   Ticket ticket = 0;  ///< 0: of no request (a failure: an idle worker died)
-  std::variant<LabProgress, lab::Report, LabFailure, LabGivenUp> what;
+  std::variant<LabProgress, lab::Report, LabAssembly, LabFailure, LabGivenUp> what;
 };
 
 /// Runs requests somewhere else. Never blocks its caller.
 ///
-/// There is one queue, with two kinds of requests in it, runs and benches, of which one is under way
-/// at a time: a run beside a bench would spoil its times. A request replaces an older one of its own
-/// kind, whether that waits or is under way, and never one of the other kind: it waits for that. Of
-/// two that wait the run goes first, being short.
+/// There is one queue, with three kinds of requests in it, runs, benches and assembly, of which one is under way
+/// at a time: what runs beside a bench would spoil its times. A request replaces an older one of its own
+/// kind, whether that waits or is under way, and never one of another kind: it waits for that. Of
+/// those that wait the run goes first, being short, then the one that was asked first.
 class LabClient {
  public:
   virtual ~LabClient() = default;
   virtual Ticket submit(const lab::Request& request) = 0;
   /// The same for one of several labs, counted from 0; where there is but one: that.
   virtual Ticket submit_to(std::size_t, const lab::Request& request) { return submit(request); }
+  /// Asks one of several labs for the assembly of a source.
+  virtual Ticket submit_assembly(std::size_t lab, const workbench::AssemblyRequest& request) = 0;
   /// The next update, if there is one.
   virtual std::optional<LabUpdate> poll() = 0;
   /// Gives up a request that waits or is under way; its last update says so.

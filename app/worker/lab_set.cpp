@@ -8,7 +8,16 @@ namespace tilestep::app {
 
 Ticket LabSet::submit_to(std::size_t lab, const lab::Request& request) {
   assert(lab < labs_.size());
-  const Theirs theirs{lab, labs_[lab]->submit(request)};
+  return named({lab, labs_[lab]->submit(request)});
+}
+
+Ticket LabSet::submit_assembly(std::size_t lab, const workbench::AssemblyRequest& request) {
+  assert(lab < labs_.size());
+  return named({lab, labs_[lab]->submit_assembly(0, request)});
+}
+
+/// Gives one of a lab's tickets a name of our own.
+Ticket LabSet::named(Theirs theirs) {
   open_.emplace(++last_, theirs);
   names_.emplace(theirs, last_);
   return last_;

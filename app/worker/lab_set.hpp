@@ -18,6 +18,7 @@ class LabSet final : public LabClient {
 
   Ticket submit(const lab::Request& request) override { return submit_to(0, request); }
   Ticket submit_to(std::size_t lab, const lab::Request& request) override;
+  Ticket submit_assembly(std::size_t lab, const workbench::AssemblyRequest& request) override;
   std::optional<LabUpdate> poll() override;
   void cancel(Ticket ticket) override;
   bool busy() const override;
@@ -28,6 +29,8 @@ class LabSet final : public LabClient {
     Ticket ticket = 0;
     auto operator<=>(const Theirs&) const = default;
   };
+
+  Ticket named(Theirs theirs);
 
   std::vector<std::unique_ptr<LabClient>> labs_;
   Ticket last_ = 0;

@@ -33,9 +33,15 @@ constexpr const char* kTriesAgain = "The next run tries again.";
 /// Until it is looked whether there is memory again.
 constexpr std::chrono::milliseconds kMemoryPause{10};
 
+enum class Kind { run, bench, assembly };
 /// What a request is called in a sentence.
-std::string_view kind_of(lab::Request::Action action) {
-  return action == lab::Request::Action::run ? "run" : "measurement";
+std::string_view words_of(Kind kind) {
+  constexpr std::string_view kWords[] = {"run", "measurement", "compilation"};
+  return kWords[static_cast<std::size_t>(kind)];
+}
+std::string_view doing_of(Kind kind) {
+  constexpr std::string_view kWords[] = {"ran", "measured", "compiled"};
+  return kWords[static_cast<std::size_t>(kind)];
 }
 
 std::string text_of(std::chrono::milliseconds time) {
@@ -72,6 +78,7 @@ class ProcessLab final : public LabClient {
   ~ProcessLab() override;
 
   Ticket submit(const lab::Request& request) override;
+  Ticket submit_assembly(std::size_t, const workbench::AssemblyRequest& request) override;
   std::optional<LabUpdate> poll() override;
   void cancel(Ticket ticket) override;
   bool busy() const override;
@@ -79,13 +86,17 @@ class ProcessLab final : public LabClient {
  private:
   struct Order {
     Ticket ticket = 0;
-    lab::Request request;
+    std::variant<lab::Request, workbench::AssemblyRequest> request;
+
+    Kind kind() const;
+    const std::string& lesson() const;
+    std::string line() const;
   };
   /// The order that the worker has.
   struct Active {
     Ticket ticket = 0;
     std::string lesson;
-    lab::Request::Action action;
+    Kind kind = Kind::run;
     bool edited = false;     ///< it has a kernel that the user wrote
     bool compiles = false;   ///< that kernel, just now
     bool sanitizes = false;  ///< it runs under compute-sanitizer, just now
@@ -95,6 +106,8 @@ class ProcessLab final : public LabClient {
     Clock::time_point deadline;
     std::optional<Clock::time_point> stop_by;  ///< set once it was asked to stop
   };
+
+  Ticket submit(Order order);
 
   // Under the mutex.
   template <class Which>
@@ -112,6 +125,7 @@ class ProcessLab final : public LabClient {
   void take_message(const std::string& line);
   void take(protocol::Progressed message);
   void take(protocol::Answered message);
+  void take(protocol::AssemblyAnswered message);
   void take(protocol::Failed message);
   void take(const protocol::NotTaken&) {}
   void take(const protocol::Hello&) {}
@@ -180,14 +194,39 @@ ProcessLab::~ProcessLab() {
 
 // ---- the caller's side --------------------------------------------------------------------------
 
+Kind ProcessLab::Order::kind() const {
+  const auto* asked = std::get_if<lab::Request>(&request);
+  if (asked == nullptr) return Kind::assembly;
+  return asked->action == lab::Request::Action::run ? Kind::run : Kind::bench;
+}
+
+const std::string& ProcessLab::Order::lesson() const {
+  return std::visit([](const auto& each) -> const std::string& { return each.lesson; }, request);
+}
+
+std::string ProcessLab::Order::line() const {
+  if (const auto* asked = std::get_if<lab::Request>(&request)) {
+    return protocol::line_of(protocol::Work{ticket, *asked});
+  }
+  return protocol::line_of(
+      protocol::AssemblyWork{ticket, std::get<workbench::AssemblyRequest>(request)});
+}
+
 Ticket ProcessLab::submit(const lab::Request& request) {
+  return submit(Order{0, request});
+}
+
+Ticket ProcessLab::submit_assembly(std::size_t, const workbench::AssemblyRequest& request) {
+  return submit(Order{0, request});
+}
+
+Ticket ProcessLab::submit(Order order) {
   Ticket ticket = 0;
   {
     const std::lock_guard lock(mutex_);
-    ticket = ++last_ticket_;
-    give_up([&](const auto&, lab::Request::Action action) { return action == request.action; },
-            LabGivenUp::replaced);
-    waiting_.push_back({ticket, request});
+    order.ticket = ticket = ++last_ticket_;
+    give_up([&](const auto&, Kind kind) { return kind == order.kind(); }, LabGivenUp::replaced);
+    waiting_.push_back(std::move(order));
     push_waiting(waiting_.back());
   }
   wake_io();
@@ -206,8 +245,7 @@ std::optional<LabUpdate> ProcessLab::poll() {
 void ProcessLab::cancel(Ticket ticket) {
   {
     const std::lock_guard lock(mutex_);
-    give_up([&](Ticket each, lab::Request::Action) { return each == ticket; },
-            LabGivenUp::cancelled);
+    give_up([&](Ticket each, Kind) { return each == ticket; }, LabGivenUp::cancelled);
   }
   wake_io();
   wake_caller();
@@ -218,15 +256,15 @@ bool ProcessLab::busy() const {
   return !waiting_.empty() || (active_ && !active_->given_up);
 }
 
-/// Gives up every order for which `which(ticket, action)` is true.
+/// Gives up every order for which `which(ticket, kind)` is true.
 template <class Which>
 void ProcessLab::give_up(Which which, LabGivenUp why) {
   std::erase_if(waiting_, [&](const Order& order) {
-    if (!which(order.ticket, order.request.action)) return false;
+    if (!which(order.ticket, order.kind())) return false;
     push({order.ticket, why});
     return true;
   });
-  if (!active_ || active_->given_up || !which(active_->ticket, active_->action)) return;
+  if (!active_ || active_->given_up || !which(active_->ticket, active_->kind)) return;
   push({active_->ticket, why});
   active_->given_up = true;
 }
@@ -251,7 +289,7 @@ void ProcessLab::push_waiting(const Order& order) {
   if (!active_ || active_->given_up) return;
   push({order.ticket, LabProgress{0,
                                   fmt::format("waits for the {} of {} to end",
-                                              kind_of(active_->action), active_->lesson),
+                                              words_of(active_->kind), active_->lesson),
                                   true}});
 }
 
@@ -301,7 +339,7 @@ void ProcessLab::give_up_for_memory() {
   forget_worker();
   if (active_) {
     fail(fmt::format("There is not enough memory to ask the worker for the {}.",
-                     kind_of(active_->action)),
+                     words_of(active_->kind)),
          kTriesAgain);
   }
 }
@@ -420,6 +458,17 @@ void ProcessLab::take(protocol::Answered message) {
   finish(std::move(last));
 }
 
+void ProcessLab::take(protocol::AssemblyAnswered message) {
+  if (message.ticket != active_->ticket) return;
+  std::optional<LabUpdate> last;
+  if (!given_up()) {
+    if (options_.address.elsewhere()) make_printable(message.assembly);
+    last = LabUpdate{message.ticket, std::make_shared<const workbench::Assembly>(
+                                         workbench::assembly_from_json(message.assembly))};
+  }
+  finish(std::move(last));
+}
+
 void ProcessLab::take(protocol::Failed message) {
   if (message.ticket != active_->ticket) return;
   worker_spent_ = message.failure.worker_died;
@@ -456,14 +505,15 @@ bool ProcessLab::deadline_passed(Clock::time_point now) {
   {
     const std::lock_guard lock(mutex_);
     if (active_->given_up) return true;
-    const bool run = active_->action == lab::Request::Action::run;
-    const char* advice = active_->edited && !active_->compiles
+    const char* advice = active_->kind == Kind::assembly
+                             ? "end what else is at work here, or try again"
+                         : active_->edited && !active_->compiles
                              ? "an endless loop of the edited kernel is the likely reason"
-                         : run ? "choose smaller values, or try again"
-                               : "end what else uses the GPU, or try again";
+                         : active_->kind == Kind::run ? "choose smaller values, or try again"
+                                                      : "end what else uses the GPU, or try again";
     push({active_->ticket,
           LabFailure{fmt::format("The {} took longer than {} and was ended; {}.",
-                                 kind_of(active_->action), text_of(deadline_of(*active_)), advice),
+                                 words_of(active_->kind), text_of(deadline_of(*active_)), advice),
                      ExitCode::unavailable, false}});
     active_->given_up = true;
   }
@@ -475,12 +525,11 @@ bool ProcessLab::deadline_passed(Clock::time_point now) {
 std::optional<ProcessLab::Order> ProcessLab::take_next() {
   const std::lock_guard lock(mutex_);
   if (waiting_.empty()) return std::nullopt;
-  auto next = std::find_if(waiting_.begin(), waiting_.end(), [](const Order& order) {
-    return order.request.action == lab::Request::Action::run;
-  });
+  auto next = std::find_if(waiting_.begin(), waiting_.end(),
+                           [](const Order& order) { return order.kind() == Kind::run; });
   if (next == waiting_.end()) next = waiting_.begin();
-  active_ = Active{next->ticket, next->request.lesson, next->request.action,
-                   next->request.kernel.has_value()};
+  const auto* asked = std::get_if<lab::Request>(&next->request);
+  active_ = Active{next->ticket, next->lesson(), next->kind(), asked && asked->kernel.has_value()};
   Order order = std::move(*next);
   waiting_.erase(next);
   for (const Order& each : waiting_) push_waiting(each);
@@ -498,7 +547,7 @@ void ProcessLab::start_next() {
 
 void ProcessLab::start(const Order& order) {
   wake_caller();
-  std::string text = protocol::line_of(protocol::Work{order.ticket, order.request});
+  std::string text = order.line();
   if (greeting_) {
     greeting_->request = std::move(text);
     return say_that_it_waits();
@@ -549,11 +598,10 @@ void ProcessLab::worker_ended() {
   forget_worker();
   constexpr const char* kNext = "The next run starts another.";
   if (active_) {
-    const bool run = active_->action == lab::Request::Action::run;
     const char* why = active_->edited ? " with an edited kernel, which has perhaps written to "
                                         "memory that is not its own"
                                       : "";
-    fail(fmt::format("The {} {} while it {} {}{}.", who, how, run ? "ran" : "measured",
+    fail(fmt::format("The {} {} while it {} {}{}.", who, how, doing_of(active_->kind),
                      active_->lesson, why),
          kNext);
     return;
@@ -585,7 +633,8 @@ std::chrono::milliseconds ProcessLab::greeting_deadline() const {
 }
 
 std::chrono::milliseconds ProcessLab::deadline_of(const Active& order) const {
-  if (order.action == lab::Request::Action::bench) return options_.bench_deadline;
+  if (order.kind == Kind::bench) return options_.bench_deadline;
+  if (order.kind == Kind::assembly) return options_.compile_deadline;
   if (!order.edited) return options_.run_deadline;
   // A compiler has a limit of its own.
   if (order.compiles) return options_.compile_deadline;

@@ -18,7 +18,8 @@ using nlohmann::json;
 constexpr std::string_view kAllowedLines =
     R"(send one JSON object a line: {"ticket": n, "lesson": "…", "params": {…}, "action": "run|bench", )"
     R"("backend": "auto|cuda|emulated|recorded", "kernel": {"path": "…", "text": "…"}, )"
-    R"("order": "ascending|descending|shuffled"}, {"cancel": n} or {"hello": {"version": "…", )"
+    R"("order": "ascending|descending|shuffled"}, {"ticket": n, "assembly": {"lesson": "…", "kernel": {…}, )"
+    R"("form": "ptx|sass", "capability": 90}}, {"cancel": n} or {"hello": {"version": "…", )"
     R"("source_hash": "…"}}, with n a whole number from 0)";
 
 [[noreturn]] void refuse(std::string_view what) {
@@ -51,13 +52,16 @@ json to_json(const Hello& hello) {
   return {{"version", hello.version}, {"source_hash", hello.source_hash}};
 }
 
-Work work_from(json object) {
+Request work_from(json object) {
   if (!object.contains("ticket")) refuse("this request has no \"ticket\"");
   if (!is_ticket(object["ticket"])) refuse("the \"ticket\" of this request is none");
   const Ticket ticket = object["ticket"].get<Ticket>();
   object.erase("ticket");
   try {
-    return {ticket, lab::request_from_json(object)};
+    if (object.contains("assembly")) {
+      return AssemblyWork{ticket, workbench::assembly_request_from_json(object["assembly"])};
+    }
+    return Work{ticket, lab::request_from_json(object)};
   } catch (const Error& error) {
     throw BadRequest(error.what(), ticket);
   }
@@ -147,6 +151,10 @@ std::string line_of(const Request& request) {
   }
   if (const auto* hello = std::get_if<Hello>(&request))
     return text_of({{"hello", to_json(*hello)}});
+  if (const auto* assembly = std::get_if<AssemblyWork>(&request)) {
+    return text_of(
+        {{"ticket", assembly->ticket}, {"assembly", workbench::to_json(assembly->request)}});
+  }
   const Work& work = std::get<Work>(request);
   json object = lab::to_json(work.request);
   object["ticket"] = work.ticket;
@@ -170,8 +178,9 @@ Message message_from(std::string_view line) {
   if (word == "report") {
     return Answered{mine, message.at("report").json(), ends_worker(message)};
   }
+  if (word == "assembly") return AssemblyAnswered{mine, message.at("assembly").json()};
   if (word == "error") return Failed{mine, failure_from(message)};
-  type.refuse("progress, report, error");
+  type.refuse("progress, report, assembly, error");
 }
 
 std::string line_of(const Message& message) {
@@ -181,6 +190,9 @@ std::string line_of(const Message& message) {
       json to = {{"type", "report"}, {"ticket", each.ticket}, {"report", each.report}};
       if (each.worker_ends) to["worker_ends"] = true;
       return to;
+    }
+    json operator()(const AssemblyAnswered& each) const {
+      return {{"type", "assembly"}, {"ticket", each.ticket}, {"assembly", each.assembly}};
     }
     json operator()(const Failed& each) const { return error_of(each.ticket, each.failure); }
     json operator()(const NotTaken& each) const {

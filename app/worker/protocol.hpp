@@ -30,10 +30,14 @@ struct Work {
   Ticket ticket = 0;
   lab::Request request;
 };
+struct AssemblyWork {
+  Ticket ticket = 0;
+  workbench::AssemblyRequest request;
+};
 struct Cancel {
   Ticket ticket = 0;
 };
-using Request = std::variant<Work, Cancel, Hello>;
+using Request = std::variant<Work, AssemblyWork, Cancel, Hello>;
 
 /// A line that is no request, about the ticket that it names, if it names one.
 class BadRequest : public Error {
@@ -63,6 +67,10 @@ struct Answered {
   nlohmann::json report;
   bool worker_ends = false;  ///< what was run on purpose has cost it its device
 };
+struct AssemblyAnswered {
+  Ticket ticket = 0;
+  nlohmann::json assembly;
+};
 struct Failed {
   Ticket ticket = 0;
   LabFailure failure;
@@ -71,7 +79,7 @@ struct Failed {
 struct NotTaken {
   std::string sentence;
 };
-using Message = std::variant<Progressed, Answered, Failed, NotTaken, Hello>;
+using Message = std::variant<Progressed, Answered, AssemblyAnswered, Failed, NotTaken, Hello>;
 
 /// Throws Error saying which member is missing or wrong.
 Message message_from(std::string_view line);

@@ -82,7 +82,8 @@ class SentProgress final : public lab::Progress {
   void report(double fraction, std::string_view note) override {
     const auto now = Clock::now();
     // By these the other side measures its deadline.
-    const bool begins = note == workbench::kCompiling || note == workbench::kRunning ||
+    // The same of a compiler that is at work for assembly: nothing else is told until it is through.
+    const bool begins = note.starts_with("compiling ") || note == workbench::kRunning ||
                         note == workbench::kEmulating || note == workbench::kSanitizing;
     if (sent_at_ && now - *sent_at_ < kProgressInterval && !begins) return;
     sent_at_ = now;
@@ -133,16 +134,26 @@ class WorkerLoop {
   int run();
 
  private:
+  using Job = std::variant<protocol::Work, protocol::AssemblyWork>;
+  static Ticket ticket_of(const Job& job) {
+    return std::visit([](const auto& work) { return work.ticket; }, job);
+  }
+
   std::thread start_reader();
   void read_or_end() noexcept;
   void read_requests();
   void take_line(const std::string& line);
-  void take(protocol::Work work);
+  void take(protocol::Work work) { enqueue(std::move(work)); }
+  void take(protocol::AssemblyWork work) { enqueue(std::move(work)); }
   void take(const protocol::Cancel& cancel);
   void take(const protocol::Hello& hello);
   void see_to_the_end();
   void give_up_all();
-  void answer_one(const protocol::Work& work);
+  void enqueue(Job job);
+  void answer_one(const Job& job);
+  /// Returns true if the device is lost by it.
+  bool answer(const protocol::Work& work, SentProgress& progress);
+  bool answer(const protocol::AssemblyWork& work, SentProgress& progress);
   [[noreturn]] void end_now(std::string_view why);
 
   const Answerer answerer_;
@@ -152,7 +163,7 @@ class WorkerLoop {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<protocol::Work> jobs_;
+  std::deque<Job> jobs_;
   std::optional<Ticket> running_;
   bool input_ended_ = false;
   std::atomic<bool> cancel_running_{false};
@@ -162,14 +173,14 @@ class WorkerLoop {
 int WorkerLoop::run() {
   std::thread reader = start_reader();
   for (;;) {
-    protocol::Work job;
+    Job job;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return !jobs_.empty() || input_ended_; });
       if (jobs_.empty()) break;
       job = std::move(jobs_.front());
       jobs_.pop_front();
-      running_ = job.ticket;
+      running_ = ticket_of(job);
       cancel_running_ = false;
     }
     answer_one(job);
@@ -204,16 +215,27 @@ void WorkerLoop::read_or_end() noexcept {
   }
 }
 
-void WorkerLoop::answer_one(const protocol::Work& work) {
-  const Ticket ticket = work.ticket;
+bool WorkerLoop::answer(const protocol::Work& work, SentProgress& progress) {
+  obey_fault(work.request, progress);
+  lab::Report report = answerer_(work.request, progress);
+  report.device_lost |= has_fault("lost-after");
+  output_.send(protocol::Answered{work.ticket, lab::to_json(report), report.device_lost});
+  return report.device_lost;
+}
+
+bool WorkerLoop::answer(const protocol::AssemblyWork& work, SentProgress& progress) {
+  lesson(work.request.lesson);  // throws, naming the lessons
+  const workbench::Assembly assembly = workbench::answer_assembly(work.request, progress);
+  output_.send(protocol::AssemblyAnswered{work.ticket, workbench::to_json(assembly)});
+  return false;
+}
+
+void WorkerLoop::answer_one(const Job& job) {
+  const Ticket ticket = ticket_of(job);
   SentProgress progress(output_, ticket, cancel_running_);
   try {
     progress.report(0, "starting");
-    obey_fault(work.request, progress);
-    lab::Report report = answerer_(work.request, progress);
-    report.device_lost |= has_fault("lost-after");
-    output_.send(protocol::Answered{ticket, lab::to_json(report), report.device_lost});
-    if (report.device_lost) {
+    if (std::visit([&](const auto& work) { return answer(work, progress); }, job)) {
       end_now(kDeviceLost);
     }
   } catch (const DeviceLost& error) {
@@ -235,8 +257,8 @@ void WorkerLoop::answer_one(const protocol::Work& work) {
 /// Ends the process at once, without the clean-up at exit, which may hang.
 void WorkerLoop::end_now(std::string_view why) {
   const std::lock_guard lock(mutex_);
-  for (const protocol::Work& job : jobs_) {
-    output_.last_error(job.ticket, fmt::format("not run: {}", why), ExitCode::unavailable);
+  for (const Job& job : jobs_) {
+    output_.last_error(ticket_of(job), fmt::format("not run: {}", why), ExitCode::unavailable);
   }
   ::_exit(static_cast<int>(ExitCode::unavailable));
 }
@@ -300,10 +322,10 @@ void WorkerLoop::take_line(const std::string& line) {
   }
 }
 
-void WorkerLoop::take(protocol::Work work) {
+void WorkerLoop::enqueue(Job job) {
   {
     const std::lock_guard lock(mutex_);
-    jobs_.push_back(std::move(work));
+    jobs_.push_back(std::move(job));
   }
   changed_.notify_all();
 }
@@ -314,7 +336,7 @@ void WorkerLoop::take(const protocol::Cancel& cancel) {
     const std::lock_guard lock(mutex_);
     if (running_ == cancel.ticket) cancel_running_ = true;
     was_waiting =
-        std::erase_if(jobs_, [&](const auto& job) { return job.ticket == cancel.ticket; }) > 0;
+        std::erase_if(jobs_, [&](const auto& job) { return ticket_of(job) == cancel.ticket; }) > 0;
   }
   if (was_waiting) output_.error(cancel.ticket, Cancelled());
 }

@@ -30,6 +30,10 @@ using Answerer = std::function<lab::Report(const lab::Request& request, lab::Pro
 /// two rungs are timed, the first with that kernel, the second as it was built in (kernels/base/lab/race.hpp). A kernel that
 /// fails on a GPU ends the worker ("worker_ends"), after it has been run again for the line.
 ///
+/// {"ticket": n, "assembly": {"lesson": …, "kernel": {…}, "form": "ptx|sass", "capability": 90}} asks what a GPU's
+/// compilers make of a source; nothing runs. The answer is {"type": "assembly", "ticket", "assembly":
+/// {"compiled": {…}, "kernels": […]}} (workbench/assembly_request.hpp), or an error with diagnostics.
+///
 /// One request runs at a time, the others wait in order; a progress message says when one starts.
 /// `code` is an ExitCode. A cancelled request is answered by an error whose message says so. At the
 /// end of input what was asked for is still answered, as long as somebody reads the answers; when

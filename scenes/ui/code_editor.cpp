@@ -225,7 +225,7 @@ void CodeEditor::draw(std::string_view id, const EditorLook& look, float below) 
   refresh();
   ImGui::PushID(id.data(), id.data() + id.size());
   const ImVec2 min = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
-  const ImVec2 max(min.x + room.x, min.y + std::max(room.y - below, px(48)));
+  const ImVec2 max(min.x + room.x, min.y + std::max(room.y - below, px(36)));
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left) &&
       !(ImGui::IsMouseHoveringRect(min, max, false) &&
         ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows))) {
@@ -278,6 +278,8 @@ void CodeEditor::draw_text(const EditorLook& look) {
     if (!find_has_keys_) list().AddRectFilled(low, high, color(Role::text));
     map("editor_caret", "Caret", fmt::format("{}:{}", spot.line + 1, spot.column + 1), low, high);
   }
+  const int pointed = view.pointed_at ? view.spot_at(ImGui::GetIO().MousePos).line + 1 : 0;
+  hovered_line_ = pointed >= 1 && pointed <= buffer_.lines() ? pointed : 0;
   if (view.pointed_at) lines.draw_tip(view.spot_at(ImGui::GetIO().MousePos).line, view.origin);
   follow_mouse(view);
   follow_caret(view);

@@ -48,7 +48,8 @@ struct EditorLook {
   std::string_view label = "Editor";  ///< in the map
   int current = 0;                    ///< the line that the step is at, with the accent; 0: none
   std::vector<int> step_lines = {};   ///< marked quietly
-  std::map<int, std::string> values = {};         ///< at the ends of lines: what they have computed
+  std::map<int, std::string> values = {};  ///< at the ends of lines: what they have computed
+  std::vector<int> lit = {};  ///< whose instruction is pointed at in a listing beside it
   std::vector<lab::Diagnostic> diagnostics = {};  ///< those about no line are not shown here
 };
 
@@ -74,6 +75,9 @@ class CodeEditor {
   /// The cursor goes to the start of a line, from 1, which is brought into sight.
   void go_to_line(int line);
 
+  /// The line, from 1, that the pointer was on when it was drawn last; 0: none.
+  int hovered_line() const { return hovered_line_; }
+
   /// A typed character.
   void type(char32_t character);
   /// A key, while it has the keys. Esc closes the find bar, or leaves the editor. Copies to and pastes from ImGui's clipboard.
@@ -98,9 +102,10 @@ class CodeEditor {
 
   TextBuffer buffer_;
   bool has_keys_ = false;
-  bool reveals_ = false;    ///< the next frame brings the caret into sight
-  bool centres_ = false;    ///< … to a third of the view
-  bool drags_ = false;      ///< the mouse selects
+  bool reveals_ = false;  ///< the next frame brings the caret into sight
+  bool centres_ = false;  ///< … to a third of the view
+  bool drags_ = false;    ///< the mouse selects
+  int hovered_line_ = 0;
   int page_ = 10;           ///< lines in sight
   std::uint64_t seen_ = 0;  ///< the revision that what follows is of
   std::vector<SyntaxLine> tint_;

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "scenes/ui/context.hpp"
+#include "scenes/ui/line_links.hpp"
 
 namespace tilestep::ui {
 namespace {
@@ -125,6 +126,10 @@ void CodeLines::draw_ground(int line, ImVec2 at, const ImRect& seen, bool has_ke
     list().AddRectFilled({seen.Min.x, low}, {seen.Min.x + px(3), high}, color(Role::accent), px(2));
   } else if (has_keys && line == buffer_.spot().line) {
     list().AddRectFilled({seen.Min.x, low}, {seen.Max.x, high}, color(Role::raised, 0.8f));
+  }
+  if (std::count(look_.lit.begin(), look_.lit.end(), number) > 0) {
+    draw_lit_line({seen.Min.x, low}, {seen.Max.x, high});
+    map("lit_line", std::to_string(number), "", {seen.Min.x, low}, {seen.Max.x, high});
   }
   if (const auto* marks = marks_.of(line)) {
     list().AddRectFilled({seen.Min.x, low}, {seen.Max.x, high},

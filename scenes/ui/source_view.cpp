@@ -10,6 +10,7 @@
 #include "scenes/ui/code_lines.hpp"
 #include "scenes/ui/context.hpp"
 #include "scenes/ui/control_parts.hpp"
+#include "scenes/ui/line_links.hpp"
 #include "scenes/ui/syntax.hpp"
 #include "scenes/ui/theme.hpp"
 
@@ -76,7 +77,7 @@ class View {
     return gutter_ + px(24) + advance_ * static_cast<float>(line.columns) + besides;
   }
 
-  void draw(int number, ImVec2 at, float width) {
+  void draw(int number, ImVec2 at, float width, bool lit) {
     const SyntaxLine& line = kept_.lines[static_cast<std::size_t>(number) - 1];
     const float left = ImGui::GetWindowPos().x;
     const bool now = number == look_.current;
@@ -89,9 +90,13 @@ class View {
       map("source_line", text.substr(0, text.find(lab::kStepMark)), std::to_string(number),
           {left, at.y}, {left + width, at.y + height_});
     }
+    if (lit) {
+      draw_lit_line({left, at.y}, {left + width, at.y + height_});
+      map("lit_line", std::to_string(number), "", {left, at.y}, {left + width, at.y + height_});
+    }
     const float y = at.y + (height_ - font_pixels(Font::mono_note)) / 2;
     draw_text({at.x + gutter_ - px(20), y}, std::to_string(number), Font::mono_note,
-              now ? Role::text : Role::faint, Align::right);
+              now || lit ? Role::text : Role::faint, Align::right);
     draw_step(number, {at.x + gutter_ - px(6), at.y + height_ / 2});
     float x = at.x + gutter_ + px(8);
     for (const SyntaxSpan& span : line.spans) {
@@ -220,18 +225,26 @@ class View {
   int hovered_ = -1;
 };
 
+/// A line comes to about a third of the view; one that is folded away: its fold.
+void aim_at(Kept& kept, int line, float line_height) {
+  auto row = std::find_if(kept.rows.begin(), kept.rows.end(),
+                          [&](const Row& each) { return each.fold < 0 && each.line == line; });
+  if (row == kept.rows.end()) {
+    const auto later = std::find_if(kept.rows.begin(), kept.rows.end(),
+                                    [&](const Row& each) { return each.line > line; });
+    if (later == kept.rows.begin()) return;
+    row = later - 1;
+  }
+  const float top = static_cast<float>(row - kept.rows.begin()) * line_height;
+  kept.scroll_target =
+      std::max(0.0f, std::floor((top - ImGui::GetWindowHeight() / 3) / line_height) * line_height);
+}
+
 /// Brings the current line to about a third of the view.
 void scroll_to(Kept& kept, int current, float line_height) {
   if (kept.current != current) {
     kept.current = current;
-    const auto row = std::find_if(kept.rows.begin(), kept.rows.end(), [&](const Row& each) {
-      return each.fold < 0 && each.line == current;
-    });
-    if (row != kept.rows.end()) {
-      const float top = static_cast<float>(row - kept.rows.begin()) * line_height;
-      kept.scroll_target = std::max(
-          0.0f, std::floor((top - ImGui::GetWindowHeight() / 3) / line_height) * line_height);
-    }
+    if (current > 0) aim_at(kept, current, line_height);
   }
   if (kept.scroll_target < 0) return;
   const float now = ImGui::GetScrollY();
@@ -252,6 +265,12 @@ void scroll_to(Kept& kept, int current, float line_height) {
 }  // namespace
 
 int source_view(std::string_view id, std::string_view source, const SourceLook& look) {
+  LineLinks none;
+  return source_view(id, source, look, none);
+}
+
+int source_view(std::string_view id, std::string_view source, const SourceLook& look,
+                LineLinks& links) {
   Kept& kept = Context::current().kept<Kept>(kept_name("source", id));
   if (kept.data != source.data() || kept.size != source.size()) {
     kept = {
@@ -269,6 +288,8 @@ int source_view(std::string_view id, std::string_view source, const SourceLook& 
   ImGui::BeginChild("source", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
   scroll_stop("source");
   scroll_to(kept, look.current, view.line_height());
+  if (links.go_to > 0) aim_at(kept, links.go_to, view.line_height());
+  const bool over = ImGui::IsWindowHovered();
   const float marked = std::max(width, ImGui::GetContentRegionAvail().x);
   int turned = -1;
   ImGuiListClipper clipper;
@@ -278,13 +299,23 @@ int source_view(std::string_view id, std::string_view source, const SourceLook& 
       const Row& row = kept.rows[static_cast<std::size_t>(at)];
       const ImVec2 place = ImGui::GetCursorScreenPos();
       if (row.fold < 0) {
-        view.draw(row.line, place, marked);
+        view.draw(row.line, place, marked,
+                  std::count(links.lit.begin(), links.lit.end(), row.line) > 0);
+        const float left = ImGui::GetWindowPos().x;
+        if (over && ImGui::IsMouseHoveringRect({left, place.y},
+                                               {left + marked, place.y + view.line_height()})) {
+          links.hovered = row.line;
+        }
       } else if (view.draw_fold(row, place)) {
         turned = row.fold;
       }
       ImGui::SetCursorScreenPos(place);
       ImGui::Dummy({width, view.line_height()});
     }
+  }
+  // A click on a word is about what that names.
+  if (view.hovered() < 0 && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+    links.clicked = links.hovered;
   }
   ImGui::EndChild();
   ImGui::PopID();

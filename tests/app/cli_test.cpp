@@ -291,6 +291,11 @@ TEST_CASE("--version and --help print and exit 0", "[cli]") {
   }
 }
 
+TEST_CASE("what stands beside the source is PTX or SASS", "[cli]") {
+  check_refused({"shot", "online-softmax", "--assembly", "llvm", "--out", "x.png"},
+                {"--assembly", "llvm", "ptx", "sass"});
+}
+
 TEST_CASE("without a display the window says so, suggests the tour and exits 3", "[cli]") {
   const Outcome outcome = run_tilestep({}, "", {{"DISPLAY", ""}, {"WAYLAND_DISPLAY", ""}});
   CHECK(outcome.code == 3);

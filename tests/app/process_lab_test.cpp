@@ -392,7 +392,7 @@ TEST_CASE("a worker that talks nonsense is ended, one that talks without end is 
       {R"({"ticket": 1})", "'type' is missing"},
       {R"({"ticket": 1, "type": 3})", "'type' is 3"},
       {R"({"ticket": 1, "type": "dance"})",
-       "'type' is \"dance\"; allowed: progress, report, error"},
+       "'type' is \"dance\"; allowed: progress, report, assembly, error"},
       {R"({"ticket": 1, "type": "progress", "fraction": "half", "note": ""})", "'fraction'"},
       {R"({"ticket": 1, "type": "report", "report": {"lesson": 1}})", "'lesson' is 1"},
       {R"({"ticket": 1, "type": "error", "message": null, "code": 2})", "'message' is null"},

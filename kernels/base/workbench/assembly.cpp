@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <map>
+#include <utility>
 
 #include "kernels/base/workbench/folders.hpp"
 #include "kernels/base/workbench/job.hpp"
@@ -15,14 +16,6 @@ namespace tilestep::workbench {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string demangled(const std::string& symbol) {
-  int status = 0;
-  char* text = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
-  const std::string name = text == nullptr ? symbol : text;
-  std::free(text);
-  return name;
-}
 
 /// Calls `take` with each line.
 template <class Take>
@@ -67,7 +60,7 @@ std::string_view quoted(std::string_view text) {
 AssemblyKernel kernel_of(std::string_view symbol) {
   AssemblyKernel kernel;
   kernel.symbol = symbol;
-  kernel.name = short_name_of(demangled(kernel.symbol));
+  kernel.name = short_name_of(full_name_of(kernel.symbol));
   return kernel;
 }
 
@@ -82,9 +75,12 @@ std::vector<int> numbers_of_file(std::string_view text, std::string_view path) {
   return numbers;
 }
 
-/// The two whole numbers that `text` begins with; zeros where it does not.
-std::array<int, 2> two_numbers(std::string_view text) {
-  std::array<int, 2> numbers{};
+/// A place in a file of PTX's list: file, line, column.
+using Place = std::array<int, 3>;
+
+/// The three whole numbers that `text` begins with; zeros where it does not.
+Place place_in(std::string_view text) {
+  Place numbers{};
   for (int& number : numbers) {
     text = trimmed(text);
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -94,17 +90,56 @@ std::array<int, 2> two_numbers(std::string_view text) {
   return numbers;
 }
 
-/// Of " 2 30 1, function_name $L, inlined_at 1 112 5" the line in one of the files: the innermost that is there.
-int line_of_loc(std::string_view loc, const std::vector<int>& files) {
-  constexpr std::string_view kInlined = "inlined_at";
-  while (true) {
-    const auto [file, line] = two_numbers(loc);
-    if (std::count(files.begin(), files.end(), file) > 0) return line;
-    const std::size_t next = loc.find(kInlined);
-    if (next == loc.npos) return 0;
-    loc.remove_prefix(next + kInlined.size());
+/// The lines of the source that an instruction belongs to, the innermost first.
+class Chain {
+ public:
+  void clear() { lines_.clear(); }
+  void add(int line) {
+    if (line > 0 && std::count(lines_.begin(), lines_.end(), line) == 0) lines_.push_back(line);
   }
-}
+  AssemblyLine of(std::string_view text) const {
+    AssemblyLine line{std::string(text)};
+    if (lines_.empty()) return line;
+    line.line = lines_.front();
+    line.callers.assign(lines_.begin() + 1, lines_.end());
+    return line;
+  }
+
+ private:
+  std::vector<int> lines_;
+};
+
+/// What PTX says of places: of one that was inlined, the place of the call. Where that was inlined itself, an earlier
+/// `.loc` has said so.
+class Locations {
+ public:
+  explicit Locations(std::vector<int> files) : files_(std::move(files)) {}
+
+  /// " 2 30 1, function_name $L, inlined_at 1 112 5".
+  Chain chain_of(std::string_view loc) {
+    constexpr std::string_view kInlined = "inlined_at";
+    constexpr int kDeepest = 64;
+    Place place = place_in(loc);
+    const std::size_t at = loc.find(kInlined);
+    if (at == loc.npos) {
+      calls_.erase(place);
+    } else {
+      calls_[place] = place_in(loc.substr(at + kInlined.size()));
+    }
+    Chain chain;
+    for (int depth = 0; depth < kDeepest; ++depth) {
+      if (std::count(files_.begin(), files_.end(), place[0]) > 0) chain.add(place[1]);
+      const auto call = calls_.find(place);
+      if (call == calls_.end()) break;
+      place = call->second;
+    }
+    return chain;
+  }
+
+ private:
+  std::vector<int> files_;
+  std::map<Place, Place> calls_;
+};
 
 std::string beside_nvcc(const Compiler& nvcc, const char* name) {
   const std::string there = (fs::path(nvcc.program).parent_path() / name).string();
@@ -125,48 +160,96 @@ std::vector<fs::path> files_ending(const fs::path& folder, const char* ending) {
   return all;
 }
 
-std::vector<AssemblyKernel> ptx_in(const fs::path& folder, const Compiler& nvcc,
-                                   const std::string& path, int capability) {
-  std::vector<AssemblyKernel> all;
-  const std::string ptxas = beside_nvcc(nvcc, "ptxas");
-  for (const fs::path& file : files_ending(folder, ".ptx")) {
-    std::vector<AssemblyKernel> kernels = read_ptx(read_whole(file), path);
-    if (!ptxas.empty()) {
-      const std::string architecture =
-          fmt::format("-arch=sm_{}{}", capability, capability >= 90 ? "a" : "");
-      const Ran ran =
-          run_program({ptxas, "-v", architecture, file.string(), "-o", "/dev/null"}, kCompileLimit);
-      if (ran.status == 0) read_resources(ran.output, kernels);
-    }
-    append(all, std::move(kernels));
-  }
-  return all;
-}
-
-std::vector<AssemblyKernel> sass_in(const fs::path& folder, const Compiler& nvcc,
-                                    const std::string& path) {
-  const std::string nvdisasm = beside_nvcc(nvcc, "nvdisasm");
-  if (nvdisasm.empty()) {
+/// Where nothing else was asked for: what to install for PTX and SASS, which no emulation shows.
+Compiler compiler_for_assembly() {
+  const char* asked = std::getenv("TILESTEP_NVCC");
+  if (asked != nullptr && *asked != '\0') return gpu_compiler();
+  try {
+    return gpu_compiler();
+  } catch (const Error&) {
     throw Error(
-        "there is no nvdisasm here, which shows SASS; it comes with the CUDA Toolkit (Debian: "
-        "apt-get install "
-        "nvidia-cuda-toolkit)",
+        "there is no nvcc here, which makes PTX and SASS; install the CUDA Toolkit (Debian: "
+        "apt-get install nvidia-cuda-toolkit), or name its nvcc by TILESTEP_NVCC",
         ExitCode::unavailable);
   }
-  std::vector<AssemblyKernel> all;
-  for (const fs::path& file : cubins_in(folder)) {
-    const Ran ran = run_program({nvdisasm, "-c", "-gi", file.string()}, kCompileLimit);
-    if (ran.status != 0) {
-      throw Error(fmt::format("nvdisasm does not read what nvcc made: {}",
-                              ran.output.substr(0, ran.output.find('\n'))),
-                  ExitCode::unavailable);
-    }
-    append(all, read_sass(ran.output, path));
+}
+
+std::string disassembler_beside(const Compiler& nvcc) {
+  const std::string nvdisasm = beside_nvcc(nvcc, "nvdisasm");
+  if (!nvdisasm.empty()) return nvdisasm;
+  throw Error(
+      "there is no nvdisasm here, which shows SASS; it comes with the CUDA Toolkit (Debian: "
+      "apt-get install nvidia-cuda-toolkit)",
+      ExitCode::unavailable);
+}
+
+/// A cubin while it is looked at.
+class CubinFile {
+ public:
+  CubinFile() : path_(draft_beside(cache_folder() / "listed.cubin")) {}
+  ~CubinFile() {
+    std::error_code error;
+    fs::remove(path_, error);
   }
-  return all;
+  CubinFile(const CubinFile&) = delete;
+  CubinFile& operator=(const CubinFile&) = delete;
+  std::string path() const { return path_.string(); }
+
+ private:
+  fs::path path_;
+};
+
+/// The tools that make a file of PTX into a listing; empty: not needed, or not there.
+struct Tools {
+  std::string ptxas, nvdisasm;
+};
+
+[[noreturn]] void refuse(std::string_view tool, std::string_view what, const Ran& ran) {
+  throw Error(fmt::format("{} does not take what {} made: {}", tool, what,
+                          ran.output.substr(0, ran.output.find('\n'))),
+              ExitCode::unavailable);
+}
+
+/// What of a file of PTX is asked for, with its resources as far as they are said.
+std::vector<AssemblyKernel> kernels_in(const fs::path& ptx, const Tools& tools,
+                                       const std::string& path, int capability,
+                                       const CompileWatch& watch) {
+  std::vector<AssemblyKernel> kernels;
+  const bool sass = !tools.nvdisasm.empty();
+  if (!sass) kernels = read_ptx(read_whole(ptx), path);
+  if (tools.ptxas.empty()) return kernels;
+  const CubinFile cubin;
+  // As nvcc calls it.
+  const Ran ran = run_program(
+      {tools.ptxas, "-v", "-m64", "--generate-line-info", "-arch=" + architecture_of(capability),
+       ptx.string(), "-o", sass ? cubin.path() : "/dev/null"},
+      kCompileLimit, 0, watch.stop);
+  if (!sass) {
+    if (ran.status == 0) read_resources(ran.output, kernels);
+    return kernels;
+  }
+  if (ran.status != 0) refuse("ptxas", "nvcc", ran);
+  const Ran shown =
+      run_program({tools.nvdisasm, "-c", "-gi", cubin.path()}, kCompileLimit, 0, watch.stop);
+  if (shown.status != 0) refuse("nvdisasm", "ptxas", shown);
+  kernels = read_sass(shown.output, path);
+  read_resources(ran.output, kernels);
+  return kernels;
 }
 
 }  // namespace
+
+std::string architecture_of(int compute_capability) {
+  return fmt::format("sm_{}{}", compute_capability, compute_capability >= 90 ? "a" : "");
+}
+
+std::string full_name_of(const std::string& symbol) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
+  const std::string name = text == nullptr ? symbol : text;
+  std::free(text);
+  return name;
+}
 
 std::string short_name_of(std::string_view name) {
   std::string text;
@@ -194,10 +277,10 @@ std::string short_name_of(std::string_view name) {
 }
 
 std::vector<AssemblyKernel> read_ptx(std::string_view text, std::string_view path) {
-  const std::vector<int> files = numbers_of_file(text, path);
+  Locations locations(numbers_of_file(text, path));
   std::vector<AssemblyKernel> kernels;
   bool inside = false;
-  int line_now = 0;
+  Chain now;
   each_line(text, [&](std::string_view line) {
     const std::string_view words = trimmed(line);
     const std::size_t entry = words.find(".entry ");
@@ -207,24 +290,25 @@ std::vector<AssemblyKernel> read_ptx(std::string_view text, std::string_view pat
     }
     if (words == "{" && !kernels.empty() && kernels.back().lines.empty()) {
       inside = true;
-      line_now = 0;
+      now.clear();
       return;
     }
     if (line == "}") inside = false;
     if (!inside || words.empty() || words.starts_with("//") || words.starts_with("$L__tmp")) return;
     if (words.starts_with(".loc")) {
-      line_now = line_of_loc(words.substr(4), files);
+      now = locations.chain_of(words.substr(4));
       return;
     }
-    kernels.back().lines.push_back({std::string(words), words.starts_with(".reg") ? 0 : line_now});
+    kernels.back().lines.push_back(words.starts_with(".reg") ? AssemblyLine{std::string(words)}
+                                                             : now.of(words));
   });
   return kernels;
 }
 
 std::vector<AssemblyKernel> read_sass(std::string_view text, std::string_view path) {
   std::vector<AssemblyKernel> kernels;
-  bool inside = false;
-  int line_now = 0;
+  bool inside = false, said = false;  // the lines of the next instruction are being said
+  Chain now;
   each_line(text, [&](std::string_view line) {
     const std::string_view words = trimmed(line);
     if (words.starts_with(".section")) {
@@ -234,32 +318,30 @@ std::vector<AssemblyKernel> read_sass(std::string_view text, std::string_view pa
       if (!inside) return;
       const std::string_view symbol = words.substr(at + kText.size());
       kernels.push_back(kernel_of(symbol.substr(0, symbol.find_first_of(",\" \t"))));
-      line_now = 0;
+      now.clear();
       return;
     }
     if (!inside) return;
     if (words.starts_with("//##")) {
-      // Of what was inlined, each caller has a line of its own: the innermost of the source counts.
-      if (words.find("inlined at") == words.npos) line_now = 0;
-      if (line_now == 0) {
-        std::string_view rest = words;
-        if (!quoted(rest).ends_with(path)) {
-          const std::size_t at = rest.find("inlined at");
-          rest = at == rest.npos ? "" : rest.substr(at);
-        }
-        if (quoted(rest).ends_with(path)) line_now = number_after(rest, ", line");
+      // Of what was inlined, each call has a line of its own, going out.
+      if (!std::exchange(said, true)) now.clear();
+      for (std::string_view rest = words; !rest.empty();) {
+        const std::size_t call = rest.find("inlined at");
+        const std::string_view place = rest.substr(0, call);
+        if (quoted(place).ends_with(path)) now.add(number_after(place, ", line"));
+        rest = call == rest.npos ? "" : rest.substr(call + 10);
       }
       return;
     }
+    said = false;
     if (words.starts_with("/*")) {
       const std::size_t code = words.find("*/");
       if (code == words.npos) return;
       const std::string_view instruction = trimmed(words.substr(code + 2));
       if (instruction.empty() || instruction.starts_with("/*")) return;
-      kernels.back().lines.push_back(
-          {std::string(instruction.substr(0, instruction.find(';') + 1)), line_now});
+      kernels.back().lines.push_back(now.of(instruction.substr(0, instruction.find(';') + 1)));
     } else if (words.starts_with(".L_") && words.ends_with(":")) {
-      kernels.back().lines.push_back({std::string(words), 0});
+      kernels.back().lines.push_back({std::string(words)});
     }
   });
   return kernels;
@@ -293,12 +375,21 @@ void read_resources(std::string_view said, std::vector<AssemblyKernel>& kernels)
 
 Assembly assembly_of(std::string_view lesson, const lab::KernelEdit& edit, AssemblyForm form,
                      int compute_capability, const CompileWatch& watch) {
-  const Compiler nvcc = gpu_compiler();
-  const bool ptx = form == AssemblyForm::ptx;
-  const Compiled compiled = ptx ? compile_to_ptx(lesson, edit, compute_capability, watch)
-                                : compile_for_gpu(lesson, edit, compute_capability, watch);
-  return {compiled.info, ptx ? ptx_in(compiled.folder, nvcc, edit.path, compute_capability)
-                             : sass_in(compiled.folder, nvcc, edit.path)};
+  const Compiler nvcc = compiler_for_assembly();
+  Tools tools{beside_nvcc(nvcc, "ptxas"), {}};
+  if (form == AssemblyForm::sass) {
+    tools.nvdisasm = disassembler_beside(nvcc);  // before a minute is spent on it
+    if (tools.ptxas.empty()) {
+      throw Error("there is no ptxas beside nvcc here, which makes SASS; install the CUDA Toolkit",
+                  ExitCode::unavailable);
+    }
+  }
+  const Compiled compiled = compile_to_ptx(lesson, edit, compute_capability, watch);
+  Assembly assembly{compiled.info, {}};
+  for (const fs::path& file : files_ending(compiled.folder, ".ptx")) {
+    append(assembly.kernels, kernels_in(file, tools, edit.path, compute_capability, watch));
+  }
+  return assembly;
 }
 
 }  // namespace tilestep::workbench

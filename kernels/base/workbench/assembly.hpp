@@ -19,8 +19,10 @@ constexpr auto names_of(AssemblyForm) {
 
 struct AssemblyLine {
   std::string text;
-  int line =
-      0;  ///< of the source, 1-based: where it stands, or where what it belongs to was inlined; 0: elsewhere
+  /// Of the source, 1-based: where it stands, or where what it belongs to was inlined, the innermost; 0: elsewhere.
+  int line = 0;
+  /// Further lines of the source, going out, through which it was inlined: of `block_reduce(…)` the call.
+  std::vector<int> callers = {};
 };
 
 /// A kernel as compiled.
@@ -38,8 +40,15 @@ struct Assembly {
   std::vector<AssemblyKernel> kernels;  ///< in the order of the compiler's files
 };
 
-/// Compiles the source for a GPU of this compute capability, which need not be here. Throws as compile_for_gpu does, and
-/// Error (unavailable) that says what to install where SASS is asked for and nvdisasm is missing.
+/// What is offered where no GPU says which it is for, and what is taken then: 9.0.
+inline constexpr int kCapabilities[] = {75, 80, 86, 89, 90, 100, 120};
+inline constexpr int kDefaultCapability = 90;
+/// "sm_90a": from 9.0 on with what that GPU alone has.
+std::string architecture_of(int compute_capability);
+
+/// Compiles the source for a GPU of this compute capability, which need not be here: to PTX, which ptxas says the
+/// resources of; SASS is what ptxas makes of the same PTX. Throws as compile_for_gpu does, and Error (unavailable) that
+/// says what to install where nvcc is missing, or nvdisasm where SASS is asked for.
 Assembly assembly_of(std::string_view lesson, const lab::KernelEdit& edit, AssemblyForm form,
                      int compute_capability, const CompileWatch& watch = {});
 
@@ -51,6 +60,8 @@ std::vector<AssemblyKernel> read_ptx(std::string_view text, std::string_view pat
 std::vector<AssemblyKernel> read_sass(std::string_view text, std::string_view path);
 /// Puts what `ptxas -v` says into the kernels that it names.
 void read_resources(std::string_view said, std::vector<AssemblyKernel>& kernels);
+/// As in C++, with namespaces and parameters; the symbol itself where it is no C++ name.
+std::string full_name_of(const std::string& symbol);
 /// "tilestep::a::cuda_backend::f<tilestep::b::Fp32>(float*)" becomes "f<Fp32>".
 std::string short_name_of(std::string_view demangled);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -22,6 +23,9 @@ namespace fs = std::filesystem;
 constexpr std::string_view kBaseHeader = "kernels/base/simt/simt.hpp";
 /// Stands in for the JSON library's forward declarations: kernels name its type and never use it.
 constexpr std::string_view kJsonDeclared = "#pragma once\nnamespace nlohmann {\nclass json;\n}\n";
+
+/// Another process may be at work in a folder that was used in this time.
+constexpr std::chrono::hours kLately{1};
 
 bool usable(const fs::path& folder) {
   std::error_code error;
@@ -116,7 +120,10 @@ void keep_newest(const fs::path& folder, std::size_t kept) {
     std::error_code ignored;
     return a.last_write_time(ignored) > b.last_write_time(ignored);
   });
-  for (std::size_t i = kept; i < all.size(); ++i) fs::remove_all(all[i].path(), error);
+  const auto lately = fs::file_time_type::clock::now() - kLately;
+  for (std::size_t i = kept; i < all.size(); ++i) {
+    if (all[i].last_write_time(error) < lately) fs::remove_all(all[i].path(), error);
+  }
 }
 
 fs::path draft_beside(const fs::path& folder) {

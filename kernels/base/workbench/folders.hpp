@@ -26,7 +26,7 @@ void write_whole(const std::filesystem::path& file, std::string_view text);
 /// Throws Error (unavailable).
 std::string read_whole(const std::filesystem::path& file);
 
-/// Removes the folders inside `folder` that were used longest ago, but for the newest `kept`.
+/// Removes the folders inside `folder` that were used longest ago, but for the newest `kept` and those of the last hour.
 void keep_newest(const std::filesystem::path& folder, std::size_t kept);
 
 // ---- what the template is made of ----------------------------------------------------------------

@@ -30,6 +30,7 @@ class FakeLab final : public LabClient {
     if (open != 0) updates.push_back({open, LabGivenUp::replaced});
     return open = ticket;
   }
+  Ticket submit_assembly(std::size_t, const workbench::AssemblyRequest&) override { return 0; }
   std::optional<LabUpdate> poll() override {
     if (updates.empty()) return std::nullopt;
     LabUpdate update = updates.front();

@@ -27,6 +27,10 @@ class HeldLab final : public app::LabClient {
     labs.push_back(lab);
     return submit(request);
   }
+  app::Ticket submit_assembly(std::size_t, const workbench::AssemblyRequest& request) override {
+    assembly_requests.push_back(request);
+    return kFirstAssembly + static_cast<app::Ticket>(assembly_requests.size());
+  }
   std::optional<app::LabUpdate> poll() override {
     if (updates.empty()) return std::nullopt;
     app::LabUpdate update = std::move(updates.front());
@@ -46,6 +50,11 @@ class HeldLab final : public app::LabClient {
     updates.push_back({requests.size(), std::move(report)});
   }
 
+  /// Of the newest request for assembly, whose tickets are counted beside those of the runs.
+  app::Ticket assembly_ticket() const { return kFirstAssembly + assembly_requests.size(); }
+  static constexpr app::Ticket kFirstAssembly = 1000;
+
+  std::vector<workbench::AssemblyRequest> assembly_requests;
   std::string backend = "emulated";  ///< that the answers name
   std::vector<lab::Request> requests;
   std::vector<std::size_t> labs;  ///< that they were submitted to

@@ -37,6 +37,31 @@ void press(Stage& stage, std::initializer_list<Key> keys) {
   for (const Key key : keys) stage.shell.key(key, false);
 }
 
+/// What a compiler may have made of a lesson's source: long names, long lines, lines of a header.
+void answer_assembly(Stage& stage) {
+  const auto& request = stage.lab.assembly_requests.back();
+  workbench::Assembly assembly;
+  assembly.info = {request.kernel.path, "0123456789abcdef", "nvcc 13.0.88", 1, false, {}};
+  for (const char* name :
+       {"online_softmax<Fp32, NoTape>", "a_kernel<ConfigOfTiles<128, 256>, 4>"}) {
+    workbench::AssemblyKernel kernel;
+    kernel.symbol = kernel.name = name;
+    kernel.registers = 168;
+    kernel.spill_store_bytes = 1024;
+    kernel.spill_load_bytes = 2048;
+    kernel.stack_bytes = 512;
+    kernel.shared_bytes = 49152;
+    for (int i = 0; i < 40; ++i) {
+      kernel.lines.push_back({"@%p1 ld.global.nc.v4.f32 \t{%f1, %f2, %f3, %f4}, [%rd12+1024];",
+                              i % 3 == 0 ? 0 : 10 + i});
+      kernel.lines.push_back({"$L__BB0_" + std::to_string(i) + ":", 0});
+    }
+    assembly.kernels.push_back(std::move(kernel));
+  }
+  stage.lab.updates.push_back({stage.lab.assembly_ticket(),
+                               std::make_shared<const workbench::Assembly>(std::move(assembly))});
+}
+
 const std::vector<Scenario>& scenarios() {
   const auto nothing = [](ShellOptions&) {};
   const auto asked = [](ShellOptions& options) { options.asked = true; };
@@ -72,6 +97,36 @@ const std::vector<Scenario>& scenarios() {
       {"reader with data over the picture", reader, [](Stage& stage) { press(stage, {Key::d}); }},
       {"reader with measurements", reader, [](Stage& stage) { press(stage, {Key::m}); }},
       {"reader with the kernel", reader, [](Stage& stage) { press(stage, {Key::k}); }},
+      {"assembly beside the kernel", nothing,
+       [](Stage& stage) {
+         press(stage, {Key::s});
+         answer_assembly(stage);
+       }},
+      {"assembly that is out of date, beside the editor",
+       [](ShellOptions& options) {
+         options.edits = options.overlay = true;
+         options.assembly = workbench::AssemblyForm::sass;
+         options.tab = Tab::kernel;
+       },
+       [](Stage& stage) {
+         answer_assembly(stage);
+         stage.draw({1440, 900});
+         press(stage, {Key::find_text, Key::escape});
+         stage.shell.press({ui::EditorKey::escape});
+         stage.shell.type(U'x');
+       },
+       false},
+      {"assembly that is not to be had", nothing,
+       [](Stage& stage) {
+         press(stage, {Key::s});
+         stage.lab.updates.push_back(
+             {stage.lab.assembly_ticket(),
+              LabFailure{
+                  "there is no nvcc here, which makes PTX and SASS; install the CUDA Toolkit "
+                  "(Debian: apt-get install nvidia-cuda-toolkit), or name its nvcc by "
+                  "TILESTEP_NVCC",
+                  ExitCode::unavailable}});
+       }},
       {"reader at a stop", reader,
        [](Stage& stage) {
          press(stage, {Key::bracket_right, Key::bracket_right});

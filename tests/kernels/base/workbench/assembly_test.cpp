@@ -2,6 +2,10 @@
 
 #include "kernels/base/workbench/assembly.hpp"
 
+#include <nlohmann/json.hpp>
+
+#include "kernels/base/workbench/assembly_lines.hpp"
+#include "kernels/base/workbench/assembly_request.hpp"
 #include "tests/catch.hpp"
 
 namespace tilestep::workbench {
@@ -77,6 +81,147 @@ TEST_CASE("SASS has the innermost line of the source", "[workbench]") {
   CHECK(kernels[0].lines[0].line == 12);
   CHECK(kernels[0].lines[1].line == 14);
   CHECK(kernels[0].lines[2].text == ".L_x_0:");
+}
+
+TEST_CASE("what was inlined belongs to each line that it was inlined at", "[workbench]") {
+  // plus() at 70, called in sum() at 40, called at 124; between them a helper of a header.
+  const auto ptx = read_ptx(
+      ".visible .entry f()\n{\n"
+      "\t.loc\t1 124 3\n"
+      "\t.loc\t1 40 9, function_name $L1, inlined_at 1 124 3\n"
+      "\t.loc\t2 8 1, function_name $L2, inlined_at 1 40 9\n"
+      "\t.loc\t1 70 5, function_name $L3, inlined_at 2 8 1\n"
+      "\tadd.f32 \t%f1, %f2, %f3;\n"
+      "\t.loc\t1 125 3\n"
+      "\tmul.f32 \t%f1, %f2, %f3;\n"
+      "\t.loc\t1 40 9\n"  // the same place, called by nobody now
+      "\tret;\n"
+      "}\n"
+      "\t.file\t1 \"/c/edited/kernels/memory/coalescing/access.cu\"\n"
+      "\t.file\t2 \"/c/headers/kernels/base/simt/tape.hpp\"\n",
+      kPath);
+  REQUIRE(ptx.size() == 1);
+  REQUIRE(ptx[0].lines.size() == 3);
+  CHECK(ptx[0].lines[0].line == 70);
+  CHECK(ptx[0].lines[0].callers == std::vector<int>{40, 124});
+  CHECK(ptx[0].lines[1].line == 125);
+  CHECK(ptx[0].lines[1].callers.empty());
+  CHECK(ptx[0].lines[2].line == 40);
+  CHECK(ptx[0].lines[2].callers.empty());
+
+  const auto sass = read_sass(
+      "\t.section\t.text._Z1fv,\"ax\",@progbits\n"
+      "        //## File \"/c/edited/kernels/memory/coalescing/access.cu\", line 70 inlined at "
+      "\"/c/headers/kernels/base/simt/tape.hpp\", line 8\n"
+      "        //## File \"/c/headers/kernels/base/simt/tape.hpp\", line 8 inlined at "
+      "\"/c/edited/kernels/memory/coalescing/access.cu\", line 124\n"
+      "        //## File \"/c/edited/kernels/memory/coalescing/access.cu\", line 124\n"
+      "        /*0000*/                   FADD R1, R2, R3 ;\n"
+      "        /*0010*/                   FMUL R1, R2, R3 ;\n"
+      "        //## File \"/c/headers/kernels/base/simt/tape.hpp\", line 9\n"
+      "        /*0020*/                   EXIT ;\n",
+      kPath);
+  REQUIRE(sass.size() == 1);
+  REQUIRE(sass[0].lines.size() == 3);
+  for (const int at : {0, 1}) {
+    CHECK(sass[0].lines[static_cast<std::size_t>(at)].line == 70);
+    CHECK(sass[0].lines[static_cast<std::size_t>(at)].callers == std::vector<int>{124});
+  }
+  CHECK(sass[0].lines[2].line == 0);
+}
+
+AssemblyKernel kernel_with(std::string name, std::vector<AssemblyLine> lines) {
+  AssemblyKernel kernel;
+  kernel.symbol = kernel.name = std::move(name);
+  kernel.lines = std::move(lines);
+  return kernel;
+}
+
+TEST_CASE("a line leads to its first instruction, and to a kernel that has one", "[workbench]") {
+  const std::vector<AssemblyKernel> kernels = {
+      kernel_with("taped", {{"a;", 0}, {"b;", 12}, {"note;", 12}, {"c;", 70, {14}}}),
+      kernel_with("timed", {{"a;", 0}, {"b;", 12}, {"c;", 70, {14}}}),
+      kernel_with("other", {{"d;", 31}, {"e;", 70, {32}}}), kernel_with("empty", {{"f;", 0}})};
+  CHECK(row_of_line(kernels[0], 12) == 1);
+  CHECK(row_of_line(kernels[0], 14) == 3);  // by a call
+  CHECK(row_of_line(kernels[0], 13) == -1);
+  CHECK(row_of_line(kernels[0], 0) == -1);     // those of no line are of no line
+  CHECK(kernel_of_line(kernels, 12, 0) == 0);  // the one on show has it
+  CHECK(kernel_of_line(kernels, 12, 2) == 1);  // else the shortest that has
+  CHECK(kernel_of_line(kernels, 31, 0) == 2);
+  CHECK(kernel_of_line(kernels, 13, 0) ==
+        0);  // nothing came of it: the nearest, and the one on show
+  CHECK(kernel_of_line(kernels, 33, -1) == 2);
+  CHECK(kernel_of_line({}, 12, 0) == 0);
+  CHECK(place_of(kernels, "other") == 2);
+  CHECK(place_of(kernels, "gone") == -1);
+}
+
+TEST_CASE("what a kernel takes is said in words, and what nobody says is left out", "[workbench]") {
+  AssemblyKernel kernel;
+  CHECK(resources_of(kernel).empty());
+  kernel.registers = 40;
+  CHECK(resources_of(kernel) == "40 registers");
+  kernel.spill_store_bytes = kernel.spill_load_bytes = kernel.stack_bytes = 0;
+  kernel.shared_bytes = 49152;
+  CHECK(resources_of(kernel) == "40 registers · no spills · 48 KiB shared · no stack");
+  kernel.spill_store_bytes = 8;
+  kernel.spill_load_bytes = 12;
+  kernel.stack_bytes = 16;
+  kernel.shared_bytes = 256;
+  CHECK(resources_of(kernel) ==
+        "40 registers · spills: 8 B stored, 12 B loaded · 256 B shared · 16 B stack");
+  CHECK(resources_of(kernel, true) == "40 reg · 8/12 B spilled · 256 B shared");
+}
+
+TEST_CASE("mangled names in an instruction are read", "[workbench]") {
+  CHECK(readable_instruction(
+            "ld.param.u64 %rd1, [_ZN8tilestep12cuda_backend4copyIfEEvPT_i_param_0];") ==
+        "ld.param.u64 %rd1, [param_0];");
+  CHECK(readable_instruction("mov.u32 %r1, _ZZN8tilestep4copyEPfE4tile;") == "mov.u32 %r1, tile;");
+  CHECK(readable_instruction("add.f32 %f1, %f2, %f3;") == "add.f32 %f1, %f2, %f3;");
+  CHECK(readable_instruction("call foo_Zebra;") == "call foo_Zebra;");
+}
+
+TEST_CASE("assembly goes to JSON and back, and what is damaged is named", "[workbench]") {
+  const AssemblyRequest request{
+      "coalescing", {std::string(kPath), "text\n"}, AssemblyForm::sass, 86};
+  CHECK(assembly_request_from_json(to_json(request)) == request);
+  Assembly assembly;
+  assembly.info = {std::string(kPath), "0123456789abcdef", "nvcc 13.0", 12, true, {}};
+  assembly.kernels = {kernel_with("f", {{"a;", 0}, {"b;", 70, {40, 124}}}), kernel_with("g", {})};
+  assembly.kernels[0].registers = 40;
+  const nlohmann::json written = to_json(assembly);
+  const Assembly again = assembly_from_json(written);
+  CHECK(to_json(again) == written);
+  REQUIRE(again.kernels.size() == 2);
+  CHECK(again.kernels[0].registers == 40);
+  CHECK(again.kernels[1].registers == -1);
+  REQUIRE(again.kernels[0].lines.size() == 2);
+  CHECK(again.kernels[0].lines[1].callers == std::vector<int>{40, 124});
+
+  const auto refused = [](nlohmann::json json, const char* what) {
+    try {
+      assembly_request_from_json(json);
+    } catch (const Error& error) {
+      CAPTURE(error.what());
+      CHECK(std::string(error.what()).find(what) != std::string::npos);
+      return;
+    }
+    FAIL("not refused: " << json.dump());
+  };
+  nlohmann::json damaged = to_json(request);
+  damaged["form"] = "llvm";
+  refused(damaged, "ptx, sass");
+  damaged = to_json(request);
+  damaged["capability"] = "9.0";
+  refused(damaged, "capability");
+  damaged = to_json(request);
+  damaged["kernel"].erase("text");
+  refused(damaged, "text");
+  damaged = written;
+  damaged["kernels"][0]["lines"]["line"].erase(0);
+  CHECK_THROWS_AS(assembly_from_json(damaged), Error);
 }
 
 TEST_CASE("names are short", "[workbench]") {

@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "app/shell/shell_state.hpp"
+
+/// What can be done with a lesson's kernel, and what stands beside its source, to choose from.
+namespace tilestep::app {
+namespace {
+
+using ui::Font;
+using ui::px;
+using ui::Role;
+using workbench::AssemblyForm;
+
+const std::vector<std::string> kForms = {"Source", "PTX", "SASS"};
+
+struct Tool {
+  const char* id;
+  const char* label;
+  const char* tip;
+  bool primary;
+  std::function<void(ShellState&)> act;
+};
+
+std::vector<Tool> tools_of(ShellState& state) {
+  const LessonState& lesson = state.session.lesson();
+  if (!state.desk().edits) {
+    const std::string path = lesson.scene().source(lesson.view()).path;
+    const bool draft = state.sheet(path).has_draft;
+    return {{"edit_kernel", draft ? "Edit your draft" : "Edit",
+             "Change this source and run the lesson with it", false,
+             [](ShellState& s) { s.show_editor(); }}};
+  }
+  return {{"run_kernel", "Run", "Compiles it and runs the lesson with it  (Ctrl+Enter)", true,
+           [](ShellState& s) { s.run_kernel(); }},
+          {"original_kernel", "Original", "Back to the built-in kernel; your draft is kept", false,
+           [](ShellState& s) { s.leave_kernel(); }},
+          {"start_kernel_over", "Start over",
+           "The built-in source in the editor; Ctrl+Z brings yours back", false,
+           [](ShellState& s) { s.start_kernel_over(s.sheet(s.desk().path).original); }},
+          {"own_editor", "Open in $EDITOR",
+           "Opens the draft in your own editor; what you save there runs here", false,
+           [](ShellState& s) { s.open_own_editor(); }}};
+}
+
+float width_of(const Tool& tool) {
+  return std::round(std::ceil(ui::text_size(tool.label).x) + 2 * px(12));
+}
+
+float width_of(const std::vector<Tool>& tools) {
+  float width = 0;
+  for (const Tool& tool : tools) width += width_of(tool) + px(8);
+  return std::max(0.0f, width - px(8));
+}
+
+/// Draws the tools from the cursor on, in rows that end at `right`. Returns the height of what was drawn; the next thing of
+/// the last row stands at `next`.
+float draw_tools(ShellState& state, const std::vector<Tool>& tools, float right, float& next) {
+  const ImVec2 start = ImGui::GetCursorScreenPos();
+  const float row = std::round(px(ui::kControlHeight));
+  ImVec2 at = start;
+  std::function<void(ShellState&)> act;
+  for (const Tool& tool : tools) {
+    const float width = std::min(width_of(tool), right - start.x);
+    if (at.x > start.x && at.x + width > right) at = {start.x, at.y + row + px(4)};
+    ImGui::SetCursorScreenPos(at);
+    if (ui::button(tool.id, tool.label, {.primary = tool.primary, .width = width / px(1)})) {
+      act = tool.act;
+    }
+    ui::tooltip(tool.tip);
+    at.x += width + px(8);
+  }
+  next = at.x;
+  if (act) act(state);
+  return at.y + row - start.y;
+}
+
+}  // namespace
+
+bool note_link(const char* id, std::string_view words, ImVec2 at) {
+  const ImVec2 size = ui::text_size(words, Font::note);
+  ImGui::SetCursorScreenPos(at);
+  bool pressed = ImGui::InvisibleButton(id, size);
+  const bool hovered = ImGui::IsItemHovered();
+  if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+  const ImVec2 max(at.x + size.x, at.y + size.y);
+  pressed = ui::Context::current().focus().control(id, at, max).pressed || pressed;
+  ui::draw_text(at, words, Font::note, hovered ? Role::text : Role::sky);
+  ImGui::GetWindowDrawList()->AddLine({at.x, max.y}, {max.x, max.y}, ui::color(Role::sky), px(1));
+  ui::map(id, words, "", at, max);
+  return pressed;
+}
+
+float form_choice_width(bool brief) {
+  return brief ? std::ceil(ui::text_size(kForms[1]).x) + 2 * px(12) : ui::segmented_width(kForms);
+}
+
+void draw_form_choice(ShellState& state, bool brief) {
+  const auto form = state.desk().assembly.form;
+  if (brief) {
+    if (ui::button("assembly_ptx", kForms[1])) state.show_assembly(AssemblyForm::ptx);
+    ui::tooltip("PTX and SASS beside the source  (S)");
+    return;
+  }
+  const int now = form ? static_cast<int>(*form) + 1 : 0;
+  const auto chosen = ui::segmented("assembly_form", kForms, now);
+  if (!chosen) return;
+  state.show_assembly(*chosen == 0 ? std::nullopt
+                                   : std::optional(static_cast<AssemblyForm>(*chosen - 1)));
+}
+
+bool draw_kernel_tools(ShellState& state, float room) {
+  const LessonState& lesson = state.session.lesson();
+  if (!state.has_source()) return true;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  try {
+    const std::vector<Tool> tools = tools_of(state);
+    const float gap = px(16), wanted = width_of(tools);
+    const bool fits = wanted <= room;
+    float left = fits ? room - wanted - gap : room;
+    if (fits) {
+      float next = 0;
+      ImGui::SetCursorScreenPos({at.x + left + gap, at.y});
+      draw_tools(state, tools, at.x + room + px(1), next);
+    }
+    // A button in place of the choice, where that would push the tools into the tab.
+    const bool brief = fits && !state.desk().assembly.form && form_choice_width(false) > left;
+    const float choice = form_choice_width(brief);
+    state.form_choice_fits = choice <= left;
+    if (state.form_choice_fits) {
+      ImGui::SetCursorScreenPos({at.x + left - choice, at.y});
+      draw_form_choice(state, brief);
+      left -= choice + gap;
+    }
+    if (left < px(80)) return fits;
+    const std::string& own = state.desk().path;
+    std::string path =
+        state.desk().edits && !own.empty() ? own : lesson.scene().source(lesson.view()).path;
+    if (ui::text_size(path, Font::mono_note).x > left) {  // the file's name says most
+      path = ui::fitted(path.substr(path.rfind('/') + 1), Font::mono_note, left);
+    }
+    const float y = at.y + (px(32) - ui::text_size(path, Font::mono_note).y) / 2;
+    ui::draw_text({at.x + left, y}, path, Font::mono_note, Role::muted, ui::Align::right);
+    return fits;
+  } catch (const Error&) {  // no such source: the tab says so
+    return true;
+  }
+}
+
+void draw_kernel_tool_rows(ShellState& state) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  // While a listing is open, its head has the choice.
+  const bool chooses = !state.form_choice_fits && !state.desk().assembly.form;
+  if (state.kernel_tools_fit && !chooses) return;
+  const float right = at.x + ImGui::GetContentRegionAvail().x;
+  const float row = std::round(px(ui::kControlHeight));
+  float x = at.x, y = at.y;
+  if (!state.kernel_tools_fit) y += draw_tools(state, tools_of(state), right, x) - row;
+  if (chooses) {
+    const float width = form_choice_width(false);
+    if (x > at.x && x + width > right) {
+      x = at.x;
+      y += row + px(4);
+    }
+    ImGui::SetCursorScreenPos({x, y});
+    draw_form_choice(state, false);
+  }
+  ImGui::SetCursorScreenPos({at.x, y + row + px(8)});
+}
+
+}  // namespace tilestep::app
