@@ -96,8 +96,10 @@ void take_detail(std::string_view line, std::string_view path, SanitizerFinding&
     const std::string_view where = trimmed(line.substr(at ? 3 : kFrame.size()));
     if (finding.line == 0) finding.line = line_in(where, path);
     // The outermost, which comes last, is the kernel. Older ones begin with a number or end in a name.
+    // What begins with a $ is a routine of the compiler's own, a division's say.
     if (!where.starts_with("0x") && where.find("+0x") != where.npos) {
-      finding.kernel = function_in(where);
+      const std::string function = function_in(where);
+      if (!function.starts_with('$')) finding.kernel = function;
     }
   } else if (line.starts_with("by thread")) {
     finding.thread = index_after(line, "thread");
