@@ -1,3 +1,5 @@
+#include "app/worker/process_lab.hpp"
+
 #include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
@@ -8,24 +10,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <deque>
-#include <mutex>
 #include <new>
 #include <system_error>
-#include <thread>
 #include <utility>
 
-#include "app/worker/greeting.hpp"
-#include "app/worker/lab_client.hpp"
-#include "app/worker/protocol.hpp"
-#include "app/worker/worker_process.hpp"
 #include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/workbench/guarded.hpp"
 
 namespace tilestep::app {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// What our own worker is called in lists of processes, also where the program is /proc/self/exe.
 constexpr const char* kName = "tilestep";
@@ -33,25 +26,10 @@ constexpr const char* kTriesAgain = "The next run tries again.";
 /// Until it is looked whether there is memory again.
 constexpr std::chrono::milliseconds kMemoryPause{10};
 
-/// What a request is called in a sentence.
-std::string_view kind_of(lab::Request::Action action) {
-  return action == lab::Request::Action::run ? "run" : "measurement";
-}
-
 std::string text_of(std::chrono::milliseconds time) {
   const double seconds = std::chrono::duration<double>(time).count();
   return seconds < 120 ? fmt::format("{:g} seconds", seconds)
                        : fmt::format("{:g} minutes", seconds / 60);
-}
-
-/// What a worker, or a command that should lead to one, has said may be anything.
-void make_shown(LabUpdate& update) {
-  if (auto* failure = std::get_if<LabFailure>(&update.what)) {
-    failure->sentence = lab::shown(failure->sentence);
-    if (failure->fix) failure->fix->label = lab::shown_value(failure->fix->label);
-  } else if (auto* progress = std::get_if<LabProgress>(&update.what)) {
-    progress->note = lab::shown_value(progress->note);
-  }
 }
 
 /// The texts of a report go to terminals, too. Its nesting was limited before it was parsed.
@@ -64,92 +42,7 @@ void make_printable(nlohmann::json& value) {
   }
 }
 
-/// The caller's side takes and gives plain data under a mutex; everything that may take time (the
-/// process, its pipes, megabytes of JSON) happens in one I/O thread.
-class ProcessLab final : public LabClient {
- public:
-  explicit ProcessLab(ProcessLabOptions options);
-  ~ProcessLab() override;
-
-  Ticket submit(const lab::Request& request) override;
-  std::optional<LabUpdate> poll() override;
-  void cancel(Ticket ticket) override;
-  bool busy() const override;
-
- private:
-  struct Order {
-    Ticket ticket = 0;
-    lab::Request request;
-  };
-  /// The order that the worker has.
-  struct Active {
-    Ticket ticket = 0;
-    std::string lesson;
-    lab::Request::Action action;
-    bool edited = false;    ///< it has a kernel that the user wrote
-    bool compiles = false;  ///< that kernel, just now
-    bool given_up = false;  ///< its last update was given; it only has to stop
-  };
-  struct Times {
-    Clock::time_point deadline;
-    std::optional<Clock::time_point> stop_by;  ///< set once it was asked to stop
-  };
-
-  // Under the mutex.
-  template <class Which>
-  void give_up(Which which, LabGivenUp why);
-  void push(LabUpdate update);
-  void push_waiting(const Order& order);
-
-  // The I/O thread.
-  void run_io();
-  void wait_for_something();
-  bool quitting();
-  bool given_up();
-  void give_up_for_memory();
-  void read_worker();
-  void take_message(const std::string& line);
-  void take(protocol::Progressed message);
-  void take(protocol::Answered message);
-  void take(protocol::Failed message);
-  void take(const protocol::NotTaken&) {}
-  void take(const protocol::Hello&) {}
-  void take_greeting(const std::string& line);
-  void say_that_it_waits();
-  void start_worker(std::string request);
-  void forget_worker();
-  std::chrono::milliseconds greeting_deadline() const;
-  std::chrono::milliseconds deadline_of(const Active& order) const;
-  void not_understood(std::string_view why);
-  void fail(std::string sentence, std::string next);
-  void look_at_times();
-  bool deadline_passed(Clock::time_point now);
-  void start_next();
-  void start(const Order& order);
-  std::optional<Order> take_next();
-  void worker_ended();
-  /// The worker has no order any more; `last` is its last update, unless it had one before.
-  void finish(std::optional<LabUpdate> last);
-  void wake_io() const;
-  void wake_caller() const;
-
-  const ProcessLabOptions options_;
-  int wake_fd_ = -1;
-
-  mutable std::mutex mutex_;
-  Ticket last_ticket_ = 0;
-  bool quit_ = false;
-  std::deque<Order> waiting_;     ///< at most one of each kind
-  std::optional<Active> active_;  ///< set and reset by the I/O thread alone
-  std::deque<LabUpdate> updates_;
-
-  std::unique_ptr<WorkerProcess> worker_;  ///< I/O thread only, as are the next ones
-  Times times_;                            ///< of the active order
-  bool worker_spent_ = false;              ///< it ends by itself, or talks nonsense
-  std::optional<Greeting> greeting_;       ///< while a worker elsewhere has not said what it is
-
-  std::thread io_;
-};
+}  // namespace
 
 ProcessLab::ProcessLab(ProcessLabOptions options)
     : options_(std::move(options)), wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -175,93 +68,6 @@ ProcessLab::~ProcessLab() {
   wake_io();
   io_.join();
   ::close(wake_fd_);
-}
-
-// ---- the caller's side --------------------------------------------------------------------------
-
-Ticket ProcessLab::submit(const lab::Request& request) {
-  Ticket ticket = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    ticket = ++last_ticket_;
-    give_up([&](const auto&, lab::Request::Action action) { return action == request.action; },
-            LabGivenUp::replaced);
-    waiting_.push_back({ticket, request});
-    push_waiting(waiting_.back());
-  }
-  wake_io();
-  wake_caller();
-  return ticket;
-}
-
-std::optional<LabUpdate> ProcessLab::poll() {
-  const std::lock_guard lock(mutex_);
-  if (updates_.empty()) return std::nullopt;
-  LabUpdate update = std::move(updates_.front());
-  updates_.pop_front();
-  return update;
-}
-
-void ProcessLab::cancel(Ticket ticket) {
-  {
-    const std::lock_guard lock(mutex_);
-    give_up([&](Ticket each, lab::Request::Action) { return each == ticket; },
-            LabGivenUp::cancelled);
-  }
-  wake_io();
-  wake_caller();
-}
-
-bool ProcessLab::busy() const {
-  const std::lock_guard lock(mutex_);
-  return !waiting_.empty() || (active_ && !active_->given_up);
-}
-
-/// Gives up every order for which `which(ticket, action)` is true.
-template <class Which>
-void ProcessLab::give_up(Which which, LabGivenUp why) {
-  std::erase_if(waiting_, [&](const Order& order) {
-    if (!which(order.ticket, order.request.action)) return false;
-    push({order.ticket, why});
-    return true;
-  });
-  if (!active_ || active_->given_up || !which(active_->ticket, active_->action)) return;
-  push({active_->ticket, why});
-  active_->given_up = true;
-}
-
-void ProcessLab::push(LabUpdate update) {
-  make_shown(update);
-  if (std::holds_alternative<LabProgress>(update.what)) {
-    // Of progress only the newest counts: the queue stays short, however much a worker talks.
-    const auto older = std::find_if(updates_.begin(), updates_.end(), [&](const LabUpdate& each) {
-      return each.ticket == update.ticket && std::holds_alternative<LabProgress>(each.what);
-    });
-    if (older != updates_.end()) {
-      *older = std::move(update);
-      return;
-    }
-  }
-  updates_.push_back(std::move(update));
-}
-
-/// Says what an order waits for, if there is something.
-void ProcessLab::push_waiting(const Order& order) {
-  if (!active_ || active_->given_up) return;
-  push({order.ticket, LabProgress{0,
-                                  fmt::format("waits for the {} of {} to end",
-                                              kind_of(active_->action), active_->lesson),
-                                  true}});
-}
-
-void ProcessLab::wake_caller() const {
-  if (options_.wake) options_.wake();
-}
-
-void ProcessLab::wake_io() const {
-  const std::uint64_t one = 1;
-  // Only a full counter makes this fail, and then the thread is awake anyway.
-  [[maybe_unused]] const ssize_t written = ::write(wake_fd_, &one, sizeof one);
 }
 
 // ---- the I/O thread -----------------------------------------------------------------------------
@@ -600,8 +406,6 @@ void ProcessLab::finish(std::optional<LabUpdate> last) {
   }
   wake_caller();
 }
-
-}  // namespace
 
 std::unique_ptr<LabClient> make_process_lab(ProcessLabOptions options) {
   return std::make_unique<ProcessLab>(std::move(options));
