@@ -16,6 +16,7 @@
 
 #include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/workbench/guarded.hpp"
+#include "kernels/catalog.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -40,6 +41,13 @@ void make_printable(nlohmann::json& value) {
   } else if (value.is_structured()) {
     for (nlohmann::json& each : value) make_printable(each);
   }
+}
+
+/// Of the text as the worker gets it: what is no UTF-8 in it is replaced on the way.
+std::string hash_as_sent(const std::string& text) {
+  using nlohmann::json;
+  const std::string sent = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  return lab::hash_of(json::parse(sent).get_ref<const std::string&>());
 }
 
 }  // namespace
@@ -186,7 +194,7 @@ void ProcessLab::take_greeting(const std::string& line) {
     const std::string request = std::move(greeting_->request);
     greeting_.reset();
     if (!active_) return;
-    times_ = {Clock::now() + deadline_of(*active_), {}};
+    begin_times();
     if (worker_->send(request)) return;
     throw Error(fmt::format("The lab {} does not take the run", options_.address.text));
   } catch (const Error& error) {
@@ -201,7 +209,7 @@ void ProcessLab::take(protocol::Progressed message) {
   const bool compiled =
       std::exchange(active_->compiles, message.progress.note == workbench::kCompiling);
   if (message.progress.waiting || active_->compiles || compiled) {
-    times_.deadline = Clock::now() + deadline_of(*active_);
+    times_.deadline = std::min(Clock::now() + deadline_of(*active_), times_.last);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -216,9 +224,27 @@ void ProcessLab::take(protocol::Answered message) {
   std::optional<LabUpdate> last;  // a report that nobody waits for is not parsed
   if (!given_up()) {
     if (options_.address.elsewhere()) make_printable(message.report);
-    last = LabUpdate{message.ticket, lab::report_from_json(message.report)};
+    lab::Report report = lab::report_from_json(message.report);
+    check_answer(report);
+    last = LabUpdate{message.ticket, std::move(report)};
   }
   finish(std::move(last));
+}
+
+/// A kernel that has taken a worker over can say what it likes, but not about something else. Throws Error.
+void ProcessLab::check_answer(const lab::Report& report) const {
+  if (report.lesson != active_->lesson) {
+    throw Error(fmt::format("its report is of the lesson '{}', not of '{}'",
+                            lab::shown_value(report.lesson), active_->lesson));
+  }
+  if (active_->action != lab::Request::Action::run) return;
+  const lab::Knobs& knobs = lesson(active_->lesson).knobs();
+  if (knobs.completed(report.params) != knobs.completed(active_->params)) {
+    throw Error("its report is of other settings than were asked for");
+  }
+  if ((report.kernel ? report.kernel->hash : std::string()) != active_->kernel_hash) {
+    throw Error("its report is of another kernel than it was given");
+  }
 }
 
 void ProcessLab::take(protocol::Failed message) {
@@ -226,6 +252,11 @@ void ProcessLab::take(protocol::Failed message) {
   worker_spent_ = message.failure.worker_died;
   if (worker_spent_) message.failure.next = "The worker has ended; the next run starts another.";
   finish(LabUpdate{message.ticket, std::move(message.failure)});
+}
+
+void ProcessLab::begin_times() {
+  const auto now = Clock::now();
+  times_ = {now + deadline_of(*active_), now + options_.whole_deadline, {}};
 }
 
 void ProcessLab::look_at_times() {
@@ -280,8 +311,13 @@ std::optional<ProcessLab::Order> ProcessLab::take_next() {
     return order.request.action == lab::Request::Action::run;
   });
   if (next == waiting_.end()) next = waiting_.begin();
-  active_ = Active{next->ticket, next->request.lesson, next->request.action,
-                   next->request.kernel.has_value()};
+  const lab::Request& request = next->request;
+  active_ = Active{next->ticket,
+                   request.lesson,
+                   request.action,
+                   request.params,
+                   request.kernel ? hash_as_sent(request.kernel->text) : std::string(),
+                   request.kernel.has_value()};
   Order order = std::move(*next);
   waiting_.erase(next);
   for (const Order& each : waiting_) push_waiting(each);
@@ -304,7 +340,7 @@ void ProcessLab::start(const Order& order) {
     greeting_->request = std::move(text);
     return say_that_it_waits();
   }
-  times_ = {Clock::now() + deadline_of(*active_), {}};
+  begin_times();
   // A worker that died while idle shows itself here: then another one is started, once.
   if (!worker_ || !worker_->send(text)) start_worker(std::move(text));
 }

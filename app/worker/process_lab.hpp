@@ -47,12 +47,15 @@ class ProcessLab final : public LabClient {
     Ticket ticket = 0;
     std::string lesson;
     lab::Request::Action action;
-    bool edited = false;    ///< it has a kernel that the user wrote
-    bool compiles = false;  ///< that kernel, just now
-    bool given_up = false;  ///< its last update was given; it only has to stop
+    lab::Settings params;
+    std::string kernel_hash;  ///< of the source that was sent; empty: none
+    bool edited = false;      ///< it has a kernel that the user wrote
+    bool compiles = false;    ///< that kernel, just now
+    bool given_up = false;    ///< its last update was given; it only has to stop
   };
   struct Times {
     Clock::time_point deadline;
+    Clock::time_point last;                    ///< beyond which no deadline moves
     std::optional<Clock::time_point> stop_by;  ///< set once it was asked to stop
   };
 
@@ -72,6 +75,7 @@ class ProcessLab final : public LabClient {
   void take_message(const std::string& line);
   void take(protocol::Progressed message);
   void take(protocol::Answered message);
+  void check_answer(const lab::Report& report) const;
   void take(protocol::Failed message);
   void take(const protocol::NotTaken&) {}
   void take(const protocol::Hello&) {}
@@ -85,6 +89,7 @@ class ProcessLab final : public LabClient {
   void fail(std::string sentence, std::string next);
   void look_at_times();
   bool deadline_passed(Clock::time_point now);
+  void begin_times();
   void start_next();
   void start(const Order& order);
   std::optional<Order> take_next();
