@@ -32,25 +32,53 @@ struct Tool {
   std::function<void(ShellState&)> act;
 };
 
+/// Of a kernel that a capsule brought. The user's own editor would keep it among the user's drafts.
+std::vector<Tool> tools_of_guest(ShellState& state) {
+  std::vector<Tool> tools = {
+      {"run_kernel", "Run", "Compiles it and runs the lesson with it  (Ctrl+Enter)", true,
+       [](ShellState& s) { s.run_kernel(); }},
+      {"original_kernel", "Original", "Back to the built-in kernel", false,
+       [](ShellState& s) { s.leave_kernel(); }}};
+  if (state.sheet(state.desk().path).has_draft) {
+    tools.push_back({"own_draft", "Your draft",
+                     "Your own draft of this source, as you left it, and runs it", false,
+                     [](ShellState& s) { s.show_own_draft(); }});
+  }
+  tools.push_back({"start_kernel_over", "Start over",
+                   "The capsule's source as it came; Ctrl+Z brings your changes back", false,
+                   [](ShellState& s) { s.start_kernel_over(s.desk().guest->edit.text); }});
+  return tools;
+}
+
 std::vector<Tool> tools_of(ShellState& state) {
   const LessonState& lesson = state.session.lesson();
-  if (!state.desk().edits) {
+  const KernelDesk& desk = state.desk();
+  const Tool guest{"show_capsule_kernel", "Capsule's kernel",
+                   "Back to the kernel that the capsule brought, and runs it", false,
+                   [](ShellState& s) { s.show_guest(); }};
+  if (!desk.edits) {
     const std::string path = lesson.scene().source(lesson.view()).path;
     const bool draft = state.sheet(path).has_draft;
-    return {{"edit_kernel", draft ? "Edit your draft" : "Edit",
-             "Change this source and run the lesson with it", false,
-             [](ShellState& s) { s.show_editor(); }}};
+    std::vector<Tool> tools = {{"edit_kernel", draft ? "Edit your draft" : "Edit",
+                                "Change this source and run the lesson with it", false,
+                                [](ShellState& s) { s.show_editor(); }}};
+    if (desk.guest) tools.push_back(guest);
+    return tools;
   }
-  return {{"run_kernel", "Run", "Compiles it and runs the lesson with it  (Ctrl+Enter)", true,
-           [](ShellState& s) { s.run_kernel(); }},
-          {"original_kernel", "Original", "Back to the built-in kernel; your draft is kept", false,
-           [](ShellState& s) { s.leave_kernel(); }},
-          {"start_kernel_over", "Start over",
-           "The built-in source in the editor; Ctrl+Z brings yours back", false,
-           [](ShellState& s) { s.start_kernel_over(s.sheet(s.desk().path).original); }},
-          {"own_editor", "Open in $EDITOR",
-           "Opens the draft in your own editor; what you save there runs here", false,
-           [](ShellState& s) { s.open_own_editor(); }}};
+  if (desk.guest_in_editor) return tools_of_guest(state);
+  std::vector<Tool> tools = {
+      {"run_kernel", "Run", "Compiles it and runs the lesson with it  (Ctrl+Enter)", true,
+       [](ShellState& s) { s.run_kernel(); }},
+      {"original_kernel", "Original", "Back to the built-in kernel; your draft is kept", false,
+       [](ShellState& s) { s.leave_kernel(); }},
+      {"start_kernel_over", "Start over",
+       "The built-in source in the editor; Ctrl+Z brings yours back", false,
+       [](ShellState& s) { s.start_kernel_over(s.sheet(s.desk().path).original); }},
+      {"own_editor", "Open in $EDITOR",
+       "Opens the draft in your own editor; what you save there runs here", false,
+       [](ShellState& s) { s.open_own_editor(); }}};
+  if (desk.guest) tools.push_back(guest);
+  return tools;
 }
 
 float width_of(const Tool& tool) {
@@ -138,21 +166,27 @@ class MarkedLines {
   ui::LineMap map_;
 };
 
+/// What is on show came of the sheet of this source, the capsule's or the user's own.
+bool is_of(const LessonState& lesson, const std::string& path, bool guest) {
+  const auto& kernel = lesson.answered_kernel;
+  return kernel && kernel->path == path && kernel->from_capsule() == guest;
+}
+
 /// What is said about lines of the source `path`, and the text that it is said about.
 struct Said {
   const std::vector<lab::Diagnostic>* all = nullptr;
   std::string_view text;
 };
-Said said_about(const LessonState& lesson, const std::string& path) {
+Said said_about(const LessonState& lesson, const std::string& path, bool guest) {
   const auto& kernel = lesson.answered_kernel;
-  if (!kernel || kernel->path != path) return {};
+  if (!is_of(lesson, path, guest)) return {};
   if (lesson.failure) return {&lesson.failure->diagnostics, kernel->text};
   const bool own = lesson.report && lesson.report->kernel;
   return own ? Said{&lesson.report->kernel->diagnostics, kernel->text} : Said{};
 }
 
 ui::EditorLook look_of(const LessonState& lesson, const std::string& path,
-                       const KernelDesk::Sheet& sheet) {
+                       const KernelDesk::Sheet& sheet, bool guest) {
   scenes::SourceMark mark;
   if (lesson.report) mark = lesson.scene().source(lesson.view());
   const std::string& text = sheet.editor.text();
@@ -165,7 +199,7 @@ ui::EditorLook look_of(const LessonState& lesson, const std::string& path,
       if (const int now = lines.of(line); now > 0) look.values[now] = value;
     }
   }
-  const Said said = said_about(lesson, path);
+  const Said said = said_about(lesson, path, guest);
   if (said.all == nullptr || said.all->empty()) return look;
   const ui::LineMap lines(said.text, text);
   for (lab::Diagnostic each : *said.all) {
@@ -210,7 +244,7 @@ Status status_of_report(const LessonState& lesson, const lab::Report& report) {
 }
 
 Status status_of(const LessonState& lesson, const std::string& path, const KernelDesk::Sheet& sheet,
-                 const ui::EditorLook& look, bool is_kept) {
+                 const ui::EditorLook& look, bool is_kept, bool guest) {
   if (lesson.run && lesson.asked_kernel) {
     const std::string& note = lesson.progress.note;
     return {note.empty() ? "Compiling and running …" : fmt::format("Running: {}", note)};
@@ -221,14 +255,20 @@ Status status_of(const LessonState& lesson, const std::string& path, const Kerne
       return {each.text, each.severity == lab::Severity::error ? Role::wrong : Role::text};
     }
   }
-  const bool ran = lesson.answered_kernel && lesson.answered_kernel->path == path;
+  const bool ran = is_of(lesson, path, guest);
   if (ran && lesson.failure) return {failure_sentence(*lesson.failure), Role::wrong};
   if (ran && lesson.answered_kernel->text != sheet.editor.text()) {
-    return {"Changed since it ran: Ctrl+Enter runs it."};
+    return {guest ? "Changed since it ran, and kept by a capsule alone: Ctrl+Enter runs it."
+                  : "Changed since it ran: Ctrl+Enter runs it."};
+  }
+  if (ran && !lesson.capsule_day.empty()) {
+    return {fmt::format("What is on show is what it did on {}, as the capsule has it.",
+                        lesson.capsule_day)};
   }
   if (ran && lesson.report && lesson.report->kernel) {
     return status_of_report(lesson, *lesson.report);
   }
+  if (guest) return {"Ctrl+Enter compiles it and runs the lesson with it."};
   if (sheet.of_other_build) {
     return {
         "Your draft was made from another build's source, which has changed since: Start over has "
@@ -284,14 +324,16 @@ void draw_status(ShellState& state, const Status& status, const ui::CodeEditor& 
 
 void draw_editor(ShellState& state) {
   const std::string& path = state.desk().path;
-  KernelDesk::Sheet& sheet = state.sheet(path);
+  const bool guest = state.desk().guest_in_editor;
+  KernelDesk::Sheet& sheet = state.sheet_in_editor();
   const LessonState& lesson = state.session.lesson();
-  const ui::EditorLook look = look_of(lesson, path, sheet);
+  const ui::EditorLook look = look_of(lesson, path, sheet, guest);
   if (look.current > 0 && !std::exchange(sheet.placed, true)) sheet.editor.go_to_line(look.current);
-  const Status status = status_of(lesson, path, sheet, look, state.drafts.keeps());
+  const Status status = status_of(lesson, path, sheet, look, state.drafts.keeps(), guest);
   const float note = ui::text_size("x", Font::note).y;
   const float below = std::ceil(px(4) + note);
   ui::space(4);
+  draw_guest_banner(state);
   sheet.editor.draw("kernel_editor", look, below);
   draw_status(state, status, sheet.editor, below);
 }
