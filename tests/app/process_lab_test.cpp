@@ -110,6 +110,41 @@ TEST_CASE("a worker that talks nonsense is ended, one that talks without end is 
   check_contains(flood.sentence, "took longer than 1 seconds");
 }
 
+TEST_CASE("a worker answers for what it was asked, or is not believed", "[process-lab]") {
+  const TemporaryFolder folder;
+  ProcessLabOptions options = options_with();
+  options.program = (folder.path() / "worker").string();
+  options.whole_deadline = 1s;
+  std::string script;
+  const auto failure_of = [&](const lab::Request& request) {
+    std::ofstream(options.program) << "#!/bin/sh\nread request\n" << script << "\n";
+    std::filesystem::permissions(options.program, std::filesystem::perms::owner_all);
+    const auto lab = make_process_lab(options);
+    return check_failure(*lab, lab->submit(request)).sentence;
+  };
+  lab::Report report;
+  report.lesson = "online-softmax";
+  const auto refusal = [&](const lab::Request& request) {
+    const nlohmann::json line = {
+        {"ticket", 1}, {"type", "report"}, {"report", lab::to_json(report)}};
+    std::ofstream(folder.path() / "line") << line << "\n";
+    script = "cat '" + (folder.path() / "line").string() + "'; exec sleep 60";
+    return failure_of(request);
+  };
+  check_contains(refusal(edited_request()), "its report is of another kernel than it was given");
+  report.kernel = lab::EditedKernel{kEditedPath, "0123456789abcdef", "g++", 1, false, {}};
+  check_contains(refusal(edited_request()), "its report is of another kernel than it was given");
+  check_contains(refusal(request_of()), "its report is of another kernel than it was given");
+  report.kernel.reset();
+  check_contains(refusal(request_of({{"tile_width", std::int64_t{2}}})), "of other settings");
+  report.lesson = "coalescing";
+  check_contains(refusal(request_of()), "its report is of the lesson 'coalescing'");
+  // One that says without end that it compiles has its time all the same.
+  script =
+      R"(while :; do echo '{"ticket": 1, "type": "progress", "fraction": 0, "note": "compiling your kernel"}'; done)";
+  check_contains(failure_of(edited_request()), "was ended");
+}
+
 TEST_CASE("what a worker says is short, printable and UTF-8 in every update", "[process-lab]") {
   const TemporaryFolder folder;
   ProcessLabOptions options = options_with();
