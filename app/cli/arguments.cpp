@@ -10,6 +10,7 @@
 #include <fstream>
 #include <optional>
 
+#include "app/cli/output.hpp"
 #include "app/keep/capsule.hpp"
 #include "app/keep/guided.hpp"
 #include "app/shell/steps.hpp"
@@ -226,6 +227,9 @@ void LookArguments::set_look(ShellOptions& options) const {
 
 ShellOptions LookArguments::shell(bool lesson_needed) {
   if (const std::string file = lesson.capsule_file(); !file.empty()) return of_capsule(file);
+  if (trust) {
+    throw Error("--trust is about the kernel of a capsule: tilestep open CAPSULE --trust");
+  }
   ShellOptions options;
   options.lesson = lesson.chosen(lesson_needed).info().id;
   options.settings = lesson.settings();
@@ -281,7 +285,9 @@ ShellOptions LookArguments::of_capsule(const std::string& file) {
   }
   ShellOptions options;
   set_look(options);
+  options.trust = trust;
   Capsule capsule = read_capsule(file);
+  if (!capsule.kernel_refused.empty()) remark(capsule.kernel_refused);
   if (step_given) {
     capsule.step = parse_step(step);
     capsule.phase = -1;

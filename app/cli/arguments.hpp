@@ -61,7 +61,8 @@ struct LookArguments {
   std::vector<std::string> labs;
   bool presenter = false, reader = false, ask = false, edit = false;
   bool tab_given = false;
-  std::string questions = "on";       ///< of `open`
+  std::string questions = "on";  ///< of `open`
+  bool trust = false;            ///< of `open`: the capsule's kernel is as good as the user's own
   std::vector<std::string> compared;  ///< assignments of another run beside it
 
   ShellOptions shell(bool lesson_needed);

@@ -67,7 +67,7 @@ class Runner {
     options.program = plan.program;
     options.run_deadline = kWholeLimit;
     options.command_deadline = std::chrono::seconds(30);
-    if (plan.sandboxed) options.address = sandboxed_lab(scratch_.path(), plan.program);
+    if (plan.sandboxed) options.address = sandboxed_lab(scratch_.path(), plan.program, true);
     lab_ = make_process_lab(std::move(options));
   }
 

@@ -69,6 +69,8 @@ void add_open(CLI::App& app, Invocation& invocation) {
                    ? std::string()
                    : fmt::format("--questions cannot be '{}'; allowed: on, off", text);
       });
+  command->add_flag("--trust", look->trust,
+                    "Runs the kernel of the capsule without a sandbox: it may do all that you may");
   command->callback([look, command, &invocation] {
     invocation.action = [look, command, &invocation] {
       return open(*command, *look, invocation.program);

@@ -52,7 +52,9 @@ int run(RunArguments& arguments, const std::string& program) {
     return ask(lab.get(), request, progress);
   }();
   remark_refused_turn(report);
-  if (!arguments.capsule.empty()) write_capsule(arguments.capsule, capsule_of(report));
+  if (!arguments.capsule.empty()) {
+    write_capsule(arguments.capsule, capsule_of(report, request.kernel));
+  }
   if (arguments.format.json) {
     print(json_text(lab::to_json(report)));
   } else if (arguments.format.csv) {

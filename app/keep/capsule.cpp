@@ -1,6 +1,7 @@
 #include "app/keep/capsule.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -11,6 +12,8 @@
 #include "app/keep/place.hpp"
 #include "kernels/base/lab/json.hpp"
 #include "kernels/base/lab/nesting.hpp"
+#include "kernels/base/lab/sentence.hpp"
+#include "kernels/base/workbench/sources.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {
@@ -110,6 +113,45 @@ lab::Report report_of(const lab::Place& at, std::string_view where) {
   }
 }
 
+/// A source has lines and tabs, and no other control character. JSON has seen to UTF-8.
+bool is_text(std::string_view text) {
+  return std::none_of(text.begin(), text.end(), [](unsigned char c) {
+    return (c < 0x20 && c != '\n' && c != '\t' && c != '\r') || c == 0x7f;
+  });
+}
+
+/// Throws Error for what is not the source that `report` is of.
+lab::KernelEdit kernel_from(const lab::Place& at, const lab::Report& report) {
+  lab::KernelEdit kernel;
+  kernel.path = at.at("path").text();
+  const std::vector<std::string> sources = workbench::editable_sources(report.lesson);
+  if (std::find(sources.begin(), sources.end(), kernel.path) == sources.end()) {
+    throw Error(fmt::format("its path '{}' is none of the sources of '{}'; allowed: {}",
+                            lab::shown_value(kernel.path), report.lesson,
+                            fmt::join(sources, ", ")));
+  }
+  kernel.text = at.at("text").text();
+  if (kernel.text.size() > kMostKernelBytes) {
+    throw Error(fmt::format("it is longer than {} KiB", kMostKernelBytes >> 10));
+  }
+  if (!is_text(kernel.text)) throw Error("it is no text: it has control characters");
+  const std::string hash = at.at("hash").text();
+  if (hash != lab::hash_of(kernel.text)) throw Error("its hash is not that of its text");
+  if (!report.kernel || report.kernel->path != kernel.path || report.kernel->hash != hash) {
+    throw Error("the report beside it is not of this kernel");
+  }
+  return kernel;
+}
+
+/// The picture is good without it: what is wrong with a kernel is said, and nothing of it is opened.
+void read_kernel(const lab::Place& root, std::string_view where, Capsule& capsule) {
+  try {
+    if (const auto at = root.find("kernel")) capsule.kernel = kernel_from(*at, capsule.report);
+  } catch (const Error& error) {
+    capsule.kernel_refused = fmt::format("the kernel in {} is not opened: {}", where, error.what());
+  }
+}
+
 /// Throws Error unless lesson, settings, report and trace belong together.
 void check_whole(const Capsule& capsule, const lab::Place& root, std::string_view where) {
   const lab::Place lesson = root.at("lesson"), settings = root.at("settings");
@@ -151,9 +193,12 @@ void find_picks(const picture::Box& box, const std::map<std::string, int>& wante
 
 }  // namespace
 
-Capsule capsule_of(const lab::Report& report) {
+Capsule capsule_of(const lab::Report& report, const std::optional<lab::KernelEdit>& kernel) {
   Capsule capsule;
   capsule.report = report;
+  if (kernel && report.kernel && report.kernel->hash == lab::hash_of(kernel->text)) {
+    capsule.kernel = kernel;
+  }
   capsule.made_at = day_of_today();
   capsule.program = TILESTEP_VERSION;
   return capsule;
@@ -172,6 +217,11 @@ std::string capsule_text(const Capsule& capsule) {
                {"made_at", capsule.made_at},
                {"program", capsule.program}};
   if (capsule.bench) text["bench"] = lab::to_json(*capsule.bench);
+  if (capsule.kernel) {
+    text["kernel"] = {{"path", capsule.kernel->path},
+                      {"text", capsule.kernel->text},
+                      {"hash", lab::hash_of(capsule.kernel->text)}};
+  }
   return text.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
@@ -203,6 +253,7 @@ Capsule capsule_from_text(std::string_view text, std::string_view where) {
   capsule.made_at = text_of(root, "made_at");
   capsule.program = text_of(root, "program");
   check_whole(capsule, root, where);
+  read_kernel(root, where, capsule);
   return capsule;
 }
 

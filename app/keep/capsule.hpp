@@ -13,7 +13,7 @@
 namespace tilestep::app {
 
 /// All that is on show of a lesson, in one file: the report, and where one stands in it. It is data: what
-/// opens it shows what was recorded, and runs nothing.
+/// opens it shows what was recorded, and runs nothing. A kernel in it is somebody else's, whoever wrote it.
 struct Capsule {
   lab::Report report;  ///< names the lesson, and its settings in `params`
   std::optional<lab::Report> bench = {};
@@ -21,6 +21,10 @@ struct Capsule {
   int phase = -1;                         ///< inside step `step`; −1: its last
   std::map<std::string, int> picks = {};  ///< whom the user follows, by the name of View::picks
   std::vector<scenes::Guess> guesses = {};
+  /// The edited source that the report is of; nothing: it is of the built-in one, or an older capsule.
+  std::optional<lab::KernelEdit> kernel = {};
+  /// Why a kernel that stands in the file is not opened, a sentence; empty: it is, or there is none.
+  std::string kernel_refused = {};
   std::string notes = {};    ///< the user's own words
   std::string made_at = {};  ///< "2026-01-31"
   std::string program = {};  ///< version of the tilestep that made it
@@ -30,16 +34,19 @@ struct Capsule {
 
 /// What files of capsules are called: "online-softmax-2026-01-31-1.tilestep.json".
 inline constexpr std::string_view kCapsuleEnding = ".tilestep.json";
+/// Bytes of the longest kernel source that is taken: a request to a worker has room for it.
+inline constexpr std::size_t kMostKernelBytes = std::size_t{512} << 10;
 /// Files above this are not read.
 inline constexpr std::size_t kMostCapsuleBytes = std::size_t{64} << 20;
 
-/// A capsule of today, by this program.
-Capsule capsule_of(const lab::Report& report);
+/// A capsule of today, by this program; with the source that was run, if the report is of that.
+Capsule capsule_of(const lab::Report& report, const std::optional<lab::KernelEdit>& kernel = {});
 /// {"tilestep_capsule": 1, "lesson", "settings", "step", "phase", "picks", "guesses", "report", "bench",
-/// "notes", "made_at", "program"}
+/// "kernel": {"path", "text", "hash"}, "notes", "made_at", "program"}; "bench" and "kernel" only if there are any.
 std::string capsule_text(const Capsule& capsule);
 /// The reverse; `where` names the text in errors. Throws Error for what is no capsule, is cut off, was made
-/// by a newer tilestep, or does not hold together: lesson, settings, report and trace.
+/// by a newer tilestep, or does not hold together: lesson, settings, report and trace. A kernel that is none of the
+/// lesson's, too long, no text, or not what the report is of is left out, and `kernel_refused` says why.
 Capsule capsule_from_text(std::string_view text, std::string_view where);
 
 /// Throws Error: (unavailable) if the file is not there, as capsule_from_text for what is in it.

@@ -24,10 +24,11 @@ std::optional<workbench::AssemblyRequest> ShellState::assembly_wanted() {
   const LessonState& lesson = session.lesson();
   const bool opened = desk.edits && !desk.path.empty();
   if (!opened && !lesson.report) return std::nullopt;
+  if (assembly_needs_trust()) return std::nullopt;
   const std::string path = opened ? desk.path : lesson.scene().source(lesson.view()).path;
   try {
     workbench::AssemblyRequest wanted{lesson.info.id, {path, {}}, *desk.assembly.form};
-    wanted.kernel.text = desk.edits ? sheet(path).editor.text() : std::string(lab::asset(path));
+    wanted.kernel.text = opened ? sheet_in_editor().editor.text() : std::string(lab::asset(path));
     const int lab = lab_capability();
     wanted.capability = desk.assembly.capability > 0 ? desk.assembly.capability
                         : lab > 0                    ? lab
@@ -36,6 +37,11 @@ std::optional<workbench::AssemblyRequest> ShellState::assembly_wanted() {
   } catch (const Error&) {  // no such source: the tab says so
     return std::nullopt;
   }
+}
+
+bool ShellState::assembly_needs_trust() {
+  const KernelDesk& desk = this->desk();
+  return desk.edits && desk.guest_in_editor && desk.guest->owner == KernelOwner::capsule;
 }
 
 void ShellState::show_assembly(std::optional<AssemblyForm> form) {

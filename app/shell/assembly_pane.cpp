@@ -309,7 +309,10 @@ void draw_listing(ShellState& state, const Shown& shown, const SourceSpot& spot,
 
 void draw_assembly_head(ShellState& state) {
   const auto shown = shown_of(state);
-  if (!shown) return;
+  if (!shown) {
+    if (!state.form_choice_fits) draw_form_choice(state, false);
+    return;
+  }
   const ImVec2 start = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x, row = std::round(px(ui::kControlHeight));
   ImGui::SetCursorScreenPos({start.x, start.y + px(4)});
@@ -344,6 +347,10 @@ void draw_assembly_pane(ShellState& state, const SourceSpot& spot) {
   if (spot.line != desk.seen_line) {  // the step or the caret has gone on
     desk.seen_line = desk.listing_goes = spot.line;
     desk.line = 0;
+  }
+  if (state.assembly_needs_trust()) {
+    return ui::empty_state("Not compiled",
+                           "A capsule's kernel goes to the GPU's compiler once you trust it.");
   }
   const auto shown = shown_of(state);
   if (!shown) return;

@@ -30,9 +30,17 @@ std::string device_of(const lab::Report& report) {
 
 }  // namespace
 
-std::string device_sentence(const lab::Report& report) {
+std::string device_sentence(const LessonState& lesson) {
+  const lab::Report& report = *lesson.report;
   const std::string device = device_of(report);
-  return report.kernel ? "Your kernel · " + device : device;
+  if (!report.kernel) return device;
+  const bool opened = !lesson.capsule_day.empty();
+  const auto& kernel = lesson.answered_kernel;
+  const char* whose = !kernel                            ? "An edited kernel"  // an older capsule's
+                      : !kernel->from_capsule()          ? "Your kernel"
+                      : opened || !kernel->for_sandbox() ? "The capsule's kernel"
+                                                         : "The capsule's kernel, in a sandbox";
+  return fmt::format("{} · {}", whose, device);
 }
 
 namespace {
@@ -63,16 +71,14 @@ void draw_stage_header(ShellState& state, const Layout& layout) {
   ui::map("title", lesson.info.title, "", at, {at.x + size.x, at.y + size.y});
   if (!lesson.report) return;
   const float room = right - at.x - size.x - px(24);
-  const std::string sentence =
-      ui::fitted(device_sentence(*lesson.report), Font::note, room - px(12));
+  const std::string sentence = ui::fitted(device_sentence(lesson), Font::note, room - px(12));
   const ImVec2 words = ui::text_size(sentence, Font::note);
   const ImVec2 from(right - words.x, top + (row - words.y) / 2);
   const bool gpu = lesson.report->device.backend == "cuda";
   ImGui::GetWindowDrawList()->AddCircleFilled({from.x - px(10), from.y + words.y / 2}, px(3.5f),
                                               ui::color(gpu ? Role::good : Role::sky));
   ui::draw_text(from, sentence, Font::note, Role::muted);
-  ui::map("device", device_sentence(*lesson.report), "", from,
-          {from.x + words.x, from.y + words.y});
+  ui::map("device", device_sentence(lesson), "", from, {from.x + words.x, from.y + words.y});
 }
 
 }  // namespace
@@ -113,7 +119,7 @@ void draw_header(ShellState& state, const Layout& layout) {
   if (lesson.report) {
     const std::string sentence =
         (lesson.capsule_day.empty() ? "" : fmt::format("Capsule of {} · ", lesson.capsule_day)) +
-        device_sentence(*lesson.report);
+        device_sentence(lesson);
     const float room = place.width() * 0.46f;
     const float width = std::min(room, std::ceil(ui::text_size(sentence, Font::note).x) + px(38));
     right -= width;

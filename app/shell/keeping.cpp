@@ -29,13 +29,19 @@ const lab::Table& chosen_table(const LessonState& lesson) {
 
 }  // namespace
 
-void ShellState::show(const Capsule& capsule) {
+void ShellState::show(const Capsule& capsule, bool trusted) {
   std::size_t index = 0;
   while (index < session.lessons().size() && session.lessons()[index].info.id != capsule.lesson()) {
     ++index;
   }
   if (index == session.lessons().size()) tilestep::lesson(capsule.lesson());  // throws
-  session.show(index, capsule.report, capsule.made_at);
+  std::optional<OwnedKernel> kernel;
+  if (capsule.kernel) {
+    kernel.emplace(*capsule.kernel, trusted ? KernelOwner::trusted : KernelOwner::capsule);
+  }
+  session.show(index, capsule.report, capsule.made_at, std::move(kernel));
+  take_kernel(capsule, trusted);
+  if (!capsule.kernel_refused.empty()) say(capsule.kernel_refused);
   LessonState& lesson = session.lesson();
   lesson.bench = capsule.bench;
   lesson.notes = capsule.notes;
@@ -56,7 +62,7 @@ Capsule Shell::capsule() const {
     throw Error("there is nothing to save yet: the picture comes with the first run",
                 ExitCode::unavailable);
   }
-  Capsule capsule = capsule_of(*lesson.report);
+  Capsule capsule = capsule_of(*lesson.report, lesson.answered_kernel);
   const scenes::StepAxis axis = state_->session.axis();
   capsule.bench = lesson.bench;
   capsule.notes = lesson.notes;

@@ -40,9 +40,15 @@ bool ShellState::has_source() {
   return session.lesson().report || (desk.edits && !desk.path.empty());
 }
 
+KernelDesk::Sheet& ShellState::sheet_in_editor() {
+  KernelDesk& desk = this->desk();
+  return desk.guest_in_editor ? desk.guest->sheet : sheet(desk.path);
+}
+
 KernelDesk::Sheet* ShellState::sheet_on_show() {
   if (tab != Tab::kernel || (staged() && !overlay)) return nullptr;
   KernelDesk& desk = this->desk();
+  if (desk.edits && desk.guest_in_editor) return &desk.guest->sheet;
   const auto found = desk.sheets.find(desk.path);
   return desk.edits && found != desk.sheets.end() ? &found->second : nullptr;
 }
@@ -62,6 +68,7 @@ void ShellState::edit_kernel() {
   KernelDesk& desk = this->desk();
   sheet(mark.path);
   desk.edits = true;
+  desk.guest_in_editor = false;
   desk.path = mark.path;
   session.stop();
 }
@@ -76,21 +83,24 @@ void ShellState::show_editor() {
 void ShellState::run_kernel() {
   const KernelDesk& desk = this->desk();
   if (!desk.edits || desk.path.empty()) return;
-  session.run_kernel(lab::KernelEdit{desk.path, sheet(desk.path).editor.text()}, now_s());
+  const KernelOwner owner = desk.guest_in_editor ? desk.guest->owner : KernelOwner::user;
+  session.run_kernel(OwnedKernel({desk.path, sheet_in_editor().editor.text()}, owner), now_s());
   if (shows_assembly()) ask_assembly_again();
 }
 
 void ShellState::leave_kernel() {
   KernelDesk& desk = this->desk();
-  desk.edits = desk.watches = false;
+  desk.edits = desk.watches = desk.guest_in_editor = false;
   for (auto& [path, sheet] : desk.sheets) sheet.editor.leave();
+  if (desk.guest) desk.guest->sheet.editor.leave();
   if (session.lesson().kernel) session.run_kernel(std::nullopt, now_s());
 }
 
 void ShellState::start_kernel_over(std::string_view text) {
   KernelDesk& desk = this->desk();
-  KernelDesk::Sheet& sheet = this->sheet(desk.path);
+  KernelDesk::Sheet& sheet = sheet_in_editor();
   sheet.editor.replace(text);
+  if (desk.guest_in_editor) return;  // no draft of the user's
   sheet.kept = sheet.editor.buffer().revision();
   sheet.has_draft = sheet.editor.text() != sheet.original;
   sheet.of_other_build = false;

@@ -82,14 +82,20 @@ class MarkedLines {
   ui::LineMap map_;
 };
 
+/// What is on show came of the sheet of this source, the capsule's or the user's own.
+bool is_of(const LessonState& lesson, const std::string& path, bool guest) {
+  const auto& kernel = lesson.answered_kernel;
+  return kernel && kernel->path == path && kernel->from_capsule() == guest;
+}
+
 /// What is said about lines of the source `path`, and the text that it is said about.
 struct Said {
   const std::vector<lab::Diagnostic>* all = nullptr;
   std::string_view text;
 };
-Said said_about(const LessonState& lesson, const std::string& path) {
+Said said_about(const LessonState& lesson, const std::string& path, bool guest) {
   const auto& kernel = lesson.answered_kernel;
-  if (!kernel || kernel->path != path) return {};
+  if (!is_of(lesson, path, guest)) return {};
   if (lesson.failure) return {&lesson.failure->diagnostics, kernel->text};
   const bool own = lesson.report && lesson.report->kernel;
   return own ? Said{&lesson.report->kernel->diagnostics, kernel->text} : Said{};
@@ -105,7 +111,7 @@ bool says_something(const Said& said) {
 }
 
 ui::EditorLook look_of(const LessonState& lesson, const std::string& path,
-                       const KernelDesk::Sheet& sheet) {
+                       const KernelDesk::Sheet& sheet, bool guest) {
   scenes::SourceMark mark;
   if (lesson.report) mark = lesson.scene().source(lesson.view());
   const std::string& text = sheet.editor.text();
@@ -120,7 +126,7 @@ ui::EditorLook look_of(const LessonState& lesson, const std::string& path,
   }
   Said said = said_for_assembly(lesson.assembly, path);
   if (!says_something(said) || said.text != text) {
-    if (const Said by_run = said_about(lesson, path); says_something(by_run)) said = by_run;
+    if (const Said by_run = said_about(lesson, path, guest); says_something(by_run)) said = by_run;
   }
   if (!says_something(said)) return look;
   const ui::LineMap lines(said.text, text);
@@ -166,7 +172,7 @@ Status status_of_report(const LessonState& lesson, const lab::Report& report) {
 }
 
 Status status_of(const LessonState& lesson, const std::string& path, const KernelDesk::Sheet& sheet,
-                 const ui::EditorLook& look, bool is_kept) {
+                 const ui::EditorLook& look, bool is_kept, bool guest) {
   if (lesson.run && lesson.asked_kernel) {
     const std::string& note = lesson.progress.note;
     return {note.empty() ? "Compiling and running …" : fmt::format("Running: {}", note)};
@@ -177,14 +183,20 @@ Status status_of(const LessonState& lesson, const std::string& path, const Kerne
       return {each.text, each.severity == lab::Severity::error ? Role::wrong : Role::text};
     }
   }
-  const bool ran = lesson.answered_kernel && lesson.answered_kernel->path == path;
+  const bool ran = is_of(lesson, path, guest);
   if (ran && lesson.failure) return {failure_sentence(*lesson.failure), Role::wrong};
   if (ran && lesson.answered_kernel->text != sheet.editor.text()) {
-    return {"Changed since it ran: Ctrl+Enter runs it."};
+    return {guest ? "Changed since it ran, and kept by a capsule alone: Ctrl+Enter runs it."
+                  : "Changed since it ran: Ctrl+Enter runs it."};
+  }
+  if (ran && !lesson.capsule_day.empty()) {
+    return {fmt::format("What is on show is what it did on {}, as the capsule has it.",
+                        lesson.capsule_day)};
   }
   if (ran && lesson.report && lesson.report->kernel) {
     return status_of_report(lesson, *lesson.report);
   }
+  if (guest) return {"Ctrl+Enter compiles it and runs the lesson with it."};
   if (sheet.of_other_build) {
     return {
         "Your draft was made from another build's source, which has changed since: Start over has "
@@ -227,21 +239,23 @@ void draw_status(ShellState& state, const Status& status, const ui::CodeEditor& 
 
 SourceSpot draw_editor(ShellState& state) {
   const std::string& path = state.desk().path;
-  KernelDesk::Sheet& sheet = state.sheet(path);
+  const bool guest = state.desk().guest_in_editor;
+  KernelDesk::Sheet& sheet = state.sheet_in_editor();
   const LessonState& lesson = state.session.lesson();
   AssemblyDesk& assembly = state.desk().assembly;
-  ui::EditorLook look = look_of(lesson, path, sheet);
+  ui::EditorLook look = look_of(lesson, path, sheet, guest);
   if (assembly.form) look.lit = assembly.hovered;
   if (const int to = std::exchange(assembly.source_goes, 0); to > 0) {
     sheet.editor.go_to_line(to);
     assembly.seen_line = to;  // the listing stands where it was pressed
   }
   if (look.current > 0 && !std::exchange(sheet.placed, true)) sheet.editor.go_to_line(look.current);
-  const Status status = status_of(lesson, path, sheet, look, state.drafts.keeps());
+  const Status status = status_of(lesson, path, sheet, look, state.drafts.keeps(), guest);
   const float note =
       std::max(ui::text_size("x", Font::note).y, ui::text_size("9", Font::mono_note).y);
   const float below = std::ceil(px(4) + note);
   ui::space(4);
+  draw_guest_banner(state);
   sheet.editor.draw("kernel_editor", look, below);
   draw_status(state, status, sheet.editor, below);
   return {sheet.editor.text(), sheet.editor.buffer().spot().line + 1, sheet.editor.hovered_line()};

@@ -23,25 +23,53 @@ struct Tool {
   std::function<void(ShellState&)> act;
 };
 
+/// Of a kernel that a capsule brought. The user's own editor would keep it among the user's drafts.
+std::vector<Tool> tools_of_guest(ShellState& state) {
+  std::vector<Tool> tools = {
+      {"run_kernel", "Run", "Compiles it and runs the lesson with it  (Ctrl+Enter)", true,
+       [](ShellState& s) { s.run_kernel(); }},
+      {"original_kernel", "Original", "Back to the built-in kernel", false,
+       [](ShellState& s) { s.leave_kernel(); }}};
+  if (state.sheet(state.desk().path).has_draft) {
+    tools.push_back({"own_draft", "Your draft",
+                     "Your own draft of this source, as you left it, and runs it", false,
+                     [](ShellState& s) { s.show_own_draft(); }});
+  }
+  tools.push_back({"start_kernel_over", "Start over",
+                   "The capsule's source as it came; Ctrl+Z brings your changes back", false,
+                   [](ShellState& s) { s.start_kernel_over(s.desk().guest->edit.text); }});
+  return tools;
+}
+
 std::vector<Tool> tools_of(ShellState& state) {
   const LessonState& lesson = state.session.lesson();
-  if (!state.desk().edits) {
+  const KernelDesk& desk = state.desk();
+  const Tool guest{"show_capsule_kernel", "Capsule's kernel",
+                   "Back to the kernel that the capsule brought, and runs it", false,
+                   [](ShellState& s) { s.show_guest(); }};
+  if (!desk.edits) {
     const std::string path = lesson.scene().source(lesson.view()).path;
     const bool draft = state.sheet(path).has_draft;
-    return {{"edit_kernel", draft ? "Edit your draft" : "Edit",
-             "Change this source and run the lesson with it", false,
-             [](ShellState& s) { s.show_editor(); }}};
+    std::vector<Tool> tools = {{"edit_kernel", draft ? "Edit your draft" : "Edit",
+                                "Change this source and run the lesson with it", false,
+                                [](ShellState& s) { s.show_editor(); }}};
+    if (desk.guest) tools.push_back(guest);
+    return tools;
   }
-  return {{"run_kernel", "Run", "Compiles it and runs the lesson with it  (Ctrl+Enter)", true,
-           [](ShellState& s) { s.run_kernel(); }},
-          {"original_kernel", "Original", "Back to the built-in kernel; your draft is kept", false,
-           [](ShellState& s) { s.leave_kernel(); }},
-          {"start_kernel_over", "Start over",
-           "The built-in source in the editor; Ctrl+Z brings yours back", false,
-           [](ShellState& s) { s.start_kernel_over(s.sheet(s.desk().path).original); }},
-          {"own_editor", "Open in $EDITOR",
-           "Opens the draft in your own editor; what you save there runs here", false,
-           [](ShellState& s) { s.open_own_editor(); }}};
+  if (desk.guest_in_editor) return tools_of_guest(state);
+  std::vector<Tool> tools = {
+      {"run_kernel", "Run", "Compiles it and runs the lesson with it  (Ctrl+Enter)", true,
+       [](ShellState& s) { s.run_kernel(); }},
+      {"original_kernel", "Original", "Back to the built-in kernel; your draft is kept", false,
+       [](ShellState& s) { s.leave_kernel(); }},
+      {"start_kernel_over", "Start over",
+       "The built-in source in the editor; Ctrl+Z brings yours back", false,
+       [](ShellState& s) { s.start_kernel_over(s.sheet(s.desk().path).original); }},
+      {"own_editor", "Open in $EDITOR",
+       "Opens the draft in your own editor; what you save there runs here", false,
+       [](ShellState& s) { s.open_own_editor(); }}};
+  if (desk.guest) tools.push_back(guest);
+  return tools;
 }
 
 float width_of(const Tool& tool) {

@@ -143,6 +143,7 @@ bool editor_key(ShellState& state, Key key, bool shift) {
     return true;
   }
   if (state.editor_with_keys() == nullptr) return false;
+  if (key == Key::save && state.desk().guest_in_editor) return false;  // a capsule with it
   if (key == Key::save) {  // the habit of everyone who edits; all is kept anyway
     state.drafts.write();
     const std::string remark = state.drafts.take_remark();

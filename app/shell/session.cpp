@@ -47,7 +47,8 @@ void Session::choose(std::size_t index) {
   if (lesson().stale() && !lesson().run) submit_run();
 }
 
-void Session::show(std::size_t index, const lab::Report& report, std::string_view day) {
+void Session::show(std::size_t index, const lab::Report& report, std::string_view day,
+                   std::optional<OwnedKernel> kernel) {
   assert(index < lessons_.size());
   LessonState& shown = lessons_[index];
   shown.player->load(report);
@@ -58,10 +59,10 @@ void Session::show(std::size_t index, const lab::Report& report, std::string_vie
   shown.due_s.reset();
   shown.then.reset();
   shown.settings = shown.asked = shown.knobs.completed(report.params);
+  shown.kernel = shown.asked_kernel = std::move(kernel);
   take_report(shown, report);
   shown.answered = shown.settings;
   shown.answered_lab = shown.lab;
-  shown.kernel = shown.asked_kernel = shown.answered_kernel = std::nullopt;
   shown.capsule_day = day.empty() ? "an unknown day" : day;
 }
 
@@ -258,11 +259,18 @@ void Session::run_again(double now_s) {
   lesson().due_s = now_s;
 }
 
-void Session::run_kernel(std::optional<lab::KernelEdit> kernel, double now_s) {
+void Session::run_kernel(std::optional<OwnedKernel> kernel, double now_s) {
   LessonState& now = lesson();
   stop();
   now.kernel = std::move(kernel);
   now.due_s = now_s;
+}
+
+void Session::trust_kernel() {
+  LessonState& now = lesson();
+  for (auto* kernel : {&now.kernel, &now.asked_kernel, &now.answered_kernel}) {
+    if (*kernel && (*kernel)->from_capsule()) (*kernel)->owner = KernelOwner::trusted;
+  }
 }
 
 }  // namespace tilestep::app

@@ -11,6 +11,7 @@
 #include "app/shell/assembly_record.hpp"
 #include "app/shell/difference.hpp"
 #include "app/shell/gate.hpp"
+#include "app/shell/owned_kernel.hpp"
 #include "app/shell/playhead.hpp"
 #include "app/worker/lab_client.hpp"
 #include "kernels/base/lab/lesson.hpp"
@@ -59,9 +60,9 @@ struct LessonState {
   std::size_t asked_lab = 0;     ///< the offer that the last run was asked of
   std::size_t answered_lab = 0;  ///< that what is on show, report or failure, came from
   /// The source that the user runs in place of the built-in one; nothing: the built-in one.
-  std::optional<lab::KernelEdit> kernel;
-  std::optional<lab::KernelEdit> asked_kernel;     ///< of the last run
-  std::optional<lab::KernelEdit> answered_kernel;  ///< of what is on show
+  std::optional<OwnedKernel> kernel;
+  std::optional<OwnedKernel> asked_kernel;     ///< of the last run
+  std::optional<OwnedKernel> answered_kernel;  ///< of what is on show
   std::optional<lab::Report> original;  ///< the newest report of the kernels that are built in
   std::optional<FirstDifference> difference;  ///< of the report on show from `original_of_report`
   LabProgress progress;
@@ -116,8 +117,9 @@ class Session {
   void choose(std::size_t index);
 
   /// Goes to a lesson and shows a report that was kept, as if it had been answered; nothing runs. Throws
-  /// Error as Scene::load does, and is where it was then.
-  void show(std::size_t index, const lab::Report& report, std::string_view day);
+  /// Error as Scene::load does, and is where it was then. `kernel`: what it is a report of, and runs when a knob is turned.
+  void show(std::size_t index, const lab::Report& report, std::string_view day,
+            std::optional<OwnedKernel> kernel = {});
 
   // ---- where in the trace ----
   scenes::StepAxis axis() const;
@@ -172,7 +174,11 @@ class Session {
   void reset(double now_s);
   void run_again(double now_s);
   /// Runs the lesson with this source, now and whenever a knob is turned; nothing: with its own.
-  void run_kernel(std::optional<lab::KernelEdit> kernel, double now_s);
+  void run_kernel(std::optional<OwnedKernel> kernel, double now_s);
+  /// From now on the capsule's kernel of this lesson runs as the user's own does; nothing runs by that.
+  void trust_kernel();
+  /// Why others' kernels are not run here, as the end of a sentence; empty: they are, in a sandbox.
+  std::string why_no_sandbox() const { return lab_.why_no_sandbox(); }
   const std::vector<LabOffer>& offers() const { return offers_; }
   /// Runs the lesson there from now on.
   void choose_lab(std::size_t offer, double now_s);
@@ -205,6 +211,8 @@ class Session {
   bool finish(bool on);
   void arrive();
   lab::Request request(lab::Request::Action action) const;
+  /// The one way to the lab: a capsule's kernel goes to the sandbox, or nowhere. Throws Error that says why.
+  Ticket submit(const lab::Request& request);
   void submit_run();
   bool take_updates();
   bool take(const LabUpdate& update);

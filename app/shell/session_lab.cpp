@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -8,6 +10,14 @@
 // What a session asks of the lab, and what it makes of the answers.
 namespace tilestep::app {
 namespace {
+
+/// What was asked last has come to this.
+void take_failure(LessonState& lesson, LabFailure failure) {
+  lesson.failure = std::move(failure);
+  lesson.answered = lesson.asked;
+  lesson.answered_lab = lesson.asked_lab;
+  lesson.answered_kernel = lesson.asked_kernel;
+}
 
 /// Where a lesson is to stand at first. What is no phase of it is a complaint.
 scenes::Cursor wanted_place(LessonState& lesson, const scenes::StepAxis& steps) {
@@ -51,16 +61,37 @@ lab::Request Session::request(lab::Request::Action action) const {
   return request;
 }
 
+Ticket Session::submit(const lab::Request& request) {
+  const LessonState& now = lesson();
+  const LabOffer& offer = offers_[now.lab];
+  if (!now.kernel || !now.kernel->for_sandbox()) return lab_.submit_to(offer.lab, request);
+  if (offer.lab != 0) {
+    throw Error(
+        fmt::format("A capsule's kernel runs in a sandbox of this machine alone, not at {}: choose "
+                    "this machine, or trust the kernel.",
+                    offer.name),
+        ExitCode::unavailable);
+  }
+  return lab_.submit_others(request);
+}
+
 void Session::submit_run() {
   LessonState& now = lesson();
   now.due_s.reset();
   now.progress = {};
+  const auto boxed = [](const auto& kernel) { return kernel && kernel->for_sandbox(); };
   // Another lab does not know that it is replaced.
-  if (now.run && now.asked_lab != now.lab) lab_.cancel(*now.run);
-  now.run = lab_.submit_to(offers_[now.lab].lab, request(lab::Request::Action::run));
+  const bool elsewhere = now.asked_lab != now.lab || boxed(now.asked_kernel) != boxed(now.kernel);
+  if (now.run && (elsewhere || boxed(now.kernel))) lab_.cancel(*now.run);
+  now.run.reset();
   now.asked = now.settings;
   now.asked_lab = now.lab;
   now.asked_kernel = now.kernel;
+  try {
+    now.run = submit(request(lab::Request::Action::run));
+  } catch (const Error& error) {
+    take_failure(now, {error.what(), error.code()});
+  }
 }
 
 void Session::choose_lab(std::size_t offer, double now_s) {
@@ -77,7 +108,11 @@ void Session::start_bench() {
   now.bench_failure.reset();
   now.bench_given_up.reset();
   now.bench_progress = {};
-  now.bench_run = lab_.submit_to(offers_[now.lab].lab, request(lab::Request::Action::bench));
+  try {
+    now.bench_run = submit(request(lab::Request::Action::bench));
+  } catch (const Error& error) {
+    now.bench_failure = LabFailure{error.what(), error.code()};
+  }
 }
 
 void Session::stop_bench() {
@@ -159,10 +194,7 @@ void Session::take_of_run(LessonState& lesson, const LabUpdate& update) {
   // One that was given up leaves what is on show as stale as it was.
   if (std::holds_alternative<LabGivenUp>(update.what)) return;
   if (const auto* failure = std::get_if<LabFailure>(&update.what)) {
-    lesson.failure = *failure;
-    lesson.answered = lesson.asked;
-    lesson.answered_lab = lesson.asked_lab;
-    lesson.answered_kernel = lesson.asked_kernel;
+    take_failure(lesson, *failure);
   } else {
     take_report(lesson, std::get<lab::Report>(update.what));
   }
@@ -193,11 +225,7 @@ void Session::take_report(LessonState& lesson, const lab::Report& report) {
   try {
     lesson.player->load(report);
   } catch (const Error& error) {
-    lesson.failure = LabFailure{error.what(), error.code(), false};
-    lesson.answered = lesson.asked;
-    lesson.answered_lab = lesson.asked_lab;
-    lesson.answered_kernel = lesson.asked_kernel;
-    return;
+    return take_failure(lesson, {error.what(), error.code()});
   }
   const bool first_report = !lesson.report.has_value();
   lesson.report = report;

@@ -118,6 +118,9 @@ void Shell::draw(ImVec2 size) {
     for (auto& [path, sheet] : desk.sheets) {
       if (&sheet != state_->sheet_on_show()) sheet.editor.leave();
     }
+    if (desk.guest && &desk.guest->sheet != state_->sheet_on_show()) {
+      desk.guest->sheet.editor.leave();
+    }
   }
   if (state_->message) draw_message(*state_, size);
   state_->drawn = true;

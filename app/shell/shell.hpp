@@ -39,6 +39,7 @@ struct ShellOptions {
   std::string phase = {};  ///< inside step `step`, by name or number from 0; empty: its last
   /// What a file kept is shown as it is, in place of a run of `lesson`.
   std::shared_ptr<const Capsule> capsule = {};
+  bool trust = false;         ///< the capsule's kernel runs as the user's own does
   KeptSettings kept = {};     ///< of the last time; what stands above goes before it
   std::string greeting = {};  ///< said on screen at first; empty: nothing
   Tab tab = Tab::data;

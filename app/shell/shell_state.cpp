@@ -64,7 +64,8 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
   first_text_scale = ui.look().text_scale;
   session.set_speed(kept.speed);
   if (options.capsule) {
-    show(*options.capsule);
+    show(*options.capsule, options.trust);
+    desk().edits = desk().edits || options.edits;
     return;
   }
   const std::size_t chosen =
@@ -81,7 +82,7 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
   desks[chosen].edits = options.edits;
   desks[chosen].assembly.form = options.assembly;
   desks[chosen].assembly.asks = options.assembly.has_value();
-  lesson.kernel = options.kernel;
+  if (options.kernel) lesson.kernel.emplace(*options.kernel, KernelOwner::user);
   session.choose(chosen);
   if (!options.kernel) return;
   desk().path = options.kernel->path;

@@ -12,6 +12,7 @@
 #include "app/keep/own_editor.hpp"
 #include "app/shell/coach.hpp"
 #include "app/shell/layout.hpp"
+#include "app/shell/owned_kernel.hpp"
 #include "app/shell/palette.hpp"
 #include "app/shell/session.hpp"
 #include "app/shell/shell.hpp"
@@ -69,6 +70,14 @@ struct KernelDesk {
   bool edits = false;                   ///< the editor is on show under Kernel
   std::string path;                     ///< of the sheet in it
   std::map<std::string, Sheet> sheets;  ///< by path
+  /// What a capsule brought. No draft is kept of it, and the user's own sheet of that source is left alone.
+  struct Guest {
+    lab::KernelEdit edit;  ///< as it came
+    KernelOwner owner = KernelOwner::capsule;
+    Sheet sheet;
+  };
+  std::optional<Guest> guest;
+  bool guest_in_editor = false;  ///< the editor has that, in place of the user's own sheet
   /// The user's own editor has the draft of `path`: what it saves is run.
   bool watches = false;
   double look_s = 0;  ///< when to look for that
@@ -173,7 +182,8 @@ struct ShellState {
   void set_text_scale(float text_scale);
   /// Shows a sentence for a few seconds.
   void say(std::string sentence);
-  void show(const Capsule& capsule);
+  /// `trusted`: its kernel, if it has one, runs as the user's own does.
+  void show(const Capsule& capsule, bool trusted = false);
 
   // ---- the kernel's editor ----
   /// The step that is shown says which source it is of; without a picture there is but the one that is edited.
@@ -182,6 +192,8 @@ struct ShellState {
   KernelDesk& desk() { return desks[session.chosen()]; }
   /// A source of the lesson on show with what the user has made of it. Throws Error (unavailable) if it is not built in.
   KernelDesk::Sheet& sheet(const std::string& path);
+  /// The one that the editor has: the user's own of `desk().path`, or the capsule's.
+  KernelDesk::Sheet& sheet_in_editor();
   /// The sheet whose editor is on screen; nullptr: none is.
   KernelDesk::Sheet* sheet_on_show();
   /// The editor that has the keyboard; nullptr: none has.
@@ -196,12 +208,22 @@ struct ShellState {
   /// Another text in the editor; what was there before can be undone, and is kept beside the draft.
   void start_kernel_over(std::string_view text);
   void open_own_editor();
+  // ---- what a capsule brought ----
+  /// Puts the capsule's kernel into the editor, if it has one; the one before goes.
+  void take_kernel(const Capsule& capsule, bool trusted);
+  /// Back to it, and runs it.
+  void show_guest();
+  void trust_guest();
+  /// From it to the user's own draft of that source, and runs that.
+  void show_own_draft();
 
   // ---- assembly beside the source ----
   /// The Kernel tab is in front, with assembly in it.
   bool shows_assembly() const;
   /// What is to be on show there; nothing: there is no source yet, or no assembly is to be.
   std::optional<workbench::AssemblyRequest> assembly_wanted();
+  /// The source is somebody else's: the GPU's compiler, which has no sandbox, does not get it.
+  bool assembly_needs_trust();
   /// The compute capability of the GPU that the lesson runs on; 0: it runs on none.
   int lab_capability() const;
   /// Brings the Kernel tab to the front with this beside the source, or with the source alone, and compiles what is
@@ -244,6 +266,8 @@ void draw_measured_card(ShellState& state, int item);
 void draw_glossary(ShellState& state);
 /// The kernel's source, or its editor with what is said of it.
 void draw_kernel_tab(ShellState& state);
+/// Over the editor, while it has a capsule's kernel: whose that is, how it runs, and the button that trusts it.
+void draw_guest_banner(ShellState& state);
 /// The kernel on show and what it takes, over source and listing.
 void draw_assembly_head(ShellState& state);
 /// Where one is in the source beside a listing; lines from 1, 0: none.
@@ -278,8 +302,9 @@ void draw_key_list(ShellState& state, ImVec2 size);
 /// The sentence that was said last, over the lower edge.
 void draw_message(const ShellState& state, ImVec2 size);
 
-/// "Emulated on CPU · throughput recorded on NVIDIA H200, 2026-05-12".
-std::string device_sentence(const lab::Report& report);
+/// Whose kernel and which device: "Your kernel · Emulated on CPU · throughput recorded on NVIDIA H200, 2026-05-12". There
+/// has to be a report.
+std::string device_sentence(const LessonState& lesson);
 
 /// The whole of what a failure says, and what becomes of the worker.
 std::string failure_sentence(const LabFailure& failure);

@@ -88,8 +88,11 @@ void keep(Shell& shell, const KeepRequest& request, const WindowLook& look) {
 
 void open_capsule(Shell& shell, const std::string& path) {
   try {
-    shell.open(read_capsule(path));
-    shell.say(fmt::format("Opened {}; nothing runs until a knob is turned", path));
+    const Capsule capsule = read_capsule(path);
+    shell.open(capsule);
+    shell.say(capsule.kernel_refused.empty()
+                  ? fmt::format("Opened {}; nothing runs until a knob is turned", path)
+                  : capsule.kernel_refused);
   } catch (const Error& error) {
     shell.say(fmt::format("Not opened: {}", error.what()));
   }

@@ -16,6 +16,7 @@
 #include "app/window/png.hpp"
 #include "app/window/window.hpp"
 #include "app/worker/lab_set.hpp"
+#include "app/worker/sandbox.hpp"
 #include "scenes/ui/context.hpp"
 
 namespace tilestep::app {
@@ -48,6 +49,8 @@ class Listener final : public LabClient {
     }
     return update;
   }
+  /// A picture runs no kernel of others, and says what the window would.
+  std::string why_no_sandbox() const override { return sandbox_status().reason; }
   void cancel(Ticket ticket) override { lab_.cancel(ticket); }
   bool busy() const override { return lab_.busy(); }
 

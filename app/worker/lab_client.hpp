@@ -58,6 +58,11 @@ class LabClient {
   virtual Ticket submit_to(std::size_t, const lab::Request& request) { return submit(request); }
   /// Asks one of several labs for the assembly of a source.
   virtual Ticket submit_assembly(std::size_t lab, const workbench::AssemblyRequest& request) = 0;
+  /// The same for a request whose kernel others wrote: it runs in a sandbox of this machine, or not at all. Throws Error
+  /// with the reason, and what to do, if it is not run.
+  virtual Ticket submit_others(const lab::Request& request);
+  /// Why others' kernels are not run here, as the end of a sentence; empty: they are.
+  virtual std::string why_no_sandbox() const;
   /// The next update, if there is one.
   virtual std::optional<LabUpdate> poll() = 0;
   /// Gives up a request that waits or is under way; its last update says so.
@@ -77,6 +82,8 @@ struct ProcessLabOptions {
   std::chrono::milliseconds edited_deadline = std::chrono::seconds(12);
   std::chrono::milliseconds sanitizer_deadline = std::chrono::seconds(100);  ///< the same, after 90
   std::chrono::milliseconds compile_deadline = std::chrono::minutes(5);
+  /// Of a run or bench in all, also if the worker says that it compiles or waits: for one that may say anything.
+  std::chrono::milliseconds whole_deadline = std::chrono::hours(24 * 365);
   std::chrono::milliseconds stop_grace{500};  ///< how long one that is given up may take to stop
   /// How long a worker elsewhere may take to say what it is. A scheduler may let it wait for long.
   std::chrono::milliseconds ssh_deadline = std::chrono::seconds(60);

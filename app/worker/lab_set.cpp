@@ -1,10 +1,42 @@
 #include "app/worker/lab_set.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <variant>
 
+#include "app/worker/sandbox.hpp"
+
 namespace tilestep::app {
+
+Ticket LabClient::submit_others(const lab::Request&) {
+  throw Error(fmt::format("This kernel is not run: {}.", LabClient::why_no_sandbox()),
+              ExitCode::unavailable);
+}
+
+std::string LabClient::why_no_sandbox() const {
+  return "others' kernels run in a sandbox alone, and there is none here";
+}
+
+std::string LabSet::why_no_sandbox() const {
+  return make_sandbox_ ? sandbox_status().reason : LabClient::why_no_sandbox();
+}
+
+Ticket LabSet::submit_others(const lab::Request& request) {
+  const lab::Request asked = request_for_sandbox(request);
+  if (const std::string why = why_no_sandbox(); !why.empty()) {
+    throw Error(fmt::format("Others' kernels run in a sandbox alone, and {}. Trust the kernel, or "
+                            "start with --trust, and it runs without one.",
+                            why),
+                ExitCode::unavailable);
+  }
+  if (!sandbox_) {
+    labs_.push_back(make_sandbox_());
+    sandbox_ = labs_.size() - 1;
+  }
+  return submit_to(*sandbox_, asked);
+}
 
 Ticket LabSet::submit_to(std::size_t lab, const lab::Request& request) {
   assert(lab < labs_.size());
@@ -58,7 +90,7 @@ std::unique_ptr<LabClient> make_labs(const ProcessLabOptions& options,
     there.address = address;
     labs.push_back(make_process_lab(std::move(there)));
   }
-  return std::make_unique<LabSet>(std::move(labs));
+  return std::make_unique<LabSet>(std::move(labs), [options] { return make_sandbox_lab(options); });
 }
 
 }  // namespace tilestep::app

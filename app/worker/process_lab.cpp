@@ -1,3 +1,5 @@
+#include "app/worker/process_lab.hpp"
+
 #include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
@@ -8,24 +10,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <deque>
-#include <mutex>
 #include <new>
 #include <system_error>
-#include <thread>
 #include <utility>
 
-#include "app/worker/greeting.hpp"
-#include "app/worker/lab_client.hpp"
-#include "app/worker/protocol.hpp"
-#include "app/worker/worker_process.hpp"
 #include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/workbench/guarded.hpp"
+#include "kernels/catalog.hpp"
 
 namespace tilestep::app {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// What our own worker is called in lists of processes, also where the program is /proc/self/exe.
 constexpr const char* kName = "tilestep";
@@ -33,31 +27,10 @@ constexpr const char* kTriesAgain = "The next run tries again.";
 /// Until it is looked whether there is memory again.
 constexpr std::chrono::milliseconds kMemoryPause{10};
 
-enum class Kind { run, bench, assembly };
-/// What a request is called in a sentence.
-std::string_view words_of(Kind kind) {
-  constexpr std::string_view kWords[] = {"run", "measurement", "compilation"};
-  return kWords[static_cast<std::size_t>(kind)];
-}
-std::string_view doing_of(Kind kind) {
-  constexpr std::string_view kWords[] = {"ran", "measured", "compiled"};
-  return kWords[static_cast<std::size_t>(kind)];
-}
-
 std::string text_of(std::chrono::milliseconds time) {
   const double seconds = std::chrono::duration<double>(time).count();
   return seconds < 120 ? fmt::format("{:g} seconds", seconds)
                        : fmt::format("{:g} minutes", seconds / 60);
-}
-
-/// What a worker, or a command that should lead to one, has said may be anything.
-void make_shown(LabUpdate& update) {
-  if (auto* failure = std::get_if<LabFailure>(&update.what)) {
-    failure->sentence = lab::shown(failure->sentence);
-    if (failure->fix) failure->fix->label = lab::shown_value(failure->fix->label);
-  } else if (auto* progress = std::get_if<LabProgress>(&update.what)) {
-    progress->note = lab::shown_value(progress->note);
-  }
 }
 
 /// The texts of a report go to terminals, too. Its nesting was limited before it was parsed.
@@ -70,101 +43,14 @@ void make_printable(nlohmann::json& value) {
   }
 }
 
-/// The caller's side takes and gives plain data under a mutex; everything that may take time (the
-/// process, its pipes, megabytes of JSON) happens in one I/O thread.
-class ProcessLab final : public LabClient {
- public:
-  explicit ProcessLab(ProcessLabOptions options);
-  ~ProcessLab() override;
+/// Of the text as the worker gets it: what is no UTF-8 in it is replaced on the way.
+std::string hash_as_sent(const std::string& text) {
+  using nlohmann::json;
+  const std::string sent = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  return lab::hash_of(json::parse(sent).get_ref<const std::string&>());
+}
 
-  Ticket submit(const lab::Request& request) override;
-  Ticket submit_assembly(std::size_t, const workbench::AssemblyRequest& request) override;
-  std::optional<LabUpdate> poll() override;
-  void cancel(Ticket ticket) override;
-  bool busy() const override;
-
- private:
-  struct Order {
-    Ticket ticket = 0;
-    std::variant<lab::Request, workbench::AssemblyRequest> request;
-
-    Kind kind() const;
-    const std::string& lesson() const;
-    std::string line() const;
-  };
-  /// The order that the worker has.
-  struct Active {
-    Ticket ticket = 0;
-    std::string lesson;
-    Kind kind = Kind::run;
-    bool edited = false;     ///< it has a kernel that the user wrote
-    bool compiles = false;   ///< that kernel, just now
-    bool sanitizes = false;  ///< it runs under compute-sanitizer, just now
-    bool given_up = false;   ///< its last update was given; it only has to stop
-  };
-  struct Times {
-    Clock::time_point deadline;
-    std::optional<Clock::time_point> stop_by;  ///< set once it was asked to stop
-  };
-
-  Ticket submit(Order order);
-
-  // Under the mutex.
-  template <class Which>
-  void give_up(Which which, LabGivenUp why);
-  void push(LabUpdate update);
-  void push_waiting(const Order& order);
-
-  // The I/O thread.
-  void run_io();
-  void wait_for_something();
-  bool quitting();
-  bool given_up();
-  void give_up_for_memory();
-  void read_worker();
-  void take_message(const std::string& line);
-  void take(protocol::Progressed message);
-  void take(protocol::Answered message);
-  void take(protocol::AssemblyAnswered message);
-  void take(protocol::Failed message);
-  void take(const protocol::NotTaken&) {}
-  void take(const protocol::Hello&) {}
-  void take_greeting(const std::string& line);
-  void say_that_it_waits();
-  void start_worker(std::string request);
-  void forget_worker();
-  std::chrono::milliseconds greeting_deadline() const;
-  std::chrono::milliseconds deadline_of(const Active& order) const;
-  void not_understood(std::string_view why);
-  void fail(std::string sentence, std::string next);
-  void look_at_times();
-  bool deadline_passed(Clock::time_point now);
-  void start_next();
-  void start(const Order& order);
-  std::optional<Order> take_next();
-  void worker_ended();
-  /// The worker has no order any more; `last` is its last update, unless it had one before.
-  void finish(std::optional<LabUpdate> last);
-  void wake_io() const;
-  void wake_caller() const;
-
-  const ProcessLabOptions options_;
-  int wake_fd_ = -1;
-
-  mutable std::mutex mutex_;
-  Ticket last_ticket_ = 0;
-  bool quit_ = false;
-  std::deque<Order> waiting_;     ///< at most one of each kind
-  std::optional<Active> active_;  ///< set and reset by the I/O thread alone
-  std::deque<LabUpdate> updates_;
-
-  std::unique_ptr<WorkerProcess> worker_;  ///< I/O thread only, as are the next ones
-  Times times_;                            ///< of the active order
-  bool worker_spent_ = false;              ///< it ends by itself, or talks nonsense
-  std::optional<Greeting> greeting_;       ///< while a worker elsewhere has not said what it is
-
-  std::thread io_;
-};
+}  // namespace
 
 ProcessLab::ProcessLab(ProcessLabOptions options)
     : options_(std::move(options)), wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -190,117 +76,6 @@ ProcessLab::~ProcessLab() {
   wake_io();
   io_.join();
   ::close(wake_fd_);
-}
-
-// ---- the caller's side --------------------------------------------------------------------------
-
-Kind ProcessLab::Order::kind() const {
-  const auto* asked = std::get_if<lab::Request>(&request);
-  if (asked == nullptr) return Kind::assembly;
-  return asked->action == lab::Request::Action::run ? Kind::run : Kind::bench;
-}
-
-const std::string& ProcessLab::Order::lesson() const {
-  return std::visit([](const auto& each) -> const std::string& { return each.lesson; }, request);
-}
-
-std::string ProcessLab::Order::line() const {
-  if (const auto* asked = std::get_if<lab::Request>(&request)) {
-    return protocol::line_of(protocol::Work{ticket, *asked});
-  }
-  return protocol::line_of(
-      protocol::AssemblyWork{ticket, std::get<workbench::AssemblyRequest>(request)});
-}
-
-Ticket ProcessLab::submit(const lab::Request& request) {
-  return submit(Order{0, request});
-}
-
-Ticket ProcessLab::submit_assembly(std::size_t, const workbench::AssemblyRequest& request) {
-  return submit(Order{0, request});
-}
-
-Ticket ProcessLab::submit(Order order) {
-  Ticket ticket = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    order.ticket = ticket = ++last_ticket_;
-    give_up([&](const auto&, Kind kind) { return kind == order.kind(); }, LabGivenUp::replaced);
-    waiting_.push_back(std::move(order));
-    push_waiting(waiting_.back());
-  }
-  wake_io();
-  wake_caller();
-  return ticket;
-}
-
-std::optional<LabUpdate> ProcessLab::poll() {
-  const std::lock_guard lock(mutex_);
-  if (updates_.empty()) return std::nullopt;
-  LabUpdate update = std::move(updates_.front());
-  updates_.pop_front();
-  return update;
-}
-
-void ProcessLab::cancel(Ticket ticket) {
-  {
-    const std::lock_guard lock(mutex_);
-    give_up([&](Ticket each, Kind) { return each == ticket; }, LabGivenUp::cancelled);
-  }
-  wake_io();
-  wake_caller();
-}
-
-bool ProcessLab::busy() const {
-  const std::lock_guard lock(mutex_);
-  return !waiting_.empty() || (active_ && !active_->given_up);
-}
-
-/// Gives up every order for which `which(ticket, kind)` is true.
-template <class Which>
-void ProcessLab::give_up(Which which, LabGivenUp why) {
-  std::erase_if(waiting_, [&](const Order& order) {
-    if (!which(order.ticket, order.kind())) return false;
-    push({order.ticket, why});
-    return true;
-  });
-  if (!active_ || active_->given_up || !which(active_->ticket, active_->kind)) return;
-  push({active_->ticket, why});
-  active_->given_up = true;
-}
-
-void ProcessLab::push(LabUpdate update) {
-  make_shown(update);
-  if (std::holds_alternative<LabProgress>(update.what)) {
-    // Of progress only the newest counts: the queue stays short, however much a worker talks.
-    const auto older = std::find_if(updates_.begin(), updates_.end(), [&](const LabUpdate& each) {
-      return each.ticket == update.ticket && std::holds_alternative<LabProgress>(each.what);
-    });
-    if (older != updates_.end()) {
-      *older = std::move(update);
-      return;
-    }
-  }
-  updates_.push_back(std::move(update));
-}
-
-/// Says what an order waits for, if there is something.
-void ProcessLab::push_waiting(const Order& order) {
-  if (!active_ || active_->given_up) return;
-  push({order.ticket, LabProgress{0,
-                                  fmt::format("waits for the {} of {} to end",
-                                              words_of(active_->kind), active_->lesson),
-                                  true}});
-}
-
-void ProcessLab::wake_caller() const {
-  if (options_.wake) options_.wake();
-}
-
-void ProcessLab::wake_io() const {
-  const std::uint64_t one = 1;
-  // Only a full counter makes this fail, and then the thread is awake anyway.
-  [[maybe_unused]] const ssize_t written = ::write(wake_fd_, &one, sizeof one);
 }
 
 // ---- the I/O thread -----------------------------------------------------------------------------
@@ -419,7 +194,7 @@ void ProcessLab::take_greeting(const std::string& line) {
     const std::string request = std::move(greeting_->request);
     greeting_.reset();
     if (!active_) return;
-    times_ = {Clock::now() + deadline_of(*active_), {}};
+    begin_times();
     if (worker_->send(request)) return;
     throw Error(fmt::format("The lab {} does not take the run", options_.address.text));
   } catch (const Error& error) {
@@ -438,7 +213,7 @@ void ProcessLab::take(protocol::Progressed message) {
   const bool again = sanitizes || message.progress.note == workbench::kEmulating;
   if (again) active_->sanitizes = sanitizes;
   if (message.progress.waiting || active_->compiles || compiled || again) {
-    times_.deadline = Clock::now() + deadline_of(*active_);
+    times_.deadline = std::min(Clock::now() + deadline_of(*active_), times_.last);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -453,7 +228,9 @@ void ProcessLab::take(protocol::Answered message) {
   std::optional<LabUpdate> last;  // a report that nobody waits for is not parsed
   if (!given_up()) {
     if (options_.address.elsewhere()) make_printable(message.report);
-    last = LabUpdate{message.ticket, lab::report_from_json(message.report)};
+    lab::Report report = lab::report_from_json(message.report);
+    check_answer(report);
+    last = LabUpdate{message.ticket, std::move(report)};
   }
   finish(std::move(last));
 }
@@ -469,11 +246,32 @@ void ProcessLab::take(protocol::AssemblyAnswered message) {
   finish(std::move(last));
 }
 
+/// A kernel that has taken a worker over can say what it likes, but not about something else. Throws Error.
+void ProcessLab::check_answer(const lab::Report& report) const {
+  if (report.lesson != active_->lesson) {
+    throw Error(fmt::format("its report is of the lesson '{}', not of '{}'",
+                            lab::shown_value(report.lesson), active_->lesson));
+  }
+  if (active_->kind != Kind::run) return;
+  const lab::Knobs& knobs = lesson(active_->lesson).knobs();
+  if (knobs.completed(report.params) != knobs.completed(active_->params)) {
+    throw Error("its report is of other settings than were asked for");
+  }
+  if ((report.kernel ? report.kernel->hash : std::string()) != active_->kernel_hash) {
+    throw Error("its report is of another kernel than it was given");
+  }
+}
+
 void ProcessLab::take(protocol::Failed message) {
   if (message.ticket != active_->ticket) return;
   worker_spent_ = message.failure.worker_died;
   if (worker_spent_) message.failure.next = "The worker has ended; the next run starts another.";
   finish(LabUpdate{message.ticket, std::move(message.failure)});
+}
+
+void ProcessLab::begin_times() {
+  const auto now = Clock::now();
+  times_ = {now + deadline_of(*active_), now + options_.whole_deadline, {}};
 }
 
 void ProcessLab::look_at_times() {
@@ -529,7 +327,13 @@ std::optional<ProcessLab::Order> ProcessLab::take_next() {
                            [](const Order& order) { return order.kind() == Kind::run; });
   if (next == waiting_.end()) next = waiting_.begin();
   const auto* asked = std::get_if<lab::Request>(&next->request);
-  active_ = Active{next->ticket, next->lesson(), next->kind(), asked && asked->kernel.has_value()};
+  const bool edited = asked != nullptr && asked->kernel;
+  active_ = Active{next->ticket,
+                   next->lesson(),
+                   next->kind(),
+                   asked != nullptr ? asked->params : lab::Settings(),
+                   edited ? hash_as_sent(asked->kernel->text) : std::string(),
+                   edited};
   Order order = std::move(*next);
   waiting_.erase(next);
   for (const Order& each : waiting_) push_waiting(each);
@@ -552,7 +356,7 @@ void ProcessLab::start(const Order& order) {
     greeting_->request = std::move(text);
     return say_that_it_waits();
   }
-  times_ = {Clock::now() + deadline_of(*active_), {}};
+  begin_times();
   // A worker that died while idle shows itself here: then another one is started, once.
   if (!worker_ || !worker_->send(text)) start_worker(std::move(text));
 }
@@ -655,8 +459,6 @@ void ProcessLab::finish(std::optional<LabUpdate> last) {
   }
   wake_caller();
 }
-
-}  // namespace
 
 std::unique_ptr<LabClient> make_process_lab(ProcessLabOptions options) {
   return std::make_unique<ProcessLab>(std::move(options));

@@ -2,12 +2,19 @@
 
 #include <errno.h>
 #include <fmt/format.h>
+#include <link.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <chrono>
+#include <initializer_list>
+#include <iterator>
+#include <sstream>
 #include <system_error>
+#include <utility>
 
 #include "kernels/base/simt/error.hpp"
+#include "kernels/base/workbench/precompiled.hpp"
 #include "kernels/base/workbench/program.hpp"
 
 namespace tilestep::app {
@@ -17,15 +24,87 @@ namespace fs = std::filesystem;
 
 constexpr const char* kBubblewrap = "bwrap";
 constexpr const char* kLimiter = "prlimit";  // of util-linux
+constexpr const char* kCompilerVariable = "TILESTEP_CXX";
 constexpr std::chrono::seconds kTrialLimit{10};
 // The compiler may take 4 GiB; a stack of every emulated thread is reserved, and hardly used.
 constexpr long long kMemoryBytes = 12LL << 30;
 constexpr long long kFileBytes = 256LL << 20;
 constexpr int kProcessorSeconds = 300;
 constexpr int kProcesses = 4096;
+/// Of a run in all, whatever its worker says that it is doing: a compiler has two minutes, a kernel ten seconds.
+constexpr std::chrono::seconds kWholeLimit{150};
+constexpr std::chrono::seconds kStartLimit{30};
+/// No report of a lesson is as long.
+constexpr std::size_t kLongestAnswer = std::size_t{64} << 20;
+
+/// Files that a compiler and the dynamic loader read beside those of the system's folders.
+constexpr const char* kOfEtc[] = {"/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf",
+                                  "/etc/ld.so.conf.d"};
+/// Programs and libraries of the system, the same for all users.
+constexpr const char* kSystem[] = {"/usr",   "/bin",    "/sbin",      "/lib",      "/lib64",
+                                   "/lib32", "/libx32", "/nix/store", "/gnu/store"};
+
+bool is_below(const fs::path& path, const fs::path& folder) {
+  const auto [of_folder, of_path] =
+      std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
+  return of_folder == folder.end();
+}
+
+bool is_of_system(const fs::path& path) {
+  return std::any_of(std::begin(kSystem), std::end(kSystem),
+                     [&](const char* folder) { return is_below(path, folder); });
+}
+
+/// The user's PATH as far as it is in sight: the same compiler is found there, and nobody's home is named.
+std::string path_of_system() {
+  const char* all = std::getenv("PATH");
+  std::istringstream folders(all == nullptr ? "" : all);
+  std::string path;
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (is_of_system(fs::path(folder).lexically_normal())) path += folder + ":";
+  }
+  return path + "/usr/bin:/bin";
+}
+
+void add(std::vector<std::string>& words, std::initializer_list<std::string> more) {
+  words.insert(words.end(), more);
+}
+
+/// The system's folders, as links where they are links.
+void add_system(std::vector<std::string>& words) {
+  std::error_code error;
+  for (const char* folder : kSystem) {
+    if (fs::is_symlink(folder, error)) {
+      add(words, {"--symlink", fs::read_symlink(folder, error).string(), folder});
+    } else if (fs::is_directory(folder, error)) {
+      add(words, {"--ro-bind", folder, folder});
+    }
+  }
+  for (const char* file : kOfEtc) {
+    if (fs::exists(file, error)) add(words, {"--ro-bind", file, file});
+  }
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && is_of_system(fs::path(home).lexically_normal())) {
+    add(words, {"--tmpfs", home});
+  }
+}
+
+/// Libraries of this program that lie elsewhere, as those of a package manager in somebody's home: by themselves.
+std::vector<std::string> own_libraries() {
+  std::vector<std::string> paths;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* found) {
+        const fs::path path = info->dlpi_name;
+        if (path.is_absolute() && !is_of_system(path.lexically_normal())) {
+          static_cast<std::vector<std::string>*>(found)->push_back(path.string());
+        }
+        return 0;
+      },
+      &paths);
+  return paths;
+}
 
 std::vector<std::string> limits() {
-  if (workbench::find_program(kLimiter).empty()) return {};
   return {kLimiter,
           fmt::format("--as={}", kMemoryBytes),
           fmt::format("--fsize={}", kFileBytes),
@@ -38,6 +117,9 @@ std::vector<std::string> limits() {
 SandboxStatus look() {
   if (workbench::find_program(kBubblewrap).empty()) {
     return {false, "bubblewrap is not installed (Debian: apt-get install bubblewrap)"};
+  }
+  if (workbench::find_program(kLimiter).empty()) {
+    return {false, "prlimit is not installed (Debian: apt-get install util-linux)"};
   }
   try {
     const ScratchFolder scratch;
@@ -60,28 +142,100 @@ const SandboxStatus& sandbox_status() {
 }
 
 std::vector<std::string> sandbox_prefix(const fs::path& scratch, const fs::path& program) {
-  const std::string beside = program.parent_path().string();
-  std::vector<std::string> words = {
-      kBubblewrap, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
-      "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
-      // What listens there would be spoken to through a read-only file as well.
-      "--tmpfs", "/run", "--bind", scratch.string(), "/tmp",
-      // It may lie below what is now hidden.
-      "--ro-bind", beside, beside, "--chdir", "/tmp", "--setenv", "TILESTEP_CACHE", "/tmp/cache",
-      "--setenv", "TMPDIR", "/tmp", "--"};
+  // Of the environment nothing goes in: it may hold passwords.
+  std::vector<std::string> words = {"env",       "-i",          "PATH=" + path_of_system(),
+                                    "HOME=/tmp", "TMPDIR=/tmp", "TILESTEP_CACHE=/tmp/cache"};
+  if (const char* compiler = std::getenv(kCompilerVariable);
+      compiler != nullptr && is_of_system(workbench::find_program(compiler))) {
+    words.push_back(fmt::format("{}={}", kCompilerVariable, compiler));
+  }
+  const std::string bubblewrap = workbench::find_program(kBubblewrap);
+  add(words, {bubblewrap.empty() ? kBubblewrap : bubblewrap, "--unshare-all", "--die-with-parent",
+              "--new-session", "--cap-drop", "ALL"});
+  add_system(words);
+  add(words, {"--dev", "/dev", "--proc", "/proc", "--bind", scratch.string(), "/tmp"});
+  for (const std::string& library : own_libraries()) {
+    add(words, {"--ro-bind", library, library});
+  }
+  if (!is_of_system(program)) add(words, {"--ro-bind", program.string(), program.string()});
+  // What holds all this is memory, and no room of anybody's.
+  add(words, {"--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp", "--"});
   const auto more = limits();
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
 
-LabAddress sandboxed_lab(const fs::path& scratch, const std::string& program) {
+LabAddress sandboxed_lab(const fs::path& scratch, const std::string& program, bool one_run) {
   std::error_code error;
   const fs::path real = fs::canonical(program, error);
   const fs::path whole = error ? fs::path(program) : real;
-  LabAddress lab{LabAddress::Kind::command, "in a sandbox", {}, sandbox_prefix(scratch, whole)};
+  LabAddress lab{LabAddress::Kind::command, "the sandbox", {}, sandbox_prefix(scratch, whole)};
+  if (one_run) {  // after "env -i", which begins the prefix
+    lab.arguments.insert(lab.arguments.begin() + 2,
+                         fmt::format("{}=no", workbench::kPrecompiledVariable));
+  }
   lab.arguments.push_back(whole.string());
   lab.arguments.emplace_back("worker");
   return lab;
+}
+
+namespace {
+
+class SandboxLab final : public LabClient {
+ public:
+  explicit SandboxLab(const ProcessLabOptions& given) {
+    ProcessLabOptions options;
+    options.program = given.program;
+    options.wake = given.wake;
+    options.edited_deadline = given.edited_deadline;
+    options.compile_deadline = given.compile_deadline;
+    options.address = sandboxed_lab(scratch_.path(), given.program);
+    options.command_deadline = kStartLimit;
+    options.whole_deadline = kWholeLimit;
+    options.longest_message = kLongestAnswer;
+    lab_ = make_process_lab(std::move(options));
+  }
+  Ticket submit(const lab::Request& request) override {
+    return lab_->submit(request_for_sandbox(request));
+  }
+  Ticket submit_assembly(std::size_t, const workbench::AssemblyRequest&) override {
+    throw Error(
+        "assembly is not made in a sandbox, which has no GPU's compiler; trust the kernel first",
+        ExitCode::unavailable);
+  }
+  std::optional<LabUpdate> poll() override { return lab_->poll(); }
+  void cancel(Ticket ticket) override { lab_->cancel(ticket); }
+  bool busy() const override { return lab_->busy(); }
+
+ private:
+  ScratchFolder scratch_;
+  std::unique_ptr<LabClient> lab_;  // ends before its folder goes
+};
+
+}  // namespace
+
+std::unique_ptr<LabClient> make_sandbox_lab(const ProcessLabOptions& options) {
+  return std::make_unique<SandboxLab>(options);
+}
+
+lab::Request request_for_sandbox(lab::Request request) {
+  constexpr const char* kInstead = "choose CPU emulation, or trust the kernel";
+  if (request.action == lab::Request::Action::bench) {
+    throw Error(
+        "Others' kernels run in a sandbox, which has no GPU to be timed on: go back to the "
+        "original, or trust the kernel.",
+        ExitCode::unavailable);
+  }
+  if (request.backend == "cuda") {
+    throw Error(fmt::format("Others' kernels run in a sandbox, which has no GPU: {}.", kInstead),
+                ExitCode::unavailable);
+  }
+  if (request.backend == "recorded") {
+    throw Error(fmt::format("There is no recording of an edited kernel: {}.", kInstead),
+                ExitCode::unavailable);
+  }
+  request.backend = "emulated";
+  return request;
 }
 
 ScratchFolder::ScratchFolder() {

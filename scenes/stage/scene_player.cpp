@@ -205,8 +205,8 @@ void ScenePlayer::draw_label(const picture::Area& half, bool of_pinned) const {
     return report.kernel ? report.kernel->hash : std::string();
   };
   if (hash_of(mine) != hash_of(other)) {
-    knobs =
-        (mine.kernel ? "your kernel" : "the built-in kernel") + (knobs.empty() ? "" : ", " + knobs);
+    knobs = (mine.kernel ? "the edited kernel" : "the built-in kernel") +
+            (knobs.empty() ? "" : ", " + knobs);
   }
   if (knobs.empty()) knobs = of_pinned ? "the run that was kept" : "the same run: change a knob";
   const char* letter = of_pinned ? "A" : "B";

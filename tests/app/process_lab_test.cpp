@@ -1,329 +1,17 @@
+// What goes wrong with a worker, and what is said of it.
 #include <signal.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <chrono>
-#include <cstdlib>
 #include <fstream>
-#include <thread>
 
-#include "app/worker/lab_client.hpp"
 #include "app/worker/protocol.hpp"
 #include "kernels/base/simt/sanitizers.hpp"
 #include "kernels/base/workbench/guarded.hpp"
-#include "tests/app/child.hpp"
+#include "tests/app/process_lab_rig.hpp"
 #include "tests/app/text_checks.hpp"
-#include "tests/catch.hpp"
 
 using namespace tilestep;
 using namespace tilestep::app;
 using namespace tilestep::tests;
-using namespace std::chrono_literals;
-
-namespace {
-
-lab::Request request_of(lab::Settings settings = {}) {
-  lab::Request request;
-  request.lesson = "online-softmax";
-  request.params = std::move(settings);
-  request.backend = "emulated";
-  return request;
-}
-
-lab::Request long_request() {
-  return request_of({{"preset", std::string("random")},
-                     {"keys", std::int64_t{65536}},
-                     {"tile_width", std::int64_t{1024}},
-                     {"head_dim", std::int64_t{128}}});
-}
-
-/// A bench that needs no GPU, and with the fault `slow-bench` two seconds.
-lab::Request bench_request() {
-  lab::Request request = request_of();
-  request.action = lab::Request::Action::bench;
-  request.backend = "recorded";
-  return request;
-}
-
-constexpr const char* kEditedPath = "kernels/attention/online_softmax/one_pass.cu";
-
-/// With the lesson's kernel as it is, but for `line` in it.
-lab::Request edited_request(const std::string& line = {}) {
-  lab::Request request = request_of();
-  std::string text = file_text(std::string(TILESTEP_SOURCE_DIR "/") + kEditedPath);
-  const std::string where = "    // 1. The maximum of all keys so far.\n";
-  text.insert(text.find(where), line + "\n");
-  request.kernel = lab::KernelEdit{kEditedPath, text};
-  return request;
-}
-
-ProcessLabOptions options_with(std::chrono::milliseconds run_deadline = 120s) {
-  ProcessLabOptions options;
-  options.program = TILESTEP_PROGRAM;
-  options.run_deadline = run_deadline;
-  return options;
-}
-
-bool is_final(const LabUpdate& update) {
-  return !std::holds_alternative<LabProgress>(update.what);
-}
-
-bool was_given_up(const LabUpdate& update, LabGivenUp how) {
-  const auto* given_up = std::get_if<LabGivenUp>(&update.what);
-  return given_up != nullptr && *given_up == how;
-}
-
-/// The update that ends a request: its report or failure. Until then others may only be told that
-/// they were replaced.
-std::optional<LabUpdate> final_update(LabClient& lab, Ticket ticket) {
-  std::optional<LabUpdate> last;
-  eventually(
-      [&] {
-        while (auto update = lab.poll()) {
-          if (update->ticket != ticket) {
-            CHECK(was_given_up(*update, LabGivenUp::replaced));
-            continue;
-          }
-          if (!is_final(*update)) continue;
-          last = std::move(update);
-          return true;
-        }
-        return false;
-      },
-      120s);
-  return last;
-}
-
-/// The final updates, in the order in which they come, until there are `count`.
-std::vector<LabUpdate> final_updates(LabClient& lab, std::size_t count) {
-  std::vector<LabUpdate> finals;
-  REQUIRE(eventually(
-      [&] {
-        while (auto update = lab.poll()) {
-          if (is_final(*update)) finals.push_back(std::move(*update));
-        }
-        return finals.size() >= count;
-      },
-      120s));
-  return finals;
-}
-
-void check_report(LabClient& lab, Ticket ticket) {
-  const auto update = final_update(lab, ticket);
-  REQUIRE(update.has_value());
-  if (const auto* failure = std::get_if<LabFailure>(&update->what)) FAIL(failure->sentence);
-  CHECK(std::get<lab::Report>(update->what).lesson == "online-softmax");
-  CHECK(!lab.busy());
-}
-
-LabFailure check_failure(LabClient& lab, Ticket ticket) {
-  const auto update = final_update(lab, ticket);
-  REQUIRE(update.has_value());
-  REQUIRE(std::holds_alternative<LabFailure>(update->what));
-  CHECK(!lab.busy());
-  return std::get<LabFailure>(update->what);
-}
-
-/// Makes workers that are started during its life crash or hang at their first run.
-class Fault {
- public:
-  explicit Fault(const char* kind) { ::setenv("TILESTEP_WORKER_FAULT", kind, 1); }
-  ~Fault() { ::unsetenv("TILESTEP_WORKER_FAULT"); }
-  Fault(const Fault&) = delete;
-  Fault& operator=(const Fault&) = delete;
-};
-
-/// Waits until the worker has taken up the run: it says so before it hangs.
-void wait_for_start(LabClient& lab) {
-  REQUIRE(eventually([&] {
-    const auto update = lab.poll();
-    return update && std::holds_alternative<LabProgress>(update->what);
-  }));
-}
-
-/// The worker, once it has replaced its own image (before that the environment may not change).
-pid_t worker_pid() {
-  pid_t pid = 0;
-  const bool found = eventually([&] {
-    for (const pid_t child : children_of(::getpid())) {
-      const std::string line = file_text("/proc/" + std::to_string(child) + "/cmdline");
-      if (line == std::string("tilestep") + '\0' + "worker" + '\0') pid = child;
-    }
-    return pid != 0;
-  });
-  REQUIRE(found);
-  return pid;
-}
-
-}  // namespace
-
-TEST_CASE("a process lab answers, again and again, from one worker", "[process-lab]") {
-  std::atomic<int> wakes = 0;
-  ProcessLabOptions options = options_with();
-  options.wake = [&wakes] { ++wakes; };
-  const auto lab = make_process_lab(options);
-  CHECK(!lab->busy());
-  CHECK(!lab->poll().has_value());
-  check_report(*lab, lab->submit(request_of()));
-  const pid_t first = worker_pid();
-  check_report(*lab, lab->submit(request_of({{"preset", std::string("rising")}})));
-  CHECK(worker_pid() == first);
-  CHECK(wakes >= 2);
-}
-
-TEST_CASE("a lab in this process answers inside submit", "[process-lab]") {
-  const auto lab = make_inline_lab();
-  check_report(*lab, lab->submit(request_of()));
-  const LabFailure failure =
-      check_failure(*lab, lab->submit(request_of({{"tile_width", std::int64_t{0}}})));
-  CHECK(failure.code == ExitCode::bad_input);
-  check_contains(failure.sentence, "1–1024");
-}
-
-TEST_CASE("a bad request fails with the lesson's own sentence", "[process-lab]") {
-  const auto lab = make_process_lab(options_with());
-  const LabFailure failure =
-      check_failure(*lab, lab->submit(request_of({{"tile_width", std::int64_t{0}}})));
-  CHECK(failure.code == ExitCode::bad_input);
-  CHECK(!failure.worker_died);
-  check_contains(failure.sentence, "1–1024");
-  check_report(*lab, lab->submit(request_of()));
-}
-
-TEST_CASE("a refused run says with which knobs it works", "[process-lab]") {
-  const auto request = request_of({{"head_dim", std::int64_t{4}}, {"component", std::int64_t{7}}});
-  const auto labs = {make_inline_lab, +[] { return make_process_lab(options_with()); }};
-  for (const auto make : labs) {
-    const auto lab = make();
-    const LabFailure failure = check_failure(*lab, lab->submit(request));
-    REQUIRE(failure.fix);
-    CHECK(failure.fix->label == "Set component to 0");
-    CHECK(failure.fix->settings == lab::Settings{{"component", std::int64_t{0}}});
-    auto fixed = request;
-    for (const auto& [id, value] : failure.fix->settings) fixed.params[id] = value;
-    check_report(*lab, lab->submit(fixed));
-    // An error that no knob mends offers none.
-    auto unknown = request;
-    unknown.lesson = "no-such-lesson";
-    CHECK(!check_failure(*lab, lab->submit(unknown)).fix);
-  }
-}
-
-TEST_CASE("the newest run wins, and the older ones are told so, once", "[process-lab]") {
-  const auto lab = make_process_lab(options_with());
-  for (int i = 0; i < 5; ++i) {
-    lab->submit(long_request());
-    std::this_thread::sleep_for(20ms * i);
-  }
-  const Ticket newest = lab->submit(request_of());
-  const auto finals = final_updates(*lab, 6);
-  REQUIRE(finals.size() == 6);
-  for (Ticket ticket = 1; ticket < newest; ++ticket) {
-    CHECK(finals[ticket - 1].ticket == ticket);
-    CHECK(was_given_up(finals[ticket - 1], LabGivenUp::replaced));
-  }
-  CHECK(finals[5].ticket == newest);
-  CHECK(std::holds_alternative<lab::Report>(finals[5].what));
-  CHECK(!lab->busy());
-}
-
-TEST_CASE("a cancelled run says so, and nothing after that", "[process-lab]") {
-  const auto lab = make_process_lab(options_with());
-  const Ticket ticket = lab->submit(long_request());
-  CHECK(lab->busy());
-  worker_pid();
-  lab->cancel(ticket);
-  CHECK(!lab->busy());
-  const auto last = final_update(*lab, ticket);
-  REQUIRE(last.has_value());
-  CHECK(was_given_up(*last, LabGivenUp::cancelled));
-  lab->cancel(ticket);
-  std::this_thread::sleep_for(100ms);
-  CHECK(!lab->poll().has_value());
-  check_report(*lab, lab->submit(request_of()));
-}
-
-// ---- runs and benches ---------------------------------------------------------------------------
-
-TEST_CASE("a run leaves a bench alone and waits for it", "[process-lab]") {
-  const Fault slow("slow-bench");
-  const auto lab = make_process_lab(options_with());
-  const Ticket bench = lab->submit(bench_request());
-  wait_for_start(*lab);
-  const Ticket old_run = lab->submit(long_request());
-  const Ticket run = lab->submit(request_of());
-  std::optional<LabProgress> waits;
-  REQUIRE(eventually([&] {
-    while (const auto update = lab->poll()) {
-      if (update->ticket == bench) CHECK(!is_final(*update));
-      if (update->ticket != run) continue;
-      waits = std::get<LabProgress>(update->what);
-      return true;
-    }
-    return false;
-  }));
-  CHECK(waits->waiting);
-  CHECK(waits->note == "waits for the measurement of online-softmax to end");
-  const auto finals = final_updates(*lab, 2);
-  CHECK(finals[0].ticket == bench);
-  CHECK(std::holds_alternative<lab::Report>(finals[0].what));
-  CHECK(finals[1].ticket == run);
-  CHECK(std::holds_alternative<lab::Report>(finals[1].what));
-  CHECK(old_run < run);
-  CHECK(!lab->busy());
-}
-
-TEST_CASE("a bench waits for a run, lets another run pass, and then comes", "[process-lab]") {
-  const auto lab = make_process_lab(options_with());
-  const Ticket first = lab->submit(long_request());
-  wait_for_start(*lab);
-  const Ticket bench = lab->submit(bench_request());
-  const Ticket second = lab->submit(request_of());
-  const auto finals = final_updates(*lab, 3);
-  REQUIRE(finals.size() == 3);
-  CHECK(finals[0].ticket == first);
-  CHECK(was_given_up(finals[0], LabGivenUp::replaced));
-  CHECK(finals[1].ticket == second);
-  CHECK(std::holds_alternative<lab::Report>(finals[1].what));
-  CHECK(finals[2].ticket == bench);
-  CHECK(std::holds_alternative<lab::Report>(finals[2].what));
-}
-
-TEST_CASE("a new bench replaces an old one; a cancel lets the run behind it go", "[process-lab]") {
-  const Fault slow("slow-bench");
-  const auto lab = make_process_lab(options_with());
-  const Ticket old_bench = lab->submit(bench_request());
-  wait_for_start(*lab);
-  const Ticket run = lab->submit(request_of());
-  const Ticket bench = lab->submit(bench_request());
-  auto finals = final_updates(*lab, 2);
-  CHECK(finals[0].ticket == old_bench);
-  CHECK(was_given_up(finals[0], LabGivenUp::replaced));
-  CHECK(finals[1].ticket == run);
-  const Ticket late_run = lab->submit(request_of());
-  lab->cancel(bench);
-  finals = final_updates(*lab, 2);
-  CHECK(finals[0].ticket == bench);
-  CHECK(was_given_up(finals[0], LabGivenUp::cancelled));
-  CHECK(finals[1].ticket == late_run);
-  CHECK(std::holds_alternative<lab::Report>(finals[1].what));
-}
-
-TEST_CASE("a bench has a deadline of its own", "[process-lab]") {
-  const Fault slow("slow-bench");
-  ProcessLabOptions options = options_with(1s);
-  {
-    const auto lab = make_process_lab(options);
-    check_report(*lab, lab->submit(bench_request()));  // twice as long as a run may take
-  }
-  options.bench_deadline = 500ms;
-  const auto lab = make_process_lab(options);
-  const LabFailure failure = check_failure(*lab, lab->submit(bench_request()));
-  check_contains(failure.sentence, "The measurement took longer than 0.5 seconds and was ended");
-  CHECK(!failure.worker_died);
-}
-
-// ---- what goes wrong ----------------------------------------------------------------------------
 
 TEST_CASE("a worker that lost its device ends and is replaced, for what waits too",
           "[process-lab]") {
@@ -422,6 +110,41 @@ TEST_CASE("a worker that talks nonsense is ended, one that talks without end is 
   const LabFailure flood = answer_of(
       R"(while :; do echo '{"ticket": 1, "type": "progress", "fraction": 0.1, "note": ""}'; done)");
   check_contains(flood.sentence, "took longer than 1 seconds");
+}
+
+TEST_CASE("a worker answers for what it was asked, or is not believed", "[process-lab]") {
+  const TemporaryFolder folder;
+  ProcessLabOptions options = options_with();
+  options.program = (folder.path() / "worker").string();
+  options.whole_deadline = 1s;
+  std::string script;
+  const auto failure_of = [&](const lab::Request& request) {
+    std::ofstream(options.program) << "#!/bin/sh\nread request\n" << script << "\n";
+    std::filesystem::permissions(options.program, std::filesystem::perms::owner_all);
+    const auto lab = make_process_lab(options);
+    return check_failure(*lab, lab->submit(request)).sentence;
+  };
+  lab::Report report;
+  report.lesson = "online-softmax";
+  const auto refusal = [&](const lab::Request& request) {
+    const nlohmann::json line = {
+        {"ticket", 1}, {"type", "report"}, {"report", lab::to_json(report)}};
+    std::ofstream(folder.path() / "line") << line << "\n";
+    script = "cat '" + (folder.path() / "line").string() + "'; exec sleep 60";
+    return failure_of(request);
+  };
+  check_contains(refusal(edited_request()), "its report is of another kernel than it was given");
+  report.kernel = lab::EditedKernel{kEditedPath, "0123456789abcdef", "g++", 1, false, {}};
+  check_contains(refusal(edited_request()), "its report is of another kernel than it was given");
+  check_contains(refusal(request_of()), "its report is of another kernel than it was given");
+  report.kernel.reset();
+  check_contains(refusal(request_of({{"tile_width", std::int64_t{2}}})), "of other settings");
+  report.lesson = "coalescing";
+  check_contains(refusal(request_of()), "its report is of the lesson 'coalescing'");
+  // One that says without end that it compiles has its time all the same.
+  script =
+      R"(while :; do echo '{"ticket": 1, "type": "progress", "fraction": 0, "note": "compiling your kernel"}'; done)";
+  check_contains(failure_of(edited_request()), "was ended");
 }
 
 TEST_CASE("what a worker says is short, printable and UTF-8 in every update", "[process-lab]") {

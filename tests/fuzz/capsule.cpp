@@ -3,6 +3,7 @@
 
 #include "app/keep/guided.hpp"
 #include "kernels/base/lab/recording.hpp"
+#include "kernels/base/workbench/sources.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace tilestep::fuzz {
@@ -13,7 +14,11 @@ const std::vector<nlohmann::json>& whole() {
   static const std::vector<nlohmann::json> all = [] {
     std::vector<nlohmann::json> texts;
     for (const lab::Report& run : short_runs()) {
-      app::Capsule capsule = app::capsule_of(run);
+      lab::Report report = run;
+      const std::string path = workbench::editable_sources(run.lesson).front();
+      const lab::KernelEdit kernel{path, "// mine\nfloat x;\n"};
+      report.kernel = lab::EditedKernel{path, lab::hash_of(kernel.text), "g++", 1, false, {}};
+      app::Capsule capsule = app::capsule_of(report, kernel);
       if (const lab::Recording* recording = lab::recording(run.lesson)) {
         capsule.bench = recording->bench;
         if (capsule.bench->tables.size() > 1) capsule.bench->tables.resize(1);

@@ -9,6 +9,7 @@
 
 #include "kernels/base/workbench/compiler.hpp"
 #include "kernels/base/workbench/folders.hpp"
+#include "kernels/base/workbench/guarded.hpp"
 #include "kernels/base/workbench/sources.hpp"
 
 namespace tilestep::workbench {
@@ -59,6 +60,7 @@ EditedKernels::EditedKernels(std::string_view lesson, const lab::KernelEdit& edi
       compile_for_host(lesson, edit, {tell, [&progress] { return progress.cancelled(); }});
   info_ = compiled.info;
   file_ = (compiled.folder / kHostModule).string();
+  if (tell) tell(kRunning);  // what the source has of initializers runs as it is loaded
   entry_ = {lesson_, load(compiled)};
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "kernels/base/lab/json.hpp"
 #include "kernels/base/simt/error.hpp"
 #include "kernels/base/workbench/folders.hpp"
@@ -43,6 +45,8 @@ void make(const Job& job, const fs::path& folder) {
 }  // namespace
 
 std::vector<std::string> precompiled_headers(const Job& job) {
+  const char* wanted = std::getenv(kPrecompiledVariable);
+  if (wanted != nullptr && std::string_view(wanted) == "no") return {};
   std::string key = job.headers.filename().string() + job.compiler.program + job.compiler.name;
   for (const std::string& flag : job.flags) key += flag + ' ';
   try {

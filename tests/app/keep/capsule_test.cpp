@@ -137,6 +137,92 @@ TEST_CASE("a capsule that does not hold together is refused", "[keep]") {
                  "notes");
 }
 
+namespace {
+
+constexpr const char* kSource = "kernels/attention/online_softmax/one_pass.cu";
+
+/// The sample as a run of an edited kernel leaves it.
+Capsule sample_with(const std::string& text) {
+  lab::Report report = sample().report;
+  report.kernel = lab::EditedKernel{kSource, lab::hash_of(text), "g++ 12.2.0", 1, false, {}};
+  return capsule_of(report, lab::KernelEdit{kSource, text});
+}
+
+/// Why the kernel of a sample with something else in it is not opened. The rest of the capsule is.
+template <class Change>
+std::string kernel_refusal(Change change) {
+  json text = json::parse(capsule_text(sample_with("// mine\n")));
+  change(text);
+  const Capsule capsule = capsule_from_text(text.dump(), "the file 'a.json'");
+  CHECK_FALSE(capsule.kernel);
+  CHECK(capsule.report.tables.size() == sample().report.tables.size());
+  CHECK(capsule.kernel_refused.size() < 1000);
+  CHECK(capsule.kernel_refused.find_first_of("\n\x1b") == std::string::npos);
+  check_contains(capsule.kernel_refused, "the kernel in the file 'a.json' is not opened: ");
+  CHECK(json::parse(capsule_text(capsule)).count("kernel") == 0);  // nor is it passed on
+  return capsule.kernel_refused;
+}
+
+}  // namespace
+
+TEST_CASE("a capsule of an edited kernel carries its source", "[keep]") {
+  const std::string source = "// mine: \"m\" ℓ\r\n\tfloat x;\n";
+  const std::string text = capsule_text(sample_with(source));
+  CHECK(json::parse(text)["kernel"]["hash"] == lab::hash_of(source));
+  const Capsule again = capsule_from_text(text, "it");
+  CHECK(again.kernel_refused.empty());
+  REQUIRE(again.kernel);
+  CHECK((*again.kernel == lab::KernelEdit{kSource, source}));
+  CHECK((capsule_text(again) == text));
+  // One without, as they were before, and one whose report is of another source than was at hand.
+  json old = json::parse(text);
+  old.erase("kernel");
+  const Capsule without = capsule_from_text(old.dump(), "it");
+  CHECK_FALSE(without.kernel);
+  CHECK(without.kernel_refused.empty());
+  CHECK(without.report.kernel);
+  CHECK_FALSE(capsule_of(without.report, lab::KernelEdit{kSource, "// another"}).kernel);
+  CHECK_FALSE(capsule_of(sample().report, lab::KernelEdit{kSource, source}).kernel);
+}
+
+TEST_CASE("a kernel that a capsule should not have is left out, with a sentence", "[keep]") {
+  const auto with_text = [](const std::string& source) {
+    return [source](json& text) {
+      text["kernel"]["text"] = source;
+      text["kernel"]["hash"] = text["report"]["kernel"]["hash"] = lab::hash_of(source);
+    };
+  };
+  for (const std::string path :
+       {"/etc/passwd", "../../.bashrc", "kernels/attention/online_softmax/launch.cu",
+        "kernels/memory/coalescing/access.cu", "one_pass.cu", ""}) {
+    check_contains(kernel_refusal([&](json& text) {
+                     text["kernel"]["path"] = text["report"]["kernel"]["path"] = path;
+                   }),
+                   "none of the sources of 'online-softmax'; allowed: kernels/attention/");
+  }
+  check_contains(kernel_refusal([](json& text) {
+                   text["kernel"]["path"] = std::string(1 << 20, 'x') + "\x1b[2J\n";
+                 }),
+                 "none of the sources");
+  check_contains(kernel_refusal(with_text(std::string(kMostKernelBytes + 1, 'x'))),
+                 "longer than 512 KiB");
+  check_contains(kernel_refusal(with_text(std::string("// a\0b", 6))), "no text");
+  check_contains(kernel_refusal(with_text("// \x1b[31m")), "no text");
+  check_contains(kernel_refusal([](json& text) { text["kernel"]["text"] = "// other\n"; }),
+                 "its hash is not that of its text");
+  check_contains(kernel_refusal([](json& text) { text["kernel"]["hash"] = "0123"; }), "hash");
+  check_contains(kernel_refusal([](json& text) { text["report"].erase("kernel"); }),
+                 "not of this kernel");
+  check_contains(kernel_refusal([](json& text) { text["report"]["kernel"]["hash"] = "0123"; }),
+                 "not of this kernel");
+  check_contains(kernel_refusal([](json& text) { text["kernel"] = 3; }), "kernel");
+  check_contains(kernel_refusal([](json& text) { text["kernel"].erase("hash"); }), "hash");
+  check_contains(kernel_refusal([](json& text) { text["kernel"]["text"] = json::array(); }),
+                 "text");
+  CHECK(capsule_from_text(capsule_text(sample_with(std::string(kMostKernelBytes, 'x'))), "it")
+            .kernel);
+}
+
 TEST_CASE("a capsule stands where it stood, and beyond the last step at the last", "[keep]") {
   const scenes::StepAxis axis{8, 4, "tile", {"maximum", "rescale", "weights", "accumulate"}};
   Capsule capsule = sample();

@@ -255,7 +255,7 @@ TEST_CASE("the first step that differs from the original is named, and one press
   desk.stage.shell.key(Key::b, false);
   desk.stage.frame();
   CHECK(desk.stage.part("run_a")["value"] == "the built-in kernel");
-  CHECK(desk.stage.part("run_b")["value"] == "your kernel");
+  CHECK(desk.stage.part("run_b")["value"] == "the edited kernel");
 }
 
 TEST_CASE("what the user's own editor saves is run", "[ui_shell]") {
