@@ -16,6 +16,7 @@
 #include "app/window/png.hpp"
 #include "app/window/window.hpp"
 #include "app/worker/lab_set.hpp"
+#include "kernels/base/simt/backends.hpp"
 #include "app/worker/sandbox.hpp"
 #include "scenes/ui/context.hpp"
 
@@ -60,9 +61,12 @@ class Listener final : public LabClient {
   LabClient& lab_;
 };
 
-/// Where a picture's run is made: in this process, unless it is to come from elsewhere.
+/// Where a picture's run is made: in this process, unless it comes from elsewhere or uses the GPU. What draws on an
+/// NVIDIA GPU has been seen to draw nothing once CUDA ran in the same process.
 std::unique_ptr<LabClient> lab_of(const ShellOptions& options) {
-  if (options.labs.empty()) return make_inline_lab();
+  const bool may_use_gpu = options.backend == "auto" || options.backend == "cuda";
+  const bool apart = may_use_gpu && !options.program.empty() && simt::cuda_status().available;
+  if (options.labs.empty() && !apart) return make_inline_lab();
   ProcessLabOptions lab;
   lab.program = options.program;
   return make_labs(lab, options.labs);
