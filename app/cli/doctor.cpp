@@ -8,10 +8,12 @@
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"
 #include "app/window/window.hpp"
+#include "app/worker/sandbox.hpp"
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/base/workbench/compiler.hpp"
+#include "kernels/base/workbench/compute_sanitizer.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/ui/fonts.hpp"
 
@@ -130,10 +132,23 @@ std::vector<Finding> compiler_findings() {
           compiler_finding("nvcc", workbench::gpu_compiler, "for a GPU")};
 }
 
+std::vector<Finding> workbench_findings() {
+  const SandboxStatus& sandbox = sandbox_status();
+  const std::string sanitizer = workbench::compute_sanitizer();
+  return {
+      {"sandbox", sandbox.available,
+       sandbox.available ? "others' kernels run in bubblewrap" : sandbox.reason,
+       sandbox.available ? "" : "others' kernels are not run until that works, but on --trust"},
+      {"sanitizer", !sanitizer.empty(),
+       sanitizer.empty() ? "there is no compute-sanitizer here"
+                         : fmt::format("finds lines at fault on a GPU ({})", sanitizer),
+       sanitizer.empty() ? "it comes with the CUDA Toolkit; the emulation finds most lines" : ""}};
+}
+
 std::vector<Finding> findings() {
   std::vector<Finding> all = {cuda_finding(), emulator_finding(), counters_finding()};
-  for (const auto& part :
-       {compiler_findings(), display_findings(), font_findings(), data_findings()}) {
+  for (const auto& part : {compiler_findings(), workbench_findings(), display_findings(),
+                           font_findings(), data_findings()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -326,14 +326,7 @@ std::optional<ProcessLab::Order> ProcessLab::take_next() {
   auto next = std::find_if(waiting_.begin(), waiting_.end(),
                            [](const Order& order) { return order.kind() == Kind::run; });
   if (next == waiting_.end()) next = waiting_.begin();
-  const auto* asked = std::get_if<lab::Request>(&next->request);
-  const bool edited = asked != nullptr && asked->kernel;
-  active_ = Active{next->ticket,
-                   next->lesson(),
-                   next->kind(),
-                   asked != nullptr ? asked->params : lab::Settings(),
-                   edited ? hash_as_sent(asked->kernel->text) : std::string(),
-                   edited};
+  active_ = Active{next->ticket, next->lesson(), next->kind()};
   Order order = std::move(*next);
   waiting_.erase(next);
   for (const Order& each : waiting_) push_waiting(each);
@@ -351,6 +344,12 @@ void ProcessLab::start_next() {
 
 void ProcessLab::start(const Order& order) {
   wake_caller();
+  // Not before the order is active: where there is no memory for it, that is told of this order.
+  if (const auto* asked = std::get_if<lab::Request>(&order.request)) {
+    active_->params = asked->params;
+    active_->edited = asked->kernel.has_value();
+    if (asked->kernel) active_->kernel_hash = hash_as_sent(asked->kernel->text);
+  }
   std::string text = order.line();
   if (greeting_) {
     greeting_->request = std::move(text);

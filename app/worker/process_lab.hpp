@@ -60,12 +60,12 @@ class ProcessLab final : public LabClient {
     Ticket ticket = 0;
     std::string lesson;
     Kind kind = Kind::run;
-    lab::Settings params;
-    std::string kernel_hash;  ///< of the source that was sent; empty: none
-    bool edited = false;      ///< it has a kernel that the user wrote
-    bool compiles = false;    ///< that kernel, just now
-    bool sanitizes = false;   ///< it runs under compute-sanitizer, just now
-    bool given_up = false;    ///< its last update was given; it only has to stop
+    lab::Settings params = {};
+    std::string kernel_hash = {};  ///< of the source that was sent; empty: none
+    bool edited = false;           ///< it has a kernel that the user wrote
+    bool compiles = false;         ///< that kernel, just now
+    bool sanitizes = false;        ///< it runs under compute-sanitizer, just now
+    bool given_up = false;         ///< its last update was given; it only has to stop
   };
   struct Times {
     Clock::time_point deadline;

@@ -372,8 +372,8 @@ TEST_CASE("doctor says what works, as text and as JSON", "[cli]") {
     if (!part.at("ok").get<bool>()) CHECK(part.at("to_do").is_string());
     check_contains(text.out, part.at("what").get<std::string>());
   }
-  for (const char* id :
-       {"cuda", "emulator", "counters", "window", "pictures", "font", "texts", "recordings"}) {
+  for (const char* id : {"cuda", "emulator", "counters", "compiler", "sandbox", "sanitizer",
+                         "window", "pictures", "font", "texts", "recordings"}) {
     CHECK(ids.contains(id));
   }
 }

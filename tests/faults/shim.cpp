@@ -166,7 +166,7 @@ __attribute__((constructor)) void begin() {
     take_rule(one);
   }
   // What a worker starts, a compiler say, need not bear with what is put before its calls.
-  if (rule_count == 0) unsetenv("LD_PRELOAD");
+  if (rule_count == 0 && is_process("worker")) unsetenv("LD_PRELOAD");
 }
 
 bool path_of(int fd, char* path, size_t size) {
