@@ -16,8 +16,8 @@
 #include "app/window/png.hpp"
 #include "app/window/window.hpp"
 #include "app/worker/lab_set.hpp"
-#include "kernels/base/simt/backends.hpp"
 #include "app/worker/sandbox.hpp"
+#include "kernels/base/simt/backends.hpp"
 #include "scenes/ui/context.hpp"
 
 namespace tilestep::app {
