@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "app/shell/shell_state.hpp"
 
@@ -73,6 +74,25 @@ bool lesson_row(const LessonState& lesson, std::size_t index, bool chosen, bool 
   return pressed;
 }
 
+/// Scrolls the chosen lesson into sight when it is another one, or when room or type have changed: not when the user
+/// has scrolled away from it.
+void keep_in_sight(std::size_t chosen, ImVec2 min, ImVec2 max) {
+  constexpr int kFrames = 3;  // until ImGui knows how far there is to scroll
+  ImGuiStorage& kept = *ImGui::GetStateStorage();
+  int& frames = *kept.GetIntRef(ImGui::GetID("frames"), kFrames);
+  const auto same = [&kept](const char* name, float now) {
+    return std::exchange(*kept.GetFloatRef(ImGui::GetID(name), -1), now) == now;
+  };
+  const bool same_lesson = same("lesson", static_cast<float>(chosen));
+  const bool same_room = same("room", ImGui::GetWindowHeight());
+  if (!same_lesson || !same_room || !same("row", max.y - min.y)) frames = kFrames;
+  if (frames == 0) return;
+  --frames;
+  const float top = ImGui::GetWindowPos().y, bottom = top + ImGui::GetWindowHeight();
+  if (min.y < top) ImGui::SetScrollY(ImGui::GetScrollY() + min.y - top);
+  if (max.y > bottom) ImGui::SetScrollY(ImGui::GetScrollY() + max.y - bottom);
+}
+
 void lessons(ShellState& state, bool narrow) {
   std::string chapter;
   for (std::size_t i = 0; i < state.session.lessons().size(); ++i) {
@@ -82,7 +102,10 @@ void lessons(ShellState& state, bool narrow) {
       chapter = lesson.info.chapter;
       if (!narrow) ui::text(chapter, Font::note, Role::muted);
     }
-    if (lesson_row(lesson, i, i == state.session.chosen(), narrow)) state.session.choose(i);
+    const bool chosen = i == state.session.chosen();
+    const ImVec2 min = ImGui::GetCursorScreenPos();
+    if (lesson_row(lesson, i, chosen, narrow)) state.session.choose(i);
+    if (chosen) keep_in_sight(i, min, {min.x, min.y + std::round(px(40))});
   }
 }
 
