@@ -4,12 +4,13 @@
 
 #include "kernels/attention/decode/latent.cu"
 #include "kernels/attention/decode/latent_start.hpp"
+#include "kernels/attention/decode/paged_launch.hpp"
 #include "kernels/base/simt/tensor_map.hpp"
 
 namespace tilestep::decode::latent::SIMT_BACKEND {
 namespace {
 
-using paged::SIMT_BACKEND::Explained, paged::SIMT_BACKEND::Timed;
+using paged::SIMT_BACKEND::Timed, paged::SIMT_BACKEND::witness_of;
 
 void check(const simt::DeviceInfo& device, const Problem& problem) {
   if (device.compute_capability != 0 && device.compute_capability / 10 != 9) {
@@ -104,19 +105,6 @@ void merge_with(simt::Device& device, const Problem& problem, const Arrays& arra
       simt::blocks_for(heads_of_item(problem.heads) * (kLatent / 4), kMerging));
   simt::launch(device, shape, paged::SIMT_BACKEND::merge<MergedShape, W>, memory_of(arrays),
                task_of(problem), witness);
-}
-
-Explained witness_of(const paged::Explanation& what) {
-  return {simt::global(what.visits, "visits"),
-          simt::global(what.steps, "steps"),
-          simt::global(what.asked, "asked"),
-          simt::global(what.weights, "weights"),
-          what.request,
-          what.head,
-          what.component,
-          what.step_pitch,
-          what.traced_item,
-          what.tape};
 }
 
 }  // namespace
