@@ -7,7 +7,7 @@ build_packages=(
   libegl-dev libgl-dev libegl1 libgl1 libgl1-mesa-dri libegl-mesa0 libglx-mesa0
   fonts-inter fonts-jetbrains-mono
 )
-test_packages=(catch2 xvfb xauth xdotool procps clang clang-format openssh-client bubblewrap)
+test_packages=(catch2 xvfb xauth xdotool procps clang clang-format lld ccache openssh-client bubblewrap)
 # Its server is for a test over loopback. Where there is a service manager its package would start one for
 # everybody: there it is left to whoever owns the machine, and the test says that it is skipped.
 [ -d /run/systemd/system ] || test_packages+=(openssh-server)
@@ -65,6 +65,31 @@ need_packages() {
     say "not everything could be installed; going on with what is there"
 }
 
+# Processor seconds and wall time of stages, in build/stages.txt: tests/cost/report prints them.
+begin_stages() {
+  mkdir -p "$root/build"
+  : >"$root/build/stages.txt"
+}
+# Runs a command as the stage $1, and notes what it took.
+stage() {
+  local name=$1 status=0 wall=$SECONDS before after
+  shift
+  before=$(processor_seconds)
+  printf '%s\t-\t-\n' "$name" >>"$root/build/stages.txt"  # begun, should it be the last
+  "$@" || status=$?
+  after=$(processor_seconds)
+  printf '%s\t%s\t%s\n' "$name" $((after - before)) $((SECONDS - wall)) >>"$root/build/stages.txt"
+  return $status
+}
+# Those of all commands so far that have ended.
+processor_seconds() {
+  local LC_ALL=C
+  times >"$root/build/times.txt"
+  sed -n 2p "$root/build/times.txt" | awk '{
+    for (i = 1; i <= 2; ++i) { split($i, part, /[ms]/); sum += part[1] * 60 + part[2] }
+    printf "%d", sum }'
+}
+
 # Configures the preset $1 and builds it with all cores. Its folder is build/$2. The rest: arguments of
 # the first configuration.
 build_preset() {
@@ -72,7 +97,12 @@ build_preset() {
   local generator=()
   if [ ! -f "$folder/CMakeCache.txt" ]; then
     generator=("${@:3}")
-    if command -v ninja >/dev/null; then generator+=(-G Ninja); fi
+    if command -v ninja >/dev/null; then
+      generator+=(-G Ninja)
+      if command -v ccache >/dev/null && [ -z "${TILESTEP_NO_CCACHE:-}" ]; then
+        generator+=(-D "CMAKE_CXX_COMPILER_LAUNCHER=$root/.ci/compile" -D "CMAKE_CUDA_COMPILER_LAUNCHER=$root/.ci/compile")
+      fi
+    fi
   fi
   (cd "$root" && quietly "$root/build/$2-configure.log" cmake --preset "$preset" "${generator[@]}") ||
     return 1  # said here because `set -e` does not hold where a caller tests the result

@@ -1,5 +1,7 @@
 #include "kernels/replay.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "kernels/catalog.hpp"
 #include "kernels/lessons.hpp"
 

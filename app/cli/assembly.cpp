@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "app/cli/arguments.hpp"
 #include "app/cli/command.hpp"

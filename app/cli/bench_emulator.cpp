@@ -1,3 +1,4 @@
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "app/cli/bench_parts.hpp"

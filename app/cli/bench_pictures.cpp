@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "app/cli/bench_parts.hpp"
 #include "app/window/canvas.hpp"

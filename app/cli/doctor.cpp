@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"

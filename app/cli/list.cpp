@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"

@@ -13,6 +13,7 @@
 #include <ctime>
 #include <exception>
 #include <new>
+#include <nlohmann/json.hpp>
 
 #include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/simt/backends.hpp"

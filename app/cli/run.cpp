@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "app/cli/arguments.hpp"
 #include "app/cli/command.hpp"

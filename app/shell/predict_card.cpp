@@ -14,9 +14,7 @@ using ui::Font;
 using ui::px;
 using ui::Role;
 
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
+using ui::list;
 
 /// A right or wrong guess, with the reason.
 void verdict(const scenes::Question& question, const scenes::Guess& guess) {

@@ -13,9 +13,7 @@ using ui::Font;
 using ui::px;
 using ui::Role;
 
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
+using ui::list;
 
 /// The mark of the program: tiles that step up.
 void draw_mark(ImVec2 at, float size) {

@@ -14,9 +14,7 @@ using ui::Font;
 using ui::px;
 using ui::Role;
 
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
+using ui::list;
 
 /// The terms that each stretch of the text uses for the first time.
 std::vector<std::vector<ui::MarkdownTerm>> first_uses(const scenes::Guide& guide,

@@ -17,9 +17,7 @@ using ui::Font;
 using ui::px;
 using ui::Role;
 
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
+using ui::list;
 
 /// "staging; a run is ended after 60 seconds".
 std::string with_deadline(std::string_view what) {

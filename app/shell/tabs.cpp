@@ -16,9 +16,7 @@ using ui::Font;
 using ui::px;
 using ui::Role;
 
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
+using ui::list;
 
 struct TabName {
   Tab tab;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
@@ -227,7 +228,7 @@ void ProcessLab::take(protocol::Answered message) {
   worker_spent_ = message.worker_ends;
   std::optional<LabUpdate> last;  // a report that nobody waits for is not parsed
   if (!given_up()) {
-    if (options_.address.elsewhere()) make_printable(message.report);
+    if (options_.address.elsewhere()) make_printable(*message.report);
     lab::Report report = lab::report_from_json(message.report);
     check_answer(report);
     last = LabUpdate{message.ticket, std::move(report)};
@@ -239,7 +240,7 @@ void ProcessLab::take(protocol::AssemblyAnswered message) {
   if (message.ticket != active_->ticket) return;
   std::optional<LabUpdate> last;
   if (!given_up()) {
-    if (options_.address.elsewhere()) make_printable(message.assembly);
+    if (options_.address.elsewhere()) make_printable(*message.assembly);
     last = LabUpdate{message.ticket, std::make_shared<const workbench::Assembly>(
                                          workbench::assembly_from_json(message.assembly))};
   }

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,12 +64,12 @@ struct Progressed {
 /// A report as it came: reading it takes longer than all else, and it may be of no use any more.
 struct Answered {
   Ticket ticket = 0;
-  nlohmann::json report;
+  lab::JsonValue report;
   bool worker_ends = false;  ///< what was run on purpose has cost it its device
 };
 struct AssemblyAnswered {
   Ticket ticket = 0;
-  nlohmann::json assembly;
+  lab::JsonValue assembly;
 };
 struct Failed {
   Ticket ticket = 0;

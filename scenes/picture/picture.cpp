@@ -9,6 +9,33 @@
 #include <utility>
 
 namespace tilestep::picture {
+
+#define TILESTEP_COPIED_HERE(Type)                        \
+  Type::Type(const Type& other) = default;                \
+  Type::Type(Type&& other) noexcept = default;            \
+  Type& Type::operator=(const Type& other) = default;     \
+  Type& Type::operator=(Type&& other) noexcept = default; \
+  Type::~Type() = default;
+TILESTEP_COPIED_HERE(Text)
+TILESTEP_COPIED_HERE(Items)
+TILESTEP_COPIED_HERE(Mark)
+TILESTEP_COPIED_HERE(Box)
+TILESTEP_COPIED_HERE(Picture)
+#undef TILESTEP_COPIED_HERE
+
+Text::Text() = default;
+Text::Text(std::vector<Run> in_full, std::vector<Run> in_brief, std::vector<Run> at_least,
+           Name of_group)
+    : full(std::move(in_full)),
+      brief(std::move(in_brief)),
+      least(std::move(at_least)),
+      group(of_group) {}
+Items::Items() = default;
+Box::Box() = default;
+Picture::Picture() = default;
+Picture::Picture(Text its_headline, std::vector<Axis> its_axes, Box its_root)
+    : headline(std::move(its_headline)), axes(std::move(its_axes)), root(std::move(its_root)) {}
+
 namespace {
 
 /// Length in characters, not bytes.
@@ -430,7 +457,12 @@ Lines lines(Name name, std::vector<Text> rows, Lines::Voice voice) {
 }
 
 Box box(Key key, std::vector<Mark> marks, Text label, const Layout& layout) {
-  return {layout, key, std::move(label), {}, std::move(marks)};
+  Box made;
+  static_cast<Layout&>(made) = layout;
+  made.key = key;
+  made.label = std::move(label);
+  made.marks = std::move(marks);
+  return made;
 }
 
 Box row(Key key, std::vector<Box> boxes, Layout layout) {
@@ -439,7 +471,9 @@ Box row(Key key, std::vector<Box> boxes, Layout layout) {
 }
 
 Box column(Key key, std::vector<Box> boxes, const Layout& layout) {
-  return {layout, key, {}, {}, {}, std::move(boxes)};
+  Box made = box(key, {}, {}, layout);
+  made.boxes = std::move(boxes);
+  return made;
 }
 
 std::pair<double, double> rounded(double low, double high) {

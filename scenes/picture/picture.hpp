@@ -91,11 +91,25 @@ struct Run {
   State state = State::plain;
   std::uint8_t tone = 0;
 };
+/// What scenes copy and destroy all the time is copied and destroyed in picture.cpp: instantiated in each file that
+/// draws, the copies of a Box alone take a compiler longer than most pictures.
+#define TILESTEP_COPIED_ELSEWHERE(Type)   \
+  Type(const Type& other);                \
+  Type(Type&& other) noexcept;            \
+  Type& operator=(const Type& other);     \
+  Type& operator=(Type&& other) noexcept; \
+  ~Type()
+
 /// A text and its shorter forms; those of a group take the same form together. An empty form stands for
 /// the one before it.
 struct Text {
-  std::vector<Run> full, brief = {}, least = {};
-  Name group = {};
+  std::vector<Run> full, brief, least;
+  Name group;
+
+  Text();
+  Text(std::vector<Run> in_full, std::vector<Run> in_brief = {}, std::vector<Run> at_least = {},
+       Name of_group = {});
+  TILESTEP_COPIED_ELSEWHERE(Text);
 };
 Text text(std::string full, std::string brief = {}, std::string least = {});
 std::string plain(const std::vector<Run>& runs);
@@ -153,6 +167,8 @@ struct Items {
   Act act = {};
   bool heat = false;  ///< the value is also the depth of the item's tone, or of a scale of its own
 
+  Items();
+  TILESTEP_COPIED_ELSEWHERE(Items);
   Key key(int item) const;
 };
 Items items(Name name, std::vector<float> values, Format format = {});
@@ -303,8 +319,11 @@ struct Ledger {
   std::vector<Text> rows, columns;
 };
 
-using Mark = std::variant<Cells, Chips, Strip, Bars, Stacks, Spans, Ring, Curve, Ticks, Rule, Arrow,
-                          Wall, Links, Frame, Note, Lines, Ledger>;
+struct Mark : std::variant<Cells, Chips, Strip, Bars, Stacks, Spans, Ring, Curve, Ticks, Rule,
+                           Arrow, Wall, Links, Frame, Note, Lines, Ledger> {
+  using variant::variant;
+  TILESTEP_COPIED_ELSEWHERE(Mark);
+};
 /// The items of a mark; nullptr for one that has none.
 const Items* items_of(const Mark& mark);
 /// Of a mark that is one thing; no name for one of items.
@@ -355,6 +374,9 @@ struct Box : Layout {
   Text value = {};  ///< in the right margin: what the marks come to
   std::vector<Mark> marks = {};
   std::vector<Box> boxes = {};
+
+  Box();
+  TILESTEP_COPIED_ELSEWHERE(Box);
 };
 Box box(Key key, std::vector<Mark> marks, Text label = {}, const Layout& layout = {});
 /// Boxes side by side.
@@ -372,10 +394,15 @@ struct Extent {
 std::pair<double, double> rounded(double low, double high);
 
 struct Picture {
-  Text headline = {};
-  std::vector<Axis> axes = {};
-  Box root = {};
+  Text headline;
+  std::vector<Axis> axes;
+  Box root;
+
+  Picture();
+  Picture(Text its_headline, std::vector<Axis> its_axes, Box its_root = {});
+  TILESTEP_COPIED_ELSEWHERE(Picture);
 };
+#undef TILESTEP_COPIED_ELSEWHERE
 
 /// What is not as this file says, a sentence each: keys that stand twice, columns of another length
 /// than their items, axes, anchors and frames of what is not there, values that are no numbers where a

@@ -11,7 +11,7 @@ namespace tilestep::picture {
 namespace {
 
 constexpr float kMostSlot = 34, kLeastSlot = 6;  ///< design pixels; smaller ones become a bar
-constexpr float kMostBar = 64;                   ///< width of a bar
+constexpr float kMostPile = 64;                  ///< width of a bar
 constexpr float kAspect = 1.5f;
 
 int in(const std::vector<int>& column, int pile) {
@@ -104,7 +104,7 @@ Placer::Piles Placer::piles_of(const Stacks& m) const {
     return to;
   }
   to.across = 1;
-  to.wide = to.pitch < px(4) ? to.pitch : std::min(lane, px(kMostBar));
+  to.wide = to.pitch < px(4) ? to.pitch : std::min(lane, px(kMostPile));
   to.tall = fits(1, 0);
   return to;
 }

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "kernels/base/lab/assets.hpp"
+#include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/simt/error.hpp"
 #include "scenes/shared/glossary_words.hpp"
 
@@ -19,11 +20,7 @@ using glossary_words::folded;
 using glossary_words::Word;
 using glossary_words::words_of;
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() <= ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() <= ' ') text.remove_suffix(1);
-  return text;
-}
+using lab::trimmed;
 
 std::vector<std::string> listed(std::string_view text) {
   std::vector<std::string> parts;

@@ -9,17 +9,14 @@
 
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/number.hpp"
+#include "kernels/base/lab/sentence.hpp"
 
 namespace tilestep::scenes {
 namespace {
 
 constexpr std::string_view kTry = "try:", kLight = "light:";
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
+using lab::trimmed;
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;

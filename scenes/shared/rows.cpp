@@ -35,7 +35,7 @@ std::optional<double> number_in(const lab::Table& table, std::size_t row, std::s
   return value == nullptr ? std::nullopt : std::optional(*value);
 }
 
-std::optional<std::size_t> row_with(const lab::Table& table, Cells cells) {
+std::optional<std::size_t> row_with(const lab::Table& table, CellTexts cells) {
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     const bool fits = std::all_of(cells.begin(), cells.end(), [&](const auto& cell) {
       return text_in(table, row, cell.first) == cell.second;
@@ -45,8 +45,8 @@ std::optional<std::size_t> row_with(const lab::Table& table, Cells cells) {
   return std::nullopt;
 }
 
-std::optional<double> number_with(const lab::Report& report, std::string_view table, Cells cells,
-                                  std::string_view column) {
+std::optional<double> number_with(const lab::Report& report, std::string_view table,
+                                  CellTexts cells, std::string_view column) {
   const lab::Table* found = report.table(table);
   const auto row = found == nullptr ? std::nullopt : row_with(*found, cells);
   return row ? number_in(*found, *row, column) : std::nullopt;

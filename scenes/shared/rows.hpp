@@ -18,11 +18,11 @@ namespace tilestep::scenes {
 std::string text_in(const lab::Table& table, std::size_t row, std::string_view id);
 std::optional<double> number_in(const lab::Table& table, std::size_t row, std::string_view id);
 /// The first row whose cells read so, by column; nothing where there is none.
-using Cells = std::initializer_list<std::pair<std::string_view, std::string_view>>;
-std::optional<std::size_t> row_with(const lab::Table& table, Cells cells);
+using CellTexts = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+std::optional<std::size_t> row_with(const lab::Table& table, CellTexts cells);
 /// The number in `column` of that row of a report's table; nothing where anything of it is missing.
-std::optional<double> number_with(const lab::Report& report, std::string_view table, Cells cells,
-                                  std::string_view column);
+std::optional<double> number_with(const lab::Report& report, std::string_view table,
+                                  CellTexts cells, std::string_view column);
 bool has_column(const lab::Table& table, std::string_view id);
 
 /// What stands in a column, each text once, in the order of the rows; empty cells are left out.

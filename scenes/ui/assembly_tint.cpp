@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "kernels/base/lab/sentence.hpp"
 #include "scenes/ui/assembly_view.hpp"
 
 namespace tilestep::ui {
@@ -8,21 +9,18 @@ namespace {
 
 constexpr std::size_t kIndent = 2;
 
-bool is_digit(char c) {
+bool is_decimal(char c) {
   return std::isdigit(static_cast<unsigned char>(c)) != 0;
 }
-bool is_word(char c) {
+/// With what names of registers and labels have in them.
+bool in_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '%';
 }
 bool is_space(char c) {
   return c == ' ' || c == '\t';
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
-}
+using lab::trimmed;
 
 bool is_label(std::string_view text) {
   return text.ends_with(':') && text.find(' ') == text.npos;
@@ -46,7 +44,8 @@ bool is_register(std::string_view word) {
   }
   for (const std::string_view kind : {"UR", "UP", "R", "P", "B"}) {
     if (!word.starts_with(kind) || word.size() == kind.size()) continue;
-    if (std::all_of(word.begin() + static_cast<std::ptrdiff_t>(kind.size()), word.end(), is_digit))
+    if (std::all_of(word.begin() + static_cast<std::ptrdiff_t>(kind.size()), word.end(),
+                    is_decimal))
       return true;
   }
   return false;
@@ -75,7 +74,7 @@ class Tinter {
   }
 
   std::size_t word_end(std::size_t from) const {
-    while (from < text_.size() && is_word(text_[from])) ++from;
+    while (from < text_.size() && in_name(text_[from])) ++from;
     return from;
   }
 
@@ -104,15 +103,15 @@ class Tinter {
       opcode_seen = true;
       return add(std::max(dotted_end(), at_ + 1), Syntax::keyword);
     }
-    if (is_digit(c)) {
+    if (is_decimal(c)) {
       std::size_t end = word_end(at_);
       if (end < text_.size() && text_[end] == '.' && end + 1 < text_.size() &&
-          is_digit(text_[end + 1])) {
+          is_decimal(text_[end + 1])) {
         end = word_end(end + 1);
       }
       return add(end, Syntax::number);
     }
-    if (!is_word(c)) return add(at_ + 1, Syntax::plain);
+    if (!in_name(c)) return add(at_ + 1, Syntax::plain);
     const std::size_t end = word_end(at_);
     const std::string_view word = text_.substr(at_, end - at_);
     const bool label = word.starts_with('$') || word.starts_with("L_x") ||

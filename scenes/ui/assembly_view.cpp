@@ -15,10 +15,6 @@ namespace {
 
 constexpr float kStaleOpacity = 0.55f;
 
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
-
 /// Dims what is drawn until the end of the scope.
 class OpacityScope {
  public:
@@ -33,10 +29,10 @@ class OpacityScope {
   float before_;
 };
 
-class View {
+class ListingView {
  public:
   /// `width` real pixels are in sight.
-  View(std::span<const AssemblyRow> rows, const AssemblyLook& look, float width)
+  ListingView(std::span<const AssemblyRow> rows, const AssemblyLook& look, float width)
       : rows_(rows),
         look_(look),
         height_(std::round(px(20))),
@@ -114,7 +110,7 @@ AssemblyPointed assembly_view(std::string_view id, std::span<const AssemblyRow> 
                               const AssemblyLook& look, float below) {
   const ImVec2 min = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
   const float high = std::max(room.y - below, px(40));
-  View view(rows, look, room.x);
+  ListingView view(rows, look, room.x);
   AssemblyPointed pointed;
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   ImGui::PushStyleColor(ImGuiCol_ChildBg, color(Role::background, 0.5f));

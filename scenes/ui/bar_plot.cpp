@@ -9,10 +9,6 @@
 namespace tilestep::ui {
 namespace {
 
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
-
 constexpr float kBarRow = 28, kLeastBarRow = 20;  // design pixels
 
 /// Vertical grid lines with their numbers below, right of `left`, and the unit below the values, whose

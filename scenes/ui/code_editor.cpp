@@ -14,10 +14,6 @@
 namespace tilestep::ui {
 namespace {
 
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
-
 /// The clipboard's text; empty where there is none.
 std::string pasted() {
   const char* text = ImGui::GetClipboardText();

@@ -10,13 +10,7 @@
 #include "scenes/ui/line_links.hpp"
 
 namespace tilestep::ui {
-namespace {
-
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 CodeGrid::CodeGrid(int lines)
     : height(std::round(px(20))), advance(text_size("0", Font::mono_note).x) {

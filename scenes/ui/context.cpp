@@ -135,7 +135,7 @@ Reach reach(float seen_from, float seen_to, float scroll, float most) {
 
 namespace {
 
-bool can_be_reached(const ImGuiWindow* window, ImVec2 min, ImVec2 max) {
+bool reached_in(const ImGuiWindow* window, ImVec2 min, ImVec2 max) {
   constexpr float kSlack = 1;  // rounding to whole pixels
   for (; window != nullptr; window = window->ParentWindow) {
     const ImRect& seen = window->InnerRect;
@@ -177,7 +177,7 @@ void add_part(std::vector<MapEntry>& seen, std::vector<MapEntry>& lost, const Gr
   part.raw_min = pixels(min);
   part.raw_max = pixels(max);
   part.least = pixels(least);
-  part.cut = !can_be_reached(on.window, min, max);
+  part.cut = !reached_in(on.window, min, max);
   const bool in_sight = part.min.x < part.max.x && part.min.y < part.max.y;
   if (in_sight) {
     seen.push_back(std::move(part));
@@ -197,7 +197,7 @@ MapEntry named_part(std::string_view id, std::string_view label, std::string_vie
 }  // namespace
 
 bool can_be_reached(ImVec2 min, ImVec2 max) {
-  return can_be_reached(ImGui::GetCurrentWindowRead(), min, max);
+  return reached_in(ImGui::GetCurrentWindowRead(), min, max);
 }
 
 void map(std::string_view id, std::string_view label, std::string_view value, ImVec2 min,

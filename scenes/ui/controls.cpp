@@ -11,10 +11,6 @@
 namespace tilestep::ui {
 namespace {
 
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
-
 Focus& focus() {
   return Context::current().focus();
 }

@@ -10,10 +10,6 @@
 namespace tilestep::ui {
 namespace {
 
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
-
 float length(ImVec2 v) {
   return std::sqrt(v.x * v.x + v.y * v.y);
 }

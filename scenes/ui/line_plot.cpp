@@ -9,10 +9,6 @@
 namespace tilestep::ui {
 namespace {
 
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
-
 class LinePlotView {
  public:
   LinePlotView(const LinePlot& plot, ImVec2 at, ImVec2 size) : plot_(plot), at_(at), size_(size) {

@@ -16,10 +16,6 @@ using namespace markdown_layout;
 
 namespace {
 
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
-
 void dots(float left, float right, float y, Role role) {
   for (float x = left; x < right; x += px(4))
     list().AddRectFilled({x, y}, {x + px(2), y + px(1.5f)}, color(role));
@@ -316,22 +312,21 @@ void table_block(Page& page, const MarkdownBlock& table, float width) {
 
 /// `width`: of text; `full`: of what may fill the window.
 void draw_block(Page& page, const MarkdownBlock& block, float width, float full, bool first) {
-  using Kind = MarkdownBlock::Kind;
   switch (block.kind) {
-    case Kind::heading:
+    case MarkdownBlock::Kind::heading:
       heading(page, block, width, first);
       break;
-    case Kind::paragraph:
-    case Kind::item:
+    case MarkdownBlock::Kind::paragraph:
+    case MarkdownBlock::Kind::item:
       item_text(page, block, width);
       break;
-    case Kind::code:
+    case MarkdownBlock::Kind::code:
       code_block(block, full);
       break;
-    case Kind::table:
+    case MarkdownBlock::Kind::table:
       table_block(page, block, full);
       break;
-    case Kind::rule: {
+    case MarkdownBlock::Kind::rule: {
       const ImVec2 at = ImGui::GetCursorScreenPos();
       list().AddLine({at.x, at.y + px(8)}, {at.x + width, at.y + px(8)}, color(Role::border));
       ImGui::Dummy({width, px(16)});
@@ -349,7 +344,7 @@ struct Document {
 };
 
 /// Documents by their text: a reader shows a lesson as one for each of its stops.
-struct Kept {
+struct KeptPage {
   std::vector<MarkdownTerm> terms;
   std::map<std::string, Document, std::less<>> documents;
 };
@@ -372,7 +367,7 @@ bool has_links(const MarkdownBlock& block) {
 
 Document& document(std::string_view text, const MarkdownLook& look) {
   constexpr std::size_t kMost = 64;
-  Kept& kept = Context::current().kept<Kept>(kept_name("markdown", look.id));
+  KeptPage& kept = Context::current().kept<KeptPage>(kept_name("markdown", look.id));
   if (kept.documents.size() > kMost || kept.terms != look.terms) kept = {look.terms, {}};
   const auto known = kept.documents.find(text);
   if (known != kept.documents.end()) return known->second;

@@ -79,11 +79,11 @@ struct Place {
 };
 
 std::vector<Place> places_in(std::vector<MarkdownBlock>& blocks) {
-  using Kind = MarkdownBlock::Kind;
   std::vector<Place> places;
   const auto add = [&](MarkdownText& text) { places.push_back({&text, searched(text)}); };
   for (MarkdownBlock& block : blocks) {
-    if (block.kind == Kind::heading || block.kind == Kind::code) continue;
+    if (block.kind == MarkdownBlock::Kind::heading || block.kind == MarkdownBlock::Kind::code)
+      continue;
     add(block.text);
     for (std::size_t row = 1; row < block.rows.size(); ++row) {
       for (MarkdownText& cell : block.rows[row]) add(cell);

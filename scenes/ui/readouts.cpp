@@ -8,10 +8,6 @@
 namespace tilestep::ui {
 namespace {
 
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
-
 /// A shape of its own for each provenance, so that the word can be left out where room is short.
 void draw_mark(lab::Provenance provenance, ImVec2 center, float radius, ImU32 ink) {
   const float thickness = std::max(px(1.25f), 1.0f);

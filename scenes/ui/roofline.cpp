@@ -24,10 +24,6 @@ struct Box {
   }
 };
 
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
-
 /// Whether the line from `from` to `to` runs through `box`.
 bool crosses(const Box& box, ImVec2 from, ImVec2 to) {
   float begin = 0, end = 1;  // the share of the line that is inside
@@ -56,9 +52,9 @@ bool drawable(const RooflineDot& dot) {
          dot.tflops > 0;
 }
 
-class View {
+class RoofView {
  public:
-  View(const Roofline& plot, ImVec2 at, ImVec2 size) : plot_(plot), at_(at), size_(size) {
+  RoofView(const Roofline& plot, ImVec2 at, ImVec2 size) : plot_(plot), at_(at), size_(size) {
     note_ = text_size("0", Font::note).y;
     std::vector<double> xs, ys;
     for (const RooflineDot& dot : plot.dots) {
@@ -320,7 +316,7 @@ float roofline_height() {
 
 void roofline(const Roofline& plot, ImVec2 size) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  View(plot, at, size).draw();
+  RoofView(plot, at, size).draw();
   ImGui::Dummy(size);
   map(plot.id, plot.title, fmt::format("{} dots", plot.dots.size()), at,
       {at.x + size.x, at.y + size.y});

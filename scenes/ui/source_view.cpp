@@ -17,10 +17,6 @@
 namespace tilestep::ui {
 namespace {
 
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
-
 /// A line of the view: a line of the source, or a fold in place of some.
 struct Row {
   int line = 0;   ///< 1-based; of a fold the first
@@ -28,7 +24,7 @@ struct Row {
   bool open = false;
 };
 
-struct Kept {
+struct KeptSource {
   const char* data = nullptr;
   std::size_t size = 0;
   std::vector<SyntaxLine> lines;
@@ -39,7 +35,7 @@ struct Kept {
   float scroll_target = -1;
 };
 
-std::vector<Row> rows_of(const Kept& kept) {
+std::vector<Row> rows_of(const KeptSource& kept) {
   std::vector<Row> rows;
   int fold = 0;
   for (int line = 1; line <= std::ssize(kept.lines); ++line) {
@@ -57,9 +53,9 @@ std::vector<Row> rows_of(const Kept& kept) {
   return rows;
 }
 
-class View {
+class SourceRows {
  public:
-  View(std::string_view source, const SourceLook& look, const Kept& kept)
+  SourceRows(std::string_view source, const SourceLook& look, const KeptSource& kept)
       : source_(source),
         look_(look),
         kept_(kept),
@@ -220,13 +216,13 @@ class View {
 
   std::string_view source_;
   const SourceLook& look_;
-  const Kept& kept_;
+  const KeptSource& kept_;
   float height_, advance_, gutter_;
   int hovered_ = -1;
 };
 
 /// A line comes to about a third of the view; one that is folded away: its fold.
-void aim_at(Kept& kept, int line, float line_height) {
+void aim_at(KeptSource& kept, int line, float line_height) {
   auto row = std::find_if(kept.rows.begin(), kept.rows.end(),
                           [&](const Row& each) { return each.fold < 0 && each.line == line; });
   if (row == kept.rows.end()) {
@@ -241,7 +237,7 @@ void aim_at(Kept& kept, int line, float line_height) {
 }
 
 /// Brings the current line to about a third of the view.
-void scroll_to(Kept& kept, int current, float line_height) {
+void scroll_to(KeptSource& kept, int current, float line_height) {
   if (kept.current != current) {
     kept.current = current;
     if (current > 0) aim_at(kept, current, line_height);
@@ -271,13 +267,13 @@ int source_view(std::string_view id, std::string_view source, const SourceLook& 
 
 int source_view(std::string_view id, std::string_view source, const SourceLook& look,
                 LineLinks& links) {
-  Kept& kept = Context::current().kept<Kept>(kept_name("source", id));
+  KeptSource& kept = Context::current().kept<KeptSource>(kept_name("source", id));
   if (kept.data != source.data() || kept.size != source.size()) {
     kept = {
         source.data(), source.size(), tinted(source), lab::recorder_lines(source), {}, {}, 0, -1};
     kept.rows = rows_of(kept);
   }
-  View view(source, look, kept);
+  SourceRows view(source, look, kept);
   float width = 0;
   for (int line = 1; line <= std::ssize(kept.lines); ++line) {
     width = std::max(width, view.width_of(line));

@@ -8,10 +8,6 @@
 namespace tilestep::ui {
 namespace {
 
-ImDrawList& list() {
-  return *ImGui::GetWindowDrawList();
-}
-
 std::string heading(const lab::Column& column) {
   return column.unit.empty() ? column.label : fmt::format("{} ({})", column.label, column.unit);
 }
@@ -56,7 +52,7 @@ Columns natural_columns(const lab::Table& table) {
 }
 
 /// What is kept between frames, for one table.
-struct Kept {
+struct KeptTable {
   std::string rows;  ///< the widths belong to a table with these first and last rows …
   float scale = 0;   ///< … at this scale
   Columns natural;
@@ -64,7 +60,7 @@ struct Kept {
   float scroll_x = 0;
 };
 
-Columns laid_out(const lab::Table& table, Kept& kept, float room) {
+Columns laid_out(const lab::Table& table, KeptTable& kept, float room) {
   const float scale = Context::current().scale();
   std::string rows = std::to_string(table.rows.size());
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -187,7 +183,7 @@ class TableView {
   float row_height_;
 };
 
-void scroll_to(Kept& kept, int current, float row_height) {
+void scroll_to(KeptTable& kept, int current, float row_height) {
   if (kept.current == current) return;
   kept.current = current;
   if (current < 0) return;
@@ -207,7 +203,7 @@ TableHover data_table(const lab::Table& table, const TableLook& look) {
     empty_state("No rows", "This table has nothing to show for the current knobs.");
     return {};
   }
-  Kept& kept = Context::current().kept<Kept>(kept_name("table", table.id));
+  KeptTable& kept = Context::current().kept<KeptTable>(kept_name("table", table.id));
   const Columns columns = laid_out(table, kept, room.x - ImGui::GetStyle().ScrollbarSize);
   const TableView view(table, look, columns);
   const ImVec2 at = ImGui::GetCursorScreenPos();

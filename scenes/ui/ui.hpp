@@ -17,6 +17,11 @@
 /// while a frame is drawn, so that a scene names roles and never colours or pixels.
 namespace tilestep::ui {
 
+/// What the current window is drawn with.
+inline ImDrawList& list() {
+  return *ImGui::GetWindowDrawList();
+}
+
 using picture::Role;
 
 enum class Font { note, body, body_bold, section, title, mono_note, mono, mono_large };

@@ -6,6 +6,7 @@
 #include "tests/app/fake_cuda_tools.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 
 using namespace tilestep;
 using namespace tilestep::app;
@@ -19,7 +20,9 @@ namespace {
 constexpr const char* kPath = "kernels/attention/online_softmax/one_pass.cu";
 
 workbench::AssemblyRequest request_of(workbench::AssemblyForm form = workbench::AssemblyForm::ptx) {
-  return {"online-softmax", {kPath, file_text(std::string(TILESTEP_SOURCE_DIR "/") + kPath)}, form};
+  return {"online-softmax",
+          {kPath, file_text(std::string(tilestep::tests::paths::kSource) + "/" + kPath)},
+          form};
 }
 
 std::string line_of(Ticket ticket, const workbench::AssemblyRequest& request) {
@@ -49,7 +52,7 @@ struct HereToo {
 
 ProcessLabOptions options_of() {
   ProcessLabOptions options;
-  options.program = TILESTEP_PROGRAM;
+  options.program = tilestep::tests::paths::kProgram;
   return options;
 }
 
@@ -72,7 +75,7 @@ std::optional<LabUpdate> last_update(LabClient& lab, Ticket ticket) {
 
 TEST_CASE("a worker answers with the kernels of the source, by line, in both forms", "[worker]") {
   const FakeCudaTools tools;
-  Child worker({TILESTEP_PROGRAM, "worker"}, tools.environment());
+  Child worker({tilestep::tests::paths::kProgram, "worker"}, tools.environment());
   worker.write(line_of(1, request_of()));
   const json ptx = next_answer(worker);
   INFO(ptx.dump());
@@ -98,7 +101,7 @@ TEST_CASE("a worker answers with the kernels of the source, by line, in both for
 
 TEST_CASE("what is wrong with a request for assembly is said about its ticket", "[worker]") {
   const FakeCudaTools tools({.disassembles = false});
-  Child worker({TILESTEP_PROGRAM, "worker"}, tools.environment());
+  Child worker({tilestep::tests::paths::kProgram, "worker"}, tools.environment());
   const auto refused = [&](const std::string& line, int code, const char* words) {
     worker.write(line);
     const json answer = next_answer(worker);
@@ -127,7 +130,7 @@ TEST_CASE("without nvcc a sentence says what to install, and a compiler's messag
           "[worker]") {
   Environment none = FakeCudaTools().environment();
   none["TILESTEP_NVCC"] = "/no/such/nvcc";
-  Child without({TILESTEP_PROGRAM, "worker"}, none);
+  Child without({tilestep::tests::paths::kProgram, "worker"}, none);
   without.write(line_of(1, request_of()));
   const json missing = next_answer(without);
   CHECK(missing.at("code") == 3);
@@ -135,7 +138,7 @@ TEST_CASE("without nvcc a sentence says what to install, and a compiler's messag
 
   const FakeCudaTools tools(
       {.error = std::string("/c/edited/") + kPath + "(12): error: expected a \";\"\n"});
-  Child worker({TILESTEP_PROGRAM, "worker"}, tools.environment());
+  Child worker({tilestep::tests::paths::kProgram, "worker"}, tools.environment());
   worker.write(line_of(2, request_of()));
   const json failed = next_answer(worker);
   INFO(failed.dump());

@@ -5,6 +5,7 @@
 #include "tests/app/display_window.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 #include "tests/skip.hpp"
 
 using namespace tilestep::tests;
@@ -15,7 +16,8 @@ namespace {
 
 /// A capsule of a kernel whose maximum of each tile is one too large; empty where nothing compiles here.
 fs::path make_capsule(const fs::path& folder) {
-  std::string text = file_text(TILESTEP_SOURCE_DIR "/kernels/attention/online_softmax/one_pass.cu");
+  std::string text = file_text(std::string(tilestep::tests::paths::kSource) +
+                               "/kernels/attention/online_softmax/one_pass.cu");
   const std::string where = "    const float m_new = fmaxf(m, tile_max);";
   REQUIRE(text.find(where) != text.npos);
   text.insert(text.find(where), "    tile_max += 1;\n");
@@ -79,8 +81,8 @@ TEST_CASE("a capsule's kernel runs in the sandbox from a real window, and the us
   fs::create_directories(draft.parent_path());
   std::ofstream(draft) << "// mine alone\n";
 
-  Window window(*display, {"open", capsule.string(), "--questions", "off"}, TILESTEP_PROGRAM,
-                home.path());
+  Window window(*display, {"open", capsule.string(), "--questions", "off"},
+                tilestep::tests::paths::kProgram, home.path());
   show_kernel(window);
   CHECK(window.value("capsule_kernel") == "not trusted");
   CHECK(is_of(window, "Capsule of "));
@@ -111,8 +113,8 @@ TEST_CASE("without bubblewrap a real window runs a capsule's kernel on trust alo
   const fs::path capsule = make_capsule(folder.path());
   const WithoutBubblewrap without(programs.path());
   {
-    Window window(*display, {"open", capsule.string(), "--questions", "off"}, TILESTEP_PROGRAM,
-                  home.path());
+    Window window(*display, {"open", capsule.string(), "--questions", "off"},
+                  tilestep::tests::paths::kProgram, home.path());
     show_kernel(window);
     CHECK(window.says("apt-get install bubblewrap"));
     window.press("ctrl+Return");
@@ -122,7 +124,7 @@ TEST_CASE("without bubblewrap a real window runs a capsule's kernel on trust alo
     CHECK(is_of(window, "Capsule of "));  // nothing has run
   }
   Window window(*display, {"open", capsule.string(), "--questions", "off", "--trust"},
-                TILESTEP_PROGRAM, home.path());
+                tilestep::tests::paths::kProgram, home.path());
   show_kernel(window);
   CHECK(window.value("capsule_kernel") == "trusted");
   window.press("ctrl+Return");

@@ -16,6 +16,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tests/paths.hpp"
+
 namespace tilestep::tests {
 namespace {
 
@@ -155,7 +157,7 @@ bool Child::alive() {
 Outcome run_tilestep(const std::vector<std::string>& arguments, const std::string& input,
                      const Environment& extra) {
   const char* other = std::getenv("TILESTEP_TEST_PROGRAM");
-  std::vector<std::string> words = {other == nullptr ? TILESTEP_PROGRAM : other};
+  std::vector<std::string> words = {other == nullptr ? tilestep::tests::paths::kProgram : other};
   words.insert(words.end(), arguments.begin(), arguments.end());
   Child child(words, extra);
   child.write(input);

@@ -18,6 +18,7 @@
 #include "kernels/catalog.hpp"
 #include "tests/app/child.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 
 using namespace tilestep;
 using namespace tilestep::app;
@@ -225,7 +226,7 @@ void Class::run(std::chrono::seconds length) {
   }
   for (Client& client : clients) {
     ProcessLabOptions options;
-    options.address = parse_lab("run:'" TILESTEP_CLASS_WORKER "'");
+    options.address = parse_lab("run:'" + std::string(tilestep::tests::paths::kClassWorker) + "'");
     options.run_deadline = 5min;
     client.lab = make_process_lab(options);
     client.lesson = static_cast<std::size_t>(&client - clients.data()) % lessons().size();

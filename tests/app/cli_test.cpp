@@ -5,6 +5,7 @@
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 
 using namespace tilestep::tests;
 using nlohmann::json;
@@ -34,7 +35,7 @@ void check_refused(const std::vector<std::string>& arguments,
 
 /// A line of the shell, in which $0 is tilestep.
 Child shell(const std::string& line) {
-  return Child({"sh", "-c", line, TILESTEP_PROGRAM});
+  return Child({"sh", "-c", line, tilestep::tests::paths::kProgram});
 }
 
 void check_no_nan(const json& value) {
@@ -103,8 +104,9 @@ TEST_CASE("run --set takes knobs before and after the lesson, apart and together
 
 TEST_CASE("a CUDA module that is refused is named once, and emulation stands in", "[cli]") {
   const std::vector<std::string> run = {"run", "online-softmax", "--json"};
-  const std::pair<const char*, const char*> modules[] = {
-      {TILESTEP_FAKE_MODULE_OTHER, "built from other sources"}, {__FILE__, "cannot be loaded"}};
+  const std::pair<std::string, const char*> modules[] = {
+      {tilestep::tests::paths::kFakeModuleOther, "built from other sources"},
+      {tilestep::tests::paths::kSource + std::string("/README.md"), "cannot be loaded"}};
   for (const auto& [module, why] : modules) {
     const Environment environment = {{"TILESTEP_CUDA_MODULE", module}};
     const Outcome stood_in = run_tilestep(run, "", environment);
@@ -182,7 +184,8 @@ TEST_CASE("every command that runs kernels takes a lab, and no option as a host"
     check_refused(with(command, {"--lab", "ssh:-oProxyCommand=x"}), {"cannot begin with '-'"});
   }
   CHECK(!std::filesystem::exists(out));
-  const std::string without_gpu = "run:env CUDA_VISIBLE_DEVICES= '" TILESTEP_PROGRAM "' worker";
+  const std::string without_gpu = "run:env CUDA_VISIBLE_DEVICES= '" +
+                                  std::string(tilestep::tests::paths::kProgram) + "' worker";
   const Outcome record = run_tilestep({"record", "tiling", "--out", out, "--lab", without_gpu});
   CHECK(record.code == 3);
   check_contains(record.err, "cuda");

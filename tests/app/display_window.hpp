@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/app/child.hpp"
+#include "tests/paths.hpp"
 
 /// tilestep in a real window under Xvfb, with real keys and a real pointer.
 namespace tilestep::tests {
@@ -43,7 +44,8 @@ class Window {
   /// Arguments that do not begin with `open` are of the opening lesson, without questions. `home` keeps what
   /// the window keeps; empty: a folder of its own.
   Window(const Display& display, const std::vector<std::string>& arguments,
-         const std::string& program = TILESTEP_PROGRAM, const std::filesystem::path& home = {});
+         const std::string& program = tilestep::tests::paths::kProgram,
+         const std::filesystem::path& home = {});
 
   Child& program() { return *program_; }
   nlohmann::json map() const;

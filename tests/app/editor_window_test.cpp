@@ -3,6 +3,7 @@
 
 #include "tests/app/display_window.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 #include "tests/skip.hpp"
 
 using namespace tilestep::tests;
@@ -34,7 +35,8 @@ TEST_CASE(
   const TemporaryFolder home;
   const auto draft = home.path() / ".local/state/tilestep/drafts/online-softmax/one_pass.cu";
   {
-    Window window(*display, {"--backend", "emulated"}, TILESTEP_PROGRAM, home.path());
+    Window window(*display, {"--backend", "emulated"}, tilestep::tests::paths::kProgram,
+                  home.path());
     open_editor(window);
     // The maximum of each tile, found by the name of its step, is one too large.
     window.press("ctrl+f");
@@ -58,7 +60,7 @@ TEST_CASE(
     ::kill(window.program().pid(), SIGKILL);  // a second after the last change nothing is lost
   }
   CHECK(file_text(draft).find("tile_max += 1; ") != std::string::npos);
-  Window window(*display, {"--backend", "emulated"}, TILESTEP_PROGRAM, home.path());
+  Window window(*display, {"--backend", "emulated"}, tilestep::tests::paths::kProgram, home.path());
   open_editor(window);
   CHECK(window.says("your draft"));
   window.press("Escape");

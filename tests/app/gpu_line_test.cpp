@@ -9,13 +9,10 @@
 #include <string>
 
 #include "app/worker/lab_client.hpp"
-#include "kernels/base/simt/sanitizers.hpp"
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
-
-// The sanitizers keep signals to themselves.
-#if defined(TILESTEP_WHOLE_PROGRAM) && !defined(TILESTEP_ASAN) && !defined(TILESTEP_TSAN)
+#include "tests/paths.hpp"
 
 using namespace tilestep;
 using namespace tilestep::app;
@@ -32,14 +29,14 @@ class FakeGpu {
  public:
   explicit FakeGpu(const char* does) {
     set("TILESTEP_FAKE_GPU", does);
-    set("TILESTEP_CUDA_MODULE", TILESTEP_FAILING_MODULE);
+    set("TILESTEP_CUDA_MODULE", tilestep::tests::paths::kFailingModule);
     set("TILESTEP_CACHE", (folder() / "cache").string());
     set("TILESTEP_NVCC",
         program("nvcc",
                 "case $1 in --version) echo 'release 13.0, V13.0.88'; exit;; esac\n"
                 "while [ $# -gt 1 ]; do case $1 in -o) : > \"$2\";; esac; shift; done"));
     set("TILESTEP_COMPUTE_SANITIZER", "/no/such/program");
-    options_.program = TILESTEP_PROGRAM;
+    options_.program = tilestep::tests::paths::kProgram;
     lab_ = make_process_lab(options_);
   }
   ~FakeGpu() {
@@ -89,14 +86,14 @@ class FakeGpu {
   }
   /// Of the code that edit_with inserts.
   static int line_number() {
-    const std::string text = file_text(std::string(TILESTEP_SOURCE_DIR "/") + kPath);
+    const std::string text = file_text(std::string(tilestep::tests::paths::kSource) + "/" + kPath);
     const std::string before = text.substr(0, text.find(kPlace));
     return 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n'));
   }
 
  private:
   static lab::KernelEdit edit_with(const std::string& line) {
-    std::string text = file_text(std::string(TILESTEP_SOURCE_DIR "/") + kPath);
+    std::string text = file_text(std::string(tilestep::tests::paths::kSource) + "/" + kPath);
     text.insert(text.find(kPlace), line + "\n");
     return {kPath, text};
   }
@@ -165,5 +162,3 @@ TEST_CASE("what fails on a GPU alone is told with the line of compute-sanitizer"
   CHECK(found.worker_died);
   check_next_is_right(gpu);
 }
-
-#endif

@@ -6,6 +6,7 @@
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 
 using namespace tilestep::tests;
 using namespace std::chrono_literals;
@@ -23,9 +24,9 @@ bool takes_interrupts(pid_t pid) {
 }  // namespace
 
 TEST_CASE("Ctrl-C in the command line cancels the run and ends as by the signal", "[cli]") {
-  Child child({TILESTEP_PROGRAM, "run", "online-softmax", "--backend", "emulated", "--json",
-               "--set", "preset=random", "--set", "keys=65536", "--set", "tile_width=1024", "--set",
-               "head_dim=128"});
+  Child child({tilestep::tests::paths::kProgram, "run", "online-softmax", "--backend", "emulated",
+               "--json", "--set", "preset=random", "--set", "keys=65536", "--set",
+               "tile_width=1024", "--set", "head_dim=128"});
   REQUIRE(eventually([&] { return takes_interrupts(child.pid()); }));
   ::kill(child.pid(), SIGINT);
   CHECK(child.finish(60s) == 128 + SIGINT);

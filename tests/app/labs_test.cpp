@@ -14,6 +14,7 @@
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 
 using namespace tilestep;
 using namespace tilestep::app;
@@ -46,7 +47,9 @@ class ScriptLab {
  public:
   explicit ScriptLab(const std::string& script) {
     const auto file = folder_.path() / "a lab";
-    std::ofstream(file) << "#!/bin/sh\nTILESTEP='" TILESTEP_PROGRAM "'\n" << script << "\n";
+    std::ofstream(file) << "#!/bin/sh\nTILESTEP='" + std::string(tilestep::tests::paths::kProgram) +
+                               "'\n"
+                        << script << "\n";
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
     options.address = parse_lab("run:'" + file.string() + "' worker");
   }
@@ -230,7 +233,7 @@ TEST_CASE("a lab behind a banner and a delay answers as this machine does", "[la
   lab::NoProgress progress;
   const lab::Report here = answer(request_of(), progress);
   CHECK(lab::to_json(std::get<lab::Report>(first.last.what)) == lab::to_json(here));
-  const Ended second = end_of(*lab, lab->submit(request_of("tiling")));
+  const Ended second = end_of(*lab, lab->submit(request_of("coalescing")));
   CHECK(second.is_report());
   CHECK(second.waits.empty());
 }
@@ -304,11 +307,11 @@ TEST_CASE("a run that waits for its lab can be cancelled, and a newer one is sen
   const Ended given_up = end_of(*lab, cancelled);
   REQUIRE(std::holds_alternative<LabGivenUp>(given_up.last.what));
   const Ticket replaced = lab->submit(request_of());
-  const Ticket newest = lab->submit(request_of("tiling"));
+  const Ticket newest = lab->submit(request_of("coalescing"));
   CHECK(std::holds_alternative<LabGivenUp>(end_of(*lab, replaced).last.what));
   const Ended ended = end_of(*lab, newest);
   REQUIRE(ended.is_report());
-  CHECK(std::get<lab::Report>(ended.last.what).lesson == "tiling");
+  CHECK(std::get<lab::Report>(ended.last.what).lesson == "coalescing");
 }
 
 TEST_CASE("what a command started ends with its lab", "[labs]") {
@@ -330,10 +333,10 @@ TEST_CASE("what a command started ends with its lab", "[labs]") {
 TEST_CASE("several labs are asked side by side, each by its number", "[labs]") {
   const ScriptLab script("exec \"$TILESTEP\" worker");
   ProcessLabOptions here;
-  here.program = TILESTEP_PROGRAM;
+  here.program = tilestep::tests::paths::kProgram;
   const auto labs = make_labs(here, {script.options.address, parse_lab("run:false")});
   const Ticket a = labs->submit(request_of());
-  const Ticket b = labs->submit_to(1, request_of("tiling"));
+  const Ticket b = labs->submit_to(1, request_of("coalescing"));
   const Ticket c = labs->submit_to(2, request_of());
   CHECK(labs->busy());
   std::map<Ticket, LabUpdate> ends;
@@ -346,7 +349,7 @@ TEST_CASE("several labs are asked side by side, each by its number", "[labs]") {
       },
       60s));
   CHECK(std::get<lab::Report>(ends[a].what).lesson == "online-softmax");
-  CHECK(std::get<lab::Report>(ends[b].what).lesson == "tiling");
+  CHECK(std::get<lab::Report>(ends[b].what).lesson == "coalescing");
   CHECK(std::holds_alternative<LabFailure>(ends[c].what));
   CHECK(!labs->busy());
 }

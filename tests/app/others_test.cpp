@@ -15,6 +15,7 @@
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 #include "tests/skip.hpp"
 
 namespace tilestep {
@@ -42,7 +43,7 @@ std::string at_start(const std::string& code) {
                      code);
 }
 
-std::unique_ptr<LabClient> lab_of(const std::string& program = TILESTEP_PROGRAM) {
+std::unique_ptr<LabClient> lab_of(const std::string& program = tilestep::tests::paths::kProgram) {
   ProcessLabOptions options;
   options.program = program;
   options.edited_deadline = 2s;
@@ -203,7 +204,7 @@ TEST_CASE("what forks forever in the sandbox is ended with all of its children",
   if (!sandbox_status().available) return tests::skip(sandbox_status().reason);
   const tests::TemporaryFolder folder;
   const fs::path program = folder.path() / "tilestep-that-forks";
-  fs::copy_file(TILESTEP_PROGRAM, program);
+  fs::copy_file(tilestep::tests::paths::kProgram, program);
   const auto lab = lab_of(program);
   lab->submit_others(request_with("\n#include <unistd.h>\n" + at_start(R"(
     for (;;) {

@@ -13,6 +13,7 @@
 #include "app/worker/lab_client.hpp"
 #include "tests/app/child.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 
 /// What the tests of a process lab ask of it, and how they wait for its answers.
 namespace tilestep::tests {
@@ -48,7 +49,7 @@ inline constexpr const char* kEditedPath = "kernels/attention/online_softmax/one
 /// With the lesson's kernel as it is, but for `line` in it.
 inline lab::Request edited_request(const std::string& line = {}) {
   lab::Request request = request_of();
-  std::string text = file_text(std::string(TILESTEP_SOURCE_DIR "/") + kEditedPath);
+  std::string text = file_text(std::string(tilestep::tests::paths::kSource) + "/" + kEditedPath);
   const std::string where = "    // 1. The maximum of all keys so far.\n";
   text.insert(text.find(where), line + "\n");
   request.kernel = lab::KernelEdit{kEditedPath, text};
@@ -57,7 +58,7 @@ inline lab::Request edited_request(const std::string& line = {}) {
 
 inline ProcessLabOptions options_with(std::chrono::milliseconds run_deadline = 120s) {
   ProcessLabOptions options;
-  options.program = TILESTEP_PROGRAM;
+  options.program = tilestep::tests::paths::kProgram;
   options.run_deadline = run_deadline;
   return options;
 }

@@ -323,25 +323,6 @@ TEST_CASE("a worker that ends with an edited kernel is no riddle", "[process-lab
                  "while it ran online-softmax with an edited kernel, which has perhaps written to");
 }
 
-// The sanitizers keep such signals to themselves.
-#if defined(TILESTEP_WHOLE_PROGRAM) && !defined(TILESTEP_ASAN) && !defined(TILESTEP_TSAN)
-TEST_CASE("a wild pointer of an edited kernel ends the worker with its line", "[process-lab]") {
-  const TemporaryFolder cache;
-  ::setenv("TILESTEP_CACHE", cache.path().c_str(), 1);
-  const auto lab = make_process_lab(options_with());
-  const lab::Request wild = edited_request("    *reinterpret_cast<int*>(0x123456789000) = 1;");
-  const LabFailure failure = check_failure(*lab, lab->submit(wild));
-  CHECK(failure.worker_died);
-  check_contains(failure.sentence,
-                 "writes address 0x123456789000, where there is no memory (line ");
-  CHECK(failure.next == "The worker has ended; the next run starts another.");
-  REQUIRE(failure.diagnostics.size() == 1);
-  CHECK(failure.diagnostics.front().line > 100);
-  check_report(*lab, lab->submit(edited_request()));
-  ::unsetenv("TILESTEP_CACHE");
-}
-#endif
-
 TEST_CASE("a run that hangs and heeds no cancel gives way to the next", "[process-lab]") {
   const auto lab = make_process_lab(options_with());
   pid_t hung = 0;

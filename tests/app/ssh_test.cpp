@@ -16,6 +16,7 @@
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 #include "tests/skip.hpp"
 
 using namespace tilestep;
@@ -54,7 +55,7 @@ class Server {
     make_key(file("key"));
     make_key(file("other_key"));
     fs::copy_file(file("key.pub"), file("authorized_keys"));
-    fs::create_symlink(TILESTEP_PROGRAM, file("tilestep"));
+    fs::create_symlink(tilestep::tests::paths::kProgram, file("tilestep"));
     std::ofstream(file("sshd_config"))
         << "Port " << port_ << "\nListenAddress 127.0.0.1\nHostKey " << file("host_key")
         << "\nAuthorizedKeysFile " << file("authorized_keys") << "\nPidFile " << file("pid")
@@ -112,7 +113,7 @@ lab::Request request_of(std::string lesson = "online-softmax") {
 std::string failure_of(const LabAddress& address) {
   lab::NoProgress progress;
   try {
-    ask(make_lab(address, TILESTEP_PROGRAM).get(), request_of(), progress);
+    ask(make_lab(address, tilestep::tests::paths::kProgram).get(), request_of(), progress);
   } catch (const Error& error) {
     CHECK(error.code() == ExitCode::unavailable);
     return error.what();
@@ -136,7 +137,7 @@ TEST_CASE("every lesson over ssh gives what it gives here", "[ssh]") {
   const LabAddress address = server.lab();
   lab::NoProgress progress;
   {
-    const auto there = make_lab(address, TILESTEP_PROGRAM);
+    const auto there = make_lab(address, tilestep::tests::paths::kProgram);
     for (const lab::Lesson* lesson : lessons()) {
       const lab::Request request = request_of(lesson->info().id);
       CAPTURE(request.lesson);

@@ -7,6 +7,7 @@
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 #include "tests/skip.hpp"
 
 using namespace tilestep::tests;
@@ -59,8 +60,8 @@ int count_of(const std::string& text, const std::string& part) {
 void check_path(const fs::path& place, const std::string& lesson) {
   const std::string html = file_text(place / "index.html");
   fs::path text;
-  for (const auto& entry :
-       fs::recursive_directory_iterator(fs::path(TILESTEP_SOURCE_DIR) / "assets" / "lessons")) {
+  for (const auto& entry : fs::recursive_directory_iterator(
+           fs::path(tilestep::tests::paths::kSource) / "assets" / "lessons")) {
     if (entry.path().stem() == lesson) text = entry.path();
   }
   const std::string markdown = file_text(text);
@@ -151,7 +152,8 @@ TEST_CASE("the tour has an index, a page, pictures and tables of every lesson", 
   // Making it again over itself is fine, and where its kernels run makes no difference.
   const std::string before = file_text(out / "online-softmax" / "report.json");
   const Outcome again =
-      run_tilestep({"tour", "--out", out.string(), "--lab", "run:'" TILESTEP_PROGRAM "' worker"},
+      run_tilestep({"tour", "--out", out.string(), "--lab",
+                    "run:'" + std::string(tilestep::tests::paths::kProgram) + "' worker"},
                    "", no_display);
   INFO(again.err);
   CHECK(again.code == outcome.code);
@@ -283,7 +285,7 @@ TEST_CASE("pictures look the same on a machine without any fonts", "[tour]") {
   Child child(
       {"unshare", "-m", "sh", "-c",
        hidden + "env HOME=/nowhere \"$0\" shot online-softmax --backend emulated --out \"$1\"",
-       TILESTEP_PROGRAM, png});
+       tilestep::tests::paths::kProgram, png});
   CHECK(child.finish(std::chrono::seconds(60)) == 0);
   CHECK((file_text(png) == try_fonts({}).picture));
 }
@@ -351,7 +353,7 @@ TEST_CASE("where the disk is full an old picture survives", "[tour]") {
   const fs::path png = folder.path() / "a.png";
   std::ofstream(png) << "old and good";
   Child child({"sh", "-c", "ulimit -f 8; exec \"$0\" shot online-softmax --out \"$1\"",
-               TILESTEP_PROGRAM, png.string()});
+               tilestep::tests::paths::kProgram, png.string()});
   CHECK(child.finish(std::chrono::seconds(60)) == 3);
   check_contains(child.err(), "File too large");
   CHECK(file_text(png) == "old and good");

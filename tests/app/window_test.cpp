@@ -8,6 +8,7 @@
 #include "tests/app/display_window.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 
 using namespace tilestep::tests;
 using namespace std::chrono_literals;
@@ -198,7 +199,7 @@ TEST_CASE("a window's worker is its own program, not what a build has put in its
   if (!display) return;
   const TemporaryFolder folder;
   const std::filesystem::path program = folder.path() / "tilestep";
-  std::filesystem::copy_file(TILESTEP_PROGRAM, program);
+  std::filesystem::copy_file(tilestep::tests::paths::kProgram, program);
   Window window(*display, {"--backend", "emulated", "--set", "preset=rising"}, program.string());
   wait_until_ready(window);
   const auto workers = children_of(window.program().pid());
@@ -247,7 +248,7 @@ TEST_CASE("a display that goes away ends the window with a sentence, and the set
   auto display = make_display();
   if (!display) return;
   const TemporaryFolder home;
-  Window window(*display, {"--backend", "emulated"}, TILESTEP_PROGRAM, home.path());
+  Window window(*display, {"--backend", "emulated"}, tilestep::tests::paths::kProgram, home.path());
   wait_until_ready(window);
   window.press("t");
   CHECK(eventually([&] { return window.part("Dark theme").has_value(); }));
@@ -271,7 +272,7 @@ TEST_CASE("Ctrl+S keeps what is on show, and another window opens it", "[window]
   };
   {
     Window window(*display, {"--backend", "emulated", "--set", "preset=rising", "--step", "2"},
-                  TILESTEP_PROGRAM, home.path());
+                  tilestep::tests::paths::kProgram, home.path());
     wait_until_ready(window);
     REQUIRE(eventually([&] { return window.step() == 2; }));
     window.focus();
@@ -286,7 +287,8 @@ TEST_CASE("Ctrl+S keeps what is on show, and another window opens it", "[window]
     window.press("Right");
     CHECK(eventually([&] { return window.step() == 3; }));
   }
-  Window window(*display, {"open", first_saved(), "--backend", "cuda"}, TILESTEP_PROGRAM,
+  Window window(*display, {"open", first_saved(), "--backend", "cuda"},
+                tilestep::tests::paths::kProgram,
                 home.path());  // no GPU is asked for
   REQUIRE(eventually([&] { return window.step() == 2; }));
   const auto preset = window.part("preset");
@@ -311,7 +313,7 @@ TEST_CASE("the window comes back as it was left", "[window]") {
     Window window(
         *display,
         {"open", "coalescing", "--backend", "emulated", "--set", "stride=4", "--questions", "off"},
-        TILESTEP_PROGRAM, home.path());
+        tilestep::tests::paths::kProgram, home.path());
     REQUIRE(eventually([&] { return window.part("lane_0").has_value(); }));
     window.focus();
     window.press("Right");
@@ -325,14 +327,16 @@ TEST_CASE("the window comes back as it was left", "[window]") {
   const json kept = json::parse(file_text(settings));
   CHECK(kept.at("theme") == "light");
   {
-    Window window(*display, {"open", "--backend", "emulated"}, TILESTEP_PROGRAM, home.path());
+    Window window(*display, {"open", "--backend", "emulated"}, tilestep::tests::paths::kProgram,
+                  home.path());
     CHECK(eventually([&] { return window.step() == 1; }));
     CHECK(window.map().at("lesson") == "coalescing");
     CHECK(window.part("Dark theme").has_value());  // what the button would change the light one to
     CHECK(window.says("in[i × 4]"));               // the stride that was set
   }
   std::ofstream(settings) << "{ broken";
-  Window window(*display, {"open", "--backend", "emulated"}, TILESTEP_PROGRAM, home.path());
+  Window window(*display, {"open", "--backend", "emulated"}, tilestep::tests::paths::kProgram,
+                home.path());
   CHECK(eventually([&] { return window.says("set aside as"); }));
   CHECK(std::filesystem::exists(settings.string() + ".damaged-1"));
 }

@@ -7,6 +7,7 @@
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 
 using namespace tilestep::tests;
 using namespace std::chrono_literals;
@@ -30,7 +31,8 @@ json short_request(int ticket) {
 
 class Worker {
  public:
-  explicit Worker(const Environment& extra = {}) : child_({TILESTEP_PROGRAM, "worker"}, extra) {}
+  explicit Worker(const Environment& extra = {})
+      : child_({tilestep::tests::paths::kProgram, "worker"}, extra) {}
 
   void send(const json& message) { child_.write(message.dump() + "\n"); }
   void send_text(const std::string& line) { child_.write(line + "\n"); }

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 #include "tests/skip.hpp"
 
 namespace tilestep::tests {
@@ -108,13 +109,14 @@ Aftermath run_with(const Fault& fault, const fs::path& folder, bool faulty) {
   script += "exec ";
   // Not the shell's own calls are to fail.
   if (faulty && !fault.rules.empty()) {
-    script += "env LD_PRELOAD=" TILESTEP_FAULTS_SHIM " \"TILESTEP_FAULTS=" +
-              in_folder(fault.rules, folder) + "\" TILESTEP_FAULTS_SEEN='" + seen.string() + "' ";
+    script += "env LD_PRELOAD=" + std::string(tilestep::tests::paths::kFaultsShim) +
+              " \"TILESTEP_FAULTS=" + in_folder(fault.rules, folder) + "\" TILESTEP_FAULTS_SEEN='" +
+              seen.string() + "' ";
   }
   script += "\"$@\"";
   if (faulty) script += " " + in_folder(fault.redirect, folder);
   std::vector<std::string> words = {"bash", "-c", script, "sh",
-                                    other == nullptr ? TILESTEP_PROGRAM : other};
+                                    other == nullptr ? tilestep::tests::paths::kProgram : other};
   for (const std::string& word : fault.words) words.push_back(in_folder(word, folder));
   Environment environment = {{"HOME", folder.string()}, {"XDG_CONFIG_HOME", ""},
                              {"DISPLAY", ""},           {"WAYLAND_DISPLAY", ""},

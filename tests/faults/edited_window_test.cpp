@@ -8,6 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/faults/case.hpp"
 #include "tests/faults/faulty_window.hpp"
+#include "tests/paths.hpp"
 #include "tests/skip.hpp"
 
 using namespace tilestep::tests;
@@ -21,7 +22,7 @@ constexpr std::string_view kLine = "float o_new = times<Format>(o, rescale);";
 
 /// The source with `before` put before one of its lines.
 std::string with(const std::string& before) {
-  std::string text = file_text(std::filesystem::path(TILESTEP_SOURCE_DIR) / kSource);
+  std::string text = file_text(std::filesystem::path(tilestep::tests::paths::kSource) / kSource);
   const std::size_t at = text.find(kLine);
   REQUIRE(at != std::string::npos);
   return text.insert(at, before);
@@ -46,7 +47,8 @@ std::vector<WrongKernel> all_wrong() {
           {"2000 lines that do not compile", nonsense(), "does not compile: line "},
           {"a system file", "#include \"/etc/passwd\"\n" + with(""), "does not compile"},
           {"an empty file", "\n", "is empty"},
-          {"another lesson's kernel", file_text(std::filesystem::path(TILESTEP_SOURCE_DIR) / other),
+          {"another lesson's kernel",
+           file_text(std::filesystem::path(tilestep::tests::paths::kSource) / other),
            "does not compile"}};
 }
 

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 
 namespace tilestep::tests {
 
@@ -32,7 +33,7 @@ FaultyWindow::FaultyWindow(const Display& display) {
     return words + ",in:open,if:" + file(name).string() + ";";
   };
   const Environment environment = {
-      {"LD_PRELOAD", TILESTEP_FAULTS_SHIM},
+      {"LD_PRELOAD", tilestep::tests::paths::kFaultsShim},
       {"TILESTEP_FAULTS",
        rule("spawn,1+," + file("script").string(), "script") + rule("spawn,1+,11", "spawn") +
            rule("pipe,1,24", "pipe") + rule("pipe,2,24", "pipe_2") +
@@ -42,7 +43,7 @@ FaultyWindow::FaultyWindow(const Display& display) {
   for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
   window_ = std::make_unique<Window>(
       display, std::vector<std::string>{"--backend", "emulated", "--size", "1024x640"},
-      TILESTEP_PROGRAM, file("home"));
+      tilestep::tests::paths::kProgram, file("home"));
   for (const auto& [name, value] : environment) ::unsetenv(name.c_str());
   REQUIRE(eventually([&] { return window_->has("score_0"); }, 60s));
   window_->focus();

@@ -1,6 +1,7 @@
 // What was kept, a capsule or a recording, and is broken, huge, deep, newer or no file by now.
 #include "tests/catch.hpp"
 #include "tests/faults/case.hpp"
+#include "tests/paths.hpp"
 
 using namespace tilestep::tests;
 
@@ -98,9 +99,9 @@ TEST_CASE("a recording that is broken, huge, deep, newer or no file", "[fault_in
     // Another one beside it is good, and called so.
     Fault fault{
         "verify-recording: " + each.name, {"verify-recording", "@/scratch"}, each.rules, each.code};
-    fault.always = "rm -rf scratch; mkdir scratch; cp -r '" TILESTEP_SOURCE_DIR
-                   "/assets/recordings/nvidia-h200/online-softmax' scratch; rm " +
-                   kFolder + "/bf16*";
+    fault.always =
+        "rm -rf scratch; mkdir scratch; cp -r '" + std::string(tilestep::tests::paths::kSource) +
+        "/assets/recordings/nvidia-h200/online-softmax' scratch; rm " + kFolder + "/bf16*";
     fault.before = "cd " + kFolder + "; F=" + kFile + "; " +
                    (each.before.empty() ? ":" : each.before) + "; cd ../..";
     fault.lines = 0;

@@ -7,15 +7,15 @@
 #include "tests/catch.hpp"
 #include "tests/faults/case.hpp"
 #include "tests/faults/sweep.hpp"
+#include "tests/paths.hpp"
 
 using namespace tilestep::tests;
 
 namespace {
 
 /// The command notes the process that it becomes, so that it can be looked for afterwards.
-constexpr const char* kMakeLab =
-    "printf '#!/bin/sh\necho $$ >>@/scratch\nexec %s worker\n' '" TILESTEP_PROGRAM
-    "' >lab; chmod +x lab";
+const std::string kMakeLab = "printf '#!/bin/sh\necho $$ >>@/scratch\nexec %s worker\n' '" +
+                             std::string(tilestep::tests::paths::kProgram) + "' >lab; chmod +x lab";
 const std::vector<std::string> kRun = {"run",    "online-softmax", "--backend", "emulated",
                                        "--json", "--lab",          "run:@/lab"};
 

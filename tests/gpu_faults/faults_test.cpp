@@ -7,6 +7,7 @@
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 #include "tests/skip.hpp"
 
 using namespace tilestep;
@@ -20,7 +21,7 @@ class Asked {
  public:
   Asked() {
     ProcessLabOptions options;
-    options.program = TILESTEP_PROGRAM;
+    options.program = tilestep::tests::paths::kProgram;
     options.run_deadline = 20s;
     lab_ = make_process_lab(options);
   }

@@ -41,7 +41,7 @@ void check_compared(const lab::Lesson& lesson) {
   player.load(tests::report_of(lesson.info().id));
   player.pin();
   int differ = 0;
-  for (const lab::Settings& settings : contract::knob_ends(lesson)) {
+  for (const lab::Settings& settings : contract::some_knob_ends(lesson)) {
     player.load(tests::report_of(lesson.info().id, settings));
     const Scene &run = player.scene(), &pinned = *player.pinned();
     const std::vector<Cursor> ours = all_places(run), theirs = all_places(pinned);

@@ -17,10 +17,11 @@ void check_future(const lab::Lesson& lesson, contract::OtherFuture other_future,
     INFO(contract::to_text(settings));
     CHECK(futures.compare(settings, cursors, seeds, hovered) == std::vector<std::string>());
   };
-  check({}, tests::kSweptSizes.size() < 3 ? 24 : 256, 3, false);  // fewer under a sanitizer
+  check({}, tests::kSweptSizes.size() < 3 ? 16 : 256, 3, false);  // fewer under a sanitizer
   check({}, 4, 1, true);
   CHECK(futures.changed() > 0.25);  // there is a future
-  for (const lab::Settings& settings : contract::knob_ends(lesson)) check(settings, 5, 1, false);
+  for (const lab::Settings& settings : contract::some_knob_ends(lesson))
+    check(settings, 4, 1, false);
 }
 
 }  // namespace

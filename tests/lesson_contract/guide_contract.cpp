@@ -14,6 +14,7 @@
 #include "lesson_headers.hpp"
 #include "scenes/shared/guide.hpp"
 #include "tests/lesson_contract/knob_cases.hpp"
+#include "tests/paths.hpp"
 #include "tests/reports.hpp"
 #include "tests/scenes/scene_frame.hpp"
 
@@ -222,7 +223,8 @@ class Names {
       if (asset.path.starts_with("kernels/") && tests::contains(asset.text, code)) return true;
     }
     namespace fs = std::filesystem;
-    for (const auto& entry : fs::recursive_directory_iterator(TILESTEP_SOURCE_DIR "/kernels")) {
+    for (const auto& entry : fs::recursive_directory_iterator(
+             std::string(tilestep::tests::paths::kSource) + "/kernels")) {
       if (entry.path().extension() != ".hpp") continue;
       std::ifstream file(entry.path());
       const std::string text(std::istreambuf_iterator<char>(file), {});

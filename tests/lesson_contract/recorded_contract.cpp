@@ -96,7 +96,7 @@ std::vector<Readout> readouts_at_end(const lab::Report& report) {
 }
 
 void check_recorded(const lab::Lesson& lesson) {
-  std::vector<lab::Settings> all = contract::knob_ends(lesson);
+  std::vector<lab::Settings> all = contract::some_knob_ends(lesson);
   for (const lab::Settings& mixture : contract::knob_mixtures(lesson, 40)) {
     if (contract::takes(lesson, mixture)) all.push_back(mixture);
   }
@@ -196,8 +196,8 @@ bool has_part(const lab::Report& report, const std::string& path) {
   const std::string first = rest.substr(0, rest.find('.'));
   const std::string second = first == rest ? "" : rest.substr(first.size() + 1);
   if (kind == "trace") {
-    if (!report.trace.contains(first)) return false;
-    const nlohmann::json& part = report.trace.at(first);
+    if (!report.trace->contains(first)) return false;
+    const nlohmann::json& part = report.trace->at(first);
     // Of a list its rows have the fields.
     const bool rows = part.is_array() && !part.empty();
     return second.empty() || (rows ? part.front() : part).contains(second);
@@ -236,7 +236,7 @@ void check_refuses(const lab::Lesson& lesson) {
   const std::string& id = lesson.info().id;
   if (lab::recording(id) == nullptr) return;
   int refused = 0;
-  for (const lab::Settings& settings : contract::knob_ends(lesson)) {
+  for (const lab::Settings& settings : contract::some_knob_ends(lesson)) {
     INFO(contract::to_text(settings));
     try {
       const lab::Report report = recorded(id, settings);

@@ -206,7 +206,7 @@ void check_values(const Scene& scene, Cursor cursor, const scenes::SourceMark& m
 /// Marked lines are code of a file that the program holds; the current one is among the step's.
 void check_source(const lab::Lesson& lesson) {
   const auto scene = tests::scene_of(lesson.info().id);
-  std::vector<lab::Settings> cases = contract::knob_ends(lesson);
+  std::vector<lab::Settings> cases = contract::some_knob_ends(lesson);
   cases.push_back({});
   for (const lab::Settings& settings : cases) {
     scene->load(report_of(lesson.info().id, settings));
@@ -241,7 +241,7 @@ void check_source(const lab::Lesson& lesson) {
     check_window(id::lesson());                                                     \
   }                                                                                 \
   TEST_CASE(title ": the picture with every knob at its ends", "[" #id "_scene]") { \
-    contract::check_pictures(id::lesson(), contract::knob_ends(id::lesson()));      \
+    contract::check_pictures(id::lesson(), contract::some_knob_ends(id::lesson())); \
   }                                                                                 \
   TEST_CASE(title ": the picture says what must keep a size", "[" #id "_scene]") {  \
     check_least_sizes(id::lesson());                                                \

@@ -23,6 +23,7 @@
 #include "kernels/catalog.hpp"
 #include "tests/app/child.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 
 using namespace tilestep;
 using namespace tilestep::app;
@@ -60,7 +61,7 @@ double median(std::vector<double> of) {
 
 std::unique_ptr<LabClient> process_lab() {
   ProcessLabOptions options;
-  options.program = TILESTEP_PROGRAM;
+  options.program = tilestep::tests::paths::kProgram;
   options.run_deadline = 120s;
   options.bench_deadline = 30s;  // one may be started by the space bar
   return make_process_lab(options);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "kernels/attention/decode/run.hpp"
 #include "kernels/base/lab/check.hpp"

@@ -1,6 +1,7 @@
 // The trace as JSON, and what follows from it.
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "kernels/attention/decode/lesson.hpp"
 #include "kernels/base/lab/fields.hpp"

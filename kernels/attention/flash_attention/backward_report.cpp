@@ -39,7 +39,7 @@ Keys keys_of(const Trace& trace, const Step& step) {
 
 // ---- checks -----------------------------------------------------------------------------------------
 
-constexpr const char* kTolerance =
+constexpr const char* kGradientTolerance =
     "With nothing left out, against double on the same rounded inputs; tolerance: the running "
     "bound of the sums, of weights and what they were made from, of dS in its format.";
 
@@ -70,7 +70,7 @@ void add_backward_checks(lab::Report& report, const Run& run) {
   const BackwardReference& exact = run.exact_backward;
   const auto add = [&](const char* id, const std::vector<float>& got,
                        const numeric::AllBounded& want) {
-    report.add(lab::compared(got, want.value, want.bound).check(id, kTolerance));
+    report.add(lab::compared(got, want.value, want.bound).check(id, kGradientTolerance));
   };
   add("d", sound.d, exact.d);
   add("dq", sound.dq, exact.dq);

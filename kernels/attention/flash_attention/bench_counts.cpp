@@ -31,13 +31,13 @@ const lab::Counter kTensor{
     1,
     kLaunches};
 /// The unit that has the exponentials (MUFU).
-const lab::Counter kExponentials{"exp_pipe",
-                                 "%",
-                                 {{"sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed"},
-                                  {"sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active"},
-                                  {"sm__pipe_xu_cycles_active.avg.pct_of_peak_sustained_active"}},
-                                 1,
-                                 kLaunches};
+const lab::Counter kExpCounter{"exp_pipe",
+                               "%",
+                               {{"sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed"},
+                                {"sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active"},
+                                {"sm__pipe_xu_cycles_active.avg.pct_of_peak_sustained_active"}},
+                               1,
+                               kLaunches};
 
 class Counts {
  public:
@@ -113,7 +113,7 @@ class Counts {
     bytes.add({kernel.variant, task.head_dim, asked, l2, ratio(l2, asked), dram, least,
                ratio(dram, least)});
     const auto tensor = add(kTensor);
-    const auto exponentials = add(kExponentials);
+    const auto exponentials = add(kExpCounter);
     pipes.add({kernel.variant, task.head_dim, tensor, exponentials});
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "kernels/attention/flash_attention/ledger.hpp"
 #include "kernels/attention/flash_attention/run.hpp"

@@ -1,4 +1,5 @@
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "kernels/attention/online_softmax/lesson.hpp"
 #include "kernels/base/lab/fields.hpp"

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 namespace tilestep::lab {
 namespace {
@@ -95,6 +96,10 @@ void Place::require_size(std::size_t count) const {
   if (size() == count) return;
   throw Error(fmt::format("{}: {} must have {} {}, but has {}", where(), subject(), count,
                           count == 1 ? "entry" : "entries", size()));
+}
+
+const std::string* Place::text_if_any() const {
+  return json_->get_ptr<const std::string*>();
 }
 
 std::int64_t Place::whole_number(std::int64_t least, std::int64_t most) const {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -74,8 +74,8 @@ class Place {
   /// The value of Enum that goes by this name.
   template <Named Enum>
   Enum name() const {
-    if (json_->is_string()) {
-      if (const auto value = named<Enum>(json_->get_ref<const std::string&>())) return *value;
+    if (const std::string* word = text_if_any()) {
+      if (const auto value = named<Enum>(*word)) return *value;
     }
     std::string allowed;
     for (const std::string_view word : names_of(Enum{})) {
@@ -94,6 +94,7 @@ class Place {
   Place(const Place* from, const nlohmann::json& json, std::string_view name, std::size_t index)
       : from_(from), json_(&json), name_(name), index_(index) {}
 
+  const std::string* text_if_any() const;
   std::int64_t whole_number(std::int64_t least, std::int64_t most) const;
   double real_number() const;
   float float_number() const;

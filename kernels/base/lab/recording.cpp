@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/fields.hpp"

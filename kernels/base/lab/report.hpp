@@ -1,7 +1,7 @@
 #pragma once
 
 #include <array>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/base/lab/edit.hpp"
+#include "kernels/base/lab/json_value.hpp"
 #include "kernels/base/lab/knob.hpp"
 #include "kernels/base/lab/names.hpp"
 #include "kernels/base/lab/turn.hpp"
@@ -133,7 +134,7 @@ struct Report {
   std::vector<Table> tables;
   std::vector<Measurement> measurements;
   std::vector<Check> checks;
-  nlohmann::json trace;  ///< the lesson's own; its `from_json` is in the lesson's header
+  JsonValue trace;  ///< the lesson's own; its `from_json` is in the lesson's header
   /// What was run on purpose has cost this process its device: no later run of it can use that. Not written
   /// to JSON.
   bool device_lost = false;

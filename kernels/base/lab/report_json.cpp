@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "kernels/base/lab/fields.hpp"
 #include "kernels/base/lab/number.hpp"

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "kernels/base/lab/fields.hpp"
 #include "kernels/base/lab/lesson.hpp"

@@ -19,5 +19,7 @@ std::string shown(std::string_view sentence);
 std::string shown_value(std::string_view value);
 /// A text of any length and of several lines, otherwise as it may be shown.
 std::string printable(std::string_view text);
+/// Without blanks, tabs and ends of lines around it.
+std::string_view trimmed(std::string_view text);
 
 }  // namespace tilestep::lab

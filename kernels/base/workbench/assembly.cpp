@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/workbench/folders.hpp"
 #include "kernels/base/workbench/job.hpp"
 
@@ -27,10 +28,7 @@ void each_line(std::string_view text, Take take) {
   }
 }
 
-std::string_view trimmed(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  return text.substr(0, text.find_last_not_of(" \t\r") + 1);
-}
+using lab::trimmed;
 
 /// The whole number that follows `word`; −1: none does.
 int number_after(std::string_view text, std::string_view word) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "kernels/base/lab/fields.hpp"
 #include "kernels/base/workbench/sources.hpp"

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "kernels/base/lab/report.hpp"
+#include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/workbench/folders.hpp"
 #include "kernels/base/workbench/program.hpp"
 #include "kernels/base/workbench/sources.hpp"
@@ -22,20 +23,16 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Instrumented kernels are slower by far.
-constexpr std::chrono::seconds kLimit{90};
+constexpr std::chrono::seconds kSanitizerLimit{90};
 constexpr const char* kSanitized = "TILESTEP_SANITIZED";
-constexpr std::string_view kMark = "=========";
+constexpr std::string_view kErrorMark = "=========";
 
 std::string value_of(const char* variable) {
   const char* value = std::getenv(variable);
   return value == nullptr ? "" : value;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
+using lab::trimmed;
 
 /// "Invalid …" as the middle of a sentence; names such as "__global__" and "COMPUTE" stay.
 std::string in_sentence(std::string_view text) {
@@ -125,7 +122,7 @@ std::string complaint_in(std::string_view output) {
     const std::string_view line = output.substr(0, output.find('\n'));
     output.remove_prefix(std::min(line.size() + 1, output.size()));
     const std::string_view said =
-        trimmed(line.starts_with(kMark) ? line.substr(kMark.size()) : line);
+        trimmed(line.starts_with(kErrorMark) ? line.substr(kErrorMark.size()) : line);
     if (said.find("rror") != said.npos) return std::string(said);
     if (first.empty() && said != "COMPUTE-SANITIZER") first = said;
   }
@@ -186,8 +183,8 @@ std::optional<SanitizerFinding> finding_in(std::string_view output, std::string_
   while (!output.empty()) {
     const std::string_view line = output.substr(0, output.find('\n'));
     output.remove_prefix(std::min(line.size() + 1, output.size()));
-    if (!line.starts_with(kMark)) continue;  // the program's own
-    const std::string_view said = line.substr(kMark.size());
+    if (!line.starts_with(kErrorMark)) continue;  // the program's own
+    const std::string_view said = line.substr(kErrorMark.size());
     if (said.starts_with("     ")) {  // four more than the words of a finding
       take_detail(trimmed(said), path, found);
       continue;
@@ -216,9 +213,10 @@ Sanitized run_sanitized(const SanitizedRun& run, const std::function<bool()>& st
     const Folder folder;
     const fs::path source = folder.path() / name_of_file(run.edit.path);
     write_whole(source, run.edit.text);
-    const Ran ran = run_program(command_of(run, sanitizer, source), kLimit, 0, stop);
+    const Ran ran = run_program(command_of(run, sanitizer, source), kSanitizerLimit, 0, stop);
     if (auto finding = finding_in(ran.output, run.edit.path)) return {std::move(finding), ""};
-    if (ran.timed_out) return {{}, fmt::format("found nothing within {} seconds", kLimit.count())};
+    if (ran.timed_out)
+      return {{}, fmt::format("found nothing within {} seconds", kSanitizerLimit.count())};
     if (ran.output.find("ERROR SUMMARY") != std::string::npos) return {{}, "found nothing"};
     return {{}, fmt::format("could not run it: {}", complaint_in(ran.output))};
   } catch (const Cancelled&) {

@@ -69,9 +69,9 @@ std::optional<lab::Severity> severity_of(std::string_view& rest) {
   return std::nullopt;
 }
 
-class Reader {
+class OutputReader {
  public:
-  explicit Reader(std::string_view path) : path_(path) {}
+  explicit OutputReader(std::string_view path) : path_(path) {}
 
   void take(std::string_view line) {
     auto it = placed(line);
@@ -116,7 +116,7 @@ class Reader {
 }  // namespace
 
 std::vector<lab::Diagnostic> diagnostics_in(std::string_view output, std::string_view path) {
-  Reader reader(path);
+  OutputReader reader(path);
   while (!output.empty()) {
     const std::size_t end = std::min(output.find('\n'), output.size());
     reader.take(output.substr(0, end));

@@ -9,6 +9,7 @@
 
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/number.hpp"
+#include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/simt/error.hpp"
 
 namespace tilestep::lab {
@@ -18,13 +19,6 @@ constexpr std::string_view kFolder = "assets/exercises/";
 constexpr std::string_view kMark = "// tilestep exercise ";
 constexpr std::size_t kFewestWrong = 3;
 constexpr std::size_t kCommentColumns = 90;
-
-std::string_view trimmed(std::string_view text) {
-  const auto space = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
-  while (!text.empty() && space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && space(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;

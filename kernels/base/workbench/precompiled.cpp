@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kHeader = "kernels/base/workbench/kernel_headers.hpp";
 /// One for each compiler and build that are in use at a time.
-constexpr std::size_t kKept = 2;
+constexpr std::size_t kKeptHeaders = 2;
 
 bool is_clang(const Compiler& compiler) {
   return compiler.name.find("clang") != std::string::npos;
@@ -54,7 +54,7 @@ std::vector<std::string> precompiled_headers(const Job& job) {
     std::error_code error;
     fs::create_directories(all, error);
     if (make_whole(folder, [&](const fs::path& draft) { make(job, draft); })) {
-      keep_newest(all, kKept);
+      keep_newest(all, kKeptHeaders);
     }
     fs::last_write_time(folder, fs::file_time_type::clock::now(), error);  // it is in use
     if (is_clang(job.compiler)) return {"-include-pch", made_in(folder, job.compiler).string()};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/closest.hpp"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <nlohmann/json.hpp>
 
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/plural.hpp"

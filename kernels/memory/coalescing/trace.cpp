@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "kernels/base/lab/fields.hpp"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "kernels/base/lab/fields.hpp"
 #include "kernels/base/lab/source.hpp"

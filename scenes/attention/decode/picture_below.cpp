@@ -18,8 +18,6 @@ using words::counted, words::number;
 
 namespace {
 
-constexpr float kLeft = 4.5f;  ///< margin for what lanes are called, in heights of a line
-
 constexpr int kMostParts = 4;  ///< that have a row
 
 /// Spans that are made one by one.
@@ -114,7 +112,7 @@ Box DecodeScene::waste(Cursor cursor) const {
     }
     end = std::max(end, at);
   }
-  Box made = box({"stored_box"}, {list.made(end)}, {}, {.least_height = 2, .left = kLeft});
+  Box made = box({"stored_box"}, {list.made(end)}, {}, {.least_height = 2, .left = kLaneLeft});
   const double pool = static_cast<double>(trace_.pool) * trace_.shape.page_size;
   made.marks.emplace_back(
       Rule{.key = {"pool_end"}, .axis = "tokens", .at = pool, .label = text("pool")});
@@ -156,7 +154,7 @@ Box DecodeScene::lanes(Cursor cursor) const {
     list.spans.items.flags.each.resize(static_cast<std::size_t>(list.spans.items.count), kNone);
   }
   return labelled(
-      {"lanes"}, box({"lane_box"}, {list.made(now)}, {}, {.least_height = 2, .left = kLeft}),
+      {"lanes"}, box({"lane_box"}, {list.made(now)}, {}, {.least_height = 2, .left = kLaneLeft}),
       text(fmt::format("{} of one launch, tile by tile", counted(trace_.blocks, "block")),
            counted(trace_.blocks, "block")),
       {.weight = 1, .least_width = 9, .least_height = 3.8f});

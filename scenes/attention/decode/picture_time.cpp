@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::int64_t kSector = 32, kLine = 128;
 constexpr int kMostLines = 8;   ///< of the gather that are drawn
-constexpr float kLeft = 4.5f;   ///< margin for what lanes are called, in heights of a line
 constexpr float kRight = 4.5f;  ///< and for what lines across say
 
 }  // namespace
@@ -180,7 +179,7 @@ Box DecodeScene::at_work_curve() const {
                           number(trace_.mean_at_work(), 1))};
   return labelled({"at_work_box"},
                   box({"work_lines"}, {std::move(curve), std::move(all), std::move(mean)}, {},
-                      {.least_height = 1.5f, .left = kLeft, .right = kRight}),
+                      {.least_height = 1.5f, .left = kLaneLeft, .right = kRight}),
                   text("blocks at work at once: a block has a multiprocessor to itself while there "
                        "are enough",
                        "blocks at work at once", "at work"),
@@ -225,7 +224,8 @@ Box DecodeScene::clocks() const {
   }
   spans.items.about = {{"request", {0, requests}}};
   return labelled(
-      {"clocks"}, box({"clock_lanes"}, {std::move(spans)}, {}, {.least_height = 2, .left = kLeft}),
+      {"clocks"},
+      box({"clock_lanes"}, {std::move(spans)}, {}, {.least_height = 2, .left = kLaneLeft}),
       trace_.clocked()
           ? text(fmt::format("{} over the launch's time", counted(trace_.blocks, "block")),
                  counted(trace_.blocks, "block"))

@@ -11,6 +11,9 @@
 
 namespace tilestep::scenes {
 
+/// The margin for what lanes are called, in heights of a line.
+inline constexpr float kLaneLeft = 4.5f;
+
 /// Decoding: which query heads share a K/V head and where that stands on the roofline. Beside them before the first step
 /// what a prompt's rows, a batch and a step cost, by formula; then the pool of pages, the block tables and the engine's
 /// requests over its steps; then one launch, the sectors of its gather and its blocks over their tiles, whose parts are

@@ -9,7 +9,7 @@
 
 namespace tilestep::scenes {
 
-using flash_attention::LedgerRow, flash_attention::Mark, flash_attention::Tensor;
+using flash_attention::LedgerRow, flash_attention::Tensor;
 using words::counted, words::number;
 
 // ---- sentences ----------------------------------------------------------------------------------------
@@ -99,9 +99,11 @@ std::vector<Readout> FlashAttentionScene::backward_readouts(const FlashMoment& n
 
 SourceMark FlashAttentionScene::backward_source(const FlashMoment& now) const {
   const auto at = [&](FlashPhase phase) {
-    if (phase == FlashPhase::scores) return recomputes() ? Mark::scores : Mark::d_p;
-    if (phase == FlashPhase::gradients) return recomputes() ? Mark::weights : Mark::d_s;
-    return Mark::d_q;
+    if (phase == FlashPhase::scores)
+      return recomputes() ? flash_attention::Mark::scores : flash_attention::Mark::d_p;
+    if (phase == FlashPhase::gradients)
+      return recomputes() ? flash_attention::Mark::weights : flash_attention::Mark::d_s;
+    return flash_attention::Mark::d_q;
   };
   const int current = now.now == nullptr ? -1 : static_cast<int>(at(now.phase));
   SourceMark mark = source_mark(flash_attention::source_path(variant(), trace_.pass, trace_.dtype),

@@ -10,7 +10,7 @@
 
 namespace tilestep::scenes {
 
-using flash_attention::Break, flash_attention::Mark, flash_attention::Variant;
+using flash_attention::Break, flash_attention::Variant;
 using words::number;
 
 StepAxis FlashAttentionScene::loaded(const flash_attention::Trace&) {
@@ -204,15 +204,15 @@ SourceMark FlashAttentionScene::source(const View& view) const {
     const bool three = is_flash_3();
     switch (phase) {
       case FlashPhase::scores:
-        return three ? Mark::issues_s : Mark::scores;
+        return three ? flash_attention::Mark::issues_s : flash_attention::Mark::scores;
       case FlashPhase::rescale:
-        return three                           ? Mark::weights
-               : variant() == Variant::flash_1 ? Mark::rescale
-                                               : Mark::softmax;
+        return three                           ? flash_attention::Mark::weights
+               : variant() == Variant::flash_1 ? flash_attention::Mark::rescale
+                                               : flash_attention::Mark::softmax;
       case FlashPhase::weights:
-        return Mark::weights;
+        return flash_attention::Mark::weights;
       default:
-        return three ? Mark::issues_o : Mark::values;
+        return three ? flash_attention::Mark::issues_o : flash_attention::Mark::values;
     }
   };
   const int current = now.now == nullptr ? -1 : static_cast<int>(at(now.phase));

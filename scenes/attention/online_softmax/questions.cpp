@@ -247,8 +247,8 @@ void OnlineSoftmaxScene::find_events() {
 std::vector<Question> OnlineSoftmaxScene::measured_questions(const lab::Report& bench) const {
   std::vector<Question> all;
   const std::string where = measured::where_measured(bench);
-  const auto add = [&](const char* id, const char* table, Cells three, Cells one, std::string text,
-                       const char* view, const char* why) {
+  const auto add = [&](const char* id, const char* table, CellTexts three, CellTexts one,
+                       std::string text, const char* view, const char* why) {
     const auto slow = number_with(bench, table, three, "bandwidth");
     const auto fast = number_with(bench, table, one, "bandwidth");
     if (!slow || !fast || *slow <= 0) return;

@@ -23,7 +23,7 @@ using words::counted, words::significant;
 namespace {
 
 constexpr int kMostReasons = 2;
-constexpr float kLeft = 3;  ///< margin for numbers along a scale, in heights of a line
+constexpr float kScaleLeft = 3;  ///< margin for numbers along a scale, in heights of a line
 
 const lab::Report* bench() {
   const lab::Recording* recording = lab::recording("latency-hiding");
@@ -204,7 +204,7 @@ Box LatencyHidingScene::occupancy() const {
     bars.items.state.each.push_back(unknown ? State::to_come : State::plain);
   }
   bars.items.about = {{"limit", {0, numbers(static_cast<int>(kLimits))}}};
-  Box made = box({"limits"}, {bars}, {}, {.least_height = 2.4f, .left = kLeft - 1});
+  Box made = box({"limits"}, {bars}, {}, {.least_height = 2.4f, .left = kScaleLeft - 1});
   const std::string share = words::percent(all.share());
   Box outer = column({"occupancy"}, {std::move(made)}, {.rank = 1, .weight = 1});
   outer.label =
@@ -322,7 +322,7 @@ std::vector<Text> LatencyHidingScene::formulas(Cursor cursor) const {
 Box LatencyHidingScene::law(Cursor cursor) const {
   const auto curve = bench_curve();
   Box plot = box({"bench_plot"}, {}, {},
-                 {.weight = 2, .least_height = 2.6f, .left = kLeft, .right = 0.4f});
+                 {.weight = 2, .least_height = 2.6f, .left = kScaleLeft, .right = 0.4f});
   std::string label = "no bench was recorded here";
   if (curve)
     label = at_end(cursor)

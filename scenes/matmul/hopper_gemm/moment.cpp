@@ -10,8 +10,7 @@ using hopper_gemm::What;
 
 namespace {
 
-constexpr auto kNever = KTileLife::kNever;
-constexpr KTileLife::Both kNone = {kNever, kNever};
+constexpr KTileLife::Both kNoClocks = {kNever, kNever};
 
 /// Whether a consumer issued its products before the clock `at` (never: at all).
 bool read_before(const KTileLife& life, std::int64_t at) {
@@ -54,7 +53,7 @@ void HopperGemmScene::take_of_consumer(HopperMoment& now, const hopper_gemm::Eve
   ConsumerNow& consumer = now.consumers[c];
   if (event.what == What::stores || event.what == What::stored) {
     auto& clocks = event.what == What::stores ? now.stores : now.stored;
-    clocks.try_emplace(event.number, kNone).first->second[c] = event.clock;
+    clocks.try_emplace(event.number, kNoClocks).first->second[c] = event.clock;
     const bool last = event.number + 1 >= std::ssize(trace_.tiles);
     if (event.what == What::stores) {
       // Who stores the sums has waited for all that adds to them.
@@ -173,7 +172,7 @@ HopperMoment HopperGemmScene::moment(Cursor cursor) const {
     if (life.stage < 0 || life.stage >= std::ssize(now.stages)) continue;
     StageNow& stage = now.stages[life.stage];
     const bool begun = life.expects != kNever || life.copies != kNever;
-    const bool used = life.issues != kNone;
+    const bool used = life.issues != kNoClocks;
     if (life.flips != kNever || used) ++stage.full_phases;
     if (all_released(life)) ++stage.empty_phases;
     if (!begun) continue;

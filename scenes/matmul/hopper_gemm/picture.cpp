@@ -16,7 +16,6 @@ using words::counted;
 
 namespace {
 
-constexpr auto kNever = KTileLife::kNever;
 constexpr float kLeft = 5.4f;    ///< margin for the lanes' names, in heights of a line
 constexpr float kLane = 0.98f;   ///< least height of a lane, in heights of a line
 constexpr int kMostOnPage = 12;  ///< k-tiles that the lanes show side by side

@@ -19,7 +19,6 @@ using words::counted;
 
 namespace {
 
-constexpr auto kNever = KTileLife::kNever;
 constexpr float kTurnsLeft = 6.2f;  ///< margin for the words beside the turns, in heights of a line
 constexpr int kRows = kBankRows, kChunks = kBankGroups;  ///< what the swizzle view shows
 

@@ -15,7 +15,6 @@ using words::counted;
 namespace {
 
 constexpr const char* kTable = "events";
-constexpr auto kNever = KTileLife::kNever;
 
 }  // namespace
 

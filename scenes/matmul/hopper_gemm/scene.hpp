@@ -27,6 +27,8 @@ struct KTileLife {
        waited = {kNever, kNever}, releases = {kNever, kNever};
 };
 
+inline constexpr auto kNever = KTileLife::kNever;
+
 /// A stage of the ring.
 struct StageNow {
   enum State : std::uint8_t { empty, filling, full, in_use, released };

@@ -20,9 +20,6 @@ namespace {
 constexpr std::uint8_t kA = 5, kB = 4, kC = 3, kNaive = 6;  // tones: sky, purple, green, vermillion
 constexpr float kNothing = NAN;                             // no numeral
 
-int most(const std::vector<int>& values) {
-  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
-}
 std::string range(int first, int count) {
   return count == 1 ? std::to_string(first) : fmt::format("{}–{}", first, first + count - 1);
 }

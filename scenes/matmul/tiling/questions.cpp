@@ -16,14 +16,6 @@ namespace tilestep::scenes {
 
 using tiling::KTile, tiling::Phase, tiling::Variant;
 
-namespace {
-
-int total(const std::vector<int>& values) {
-  return std::accumulate(values.begin(), values.end(), 0);
-}
-
-}  // namespace
-
 Question TilingScene::load_question(int number) const {
   const tiling::KTile& tile = k_tile(number);
   const int of_a = total(tile.a_loads);

@@ -13,17 +13,6 @@ namespace tilestep::scenes {
 using tiling::KTile, tiling::Phase, tiling::RemovedBarrier, tiling::Variant;
 using words::counted, words::number, words::times;
 
-namespace {
-
-int total(const std::vector<int>& values) {
-  return std::accumulate(values.begin(), values.end(), 0);
-}
-int most(const std::vector<int>& values) {
-  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
-}
-
-}  // namespace
-
 StepAxis TilingScene::loaded(const tiling::Trace&) {
   params_ = tiling::knob_table().params(report_.params);
   find_events();

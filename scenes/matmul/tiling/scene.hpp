@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,13 @@
 #include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
+
+inline int total(const std::vector<int>& values) {
+  return std::accumulate(values.begin(), values.end(), 0);
+}
+inline int most(const std::vector<int>& values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
 
 /// What is on screen at one cursor, read off the trace alone.
 struct TilingMoment {

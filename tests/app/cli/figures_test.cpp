@@ -9,6 +9,7 @@
 
 #include "app/cli/ladder_text.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 #include "tests/reports.hpp"
 
 using namespace tilestep;
@@ -18,7 +19,7 @@ namespace {
 
 /// A text of the repository with its lines joined.
 std::string text_of(const std::string& path) {
-  std::ifstream file(std::string(TILESTEP_SOURCE_DIR) + "/" + path);
+  std::ifstream file(std::string(tilestep::tests::paths::kSource) + "/" + path);
   REQUIRE(file);
   std::string text, all{std::istreambuf_iterator<char>(file), {}};
   for (const char c : all) {
@@ -58,7 +59,7 @@ double in(const lab::Report& bench, const char* id, const char* column,
 }  // namespace
 
 TEST_CASE("the README's ladders are the recorded ones", "[figures]") {
-  std::ifstream file(TILESTEP_SOURCE_DIR "/README.md");
+  std::ifstream file(std::string(tilestep::tests::paths::kSource) + "/README.md");
   const std::string readme{std::istreambuf_iterator<char>(file), {}};
   for (const char* lesson : {"online-softmax", "tiling", "moe-routing"}) {
     CAPTURE(lesson);

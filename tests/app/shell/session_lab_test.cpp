@@ -6,6 +6,7 @@
 #include "tests/app/child.hpp"
 #include "tests/app/shell/fake_scene.hpp"
 #include "tests/catch.hpp"
+#include "tests/paths.hpp"
 
 using namespace tilestep;
 using namespace tilestep::app;
@@ -16,7 +17,7 @@ namespace {
 
 std::unique_ptr<LabClient> real_lab() {
   ProcessLabOptions options;
-  options.program = TILESTEP_PROGRAM;
+  options.program = tilestep::tests::paths::kProgram;
   options.run_deadline = 120s;
   return make_process_lab(options);
 }

@@ -9,6 +9,7 @@
 #include "tests/app/shell/stage.hpp"
 #include "tests/lesson_contract/contrast.hpp"
 #include "tests/lesson_contract/layout.hpp"
+#include "tests/part.hpp"
 #include "tests/scenes/scene_frame.hpp"
 
 using namespace tilestep;
@@ -216,7 +217,9 @@ float share_of(const nlohmann::json& part, ImVec2 screen) {
 TEST_CASE("what lies over the window holds together at every size and look", "[ui_sweep]") {
   std::size_t turn = 0;
   const auto& lessons = tilestep::lessons();
+  tests::Part part("scenarios", 2);
   for (const Scenario& scenario : scenarios()) {
+    if (part.skips()) continue;
     sweep(scenario, lessons[turn++ % lessons.size()]->info().id);
   }
 }
@@ -224,7 +227,10 @@ TEST_CASE("what lies over the window holds together at every size and look", "[u
 TEST_CASE("the questions of every lesson hold together at every size and look", "[ui_sweep]") {
   for (const Scenario& scenario : scenarios()) {
     if (std::string_view(scenario.name) != "question") continue;
-    for (const lab::Lesson* lesson : tilestep::lessons()) sweep(scenario, lesson->info().id);
+    tests::Part part("questions", 2);
+    for (const lab::Lesson* lesson : tilestep::lessons()) {
+      if (!part.skips()) sweep(scenario, lesson->info().id);
+    }
   }
 }
 

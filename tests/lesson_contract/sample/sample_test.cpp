@@ -5,6 +5,7 @@
 
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
+#include "tests/paths.hpp"
 #include "tests/skip.hpp"
 
 using namespace tilestep::tests;
@@ -30,7 +31,8 @@ int code_lines(const fs::path& path) {
 TEST_CASE("the sample lesson has about a hundred lines of code", "[sample]") {
   int lines = 0;
   for (const char* folder : {"kernels/machine", "scenes"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(fs::path(SAMPLE_DIR) / folder)) {
+    for (const auto& entry : fs::recursive_directory_iterator(
+             fs::path(tilestep::tests::paths::kSource) / "tests/lesson_contract/sample" / folder)) {
       if (entry.is_regular_file()) lines += code_lines(entry.path());
     }
   }

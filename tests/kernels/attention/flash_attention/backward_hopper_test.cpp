@@ -12,6 +12,7 @@
 #include "kernels/base/simt/backends.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/attention/flash_attention/backward_hopper_testing.hpp"
+#include "tests/part.hpp"
 
 using namespace tilestep;
 using namespace tilestep::flash_attention;
@@ -127,9 +128,11 @@ TEST_CASE("flash-3 backward: the bounded answer is the reference's", "[flash_att
 
 TEST_CASE("flash-3 backward: the timed kernels equal double", "[flash_attention]") {
   const auto device = device_of();
+  tests::Part part("flash-3 backward timed", 2);
   int turn = 0;
   for (const int length : kLengths) {
     for (int i = 0; i < (length < 127 ? 3 : 2); ++i, ++turn) {
+      if (part.skips()) continue;
       const Heads heads = kHeads[length < 128 ? turn % 4 : turn % 2];
       const int window = std::array{40, 0, 100, 1}[static_cast<std::size_t>(turn / 3 % 4)];
       const Problem p = problem_of(Number::bf16, turn % 2 == 0 ? 128 : 64, kMasks[turn % 3], length,
@@ -261,7 +264,9 @@ TEST_CASE("flash-3 backward: each wait, fence and release that is left out is na
   const Given in(p);
   const Exact exact = exact_answer(p, in);
   CHECK(named(p, in, exact, Fault::none) == "");
+  tests::Part part("what the backward pass leaves out", 3);
   for (const auto& [fault, says] : kCases) {
+    if (part.skips()) continue;
     CAPTURE(static_cast<int>(fault));
     const std::string said = named(p, in, exact, fault);
     CHECK_THAT(said, Catch::Contains("backward_hopper: ") && Catch::Contains(says));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/attention/flash_attention/backward_hopper_launch.hpp"
+#include "kernels/attention/flash_attention/backward_hopper_start.hpp"
 #include "kernels/attention/flash_attention/reference.hpp"
 #include "tests/kernels/attention/flash_attention/flash_3_testing.hpp"
 
@@ -258,7 +259,7 @@ Outcome outcome_of(simt::Device& device, const Problem& p, const Given& in, cons
 inline Outcome timed_outcome(simt::Device& device, const Problem& p, const Given& in,
                              const Exact& exact) {
   return outcome_of(device, p, in, exact, timed_sizes(p.head_dim),
-                    [&](const Arrays& arrays) { SIMT_BACKEND::backward_timed(device, p, arrays); });
+                    [&](const Arrays& arrays) { SIMT_BACKEND::run(device, p, arrays); });
 }
 
 /// With tiles T, and what else the timed kernels have fixed.

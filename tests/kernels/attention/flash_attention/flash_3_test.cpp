@@ -10,10 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "kernels/attention/flash_attention/exponential.hpp"
 #include "kernels/attention/flash_attention/params.hpp"
 #include "kernels/base/simt/backends.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/attention/flash_attention/flash_3_testing.hpp"
+#include "tests/part.hpp"
 
 using namespace tilestep;
 using namespace tilestep::flash_attention;
@@ -121,10 +123,12 @@ TEST_CASE("flash-3: every tile of queries comes once, and heavy ones are shared 
 
 TEST_CASE("flash-3: the timed kernels equal double", "[flash_attention]") {
   const auto device = device_of();
+  tests::Part part("flash-3 timed", 2);
   int turn = 0;
   for (const Rung rung : kRungs) {
     for (const int length : kLengths) {
       for (int i = 0; i < (length < 200 ? 2 : 1); ++i, ++turn) {
+        if (part.skips()) continue;
         const Heads heads = kHeads[length < 128 ? turn % 4 : turn % 2];
         const int window = std::array{40, 0, 100, 1}[static_cast<std::size_t>(turn / 3 % 4)];
         const Problem p = problem_of(rung, Number::bf16, turn / 2 % 2 == 0 ? 128 : 64,
@@ -158,12 +162,14 @@ TEST_CASE("flash-3: the explained kernels equal double", "[flash_attention]") {
 
 TEST_CASE("flash-3: the order of threads and of what the hardware does changes nothing",
           "[flash_attention]") {
+  tests::Part part("flash-3 in other orders", 2);
   for (const Rung rung : kRungs) {
     for (const int head_dim : {64, 128}) {
       const Problem p = problem_of(rung, Number::bf16, head_dim, Mask::causal, 200);
       const Inputs in(p);
       const Exact exact = exact_answer(p, in, true);
       for (const Order& order : kOrders) {
+        if (part.skips()) continue;
         INFO(said_of(p) << ", completion " << static_cast<int>(order.completion));
         CHECK(timed_outcome(*device_of(order), p, in).compared(exact) == "");
       }
@@ -254,7 +260,9 @@ TEST_CASE("flash-3: each wait, fence and release that is left out is named", "[f
     const Problem p = problem_of(rung, Number::bf16, 64, Mask::none, 257, {2, 2});
     const Inputs in(p);
     CHECK(named(p, in, Fault::none) == "");
+    tests::Part part("what flash-3 leaves out, rung " + std::to_string(static_cast<int>(rung)), 3);
     for (const auto& [fault, says] : kCases) {
+      if (part.skips()) continue;
       const bool comes_back = fault == Fault::skip_empty_query ||
                               fault == Fault::early_query_release || fault == Fault::no_store_wait;
       // FP32 leaves in two rounds: its tile is written twice by every kernel.

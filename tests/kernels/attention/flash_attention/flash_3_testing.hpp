@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/attention/flash_attention/flash_3_launch.hpp"
+#include "kernels/attention/flash_attention/flash_3_start.hpp"
+#include "kernels/base/numeric/index.hpp"
 #include "kernels/base/numeric/random.hpp"
 #include "kernels/base/numeric/small_float.hpp"
 
@@ -210,7 +211,7 @@ Outcome timed_outcome(simt::Device& device, const Problem& p, const Inputs& in,
 
 inline Outcome timed_outcome(simt::Device& device, const Problem& p, const Inputs& in) {
   return timed_outcome(device, p, in, [&](const Arrays<std::uint16_t>& arrays) {
-    SIMT_BACKEND::attend_timed(device, p, arrays);
+    SIMT_BACKEND::run(device, p, arrays);
   });
 }
 
@@ -253,7 +254,7 @@ inline Outcome explained_outcome(simt::Device& device, const Problem& p, const I
                                  const Watch& watch = {}) {
   return outcome_of(device, p, in, watch,
                     [&](const Arrays<float>& arrays, const Explanation& what) {
-                      SIMT_BACKEND::attend_explained(device, p, arrays, what);
+                      SIMT_BACKEND::explain(device, p, arrays, what);
                     });
 }
 

@@ -52,7 +52,7 @@ Report sample_report() {
   m.samples = 30;
   report.measurements.push_back(m);
   report.checks.push_back({"output", true, 1e-7, 1e-6, "n·u"});
-  report.trace = {{"m", {1.0, "-inf"}}};
+  report.trace = nlohmann::json{{"m", {1.0, "-inf"}}};
   return report;
 }
 

@@ -38,7 +38,8 @@ lab::Report run(const Params& params, simt::Device&, lab::Progress&) {
   report.summary = "a run";
   report.add(lab::counted("counted", "", params.count, "", "how"));
   report.add(lab::none_wrong("sum", params.loud ? 1 : 0, "wrong sums"));
-  report.trace = {{"numbers", std::vector<int>(static_cast<std::size_t>(params.width), 1)}};
+  report.trace =
+      nlohmann::json{{"numbers", std::vector<int>(static_cast<std::size_t>(params.width), 1)}};
   return report;
 }
 
@@ -112,7 +113,7 @@ TEST_CASE("a lesson is recorded at its defaults, at its telling settings and tim
       lab::recorded_run_from_json(lab::recording_json(files[1].text, files[1].name));
   CHECK(wide.set == "wide");
   CHECK(wide.run.params == kSample.knobs().completed({{"width", std::int64_t{100}}}));
-  CHECK(wide.run.trace.at("numbers").size() == 100);
+  CHECK(wide.run.trace->at("numbers").size() == 100);
   CHECK(wide.run.recorded_at == "2026-01-02");
   CHECK(wide.run.device.name == "pretended");
   // What the hardware counted then, it does not count now.

@@ -2,6 +2,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/kernels/base/simt/testing.hpp"
+#include "tests/paths.hpp"
 
 namespace tilestep::simt {
 namespace {
@@ -23,7 +24,7 @@ TEST_CASE("simt: the CUDA backend works, or says in a sentence why not", "[simt]
 }
 
 TEST_CASE("simt: a CUDA module built from the same sources is used", "[simt]") {
-  const CudaModule module = load_cuda_module(TILESTEP_FAKE_MODULE_SAME);
+  const CudaModule module = load_cuda_module(tilestep::tests::paths::kFakeModuleSame);
   CHECK(module.built);
   CHECK(module.reason == "");
   REQUIRE(module.status != nullptr);
@@ -33,7 +34,8 @@ TEST_CASE("simt: a CUDA module built from the same sources is used", "[simt]") {
 }
 
 TEST_CASE("simt: a CUDA module built from other sources is refused", "[simt]") {
-  for (const std::string path : {TILESTEP_FAKE_MODULE_OTHER, TILESTEP_FAKE_MODULE_UNHASHED}) {
+  for (const std::string path :
+       {tilestep::tests::paths::kFakeModuleOther, tilestep::tests::paths::kFakeModuleUnhashed}) {
     const CudaModule module = load_cuda_module(path);
     CHECK(module.built);
     CHECK(module.status == nullptr);
@@ -49,9 +51,10 @@ TEST_CASE("simt: a CUDA module that is not there or no library is named", "[simt
   const CudaModule absent = load_cuda_module("/no/such/module.so");
   CHECK_FALSE(absent.built);
   CHECK(missing_in(absent.reason, {"/no/such/module.so is not there", "build again"}) == "");
-  const CudaModule text = load_cuda_module(__FILE__);
+  const CudaModule text =
+      load_cuda_module(tilestep::tests::paths::kSource + std::string("/README.md"));
   CHECK(text.built);
-  CHECK(missing_in(text.reason, {"cannot be loaded: ", "cuda_module_test.cpp"}) == "");
+  CHECK(missing_in(text.reason, {"cannot be loaded: ", "README.md"}) == "");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/kernels/base/simt/testing.hpp"
+#include "tests/paths.hpp"
 
 namespace tilestep::simt {
 
@@ -33,7 +34,8 @@ inline std::vector<EmulationOptions> all_completions() {
 
 /// "line 12 of hopper_kernels.cu": the first of that file, beside this one, that has `text`.
 inline std::string line_in(const std::string& name, const std::string& text) {
-  std::ifstream file(std::string(TILESTEP_SOURCE_DIR) + "/tests/kernels/base/simt/" + name);
+  std::ifstream file(std::string(tilestep::tests::paths::kSource) + "/tests/kernels/base/simt/" +
+                     name);
   int number = 1;
   for (std::string line; std::getline(file, line); ++number) {
     if (line.find(text) != std::string::npos) {

@@ -229,6 +229,6 @@ TEST_CASE("the measured views of the softmax lesson show the recording", "[onlin
 TEST_CASE("a trace of another form is refused in words", "[online_softmax_scene]") {
   Shown shown;
   lab::Report report = shown.report();
-  report.trace = {{"keys", 3}};
+  report.trace = nlohmann::json{{"keys", 3}};
   CHECK_THROWS_AS(shown->load(report), Error);
 }

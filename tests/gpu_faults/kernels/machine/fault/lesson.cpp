@@ -1,6 +1,7 @@
 #include "kernels/machine/fault/lesson.hpp"
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "kernels/base/lab/check.hpp"
