@@ -70,22 +70,23 @@ begin_stages() {
   mkdir -p "$root/build"
   : >"$root/build/stages.txt"
 }
-# Runs a command as the stage $1, and notes what it took.
+# Runs a command as the stage $1, and notes what it took. `times` has to be asked in this very shell: a subshell's
+# children are others.
 stage() {
   local name=$1 status=0 wall=$SECONDS before after
   shift
+  times >"$root/build/times.txt"
   before=$(processor_seconds)
   printf '%s\t-\t-\n' "$name" >>"$root/build/stages.txt"  # begun, should it be the last
   "$@" || status=$?
+  times >"$root/build/times.txt"
   after=$(processor_seconds)
   printf '%s\t%s\t%s\n' "$name" $((after - before)) $((SECONDS - wall)) >>"$root/build/stages.txt"
   return $status
 }
-# Those of all commands so far that have ended.
+# Of the commands that have ended, by what `times` printed.
 processor_seconds() {
-  local LC_ALL=C
-  times >"$root/build/times.txt"
-  sed -n 2p "$root/build/times.txt" | awk '{
+  LC_ALL=C sed -n 2p "$root/build/times.txt" | LC_ALL=C awk '{
     for (i = 1; i <= 2; ++i) { split($i, part, /[ms]/); sum += part[1] * 60 + part[2] }
     printf "%d", sum }'
 }

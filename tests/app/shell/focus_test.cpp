@@ -142,6 +142,7 @@ std::vector<std::string> swept_lessons() {
 }  // namespace
 
 TEST_CASE("Tab reaches once a round all that the mouse can press", "[ui_focus]") {
+  tests::Part looks("looks", 2);
   for (const std::string& lesson : swept_lessons()) {
     for (const auto& [look, tab] : {std::pair{"desk", Key::d},
                                     {"desk", Key::m},
@@ -151,6 +152,7 @@ TEST_CASE("Tab reaches once a round all that the mouse can press", "[ui_focus]")
                                     {"presenter", Key::escape},
                                     {"presenter", Key::d},
                                     {"question", Key::escape}}) {
+      if (looks.skips()) continue;
       CAPTURE(lesson, look, static_cast<int>(tab));
       ShellOptions options;
       options.lesson = lesson;
