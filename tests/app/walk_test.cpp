@@ -33,11 +33,16 @@ json all_lessons() {
 std::vector<json> lessons_to_walk() {
   const char* only = std::getenv("TILESTEP_WALK");
   std::vector<json> chosen;
+  bool known = only == nullptr;
+  Part part("walks", 3);
   for (const json& lesson : all_lessons()) {
-    if (only == nullptr || id_of(lesson) == only) chosen.push_back(lesson);
+    const bool skipped = part.skips();
+    if (only != nullptr && id_of(lesson) != only) continue;
+    known = true;
+    if (!skipped) chosen.push_back(lesson);
   }
   INFO("TILESTEP_WALK is '" << (only == nullptr ? "" : only) << "'");
-  REQUIRE(!chosen.empty());
+  REQUIRE(known);
   return chosen;
 }
 
