@@ -19,22 +19,6 @@
 
 namespace tilestep::lab {
 
-/// A number known beforehand, or one that follows from members read before: a whole number, a
-/// pointer to a member (`&Trace::keys`) or any `[](const T&) { return …; }`.
-template <class T>
-class NumberOf {
- public:
-  NumberOf(std::integral auto number)
-      : of_([number](const T&) { return static_cast<std::int64_t>(number); }) {}
-  template <std::invocable<const T&> Of>
-  NumberOf(Of of)
-      : of_([of](const T& object) { return static_cast<std::int64_t>(std::invoke(of, object)); }) {}
-  std::int64_t operator()(const T& object) const { return of_(object); }
-
- private:
-  std::function<std::int64_t(const T&)> of_;
-};
-
 /// For a list that may have any number of entries.
 inline constexpr std::int64_t kAnyCount = -1;
 /// Of counts, places and source lines in a trace, where nothing says it better.
@@ -42,6 +26,179 @@ inline constexpr int kMostCount = 1 << 30;
 
 /// How a float is written: by the shortest decimal that names it, or as the double that it equals.
 enum class Digits { shortest, all };
+
+/// Fields of some struct whose type is forgotten: everything that need not be compiled once a struct. An object is
+/// given by its address, and nothing is written to one that only gets read.
+class AnyFields {
+ public:
+  using Object = const void*;
+  using Number = std::function<std::int64_t(Object)>;
+  using Locate = std::function<void*(Object)>;  ///< a member of an object
+  using FieldsOf = std::function<std::shared_ptr<const AnyFields>(Object)>;
+
+  void change(Object from, nlohmann::json& to, const Change& by) const;
+  Moments moments_of_members() const;
+  nlohmann::json write(Object from) const;
+  void read_object(const Place& from, void* to) const;
+
+ protected:
+  /// How a std::vector of structs is gone through.
+  struct Items {
+    std::size_t (*size)(Object list);
+    void (*resize)(void* list, std::size_t count);
+    void* (*at)(Object list, std::size_t index);
+  };
+  /// All that is known of one member.
+  struct Field {
+    std::string name;  ///< empty: no member, but a rule
+    std::function<nlohmann::json(Object)> write;
+    std::function<void(const Place&, void*)> read;  ///< none: a constant
+    bool optional = false;
+    When from = {};  ///< of an entry: when it is known
+    std::function<void(Object, nlohmann::json&, const Change&)> change = nullptr;
+    std::function<Moments(Object)> moments = nullptr;  ///< of its entries' members
+  };
+  /// Reads a member of type V, of an object whose members before are read.
+  template <class V>
+  using Read = std::function<void(const Place&, Object, V&)>;
+
+  explicit AnyFields(Digits digits) : digits_(digits) {}
+
+  void add(std::string name, std::function<nlohmann::json(Object)> write,
+           std::function<void(const Place&, void*)> read);
+  template <class V>
+  void add_value(std::string name, Locate locate, Read<V> read) {
+    add(
+        std::move(name),
+        [locate, digits = digits_](Object from) {
+          return value_to_json(*static_cast<const V*>(locate(from)), digits);
+        },
+        [locate, read](const Place& at, void* to) { read(at, to, *static_cast<V*>(locate(to))); });
+  }
+  template <class V>
+  void add_whole(std::string name, Locate locate, Number least, Number most) {
+    add_value<V>(std::move(name), std::move(locate),
+                 [least, most](const Place& at, Object object, V& to) {
+                   to = at.whole<V>(least(object), most(object));
+                 });
+  }
+  template <class V>
+  void add_real(std::string name, Locate locate) {
+    add_value<V>(std::move(name), std::move(locate), [](const Place& at, Object, V& to) {
+      if constexpr (std::is_floating_point_v<V>) {
+        to = at.real<V>();
+      } else {
+        to = at.json().is_null() ? V() : at.real<double>();
+      }
+    });
+  }
+  template <class V>
+  void add_name(std::string name, Locate locate) {
+    add_value<V>(std::move(name), std::move(locate),
+                 [](const Place& at, Object, V& to) { to = at.name<V>(); });
+  }
+  void add_flag(std::string name, Locate locate);
+  void add_text(std::string name, Locate locate);
+  template <class V>
+  void add_wholes(std::string name, Locate locate, Number count, Number least, Number most) {
+    add_value<V>(std::move(name), std::move(locate),
+                 [count, least, most](const Place& at, Object object, V& to) {
+                   const std::int64_t low = least(object), high = most(object);
+                   resize(to, at, count(object));
+                   for (std::size_t i = 0; i < to.size(); ++i) {
+                     to[i] = at.at(i).whole<typename V::value_type>(low, high);
+                   }
+                 });
+  }
+  template <class V>
+  void add_reals(std::string name, Locate locate, Number count) {
+    add_value<V>(std::move(name), std::move(locate),
+                 [count](const Place& at, Object object, V& to) {
+                   resize(to, at, count(object));
+                   for (std::size_t i = 0; i < to.size(); ++i) {
+                     to[i] = at.at(i).real<typename V::value_type>();
+                   }
+                 });
+  }
+  void add_object(std::string name, Locate locate, FieldsOf fields);
+  void add_inlined(Locate locate, const AnyFields& fields);
+  void add_list(std::string name, Locate locate, Items items, FieldsOf fields, Number count);
+  void add_columns(std::string name, Locate locate, Items items, FieldsOf fields, Number count);
+  void leave_out(const nlohmann::json& nothing, nlohmann::json instead);
+  void know(std::function<When(Object)> when,
+            std::function<nlohmann::json(Object, const Change&)> other);
+  void know_each(std::function<When(Object, std::size_t)> when);
+
+  Field& last() { return fields_.back(); }
+  void from_here_on(When when) { here_ = when; }
+
+ private:
+  template <class Value>
+  static nlohmann::json value_to_json(const Value& value, Digits digits) {
+    if constexpr (std::is_enum_v<Value>) {
+      return name_of(value);
+    } else if constexpr (std::is_same_v<Value, float>) {
+      return digits == Digits::shortest ? shortest_to_json(value)
+                                        : number_to_json(static_cast<double>(value));
+    } else if constexpr (std::is_same_v<Value, double>) {
+      return number_to_json(value);
+    } else if constexpr (std::is_same_v<Value, std::optional<double>>) {
+      return value ? number_to_json(*value) : nlohmann::json();
+    } else if constexpr (std::is_arithmetic_v<Value> || std::is_same_v<Value, std::string>) {
+      return value;
+    } else {
+      nlohmann::json array = nlohmann::json::array();
+      array.template get_ref<nlohmann::json::array_t&>().reserve(value.size());
+      for (const auto& item : value) array.push_back(value_to_json(item, digits));
+      return array;
+    }
+  }
+  /// Makes room for what is at `from`, once it is known to have `count` entries.
+  template <class List>
+  static void resize(List& list, const Place& from, std::int64_t count) {
+    if (count != kAnyCount) from.require_size(static_cast<std::size_t>(count));
+    if constexpr (requires { list.resize(from.size()); }) {
+      list.resize(from.size());
+    } else {
+      from.require_size(list.size());
+    }
+  }
+
+  nlohmann::json columns_to_json(Object list, const Items& items) const;
+  void read_columns(const Place& from, void* list, const Items& items, std::int64_t count) const;
+
+  Digits digits_;
+  When here_ = {};  ///< from when on the next members are known
+  std::vector<Field> fields_;
+};
+
+// The types that nearly all members have.
+extern template void AnyFields::add_whole<int>(std::string, Locate, Number, Number);
+extern template void AnyFields::add_whole<std::int64_t>(std::string, Locate, Number, Number);
+extern template void AnyFields::add_real<float>(std::string, Locate);
+extern template void AnyFields::add_real<double>(std::string, Locate);
+extern template void AnyFields::add_wholes<std::vector<int>>(std::string, Locate, Number, Number,
+                                                             Number);
+extern template void AnyFields::add_reals<std::vector<float>>(std::string, Locate, Number);
+extern template void AnyFields::add_reals<std::vector<double>>(std::string, Locate, Number);
+
+/// A number known beforehand, or one that follows from members read before: a whole number, a
+/// pointer to a member (`&Trace::keys`) or any `[](const T&) { return …; }`.
+template <class T>
+class NumberOf {
+ public:
+  NumberOf(std::integral auto number)
+      : of_([number = static_cast<std::int64_t>(number)](AnyFields::Object) { return number; }) {}
+  template <std::invocable<const T&> Of>
+  NumberOf(Of of)
+      : of_([of](AnyFields::Object object) {
+          return static_cast<std::int64_t>(std::invoke(of, *static_cast<const T*>(object)));
+        }) {}
+  operator AnyFields::Number() && { return std::move(of_); }
+
+ private:
+  AnyFields::Number of_;
+};
 
 template <class T>
 class Fields;
@@ -51,14 +208,17 @@ template <class T, class Child>
 class FieldsFor {
  public:
   FieldsFor(Fields<Child> same)
-      : of_([kept = std::make_shared<Fields<Child>>(std::move(same))](const T&) { return kept; }) {}
+      : of_([kept = std::shared_ptr<const AnyFields>(std::make_shared<Fields<Child>>(
+                 std::move(same)))](AnyFields::Object) { return kept; }) {}
   template <std::invocable<const T&> Of>
   FieldsFor(Of of)
-      : of_([of](const T& parent) { return std::make_shared<Fields<Child>>(of(parent)); }) {}
-  std::shared_ptr<const Fields<Child>> operator()(const T& parent) const { return of_(parent); }
+      : of_([of](AnyFields::Object parent) -> std::shared_ptr<const AnyFields> {
+          return std::make_shared<Fields<Child>>(of(*static_cast<const T*>(parent)));
+        }) {}
+  operator AnyFields::FieldsOf() && { return std::move(of_); }
 
  private:
-  std::function<std::shared_ptr<const Fields<Child>>(const T&)> of_;
+  AnyFields::FieldsOf of_;
 };
 
 /// The members of a struct, each named once for both directions of JSON:
@@ -86,92 +246,70 @@ class FieldsFor {
 /// way to what is wrong and what is allowed, for anything that is missing, of another type, not
 /// whole, out of range or of another size. Nothing wraps.
 template <class T>
-class Fields {
+class Fields : public AnyFields {
   template <class Access>
   using MemberOf = std::remove_cvref_t<std::invoke_result_t<const Access&, T&>>;
   template <class Access>
   using ItemOf = typename MemberOf<Access>::value_type;
 
  public:
-  explicit Fields(Digits digits = Digits::shortest) : digits_(digits) {}
+  explicit Fields(Digits digits = Digits::shortest) : AnyFields(digits) {}
 
   /// A whole number from `least` to `most`, of any integral type.
   template <class Access>
   Fields& whole(std::string name, Access access, NumberOf<T> least = kLeastWhole,
                 NumberOf<T> most = kMostWhole) {
-    return add(std::move(name), access, [least, most](const Place& at, const T& object, auto& to) {
-      to = at.whole<std::remove_reference_t<decltype(to)>>(least(object), most(object));
-    });
+    add_whole<MemberOf<Access>>(std::move(name), located(access), std::move(least),
+                                std::move(most));
+    return *this;
   }
 
   /// A float, double or std::optional<double> (null: none).
   template <class Access>
   Fields& real(std::string name, Access access) {
-    return add(std::move(name), access, [](const Place& at, const T&, auto& to) {
-      if constexpr (std::is_floating_point_v<MemberOf<Access>>) {
-        to = at.real<MemberOf<Access>>();
-      } else {
-        to = at.json().is_null() ? MemberOf<Access>() : at.real<double>();
-      }
-    });
+    add_real<MemberOf<Access>>(std::move(name), located(access));
+    return *this;
   }
 
   template <class Access>
   Fields& flag(std::string name, Access access) {
-    return add(std::move(name), access,
-               [](const Place& at, const T&, bool& to) { to = at.flag(); });
+    add_flag(std::move(name), located<Access, bool>(access));
+    return *this;
   }
 
   template <class Access>
   Fields& text(std::string name, Access access) {
-    return add(std::move(name), access,
-               [](const Place& at, const T&, std::string& to) { to = at.text(); });
+    add_text(std::move(name), located<Access, std::string>(access));
+    return *this;
   }
 
   /// An enum, by the words of its names_of.
   template <class Access>
   Fields& name(std::string name, Access access) {
-    return add(std::move(name), access,
-               [](const Place& at, const T&, auto& to) { to = at.name<MemberOf<Access>>(); });
+    add_name<MemberOf<Access>>(std::move(name), located(access));
+    return *this;
   }
 
   /// A std::vector of `count` whole numbers, or a std::array of them.
   template <class Access>
   Fields& wholes(std::string name, Access access, NumberOf<T> count,
                  NumberOf<T> least = kLeastWhole, NumberOf<T> most = kMostWhole) {
-    return add(std::move(name), access,
-               [count, least, most](const Place& at, const T& object, auto& to) {
-                 const std::int64_t low = least(object), high = most(object);
-                 resize(to, at, count(object));
-                 for (std::size_t i = 0; i < to.size(); ++i) {
-                   to[i] = at.at(i).template whole<ItemOf<Access>>(low, high);
-                 }
-               });
+    add_wholes<MemberOf<Access>>(std::move(name), located(access), std::move(count),
+                                 std::move(least), std::move(most));
+    return *this;
   }
 
   /// A std::vector of `count` floats or doubles.
   template <class Access>
   Fields& reals(std::string name, Access access, NumberOf<T> count) {
-    return add(std::move(name), access, [count](const Place& at, const T& object, auto& to) {
-      resize(to, at, count(object));
-      for (std::size_t i = 0; i < to.size(); ++i) to[i] = at.at(i).template real<ItemOf<Access>>();
-    });
+    add_reals<MemberOf<Access>>(std::move(name), located(access), std::move(count));
+    return *this;
   }
 
   /// A struct, as an object of its own.
   template <class Access>
   Fields& object(std::string name, Access access, FieldsFor<T, MemberOf<Access>> fields) {
-    custom(
-        std::move(name),
-        [access, fields](const T& from) {
-          return fields(from)->to_json(std::invoke(access, from));
-        },
-        [access, fields](const Place& at, T& to) {
-          fields(to)->read(at, std::invoke(access, to));
-        });
-    fields_.back().change = [access, fields](const T& from, nlohmann::json& to, const Change& by) {
-      fields(from)->change(std::invoke(access, from), to, by);
-    };
+    add_object(std::move(name), located(access), std::move(fields));
     return *this;
   }
 
@@ -183,29 +321,7 @@ class Fields {
   /// A struct whose members stand among this one's.
   template <class Access>
   Fields& inlined(Access access, const Fields<MemberOf<Access>>& fields) {
-    for (const auto& field : fields.fields_) {
-      Field here;
-      here.name = field.name;
-      here.optional = field.optional;
-      here.from = field.from;
-      if (field.change) {
-        here.change = [access, change = field.change](const T& from, nlohmann::json& to,
-                                                      const Change& by) {
-          change(std::invoke(access, from), to, by);
-        };
-      }
-      if (field.write) {
-        here.write = [access, write = field.write](const T& from) {
-          return write(std::invoke(access, from));
-        };
-      }
-      if (field.read) {
-        here.read = [access, read = field.read](const Place& at, T& to) {
-          read(at, std::invoke(access, to));
-        };
-      }
-      fields_.push_back(std::move(here));
-    }
+    add_inlined(located(access), fields);
     return *this;
   }
 
@@ -213,26 +329,8 @@ class Fields {
   template <class Access>
   Fields& list(std::string name, Access access, FieldsFor<T, ItemOf<Access>> fields,
                NumberOf<T> count = kAnyCount) {
-    custom(
-        std::move(name),
-        [access, fields](const T& from) {
-          const auto each = fields(from);
-          nlohmann::json to = nlohmann::json::array();
-          for (const auto& item : std::invoke(access, from)) to.push_back(each->to_json(item));
-          return to;
-        },
-        [access, fields, count](const Place& at, T& to) {
-          const auto each = fields(to);
-          auto& items = std::invoke(access, to);
-          resize(items, at, count(to));
-          for (std::size_t i = 0; i < items.size(); ++i) each->read(at.at(i), items[i]);
-        });
-    fields_.back().change = [access, fields](const T& from, nlohmann::json& to, const Change& by) {
-      const auto each = fields(from);
-      const auto& items = std::invoke(access, from);
-      for (std::size_t i = 0; i < items.size(); ++i) each->change(items[i], to[i], by);
-    };
-    fields_.back().moments = [fields](const T& from) { return fields(from)->moments_of_members(); };
+    add_list(std::move(name), located(access), items_of<MemberOf<Access>>(), std::move(fields),
+             std::move(count));
     return *this;
   }
 
@@ -240,29 +338,22 @@ class Fields {
   template <class Access>
   Fields& columns(std::string name, Access access, FieldsFor<T, ItemOf<Access>> fields,
                   NumberOf<T> count) {
-    custom(
-        std::move(name),
-        [access, fields](const T& from) {
-          return fields(from)->columns_to_json(std::invoke(access, from));
-        },
-        [access, fields, count](const Place& at, T& to) {
-          fields(to)->read_columns(at, std::invoke(access, to), count(to));
-        });
-    fields_.back().moments = [fields](const T& from) { return fields(from)->moments_of_members(); };
+    add_columns(std::move(name), located(access), items_of<MemberOf<Access>>(), std::move(fields),
+                std::move(count));
     return *this;
   }
 
   /// Written for people and not read back: the path of a source file.
   Fields& constant(std::string name, std::string_view text) {
-    return custom(
-        std::move(name), [text](const T&) { return text; }, nullptr);
+    add(
+        std::move(name), [text](Object) { return text; }, nullptr);
+    return *this;
   }
 
   /// Anything else. `read` is given the member's place.
   Fields& custom(std::string name, std::function<nlohmann::json(const T&)> write,
                  std::function<void(const Place&, T&)> read) {
-    fields_.push_back({std::move(name), std::move(write), std::move(read)});
-    fields_.back().from = here_;
+    add(std::move(name), of_this(std::move(write)), reading(std::move(read)));
     return *this;
   }
 
@@ -289,83 +380,46 @@ class Fields {
 
   /// The last member may be absent or null, and is then what it is in T{}.
   Fields& optional() {
-    fields_.back().optional = true;
+    last().optional = true;
     return *this;
   }
   /// The same, and it is not written where it equals `nothing`, which it must do in T{}: documents from before there
   /// was such a member come back as they are.
   Fields& left_out_for(const nlohmann::json& nothing) {
-    fields_.back().write = [write = fields_.back().write, nothing](const T& from) {
-      nlohmann::json to = write(from);
-      return to == nothing ? nlohmann::json(nlohmann::json::value_t::discarded) : to;
-    };
-    return optional();
+    leave_out(nothing, nlohmann::json(nlohmann::json::value_t::discarded));
+    return *this;
   }
   /// The same, and it is written as null where it equals `nothing`, which it must do in T{}.
   Fields& null_for(const nlohmann::json& nothing) {
-    fields_.back().write = [write = fields_.back().write, nothing](const T& from) {
-      nlohmann::json to = write(from);
-      return to == nothing ? nlohmann::json() : to;
-    };
-    return optional();
+    leave_out(nothing, nullptr);
+    return *this;
   }
 
   /// The last member is known from `when` on. `other` gives another value that it could have had, as
   /// JSON; without it a number gets another size, a flag is turned.
   Fields& known(std::function<When(const T&)> when,
                 std::function<nlohmann::json(const T&, const Change&)> other = nullptr) {
-    fields_.back().change = [when, other](const T& from, nlohmann::json& to, const Change& by) {
-      if (when(from) > by.now) to = other ? other(from, by) : by.other(to);
-    };
+    know(of_this(std::move(when)), of_this(std::move(other)));
     return *this;
   }
   /// Each entry of the last member, a list, is known from `when(object, place in the list)` on.
   Fields& known_each(std::function<When(const T&, std::size_t)> when) {
-    Field& field = fields_.back();
-    field.change = [when, inside = field.change, moments = field.moments](
-                       const T& from, nlohmann::json& to, const Change& by) {
-      if (inside) inside(from, to, by);
-      by.mix(to, moments ? moments(from) : Moments(),
-             [&](std::size_t place) { return when(from, place); });
-    };
+    know_each(of_this(std::move(when)));
     return *this;
   }
   /// The last member, of what is an entry of such a list, is known from a phase of its entry's step on
   /// ({0, phase}), from a step of its own on, or kAhead.
   Fields& from(When when) {
-    fields_.back().from = when;
+    last().from = when;
     return *this;
   }
   /// The same for all members that follow, up to the next of these.
   Fields& from_here(When when) {
-    here_ = when;
+    from_here_on(when);
     return *this;
   }
 
-  /// Gives `to`, the JSON of `from`, another future: what is not known at `by.now` is something else
-  /// that it could have been, within its range and of its size.
-  void change(const T& from, nlohmann::json& to, const Change& by) const {
-    for (const Field& field : fields_) {
-      if (field.change) field.change(from, to[field.name], by);
-    }
-  }
-  Moments moments_of_members() const {
-    Moments moments;
-    for (const Field& field : fields_) {
-      if (!field.name.empty()) moments[field.from].push_back(field.name);
-    }
-    return moments;
-  }
-
-  nlohmann::json to_json(const T& from) const {
-    nlohmann::json to = nlohmann::json::object();
-    for (const Field& field : fields_) {
-      if (!field.write) continue;
-      nlohmann::json value = field.write(from);
-      if (!value.is_discarded()) to[field.name] = std::move(value);
-    }
-    return to;
-  }
+  nlohmann::json to_json(const T& from) const { return write(&from); }
 
   /// Throws Error; `where` is what it calls the document.
   T from_json(const nlohmann::json& json, std::string_view where) const {
@@ -374,103 +428,41 @@ class Fields {
     return object;
   }
 
-  void read(const Place& from, T& to) const {
-    for (const Field& field : fields_) {
-      if (!field.read) continue;
-      if (field.name.empty()) {
-        field.read(from, to);
-      } else if (!field.optional) {
-        field.read(from.at(field.name), to);
-      } else if (const auto at = from.find(field.name)) {
-        field.read(*at, to);
-      }
-    }
-  }
-
-  nlohmann::json columns_to_json(const std::vector<T>& items) const {
-    nlohmann::json to = nlohmann::json::object();
-    for (const Field& field : fields_) {
-      if (!field.write) continue;
-      nlohmann::json& column = to[field.name] = nlohmann::json::array();
-      for (const T& item : items) column.push_back(field.write(item));
-    }
-    return to;
-  }
-
-  void read_columns(const Place& from, std::vector<T>& to, std::int64_t count) const {
-    for (const Field& field : fields_) {
-      if (field.name.empty()) {
-        for (T& item : to) field.read(from, item);
-        continue;
-      }
-      const Place column = from.at(field.name);
-      resize(to, column, count);
-      count = static_cast<std::int64_t>(to.size());  // where any will do, the first column's
-      for (std::size_t i = 0; i < to.size(); ++i) field.read(column.at(i), to[i]);
-    }
-  }
+  void read(const Place& from, T& to) const { read_object(from, &to); }
 
  private:
-  template <class>
-  friend class Fields;
-
-  /// All that is known of one member.
-  struct Field {
-    std::string name;  ///< empty: no member, but a rule
-    std::function<nlohmann::json(const T&)> write;
-    std::function<void(const Place&, T&)> read;  ///< none: a constant
-    bool optional = false;
-    When from = {};  ///< of an entry: when it is known
-    std::function<void(const T&, nlohmann::json&, const Change&)> change = nullptr;
-    std::function<Moments(const T&)> moments = nullptr;  ///< of its entries' members
-  };
-
-  /// A member that is written by its type, and read by `set(place, object so far, member)`.
-  template <class Access, class Set>
-  Fields& add(std::string name, Access access, Set set) {
-    return custom(
-        std::move(name),
-        [access, digits = digits_](const T& from) {
-          return value_to_json(std::invoke(access, from), digits);
-        },
-        [access, set](const Place& at, T& to) { set(at, to, std::invoke(access, to)); });
+  template <class Access, class Member = MemberOf<Access>>
+  static Locate located(Access access) {
+    return [access](Object object) -> void* {
+      // No object was declared constant: those that are read into are ours, of others nothing is written.
+      Member& member = std::invoke(access, *static_cast<T*>(const_cast<void*>(object)));
+      return &member;
+    };
   }
-
-  template <class Value>
-  static nlohmann::json value_to_json(const Value& value, Digits digits) {
-    if constexpr (std::is_enum_v<Value>) {
-      return name_of(value);
-    } else if constexpr (std::is_same_v<Value, float>) {
-      return digits == Digits::shortest ? shortest_to_json(value)
-                                        : number_to_json(static_cast<double>(value));
-    } else if constexpr (std::is_same_v<Value, double>) {
-      return number_to_json(value);
-    } else if constexpr (std::is_same_v<Value, std::optional<double>>) {
-      return value ? number_to_json(*value) : nlohmann::json();
-    } else if constexpr (std::is_arithmetic_v<Value> || std::is_same_v<Value, std::string>) {
-      return value;
-    } else {
-      nlohmann::json array = nlohmann::json::array();
-      array.template get_ref<nlohmann::json::array_t&>().reserve(value.size());
-      for (const auto& item : value) array.push_back(value_to_json(item, digits));
-      return array;
-    }
+  template <class List>
+  static Items items_of() {
+    return {[](Object list) { return static_cast<const List*>(list)->size(); },
+            [](void* list, std::size_t count) { static_cast<List*>(list)->resize(count); },
+            [](Object list, std::size_t index) -> void* {
+              return &(*static_cast<List*>(const_cast<void*>(list)))[index];
+            }};
   }
-
-  /// Makes room for what is at `from`, once it is known to have `count` entries.
-  template <class Items>
-  static void resize(Items& items, const Place& from, std::int64_t count) {
-    if (count != kAnyCount) from.require_size(static_cast<std::size_t>(count));
-    if constexpr (requires { items.resize(from.size()); }) {
-      items.resize(from.size());
-    } else {
-      from.require_size(items.size());
-    }
+  /// A function of a T, for objects whose type is forgotten.
+  template <class Result, class... More>
+  static std::function<Result(Object, More...)> of_this(
+      std::function<Result(const T&, More...)> function) {
+    if (!function) return nullptr;
+    return [function = std::move(function)](Object object, More... more) {
+      return function(*static_cast<const T*>(object), more...);
+    };
   }
-
-  Digits digits_;
-  When here_ = {};  ///< from when on the next members are known
-  std::vector<Field> fields_;
+  static std::function<void(const Place&, void*)> reading(
+      std::function<void(const Place&, T&)> function) {
+    if (!function) return nullptr;
+    return [function = std::move(function)](const Place& at, void* object) {
+      function(at, *static_cast<T*>(object));
+    };
+  }
 };
 
 }  // namespace tilestep::lab
@@ -494,6 +486,6 @@ class Fields {
   nlohmann::json other_future(const nlohmann::json& json, const tilestep::lab::Change& by) { \
     const Trace trace = trace_from_json(json);                                               \
     nlohmann::json to = to_json(trace);                                                      \
-    kept_fields().change(trace, to, by);                                                     \
+    kept_fields().change(&trace, to, by);                                                    \
     return to;                                                                               \
   }

@@ -334,7 +334,7 @@ TEST_CASE("another future leaves what is known, and changes the rest within its 
        {lab::When{0, 1}, lab::When{8, 0}, lab::When{8, 1}, lab::When{20, 1}}) {
     std::mt19937 random(3);
     json other = was;
-    way_fields().change(way, other, {now, random});
+    way_fields().change(&way, other, {now, random});
     CAPTURE(now.step, now.phase, other.dump());
     const auto known = [&](const json& list, int phase) {
       std::size_t same = 0;
