@@ -87,9 +87,6 @@ inline void assume_few_threads() {}
 __device__ __forceinline__ float half_of(Bf16, unsigned pair, int half) {
   return simt::unpack_bf16(pair, half);
 }
-__device__ __forceinline__ float half_of(Fp16, unsigned pair, int half) {
-  return simt::unpack_fp16(pair, half);
-}
 
 /// 16 bytes of memory as numbers.
 template <class N, class From>

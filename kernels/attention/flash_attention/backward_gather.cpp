@@ -94,25 +94,20 @@ class BackwardRun {
     if constexpr (std::is_same_v<T, float>) {
       return plain(values);
     } else {
-      return plain(words_of(values, params_.dtype));
+      return plain(words_of(values));
     }
   }
   std::vector<float> fetched(const simt::Buffer<T>& buffer) const {
     if constexpr (std::is_same_v<T, float>) {
       return buffer.download();
     } else {
-      return values_of(buffer.download(), params_.dtype);
+      return values_of(buffer.download());
     }
   }
 
   void start(const BackwardArrays<T>& arrays, const Records& records) const {
-    const BackwardKernels& kernels = kernels_of(device_).backward();
-    if constexpr (std::is_same_v<T, float>) {
-      kernels.explain(device_, params_.pass, outcome_.plan, task_, params_.broken, arrays, records);
-    } else {
-      kernels.explain(device_, params_.pass, outcome_.plan, task_, params_.dtype, params_.broken,
-                      arrays, records);
-    }
+    kernels_of(device_).backward().explain(device_, params_.pass, outcome_.plan, task_,
+                                           params_.broken, arrays, records);
   }
 
   /// The chosen query's of matrices in memory.

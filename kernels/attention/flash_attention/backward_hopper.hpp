@@ -23,7 +23,6 @@ using flash_3::kPanelColumns;
 using flash_3::kRowsOfGroup;
 using flash_3::kWarpgroup;
 using flash_3::NoDocuments;
-using flash_3::Number;
 
 // ---- sizes ----------------------------------------------------------------------------------------
 

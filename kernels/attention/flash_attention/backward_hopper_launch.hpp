@@ -122,30 +122,15 @@ void start(simt::Device& device, const Problem& problem, const Arrays& arrays, c
 
 template <int kDim>
 constexpr TileSizes kTimedSizes = timed_sizes(kDim);
-template <Format kFormat, int kDim>
-using TimedTile = Tile<kFormat, kDim, kTimedSizes<kDim>.queries, kTimedSizes<kDim>.stages,
+template <int kDim>
+using TimedTile = Tile<kDim, kTimedSizes<kDim>.queries, kTimedSizes<kDim>.stages,
                        kTimedSizes<kDim>.gradient_stages, ProductOrder::dq_first, kDim == 64>;
 
-/// Calls run(format, head_dim), both as constants.
+/// Calls run(tile), a std::type_identity.
 template <class Run>
 void with_tile(const Problem& problem, Run run) {
   simt::with_constant<64, 128>("flash-3 backward: head_dim", problem.head_dim, [&](auto head_dim) {
-    if (problem.number == Number::bf16) {
-      run(std::integral_constant<Format, Format::bf16>{}, head_dim);
-    } else {
-      run(std::integral_constant<Format, Format::fp16>{}, head_dim);
-    }
-  });
-}
-
-/// Calls run(tile), a std::type_identity: in BF16 alone, for nothing else is timed.
-template <class Run>
-void with_timed_tile(const Problem& problem, Run run) {
-  if (problem.number != Number::bf16) {
-    throw Error("flash-3 backward: timed kernels have numbers in BF16");
-  }
-  simt::with_constant<64, 128>("flash-3 backward: head_dim", problem.head_dim, [&](auto head_dim) {
-    run(std::type_identity<TimedTile<Format::bf16, decltype(head_dim)::value>>{});
+    run(std::type_identity<TimedTile<decltype(head_dim)::value>>{});
   });
 }
 
@@ -153,7 +138,7 @@ void with_timed_tile(const Problem& problem, Run run) {
 /// other than Hopper.
 inline void backward_timed(simt::Device& device, const Problem& problem, const Arrays& arrays) {
   check(device.info(), problem);
-  with_timed_tile(problem, [&](auto tile) {
+  with_tile(problem, [&](auto tile) {
     start<typename decltype(tile)::type>(device, problem, arrays, Timed{});
   });
 }
@@ -162,7 +147,7 @@ inline void backward_timed(simt::Device& device, const Problem& problem, const A
 inline simt::Resources resources_of(simt::Device& device, const Problem& problem) {
   check(device.info(), problem);
   simt::Resources resources;
-  with_timed_tile(problem, [&](auto tile) {
+  with_tile(problem, [&](auto tile) {
     using T = typename decltype(tile)::type;
     resources =
         simt::resources_of(launch_of<T>(order_of(problem, kHeadsTogether)), backward<T, Timed>);
@@ -176,9 +161,8 @@ inline void backward_explained(simt::Device& device, const Problem& problem, con
   check(device.info(), problem);
   assert(what.clocks.count == numeric::elements_of(kSites, what.numbers));
   const Explained tape{simt::global(what.clocks, "clocks"), what.numbers, what.block, what.fault};
-  with_tile(problem, [&](auto format, auto head_dim) {
-    using T = TimedTile<decltype(format)::value, decltype(head_dim)::value>;
-    start<T>(device, problem, arrays, tape);
+  with_tile(problem, [&](auto tile) {
+    start<typename decltype(tile)::type>(device, problem, arrays, tape);
   });
 }
 

@@ -14,16 +14,14 @@ namespace tilestep::flash_attention::backward_hopper::SIMT_BACKEND {
 
 using namespace simt::hopper;
 using flash_3::SIMT_BACKEND::kAllLanes;
-using flash_3::SIMT_BACKEND::pack;
 using flash_3::SIMT_BACKEND::release;
 
 /// What is fixed for a kernel. `kRounded`: dS comes from the weights that dV has, rounded to the format, which
 /// takes fewer registers than those in FP32.
-template <Format kF, int kDim, int kQueriesOfTile, int kStagesOfQ, int kStagesOfDo,
+template <int kDim, int kQueriesOfTile, int kStagesOfQ, int kStagesOfDo,
           ProductOrder kOrderOfProducts = ProductOrder::scores_ahead, bool kRounded = true>
 struct Tile {
   static constexpr TileSizes kSizes{kDim, kQueriesOfTile, kStagesOfQ, kStagesOfDo};
-  static constexpr Format kFormat = kF;
   static constexpr int kHeadDim = kDim, kQueries = kQueriesOfTile;
   static constexpr int kStages = kStagesOfQ, kGradientStages = kStagesOfDo;
   static constexpr ProductOrder kOrder = kOrderOfProducts;
@@ -190,9 +188,9 @@ __device__ __forceinline__ void issue_scores(typename T::Scores& s, unsigned key
     constexpr int kSteps = kPanelBytes / kWgmmaBytes;  // of a panel
     const int panel = step / kSteps;
     const int byte = step % kSteps * kWgmmaBytes;
-    wgmma<T::kFormat, T::kQueries>(s, a + in_descriptor(panel * kKeys * kPanelBytes + byte),
-                                   b + in_descriptor(panel * T::kQueries * kPanelBytes + byte),
-                                   step == 0);
+    wgmma<Format::bf16, T::kQueries>(s, a + in_descriptor(panel * kKeys * kPanelBytes + byte),
+                                     b + in_descriptor(panel * T::kQueries * kPanelBytes + byte),
+                                     step == 0);
   }
 }
 
@@ -205,8 +203,8 @@ __device__ __forceinline__ void issue_outputs(typename T::Outputs& o,
   const std::uint64_t b = turned_descriptor(queries, T::kQueries * kPanelBytes);
 #pragma unroll
   for (int step = 0; step < T::kQueries / 16; ++step) {
-    wgmma<T::kFormat, T::kHeadDim, Major::n>(o, weights[step],
-                                             b + in_descriptor(step * 16 * kPanelBytes), false);
+    wgmma<Format::bf16, T::kHeadDim, Major::n>(o, weights[step],
+                                               b + in_descriptor(step * 16 * kPanelBytes), false);
   }
 }
 
@@ -224,7 +222,7 @@ __device__ __forceinline__ void issue_query_sums(typename T::QuerySums& dq, unsi
     constexpr int kSteps = kPanelBytes / kWgmmaBytes;
     const int panel = step / kSteps;
     const int byte = step % kSteps * kWgmmaBytes;
-    wgmma<T::kFormat, kPanelColumns, Major::n>(
+    wgmma<Format::bf16, kPanelColumns, Major::n>(
         dq, a + in_descriptor(panel * T::kQueries * kPanelBytes + byte),
         b + in_descriptor(step * 16 * kPanelBytes), step == 0);
   }
@@ -236,7 +234,7 @@ __device__ __forceinline__ void pack_weights(typename T::Weights& weights,
                                              const typename T::Scores& s) {
 #pragma unroll
   for (int i = 0; i < T::kQueries / 4; ++i) {
-    weights[i / 4][i % 4] = pack<T::kFormat>(s[2 * i], s[2 * i + 1]);
+    weights[i / 4][i % 4] = simt::pack_bf16(s[2 * i], s[2 * i + 1]);
   }
 }
 
@@ -285,11 +283,6 @@ __device__ __forceinline__ void weigh(typename T::Scores& s, unsigned rows, floa
   }
 }
 
-template <Format kFormat>
-__device__ __forceinline__ float number_of(unsigned pair, int half) {
-  if constexpr (kFormat == Format::bf16) return simt::unpack_bf16(pair, half);
-  return simt::unpack_fp16(pair, half);
-}
 /// dS = P ∘ (dP − D), in place of dP. P in FP32, or with kRoundedWeights as it was packed.
 template <class T>
 __device__ __forceinline__ void differentiate(typename T::Scores& dp, const typename T::Scores& p,
@@ -302,7 +295,7 @@ __device__ __forceinline__ void differentiate(typename T::Scores& dp, const type
     for (int i = 4 * j; i < 4 * j + 4; ++i) {
       float weight = 0;
       if constexpr (T::kRoundedWeights) {
-        weight = number_of<T::kFormat>(packed[i / 8][i / 2 % 4], i % 2);
+        weight = simt::unpack_bf16(packed[i / 8][i / 2 % 4], i % 2);
       } else {
         weight = p[i];
       }

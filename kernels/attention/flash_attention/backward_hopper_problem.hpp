@@ -14,7 +14,6 @@ namespace tilestep::flash_attention::backward_hopper {
 
 /// What is to be computed. The mask is none, causal or a sliding window without sinks; rule.length is the length.
 struct Problem {
-  Number number = Number::bf16;
   int head_dim = 128;  ///< 64 or 128
   int heads = 1, kv_heads = 1;
   MaskRule rule;

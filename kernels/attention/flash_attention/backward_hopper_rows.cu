@@ -11,11 +11,10 @@ constexpr int kRowThreads = 128;
 constexpr float kLog2E = 1.4426950408889634f;
 
 /// Of 16 bytes of each.
-template <Format kFormat>
 __device__ __forceinline__ float products_of(uint4 x, uint4 y) {
   const auto both = [](unsigned a, unsigned b) {
-    return fmaf(number_of<kFormat>(a, 0), number_of<kFormat>(b, 0),
-                number_of<kFormat>(a, 1) * number_of<kFormat>(b, 1));
+    return fmaf(simt::unpack_bf16(a, 0), simt::unpack_bf16(b, 0),
+                simt::unpack_bf16(a, 1) * simt::unpack_bf16(b, 1));
   };
   return both(x.x, y.x) + both(x.y, y.y) + (both(x.z, y.z) + both(x.w, y.w));
 }
@@ -41,8 +40,8 @@ __global__ void prepare(RowArrays arrays, int length, int query_tiles, int heads
   if (there) {
     const std::ptrdiff_t at =
         (static_cast<std::ptrdiff_t>(head) * length + query) * T::kHeadDim + thread % kLanes * 8;
-    d = products_of<T::kFormat>(simt::as<const uint4>(arrays.o + at)[0],
-                                simt::as<const uint4>(arrays.d_o + at)[0]);
+    d = products_of(simt::as<const uint4>(arrays.o + at)[0],
+                    simt::as<const uint4>(arrays.d_o + at)[0]);
   }
 #pragma unroll
   for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) d += __shfl_xor_sync(kAllLanes, d, lanes);
@@ -73,8 +72,8 @@ __global__ void convert(simt::Global<const float> sums, simt::Global<std::uint16
 #pragma unroll
   for (int j = 0; j < kPanelColumns / 8; ++j) {
     const float4 four = fours[j * kRowThreads + thread];
-    tile[row][4 * j + thread % 4] = pack<T::kFormat>(four.x * scale, four.y * scale);
-    tile[row + 8][4 * j + thread % 4] = pack<T::kFormat>(four.z * scale, four.w * scale);
+    tile[row][4 * j + thread % 4] = simt::pack_bf16(four.x * scale, four.y * scale);
+    tile[row + 8][4 * j + thread % 4] = simt::pack_bf16(four.z * scale, four.w * scale);
   }
   __syncthreads();
   const int which = piece % kConsumers;

@@ -66,7 +66,7 @@ class BackwardKernels {
   /// to the chosen component of dQ's sum, and `order`, and `rows`, where weights are made again; else both stay as they
   /// are. Throws Error for shapes that they do not take.
   virtual void explain(simt::Device& device, Pass pass, const Plan& plan, const Task& task,
-                       DataType dtype, Break broken, const BackwardArrays<std::uint16_t>& arrays,
+                       Break broken, const BackwardArrays<std::uint16_t>& arrays,
                        const Records& records) const = 0;
   /// The same for FP32.
   virtual void explain(simt::Device& device, Pass pass, const Plan& plan, const Task& task,

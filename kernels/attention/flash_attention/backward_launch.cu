@@ -252,14 +252,9 @@ void start_timed(const Call& call, const Task& task, const BackwardOperands<Bf16
 
 class BackwardHere final : public BackwardKernels {
  public:
-  void explain(simt::Device& device, Pass pass, const Plan& plan, const Task& task, DataType dtype,
-               Break broken, const BackwardArrays<std::uint16_t>& arrays,
-               const Records& records) const override {
-    if (dtype == DataType::bf16)
-      return explain_backward_as<Bf16>(device, pass, plan, task, broken, arrays, records);
-    if (dtype == DataType::fp16)
-      return explain_backward_as<Fp16>(device, pass, plan, task, broken, arrays, records);
-    throw Error("flash-attention: 16-bit numbers are fp16 or bf16");
+  void explain(simt::Device& device, Pass pass, const Plan& plan, const Task& task, Break broken,
+               const BackwardArrays<std::uint16_t>& arrays, const Records& records) const override {
+    explain_backward_as<Bf16>(device, pass, plan, task, broken, arrays, records);
   }
   void explain(simt::Device& device, Pass pass, const Plan& plan, const Task& task, Break broken,
                const BackwardArrays<float>& arrays, const Records& records) const override {

@@ -124,7 +124,7 @@ __device__ __forceinline__ void modify_keys(float (&s)[kStrips][kFragments][4], 
         const int key = first_key + i * kStrip + e / 2 * 8 + me.lane / 4;
         const int query = first_query + me.column(j, e);
         s[i][j][e] = set.mod == ScoreMod::alibi
-                         ? fmaf(slope, static_cast<float>(key - query), score)
+                         ? fmaf(-slope, fabsf(static_cast<float>(key - query)), score)
                          : kSoftcap * tanhf(score * (1 / kSoftcap));
       }
     }

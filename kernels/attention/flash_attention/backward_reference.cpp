@@ -39,7 +39,7 @@ struct RowSums {
       double bound =
           scale * (error[c] + ku / (1 - ku) * magnitude[c]) + 4 * kUnit * std::abs(exact);
       bound += r.unit * (std::abs(exact) + bound);
-      all.push_back({exact, terms == 0 ? 0 : kSlack * bound + std::max(r.tiny, kFloor)});
+      all.push_back({exact, terms == 0 ? 0 : kSlack * bound + kFloor});
     }
   }
 };
@@ -165,11 +165,11 @@ class Backward {
     for (std::size_t c = 0; c < static_cast<std::size_t>(task_.head_dim); ++c) {
       dot.add(mine.d_o[c] * numbers_.v[other + c]);
     }
-    const double rounded_weight = r_.unit * weight + std::max(r_.tiny, kFloor);
+    const double rounded_weight = r_.unit * weight + kFloor;
     double weight_bound = weight * relative + kFloor;
     if (r_.rounded_weights) weight_bound += rounded_weight;
     double dp_bound = dot.bound();
-    if (r_.stored) dp_bound += r_.unit * (std::abs(dot.sum()) + dp_bound) + r_.tiny;
+    if (r_.stored) dp_bound += r_.unit * (std::abs(dot.sum()) + dp_bound);
     const double x = dot.sum() - mine.d;
     const double x_bound = dp_bound + mine.d_bound + kUnit * std::abs(x);
     double slope_bound = 0;
@@ -183,7 +183,7 @@ class Backward {
         score.slope * (weight_bound * std::abs(x) + (weight + weight_bound) * x_bound);
     ds_bound += slope_bound * (weight + weight_bound) * (std::abs(x) + x_bound);
     ds_bound += 4 * kUnit * std::abs(ds);
-    ds_bound += r_.unit * (std::abs(ds) + ds_bound) + std::max(r_.tiny, kFloor);
+    ds_bound += r_.unit * (std::abs(ds) + ds_bound) + kFloor;
     return {weight, weight_bound + (r_.rounded_weights ? 0 : rounded_weight), ds, ds_bound};
   }
 
@@ -204,7 +204,6 @@ BackwardRoundings backward_roundings_of(Pass pass, DataType type) {
   r.forward = roundings_of(r.stored ? Variant::naive : Variant::flash_2, type);
   const bool tensor = type != DataType::fp32;
   r.unit = r.forward.output;
-  r.tiny = r.forward.output_tiny;
   r.dots = tensor ? Adding::tensor_core : Adding::in_order;
   r.sums = tensor ? Adding::any_order_tensor_core : Adding::any_order;
   return r;

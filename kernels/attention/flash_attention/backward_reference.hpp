@@ -13,7 +13,6 @@ struct BackwardRoundings {
   bool stored = false;           ///< weights, dP and dS come from memory
   bool rounded_weights = false;  ///< dS is made of weights in the format; stored ones are
   double unit = 0;               ///< relative, of weights, dS and results in their format; 0: FP32
-  double tiny = 0;               ///< absolute, of what is below its normal numbers
   numeric::Adding dots = numeric::Adding::in_order;  ///< of dP and scores
   numeric::Adding sums =
       numeric::Adding::any_order;  ///< of dQ, dK and dV: blocks and heads in any order

@@ -123,10 +123,9 @@ const BackwardReference& BackwardProblem::reference(BackwardRung rung, int head)
   const auto in_double = [](const std::vector<float>& values) {
     return std::vector<double>(values.begin(), values.end());
   };
-  const std::vector<double> d_output =
-      in_double(values_of(d_o_.values(first, count), DataType::bf16));
+  const std::vector<double> d_output = in_double(values_of(d_o_.values(first, count)));
   Reference given;
-  for (const float o : values_of(forward_.output(first, count), DataType::bf16)) {
+  for (const float o : values_of(forward_.output(first, count))) {
     given.o.push_back({static_cast<double>(o), 0});
   }
   for (const float lse : forward_.log_sum_exp(static_cast<std::size_t>(head) * length, length)) {
@@ -146,8 +145,7 @@ lab::Closest BackwardProblem::compared(BackwardRung rung) {
                            const numeric::AllBounded& exact, int head) {
     for (std::size_t i = 0; i < places_.size(); ++i) {
       const std::size_t row = numeric::index_of(head, places_[i], task().length());
-      const std::vector<float> got =
-          values_of(from.download(row * columns, columns), DataType::bf16);
+      const std::vector<float> got = values_of(from.download(row * columns, columns));
       for (std::size_t c = 0; c < columns; ++c) {
         closest.add(got[c], exact.value[i * columns + c], exact.bound[i * columns + c]);
       }

@@ -154,7 +154,7 @@ Numbers BenchProblem::numbers_of_head(int head) const {
   const std::size_t count = numeric::elements_of(task_.length(), task_.head_dim);
   const auto head_of = [&](const lab::Repeated<std::uint16_t>& from, int which) {
     const auto words = from.values(static_cast<std::size_t>(which) * count, count);
-    const std::vector<float> values = values_of(words, DataType::bf16);
+    const std::vector<float> values = values_of(words);
     return std::vector<double>(values.begin(), values.end());
   };
   const int kv_head = head / (task_.heads / task_.kv_heads);
@@ -186,7 +186,7 @@ lab::Closest BenchProblem::compared(Variant variant, flash_3::Move move, double 
   const auto columns = static_cast<std::size_t>(task_.head_dim);
   for (std::size_t i = 0; i < probes_.size(); ++i) {
     const std::size_t row = numeric::index_of(probes_[i].head, probes_[i].query, task_.length());
-    const std::vector<float> o = values_of(o_.download(row * columns, columns), DataType::bf16);
+    const std::vector<float> o = values_of(o_.download(row * columns, columns));
     for (std::size_t c = 0; c < columns; ++c) {
       closest.add(o[c], exact.o.value[i * columns + c], slack * exact.o.bound[i * columns + c]);
     }

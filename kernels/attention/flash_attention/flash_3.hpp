@@ -21,8 +21,6 @@ enum class Rung {
   ping_pong,  ///< they take turns: one weighs while another multiplies
   pipelined,  ///< and a warpgroup weighs while its own products of the tile before are under way
 };
-/// Of Q, K, V and of the weights.
-enum class Number { bf16, fp16 };
 
 // ---- sizes ----------------------------------------------------------------------------------------
 
@@ -34,7 +32,7 @@ inline constexpr int kBoxBytes = kRowsOfGroup * kPanelBytes;  ///< of 64 rows of
 inline constexpr int kAlignment = 1024;  ///< of a tile: what the swizzle's pattern takes
 inline constexpr int kMostConsumers = 3;
 
-/// What is fixed for a kernel but for the format, which hopper.hpp has.
+/// What is fixed for a kernel .
 struct TileSizes {
   int head_dim, keys, consumers, stages;
 

@@ -92,41 +92,27 @@ void start_rung(simt::Device& device, const Problem& problem, const Arrays<Out>&
 
 template <int kDim>
 constexpr TileSizes kTimedSizes = timed_sizes(kDim);
-template <Format kFormat, int kDim, class Extras = Options<>>
-using TimedTile = Tile<kFormat, kDim, kTimedSizes<kDim>.keys, kTimedSizes<kDim>.consumers,
+template <int kDim, class Extras = Options<>>
+using TimedTile = Tile<kDim, kTimedSizes<kDim>.keys, kTimedSizes<kDim>.consumers,
                        kTimedSizes<kDim>.stages, Extras>;
-template <Format kFormat, int kDim, int kKeys>
-using ExplainedTile = Tile<kFormat, kDim, kKeys, explained_sizes(kDim, kKeys).consumers,
-                           explained_sizes(kDim, kKeys).stages>;
+template <int kDim, int kKeys>
+using ExplainedTile =
+    Tile<kDim, kKeys, explained_sizes(kDim, kKeys).consumers, explained_sizes(kDim, kKeys).stages>;
 
-/// Calls run(format, head_dim), both as constants.
-template <class Run>
-void with_tile(const Problem& problem, Run run) {
-  simt::with_constant<64, 128>("flash-3: head_dim", problem.head_dim, [&](auto head_dim) {
-    if (problem.number == Number::bf16) {
-      run(std::integral_constant<Format, Format::bf16>{}, head_dim);
-    } else {
-      run(std::integral_constant<Format, Format::fp16>{}, head_dim);
-    }
-  });
-}
-
-/// The timed kernel of `problem`: in BF16 alone, for nothing else is timed, and what it does besides in flash-3 alone.
+/// The timed kernel of `problem`: what it does besides, in flash-3 alone.
 inline void start_timed(simt::Device& device, const Problem& problem,
                         const Arrays<std::uint16_t>& arrays, simt::Resources* resources) {
   check(device.info(), problem);
-  if (problem.number != Number::bf16) throw Error("flash-3: timed kernels have numbers in BF16");
   if (problem.move != Move::none && problem.rung != Rung::pipelined) {
     throw Error("flash-3: rarer rescales and polynomials are timed in flash-3, not in its rungs");
   }
   simt::with_constant<64, 128>("flash-3: head_dim", problem.head_dim, [&](auto head_dim) {
     constexpr int kDim = decltype(head_dim)::value;
-    using Rare = TimedTile<Format::bf16, kDim, Options<kRareRise>>;
-    using Polynomials = TimedTile<Format::bf16, kDim, Options<0, kSomePolynomials>>;
+    using Rare = TimedTile<kDim, Options<kRareRise>>;
+    using Polynomials = TimedTile<kDim, Options<0, kSomePolynomials>>;
     switch (problem.move) {
       case Move::none:
-        return start_rung<TimedTile<Format::bf16, kDim>>(device, problem, arrays, Timed{},
-                                                         resources);
+        return start_rung<TimedTile<kDim>>(device, problem, arrays, Timed{}, resources);
       case Move::rare_rescale:
         return start<Rare, Rung::pipelined>(device, problem, arrays, Timed{}, resources);
       case Move::some_polynomials:
@@ -169,18 +155,11 @@ inline void attend_explained(simt::Device& device, const Problem& problem,
                              const Arrays<float>& arrays, const Explanation& what) {
   check(device.info(), problem);
   const Explained tape = tape_of(what);
-  with_tile(problem, [&](auto format, auto head_dim) {
-    constexpr Format kFormat = decltype(format)::value;
-    const auto run = [&](auto keys) {
-      using T = ExplainedTile<kFormat, decltype(head_dim)::value, decltype(keys)::value>;
+  simt::with_constant<64, 128>("flash-3: head_dim", problem.head_dim, [&](auto head_dim) {
+    simt::with_constant<64, 128>("flash-3: keys of a tile", what.keys, [&](auto keys) {
+      using T = ExplainedTile<decltype(head_dim)::value, decltype(keys)::value>;
       start_rung<T>(device, problem, arrays, tape, nullptr);
-    };
-    // In FP16 nothing happens otherwise: one tile is enough to look at.
-    if constexpr (kFormat == Format::bf16) {
-      simt::with_constant<64, 128>("flash-3: keys of a tile", what.keys, run);
-    } else {
-      simt::with_constant<64>("flash-3: keys of a tile in FP16", what.keys, run);
-    }
+    });
   });
 }
 

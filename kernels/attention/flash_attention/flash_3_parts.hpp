@@ -30,12 +30,10 @@ struct Options {
 };
 
 /// What is fixed for a kernel.
-template <Format kF, int kDim, int kKeysOfTile, int kGroups, int kStagesOfRing,
-          class Options_ = Options<>>
+template <int kDim, int kKeysOfTile, int kGroups, int kStagesOfRing, class Options_ = Options<>>
 struct Tile {
   static constexpr TileSizes kSizes{kDim, kKeysOfTile, kGroups, kStagesOfRing};
   using Extras = Options_;
-  static constexpr Format kFormat = kF;
   static constexpr int kHeadDim = kDim, kKeys = kKeysOfTile, kConsumers = kGroups;
   static constexpr int kStages = kStagesOfRing;
   static constexpr int kPanels = kDim / kPanelColumns;
@@ -172,8 +170,8 @@ __device__ __forceinline__ void issue_scores(typename T::Scores& s, unsigned q, 
     const int byte = step % kSteps * kWgmmaBytes;
     const int of_q = panel * kRowsOfGroup * kPanelBytes + byte;
     const int of_k = panel * T::kKeys * kPanelBytes + byte;
-    wgmma<T::kFormat, T::kKeys>(s, a + static_cast<std::uint64_t>(of_q / 16),
-                                b + static_cast<std::uint64_t>(of_k / 16), step == 0);
+    wgmma<Format::bf16, T::kKeys>(s, a + static_cast<std::uint64_t>(of_q / 16),
+                                  b + static_cast<std::uint64_t>(of_k / 16), step == 0);
   }
 }
 
@@ -184,15 +182,9 @@ __device__ __forceinline__ void issue_outputs(typename T::Outputs& o,
   const std::uint64_t b = turned_descriptor(v, T::kKeys * kPanelBytes);
 #pragma unroll
   for (int step = 0; step < T::kKeys / 16; ++step) {
-    wgmma<T::kFormat, T::kHeadDim, Major::n>(
+    wgmma<Format::bf16, T::kHeadDim, Major::n>(
         o, weights[step], b + static_cast<std::uint64_t>(step * 16 * kPanelBytes / 16), false);
   }
-}
-
-template <Format kFormat>
-__device__ __forceinline__ unsigned pack(float low, float high) {
-  if constexpr (kFormat == Format::bf16) return pack_bf16(low, high);
-  return pack_fp16(low, high);
 }
 
 /// Where a thread's sums lie is where wgmma wants the numbers of A: two neighbours of a row in a register.
@@ -201,7 +193,7 @@ __device__ __forceinline__ void pack_weights(typename T::Weights& weights,
                                              const typename T::Scores& s) {
 #pragma unroll
   for (int i = 0; i < T::kKeys / 4; ++i) {
-    weights[i / 4][i % 4] = pack<T::kFormat>(s[2 * i], s[2 * i + 1]);
+    weights[i / 4][i % 4] = pack_bf16(s[2 * i], s[2 * i + 1]);
   }
 }
 
@@ -314,9 +306,8 @@ __device__ __forceinline__ void stage_outputs(const typename T::Outputs& o, unsi
 #pragma unroll
   for (int j = 0; j < 8; j += 2) {
     const float* from = &o[4 * (first + j)];
-    const unsigned matrices[4] = {
-        pack<T::kFormat>(from[0], from[1]), pack<T::kFormat>(from[2], from[3]),
-        pack<T::kFormat>(from[4], from[5]), pack<T::kFormat>(from[6], from[7])};
+    const unsigned matrices[4] = {pack_bf16(from[0], from[1]), pack_bf16(from[2], from[3]),
+                                  pack_bf16(from[4], from[5]), pack_bf16(from[6], from[7])};
     const int chunk = simt::swizzled_chunk(row, j + lane / 16);
     stmatrix_x4(box + static_cast<unsigned>(chunk * 16), matrices);
   }

@@ -14,7 +14,6 @@ namespace tilestep::flash_attention::flash_3 {
 /// What is to be computed. The mask is none, causal or a sliding window without sinks; rule.length is the length.
 struct Problem {
   Rung rung = Rung::pipelined;
-  Number number = Number::bf16;
   int head_dim = 128;  ///< 64 or 128
   int heads = 1, kv_heads = 1;
   MaskRule rule;
@@ -31,7 +30,7 @@ struct Arrays {
 /// What an explained kernel is told besides. `clocks`: kSites rows of `numbers`; `rows`: `numbers` rows of
 /// kRowFields; what does not happen is left as it is.
 struct Explanation {
-  int keys = 64;  ///< of a tile: 64, or in BF16 128, as timed
+  int keys = 64;  ///< of a tile: 64, or 128 as timed
   int block = 0;  ///< whose steps are noted
   int row = 0;    ///< of its tiles of queries, that is noted besides
   Fault fault = Fault::none;

@@ -251,7 +251,6 @@ Problem flash_3_problem(const Params& params, const Plan& plan) {
   problem.rung = plan.runs == Variant::flash_3_tma         ? flash_3::Rung::tma
                  : plan.runs == Variant::flash_3_ping_pong ? flash_3::Rung::ping_pong
                                                            : flash_3::Rung::pipelined;
-  problem.number = params.dtype == DataType::fp16 ? flash_3::Number::fp16 : flash_3::Number::bf16;
   problem.head_dim = task.head_dim;
   problem.heads = task.heads;
   problem.kv_heads = task.kv_heads;
@@ -269,9 +268,9 @@ void run_flash_3(simt::Device& device, const Params& params, const Inputs& input
   outcome.block = block_with(problem, plan, chosen.head, q_tile);
   Notes notes;
   notes.numbers = flash_3::most_numbers(problem, sizes_of(plan), 1);
-  const simt::Buffer<std::uint16_t> q(device, words_of(inputs.q, params.dtype));
-  const simt::Buffer<std::uint16_t> k(device, words_of(inputs.k, params.dtype));
-  const simt::Buffer<std::uint16_t> v(device, words_of(inputs.v, params.dtype));
+  const simt::Buffer<std::uint16_t> q(device, words_of(inputs.q));
+  const simt::Buffer<std::uint16_t> k(device, words_of(inputs.k));
+  const simt::Buffer<std::uint16_t> v(device, words_of(inputs.v));
   simt::Buffer<float> o(device, inputs.q.size());
   simt::Buffer<float> lse(device, elements_of(problem.heads, problem.rule.length));
   simt::Buffer<long long> clocks(device, elements_of(flash_3::kSites, notes.numbers));

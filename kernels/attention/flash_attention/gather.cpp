@@ -28,19 +28,19 @@ simt::Buffer<T> uploaded(simt::Device& device, const std::vector<T>& host) {
 
 /// Bits of the kernels' numbers, T: float, or 16-bit words.
 template <class T>
-std::vector<T> bits_of(const std::vector<float>& values, DataType type) {
+std::vector<T> bits_of(const std::vector<float>& values) {
   if constexpr (std::is_same_v<T, float>) {
     return values;
   } else {
-    return words_of(values, type);
+    return words_of(values);
   }
 }
 template <class T>
-std::vector<float> numbers_of_bits(const std::vector<T>& bits, DataType type) {
+std::vector<float> numbers_of_bits(const std::vector<T>& bits) {
   if constexpr (std::is_same_v<T, float>) {
     return bits;
   } else {
-    return values_of(bits, type);
+    return values_of(bits);
   }
 }
 
@@ -54,9 +54,9 @@ void run_as(simt::Device& device, const Params& params, const Inputs& inputs, co
   const bool scores = stores_scores(plan.runs) || params.broken == Break::materialize;
   const std::size_t rows = count_of(task.heads, length, 1);
   const std::size_t score_count = count_of(task.heads, length, score_pitch(length));
-  const auto q = uploaded(device, bits_of<T>(inputs.q, params.dtype));
-  const auto k = uploaded(device, bits_of<T>(inputs.k, params.dtype));
-  const auto v = uploaded(device, bits_of<T>(inputs.v, params.dtype));
+  const auto q = uploaded(device, bits_of<T>(inputs.q));
+  const auto k = uploaded(device, bits_of<T>(inputs.k));
+  const auto v = uploaded(device, bits_of<T>(inputs.v));
   const auto begins = uploaded(device, inputs.begins);
   auto o = unwritten<T>(device, inputs.q.size());
   auto lse = unwritten<float>(device, rows);
@@ -69,16 +69,11 @@ void run_as(simt::Device& device, const Params& params, const Inputs& inputs, co
   const Arrays<T> arrays{q.span(), k.span(), v.span(),      begins.span(), o.span(), lse.span(),
                          s.span(), p.span(), o_sums.span(), m.span(),      l.span()};
   const Records to = records.records(chosen);
-  const Kernels& kernels = kernels_of(device);
-  if constexpr (std::is_same_v<T, float>) {
-    kernels.explain(device, plan, task, params.broken, arrays, to);
-  } else {
-    kernels.explain(device, plan, task, params.dtype, params.broken, arrays, to);
-  }
+  kernels_of(device).explain(device, plan, task, params.broken, arrays, to);
   device.synchronize();
-  outcome.o = numbers_of_bits(o.download(), params.dtype);
-  outcome.s = numbers_of_bits(s.download(), params.dtype);
-  outcome.p = numbers_of_bits(p.download(), params.dtype);
+  outcome.o = numbers_of_bits(o.download());
+  outcome.s = numbers_of_bits(s.download());
+  outcome.p = numbers_of_bits(p.download());
   outcome.lse = lse.download();
   records.download(outcome);
   outcome.formula = ledger_of(plan, task, params.dtype, params.broken, inputs.begins);

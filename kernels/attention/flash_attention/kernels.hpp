@@ -82,7 +82,7 @@ struct Task {
   int length() const { return rule.length; }
 };
 
-/// The arrays of a launch; T is float, or std::uint16_t for bit patterns of FP16 or BF16.
+/// The arrays of a launch; T is float, or std::uint16_t for bit patterns of BF16.
 template <class T>
 struct Arrays {
   simt::Span<const T> q, k, v;
@@ -124,9 +124,8 @@ class Kernels : public simt::KernelSet {
   virtual const BackwardKernels& backward() const = 0;
 
   /// The explained kernels of `plan.runs`, up to flash-2. Throws Error for shapes that they do not take.
-  virtual void explain(simt::Device& device, const Plan& plan, const Task& task, DataType dtype,
-                       Break broken, const Arrays<std::uint16_t>& arrays,
-                       const Records& records) const = 0;
+  virtual void explain(simt::Device& device, const Plan& plan, const Task& task, Break broken,
+                       const Arrays<std::uint16_t>& arrays, const Records& records) const = 0;
   /// The same for FP32.
   virtual void explain(simt::Device& device, const Plan& plan, const Task& task, Break broken,
                        const Arrays<float>& arrays, const Records& records) const = 0;

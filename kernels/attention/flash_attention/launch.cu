@@ -184,14 +184,9 @@ Operands<Bf16, Timed> plain(const Arrays<std::uint16_t>& a) {
 
 class KernelsHere final : public Kernels {
  public:
-  void explain(simt::Device& device, const Plan& plan, const Task& task, DataType dtype,
-               Break broken, const Arrays<std::uint16_t>& arrays,
-               const Records& records) const override {
-    if (dtype == DataType::bf16)
-      return explain_as<Bf16>(device, plan, task, broken, arrays, records);
-    if (dtype == DataType::fp16)
-      return explain_as<Fp16>(device, plan, task, broken, arrays, records);
-    throw Error("flash-attention: 16-bit numbers are fp16 or bf16");
+  void explain(simt::Device& device, const Plan& plan, const Task& task, Break broken,
+               const Arrays<std::uint16_t>& arrays, const Records& records) const override {
+    explain_as<Bf16>(device, plan, task, broken, arrays, records);
   }
   void explain(simt::Device& device, const Plan& plan, const Task& task, Break broken,
                const Arrays<float>& arrays, const Records& records) const override {

@@ -175,7 +175,7 @@ struct MaskRule {
 /// One line of the kernel that a user may change: what becomes of a score (FlexAttention's idea).
 enum class ScoreMod {
   none,
-  alibi,    ///< less for keys that are far away, by a slope of the head
+  alibi,    ///< less by the distance to the key times a slope of the head
   softcap,  ///< never beyond ±kSoftcap
 };
 constexpr auto names_of(ScoreMod) {

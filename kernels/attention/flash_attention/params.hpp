@@ -70,9 +70,9 @@ constexpr auto names_of(Pass) {
 
 /// Of Q, K, V and O. Sums are FP32 in all of them. With fp8 (E4M3) and int8 they lie in memory in BF16, and Q and K
 /// become numbers of 8 bits for their product alone: quantized.hpp.
-enum class DataType { fp32, fp16, bf16, fp8, int8 };
+enum class DataType { fp32, bf16, fp8, int8 };
 constexpr auto names_of(DataType) {
-  return std::to_array<std::string_view>({"fp32", "fp16", "bf16", "fp8", "int8"});
+  return std::to_array<std::string_view>({"fp32", "bf16", "fp8", "int8"});
 }
 /// Whether scores are products of 8-bit numbers.
 constexpr bool is_quantized(DataType type) {

@@ -62,8 +62,8 @@ void check_quantized(const Params& params) {
   if (!is_quantized(params.dtype)) return;
   const std::string name(name_of(params.dtype));
   if (params.pass != Pass::forward) {
-    lab::refuse_with("dtype", name, fmt::format("pass = {}", name_of(params.pass)),
-                     "fp32, fp16, bf16", std::string("bf16"));
+    lab::refuse_with("dtype", name, fmt::format("pass = {}", name_of(params.pass)), "fp32, bf16",
+                     std::string("bf16"));
   }
   if (params.head_dim != HeadDim::d64 && params.head_dim != HeadDim::d128) {
     lab::refuse_with("head_dim", std::string(name_of(params.head_dim)), "dtype = " + name,
@@ -141,17 +141,17 @@ void choose_tiles(Plan& plan, const Params& params) {
                       name_of(params.dtype), plan.block_q, plan.block_k);
     }
   } else if (is_flash_3(plan.runs)) {
-    // In FP16 the explained kernel has one tile.
-    const int keys = asked_k >= 128 && params.dtype == DataType::bf16 ? 128 : 64;
-    const flash_3::TileSizes sizes = flash_3::explained_sizes(plan.head_dim, keys);
+    const flash_3::TileSizes sizes =
+        flash_3::explained_sizes(plan.head_dim, asked_k >= 128 ? 128 : 64);
     plan.block_q = sizes.rows();
     plan.block_k = sizes.keys;
     plan.threads = sizes.threads();
     plan.shared_bytes = static_cast<std::size_t>(sizes.shared_bytes());
     if (plan.block_q != asked_q || plan.block_k != asked_k) {
       plan.resized = fmt::format(
-          "flash-3 has {} warpgroups of 64 queries at head dimension {}, and tiles of {} keys",
-          sizes.consumers, plan.head_dim, params.dtype == DataType::bf16 ? "64 or 128" : "64");
+          "flash-3 has {} warpgroups of 64 queries at head dimension {}, and tiles of 64 or 128 "
+          "keys",
+          sizes.consumers, plan.head_dim);
     }
   } else {
     fit_tiles(plan, params.dtype);
@@ -210,6 +210,7 @@ const lab::KnobTable<Params>& knob_table() {
                   {"dtype", "Number format", "",
                    "Of Q, K, V and O; sums are FP32. With fp8 and int8 Q and K are multiplied in 8 "
                    "bits, with a scale for each tile; the rest is BF16."})
+          .retired("dtype", "fp16", "bf16 runs the same steps")
           .toggle(&Params::smooth_k,
                   {"smooth_k", "Take K's mean away", "",
                    "Of fp8 and int8: K loses its mean over the keys before it becomes numbers of 8 "

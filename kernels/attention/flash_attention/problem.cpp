@@ -55,8 +55,6 @@ float rounded(float value, DataType type) {
   switch (type) {
     case DataType::fp32:
       return value;
-    case DataType::fp16:
-      return numeric::Fp16::round(value);
     case DataType::bf16:
     case DataType::fp8:
     case DataType::int8:
@@ -140,24 +138,15 @@ Packing packing_of(const std::vector<int>& lengths, int block_q, int block_k) {
   return packing;
 }
 
-std::vector<std::uint16_t> words_of(const std::vector<float>& values, DataType type) {
+std::vector<std::uint16_t> words_of(const std::vector<float>& values) {
   std::vector<std::uint16_t> words(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    words[i] = stored_as(type) == DataType::bf16
-                   ? numeric::Bf16::bits(values[i])
-                   : static_cast<std::uint16_t>(
-                         numeric::encode(numeric::kFp16, static_cast<double>(values[i])));
-  }
+  std::transform(values.begin(), values.end(), words.begin(), numeric::Bf16::bits);
   return words;
 }
 
-std::vector<float> values_of(const std::vector<std::uint16_t>& words, DataType type) {
+std::vector<float> values_of(const std::vector<std::uint16_t>& words) {
   std::vector<float> values(words.size());
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    values[i] = stored_as(type) == DataType::bf16
-                    ? numeric::Bf16::value(words[i])
-                    : static_cast<float>(numeric::decode(numeric::kFp16, words[i]));
-  }
+  std::transform(words.begin(), words.end(), values.begin(), numeric::Bf16::value);
   return values;
 }
 

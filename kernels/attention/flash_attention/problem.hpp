@@ -41,8 +41,8 @@ struct Packing {
 Packing packing_of(const std::vector<int>& lengths, int block_q, int block_k);
 
 /// Bit patterns of 16-bit numbers, as the kernels take them.
-std::vector<std::uint16_t> words_of(const std::vector<float>& values, DataType type);
-std::vector<float> values_of(const std::vector<std::uint16_t>& words, DataType type);
+std::vector<std::uint16_t> words_of(const std::vector<float>& values);
+std::vector<float> values_of(const std::vector<std::uint16_t>& words);
 
 /// What the kernels are asked for.
 Task task_of(const Params& params);

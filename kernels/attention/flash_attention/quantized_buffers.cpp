@@ -43,9 +43,9 @@ QuantizedBuffers::QuantizedBuffers(simt::Device& device, const QuantizedProblem&
                                    const QuantizedSizes& sizes, const Inputs& inputs)
     : problem_(problem),
       sizes_(sizes),
-      q_(device, words_of(inputs.q, problem.format)),
-      k_(device, words_of(inputs.k, problem.format)),
-      v_(device, words_of(inputs.v, problem.format)),
+      q_(device, words_of(inputs.q)),
+      k_(device, words_of(inputs.k)),
+      v_(device, words_of(inputs.v)),
       o_(blank<std::uint16_t>(device, inputs.q.size())),
       begins_(device, std::span<const int>(inputs.begins)),
       lse_(blank<float>(device, elements_of(problem.task.heads, problem.task.length()))),
@@ -68,7 +68,7 @@ QuantizedArrays QuantizedBuffers::arrays() {
 }
 
 std::vector<float> QuantizedBuffers::o() const {
-  return values_of(o_.download(), problem_.format);
+  return values_of(o_.download());
 }
 
 QuantizedNumbers QuantizedBuffers::numbers() const {

@@ -1,7 +1,9 @@
 #include "kernels/attention/flash_attention/reference.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <span>
 
 #include "kernels/attention/flash_attention/reference_parts.hpp"
@@ -11,12 +13,15 @@ namespace {
 
 using numeric::Adding;
 
+/// Those of the paper's own code: a list for the last power of two, then every second one of the list for twice as many.
 double slope_of(const Task& task, int head) {
-  return std::exp2(-8.0 * (head + 1) / task.heads);
+  const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(task.heads)));
+  if (head < power) return std::exp2(-8.0 * (head + 1) / power);
+  return std::exp2(-8.0 * (2 * (head - power) + 1) / (2.0 * power));
 }
 
 double modified(const Task& task, int head, int query, int key, double score) {
-  if (task.mod == ScoreMod::alibi) return score + slope_of(task, head) * (key - query);
+  if (task.mod == ScoreMod::alibi) return score - slope_of(task, head) * std::abs(key - query);
   if (task.mod == ScoreMod::softcap) {
     return static_cast<double>(kSoftcap) * std::tanh(score / static_cast<double>(kSoftcap));
   }
@@ -131,7 +136,6 @@ numeric::Bounded output_of(const Weights& weights, const double* values, std::si
   numeric::RunningSum sum(roundings.values_adding);
   double of_weights = 0;
   double magnitude = 0;
-  double tiny = 0;
   for (std::size_t key = 0; key < weights.value.size(); ++key) {
     if (weights.value[key] == 0) continue;
     const double value = values[key * stride];
@@ -139,13 +143,12 @@ numeric::Bounded output_of(const Weights& weights, const double* values, std::si
     sum.add(weights.value[key] * value);
     magnitude += part;
     of_weights += part * (weights.error[key] + roundings.weight);
-    tiny += std::abs(value) * roundings.tiny;
   }
   const double output = std::abs(sum.sum());
   double bound =
-      sum.bound() + of_weights + tiny + output * weights.mean_error +
+      sum.bound() + of_weights + output * weights.mean_error +
       kUnit * (weights.depth * output + weights.tiles * roundings.visits * magnitude + 4 * output);
-  bound += roundings.output * (output + bound) + roundings.output_tiny;
+  bound += roundings.output * (output + bound);
   return {sum.sum(), kSlack * bound};
 }
 
@@ -166,20 +169,17 @@ Roundings roundings_of(Variant runs, DataType type, OutputOf output) {
     if (first) r.values_adding = Adding::any_order;  // warps add up
     return r;
   }
-  const bool half = type == DataType::fp16;
-  const double unit = half ? numeric::Fp16::kUnitRoundoff : numeric::Bf16::kUnitRoundoff;
+  const double unit = numeric::Bf16::kUnitRoundoff;
   r.scores_adding = Adding::tensor_core;
   r.values_adding = first ? Adding::any_order_tensor_core : Adding::tensor_core;
   r.weight = unit;
-  r.tiny = half ? 0x1p-25 : 0;
   r.output = unit;
-  r.output_tiny = half ? 0x1p-25 : 0;
   if (stores_scores(runs)) r.score = unit;
   if (is_flash_3(runs)) {
     r.backwards = true;
     r.values_adding =
         Adding::any_order_tensor_core;  // the running bound is of sums from the first key on
-    if (output == OutputOf::explained) r.output = r.output_tiny = 0;
+    if (output == OutputOf::explained) r.output = 0;
   }
   return r;
 }

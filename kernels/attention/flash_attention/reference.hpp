@@ -21,11 +21,9 @@ Numbers numbers_of(const Inputs& inputs);
 
 /// How a kernel rounds.
 struct Roundings {
-  double score = 0;   ///< relative, of scores that are stored
-  double weight = 0;  ///< relative, of weights before they are multiplied by V
-  double tiny = 0;    ///< absolute, of weights below the format's normal numbers
-  double output = 0;  ///< relative, of O
-  double output_tiny = 0;
+  double score = 0;        ///< relative, of scores that are stored
+  double weight = 0;       ///< relative, of weights before they are multiplied by V
+  double output = 0;       ///< relative, of O
   double visits = 0;       ///< roundings of O and ℓ in FP32 a tile
   double exponential = 0;  ///< relative, of each weight's own exponential, beyond a few units
   bool backwards = false;  ///< from the last key to the first

@@ -28,8 +28,13 @@ struct Setting {
   __device__ float to_log2() const { return to_natural * kLog2e; }
   __device__ int length() const { return rule.length; }
   __device__ int kv_head(int head) const { return head / (heads / kv_heads); }
+  /// ALiBi's, as published (arXiv:2108.12409): 2 to −8 (head + 1) / heads where heads are a power of two; beyond the last
+  /// power of two every second slope of twice as many heads.
   __device__ float slope(int head) const {
-    return exp2f(-8.0f * static_cast<float>(head + 1) / static_cast<float>(heads));
+    int power = 1;
+    while (2 * power <= heads) power *= 2;
+    const int halves = head < power ? 2 * (head + 1) : 2 * (head - power) + 1;
+    return exp2f(-4.0f * static_cast<float>(halves) / static_cast<float>(power));
   }
 };
 
@@ -82,7 +87,7 @@ __device__ __forceinline__ void modify(float (&s)[kStrips][kFragments][4], const
         const int key = first_key + me.column(j, e);
         // The one line that a score modifier is.
         s[i][j][e] = set.mod == ScoreMod::alibi
-                         ? fmaf(slope, static_cast<float>(key - query), score)
+                         ? fmaf(-slope, fabsf(static_cast<float>(key - query)), score)
                          : kSoftcap * tanhf(score * (1 / kSoftcap));
       }
     }

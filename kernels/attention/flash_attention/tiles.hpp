@@ -52,24 +52,6 @@ struct Bf16 {
     simt::mma_m16n8k16_bf16(d, a, b0, b1);
   }
 };
-struct Fp16 {
-  using Bits = std::uint16_t;
-  static constexpr bool kTensor = true;
-  static constexpr int kChunk = 8;
-
-  __device__ static unsigned pack(float low, float high) { return simt::pack_fp16(low, high); }
-  __device__ static Bits of(float value) { return static_cast<Bits>(pack(value, 0) & 0xFFFFu); }
-  __device__ static void put(simt::Shared<Bits> at, float first, float second) {
-    simt::as<unsigned>(at)[0] = pack(first, second);
-  }
-  __device__ static float2 pair(simt::Shared<const Bits> at) {
-    const unsigned both = simt::as<const unsigned>(at)[0];
-    return make_float2(simt::unpack_fp16(both, 0), simt::unpack_fp16(both, 1));
-  }
-  __device__ static void multiply(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-    simt::mma_m16n8k16_fp16(d, a, b0, b1);
-  }
-};
 
 /// Whether what is being compiled can run a format's kernels, which begin by asking: elsewhere the compiler has nothing
 /// else to do.

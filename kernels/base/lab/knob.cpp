@@ -33,8 +33,12 @@ std::string joined(const std::vector<std::string>& words) {
     if (knob.kind == KnobKind::integer) works = static_cast<std::int64_t>(nearest);
     if (knob.kind == KnobKind::real) works = nearest;
   }
+  const auto retired = knob.retired.find(given);
   throw Refused(
-      fmt::format("knob '{}' cannot be '{}'; allowed: {}", knob.id, given, knob.allowed()),
+      retired == knob.retired.end()
+          ? fmt::format("knob '{}' cannot be '{}'; allowed: {}", knob.id, given, knob.allowed())
+          : fmt::format("knob '{}' no longer has '{}': {}; allowed: {}", knob.id, given,
+                        retired->second, knob.allowed()),
       fix_to(knob.id, works));
 }
 

@@ -34,7 +34,9 @@ struct Knob {
   bool logarithmic = false;          ///< integer and real: the slider's scale
   std::string zero_word;             ///< real: if set, 0 is allowed too, and called this
   std::vector<std::string> choices;  ///< choice
-  std::string form;                  ///< text: what may be written, in words, with an example
+  std::map<std::string, std::string, std::less<>>
+      retired;       ///< choices that were, and what took their place
+  std::string form;  ///< text: what may be written, in words, with an example
   bool (*fits)(std::string_view) = nullptr;  ///< text: whether it is of that form
   KnobValue initial;
 
@@ -197,6 +199,14 @@ class KnobTable {
     return add(
         std::move(knob), [member](const Params& p) { return KnobValue(p.*member); },
         [member](Params& p, const KnobValue& v) { p.*member = std::get<std::string>(v); });
+  }
+
+  /// Of the knob `id` a choice that was once there: who asks for it is told what took its place.
+  KnobTable& retired(std::string_view id, std::string name, std::string instead) {
+    for (Row& row : rows_) {
+      if (row.knob.id == id) row.knob.retired.emplace(std::move(name), std::move(instead));
+    }
+    return *this;
   }
 
   /// The knob `seed` that lessons with random data have.

@@ -43,20 +43,18 @@ std::unique_ptr<simt::Device> device_of(const Order& order = kOrders[0], int mul
       {}, {.order = order.threads, .os_threads = multiprocessors, .completion = order.completion});
 }
 
-Problem problem_of(Number number, int head_dim, Mask mask, int length, Heads heads = {1, 1},
-                   int window = 40) {
-  return {number,
-          head_dim,
+Problem problem_of(int head_dim, Mask mask, int length, Heads heads = {1, 1}, int window = 40) {
+  return {head_dim,
           heads.heads,
           heads.kv_heads,
           {.mask = mask, .length = length, .window = std::min(window, length)}};
 }
 
 std::string said_of(const Problem& p) {
-  return "number " + std::to_string(static_cast<int>(p.number)) + ", head_dim " +
-         std::to_string(p.head_dim) + ", mask " + std::to_string(static_cast<int>(p.rule.mask)) +
-         " window " + std::to_string(p.rule.window) + ", length " + std::to_string(p.rule.length) +
-         ", heads " + std::to_string(p.heads) + "/" + std::to_string(p.kv_heads);
+  return "head_dim " + std::to_string(p.head_dim) + ", mask " +
+         std::to_string(static_cast<int>(p.rule.mask)) + " window " +
+         std::to_string(p.rule.window) + ", length " + std::to_string(p.rule.length) + ", heads " +
+         std::to_string(p.heads) + "/" + std::to_string(p.kv_heads);
 }
 
 }  // namespace
@@ -112,7 +110,7 @@ TEST_CASE("flash-3 backward: every tile of keys comes once, of few heads togethe
 
 TEST_CASE("flash-3 backward: the bounded answer is the reference's", "[flash_attention]") {
   for (const Mask mask : kMasks) {
-    const Problem p = problem_of(Number::bf16, 64, mask, 33, {4, 2}, 9);
+    const Problem p = problem_of(64, mask, 33, {4, 2}, 9);
     const Given in(p);
     const Exact exact = exact_answer(p, in);
     const Gradients g = reference_backward(task_of(p), in.numbers, in.d_output);
@@ -135,8 +133,8 @@ TEST_CASE("flash-3 backward: the timed kernels equal double", "[flash_attention]
       if (part.skips()) continue;
       const Heads heads = kHeads[length < 128 ? turn % 4 : turn % 2];
       const int window = std::array{40, 0, 100, 1}[static_cast<std::size_t>(turn / 3 % 4)];
-      const Problem p = problem_of(Number::bf16, turn % 2 == 0 ? 128 : 64, kMasks[turn % 3], length,
-                                   heads, window);
+      const Problem p =
+          problem_of(turn % 2 == 0 ? 128 : 64, kMasks[turn % 3], length, heads, window);
       INFO(said_of(p));
       const Given in(p);
       const Exact exact = exact_answer(p, in);
@@ -149,22 +147,22 @@ TEST_CASE("flash-3 backward: other stages, and either order of products, give th
           "[flash_attention]") {
   using simt::hopper::Format;
   const auto device = device_of();
-  const Problem p = problem_of(Number::bf16, 128, Mask::causal, 200, {2, 1});
+  const Problem p = problem_of(128, Mask::causal, 200, {2, 1});
   const Given in(p);
   const Exact exact = exact_answer(p, in);
   using SIMT_BACKEND::Tile;
-  CHECK(tiled_outcome<Tile<Format::bf16, 128, 64, 2, 1, ProductOrder::dk_first, false>>(
-            *device, p, in, exact, 1, 0)
-            .compared(exact) == "");
-  CHECK(tiled_outcome<Tile<Format::bf16, 128, 64, 3, 2, ProductOrder::scores_ahead, false>>(
-            *device, p, in, exact, 2, 3)
+  CHECK(
+      tiled_outcome<Tile<128, 64, 2, 1, ProductOrder::dk_first, false>>(*device, p, in, exact, 1, 0)
+          .compared(exact) == "");
+  CHECK(tiled_outcome<Tile<128, 64, 3, 2, ProductOrder::scores_ahead, false>>(*device, p, in, exact,
+                                                                              2, 3)
             .compared(exact) == "");
 }
 
 TEST_CASE("flash-3 backward: the order of threads and of what the hardware does changes nothing",
           "[flash_attention]") {
   for (const int head_dim : {64, 128}) {
-    const Problem p = problem_of(Number::bf16, head_dim, Mask::causal, 200, {2, 1});
+    const Problem p = problem_of(head_dim, Mask::causal, 200, {2, 1});
     const Given in(p);
     const Exact exact = exact_answer(p, in);
     for (const Order& order : kOrders) {
@@ -189,7 +187,7 @@ TEST_CASE("flash-3 backward: what it does not take is refused with what it does"
     }
     return "";
   };
-  const Problem good = problem_of(Number::bf16, 64, Mask::causal, 4);
+  const Problem good = problem_of(64, Mask::causal, 4);
   CHECK(refused(good) == "");
   Problem bad = good;
   bad.head_dim = 96;
@@ -260,7 +258,7 @@ TEST_CASE("flash-3 backward: each wait, fence and release that is left out is na
                              {Fault::no_store_wait, "store_wait"}};
   static_assert(std::size(kCases) == static_cast<std::size_t>(Fault::last));
   // Six tiles of queries for each block: stages and tiles of dS come back.
-  const Problem p = problem_of(Number::bf16, 64, Mask::none, 257, {2, 1});
+  const Problem p = problem_of(64, Mask::none, 257, {2, 1});
   const Given in(p);
   const Exact exact = exact_answer(p, in);
   CHECK(named(p, in, exact, Fault::none) == "");
@@ -277,7 +275,7 @@ TEST_CASE("flash-3 backward: each wait, fence and release that is left out is na
 
 TEST_CASE("flash-3 backward: clocks say what happens after what", "[flash_attention]") {
   const auto device = device_of();
-  const Problem p = problem_of(Number::bf16, 128, Mask::causal, 257);
+  const Problem p = problem_of(128, Mask::causal, 257);
   const Given in(p);
   const Exact exact = exact_answer(p, in);
   const Outcome out = explained_outcome(*device, p, in, exact, Fault::none, 1);

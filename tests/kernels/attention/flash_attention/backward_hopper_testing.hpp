@@ -25,17 +25,17 @@ inline flash_attention::Task task_of(const Problem& p) {
 struct Given {
   explicit Given(const Problem& p) : p_(p) {
     using flash_3::some_numbers;
-    q = some_numbers(p.number, p.heads * p.rule.length, p.head_dim, 1);
-    k = some_numbers(p.number, p.kv_heads * p.rule.length, p.head_dim, 2);
-    v = some_numbers(p.number, p.kv_heads * p.rule.length, p.head_dim, 3);
-    d_o = some_numbers(p.number, p.heads * p.rule.length, p.head_dim, 4);
+    q = some_numbers(p.heads * p.rule.length, p.head_dim, 1);
+    k = some_numbers(p.kv_heads * p.rule.length, p.head_dim, 2);
+    v = some_numbers(p.kv_heads * p.rule.length, p.head_dim, 3);
+    d_o = some_numbers(p.heads * p.rule.length, p.head_dim, 4);
     numbers = {values(q), values(k), values(v), std::vector<int>(begins_count(), 0)};
     d_output = values(d_o);
   }
   /// A number of the format, rounded to nearest, and its bits.
   std::uint16_t bits_of(double value) const {
-    const auto spec = flash_3::spec_of(p_.number);
-    return static_cast<std::uint16_t>(numeric::encode(spec, numeric::round_to(spec, value)));
+    return static_cast<std::uint16_t>(
+        numeric::encode(numeric::kBf16, numeric::round_to(numeric::kBf16, value)));
   }
 
   std::vector<std::uint16_t> q, k, v, d_o;
@@ -48,7 +48,7 @@ struct Given {
     std::vector<double> all;
     all.reserve(bits.size());
     for (const std::uint16_t one : bits) {
-      all.push_back(numeric::decode(flash_3::spec_of(p_.number), one));
+      all.push_back(numeric::decode(numeric::kBf16, one));
     }
     return all;
   }
@@ -73,9 +73,8 @@ class RowGradients {
         in_(in),
         exact_(exact),
         row_(head * p.rule.length + query) {
-    const bool bf16 = p.number == Number::bf16;
-    unit_ = bf16 ? 0x1p-8 : 0x1p-11;
-    tiny_ = bf16 ? 0x1p-120 : 0x1p-24;
+    unit_ = 0x1p-8;
+    tiny_ = 0x1p-120;
     for (int key = 0; key < p.rule.length; ++key) {
       if (p.rule.allows(query, key, NoDocuments{})) seen_.push_back({key});
     }
@@ -97,9 +96,8 @@ class RowGradients {
 
   /// Whether the timed kernel has dS from rounded weights.
   bool rounded_weights() const {
-    using simt::hopper::Format;
-    return p_.head_dim == 64 ? SIMT_BACKEND::TimedTile<Format::bf16, 64>::kRoundedWeights
-                             : SIMT_BACKEND::TimedTile<Format::bf16, 128>::kRoundedWeights;
+    return p_.head_dim == 64 ? SIMT_BACKEND::TimedTile<64>::kRoundedWeights
+                             : SIMT_BACKEND::TimedTile<128>::kRoundedWeights;
   }
 
   void weigh() {
@@ -195,7 +193,7 @@ inline Exact exact_answer(const Problem& p, const Given& in) {
   for (int head = 0; head < p.heads; ++head) {
     for (int query = 0; query < p.rule.length; ++query) RowGradients(p, in, exact, head, query);
   }
-  const double unit = p.number == Number::bf16 ? 0x1p-8 : 0x1p-11;
+  const double unit = 0x1p-8;
   const auto round = [&](const std::vector<double>& values, std::vector<double>& bounds) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       bounds[i] = 1.01 * (bounds[i] + unit * (std::abs(values[i]) + bounds[i])) + 0x1p-25;
@@ -249,7 +247,7 @@ Outcome outcome_of(simt::Device& device, const Problem& p, const Given& in, cons
   const auto values = [&](const simt::Buffer<std::uint16_t>& buffer) {
     std::vector<double> all;
     for (const std::uint16_t bits : buffer.download()) {
-      all.push_back(numeric::decode(flash_3::spec_of(p.number), bits));
+      all.push_back(numeric::decode(numeric::kBf16, bits));
     }
     return all;
   };

@@ -44,7 +44,7 @@ double sum_of(const std::vector<float>& values) {
 }
 
 /// How many values each choice has, in the order of `params_of`.
-constexpr std::array<int, 9> kChoices{2, 5, 3, 4, 3, 4, 3, 3, 3};
+constexpr std::array<int, 9> kChoices{2, 5, 3, 4, 2, 4, 3, 3, 3};
 
 Params params_of(const std::array<int, 9>& c, int seed) {
   constexpr HeadDim kHeadDims[] = {HeadDim::d32, HeadDim::d64, HeadDim::d80, HeadDim::d128};

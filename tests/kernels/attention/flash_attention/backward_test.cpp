@@ -30,7 +30,7 @@ constexpr std::array<int, 2> kHeads[] = {{1, 1}, {2, 1}, {2, 2}, {3, 1}};
 constexpr std::array<int, 2> kWindows[] = {{0, 0}, {0, 3}, {1, 0}, {20, 5}, {40, 0}, {300, 300}};
 
 /// How many values each choice has, in the order of `params_of`.
-constexpr std::array<int, 11> kChoices{2, 5, 3, 6, 3, 9, 4, 4, 4, 6, 2};
+constexpr std::array<int, 11> kChoices{2, 5, 3, 6, 2, 9, 4, 4, 4, 6, 2};
 
 Params params_of(const std::array<int, 11>& c, int seed) {
   Params params;
@@ -224,7 +224,7 @@ TEST_CASE("queries that see no key, and keys that nobody sees, have gradients of
     return values == std::vector<float>(values.size(), 0.0f);
   };
   for (const Pass pass : kPasses) {
-    for (const DataType type : {DataType::fp32, DataType::fp16, DataType::bf16}) {
+    for (const DataType type : {DataType::fp32, DataType::bf16}) {
       for (const ScoreMod mod : all_of<ScoreMod>()) {
         const BackwardCompared run = backward_run(*device, {.pass = pass,
                                                             .seq = 40,
@@ -295,7 +295,7 @@ Against timed_gradients(simt::Device& device, int number, const Params& params) 
   const std::vector<float> d_output = make_d_output(params);
   const Outcome forward = run_explained(device, forward_of(params), inputs, {});
   const auto sent = [&](const std::vector<float>& values) {
-    const std::vector<std::uint16_t> host = words_of(values, params.dtype);
+    const std::vector<std::uint16_t> host = words_of(values);
     return simt::Buffer<std::uint16_t>(device, std::span<const std::uint16_t>(host));
   };
   const auto q = sent(inputs.q), k = sent(inputs.k), v = sent(inputs.v), o = sent(forward.o),
@@ -323,9 +323,7 @@ Against timed_gradients(simt::Device& device, int number, const Params& params) 
       {q.span(), k.span(), v.span(), o.span(), d_o.span(), begins.span(), lse.span(), terms.span(),
        sums.span(), s.span(), p.span(), dp.span(), ds.span(), dq.span(), dk.span(), dv.span()});
   device.synchronize();
-  const auto fetched = [&](const auto& buffer) {
-    return values_of(buffer.download(), params.dtype);
-  };
+  const auto fetched = [&](const auto& buffer) { return values_of(buffer.download()); };
   return against_double(params, inputs, d_output, fetched(dq), fetched(dk), fetched(dv));
 }
 

@@ -50,19 +50,20 @@ std::unique_ptr<simt::Device> device_of(const Order& order = kOrders[0], int mul
                                          .report_unsafe = report});
 }
 
-Problem problem_of(Rung rung, Number number, int head_dim, Mask mask, int length,
-                   Heads heads = {1, 1}, int window = 40) {
-  return {rung,           number,
-          head_dim,       heads.heads,
-          heads.kv_heads, {.mask = mask, .length = length, .window = std::min(window, length)}};
+Problem problem_of(Rung rung, int head_dim, Mask mask, int length, Heads heads = {1, 1},
+                   int window = 40) {
+  return {rung,
+          head_dim,
+          heads.heads,
+          heads.kv_heads,
+          {.mask = mask, .length = length, .window = std::min(window, length)}};
 }
 
 std::string said_of(const Problem& p) {
-  return "rung " + std::to_string(static_cast<int>(p.rung)) + ", number " +
-         std::to_string(static_cast<int>(p.number)) + ", head_dim " + std::to_string(p.head_dim) +
-         ", mask " + std::to_string(static_cast<int>(p.rule.mask)) + " window " +
-         std::to_string(p.rule.window) + ", length " + std::to_string(p.rule.length) + ", heads " +
-         std::to_string(p.heads) + "/" + std::to_string(p.kv_heads);
+  return "rung " + std::to_string(static_cast<int>(p.rung)) + ", head_dim " +
+         std::to_string(p.head_dim) + ", mask " + std::to_string(static_cast<int>(p.rule.mask)) +
+         " window " + std::to_string(p.rule.window) + ", length " + std::to_string(p.rule.length) +
+         ", heads " + std::to_string(p.heads) + "/" + std::to_string(p.kv_heads);
 }
 
 }  // namespace
@@ -131,8 +132,8 @@ TEST_CASE("flash-3: the timed kernels equal double", "[flash_attention]") {
         if (part.skips()) continue;
         const Heads heads = kHeads[length < 128 ? turn % 4 : turn % 2];
         const int window = std::array{40, 0, 100, 1}[static_cast<std::size_t>(turn / 3 % 4)];
-        const Problem p = problem_of(rung, Number::bf16, turn / 2 % 2 == 0 ? 128 : 64,
-                                     kMasks[turn % 3], length, heads, window);
+        const Problem p =
+            problem_of(rung, turn / 2 % 2 == 0 ? 128 : 64, kMasks[turn % 3], length, heads, window);
         INFO(said_of(p));
         const Inputs in(p);
         CHECK(timed_outcome(*device, p, in).compared(exact_answer(p, in, true)) == "");
@@ -147,13 +148,12 @@ TEST_CASE("flash-3: the explained kernels equal double", "[flash_attention]") {
   for (const Mask mask : kMasks) {
     for (const int length : {1, 65, 129, 200}) {
       for (int i = 0; i < 2; ++i, ++turn) {
-        const auto number = static_cast<Number>(turn / 2 % 2);
         const Heads heads = kHeads[length < 128 ? turn % 3 : 0];
         const Problem p =
-            problem_of(kRungs[turn % 3], number, turn % 2 == 0 ? 64 : 128, mask, length, heads);
+            problem_of(kRungs[turn % 3], turn % 2 == 0 ? 64 : 128, mask, length, heads);
         INFO(said_of(p));
         const Inputs in(p);
-        const Watch watch{.keys = number == Number::bf16 && turn / 3 % 2 == 1 ? 128 : 64};
+        const Watch watch{.keys = turn / 3 % 2 == 1 ? 128 : 64};
         CHECK(explained_outcome(*device, p, in, watch).compared(exact_answer(p, in, false)) == "");
       }
     }
@@ -165,7 +165,7 @@ TEST_CASE("flash-3: the order of threads and of what the hardware does changes n
   tests::Part part("flash-3 in other orders", 2);
   for (const Rung rung : kRungs) {
     for (const int head_dim : {64, 128}) {
-      const Problem p = problem_of(rung, Number::bf16, head_dim, Mask::causal, 200);
+      const Problem p = problem_of(rung, head_dim, Mask::causal, 200);
       const Inputs in(p);
       const Exact exact = exact_answer(p, in, true);
       for (const Order& order : kOrders) {
@@ -176,7 +176,7 @@ TEST_CASE("flash-3: the order of threads and of what the hardware does changes n
     }
   }
   // Several blocks go through the tiles, each with a part of them; on one processor after each other.
-  Problem p = problem_of(Rung::pipelined, Number::bf16, 64, Mask::causal, 257, {2, 2});
+  Problem p = problem_of(Rung::pipelined, 64, Mask::causal, 257, {2, 2});
   p.blocks = 3;
   const Inputs in(p);
   const Outcome out = timed_outcome(*device_of(), p, in);
@@ -195,12 +195,9 @@ TEST_CASE("flash-3: what it does not take is refused with what it does", "[flash
     }
     return "";
   };
-  const Problem good = problem_of(Rung::tma, Number::bf16, 64, Mask::causal, 4);
+  const Problem good = problem_of(Rung::tma, 64, Mask::causal, 4);
   CHECK(refused(good) == "");
   Problem bad = good;
-  bad.number = Number::fp16;
-  CHECK_THAT(refused(bad), Catch::Contains("BF16"));
-  bad = good;
   bad.head_dim = 96;
   CHECK_THAT(refused(bad), Catch::Contains("head_dim is 96; allowed: 64, 128"));
   bad = good;
@@ -257,7 +254,7 @@ TEST_CASE("flash-3: each wait, fence and release that is left out is named", "[f
                              {Fault::no_write_meeting, "tile of O"}};
   for (const Rung rung : kRungs) {
     // With flash-3 one block takes all tiles of queries, and so comes back to Q's tile and to O's.
-    const Problem p = problem_of(rung, Number::bf16, 64, Mask::none, 257, {2, 2});
+    const Problem p = problem_of(rung, 64, Mask::none, 257, {2, 2});
     const Inputs in(p);
     CHECK(named(p, in, Fault::none) == "");
     tests::Part part("what flash-3 leaves out, rung " + std::to_string(static_cast<int>(rung)), 3);
@@ -278,14 +275,14 @@ TEST_CASE("flash-3: a rescale left out and a mask that is one off change numbers
           "[flash_attention]") {
   const auto device = device_of();
   for (const Rung rung : kRungs) {
-    const Problem p = problem_of(rung, Number::bf16, 64, Mask::causal, 200);
+    const Problem p = problem_of(rung, 64, Mask::causal, 200);
     const Inputs in(p);
     const Exact exact = exact_answer(p, in, false);
     for (const Fault fault : {Fault::skip_rescale, Fault::mask_off_by_one}) {
       CHECK(explained_outcome(*device, p, in, {.fault = fault}).compared(exact) != "");
     }
     // A tile that no mask cuts and no other comes after needs neither.
-    const Problem one = problem_of(rung, Number::bf16, 64, Mask::none, 64);
+    const Problem one = problem_of(rung, 64, Mask::none, 64);
     const Inputs of_one(one);
     CHECK(explained_outcome(*device, one, of_one, {.fault = Fault::skip_rescale})
               .compared(exact_answer(one, of_one, false)) == "");
@@ -319,7 +316,7 @@ TEST_CASE("flash-3: clocks say what happens after what", "[flash_attention]") {
   const auto device = device_of();
   for (const Rung rung : kRungs) {
     CAPTURE(static_cast<int>(rung));
-    const Problem p = problem_of(rung, Number::bf16, 128, Mask::none, 257);
+    const Problem p = problem_of(rung, 128, Mask::none, 257);
     const Inputs in(p);
     const Outcome out = explained_outcome(*device, p, in);
     // A block has one tile of queries with five of keys; with flash-3 it has all three.
@@ -368,7 +365,7 @@ TEST_CASE("flash-3: the chosen row's maximum, sum and rescales are those of its 
   for (const Rung rung : kRungs) {
     for (const int row : {0, 77, 127}) {
       CAPTURE(static_cast<int>(rung), row);
-      const Problem p = problem_of(rung, Number::bf16, 128, Mask::causal, 257);
+      const Problem p = problem_of(rung, 128, Mask::causal, 257);
       const Inputs in(p);
       // The block that has the second tile of queries; with flash-3 it is the only block's second turn too.
       const int block = rung == Rung::pipelined ? 0 : 1;
@@ -447,7 +444,7 @@ std::vector<int> rises_of(const Problem& p, const Inputs& in, int rise) {
 
 TEST_CASE("flash-3: rarer rescales and exponentials by polynomial stay within bounds",
           "[flash_attention]") {
-  Problem p = problem_of(Rung::pipelined, Number::bf16, 64, Mask::none, 257);
+  Problem p = problem_of(Rung::pipelined, 64, Mask::none, 257);
   p.heads = p.kv_heads = 1;
   const Inputs in(p);
   const Outcome plain = explained_with(p, in, 0, 0);

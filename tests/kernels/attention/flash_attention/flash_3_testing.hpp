@@ -18,40 +18,34 @@
 
 namespace tilestep::flash_attention::flash_3 {
 
-inline numeric::FloatSpec spec_of(Number number) {
-  return number == Number::bf16 ? numeric::kBf16 : numeric::kFp16;
-}
-
-/// Numbers −2 … 2 of the format, as bits.
-inline std::vector<std::uint16_t> some_numbers(Number number, int rows, int columns,
-                                               std::uint64_t seed) {
+/// Numbers −2 … 2 in BF16, as bits.
+inline std::vector<std::uint16_t> some_numbers(int rows, int columns, std::uint64_t seed) {
   std::vector<std::uint16_t> bits(numeric::elements_of(rows, columns));
   for (std::size_t i = 0; i < bits.size(); ++i) {
     const auto random = static_cast<double>(numeric::mixed(seed << 32 ^ i) >> 11) * 0x1p-53;
-    const auto spec = spec_of(number);
-    bits[i] =
-        static_cast<std::uint16_t>(numeric::encode(spec, numeric::round_to(spec, 4 * random - 2)));
+    bits[i] = static_cast<std::uint16_t>(
+        numeric::encode(numeric::kBf16, numeric::round_to(numeric::kBf16, 4 * random - 2)));
   }
   return bits;
 }
 
-/// Of a problem, rounded to its format; as bits, and as what they stand for.
+/// Of a problem, rounded to BF16; as bits, and as what they stand for.
 struct Inputs {
   explicit Inputs(const Problem& p)
-      : q(some_numbers(p.number, p.heads * p.rule.length, p.head_dim, 1)),
-        k(some_numbers(p.number, p.kv_heads * p.rule.length, p.head_dim, 2)),
-        v(some_numbers(p.number, p.kv_heads * p.rule.length, p.head_dim, 3)),
-        q_values(values(p.number, q)),
-        k_values(values(p.number, k)),
-        v_values(values(p.number, v)) {}
+      : q(some_numbers(p.heads * p.rule.length, p.head_dim, 1)),
+        k(some_numbers(p.kv_heads * p.rule.length, p.head_dim, 2)),
+        v(some_numbers(p.kv_heads * p.rule.length, p.head_dim, 3)),
+        q_values(values(q)),
+        k_values(values(k)),
+        v_values(values(v)) {}
   std::vector<std::uint16_t> q, k, v;
   std::vector<double> q_values, k_values, v_values;
 
  private:
-  static std::vector<double> values(Number number, const std::vector<std::uint16_t>& bits) {
+  static std::vector<double> values(const std::vector<std::uint16_t>& bits) {
     std::vector<double> all;
     all.reserve(bits.size());
-    for (const std::uint16_t one : bits) all.push_back(numeric::decode(spec_of(number), one));
+    for (const std::uint16_t one : bits) all.push_back(numeric::decode(numeric::kBf16, one));
     return all;
   }
 };
@@ -111,9 +105,8 @@ class RowReference {
       values += std::abs(v);
     }
     if (keys_.empty()) return {0, 0};
-    const bool bf16 = p_.number == Number::bf16;
-    const double rounded = bf16 ? 0x1p-8 : 0x1p-11;        // of a weight
-    const double tiny = bf16 ? 0x1p-120 : 0x1p-25;         // below FP16's smallest steps
+    const double rounded = 0x1p-8;                         // of a weight
+    const double tiny = 0x1p-120;                          // below BF16's smallest steps
     const double relative = 2 * off_weight_ + 2 * sums();  // of the weights, and of their sum
     return {value / sum_, magnitude / sum_ * (rounded + relative) * 1.01 + tiny * values};
   }
@@ -144,7 +137,7 @@ inline Exact exact_answer(const Problem& p, const Inputs& in, bool rounded, doub
       for (int c = 0; c < p.head_dim; ++c) {
         auto [value, bound] = row.output(c);
         if (rounded) {
-          const double unit = p.number == Number::bf16 ? 0x1p-8 : 0x1p-11;
+          const double unit = 0x1p-8;
           bound += unit * (std::abs(value) + bound) + 0x1p-25;
         }
         exact.o.push_back(value);
@@ -203,7 +196,7 @@ Outcome timed_outcome(simt::Device& device, const Problem& p, const Inputs& in,
   start(Arrays<std::uint16_t>{q.span(), k.span(), v.span(), o.span(), lse.span()});
   Outcome out;
   for (const std::uint16_t bits : o.download()) {
-    out.o.push_back(numeric::decode(spec_of(p.number), bits));
+    out.o.push_back(numeric::decode(numeric::kBf16, bits));
   }
   for (const float one : lse.download()) out.lse.push_back(static_cast<double>(one));
   return out;

@@ -70,24 +70,27 @@ TEST_CASE("what FlashAttention 4 adds is in forward loops that rescale O tile by
 TEST_CASE("flash-3's tiles are those of its kernels, and say so", "[flash_attention]") {
   for (const Variant variant : {Variant::flash_3_tma, Variant::flash_3}) {
     for (const Edge edge : all_of<Edge>()) {
-      for (const DataType type : {DataType::fp16, DataType::bf16}) {
-        for (const HeadDim dim : {HeadDim::d64, HeadDim::d128}) {
-          const Plan plan = plan_of({.variant = variant,
-                                     .head_dim = dim,
-                                     .block_q = edge,
-                                     .block_k = edge,
-                                     .dtype = type});
-          CHECK(plan.block_q == (dim == HeadDim::d64 ? 192 : 128));
-          CHECK(plan.block_k == (edge == Edge::t128 && type == DataType::bf16 ? 128 : 64));
-          CHECK(plan.threads == plan.block_q * 2 + 128);
-          CHECK(plan.shared_bytes > 0);
-          CHECK(plan.shared_bytes <= static_cast<std::size_t>(kMostSharedBytes));
-          const bool as_asked = plan.block_q == size_of(edge) && plan.block_k == size_of(edge);
-          CHECK(plan.resized.empty() == as_asked);
-        }
+      for (const HeadDim dim : {HeadDim::d64, HeadDim::d128}) {
+        const Plan plan =
+            plan_of({.variant = variant, .head_dim = dim, .block_q = edge, .block_k = edge});
+        CHECK(plan.block_q == (dim == HeadDim::d64 ? 192 : 128));
+        CHECK(plan.block_k == (edge == Edge::t128 ? 128 : 64));
+        CHECK(plan.threads == plan.block_q * 2 + 128);
+        CHECK(plan.shared_bytes > 0);
+        CHECK(plan.shared_bytes <= static_cast<std::size_t>(kMostSharedBytes));
+        const bool as_asked = plan.block_q == size_of(edge) && plan.block_k == size_of(edge);
+        CHECK(plan.resized.empty() == as_asked);
       }
     }
   }
+}
+
+TEST_CASE("a format that is gone is answered with the one that took its place",
+          "[flash_attention]") {
+  const std::string said = error_of([] { knob_table().params({{"dtype", std::string("fp16")}}); });
+  CHECK(said ==
+        "knob 'dtype' no longer has 'fp16': bf16 runs the same steps; allowed: one of fp32, bf16, "
+        "fp8, int8");
 }
 
 TEST_CASE("a head dimension of 80 is filled, and only that", "[flash_attention]") {

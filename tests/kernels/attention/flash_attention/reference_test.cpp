@@ -6,6 +6,7 @@
 #include <limits>
 #include <random>
 
+#include "kernels/attention/flash_attention/reference_parts.hpp"
 #include "kernels/base/lab/random.hpp"
 #include "tests/catch.hpp"
 
@@ -62,6 +63,24 @@ void check_slopes(const Params& params) {
 }
 
 }  // namespace
+
+TEST_CASE("ALiBi takes the published slope times the distance, on either side",
+          "[flash_attention]") {
+  // Press, Smith, Lewis (arXiv:2108.12409): for 8 heads 1/2 … 1/256; 12 heads have these and four between.
+  Task task;
+  task.mod = ScoreMod::alibi;
+  task.head_dim = 64;
+  const auto taken = [&](int heads, int head, int query, int key) {
+    task.heads = heads;
+    return -score_of(task, head, query, key, {0, 0}).value;
+  };
+  CHECK(taken(8, 0, 3, 1) == 2 * 0.5);
+  CHECK(taken(8, 7, 3, 1) == 2.0 / 256);
+  CHECK(taken(12, 7, 3, 1) == 2.0 / 256);
+  CHECK(taken(12, 8, 0, 1) == Approx(std::exp2(-0.5)));
+  CHECK(taken(12, 11, 0, 1) == Approx(std::exp2(-3.5)));
+  CHECK(taken(8, 0, 1, 3) == taken(8, 0, 3, 1));  // where a mask shows later keys, too
+}
 
 TEST_CASE("the reference's gradients are the slopes of its output", "[flash_attention]") {
   int turn = 0;
