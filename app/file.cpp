@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -90,7 +93,57 @@ fs::path link_target(const fs::path& path) {
   return target;
 }
 
+/// What a file begins with, if it is of the kind that `path` names or `bytes` are; empty: any will do.
+std::string_view beginning_of(const fs::path& path, std::string_view bytes) {
+  constexpr std::pair<std::string_view, std::string_view> kBegins[] = {
+      {".png", "\x89PNG\r\n\x1a\n"},
+      {".apng", "\x89PNG\r\n\x1a\n"},
+      {".svg", "<svg "},
+      {".html", kPageBegins},
+      {".gif", "GIF8"},
+      {".webm", "\x1a\x45\xdf\xa3"}};
+  constexpr std::size_t kEnough = 16, kBracket = 2;  // a text's first member or column
+  const std::string ending = path.extension().string();
+  for (const auto& [of, begins] : kBegins) {
+    if (ending == of) return begins;
+  }
+  return bytes.substr(0, std::min(bytes.find('\n', kBracket), kEnough));
+}
+
+std::string first_bytes(const fs::path& path, std::size_t count) {
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes(count, '\0');
+  in.read(bytes.data(), static_cast<std::streamsize>(count));
+  bytes.resize(static_cast<std::size_t>(in.gcount()));
+  return bytes;
+}
+
+[[noreturn]] void refuse_output(const fs::path& path, std::string_view why) {
+  throw Error(fmt::format("'{}' is not written: {}", path.string(), why));
+}
+
 }  // namespace
+
+void require_output(const fs::path& path, bool force, std::string_view bytes) {
+  std::error_code failed;
+  if (fs::equivalent(path, "/proc/self/exe", failed)) refuse_output(path, "it is tilestep itself");
+  std::error_code none;
+  if (fs::exists(path, none)) mode_to_keep(path);
+  if (force) return;
+  if (fs::is_symlink(path, failed)) {
+    refuse_output(path, fmt::format("it is a link to '{}'; name that, or write there by --force",
+                                    fs::read_symlink(path, failed).string()));
+  }
+  const std::string_view begins = beginning_of(path, bytes);
+  const std::string is = first_bytes(path, begins.size());
+  if (is.empty() || is == begins) return;
+  refuse_output(path, "another kind of file is there; --force replaces it");
+}
+
+void write_output(const fs::path& path, std::string_view bytes, bool force) {
+  require_output(path, force, bytes);
+  write_file(path, bytes);
+}
 
 void write_file(const fs::path& path, std::string_view bytes) {
   if (path.has_parent_path()) make_folder(path.parent_path());
@@ -121,6 +174,23 @@ void make_folder(const fs::path& path) {
                             error ? error.message() : "something else has this name"),
                 ExitCode::unavailable);
   }
+}
+
+ScratchFolder::ScratchFolder() {
+  std::error_code error;
+  const fs::path all = fs::temp_directory_path(error);
+  std::string name = ((error ? fs::path("/tmp") : all) / "tilestep-scratch-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) {
+    throw Error(fmt::format("no folder can be made in {}: {}", all.string(),
+                            std::error_code(errno, std::generic_category()).message()),
+                ExitCode::unavailable);
+  }
+  path_ = name;
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code error;
+  fs::remove_all(path_, error);
 }
 
 }  // namespace tilestep::app

@@ -7,12 +7,12 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include "app/cli/output.hpp"
 #include "app/keep/capsule.hpp"
 #include "app/keep/guided.hpp"
+#include "app/keep/place.hpp"
 #include "app/shell/steps.hpp"
 #include "kernels/base/workbench/sources.hpp"
 #include "kernels/catalog.hpp"
@@ -136,24 +136,17 @@ void add_kernel(CLI::App& command, std::string& kernel) {
       ->type_name("FILE");
 }
 
+void add_force(CLI::App& command, bool& force) {
+  command.add_flag("--force", force,
+                   "Writes through a link, and over a file of another kind that is there");
+}
+
 lab::KernelEdit read_kernel_edit(std::string_view lesson, const std::string& file) {
-  constexpr std::size_t kMost = std::size_t{512} << 10;
   std::error_code error;
   if (std::filesystem::is_directory(file, error)) {
     throw Error(fmt::format("--kernel cannot be '{}', a folder; allowed: a CUDA C++ source", file));
   }
-  std::ifstream in(file, std::ios::binary);
-  std::string text(kMost + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!in.is_open() || in.bad()) {
-    throw Error(fmt::format("'{}' cannot be read; --kernel takes a CUDA C++ source", file),
-                ExitCode::unavailable);
-  }
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  if (text.size() > kMost) {
-    throw Error(
-        fmt::format("'{}' is longer than {} KiB, which no kernel source is", file, kMost >> 10));
-  }
+  std::string text = read_source(file);
   return {workbench::source_meant(lesson, file, text), std::move(text)};
 }
 
@@ -266,7 +259,7 @@ void LookArguments::go_to_stop(ShellOptions& options) {
   options.stop = number - 1;
   for (const auto& [id, value] : there.settings) options.settings.try_emplace(id, value);
   options.step = there.step;
-  if (there.phase >= 0) options.phase = std::to_string(there.phase);
+  options.phase = there.phase;
   if (!there.tab.empty()) options.tab = parse_tab(there.tab).tab;
 }
 

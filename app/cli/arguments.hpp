@@ -42,6 +42,9 @@ void add_kernel(CLI::App& command, std::string& kernel);
 /// Reads it. Throws Error for a file that cannot be read or is no source of the lesson.
 lab::KernelEdit read_kernel_edit(std::string_view lesson, const std::string& file);
 
+/// Adds `--force`, for write_output.
+void add_force(CLI::App& command, bool& force);
+
 /// How a picture or window looks, as written.
 struct LookArguments {
   LessonArguments lesson;

@@ -10,10 +10,10 @@
 
 #include "app/cli/bench_parts.hpp"
 #include "app/cli/output.hpp"
+#include "app/file.hpp"
 #include "app/window/canvas.hpp"
 #include "app/window/frame_pace.hpp"
 #include "app/worker/lab_set.hpp"
-#include "app/worker/sandbox.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/ui/context.hpp"
 

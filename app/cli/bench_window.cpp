@@ -11,6 +11,7 @@
 
 #include "app/cli/bench_parts.hpp"
 #include "app/cli/child_program.hpp"
+#include "app/file.hpp"
 #include "app/window/watch.hpp"
 #include "kernels/base/simt/error.hpp"
 #include "kernels/base/workbench/program.hpp"
@@ -24,29 +25,6 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 constexpr int kStarts = 5;  ///< of which the middle counts
-
-/// A folder for the settings of the windows that are started; the user's own stay as they are.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "tilestep-bench-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) {
-      throw Error("no temporary folder can be made in " + fs::temp_directory_path().string(),
-                  ExitCode::unavailable);
-    }
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 /// The display of this session, or one of our own that nobody sees; neither: none.
 class Screen {
@@ -80,7 +58,7 @@ class Screen {
 /// A window that watches itself.
 class Watched {
  public:
-  Watched(const std::string& program, const Screen& screen, const Folder& folder,
+  Watched(const std::string& program, const Screen& screen, const ScratchFolder& folder,
           const std::string& lesson)
       : began_ms_(shared_clock_ms()),
         child_({program, "open", lesson, "--backend", "emulated", "--questions", "off", "--size",
@@ -97,7 +75,7 @@ class Watched {
 
  private:
   static std::map<std::string, std::string> with(std::map<std::string, std::string> environment,
-                                                 const Folder& folder) {
+                                                 const ScratchFolder& folder) {
     environment["XDG_CONFIG_HOME"] = folder.path().string();
     environment["TILESTEP_WATCH"] = "1";
     return environment;
@@ -113,7 +91,7 @@ class Watched {
 };
 
 json of_windows(const std::string& program, const Screen& screen) {
-  const Folder folder;
+  const ScratchFolder folder;  // for the settings: the user's own stay as they are
   json starts = json::array(), walks = json::array();
   std::vector<double> first_ms, first_mb;
   for (int start = 0; start < kStarts; ++start) {
@@ -146,7 +124,7 @@ json of_windows(const std::string& program, const Screen& screen) {
 
 /// From the start of `tilestep shot` to its end: that is later than the picture is there.
 json of_shots(const std::string& program) {
-  const Folder folder;
+  const ScratchFolder folder;  // for the settings: the user's own stay as they are
   json starts = json::array();
   std::vector<double> all_ms, all_mb;
   for (int start = 0; start < kStarts; ++start) {

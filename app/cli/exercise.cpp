@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,9 +11,9 @@
 #include "app/cli/arguments.hpp"
 #include "app/cli/command.hpp"
 #include "app/cli/exercise_check.hpp"
-#include "app/cli/interrupt.hpp"
 #include "app/cli/output.hpp"
 #include "app/file.hpp"
+#include "app/keep/place.hpp"
 #include "app/worker/sandbox.hpp"
 #include "kernels/catalog.hpp"
 
@@ -105,14 +106,14 @@ int reset(const ResetArguments& arguments) {
   const std::string text = lab::starter(one);
   const fs::path file = fs::path(arguments.out) / (one.name + ".cu");
   std::error_code error;
-  if (fs::exists(file, error) && read_kernel(file) != text) {
+  if (fs::exists(file, error) && read_source(file) != text) {
     if (!arguments.force) {
       throw Error(
           fmt::format("'{}' was changed and is left as it is; with --force it is kept as "
                       "{}.bak and written anew",
                       file.string(), file.filename().string()));
     }
-    write_file(fs::path(file.string() + ".bak"), read_kernel(file));
+    write_file(fs::path(file.string() + ".bak"), read_source(file));
   }
   write_file(file, text);
   print_line(file.string());
@@ -140,6 +141,14 @@ struct CheckArguments {
   bool json = false, trust = false, solution = false;
 };
 
+/// Null for an id that a file has made up.
+const lab::Exercise* known(const std::string& id) {
+  const auto& all = lab::exercises();
+  const auto one = std::find_if(all.begin(), all.end(),
+                                [&](const lab::Exercise& each) { return each.id() == id; });
+  return one == all.end() ? nullptr : &*one;
+}
+
 std::string verdict_text(const CheckedFile& checked, bool solution) {
   const lab::ExerciseVerdict& verdict = checked.verdict;
   std::string text =
@@ -148,14 +157,14 @@ std::string verdict_text(const CheckedFile& checked, bool solution) {
   if (!verdict.hint.empty() && verdict.failed && verdict.failed->line > 0) {
     text += fmt::format("  See line {} of your file.\n", verdict.failed->line);
   }
-  if (solution && !checked.exercise.empty()) {
-    text += fmt::format("\nSolution:\n\n{}", lab::exercise(checked.exercise).solution);
+  if (const lab::Exercise* one = known(checked.exercise); solution && one != nullptr) {
+    text += fmt::format("\nSolution:\n\n{}", one->solution);
   }
   return text;
 }
 
 /// Whose kernels are run, and so how.
-ExercisePlan plan_of(const CheckArguments& arguments, bool folder, const std::string& program) {
+ExercisePlan plan_of(const CheckArguments& arguments, const std::string& program) {
   ExercisePlan plan{program, arguments.backend, false};
   if (arguments.trust) return plan;
   if (arguments.backend != "emulated") {
@@ -164,9 +173,9 @@ ExercisePlan plan_of(const CheckArguments& arguments, bool folder, const std::st
         "needs --trust as well");
   }
   plan.sandboxed = sandbox_status().available;
-  if (folder && !plan.sandboxed) {
-    throw Error(fmt::format("others' kernels are run in a sandbox alone, and {}; with --trust they "
-                            "run without one and may do all that you may",
+  if (!plan.sandboxed) {
+    throw Error(fmt::format("kernels are checked in a sandbox alone, and {}; with --trust they run "
+                            "without one and may do all that you may",
                             sandbox_status().reason),
                 ExitCode::unavailable);
   }
@@ -186,24 +195,30 @@ int check(const CheckArguments& arguments, const std::string& program) {
   if (folder) {
     files = kernels_in(arguments.path);
   } else if (arguments.exercise.empty() &&
-             lab::exercise_id_of(read_kernel(arguments.path)).empty()) {
+             lab::exercise_id_of(read_source(arguments.path)).empty()) {
     throw Error(
         fmt::format("the first line of '{}' names no exercise; say which one it is: "
                     "--exercise LESSON/NAME",
                     arguments.path));
   }
-  const ExercisePlan plan = plan_of(arguments, folder, program);
+  const ExercisePlan plan = plan_of(arguments, program);
   json all = json::array();
   bool good = true;
-  const Interrupt interrupt;
-  for (const fs::path& file : files) {
-    const CheckedFile checked = check_file(file, arguments.exercise, plan);
+  TerminalProgress progress;
+  const auto take = [&](const CheckedFile& checked) {
     good = good && checked.verdict.ok;
     if (!arguments.json) print(verdict_text(checked, arguments.solution));
     all.push_back(to_json(checked));
-    if (arguments.solution && !checked.exercise.empty()) {
-      all.back()["solution"] = lab::exercise(checked.exercise).solution;
-    }
+    const lab::Exercise* one = known(checked.exercise);
+    if (arguments.solution && one != nullptr) all.back()["solution"] = one->solution;
+    if (folder)
+      progress.report(static_cast<double>(all.size()) / static_cast<double>(files.size()),
+                      fmt::format("{} of {} files", all.size(), files.size()));
+  };
+  if (folder) {
+    check_class(files, arguments.exercise, plan, take);
+  } else {
+    take(check_file(arguments.path, arguments.exercise, plan));
   }
   if (arguments.json) print(json_text(all));
   return static_cast<int>(good ? ExitCode::good : ExitCode::check_failed);

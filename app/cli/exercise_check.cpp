@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <fstream>
-#include <iterator>
+#include <future>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <system_error>
+#include <thread>
+#include <utility>
 
 #include "app/cli/interrupt.hpp"
+#include "app/keep/place.hpp"
 #include "app/worker/ask.hpp"
 #include "app/worker/sandbox.hpp"
 #include "kernels/base/lab/race.hpp"
@@ -29,6 +33,9 @@ constexpr std::chrono::seconds kRunLimit{11}, kSanitizerLimit{100};
 /// Compiling has its own limit; this ends a worker that never begins.
 constexpr std::chrono::minutes kWholeLimit{5};
 constexpr std::int64_t kMostSeed = 2147483647;
+/// Folders in folders that a class's may have.
+constexpr int kDeepest = 16;
+constexpr std::chrono::milliseconds kLook{50};
 
 /// Gives a run up that takes longer than kRunLimit, not counting what comes before it.
 class RunClock final : public lab::Progress {
@@ -68,7 +75,7 @@ class Runner {
     options.program = plan.program;
     options.run_deadline = kWholeLimit;
     options.command_deadline = std::chrono::seconds(30);
-    if (plan.sandboxed) options.address = sandboxed_lab(scratch_.path(), plan.program, true);
+    if (plan.sandboxed) options.address = sandboxed_lab(plan.program, true);
     lab_ = make_process_lab(std::move(options));
   }
 
@@ -105,16 +112,45 @@ class Runner {
   const lab::Exercise& exercise_;
   const std::string& kernel_;
   const ExercisePlan& plan_;
-  ScratchFolder scratch_;
-  std::unique_ptr<LabClient> lab_;  // ends before its folder goes
+  std::unique_ptr<LabClient> lab_;
 };
 
+lab::ExerciseVerdict refusal_of(std::string why) {
+  lab::ExerciseVerdict verdict;
+  verdict.sentence = fmt::format("Not checked: {}.", why);
+  verdict.failed.emplace();
+  verdict.failed->what = std::move(why);
+  return verdict;
+}
+
 CheckedFile not_checked(const fs::path& file, const std::string& exercise, std::string why) {
-  CheckedFile checked{file.string(), exercise, {}};
-  checked.verdict.sentence = fmt::format("Not checked: {}.", why);
-  checked.verdict.failed.emplace();
-  checked.verdict.failed->what = std::move(why);
-  return checked;
+  return {file.string(), exercise, refusal_of(std::move(why))};
+}
+
+/// A file as it is handed in.
+struct Submission {
+  std::string id, text;
+  const lab::Exercise* asked = nullptr;  ///< null: it is not checked, and `why_not` says why
+  std::string why_not;
+};
+
+Submission submission_of(const fs::path& file, const std::string& exercise) {
+  Submission one;
+  one.id = exercise;
+  try {
+    one.text = read_source(file);
+    if (one.id.empty()) one.id = lab::exercise_id_of(one.text);
+    if (one.id.empty()) {
+      one.why_not =
+          "its first line names no exercise; allowed: '// tilestep exercise LESSON/NAME', or "
+          "--exercise LESSON/NAME";
+    } else {
+      one.asked = &lab::exercise(one.id);
+    }
+  } catch (const Error& error) {
+    one.why_not = error.what();
+  }
+  return one;
 }
 
 }  // namespace
@@ -138,14 +174,13 @@ lab::ExerciseVerdict check_kernel(const lab::Exercise& exercise, const std::stri
 std::vector<fs::path> kernels_in(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
-  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
+  constexpr auto kSkips = fs::directory_options::skip_permission_denied;
+  for (fs::recursive_directory_iterator at(folder, kSkips, error), end; !error && at != end;
        at.increment(error)) {
     std::error_code none;
-    if (at->path().extension() == ".cu" && at->is_regular_file(none)) files.push_back(at->path());
-  }
-  if (error) {
-    throw Error(fmt::format("the folder '{}' cannot be read: {}", folder.string(), error.message()),
-                ExitCode::unavailable);
+    if (at.depth() == kDeepest) at.disable_recursion_pending();
+    const bool file = fs::is_regular_file(at->symlink_status(none));
+    if (at->path().extension() == ".cu" && file) files.push_back(at->path());
   }
   if (files.empty()) {
     throw Error(fmt::format(
@@ -155,41 +190,57 @@ std::vector<fs::path> kernels_in(const fs::path& folder) {
   return files;
 }
 
-std::string read_kernel(const fs::path& file) {
-  std::error_code error;
-  if (!fs::is_regular_file(file, error)) {
-    throw Error(fmt::format("'{}' is no file", file.string()), ExitCode::unavailable);
-  }
-  const auto size = fs::file_size(file, error);
-  if (!error && size > kLongestKernel) {
-    throw Error(
-        fmt::format("'{}' has {} bytes; allowed: up to {}", file.string(), size, kLongestKernel));
-  }
-  std::ifstream stream(file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (error || !stream) {
-    throw Error(fmt::format("'{}' cannot be read", file.string()), ExitCode::unavailable);
-  }
-  return text;
-}
-
 CheckedFile check_file(const fs::path& file, const std::string& exercise,
                        const ExercisePlan& plan) {
-  std::string text, id = exercise;
-  const lab::Exercise* asked = nullptr;
-  try {
-    text = read_kernel(file);
-    if (id.empty()) id = lab::exercise_id_of(text);
-    if (id.empty()) {
-      return not_checked(file, "",
-                         "its first line names no exercise; allowed: '// tilestep exercise "
-                         "LESSON/NAME', or --exercise LESSON/NAME");
-    }
-    asked = &lab::exercise(id);
-  } catch (const Error& error) {
-    return not_checked(file, id, error.what());
+  const Submission one = submission_of(file, exercise);
+  if (one.asked == nullptr) return not_checked(file, one.id, one.why_not);
+  return {file.string(), one.id, check_kernel(*one.asked, one.text, plan)};
+}
+
+void check_class(const std::vector<fs::path>& files, const std::string& exercise,
+                 const ExercisePlan& plan, const std::function<void(const CheckedFile&)>& take) {
+  std::vector<Submission> all;
+  std::map<std::pair<std::string, std::string>, std::size_t> first;  // by exercise and text
+  std::vector<std::size_t> checked_as, to_check;
+  for (const fs::path& file : files) {
+    all.push_back(submission_of(file, exercise));
+    const auto found = first.try_emplace({all.back().id, all.back().text}, all.size() - 1).first;
+    checked_as.push_back(all.back().asked == nullptr ? all.size() - 1 : found->second);
+    if (checked_as.back() == all.size() - 1) to_check.push_back(all.size() - 1);
   }
-  return {file.string(), id, check_kernel(*asked, text, plan)};
+  std::vector<std::promise<lab::ExerciseVerdict>> verdicts(files.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < to_check.size(); i = next++) {
+      const Submission& one = all[to_check[i]];
+      std::promise<lab::ExerciseVerdict>& verdict = verdicts[to_check[i]];
+      try {
+        verdict.set_value(one.asked == nullptr ? refusal_of(one.why_not)
+                                               : check_kernel(*one.asked, one.text, plan));
+      } catch (const Cancelled&) {
+        next = to_check.size();
+        verdict.set_exception(std::current_exception());
+      } catch (const std::exception& error) {
+        verdict.set_value(refusal_of(error.what()));
+      }
+    }
+  };
+  // A GPU is timed on by one at a time.
+  const unsigned cores =
+      plan.backend == "cuda" ? 1 : std::max(1U, std::thread::hardware_concurrency());
+  std::vector<std::future<void>> running;
+  for (std::size_t i = 0; i < std::min<std::size_t>(cores, to_check.size()); ++i) {
+    running.push_back(std::async(std::launch::async, work));
+  }
+  std::vector<std::shared_future<lab::ExerciseVerdict>> results;
+  for (auto& verdict : verdicts) results.push_back(verdict.get_future().share());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto& result = results[checked_as[i]];
+    while (result.wait_for(kLook) != std::future_status::ready) {
+      if (Interrupt::pressed()) throw Cancelled();
+    }
+    take({files[i].string(), all[i].id, result.get()});
+  }
 }
 
 nlohmann::json to_json(const CheckedFile& checked) {

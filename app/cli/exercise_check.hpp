@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -10,9 +11,6 @@
 #include "kernels/base/workbench/judge.hpp"
 
 namespace tilestep::app {
-
-/// The longest source that is taken, in bytes: what a request may have, with room for its other members.
-inline constexpr std::size_t kLongestKernel = 512 << 10;
 
 /// How students' files are checked.
 struct ExercisePlan {
@@ -33,16 +31,19 @@ struct CheckedFile {
 lab::ExerciseVerdict check_kernel(const lab::Exercise& exercise, const std::string& kernel,
                                   const ExercisePlan& plan);
 
-/// The sources (.cu) of a folder and of those below it, by path. Throws Error if there are none.
+/// The sources (.cu) of a folder and of those below it, by path; no links, and no folders that cannot be read. Throws Error
+/// if there are none.
 std::vector<std::filesystem::path> kernels_in(const std::filesystem::path& folder);
-
-/// A student's file. Throws Error for what is no file or longer than kLongestKernel.
-std::string read_kernel(const std::filesystem::path& file);
 
 /// Checks one file against `exercise`; empty: the one that its first line names. A file that names none, or that
 /// cannot be read, fails with a sentence that says so. Throws as check_kernel does.
 CheckedFile check_file(const std::filesystem::path& file, const std::string& exercise,
                        const ExercisePlan& plan);
+
+/// Checks the files of a class, several at a time, and calls `take` with each in their order. Whatever one of them does is
+/// its own verdict and no other's; those of equal text are checked once. Throws Cancelled on Ctrl-C.
+void check_class(const std::vector<std::filesystem::path>& files, const std::string& exercise,
+                 const ExercisePlan& plan, const std::function<void(const CheckedFile&)>& take);
 
 nlohmann::json to_json(const CheckedFile& checked);
 

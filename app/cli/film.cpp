@@ -26,6 +26,7 @@ struct FilmArguments {
   LessonArguments lesson;
   std::string from = "0", to, rate = "30", size = "1280x720", theme = "dark", text_scale = "1",
               backend = "auto", out;
+  bool force = false;
   std::vector<std::string> labs;
 };
 
@@ -85,7 +86,7 @@ void check_length(int frames) {
                   kMostFrames));
 }
 
-int write_frames(const FilmOptions& options, const fs::path& folder) {
+int write_frames(const FilmOptions& options, const fs::path& folder, bool force) {
   make_folder(folder);
   int count = 0;
   std::vector<unsigned char> before;
@@ -94,7 +95,7 @@ int write_frames(const FilmOptions& options, const fs::path& folder) {
     check_length(count);
     if (frame.rgb != before) bytes = png_bytes(frame.width, frame.height, frame.rgb);
     before = frame.rgb;
-    write_file(folder / frame_name(count), bytes);
+    write_output(folder / frame_name(count), bytes, force);
     ++count;
     return true;
   });
@@ -103,7 +104,7 @@ int write_frames(const FilmOptions& options, const fs::path& folder) {
   return count;
 }
 
-void write_apng(const FilmOptions& options, const fs::path& out) {
+void write_apng(const FilmOptions& options, const fs::path& out, bool force) {
   std::optional<Apng> film;
   int count = 0;
   Offscreen().film(options, [&](const Pixels& frame) {
@@ -112,7 +113,7 @@ void write_apng(const FilmOptions& options, const fs::path& out) {
     film->add(frame.rgb);
     return true;
   });
-  write_file(out, film->bytes());
+  write_output(out, film->bytes(), force);
   print_line(out.string());
 }
 
@@ -123,9 +124,9 @@ std::string command_words(const std::vector<std::string>& arguments) {
   return line;
 }
 
-void write_video(const FilmOptions& options, const fs::path& out) {
+void write_video(const FilmOptions& options, const fs::path& out, bool force) {
   const fs::path folder = out.parent_path() / (out.stem().string() + "-frames");
-  const int count = write_frames(options, folder);
+  const int count = write_frames(options, folder, force);
   const auto words = ffmpeg_arguments(folder, count, options.rate, out);
   const auto ffmpeg = find_ffmpeg();
   if (!ffmpeg) {
@@ -151,16 +152,17 @@ int film(FilmArguments& arguments, const std::string& program) {
   }
   const fs::path out = arguments.out;
   const Kind kind = kind_of(out);
+  if (kind != Kind::frames) require_output(out, arguments.force);
   remark_refused_cuda(options.shell.backend);
   switch (kind) {
     case Kind::apng:
-      write_apng(options, out);
+      write_apng(options, out, arguments.force);
       break;
     case Kind::video:
-      write_video(options, out);
+      write_video(options, out, arguments.force);
       break;
     case Kind::frames: {
-      const int count = write_frames(options, out);
+      const int count = write_frames(options, out, arguments.force);
       if (!find_ffmpeg()) {
         const auto words = ffmpeg_arguments(out, count, options.rate, "film.webm");
         remark(fmt::format("for a video install ffmpeg and run `{}`", command_words(words)));
@@ -199,6 +201,7 @@ void add_film(CLI::App& app, Invocation& invocation) {
                    "A folder for frame-0000.png and so on; or a film: .apng, or where ffmpeg is "
                    "installed .webm, .mp4, .gif, with its frames in F-frames")
       ->type_name("DIR|F");
+  add_force(*command, arguments->force);
   command->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] { return film(*arguments, invocation.program); };
   });

@@ -109,6 +109,10 @@ void flush_output() {
   errno = 0;
   note_output(std::fflush(stdout) == 0);
   if (output_error == 0) return;
+  if (output_error == EPIPE) {  // whoever reads has enough, as `head` has: no failure of ours
+    ::signal(SIGPIPE, SIG_DFL);
+    ::raise(SIGPIPE);
+  }
   throw Error(fmt::format("the result cannot be written to standard output: {}",
                           std::strerror(output_error)),
               ExitCode::unavailable);

@@ -18,6 +18,7 @@ struct RecordArguments {
   std::vector<std::string> names;
   std::string out;
   std::string lab = "here";
+  bool force = false;
 };
 
 lab::Recorded recorded(const lab::Lesson& lesson, LabClient* there) {
@@ -48,7 +49,7 @@ int record(const RecordArguments& arguments, const std::string& program) {
     const lab::Recorded all = recorded(*lesson, there.get());
     const auto folder = std::filesystem::path(arguments.out) / slug(all.recording.run.device.name);
     for (const lab::RecordingFile& file : lab::files_of(all)) {
-      write_file(folder / file.name, file.text);
+      write_output(folder / file.name, file.text, arguments.force);
       print_line((folder / file.name).string());
     }
     all_ok = all_ok && all.ok();
@@ -68,6 +69,7 @@ void add_record(CLI::App& app, Invocation& invocation) {
                    "Folder; the files are DIR/<gpu>/<lesson>.json and, of its telling settings, "
                    "DIR/<gpu>/<lesson>/<set>.json")
       ->type_name("DIR");
+  add_force(*command, arguments->force);
   add_lab(*command, arguments->lab);
   command->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] { return record(*arguments, invocation.program); };

@@ -18,6 +18,7 @@ struct ShotArguments {
   LookArguments look;
   std::string out;
   std::string ui_map;
+  bool force = false;
 };
 
 int shot(ShotArguments& arguments, const std::string& program) {
@@ -42,8 +43,12 @@ int shot(ShotArguments& arguments, const std::string& program) {
     throw Error(fmt::format("--out and --ui-map both name '{}': give each a file of its own",
                             arguments.ui_map));
   }
+  for (const std::string* out : {&arguments.out, &arguments.ui_map}) {
+    if (!out->empty()) require_output(*out, arguments.force);
+  }
   options.out = arguments.out;
   options.ui_map = arguments.ui_map;
+  options.force = arguments.force;
   remark_refused_cuda(options.shell.backend);
   svg ? take_svg(options) : take_shot(options);
   return static_cast<int>(ExitCode::good);
@@ -63,6 +68,7 @@ void add_shot(CLI::App& app, Invocation& invocation) {
       ->type_name("F.png|F.svg");
   command->add_option("--ui-map", arguments->ui_map, "Writes where each control is, as JSON")
       ->type_name("F.json");
+  add_force(*command, arguments->force);
   command->callback([arguments, command, &invocation] {
     arguments->theme_given = command->count("--theme") > 0;
     invocation.action = [arguments, &invocation] { return shot(*arguments, invocation.program); };

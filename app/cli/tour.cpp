@@ -31,12 +31,14 @@ constexpr int kMostPictures = 6;
 struct TourArguments {
   std::string out;
   std::string lab = "here";
+  bool force = false;
 };
 
 class Tour {
  public:
-  Tour(fs::path folder, const LabAddress& address, const std::string& program)
+  Tour(fs::path folder, bool force, const LabAddress& address, const std::string& program)
       : folder_(std::move(folder)),
+        force_(force),
         program_(program),
         elsewhere_(address.elsewhere() ? std::vector{address} : std::vector<LabAddress>()),
         lab_(address.elsewhere() ? make_lab(address, program) : nullptr) {}
@@ -55,6 +57,7 @@ class Tour {
   lab::Report answered(const lab::Request& request);
 
   fs::path folder_;
+  bool force_;
   std::string program_;
   std::vector<LabAddress> elsewhere_;           ///< where kernels run; empty: here
   std::unique_ptr<LabClient> lab_;              ///< there; null: in this process
@@ -67,7 +70,7 @@ class Tour {
 };
 
 void Tour::write(const fs::path& relative, std::string_view text) {
-  write_file(folder_ / relative, text);
+  write_output(folder_ / relative, text, force_);
   print_line((folder_ / relative).string());
 }
 
@@ -93,6 +96,7 @@ void Tour::draw_one(const TourStop& stop, int step, ui::ThemeKind theme, const s
   options.shell.program = program_;
   options.shell.labs = elsewhere_;
   options.out = (folder_ / stop.info.id / file).string();
+  options.force = force_;
   if (!canvas_) canvas_ = std::make_unique<Offscreen>();
   canvas_->shoot(options);
   print_line(options.out);
@@ -143,14 +147,16 @@ PathView Tour::view_of(const TourStop& stop, const scenes::GuideStop& where, std
   PathView view;
   view.stop = where;
   view.lesson = stop.info.id;
-  view.link = link_of(stop.info.id, where.settings, where.step,
-                      where.phase < 0 ? std::nullopt : std::optional(where.phase));
+  view.link = link_of(stop.info.id, where.settings, where.step, std::nullopt);
   try {
     Capsule capsule = capsule_of(report_of(stop, where.settings));
     capsule.step = where.step;
-    capsule.phase = where.phase;
     if (!press_) press_ = std::make_unique<SvgPress>(1280, 800);
     const auto scene = scene_of(capsule.report);
+    if (!where.phase.empty()) {
+      capsule.phase = scenes::cursor_at(where, scene->steps()).phase;
+      view.link = link_of(stop.info.id, where.settings, where.step, capsule.phase);
+    }
     view.question = scene->question({cursor_of(capsule, scene->steps())});
     for (const auto& [theme, file] : {std::pair{ui::ThemeKind::dark, &view.dark_file},
                                       {ui::ThemeKind::light, &view.light_file}}) {
@@ -173,7 +179,7 @@ PathView Tour::view_of(const TourStop& stop, const scenes::GuideStop& where, std
 
 /// The guided path, if the lesson has one.
 void Tour::walk(TourStop& stop) {
-  const scenes::Guide guide = guide_of(stop.report);
+  const scenes::Guide guide = guide_of(stop.info.id);
   if (guide.stops.empty()) return;
   reports_.clear();
   drawn_.clear();
@@ -228,11 +234,13 @@ void add_tour(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
       "tour", "Makes pages, pictures and tables of every lesson; needs no display");
   command->add_option("--out", arguments->out, "Folder for the tour")->type_name("DIR");
+  add_force(*command, arguments->force);
   add_lab(*command, arguments->lab);
   command->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] {
       if (arguments->out.empty()) throw Error("say where the tour goes: --out DIR");
-      return Tour(arguments->out, parse_lab(arguments->lab), invocation.program).make();
+      return Tour(arguments->out, arguments->force, parse_lab(arguments->lab), invocation.program)
+          .make();
     };
   });
 }

@@ -9,6 +9,7 @@
 
 #include "app/cli/html.hpp"
 #include "app/cli/report_text.hpp"
+#include "app/file.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -86,10 +87,10 @@ footer { color: var(--muted); font-size: 14px; padding-top: 48px; padding-bottom
 
 std::string page(std::string_view title, std::string_view style, std::string_view body) {
   return fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "{}<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
-      html_escaped(title), kStyle, style, body);
+      kPageBegins, html_escaped(title), kStyle, style, body);
 }
 
 bool numeric(const lab::Table& table, std::size_t column) {

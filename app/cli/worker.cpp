@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "app/cli/command.hpp"
+#include "app/worker/sandbox.hpp"
 #include "app/worker/worker_loop.hpp"
 #include "kernels/base/simt/error.hpp"
 
@@ -11,6 +12,7 @@ namespace {
 
 int work() {
   ::prctl(PR_SET_NAME, "tilestep");  // started as /proc/self/exe it would be called "exe"
+  give_up_system_calls();
   // Messages get a descriptor of their own: what a library prints must not land among them.
   const int output = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (output < 0) {
@@ -27,7 +29,7 @@ int work() {
 void add_worker(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
       "worker",
-      "Takes one JSON request a line, of at most 1 MiB, and gives one JSON message a line");
+      "Takes one JSON request a line, of at most 4 MiB, and gives one JSON message a line");
   command->callback([&invocation] { invocation.action = work; });
 }
 

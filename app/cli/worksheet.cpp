@@ -27,6 +27,7 @@ constexpr std::int64_t kMostSeed = 2147483647;
 struct WorksheetArguments {
   std::string lesson, out;
   std::optional<std::string> seed;
+  bool force = false;
 };
 
 std::int64_t parse_seed(const std::string& text) {
@@ -60,7 +61,7 @@ std::string answer_words(const scenes::Question& question) {
 
 class WorksheetMaker {
  public:
-  explicit WorksheetMaker(fs::path folder) : folder_(std::move(folder)) {}
+  WorksheetMaker(fs::path folder, bool force) : folder_(std::move(folder)), force_(force) {}
 
   void make(const lab::LessonInfo& info, std::int64_t seed) {
     Worksheet worksheet{info, seed, {}};
@@ -106,11 +107,12 @@ class WorksheetMaker {
   }
 
   void write(const std::string& name, std::string_view text) {
-    write_file(folder_ / name, text);
+    write_output(folder_ / name, text, force_);
     print_line((folder_ / name).string());
   }
 
   fs::path folder_;
+  bool force_;
   SvgPress press_{1280, 800};
   int number_ = 0;
 };
@@ -124,7 +126,7 @@ int worksheet(WorksheetArguments& arguments) {
   }
   const std::int64_t seed = parse_seed(*arguments.seed);
   if (arguments.out.empty()) throw Error("say where the worksheet goes: --out DIR");
-  WorksheetMaker(arguments.out).make(lesson.info(), seed);
+  WorksheetMaker(arguments.out, arguments.force).make(lesson.info(), seed);
   return static_cast<int>(ExitCode::good);
 }
 
@@ -142,6 +144,7 @@ void add_worksheet(CLI::App& app, Invocation& invocation) {
       ->type_name("S");
   command->add_option("--out", arguments->out, "Folder for the pages and their pictures")
       ->type_name("DIR");
+  add_force(*command, arguments->force);
   command->callback([arguments, &invocation] {
     invocation.action = [arguments] { return worksheet(*arguments); };
   });

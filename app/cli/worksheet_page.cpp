@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "app/cli/html.hpp"
+#include "app/file.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -182,10 +183,10 @@ std::string sheet_html(const Worksheet& worksheet, SheetPage page) {
     if (at != footer.npos) footer.replace(at, 1, tag);
   }
   return fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "{}<head>\n<meta charset=\"utf-8\">\n"
       "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n{}<footer>{}</footer>\n"
       "</body>\n</html>\n",
-      html_escaped(title), kPrintStyle, body, footer);
+      kPageBegins, html_escaped(title), kPrintStyle, body, footer);
 }
 
 }  // namespace tilestep::app

@@ -113,13 +113,6 @@ lab::Report report_of(const lab::Place& at, std::string_view where) {
   }
 }
 
-/// A source has lines and tabs, and no other control character. JSON has seen to UTF-8.
-bool is_text(std::string_view text) {
-  return std::none_of(text.begin(), text.end(), [](unsigned char c) {
-    return (c < 0x20 && c != '\n' && c != '\t' && c != '\r') || c == 0x7f;
-  });
-}
-
 /// Throws Error for what is not the source that `report` is of.
 lab::KernelEdit kernel_from(const lab::Place& at, const lab::Report& report) {
   lab::KernelEdit kernel;
@@ -131,10 +124,9 @@ lab::KernelEdit kernel_from(const lab::Place& at, const lab::Report& report) {
                             fmt::join(sources, ", ")));
   }
   kernel.text = at.at("text").text();
-  if (kernel.text.size() > kMostKernelBytes) {
-    throw Error(fmt::format("it is longer than {} KiB", kMostKernelBytes >> 10));
+  if (const std::string why = lab::why_no_source(kernel.text); !why.empty()) {
+    throw Error("it " + why);
   }
-  if (!is_text(kernel.text)) throw Error("it is no text: it has control characters");
   const std::string hash = at.at("hash").text();
   if (hash != lab::hash_of(kernel.text)) throw Error("its hash is not that of its text");
   if (!report.kernel || report.kernel->path != kernel.path || report.kernel->hash != hash) {

@@ -34,8 +34,6 @@ struct Capsule {
 
 /// What files of capsules are called: "online-softmax-2026-01-31-1.tilestep.json".
 inline constexpr std::string_view kCapsuleEnding = ".tilestep.json";
-/// Bytes of the longest kernel source that is taken: a request to a worker has room for it.
-inline constexpr std::size_t kMostKernelBytes = std::size_t{512} << 10;
 /// Files above this are not read.
 inline constexpr std::size_t kMostCapsuleBytes = std::size_t{64} << 20;
 

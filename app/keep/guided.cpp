@@ -21,13 +21,12 @@ std::unique_ptr<scenes::Scene> scene_of(const lab::Report& report) {
               ExitCode::unavailable);
 }
 
-scenes::Guide guide_of(const lab::Report& report) {
-  return scenes::parse_guide(scenes::lesson_text(report.lesson), lesson(report.lesson).knobs(),
-                             scene_of(report)->steps().phase_names);
+scenes::Guide guide_of(std::string_view id) {
+  return scenes::parse_guide(scenes::lesson_text(id), lesson(id).knobs());
 }
 
 scenes::GuideStop stop_of(std::string_view lesson, int number) {
-  const scenes::Guide guide = guide_of(emulated_report(lesson));
+  const scenes::Guide guide = guide_of(lesson);
   if (guide.stops.empty()) {
     throw Error(fmt::format("the lesson '{}' has no guided path, and so no --stop", lesson));
   }

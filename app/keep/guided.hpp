@@ -13,9 +13,8 @@ lab::Report emulated_report(std::string_view lesson, const lab::Settings& settin
 /// The scene of a report, loaded. Throws Error as Scene::load.
 std::unique_ptr<scenes::Scene> scene_of(const lab::Report& report);
 
-/// The guided path of a lesson's text; its phases are those of `report`, a run of it at the defaults. Throws
-/// Error as parse_guide.
-scenes::Guide guide_of(const lab::Report& report);
+/// The guided path of a lesson's text. Throws Error as parse_guide.
+scenes::Guide guide_of(std::string_view lesson);
 /// Stop `number` from 1 of a lesson's guided path. Throws Error naming the allowed numbers.
 scenes::GuideStop stop_of(std::string_view lesson, int number);
 

@@ -11,6 +11,7 @@
 #include <ctime>
 #include <sstream>
 
+#include "kernels/base/lab/edit.hpp"
 #include "kernels/base/simt/error.hpp"
 
 namespace tilestep::app {
@@ -126,6 +127,14 @@ std::string read_file(const fs::path& path, std::size_t most) {
           fmt::format("the file '{}' is larger than {} allowed bytes", path.string(), most));
     }
   }
+}
+
+std::string read_source(const fs::path& path) {
+  std::string text = read_file(path, lab::kMostKernelBytes);
+  if (const std::string why = lab::why_no_source(text); !why.empty()) {
+    throw Error(fmt::format("the file '{}' {}", path.string(), why));
+  }
+  return text;
 }
 
 }  // namespace tilestep::app

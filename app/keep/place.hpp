@@ -24,5 +24,7 @@ std::string day_of_today();
 /// A whole file. Throws Error: (unavailable) if it is not there or cannot be read, and if it is no file or
 /// larger than `most` bytes.
 std::string read_file(const std::filesystem::path& path, std::size_t most);
+/// The same of a kernel source: Error for what is none as well (lab::why_no_source).
+std::string read_source(const std::filesystem::path& path);
 
 }  // namespace tilestep::app

@@ -23,6 +23,7 @@ constexpr int kVersion = 1;
 constexpr std::size_t kMostBytes = 1 << 20;
 constexpr int kLeastPixels = 100, kMostPixels = 1 << 16, kMostSteps = 1'000'000;
 constexpr const char* kMark = "tilestep_settings";
+constexpr int kMostAside = 3;
 
 double real_within(const Place& at, double least, double most) {
   const double value = at.real<double>();
@@ -30,35 +31,46 @@ double real_within(const Place& at, double least, double most) {
   return value;
 }
 
-/// What is absent keeps its default: an older file has less.
-KeptSettings settings_from(const Place& root) {
+/// What is absent keeps its default, since an older file has less; so does what is damaged, which `damage` names: one bad
+/// member takes no other with it.
+KeptSettings settings_from(const Place& root, std::string& damage) {
   KeptSettings kept;
-  if (const auto theme = root.find("theme")) {
-    if (theme->text() != "dark" && theme->text() != "light") theme->refuse("dark, light");
-    kept.light = theme->text() == "light";
-  }
-  const auto flag = [&root](const char* name, bool& to) {
-    if (const auto at = root.find(name)) to = at->flag();
+  const auto member = [&](const char* name, const auto& read) {
+    try {
+      if (const auto at = root.find(name)) read(*at);
+    } catch (const Error& error) {
+      damage += (damage.empty() ? "" : "; ") + std::string(error.what());
+    }
   };
-  flag("predictions", kept.predictions);
-  flag("reduce_motion", kept.reduce_motion);
-  flag("tour_seen", kept.tour_seen);
-  if (const auto at = root.find("text_scale")) kept.text_scale = real_within(*at, 1, 2);
-  if (const auto at = root.find("speed")) kept.speed = real_within(*at, 0.1, 10);
-  if (const auto at = root.find("window")) {
-    at->require_size(2);
-    kept.width = at->at(std::size_t{0}).whole<int>(kLeastPixels, kMostPixels);
-    kept.height = at->at(std::size_t{1}).whole<int>(kLeastPixels, kMostPixels);
-  }
-  if (const auto at = root.find("last")) {
+  member("theme", [&](const Place& at) {
+    if (at.text() != "dark" && at.text() != "light") at.refuse("dark, light");
+    kept.light = at.text() == "light";
+  });
+  member("predictions", [&](const Place& at) { kept.predictions = at.flag(); });
+  member("reduce_motion", [&](const Place& at) { kept.reduce_motion = at.flag(); });
+  member("tour_seen", [&](const Place& at) { kept.tour_seen = at.flag(); });
+  member("text_scale", [&](const Place& at) { kept.text_scale = real_within(at, 1, 2); });
+  member("speed", [&](const Place& at) { kept.speed = real_within(at, 0.1, 10); });
+  member("window", [&](const Place& at) {
+    at.require_size(2);
+    const Place wide = at.at(std::size_t{0}), high = at.at(std::size_t{1});
+    const int width = wide.whole<int>(kLeastPixels, kMostPixels);
+    kept.height = high.whole<int>(kLeastPixels, kMostPixels);
+    kept.width = width;
+  });
+  member("last", [&](const Place& at) {
     KeptSettings::Place last;
-    const Place lesson = at->at("lesson"), knobs = at->at("settings"), step = at->at("step");
+    const Place lesson = at.at("lesson"), knobs = at.at("settings"), step = at.at("step");
     last.lesson = lesson.text();
     last.settings = lab::settings_from_json(knobs);
     last.step = step.whole<int>(0, kMostSteps);
     kept.last = std::move(last);
-  }
+  });
   return kept;
+}
+
+bool is_size(int pixels) {
+  return pixels >= kLeastPixels && pixels <= kMostPixels;
 }
 
 /// Lessons and knobs come and go with the program: a place that is no more is no damage.
@@ -80,8 +92,11 @@ std::string settings_text(const KeptSettings& settings) {
                {"predictions", settings.predictions},
                {"reduce_motion", settings.reduce_motion},
                {"speed", settings.speed},
-               {"tour_seen", settings.tour_seen},
-               {"window", {settings.width, settings.height}}};
+               {"tour_seen", settings.tour_seen}};
+  // Of a window that was never drawn, or is an icon, there is no size.
+  if (is_size(settings.width) && is_size(settings.height)) {
+    text["window"] = {settings.width, settings.height};
+  }
   if (settings.last) {
     text["last"] = {{"lesson", settings.last->lesson},
                     {"settings", lab::to_json(settings.last->settings)},
@@ -112,39 +127,54 @@ KeptSettings SettingsFile::load() {
           path_->string());
       return {};
     }
-    KeptSettings kept = settings_from(root);
-    written_ = text;
+    std::string damage;
+    KeptSettings kept = settings_from(root, damage);
     if (kept.last && !is_there(*kept.last)) kept.last.reset();
+    if (damage.empty()) {
+      written_ = text;
+    } else if (set_aside(damage, "the rest of them holds")) {
+      save(kept);
+    }
     return kept;
   } catch (const json::exception&) {
-    set_aside("it is no whole JSON");
+    set_aside("it is no whole JSON", "the defaults hold");
   } catch (const Error& error) {
     if (error.code() == ExitCode::unavailable) {  // not damaged, but not for us to read
       writable_ = false;
       remark_ = fmt::format("{}; the defaults hold, and nothing is kept", error.what());
     } else {
-      set_aside(error.what());
+      set_aside(error.what(), "the defaults hold");
     }
   }
   return {};
 }
 
-void SettingsFile::set_aside(const std::string& reason) {
+/// A name beside the file that is free; with kMostAside of them, that of the oldest.
+fs::path SettingsFile::aside() const {
   std::error_code failed;
-  fs::path aside;
-  for (int n = 1; aside.empty() || fs::exists(aside, failed); ++n) {
-    aside = path_->string() + fmt::format(".damaged-{}", n);
+  fs::path oldest;
+  for (int n = 1; n <= kMostAside; ++n) {
+    const fs::path name = path_->string() + fmt::format(".damaged-{}", n);
+    if (!fs::exists(fs::symlink_status(name, failed))) return name;
+    const auto when = fs::last_write_time(name, failed);
+    if (oldest.empty() || when < fs::last_write_time(oldest, failed)) oldest = name;
   }
-  fs::rename(*path_, aside, failed);
+  return oldest;
+}
+
+bool SettingsFile::set_aside(const std::string& reason, const char* holds) {
+  const fs::path to = aside();
+  std::error_code failed;
+  fs::rename(*path_, to, failed);
   if (failed) {
     writable_ = false;
     remark_ = fmt::format("the settings in '{}' are damaged ({}) and cannot be set aside: {}",
                           path_->string(), reason, failed.message());
-    return;
+    return false;
   }
-  remark_ =
-      fmt::format("the settings were damaged ({}) and are set aside as '{}'; the defaults hold",
-                  reason, aside.string());
+  remark_ = fmt::format("the settings were damaged ({}) and are set aside as '{}'; {}", reason,
+                        to.string(), holds);
+  return true;
 }
 
 void SettingsFile::save(const KeptSettings& settings) {

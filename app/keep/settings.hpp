@@ -37,7 +37,8 @@ class SettingsFile {
   SettingsFile();
   explicit SettingsFile(std::filesystem::path path) : path_(std::move(path)) {}
 
-  /// Never throws: what is damaged is set aside as "settings.json.damaged-1" and the defaults hold; one of a
+  /// Never throws: what is damaged is set aside as "settings.json.damaged-1" to "-3", the oldest making room, and its
+  /// good members hold, for the others the defaults; one of a
   /// newer tilestep is left as it is, and nothing is saved over it. `remark` says so in a sentence then. A last place
   /// that this tilestep does not know is forgotten.
   KeptSettings load();
@@ -48,7 +49,8 @@ class SettingsFile {
   std::string take_remark() { return std::exchange(remark_, {}); }
 
  private:
-  void set_aside(const std::string& reason);
+  std::filesystem::path aside() const;
+  bool set_aside(const std::string& reason, const char* holds);
 
   std::optional<std::filesystem::path> path_;
   bool writable_ = true;  ///< not a newer one's, and no failure so far

@@ -35,12 +35,11 @@ std::vector<std::vector<ui::MarkdownTerm>> first_uses(const scenes::Guide& guide
   return all;
 }
 
-/// Read once, when the run has said the names of the phases.
+/// Read once.
 void read_guide(const LessonState& lesson, Reading& reading) {
   if (reading.guide || !reading.problem.empty() || !lesson.report) return;
   try {
-    reading.guide = scenes::parse_guide(scenes::lesson_text(lesson.info.id), lesson.knobs,
-                                        lesson.scene().steps().phase_names);
+    reading.guide = scenes::parse_guide(scenes::lesson_text(lesson.info.id), lesson.knobs);
     reading.terms = first_uses(*reading.guide, lesson.info.id);
   } catch (const Error& error) {
     reading.problem = error.what();

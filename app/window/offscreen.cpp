@@ -144,8 +144,8 @@ void Offscreen::shoot(const ShotOptions& options) {
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
   const Pixels all{options.width, options.height, state_->target.pixels()};
   const Pixels shown = options.picture_alone ? cut_out(all, part_named(shell, "picture")) : all;
-  write_file(options.out, png_bytes(shown.width, shown.height, shown.rgb));
-  if (!options.ui_map.empty()) write_file(options.ui_map, shell.ui_map_json());
+  write_output(options.out, png_bytes(shown.width, shown.height, shown.rgb), options.force);
+  if (!options.ui_map.empty()) write_output(options.ui_map, shell.ui_map_json(), options.force);
 }
 
 // ---- films ---------------------------------------------------------------------------------------
@@ -261,8 +261,8 @@ void take_svg(const ShotOptions& options) {
   const Rehearsal rehearsal(options.shell);
   Shell& shell = *rehearsal.shell;
   settle_unseen(shell, options);
-  write_file(options.out, shell.picture_svg());
-  if (!options.ui_map.empty()) write_file(options.ui_map, shell.ui_map_json());
+  write_output(options.out, shell.picture_svg(), options.force);
+  if (!options.ui_map.empty()) write_output(options.ui_map, shell.ui_map_json(), options.force);
 }
 
 struct SvgPress::State {

@@ -12,6 +12,7 @@
 
 #include "app/file.hpp"
 #include "app/window/canvas.hpp"
+#include "app/window/end_signals.hpp"
 #include "app/window/frame_pace.hpp"
 #include "app/window/keeper.hpp"
 #include "app/window/lost_display.hpp"
@@ -56,7 +57,8 @@ class Window {
   void attach(Shell& shell) { shell_ = &shell; }
   /// The settings are kept when it loses the focus, and at the end.
   void keep_settings(SettingsFile* file) { settings_ = file; }
-  void run();
+  /// Until it is closed, or a signal ends it.
+  void run(const EndSignals& signals);
 
  private:
   static Window& of(GLFWwindow* window) {
@@ -79,12 +81,13 @@ class Window {
   FramePace pace_;
   std::optional<Watch> watch_ = Watch::asked_for();
   int restore_[4] = {0, 0, 0, 0};  ///< x, y, width, height before full screen
+  int width_, height_;             ///< as it was drawn last; before, as the settings had it
   std::string map_path_;
   std::string map_;
   std::string title_;
 };
 
-Window::Window(const WindowOptions& options) {
+Window::Window(const WindowOptions& options) : width_(options.width), height_(options.height) {
   glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
   glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
   glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
@@ -213,6 +216,8 @@ void Window::draw() {
   int pixels_wide = 0, pixels_high = 0;
   glfwGetFramebufferSize(window_, &pixels_wide, &pixels_high);
   if (width < 1 || height < 1 || pixels_wide < 1) return;  // minimised
+  width_ = width;
+  height_ = height;
   if (shell_->prepare_fonts(design_scale(width, height, content_scale()),
                             ImVec2(static_cast<float>(width), static_cast<float>(height)))) {
 #if IMGUI_VERSION_NUM < 19200
@@ -270,9 +275,9 @@ void Window::save_settings() {
     settings.width = restore_[2];
     settings.height = restore_[3];
   } else {
-    // As it was drawn last: a display that is gone cannot be asked.
-    settings.width = static_cast<int>(ImGui::GetIO().DisplaySize.x);
-    settings.height = static_cast<int>(ImGui::GetIO().DisplaySize.y);
+    // A display that is gone cannot be asked.
+    settings.width = width_;
+    settings.height = height_;
   }
   settings_->save(settings);
   if (const std::string remark = settings_->take_remark(); !remark.empty()) shell_->say(remark);
@@ -297,12 +302,15 @@ bool Window::let_watch_go_on() {
   return did != Watch::Did::ended;
 }
 
-void Window::run() {
+void Window::run(const EndSignals& signals) {
   assert(shell_ != nullptr);
   expect_lost_display([this] { save_settings(); });
-  while (glfwWindowShouldClose(window_) == GLFW_FALSE) {
+  const auto ends = [&] {
+    return signals.got() != 0 || glfwWindowShouldClose(window_) != GLFW_FALSE;
+  };
+  while (!ends()) {
     wait();
-    if (glfwWindowShouldClose(window_) != GLFW_FALSE) break;
+    if (ends()) break;
     if (shell_->update()) pace_.news();
     if (watch_ && !let_watch_go_on()) break;
     if (shell_->take_full_screen_toggle()) toggle_full_screen();
@@ -320,6 +328,7 @@ void Window::run() {
 }  // namespace
 
 int run_window(const WindowOptions& options) {
+  const EndSignals signals(glfwPostEmptyEvent);  // before GLFW, whose drivers start threads
   const GlfwScope glfw;
   const ImGuiScope imgui;
   Window window(options);
@@ -331,8 +340,8 @@ int run_window(const WindowOptions& options) {
   window.attach(shell);
   window.keep_settings(options.settings);
   if (!options.shell.greeting.empty()) shell.say(options.shell.greeting);
-  window.run();
-  return 0;
+  window.run(signals);
+  return signals.got() == 0 ? 0 : 128 + signals.got();
 }
 
 DisplayStatus display_status() {

@@ -28,6 +28,7 @@ struct ShotOptions {
   std::string out;             ///< PNG file, or SVG: of the picture alone
   std::string ui_map;          ///< JSON file; empty: none
   float scale = 0;             ///< real pixels a design pixel; 0: as `width` and `height` want it
+  bool force = false;          ///< as for write_output
   bool picture_alone = false;  ///< the picture's panel, cut out of the window
 };
 

@@ -44,13 +44,6 @@ void make_printable(nlohmann::json& value) {
   }
 }
 
-/// Of the text as the worker gets it: what is no UTF-8 in it is replaced on the way.
-std::string hash_as_sent(const std::string& text) {
-  using nlohmann::json;
-  const std::string sent = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
-  return lab::hash_of(json::parse(sent).get_ref<const std::string&>());
-}
-
 }  // namespace
 
 ProcessLab::ProcessLab(ProcessLabOptions options)
@@ -139,9 +132,12 @@ void ProcessLab::wait_for_something() {
   }
   pollfd watched[] = {{wake_fd_, POLLIN, 0},
                       {worker_ ? worker_->messages_fd() : -1, POLLIN, 0},
-                      {worker_ ? worker_->errors_fd() : -1, POLLIN, 0}};
+                      {worker_ ? worker_->errors_fd() : -1, POLLIN, 0},
+                      {worker_ ? worker_->requests_fd() : -1, POLLOUT, 0}};
   ::poll(watched, std::size(watched), timeout_ms);
   if (watched[2].revents != 0) worker_->read_errors();
+  // A worker that does not take the rest is about to end, which is seen where it is read from.
+  if (watched[3].revents != 0) worker_->send_rest();
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t drained = ::read(wake_fd_, &count, sizeof count);
 }
@@ -349,7 +345,13 @@ void ProcessLab::start(const Order& order) {
   if (const auto* asked = std::get_if<lab::Request>(&order.request)) {
     active_->params = asked->params;
     active_->edited = asked->kernel.has_value();
-    if (asked->kernel) active_->kernel_hash = hash_as_sent(asked->kernel->text);
+    if (asked->kernel) active_->kernel_hash = lab::hash_of(asked->kernel->text);
+  }
+  // JSON would stand something in for what is no UTF-8, and another kernel would run than was written.
+  const std::string why = lab::why_no_source(order.source());
+  if (!why.empty()) {
+    return finish(LabUpdate{
+        order.ticket, LabFailure{fmt::format("The kernel source {}.", why), ExitCode::bad_input}});
   }
   std::string text = order.line();
   if (greeting_) {

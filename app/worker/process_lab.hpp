@@ -54,6 +54,7 @@ class ProcessLab final : public LabClient {
     Kind kind() const;
     const std::string& lesson() const;
     std::string line() const;
+    std::string_view source() const;  ///< of a user's kernel; empty: there is none
   };
   /// The order that the worker has.
   struct Active {

@@ -42,6 +42,13 @@ std::string ProcessLab::Order::line() const {
       protocol::AssemblyWork{ticket, std::get<workbench::AssemblyRequest>(request)});
 }
 
+std::string_view ProcessLab::Order::source() const {
+  if (const auto* asked = std::get_if<lab::Request>(&request)) {
+    return asked->kernel ? std::string_view(asked->kernel->text) : std::string_view();
+  }
+  return std::get<workbench::AssemblyRequest>(request).kernel.text;
+}
+
 Ticket ProcessLab::submit(const lab::Request& request) {
   return submit(Order{0, request});
 }

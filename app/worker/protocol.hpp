@@ -14,8 +14,8 @@
 /// read and written. No process, no pipe. What a line looks like stands at `worker_loop`.
 namespace tilestep::app::protocol {
 
-/// Bytes of a request; longer than any that a knob allows.
-inline constexpr std::size_t kLongestRequest = std::size_t{1} << 20;
+/// Bytes of a request: the longest kernel source, every character of it escaped, and room for the rest.
+inline constexpr std::size_t kLongestRequest = std::size_t{4} << 20;
 
 /// What each side says of itself first, where they may be of different builds.
 struct Hello {

@@ -1,12 +1,14 @@
 #include "app/worker/sandbox.hpp"
 
-#include <errno.h>
 #include <fmt/format.h>
+#include <grp.h>
 #include <link.h>
-#include <stdlib.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <initializer_list>
 #include <iterator>
 #include <sstream>
@@ -23,14 +25,18 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kBubblewrap = "bwrap";
-constexpr const char* kLimiter = "prlimit";  // of util-linux
+constexpr const char* kLimiter = "prlimit";  // of util-linux, as is
+constexpr const char* kDropper = "setpriv";
 constexpr const char* kCompilerVariable = "TILESTEP_CXX";
 constexpr std::chrono::seconds kTrialLimit{10};
-// The compiler may take 4 GiB; a stack of every emulated thread is reserved, and hardly used.
+// Of each process. The compiler may take 4 GiB; a stack of every emulated thread is reserved, and hardly used.
 constexpr long long kMemoryBytes = 12LL << 30;
-constexpr long long kFileBytes = 256LL << 20;
 constexpr int kProcessorSeconds = 300;
-constexpr int kProcesses = 4096;
+// Of all together: what they write, and how many they are.
+constexpr long long kWrittenBytes = 512LL << 20;
+constexpr int kProcesses = 256;
+/// Ids that systemd gives to services for as long as they run: no person has one.
+constexpr unsigned kFirstId = 61184, kLastId = 65519;
 /// Of a run in all, whatever its worker says that it is doing: a compiler has two minutes, a kernel ten seconds.
 constexpr std::chrono::seconds kWholeLimit{150};
 constexpr std::chrono::seconds kStartLimit{30};
@@ -40,6 +46,8 @@ constexpr std::size_t kLongestAnswer = std::size_t{64} << 20;
 /// Files that a compiler and the dynamic loader read beside those of the system's folders.
 constexpr const char* kOfEtc[] = {"/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf",
                                   "/etc/ld.so.conf.d"};
+/// What a root of its own could change of the machine through it.
+constexpr const char* kOfProc[] = {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"};
 /// Programs and libraries of the system, the same for all users.
 constexpr const char* kSystem[] = {"/usr",   "/bin",    "/sbin",      "/lib",      "/lib64",
                                    "/lib32", "/libx32", "/nix/store", "/gnu/store"};
@@ -107,11 +115,34 @@ std::vector<std::string> own_libraries() {
 std::vector<std::string> limits() {
   return {kLimiter,
           fmt::format("--as={}", kMemoryBytes),
-          fmt::format("--fsize={}", kFileBytes),
+          fmt::format("--fsize={}", kWrittenBytes),
           fmt::format("--cpu={}", kProcessorSeconds),
           fmt::format("--nproc={}", kProcesses),
           "--core=0",
           "--"};
+}
+
+bool is_root() {
+  return ::geteuid() == 0;
+}
+
+/// An id that no user and no group has.
+unsigned free_id() {
+  const unsigned count = kLastId - kFirstId + 1, begin = static_cast<unsigned>(::getpid()) % count;
+  for (unsigned i = 0; i < count; ++i) {
+    const unsigned id = kFirstId + (begin + i) % count;
+    if (::getpwuid(id) == nullptr && ::getgrgid(id) == nullptr) return id;
+  }
+  throw Error("there is no id of a user left to run others' kernels as", ExitCode::unavailable);
+}
+
+/// Whether this bubblewrap has an option.
+bool knows(std::string_view option) {
+  static const std::string help = [] {
+    const std::string program = workbench::find_program(kBubblewrap);
+    return program.empty() ? "" : workbench::run_program({program, "--help"}, kTrialLimit).output;
+  }();
+  return help.find(option) != std::string::npos;
 }
 
 SandboxStatus look() {
@@ -121,9 +152,11 @@ SandboxStatus look() {
   if (workbench::find_program(kLimiter).empty()) {
     return {false, "prlimit is not installed (Debian: apt-get install util-linux)"};
   }
+  if (is_root() && workbench::find_program(kDropper).empty()) {
+    return {false, "setpriv is not installed (Debian: apt-get install util-linux)"};
+  }
   try {
-    const ScratchFolder scratch;
-    std::vector<std::string> words = sandbox_prefix(scratch.path(), "/bin/true");
+    std::vector<std::string> words = sandbox_prefix(fs::canonical("/proc/self/exe"));
     words.push_back("/bin/true");
     const workbench::Ran ran = workbench::run_program(words, kTrialLimit);
     if (ran.status == 0) return {true, ""};
@@ -141,39 +174,57 @@ const SandboxStatus& sandbox_status() {
   return status;
 }
 
-std::vector<std::string> sandbox_prefix(const fs::path& scratch, const fs::path& program) {
+std::vector<std::string> sandbox_prefix(const fs::path& program,
+                                        const std::vector<std::string>& more) {
+  std::vector<std::string> words;
+  if (is_root()) {
+    // Nobody's user may not read a program in somebody's home: it is handed over open.
+    const std::string id = std::to_string(free_id());
+    add(words, {"/bin/sh", "-c", "exec 9<\"$0\" && exec \"$@\"", program.string(), kDropper,
+                "--reuid=" + id, "--regid=" + id, "--clear-groups", "--no-new-privs"});
+  }
   // Of the environment nothing goes in: it may hold passwords.
-  std::vector<std::string> words = {"env",       "-i",          "PATH=" + path_of_system(),
-                                    "HOME=/tmp", "TMPDIR=/tmp", "TILESTEP_CACHE=/tmp/cache"};
+  add(words, {"env", "-i", "PATH=" + path_of_system(), "HOME=/tmp", "TMPDIR=/tmp",
+              "TILESTEP_CACHE=/tmp/cache", fmt::format("{}=yes", kInSandbox)});
+  words.insert(words.end(), more.begin(), more.end());
   if (const char* compiler = std::getenv(kCompilerVariable);
       compiler != nullptr && is_of_system(workbench::find_program(compiler))) {
     words.push_back(fmt::format("{}={}", kCompilerVariable, compiler));
   }
   const std::string bubblewrap = workbench::find_program(kBubblewrap);
-  add(words, {bubblewrap.empty() ? kBubblewrap : bubblewrap, "--unshare-all", "--die-with-parent",
-              "--new-session", "--cap-drop", "ALL"});
+  add(words, {bubblewrap.empty() ? kBubblewrap : bubblewrap, "--unshare-all", "--unshare-user",
+              "--die-with-parent", "--new-session", "--cap-drop", "ALL"});
+  if (knows("--disable-userns")) add(words, {"--disable-userns"});
   add_system(words);
-  add(words, {"--dev", "/dev", "--proc", "/proc", "--bind", scratch.string(), "/tmp"});
+  add(words, {"--dev", "/dev", "--proc", "/proc"});
+  std::error_code error;
+  for (const char* file : kOfProc) {
+    if (fs::exists(file, error)) add(words, {"--ro-bind", file, file});
+  }
+  if (knows("--size")) add(words, {"--size", std::to_string(kWrittenBytes)});
+  add(words, {"--tmpfs", "/tmp"});
   for (const std::string& library : own_libraries()) {
     add(words, {"--ro-bind", library, library});
   }
-  if (!is_of_system(program)) add(words, {"--ro-bind", program.string(), program.string()});
+  if (is_root()) {
+    add(words, {"--perms", "0555", "--ro-bind-data", "9", program.string()});
+  } else if (!is_of_system(program)) {
+    add(words, {"--ro-bind", program.string(), program.string()});
+  }
   // What holds all this is memory, and no room of anybody's.
   add(words, {"--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp", "--"});
-  const auto more = limits();
-  words.insert(words.end(), more.begin(), more.end());
+  const auto limiting = limits();
+  words.insert(words.end(), limiting.begin(), limiting.end());
   return words;
 }
 
-LabAddress sandboxed_lab(const fs::path& scratch, const std::string& program, bool one_run) {
+LabAddress sandboxed_lab(const std::string& program, bool one_run) {
   std::error_code error;
   const fs::path real = fs::canonical(program, error);
   const fs::path whole = error ? fs::path(program) : real;
-  LabAddress lab{LabAddress::Kind::command, "the sandbox", {}, sandbox_prefix(scratch, whole)};
-  if (one_run) {  // after "env -i", which begins the prefix
-    lab.arguments.insert(lab.arguments.begin() + 2,
-                         fmt::format("{}=no", workbench::kPrecompiledVariable));
-  }
+  std::vector<std::string> more;
+  if (one_run) more.push_back(fmt::format("{}=no", workbench::kPrecompiledVariable));
+  LabAddress lab{LabAddress::Kind::command, "the sandbox", {}, sandbox_prefix(whole, more)};
   lab.arguments.push_back(whole.string());
   lab.arguments.emplace_back("worker");
   return lab;
@@ -189,7 +240,7 @@ class SandboxLab final : public LabClient {
     options.wake = given.wake;
     options.edited_deadline = given.edited_deadline;
     options.compile_deadline = given.compile_deadline;
-    options.address = sandboxed_lab(scratch_.path(), given.program);
+    options.address = sandboxed_lab(given.program);
     options.command_deadline = kStartLimit;
     options.whole_deadline = kWholeLimit;
     options.longest_message = kLongestAnswer;
@@ -208,8 +259,7 @@ class SandboxLab final : public LabClient {
   bool busy() const override { return lab_->busy(); }
 
  private:
-  ScratchFolder scratch_;
-  std::unique_ptr<LabClient> lab_;  // ends before its folder goes
+  std::unique_ptr<LabClient> lab_;
 };
 
 }  // namespace
@@ -236,23 +286,6 @@ lab::Request request_for_sandbox(lab::Request request) {
   }
   request.backend = "emulated";
   return request;
-}
-
-ScratchFolder::ScratchFolder() {
-  std::error_code error;
-  const fs::path all = fs::temp_directory_path(error);
-  std::string name = ((error ? fs::path("/tmp") : all) / "tilestep-scratch-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) {
-    throw Error(fmt::format("no folder can be made in {}: {}", all.string(),
-                            std::error_code(errno, std::generic_category()).message()),
-                ExitCode::unavailable);
-  }
-  path_ = name;
-}
-
-ScratchFolder::~ScratchFolder() {
-  std::error_code error;
-  fs::remove_all(path_, error);
 }
 
 }  // namespace tilestep::app

@@ -13,7 +13,7 @@ using Answerer = std::function<lab::Report(const lab::Request& request, lab::Pro
 /// of input. Requests: {"ticket": n, "lesson": …, "params": {…}, "action": "run|bench", "backend":
 /// …} or {"cancel": n}. Messages: {"type": "progress", "ticket", "fraction", "note"},
 /// {"type": "report", "ticket", "report": {…}}, {"type": "error", "ticket", "message", "code"}.
-/// A line that is no request, or is longer than 1 MiB, gets an error message with ticket null. Returns
+/// A line that is no request, or is longer than 4 MiB, gets an error message with ticket null. Returns
 /// the exit code.
 ///
 /// {"hello": {"version": "…", "source_hash": "…"}} asks what this program is: {"type": "hello",

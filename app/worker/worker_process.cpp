@@ -154,9 +154,27 @@ WorkerProcess::~WorkerProcess() {
 }
 
 bool WorkerProcess::send(std::string_view line) {
-  if (to_worker_ >= 0 && write_all(to_worker_, std::string(line) + '\n')) return true;
-  if (to_worker_ >= 0) ::close(std::exchange(to_worker_, -1));
-  return false;
+  unsent_.append(line);
+  unsent_ += '\n';
+  return send_rest();
+}
+
+bool WorkerProcess::send_rest() {
+  std::size_t sent = 0;
+  bool taken = to_worker_ >= 0;
+  while (taken && sent < unsent_.size()) {
+    const ssize_t count = ::write(to_worker_, unsent_.data() + sent, unsent_.size() - sent);
+    if (count >= 0) {
+      sent += static_cast<std::size_t>(count);
+    } else if (errno == EAGAIN) {
+      break;
+    } else if (errno != EINTR) {
+      taken = false;
+    }
+  }
+  unsent_.erase(0, taken ? sent : unsent_.size());
+  if (!taken && to_worker_ >= 0) ::close(std::exchange(to_worker_, -1));
+  return taken;
 }
 
 bool WorkerProcess::read(const std::function<void(const std::string&)>& take) {

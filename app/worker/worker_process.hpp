@@ -36,9 +36,13 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  /// Sends one line. Returns false if the worker does not take it any more: its input is closed then, so that
-  /// it ends and what it said last is read.
+  /// Sends one line, now as much of it as the pipe takes, which may be 64 KiB; `send_rest` sends what is left. Returns
+  /// false if the worker does not take it any more: its input is closed then, so that it ends and what it said last is
+  /// read.
   bool send(std::string_view line);
+  bool send_rest();
+  /// The descriptor to wait on until it can be written to; −1 if nothing is left to send.
+  int requests_fd() const { return unsent_.empty() ? -1 : to_worker_; }
   /// The descriptor to wait on for messages.
   int messages_fd() const { return from_worker_; }
   /// The descriptor to wait on for `read_errors`; −1 if they are not kept.
@@ -68,6 +72,7 @@ class WorkerProcess {
   int to_worker_ = -1;
   int from_worker_ = -1;
   int errors_ = -1;
+  std::string unsent_;
   std::string error_text_;  ///< the end of it
   LineBuffer lines_;
 };

@@ -57,23 +57,6 @@ std::string one_of(std::string_view word, std::string_view value,
   return std::string(value);
 }
 
-/// The place of a phase's name or number among them.
-int phase_of(std::string_view value, const std::vector<std::string>& names) {
-  const auto place = lab::number_of<int>(value);
-  if (place && *place >= 0 && *place < std::ssize(names)) return *place;
-  std::string name(value);
-  std::replace(name.begin(), name.end(), '_', ' ');
-  const auto fits = [&](const std::string& each) { return each == name || each == value; };
-  const auto found = std::find_if(names.begin(), names.end(), fits);
-  if (found == names.end() || std::count_if(names.begin(), names.end(), fits) > 1) {
-    throw Error(
-        fmt::format("phase is '{}', but must be a number from 0 to {} or, where it is the only "
-                    "one of that name, one of {}",
-                    value, std::ssize(names) - 1, fmt::join(names, ", ")));
-  }
-  return static_cast<int>(found - names.begin());
-}
-
 int step_of(std::string_view value) {
   const auto step = lab::number_of<int>(value);
   if (!step || *step < 0) {
@@ -83,8 +66,7 @@ int step_of(std::string_view value) {
 }
 
 /// What a stop's comment says, without the word stop.
-GuideStop stop_of(std::string_view words, const lab::Knobs& knobs,
-                  const std::vector<std::string>& phase_names) {
+GuideStop stop_of(std::string_view words, const lab::Knobs& knobs) {
   GuideStop stop;
   std::set<std::string, std::less<>> seen;
   for (const std::string_view word : split(words, ' ')) {
@@ -106,7 +88,7 @@ GuideStop stop_of(std::string_view words, const lab::Knobs& knobs,
     if (id == "step") {
       stop.step = step_of(value);
     } else if (id == "phase") {
-      stop.phase = phase_of(value, phase_names);
+      stop.phase = value;
     } else if (id == "light") {
       for (const std::string_view key : split(value, ',')) stop.light.emplace_back(key);
     } else if (id == "kind") {
@@ -146,8 +128,7 @@ std::size_t closing(std::string_view text, std::size_t at, char open, char close
 /// Reads a lesson's text line by line.
 class Reader {
  public:
-  Reader(const lab::Knobs& knobs, const std::vector<std::string>& phase_names)
-      : knobs_(knobs), phase_names_(phase_names) {}
+  explicit Reader(const lab::Knobs& knobs) : knobs_(knobs) {}
 
   Guide read(std::string_view markdown) {
     for (std::size_t at = 0; at < markdown.size();) {
@@ -181,7 +162,7 @@ class Reader {
     finish();
     more_ = inside == "more";
     if (more_) return;
-    pending_ = at_line(line_, [&] { return stop_of(inside.substr(5), knobs_, phase_names_); });
+    pending_ = at_line(line_, [&] { return stop_of(inside.substr(5), knobs_); });
     stop_line_ = line_;
   }
 
@@ -232,7 +213,6 @@ class Reader {
   }
 
   const lab::Knobs& knobs_;
-  const std::vector<std::string>& phase_names_;
   Guide guide_;
   std::optional<GuideStop> pending_;  ///< its heading is to come
   std::string part_;                  ///< what was read since the last comment or heading of a stop
@@ -252,16 +232,37 @@ const std::vector<std::string>& guide_tabs() {
   return tabs;
 }
 
-Guide parse_guide(std::string_view markdown, const lab::Knobs& knobs,
-                  const std::vector<std::string>& phase_names) {
-  return Reader(knobs, phase_names).read(markdown);
+Guide parse_guide(std::string_view markdown, const lab::Knobs& knobs) {
+  return Reader(knobs).read(markdown);
+}
+
+int phase_of(const GuideStop& stop, const std::vector<std::string>& names) {
+  const std::string& value = stop.phase;
+  const auto place = lab::number_of<int>(value);
+  if (place && *place >= 0 && *place < std::ssize(names)) return *place;
+  std::string name = value;
+  std::replace(name.begin(), name.end(), '_', ' ');
+  const auto fits = [&](const std::string& each) { return each == name || each == value; };
+  const auto found = std::find_if(names.begin(), names.end(), fits);
+  if (found == names.end() || std::count_if(names.begin(), names.end(), fits) > 1) {
+    throw Error(
+        fmt::format("phase is '{}', but must be a number from 0 to {} or, where it is the only "
+                    "one of that name, one of {}",
+                    value, std::ssize(names) - 1, fmt::join(names, ", ")));
+  }
+  return static_cast<int>(found - names.begin());
 }
 
 Cursor cursor_at(const GuideStop& stop, const StepAxis& steps) {
   const int tile = std::clamp(stop.step, 0, std::max(steps.tiles, 0));
   const int last = steps.last_phase(tile);
-  const bool inside = stop.step > 0 && stop.step <= steps.tiles && stop.phase >= 0;
-  return {tile, inside ? std::min(stop.phase, last) : last};
+  const bool inside = stop.step > 0 && stop.step <= steps.tiles && !stop.phase.empty();
+  if (!inside) return {tile, last};
+  try {
+    return {tile, std::min(phase_of(stop, steps.phase_names), last)};
+  } catch (const Error&) {
+    return {tile, 0};
+  }
 }
 
 std::string_view lesson_text(std::string_view lesson) {

@@ -36,7 +36,7 @@ struct GuideStop {
   std::string text;                ///< Markdown below the heading
   lab::Settings settings;          ///< the knobs that it names; the others stand at their defaults
   int step = 0;                    ///< completed coarse steps; may be beyond the last: the last
-  int phase = -1;                  ///< inside that step; −1: the last
+  std::string phase;               ///< name or number of one inside that step; empty: the last
   std::vector<std::string> light;  ///< keys of the picture, as picture::to_text writes them
   std::string kind;                ///< "misconception", "surprise", "limits" or empty
   std::string tab;                 ///< "data", "measured", "kernel" or empty: that overlay opens
@@ -54,13 +54,15 @@ struct Guide {
 const std::vector<std::string>& guide_kinds();
 const std::vector<std::string>& guide_tabs();
 
-/// Reads the guided path of a lesson with these knobs and names of phases. Throws Error that names the line
+/// Reads the guided path of a lesson with these knobs. Throws Error that names the line
 /// and the allowed values: a stop without a heading or with an unknown word, a value that its knob does not
 /// take, a link of an unknown kind, a chip or a light outside of a stop.
-Guide parse_guide(std::string_view markdown, const lab::Knobs& knobs,
-                  const std::vector<std::string>& phase_names);
+Guide parse_guide(std::string_view markdown, const lab::Knobs& knobs);
 
-/// Where a stop stands in a trace of these steps.
+/// The phase of a stop among those of a trace: the steps of other settings may have others. Throws Error with the allowed
+/// values for one that is not there, or whose name several have.
+int phase_of(const GuideStop& stop, const std::vector<std::string>& phase_names);
+/// Where a stop stands in a trace of these steps; of a phase that they do not have, at its step's beginning.
 Cursor cursor_at(const GuideStop& stop, const StepAxis& steps);
 
 /// The Markdown of a lesson, as built into the program: assets/lessons/<chapter>/<lesson>.md. Throws Error

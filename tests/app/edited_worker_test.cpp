@@ -23,3 +23,44 @@ TEST_CASE("a wild pointer of an edited kernel ends the worker with its line", "[
   check_report(*lab, lab->submit(edited_request()));
   ::unsetenv("TILESTEP_CACHE");
 }
+
+TEST_CASE("a source that no pipe takes at once runs, also in one long line", "[workbench_run]") {
+  const TemporaryFolder cache;
+  ::setenv("TILESTEP_CACHE", cache.path().c_str(), 1);
+  const auto lab = make_process_lab(options_with());
+  lab::Request lines = edited_request(), line = lines;
+  for (int i = 0; i < 6000; ++i)
+    lines.kernel->text += "// a line that says nothing, like its 5999 others\n";
+  line.kernel->text += "// " + std::string(200'000, 'x') + "\n";
+  for (const lab::Request& request : {lines, line}) {
+    CHECK(request.kernel->text.size() > 200'000);
+    const lab::Report report = check_report(*lab, lab->submit(request));
+    REQUIRE(report.kernel);
+    CHECK(report.kernel->hash == lab::hash_of(request.kernel->text));
+  }
+  ::unsetenv("TILESTEP_CACHE");
+}
+
+TEST_CASE("a source that is no UTF-8 text is refused with what it is", "[workbench_run]") {
+  const auto lab = make_process_lab(options_with());
+  const auto refusal = [&](std::string text) {
+    lab::Request request = edited_request();
+    request.kernel->text = std::move(text);
+    const LabFailure failure = check_failure(*lab, lab->submit(request));
+    CHECK(failure.code == ExitCode::bad_input);
+    CHECK_FALSE(failure.worker_died);
+    return failure.sentence;
+  };
+  CHECK(refusal(std::string("\xFF\xFE/\0/\0", 6)) ==
+        "The kernel source is UTF-16; a kernel source is UTF-8: save it so.");
+  CHECK(refusal("// one\n// gr\xFC\xDF"
+                "e\n") ==
+        "The kernel source has a byte in line 2 that is not UTF-8: save it as UTF-8.");
+  CHECK(refusal(std::string("// a\0"
+                            "b",
+                            6)) ==
+        "The kernel source has the control character 0x00 in line 1, so that it is no text.");
+  CHECK(refusal(std::string(lab::kMostKernelBytes + 1, ' ')) ==
+        "The kernel source has 524289 bytes; a kernel source has at most 524288.");
+  check_report(*lab, lab->submit(edited_request()));
+}

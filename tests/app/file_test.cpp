@@ -16,6 +16,7 @@
 using namespace tilestep::tests;
 using tilestep::Error;
 using tilestep::app::write_file;
+using tilestep::app::write_output;
 namespace fs = std::filesystem;
 
 namespace {
@@ -137,4 +138,59 @@ TEST_CASE("a link stays a link and a file keeps its permissions", "[file]") {
   }
   ::chmod(file.c_str(), 0440);
   check_contains(refusal(file, "x"), "Permission denied");
+}
+
+TEST_CASE("an output replaces what is of its own kind, and nothing else unless it is forced",
+          "[file]") {
+  TemporaryFolder folder;
+  const std::string png = "\x89PNG\r\n\x1a\n and a picture";
+  const auto said = [](const fs::path& path, std::string_view bytes) -> std::string {
+    try {
+      write_output(path, bytes, false);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const fs::path picture = folder.path() / "a.png", other = folder.path() / "b.png",
+                 empty = folder.path() / "empty.png", link = folder.path() / "link.png",
+                 json = folder.path() / "map.json";
+  CHECK(said(picture, png) == "");
+  CHECK(said(picture, png + "!") == "");
+  CHECK(file_text(picture) == png + "!");
+  write_file(empty, "");
+  CHECK(said(empty, png) == "");
+  write_file(other, "int main() {}\n");
+  check_contains(said(other, png), "another kind of file is there; --force replaces it");
+  CHECK(file_text(other) == "int main() {}\n");
+  write_output(other, png, true);
+  CHECK(file_text(other) == png);
+  fs::create_symlink("a.png", link);
+  check_contains(said(link, png), "it is a link to 'a.png'");
+  write_output(link, png, true);
+  CHECK(fs::is_symlink(link));
+  CHECK(file_text(picture) == png);
+  // Where the name says nothing more exact, the first words of the text do.
+  write_file(json, "{\n  \"name\": \"somebody's package\"\n}\n");
+  check_contains(said(json, "{\n  \"controls\": []\n}\n"), "another kind of file");
+  write_output(json, "{\n  \"controls\": []\n}\n", true);
+  CHECK(said(json, "{\n  \"controls\": [1]\n}\n") == "");
+  const fs::path table = folder.path() / "steps.csv";
+  write_file(table, "surname,first name\n");
+  check_contains(said(table, "step,tile_max\n0,1\n"), "another kind of file");
+  CHECK(said(table, "surname,first name\nA,B\n") == "");
+}
+
+TEST_CASE("no output replaces the program that runs", "[file]") {
+  const std::string before = file_text("/proc/self/exe").substr(0, 64);
+  for (const bool force : {false, true}) {
+    std::string said;
+    try {
+      write_output("/proc/self/exe", "\x89PNG\r\n\x1a\n", force);
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    check_contains(said, "it is tilestep itself");
+  }
+  CHECK(file_text("/proc/self/exe").substr(0, 64) == before);
 }

@@ -22,9 +22,10 @@ bool pictures_work() {
 }
 
 Outcome film(const fs::path& out, const Environment& environment, const std::string& rate = "8") {
-  const std::vector<std::string> words = {
-      "film",     "online-softmax", "--from", "1",      "--to",    "2",     "--backend",
-      "emulated", "--fps",          rate,     "--size", "640x400", "--out", out.string()};
+  const std::vector<std::string> words = {"film",     "online-softmax", "--force",   "--from",
+                                          "1",        "--to",           "2",         "--backend",
+                                          "emulated", "--fps",          rate,        "--size",
+                                          "640x400",  "--out",          out.string()};
   return run_tilestep(words, "", environment);
 }
 

@@ -107,12 +107,13 @@ inline std::vector<LabUpdate> final_updates(LabClient& lab, std::size_t count) {
   return finals;
 }
 
-inline void check_report(LabClient& lab, Ticket ticket) {
+inline lab::Report check_report(LabClient& lab, Ticket ticket) {
   const auto update = final_update(lab, ticket);
   REQUIRE(update.has_value());
   if (const auto* failure = std::get_if<LabFailure>(&update->what)) FAIL(failure->sentence);
   CHECK(std::get<lab::Report>(update->what).lesson == "online-softmax");
   CHECK(!lab.busy());
+  return std::get<lab::Report>(update->what);
 }
 
 inline LabFailure check_failure(LabClient& lab, Ticket ticket) {

@@ -352,7 +352,7 @@ TEST_CASE("where the disk is full an old picture survives", "[tour]") {
   TemporaryFolder folder;
   const fs::path png = folder.path() / "a.png";
   std::ofstream(png) << "old and good";
-  Child child({"sh", "-c", "ulimit -f 8; exec \"$0\" shot online-softmax --out \"$1\"",
+  Child child({"sh", "-c", "ulimit -f 8; exec \"$0\" shot online-softmax --force --out \"$1\"",
                tilestep::tests::paths::kProgram, png.string()});
   CHECK(child.finish(std::chrono::seconds(60)) == 3);
   check_contains(child.err(), "File too large");

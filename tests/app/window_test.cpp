@@ -304,6 +304,24 @@ TEST_CASE("Ctrl+S keeps what is on show, and another window opens it", "[window]
   CHECK(picture);
 }
 
+TEST_CASE("a window that is told to end keeps where its user was", "[window]") {
+  const auto display = make_display();
+  if (!display) return;
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    const TemporaryFolder home;
+    const auto settings = home.path() / ".config" / "tilestep" / "settings.json";
+    Window window(*display, {"open", "coalescing", "--backend", "emulated", "--questions", "off"},
+                  tilestep::tests::paths::kProgram, home.path());
+    REQUIRE(eventually([&] { return window.part("lane_0").has_value(); }));
+    window.focus();
+    window.press("Right");
+    REQUIRE(eventually([&] { return window.step() == 1; }));
+    REQUIRE(::kill(window.program().pid(), signal) == 0);
+    CHECK(window.program().finish(std::chrono::seconds(30)) == 128 + signal);
+    CHECK(json::parse(file_text(settings)).at("last").at("step") == 1);
+  }
+}
+
 TEST_CASE("the window comes back as it was left", "[window]") {
   const auto display = make_display();
   if (!display) return;

@@ -124,10 +124,10 @@ TEST_CASE("lines that are no requests get an error and the worker goes on", "[wo
   worker.send_text(std::string(R"({"ticket": 7, "lesson": "online-softmax"})") + '\0' + "junk");
   check_error(worker.answer(), nullptr, 2);
   // A request that is longer than any can be is not kept until its end.
-  worker.child().write(std::string(3 << 20, 'x'));
+  worker.child().write(std::string(5 << 20, 'x'));
   const json too_long = worker.answer();
   check_error(too_long, nullptr, 2);
-  check_contains(too_long.at("message").get<std::string>(), "longer than 1048576 bytes");
+  check_contains(too_long.at("message").get<std::string>(), "longer than 4194304 bytes");
   worker.send_text("the rest of it");
   worker.send_text("");  // an empty line is nothing at all
   worker.send(short_request(5));

@@ -14,8 +14,9 @@ using namespace tilestep::tests;
 namespace {
 
 const std::vector<std::string> kRun = {"run", "online-softmax", "--backend", "emulated"};
-const std::vector<std::string> kSvg = {"shot", "online-softmax", "--backend", "emulated", "--step",
-                                       "2",    "--out",          "@/a.svg"};
+const std::vector<std::string> kSvg = {"shot",      "online-softmax", "--force",
+                                       "--backend", "emulated",       "--step",
+                                       "2",         "--out",          "@/a.svg"};
 
 std::vector<std::string> with(std::vector<std::string> words,
                               const std::vector<std::string>& more) {
@@ -35,7 +36,7 @@ const std::vector<Writer>& writers() {
       {"shot SVG", kSvg, "a.svg"},
       {"shot --ui-map", with(kSvg, {"--ui-map", "@/map/a.json"}), "map/a.json"},
       {"worksheet",
-       {"worksheet", "online-softmax", "--seed", "3", "--out", "@/sheets"},
+       {"worksheet", "online-softmax", "--force", "--seed", "3", "--out", "@/sheets"},
        "sheets/online-softmax-3.html"},
   };
   return kWriters;
@@ -123,8 +124,8 @@ TEST_CASE("devices, pipes, folders and missing folders as the file to write", "[
           {"@/file"}, "touch file");
   refused("a tour into a file", {"tour", "--out", "@/file"}, {"@/file"}, "touch file");
   refused("a film into a file",
-          {"film", "online-softmax", "--backend", "emulated", "--to", "1", "--fps", "2", "--size",
-           "640x400", "--out", "@/file"},
+          {"film", "online-softmax", "--force", "--backend", "emulated", "--to", "1", "--fps", "2",
+           "--size", "640x400", "--out", "@/file"},
           {"@/file"}, "touch file");
   refused("a picture where nothing can be written", svg_to("/proc/a.svg"), {"/proc"});
   refused("a picture on a device",
@@ -154,7 +155,7 @@ TEST_CASE("a file size limit and a full disk leave no half file", "[fault_files]
     fault.old = {writer.old};
     faults.push_back(fault);
   }
-  const std::vector<std::string> png = {"shot",     "online-softmax", "--backend",
+  const std::vector<std::string> png = {"shot",     "online-softmax", "--force", "--backend",
                                         "emulated", "--out",          "@/a.png"};
   Fault picture{"shot PNG: a limit of 8 KB", png, ""};
   picture.before = "ulimit -f 16";
@@ -162,8 +163,8 @@ TEST_CASE("a file size limit and a full disk leave no half file", "[fault_files]
   picture.old = {"a.png"};
   faults.push_back(picture);
   Fault film{"film: a limit of 2 KB",
-             {"film", "online-softmax", "--backend", "emulated", "--to", "1", "--fps", "2",
-              "--size", "640x400", "--out", "@/film"},
+             {"film", "online-softmax", "--force", "--backend", "emulated", "--to", "1", "--fps",
+              "2", "--size", "640x400", "--out", "@/film"},
              ""};
   film.before = "ulimit -f 4";
   film.says = {"File too large"};

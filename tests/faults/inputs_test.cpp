@@ -9,8 +9,9 @@ using namespace tilestep::tests;
 namespace {
 
 const std::vector<std::string> kRun = {"run", "online-softmax", "--backend", "emulated"};
-const std::vector<std::string> kSvg = {"shot", "online-softmax", "--backend", "emulated", "--step",
-                                       "2",    "--out",          "@/a.svg"};
+const std::vector<std::string> kSvg = {"shot",      "online-softmax", "--force",
+                                       "--backend", "emulated",       "--step",
+                                       "2",         "--out",          "@/a.svg"};
 
 std::vector<std::string> with(std::vector<std::string> words,
                               const std::vector<std::string>& more) {
@@ -269,7 +270,7 @@ TEST_CASE("a line of 1 GB is refused without being kept", "[fault_worker]") {
   const Aftermath after = run_with(fault, folder.path());
   INFO(after.outcome.err << after.outcome.out.substr(0, 2000));
   CHECK(after.outcome.code == 0);
-  CHECK(contains(after.outcome.out, "longer than 1048576 bytes"));
+  CHECK(contains(after.outcome.out, "longer than 4194304 bytes"));
   CHECK(contains(after.outcome.out, "\"type\":\"report\""));
 }
 

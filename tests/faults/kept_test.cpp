@@ -68,8 +68,10 @@ TEST_CASE("a capsule that is broken, huge, deep, newer or no file", "[fault_inpu
   for (const Kept& each : kept) {
     if (!each.rules.empty() && !can_inject()) continue;
     const std::string file = "@/scratch/" + kFile;
-    Fault fault{
-        "shot, a capsule: " + each.name, {"shot", file, "--out", "@/a.svg"}, each.rules, each.code};
+    Fault fault{"shot, a capsule: " + each.name,
+                {"shot", file, "--force", "--out", "@/a.svg"},
+                each.rules,
+                each.code};
     fault.always =
         "rm -rf scratch; mkdir scratch; cp '" + (made.path() / kFile).string() + "' " + file;
     fault.before =

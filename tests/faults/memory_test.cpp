@@ -14,11 +14,11 @@ namespace {
 const std::vector<std::string> kRun = {"run", "online-softmax", "--backend", "emulated", "--json"};
 const std::vector<std::string> kCapsule = {"run",      "online-softmax", "--backend",
                                            "emulated", "--capsule",      "@/a.tilestep.json"};
-const std::vector<std::string> kSvg = {"shot",     "online-softmax", "--backend",
+const std::vector<std::string> kSvg = {"shot",     "online-softmax", "--force", "--backend",
                                        "emulated", "--out",          "@/a.svg"};
-const std::vector<std::string> kPng = {"shot",     "online-softmax", "--backend",
+const std::vector<std::string> kPng = {"shot",     "online-softmax", "--force", "--backend",
                                        "emulated", "--out",          "@/a.png"};
-const std::vector<std::string> kSheet = {"worksheet", "online-softmax", "--seed",
+const std::vector<std::string> kSheet = {"worksheet", "online-softmax", "--force", "--seed",
                                          "3",         "--out",          "@/sheets"};
 
 }  // namespace

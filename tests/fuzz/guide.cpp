@@ -17,7 +17,7 @@ void read(std::string_view bytes) {
     } catch (const Error&) {  // the next link may be better
     }
   }
-  const scenes::Guide guide = scenes::parse_guide(text, knobs, {"load", "old scale", "add"});
+  const scenes::Guide guide = scenes::parse_guide(text, knobs);
   for (const scenes::GuideStop& stop : guide.stops) {
     scenes::cursor_at(stop, {.tiles = 3, .phases = 3, .phase_names = {"load", "old scale", "add"}});
     knobs.completed(stop.settings);

@@ -63,7 +63,7 @@ void run_kernels(Outcome& outcome, const Inputs& inputs, simt::Device& device,
   const auto first = rows.begin() + static_cast<std::ptrdiff_t>(params.query) * params.head_dim;
   outcome.recorded_row.assign(first, first + params.head_dim);
   const simt::Trace::Log log = recording.download();
-  for (const StepRecord& r : log.notes<StepRecord>(kStepSite, tiles)) {
+  for (const StepRecord& r : log.all_notes<StepRecord>(kStepSite, tiles, "the steps")) {
     trace.steps.push_back(
         {r.tile_max, r.m_old, r.m, r.rescale, r.tile_sum, r.l_old, r.l, r.o_old, r.o, r.output});
   }

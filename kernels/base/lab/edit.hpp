@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -14,6 +15,12 @@ namespace tilestep::lab {
 
 template <class T>
 class Fields;
+
+/// The longest kernel source, in bytes.
+inline constexpr std::size_t kMostKernelBytes = std::size_t{512} << 10;
+/// What makes `text` no kernel source, as the end of a sentence ("is UTF-16; …"); empty if it is one. A source is UTF-8
+/// with lines and tabs, of at most kMostKernelBytes.
+std::string why_no_source(std::string_view text);
 
 /// A source to be compiled in place of the one that was built in.
 struct KernelEdit {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,8 @@ std::string shown(std::string_view sentence);
 std::string shown_value(std::string_view value);
 /// A text of any length and of several lines, otherwise as it may be shown.
 std::string printable(std::string_view text);
+/// Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none (Unicode 15, table 3-7).
+std::size_t utf8_length(std::string_view text);
 /// Without blanks, tabs and ends of lines around it.
 std::string_view trimmed(std::string_view text);
 

@@ -21,7 +21,9 @@ struct Launch {
   dim3 grid = 1;                 ///< blocks
   dim3 block = 1;                ///< threads of a block
   std::size_t shared_bytes = 0;  ///< dynamic shared memory of a block
-  unsigned cluster = 1;          ///< blocks of a cluster, neighbours along x: 1, 2, 4 or 8
+  /// Of the kernel's own __shared__ arrays, as resources_of says it where no compiler does.
+  std::size_t static_shared_bytes = 0;
+  unsigned cluster = 1;  ///< blocks of a cluster, neighbours along x: 1, 2, 4 or 8
 };
 
 /// The limits that every GPU since compute capability 3.0 has (CUDA C++ Programming Guide, "Compute

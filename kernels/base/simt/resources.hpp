@@ -11,8 +11,8 @@ namespace tilestep::simt {
 struct Resources {
   int threads = 0;  ///< of a block
   std::size_t dynamic_shared_bytes = 0;
-  bool compiled = false;  ///< false under emulation: then what follows is not known
   std::size_t static_shared_bytes = 0;
+  bool compiled = false;              ///< false under emulation: then what follows is not known
   int registers = 0;                  ///< of a thread
   std::size_t local_bytes = 0;        ///< of a thread; above 0, registers were spilled
   int blocks_per_multiprocessor = 0;  ///< that fit at once
@@ -32,6 +32,7 @@ Resources resources_of(const simt::Launch& launch, [[maybe_unused]] void (*kerne
   Resources r;
   r.threads = static_cast<int>(launch.block.x * launch.block.y * launch.block.z);
   r.dynamic_shared_bytes = launch.shared_bytes;
+  r.static_shared_bytes = launch.static_shared_bytes;
 #if defined(__CUDACC__)
   const void* function = reinterpret_cast<const void*>(kernel);
   cudaFuncAttributes attributes{};

@@ -12,7 +12,7 @@
 /// Included by simt.hpp.
 
 #include <algorithm>
-#include <cassert>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -198,6 +198,11 @@ Traced<T> traced(Span<T> span, const char* name, const Tape& tape, std::uint32_t
   return {global(span, name), tape, site};
 }
 
+/// Throw Error (a failed check) for what no kernel as it was built leaves on a tape: a number out of range, too few, too many.
+[[noreturn]] void refuse_note(std::uint32_t index, std::size_t count);
+[[noreturn]] void refuse_unrecorded(const char* what, std::size_t recorded, std::size_t count);
+[[noreturn]] void refuse_long_tape(std::uint64_t entries, std::size_t room);
+
 /// A tape in device memory, owned by the host.
 class Trace {
  public:
@@ -216,33 +221,52 @@ class Trace {
   class Log {
    public:
     std::vector<TraceRecord> records;  ///< accesses by block and thread, each thread's in order
-    std::uint64_t dropped = 0;         ///< entries for which there was no room
 
-    /// The notes 0 … count − 1 of a site; `missing` where the kernel wrote none.
+    /// The notes 0 … count − 1 of a site; `missing` where the kernel wrote none. Throws Error for one beyond them, which
+    /// an edited kernel can write.
     template <class T>
-    std::vector<T> notes(std::uint32_t site, std::size_t count, const T& missing = {}) const {
-      std::vector<T> values(count, missing);
-      for (auto note = notes_.begin(); note != notes_.end(); ++note) {
-        if (note->site != site) continue;
-        assert(note->index < count);
-        T& value = values[note->index];
-        std::uint64_t words[kNoteEntries<T>] = {note->data};
-        for (std::size_t i = 1; i < kNoteEntries<T>; ++i) words[i] = (++note)->data;
-        std::memcpy(static_cast<void*>(&value), words, sizeof(T));
-      }
+    std::vector<T> notes(std::uint32_t site, std::size_t count, const T& missing) const {
+      std::size_t unwritten = 0;
+      return notes(site, count, missing, unwritten);
+    }
+    /// The same of a kernel that writes them all; `what` names them in the Error of one that does not: "the steps".
+    template <class T>
+    std::vector<T> all_notes(std::uint32_t site, std::size_t count, const char* what) const {
+      std::size_t unwritten = 0;
+      std::vector<T> values = notes(site, count, T{}, unwritten);
+      if (unwritten > 0) refuse_unrecorded(what, count - unwritten, count);
       return values;
     }
 
    private:
     friend class Trace;
+
+    template <class T>
+    std::vector<T> notes(std::uint32_t site, std::size_t count, const T& missing,
+                         std::size_t& unwritten) const {
+      std::vector<T> values(count, missing);
+      std::vector<bool> written(count);
+      for (auto note = notes_.begin(); note != notes_.end(); ++note) {
+        if (note->site != site) continue;
+        if (note->index >= count) refuse_note(note->index, count);
+        written[note->index] = true;
+        T& value = values[note->index];
+        std::uint64_t words[kNoteEntries<T>] = {note->data};
+        for (std::size_t i = 1; i < kNoteEntries<T>; ++i) words[i] = (++note)->data;
+        std::memcpy(static_cast<void*>(&value), words, sizeof(T));
+      }
+      unwritten = static_cast<std::size_t>(std::count(written.begin(), written.end(), false));
+      return values;
+    }
+
     std::vector<TapeEntry> notes_;
   };
-  /// What was recorded since the last `clear`. Waits for the device.
+  /// What was recorded since the last `clear`. Waits for the device. Throws Error if there was no room for some of it.
   Log download() const {
     const std::uint64_t total = count_.download().front();
     Log log;
-    log.dropped = total > entries_.count() ? total - entries_.count() : 0;
-    for (const TapeEntry& e : entries_.download(static_cast<std::size_t>(total - log.dropped))) {
+    if (total > entries_.count()) refuse_long_tape(total, entries_.count());
+    for (const TapeEntry& e : entries_.download(static_cast<std::size_t>(total))) {
       if (e.bytes == 0) {
         log.notes_.push_back(e);
       } else {

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <vector>
 
 #include "kernels/base/lab/assets.hpp"
+#include "kernels/base/lab/edit.hpp"
 #include "kernels/base/simt/error.hpp"
 #include "kernels/base/simt/source_hash.hpp"
 
@@ -24,8 +26,38 @@ constexpr std::string_view kBaseHeader = "kernels/base/simt/simt.hpp";
 /// Stands in for the JSON library's forward declarations: kernels name its type and never use it.
 constexpr std::string_view kJsonDeclared = "#pragma once\nnamespace nlohmann {\nclass json;\n}\n";
 
+/// Stands in for <assert.h> and <cassert> where a kernel is compiled for the emulation: which thread it was is told.
+constexpr std::string_view kAssert = R"(#ifdef __CUDACC__
+#include_next <assert.h>
+#else
+namespace tilestep::simt::emulated {
+[[noreturn]] void assertion_failed(const char* condition);
+}
+#undef assert
+#define assert(...) \
+  (static_cast<bool>(__VA_ARGS__) ? void(0) : ::tilestep::simt::emulated::assertion_failed(#__VA_ARGS__))
+#endif
+)";
+
 /// Another process may be at work in a folder that was used in this time.
 constexpr std::chrono::hours kLately{1};
+
+/// What a finished folder has in it: how many files, then of each a line with its bytes, their hash, its name.
+constexpr const char* kContents = "contents";
+/// Of longer files, precompiled headers, the bytes are counted alone.
+constexpr std::uintmax_t kMostHashed = 16 << 20;
+
+/// "512 00f3…" of a file as it is now.
+std::string state_of(const fs::path& file) {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(file, error);
+  if (error) return "none";
+  try {
+    return fmt::format("{} {}", size, size > kMostHashed ? "-" : lab::hash_of(read_whole(file)));
+  } catch (const Error&) {
+    return "none";
+  }
+}
 
 bool usable(const fs::path& folder) {
   std::error_code error;
@@ -44,6 +76,7 @@ void write_headers(const fs::path& folder) {
     if (asset.path.starts_with("kernels/")) write_whole(folder / asset.path, asset.text);
   }
   write_whole(folder / "nlohmann" / "json_fwd.hpp", kJsonDeclared);
+  for (const char* name : {"assert.h", "cassert"}) write_whole(folder / name, kAssert);
 }
 
 }  // namespace
@@ -109,6 +142,31 @@ std::string read_whole(const fs::path& file) {
     throw Error(fmt::format("{} cannot be read", file.string()), ExitCode::unavailable);
   }
   return text;
+}
+
+void list_contents(const fs::path& folder) {
+  std::string list;
+  int count = 0;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    list += fmt::format("{} {}\n", state_of(entry.path()),
+                        entry.path().lexically_relative(folder).string());
+    ++count;
+  }
+  write_whole(folder / kContents, fmt::format("{}\n{}", count, list));
+}
+
+bool is_whole(const fs::path& folder) {
+  std::ifstream list(folder / kContents);
+  int count = -1;
+  std::string size, hash, name;
+  list >> count;
+  for (; count > 0 && list >> size >> hash && std::getline(list >> std::ws, name); --count) {
+    if (state_of(folder / name) != size + " " + hash) return false;
+  }
+  return count == 0;
 }
 
 void keep_newest(const fs::path& folder, std::size_t kept) {

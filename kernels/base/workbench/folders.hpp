@@ -16,8 +16,8 @@ std::filesystem::path cache_folder();
 std::filesystem::path header_folder();
 
 /// Makes the folder `folder` by `fill`, which is given another name to write it under: who finds it there
-/// finds it whole, also when two make it at once. Returns false if it was there already.
-/// Throws Error (unavailable), and what `fill` throws.
+/// finds it whole, also when two make it at once. One that was damaged since (a full disk, a copy, a hand) is made again.
+/// Returns false if it was there already. Throws Error (unavailable), and what `fill` throws.
 template <class Fill>
 bool make_whole(const std::filesystem::path& folder, Fill fill);
 
@@ -31,6 +31,10 @@ void keep_newest(const std::filesystem::path& folder, std::size_t kept);
 
 // ---- what the template is made of ----------------------------------------------------------------
 
+/// Lists what is in `folder` in a file there. Throws Error (unavailable).
+void list_contents(const std::filesystem::path& folder);
+/// Whether all that was listed is there as it was.
+bool is_whole(const std::filesystem::path& folder);
 /// A name beside `folder` that nobody else uses.
 std::filesystem::path draft_beside(const std::filesystem::path& folder);
 /// Gives a draft its name. False if somebody was faster; the draft is removed then.
@@ -39,10 +43,12 @@ bool publish(const std::filesystem::path& draft, const std::filesystem::path& fo
 template <class Fill>
 bool make_whole(const std::filesystem::path& folder, Fill fill) {
   std::error_code error;
-  if (std::filesystem::exists(folder, error)) return false;
+  if (is_whole(folder)) return false;
+  std::filesystem::remove_all(folder, error);
   const std::filesystem::path draft = draft_beside(folder);
   try {
     fill(draft);
+    list_contents(draft);
   } catch (...) {
     std::filesystem::remove_all(draft, error);
     throw;

@@ -98,6 +98,12 @@ fs::path Job::made_of(const std::string& source) const {
 }
 
 void fail(const Job& job, const Ran& ran) {
+  if (ran.output.find("No space left on device") != std::string::npos) {
+    throw Error(fmt::format("{} was not compiled: the disk is full (kernels are compiled in {} and "
+                            "in the system's folder for temporary files)",
+                            name_of_file(job.edit.path), cache_folder().string()),
+                ExitCode::unavailable);
+  }
   auto said = diagnostics_in(ran.output, job.edit.path);
   std::string sentence = sentence_of(said, job.edit.path);
   const std::string_view name = name_of_file(job.edit.path);

@@ -79,7 +79,7 @@ struct TileRun {
   unsigned long long begin = 0, end = 0;
 };
 inline std::vector<TileRun> tile_runs(const simt::Trace::Log& log, std::size_t tiles) {
-  const auto begins = log.notes<unsigned long long>(kTileBeginSite, tiles);
+  const auto begins = log.notes<unsigned long long>(kTileBeginSite, tiles, 0);
   const auto ends = log.notes<TileEnd>(kTileEndSite, tiles, {0, -1, -1});
   std::vector<TileRun> runs;
   for (std::size_t i = 0; i < tiles; ++i) {

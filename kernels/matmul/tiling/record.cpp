@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 
 #include "kernels/base/numeric/index.hpp"
@@ -216,11 +215,10 @@ std::vector<float> record_block(simt::Device& device, const Outcome& outcome, Va
   block.variant = variant;
   block.k_tiles.resize(k_tiles);
   const simt::Trace::Log log = records.download();
-  assert(log.dropped == 0);
   BlockReader reader(trace, block);
   reader.read(log.records);
   if (ways != nullptr) *ways = reader.bank_ways();
-  const auto by_thread = log.notes<float>(kSumSite, k_tiles * elements);
+  const auto by_thread = log.notes<float>(kSumSite, k_tiles * elements, 0);
   for (std::size_t number = 0; number < k_tiles; ++number) {
     std::vector<float>& of_tile = block.k_tiles[number].sums;
     of_tile.resize(elements);

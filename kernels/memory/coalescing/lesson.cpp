@@ -1,7 +1,8 @@
 #include "kernels/memory/coalescing/lesson.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cassert>
 #include <map>
 #include <tuple>
 
@@ -38,7 +39,11 @@ std::vector<WarpRequest> requests_of(const std::vector<simt::TraceRecord>& recor
       request.kind = record.kind == simt::AccessKind::load ? Access::load : Access::store;
       request.byte_offset.fill(-1);
     }
-    assert((request.active_lanes >> lane & 1U) == 0 && "a lane accessed twice in one request");
+    if ((request.active_lanes >> lane & 1U) != 0) {
+      throw Error(fmt::format("thread {} of block {} recorded a second {} where a request has one",
+                              record.thread, record.block, name_of(request.kind)),
+                  ExitCode::check_failed);
+    }
     request.active_lanes |= 1U << lane;
     request.byte_offset[lane] = static_cast<std::int64_t>(record.byte_offset);
   }
@@ -167,7 +172,6 @@ std::vector<WarpRequest> traced_requests(simt::Device& device, const PatternShap
                             blocks);
   device.synchronize();
   const simt::Trace::Log log = trace.download();
-  assert(log.dropped == 0);
   return requests_of(log.records);
 }
 
@@ -195,7 +199,11 @@ std::vector<TileRequest> traced_tiles(simt::Device& device, std::int64_t& wrong)
         const auto first = std::find_if(log.records.begin(), log.records.end(), [&](const auto& r) {
           return r.thread == lane && r.kind == kind;
         });
-        assert(first != log.records.end());
+        if (first == log.records.end()) {
+          throw Error(fmt::format("{} recorded no {} of shared memory by thread {}", request.rung,
+                                  name_of(request.kind), lane),
+                      ExitCode::check_failed);
+        }
         request.byte_offset[lane] = static_cast<std::int32_t>(first->byte_offset);
       }
       request.ways = bank_ways(request.byte_offset);

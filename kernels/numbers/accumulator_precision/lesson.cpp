@@ -49,7 +49,7 @@ void run_kernels(MethodRun& run, const Params& params, simt::Device& device,
     kernels.sums(device, shape, run.method, terms.span(), sums.span(), recording.tape());
   });
   run.recorded_sum = recorded.front();
-  run.steps = recording.download().notes<Step>(kStepSite, count);
+  run.steps = recording.download().all_notes<Step>(kStepSite, count, "the additions");
 }
 
 void run_reference(MethodRun& run, const Params& params, const std::vector<float>& terms,

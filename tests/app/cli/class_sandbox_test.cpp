@@ -129,5 +129,86 @@ const struct Bad {{
   fs::remove_all(home);
 }
 
+/// What happens as the file is loaded, inside the sandbox.
+std::string at_load(const std::string& code) {
+  return "\n#include <fcntl.h>\n#include <signal.h>\n#include <sys/shm.h>\n#include <sys/stat.h>\n"
+         "#include <sys/mman.h>\n#include <unistd.h>\n#include <cstdio>\n#include <cstdlib>\n"
+         "#include <cstring>\nnamespace {\nconst struct Bad {\n  Bad() {\n" +
+         code + "  }\n} bad;\n}\n";
+}
+
+TEST_CASE("one file never ends a class's check, and the others have their verdicts",
+          "[exercise_sandbox]") {
+  if (!app::sandbox_status().available) return tests::skip(app::sandbox_status().reason);
+  const tests::TemporaryFolder folder;
+  const fs::path files = folder.path() / "class";
+  const std::pair<const char*, std::string> bad[] = {
+      {"ends", at_load("    ::_exit(0);\n")},
+      {"talks",
+       at_load(
+           "    for (int fd = 1; fd < 9; ++fd) { if (::write(fd, \"{}\\n[]\\n\", 6) < 0) {} }\n")},
+      {"removes", at_load("    std::system(\"rm -rf /tmp/* /tmp/.[a-z]*\");\n")},
+      {"closes", at_load("    for (int fd = 0; fd < 64; ++fd) ::close(fd);\n")},
+      {"kills", at_load("    ::kill(-1, SIGKILL);\n")},
+      {"writes", at_load(R"(
+    std::FILE* file = std::fopen("/tmp/all", "w");
+    static char zeros[1 << 20];
+    while (file != nullptr && std::fwrite(zeros, sizeof zeros, 1, file) == 1) {}
+)")}};
+  for (const auto& [name, code] : bad) write(files / name / "answer.cu", solved(code));
+  write(files / "zoe" / "answer.cu", solved());
+  write(files / "zoes-friend" / "answer.cu", solved());
+  // What is no file of its own is none of the class's.
+  write(folder.path() / "elsewhere.cu", solved());
+  fs::create_symlink(folder.path() / "elsewhere.cu", files / "link.cu");
+  fs::create_directory_symlink(folder.path(), files / "loop");
+  const auto checked = run_tilestep({"exercise", "check", files.string(), "--json"});
+  INFO(checked.out << checked.err);
+  CHECK(checked.code == 1);
+  const auto all = checked.json();
+  REQUIRE(all.size() == 8);
+  for (const auto& one : all) {
+    INFO(one.dump(1));
+    CHECK_FALSE(one.at("sentence").get<std::string>().empty());
+    const std::string file = one.at("file");
+    // What does no harm to its own worker is as right as it would be elsewhere.
+    bool good = false;
+    for (const char* name : {"zoe", "removes", "kills", "writes"}) {
+      good = good || file.find(name) != file.npos;
+    }
+    CHECK(one.at("ok") == good);
+  }
+}
+
+TEST_CASE("in the sandbox root is nobody, and what is written ends with it", "[exercise_sandbox]") {
+  if (!app::sandbox_status().available) return tests::skip(app::sandbox_status().reason);
+  const tests::TemporaryFolder folder;
+  // Each of these ends the worker with a number of its own where it succeeds.
+  const std::string bad = at_load(R"(
+    if (::open("/proc/sys/kernel/core_pattern", O_WRONLY) >= 0) ::_exit(51);
+    if (::open("/proc/sysrq-trigger", O_WRONLY) >= 0) ::_exit(52);
+    if (::getuid() == 0 || ::geteuid() == 0) ::_exit(53);
+    if (::chmod("/tmp", 0777) == 0 && ::open("/tmp/../etc/written", O_CREAT | O_WRONLY, 0600) >= 0) ::_exit(54);
+    if (::shmget(IPC_PRIVATE, 1 << 20, IPC_CREAT | 0600) >= 0) ::_exit(55);
+    if (::memfd_create("more", 0) >= 0) ::_exit(56);
+    const int file = ::open("/tmp/setuid-of-a-kernel", O_CREAT | O_WRONLY, 04755);
+    if (file < 0) ::_exit(57);
+    ::fchmod(file, 04755);
+    for (int i = 0; i < 200; ++i) {
+      if (::mkdir("d", 0000) != 0 || ::chmod("d", 0700) != 0 || ::chdir("d") != 0) ::_exit(58);
+    }
+)");
+  write(folder.path() / "eve.cu", solved(bad));
+  const auto checked = run_tilestep({"exercise", "check", folder.path().string(), "--json"}, "",
+                                    {{"TMPDIR", folder.path().string()}});
+  INFO(checked.out << checked.err);
+  CHECK(checked.code == 0);
+  int left = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
+    left += entry.path().filename() == "eve.cu" ? 0 : 1;
+  }
+  CHECK(left == 0);
+}
+
 }  // namespace
 }  // namespace tilestep

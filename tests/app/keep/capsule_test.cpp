@@ -204,8 +204,8 @@ TEST_CASE("a kernel that a capsule should not have is left out, with a sentence"
                    text["kernel"]["path"] = std::string(1 << 20, 'x') + "\x1b[2J\n";
                  }),
                  "none of the sources");
-  check_contains(kernel_refusal(with_text(std::string(kMostKernelBytes + 1, 'x'))),
-                 "longer than 512 KiB");
+  check_contains(kernel_refusal(with_text(std::string(lab::kMostKernelBytes + 1, 'x'))),
+                 "a kernel source has at most 524288");
   check_contains(kernel_refusal(with_text(std::string("// a\0b", 6))), "no text");
   check_contains(kernel_refusal(with_text("// \x1b[31m")), "no text");
   check_contains(kernel_refusal([](json& text) { text["kernel"]["text"] = "// other\n"; }),
@@ -219,7 +219,7 @@ TEST_CASE("a kernel that a capsule should not have is left out, with a sentence"
   check_contains(kernel_refusal([](json& text) { text["kernel"].erase("hash"); }), "hash");
   check_contains(kernel_refusal([](json& text) { text["kernel"]["text"] = json::array(); }),
                  "text");
-  CHECK(capsule_from_text(capsule_text(sample_with(std::string(kMostKernelBytes, 'x'))), "it")
+  CHECK(capsule_from_text(capsule_text(sample_with(std::string(lab::kMostKernelBytes, 'x'))), "it")
             .kernel);
 }
 

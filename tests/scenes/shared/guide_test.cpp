@@ -17,7 +17,7 @@ Guide parse(std::string_view markdown) {
                                .integer(&Params::stride, {"stride", "How far apart."}, 1, 64)
                                .choice(&Params::access, {"access", "Which way."}, {"load", "store"})
                                .knobs();
-  return parse_guide(markdown, knobs, {"load", "barrier", "last one", "barrier"});
+  return parse_guide(markdown, knobs);
 }
 
 /// Checks that `markdown` is refused in these words.
@@ -56,7 +56,7 @@ TEST_CASE("a guided path is read from a lesson's text", "[scenes_shared]") {
   CHECK(one.settings ==
         lab::Settings{{"stride", std::int64_t{32}}, {"access", std::string("store")}});
   CHECK(one.step == 2);
-  CHECK(one.phase == 2);
+  CHECK(one.phase == "last_one");
   CHECK(one.light == std::vector<std::string>{"m", "score_5"});
   CHECK(one.kind == "surprise");
   CHECK(one.tab == "data");
@@ -69,13 +69,31 @@ TEST_CASE("a guided path is read from a lesson's text", "[scenes_shared]") {
   CHECK(two.text.empty());
   CHECK(two.settings.empty());
   CHECK(two.step == 0);
-  CHECK(two.phase == -1);
+  CHECK(two.phase.empty());
   CHECK(guide.more == "## Sources\n\nA book.\n");
 }
 
-TEST_CASE("a phase is a name or a number", "[scenes_shared]") {
-  CHECK(parse(stop("phase=load")).stops[0].phase == 0);
-  CHECK(parse(stop("phase=3")).stops[0].phase == 3);
+TEST_CASE("a phase is a name or a number of those that the steps have", "[scenes_shared]") {
+  const std::vector<std::string> names = {"load", "barrier", "last one", "barrier"};
+  const auto phase = [&](const std::string& words) {
+    return phase_of(parse(stop(words)).stops[0], names);
+  };
+  CHECK(phase("phase=load") == 0);
+  CHECK(phase("phase=last_one") == 2);
+  CHECK(phase("phase=3") == 3);
+  const auto said = [&](const std::string& words) {
+    return tests::error_of([&] { phase(words); });
+  };
+  CHECK(tests::contains(said("phase=4"), "phase is '4', but must be a number from 0 to 3"));
+  CHECK(tests::contains(said("phase=store"), "one of load, barrier, last one, barrier"));
+  CHECK(tests::contains(said("phase=barrier"), "the only one of that name"));
+}
+
+TEST_CASE("a text outlives settings whose steps have no such phase", "[scenes_shared]") {
+  const GuideStop one = parse(stop("step=2 phase=rescale")).stops[0];
+  CHECK(cursor_at(one, {.tiles = 3, .phases = 1, .phase_names = {"all"}}) == Cursor{2, 0});
+  CHECK(cursor_at(one, {.tiles = 3, .phases = 2, .phase_names = {"load", "rescale"}}) ==
+        Cursor{2, 1});
 }
 
 TEST_CASE("a stop stands where its trace has steps", "[scenes_shared]") {
@@ -83,6 +101,7 @@ TEST_CASE("a stop stands where its trace has steps", "[scenes_shared]") {
     StepAxis axis;
     axis.tiles = steps;
     axis.phases = phases;
+    for (int i = 0; i < phases; ++i) axis.phase_names.push_back("phase " + std::to_string(i));
     return cursor_at(parse(stop(words)).stops[0], axis);
   };
   CHECK(at("step=2 phase=1", 4, 4) == Cursor{2, 1});
@@ -114,9 +133,6 @@ TEST_CASE("what a stop may not say is refused with line and allowed values", "[s
   refused("access=read", "load, store");
   refused("step=-1", "step is '-1', but must be a whole number from 0");
   refused("step=two", "whole number");
-  refused("phase=4", "phase is '4', but must be a number from 0 to 3");
-  refused("phase=store", "one of load, barrier, last one, barrier");
-  refused("phase=barrier", "the only one of that name");
   refused("kind=joke", "kind is 'joke', but must be one of misconception, surprise, limits");
   refused("tab=glossary", "tab is 'glossary', but must be one of data, measured, kernel");
   refused("step=1 step=2", "a stop says step twice");

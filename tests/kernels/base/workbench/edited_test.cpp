@@ -173,5 +173,62 @@ TEST_CASE("the cache is made of whole folders and does not grow", "[workbench_ru
   CHECK(std::filesystem::exists(folder / "4"));
 }
 
+TEST_CASE("a line of the recording that was taken out is named as what is missing",
+          "[workbench_run]") {
+  const tests::OwnCache cache;
+  const auto said = [](const std::string& from, const std::string& to) {
+    return tests::error_of([&] { run(edited(from, to)); });
+  };
+  CHECK(contains(said("tape.note(kStepSite, tile,", "if (tile > 1) tape.note(kStepSite, tile,"),
+                 "recorded 2 of 4 of the steps: a line of its recording is missing"));
+  CHECK(contains(said("tape.note(kStepSite, tile,", "tape.note(kStepSite, tile + 1,"),
+                 "recorded number 4 of what there are only 4 of"));
+}
+
+TEST_CASE("a folder of the cache that was damaged is made again", "[workbench_run]") {
+  const tests::OwnCache cache;
+  const auto folder = cache.folder / "one";
+  const auto make = [&] {
+    return make_whole(folder, [](const auto& draft) {
+      write_whole(draft / "module.so", "machine code");
+      write_whole(draft / "below" / "info.json", "{}");
+    });
+  };
+  CHECK(make());
+  CHECK_FALSE(make());
+  for (const char* name : {"module.so", "below/info.json", "contents"}) {
+    CAPTURE(name);
+    write_whole(folder / name, "");
+    CHECK(make());
+    std::filesystem::remove(folder / name);
+    CHECK(make());
+    CHECK_FALSE(make());
+  }
+  write_whole(folder / "module.so", "machine c0de");
+  CHECK(make());
+  CHECK(read_whole(folder / "module.so") == "machine code");
+}
+
+TEST_CASE("a kernel is not blamed for a damaged cache", "[workbench_run]") {
+  const tests::OwnCache cache;
+  const std::string text(lab::asset(kPath));
+  run(text);
+  int damaged = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(cache.folder)) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_regular_file() || name == "contents") continue;
+    // Another file of that name: this process has the old one in its memory.
+    const std::string bytes = read_whole(entry.path());
+    std::filesystem::remove(entry.path());
+    write_whole(entry.path(), bytes.substr(0, bytes.size() / 2));
+    ++damaged;
+  }
+  CHECK(damaged > 10);
+  const lab::Report again = run(text);
+  CHECK(again.ok());
+  CHECK_FALSE(again.kernel->cached);
+  CHECK(run(text).kernel->cached);
+}
+
 }  // namespace
 }  // namespace tilestep::workbench

@@ -39,6 +39,7 @@ constexpr const char* kFaults = R"(
     if (fault == "stack" && thread == 3) o += descend(1);
     if (fault == "trap" && thread == 3) __builtin_trap();
     if (fault == "abort" && thread == 3) std::abort();
+    if (fault == "assert" && thread == 3) assert(o < -1e9f);
     if (fault == "fence" && thread == 3) *(&output[0] + 4096) = o;
     if (fault == "smash" && thread == 3) smash(zero);
     while (fault == "loop" && thread == 3) zero = 0;
@@ -49,6 +50,7 @@ constexpr const char* kFaults = R"(
     if (fault == "race") weights[0] = static_cast<float>(thread);
 )";
 constexpr const char* kParts = R"(
+#include <cassert>
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
@@ -166,6 +168,8 @@ TEST_CASE("a fault of an edited kernel is told with its line, and the next run i
   CHECK(contains(faulty.said("global", false), "scores[-1], but"));
   CHECK(contains(faulty.said("lanes", false), "which does not name its own lane 3"));
   CHECK(contains(faulty.said("branch", false), "all threads of a block must reach the same one"));
+  CHECK(contains(faulty.said("assert", false),
+                 "thread (3,0,0) of block (0,0,0) fails its assertion 'o < -1e9f'"));
   // What the processor sees does not.
   CHECK(contains(faulty.said("null", true),
                  "thread (3,0,0) of block (0,0,0) writes address 0x10, through a null pointer"));

@@ -25,7 +25,7 @@ static lab::Report run(const Params& params, simt::Device& device, lab::Progress
   simt::Buffer<float> sums(device, trace.sums);
   simt::Trace tape(device, trace.cells());
   kernels_of(device).sum(device, sums.span(), tape.tape());
-  trace.sums = tape.download().notes<float>(0, trace.cells());
+  trace.sums = tape.download().all_notes<float>(0, trace.cells(), "the sums");
 
   lab::Report report;
   const int n = trace.threads();
