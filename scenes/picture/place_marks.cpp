@@ -233,7 +233,18 @@ void Placer::put(const Chips& m) {
 int Placer::bar_digits(const Bars& m, const Span& band, const Span& length) const {
   Format format = m.items.format;
   if (format.kind == Format::none || length.to - length.from < px(28)) return -1;
-  const int least = format.kind == Format::fixed ? std::max(0, format.digits - 1) : format.digits;
+  // One digit less is still the number where it stays within a twentieth of it: 0.135 is 0.14, and 2.5 is not 2.
+  const auto same = [&](int k) {
+    const double value = double(m.items.value[k]), unit = std::pow(10.0, format.digits - 1);
+    return !std::isfinite(value) ||
+           std::abs(std::round(value * unit) / unit - value) <= std::abs(value) / 20;
+  };
+  int least = format.digits;
+  if (format.kind == Format::fixed && format.digits > 0) {
+    int k = 0;
+    while (k < m.items.count && same(k)) ++k;
+    if (k == m.items.count) --least;
+  }
   for (; format.digits >= least; --format.digits) {
     const auto wide = [&](double end) {
       return width(written(float(end), format), Face::mono_note);

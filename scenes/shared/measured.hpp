@@ -141,10 +141,11 @@ struct Spec {
   std::vector<View> views;
 };
 
-/// The bench to show: `report` itself if it has the table, else what was recorded on a real GPU;
-/// null if neither has it.
+/// The bench to show: `report` itself if it is one and has the table, else what was recorded on a real GPU;
+/// null if neither has it. A run, which has a trace, may have a table of that name too: it counts for what is `computed`
+/// alone.
 const lab::Report* bench_of(const lab::Report& report, std::string_view lesson,
-                            std::string_view table);
+                            std::string_view table, bool computed = false);
 /// What was recorded of the same lesson, to be seen beside a bench that was measured; null where there is
 /// nothing, or where the bench is that recording.
 const lab::Report* reference_of(const lab::Report& bench);

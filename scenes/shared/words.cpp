@@ -74,6 +74,21 @@ std::string number(double value, int decimals) {
                    value);
 }
 
+bool close(double got, double right, double magnitude) {
+  if (got == right) return true;
+  const double size = std::max({magnitude, std::abs(got), std::abs(right)});
+  return std::isfinite(size) && std::abs(got - right) <= 1e-2 * size;
+}
+
+std::string equation(std::string_view name, std::string_view terms, double right, double got,
+                     const std::function<std::string(double)>& text, double magnitude) {
+  const std::string stored = text(got), result = text(right);
+  if (!close(got, right, magnitude)) {
+    return fmt::format("{} = {}   ({} is {})", name, stored, terms, result);
+  }
+  return fmt::format("{} = {} {} {}", name, terms, stored == result ? "=" : "≈", stored);
+}
+
 std::string significant(double value, int digits) {
   if (!std::isfinite(value)) return unsigned_infinity(value);
   const double size = std::abs(value);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,13 @@ std::string percent(double share);
 std::string number(double value, int decimals);
 /// `digits` significant digits without trailing zeros, "4.5·10⁻⁵" where that is shorter.
 std::string significant(double value, int digits);
+/// Whether what a kernel stored is what a formula comes to, but for rounding: within 1 % of `magnitude`, that of the
+/// formula's largest term, or else of the numbers themselves.
+bool close(double got, double right, double magnitude = 0);
+/// A kernel's own number beside its formula, whose terms have the numbers that the kernel had: "ℓ = 2 × 0.5 + 3 = 4.00";
+/// "… ≈ 4.00" where rounding shows; and where it is another number "ℓ = 5.00   (2 × 0.5 + 3 is 4.00)".
+std::string equation(std::string_view name, std::string_view terms, double right, double got,
+                     const std::function<std::string(double)>& text, double magnitude = 0);
 /// An exponent: "⁻⁵".
 std::string raised(int exponent);
 

@@ -237,7 +237,8 @@ void Tab::draw(const Spec& spec, const lab::Report& report, std::string_view les
   int chosen = 0;
   for (const View& view : spec.views) {
     const bool first = views.empty();  // which says what to do where nothing was measured at all
-    if (!first && view.missing.empty() && bench_of(report, lesson, needs_of(view)) == nullptr) {
+    if (!first && view.missing.empty() &&
+        bench_of(report, lesson, needs_of(view), view.computed) == nullptr) {
       continue;
     }
     if (view.name == view_) chosen = static_cast<int>(views.size());
@@ -249,7 +250,7 @@ void Tab::draw(const Spec& spec, const lab::Report& report, std::string_view les
   view_ = view.name;
   if (mask && mask(view.name)) return;
   const std::string needs = needs_of(view);
-  if (const lab::Report* bench = bench_of(report, lesson, needs)) {
+  if (const lab::Report* bench = bench_of(report, lesson, needs, view.computed)) {
     if (!draw_view(view, *bench, controls)) draw_missing(view, lesson);
   } else if (bench_of(report, lesson, spec.needs) != nullptr) {
     draw_missing(view, lesson);

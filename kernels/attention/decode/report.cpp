@@ -316,16 +316,18 @@ void add_measurements(lab::Report& report, const Run& run) {
   const Served& last = run.serving.steps.back();
   const LayerShape layer = layer_shape(run.params);
   const KvType type = run.params.kv_dtype;
+  const double scales = scale_bytes(layer, type, run.params.scales);
+  const double stored = token_bytes(layer, type) + scales;
   report.add(lab::derived(
-      "token_bytes", "", token_bytes(layer, type), "B",
-      fmt::format("{} cached {} · {} numbers · {} bits / 8, a layer", layer.cached_heads,
-                  layer.cached_heads == 1 ? "head" : "heads", layer.row.stored, bits_of(type))));
+      "token_bytes", "", stored, "B",
+      fmt::format("{} cached {} · {} numbers · {} bits / 8{}, a layer", layer.cached_heads,
+                  layer.cached_heads == 1 ? "head" : "heads", layer.row.stored, bits_of(type),
+                  scales > 0 ? fmt::format(" + {} B of scales", scales) : "")));
   const double point = intensity(layer, type, run.params.scales);
-  report.add(lab::derived(
-      "intensity", "", point, "FLOP/B",
-      fmt::format("{} FLOP / {} B a token; both roofs of an H200 meet at {:.0f}",
-                  token_flops(layer),
-                  token_bytes(layer, type) + scale_bytes(layer, type, run.params.scales), kRidge)));
+  report.add(
+      lab::derived("intensity", "", point, "FLOP/B",
+                   fmt::format("{} FLOP / {} B a token; both roofs of an H200 meet at {:.0f}",
+                               token_flops(layer), stored, kRidge)));
   report.add(lab::traced("asked_bytes", "", trace.asked(), "B", "by all blocks of the launch"));
   report.add(lab::traced("tiles_taken", "", tiles_by(trace, trace.rounds()), "tiles",
                          fmt::format("by {}, the longest {} one after the other",
@@ -372,8 +374,10 @@ std::string summary_of(const Run& run) {
   std::string text = fmt::format(
       "{} stores {} a token and layer and does {:.3g} FLOP for each byte read, {} the ridge at "
       "{:.0f}",
-      name_of(run.params.scheme), bytes_text(token_bytes(layer, run.params.kv_dtype)), point,
-      point < kRidge ? "left of" : "right of", kRidge);
+      name_of(run.params.scheme),
+      bytes_text(token_bytes(layer, run.params.kv_dtype) +
+                 scale_bytes(layer, run.params.kv_dtype, run.params.scales)),
+      point, point < kRidge ? "left of" : "right of", kRidge);
   const auto requests = static_cast<std::int64_t>(trace.requests.size());
   text += fmt::format("; {} in pages of {} {} read by {}", lab::plural(requests, "request"),
                       lab::plural(trace.shape.page_size, "token"), requests == 1 ? "is" : "are",

@@ -138,8 +138,10 @@ struct Trace {
   static Level level_of(int number) { return static_cast<Level>(number / kHops); }
   /// Bytes that the multiprocessor asks for before it must wait; 0 of kernels that do not copy.
   std::int64_t asked_bytes() const;
+  /// Registers per thread: as compiled; where no GPU ran it, the limit that it is compiled with. 0: not known.
+  int registers() const;
   Demand demand() const;
-  /// By our own calculator, from the compiled kernel's registers (0: not known) and this launch.
+  /// By our own calculator, from the kernel's registers and this launch.
   Occupancy occupancy() const { return occupancy_of(demand()); }
   /// tail: blocks over those that fit at a time.
   double waves() const;

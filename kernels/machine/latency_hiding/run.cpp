@@ -381,6 +381,15 @@ void fill_machine(const Work& work, Run& run, const Records& records) {
                       static_cast<int>(r.local_bytes), r.blocks_per_multiprocessor};
 }
 
+/// Which multiprocessor ran what is up to timing: a block may end before another begins. That all ran is not.
+std::int64_t unreported(const Work& work, const Records& records) {
+  if (work.params.kernel == Kernel::tail) return 0;
+  const bool bulk = work.params.kernel == Kernel::bulk_copy;  // a block's one thread records
+  const std::int64_t rows = bulk ? work.grid.blocks : work.grid.warps();
+  return rows - std::count_if(records.warps.begin(), records.warps.end(),
+                              [](const WarpRecord& warp) { return warp.sm != kUnwritten; });
+}
+
 }  // namespace
 
 Grid grid_of(const Params& params, int multiprocessors) {
@@ -413,6 +422,7 @@ Run run_of(const Params& params, simt::Device& device, lab::Progress& progress) 
   const Records records = run_kernel(work, run, count);
   progress.check();
   run.wrong_lanes = wrong_lanes(run.trace, records, emulated);
+  run.unreported = unreported(work, records);
   fill_machine(work, run, records);
   if (emulated) {
     progress.check();

@@ -17,6 +17,7 @@ struct Run {
   std::int64_t differing = 0;  ///< numbers of the probed kernel that the timed one has otherwise
   std::int64_t wrong_lanes =
       0;  ///< of arms: lanes that voted for another one, or were active in another one
+  std::int64_t unreported = 0;  ///< warps of the launch that left no record, but for the tail
   double mean_latency = 0;  ///< of all probes of the launch, less the probe's cost; 0 with turns
 };
 

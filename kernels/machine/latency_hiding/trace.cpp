@@ -142,9 +142,18 @@ std::int64_t Trace::asked_bytes() const {
   return std::int64_t{warps_per_sm} * lanes * loads * bytes_per_load;
 }
 
+int Trace::registers() const {
+  if (machine.compiled.registers > 0) return machine.compiled.registers;
+  if (kernel == Kernel::spill) return max_registers;
+  for (const Loads loads : all_of<Loads>()) {
+    if (kernel == Kernel::copy && count_of(loads) == loads_in_flight) return copy_registers(loads);
+  }
+  return 0;
+}
+
 Demand Trace::demand() const {
   return {.threads = block,
-          .registers = machine.compiled.registers,
+          .registers = registers(),
           .static_shared_bytes = machine.compiled.static_shared_bytes,
           .dynamic_shared_bytes = (dynamic_shared_bytes + 15) / 16 * 16};
 }

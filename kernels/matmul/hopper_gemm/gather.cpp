@@ -98,6 +98,8 @@ void add_clocks(Trace& trace, const std::vector<long long>& clocks, int numbers,
       if (meaning.what < What::stores) {
         event.stage = number % trace.stages;
         event.parity = number / trace.stages % 2;
+        // Nothing was in the ring before its first turn: that phase of "empty" counts as ended.
+        if (meaning.what == What::waits_empty) event.parity ^= 1;
       }
       if (meaning.what == What::expects) event.bytes = announced;
       trace.events.push_back(event);

@@ -188,7 +188,8 @@ struct Event {
   int number =
       0;          ///< of the k-tile, counted through all tiles of the block; of stores: of the tile
   int stage = 0;  ///< of the ring; 0 of stores
-  int parity = 0;          ///< of the phase of the stage's full barrier
+  int parity =
+      0;  ///< waits-empty: that the wait is called with; else of the phase of the stage's full barrier
   std::int64_t clock = 0;  ///< from the first event on; see Trace::clock_unit
   int bytes = 0;           ///< expects: announced; lands: arrived
   int pending = 0;         ///< lands: bytes that the phase still waits for

@@ -212,14 +212,16 @@ bool whole_tiles(const GemmShape& shape, int tile, int depth) {
 }
 
 void launch_register_tile_1d(const Call& call, int, const Operands& operands) {
-  const simt::Launch launch = tile_launch("register_tile_1d", call.shape, 64, 512);
+  simt::Launch launch = tile_launch("register_tile_1d", call.shape, 64, 512);
+  launch.static_shared_bytes = std::size_t{2} * 64 * kDepth * sizeof(float);
   with_accessors(operands, whole_tiles(call.shape, 64, 8), [&](auto whole, auto a, auto b, auto c) {
     start(call, launch, register_tile_1d<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);
   });
 }
 
 void launch_register_tile_2d(const Call& call, int, const Operands& operands) {
-  const simt::Launch launch = tile_launch("register_tile_2d", call.shape, kEdge, kThreads);
+  simt::Launch launch = tile_launch("register_tile_2d", call.shape, kEdge, kThreads);
+  launch.static_shared_bytes = std::size_t{2} * kEdge * kDepth * sizeof(float);
   const bool divides = whole_tiles(call.shape, kEdge, kDepth);
   with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
     start(call, launch, register_tile_2d<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);

@@ -101,9 +101,10 @@ Question FlashAttentionScene::rescale_question(int step) const {
   const Step& next = trace_.steps[static_cast<std::size_t>(step)];
   return about(
       {"chosen"},
-      ask(fmt::format("Tile {} of keys comes next, and m of query {} is {}. What happens to "
-                      "its ℓ and O before the tile is added?",
-                      next.k_tile, trace_.chosen.query, text_of(next.m_before)),
+      ask(fmt::format("Tile {} of keys comes next. Its largest score for query {} is {}, and m is "
+                      "{}. What happens to ℓ and O before the tile is added?",
+                      next.k_tile, trace_.chosen.query, text_of(next.tile_max),
+                      text_of(next.m_before)),
           shrinks(next) ? "They shrink" : "They stay", {"They shrink", "They stay"},
           fmt::format("The tile peaks at {}: the factor is {}.", text_of(next.tile_max),
                       number(static_cast<double>(next.rescale), 3))));
@@ -118,7 +119,8 @@ Question FlashAttentionScene::shrunk_question(int step) const {
                   "before the tile's weights are added?",
                   next.k_tile, trace_.chosen.query, text_of(next.m_before), text_of(next.m_after),
                   number(static_cast<double>(last.l), 2)),
-      {"bar_l"}, "l", kept, 0.06 * most_l(),
+      // Never so much that ℓ as it stands would do.
+      {"bar_l"}, "l", kept, std::min(0.06 * most_l(), (static_cast<double>(last.l) - kept) / 2),
       fmt::format("ℓ · exp({} − {}) = {}.", text_of(next.m_before), text_of(next.m_after),
                   number(kept, 2)));
 }

@@ -145,22 +145,39 @@ std::vector<std::string> OnlineSoftmaxScene::formula_rows(const SoftmaxMoment& n
     return {"m = −∞", "rescale = exp(m_old − m)", "p = exp(s − m)", "ℓ = 0", "O = 0"};
   const auto& step = trace_.steps[now.tile];
   const std::string factor = number(step.rescale, 3), m = score_text(step.m);
-  std::string rescale =
-      fmt::format("rescale = exp({} − {}) = {}", score_text(step.m_old), m, factor);
-  if (std::isinf(step.m)) {
-    rescale = fmt::format("rescale = {}   (no maximum yet)", factor);
-  } else if (trace_.skip_rescale && step.m > step.m_old) {
-    rescale = fmt::format("rescale = {}   (skipped; it should be {})", factor,
-                          number(std::exp(step.m_old - step.m), 3));
+  const double peak = std::max(step.m_old, step.tile_max);
+  const auto score = [this](double value) { return score_text(value); };
+  const auto two = [](double value) { return number(value, 2); };
+  const auto three = [](double value) { return number(value, 3); };
+  // What the kernel has, beside what the formula comes to with the numbers that it had.
+  std::string rescale = fmt::format("rescale = {}   (no maximum yet)", factor);
+  if (std::isfinite(step.m)) {
+    const double right = std::isfinite(step.m_old) ? std::exp(step.m_old - step.m) : 0;
+    rescale = words::equation("rescale", fmt::format("exp({} − {})", score_text(step.m_old), m),
+                              right, step.rescale, three);
+  }
+  double weights = 0, added = 0, magnitude = std::abs(step.o_old * step.rescale);
+  const int first = now.tile * trace_.tile_width;
+  for (int key = first; key < std::min(first + trace_.tile_width, trace_.keys); ++key) {
+    const double weight = static_cast<double>(trace_.weights[key]);
+    if (std::isfinite(trace_.scores[key])) {
+      weights += std::exp(static_cast<double>(trace_.scores[key]) - step.m);
+    }
+    if (!(weight > 0)) continue;
+    added += weight * static_cast<double>(trace_.values[key]);
+    magnitude += weight * std::abs(static_cast<double>(trace_.values[key]));
   }
   std::vector<std::string> rows = {
-      fmt::format("m = max({}, {}) = {}", score_text(step.m_old), score_text(step.tile_max), m),
+      words::equation("m",
+                      fmt::format("max({}, {})", score_text(step.m_old), score_text(step.tile_max)),
+                      peak, step.m, score),
       std::move(rescale),
-      fmt::format("Σp = Σ exp(s − {}) = {}", std::isinf(step.m) ? "0" : m,
-                  number(step.tile_sum, 2)),
-      fmt::format("ℓ = {} × {} + {} = {}", number(step.l_old, 2), factor, number(step.tile_sum, 2),
-                  number(step.l, 2)),
-      fmt::format("O = {} × {} + Σp·v = {}", number(step.o_old, 2), factor, number(step.o, 2))};
+      words::equation("Σp", fmt::format("Σ exp(s − {})", std::isinf(step.m) ? "0" : m), weights,
+                      step.tile_sum, two),
+      words::equation("ℓ", fmt::format("{} × {} + {}", two(step.l_old), factor, two(step.tile_sum)),
+                      step.l_old * step.rescale + step.tile_sum, step.l, two),
+      words::equation("O", fmt::format("{} × {} + Σp·v", two(step.o_old), factor),
+                      step.o_old * step.rescale + added, step.o, two, magnitude)};
   // What is to come is named, not given away.
   for (std::size_t row = static_cast<std::size_t>(now.phase) + 1; row < rows.size(); ++row) {
     if (row == 4 && now.phase == SoftmaxPhase::accumulate) break;
@@ -217,9 +234,10 @@ Box OnlineSoftmaxScene::sums(const SoftmaxMoment& now) const {
     return made;
   };
   const std::string result = number(now.output, 3);
-  Lines output = lines(
-      "output", {now.tile < 0 ? text("O / ℓ   nothing yet") : text("O / ℓ = " + result, result)},
-      Lines::large);
+  std::string whole = "O / ℓ = " + result;
+  if (wrong_at(now)) whole += fmt::format("   (exact: {})", number(*exact_at(now), 3));
+  Lines output = lines("output", {now.tile < 0 ? text("O / ℓ   nothing yet") : text(whole, result)},
+                       Lines::large);
   output.rows[0].full = marked(plain(output.rows[0].full), symbols({}));
   output.items.state.all = wrong_at(now) ? State::wrong : State::plain;
   return column(

@@ -77,15 +77,25 @@ std::string OnlineSoftmaxScene::score_text(double score) const {
   return number(score, score_decimals_);
 }
 
-std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
-  const SoftmaxMoment now = moment(cursor);
-  if (now.tile < 0) {
-    return fmt::format("Nothing is known yet: m = −∞, ℓ = 0, O = 0. {} of {} {}.",
-                       words::counted(tiles(), "tile"), words::counted(trace_.tile_width, "key"),
-                       words::verb(tiles(), "wait"));
-  }
+std::optional<double> OnlineSoftmaxScene::exact_at(const SoftmaxMoment& now) const {
+  const int tile = now.phase == SoftmaxPhase::accumulate ? now.tile : now.tile - 1;
+  if (tile < 0 || tile >= std::ssize(trace_.exact_outputs)) return std::nullopt;
+  return trace_.exact_outputs[static_cast<std::size_t>(tile)];
+}
+
+bool OnlineSoftmaxScene::wrong_at(const SoftmaxMoment& now) const {
+  const std::optional<double> exact = exact_at(now);
+  return exact && !(std::abs(now.output - *exact) <= 1e-2 * std::max(1.0, std::abs(*exact)));
+}
+
+/// What the maximum does, as the kernel left it.
+std::string OnlineSoftmaxScene::rise(const SoftmaxMoment& now) const {
   const std::string tile = fmt::format("Tile {}", now.tile), m = score_text(now.m);
   const std::string peak = score_text(now.tile_max), old = score_text(now.m_old);
+  if (now.m != std::max(now.m_old, now.tile_max)) {
+    return fmt::format("{} peaks at {} after {}, but the kernel's maximum is {}.", tile, peak, old,
+                       m);
+  }
   if (std::isinf(now.m)) return tile + " is masked from end to end: no key adds anything.";
   if (std::isinf(now.m_old)) {
     return fmt::format("{} sets the first maximum, {}: nothing to rescale yet.", tile, m);
@@ -94,15 +104,29 @@ std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
   if (now.tile_max <= now.m_old) {
     return fmt::format("{} peaks at {}, not above {}: nothing to rescale.", tile, peak, old);
   }
-  if (now.phase == SoftmaxPhase::maximum) {
-    return fmt::format("{} brings {}, above {}: the maximum rises.", tile, peak, old);
+  return fmt::format("{} brings {}, above {}: the maximum rises.", tile, peak, old);
+}
+
+std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
+  const SoftmaxMoment now = moment(cursor);
+  if (now.tile < 0) {
+    return fmt::format("Nothing is known yet: m = −∞, ℓ = 0, O = 0. {} of {} {}.",
+                       words::counted(tiles(), "tile"), words::counted(trace_.tile_width, "key"),
+                       words::verb(tiles(), "wait"));
   }
-  if (trace_.skip_rescale) {
+  const bool summed = std::isfinite(now.m_old) && std::isfinite(now.m);
+  if (now.phase == SoftmaxPhase::maximum || !summed) return rise(now);
+  const double factor = std::exp(now.m_old - now.m);
+  if (!words::close(now.rescale, factor)) {
     return fmt::format(
-        "{} raises the maximum to {}, but the rescale is skipped: ℓ and O mix scales.", tile, m);
+        "Tile {} moves the maximum from {} to {}, but ℓ and O are multiplied by {}, not by {}: "
+        "scales mix.",
+        now.tile, score_text(now.m_old), score_text(now.m), number(now.rescale, 3),
+        number(factor, 3));
   }
-  return fmt::format("{} brings {}, above {}: what was summed shrinks to {} %.", tile, peak, old,
-                     number(100 * std::exp(now.m_old - now.m), 1));
+  if (now.m <= now.m_old) return rise(now);
+  return fmt::format("Tile {} brings {}, above {}: what was summed shrinks to {} %.", now.tile,
+                     score_text(now.tile_max), score_text(now.m_old), number(100 * now.rescale, 1));
 }
 
 std::optional<lab::Settings> OnlineSoftmaxScene::dragged(const View&, const picture::Key& item,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "kernels/attention/online_softmax/lesson.hpp"
@@ -52,6 +53,7 @@ class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
   picture::Box formulas(const SoftmaxMoment& now) const;
   picture::Box sums(const SoftmaxMoment& now) const;
   std::vector<std::string> formula_rows(const SoftmaxMoment& now) const;
+  std::string rise(const SoftmaxMoment& now) const;
 
   // Questions and events, in questions.cpp.
   enum class Ask : std::uint8_t {
@@ -78,12 +80,10 @@ class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
   Question exact_question() const;
 
   int tiles() const { return static_cast<int>(trace_.steps.size()); }
-  /// True once the output differs from the exact softmax of the keys so far (rescale skipped).
-  bool wrong_at(const SoftmaxMoment& now) const {
-    const int first = trace_.first_wrong_tile;
-    return first >= 0 &&
-           (now.tile > first || (now.tile == first && now.phase == SoftmaxPhase::accumulate));
-  }
+  /// The exact output of the tiles that `now.output` is of; nothing before the first.
+  std::optional<double> exact_at(const SoftmaxMoment& now) const;
+  /// Whether the output is more than 1 % off the exact softmax of the keys so far, whatever made it so.
+  bool wrong_at(const SoftmaxMoment& now) const;
   int tile_of(int key) const { return key / trace_.tile_width; }
   std::string score_text(double score) const;
 

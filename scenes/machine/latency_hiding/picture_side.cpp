@@ -191,7 +191,7 @@ Box LatencyHidingScene::side(Cursor cursor) const {
 /// How many warps each limit alone lets in, up to the 64 that there is room for. The one that binds is framed.
 Box LatencyHidingScene::occupancy() const {
   const Occupancy all = trace_.occupancy();
-  const bool known = trace_.machine.compiled.registers > 0;
+  const bool known = trace_.registers() > 0;
   Bars bars{items("limit", static_cast<int>(kLimits)), "limit", "limit_warps"};
   bars.items.format = {Format::integer};
   for (std::size_t i = 0; i < kLimits; ++i) {
@@ -425,7 +425,7 @@ std::string LatencyHidingScene::explain_side(Cursor cursor, const Key& key) cons
     const auto limit = static_cast<Limit>(key.i);
     const Occupancy all = trace_.occupancy();
     const latency_hiding::Multiprocessor sm;
-    if (limit == Limit::registers && trace_.machine.compiled.registers == 0) {
+    if (limit == Limit::registers && trace_.registers() == 0) {
       return "registers: known where the kernel was compiled for a GPU";
     }
     std::string said =

@@ -370,8 +370,11 @@ std::vector<Readout> LatencyHidingScene::readouts(const View& view) const {
                    occupancy.warps_allocated, counted(occupancy.resident, "block"))});
   const bool compiled = machine.compiled.registers > 0;
   all.push_back({"registers", "registers",
-                 compiled ? std::to_string(machine.compiled.registers) : "–", "a thread", kTraced,
-                 compiled ? "as compiled" : "known of kernels that a GPU has run"});
+                 trace_.registers() > 0 ? std::to_string(trace_.registers()) : "–", "a thread",
+                 compiled ? kTraced : lab::Provenance::derived,
+                 compiled                 ? "as compiled"
+                 : trace_.registers() > 0 ? "at most, by the limit it is compiled with"
+                                          : "known of kernels that a GPU has run"});
   if (trace_.kernel == latency_hiding::Kernel::spill) {
     all.push_back({"local", "spilled",
                    compiled ? std::to_string(machine.compiled.local_bytes) : "–", "B a thread",

@@ -95,26 +95,23 @@ Question HopperGemmScene::consumer_question() const {
                   b, trace_.columns));
 }
 
-// ---- what only the run says ----------------------------------------------------------------------
-
-/// How far the copies run ahead of the first products.
+/// How far the copies may run ahead of the first products: how far they do is up to the clock of the machine that ran it.
 std::optional<Question> HopperGemmScene::ahead_question() const {
-  const int first = first_of(trace_, What::issues);
-  // Without a clock nobody knows what came before what.
-  if (first < 0 || !clocked_ || trace_.stages < 2 || all_k_tiles() < 2) return std::nullopt;
-  const auto ahead =
-      std::count_if(trace_.events.begin(), trace_.events.begin() + first,
-                    [](const hopper_gemm::Event& event) { return event.what == What::copies; });
+  if (first_of(trace_, What::issues) < 0 || trace_.stages < 2 || all_k_tiles() < 2) {
+    return std::nullopt;
+  }
+  const int most = std::min(trace_.stages, all_k_tiles());
   return ask_count(
-      fmt::format("The first k-tile is on its way. Of how many will the copies be issued when the "
-                  "first products are? The ring has {} stages.",
+      fmt::format("The first k-tile is on its way. Of how many k-tiles may copies be issued before "
+                  "the first is multiplied? The ring has {} stages.",
                   trace_.stages),
-      ahead, {1, 2, trace_.stages, trace_.stages - 1, trace_.stages + 1},
-      fmt::format(
-          "{}: whoever copies does not wait for what it has asked for, as long as there is a "
-          "stage for it.",
-          ahead));
+      most, {1, 2, most, most - 1, most + 1},
+      fmt::format("{}: the producer does not wait for the bytes that it has asked for, only for a "
+                  "stage to put more in.",
+                  most));
 }
+
+// ---- what only the run says ----------------------------------------------------------------------
 
 Question HopperGemmScene::outcome_question() const {
   const std::vector<std::string> choices = {"C comes out right", "Some of C is wrong",

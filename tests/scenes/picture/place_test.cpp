@@ -274,6 +274,30 @@ TEST_CASE("a value is written as far as it has room, and never as 0 if it is non
   CHECK(written(named, 0) == "load");
 }
 
+TEST_CASE("a bar that has no room for its number has no other number", "[picture]") {
+  const auto said = [](std::vector<float> values, float wide) {
+    Picture picture;
+    picture.axes = {{.name = "key", .kind = Axis::band, .count = 4}, {.name = "score", .high = 6}};
+    picture.root = box(
+        {"scores"}, {Bars{items("score", std::move(values), {Format::fixed, 1}), "key", "score"}});
+    std::vector<std::string> all;
+    for (const Words& words : place(picture, {0, 0, wide, 200}, Typewriter()).words) {
+      all.push_back(words.text);
+    }
+    return all;
+  };
+  using Said = std::vector<std::string>;
+  const std::vector<float> fine = {0.5f, 2.5f, 4, 5}, whole = {1, 2, 4, 5};
+  int shortened = 0;
+  for (float wide = 20; wide < 400; wide += 10) {
+    CAPTURE(wide);
+    const Said of_fine = said(fine, wide), of_whole = said(whole, wide);
+    CHECK((of_fine == Said{} || of_fine == Said{"0.5", "2.5", "4.0", "5.0"}));
+    shortened += of_whole == Said{"1", "2", "4", "5"} ? 1 : 0;
+  }
+  CHECK(shortened > 0);
+}
+
 TEST_CASE("piles hold what is kept below their limit and what is dropped above", "[picture]") {
   Stacks stacks;
   stacks.items = items("expert", 3);

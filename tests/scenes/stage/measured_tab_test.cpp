@@ -116,6 +116,14 @@ TEST_CASE("a filter holds for all plots, and keeps its choice", "[scenes_shared]
   CHECK(shown.press("measured_view_0", size).at("size_1").value == "selected");
 }
 
+TEST_CASE("a run's own table is no measurement, whatever it is called", "[scenes_shared]") {
+  lab::Report run = bench();
+  CHECK(measured::bench_of(run, "no lesson", "ladder") == &run);
+  run.trace = nlohmann::json::object();
+  CHECK(measured::bench_of(run, "no lesson", "ladder") == nullptr);
+  CHECK(measured::bench_of(run, "no lesson", "ladder", true) == &run);
+}
+
 TEST_CASE("the library is a roof over the bars and a curve beside the lines", "[scenes_shared]") {
   Shown shown;
   const Parts parts = shown.draw({1200, 600});

@@ -115,6 +115,18 @@ TEST_CASE("what the knobs ask for, in bytes and blocks", "[latency_hiding]") {
   }
 }
 
+TEST_CASE("a kernel that no GPU ran is bound by the registers that it is compiled with",
+          "[latency_hiding]") {
+  const Trace trace = run.trace(unrecorded({.kernel = Kernel::spill}));
+  CHECK(trace.machine.compiled.registers == 0);
+  CHECK(trace.registers() == 128);
+  const Occupancy all = trace.occupancy();
+  CHECK(all.warps == 16);
+  CHECK(all.binding == Limit::registers);
+  const Trace other = run.trace(unrecorded({.kernel = Kernel::fma}));
+  CHECK(other.registers() == 0);
+}
+
 TEST_CASE("impossible combinations are refused with what is allowed", "[latency_hiding]") {
   CHECK(contains(refusal({.warps_per_sm = 6}), "multiples of 4 up to 64"));
   CHECK(contains(refusal({.warps_per_sm = 33, .block = Block::b32}), "holds 32 blocks"));

@@ -32,6 +32,16 @@ TEST_CASE("a tile is loaded once and read tile times", "[tiling]") {
   CHECK(failed_checks(naive).empty());
 }
 
+TEST_CASE("shared memory is counted where it is static, too", "[tiling]") {
+  const auto bytes = [](Variant variant) {
+    return run({.variant = variant}).measurement("shared_bytes_per_block")->value;
+  };
+  CHECK(bytes(Variant::naive) == 0);
+  CHECK(bytes(Variant::register_tile_1d) == 4096);  // as nvcc says of the compiled kernels
+  CHECK(bytes(Variant::register_tile_2d) == 8192);
+  CHECK(bytes(Variant::vectorized) > 8192);
+}
+
 TEST_CASE("loads and results are right where no tile divides", "[tiling]") {
   for (int i = 0; i < kVariants; ++i) {
     for (const int tile : {4, 5, 12, 32}) {

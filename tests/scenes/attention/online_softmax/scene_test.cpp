@@ -67,7 +67,39 @@ TEST_CASE("skipping the rescale leaves the old weights standing", "[online_softm
   CHECK(shown->weights({2, 3}).at(1) == Approx(std::exp(3.0 - 5.0)).epsilon(1e-5));
   shown.run({{"skip_rescale", true}});
   CHECK(shown->weights({2, 3}).at(1) == Approx(1.0));
-  CHECK(tests::contains(shown->sentence({2, 3}), "skipped"));
+  CHECK(tests::contains(shown->sentence({2, 3}), "multiplied by 1.000, not by 0.135"));
+}
+
+TEST_CASE("an edited kernel's own numbers are told, and no formula is false",
+          "[online_softmax_scene]") {
+  Shown shown;
+  lab::Report report = shown.report();
+  // As `const float rescale = 1.0f;` leaves it: no knob knows.
+  nlohmann::json trace = report.trace;
+  trace["steps"]["rescale"][1] = 1.0;
+  trace["steps"]["l"][1] = 2.7;
+  trace["steps"]["o"][1] = 9.0;
+  trace["steps"]["output"][1] = 3.3;
+  report.trace = trace;
+  shown.player().load(report);
+  CHECK(tests::contains(shown->sentence({2, 3}), "multiplied by 1.000, not by 0.135"));
+  auto parts = shown.picture({2, 3});
+  CHECK(parts.at("formula_0").label == "m = max(3.0, 5.0) = 5.0");
+  CHECK(parts.at("formula_1").label == "rescale = 1.000   (exp(3.0 − 5.0) is 0.135)");
+  CHECK(parts.at("formula_3").label == "ℓ = 1.59 × 1.000 + 1.11 ≈ 2.70");
+  CHECK(tests::contains(parts.at("formula_4").label, "O = 9.00   ("));
+  CHECK(tests::contains(parts.at("output_0").label, "(exact: "));
+}
+
+TEST_CASE("a result that is off is shown beside the exact one, whatever its bound allows",
+          "[online_softmax_scene]") {
+  Shown shown({{"preset", std::string("equal")},
+               {"keys", std::int64_t{400}},
+               {"tile_width", std::int64_t{1}},
+               {"accumulator", std::string("bf16")}});
+  CHECK(shown.report().ok());
+  const auto parts = shown.picture({shown.trace().tiles(), 3});
+  CHECK(tests::contains(parts.at("output_0").label, "(exact: 12.0"));
 }
 
 TEST_CASE("every question has its answer in the trace", "[online_softmax_scene]") {

@@ -308,9 +308,15 @@ TEST_CASE("Latency hiding: limits are the calculator's, and the one that binds i
   }
 }
 
-TEST_CASE("Latency hiding: without a compiled kernel nothing is said of registers",
+TEST_CASE("Latency hiding: of a kernel that no GPU ran, its compiler's limit is said or nothing",
           "[latency_hiding_scene]") {
-  lab::Report report = tests::report_of("latency-hiding", {{"seed", whole(7)}});
+  LatencyHidingScene spilling;
+  spilling.load(
+      tests::report_of("latency-hiding", {{"seed", whole(7)}, {"kernel", std::string("spill")}}));
+  CHECK(readout(spilling, "registers", 0) == "128");
+  CHECK(readout(spilling, "occupancy", 0) == "25 %");
+  lab::Report report =
+      tests::report_of("latency-hiding", {{"seed", whole(7)}, {"kernel", std::string("fma")}});
   Trace trace = latency_hiding::trace_from_json(report.trace);
   trace.machine.compiled = {};
   report.trace = latency_hiding::to_json(trace);

@@ -206,6 +206,21 @@ TEST_CASE("Hopper GEMM: pending bytes fall from what was announced to none",
   CHECK(landings > 0);
 }
 
+TEST_CASE("Hopper GEMM: a wait has the parity that the kernel calls it with",
+          "[hopper_gemm_scene]") {
+  const HopperGemmScene scene = scene_of({});
+  const hopper_gemm::Trace& trace = scene.trace();
+  int waits = 0;
+  for (const Event& event : trace.events) {
+    const int turn = event.number / trace.stages;  // of the ring
+    if (event.what == What::waits_full) CHECK(event.parity == turn % 2);
+    // A producer that begins a ring waits for the phase before the first, which has ended.
+    if (event.what == What::waits_empty) CHECK(event.parity == 1 - turn % 2);
+    waits += event.what == What::waits_empty ? 1 : 0;
+  }
+  CHECK(waits > trace.stages);
+}
+
 TEST_CASE("Hopper GEMM: a GPU has no clock for what lands, and the picture none either",
           "[hopper_gemm_scene]") {
   lab::Report report = tests::report_of("hopper-gemm");
@@ -382,5 +397,5 @@ TEST_CASE("Hopper GEMM: without a clock nothing is said about what overlapped",
   scene.load(report);
   CHECK(text_of(scene, "in_use", step) == "—");
   CHECK(text_of(scene, "ahead", step) == "—");
-  CHECK_FALSE(ahead_is_asked(scene));
+  CHECK(ahead_is_asked(scene));  // how far it may run is no matter of clocks
 }
