@@ -100,10 +100,13 @@ void BlockRunner::begin(const LaunchJob& job) {
   shared_stride_ =
       (job.launch->shared_bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
   if (const std::size_t bytes = shared_stride_ * members_.size(); bytes > shared_capacity_) {
-    shared_.reset();
+    shared_memory_.reset();
     shared_capacity_ = bytes;
-    shared_.reset(static_cast<unsigned char*>(
-        ::operator new (shared_capacity_, std::align_val_t{kSharedAlignment})));
+    constexpr std::size_t kFence = SharedRaces::kFence;
+    static_assert(kFence % kSharedAlignment == 0);
+    shared_memory_.reset(static_cast<unsigned char*>(
+        ::operator new (shared_capacity_ + 2 * kFence, std::align_val_t{kSharedAlignment})));
+    shared_ = shared_memory_.get() + kFence;
   }
   blockDim = block;
   gridDim = job.launch->grid;
@@ -116,14 +119,14 @@ void BlockRunner::run(std::uint64_t linear) {
   random_state_ = options_.seed + (linear + 1) * 0x9E3779B97F4A7C15u;
   for (Thread& thread : threads_) thread.state = State::unstarted;
   ended_ = 0;
-  mismatch_ = abandoned_ = false;
+  mismatch_ = abandoned_ = told_outside_ = false;
   error_ = nullptr;
   ready_head_ = ready_size_ = 0;
   if (warps_used_) reset_warps();
   if (async_) async_->end_block();
   copies_.begin_block(count_, random_state_);
   fill_shared();
-  if (FaultGuard::armed()) watch_shared();
+  if (FaultGuard::armed()) watch_memory();
   if (blocks_ > 1) async();  // what passes from block to block is watched from the start
   begin_phase();
   Context& first = start(order_[cursor_++]);
@@ -131,7 +134,7 @@ void BlockRunner::run(std::uint64_t linear) {
   runner = this;
   Fibers::switch_to(fibers_.main(), first);
   runner = nullptr;
-  if (races_) races_->end_block();
+  if (races_) races_->end_block(), watch_window = {};
   if (stopped_.signal != 0) [[unlikely]] {
     throw KernelFault(
         fmt::format("{} {}", position(std::min(current_, count_ - 1)), stopped_.what()),
@@ -155,19 +158,17 @@ void BlockRunner::place_blocks() {
 
 // NaN in floats: a kernel that reads what no thread wrote shows it.
 void BlockRunner::fill_shared() {
-  if (shared_stride_ > 0) std::memset(shared_.get(), 0xFF, shared_stride_ * members_.size());
+  if (shared_stride_ > 0) std::memset(shared_, 0xFF, shared_stride_ * members_.size());
   for (const SharedArray& array : shared_arrays()) std::memset(array.memory, 0xFF, array.bytes);
 }
 
-void BlockRunner::watch_shared() {
+void BlockRunner::watch_memory() {
   if (!races_) races_ = std::make_unique<SharedRaces>(*this);
-  std::vector<SharedRaces::Region> statics;
-  for (const SharedArray& array : shared_arrays()) {
-    statics.push_back({reinterpret_cast<std::uintptr_t>(array.memory), array.bytes});
-  }
   races_->begin_block(count_,
-                      {reinterpret_cast<std::uintptr_t>(shared_.get()), job_->launch->shared_bytes},
-                      statics);
+                      {reinterpret_cast<std::uintptr_t>(shared_), job_->launch->shared_bytes});
+  global_.begin_block(static_cast<std::uint32_t>(block(0)));
+  watch_window.global = global_watch().ranges();
+  watch_window.view = &global_;
 }
 
 // The blocks of a cluster would share what each must have for itself.
@@ -409,7 +410,7 @@ AsyncEngine& BlockRunner::async() {
     if (races_) races_->end_block();
     async_->begin_block({.threads = block_threads_,
                          .blocks = blocks_,
-                         .shared = shared_.get(),
+                         .shared = shared_,
                          .shared_bytes = job_->launch->shared_bytes,
                          .shared_stride = shared_stride_,
                          .seed = options_.seed + (block_ + 1) * 0x9E3779B97F4A7C15u});
@@ -438,9 +439,6 @@ int leave_barrier() {
 void register_shared(void* memory, std::size_t bytes) {
   if (runner != nullptr && runner->blocks() > 1) runner->fail(kStaticShared);
   shared_arrays().push_back({memory, bytes});
-  if (runner != nullptr && runner->races() != nullptr) {
-    runner->races()->add_static({reinterpret_cast<std::uintptr_t>(memory), bytes});
-  }
   std::memset(memory, 0xFF, bytes);
 }
 
@@ -459,7 +457,7 @@ void* BlockRunner::dynamic_shared_memory(std::size_t bytes, std::size_t byte_off
                     "the block {} bytes",
                     bytes, byte_offset, have));
   }
-  return shared_.get() + rank_of(current_) * shared_stride_ + byte_offset;
+  return shared_ + rank_of(current_) * shared_stride_ + byte_offset;
 }
 
 void BlockRunner::watch(const char* name, double value, Location at) const {

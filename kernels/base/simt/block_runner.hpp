@@ -13,8 +13,10 @@
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/base/simt/emulated_threads.hpp"
 #include "kernels/base/simt/emulator.hpp"
+#include "kernels/base/simt/fault_guard.hpp"
 #include "kernels/base/simt/fault_signal.hpp"
 #include "kernels/base/simt/fiber.hpp"
+#include "kernels/base/simt/global_watch.hpp"
 #include "kernels/base/simt/shared_races.hpp"
 #include "kernels/base/simt/thread_copies.hpp"
 #include "kernels/base/simt/watched.hpp"
@@ -99,9 +101,15 @@ class BlockRunner {
   ThreadCopies& copies() { return copies_; }
   /// Who watches the block's shared memory, if somebody does.
   SharedRaces* races() { return races_.get(); }
+  /// Tells that the current thread leaves an array of the type "'float [16]'".
+  void outside_array(const char* type, std::uintptr_t index);
+  /// What the current thread does wrong, without saying what.
+  MemoryFault memory_fault(const char* check) const;
   const char* kernel_name() const { return job_->launch->name; }
   /// "thread (…)"
   std::string thread_name(int thread) const;
+  /// "block (…)", by its linear number.
+  std::string block_name(std::uint64_t linear) const;
   /// Of the current thread; null where it is not known.
   const void* top_of_stack() const;
   /// Keeps a value of the current thread, if the launch keeps them.
@@ -169,7 +177,7 @@ class BlockRunner {
   }
   void place_blocks();
   void fill_shared();
-  void watch_shared();
+  void watch_memory();
   void check_static_shared() const;
   Pause meet_in_cluster(bool predicate, Location at);
   void fiber_body(Context& self);
@@ -243,7 +251,10 @@ class BlockRunner {
   ThreadCopies copies_;
   std::unique_ptr<AsyncEngine> async_;  ///< null until a kernel needs it
   std::unique_ptr<SharedRaces> races_;  ///< null unless an edited kernel runs
-  std::unique_ptr<unsigned char, FreeAligned> shared_;
+  GlobalView global_{*this};
+  bool told_outside_ = false;  ///< of the block
+  std::unique_ptr<unsigned char, FreeAligned> shared_memory_;
+  unsigned char* shared_ = nullptr;  ///< in it, between two fences
   std::size_t shared_capacity_ = 0;
   std::size_t shared_stride_ = 0;  ///< from block to block
 };

@@ -73,6 +73,32 @@ const void* BlockRunner::top_of_stack() const {
 #endif
 }
 
+std::string BlockRunner::block_name(std::uint64_t linear) const {
+  const dim3 grid = job_->launch->grid;
+  return fmt::format("block ({},{},{})", linear % grid.x, linear / grid.x % grid.y,
+                     linear / grid.x / grid.y);
+}
+
+MemoryFault BlockRunner::memory_fault(const char* check) const {
+  MemoryFault fault;
+  fault.check = check;
+  fault.kernel = kernel_name();
+  fault.block = block(0);
+  fault.who = position(current_);
+  fault.here = place_here().callers;
+  return fault;
+}
+
+void BlockRunner::outside_array(const char* type, std::uintptr_t index) {
+  if (!FaultGuard::armed() || std::exchange(told_outside_, true)) return;
+  std::string name = type;
+  std::erase(name, '\'');
+  if (const std::size_t space = name.find(" ["); space != std::string::npos) name.erase(space, 1);
+  MemoryFault fault = memory_fault("array_bounds");
+  fault.does = fmt::format("takes index {} of a {}", static_cast<std::intptr_t>(index), name);
+  FaultGuard::note(std::move(fault));
+}
+
 std::string BlockRunner::block_position(int rank) const {
   const uint3 b = members_[static_cast<std::size_t>(rank)].index;
   return fmt::format("{}: block ({},{},{})", job_->launch->name, b.x, b.y, b.z);

@@ -77,7 +77,7 @@ T atomicXor(T* address, std::type_identity_t<T> value) {
 
 /// Orders this thread's memory accesses, seen from the whole device.
 inline void __threadfence() {
-#if defined(TILESTEP_TSAN)
+#if defined(TILESTEP_TSAN) && !defined(SIMT_EDITED)
   // ThreadSanitizer does not know fences; one shared read-modify-write orders at least as much.
   static std::atomic<int> order{0};
   order.fetch_add(0, std::memory_order_acq_rel);

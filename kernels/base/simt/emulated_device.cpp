@@ -9,6 +9,7 @@
 
 #include "kernels/base/simt/emulated_like.hpp"
 #include "kernels/base/simt/fault_guard.hpp"
+#include "kernels/base/simt/global_watch.hpp"
 
 namespace tilestep::simt {
 namespace emulated {
@@ -94,6 +95,7 @@ void EmulatedDevice::run(const Launch& launch, ThreadFunction thread, void* data
                     "multiples of 32)",
                     launch.name, threads));
   }
+  if (FaultGuard::armed()) global_watch().begin_launch();
   pool_.run(launch, thread, data, stop_, &watched_);
 }
 

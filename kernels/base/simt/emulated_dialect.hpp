@@ -30,6 +30,7 @@ using Shared = Checked<T>;
 /// `span` as a kernel argument; `name` is for error texts (a string literal).
 template <class T>
 Global<T> global(Span<T> span, const char* name) {
+  emulated::name_memory(span.data, sizeof(T), name);
   return {span.data, span.count, name};
 }
 

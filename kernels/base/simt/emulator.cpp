@@ -6,6 +6,8 @@
 
 #include "kernels/base/simt/block_runner.hpp"
 #include "kernels/base/simt/emulated_device.hpp"
+#include "kernels/base/simt/fault_guard.hpp"
+#include "kernels/base/simt/global_watch.hpp"
 
 namespace tilestep::simt::emulated {
 namespace {
@@ -49,9 +51,10 @@ int warp() {
 
 void start_copy(void* to, const void* from, int bytes, Location at) {
   BlockRunner& runner = BlockRunner::current();
-  if (runner.races() != nullptr) {
-    runner.races()->access(reinterpret_cast<std::uintptr_t>(to), static_cast<std::size_t>(bytes),
-                           SharedUse::copy, static_cast<void**>(__builtin_frame_address(0)));
+  watch_access(to, static_cast<std::size_t>(bytes), SharedUse::copy, __builtin_frame_address(0));
+  if (from != nullptr) {
+    watch_access(from, static_cast<std::size_t>(bytes), SharedUse::read,
+                 __builtin_frame_address(0));
   }
   runner.copies().start(runner.current_thread(), to, from, bytes, runner.watching(), at);
 }
@@ -68,6 +71,14 @@ void wait_copies(int pending) {
 
 void watch(const char* name, double value, Location at) {
   BlockRunner::current().watch(name, value, at);
+}
+
+void name_memory(const void* memory, std::size_t element, const char* name) {
+  if (FaultGuard::armed()) global_watch().name(memory, element, name);
+}
+
+void expect_unwritten(bool may) {
+  watch_window.may_be_unwritten = may;
 }
 
 void* dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset, std::size_t alignment) {

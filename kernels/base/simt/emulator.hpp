@@ -92,12 +92,17 @@ void watch(const char* name, double value, Location at);
 /// The block's dynamic shared memory from `byte_offset` on, checked for `bytes` and `alignment`.
 void* dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset, std::size_t alignment);
 
-/// Reports `name[index]` of an array of `count` elements.
+/// What the launch calls an array in global memory, whose elements have `element` bytes: for what an edited kernel does
+/// there by pointers of its own.
+void name_memory(const void* memory, std::size_t element, const char* name);
+/// From `may` on until the contrary, reads of shared memory that nobody has written are no fault of an edited kernel.
+void expect_unwritten(bool may);
 /// A shared array of the calling OS thread, which lives as long as that: filled with set bits now and
 /// before each block.
 void register_shared(void* memory, std::size_t bytes);
 /// `count` is the size of the dimension that was indexed.
 [[noreturn]] void outside_shared_array(std::ptrdiff_t index, std::size_t count);
+/// Reports `name[index]` of an array of `count` elements.
 [[noreturn]] void out_of_bounds(const char* name, std::ptrdiff_t index, std::size_t count);
 /// Of an edited kernel (workbench/folders.cpp gives it its assert): `condition` is as it is written.
 [[noreturn]] void assertion_failed(const char* condition);

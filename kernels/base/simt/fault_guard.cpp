@@ -34,10 +34,10 @@ std::atomic<bool> on_guard{false};
 std::atomic<Clock::rep> ends_at{0};
 std::atomic<Clock::rep> allowed{0};
 struct sigaction before[kSignalCount];
-std::mutex races_mutex;
-std::map<std::string, SharedRace>& noted_races() {
-  static std::map<std::string, SharedRace> races;
-  return races;
+std::mutex faults_mutex;
+std::map<std::string, MemoryFault>& noted_faults() {
+  static std::map<std::string, MemoryFault> faults;
+  return faults;
 }
 
 void restore_signals() {
@@ -57,7 +57,7 @@ void on_signal(int number, siginfo_t* info, void* context) {
 
 FaultGuard::FaultGuard(std::chrono::milliseconds deadline) {
   assert(!on_guard);
-  noted_races().clear();
+  noted_faults().clear();
   allowed = Clock::duration(deadline).count();
   ends_at = (Clock::now() + deadline).time_since_epoch().count();
   on_guard = true;
@@ -90,16 +90,17 @@ std::chrono::milliseconds FaultGuard::deadline() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::duration(allowed.load()));
 }
 
-void FaultGuard::note(SharedRace race) {
-  const std::lock_guard lock(races_mutex);
-  const auto [kept, fresh] = noted_races().try_emplace(race.kernel, race);
-  if (!fresh && race.block < kept->second.block) kept->second = std::move(race);
+void FaultGuard::note(MemoryFault fault) {
+  const std::lock_guard lock(faults_mutex);
+  const std::string kind = fault.kernel + '\n' + fault.check + (fault.other.empty() ? "" : "\n");
+  const auto [kept, fresh] = noted_faults().try_emplace(kind, fault);
+  if (!fresh && fault.block < kept->second.block) kept->second = std::move(fault);
 }
 
-std::vector<SharedRace> FaultGuard::races() {
-  const std::lock_guard lock(races_mutex);
-  std::vector<SharedRace> all;
-  for (const auto& [kernel, race] : noted_races()) all.push_back(race);
+std::vector<MemoryFault> FaultGuard::faults() {
+  const std::lock_guard lock(faults_mutex);
+  std::vector<MemoryFault> all;
+  for (const auto& [kind, fault] : noted_faults()) all.push_back(fault);
   return all;
 }
 

@@ -12,14 +12,17 @@
 
 namespace tilestep::simt {
 
-/// Two threads of a block that use the same shared memory, and nothing makes one wait for the other.
-struct SharedRace {
+/// What an edited kernel does to memory that it must not, whether its results show it or not: a race, a place outside an
+/// array, a value that nobody wrote.
+struct MemoryFault {
+  const char* check = "";  ///< "shared_memory", "global_memory", "array_bounds"
   std::string kernel;
   std::uint64_t block = 0;  ///< linear
-  /// "online_softmax: thread (1,0,0) of block (0,0,0)", "reads", "bytes 0–3 of its dynamic shared memory"
-  std::string who, does, what;
-  std::string other, did;                ///< "thread (0,0,0)", "has written"
-  std::string missing;                   ///< "no barrier is between the two"
+  /// "online_softmax: thread (1,0,0) of block (0,0,0)", "reads byte 4 of tile"
+  std::string who, does;
+  std::string other, did;  ///< of a race: "thread (0,0,0)", "has written"
+  /// "no barrier is between the two"; without another thread the end of the sentence: ", which has 64 bytes".
+  std::string why;
   std::vector<const void*> here, there;  ///< as FaultPlace::callers
 };
 
@@ -42,10 +45,10 @@ class FaultGuard {
   /// How long it allows.
   static std::chrono::milliseconds deadline();
 
-  /// Keeps one race of each kernel, that of the lowest block.
-  static void note(SharedRace race);
-  /// Those noted since the guard was made, by kernel.
-  static std::vector<SharedRace> races();
+  /// Keeps one fault of a kind of each kernel, that of the lowest block.
+  static void note(MemoryFault fault);
+  /// Those noted since the guard was made, by kernel and check.
+  static std::vector<MemoryFault> faults();
 };
 
 namespace emulated {

@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "kernels/base/simt/global_watch.hpp"
+
 namespace tilestep::simt::emulated {
 namespace {
 
@@ -14,32 +16,53 @@ std::size_t rounded_up(std::size_t bytes, std::size_t to) {
 
 }  // namespace
 
+bool FencedMemory::reserve() {
+  // Addresses alone, which count against no limit for data; where even they are limited, fewer.
+  for (range_bytes_ = std::size_t{1} << 36; range_bytes_ >= std::size_t{1} << 28;
+       range_bytes_ /= 2) {
+    void* range = ::mmap(nullptr, range_bytes_, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED) continue;
+    range_ = static_cast<char*>(range);
+    global_watch().begin(range_, range_bytes_);
+    return true;
+  }
+  return false;
+}
+
 FencedMemory::~FencedMemory() {
-  for (const auto& [memory, mapping] : mapped_) ::munmap(mapping.begin, mapping.bytes);
+  if (range_ == nullptr) return;
+  global_watch().end(range_);
+  ::munmap(range_, range_bytes_);
 }
 
 void* FencedMemory::allocate(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t used = rounded_up(bytes, kAlignment), pages = rounded_up(used, page);
   const std::size_t all = pages + 2 * page;
-  if (bytes > all) return nullptr;
-  void* begin = ::mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (begin == MAP_FAILED) return nullptr;
-  char* first = static_cast<char*>(begin) + page;
+  if (bytes > all || (range_ == nullptr && !reserve())) return nullptr;
+  if (mapped_.empty()) used_ = 0;
+  if (all > range_bytes_ - used_) return nullptr;
+  char* begin = range_ + used_;
+  char* first = begin + page;
   // Only now does it count against a limit for data.
-  if (::mprotect(first, pages, PROT_READ | PROT_WRITE) != 0) {
-    ::munmap(begin, all);
-    return nullptr;
-  }
+  if (::mprotect(first, pages, PROT_READ | PROT_WRITE) != 0) return nullptr;
+  used_ += all;
   void* memory = first + (pages - used);
   mapped_[memory] = {begin, all};
+  global_watch().add(memory, bytes, true);
   return memory;
 }
 
 bool FencedMemory::release(void* memory) noexcept {
   const auto found = mapped_.find(memory);
   if (found == mapped_.end()) return false;
-  ::munmap(found->second.begin, found->second.bytes);
+  const Mapping mapping = found->second;
+  global_watch().remove(memory);
+  // The addresses stay ours, what stood there goes.
+  ::mmap(mapping.begin, mapping.bytes, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (mapping.begin + mapping.bytes == range_ + used_) used_ -= mapping.bytes;
   mapped_.erase(found);
   return true;
 }

@@ -7,7 +7,8 @@ namespace tilestep::simt::emulated {
 
 /// Memory between two pages that nobody may touch: a kernel that walks out of its array by a pointer of its own is
 /// stopped there, and does not overwrite something that fails later. Aligned to 256 bytes; the end lies at a fence
-/// to within that.
+/// to within that, and global_watch.hpp sees those bytes. All of it lies in one range of addresses, so that others are told
+/// from it at once.
 class FencedMemory {
  public:
   FencedMemory() = default;
@@ -22,9 +23,13 @@ class FencedMemory {
 
  private:
   struct Mapping {
-    void* begin;
+    char* begin;
     std::size_t bytes;
   };
+  bool reserve();
+
+  char* range_ = nullptr;
+  std::size_t range_bytes_ = 0, used_ = 0;
   std::unordered_map<void*, Mapping> mapped_;
 };
 

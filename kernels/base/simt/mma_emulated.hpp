@@ -55,12 +55,15 @@ void ldmatrix_x4(unsigned (&r)[4], Shared<const std::uint16_t> row) {
   __syncwarp();  // all rows' addresses must be on the board before any lane reads them
   const int group = lane() / 4;
   const int pair = lane() % 4 * 2;
+  // A loop that reads a step ahead reads one too many at its end, and nobody uses it.
+  expect_unwritten(true);
   for (int matrix = 0; matrix < 4; ++matrix) {
     const auto* rows = &board.rows[matrix * 8];
     const unsigned low = kTransposed ? rows[pair][group] : rows[group][pair];
     const unsigned high = kTransposed ? rows[pair + 1][group] : rows[group][pair + 1];
     r[matrix] = low | high << 16;
   }
+  expect_unwritten(false);
   __syncwarp();  // all must have read before a lane goes on and writes to the board again
 }
 

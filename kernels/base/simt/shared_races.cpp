@@ -4,18 +4,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "kernels/base/simt/block_runner.hpp"
+#include "kernels/base/simt/call_sites.hpp"
 #include "kernels/base/simt/fault_guard.hpp"
 
 namespace tilestep::simt::emulated {
 
-constinit thread_local SharedWindow shared_window{};
-
-namespace {
-
-/// Sites that are told apart; a power of two. A kernel has some hundreds.
-constexpr std::size_t kSites = 8192;
+constinit thread_local WatchWindow watch_window{};
 
 const char* present(SharedUse use) {
   return use == SharedUse::read     ? "reads"
@@ -23,6 +20,7 @@ const char* present(SharedUse use) {
          : use == SharedUse::copy   ? "copies to"
                                     : "writes";
 }
+
 const char* past(SharedUse use) {
   switch (use) {
     case SharedUse::read:
@@ -41,50 +39,52 @@ bool may_meet(SharedUse a, SharedUse b) {
   return a == b && (a == SharedUse::read || a == SharedUse::atomic);
 }
 
-}  // namespace
-
-void SharedRaces::begin_block(int threads, Region dynamic, const std::vector<Region>& statics) {
+void SharedRaces::begin_block(int threads, Region dynamic) {
   next_epoch();
   first_epoch_ = epoch_;
   warps_.resize((static_cast<std::size_t>(threads) + kLanes - 1) / kLanes);
-  if (site_table_.empty()) site_table_.resize(kSites), sites_.resize(1);
   dynamic_ = dynamic;
   const std::size_t cells = (dynamic.bytes + kCell - 1) / kCell;
   if (cells > dynamic_cells_.size()) dynamic_cells_.resize(cells);
   watching_ = true;
-  shared_window = {dynamic_, {}, this};
-  // The arrays of an OS thread are only ever added to.
-  for (std::size_t i = statics_.size(); i < statics.size(); ++i) {
-    statics_.push_back(statics[i]);
-    static_cells_.emplace_back((statics[i].bytes + kCell - 1) / kCell);
+  learn_variables();
+  // As our own arrays: what no thread wrote is NaN.
+  for (const Variable& each : variables_) {
+    if (each.used) std::memset(reinterpret_cast<void*>(each.place.begin), 0xFF, each.place.bytes);
   }
-  add_static({});
+  watch_window.dynamic = {dynamic.begin - kFence, dynamic.bytes + 2 * kFence};
+  watch_window.statics = {};
+  if (!variables_.empty()) {
+    const std::uintptr_t begin = variables_.front().place.begin;
+    const SharedVariable& last = variables_.back().place;
+    watch_window.statics = {begin, last.begin + last.bytes - begin};
+  }
+  watch_window.races = this;
 }
 
-void SharedRaces::add_static(Region array) {
-  if (array.bytes > 0) {
-    statics_.push_back(array);
-    static_cells_.emplace_back((array.bytes + kCell - 1) / kCell);
+void SharedRaces::learn_variables() {
+  std::vector<SharedVariable> found;
+  if (!shared_variables(known_, found)) return;
+  variables_.clear();
+  for (SharedVariable& each : found) {
+    const std::size_t cells = (each.begin % kCell + each.bytes + kCell - 1) / kCell;
+    variables_.push_back({std::move(each), false, std::vector<Cell>(cells)});
   }
-  if (!watching_ || statics_.empty()) return;
-  std::uintptr_t begin = ~std::uintptr_t{0}, end = 0;
-  for (const Region& each : statics_) {
-    begin = std::min(begin, each.begin);
-    end = std::max(end, each.begin + each.bytes);
-  }
-  shared_window.statics = {begin, end - begin};
 }
 
 void SharedRaces::end_block() {
+  if (unwritten_) FaultGuard::note(std::move(*unwritten_));
+  unwritten_.reset();
   watching_ = false;
-  shared_window = {};
+  watch_window.dynamic = watch_window.statics = {};
+  watch_window.races = nullptr;
 }
 
 void SharedRaces::next_epoch() {
   if (++epoch_ != 0) return;
   epoch_ = 1;  // after 2^32 of them: old records must not be taken for new ones
   for (Cell& cell : dynamic_cells_) cell = {};
-  for (std::vector<Cell>& cells : static_cells_) cells.assign(cells.size(), {});
+  for (Variable& each : variables_) each.cells.assign(each.cells.size(), {});
 }
 
 SharedRaces::Warp& SharedRaces::warp_of(int thread) {
@@ -116,30 +116,57 @@ void SharedRaces::lanes_met(int first_thread, unsigned mask) {
   if (full) next_epoch();
 }
 
-bool SharedRaces::in_order(const Record& earlier, int thread) {
-  const int other = earlier.thread;
-  if (static_cast<std::size_t>(other) / kLanes != static_cast<std::size_t>(thread) / kLanes) {
-    return false;
+std::uint16_t SharedRaces::clock() {
+  const int me = runner_.current_thread();
+  const std::size_t lane = static_cast<std::size_t>(me) % kLanes;
+  return warp_of(me).known[lane][lane];
+}
+
+bool SharedRaces::in_order(int thread, std::uint16_t clock) {
+  const auto me = static_cast<std::size_t>(runner_.current_thread());
+  const auto other = static_cast<std::size_t>(thread);
+  if (other / kLanes != me / kLanes) return false;
+  return warp_of(thread).known[me % kLanes][other % kLanes] >= clock;
+}
+
+SharedRaces::Variable* SharedRaces::variable_at(std::uintptr_t address) {
+  for (Variable& each : variables_) {
+    if (each.region().holds(address)) return &each;
   }
-  return warp_of(thread).known[static_cast<std::size_t>(thread) % kLanes]
-                              [static_cast<std::size_t>(other) % kLanes] >= earlier.clock;
+  return nullptr;
 }
 
 /// The shadow of the array that holds `address`, at that address; null: none does.
 SharedRaces::Cell* SharedRaces::cells_of(std::uintptr_t address) {
   if (dynamic_.holds(address)) return &dynamic_cells_[(address - dynamic_.begin) / kCell];
-  for (std::size_t i = 0; i < statics_.size(); ++i) {
-    if (!statics_[i].holds(address)) continue;
-    return &static_cells_[i][(address - statics_[i].begin) / kCell];
+  Variable* variable = variable_at(address);
+  if (variable == nullptr) return nullptr;
+  variable->used = true;
+  return &variable->cells[address / kCell - variable->place.begin / kCell];
+}
+
+std::string SharedRaces::name_of(std::uintptr_t address) {
+  if (const Variable* variable = variable_at(address)) {
+    const std::size_t byte = address - variable->place.begin;
+    return variable->place.bytes <= 8 ? variable->place.name
+                                      : fmt::format("byte {} of {}", byte, variable->place.name);
   }
-  return nullptr;  // what the compiler keeps between two arrays
+  return fmt::format("byte {} of its dynamic shared memory",
+                     static_cast<std::ptrdiff_t>(address - dynamic_.begin));
 }
 
 void SharedRaces::access(std::uintptr_t address, std::size_t bytes, SharedUse use, void** frame) {
   if (!watching_ || bytes == 0) return;
-  Cell* cell = cells_of(address);
-  if (cell == nullptr) return;
   const std::uintptr_t end = address + bytes;
+  if (!dynamic_.holds(address) || !dynamic_.holds(end - 1)) {
+    const bool dynamic = watch_window.dynamic.holds(address);
+    Variable* variable = dynamic ? nullptr : variable_at(address);
+    if (variable != nullptr && variable->place.name.empty()) return;  // not the source's
+    if (variable == nullptr || !variable->region().holds(end - 1)) {
+      return report_outside(address, bytes, use);
+    }
+  }
+  Cell* cell = cells_of(address);
   for (std::uintptr_t at = address; at < end && watching_; ++cell) {
     const std::uintptr_t next = std::min(end, (at / kCell + 1) * kCell);
     const auto mask = ((1u << (next - at)) - 1) << at % kCell;
@@ -151,11 +178,15 @@ void SharedRaces::access(std::uintptr_t address, std::size_t bytes, SharedUse us
 void SharedRaces::use_cell(Cell& cell, std::uintptr_t address, unsigned bytes, SharedUse use,
                            void** frame) {
   const int me = runner_.current_thread();
-  const std::uint16_t clock =
-      warp_of(me)
-          .known[static_cast<std::size_t>(me) % kLanes][static_cast<std::size_t>(me) % kLanes];
+  const std::uint16_t clock = this->clock();
+  if (cell.written_in != first_epoch_) cell.written_in = first_epoch_, cell.written = 0;
+  const bool reads = use == SharedUse::read || use == SharedUse::atomic;
+  if (reads && (bytes & ~cell.written) != 0 && !unwritten_ && !watch_window.may_be_unwritten)
+    keep_unwritten(address, use);
+  if (!reads || use == SharedUse::atomic)
+    cell.written = static_cast<std::uint8_t>(cell.written | bytes);
   Record* to = nullptr;
-  for (Record& other : cell) {
+  for (Record& other : cell.records) {
     const auto its_use = static_cast<SharedUse>(other.use);
     // A barrier does not wait for copies.
     if (other.epoch < (its_use == SharedUse::copy ? first_epoch_ : epoch_)) {
@@ -170,11 +201,11 @@ void SharedRaces::use_cell(Cell& cell, std::uintptr_t address, unsigned bytes, S
       if (other.bytes == bytes && (its_use == use || use == SharedUse::write)) to = &other;
       continue;
     }
-    if (may_meet(its_use, use) || in_order(other, me)) continue;
+    if (may_meet(its_use, use) || in_order(other.thread, other.clock)) continue;
     return report(other, address, use);
   }
-  if (to == nullptr) to = &cell[turn_++ % kKept];
-  to->site = site_of(frame);
+  if (to == nullptr) to = &cell.records[turn_++ % kKept];
+  to->site = call_site(frame, runner_.top_of_stack());
   to->epoch = epoch_;
   to->clock = clock;
   to->thread = static_cast<unsigned>(me) & 0x3FFu;
@@ -189,65 +220,53 @@ void SharedRaces::copy_awaited(const void* memory, std::size_t bytes) {
   Cell* cell = cells_of(address);
   if (cell == nullptr) return;
   const int me = runner_.current_thread();
-  const std::size_t lane = static_cast<std::size_t>(me) % kLanes;
   for (std::size_t i = 0; i < (bytes + kCell - 1) / kCell; ++i, ++cell) {
-    for (Record& record : *cell) {
+    for (Record& record : cell->records) {
       if (static_cast<SharedUse>(record.use) != SharedUse::copy || record.thread != me) continue;
       record.use = static_cast<unsigned>(SharedUse::write) & 3u;
       record.epoch = epoch_;
-      record.clock = warp_of(me).known[lane][lane];
+      record.clock = clock();
     }
   }
-}
-
-/// The number of the place that called, with those that called it: an access may stand in a function of simt's, and
-/// who called that is meant. Edited sources keep frame pointers, since they are not optimized.
-std::uint32_t SharedRaces::site_of(void** frame) {
-  Site site{};
-  const auto top = reinterpret_cast<std::uintptr_t>(runner_.top_of_stack());
-  std::uint64_t hash = 0;
-  for (std::size_t i = 0; i < kFrames; ++i) {
-    site[i] = frame[1];
-    hash = (hash ^ reinterpret_cast<std::uintptr_t>(frame[1])) * 0x9E3779B97F4A7C15u;
-    const auto next = reinterpret_cast<std::uintptr_t>(frame[0]);
-    const auto here = reinterpret_cast<std::uintptr_t>(frame);
-    if (next <= here || next + 2 * sizeof(void*) > top || next % sizeof(void*) != 0) break;
-    frame = reinterpret_cast<void**>(next);
-  }
-  for (std::size_t at = hash >> 40, tries = 0; tries < 8; ++at, ++tries) {
-    std::uint32_t& number = site_table_[at % kSites];
-    if (number == 0) {
-      number = static_cast<std::uint32_t>(sites_.size());
-      sites_.push_back(site);
-      return number;
-    }
-    if (sites_[number] == site) return number;
-  }
-  return 0;  // of which nothing is known
 }
 
 void SharedRaces::report(const Record& earlier, std::uintptr_t address, SharedUse use) {
   const auto its_use = static_cast<SharedUse>(earlier.use);
-  SharedRace race;
-  race.kernel = runner_.kernel_name();
-  race.block = runner_.block(0);
-  race.who = runner_.position(runner_.current_thread());
-  race.does = present(use);
-  race.what = dynamic_.holds(address)
-                  ? fmt::format("byte {} of its dynamic shared memory", address - dynamic_.begin)
-                  : "a shared array";
-  race.other = earlier.thread == runner_.current_thread()
-                   ? std::string("the same thread")
-                   : runner_.thread_name(static_cast<int>(earlier.thread));
-  race.did = past(its_use);
-  race.missing = its_use == SharedUse::copy ? "no cp_async_wait is between the two"
-                                            : "no barrier is between the two";
-  race.here = place_here().callers;
-  for (const void* caller : sites_[earlier.site]) {
-    if (caller != nullptr) race.there.push_back(static_cast<const char*>(caller) - 1);
+  MemoryFault fault = runner_.memory_fault("shared_memory");
+  fault.does = fmt::format("{} {}", present(use), name_of(address));
+  fault.other = earlier.thread == runner_.current_thread()
+                    ? std::string("the same thread")
+                    : runner_.thread_name(static_cast<int>(earlier.thread));
+  fault.did = past(its_use);
+  fault.why = its_use == SharedUse::copy ? "no cp_async_wait is between the two"
+                                         : "no barrier is between the two";
+  fault.there = callers_of(earlier.site);
+  FaultGuard::note(std::move(fault));
+  unwritten_.reset();
+  end_block();
+}
+
+void SharedRaces::keep_unwritten(std::uintptr_t address, SharedUse use) {
+  MemoryFault& fault = unwritten_.emplace(runner_.memory_fault("shared_memory"));
+  fault.does = fmt::format("{} {}", present(use), name_of(address));
+  fault.why = ", which no thread of the block has written";
+}
+
+void SharedRaces::report_outside(std::uintptr_t address, std::size_t bytes, SharedUse use) {
+  MemoryFault fault = runner_.memory_fault("shared_memory");
+  if (watch_window.dynamic.holds(address)) {
+    fault.does = fmt::format("{} {}", present(use), name_of(address));
+    fault.why = fmt::format(", but the launch gave the block {} bytes of it", dynamic_.bytes);
+  } else {
+    const auto after = std::find_if(variables_.rbegin(), variables_.rend(),
+                                    [&](const Variable& v) { return v.place.begin <= address; });
+    const SharedVariable& before = after->place;
+    fault.does = fmt::format("{} bytes {}–{} of {}", present(use), address - before.begin,
+                             address - before.begin + bytes - 1, before.name);
+    fault.why = fmt::format(", which has {} bytes", before.bytes);
   }
-  FaultGuard::note(std::move(race));
-  end_block();  // one is enough
+  FaultGuard::note(std::move(fault));
+  end_block();
 }
 
 }  // namespace tilestep::simt::emulated

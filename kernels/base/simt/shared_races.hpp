@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// Who uses the shared memory of a block of an edited kernel, and whether its barriers keep them apart. Edited sources
-/// are compiled with the calls that g++ and clang++ make for ThreadSanitizer (`-fsanitize=thread`), and those
+/// Who uses the shared memory of a block of an edited kernel, whether its barriers keep them apart, and whether somebody
+/// wrote what is read. Edited sources are compiled with the calls that g++ and clang++ make for ThreadSanitizer (`-fsanitize=thread`), and those
 /// calls come here (tsan_words.cpp) and not to its runtime, which knows nothing of CUDA's threads.
 ///
 /// How it knows: of every 4 bytes the last accesses are kept, each with its thread and with what that thread's clock
@@ -11,16 +11,19 @@
 /// of the earlier one, as in Lamport's "happened before"). Shuffles and votes order no memory, says the CUDA C++
 /// Programming Guide.
 ///
-/// Not watched: a block's shared memory from its first word of Hopper's on (async_engine.hpp watches that),
-/// blocks of clusters, and global memory.
+/// Watched are dynamic shared memory, our own arrays, and every `__shared__` variable of the edited source, by the table
+/// of symbols of its module (shared_variables.hpp). Not watched: a block's shared memory from its first word of Hopper's on
+/// (async_engine.hpp watches that), and blocks of clusters. Global memory is global_watch.hpp's.
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "kernels/base/simt/fault_place.hpp"
+#include "kernels/base/simt/fault_guard.hpp"
+#include "kernels/base/simt/shared_variables.hpp"
 
 namespace tilestep::simt::emulated {
 
@@ -43,11 +46,11 @@ class SharedRaces {
     bool holds(std::uintptr_t address) const { return address - begin < bytes; }
   };
 
-  /// `statics` are the arrays that have been registered so far.
-  void begin_block(int threads, Region dynamic, const std::vector<Region>& statics);
-  /// An array that a thread comes by for the first time.
-  void add_static(Region array);
-  /// Also where what comes in this block is not watched any more.
+  /// Memory behind and before a block's dynamic shared memory that nobody has: who gets there is told.
+  static constexpr std::size_t kFence = 4096;
+
+  void begin_block(int threads, Region dynamic);
+  /// Also where what comes in this block is not watched any more, and where one fault was told: that is enough.
   void end_block();
   void block_met() { next_epoch(); }
   void lanes_met(int first_thread, unsigned mask);
@@ -56,8 +59,15 @@ class SharedRaces {
   void access(std::uintptr_t address, std::size_t bytes, SharedUse use, void** frame);
   void copy_awaited(const void* memory, std::size_t bytes);
 
+  bool watching() const { return watching_; }
+  /// Of the current thread, as long as the block is watched: what orders accesses to global memory in a block.
+  std::uint32_t epoch() const { return epoch_; }
+  std::uint16_t clock();
+  /// Whether the current thread knows what `thread` did at this clock, in this epoch.
+  bool in_order(int thread, std::uint16_t clock);
+
  private:
-  static constexpr std::size_t kCell = 4, kKept = 4, kLanes = 32, kFrames = 6;
+  static constexpr std::size_t kCell = 4, kKept = 4, kLanes = 32;
   static constexpr std::uint16_t kLastClock = 0xFFFF;
 
   struct Record {
@@ -66,9 +76,17 @@ class SharedRaces {
     std::uint16_t clock = 0;  ///< of its thread
     std::uint16_t thread : 10 = 0, bytes : 4 = 0, use : 2 = 0;
   };
-  using Cell = std::array<Record, kKept>;
-  /// Where code was called from, innermost first.
-  using Site = std::array<const void*, kFrames>;
+  struct Cell {
+    std::array<Record, kKept> records;
+    std::uint32_t written_in = 0;  ///< the first epoch of the block whose threads wrote …
+    std::uint8_t written = 0;      ///< … these bytes
+  };
+  struct Variable {
+    SharedVariable place;
+    bool used = false;  ///< by a kernel that has run on this OS thread
+    std::vector<Cell> cells;
+    Region region() const { return {place.begin, place.bytes}; }
+  };
   struct Warp {
     std::uint32_t epoch = 0;
     /// What each lane knows of the clocks of all; its own clock is what it knows of itself.
@@ -76,12 +94,16 @@ class SharedRaces {
   };
 
   void next_epoch();
+  void learn_variables();
+  Variable* variable_at(std::uintptr_t address);
   Cell* cells_of(std::uintptr_t address);
+  /// "byte 4 of tile"
+  std::string name_of(std::uintptr_t address);
   void use_cell(Cell& cell, std::uintptr_t address, unsigned bytes, SharedUse use, void** frame);
-  bool in_order(const Record& earlier, int thread);
   Warp& warp_of(int thread);
-  std::uint32_t site_of(void** frame);
   void report(const Record& earlier, std::uintptr_t address, SharedUse use);
+  void keep_unwritten(std::uintptr_t address, SharedUse use);
+  void report_outside(std::uintptr_t address, std::size_t bytes, SharedUse use);
 
   BlockRunner& runner_;
   bool watching_ = false;
@@ -89,20 +111,30 @@ class SharedRaces {
   std::uint32_t first_epoch_ = 0;  ///< of the block
   std::uint32_t turn_ = 0;
   Region dynamic_;
-  std::vector<Region> statics_;
+  std::optional<MemoryFault>
+      unwritten_;  ///< told when the block ends: perhaps it is half of a race
   std::vector<Cell> dynamic_cells_;
-  std::vector<std::vector<Cell>> static_cells_;
+  std::uint64_t known_ = 0;  ///< which module the variables are of
+  std::vector<Variable> variables_;
   std::vector<Warp> warps_;
-  std::vector<Site> sites_;
-  std::vector<std::uint32_t> site_table_;
 };
 
-/// Where the calling OS thread's shared memory lies, for a quick answer to most accesses; empty where nobody watches.
-struct SharedWindow {
-  SharedRaces::Region dynamic;
+class GlobalView;
+
+/// Where the calling OS thread's watched memory lies, for a quick answer to most accesses; empty where nobody watches.
+struct WatchWindow {
+  SharedRaces::Region dynamic;  ///< with the fences beside it
   SharedRaces::Region statics;  ///< from the first to the last
   SharedRaces* races = nullptr;
+  SharedRaces::Region global;  ///< all of it (global_watch.hpp)
+  GlobalView* view = nullptr;
+  bool may_be_unwritten = false;  ///< what is read of shared memory
 };
-extern constinit thread_local SharedWindow shared_window;
+extern constinit thread_local WatchWindow watch_window;
+
+const char* present(SharedUse use);
+const char* past(SharedUse use);
+/// Whether two threads may do this to the same memory at a time.
+bool may_meet(SharedUse a, SharedUse b);
 
 }  // namespace tilestep::simt::emulated

@@ -17,14 +17,18 @@ namespace {
 namespace fs = std::filesystem;
 
 /// -g1 has the lines for what is said about a fault. Without optimization the compiler takes half the time, and the
-/// kernels that a lesson shows are small. Its accesses to memory are told as they would be to ThreadSanitizer, without
-/// whose runtime it is linked (simt/shared_races.hpp).
+/// kernels that a lesson shows are small. Its accesses to memory and the ends of its arrays are told as they would be to
+/// ThreadSanitizer and UBSan, without whose runtimes it is linked (simt/memory_words.cpp); what it does not initialize is
+/// NaN or a large number.
 std::vector<std::string> host_flags(const Compiler& compiler) {
   const bool clang = compiler.name.find("clang") != std::string::npos;
   return {"-std=c++20",
-          "-fsanitize=thread",
+          "-fsanitize=thread,bounds",
           clang ? "-mllvm" : "--param",
           clang ? "-tsan-instrument-func-entry-exit=0" : "tsan-instrument-func-entry-exit=0",
+          clang ? "-mllvm" : "--param",
+          clang ? "-tsan-distinguish-volatile=1" : "tsan-distinguish-volatile=1",
+          "-ftrivial-auto-var-init=pattern",
           "-fno-omit-frame-pointer",
           "-fstack-protector-strong",
           "-O0",
@@ -144,11 +148,18 @@ std::set<std::string> missing_symbols(const std::vector<std::string>& objects) {
   return missing;
 }
 
+/// Whose functions are watched, and the sanitizer's that this program has its own of (simt/memory_words.cpp).
+constexpr const char* kWatchedWords =
+    "memset tilestep_memset\n"
+    "memcpy tilestep_memcpy\n"
+    "memmove tilestep_memmove\n"
+    "__ubsan_handle_out_of_bounds tilestep_out_of_bounds\n";
+
 /// Gives what the edited files want of the lesson's other files the names that those have in the program: an edited
 /// kernel's namespace is its own, so that nothing else could be taken for it.
 void borrow_the_rest(const Job& job, const std::vector<std::string>& objects) {
   constexpr std::string_view kOwn = "14edited_backend", kProgram = "16emulated_backend";
-  std::string renamed;
+  std::string renamed = kWatchedWords;
   for (const std::string& name : missing_symbols(objects)) {
     std::string there = name;
     for (std::size_t at = there.find(kOwn); at != there.npos; at = there.find(kOwn, at)) {
@@ -156,7 +167,6 @@ void borrow_the_rest(const Job& job, const std::vector<std::string>& objects) {
     }
     if (there != name) renamed += name + " " + there + "\n";
   }
-  if (renamed.empty()) return;
   const fs::path list = job.draft / "borrowed.txt";
   write_whole(list, renamed);
   for (const std::string& object : objects) {

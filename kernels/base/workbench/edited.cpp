@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "kernels/base/simt/shared_variables.hpp"
 #include "kernels/base/workbench/compiler.hpp"
 #include "kernels/base/workbench/folders.hpp"
 #include "kernels/base/workbench/guarded.hpp"
@@ -47,6 +48,8 @@ KernelsFunction load(const Compiled& compiled) {
     throw lab::SourceError(
         fmt::format("{} cannot be used: no kernels of the lesson came out of it", name), {});
   }
+  simt::emulated::know_variables(compiled.folder / kHostModule,
+                                        reinterpret_cast<const void*>(kernels));
   return kernels;
 }
 

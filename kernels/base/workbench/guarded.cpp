@@ -51,26 +51,39 @@ std::string in_line(int line) {
   return line == 0 ? std::string() : fmt::format(" in line {}", line);
 }
 
-/// What the guard has seen of shared memory, by line.
-std::vector<lab::Diagnostic> races(const EditedModule& module) {
-  std::vector<lab::Diagnostic> all;
-  for (const simt::SharedRace& race : simt::FaultGuard::races()) {
-    const int here = line_of({race.here, {}, 0}, module);
-    const int there = line_of({race.there, {}, 0}, module);
-    all.push_back({here, 0, lab::Severity::error,
-                   fmt::format("{} {} {}{}, which {} {}{}; {}", race.who, race.does, race.what,
-                               in_line(here), race.other, race.did, in_line(there), race.missing)});
+/// What the guard has seen of memory, as one sentence each.
+struct Told {
+  std::string check;
+  lab::Diagnostic diagnostic;
+};
+std::vector<Told> memory_faults(const EditedModule& module) {
+  std::vector<Told> all;
+  for (const simt::MemoryFault& fault : simt::FaultGuard::faults()) {
+    const int here = line_of({fault.here, {}, 0}, module);
+    std::string text = fmt::format("{} {}{}", fault.who, fault.does, in_line(here));
+    if (fault.other.empty()) {
+      text += fault.why;
+    } else {
+      const int there = line_of({fault.there, {}, 0}, module);
+      text += fmt::format(", which {} {}{}; {}", fault.other, fault.did, in_line(there), fault.why);
+    }
+    all.push_back({fault.check, {here, 0, lab::Severity::error, std::move(text)}});
   }
   return all;
 }
 
-void add_races(lab::Report& report, const EditedModule& module) {
-  const std::vector<lab::Diagnostic> all = races(module);
-  if (all.empty()) return;
-  report.checks.push_back({"shared_memory", false, 0, 0, all.front().text});
+void add_faults(lab::Report& report, const EditedModule& module) {
+  const std::vector<Told> all = memory_faults(module);
+  for (const Told& each : all) {
+    const bool known = std::any_of(report.checks.begin(), report.checks.end(),
+                                   [&](const lab::Check& check) { return check.id == each.check; });
+    if (!known) report.checks.push_back({each.check, false, 0, 0, each.diagnostic.text});
+  }
   if (!report.kernel) return;
   auto& said = report.kernel->diagnostics;
-  said.insert(said.begin(), all.begin(), all.end());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    said.insert(said.begin() + static_cast<std::ptrdiff_t>(i), all[i].diagnostic);
+  }
 }
 
 lab::Report limited(const EditedModule& module, const std::function<lab::Report()>& run,
@@ -79,7 +92,7 @@ lab::Report limited(const EditedModule& module, const std::function<lab::Report(
     const MemoryLimit limit(limits.memory_bytes);
     const simt::FaultGuard guard(limits.deadline);
     lab::Report report = run();
-    add_races(report, module);
+    add_faults(report, module);
     return report;
   } catch (const std::bad_alloc&) {
     throw Error(fmt::format("there is not enough memory for this run: with an edited kernel it may "
@@ -103,9 +116,9 @@ lab::Report guarded(const EditedModule& module, const std::function<lab::Report(
     return limited(module, run, limits);
   } catch (const simt::KernelFault& fault) {
     lab::SourceError error = located(fault, module);
-    if (const auto before = races(module); !before.empty()) {  // perhaps what it comes from
+    if (const auto before = memory_faults(module); !before.empty()) {  // perhaps what it comes from
       std::vector<lab::Diagnostic> all = error.diagnostics();
-      all.insert(all.end(), before.begin(), before.end());
+      for (const Told& each : before) all.push_back(each.diagnostic);
       error = {error.what(), std::move(all), error.code()};
     }
     if (fault.ends_process()) throw KernelStopped(error);

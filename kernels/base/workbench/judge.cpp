@@ -9,7 +9,8 @@ namespace tilestep::lab {
 namespace {
 
 // Checks that every run of an edited kernel has beside the lesson's (orders.hpp, guarded.hpp).
-constexpr std::string_view kOrderCheck = "thread_order", kSharedCheck = "shared_memory";
+constexpr std::string_view kOrderCheck = "thread_order", kSharedCheck = "shared_memory",
+                           kGlobalCheck = "global_memory", kBoundsCheck = "array_bounds";
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -217,11 +218,14 @@ class Judge {
 
   static std::string what_failed(const ExerciseCase& one, const Check& check,
                                  simt::ThreadOrder order) {
-    // These two say in their detail what was wrong where.
-    if (check.id == kOrderCheck || check.id == kSharedCheck) {
+    // These say in their detail what was wrong where.
+    const bool of_memory =
+        check.id == kSharedCheck || check.id == kGlobalCheck || check.id == kBoundsCheck;
+    if (check.id == kOrderCheck || (of_memory && contains(check.detail, "; no"))) {
       return fmt::format("{} it is up to the order of the threads what comes out: {}",
                          words_of(one), check.detail);
     }
+    if (of_memory) return fmt::format("{} {}", words_of(one), check.detail);
     return fmt::format("{} the check '{}' fails: it is off by {:.4g}, and {:.4g} is allowed{}",
                        words_of(one), check.id, check.max_error, check.tolerance, of_order(order));
   }
