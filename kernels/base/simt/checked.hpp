@@ -3,19 +3,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/base/simt/emulator.hpp"
 
 namespace tilestep::simt {
 
 /// A named array under emulation: behaves like `T*`, and each access is checked. What lies outside
-/// throws Error with the kernel, block, thread, name and index.
+/// throws Error with the kernel, block, thread, name and index. Where a `T*` is wanted it becomes one,
+/// from the origin on, whose accesses nobody checks; one made from a `T*` knows no end.
 template <class T>
 class Checked {
  public:
   Checked() = default;
   /// `name` must outlive the view (a string literal).
   Checked(T* data, std::size_t count, const char* name) : data_(data), count_(count), name_(name) {}
+  template <class Pointer>
+  requires(std::is_pointer_v<Pointer>&& std::is_convertible_v<Pointer, T*>) Checked(Pointer data)
+      : Checked(data, PTRDIFF_MAX / sizeof(T), "an array given as a pointer") {}
 
   T& operator[](std::ptrdiff_t index) const {
     const std::ptrdiff_t at = origin_ + index;
@@ -35,8 +40,20 @@ class Checked {
   }
   Checked operator-(std::ptrdiff_t offset) const { return *this + -offset; }
   Checked& operator+=(std::ptrdiff_t offset) { return *this = *this + offset; }
+  Checked& operator-=(std::ptrdiff_t offset) { return *this = *this + -offset; }
   Checked& operator++() { return *this += 1; }
+  Checked& operator--() { return *this += -1; }
+  Checked operator++(int) { return std::exchange(*this, *this + 1); }
+  Checked operator--(int) { return std::exchange(*this, *this + -1); }
 
+  operator T*() const { return reinterpret_cast<T*>(address()); }
+  /// A cast to a pointer to something else, `(const float4*)in`. Throws Error as `as` does.
+  template <class V>
+  requires(!std::is_same_v<V, T> && (std::is_const_v<V> || !std::is_const_v<T>)) explicit
+  operator V*() const {
+    if constexpr (!std::is_void_v<V>) require_aligned<V>();
+    return reinterpret_cast<V*>(address());
+  }
   operator Checked<const T>() const requires(!std::is_const_v<T>) {
     return Checked<const T>(data_, count_, name_) + origin_;
   }
@@ -48,13 +65,20 @@ class Checked {
     using Element = std::conditional_t<std::is_const_v<T>, const V, V>;
     const std::ptrdiff_t left = static_cast<std::ptrdiff_t>(count_) - origin_;
     if (origin_ < 0 || left < 0) emulated::out_of_bounds(name_, origin_, count_);
-    const auto address = reinterpret_cast<std::uintptr_t>(data_) + origin_ * sizeof(T);
-    if (address % alignof(V) != 0) emulated::misaligned(name_, origin_, sizeof(V), alignof(V));
-    return Checked<Element>(reinterpret_cast<Element*>(address),
+    require_aligned<V>();
+    return Checked<Element>(reinterpret_cast<Element*>(address()),
                             static_cast<std::size_t>(left) * sizeof(T) / sizeof(V), name_);
   }
 
  private:
+  std::uintptr_t address() const {
+    return reinterpret_cast<std::uintptr_t>(data_) + origin_ * sizeof(T);
+  }
+  template <class V>
+  void require_aligned() const {
+    if (address() % alignof(V) != 0) emulated::misaligned(name_, origin_, sizeof(V), alignof(V));
+  }
+
   T* data_ = nullptr;
   std::size_t count_ = 0;
   const char* name_ = "array";
@@ -66,6 +90,11 @@ class Checked {
 template <class V, class T>
 auto as(const Checked<T>& array) {
   return array.template as<V>();
+}
+/// The same of a pointer, whose alignment is not looked at.
+template <class V, class T>
+auto as(T* array) {
+  return reinterpret_cast<std::conditional_t<std::is_const_v<T>, const V, V>*>(array);
 }
 
 }  // namespace tilestep::simt

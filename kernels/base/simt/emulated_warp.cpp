@@ -55,6 +55,22 @@ void for_each_lane(unsigned mask, Visit visit) {
   for (unsigned left = mask; left != 0; left &= left - 1) visit(std::countr_zero(left));
 }
 
+// Where the lanes of `mask` meet for `op`; of tiles and of the whole warp lanes may wait at the same time. One is free
+// for whoever comes first: a lane that runs waits in none of the 32.
+template <class Meetings>
+auto& meeting_of(Meetings& meetings, unsigned mask, WarpOp op) {
+  auto& usual = meetings[static_cast<std::size_t>(std::countr_zero(mask))];
+  const auto fits = [&](const auto& each) {
+    return each.arrived != 0 && each.mask == mask && each.op == op;
+  };
+  if (fits(usual)) return usual;
+  const auto found = std::find_if(meetings.begin(), meetings.end(), fits);
+  if (found != meetings.end()) return *found;
+  if (usual.arrived == 0) return usual;
+  return *std::find_if(meetings.begin(), meetings.end(),
+                       [](const auto& each) { return each.arrived == 0; });
+}
+
 }  // namespace
 
 std::string line_of(const Location& at) {
@@ -80,16 +96,13 @@ std::uint64_t BlockRunner::warp_collective(WarpOp op, unsigned mask, std::uint64
   threads_[me].place = at;
   threads_[me].state = State::at_warp;
 
-  Meeting& meeting = warp.meetings[std::countr_zero(mask)];
-  if (meeting.arrived == 0) meeting = {mask, 0, op};
-  // Who comes with another mask or operation waits for ever; the stall report tells it from the
-  // rest.
-  if (meeting.mask == mask && meeting.op == op) {
-    meeting.arrived |= 1u << my_lane;
-    if (meeting.arrived == mask) {
-      complete(warp, me - my_lane, meeting);
-      return warp.results[my_lane];
-    }
+  Meeting& meeting = meeting_of(warp.meetings, mask, op);
+  // Who comes with another mask or operation waits elsewhere, and for ever if a lane is in both masks and comes to
+  // one; the stall report tells it from the rest.
+  meeting = {mask, meeting.arrived | 1u << my_lane, op};
+  if (meeting.arrived == mask) {
+    complete(warp, me - my_lane, meeting);
+    return warp.results[my_lane];
   }
   const Pause waiting = pause();
   if (waiting.to != nullptr) Fibers::switch_to(*waiting.from, *waiting.to);
@@ -194,9 +207,7 @@ std::string BlockRunner::warp_stall(int thread) const {
   const int lane = missing_lane(thread);
   const int other = thread - thread % kWarp + lane;
   std::string why;
-  if (lane == kNone) {
-    why = "the masks of its lanes overlap with those of others";
-  } else if (other >= count_) {
+  if (other >= count_) {
     why = fmt::format("lane {}, which the mask names, does not exist: the block has {} threads",
                       lane, count_);
   } else if (threads_[other].state == State::ended) {

@@ -95,6 +95,10 @@ void assertion_failed(const char* condition) {
   fail(fmt::format("fails its assertion '{}'", condition));
 }
 
+void trapped() {
+  fail("calls __trap()");
+}
+
 void outside_shared_array(std::ptrdiff_t index, std::size_t count) {
   fail(fmt::format("takes index {} of a shared array where it has {} elements (allowed: 0–{})",
                    index, count, count - 1));

@@ -106,6 +106,8 @@ void register_shared(void* memory, std::size_t bytes);
 [[noreturn]] void out_of_bounds(const char* name, std::ptrdiff_t index, std::size_t count);
 /// Of an edited kernel (workbench/folders.cpp gives it its assert): `condition` is as it is written.
 [[noreturn]] void assertion_failed(const char* condition);
+/// __trap().
+[[noreturn]] void trapped();
 /// Reports that `name + index` is not aligned to `alignment` bytes, as vectors of `vector_bytes`
 /// are.
 [[noreturn]] void misaligned(const char* name, std::ptrdiff_t index, std::size_t vector_bytes,

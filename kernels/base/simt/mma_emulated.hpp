@@ -146,6 +146,15 @@ void cp_async4(Shared<T> to, Global<const T> from, bool inside, Location at = Lo
   static_assert(sizeof(T) == 4);
   emulated::start_copy(&*to, inside ? &*from : nullptr, 4, at);
 }
+/// The same to an array that is taken as a pointer.
+template <class T, class From>
+void cp_async16(T* to, const From& from, bool inside = true, Location at = Location::current()) {
+  cp_async16(Shared<T>(to), Global<const T>(from), inside, at);
+}
+template <class T, class From>
+void cp_async4(T* to, const From& from, bool inside, Location at = Location::current()) {
+  cp_async4(Shared<T>(to), Global<const T>(from), inside, at);
+}
 inline void cp_async_commit() {
   emulated::commit_copies();
 }

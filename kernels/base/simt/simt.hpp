@@ -33,7 +33,19 @@
 /// __launch_bounds__ __restrict__`, `threadIdx blockIdx blockDim gridDim warpSize`, `dim3` and the
 /// vector types with their `make_…`, `__syncthreads` and its votes, `__syncwarp`, warp shuffles,
 /// votes and integer reductions, atomics, `__ldg __ldcs __ldcg __stcs __stcg`, `__threadfence…`,
-/// `clock64`, and the math functions of emulated_math.hpp. In addition:
+/// `clock64`, and the math functions of emulated_math.hpp.
+///
+/// An edited source (SIMT_EDITED) may be plain CUDA: simt/toolkit has the rest of the words,
+///  - `extern __shared__ T name[]`, `__constant__ __managed__ __noinline__ __align__ __grid_constant__`,
+///    arrays taken as `T*`, casts of them, `__CUDA_ARCH__` (900);
+///  - all small vectors, all atomics, `_block` and `_system` too, cache hints, `__match_…_sync`, `__trap`,
+///    integer intrinsics, directed rounding and conversions, fast and special math, `assert`, `printf`;
+///  - `<cuda_runtime.h> <cuda_fp16.h> <cuda_bf16.h> <math_constants.h> <cooperative_groups.h>` with
+///    blocks, tiles and their reduce.
+/// What is not emulated, textures, launches, PTX and more, gets a sentence at its line
+/// (workbench/cuda_words.cpp).
+///
+/// In addition both know:
 ///
 ///     simt::Global<T>          what a kernel takes: T*, or a bounds-checked view under emulation
 ///     simt::global(span, name) makes it from a Span<T> on the host; `name` is for error texts

@@ -99,6 +99,12 @@ struct Tape {
   __device__ Traced<T> traced(Global<T> array, std::uint32_t site) const {
     return {array, *this, site};
   }
+#if !defined(__CUDACC__)
+  template <class T>
+  Traced<T> traced(T* array, std::uint32_t site) const {
+    return {Global<T>(array), *this, site};
+  }
+#endif
 
   __device__ void access(std::uint32_t site, std::uint64_t byte_offset, std::uint16_t bytes,
                          AccessKind kind) const {

@@ -49,7 +49,7 @@ KernelsFunction load(const Compiled& compiled) {
         fmt::format("{} cannot be used: no kernels of the lesson came out of it", name), {});
   }
   simt::emulated::know_variables(compiled.folder / kHostModule,
-                                        reinterpret_cast<const void*>(kernels));
+                                 reinterpret_cast<const void*>(kernels));
   return kernels;
 }
 

@@ -11,6 +11,7 @@
 
 #include "kernels/base/lab/fields.hpp"
 #include "kernels/base/lab/json.hpp"
+#include "kernels/base/workbench/cuda_words.hpp"
 #include "kernels/base/workbench/diagnostics.hpp"
 #include "kernels/base/workbench/folders.hpp"
 #include "kernels/base/workbench/guarded.hpp"
@@ -25,6 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kKept = 64;
 constexpr const char* kInfo = "info.json";
+/// What stands in for the CUDA Toolkit's headers.
+constexpr const char* kToolkit = "kernels/base/simt/toolkit";
 
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
@@ -131,10 +134,12 @@ Compiled compile(Job job,
     if (job.watch.tell) job.watch.tell(kCompiling);
     const auto start = Clock::now();
     job.draft = draft;
-    write_whole(draft / "edited" / job.edit.path, job.edit.text);
-    if (job.precompiles) {
+    write_whole(draft / "edited" / job.edit.path,
+                job.emulated ? for_emulation(job.edit.text) : job.edit.text);
+    if (job.emulated) {
       const std::vector<std::string> more = precompiled_headers(job);
       job.flags.insert(job.flags.begin(), more.begin(), more.end());
+      job.flags.insert(job.flags.end(), {"-I", (job.headers / kToolkit).string()});
     }
     const std::vector<std::string> sources = launch_sources_of(job.lesson, job.edit.path);
     lab::EditedKernel info{

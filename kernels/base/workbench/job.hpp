@@ -19,7 +19,7 @@ struct Job {
   lab::KernelEdit edit;
   Compiler compiler;
   std::vector<std::string> flags;
-  bool precompiles = false;       ///< with precompiled headers; a job for g++ or clang++ may
+  bool emulated = false;          ///< for g++ or clang++: with simt/toolkit and precompiled headers
   int memory_mb = 0;              ///< a template that never ends must not take the machine with it
   std::string ending;             ///< of the file that one source becomes: ".o"
   std::filesystem::path headers;  ///< header_folder()

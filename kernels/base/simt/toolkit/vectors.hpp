@@ -1,0 +1,60 @@
+#pragma once
+
+/// \file
+/// The vector types that emulated_types.hpp leaves out, with their make_ functions ("C++ Language Extensions", "Built-in
+/// Vector Types"). Included by words.hpp.
+
+#include "kernels/base/simt/emulated_types.hpp"
+
+#define TILESTEP_VECTOR1(name, T)         \
+  struct [[gnu::may_alias]] name##1 {     \
+    T x;                                  \
+  };                                      \
+  constexpr name##1 make_##name##1(T x) { \
+    return {x};                           \
+  }
+#define TILESTEP_VECTOR2(name, T)                            \
+  struct alignas(2 * sizeof(T)) [[gnu::may_alias]] name##2 { \
+    T x, y;                                                  \
+  };                                                         \
+  constexpr name##2 make_##name##2(T x, T y) {               \
+    return {x, y};                                           \
+  }
+#define TILESTEP_VECTOR3(name, T)                   \
+  struct [[gnu::may_alias]] name##3 {               \
+    T x, y, z;                                      \
+  };                                                \
+  constexpr name##3 make_##name##3(T x, T y, T z) { \
+    return {x, y, z};                               \
+  }
+#define TILESTEP_VECTOR4(name, T)                                                 \
+  struct alignas(sizeof(T) < 8 ? 4 * sizeof(T) : 16) [[gnu::may_alias]] name##4 { \
+    T x, y, z, w;                                                                 \
+  };                                                                              \
+  constexpr name##4 make_##name##4(T x, T y, T z, T w) {                          \
+    return {x, y, z, w};                                                          \
+  }
+#define TILESTEP_VECTORS(name, T) \
+  TILESTEP_VECTOR1(name, T)       \
+  TILESTEP_VECTOR2(name, T) TILESTEP_VECTOR3(name, T) TILESTEP_VECTOR4(name, T)
+
+TILESTEP_VECTORS(char, signed char)
+TILESTEP_VECTORS(uchar, unsigned char)
+TILESTEP_VECTORS(short, short)
+TILESTEP_VECTORS(ushort, unsigned short)
+TILESTEP_VECTORS(long, long)
+TILESTEP_VECTORS(ulong, unsigned long)
+TILESTEP_VECTORS(longlong, long long)
+TILESTEP_VECTORS(ulonglong, unsigned long long)
+TILESTEP_VECTOR1(int, int)
+TILESTEP_VECTOR1(uint, unsigned)
+TILESTEP_VECTOR1(float, float)
+TILESTEP_VECTOR1(double, double)
+TILESTEP_VECTOR3(double, double)
+TILESTEP_VECTOR4(double, double)
+
+#undef TILESTEP_VECTORS
+#undef TILESTEP_VECTOR1
+#undef TILESTEP_VECTOR2
+#undef TILESTEP_VECTOR3
+#undef TILESTEP_VECTOR4

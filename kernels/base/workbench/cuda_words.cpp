@@ -1,0 +1,399 @@
+#include "kernels/base/workbench/cuda_words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace tilestep::workbench {
+namespace {
+
+struct Refused {
+  std::string_view word;  ///< before a bracket; with a * at its end: all that begin so
+  std::string_view instead;
+};
+
+constexpr std::string_view kNoMask =
+    "it has no mask, and no GPU from compute capability 7.0 on knows it; write the word with _sync "
+    "and the mask of the "
+    "lanes, 0xffffffff for all";
+constexpr std::string_view kNoTexture =
+    "textures and surfaces are not emulated; read the array itself, by __ldg(&array[i])";
+constexpr std::string_view kNoHost =
+    "an edited source has kernels alone; memory, copies and launches are those of the lesson's "
+    "launch.cu";
+constexpr std::string_view kNoSpace =
+    "under emulation an address does not tell its memory space; keep pointers to shared and to "
+    "global memory apart";
+constexpr std::string_view kNoGroup =
+    "of cooperative groups this_thread_block, this_grid and tiled_partition<N> are here; use a "
+    "tile of a warp";
+constexpr std::string_view kNoPipeline =
+    "use simt::cp_async16, cp_async_commit and cp_async_wait of kernels/base/simt/mma.hpp";
+constexpr std::string_view kNoBarrier =
+    "use the mbarriers of kernels/base/simt/hopper.hpp, or __syncthreads()";
+constexpr std::string_view kNoMma =
+    "use simt::mma_m16n8k16_bf16 and its like of kernels/base/simt/mma.hpp";
+
+constexpr auto kRefused = std::to_array<Refused>({
+    {"__shfl", kNoMask},
+    {"__shfl_up", kNoMask},
+    {"__shfl_down", kNoMask},
+    {"__shfl_xor", kNoMask},
+    {"__ballot", kNoMask},
+    {"__any", kNoMask},
+    {"__all", kNoMask},
+    {"tex1D*", kNoTexture},
+    {"tex2D*", kNoTexture},
+    {"tex3D*", kNoTexture},
+    {"texture", kNoTexture},
+    {"surf1D*", kNoTexture},
+    {"surf2D*", kNoTexture},
+    {"surf3D*", kNoTexture},
+    {"cudaMalloc*", kNoHost},
+    {"cudaFree*", kNoHost},
+    {"cudaMemcpy*", kNoHost},
+    {"cudaMemset*", kNoHost},
+    {"cudaLaunch*", kNoHost},
+    {"cudaStream*", kNoHost},
+    {"cudaEvent*", kNoHost},
+    {"cudaDeviceSynchronize", kNoHost},
+    {"cudaGetLastError", kNoHost},
+    {"__isGlobal", kNoSpace},
+    {"__isShared", kNoSpace},
+    {"__isConstant", kNoSpace},
+    {"__isLocal", kNoSpace},
+    {"__isGridConstant", kNoSpace},
+    {"__cvta_*", kNoSpace},
+    {"coalesced_threads", kNoGroup},
+    {"this_cluster", kNoGroup},
+    {"this_multi_grid", kNoGroup},
+    {"labeled_partition", kNoGroup},
+    {"binary_partition", kNoGroup},
+    {"memcpy_async", kNoPipeline},
+    {"__pipeline_*", kNoPipeline},
+    {"__cluster_dims__", "how many blocks a cluster has is said by the lesson's launch.cu"},
+});
+constexpr auto kRefusedHeaders = std::to_array<Refused>({
+    {"mma.h", kNoMma},
+    {"cuda_pipeline*", kNoPipeline},
+    {"cuda/pipeline", kNoPipeline},
+    {"cuda/barrier", kNoBarrier},
+    {"cooperative_groups/memcpy_async.h", kNoPipeline},
+    {"cooperative_groups/scan.h", "write the scan with shfl_up of a tile"},
+    {"cuda_fp8.h", "use numeric::E4m3 and numeric::E5m2 of kernels/base/numeric/small_float.hpp"},
+    {"cub/*", "CUB is not emulated; write the reduction or scan with shuffles and shared memory"},
+    {"thrust/*", "Thrust calls kernels from the host; an edited source has kernels alone"},
+    {"curand*",
+     "cuRAND is not emulated; make numbers from the index, as kernels/base/numeric/random.hpp "
+     "does"},
+    {"cuda/*", "libcu++ is not emulated; use the C++ standard library's header or the CUDA word"},
+    {"cute/*", "CUTLASS is not emulated; use kernels/base/simt/mma.hpp or hopper.hpp"},
+    {"cutlass/*", "CUTLASS is not emulated; use kernels/base/simt/mma.hpp or hopper.hpp"},
+});
+
+/// What is said of `word`; nothing if it may stay.
+template <std::size_t kCount>
+std::string_view instead_of(std::string_view word, const std::array<Refused, kCount>& all) {
+  for (const Refused& each : all) {
+    const bool begins = each.word.ends_with('*');
+    if (begins ? word.starts_with(each.word.substr(0, each.word.size() - 1)) : word == each.word) {
+      return each.instead;
+    }
+  }
+  return {};
+}
+
+bool starts_word(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$';
+}
+bool in_word(char c) {
+  return starts_word(c) || std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
+
+/// A word, a number, a literal or a single sign of the code.
+struct Token {
+  std::size_t begin, end;
+  bool directive;  ///< in a line of the preprocessor
+};
+
+/// An #include with the name that stands in it.
+struct Include {
+  std::size_t begin, end;
+  std::string_view name;
+};
+
+/// Takes a source apart, without what no preprocessor looks at.
+class Lexer {
+ public:
+  explicit Lexer(std::string_view text) : text_(text) {
+    while (at_ < text_.size()) step();
+  }
+  std::vector<Token> tokens;
+  std::vector<Include> includes;
+
+ private:
+  bool next_is(std::string_view what) const { return text_.substr(at_).starts_with(what); }
+  /// Up to the end of the line, over those that end with a backslash.
+  void skip_line() {
+    do {
+      at_ = std::min(text_.find('\n', at_ + 1), text_.size());
+    } while (at_ < text_.size() && text_[at_ - 1] == '\\');
+  }
+  void skip_literal(char quote) {
+    for (++at_; at_ < text_.size() && text_[at_] != quote && text_[at_] != '\n'; ++at_) {
+      if (text_[at_] == '\\') ++at_;
+    }
+    at_ = std::min(at_ + 1, text_.size());
+  }
+  void skip_raw_literal() {
+    const std::size_t open = std::min(text_.find('(', at_), text_.size());
+    const std::string close = fmt::format("){}\"", text_.substr(at_ + 1, open - at_ - 1));
+    const std::size_t end = text_.find(close, open);
+    at_ = end == text_.npos ? text_.size() : end + close.size();
+  }
+  void take(std::size_t begin) { tokens.push_back({begin, at_, directive_}); }
+
+  void step() {
+    const std::size_t begin = at_;
+    const char c = text_[at_];
+    if (c == '\n') {
+      directive_ = directive_ && at_ > 0 && text_[at_ - 1] == '\\';
+      line_begins_ = true;
+      ++at_;
+    } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+      ++at_;
+    } else if (next_is("//")) {
+      skip_line();
+    } else if (next_is("/*")) {
+      const std::size_t end = text_.find("*/", at_ + 2);
+      at_ = end == text_.npos ? text_.size() : end + 2;
+    } else if (c == '#' && line_begins_) {
+      begin_directive();
+    } else {
+      line_begins_ = false;
+      if (c == '"' || c == '\'') {
+        skip_literal(c);
+      } else if (starts_word(c)) {
+        while (at_ < text_.size() && in_word(text_[at_])) ++at_;
+        const std::string_view word = text_.substr(begin, at_ - begin);
+        const bool literal = at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\'') &&
+                             word.size() <= 3 && word.find_first_not_of("uUL8R") == word.npos;
+        if (literal && word.ends_with('R'))
+          skip_raw_literal();
+        else if (literal)
+          skip_literal(text_[at_]);
+      } else if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
+        while (at_ < text_.size() &&
+               (in_word(text_[at_]) || text_[at_] == '.' || text_[at_] == '\''))
+          ++at_;
+      } else {
+        ++at_;
+      }
+      take(begin);
+    }
+  }
+
+  void begin_directive() {
+    const std::size_t begin = at_;
+    at_ = std::min(text_.find_first_not_of(" \t", at_ + 1), text_.size());
+    const std::size_t word = at_;
+    while (at_ < text_.size() && in_word(text_[at_])) ++at_;
+    const std::string_view name = text_.substr(word, at_ - word);
+    if (name == "include") {
+      const std::size_t open = std::min(text_.find_first_of("<\"\n", at_), text_.size());
+      const std::size_t close = std::min(text_.find_first_of(">\"\n", open + 1), text_.size());
+      skip_line();
+      if (open < close) includes.push_back({begin, at_, text_.substr(open + 1, close - open - 1)});
+    } else if (name == "error" || name == "warning" || name == "pragma") {
+      skip_line();
+    } else {
+      directive_ = true;
+    }
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  bool line_begins_ = true, directive_ = false;
+};
+
+class Rewriter {
+ public:
+  explicit Rewriter(std::string_view text) : text_(text), lexer_(text), tokens_(lexer_.tokens) {}
+
+  std::string rewritten() {
+    for (const Include& each : lexer_.includes) {
+      const std::string_view instead = instead_of(each.name, kRefusedHeaders);
+      if (instead.empty()) continue;
+      replace(each.begin, each.end,
+              fmt::format("#pragma GCC error \"<{}>: {}\"", each.name, instead));
+    }
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      look_at(i);
+      follow_scope(i);
+    }
+    std::stable_sort(edits_.begin(), edits_.end(),
+                     [](const Edit& a, const Edit& b) { return a.begin < b.begin; });
+    std::string all;
+    std::size_t done = 0;
+    for (const Edit& edit : edits_) {
+      all.append(text_, done, edit.begin - done).append(edit.text);
+      done = edit.end;
+    }
+    return all.append(text_, done);
+  }
+
+ private:
+  struct Edit {
+    std::size_t begin, end;
+    std::string text;
+  };
+
+  /// The token's text; empty past the end.
+  std::string_view word(std::size_t i) const {
+    return i < tokens_.size() ? text_.substr(tokens_[i].begin, tokens_[i].end - tokens_[i].begin)
+                              : std::string_view();
+  }
+  void replace(std::size_t begin, std::size_t end, std::string text) {
+    edits_.push_back({begin, end, std::move(text)});
+  }
+  void replace(std::size_t i, std::string text) {
+    replace(tokens_[i].begin, tokens_[i].end, std::move(text));
+  }
+  void blank(std::size_t first, std::size_t last) {
+    for (std::size_t at = tokens_[first].begin; at < tokens_[last].end; ++at) {
+      if (text_[at] != '\n') replace(at, at + 1, " ");
+    }
+  }
+  /// An error in the token's line, if the preprocessor does not leave it out.
+  void refuse(std::size_t i, std::string_view what, std::string_view instead) {
+    replace(tokens_[i].begin, tokens_[i].begin,
+            fmt::format(" _Pragma(\"GCC error \\\"{}: {}\\\"\") ", what, instead));
+  }
+  /// The token after the group that opens at `i`.
+  std::size_t after_group(std::size_t i, std::string_view open, std::string_view close) const {
+    for (int depth = 0; i < tokens_.size(); ++i) {
+      if (word(i) == open) ++depth;
+      if (word(i) == close && --depth == 0) return i + 1;
+    }
+    return i;
+  }
+
+  void look_at(std::size_t i) {
+    const std::string_view name = word(i), next = word(i + 1);
+    const std::string_view before = i == 0 ? std::string_view() : word(i - 1);
+    if (name == "extern") {
+      share(i);
+    } else if (name == "reinterpret_cast") {
+      replace(i, "simt_reinterpret");
+    } else if (name == "__noinline__" && before != "(") {
+      replace(i, "SIMT_OUTLINE");
+    } else if (name == "asm" || name == "__asm__" || name == "__asm") {
+      std::size_t code = i + 1;
+      while (word(code) == "volatile" || word(code) == "__volatile__") ++code;
+      if (word(code) == "(" && word(code + 1) != "\"\"") {
+        refuse(i, name,
+               "PTX is not emulated; keep it between #if defined(__CUDACC__) and #else, or use the "
+               "words of "
+               "kernels/base/simt/packed.hpp, mma.hpp and hopper.hpp");
+      }
+    } else if (name == "<" && next == "<" && word(i + 2) == "<" && before != "<" &&
+               before != "operator") {
+      refuse(i, "<<< >>>",
+             "a kernel cannot launch another one here; the lesson's launch.cu launches");
+    } else if (next == "(" || next == "<") {
+      const std::string_view instead = instead_of(name, kRefused);
+      if (!instead.empty()) refuse(i, name, instead);
+    }
+  }
+
+  /// Whether a `{` opens what has declarations alone in it, and whether all that are open do.
+  void follow_scope(std::size_t i) {
+    if (tokens_[i].directive) return;
+    const std::string_view name = word(i);
+    if (first_ == kNone) first_ = i;
+    if (name == "{") {
+      const std::string_view first = word(first_);
+      const bool space = first == "namespace" ||
+                         (first == "inline" && word(first_ + 1) == "namespace") ||
+                         (first == "extern" && word(first_ + 1).starts_with('"'));
+      open_.push_back(space);
+    } else if (name == "}" && !open_.empty()) {
+      open_.pop_back();
+    }
+    if (name == "{" || name == "}" || name == ";") first_ = kNone;
+  }
+  bool in_function() const { return std::find(open_.begin(), open_.end(), false) != open_.end(); }
+
+  /// extern __shared__ T name[]; from its `extern` on.
+  void share(std::size_t i) {
+    const bool before = i > 0 && word(i - 1) == "__shared__";
+    bool shared = before;
+    std::vector<std::pair<std::size_t, std::size_t>> dropped = {{i, i}};
+    if (before) dropped.emplace_back(i - 1, i - 1);
+    std::size_t at = i + 1;
+    while (at < tokens_.size() && (word(at) != "[" || word(at + 1) == "[")) {
+      const std::string_view each = word(at);
+      if (each == ";" || each == "{" || each == "}" || each == "=") return;
+      const std::size_t start = at;
+      at = each == "["   ? after_group(at, "[", "]")
+           : each == "(" ? after_group(at, "(", ")")
+                         : at + 1;
+      if (each == "alignas" || each == "__align__") at = after_group(at, "(", ")");
+      if (each == "__shared__") shared = true;
+      if (each == "__shared__" || each == "alignas" || each == "__align__" ||
+          each.starts_with('"')) {
+        dropped.emplace_back(start, at - 1);
+      }
+    }
+    if (!shared || at >= tokens_.size() || !starts_word(word(at - 1)[0])) return;
+    if (dropped.back().second == at - 1) return;  // no name
+    const bool local = in_function() || tokens_[i].directive;
+    for (const auto& [first, last] : dropped) {
+      if (local || first != i) blank(first, last);
+    }
+    if (!local) replace(i, "::simt_dynamic_of<");
+    at = declare(at, local, true);
+    while (word(at) == "," && word(at + 2) == "[") at = declare(at + 2, local, false);
+  }
+  /// One `name[]` of them, whose bracket is token `at`; gives the token after it.
+  std::size_t declare(std::size_t at, bool local, bool first) {
+    const std::size_t inner = after_group(at, "[", "]");
+    std::size_t end = inner;
+    while (word(end) == "[") end = after_group(end, "[", "]");
+    const std::size_t name = tokens_[at - 1].begin, open = tokens_[at].begin;
+    const std::size_t close = tokens_[end - 1].end;
+    // Of name[][16] what points to is an array of 16.
+    const std::string_view rest =
+        end == inner ? "" : text_.substr(tokens_[inner].begin, close - tokens_[inner].begin);
+    if (local) {
+      const std::size_t gap = text_[name - 1] == ' ' ? 1 : 0;
+      replace(name - gap, name, rest.empty() ? "*" : "(*");
+      replace(open, close, fmt::format("{}{}=::simt_dynamic{{}}", rest.empty() ? "" : ")", rest));
+    } else {
+      if (first) replace(name, name, fmt::format("{}> ", rest));
+      replace(open, close, "");
+    }
+    return end;
+  }
+
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  std::string_view text_;
+  Lexer lexer_;
+  const std::vector<Token>& tokens_;
+  std::vector<Edit> edits_;
+  std::vector<bool> open_;
+  std::size_t first_ = kNone;  ///< token of the statement
+};
+
+}  // namespace
+
+std::string for_emulation(std::string_view text) {
+  return Rewriter(text).rewritten();
+}
+
+}  // namespace tilestep::workbench

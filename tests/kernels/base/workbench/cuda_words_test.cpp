@@ -1,0 +1,110 @@
+// How an edited source is written another way for the emulation.
+
+#include "kernels/base/workbench/cuda_words.hpp"
+
+#include <algorithm>
+
+#include "kernels/base/lab/assets.hpp"
+#include "tests/catch.hpp"
+
+namespace tilestep::workbench {
+namespace {
+
+using tests::contains;
+
+TEST_CASE("an extern shared array becomes a pointer to dynamic shared memory", "[workbench]") {
+  struct Row {
+    std::string_view written, read;
+  };
+  for (const Row& row : {
+           Row{"void f() { extern __shared__ float s[]; }",
+               "void f() {                   float*s=::simt_dynamic{}; }"},
+           Row{"void f() { extern __shared__ __align__(16) unsigned char raw[]; }",
+               "void f() {                                 unsigned char*raw=::simt_dynamic{}; }"},
+           Row{"void f() { alignas(4) extern __shared__ alignas(16) T a[], b[]; }",
+               "void f() { alignas(4)                               "
+               "T*a=::simt_dynamic{},*b=::simt_dynamic{}; }"},
+           Row{"void f() { __shared__ extern volatile int v[][16]; }",
+               "void f() {                   volatile int(*v)[16]=::simt_dynamic{}; }"},
+           Row{"void f() { extern __shared__ float4\n  far[]; }",
+               "void f() {                   float4\n *far=::simt_dynamic{}; }"},
+           Row{"namespace a {\n#define B {\ninline namespace c { extern __shared__ float s[]; } }",
+               "namespace a {\n#define B {\ninline namespace c { ::simt_dynamic_of<            "
+               "float > s; } }"},
+           Row{"struct S { void f() { extern __shared__ int s[]; } };",
+               "struct S { void f() {                   int*s=::simt_dynamic{}; } };"},
+       }) {
+    CHECK(for_emulation(row.written) == row.read);
+  }
+}
+
+TEST_CASE("what is no code and no shared array stays as it is", "[workbench]") {
+  for (const std::string_view text : {
+           "// extern __shared__ float s[]; asm(\"x\")\\\n reinterpret_cast<a>(b)\n",
+           "/* reinterpret_cast\n */ \"reinterpret_cast \\\" tex2D(\" 'a' '\\'' '\"' u8\"asm(\"",
+           "R\"x(reinterpret_cast )\" asm(\"a\"))x\" LR\"(__shfl(1))\"",
+           "extern \"C\" int f(int a[]); extern float plain[]; extern int s;",
+           "int n = 1'000'000; a.reinterpret_cast_ = 0x1'F; __attribute__((__noinline__)) void "
+           "f();",
+           "asm volatile(\"\" ::: \"memory\"); a << b; a >> b; int tex2D = 3; group.any(1);",
+           "#include <cuda_fp16.h>\n#include \"kernels/base/simt/simt.hpp\"\n#error asm(\"x\")\n",
+           "extern __shared__",
+           "extern __shared__[]",
+           "extern __shared__ (",
+           "\"",
+           "R\"(",
+           "#include",
+           "/*",
+       }) {
+    CHECK(for_emulation(text) == text);
+  }
+}
+
+TEST_CASE("words of libraries get others of the same length", "[workbench]") {
+  CHECK(for_emulation("#define A(p) \\\n reinterpret_cast<float4*>(p)") ==
+        "#define A(p) \\\n simt_reinterpret<float4*>(p)");
+  CHECK(for_emulation("__device__ __noinline__ f();") == "__device__ SIMT_OUTLINE f();");
+}
+
+TEST_CASE("what cannot be emulated is an error in its line, that says what to write",
+          "[workbench]") {
+  struct Row {
+    std::string_view written, said;
+  };
+  for (const Row& row : {
+           Row{"x = __shfl(x, 1)", "__shfl: it has no mask"},
+           Row{"x = __any(x)", "write the word with _sync"},
+           Row{"tex1Dfetch<float>(t, 1)", "by __ldg(&array[i])"},
+           Row{"surf2Dwrite(1, s, 0, 0)", "surfaces are not emulated"},
+           Row{"cudaMallocAsync(&p, 4)", "kernels alone"},
+           Row{"kernel<<<1, 32>>>(a)", "<<< >>>: a kernel cannot launch"},
+           Row{"asm volatile(\"bar.sync 0;\")", "asm: PTX is not emulated"},
+           Row{"auto g = cg::coalesced_threads();", "tiled_partition<N>"},
+           Row{"if (__isShared(p))", "memory space"},
+           Row{"#include <mma.h>\n", "simt::mma_m16n8k16_bf16"},
+           Row{"  # include <cub/block/block_reduce.cuh>", "CUB is not emulated"},
+       }) {
+    const std::string read = for_emulation(row.written);
+    INFO(read);
+    CHECK(contains(read, "GCC error"));
+    CHECK(contains(read, row.said));
+    CHECK(std::count(read.begin(), read.end(), '\n') ==
+          std::count(row.written.begin(), row.written.end(), '\n'));
+  }
+}
+
+TEST_CASE("no source of ours holds what is refused where it is compiled for the emulation",
+          "[workbench]") {
+  // Two keep PTX for a GPU, and a launch file calls the runtime.
+  for (const lab::Asset& asset : lab::assets()) {
+    if (!asset.path.ends_with(".cu") || asset.path.ends_with("launch.cu")) continue;
+    const std::string read = for_emulation(asset.text);
+    INFO(asset.path);
+    CHECK(std::count(read.begin(), read.end(), '\n') ==
+          std::count(asset.text.begin(), asset.text.end(), '\n'));
+    CHECK((!contains(read, "GCC error") || contains(asset.text, "#if defined(__CUDA")));
+  }
+}
+
+}  // namespace
+}  // namespace tilestep::workbench
