@@ -13,7 +13,7 @@ namespace tilestep::workbench {
 namespace {
 
 struct Refused {
-  std::string_view word;  ///< before a bracket; with a * at its end: all that begin so
+  std::string_view word;  ///< before a bracket, or cuda…; with a * at its end: all that begin so
   std::string_view instead;
 };
 
@@ -50,7 +50,8 @@ constexpr auto kRefused = std::to_array<Refused>({
     {"tex1D*", kNoTexture},
     {"tex2D*", kNoTexture},
     {"tex3D*", kNoTexture},
-    {"texture", kNoTexture},
+    {"cudaTexture*", kNoTexture},
+    {"cudaSurface*", kNoTexture},
     {"surf1D*", kNoTexture},
     {"surf2D*", kNoTexture},
     {"surf3D*", kNoTexture},
@@ -241,6 +242,7 @@ class Rewriter {
     std::string all;
     std::size_t done = 0;
     for (const Edit& edit : edits_) {
+      if (edit.begin < done) continue;  // of what cannot be read anyway
       all.append(text_, done, edit.begin - done).append(edit.text);
       done = edit.end;
     }
@@ -274,13 +276,14 @@ class Rewriter {
     replace(tokens_[i].begin, tokens_[i].begin,
             fmt::format(" _Pragma(\"GCC error \\\"{}: {}\\\"\") ", what, instead));
   }
-  /// The token after the group that opens at `i`.
+  /// The token after the group that opens at `i`; kNone if it is too long, or never closed.
   std::size_t after_group(std::size_t i, std::string_view open, std::string_view close) const {
-    for (int depth = 0; i < tokens_.size(); ++i) {
+    const std::size_t last = std::min(tokens_.size(), i + kLongest);
+    for (int depth = 0; i < last; ++i) {
       if (word(i) == open) ++depth;
       if (word(i) == close && --depth == 0) return i + 1;
     }
-    return i;
+    return kNone;
   }
 
   void look_at(std::size_t i) {
@@ -298,20 +301,19 @@ class Rewriter {
       if (word(code) == "(" && word(code + 1) != "\"\"") {
         refuse(i, name,
                "PTX is not emulated; keep it between #if defined(__CUDACC__) and #else, or use the "
-               "words of "
-               "kernels/base/simt/packed.hpp, mma.hpp and hopper.hpp");
+               "words of kernels/base/simt/packed.hpp, mma.hpp and hopper.hpp");
       }
     } else if (name == "<" && next == "<" && word(i + 2) == "<" && before != "<" &&
                before != "operator") {
       refuse(i, "<<< >>>",
              "a kernel cannot launch another one here; the lesson's launch.cu launches");
-    } else if (next == "(" || next == "<") {
+    } else if (next == "(" || next == "<" || name.starts_with("cuda")) {
       const std::string_view instead = instead_of(name, kRefused);
       if (!instead.empty()) refuse(i, name, instead);
     }
   }
 
-  /// Whether a `{` opens what has declarations alone in it, and whether all that are open do.
+  /// Keeps of each `{` that is open whether declarations alone are in it.
   void follow_scope(std::size_t i) {
     if (tokens_[i].directive) return;
     const std::string_view name = word(i);
@@ -322,13 +324,13 @@ class Rewriter {
                          (first == "inline" && word(first_ + 1) == "namespace") ||
                          (first == "extern" && word(first_ + 1).starts_with('"'));
       open_.push_back(space);
+      functions_ += space ? 0 : 1;
     } else if (name == "}" && !open_.empty()) {
+      functions_ -= open_.back() ? 0 : 1;
       open_.pop_back();
     }
     if (name == "{" || name == "}" || name == ";") first_ = kNone;
   }
-  bool in_function() const { return std::find(open_.begin(), open_.end(), false) != open_.end(); }
-
   /// extern __shared__ T name[]; from its `extern` on.
   void share(std::size_t i) {
     const bool before = i > 0 && word(i - 1) == "__shared__";
@@ -336,7 +338,8 @@ class Rewriter {
     std::vector<std::pair<std::size_t, std::size_t>> dropped = {{i, i}};
     if (before) dropped.emplace_back(i - 1, i - 1);
     std::size_t at = i + 1;
-    while (at < tokens_.size() && (word(at) != "[" || word(at + 1) == "[")) {
+    const std::size_t limit = std::min(tokens_.size(), i + kLongest);
+    while (at < limit && (word(at) != "[" || word(at + 1) == "[")) {
       const std::string_view each = word(at);
       if (each == ";" || each == "{" || each == "}" || each == "=") return;
       const std::size_t start = at;
@@ -350,9 +353,9 @@ class Rewriter {
         dropped.emplace_back(start, at - 1);
       }
     }
-    if (!shared || at >= tokens_.size() || !starts_word(word(at - 1)[0])) return;
+    if (!shared || at >= limit || !starts_word(word(at - 1)[0])) return;
     if (dropped.back().second == at - 1) return;  // no name
-    const bool local = in_function() || tokens_[i].directive;
+    const bool local = functions_ > 0 || tokens_[i].directive;
     for (const auto& [first, last] : dropped) {
       if (local || first != i) blank(first, last);
     }
@@ -365,6 +368,7 @@ class Rewriter {
     const std::size_t inner = after_group(at, "[", "]");
     std::size_t end = inner;
     while (word(end) == "[") end = after_group(end, "[", "]");
+    if (end == kNone) return at;
     const std::size_t name = tokens_[at - 1].begin, open = tokens_[at].begin;
     const std::size_t close = tokens_[end - 1].end;
     // Of name[][16] what points to is an array of 16.
@@ -382,11 +386,13 @@ class Rewriter {
   }
 
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  static constexpr std::size_t kLongest = 200;  ///< tokens of a declaration
   std::string_view text_;
   Lexer lexer_;
   const std::vector<Token>& tokens_;
   std::vector<Edit> edits_;
-  std::vector<bool> open_;
+  std::vector<bool> open_;     ///< braces: is it a namespace's?
+  int functions_ = 0;          ///< those that are not
   std::size_t first_ = kNone;  ///< token of the statement
 };
 

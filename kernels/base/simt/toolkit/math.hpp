@@ -53,10 +53,7 @@ inline double inverse_erf(double y) {
 #define __tanf(x) (::tilestep::simt::emulated::fast_tan(x))
 #define __log10f(x) (::tilestep::simt::emulated::fast_log10(x))
 #define __exp10f(x) (::tilestep::simt::emulated::fast_exp10(x))
-#define exp10f(x) (::tilestep::simt::emulated::fast_exp10(x))
 #define __sincosf(x, sine, cosine) \
-  (::tilestep::simt::emulated::sine_and_cosine<float>(x, sine, cosine))
-#define sincosf(x, sine, cosine) \
   (::tilestep::simt::emulated::sine_and_cosine<float>(x, sine, cosine))
 #define sincospif(x, sine, cosine) \
   (::tilestep::simt::emulated::sine_and_cosine_pi<float>(x, sine, cosine))

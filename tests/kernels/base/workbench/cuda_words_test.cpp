@@ -55,6 +55,8 @@ TEST_CASE("what is no code and no shared array stays as it is", "[workbench]") {
            "R\"(",
            "#include",
            "/*",
+           "extern __shared__ {",
+           "texture < 3",
        }) {
     CHECK(for_emulation(text) == text);
   }
@@ -75,6 +77,7 @@ TEST_CASE("what cannot be emulated is an error in its line, that says what to wr
            Row{"x = __shfl(x, 1)", "__shfl: it has no mask"},
            Row{"x = __any(x)", "write the word with _sync"},
            Row{"tex1Dfetch<float>(t, 1)", "by __ldg(&array[i])"},
+           Row{"cudaTextureObject_t t;", "textures and"},
            Row{"surf2Dwrite(1, s, 0, 0)", "surfaces are not emulated"},
            Row{"cudaMallocAsync(&p, 4)", "kernels alone"},
            Row{"kernel<<<1, 32>>>(a)", "<<< >>>: a kernel cannot launch"},
