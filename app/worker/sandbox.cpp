@@ -13,6 +13,7 @@
 #include <iterator>
 #include <sstream>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "kernels/base/simt/error.hpp"
@@ -29,12 +30,13 @@ constexpr const char* kLimiter = "prlimit";  // of util-linux, as is
 constexpr const char* kDropper = "setpriv";
 constexpr const char* kCompilerVariable = "TILESTEP_CXX";
 constexpr std::chrono::seconds kTrialLimit{10};
-// Of each process. The compiler may take 4 GiB; a stack of every emulated thread is reserved, and hardly used.
-constexpr long long kMemoryBytes = 12LL << 30;
-constexpr int kProcessorSeconds = 300;
-// Of all together: what they write, and how many they are.
+constexpr const char* kScope = "systemd-run";
+constexpr int kProcessorSeconds = 300;  // of each process
+// Of all together: what they have in memory, where the system's service manager holds them to it; and what they write.
+constexpr long long kMemoryBytes = 8LL << 30;
 constexpr long long kWrittenBytes = 512LL << 20;
-constexpr int kProcesses = 256;
+/// What brings a sandbox about, beside what runs in it.
+constexpr int kStarters = 8;
 /// Ids that systemd gives to services for as long as they run: no person has one.
 constexpr unsigned kFirstId = 61184, kLastId = 65519;
 /// Of a run in all, whatever its worker says that it is doing: a compiler has two minutes, a kernel ten seconds.
@@ -112,12 +114,26 @@ std::vector<std::string> own_libraries() {
   return paths;
 }
 
+int cores() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+/// Processes and threads of all together: on each core a compiler with what it starts, or an emulator's.
+int most_tasks() {
+  return 16 + 8 * cores();
+}
+
+/// Addresses of each process. The compiler may take 4 GiB; an emulator reserves a stack for every thread that runs at once.
+long long most_addresses() {
+  return (4LL << 30) + cores() * (256LL << 20);
+}
+
 std::vector<std::string> limits() {
   return {kLimiter,
-          fmt::format("--as={}", kMemoryBytes),
+          fmt::format("--as={}", most_addresses()),
           fmt::format("--fsize={}", kWrittenBytes),
           fmt::format("--cpu={}", kProcessorSeconds),
-          fmt::format("--nproc={}", kProcesses),
+          fmt::format("--nproc={}", most_tasks()),
           "--core=0",
           "--"};
 }
@@ -134,6 +150,29 @@ unsigned free_id() {
     if (::getpwuid(id) == nullptr && ::getgrgid(id) == nullptr) return id;
   }
   throw Error("there is no id of a user left to run others' kernels as", ExitCode::unavailable);
+}
+
+/// What goes before a command so that the service manager limits all of its processes together; empty where none answers.
+const std::vector<std::string>& scope() {
+  static const std::vector<std::string> words = [] {
+    std::vector<std::string> all = {kScope, "--scope", "--quiet", "--collect"};
+    if (!is_root()) all.emplace_back("--user");
+    for (const std::string& limit :
+         {fmt::format("MemoryMax={}", kMemoryBytes), std::string("MemorySwapMax=0"),
+          fmt::format("TasksMax={}", most_tasks() + kStarters)}) {
+      add(all, {"-p", limit});
+    }
+    all.emplace_back("--");
+    if (workbench::find_program(kScope).empty()) return std::vector<std::string>();
+    std::vector<std::string> trial = all;
+    trial.emplace_back("/bin/true");
+    try {
+      if (workbench::run_program(trial, kTrialLimit).status == 0) return all;
+    } catch (const Error&) {  // it cannot be started
+    }
+    return std::vector<std::string>();
+  }();
+  return words;
 }
 
 /// Whether this bubblewrap has an option.
@@ -176,7 +215,7 @@ const SandboxStatus& sandbox_status() {
 
 std::vector<std::string> sandbox_prefix(const fs::path& program,
                                         const std::vector<std::string>& more) {
-  std::vector<std::string> words;
+  std::vector<std::string> words = scope();
   if (is_root()) {
     // Nobody's user may not read a program in somebody's home: it is handed over open.
     const std::string id = std::to_string(free_id());

@@ -12,7 +12,8 @@
 /// the system (/usr, and what the loader and the compiler read of /etc) and tilestep itself; nothing of anybody's home, and
 /// no devices: a GPU is none of a sandbox's, what runs there is emulated. What they write lies in memory, in a /tmp of a
 /// stated size that ends with the sandbox, so that nothing of it is ever on a disk. No network, no environment but PATH,
-/// no capabilities, processes of their own that end with ours, and limits on memory, processes and time. Where root
+/// no capabilities, processes of their own that end with ours, and limits on memory, processes and time: of all
+/// together where systemd runs them in a scope, else of each process, and of their number. Where root
 /// checks, all of it runs as a user that nobody is: bubblewrap alone leaves much of /proc to root.
 namespace tilestep::app {
 

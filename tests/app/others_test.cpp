@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -11,6 +13,7 @@
 
 #include "app/worker/lab_set.hpp"
 #include "app/worker/sandbox.hpp"
+#include "app/worker/worker_process.hpp"
 #include "kernels/base/lab/assets.hpp"
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
@@ -212,10 +215,40 @@ TEST_CASE("what forks forever in the sandbox is ended with all of its children",
       ::usleep(2000);
     }
 )")));
-  CHECK(eventually([&] { return count_of(program) > 50; }, 30s));
+  CHECK(eventually([&] { return count_of(program) > 20; }, 30s));
   check_contains(failure_of(answer_of(*lab)).sentence,
                  "took longer than 2 seconds and was ended; an endless loop");
   CHECK(eventually([&] { return count_of(program) == 0; }, 5s));
+}
+
+TEST_CASE("whatever ends who checks ends its sandbox, and nothing stays behind",
+          "[exercise_sandbox]") {
+  if (!sandbox_status().available) return tests::skip(sandbox_status().reason);
+  const tests::TemporaryFolder folder;
+  // Of their command lines; a minute at most, should they be left.
+  const std::string mark = fmt::format("60.{}99999", ::getpid());
+  std::vector<std::string> words = sandbox_prefix(fs::canonical(tilestep::tests::paths::kProgram));
+  const std::string script = fmt::format(
+      "d=$(printf 'd/%.0s' $(seq 200)) && mkdir -p $d && touch $d/file && chmod 000 $d/file $d && "
+      "setsid sleep {0} & sleep {0}",
+      mark);
+  words.insert(words.end(), {"/bin/sh", "-c", script});
+  for (const int signal : {SIGTERM, SIGHUP, SIGKILL}) {
+    CAPTURE(signal);
+    const pid_t checker = ::fork();
+    if (checker == 0) {
+      ::signal(signal, SIG_DFL);  // the test's own would tell of it
+      ::setenv("TMPDIR", folder.path().c_str(), 1);
+      const WorkerProcess worker({words.front(), words}, 1024);
+      for (;;) ::pause();
+    }
+    // A shell, its two, and bubblewrap's two.
+    CHECK(eventually([&] { return count_of(mark) >= 5; }, 10s));
+    ::kill(checker, signal);
+    ::waitpid(checker, nullptr, 0);
+    CHECK(eventually([&] { return count_of(mark) == 0; }, 5s));
+    CHECK(fs::is_empty(folder.path()));
+  }
 }
 
 TEST_CASE("what wants too much memory in the sandbox is ended with a sentence",

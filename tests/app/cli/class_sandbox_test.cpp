@@ -6,8 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include "app/worker/sandbox.hpp"
@@ -132,7 +134,8 @@ const struct Bad {{
 /// What happens as the file is loaded, inside the sandbox.
 std::string at_load(const std::string& code) {
   return "\n#include <fcntl.h>\n#include <signal.h>\n#include <sys/shm.h>\n#include <sys/stat.h>\n"
-         "#include <sys/mman.h>\n#include <unistd.h>\n#include <cstdio>\n#include <cstdlib>\n"
+         "#include <sys/resource.h>\n#include <sys/statvfs.h>\n#include <sys/mman.h>\n#include "
+         "<unistd.h>\n#include <cstdio>\n#include <cstdlib>\n"
          "#include <cstring>\nnamespace {\nconst struct Bad {\n  Bad() {\n" +
          code + "  }\n} bad;\n}\n";
 }
@@ -180,6 +183,37 @@ TEST_CASE("one file never ends a class's check, and the others have their verdic
   }
 }
 
+TEST_CASE("where a service manager answers, it limits all that a sandbox has together",
+          "[exercise_sandbox]") {
+  if (!app::sandbox_status().available) return tests::skip(app::sandbox_status().reason);
+  const tests::TemporaryFolder folder;
+  const fs::path manager = folder.path() / "bin" / "systemd-run", asked = folder.path() / "asked";
+  write(manager, fmt::format("#!/bin/sh\nprintf '%s ' \"$@\" >>{}\necho >>{}\n"
+                             "while [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n",
+                             asked.string(), asked.string()));
+  fs::permissions(manager, fs::perms::owner_all);
+  write(folder.path() / "zoe.cu", solved());
+  const auto checked =
+      run_tilestep({"exercise", "check", (folder.path() / "zoe.cu").string()}, "",
+                   {{"PATH", manager.parent_path().string() + ":" + std::getenv("PATH")}});
+  INFO(checked.out << checked.err);
+  CHECK(checked.code == 0);
+  // Once to see whether it answers, once to see whether there is a sandbox, and for the worker.
+  const std::string words = fmt::format(
+      "--scope --quiet --collect {}-p MemoryMax=8589934592 -p MemorySwapMax=0 -p TasksMax=",
+      ::geteuid() == 0 ? "" : "--user ");
+  std::istringstream lines(tests::file_text(asked));
+  int scopes = 0, sandboxes = 0;
+  for (std::string line; std::getline(lines, line);) {
+    INFO(line);
+    CHECK(line.starts_with(words));
+    ++scopes;
+    sandboxes += tests::contains(line, "bwrap --unshare-all") ? 1 : 0;
+  }
+  CHECK(scopes == 3);
+  CHECK(sandboxes == 2);
+}
+
 TEST_CASE("in the sandbox root is nobody, and what is written ends with it", "[exercise_sandbox]") {
   if (!app::sandbox_status().available) return tests::skip(app::sandbox_status().reason);
   const tests::TemporaryFolder folder;
@@ -191,6 +225,12 @@ TEST_CASE("in the sandbox root is nobody, and what is written ends with it", "[e
     if (::chmod("/tmp", 0777) == 0 && ::open("/tmp/../etc/written", O_CREAT | O_WRONLY, 0600) >= 0) ::_exit(54);
     if (::shmget(IPC_PRIVATE, 1 << 20, IPC_CREAT | 0600) >= 0) ::_exit(55);
     if (::memfd_create("more", 0) >= 0) ::_exit(56);
+    const auto limit_of = [](auto what) { rlimit is{}; ::getrlimit(what, &is); return is.rlim_cur; };
+    const rlim_t cores = ::sysconf(_SC_NPROCESSORS_ONLN);
+    if (limit_of(RLIMIT_AS) > (rlim_t{4} << 30) + cores * (rlim_t{256} << 20)) ::_exit(61);
+    if (limit_of(RLIMIT_NPROC) > 16 + 8 * cores) ::_exit(62);
+    struct statvfs room{};
+    if (::statvfs("/tmp", &room) != 0 || room.f_blocks * room.f_frsize > 512u << 20) ::_exit(63);
     const int file = ::open("/tmp/setuid-of-a-kernel", O_CREAT | O_WRONLY, 04755);
     if (file < 0) ::_exit(57);
     ::fchmod(file, 04755);
