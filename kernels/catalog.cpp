@@ -10,6 +10,7 @@
 #include "kernels/base/lab/race.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/base/simt/cuda_module.hpp"
+#include "kernels/base/simt/evidence.hpp"
 #include "kernels/base/workbench/compiler.hpp"
 #include "kernels/base/workbench/compute_sanitizer.hpp"
 #include "kernels/base/workbench/edited.hpp"
@@ -17,6 +18,7 @@
 #include "kernels/base/workbench/guarded.hpp"
 #include "kernels/base/workbench/leash.hpp"
 #include "kernels/base/workbench/orders.hpp"
+#include "kernels/evidence.hpp"
 #include "kernels/lessons.hpp"
 
 namespace tilestep {
@@ -119,7 +121,8 @@ lab::Report run_on(simt::Device& device, const lab::Request& request, const lab:
 
 lab::Report edited_emulated(const lab::Request& request, const lab::Settings& settings,
                             lab::Progress& progress, const simt::EmulationOptions& emulation,
-                            std::string_view stage = workbench::kRunning) {
+                            std::string_view stage = workbench::kRunning,
+                            simt::EvidenceWriter* evidence = nullptr) {
   const auto tell = [&](std::string_view note) { progress.report(0, note); };
   const workbench::EditedKernels kernels(request.lesson, *request.kernel, progress, tell);
   progress.report(0, stage);
@@ -127,7 +130,9 @@ lab::Report edited_emulated(const lab::Request& request, const lab::Settings& se
   const workbench::EditedModule module{kernels.file(), request.kernel->path};
   return workbench::guarded(module, [&] {
     const auto start = std::chrono::steady_clock::now();
-    const auto device = simt::make_emulated_device(kernels.table(), emulation);
+    const auto device = evidence == nullptr
+                            ? simt::make_emulated_device(kernels.table(), emulation)
+                            : simt::make_witnessed_device(kernels.table(), emulation, *evidence);
     lab::Report report = run_on(*device, request, settings, progress);
     if (stage == workbench::kRunning && request.action == lab::Request::Action::run) {
       const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -265,6 +270,30 @@ lab::Report answer(const lab::Request& request, lab::Progress& progress,
   if (request.action == lab::Request::Action::bench) return report;
   if (request.backend == "auto") report.cuda_refused = simt::why_cuda_refused();
   add_recorded(report);
+  return report;
+}
+
+Witnessed answer_with_evidence(const lab::Request& request, lab::Progress& progress) {
+  if (!request.kernel || request.action != lab::Request::Action::run ||
+      (request.backend != "emulated" && request.backend != "auto")) {
+    throw Error("evidence is kept of runs of an edited kernel under emulation alone");
+  }
+  const lab::Settings settings = lesson(request.lesson).knobs().completed(request.params);
+  simt::EvidenceWriter evidence;
+  lab::Report report = edited_emulated(request, settings, progress, {.order = request.order},
+                                       workbench::kRunning, &evidence);
+  if (evidence.full() && !report.ok()) return {std::move(report), {}};
+  return {std::move(report), evidence.take()};
+}
+
+lab::Report answer_from_evidence(const lab::Request& request, std::string_view evidence,
+                                 lab::Progress& progress) {
+  const lab::Lesson& asked = lesson(request.lesson);
+  simt::EvidenceReader reader(evidence);
+  const auto device =
+      simt::make_replaying_device(emulated_kernels(), {.order = request.order}, reader);
+  lab::Report report = asked.run(asked.knobs().completed(request.params), *device, progress);
+  reader.require_end();
   return report;
 }
 

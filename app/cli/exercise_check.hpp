@@ -26,7 +26,8 @@ struct CheckedFile {
   lab::ExerciseVerdict verdict;
 };
 
-/// Judges `kernel`, a student's whole file, in a worker process of its own. A run that takes longer than 10 s is ended;
+/// Judges `kernel`, a student's whole file, which runs in a worker process of its own; under emulation its checks are made
+/// in a second one as well, of its outputs alone. A run that takes longer than 10 s is ended;
 /// compiling has more. Throws Error (unavailable) where it cannot be run at all, Cancelled on Ctrl-C.
 lab::ExerciseVerdict check_kernel(const lab::Exercise& exercise, const std::string& kernel,
                                   const ExercisePlan& plan);

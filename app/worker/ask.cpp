@@ -24,6 +24,26 @@ constexpr std::chrono::milliseconds kPause{2};
   throw Error(sentence, failure.code);
 }
 
+/// The update with the report of what was submitted.
+LabUpdate wait_for(LabClient* lab, Ticket ticket, lab::Progress& progress) {
+  for (;;) {
+    while (auto update = lab->poll()) {
+      if (const auto* failure = std::get_if<LabFailure>(&update->what)) {
+        if (update->ticket == ticket) fail(*failure);
+      } else if (std::holds_alternative<lab::Report>(update->what)) {
+        if (update->ticket == ticket) return std::move(*update);
+      } else if (const auto* told = std::get_if<LabProgress>(&update->what)) {
+        told->waiting ? progress.wait(told->note) : progress.report(told->fraction, told->note);
+      }
+    }
+    if (progress.cancelled()) {
+      lab->cancel(ticket);
+      throw Cancelled();
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<LabClient> make_lab(const LabAddress& address, const std::string& program) {
@@ -41,23 +61,12 @@ std::unique_ptr<LabClient> make_process_lab_at(const LabAddress& address,
 
 lab::Report ask(LabClient* lab, const lab::Request& request, lab::Progress& progress) {
   if (lab == nullptr) return answer(request, progress);
-  const Ticket ticket = lab->submit(request);
-  for (;;) {
-    while (auto update = lab->poll()) {
-      if (const auto* failure = std::get_if<LabFailure>(&update->what)) {
-        if (update->ticket == ticket) fail(*failure);
-      } else if (auto* report = std::get_if<lab::Report>(&update->what)) {
-        if (update->ticket == ticket) return std::move(*report);
-      } else if (const auto* told = std::get_if<LabProgress>(&update->what)) {
-        told->waiting ? progress.wait(told->note) : progress.report(told->fraction, told->note);
-      }
-    }
-    if (progress.cancelled()) {
-      lab->cancel(ticket);
-      throw Cancelled();
-    }
-    std::this_thread::sleep_for(kPause);
-  }
+  return std::get<lab::Report>(wait_for(lab, lab->submit(request), progress).what);
+}
+
+LabUpdate ask_evidence(LabClient& lab, const lab::Request& request, std::string evidence,
+                       lab::Progress& progress) {
+  return wait_for(&lab, lab.submit_evidence(request, std::move(evidence)), progress);
 }
 
 }  // namespace tilestep::app

@@ -18,5 +18,8 @@ std::unique_ptr<LabClient> make_process_lab_at(const LabAddress& address,
 /// Asks a lab that has nothing else to do, and waits for the answer; null: answers in this thread. Throws
 /// Error with the failure's sentences and code, Cancelled as soon as `progress` says so.
 lab::Report ask(LabClient* lab, const lab::Request& request, lab::Progress& progress);
+/// The same with its evidence, or from it (LabClient::submit_evidence). Gives the update with the report.
+LabUpdate ask_evidence(LabClient& lab, const lab::Request& request, std::string evidence,
+                       lab::Progress& progress);
 
 }  // namespace tilestep::app

@@ -42,6 +42,7 @@ using LabAssembly = std::shared_ptr<const workbench::Assembly>;
 struct LabUpdate {
   Ticket ticket = 0;  ///< 0: of no request (a failure: an idle worker died)
   std::variant<LabProgress, lab::Report, LabAssembly, LabFailure, LabGivenUp> what;
+  std::string evidence = {};  ///< beside a report: of a run that was submitted for it
 };
 
 /// Runs requests somewhere else. Never blocks its caller.
@@ -61,6 +62,10 @@ class LabClient {
   /// The same for a request whose kernel others wrote: it runs in a sandbox of this machine, or not at all. Throws Error
   /// with the reason, and what to do, if it is not run.
   virtual Ticket submit_others(const lab::Request& request);
+  /// The same for a run whose report is to be had without trust in the process that runs its kernel (kernels/evidence.hpp).
+  /// `evidence` empty: the update with its report has its evidence, in base64. Else that: the report is made of it, and no
+  /// kernel runs. Throws Error (unavailable) for a lab that takes none.
+  virtual Ticket submit_evidence(const lab::Request& request, std::string evidence);
   /// Why others' kernels are not run here, as the end of a sentence; empty: they are.
   virtual std::string why_no_sandbox() const;
   /// The next update, if there is one.

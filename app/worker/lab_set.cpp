@@ -10,6 +10,10 @@
 
 namespace tilestep::app {
 
+Ticket LabClient::submit_evidence(const lab::Request&, std::string) {
+  throw Error("this lab has no evidence of its runs", ExitCode::unavailable);
+}
+
 Ticket LabClient::submit_others(const lab::Request&) {
   throw Error(fmt::format("This kernel is not run: {}.", LabClient::why_no_sandbox()),
               ExitCode::unavailable);

@@ -227,7 +227,7 @@ void ProcessLab::take(protocol::Answered message) {
     if (options_.address.elsewhere()) make_printable(*message.report);
     lab::Report report = lab::report_from_json(message.report);
     check_answer(report);
-    last = LabUpdate{message.ticket, std::move(report)};
+    last = LabUpdate{message.ticket, std::move(report), std::move(message.evidence)};
   }
   finish(std::move(last));
 }

@@ -40,6 +40,7 @@ class ProcessLab final : public LabClient {
 
   Ticket submit(const lab::Request& request) override;
   Ticket submit_assembly(std::size_t, const workbench::AssemblyRequest& request) override;
+  Ticket submit_evidence(const lab::Request& request, std::string evidence) override;
   std::optional<LabUpdate> poll() override;
   void cancel(Ticket ticket) override;
   bool busy() const override;
@@ -50,6 +51,7 @@ class ProcessLab final : public LabClient {
   struct Order {
     Ticket ticket = 0;
     std::variant<lab::Request, workbench::AssemblyRequest> request;
+    std::optional<std::string> evidence = std::nullopt;  ///< as protocol::Work has it
 
     Kind kind() const;
     const std::string& lesson() const;

@@ -36,7 +36,7 @@ const std::string& ProcessLab::Order::lesson() const {
 
 std::string ProcessLab::Order::line() const {
   if (const auto* asked = std::get_if<lab::Request>(&request)) {
-    return protocol::line_of(protocol::Work{ticket, *asked});
+    return protocol::line_of(protocol::Work{ticket, *asked, evidence});
   }
   return protocol::line_of(
       protocol::AssemblyWork{ticket, std::get<workbench::AssemblyRequest>(request)});
@@ -55,6 +55,10 @@ Ticket ProcessLab::submit(const lab::Request& request) {
 
 Ticket ProcessLab::submit_assembly(std::size_t, const workbench::AssemblyRequest& request) {
   return submit(Order{0, request});
+}
+
+Ticket ProcessLab::submit_evidence(const lab::Request& request, std::string evidence) {
+  return submit(Order{0, request, std::move(evidence)});
 }
 
 Ticket ProcessLab::submit(Order order) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "kernels/base/lab/json.hpp"
 #include "kernels/base/lab/nesting.hpp"
 #include "kernels/base/lab/sentence.hpp"
+#include "kernels/base/simt/evidence.hpp"
 #include "kernels/base/simt/source_hash.hpp"
 
 namespace tilestep::app::protocol {
@@ -59,10 +61,16 @@ Request work_from(json object) {
   const Ticket ticket = object["ticket"].get<Ticket>();
   object.erase("ticket");
   try {
+    std::optional<std::string> evidence;
+    if (object.contains("evidence")) {
+      const lab::Place members(object, "request");
+      evidence = members.at("evidence").text();
+      object.erase("evidence");
+    }
     if (object.contains("assembly")) {
       return AssemblyWork{ticket, workbench::assembly_request_from_json(object["assembly"])};
     }
-    return Work{ticket, lab::request_from_json(object)};
+    return Work{ticket, lab::request_from_json(object), std::move(evidence)};
   } catch (const Error& error) {
     throw BadRequest(error.what(), ticket);
   }
@@ -126,7 +134,53 @@ json error_of(json ticket, const LabFailure& failure) {
   return to;
 }
 
+static_assert(simt::kMostEvidence / 3 * 4 + (64 << 10) < kLongestRequest, "evidence is one line");
+
+constexpr std::string_view kDigits =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 }  // namespace
+
+std::string base64_of(std::string_view bytes) {
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    unsigned three = 0;
+    for (std::size_t k = 0; k < 3; ++k) {
+      three = three << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+    }
+    for (std::size_t k = 0; k < 4; ++k) {
+      text += i + k > bytes.size() ? '=' : kDigits[three >> (18 - 6 * k) & 63];
+    }
+  }
+  return text;
+}
+
+std::string bytes_of_base64(std::string_view text) {
+  static const auto kValues = [] {
+    std::array<signed char, 256> values;
+    values.fill(-1);
+    for (std::size_t i = 0; i < kDigits.size(); ++i) {
+      values[static_cast<unsigned char>(kDigits[i])] = static_cast<signed char>(i);
+    }
+    return values;
+  }();
+  if (text.size() % 4 != 0) throw Error("the evidence is no base64: it is cut off");
+  while (text.ends_with('=')) text.remove_suffix(1);
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3 + 2);
+  unsigned bits = 0, held = 0;
+  for (const char digit : text) {
+    const int value = kValues[static_cast<unsigned char>(digit)];
+    if (value < 0) throw Error("the evidence is no base64: it has other characters");
+    bits = bits << 6 | static_cast<unsigned>(value);
+    held += 6;
+    if (held < 8) continue;
+    held -= 8;
+    bytes += static_cast<char>(bits >> held & 255);
+  }
+  return bytes;
+}
 
 Hello own_hello() {
   return {TILESTEP_VERSION, simt::source_hash()};
@@ -159,6 +213,7 @@ std::string line_of(const Request& request) {
   const Work& work = std::get<Work>(request);
   json object = lab::to_json(work.request);
   object["ticket"] = work.ticket;
+  if (work.evidence) object["evidence"] = *work.evidence;
   return text_of(object);
 }
 
@@ -177,7 +232,9 @@ Message message_from(std::string_view line) {
   const std::string word = type.text();
   if (word == "progress") return Progressed{mine, progress_from(message)};
   if (word == "report") {
-    return Answered{mine, message.at("report").json(), ends_worker(message)};
+    const auto evidence = message.find("evidence");
+    return Answered{mine, message.at("report").json(), ends_worker(message),
+                    evidence ? evidence->text() : std::string()};
   }
   if (word == "assembly") return AssemblyAnswered{mine, message.at("assembly").json()};
   if (word == "error") return Failed{mine, failure_from(message)};
@@ -190,6 +247,7 @@ std::string line_of(const Message& message) {
     json operator()(const Answered& each) const {
       json to = {{"type", "report"}, {"ticket", each.ticket}, {"report", each.report}};
       if (each.worker_ends) to["worker_ends"] = true;
+      if (!each.evidence.empty()) to["evidence"] = each.evidence;
       return to;
     }
     json operator()(const AssemblyAnswered& each) const {

@@ -29,6 +29,8 @@ Hello own_hello();
 struct Work {
   Ticket ticket = 0;
   lab::Request request;
+  /// Empty: the answer is to have the run's evidence. Else that, in base64: the answer is made of it, and no kernel runs.
+  std::optional<std::string> evidence = std::nullopt;
 };
 struct AssemblyWork {
   Ticket ticket = 0;
@@ -55,6 +57,11 @@ std::optional<Request> request_from(std::string_view line);
 /// Without its newline.
 std::string line_of(const Request& request);
 
+/// The bytes as a line may hold them.
+std::string base64_of(std::string_view bytes);
+/// Throws Error for what is no base64.
+std::string bytes_of_base64(std::string_view text);
+
 // ---- from the worker ----------------------------------------------------------------------------
 
 struct Progressed {
@@ -65,7 +72,8 @@ struct Progressed {
 struct Answered {
   Ticket ticket = 0;
   lab::JsonValue report;
-  bool worker_ends = false;  ///< what was run on purpose has cost it its device
+  bool worker_ends = false;   ///< what was run on purpose has cost it its device
+  std::string evidence = {};  ///< in base64; empty: it was not asked for
 };
 struct AssemblyAnswered {
   Ticket ticket = 0;

@@ -28,6 +28,7 @@
 #include "app/worker/protocol.hpp"
 #include "kernels/base/workbench/guarded.hpp"
 #include "kernels/catalog.hpp"
+#include "kernels/evidence.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -155,6 +156,7 @@ class WorkerLoop {
   /// Returns true if the device is lost by it.
   bool answer(const protocol::Work& work, SentProgress& progress);
   bool answer(const protocol::AssemblyWork& work, SentProgress& progress);
+  bool answer_evidence(const protocol::Work& work, SentProgress& progress);
   [[noreturn]] void end_now(std::string_view why);
 
   const Answerer answerer_;
@@ -218,10 +220,24 @@ void WorkerLoop::read_or_end() noexcept {
 
 bool WorkerLoop::answer(const protocol::Work& work, SentProgress& progress) {
   obey_fault(work.request, progress);
+  if (work.evidence) return answer_evidence(work, progress);
   lab::Report report = answerer_(work.request, progress);
   report.device_lost |= has_fault("lost-after");
   output_.send(protocol::Answered{work.ticket, lab::to_json(report), report.device_lost});
   return report.device_lost;
+}
+
+bool WorkerLoop::answer_evidence(const protocol::Work& work, SentProgress& progress) {
+  Witnessed answer;
+  if (work.evidence->empty()) {
+    answer = answer_with_evidence(work.request, progress);
+  } else {
+    const std::string evidence = protocol::bytes_of_base64(*work.evidence);
+    answer.report = answer_from_evidence(work.request, evidence, progress);
+  }
+  output_.send(protocol::Answered{work.ticket, lab::to_json(answer.report), false,
+                                  protocol::base64_of(answer.evidence)});
+  return false;
 }
 
 bool WorkerLoop::answer(const protocol::AssemblyWork& work, SentProgress& progress) {

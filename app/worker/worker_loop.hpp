@@ -26,6 +26,10 @@ using Answerer = std::function<lab::Report(const lab::Request& request, lab::Pro
 /// that source in place of its own (kernels/workbench), and its error may have "diagnostics", a list of
 /// {"line", "column", "severity", "text"}; "order" is in which the emulation runs a block's threads.
 ///
+/// "evidence": "" in a request with a kernel asks for what the lesson has read of its device, too: the message of its report
+/// has it as "evidence", in base64. With that as its "evidence" the same request, which need have no kernel then, is answered
+/// by a report that is made of it, without a kernel (kernels/evidence.hpp).
+///
 /// A bench with a kernel may have the param "race": "copy_bandwidth vectorized coalesced": of its ladders only these
 /// two rungs are timed, the first with that kernel, the second as it was built in (kernels/base/lab/race.hpp). A kernel that
 /// fails on a GPU ends the worker ("worker_ends"), after it has been run again for the line.

@@ -1,8 +1,10 @@
 #include <signal.h>
 
 #include <chrono>
+#include <map>
 #include <set>
 
+#include "app/worker/protocol.hpp"
 #include "kernels/base/lab/report.hpp"
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
@@ -132,6 +134,33 @@ TEST_CASE("lines that are no requests get an error and the worker goes on", "[wo
   worker.send_text("");  // an empty line is nothing at all
   worker.send(short_request(5));
   CHECK(worker.answer().at("type") == "report");
+  CHECK(worker.end() == 0);
+}
+
+TEST_CASE("evidence is base64, of edited kernels, and what the lesson reads", "[worker]") {
+  for (const auto& [bytes, text] :
+       std::map<std::string, std::string>{{"", ""},
+                                          {"M", "TQ=="},
+                                          {"Ma", "TWE="},
+                                          {"Man", "TWFu"},
+                                          {"\xFF\xEF\xBEz", "/+++eg=="}}) {
+    CHECK(tilestep::app::protocol::base64_of(bytes) == text);
+    CHECK(tilestep::app::protocol::bytes_of_base64(text) == bytes);
+  }
+  Worker worker;
+  for (const auto& [evidence, says] :
+       std::map<std::string, std::string>{{"", "of an edited kernel under emulation alone"},
+                                          {"TWF", "it is cut off"},
+                                          {"TW*=", "other characters"},
+                                          {"TWFu", "other outputs than the lesson reads"}}) {
+    INFO(evidence);
+    json request = short_request(4);
+    request["evidence"] = evidence;
+    worker.send(request);
+    const json message = worker.answer();
+    CHECK(message.at("ticket") == 4);
+    check_contains(message.at("message").get<std::string>(), says);
+  }
   CHECK(worker.end() == 0);
 }
 

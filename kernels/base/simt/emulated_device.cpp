@@ -99,6 +99,10 @@ void EmulatedDevice::run(const Launch& launch, ThreadFunction thread, void* data
   pool_.run(launch, thread, data, stop_, &watched_);
 }
 
+std::unique_ptr<Device> EmulatedDevice::like(const EmulationOptions& options) const {
+  return make_emulated_device(table_, options);
+}
+
 std::vector<Watched> EmulatedDevice::watched() const {
   return watched_.sorted();
 }
@@ -117,7 +121,7 @@ std::unique_ptr<Device> make_emulated_device(std::span<const KernelEntry> table,
 std::unique_ptr<Device> make_emulated_like(const Device& device, std::span<const KernelEntry> table,
                                            EmulationOptions options) {
   const auto* emulated = dynamic_cast<const emulated::EmulatedDevice*>(&device);
-  return make_emulated_device(emulated == nullptr ? table : emulated->table(), options);
+  return emulated == nullptr ? make_emulated_device(table, options) : emulated->like(options);
 }
 
 }  // namespace tilestep::simt

@@ -34,7 +34,9 @@ class EmulatedDevice : public Device {
   std::span<const KernelEntry> table() const { return table_; }
 
   /// Runs a launch. Throws Error, Cancelled.
-  void run(const Launch& launch, ThreadFunction thread, void* data);
+  virtual void run(const Launch& launch, ThreadFunction thread, void* data);
+  /// Another device of its kind with its kernels.
+  virtual std::unique_ptr<Device> like(const EmulationOptions& options) const;
 
  private:
   std::span<const KernelEntry> table_;

@@ -179,22 +179,8 @@ class Judge {
     failure.order = order;
     ++verdict_.runs;
     try {
-      const Report report = run_(settings, order);
-      note_goals(one, report);
-      // A GPU runs the threads in an order of its own.
-      on_gpu_ = report.device.backend == "cuda" ? report.device.name : "";
-      orders_compared_ =
-          !on_gpu_.empty() || std::any_of(report.checks.begin(), report.checks.end(),
-                                          [](const Check& each) { return each.id == kOrderCheck; });
-      for (const Check& check : report.checks) {
-        if (check.ok) continue;
-        failure.checks.push_back(check.id);
-        if (failure.checks.size() > 1) continue;  // the first is told of
-        failure.kind = HintKey::check;
-        failure.value = check.max_error;
-        failure.bound = check.tolerance;
-        failure.what = what_failed(one, check, order);
-      }
+      orders_compared_ = false;
+      for (const Report& report : run_(settings, order)) take(report, one, failure);
       if (!failure.checks.empty()) return failure;
       return std::nullopt;
     } catch (const Error& error) {
@@ -214,6 +200,24 @@ class Judge {
       if (failure.kind == HintKey::compile) failure.case_name.clear();
       return failure;
     }
+  }
+
+  /// Notes what a report has of goals and of checks that failed.
+  void take(const Report& report, const ExerciseCase& one, ExerciseFailure& failure) {
+    note_goals(one, report);
+    // A GPU runs the threads in an order of its own.
+    on_gpu_ = report.device.backend == "cuda" ? report.device.name : "";
+    for (const Check& check : report.checks) {
+      orders_compared_ |= check.id == kOrderCheck;
+      if (check.ok) continue;
+      failure.checks.push_back(check.id);
+      if (failure.checks.size() > 1) continue;  // the first is told of
+      failure.kind = HintKey::check;
+      failure.value = check.max_error;
+      failure.bound = check.tolerance;
+      failure.what = what_failed(one, check, failure.order);
+    }
+    orders_compared_ |= !on_gpu_.empty();
   }
 
   static std::string what_failed(const ExerciseCase& one, const Check& check,

@@ -47,8 +47,10 @@ struct ExerciseVerdict {
   int runs = 0;  ///< how often the kernel ran
 };
 
-/// Runs the student's kernel and answers its report. Throws Error, as `answer` does.
-using RunKernel = std::function<Report(const Settings& settings, simt::ThreadOrder order)>;
+/// Runs the student's kernel and answers its reports: the one that its own process gives and, if that is good, what others
+/// make of its outputs. Each has to be good. Throws Error, as `answer` does.
+using RunKernel =
+    std::function<std::vector<Report>(const Settings& settings, simt::ThreadOrder order)>;
 /// Times the student's rung and the lesson's own in turn: the report of lab::race. Throws Error, as `answer` does.
 using RunRace = std::function<Report(const ExerciseSpeed& speed)>;
 

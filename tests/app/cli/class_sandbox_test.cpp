@@ -198,7 +198,7 @@ TEST_CASE("where a service manager answers, it limits all that a sandbox has tog
                    {{"PATH", manager.parent_path().string() + ":" + std::getenv("PATH")}});
   INFO(checked.out << checked.err);
   CHECK(checked.code == 0);
-  // Once to see whether it answers, once to see whether there is a sandbox, and for the worker.
+  // Once to see whether it answers, once to see whether there is a sandbox, and for the two workers.
   const std::string words = fmt::format(
       "--scope --quiet --collect {}-p MemoryMax=8589934592 -p MemorySwapMax=0 -p TasksMax=",
       ::geteuid() == 0 ? "" : "--user ");
@@ -210,8 +210,46 @@ TEST_CASE("where a service manager answers, it limits all that a sandbox has tog
     ++scopes;
     sandboxes += tests::contains(line, "bwrap --unshare-all") ? 1 : 0;
   }
-  CHECK(scopes == 3);
-  CHECK(sandboxes == 2);
+  CHECK(scopes == 4);
+  CHECK(sandboxes == 3);
+}
+
+TEST_CASE("a kernel that rewrites what its process says of it does not pass",
+          "[exercise_sandbox]") {
+  if (!app::sandbox_status().available) return tests::skip(app::sandbox_status().reason);
+  // Between the worker and whoever reads its messages: a pipe of the kernel's own, in which every check has passed.
+  const auto rewriting = [](const std::string& from, const std::string& to) {
+    return "\n#include <string>\n#include <thread>\n" + at_load(fmt::format(R"(
+    static int ends[2];
+    if (::pipe(ends) != 0) return;
+    const int messages = ::dup(3);
+    ::dup2(ends[1], 3);
+    std::thread([messages] {{
+      const std::string from = R"x({})x", to = R"x({})x";
+      std::string line;
+      for (char c; ::read(ends[0], &c, 1) == 1;) {{
+        line += c;
+        if (c != '\n') continue;
+        for (std::size_t at; (at = line.find(from)) != line.npos;) line.replace(at, from.size(), to);
+        for (std::size_t at = 0; at < line.size();) at += ::write(messages, &line[at], line.size() - at);
+        line.clear();
+      }}
+    }}).detach();
+)",
+                                                                            from, to));
+  };
+  const tests::TemporaryFolder folder;
+  write(folder.path() / "checks.cu",
+        lab::starter(lab::exercise(kRescale)) + rewriting(R"("ok":false)", R"("ok":true)"));
+  write(folder.path() / "outputs.cu", solved(rewriting(R"("evidence":")", R"("evidenc":")")));
+  const auto checked = run_tilestep({"exercise", "check", folder.path().string(), "--json"});
+  INFO(checked.out << checked.err);
+  const auto all = checked.json();
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].at("ok") == false);
+  CHECK(all[0].at("failed").at("checks").at(0) == "final_output");
+  CHECK(all[1].at("ok") == false);
+  CHECK(tests::contains(all[1].at("sentence").get<std::string>(), "has not told its outputs"));
 }
 
 TEST_CASE("in the sandbox root is nobody, and what is written ends with it", "[exercise_sandbox]") {

@@ -19,11 +19,13 @@
 #include <vector>
 
 #include "kernels/base/lab/assets.hpp"
+#include "kernels/base/simt/evidence.hpp"
 #include "kernels/base/workbench/compiler.hpp"
 #include "kernels/base/workbench/judge.hpp"
 #include "kernels/base/workbench/program.hpp"
 #include "kernels/base/workbench/sources.hpp"
 #include "kernels/catalog.hpp"
+#include "kernels/evidence.hpp"
 #include "tests/app/child.hpp"
 #include "tests/catch.hpp"
 #include "tests/part.hpp"
@@ -208,10 +210,16 @@ nlohmann::json answer_of(const simt::KernelEntry& entry, const lab::Settings& se
                          simt::ThreadOrder order) {
   try {
     const simt::KernelEntry table[] = {entry};
-    const auto device = simt::make_emulated_device(table, {.order = order});
+    simt::EvidenceWriter evidence;
+    const auto device = simt::make_witnessed_device(table, {.order = order}, evidence);
     lab::NoProgress progress;
     const lab::Lesson& of = lesson(entry.lesson);
-    return {{"report", lab::to_json(of.run(of.knobs().completed(settings), *device, progress))}};
+    const auto report = lab::to_json(of.run(of.knobs().completed(settings), *device, progress));
+    const lab::Request request{
+        .lesson = std::string(entry.lesson), .params = settings, .order = order};
+    const std::string bytes = evidence.take();
+    return {{"report", report},
+            {"replayed", lab::to_json(answer_from_evidence(request, bytes, progress))}};
   } catch (const Error& error) {
     return {{"error", error.what()}, {"code", static_cast<int>(error.code())}};
   } catch (const std::exception& error) {
@@ -239,8 +247,9 @@ std::string read_all(int fd, pid_t child) {
   }
 }
 
-lab::Report run_apart(const simt::KernelEntry& entry, const lab::Settings& settings,
-                      simt::ThreadOrder order) {
+/// Its report, and the one that is made of its outputs.
+std::vector<lab::Report> run_apart(const simt::KernelEntry& entry, const lab::Settings& settings,
+                                   simt::ThreadOrder order) {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const pid_t child = ::fork();
@@ -269,7 +278,9 @@ lab::Report run_apart(const simt::KernelEntry& entry, const lab::Settings& setti
   if (json.contains("error")) {
     throw Error(json["error"].get<std::string>(), static_cast<ExitCode>(json["code"].get<int>()));
   }
-  return lab::report_from_json(json["report"]);
+  // Whatever a kernel does, its outputs alone say the same of it.
+  CHECK((json["report"] == json["replayed"]));
+  return {lab::report_from_json(json["report"]), lab::report_from_json(json["replayed"])};
 }
 
 void check_attempts(const std::string& lesson_id) {

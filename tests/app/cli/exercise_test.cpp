@@ -198,8 +198,11 @@ lab::Report good_report() {
   return report;
 }
 
-/// The verdict where `run` answers, for a kernel that has `code`.
-lab::ExerciseVerdict verdict_of(const lab::RunKernel& run, const std::string& code = "a") {
+using Run = std::function<lab::Report(const lab::Settings& settings, simt::ThreadOrder order)>;
+
+/// The verdict where `run` answers, for a kernel that has `code`; `again` is what others make of the same outputs.
+lab::ExerciseVerdict verdict_of(const Run& run, const std::string& code = "a",
+                                const Run& again = nullptr) {
   static const lab::Exercise kOne = [] {
     lab::Exercise one = lab::parse_exercise(kPath, text_with(" of it", ""));
     // The judge compares with the starter: a block that is in the source.
@@ -207,7 +210,14 @@ lab::ExerciseVerdict verdict_of(const lab::RunKernel& run, const std::string& co
     one.hole = "    float o_new = o;\n";
     return one;
   }();
-  return lab::judge(kOne, code, lesson("online-softmax").knobs(), run, [] { return 7; });
+  return lab::judge(
+      kOne, code, lesson("online-softmax").knobs(),
+      [&](const lab::Settings& settings, simt::ThreadOrder order) {
+        std::vector<lab::Report> reports = {run(settings, order)};
+        if (again) reports.push_back(again(settings, order));
+        return reports;
+      },
+      [] { return 7; });
 }
 
 TEST_CASE("a kernel passes in all cases and orders, with seeds drawn after the first run",
@@ -267,6 +277,28 @@ TEST_CASE("a goal that is missed fails a kernel whose results are right", "[exer
   REQUIRE(verdict.failed);
   CHECK(verdict.failed->kind == lab::HintKey::goal);
   CHECK(contains(verdict.sentence, "rescales is 4; the goal is at most 3"));
+}
+
+TEST_CASE("what a kernel's process says of itself is never better than what its outputs say",
+          "[exercise]") {
+  const auto good = [](const lab::Settings&, simt::ThreadOrder) { return good_report(); };
+  const auto wrong = [](const lab::Settings&, simt::ThreadOrder) {
+    lab::Report report = good_report();
+    report.checks[0] = {"final_output", false, 2, 1, ""};
+    return report;
+  };
+  const auto slow = [](const lab::Settings&, simt::ThreadOrder) {
+    lab::Report report = good_report();
+    report.measurements[0].value = 4;
+    return report;
+  };
+  CHECK(verdict_of(good, "a", good).ok);
+  for (const auto& [told, seen] : {std::pair<Run, Run>(good, wrong), {wrong, good}}) {
+    CHECK(contains(verdict_of(told, "a", seen).sentence, "the check 'final_output' fails"));
+  }
+  for (const auto& [told, seen] : {std::pair<Run, Run>(good, slow), {slow, good}}) {
+    CHECK(contains(verdict_of(told, "a", seen).sentence, "rescales is 4"));
+  }
 }
 
 TEST_CASE("no compiler is nobody's mistake", "[exercise]") {
