@@ -21,6 +21,7 @@ struct RunArguments {
   FormatArguments format;
   bool all = false;
   std::string capsule;
+  bool force = false;
   std::string kernel;  ///< file of an edited source
 };
 
@@ -35,6 +36,7 @@ int run(RunArguments& arguments, const std::string& program) {
     throw Error(fmt::format("--capsule cannot be '{}'; allowed: a file that ends in {}",
                             arguments.capsule, kCapsuleEnding));
   }
+  if (!arguments.capsule.empty()) require_capsule_output(arguments.capsule, arguments.force);
   lab::Request request;
   request.lesson = arguments.lesson.chosen().info().id;
   request.params = arguments.lesson.settings();
@@ -54,7 +56,7 @@ int run(RunArguments& arguments, const std::string& program) {
   }();
   remark_refused_turn(report);
   if (!arguments.capsule.empty()) {
-    write_capsule(arguments.capsule, capsule_of(report, request.kernel));
+    write_capsule(arguments.capsule, capsule_of(report, request.kernel), arguments.force);
   }
   if (arguments.format.json) {
     print(json_text(lab::to_json(report)));
@@ -89,6 +91,7 @@ void add_run(CLI::App& app, Invocation& invocation) {
           "--capsule", arguments->capsule,
           "Keeps the run in a file as well, which `tilestep open FILE` shows without a GPU")
       ->type_name("FILE");
+  add_force(*command, arguments->force);
   add_kernel(*command, arguments->kernel);
   command->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] { return run(*arguments, invocation.program); };

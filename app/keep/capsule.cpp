@@ -254,7 +254,19 @@ Capsule read_capsule(const std::filesystem::path& path) {
                            fmt::format("the file '{}'", path.string()));
 }
 
-void write_capsule(const std::filesystem::path& path, const Capsule& capsule) {
+void require_capsule_output(const std::filesystem::path& path, bool force) {
+  const std::string mark = fmt::format("\"{}\"", kCapsuleMark);
+  std::error_code failed;
+  std::string there;
+  if (std::filesystem::is_regular_file(path, failed) &&
+      std::filesystem::file_size(path, failed) <= kMostCapsuleBytes) {
+    there = read_file(path, kMostCapsuleBytes);
+  }
+  require_output(path, force, there.find(mark) == there.npos ? mark : there);
+}
+
+void write_capsule(const std::filesystem::path& path, const Capsule& capsule, bool force) {
+  require_capsule_output(path, force);
   write_file(path, capsule_text(capsule));
 }
 

@@ -49,8 +49,10 @@ Capsule capsule_from_text(std::string_view text, std::string_view where);
 
 /// Throws Error: (unavailable) if the file is not there, as capsule_from_text for what is in it.
 Capsule read_capsule(const std::filesystem::path& path);
+/// Throws Error (unavailable) where a capsule must not be written: as require_output, of a file there that is no capsule.
+void require_capsule_output(const std::filesystem::path& path, bool force);
 /// Throws Error (unavailable) with the reason.
-void write_capsule(const std::filesystem::path& path, const Capsule& capsule);
+void write_capsule(const std::filesystem::path& path, const Capsule& capsule, bool force);
 
 /// Whether an argument means a file rather than a lesson: it has a folder or ends in ".json".
 bool names_capsule(std::string_view argument);

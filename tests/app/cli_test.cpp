@@ -240,6 +240,19 @@ TEST_CASE("a capsule that is none is refused before anything opens", "[cli]") {
   check_refused({"shot", file, "--step", "1", "--phase", "x", "--out", "x.png"}, {"rescale"});
   const Outcome unwritable = run_tilestep(with(kRun, {"--capsule", file + "/a.json"}));
   CHECK(unwritable.code == 3);
+  // Nobody's file is replaced, nor what a link leads to, unless it is forced.
+  const std::string other = (folder.path() / "package.json").string(),
+                    link = (folder.path() / "link.tilestep.json").string();
+  std::ofstream(other) << "{\"name\": \"somebody's\"}";
+  const Outcome refused = run_tilestep(with(kRun, {"--capsule", other}));
+  CHECK(refused.code == 2);
+  check_contains(refused.err, "another kind of file is there; --force replaces it");
+  CHECK(file_text(other) == "{\"name\": \"somebody's\"}");
+  std::filesystem::create_symlink(file, link);
+  check_contains(run_tilestep(with(kRun, {"--capsule", link})).err, "it is a link to");
+  CHECK(run_tilestep(with(kRun, {"--capsule", other, "--force"})).code == 0);
+  check_contains(file_text(other), "\"tilestep_capsule\"");
+  CHECK(run_tilestep(with(kRun, {"--capsule", other})).code == 0);
 }
 
 TEST_CASE("films and worksheets refuse what they cannot make, and name what they can", "[cli]") {

@@ -228,7 +228,7 @@ TEST_CASE("a dropped file is opened, or a sentence says why not", "[ui_shell]") 
   CHECK(stage.map["lesson"] == "tiling");
   std::ofstream(file) << "{";
   CHECK(said_of_drop().find("cut off") != std::string::npos);
-  write_capsule(file, capsule_of(tests::report_of("coalescing")));
+  write_capsule(file, capsule_of(tests::report_of("coalescing")), true);
   CHECK(said_of_drop().starts_with("Opened " + file));
   CHECK(stage.map["lesson"] == "coalescing");
 }
