@@ -152,7 +152,7 @@ lab::Table backward_visit_table(const Trace& trace) {
       "visits",
       fmt::format("Tiles of scores of head {}, by tile of keys", trace.chosen.head),
       {whole("k_tile", "tile of keys"), whole("block"), whole("visited"), whole("full"),
-       whole("partial"), whole("skipped"), whole("added", "rows of dQ added to")}};
+       whole("partial"), whole("skipped", "all masked"), whole("added", "rows of dQ added to")}};
   for (int k = 0; k < trace.plan.k_tiles; ++k) {
     int kinds[3] = {};
     int seen = 0, added = 0, block = -1;

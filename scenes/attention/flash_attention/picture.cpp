@@ -346,10 +346,17 @@ Box FlashAttentionScene::legend(const FlashMoment& now) const {
   Cells cells{items("kind", 3)};
   cells.x = "kind";
   const bool all = stores();
+  // A block of flash-3 visits a tile even where it sees none.
+  const bool in_vain = std::any_of(
+      trace_.visits.begin(), trace_.visits.end(),
+      [](const TileVisit& one) { return one.kind == TileKind::skipped && one.order >= 0; });
   // How many there are is asked before the first step.
   constexpr const char* kWords[] = {"skipped", "partial", "full"};
   for (const int kind : {2, 1, 0}) {
-    std::string name = all && kind == 0 ? "in vain" : kWords[kind];
+    std::string name = kind > 0  ? kWords[kind]
+                       : all     ? "in vain"
+                       : in_vain ? "all masked"
+                                 : kWords[kind];
     if (now.step > 0) name += fmt::format(" {}", counts[static_cast<std::size_t>(kind)]);
     cells.items.names.push_back(std::move(name));
   }
