@@ -213,7 +213,7 @@ Outcome run_explained(simt::Device& device, const Params& params, const Inputs& 
   auto weights = unwritten<float>(device, rows);
   auto arrived = zeros<int>(device, static_cast<std::size_t>(plan.slots));
   auto visits = unwritten<paged::Visit>(device, plan.items.size());
-  auto steps = zeros<paged::StepRecord>(
+  auto steps = unwritten<paged::StepRecord>(
       device, plan.items.size() * static_cast<std::size_t>(outcome.step_pitch));
   auto asked = zeros<unsigned long long>(device, 2 * paged::kTensors);
   const paged::Arrays arrays{q.span(),          k.span(),      v.span(),       k_scales.span(),

@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <set>
 
 #include "kernels/base/lab/plural.hpp"
+#include "kernels/base/simt/simt.hpp"
 
 namespace tilestep::decode {
 namespace {
@@ -85,7 +87,22 @@ int splits_of(const paged::WorkPlan& plan, const paged::WorkItem& item, int chos
   return plan.parts[static_cast<std::size_t>(item.first_slot + which * item.slot_stride)];
 }
 
+/// Throws Error for what an edited kernel left unrecorded: a picture would show it as zeros.
+void require_recorded(const Outcome& shown) {
+  const auto items =
+      std::count_if(shown.visits.begin(), shown.visits.end(),
+                    [](const paged::Visit& visit) { return visit.block >= 0 && visit.end >= 0; });
+  if (items < std::ssize(shown.visits)) {
+    simt::refuse_unrecorded("the work items", static_cast<std::size_t>(items), shown.visits.size());
+  }
+}
+/// Whether the kernel wrote all of a step.
+bool is_recorded(const paged::StepRecord& step) {
+  return step.tokens > 0 && std::bit_cast<std::uint32_t>(step.o) != 0xFFFFFFFFu;
+}
+
 std::vector<ItemTrace> items_of(const Outcome& shown, const Inputs& inputs, int chosen) {
+  require_recorded(shown);
   std::vector<ItemTrace> items;
   long long first = std::numeric_limits<long long>::max();
   for (const paged::Visit& visit : shown.visits) first = std::min(first, visit.begin);
@@ -127,6 +144,12 @@ void add_chosen_row(Trace& trace, const Outcome& shown, const Chosen& chosen) {
     const int query = paged::row_with(work, chosen.request, chosen.head);
     if (query < 0) continue;
     const auto number = static_cast<int>(i);
+    const auto first = shown.steps.begin() + static_cast<std::ptrdiff_t>(i) * shown.step_pitch;
+    const auto recorded = std::count_if(first, first + item.tiles, is_recorded);
+    if (recorded < item.tiles) {
+      simt::refuse_unrecorded("the chosen head's tiles", static_cast<std::size_t>(recorded),
+                              static_cast<std::size_t>(item.tiles));
+    }
     for (int tile = 0; tile < item.tiles; ++tile) {
       const paged::StepRecord& from = shown.steps[i * static_cast<std::size_t>(shown.step_pitch) +
                                                   static_cast<std::size_t>(tile)];

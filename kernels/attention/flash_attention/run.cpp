@@ -10,6 +10,7 @@
 #include "kernels/attention/flash_attention/ledger.hpp"
 #include "kernels/attention/flash_attention/quantized_reference.hpp"
 #include "kernels/base/numeric/index.hpp"
+#include "kernels/base/simt/simt.hpp"
 
 namespace tilestep::flash_attention {
 namespace {
@@ -139,6 +140,26 @@ std::vector<Step> steps_of_scores(const Trace& trace) {
   return steps;
 }
 
+/// Throws Error for what an edited kernel left unrecorded: a picture would show it as zeros, or as nothing to see.
+void require_recorded(const Trace& trace, std::size_t steps) {
+  const auto count = [&trace](const auto& is) {
+    return static_cast<std::size_t>(std::count_if(trace.visits.begin(), trace.visits.end(), is));
+  };
+  const std::size_t visited = count([](const TileVisit& one) { return one.order >= 0; });
+  const std::size_t due = count([](const TileVisit& one) { return one.kind != TileKind::skipped; });
+  if (visited == 0 && steps > 0) simt::refuse_unrecorded("the tiles of scores", 0, steps);
+  if (visited == 0 && due > 0) simt::refuse_unrecorded("the tiles of scores", 0, due);
+  std::size_t seen = 0;
+  for (int tile = 0; tile < trace.plan.k_tiles; ++tile) {
+    seen += trace.visit(trace.chosen.q_tile, tile).order >= 0 ? 1 : 0;
+  }
+  if (steps < seen) simt::refuse_unrecorded("the chosen query's steps", steps, seen);
+  if (is_flash_3(trace.plan.runs)) return;
+  const std::size_t ended =
+      count([](const TileVisit& one) { return one.order >= 0 && one.end >= 0; });
+  if (ended < visited) simt::refuse_unrecorded("the tiles' ends", ended, visited);
+}
+
 std::vector<Step> steps_of(const Outcome& shown, const Trace& trace) {
   if (shown.plan.runs == Variant::naive) return steps_of_scores(trace);
   std::vector<Step> steps;
@@ -151,6 +172,7 @@ std::vector<Step> steps_of(const Outcome& shown, const Trace& trace) {
   }
   std::sort(steps.begin(), steps.end(),
             [](const Step& a, const Step& b) { return a.order < b.order; });
+  require_recorded(trace, steps.size());
   return steps;
 }
 

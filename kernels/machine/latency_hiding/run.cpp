@@ -386,7 +386,11 @@ std::int64_t unreported(const Work& work, const Records& records) {
   if (work.params.kernel == Kernel::tail) return 0;
   const bool bulk = work.params.kernel == Kernel::bulk_copy;  // a block's one thread records
   const std::int64_t rows = bulk ? work.grid.blocks : work.grid.warps();
-  return rows - std::count_if(records.warps.begin(), records.warps.end(),
+  const auto& all = records.warps;
+  const bool probed =
+      std::any_of(all.begin(), all.end(), [](const WarpRecord& warp) { return warp.probes > 0; });
+  if (!probed) return rows;
+  return rows - std::count_if(all.begin(), all.end(),
                               [](const WarpRecord& warp) { return warp.sm != kUnwritten; });
 }
 
@@ -426,7 +430,11 @@ Run run_of(const Params& params, simt::Device& device, lab::Progress& progress) 
   fill_machine(work, run, records);
   if (emulated) {
     progress.check();
-    if (auto recorded = recorded_machine(params)) run.trace.machine = std::move(*recorded);
+    // What a GPU did was the kernel as it is built in, and no edited one.
+    const bool own = &device.kernels(kLessonId) == &kernels_emulated();
+    if (auto recorded = own ? recorded_machine(params) : std::nullopt) {
+      run.trace.machine = std::move(*recorded);
+    }
   }
   return run;
 }

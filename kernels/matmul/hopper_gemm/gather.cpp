@@ -11,6 +11,7 @@
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/base/simt/async_event.hpp"
 #include "kernels/base/simt/emulated_like.hpp"
+#include "kernels/base/simt/simt.hpp"
 #include "kernels/matmul/hopper_gemm/report.hpp"
 
 namespace tilestep::hopper_gemm {
@@ -236,6 +237,26 @@ void judge_waits(Outcome& outcome, const std::vector<long long>& clocks, int num
   }
 }
 
+/// Throws Error for what an edited kernel left unrecorded of the steps that its source marks: their events would be
+/// missing from the picture, and nothing would say so.
+void require_recorded(const Trace& trace) {
+  const auto tiles = static_cast<int>(trace.tiles.size());
+  for (const What what : all_of<What>()) {
+    const bool looked_on = what == What::lands || what == What::flips;
+    if (looked_on || trace.lines[static_cast<std::size_t>(what)] == 0) continue;
+    std::map<int, int> recorded;  // by lane
+    for (const Event& event : trace.events) recorded[event.lane] += event.what == what ? 1 : 0;
+    const bool produces = what < What::lands;
+    const int due = what < What::stores ? tiles * trace.k_tiles() : tiles;
+    for (int lane = produces ? 0 : 1; lane <= (produces ? 0 : trace.consumers); ++lane) {
+      if (recorded[lane] >= due) continue;
+      simt::refuse_unrecorded(fmt::format("the steps '{}'", name_of(what)).c_str(),
+                              static_cast<std::size_t>(recorded[lane]),
+                              static_cast<std::size_t>(due));
+    }
+  }
+}
+
 void fill_events(Outcome& outcome, const std::vector<long long>& clocks, int numbers,
                  const Log& log) {
   Trace& trace = outcome.trace;
@@ -333,6 +354,7 @@ void run_emulated(Outcome& outcome, const simt::Device& asked, lab::Progress& pr
   progress.check();
   if (outcome.params.broken == Break::none) {
     fill_events(outcome, clocks, numbers, log);
+    require_recorded(outcome.trace);
   } else {
     progress.report(0.7, "running the broken kernel");
     run_broken_emulated(outcome, asked);
