@@ -89,6 +89,12 @@ class Scene {
   }
 };
 
+/// Whether the report has this check and it failed.
+bool fails(const lab::Report& report, std::string_view check);
+/// What stands beside the picture: the scene's readouts, and at the end what of the run failed its check, so that no
+/// number of a kernel that computes something else stands there as if it were right.
+std::vector<Readout> readouts_of(const Scene& scene, const View& view);
+
 /// All scenes, in teaching order (scenes/catalog.cpp, the one table).
 std::vector<std::unique_ptr<Scene>> make_scenes();
 

@@ -40,7 +40,7 @@ void draw_bar(ShellState& state, const Layout& layout) {
     const ui::Pointed pointed =
         ui::readout_line(lesson.player->readouts(lesson.cursor), width - taken);
     if (pointed.which >= 0) {
-      const auto about = lesson.scene().readouts(lesson.view());
+      const auto about = scenes::readouts_of(lesson.scene(), lesson.view());
       const picture::Subject subject =
           picture::subject_of(about[static_cast<std::size_t>(pointed.which)].about);
       state.point_at({subject});

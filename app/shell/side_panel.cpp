@@ -84,7 +84,7 @@ void draw_side_panel(ShellState& state, const Layout& layout) {
       const ui::Pointed pointed = ui::readout(shown[i]);
       if (pointed.which < 0) continue;
       const picture::Subject subject =
-          picture::subject_of(lesson.scene().readouts(lesson.view()).at(i).about);
+          picture::subject_of(scenes::readouts_of(lesson.scene(), lesson.view()).at(i).about);
       state.point_at({subject});
       if (pointed.pressed) state.define(subject, pointed.at);
     }

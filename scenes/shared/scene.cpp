@@ -1,6 +1,11 @@
 #include "scenes/scene.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
+
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 namespace {
@@ -47,6 +52,25 @@ std::vector<picture::Subject> Scene::subjects_of_row(std::string_view table_id, 
     }
   }
   return subjects;
+}
+
+bool fails(const lab::Report& report, std::string_view check) {
+  return std::any_of(report.checks.begin(), report.checks.end(),
+                     [&](const lab::Check& one) { return !one.ok && one.id == check; });
+}
+
+std::vector<Readout> readouts_of(const Scene& scene, const View& view) {
+  std::vector<Readout> all = scene.readouts(view);
+  const StepAxis axis = scene.steps();
+  if (scene.report() == nullptr || axis.place_of(view.cursor) < axis.places()) return all;
+  for (const lab::Check& check : scene.report()->checks) {
+    if (check.ok) continue;
+    all.push_back({"check_" + check.id, "check " + check.id, "failed", "", lab::Provenance::derived,
+                   fmt::format("off by {}, allowed {}. {}", words::significant(check.max_error, 3),
+                               words::significant(check.tolerance, 3), check.detail),
+                   Readout::wrong});
+  }
+  return all;
 }
 
 }  // namespace tilestep::scenes

@@ -393,9 +393,9 @@ void ScenePlayer::act(const ui::ShownPicture& shown, const picture::Identity& of
 std::vector<ui::Readout> ScenePlayer::readouts(Cursor cursor) const {
   constexpr ui::Role kRoles[] = {ui::Role::text, ui::Role::accent, ui::Role::good, ui::Role::wrong};
   std::vector<Readout> others;
-  if (pinned_) others = pinned()->readouts({pinned_cursor(cursor), picks_});
+  if (pinned_) others = readouts_of(*pinned(), {pinned_cursor(cursor), picks_});
   std::vector<ui::Readout> all;
-  for (const Readout& each : scene().readouts(view(cursor))) {
+  for (const Readout& each : readouts_of(scene(), view(cursor))) {
     const auto other = std::find_if(others.begin(), others.end(),
                                     [&](const Readout& one) { return one.id == each.id; });
     const bool differs = other != others.end() && other->value != each.value;

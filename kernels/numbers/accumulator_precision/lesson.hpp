@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -148,6 +149,11 @@ struct StepView {
   /// False for pairwise, whose answer so far is a tree of additions and not one: then `unrounded`
   /// and what depends on it are about the answer's last step only in `before_bits`, `after_bits`.
   bool single_addition = true;
+  /// The accumulator got what no rounding of `unrounded` gives: an edited kernel added something else.
+  bool misplaced() const {
+    const double after = unrounded + rounding_error;
+    return single_addition && !past_end && std::isfinite(after) && (after < below || after > above);
+  }
 };
 /// `point` is an index into `points`.
 StepView step_view(const Trace& trace, const AccumulatorTrace& accumulator, std::size_t point);

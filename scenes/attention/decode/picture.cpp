@@ -182,12 +182,14 @@ Box DecodeScene::formulas() const {
   const std::string stored = layer.row.latent > 0
                                  ? fmt::format("({}+{})", layer.row.latent, layer.row.rope)
                                  : std::to_string(layer.row.stored);
-  rows.push_back(text(fmt::format("B = {}·{}·{}/8 = {}", layer.cached_heads, stored,
-                                  decode::bits_of(params_.kv_dtype), significant(bytes, 6)),
-                      fmt::format("B = {}", significant(bytes, 6))));
+  const std::string all = significant(bytes + scales, 6);
+  const std::string and_scales = scales > 0 ? " + " + significant(scales, 6) : "";
+  rows.push_back(text(fmt::format("B = {}·{}·{}/8{} = {}", layer.cached_heads, stored,
+                                  decode::bits_of(params_.kv_dtype), and_scales, all),
+                      fmt::format("B = {}", all)));
   rows.push_back(
-      text(fmt::format("FLOP/B = {} / {} = {}", significant(decode::token_flops(layer), 7),
-                       significant(bytes + scales, 6), significant(point, 3)),
+      text(fmt::format("FLOP/B = {} / {} = {}", significant(decode::token_flops(layer), 7), all,
+                       significant(point, 3)),
            fmt::format("FLOP/B = {}", significant(point, 3))));
   return box({"formulas"}, {lines("formula", std::move(rows), Lines::formula)},
              text("bytes of a token and layer", "bytes of a token", "bytes"),

@@ -187,7 +187,10 @@ Ledger DecodeScene::part_table(Cursor cursor) const {
         about[of].push_back(static_cast<int>(of) == column ? 0 : -1);
       }
       const bool current = now ? column < kColumns - 1 : merging(cursor) && column == kColumns - 1;
-      table.items.state.each.push_back(current ? State::current : State::plain);
+      const bool wrong = weighed && column == kColumns - 1 && misweighed(part);
+      table.items.state.each.push_back(wrong     ? State::wrong
+                                       : current ? State::current
+                                                 : State::plain);
     }
   }
   table.items.count = static_cast<int>(table.items.names.size());
@@ -200,31 +203,36 @@ Ledger DecodeScene::part_table(Cursor cursor) const {
 std::vector<Text> DecodeScene::answer_lines(Cursor cursor) const {
   const std::int64_t more = std::ssize(trace_.parts) - kMostParts;
   if (!at_end(cursor)) {
-    return {more > 0 ? text(fmt::format("O = not yet, and {}", counted(more, "more part")),
-                            "O = not yet")
-                     : text("O = not yet")};
+    return {more > 0 ? text(fmt::format("O / ℓ = not yet, and {}", counted(more, "more part")),
+                            "O / ℓ = not yet")
+                     : text("O / ℓ = not yet")};
   }
-  double most = -std::numeric_limits<double>::infinity(), sum = 0, o = 0;
+  double sum = 0, o = 0, magnitude = 0;
   for (const PartTrace& part : trace_.parts) {
-    most = std::max(most, static_cast<double>(part.m));
     sum += static_cast<double>(part.weight) * static_cast<double>(part.l);
     o += static_cast<double>(part.weight) * static_cast<double>(part.o);
+    magnitude += static_cast<double>(part.weight) * std::abs(static_cast<double>(part.o));
   }
   const std::string answer = number(static_cast<double>(trace_.o), 3);
   std::vector<Text> rows;
-  if (merging(cursor)) rows.push_back(text(fmt::format("M = {}", number(most, 2))));
+  if (merging(cursor)) rows.push_back(text(fmt::format("M = {}", number(most_m(), 2))));
   const std::vector<Symbol> names = symbols({});
-  rows.push_back(
-      {marked(fmt::format("O = {} / {} = {}", number(o, 2), number(sum, 2), answer), names),
-       marked(fmt::format("O = {}", answer), names)});
+  rows.push_back({marked(words::equation(
+                             "O / ℓ", fmt::format("{} / {}", number(o, 2), number(sum, 2)), o / sum,
+                             static_cast<double>(trace_.o),
+                             [](double value) { return number(value, 3); }, magnitude / sum),
+                         names),
+                  marked(fmt::format("O / ℓ = {}", answer), names)});
   return rows;
 }
 
 Box DecodeScene::parts(Cursor cursor) const {
   const int request = request_number(trace_.request);
   Box table = box({"part_table"}, {part_table(cursor)}, {}, {.weight = 2, .least_height = 2});
-  Box answer = box({"answer"}, {lines("answer_line", answer_lines(cursor), Lines::formula)}, {},
-                   {.rank = 3, .weight = 1, .least_height = 1.2f});
+  Lines said = lines("answer_line", answer_lines(cursor), Lines::formula);
+  if (at_end(cursor) && contradicted()) said.items.state.all = State::wrong;
+  Box answer =
+      box({"answer"}, {std::move(said)}, {}, {.rank = 3, .weight = 1, .least_height = 1.2f});
   return labelled(
       {"parts"}, column({"part_boxes"}, {std::move(table), std::move(answer)}),
       text(fmt::format("R{}, head {}, component {}", request, trace_.head, trace_.component),

@@ -115,12 +115,13 @@ std::vector<Axis> DecodeScene::cost_axes() const {
 std::string DecodeScene::cost_sentence() const {
   const decode::LayerShape layer = decode::layer_shape(params_);
   const int context = decode::model_context(params_);
-  const Phase one = decode::attention_of(layer, 1, context);
+  // What one row does a byte of the cache is the formulas' number; of many rows Q and O count as well.
+  const double one = decode::intensity(layer, params_.kv_dtype, params_.scales);
   const Phase many = decode::attention_of(layer, kMostRows, context);
   return fmt::format(
-      "By formula: 1 query row does {} FLOP a byte, {} rows do {}; the roofs meet at "
-      "{:.0f}.",
-      significant(one.intensity(), 3), kMostRows, significant(many.intensity(), 3), decode::kRidge);
+      "By formula: 1 query row does {} FLOP a byte of cache, {} rows (with Q and O) {}; the roofs "
+      "meet at {:.0f}.",
+      significant(one, 3), kMostRows, significant(many.intensity(), 3), decode::kRidge);
 }
 
 // ---- many query rows against one ----------------------------------------------------------------------------
@@ -195,9 +196,9 @@ Box DecodeScene::row_roofline(const View& view) const {
                           text("more query rows, under an H200's roofs", "more query rows", "rows"),
                           {.weight = 1, .least_height = 3}),
                  one_line({"rows_said"}, "rows_line",
-                          text(fmt::format("FLOP/B = {} / {} = {}", mega(phase.flops),
-                                           mega(phase.bytes), point),
-                               fmt::format("FLOP/B = {}", point)))},
+                          text(fmt::format("in BF16, with Q and O = {} / {} = {}",
+                                           mega(phase.flops), mega(phase.bytes), point),
+                               fmt::format("with Q and O = {}", point)))},
                 {.rank = 1, .weight = 1, .least_width = 8, .least_height = 2.1f});
 }
 
@@ -250,11 +251,11 @@ Box DecodeScene::batch_chart() const {
            text("GB a step, weights and cache by batch", "weights and cache by batch", "by batch"),
            {.weight = 1, .least_height = 3}),
        one_line({"batch_said"}, "batch_line",
-                text(fmt::format("B = {} GB / {} GB = {}",
+                text(fmt::format("batch = {} GB / {} GB = {}",
                                  significant(decode::kModelWeightBytes / kGiga, 3),
                                  significant(cache_gigabytes(params_, params_.scheme, 1), 3),
                                  significant(crossing, 3)),
-                     fmt::format("B = {}", significant(crossing, 3))))},
+                     fmt::format("batch = {}", significant(crossing, 3))))},
       {.weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 

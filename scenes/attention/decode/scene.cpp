@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/base/lab/source.hpp"
 #include "scenes/shared/words.hpp"
@@ -25,6 +26,27 @@ StepAxis DecodeScene::loaded(const decode::Trace&) {
 const Served* DecodeScene::moment(Cursor cursor) const {
   const int step = std::min(cursor.tile, engine_steps());
   return step <= 0 ? nullptr : &trace_.serving[static_cast<std::size_t>(step) - 1];
+}
+
+// ---- what contradicts the reference -------------------------------------------------------------------
+
+/// The largest m of the chosen head's parts.
+double DecodeScene::most_m() const {
+  double most = -std::numeric_limits<double>::infinity();
+  for (const PartTrace& part : trace_.parts) most = std::max(most, static_cast<double>(part.m));
+  return most;
+}
+
+bool DecodeScene::misweighed(const PartTrace& part) const {
+  const double due = std::exp(static_cast<double>(part.m) - most_m());
+  return trace_.parts.size() > 1 && std::isfinite(due) &&
+         !words::close(static_cast<double>(part.weight), due);
+}
+
+/// Whether the chosen O is not the one in double, and that not by its bits alone.
+bool DecodeScene::contradicted() const {
+  return fails(report_, "result") &&
+         !words::close(static_cast<double>(trace_.o), trace_.exact_o, 1e-2);
 }
 
 int DecodeScene::round(Cursor cursor) const {
@@ -87,9 +109,13 @@ std::string DecodeScene::sentence(Cursor cursor) const {
   if (cursor.tile <= 0) return cost_sentence();
   if (looking_back(cursor)) return time_sentence();
   if (merging(cursor)) {
-    return trace_.broken == Break::unmerged_splits
-               ? "Merge left out: the first part is taken for the whole."
-               : "Merge: each part counts e^(m − M), in ℓ and in O: online softmax once more.";
+    if (trace_.broken == Break::unmerged_splits) {
+      return "Merge left out: the first part is taken for the whole.";
+    }
+    const bool all = std::none_of(trace_.parts.begin(), trace_.parts.end(),
+                                  [this](const PartTrace& part) { return misweighed(part); });
+    return !all ? "Merge: parts have other weights than e^(m − M), so that their scales mix."
+                : "Merge: each part counts e^(m − M), in ℓ and in O: online softmax once more.";
   }
   if (reading(cursor)) {
     int busy = 0;
@@ -219,7 +245,7 @@ std::vector<Readout> DecodeScene::readouts(const View& view) const {
                        : "tiles / tiles of the longest block; no clock was read"});
   }
   const double off = std::abs(static_cast<double>(trace_.o) - trace_.exact_o);
-  const bool wrong = trace_.broken != Break::none && trace_.result.wrong > 0;
+  const bool wrong = (trace_.broken != Break::none && trace_.result.wrong > 0) || contradicted();
   all.push_back({"error", "off the exact O by", number(off, 4), "", lab::Provenance::derived,
                  fmt::format("|{} − {}|: against direct softmax in double",
                              number(static_cast<double>(trace_.o), 5), number(trace_.exact_o, 5)),

@@ -45,6 +45,9 @@ class DecodeScene final : public SceneOf<decode::Trace> {
   }
   /// The answer is there.
   bool at_end(Cursor cursor) const { return cursor.tile >= trace_.answered(); }
+  double most_m() const;
+  bool misweighed(const decode::PartTrace& part) const;
+  bool contradicted() const;
   bool looking_back(Cursor cursor) const { return cursor.tile >= trace_.length(); }
   /// Tiles of an item that are through.
   int tiles_of(const decode::ItemTrace& item, Cursor cursor) const;

@@ -41,14 +41,14 @@ std::vector<std::string> FlashAttentionScene::formula_rows(const FlashMoment& no
   const flash_attention::Step& step = *now.now;
   const auto m = [](float value) { return number(static_cast<double>(value), 2); };
   const std::string factor = number(static_cast<double>(step.rescale), 2);
-  std::string rescale =
-      fmt::format("rescale = exp({} − {}) = {}", m(step.m_before), m(step.m_after), factor);
-  if (std::isinf(step.m_after)) {
-    rescale = fmt::format("rescale = {}   (no maximum yet)", factor);
-  } else if (trace_.broken == Break::skip_rescale && step.m_after > step.m_before) {
-    const double due =
-        std::exp(static_cast<double>(step.m_before) - static_cast<double>(step.m_after));
-    rescale = fmt::format("rescale = {}   (skipped; it should be {})", factor, number(due, 2));
+  const auto two = [](double value) { return number(value, 2); };
+  // What the kernel has, beside what the formula comes to with the numbers that it had.
+  std::string rescale = fmt::format("rescale = {}   (no maximum yet)", factor);
+  if (!std::isinf(step.m_after)) {
+    rescale = words::equation(
+        "rescale", fmt::format("exp({} − {})", m(step.m_before), m(step.m_after)),
+        std::exp(static_cast<double>(step.m_before) - static_cast<double>(step.m_after)),
+        static_cast<double>(step.rescale), two);
   }
   const double l_before = now.before != nullptr ? static_cast<double>(now.before->l) : 0;
   const double o_before = now.before != nullptr ? static_cast<double>(now.before->o) : 0;
@@ -57,12 +57,16 @@ std::vector<std::string> FlashAttentionScene::formula_rows(const FlashMoment& no
   std::vector<std::string> rows = {
       keeps_maximum(step)
           ? fmt::format("m = {}   kept, though {} is higher", m(step.m_after), m(step.tile_max))
-          : fmt::format("m = max({}, {}) = {}", m(step.m_before), m(step.tile_max),
-                        m(step.m_after)),
+          : words::equation("m", fmt::format("max({}, {})", m(step.m_before), m(step.tile_max)),
+                            static_cast<double>(std::max(step.m_before, step.tile_max)),
+                            static_cast<double>(step.m_after), two),
       std::move(rescale),
-      fmt::format("ℓ = {} × {} + {} = {}", number(l_before, 2), factor,
-                  number(static_cast<double>(step.tile_sum), 2),
-                  number(static_cast<double>(step.l), 2)),
+      words::equation(
+          "ℓ",
+          fmt::format("{} × {} + {}", two(l_before), factor,
+                      two(static_cast<double>(step.tile_sum))),
+          l_before * static_cast<double>(step.rescale) + static_cast<double>(step.tile_sum),
+          static_cast<double>(step.l), two),
       !trace_.o_recorded ? name + " = in registers, not recorded"
       : variant() == Variant::flash_1
           ? fmt::format("{} = rescaled, added to, / ℓ = {}", name, o)

@@ -184,7 +184,9 @@ std::vector<Readout> FlashAttentionScene::readouts(const View& view) const {
         static_cast<double>(is_backward() ? trace_.backward.dq[c] : trace_.answer.o[c]);
     const double exact = is_backward() ? trace_.backward.exact_dq[c] : trace_.answer.exact[c];
     const double off = std::abs(got - exact);
-    const bool wrong = broken() && trace_.result.wrong > 0;
+    const bool wrong =
+        (broken() && trace_.result.wrong > 0) ||
+        ((fails(report_, "output") || fails(report_, "dq")) && !words::close(got, exact, 1e-2));
     all.push_back({"error", is_backward() ? "off the exact dQ by" : "off the exact O by",
                    number(off, 4), "", lab::Provenance::derived,
                    fmt::format("|{} − {}|: component {} of the query, against double on the same "

@@ -71,13 +71,16 @@ std::string FlashAttentionScene::sentence_of_flash(const FlashMoment& now) const
           "Query {}: {} beats {}, but not by 2^{} in weight: ℓ and O keep their scale.", query,
           text(step.tile_max), text(step.m_before), trace_.rescale_above);
     }
+    const double due =
+        std::exp(static_cast<double>(step.m_before) - static_cast<double>(step.m_after));
+    if (!words::close(static_cast<double>(step.rescale), due)) {
+      return fmt::format(
+          "Query {}: m goes from {} to {}, but ℓ and O are multiplied by {}, not by {}.", query,
+          text(step.m_before), text(step.m_after), text(step.rescale), number(due, 2));
+    }
     if (!(step.m_after > step.m_before)) {
       return fmt::format("Query {}: {} does not beat {}, so ℓ and O keep their scale.", query,
                          text(step.tile_max), text(step.m_before));
-    }
-    if (trace_.broken == Break::skip_rescale) {
-      return fmt::format("Query {}: m rises to {}, but ℓ and O keep the scale of {}.", query,
-                         text(step.m_after), text(step.m_before));
     }
     return fmt::format("Query {}: {} beats {}, so ℓ and O shrink to {}.", query,
                        text(step.tile_max), text(step.m_before),

@@ -305,7 +305,7 @@ std::vector<Box> MoeRoutingScene::rows(Cursor cursor, int followed) const {
   for (int c = 0; c < trace_.top_k && done(Step::top_k, cursor); ++c) {
     const int e = each.expert[c];
     gate.names[e] = number(each.gate[c], 2);
-    gate.state.each[e] = State::plain;
+    gate.state.each[e] = gate_is_off(each, c) ? State::wrong : State::plain;
     gate.tone.each[e] = expert_tone(e);
   }
   std::vector<Box> rows = {row({"names"}, "", std::move(names), Step::score),

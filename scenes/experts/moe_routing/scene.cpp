@@ -115,6 +115,14 @@ std::string MoeRoutingScene::sentence(Cursor cursor) const {
                      percent(trace_.useful()), busiest_text(trace_));
 }
 
+/// Whether a gate is not the choice's probability over the sum of those chosen.
+bool MoeRoutingScene::gate_is_off(const TokenTrace& of, std::size_t choice) const {
+  double sum = 0;
+  for (const float one : of.probability) sum += static_cast<double>(one);
+  return !words::close(static_cast<double>(of.gate[choice]),
+                       static_cast<double>(of.probability[choice]) / sum);
+}
+
 /// What the step did with a token, with its numbers: a row for each of its choices, and what follows.
 std::vector<std::string> MoeRoutingScene::formula(int number_of, Cursor cursor) const {
   const TokenTrace& each = token(number_of);
@@ -134,6 +142,7 @@ std::vector<std::string> MoeRoutingScene::formula(int number_of, Cursor cursor) 
     if (step == Step::top_k) {
       const auto probability = static_cast<double>(each.probability[i]);
       rows.push_back(fmt::format("E{}: softmax {}, gate {}", e, number(probability, 2), gate));
+      if (gate_is_off(each, i)) rows.back() += ", not its share of what is chosen";
     } else if (step == Step::count) {
       rows.push_back(fmt::format("E{}: {} before it", e, each.rank[i]));
     } else if (step == Step::combine) {

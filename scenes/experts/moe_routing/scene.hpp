@@ -29,6 +29,7 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   /// What happens at `cursor` in one plain sentence.
   std::string sentence(Cursor cursor) const;
   /// What the step did with a token, with its numbers: a row for each of its choices.
+  bool gate_is_off(const moe_routing::TokenTrace& of, std::size_t choice) const;
   std::vector<std::string> formula(int token, Cursor cursor) const;
   /// The token that is followed: the one that was picked.
   int followed(const View& view) const;

@@ -284,20 +284,40 @@ std::vector<Run> TilingScene::formula(const View& view, int terms) const {
     return of < 0 ? "(" + text + ")" : text;
   };
   const int deep = depth(now.k_tile);
-  for (int i = 0; i < std::min(terms, deep); ++i) {
+  // What the kernel has, beside what the products come to with the sum that it had.
+  double due = now.k_tile == 0 ? 0 : static_cast<double>(sum(element, before));
+  double magnitude = std::abs(due);
+  for (int i = 0; i < deep; ++i) {
     const int k = now.k_tile * trace_.tile + i;
     const float a = trace_.a_band[row * trace_.k + k];
     const float b = trace_.b_band[k * trace_.columns() + column];
-    runs.push_back({fmt::format(" + {}·{}", factor(a), factor(b))});
+    if (i < terms) runs.push_back({fmt::format(" + {}·{}", factor(a), factor(b))});
+    due += static_cast<double>(a) * static_cast<double>(b);
+    magnitude += std::abs(static_cast<double>(a) * static_cast<double>(b));
   }
   if (deep > terms) runs.push_back({" + …"});
-  runs.push_back({" = " + after});
+  if (words::close(static_cast<double>(sum(element, view.cursor)), due, magnitude)) {
+    runs.push_back({" = " + after});
+  } else {
+    runs.push_back({fmt::format(" is {}", number(due, 3))});
+    runs.insert(runs.begin(), {"sum = " + after + ", but ", {}, State::wrong});
+  }
   return runs;
+}
+
+/// Whether an element's sum is complete and not the one in double.
+bool TilingScene::contradicted(Cursor cursor, int element) const {
+  const TilingMoment now = moment(cursor);
+  if (now.k_tile + 1 < k_tiles() || !now.multiplied) return false;
+  const int at = element / trace_.tile * trace_.columns() + element % trace_.tile;
+  return !words::close(static_cast<double>(sum(element, cursor)),
+                       trace_.exact[static_cast<std::size_t>(at)], 0.1);
 }
 
 Box TilingScene::the_sum(const View& view) const {
   const int element = picked(view), thread = thread_of(element);
   Lines sum = lines("formula", {{formula(view, 1), formula(view, 0)}}, Lines::formula);
+  if (contradicted(view.cursor, element)) sum.items.state.all = State::wrong;
   sum.items.about = {{"thread", {thread}}};
   return box({"sum"}, {sum},
              text(fmt::format("thread {} → {}: its sum", thread, name_in_c(element)),
@@ -359,7 +379,9 @@ Box TilingScene::block(const TilingMoment& now, const View& view) const {
   Grid grid("c", edge, edge, "column", "row", "tile");
   std::vector<int> rows, columns, threads;
   for (int i = 0; i < grid.items.count; ++i) {
-    const bool is_wrong = judged(now) && std::find(wrong.begin(), wrong.end(), i) != wrong.end();
+    const bool is_wrong =
+        (judged(now) && std::find(wrong.begin(), wrong.end(), i) != wrong.end()) ||
+        (within(i) && contradicted(view.cursor, i));
     grid.add(!within(i) ? State::wasted
              : is_wrong ? State::wrong
              : any      ? State::plain

@@ -69,6 +69,7 @@ class TilingScene final : public SceneOf<tiling::Trace> {
   picture::Box naive(const TilingMoment& now) const;
   picture::Box bars(const TilingMoment& now) const;
   std::vector<picture::Run> formula(const View& view, int terms) const;
+  bool contradicted(Cursor cursor, int element) const;
   picture::Box the_sum(const View& view) const;
   picture::Box tile(const TilingMoment& now, const View& view, bool is_a) const;
   picture::Box block(const TilingMoment& now, const View& view) const;

@@ -146,11 +146,15 @@ Picture CoalescingScene::picture(const Extent& extent, const View& view) const {
                 : fmt::format("{} for {}.", words::counted(stats.sectors, "sector"),
                               words::counted(stats.bytes_used, "byte"));
   }
+  // An edited kernel's addresses are shown; the pattern's statement is not theirs.
+  const bool other = fails(report_, "traced_addresses");
+  Lines statement =
+      lines("statement", {text((other ? "not " : "") + trace_.statement)}, Lines::formula);
+  if (other) statement.items.state.all = State::wrong;
   return {
       text(sentence(view.cursor), brief), extent.axes,
       column({"all"},
-             {box({"code"}, {lines("statement", {text(trace_.statement)}, Lines::formula)}, {},
-                  {.weight = 0, .least_height = 1.25f}),
+             {box({"code"}, {std::move(statement)}, {}, {.weight = 0, .least_height = 1.25f}),
               box({"lanes"}, {lanes_of(shown, picked)}, text("32 lanes of the warp", "32 lanes"),
                   {.weight = 0, .least_height = 1.4f}),
               box({"requests"}, {links}, {}, {.least_height = 1.2f}),

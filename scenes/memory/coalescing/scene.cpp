@@ -45,6 +45,10 @@ const WarpRequest* CoalescingScene::request(Cursor cursor) const {
 
 std::string CoalescingScene::sentence(Cursor cursor) const {
   const WarpRequest* shown = request(cursor);
+  if (shown == nullptr && fails(report_, "traced_addresses")) {
+    return fmt::format("32 lanes are about to run a kernel whose addresses are not those of {}.",
+                       trace_.statement);
+  }
   if (shown == nullptr) {
     return fmt::format("32 lanes are about to run {}, {} each.", trace_.statement,
                        words::counted(trace_.element_bytes, "byte"));

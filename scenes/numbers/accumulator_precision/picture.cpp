@@ -236,7 +236,13 @@ Box AccumulatorPrecisionScene::rug(const RunningSum& sum, const AccumulatorMomen
   ticks.items.act = {Act::go};
   Box made = box({"rug"}, {ticks}, {},
                  {.rank = 2, .weight = 0, .least_height = 0.7f, .left = 3, .right = margin()});
-  if (!terms.empty()) made.value = text(fmt::format("{} lost", lost));
+  // Of a long sum not every term is kept.
+  const bool all = points() == trace_.terms;
+  if (!terms.empty()) {
+    made.value = all ? text(fmt::format("{} lost", lost))
+                     : text(fmt::format("{} of {} shown lost", lost, terms.size()),
+                            fmt::format("{} of {}", lost, terms.size()), std::to_string(lost));
+  }
   return made;
 }
 
@@ -294,8 +300,9 @@ Box AccumulatorPrecisionScene::bits(const RunningSum& sum, const AccumulatorMome
   }
   Text value = text(any ? "…" : "");
   if (now.rounded) {
-    value = with_note(meaning_of(format, after_bits), "= " + sum.say(s.after), sum.fate_note(point),
-                      sum.fate(point).lost ? State::wrong : State::done);
+    value =
+        with_note(meaning_of(format, after_bits), "= " + sum.say(s.after), sum.fate_note(point),
+                  sum.fate(point).lost || sum.view(point).misplaced() ? State::wrong : State::done);
   }
   Box last = with_words(row_of_bits("after", "after_bit", after_bits, before_bits, format, in_row),
                         any ? "after" : "", "row_after", std::move(value));
@@ -309,7 +316,7 @@ Box AccumulatorPrecisionScene::number_line(const RunningSum& sum, const Accumula
                                            std::vector<Axis>& axes) const {
   Box made = box({"number_line"}, {}, {}, {.rank = 1, .least_width = 14, .least_height = 3});
   if (now.point < 0) {
-    made.marks = {lines("line_empty", {text("the neighbours of the exact sum come here")})};
+    made.marks = {lines("line_empty", {text("the neighbours of the unrounded sum come here")})};
     return made;
   }
   const Step& s = sum.step(now.point);
@@ -341,8 +348,10 @@ Box AccumulatorPrecisionScene::number_line(const RunningSum& sum, const Accumula
     const double up = v.unrounded < v.above ? (v.unrounded - v.below) / v.spacing : 1;
     decides = fmt::format(", up in {:.0f} % of cases", 100 * up);
   }
-  const std::string exact = "exact sum " + sum.say(v.unrounded);
-  const State landed = !now.rounded ? State::plain : v.lost ? State::wrong : State::current;
+  const std::string exact = "unrounded " + sum.say(v.unrounded);
+  const State landed = !now.rounded              ? State::plain
+                       : v.lost || v.misplaced() ? State::wrong
+                                                 : State::current;
   const double from = std::clamp<double>(s.before, low, high),
                rests = now.rounded ? std::clamp<double>(s.after, low, high) : v.unrounded;
   const Curve base{.key = {"base"},

@@ -32,10 +32,10 @@ Question RunningSum::landing_question(int point) const {
           [this](double value) { return say(value); },
           v.direction == Direction::exact
               ? fmt::format("{} is a number of the format: nothing is rounded.", say(after))
-              : fmt::format(
-                    "The exact sum is {}, between {} and {}, which are {} apart; it becomes {}.",
-                    say(v.unrounded), say(v.below), say(v.above), spacing_text(v.spacing),
-                    say(after))));
+              : fmt::format("The unrounded sum is {}, between {} and {}, which are {} apart; it "
+                            "becomes {}.",
+                            say(v.unrounded), say(v.below), say(v.above), spacing_text(v.spacing),
+                            say(after))));
 }
 
 /// How far apart do the numbers stand past the next power of two?
@@ -44,13 +44,15 @@ Question RunningSum::spacing_question(int point) const {
   const int mantissa = a.format.mantissa_bits;
   return about(
       {"number_line"},
-      ask_number(fmt::format("The exact sum reaches {}. How far apart are the numbers of {} there?",
-                             say(v.unrounded), a.label),
-                 v.spacing, {v.spacing * 2, v.spacing / 2, v.spacing * 4}, spacing_text,
-                 fmt::format("{} mantissa bits cut the range from {} to {} into {} steps of {}.",
-                             mantissa, significant(v.spacing * std::exp2(mantissa), 8),
-                             significant(v.spacing * std::exp2(mantissa + 1), 8),
-                             std::exp2(mantissa), spacing_text(v.spacing))));
+      ask_number(
+          fmt::format(
+              "Before rounding the sum reaches {}. How far apart are the numbers of {} there?",
+              say(v.unrounded), a.label),
+          v.spacing, {v.spacing * 2, v.spacing / 2, v.spacing * 4}, spacing_text,
+          fmt::format("{} mantissa bits cut the range from {} to {} into {} steps of {}.", mantissa,
+                      significant(v.spacing * std::exp2(mantissa), 8),
+                      significant(v.spacing * std::exp2(mantissa + 1), 8), std::exp2(mantissa),
+                      spacing_text(v.spacing))));
 }
 
 /// The sum is about to rest for good: what would still move it?

@@ -66,6 +66,10 @@ std::string RunningSum::round_sentence(int point) const {
                        after, significant(s.extra, 6));
   }
   if (v.past_end) return fmt::format("{} stays at {}, its largest number.", a.label, after);
+  if (v.misplaced()) {
+    return fmt::format("{} stores {}, although {} lies between {} and {}: no rounding gives that.",
+                       a.label, after, say(v.unrounded), say(v.below), say(v.above));
+  }
   if (v.lost) {
     const bool for_good = a.frozen_at >= 0 && index >= a.frozen_at;
     return fmt::format("{} {} t[{}]: {} falls back to {}, where numbers are {} apart.", a.label,
@@ -123,6 +127,7 @@ RunningSum::Note RunningSum::fate_note(int point) const {
   Note note{fmt::format("rounded {} by {}", name_of(v.direction), off),
             fmt::format("{} {}", name_of(v.direction), off)};
   if (v.direction == Direction::exact) note = {"exact", "exact"};
+  if (v.misplaced()) note = {fmt::format("not {} rounded", say(v.unrounded)), "not rounded"};
   if (v.lost) note = {"the term is lost", "lost"};
   const Method method = a.method;
   if (v.promotes) {
