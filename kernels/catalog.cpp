@@ -18,6 +18,7 @@
 #include "kernels/base/workbench/guarded.hpp"
 #include "kernels/base/workbench/leash.hpp"
 #include "kernels/base/workbench/orders.hpp"
+#include "kernels/base/workbench/trials.hpp"
 #include "kernels/evidence.hpp"
 #include "kernels/lessons.hpp"
 
@@ -211,6 +212,17 @@ lab::Report edited_on_gpu(const lab::Request& request, const lab::Settings& sett
                            search_for_fault(request, settings, fault.overdue, progress, emulation));
 }
 
+/// Under emulation, wherever its run was: that has the lines and the orders, and leaves a GPU to others.
+lab::Report answer_trials(const lab::Request& request, lab::Progress& progress) {
+  if (!request.kernel) {
+    throw Error("trials are of an edited kernel, and none was given; allowed without: run, bench");
+  }
+  const auto tell = [&](std::string_view note) { progress.report(0, note); };
+  const workbench::EditedKernels kernels(request.lesson, *request.kernel, progress, tell);
+  return workbench::run_trials(
+      {lesson(request.lesson), kernels, request.kernel->path, emulated_kernels()}, progress);
+}
+
 /// Compiled with the user's source first. Nothing recorded is added: that is about other kernels.
 lab::Report answer_edited(const lab::Request& request, const lab::Settings& settings,
                           lab::Progress& progress, const simt::EmulationOptions& emulation) {
@@ -263,6 +275,7 @@ lab::Report answer(const lab::Request& request, lab::Progress& progress,
   (void)lab::race_of(request);  // refuses one that is none
   const lab::Settings settings = asked.knobs().completed(lab::params_of(request));
   emulation.order = request.order;
+  if (request.action == lab::Request::Action::trials) return answer_trials(request, progress);
   if (request.kernel) return answer_edited(request, settings, progress, emulation);
   if (request.backend == "recorded") return from_recording(request);
   const auto device = make_device(request.backend, emulation);

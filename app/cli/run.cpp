@@ -5,6 +5,7 @@
 
 #include "app/cli/arguments.hpp"
 #include "app/cli/command.hpp"
+#include "app/cli/fitted_table.hpp"
 #include "app/cli/output.hpp"
 #include "app/cli/report_text.hpp"
 #include "app/keep/capsule.hpp"
@@ -22,7 +23,8 @@ struct RunArguments {
   bool all = false;
   std::string capsule;
   bool force = false;
-  std::string kernel;  ///< file of an edited source
+  std::string kernel;   ///< file of an edited source
+  bool trials = false;  ///< of that
 };
 
 int run(RunArguments& arguments, const std::string& program) {
@@ -37,6 +39,9 @@ int run(RunArguments& arguments, const std::string& program) {
                             arguments.capsule, kCapsuleEnding));
   }
   if (!arguments.capsule.empty()) require_capsule_output(arguments.capsule, arguments.force);
+  if (arguments.trials && arguments.kernel.empty()) {
+    throw Error("--trials is about an edited kernel: name it as well, by --kernel FILE");
+  }
   lab::Request request;
   request.lesson = arguments.lesson.chosen().info().id;
   request.params = arguments.lesson.settings();
@@ -46,18 +51,26 @@ int run(RunArguments& arguments, const std::string& program) {
   }
   const LabAddress address = parse_lab(arguments.lab);
   if (!address.elsewhere()) remark_refused_cuda(request.backend);
-  const lab::Report report = [&] {
+  lab::Report trials;
+  lab::Report report = [&] {
     TerminalProgress progress;
     // What instruments kernels looks at this process.
     const auto lab = workbench::is_sanitized() ? nullptr
                      : request.kernel          ? make_process_lab_at(address, program)
                                                : make_lab(address, program);
-    return ask(lab.get(), request, progress);
+    lab::Report answered = ask(lab.get(), request, progress);
+    if (arguments.trials) {
+      request.action = lab::Request::Action::trials;
+      trials = ask(lab.get(), request, progress);
+    }
+    return answered;
   }();
   remark_refused_turn(report);
   if (!arguments.capsule.empty()) {
     write_capsule(arguments.capsule, capsule_of(report, request.kernel), arguments.force);
   }
+  for (const lab::Table& table : trials.tables) report.add(table);
+  for (const lab::Check& check : trials.checks) report.add(check);
   if (arguments.format.json) {
     print(json_text(lab::to_json(report)));
   } else if (arguments.format.csv) {
@@ -68,6 +81,9 @@ int run(RunArguments& arguments, const std::string& program) {
     print(report_text(report));
   } else {
     print(report_brief(report, terminal_size()));
+    for (const lab::Table& table : trials.tables) {
+      print(fmt::format("\n{}\n{}", table.title, aligned(table)));
+    }
   }
   return static_cast<int>(report.ok() ? ExitCode::good : ExitCode::check_failed);
 }
@@ -93,6 +109,9 @@ void add_run(CLI::App& app, Invocation& invocation) {
       ->type_name("FILE");
   add_force(*command, arguments->force);
   add_kernel(*command, arguments->kernel);
+  command->add_flag(
+      "--trials", arguments->trials,
+      "Runs the edited kernel at the lesson's trial settings as well: edges, masks, other data");
   command->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] { return run(*arguments, invocation.program); };
   });

@@ -54,6 +54,7 @@ class Listener final : public LabClient {
   std::string why_no_sandbox() const override { return sandbox_status().reason; }
   void cancel(Ticket ticket) override { lab_.cancel(ticket); }
   bool busy() const override { return lab_.busy(); }
+  bool beside() const override { return false; }
 
   std::optional<LabFailure> failure;
 

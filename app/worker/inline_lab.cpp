@@ -27,6 +27,7 @@ class InlineLab final : public LabClient {
   }
   void cancel(Ticket) override {}  // answered already
   bool busy() const override { return false; }
+  bool beside() const override { return false; }
 
  private:
   template <class Answer>

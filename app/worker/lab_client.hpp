@@ -47,7 +47,7 @@ struct LabUpdate {
 
 /// Runs requests somewhere else. Never blocks its caller.
 ///
-/// There is one queue, with three kinds of requests in it, runs, benches and assembly, of which one is under way
+/// There is one queue, with four kinds of requests in it, runs, benches, assembly and trials, of which one is under way
 /// at a time: what runs beside a bench would spoil its times. A request replaces an older one of its own
 /// kind, whether that waits or is under way, and never one of another kind: it waits for that. Of
 /// those that wait the run goes first, being short, then the one that was asked first.
@@ -68,6 +68,8 @@ class LabClient {
   virtual Ticket submit_evidence(const lab::Request& request, std::string evidence);
   /// Why others' kernels are not run here, as the end of a sentence; empty: they are.
   virtual std::string why_no_sandbox() const;
+  /// Whether its caller goes on while it answers, so that it can be asked for what nobody waits for (trials).
+  virtual bool beside() const { return true; }
   /// The next update, if there is one.
   virtual std::optional<LabUpdate> poll() = 0;
   /// Gives up a request that waits or is under way; its last update says so.

@@ -249,9 +249,10 @@ void ProcessLab::check_answer(const lab::Report& report) const {
     throw Error(fmt::format("its report is of the lesson '{}', not of '{}'",
                             lab::shown_value(report.lesson), active_->lesson));
   }
-  if (active_->kind != Kind::run) return;
+  if (active_->kind == Kind::bench) return;
   const lab::Knobs& knobs = lesson(active_->lesson).knobs();
-  if (knobs.completed(report.params) != knobs.completed(active_->params)) {
+  if (active_->kind == Kind::run &&
+      knobs.completed(report.params) != knobs.completed(active_->params)) {
     throw Error("its report is of other settings than were asked for");
   }
   if ((report.kernel ? report.kernel->hash : std::string()) != active_->kernel_hash) {
@@ -444,6 +445,7 @@ std::chrono::milliseconds ProcessLab::deadline_of(const Active& order) const {
   if (!order.edited) return options_.run_deadline;
   // A compiler has a limit of its own.
   if (order.compiles) return options_.compile_deadline;
+  if (order.kind == Kind::trials) return options_.run_deadline;
   return order.sanitizes ? options_.sanitizer_deadline : options_.edited_deadline;
 }
 

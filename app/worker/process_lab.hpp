@@ -20,14 +20,14 @@
 namespace tilestep::app {
 
 /// What a lab is asked for.
-enum class Kind { run, bench, assembly };
+enum class Kind { run, bench, assembly, trials };
 /// What a request is called in a sentence.
 inline std::string_view words_of(Kind kind) {
-  constexpr std::string_view kWords[] = {"run", "measurement", "compilation"};
+  constexpr std::string_view kWords[] = {"run", "measurement", "compilation", "trial"};
   return kWords[static_cast<std::size_t>(kind)];
 }
 inline std::string_view doing_of(Kind kind) {
-  constexpr std::string_view kWords[] = {"ran", "measured", "compiled"};
+  constexpr std::string_view kWords[] = {"ran", "measured", "compiled", "tried the kernel of"};
   return kWords[static_cast<std::size_t>(kind)];
 }
 

@@ -27,7 +27,8 @@ void make_shown(LabUpdate& update) {
 Kind ProcessLab::Order::kind() const {
   const auto* asked = std::get_if<lab::Request>(&request);
   if (asked == nullptr) return Kind::assembly;
-  return asked->action == lab::Request::Action::run ? Kind::run : Kind::bench;
+  constexpr Kind kKinds[] = {Kind::run, Kind::bench, Kind::trials};  // as Action counts
+  return kKinds[static_cast<std::size_t>(asked->action)];
 }
 
 const std::string& ProcessLab::Order::lesson() const {

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kAllowedLines =
-    R"(send one JSON object a line: {"ticket": n, "lesson": "…", "params": {…}, "action": "run|bench", )"
+    R"(send one JSON object a line: {"ticket": n, "lesson": "…", "params": {…}, "action": "run|bench|trials", )"
     R"("backend": "auto|cuda|emulated|recorded", "kernel": {"path": "…", "text": "…"}, )"
     R"("order": "ascending|descending|shuffled"}, {"ticket": n, "assembly": {"lesson": "…", "kernel": {…}, )"
     R"("form": "ptx|sass", "capability": 90}}, {"cancel": n} or {"hello": {"version": "…", )"

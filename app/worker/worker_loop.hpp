@@ -10,7 +10,7 @@ namespace tilestep::app {
 using Answerer = std::function<lab::Report(const lab::Request& request, lab::Progress& progress)>;
 
 /// `tilestep worker`: reads one JSON request a line, writes one JSON message a line, until the end
-/// of input. Requests: {"ticket": n, "lesson": …, "params": {…}, "action": "run|bench", "backend":
+/// of input. Requests: {"ticket": n, "lesson": …, "params": {…}, "action": "run|bench|trials", "backend":
 /// …} or {"cancel": n}. Messages: {"type": "progress", "ticket", "fraction", "note"},
 /// {"type": "report", "ticket", "report": {…}}, {"type": "error", "ticket", "message", "code"}.
 /// A line that is no request, or is longer than 4 MiB, gets an error message with ticket null. Returns
@@ -29,6 +29,9 @@ using Answerer = std::function<lab::Report(const lab::Request& request, lab::Pro
 /// "evidence": "" in a request with a kernel asks for what the lesson has read of its device, too: the message of its report
 /// has it as "evidence", in base64. With that as its "evidence" the same request, which need have no kernel then, is answered
 /// by a report that is made of it, without a kernel (kernels/evidence.hpp).
+///
+/// "trials" runs such a kernel at the lesson's trial settings, emulated; its report has the table `trials`
+/// (kernels/base/workbench/trials.hpp).
 ///
 /// A bench with a kernel may have the param "race": "copy_bandwidth vectorized coalesced": of its ladders only these
 /// two rungs are timed, the first with that kernel, the second as it was built in (kernels/base/lab/race.hpp). A kernel that

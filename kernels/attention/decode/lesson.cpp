@@ -85,6 +85,18 @@ const lab::Lesson& lesson() {
                {"stale-page",
                 "A block table names a page that is another request's now.",
                 {.broken = Break::stale_page}}})
+          .with_trials({{},
+                        {.scheme = Scheme::mha, .heads = 4, .context = 50, .splits = 3},
+                        {.scheme = Scheme::mqa, .heads = 64, .context = 100, .splits = 0},
+                        {.scheme = Scheme::mla, .heads = 4, .context = 45, .splits = 3},
+                        {.context = 7, .page_size = PageSize::p4, .requests = 4},
+                        {.context = 45, .page_size = PageSize::p1, .requests = 3},
+                        {.head_dim = HeadDim::d64, .kv_dtype = KvType::fp16, .prefix = 48},
+                        {.kv_dtype = KvType::int4, .scales = Scales::channel},
+                        {.context = 50,
+                         .kv_dtype = KvType::fp8,
+                         .prefix = 20,
+                         .prefix_read = PrefixRead::per_request}})
           .with_replay(replay_of_runs);
   return lesson;
 }

@@ -202,6 +202,20 @@ const lab::Lesson& lesson() {
                  .keys = 400,
                  .tile_width = 1,
                  .accumulator = Accumulator::bf16}}})
+          .with_trials({{},
+                        {.preset = Preset::all_masked},
+                        {.preset = Preset::masked, .keys = 19, .tile_width = 8, .head_dim = 5},
+                        {.preset = Preset::rising,
+                         .keys = 40,
+                         .tile_width = 7,
+                         .accumulator = Accumulator::bf16},
+                        {.preset = Preset::outlier, .keys = 33, .tile_width = 33},
+                        {.preset = Preset::random,
+                         .keys = 100,
+                         .head_dim = 40,
+                         .accumulator = Accumulator::fp16,
+                         .queries = 3,
+                         .query = 2}})
           .with_replay(replay_of_runs);
   return lesson;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/base/lab/declared.hpp"
+#include "kernels/base/lab/nearest.hpp"
 #include "kernels/base/lab/report.hpp"
 #include "kernels/base/lab/turn.hpp"
 #include "kernels/base/simt/backends.hpp"
@@ -77,6 +78,10 @@ class Lesson {
   /// At least three of a lesson that is taught, each taken by `run` and unlike the others and the
   /// defaults; a lesson under way may have none.
   virtual std::span<const Telling> telling() const { return {}; }
+  /// Settings that show what an edited kernel gets wrong elsewhere than on show, each in a moment under emulation: between
+  /// them they run every source that `run` can run, its variants, edges that fill no tile, masks without a key and other
+  /// data. Only the knobs that differ from the defaults.
+  virtual std::span<const Settings> trials() const { return {}; }
   /// What of a run follows from the machine and not from the kernel. By default nothing.
   virtual const Replay& replay() const { return same_on_all_machines(); }
 };
@@ -172,6 +177,14 @@ class LessonOf final : public Lesson {
     }
     return lesson;
   }
+  /// The same lesson with its trial settings (`trials`).
+  LessonOf with_trials(const std::vector<Params>& all) const {
+    LessonOf lesson = *this;
+    for (const Params& one : all) {
+      lesson.trials_.push_back(differing(table_.settings(one), knobs_.defaults()));
+    }
+    return lesson;
+  }
   /// The same lesson, which says what of its runs is of the machine (`replay`).
   LessonOf with_replay(const Replay& (*to_replay)()) const {
     LessonOf lesson = *this;
@@ -182,6 +195,7 @@ class LessonOf final : public Lesson {
   const LessonInfo& info() const override { return info_; }
   const Knobs& knobs() const override { return knobs_; }
   std::span<const Telling> telling() const override { return telling_; }
+  std::span<const Settings> trials() const override { return trials_; }
   const Replay& replay() const override { return replay_(); }
   std::optional<Settings> case_of(const Measurement& measurement) const override {
     return case_of_ == nullptr ? std::nullopt : case_of_(measurement);
@@ -222,12 +236,17 @@ class LessonOf final : public Lesson {
   Bench bench_;
   CaseOf case_of_ = nullptr;
   std::vector<Telling> telling_;
+  std::vector<Settings> trials_;
   const Replay& (*replay_)() = same_on_all_machines;
 };
 
 /// What a lab is asked to do.
 struct Request {
-  enum class Action { run, bench };
+  enum class Action {
+    run,
+    bench,
+    trials,  ///< of an edited kernel alone: it is run at the lesson's trial settings (workbench/trials.hpp)
+  };
   std::string lesson;
   Settings params;
   Action action = Action::run;
@@ -238,7 +257,7 @@ struct Request {
   simt::ThreadOrder order = simt::ThreadOrder::ascending;
 };
 constexpr auto names_of(Request::Action) {
-  return std::to_array<std::string_view>({"run", "bench"});
+  return std::to_array<std::string_view>({"run", "bench", "trials"});
 }
 nlohmann::json to_json(const Request& request);
 /// Throws Error naming the allowed values.

@@ -50,6 +50,8 @@ struct EmulationOptions {
   /// Where to write what the hardware beside the threads does, in the order in which it does it; null:
   /// nowhere. All blocks then run on one OS thread. Must outlive the device.
   std::vector<AsyncEvent>* log = nullptr;
+  /// Where to write the address of each kernel that is launched; null: nowhere. Must outlive the device.
+  std::vector<const void*>* launched = nullptr;
 };
 
 /// The CPU emulation. `table` must outlive the device.

@@ -32,7 +32,7 @@ std::string cpu_name() {
 }  // namespace
 
 EmulatedDevice::EmulatedDevice(std::span<const KernelEntry> table, const EmulationOptions& options)
-    : table_(table), pool_(options) {
+    : table_(table), pool_(options), launched_(options.launched) {
   info_.backend = "emulated";
   info_.name = cpu_name();
   info_.multiprocessors = pool_.os_threads();
@@ -96,6 +96,8 @@ void EmulatedDevice::run(const Launch& launch, ThreadFunction thread, void* data
                     launch.name, threads));
   }
   if (FaultGuard::armed()) global_watch().begin_launch();
+  // Arguments lie behind the kernel that they are for: emulated_dialect.hpp binds them so.
+  if (launched_ != nullptr) launched_->push_back(*static_cast<const void* const*>(data));
   pool_.run(launch, thread, data, stop_, &watched_);
 }
 
@@ -121,7 +123,9 @@ std::unique_ptr<Device> make_emulated_device(std::span<const KernelEntry> table,
 std::unique_ptr<Device> make_emulated_like(const Device& device, std::span<const KernelEntry> table,
                                            EmulationOptions options) {
   const auto* emulated = dynamic_cast<const emulated::EmulatedDevice*>(&device);
-  return emulated == nullptr ? make_emulated_device(table, options) : emulated->like(options);
+  if (emulated == nullptr) return make_emulated_device(table, options);
+  options.launched = emulated->launched();
+  return emulated->like(options);
 }
 
 }  // namespace tilestep::simt

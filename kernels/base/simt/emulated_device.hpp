@@ -32,6 +32,7 @@ class EmulatedDevice : public Device {
   std::size_t watched_dropped() const override;
 
   std::span<const KernelEntry> table() const { return table_; }
+  std::vector<const void*>* launched() const { return launched_; }
 
   /// Runs a launch. Throws Error, Cancelled.
   virtual void run(const Launch& launch, ThreadFunction thread, void* data);
@@ -43,6 +44,7 @@ class EmulatedDevice : public Device {
   WatchedValues watched_;
   FencedMemory fenced_;  ///< what an edited kernel works on
   BlockPool pool_;
+  std::vector<const void*>* launched_;
   DeviceInfo info_;
   std::function<bool()> stop_;
 };

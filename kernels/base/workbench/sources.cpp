@@ -101,6 +101,14 @@ std::vector<std::string> launch_sources(std::string_view lesson) {
   return all;
 }
 
+bool is_shared(std::string_view lesson, std::string_view path) {
+  std::vector<std::string> others = editable_sources(lesson);
+  for (const std::string& header : files_of(lesson, ".hpp")) others.push_back(header);
+  return std::any_of(others.begin(), others.end(), [&](const std::string& file) {
+    return includes_of(lab::asset(file)).count(std::string(path)) > 0;
+  });
+}
+
 std::vector<std::string> editable_sources(std::string_view lesson) {
   std::vector<std::string> all = files_of(lesson, ".cu");
   const std::vector<std::string> launch = launch_sources(lesson);

@@ -22,6 +22,9 @@ std::vector<std::string> editable_sources(std::string_view lesson);
 /// The files of a lesson that are compiled: no other one includes them.
 std::vector<std::string> launch_sources(std::string_view lesson);
 
+/// Whether others than they include `path`, a source of the lesson: then kernels of other sources have its code in them too.
+bool is_shared(std::string_view lesson, std::string_view path);
+
 /// Those of them that include `path`, directly or not, and the one that ends with the lesson's set of kernels.
 std::vector<std::string> launch_sources_of(std::string_view lesson, std::string_view path);
 

@@ -238,6 +238,24 @@ const lab::Lesson& lesson() {
                {"one-hot",
                 "Every token wants E0: one expert has all the tiles, and packed no waste at all.",
                 {.routing = Routing::one_hot}}})
+          .with_trials({{},
+                        {.tokens = 50,
+                         .experts = 5,
+                         .top_k = 2,
+                         .routing = Routing::skewed,
+                         .skew = 2,
+                         .capacity = 1},
+                        {.tokens = 33,
+                         .experts = 7,
+                         .top_k = 3,
+                         .routing = Routing::random,
+                         .scheme = Scheme::tile_padded},
+                        {.tokens = 50,
+                         .routing = Routing::skewed,
+                         .tile_choice = 1,
+                         .scheme = Scheme::padded_to_capacity},
+                        {.tokens = 19, .routing = Routing::one_hot},
+                        {.tokens = 1}})
           .with_replay(replay_of_runs);
   return lesson;
 }

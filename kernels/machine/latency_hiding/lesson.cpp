@@ -87,6 +87,24 @@ const lab::Lesson& lesson() {
                {"tail",
                 "A last wave of few blocks, for which most multiprocessors wait.",
                 {.kernel = Kernel::tail, .block = Block::b256}}})
+          .with_trials(
+              {{},
+               {.warps_per_sm = 2,
+                .bytes_per_load = LoadBytes::b4,
+                .loads_in_flight = Loads::l1,
+                .block = Block::b64},
+               {.warps_per_sm = 8,
+                .bytes_per_load = LoadBytes::b8,
+                .loads_in_flight = Loads::l8,
+                .block = Block::b256},
+               {.kernel = Kernel::bulk_copy, .loads_in_flight = Loads::l2},
+               {.kernel = Kernel::chase, .warps_per_sm = 4},
+               {.kernel = Kernel::fma, .warps_per_sm = 4, .ilp = 1},
+               {.kernel = Kernel::fma, .warps_per_sm = 4, .ilp = 7},
+               {.kernel = Kernel::spill, .warps_per_sm = 12, .max_registers = Registers::r168},
+               {.kernel = Kernel::diverge, .divergence = Ways::w1},
+               {.kernel = Kernel::diverge, .divergence = Ways::w32},
+               {.kernel = Kernel::tail, .block = Block::b256}})
           .with_replay(replay_of_runs);
   return lesson;
 }

@@ -137,6 +137,29 @@ const lab::Lesson& lesson() {
                           "The producer does not wait until a stage is given back, and overwrites "
                           "what is being multiplied.",
                           {.broken = Break::skip_empty_wait}}})
+          .with_trials(
+              {{.variant = Variant::mma_sync,
+                .tile = WarpgroupTile::n64,
+                .m = 80,
+                .n = 72,
+                .k = 200},
+               {.variant = Variant::wgmma, .consumers = 1, .m = 80, .n = 136, .k = 200},
+               {.variant = Variant::tma, .swizzle = Swizzle::bytes32, .m = 80, .n = 136, .k = 200},
+               {.variant = Variant::pipelined,
+                .stages = 3,
+                .dtype = DataType::fp16,
+                .m = 80,
+                .n = 136,
+                .k = 200},
+               {.tile = WarpgroupTile::n256, .stages = 2, .m = 80, .n = 136, .k = 328},
+               {.stages = 1,
+                .consumers = 1,
+                .dtype = DataType::fp8_e4m3,
+                .m = 64,
+                .n = 128,
+                .k = 400},
+               {.variant = Variant::multicast, .m = 200, .n = 136, .k = 200},
+               {.variant = Variant::persistent, .stages = 3, .m = 300, .n = 136, .k = 200}})
           .with_replay(replay_of_runs);
   return lesson;
 }

@@ -93,6 +93,16 @@ const lab::Lesson& lesson() {
                 "Without the barrier after the load a warp multiplies what another has not yet "
                 "stored; whether it does is up to the machine.",
                 {.remove_barrier = RemovedBarrier::after_load}}})
+          .with_trials({{.variant = Variant::naive, .m = 37, .n = 45, .k = 21},
+                        {.variant = Variant::coalesced, .m = 37, .n = 45, .k = 21},
+                        {.variant = Variant::shared_tile, .m = 37, .n = 45, .k = 21},
+                        {.variant = Variant::register_tile_1d, .m = 37, .n = 45, .k = 21},
+                        {.variant = Variant::register_tile_2d, .m = 37, .n = 45, .k = 21},
+                        {.variant = Variant::vectorized, .m = 37, .n = 45, .k = 21},
+                        {.variant = Variant::double_buffered, .m = 37, .n = 45, .k = 21},
+                        {.variant = Variant::warp_tile, .m = 37, .n = 45, .k = 21},
+                        {.variant = Variant::tensor_core, .m = 37, .n = 45, .k = 21},
+                        {.tile = 16, .m = 50, .n = 20, .k = 33, .padding = true}})
           .with_replay(replay_of_runs);
   return lesson;
 }

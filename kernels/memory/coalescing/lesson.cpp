@@ -256,6 +256,22 @@ const lab::Lesson& lesson() {
                 "The lanes of a warp take its elements in a random order: the same set of "
                 "addresses, and so the same sectors as in order.",
                 {.pattern = Pattern::permuted_warp}}})
+          .with_trials(
+              {{},
+               {.pattern = Pattern::offset,
+                .element_size = ElementSize::bytes_8,
+                .access = Access::store,
+                .elements = 1000},
+               {.pattern = Pattern::permuted,
+                .element_size = ElementSize::bytes_16,
+                .elements = 777},
+               {.pattern = Pattern::aos, .access = Access::store, .fields = 3, .elements = 100},
+               {.pattern = Pattern::soa, .fields = 3, .elements = 1000},
+               {.pattern = Pattern::matrix_row, .elements = 3072},
+               {.pattern = Pattern::matrix_column, .element_size = ElementSize::bytes_1},
+               {.pattern = Pattern::permuted_warp,
+                .element_size = ElementSize::bytes_2,
+                .elements = 33}})
           .with_replay(replay_of_runs);
   return lesson;
 }

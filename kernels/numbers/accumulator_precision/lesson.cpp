@@ -115,7 +115,24 @@ const lab::Lesson& lesson() {
                {"stochastic",
                 "Rounded by chance, in proportion, the FP8 sum goes on growing where it had "
                 "stopped.",
-                {.rounding = Rounding::stochastic}}});
+                {.rounding = Rounding::stochastic}}})
+          .with_trials({{.terms = 77, .accumulators = AccumulatorSet::all},
+                        {.terms = 1, .accumulators = AccumulatorSet::all},
+                        {.terms = 300,
+                         .distribution = Distribution::mixed_sign,
+                         .accumulators = AccumulatorSet::all},
+                        {.terms = 300,
+                         .accumulators = AccumulatorSet::remedies,
+                         .promote_every = 100,
+                         .small_format = SmallFormat::bf16},
+                        {.terms = 100,
+                         .distribution = Distribution::one_large_many_small,
+                         .accumulators = AccumulatorSet::remedies,
+                         .rounding = Rounding::stochastic},
+                        {.terms = 100,
+                         .distribution = Distribution::decreasing,
+                         .accumulators = AccumulatorSet::remedies,
+                         .small_format = SmallFormat::fp16}});
   return lesson;
 }
 

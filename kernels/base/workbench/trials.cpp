@@ -1,0 +1,262 @@
+#include "kernels/base/workbench/trials.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "kernels/base/lab/plural.hpp"
+#include "kernels/base/workbench/fault_lines.hpp"
+#include "kernels/base/workbench/guarded.hpp"
+#include "kernels/base/workbench/program.hpp"
+#include "kernels/base/workbench/sources.hpp"
+
+namespace tilestep::workbench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using simt::ThreadOrder;
+
+constexpr const char* kTable = "trials";
+
+/// What a lesson's trace says a kernel asks of the machine, by the measurement's id, and its words.
+constexpr std::pair<std::string_view, std::string_view> kCosts[] = {
+    {"sectors_per_request", "sectors a request"}, {"bank_ways", "bank-conflict ways"},
+    {"bank_conflict_ways", "bank-conflict ways"}, {"global_loads", "loads from global memory"},
+    {"bytes_fetched", "bytes fetched"},           {"asked_bytes", "bytes read and written"},
+};
+/// A cost that grew by less than this is no news.
+constexpr double kNoteworthy = 1.001;
+
+/// What the checks have found wrong, as the end of a sentence; empty: nothing. Who uses shared memory without a barrier is
+/// told first: the wrong numbers come of it.
+std::string found_in(const lab::Report& report) {
+  const lab::Check* worst = nullptr;
+  for (const lab::Check& check : report.checks) {
+    if (check.ok) continue;
+    if (check.id == "shared_memory") return check.detail;
+    if (worst == nullptr) worst = &check;
+  }
+  if (worst == nullptr) return {};
+  const lab::Check& check = *worst;
+  if (std::isnan(check.max_error)) return fmt::format("the check {} finds NaN", check.id);
+  if (std::isinf(check.max_error)) {
+    return fmt::format("the check {} finds NaN or an infinity", check.id);
+  }
+  return fmt::format("the check {} is off by {:.3g}, and {:.3g} is allowed", check.id,
+                     check.max_error, check.tolerance);
+}
+
+class Trials {
+ public:
+  Trials(const TrialRun& run, lab::Progress& progress)
+      : run_(run),
+        progress_(progress),
+        module_{run.kernels.file(), run.path},
+        shared_(is_shared(run.lesson.info().id, run.path)) {}
+
+  lab::Report report() {
+    const auto all = run_.lesson.trials();
+    const auto start = Clock::now();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      progress_.check();
+      progress_.report(static_cast<double>(i) / static_cast<double>(all.size()),
+                       fmt::format("{} ({} of {})", words_of(all[i]), i + 1, all.size()));
+      Trial trial{words_of(all[i]), Trial::Result::not_tried, "", ""};
+      if (lost_ || Clock::now() - start > run_.budget) {
+        trials_.push_back(std::move(trial));
+      } else if (tried(trial, all[i])) {
+        trials_.push_back(std::move(trial));
+      }
+    }
+    return made();
+  }
+
+ private:
+  /// False: it runs nothing of the source.
+  bool tried(Trial& trial, const lab::Settings& settings) {
+    const auto ascending = attempt(trial, settings, ThreadOrder::ascending);
+    if (!launches_edited()) return false;
+    if (trial.result == Trial::Result::wrong) return true;
+    attempt(trial, settings, ThreadOrder::shuffled);
+    if (trial.result == Trial::Result::wrong) {
+      trial.found += ", with the threads of a block in shuffled order";
+    } else if (has_cost(*ascending)) {
+      const auto device = simt::make_emulated_device(run_.original);
+      trial.cost = cost_of(*ascending, run_.lesson.run(settings, *device, progress_));
+    }
+    return true;
+  }
+
+  /// Runs it once. Nothing: there is no report.
+  std::optional<lab::Report> attempt(Trial& trial, const lab::Settings& settings,
+                                     ThreadOrder order) {
+    launched_.clear();
+    trial.result = Trial::Result::right;
+    try {
+      lab::Report report = guarded(module_, [&] {
+        const auto device = simt::make_emulated_device(run_.kernels.table(),
+                                                       {.order = order, .launched = &launched_});
+        return run_.lesson.run(settings, *device, progress_);
+      });
+      trial.found = found_in(report);
+      if (trial.found.empty()) return report;
+    } catch (const Cancelled&) {
+      throw;
+    } catch (const KernelStopped& stopped) {
+      trial.found = stopped.what();
+      lost_ = true;
+    } catch (const lab::SourceError& error) {
+      trial.found = error.what();
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::unavailable) throw;
+      trial.found = error.what();
+    } catch (const std::out_of_range&) {  // the lesson looks up what a trace has to have
+      trial.found = "its trace does not fit the lesson";
+    }
+    trial.result = Trial::Result::wrong;
+    return std::nullopt;
+  }
+
+  /// Whether one of the kernels that were launched stands in the edited source; where that is shared, in its module.
+  bool launches_edited() {
+    std::sort(launched_.begin(), launched_.end());
+    launched_.erase(std::unique(launched_.begin(), launched_.end()), launched_.end());
+    std::vector<const void*> unknown;
+    for (const void* kernel : launched_) {
+      if (edited_.count(kernel) == 0) unknown.push_back(kernel);
+    }
+    // Without addr2line nobody can tell: then a setting too many is tried.
+    static const bool blind = find_program("addr2line").empty();
+    const std::vector<int> lines = lines_of(unknown, module_);
+    for (std::size_t i = 0; i < unknown.size(); ++i) {
+      edited_[unknown[i]] = lines[i] > 0 || ((blind || shared_) && in_module(unknown[i]));
+    }
+    return std::any_of(launched_.begin(), launched_.end(),
+                       [&](const void* kernel) { return edited_.at(kernel); });
+  }
+
+  bool in_module(const void* kernel) const {
+    Dl_info info{};
+    return dladdr(kernel, &info) != 0 && info.dli_fname == module_.file;
+  }
+
+  static bool has_cost(const lab::Report& report) {
+    return std::any_of(std::begin(kCosts), std::end(kCosts), [&](const auto& cost) {
+      return std::any_of(report.measurements.begin(), report.measurements.end(),
+                         [&](const lab::Measurement& each) { return each.id == cost.first; });
+    });
+  }
+
+  lab::Report made() const {
+    lab::Report report;
+    report.lesson = run_.lesson.info().id;
+    report.params = run_.lesson.knobs().defaults();
+    report.device = simt::make_emulated_device(run_.kernels.table())->info();
+    report.kernel = run_.kernels.info();
+    report.device_lost = lost_;
+    report.summary = sentence_of(trials_);
+    lab::Table table{kTable,
+                     "At the lesson's trial settings",
+                     {lab::column("knobs", "knobs"), lab::column("result", "result"),
+                      lab::column("found", "found"), lab::column("cost", "beside the original")}};
+    std::int64_t wrong = 0;
+    for (const Trial& each : trials_) {
+      table.add({each.knobs, each.result, each.found, each.cost});
+      wrong += each.result == Trial::Result::wrong ? 1 : 0;
+    }
+    report.add(std::move(table));
+    report.add({kTable, wrong == 0, static_cast<double>(wrong), 0, report.summary});
+    return report;
+  }
+
+  const TrialRun& run_;
+  lab::Progress& progress_;
+  const EditedModule module_;
+  const bool shared_;
+  std::vector<const void*> launched_;   ///< by the last attempt
+  std::map<const void*, bool> edited_;  ///< of kernels: whether they stand in the edited source
+  std::vector<Trial> trials_;
+  bool lost_ = false;  ///< a kernel was stopped in the middle of something
+};
+
+}  // namespace
+
+lab::Report run_trials(const TrialRun& run, lab::Progress& progress) {
+  return Trials(run, progress).report();
+}
+
+std::vector<Trial> trials_of(const lab::Report& report) {
+  const lab::Table* table = report.table(kTable);
+  std::vector<Trial> all;
+  if (table == nullptr || table->columns.size() < 4) return all;
+  for (std::size_t i = 0; i < table->rows.size(); ++i) {
+    all.push_back({table->text(i, 0),
+                   named<Trial::Result>(table->text(i, 1)).value_or(Trial::Result::not_tried),
+                   table->text(i, 2), table->text(i, 3)});
+  }
+  return all;
+}
+
+const Trial* first_wrong(const std::vector<Trial>& trials) {
+  const auto found = std::find_if(trials.begin(), trials.end(), [](const Trial& each) {
+    return each.result == Trial::Result::wrong;
+  });
+  return found == trials.end() ? nullptr : &*found;
+}
+
+std::string sentence_of(const std::vector<Trial>& trials) {
+  if (trials.empty()) return "No run of the lesson reaches this source: tilestep bench does.";
+  const auto count = [&](Trial::Result result) {
+    return std::count_if(trials.begin(), trials.end(),
+                         [&](const Trial& each) { return each.result == result; });
+  };
+  if (const Trial* wrong = first_wrong(trials)) {
+    const auto others = count(Trial::Result::wrong) - 1;
+    return fmt::format("Wrong with {}{}: {}.", wrong->knobs,
+                       others == 0 ? "" : " and " + lab::plural(others, "other setting"),
+                       wrong->found);
+  }
+  const auto right = count(Trial::Result::right);
+  const auto all = static_cast<std::int64_t>(trials.size());
+  std::string text =
+      right == all
+          ? fmt::format("Right with {}.", all == 1 ? "the one setting that tells"
+                                                   : fmt::format("all {} settings that tell", all))
+          : fmt::format("Right with {} of {} settings that tell; there was no time for the others.",
+                        right, all);
+  const auto dear = std::find_if(trials.begin(), trials.end(),
+                                 [](const Trial& each) { return !each.cost.empty(); });
+  if (dear != trials.end()) text += fmt::format(" With {} it takes {}.", dear->knobs, dear->cost);
+  return text;
+}
+
+std::string words_of(const lab::Settings& differing) {
+  std::string words;
+  for (const auto& [id, value] : differing) {
+    words += fmt::format("{}{}={}", words.empty() ? "" : " ", id, lab::to_text(value));
+  }
+  return words.empty() ? "defaults" : words;
+}
+
+std::string cost_of(const lab::Report& edited, const lab::Report& original) {
+  double most = kNoteworthy;
+  std::string words;
+  for (const auto& [id, name] : kCosts) {
+    for (const lab::Measurement& now : edited.measurements) {
+      if (now.id != id || now.provenance != lab::Provenance::traced) continue;
+      const lab::Measurement* then = original.measurement(now.id, now.variant);
+      if (then == nullptr || !(then->value > 0) || !(now.value / then->value > most)) continue;
+      most = now.value / then->value;
+      words = fmt::format("{:.3g} times the {} of the original ({:.6g} against {:.6g})", most, name,
+                          now.value, then->value);
+    }
+  }
+  return words;
+}
+
+}  // namespace tilestep::workbench

@@ -1,0 +1,194 @@
+// Edits that are right at the defaults and wrong elsewhere are caught at the lesson's trial settings.
+
+#include "kernels/base/workbench/trials.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "kernels/base/lab/assets.hpp"
+#include "kernels/base/workbench/program.hpp"
+#include "kernels/base/workbench/sources.hpp"
+#include "kernels/catalog.hpp"
+#include "tests/catch.hpp"
+#include "tests/kernels/base/workbench/own_cache.hpp"
+
+namespace tilestep::workbench {
+namespace {
+
+using tests::contains;
+using Result = Trial::Result;
+
+/// The names of kernels by their addresses in this program.
+std::set<std::string> names_of_kernels(const std::set<const void*>& kernels) {
+  std::vector<std::string> words = {"addr2line", "-f", "-C", "-e",
+                                    std::filesystem::read_symlink("/proc/self/exe").string()};
+  for (const void* kernel : kernels) {
+    Dl_info info{};
+    REQUIRE(dladdr(kernel, &info) != 0);
+    words.push_back(fmt::format("0x{:x}", reinterpret_cast<std::uintptr_t>(kernel) -
+                                              reinterpret_cast<std::uintptr_t>(info.dli_fbase)));
+  }
+  std::istringstream output(run_program(words, std::chrono::seconds(60)).output);
+  std::set<std::string> names;
+  for (std::string line; std::getline(output, line); std::getline(output, line)) {
+    std::string name = line.substr(0, line.find_first_of("<(", line.find("backend::")));
+    names.insert(name.substr(name.rfind(':') + 1));
+  }
+  return names;
+}
+
+/// Whether a kernel of one of these names stands in the source.
+bool has_kernel(std::string_view source, const std::set<std::string>& names) {
+  constexpr std::string_view kWord = "__global__";
+  for (std::size_t at = source.find(kWord); at != source.npos; at = source.find(kWord, at + 1)) {
+    const std::string_view head = source.substr(at, source.find('{', at) - at);
+    for (const std::string& name : names) {
+      if (head.find(" " + name + "(") != head.npos) return true;
+    }
+  }
+  return false;
+}
+
+TEST_CASE("trial settings are right with the lesson's own kernels, and run every source",
+          "[workbench_run]") {
+  // Kernels of the bench alone; of merge.cu a run has what it does inside the kernel of paged.cu.
+  const std::set<std::string> of_bench = {
+      "kernels/attention/decode/latent.cu",
+      "kernels/attention/decode/merge.cu",
+      "kernels/attention/decode/read.cu",
+      "kernels/attention/flash_attention/backward_hopper.cu",
+      "kernels/attention/flash_attention/backward_hopper_rows.cu",
+      "kernels/experts/moe_routing/grouped_mma.cu",
+      "kernels/experts/moe_routing/grouped_wgmma.cu",
+      "kernels/matmul/hopper_gemm/block_scaled.cu",
+      "kernels/matmul/hopper_gemm/resident.cu",
+      "kernels/numbers/accumulator_precision/tensor_core.cu"};
+  std::set<std::string> never;
+  for (const lab::Lesson* lesson : lessons()) {
+    INFO(lesson->info().id);
+    const auto trials = lesson->trials();
+    CHECK(trials.size() >= 3);
+    CHECK(std::set(trials.begin(), trials.end()).size() == trials.size());
+    std::set<const void*> kernels;
+    for (const lab::Settings& settings : trials) {
+      INFO(words_of(settings));
+      for (const auto order : {simt::ThreadOrder::ascending, simt::ThreadOrder::shuffled}) {
+        std::vector<const void*> launched;
+        const auto device =
+            simt::make_emulated_device(emulated_kernels(), {.order = order, .launched = &launched});
+        lab::NoProgress progress;
+        lab::Report report;
+        CHECK_NOTHROW(report = lesson->run(settings, *device, progress));
+        CHECK(report.ok());
+        kernels.insert(launched.begin(), launched.end());
+      }
+    }
+    const std::set<std::string> names = names_of_kernels(kernels);
+    for (const std::string& source : editable_sources(lesson->info().id)) {
+      if (!has_kernel(lab::asset(source), names)) never.insert(source);
+    }
+  }
+  CHECK(never == of_bench);
+}
+
+/// An edit that looks right at the defaults.
+struct Edit {
+  std::string lesson, path;
+  std::string from, to;  ///< `from` stands in the source once
+  std::string knobs;     ///< of the first setting that shows it
+  std::string found;     ///< a part of what is found there
+};
+
+std::string edited(const Edit& edit) {
+  std::string text(lab::asset(edit.path));
+  const std::size_t at = text.find(edit.from);
+  REQUIRE(at != text.npos);
+  REQUIRE(text.find(edit.from, at + 1) == text.npos);
+  return text.replace(at, edit.from.size(), edit.to);
+}
+
+lab::Report answered(const Edit& edit, lab::Request::Action action) {
+  lab::NoProgress progress;
+  return answer({.lesson = edit.lesson,
+                 .params = {},
+                 .action = action,
+                 .backend = "emulated",
+                 .kernel = lab::KernelEdit{edit.path, edited(edit)}},
+                progress);
+}
+
+TEST_CASE("what is wrong elsewhere than on show is named with its setting", "[workbench_run]") {
+  const tests::OwnCache cache;
+  const Edit edits[] = {
+      {"online-softmax", "kernels/attention/online_softmax/one_pass.cu",
+       "return m == -INFINITY ? 0.0f : m;", "return m;", "preset=all-masked", "finds NaN"},
+      {"accumulator-precision", "kernels/numbers/accumulator_precision/sums.cu",
+       "adder.plus(t, -c, i, 0)", "adder.plus(t, c, i, 0)", "accumulators=all terms=77",
+       "the check sums "},
+      {"flash-attention", "kernels/attention/flash_attention/naive.cu",
+       "__syncthreads();  // all warps' parts are there", "", "seq=50 variant=naive",
+       "no barrier is between the two"},
+      {"decode", "kernels/attention/decode/paged.cu", "      me.meet();\n", "",
+       "context=100 heads=64 scheme=mqa splits=0", "still copies to by cp.async"},
+  };
+  for (const Edit& edit : edits) {
+    INFO(edit.path);
+    CHECK(answered(edit, lab::Request::Action::run).ok());
+    const lab::Report report = answered(edit, lab::Request::Action::trials);
+    CHECK_FALSE(report.ok());
+    CHECK(report.summary.starts_with("Wrong with " + edit.knobs));
+    const std::vector<Trial> trials = trials_of(report);
+    const Trial* wrong = first_wrong(trials);
+    REQUIRE(wrong != nullptr);
+    CHECK(wrong->knobs == edit.knobs);
+    CHECK(contains(wrong->found, edit.found));
+  }
+}
+
+TEST_CASE("code that kernels of other sources have in them is tried with those",
+          "[workbench_run]") {
+  const tests::OwnCache cache;
+  const Edit same{"decode", "kernels/attention/decode/merge.cu", "#pragma once", "#pragma once", "",
+                  ""};
+  const lab::Report report = answered(same, lab::Request::Action::trials);
+  CHECK(report.ok());
+  CHECK(trials_of(report).size() >= 8);  // of mla it has another kernel
+}
+
+TEST_CASE("of a right kernel it is said what it takes more than the original", "[workbench_run]") {
+  const tests::OwnCache cache;
+  const std::string path = "kernels/memory/coalescing/ladders.cu";
+  std::string text(lab::asset(path));
+  // The tile loses its padding.
+  for (std::size_t at = text.find("* kPitch"); at != text.npos; at = text.find("* kPitch"))
+    text.replace(at, 8, "* kTile");
+  lab::NoProgress progress;
+  const lab::Report report = answer({.lesson = "coalescing",
+                                     .params = {},
+                                     .action = lab::Request::Action::trials,
+                                     .kernel = lab::KernelEdit{path, text}},
+                                    progress);
+  CHECK(report.ok());
+  CHECK(report.summary == fmt::format("Right with all {} settings that tell. With defaults it "
+                                      "takes 32 times the bank-conflict ways of "
+                                      "the original (32 against 1).",
+                                      lesson("coalescing").trials().size()));
+}
+
+TEST_CASE("trials are of an edited kernel", "[workbench_run]") {
+  lab::NoProgress progress;
+  CHECK(contains(tests::error_of([&] {
+                   answer(
+                       {.lesson = "tiling", .params = {}, .action = lab::Request::Action::trials},
+                       progress);
+                 }),
+                 "allowed without: run, bench"));
+}
+
+}  // namespace
+}  // namespace tilestep::workbench
