@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/shell/shell_state.hpp"
+#include "app/shell/steps.hpp"
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/workbench/program.hpp"
 
@@ -88,9 +89,34 @@ void ShellState::run_kernel() {
   if (shows_assembly()) ask_assembly_again();
 }
 
+void ShellState::go_to_trial() {
+  KernelDesk& desk = this->desk();
+  const LessonState& lesson = session.lesson();
+  const auto wrong = session.wrong_trials();
+  const auto here = std::find(wrong.begin(), wrong.end(), lesson.settings);
+  const auto next = here == wrong.end() ? wrong.begin() : here + 1;
+  if (next == wrong.end()) return leave_trial();
+  if (!desk.before_trial) desk.before_trial = lesson.settings;
+  turn_to(*next);
+}
+
+void ShellState::leave_trial() {
+  KernelDesk& desk = this->desk();
+  if (!desk.before_trial) return say("No setting is known at which your kernel is wrong");
+  turn_to(*std::exchange(desk.before_trial, std::nullopt));
+}
+
+void ShellState::turn_to(const lab::Settings& settings) {
+  const auto stay = [at = session.lesson().cursor](const scenes::StepAxis& axis) {
+    return inside(axis, at);
+  };
+  session.stand(settings, stay, now_s());
+}
+
 void ShellState::leave_kernel() {
   KernelDesk& desk = this->desk();
   desk.edits = desk.watches = desk.guest_in_editor = false;
+  desk.before_trial.reset();
   for (auto& [path, sheet] : desk.sheets) sheet.editor.leave();
   if (desk.guest) desk.guest->sheet.editor.leave();
   if (session.lesson().kernel) session.run_kernel(std::nullopt, now_s());
@@ -139,6 +165,7 @@ bool ShellState::follow_drafts() {
       const std::uint64_t revision = sheet.editor.buffer().revision();
       if (revision == sheet.kept) continue;
       sheet.kept = revision;
+      if (index == session.chosen()) session.hold_trials();
       sheet.has_draft = sheet.editor.text() != sheet.original;
       drafts.keep(draft_of(lesson, path, sheet), sheet.editor.text(), now);
     }

@@ -139,14 +139,37 @@ ui::EditorLook look_of(const LessonState& lesson, const std::string& path,
 
 /// One sentence below the editor, with where it leads.
 struct Status {
+  struct Lead {
+    const char* id;
+    const char* words;
+    std::function<void(ShellState&)> go;
+  };
   std::string sentence;
   Role role = Role::muted;
-  std::optional<scenes::Cursor> at = {};
+  std::vector<Lead> leads = {};
 };
 
 std::string place_words(const scenes::StepAxis& axis, scenes::Cursor at) {
   const std::string phase = axis.phase_name(at);
   return fmt::format("{} {}{}", axis.noun, at.tile, phase.empty() ? "" : ", " + phase);
+}
+
+/// What the trial settings say of a kernel that is right here.
+void add_trials(Status& status, const LessonState& lesson) {
+  const TrialRecord* trials = lesson.trials_of_report();
+  if (trials == nullptr) return;
+  if (trials->ticket) {
+    status.sentence =
+        fmt::format("Right here; trying {} … ",
+                    trials->progress.note.empty() ? "other settings" : trials->progress.note);
+  } else if (workbench::first_wrong(trials->all) != nullptr) {
+    status.sentence = fmt::format("Right here; w{} ", trials->sentence.substr(1));
+    status.role = Role::wrong;
+    status.leads.push_back(
+        {"go_to_trial", "That setting (F8)", [](ShellState& state) { state.go_to_trial(); }});
+  } else {
+    status.sentence = trials->sentence + " ";
+  }
 }
 
 /// How the run of the user's kernel went.
@@ -156,19 +179,29 @@ Status status_of_report(const LessonState& lesson, const lab::Report& report) {
     if (!check.ok) failed += (failed.empty() ? "" : ", ") + check.id;
   }
   std::string sentence = failed.empty() ? "" : fmt::format("Wrong by the checks: {}. ", failed);
-  const Role role = failed.empty() ? Role::muted : Role::wrong;
+  Status status{sentence, failed.empty() ? Role::muted : Role::wrong};
+  const lab::Report* original = lesson.original_of_report();
+  if (failed.empty()) {
+    add_trials(status, lesson);
+    const std::string cost = original == nullptr ? "" : workbench::cost_of(report, *original);
+    if (!cost.empty()) status.sentence += fmt::format("Here it takes {}. ", cost);
+  }
   if (lesson.difference) {
-    sentence += fmt::format("First differs from the original at {}: {}.",
-                            place_words(lesson.scene().steps(), lesson.difference->at),
-                            lesson.difference->what);
-    return {sentence, role, lesson.difference->at};
-  }
-  if (lesson.original_of_report() != nullptr) {
-    sentence += "Its trace is the original's, step by step.";
+    status.sentence += fmt::format("First differs from the original at {}: {}.",
+                                   place_words(lesson.scene().steps(), lesson.difference->at),
+                                   lesson.difference->what);
+    status.leads.push_back(
+        {"go_to_difference", "Go there", [at = lesson.difference->at](ShellState& state) {
+           state.session.stop();
+           state.session.go(at);
+         }});
+  } else if (original != nullptr) {
+    status.sentence += "Its trace is the original's, step by step.";
   } else {
-    sentence += "The original has not run with these knobs, so there is nothing to compare with.";
+    status.sentence +=
+        "The original has not run with these knobs, so there is nothing to compare with.";
   }
-  return {sentence, role};
+  return status;
 }
 
 Status status_of(const LessonState& lesson, const std::string& path, const KernelDesk::Sheet& sheet,
@@ -212,18 +245,21 @@ Status status_of(const LessonState& lesson, const std::string& path, const Kerne
   return {"Change a line; Ctrl+Enter compiles it and runs the lesson with it."};
 }
 
-void draw_status(ShellState& state, const Status& status, const ui::CodeEditor& editor,
-                 float height) {
-  constexpr std::string_view kGo = "Go there";
+void draw_status(ShellState& state, Status status, const ui::CodeEditor& editor, float height) {
   const ImVec2 min = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   const float y = min.y + std::round(height - ui::text_size("x", Font::note).y - px(1));
+  if (state.desk().before_trial) {
+    status.leads.push_back(
+        {"back_from_trial", "Back (F8)", [](ShellState& its) { its.leave_trial(); }});
+  }
   const ui::TextSpot spot = editor.buffer().spot();
   const std::string place = fmt::format("{}:{}", spot.line + 1, spot.column + 1);
   const float place_y = min.y + std::floor(height - ui::text_size(place, Font::mono_note).y);
   ui::draw_text({min.x + width - px(2), place_y}, place, Font::mono_note, Role::muted,
                 ui::Align::right);
-  const float leads = status.at ? ui::text_size(kGo, Font::note).x + px(12) : 0;
+  float leads = 0;
+  for (const auto& lead : status.leads) leads += ui::text_size(lead.words, Font::note).x + px(12);
   const float room = width - ui::text_size("9999:999", Font::mono_note).x - px(16) - leads;
   const std::string shown = ui::fitted(status.sentence, Font::note, room);
   ImGui::SetCursorScreenPos({min.x, y});
@@ -231,9 +267,11 @@ void draw_status(ShellState& state, const Status& status, const ui::CodeEditor& 
   ImGui::Dummy(size);
   ui::map("kernel_status", status.sentence, "", {min.x, y}, {min.x + size.x, y + size.y});
   if (shown != status.sentence) ui::tooltip(status.sentence);
-  if (status.at && note_link("go_to_difference", kGo, {min.x + size.x + px(12), y})) {
-    state.session.stop();
-    state.session.go(*status.at);
+  float x = min.x + size.x;
+  for (const auto& lead : status.leads) {
+    x += px(12);
+    if (note_link(lead.id, lead.words, {x, y})) lead.go(state);
+    x += ui::text_size(lead.words, Font::note).x;
   }
 }
 

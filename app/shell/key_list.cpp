@@ -31,6 +31,7 @@ constexpr KeyLine kLines[] = {
     {"T", "Dark and light theme"},
     {"Tab  Enter", "Next control (with Shift the one before); press it"},
     {"Ctrl+Enter", "Run the kernel as it stands in the editor; Esc leaves the editor"},
+    {"F8", "To settings where your kernel is wrong, and back"},
     {"Ctrl+Shift+Enter", "Compile it again for the assembly beside it"},
     {"Ctrl+F", "Find in the kernel's editor"},
     {"Ctrl+K", "Find lessons, knobs, terms and actions"},

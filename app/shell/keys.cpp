@@ -181,6 +181,7 @@ void Shell::key(Key key, bool shift) {
     state.key_list = false;
     return state.palette.open();
   }
+  if (key == Key::f8 && state.layer().empty()) return state.go_to_trial();
   if (state.layer().empty() && state.sheet_on_show() != nullptr && editor_key(state, key, shift))
     return;
   if (control_key(state, key, shift) || layer_key(state, key, shift)) return;

@@ -60,6 +60,8 @@ void add_actions(std::vector<Find>& all) {
       {"kernel", "Kernel source", "K", [](ShellState& s) { s.show_tab(Tab::kernel); }},
       {"edit_kernel", "Edit the kernel", "", [](ShellState& s) { s.show_editor(); }},
       {"run_kernel", "Run the edited kernel", "Ctrl+Enter", [](ShellState& s) { s.run_kernel(); }},
+      {"trial", "To a setting where the edited kernel is wrong, and back", "F8",
+       [](ShellState& s) { s.go_to_trial(); }},
       {"original_kernel", "Back to the original kernel", "",
        [](ShellState& s) { s.leave_kernel(); }},
       {"ptx", "PTX beside the kernel", "S",

@@ -41,7 +41,10 @@ Session::Session(LabClient& lab, std::vector<LessonState> lessons, std::vector<L
 
 void Session::choose(std::size_t index) {
   assert(index < lessons_.size());
-  if (index != chosen_) playing_ = false;
+  if (index != chosen_) {
+    playing_ = false;
+    stop_trials();
+  }
   chosen_ = index;
   take_updates();  // among them that this lesson's run was given up for another's
   if (lesson().stale() && !lesson().run) submit_run();
@@ -230,6 +233,7 @@ void Session::skip() {
 
 void Session::set_knob(const std::string& id, lab::KnobValue value, double now_s) {
   LessonState& now = lesson();
+  stop_trials();
   now.settings[id] = now.knobs.at(id).checked(value);
   now.due_s = now_s + rest_s_;
   playing_ = false;

@@ -13,6 +13,7 @@
 #include "app/shell/gate.hpp"
 #include "app/shell/owned_kernel.hpp"
 #include "app/shell/playhead.hpp"
+#include "app/shell/trial_record.hpp"
 #include "app/worker/lab_client.hpp"
 #include "kernels/base/lab/lesson.hpp"
 #include "scenes/stage/scene_player.hpp"
@@ -75,6 +76,8 @@ struct LessonState {
   LabProgress bench_progress;
 
   AssemblyRecord assembly;  ///< what compilers made of its sources
+  TrialRecord trials;
+  bool holds_trials = false;  ///< the source has changed since it ran
 
   Gate gate;                          ///< what is asked before the next step
   MeasuredGate measured_gate;         ///< what is asked before measurements are shown
@@ -92,6 +95,11 @@ struct LessonState {
   const lab::Report* original_of_report() const {
     const bool own = report && report->kernel && original && original->params == report->params;
     return own ? &*original : nullptr;
+  }
+  /// What became of the kernel on show at the trial settings; nullptr: nothing yet.
+  const TrialRecord* trials_of_report() const {
+    const bool own = trials.of && trials.of == answered_kernel && report && report->kernel;
+    return own ? &trials : nullptr;
   }
   /// It is not what the knobs say, or another answer is on its way.
   bool outdated() const { return coming() || stale(); }
@@ -192,6 +200,10 @@ class Session {
   void ask_assembly(const workbench::AssemblyRequest& request);
   /// Gives it up.
   void stop_assembly();
+  /// The source in the editor is no longer the one that ran: what runs at the trial settings is given up until the next run.
+  void hold_trials();
+  /// The trial settings, complete, at which the kernel on show was wrong.
+  std::vector<lab::Settings> wrong_trials() const;
   /// The lab that the lesson on show is asked of, as LabClient counts.
   std::size_t lab_of_lesson() const { return offers_[lesson().lab].lab; }
   /// The lesson whose bench waits or is under way.
@@ -201,12 +213,16 @@ class Session {
   bool update(double now_s);
   /// When changed knobs are to be sent: call `update` then.
   std::optional<double> due_s() const { return lesson().due_s; }
-  /// True while the lab has something to do.
-  bool working() const { return lab_.busy(); }
+  /// True while the lab has something to do that is waited for.
+  bool working() const { return lab_.busy() && !trying(); }
   /// True while a bench is under way at this machine, and no longer waits for others.
   bool timing() const;
 
  private:
+  bool trying() const;
+  bool start_trials();
+  void stop_trials();
+  static bool take_of_trials(TrialRecord& record, const LabUpdate& update);
   void travel(scenes::Cursor cursor, double seconds);
   bool finish(bool on);
   void arrive();

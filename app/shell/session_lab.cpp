@@ -6,6 +6,7 @@
 
 #include "app/shell/session.hpp"
 #include "app/shell/steps.hpp"
+#include "kernels/catalog.hpp"
 
 // What a session asks of the lab, and what it makes of the answers.
 namespace tilestep::app {
@@ -76,6 +77,7 @@ Ticket Session::submit(const lab::Request& request) {
 }
 
 void Session::submit_run() {
+  stop_trials();
   LessonState& now = lesson();
   now.due_s.reset();
   now.progress = {};
@@ -104,6 +106,7 @@ void Session::choose_lab(std::size_t offer, double now_s) {
 }
 
 void Session::start_bench() {
+  stop_trials();
   LessonState& now = lesson();
   now.bench_failure.reset();
   now.bench_given_up.reset();
@@ -120,12 +123,82 @@ void Session::stop_bench() {
 }
 
 void Session::ask_assembly(const workbench::AssemblyRequest& request) {
+  stop_trials();
   const std::size_t lab = lab_of_lesson();
   lesson().assembly.begin(request, lab, lab_.submit_assembly(lab, request));
 }
 
 void Session::stop_assembly() {
   if (const auto ticket = lesson().assembly.ticket()) lab_.cancel(*ticket);
+}
+
+// ---- trials ---------------------------------------------------------------------------------------
+
+bool Session::trying() const {
+  return std::any_of(lessons_.begin(), lessons_.end(),
+                     [](const LessonState& each) { return each.trials.ticket.has_value(); });
+}
+
+/// Once the user's kernel is right here and the lab has nothing else to do. True if it did.
+bool Session::start_trials() {
+  LessonState& now = lesson();
+  const bool right = now.report && now.report->kernel && now.report->ok() && !now.failure;
+  if (!right || now.outdated() || now.holds_trials || !now.capsule_day.empty()) return false;
+  if (now.trials.of == now.answered_kernel || !lab_.beside() || lab_.busy()) return false;
+  now.trials = {};
+  now.trials.of = now.answered_kernel;
+  try {
+    now.trials.ticket = submit(request(lab::Request::Action::trials));
+  } catch (const Error& error) {
+    now.trials.sentence = error.what();
+  }
+  return true;
+}
+
+/// What was not answered begins anew when there is time again.
+void Session::stop_trials() {
+  for (LessonState& each : lessons_) {
+    if (!each.trials.ticket) continue;
+    lab_.cancel(*each.trials.ticket);
+    each.trials = {};
+  }
+}
+
+void Session::hold_trials() {
+  stop_trials();
+  lesson().holds_trials = true;
+}
+
+std::vector<lab::Settings> Session::wrong_trials() const {
+  std::vector<lab::Settings> wrong;
+  const TrialRecord* record = lesson().trials_of_report();
+  if (record == nullptr || workbench::first_wrong(record->all) == nullptr) return wrong;
+  for (const lab::Settings& settings : tilestep::lesson(lesson().info.id).trials()) {
+    const bool is_wrong =
+        std::any_of(record->all.begin(), record->all.end(), [&](const workbench::Trial& each) {
+          return each.result == workbench::Trial::Result::wrong &&
+                 each.knobs == workbench::words_of(settings);
+        });
+    if (is_wrong) wrong.push_back(lesson().knobs.completed(settings));
+  }
+  return wrong;
+}
+
+/// Returns false if what is shown of it stays the same.
+bool Session::take_of_trials(TrialRecord& record, const LabUpdate& update) {
+  if (const auto* progress = std::get_if<LabProgress>(&update.what)) {
+    return std::exchange(record.progress, *progress).note != progress->note;
+  }
+  record.ticket.reset();
+  if (const auto* report = std::get_if<lab::Report>(&update.what)) {
+    record.all = workbench::trials_of(*report);
+    record.sentence = workbench::sentence_of(record.all);
+  } else if (const auto* failure = std::get_if<LabFailure>(&update.what)) {
+    record.sentence = "Other settings were not tried: " + failure->sentence;
+  } else {
+    record = {};
+  }
+  return true;
 }
 
 const LessonState* Session::benched() const {
@@ -158,7 +231,8 @@ bool Session::update(double now_s) {
     submit_run();
     changed = true;
   }
-  return take_updates() || changed;
+  changed = take_updates() || changed;
+  return start_trials() || changed;
 }
 
 bool Session::take_updates() {
@@ -178,6 +252,7 @@ bool Session::take(const LabUpdate& update) {
       return true;
     }
     if (each.bench_run == update.ticket) return take_of_bench(each, update);
+    if (each.trials.ticket == update.ticket) return take_of_trials(each.trials, update);
     if (each.run != update.ticket) continue;
     take_of_run(each, update);
     return true;
@@ -233,6 +308,7 @@ void Session::take_report(LessonState& lesson, const lab::Report& report) {
   lesson.answered_lab = lesson.asked_lab;
   lesson.answered_kernel = lesson.asked_kernel;
   lesson.capsule_day.clear();
+  lesson.holds_trials = false;
   if (!report.kernel) lesson.original = report;
   const lab::Report* original = lesson.original_of_report();
   lesson.difference =

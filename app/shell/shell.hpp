@@ -96,6 +96,7 @@ enum class Key {
   r,
   s,
   t,
+  f8,
   f11,
   question,
   escape,

@@ -81,6 +81,8 @@ struct KernelDesk {
   /// The user's own editor has the draft of `path`: what it saves is run.
   bool watches = false;
   double look_s = 0;  ///< when to look for that
+  std::optional<lab::Settings> before_trial =
+      {};  ///< where one came from when one went to a trial setting
   AssemblyDesk assembly = {};
 };
 
@@ -203,6 +205,11 @@ struct ShellState {
   void show_editor();
   /// Runs what is in the editor.
   void run_kernel();
+  /// To the trial settings at which the kernel on show is wrong, one after the other, and then back to where one came from.
+  void go_to_trial();
+  void leave_trial();
+  /// Turns all knobs, and stays at the step.
+  void turn_to(const lab::Settings& settings);
   /// Closes the editor, and runs the lesson with its own kernel.
   void leave_kernel();
   /// Another text in the editor; what was there before can be undone, and is kept beside the draft.

@@ -55,6 +55,8 @@ std::optional<Key> key_of(int glfw_key) {
       return Key::page_up;
     case GLFW_KEY_PAGE_DOWN:
       return Key::page_down;
+    case GLFW_KEY_F8:
+      return Key::f8;
     case GLFW_KEY_F11:
       return Key::f11;
     case GLFW_KEY_ESCAPE:

@@ -20,6 +20,10 @@ namespace tilestep::tests {
 class HeldLab final : public app::LabClient {
  public:
   app::Ticket submit(const lab::Request& request) override {
+    if (request.action == lab::Request::Action::trials) {
+      trial_requests.push_back(request);
+      return trial_ticket();
+    }
     requests.push_back(request);
     return static_cast<app::Ticket>(requests.size());
   }
@@ -33,7 +37,7 @@ class HeldLab final : public app::LabClient {
   }
   app::Ticket submit_others(const lab::Request& request) override {
     if (!no_sandbox.empty()) throw Error("not run: " + no_sandbox, ExitCode::unavailable);
-    ++boxed;
+    boxed += request.action == lab::Request::Action::trials ? 0 : 1;
     return submit(request);
   }
   std::string why_no_sandbox() const override { return no_sandbox; }
@@ -44,6 +48,7 @@ class HeldLab final : public app::LabClient {
     return update;
   }
   void cancel(app::Ticket ticket) override {
+    cancelled.push_back(ticket);
     updates.push_back({ticket, app::LabGivenUp::cancelled});
   }
   bool busy() const override { return !updates.empty(); }
@@ -60,6 +65,11 @@ class HeldLab final : public app::LabClient {
   app::Ticket assembly_ticket() const { return kFirstAssembly + assembly_requests.size(); }
   static constexpr app::Ticket kFirstAssembly = 1000;
 
+  /// The same of trials.
+  app::Ticket trial_ticket() const { return 2 * kFirstAssembly + trial_requests.size(); }
+
+  std::vector<lab::Request> trial_requests;
+  std::vector<app::Ticket> cancelled;
   std::vector<workbench::AssemblyRequest> assembly_requests;
   std::string backend = "emulated";  ///< that the answers name
   std::string no_sandbox;            ///< why there is none; empty: there is
