@@ -176,11 +176,10 @@ constexpr std::pair<std::string_view, std::string_view> kDefaults[] = {
     {"moe-routing", "experts/moe_routing/routing.cu"}};
 
 /// How a statement begins that does nothing but record.
-constexpr std::string_view kRecords[] = {"tape.note(",       "note_sum(",
-                                         "probe.used(",      "probe.start(",
-                                         "probe.finish(",    "witness.asks(",
-                                         "witness.begin(",   "witness.output(",
-                                         "witness.softmax(", "witness.template output<"};
+constexpr std::string_view kRecords[] = {
+    "tape.note(",   "tape.seen(",      "note_sum(",        "probe.used(",
+    "probe.start(", "probe.finish(",   "witness.asks(",    "witness.begin(",
+    "witness.end(", "witness.output(", "witness.softmax(", "witness.template output<"};
 
 /// A statement of a source: its text from `at`, up to and with its semicolon.
 struct Statement {

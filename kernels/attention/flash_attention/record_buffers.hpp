@@ -16,7 +16,7 @@ struct RecordBuffers {
 
   RecordBuffers(simt::Device& device, const Plan& plan, int heads)
       : visits(filled(device, numeric::elements_of(heads * plan.q_tiles, plan.k_tiles),
-                      Visit{-1, -1, 0, 0, 0, 0, 0, 0})),
+                      Visit{-1, -1, 0, 0, 0, 0, 0, -1})),
         steps(filled(device, static_cast<std::size_t>(plan.k_tiles),
                      StepRecord{0, 0, 0, 0, 0, 0, 0, -1})),
         asked(device, std::size_t{2} * kTensors) {

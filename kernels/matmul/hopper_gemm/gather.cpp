@@ -242,13 +242,13 @@ void judge_waits(Outcome& outcome, const std::vector<long long>& clocks, int num
 void require_recorded(const Trace& trace) {
   const auto tiles = static_cast<int>(trace.tiles.size());
   for (const What what : all_of<What>()) {
-    const bool looked_on = what == What::lands || what == What::flips;
-    if (looked_on || trace.lines[static_cast<std::size_t>(what)] == 0) continue;
+    if (what == What::lands || trace.lines[static_cast<std::size_t>(what)] == 0) continue;
     std::map<int, int> recorded;  // by lane
     for (const Event& event : trace.events) recorded[event.lane] += event.what == what ? 1 : 0;
-    const bool produces = what < What::lands;
     const int due = what < What::stores ? tiles * trace.k_tiles() : tiles;
-    for (int lane = produces ? 0 : 1; lane <= (produces ? 0 : trace.consumers); ++lane) {
+    const int first = what < What::lands ? 0 : what == What::flips ? -1 : 1;
+    const int last = what < What::waits_full ? first : trace.consumers;
+    for (int lane = first; lane <= last; ++lane) {
       if (recorded[lane] >= due) continue;
       simt::refuse_unrecorded(fmt::format("the steps '{}'", name_of(what)).c_str(),
                               static_cast<std::size_t>(recorded[lane]),
