@@ -90,8 +90,9 @@ int splits_of(const paged::WorkPlan& plan, const paged::WorkItem& item, int chos
 /// Throws Error for what an edited kernel left unrecorded: a picture would show it as zeros.
 void require_recorded(const Outcome& shown) {
   const auto items =
-      std::count_if(shown.visits.begin(), shown.visits.end(),
-                    [](const paged::Visit& visit) { return visit.block >= 0 && visit.end >= 0; });
+      std::count_if(shown.visits.begin(), shown.visits.end(), [](const paged::Visit& visit) {
+        return visit.block >= 0 && visit.end > 0 && visit.end >= visit.begin;
+      });
   if (items < std::ssize(shown.visits)) {
     simt::refuse_unrecorded("the work items", static_cast<std::size_t>(items), shown.visits.size());
   }

@@ -142,8 +142,8 @@ class BlockRunner {
     Location place;              ///< what it waits at, or waited at last
   };
 
-  /// Lanes that wait for each other. Masks of one warp that do not overlap meet independently; a
-  /// meeting is kept under the lowest lane of its mask.
+  /// Lanes that wait for each other. Each mask and operation of a warp meets by itself, under the lowest lane of its
+  /// mask where that is free.
   struct Meeting {
     unsigned mask = 0;
     unsigned arrived = 0;
