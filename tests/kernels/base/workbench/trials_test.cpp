@@ -16,6 +16,7 @@
 #include "kernels/catalog.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/base/workbench/own_cache.hpp"
+#include "tests/part.hpp"
 
 namespace tilestep::workbench {
 namespace {
@@ -136,7 +137,9 @@ TEST_CASE("what is wrong elsewhere than on show is named with its setting", "[wo
       {"decode", "kernels/attention/decode/paged.cu", "      me.meet();\n", "",
        "context=100 heads=64 scheme=mqa splits=0", "still copies to by cp.async"},
   };
+  tests::Part part("wrong elsewhere", 2);
   for (const Edit& edit : edits) {
+    if (part.skips()) continue;
     INFO(edit.path);
     CHECK(answered(edit, lab::Request::Action::run).ok());
     const lab::Report report = answered(edit, lab::Request::Action::trials);
@@ -152,6 +155,7 @@ TEST_CASE("what is wrong elsewhere than on show is named with its setting", "[wo
 
 TEST_CASE("code that kernels of other sources have in them is tried with those",
           "[workbench_run]") {
+  if (tests::Part("code in other sources", 3).skips()) return;
   const tests::OwnCache cache;
   const Edit same{"decode", "kernels/attention/decode/merge.cu", "#pragma once", "#pragma once", "",
                   ""};
