@@ -27,7 +27,7 @@ const lab::Replay& replay_of_runs() {
                      {"measurements.sm_clock", "its clock"},
                      {"measurements.waves", "how many blocks it holds"},
                      {"checks.occupancy", "what the compiler gave"},
-                     {"checks.resident", "where warps went"},
+                     {"checks.reported", "where warps went"},
                      {"checks.votes", "lanes that it ran together"}},
       .rounding = 0x1p-20,
       .rounding_why = "Errors against the reference are of the last bits of FP32."};

@@ -280,7 +280,7 @@ TEST_CASE("files that are none, or too large, are refused", "[keep]") {
   std::filesystem::resize_file(path, kMostCapsuleBytes + 1);
   check_contains(refused(ExitCode::bad_input), "67108864");
   std::filesystem::remove(path);
-  write_capsule(path, sample());
+  write_capsule(path, sample(), false);
   CHECK(read_capsule(path).step == 3);
 }
 
