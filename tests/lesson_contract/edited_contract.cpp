@@ -210,7 +210,7 @@ std::vector<Statement> recording_statements(std::string_view text) {
 TEST_CASE("a recording line that was taken out ends in a sentence or a failed check",
           "[edited_record]") {
   const tests::OwnCache cache;
-  tests::Part part("recording lines", 4);
+  tests::Part part("recording lines", 10);
   for (const auto& [lesson, file] : kDefaults) {
     const std::string path = "kernels/" + std::string(file);
     const std::string_view source = lab::asset(path);
