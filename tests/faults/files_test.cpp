@@ -32,7 +32,8 @@ struct Writer {
 };
 const std::vector<Writer>& writers() {
   static const std::vector<Writer> kWriters = {
-      {"run --capsule", with(kRun, {"--capsule", "@/a.tilestep.json"}), "a.tilestep.json"},
+      {"run --capsule", with(kRun, {"--force", "--capsule", "@/a.tilestep.json"}),
+       "a.tilestep.json"},
       {"shot SVG", kSvg, "a.svg"},
       {"shot --ui-map", with(kSvg, {"--ui-map", "@/map/a.json"}), "map/a.json"},
       {"worksheet",
@@ -117,7 +118,7 @@ TEST_CASE("devices, pipes, folders and missing folders as the file to write", "[
           "ln -s loop.svg loop.svg");
   refused("a file in place of the folder", svg_to("@/file/a.svg"),
           {"the folder '@/file' cannot be made"}, "touch file");
-  refused("the capsule is a device", with(kRun, {"--capsule", "@/d/a.tilestep.json"}),
+  refused("the capsule is a device", with(kRun, {"--force", "--capsule", "@/d/a.tilestep.json"}),
           {"not a file"}, "mkdir d; ln -s /dev/null d/a.tilestep.json");
   refused("the map of a picture is a folder", with(kSvg, {"--ui-map", "@"}), {"it is a folder"});
   refused("worksheets into a file", {"worksheet", "coalescing", "--seed", "1", "--out", "@/file"},

@@ -145,7 +145,7 @@ TEST_CASE("a clock that jumps and one that goes backwards", "[fault_inputs]") {
     Fault run{std::string("run: ") + rules, with(kRun, {"--json"}), rules, 0};
     faults.push_back(run);
     Fault capsule{std::string("run --capsule: ") + rules,
-                  with(kRun, {"--capsule", "@/a.tilestep.json"}), rules, 0};
+                  with(kRun, {"--force", "--capsule", "@/a.tilestep.json"}), rules, 0};
     faults.push_back(capsule);
   }
   for (const Fault& fault : faults) {

@@ -1,6 +1,7 @@
 #include "kernels/base/simt/fenced_memory.hpp"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "kernels/base/simt/global_watch.hpp"
@@ -9,6 +10,8 @@ namespace tilestep::simt::emulated {
 namespace {
 
 constexpr std::size_t kAlignment = 256;
+/// More than an edited kernel may take (workbench/guarded.hpp).
+constexpr std::size_t kRange = std::size_t{8} << 30;
 
 std::size_t rounded_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
@@ -17,17 +20,20 @@ std::size_t rounded_up(std::size_t bytes, std::size_t to) {
 }  // namespace
 
 bool FencedMemory::reserve() {
-  // Addresses alone, which count against no limit for data; where even they are limited, fewer.
-  for (range_bytes_ = std::size_t{1} << 36; range_bytes_ >= std::size_t{1} << 28;
-       range_bytes_ /= 2) {
-    void* range = ::mmap(nullptr, range_bytes_, PROT_NONE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (range == MAP_FAILED) continue;
-    range_ = static_cast<char*>(range);
-    global_watch().begin(range_, range_bytes_);
-    return true;
+  // Addresses alone, which count against no limit for data. Where they are limited it takes a part: a run has several
+  // devices, and not only those.
+  rlimit limit{};
+  range_bytes_ = kRange;
+  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur / 8 < kRange) {
+    range_bytes_ =
+        rounded_up(limit.rlim_cur / 8, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
   }
-  return false;
+  void* range =
+      ::mmap(nullptr, range_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED) return false;
+  range_ = static_cast<char*>(range);
+  global_watch().begin(range_, range_bytes_);
+  return true;
 }
 
 FencedMemory::~FencedMemory() {
