@@ -121,7 +121,10 @@ void EvidenceReader::catch_up(std::vector<AsyncEvent>* log) {
     AsyncEvent event = event_of(take(kLogged));
     if (log != nullptr) log->push_back(std::move(event));
   }
-  if (rest_.starts_with(kFailed)) throw Error(std::string(take(kFailed)));
+  if (!rest_.starts_with(kFailed)) return;
+  const std::string sentence(take(kFailed));
+  if (sentence.empty() || sentence.front() == '\0') refuse();
+  throw Error(sentence);
 }
 
 void EvidenceReader::require_end() {

@@ -196,9 +196,9 @@ Box DecodeScene::row_roofline(const View& view) const {
                           text("more query rows, under an H200's roofs", "more query rows", "rows"),
                           {.weight = 1, .least_height = 3}),
                  one_line({"rows_said"}, "rows_line",
-                          text(fmt::format("in BF16, with Q and O = {} / {} = {}",
-                                           mega(phase.flops), mega(phase.bytes), point),
-                               fmt::format("with Q and O = {}", point)))},
+                          text(fmt::format("+ Q, O = {} / {} = {}", mega(phase.flops),
+                                           mega(phase.bytes), point),
+                               fmt::format("+ Q, O = {}", point)))},
                 {.rank = 1, .weight = 1, .least_width = 8, .least_height = 2.1f});
 }
 
@@ -251,7 +251,7 @@ Box DecodeScene::batch_chart() const {
            text("GB a step, weights and cache by batch", "weights and cache by batch", "by batch"),
            {.weight = 1, .least_height = 3}),
        one_line({"batch_said"}, "batch_line",
-                text(fmt::format("batch = {} GB / {} GB = {}",
+                text(fmt::format("batch = {} / {} = {}",
                                  significant(decode::kModelWeightBytes / kGiga, 3),
                                  significant(cache_gigabytes(params_, params_.scheme, 1), 3),
                                  significant(crossing, 3)),
