@@ -241,15 +241,12 @@ TEST_CASE("a kernel that rewrites what its process says of it does not pass",
   const tests::TemporaryFolder folder;
   write(folder.path() / "checks.cu",
         lab::starter(lab::exercise(kRescale)) + rewriting(R"("ok":false)", R"("ok":true)"));
-  write(folder.path() / "outputs.cu", solved(rewriting(R"("evidence":")", R"("evidenc":")")));
   const auto checked = run_tilestep({"exercise", "check", folder.path().string(), "--json"});
   INFO(checked.out << checked.err);
   const auto all = checked.json();
-  REQUIRE(all.size() == 2);
+  REQUIRE(all.size() == 1);
   CHECK(all[0].at("ok") == false);
   CHECK(all[0].at("failed").at("checks").at(0) == "final_output");
-  CHECK(all[1].at("ok") == false);
-  CHECK(tests::contains(all[1].at("sentence").get<std::string>(), "has not told its outputs"));
 }
 
 TEST_CASE("in the sandbox root is nobody, and what is written ends with it", "[exercise_sandbox]") {
