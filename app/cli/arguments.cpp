@@ -90,18 +90,18 @@ lab::Settings LessonArguments::settings() {
 }
 
 void add_lesson(CLI::App& command, LessonArguments& lesson) {
-  command.add_option("LESSON", lesson.lesson, "A lesson, as `tilestep list` names it");
+  command.add_option("LESSON", lesson.lesson, "Lesson, as named by `tilestep list`");
   command
       .add_option("--set", lesson.assignments,
-                  "Sets a knob, as `tilestep list` names it; may be given several times")
+                  "Set a knob, as named by `tilestep list`; may be repeated")
       ->type_name("KNOB=VALUE");
 }
 
 namespace {
 
 constexpr const char* kAboutLab =
-    "Where kernels run: here, ssh:[USER@]HOST[:/PATH/OF/tilestep], or run:COMMAND ARGUMENTS, whose "
-    "program speaks as `tilestep worker` does";
+    "Where kernels run: here, ssh:[USER@]HOST[:/PATH/OF/tilestep], or run:COMMAND ARGUMENTS, a "
+    "program that speaks the protocol of `tilestep worker`";
 
 }  // namespace
 
@@ -111,9 +111,9 @@ void add_lab(CLI::App& command, std::string& lab) {
 
 void add_labs(CLI::App& command, std::vector<std::string>& labs, bool several) {
   command
-      .add_option(
-          "--lab", labs,
-          std::string(kAboutLab) + (several ? "; may be given several times, to choose from" : ""))
+      .add_option("--lab", labs,
+                  std::string(kAboutLab) +
+                      (several ? "; may be repeated, to choose from in the window" : ""))
       ->type_name("LAB")
       ->allow_extra_args(false)
       ->expected(1, several ? 8 : 1);
@@ -130,15 +130,14 @@ std::vector<LabAddress> parse_labs(const std::vector<std::string>& labs) {
 
 void add_kernel(CLI::App& command, std::string& kernel) {
   command
-      .add_option("--kernel", kernel,
-                  "A kernel source of the lesson that you edited: compiled, and run in place of "
-                  "the one built in")
+      .add_option(
+          "--kernel", kernel,
+          "Edited kernel source of the lesson, compiled and run instead of the built-in one")
       ->type_name("FILE");
 }
 
 void add_force(CLI::App& command, bool& force) {
-  command.add_flag("--force", force,
-                   "Writes through a link, and over a file of another kind that is there");
+  command.add_flag("--force", force, "Write through a link, or overwrite a file of another kind");
 }
 
 lab::KernelEdit read_kernel_edit(std::string_view lesson, const std::string& file) {
@@ -152,18 +151,14 @@ lab::KernelEdit read_kernel_edit(std::string_view lesson, const std::string& fil
 
 void add_look(CLI::App& command, LookArguments& look) {
   add_lesson(command, look.lesson);
-  command.add_option("--size", look.size, "Pixels, 640x400–7680x4320; 1440x900 if not given")
+  command.add_option("--size", look.size, "Size in pixels, 640x400–7680x4320 (default 1440x900)")
       ->type_name("WxH");
-  command
-      .add_option("--step", look.step, "How many steps are done, from 0; beyond the last: the last")
+  command.add_option("--step", look.step, "Steps done, from 0; clamped to the last")
       ->each([&look](const std::string&) { look.step_given = true; })
       ->type_name("N");
-  command
-      .add_option("--phase", look.phase,
-                  "Stands inside step N, at this phase: by name, or by number from 0")
+  command.add_option("--phase", look.phase, "Phase within step N, by name or by number from 0")
       ->type_name("P");
-  command
-      .add_option("--stop", look.stop, "Stands at this stop of the lesson's guided path, from 1")
+  command.add_option("--stop", look.stop, "Stop of the lesson's guided path, from 1")
       ->each([&look](const std::string&) { look.stop_given = true; })
       ->type_name("N");
   command.add_option("--theme", look.theme, "dark or light")->type_name("THEME");
@@ -174,29 +169,28 @@ void add_look(CLI::App& command, LookArguments& look) {
             look.tab = tab;
             look.tab_given = true;
           },
-          "predict, data, measured, kernel, glossary or lesson, its text; in presenter mode over "
-          "the picture")
+          "Open this tab: predict, data, measured, kernel, glossary or lesson (its text)")
       ->type_name("TAB");
   command
-      .add_option("--view", look.view, "Opens the Measured tab at this view, as its button reads")
+      .add_option("--view", look.view, "Open the Measured tab at this view, by its button's label")
       ->type_name("NAME");
-  command.add_option("--text-scale", look.text_scale, "Size of the text, 1–2")->type_name("X");
+  command.add_option("--text-scale", look.text_scale, "Text size, 1–2")->type_name("X");
   command.add_option("--backend", look.backend, "auto, cuda, emulated or recorded")
       ->type_name("BACKEND");
   command
       .add_option("--compare", look.compared,
-                  "Draws another run beside it, as A: the same knobs but for this one")
+                  "Compare with a second run (A) that differs in this knob")
       ->type_name("KNOB=VALUE")
       ->allow_extra_args(false);
-  command.add_flag("--presenter", look.presenter, "Presenter mode: large type");
-  command.add_flag("--reader", look.reader, "The lesson's text beside the picture");
+  command.add_flag("--presenter", look.presenter, "Presenter mode (large type)");
+  command.add_flag("--reader", look.reader, "Show the lesson's text beside the picture");
   add_kernel(command, look.kernel);
-  command.add_flag("--edit", look.edit, "Opens the editor of the lesson's kernel, under Kernel");
+  command.add_flag("--edit", look.edit, "Open the kernel editor");
   command
       .add_option("--assembly", look.assembly,
-                  "What compilers make of the kernel, beside its source under Kernel: ptx or sass")
+                  "Show the kernel's assembly beside its source: ptx or sass")
       ->type_name("FORM");
-  command.add_flag("--ask", look.ask, "Asks what the lesson asks at this step");
+  command.add_flag("--ask", look.ask, "Ask the lesson's question at this step");
 }
 
 void LookArguments::set_look(ShellOptions& options) const {
@@ -221,7 +215,7 @@ void LookArguments::set_look(ShellOptions& options) const {
 ShellOptions LookArguments::shell(bool lesson_needed) {
   if (const std::string file = lesson.capsule_file(); !file.empty()) return of_capsule(file);
   if (trust) {
-    throw Error("--trust is about the kernel of a capsule: tilestep open CAPSULE --trust");
+    throw Error("--trust applies to a capsule's kernel: tilestep open CAPSULE --trust");
   }
   ShellOptions options;
   options.lesson = lesson.chosen(lesson_needed).info().id;
@@ -252,7 +246,7 @@ ShellOptions LookArguments::shell(bool lesson_needed) {
 /// The stop's knobs hold unless --set says otherwise.
 void LookArguments::go_to_stop(ShellOptions& options) {
   if (step_given || !phase.empty()) {
-    throw Error("--stop says where one stands: --step and --phase do not go with it");
+    throw Error("--stop sets the place; it cannot be combined with --step or --phase");
   }
   const int number = parse_stop(stop);
   const scenes::GuideStop there = stop_of(options.lesson, number);

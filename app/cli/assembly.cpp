@@ -166,20 +166,21 @@ int assembly(const AssemblyArguments& arguments) {
 void add_assembly(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<AssemblyArguments>();
   CLI::App* command = app.add_subcommand("assembly",
-                                         "PTX or SASS of a lesson's kernels, by the lines of their "
-                                         "source, with what they take of a GPU");
-  command->add_option("LESSON", arguments->lesson, "A lesson, as `tilestep list` names it");
+                                         "Show the PTX or SASS of a lesson's kernels by source "
+                                         "line, with registers, spills and shared memory");
+  command->add_option("LESSON", arguments->lesson, "Lesson, as named by `tilestep list`");
   add_kernel(*command, arguments->kernel);
-  command->add_option("--source", arguments->source, "One of the lesson's own sources: one_pass.cu")
+  command
+      ->add_option("--source", arguments->source, "Source file of the lesson, such as one_pass.cu")
       ->type_name("FILE");
   command->add_option("--form", arguments->form, "ptx or sass")->type_name("FORM");
   command
       ->add_option("--function", arguments->function,
-                   "Only kernels with this in their name, with their instructions")
+                   "Only kernels whose name contains this, with their instructions")
       ->type_name("NAME");
   command
       ->add_option("--capability", arguments->capability,
-                   "Of the GPU: 90 for 9.0, which is what is taken without")
+                   "Compute capability, 90 for 9.0 (default)")
       ->type_name("N");
   command->add_flag("--json", arguments->json, "As JSON");
   command->callback([arguments, &invocation] {

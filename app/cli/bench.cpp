@@ -177,18 +177,19 @@ int bench(const BenchArguments& arguments, const std::string& program) {
 
 void add_bench(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<BenchArguments>();
-  CLI::App* command = app.add_subcommand("bench",
-                                         "Times a lesson's kernels; simt: the emulator; ui: "
-                                         "pictures and frames of each scene, and the window; edit: "
-                                         "from Ctrl+Enter to the picture of an edited kernel");
-  command->add_option("WHAT", arguments->what,
-                      "A lesson, simt, ui or edit; all lessons if not given");
+  CLI::App* command = app.add_subcommand(
+      "bench",
+      "Time a lesson's kernels; simt: the emulator; ui: pictures and frames of each scene, and the "
+      "window; edit: from Ctrl+Enter to an edited kernel's picture");
+  command->add_option("WHAT", arguments->what, "Lesson, simt, ui or edit (default: all lessons)");
   add_lab(*command, arguments->lab);
   add_kernel(*command, arguments->kernel);
-  command->add_option("--lesson", arguments->lessons, "With edit: of these lessons alone");
-  command->add_option("--backend", arguments->backend, "With edit: emulated or cuda alone");
+  command->add_option("--lesson", arguments->lessons, "(edit) only these lessons");
+  command->add_option("--backend", arguments->backend,
+                      "(edit) only this backend: emulated or cuda");
   command->add_flag("--json", arguments->format.json, "As JSON");
-  command->add_flag("--markdown", arguments->format.markdown, "The ladder as a Markdown table");
+  command->add_flag("--markdown", arguments->format.markdown,
+                    "Print the ladder as a Markdown table");
   command->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] { return bench(*arguments, invocation.program); };
   });

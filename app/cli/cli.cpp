@@ -22,9 +22,8 @@ constexpr const char* kAbout =
     "tilestep teaches how GPU kernels for language models work: step through what a kernel did, "
     "see what it cost.";
 constexpr const char* kExitCodes =
-    "Exit codes: 0 good; 1 a check failed; 2 bad usage or input; 3 the device, display or a file "
-    "is "
-    "not there; 130 ended by Ctrl-C.\n`tilestep COMMAND --help` says more of a command.";
+    "Exit codes: 0 success; 1 a check failed; 2 bad usage or input; 3 device, display or file not "
+    "available; 130 interrupted by Ctrl-C.\nSee `tilestep COMMAND --help` for details.";
 
 std::vector<std::string> command_names(CLI::App& app) {
   std::vector<std::string> names;
@@ -119,7 +118,7 @@ int run_cli(const std::vector<std::string>& arguments, const std::string& progra
         print(lab::asset("assets/licenses/third-party.txt"));
         throw CLI::Success();
       },
-      "Licenses of the fonts and libraries that are built in");
+      "Show the licenses of the bundled fonts and libraries");
   app.require_subcommand(0, 1);
   for (const auto add :
        {add_open, add_list, add_run, add_bench, add_record, add_shot, add_film, add_tour,

@@ -176,7 +176,7 @@ int doctor(bool as_json) {
 void add_doctor(CLI::App& app, Invocation& invocation) {
   auto as_json = std::make_shared<bool>(false);
   CLI::App* command =
-      app.add_subcommand("doctor", "Says what works on this machine, and what to do");
+      app.add_subcommand("doctor", "Report what works on this machine and how to fix the rest");
   command->add_flag("--json", *as_json, "As JSON");
   command->callback(
       [as_json, &invocation] { invocation.action = [as_json] { return doctor(*as_json); }; });

@@ -53,7 +53,7 @@ std::string whole_text(const lab::Exercise& one, bool solution) {
 int list(const ListArguments& arguments) {
   const bool one_alone = arguments.which.find('/') != std::string::npos;
   if (arguments.solution && !one_alone) {
-    throw Error("--solution is about one exercise: tilestep exercise list LESSON/NAME --solution");
+    throw Error("--solution needs one exercise: tilestep exercise list LESSON/NAME --solution");
   }
   std::vector<const lab::Exercise*> chosen;
   if (one_alone) {
@@ -82,9 +82,9 @@ int list(const ListArguments& arguments) {
 
 void add_list_of(CLI::App& exercise, Invocation& invocation) {
   auto arguments = std::make_shared<ListArguments>();
-  CLI::App* command = exercise.add_subcommand("list", "Lists the exercises, or says one's task");
-  command->add_option("LESSON", arguments->which, "A lesson, or an exercise as LESSON/NAME");
-  command->add_flag("--solution", arguments->solution, "Shows how the exercise can be solved");
+  CLI::App* command = exercise.add_subcommand("list", "List the exercises, or print one task");
+  command->add_option("LESSON", arguments->which, "Lesson, or exercise as LESSON/NAME");
+  command->add_flag("--solution", arguments->solution, "Print a solution");
   command->add_flag("--json", arguments->json, "As JSON");
   command->callback(
       [arguments, &invocation] { invocation.action = [arguments] { return list(*arguments); }; });
@@ -99,9 +99,9 @@ struct ResetArguments {
 
 int reset(const ResetArguments& arguments) {
   if (arguments.lesson.empty() || arguments.name.empty()) {
-    throw Error("say which exercise: tilestep exercise reset LESSON NAME --out DIR");
+    throw Error("name the exercise: tilestep exercise reset LESSON NAME --out DIR");
   }
-  if (arguments.out.empty()) throw Error("say where the file goes: --out DIR");
+  if (arguments.out.empty()) throw Error("name the folder for the file: --out DIR");
   const lab::Exercise& one = lab::exercise(arguments.lesson + "/" + arguments.name);
   const std::string text = lab::starter(one);
   const fs::path file = fs::path(arguments.out) / (one.name + ".cu");
@@ -122,13 +122,12 @@ int reset(const ResetArguments& arguments) {
 
 void add_reset(CLI::App& exercise, Invocation& invocation) {
   auto arguments = std::make_shared<ResetArguments>();
-  CLI::App* command =
-      exercise.add_subcommand("reset", "Writes the file that an exercise starts from");
-  command->add_option("LESSON", arguments->lesson, "Its lesson");
-  command->add_option("NAME", arguments->name, "Its name, as `tilestep exercise list` has it");
-  command->add_option("--out", arguments->out, "Folder for the file, NAME.cu")->type_name("DIR");
+  CLI::App* command = exercise.add_subcommand("reset", "Write an exercise's starting file");
+  command->add_option("LESSON", arguments->lesson, "Lesson of the exercise");
+  command->add_option("NAME", arguments->name, "Name, as listed by `tilestep exercise list`");
+  command->add_option("--out", arguments->out, "Folder for NAME.cu")->type_name("DIR");
   command->add_flag("--force", arguments->force,
-                    "Also where it was changed; what was there is kept as NAME.cu.bak");
+                    "Overwrite a changed file; the old one is kept as NAME.cu.bak");
   command->callback(
       [arguments, &invocation] { invocation.action = [arguments] { return reset(*arguments); }; });
 }
@@ -183,7 +182,7 @@ ExercisePlan plan_of(const CheckArguments& arguments, const std::string& program
 }
 
 int check(const CheckArguments& arguments, const std::string& program) {
-  if (arguments.path.empty()) throw Error("say what to check: tilestep exercise check FILE|DIR");
+  if (arguments.path.empty()) throw Error("name what to check: tilestep exercise check FILE|DIR");
   if (arguments.backend != "emulated" && arguments.backend != "cuda") {
     throw Error(
         fmt::format("--backend cannot be '{}' here; allowed: emulated, cuda", arguments.backend));
@@ -226,22 +225,18 @@ int check(const CheckArguments& arguments, const std::string& program) {
 
 void add_check(CLI::App& exercise, Invocation& invocation) {
   auto arguments = std::make_shared<CheckArguments>();
-  CLI::App* command = exercise.add_subcommand("check",
-                                              "Checks a kernel, or for a class all those of a "
-                                              "folder and of the folders in it, in a sandbox");
-  command->add_option("PATH", arguments->path, "The file, or the folder");
+  CLI::App* command = exercise.add_subcommand(
+      "check", "Check a kernel, or a class's folder of kernels, in a sandbox");
+  command->add_option("PATH", arguments->path, "File or folder");
   command
       ->add_option("--exercise", arguments->exercise,
-                   "Which exercise it is, as LESSON/NAME; else the file's first line says so")
+                   "Exercise as LESSON/NAME (default: named by the file's first line)")
       ->type_name("ID");
-  command
-      ->add_option("--backend", arguments->backend,
-                   "emulated, or cuda, where speed is checked as well")
+  command->add_option("--backend", arguments->backend, "emulated, or cuda, which also checks speed")
       ->type_name("BACKEND");
-  command->add_flag("--trust", arguments->trust,
-                    "Runs the kernels without a sandbox: they may do all that you may");
-  command->add_flag("--solution", arguments->solution, "Shows how the exercise can be solved, too");
-  command->add_flag("--json", arguments->json, "What came of each file, as JSON");
+  command->add_flag("--trust", arguments->trust, "Run without a sandbox, with all your rights");
+  command->add_flag("--solution", arguments->solution, "Also print a solution");
+  command->add_flag("--json", arguments->json, "Per-file results as JSON");
   command->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] { return check(*arguments, invocation.program); };
   });
@@ -251,7 +246,7 @@ void add_check(CLI::App& exercise, Invocation& invocation) {
 
 void add_exercise(CLI::App& app, Invocation& invocation) {
   CLI::App* command =
-      app.add_subcommand("exercise", "Kernels with a hole to fill in, and what checks them");
+      app.add_subcommand("exercise", "Kernels with a hole to fill in, and their checks");
   command->require_subcommand(1);
   add_list_of(*command, invocation);
   add_reset(*command, invocation);

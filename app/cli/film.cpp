@@ -148,7 +148,7 @@ void write_video(const FilmOptions& options, const fs::path& out, bool force) {
 int film(FilmArguments& arguments, const std::string& program) {
   const FilmOptions options = film_options(arguments, program);
   if (arguments.out.empty()) {
-    throw Error("say where the film goes: --out DIR, F.webm, F.mp4, F.gif or F.apng");
+    throw Error("name the film: --out DIR, F.webm, F.mp4, F.gif or F.apng");
   }
   const fs::path out = arguments.out;
   const Kind kind = kind_of(out);
@@ -177,29 +177,26 @@ int film(FilmArguments& arguments, const std::string& program) {
 
 void add_film(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<FilmArguments>();
-  CLI::App* command =
-      app.add_subcommand("film", "Films the moving picture from step to step; needs no display");
+  CLI::App* command = app.add_subcommand(
+      "film", "Render the picture's animation from step to step; needs no display");
   add_lesson(*command, arguments->lesson);
-  command->add_option("--from", arguments->from, "The step that it begins at; 0 if not given")
-      ->type_name("N");
-  command->add_option("--to", arguments->to, "The step that it ends at; the last if not given")
-      ->type_name("N");
-  command->add_option("--fps", arguments->rate, "Frames a second, 1–60; 30 if not given")
+  command->add_option("--from", arguments->from, "First step (default 0)")->type_name("N");
+  command->add_option("--to", arguments->to, "Last step (default: the run's last)")->type_name("N");
+  command->add_option("--fps", arguments->rate, "Frames per second, 1–60 (default 30)")
       ->type_name("N");
   command
       ->add_option("--size", arguments->size,
-                   "Pixels of the film, 640x400–7680x4320; 1280x720 if not given")
+                   "Size in pixels, 640x400–7680x4320 (default 1280x720)")
       ->type_name("WxH");
   command->add_option("--theme", arguments->theme, "dark or light")->type_name("THEME");
-  command->add_option("--text-scale", arguments->text_scale, "Size of the text, 1–2")
-      ->type_name("X");
+  command->add_option("--text-scale", arguments->text_scale, "Text size, 1–2")->type_name("X");
   command->add_option("--backend", arguments->backend, "auto, cuda, emulated or recorded")
       ->type_name("BACKEND");
   add_labs(*command, arguments->labs, false);
   command
       ->add_option("--out", arguments->out,
-                   "A folder for frame-0000.png and so on; or a film: .apng, or where ffmpeg is "
-                   "installed .webm, .mp4, .gif, with its frames in F-frames")
+                   "Folder for frame-0000.png and so on, or a film: .apng, or with ffmpeg .webm, "
+                   ".mp4, .gif (frames in F-frames)")
       ->type_name("DIR|F");
   add_force(*command, arguments->force);
   command->callback([arguments, &invocation] {

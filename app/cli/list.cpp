@@ -49,7 +49,7 @@ int list(bool as_json) {
 
 void add_list(CLI::App& app, Invocation& invocation) {
   auto as_json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("list", "Lists the lessons and their knobs");
+  CLI::App* command = app.add_subcommand("list", "List the lessons and their knobs");
   command->add_flag("--json", *as_json, "As JSON");
   command->callback(
       [as_json, &invocation] { invocation.action = [as_json] { return list(*as_json); }; });

@@ -56,13 +56,11 @@ int open(const CLI::App& command, LookArguments& look, const std::string& progra
 
 void add_open(CLI::App& app, Invocation& invocation) {
   auto look = std::make_shared<LookArguments>();
-  CLI::App* command = app.add_subcommand("open",
-                                         "Opens the window on a lesson, or on a capsule that was "
-                                         "saved; what happens without a command");
+  CLI::App* command = app.add_subcommand(
+      "open", "Open the window at a lesson or a saved capsule (default command)");
   add_look(*command, *look);
   add_labs(*command, look->labs, true);
-  command
-      ->add_option("--questions", look->questions, "Whether steps are asked about first: on or off")
+  command->add_option("--questions", look->questions, "Ask before steps: on or off")
       ->type_name("on|off")
       ->check([](const std::string& text) {
         return text == "on" || text == "off"
@@ -70,7 +68,7 @@ void add_open(CLI::App& app, Invocation& invocation) {
                    : fmt::format("--questions cannot be '{}'; allowed: on, off", text);
       });
   command->add_flag("--trust", look->trust,
-                    "Runs the kernel of the capsule without a sandbox: it may do all that you may");
+                    "Run the capsule's kernel without a sandbox, with all your rights");
   command->callback([look, command, &invocation] {
     invocation.action = [look, command, &invocation] {
       return open(*command, *look, invocation.program);

@@ -36,7 +36,7 @@ lab::Recorded recorded(const lab::Lesson& lesson, LabClient* there) {
 int record(const RecordArguments& arguments, const std::string& program) {
   const auto chosen = parse_lessons(arguments.names);
   if (arguments.out.empty()) {
-    throw Error("say where the recordings go: --out DIR, as in --out assets/recordings");
+    throw Error("name the folder for the recordings: --out DIR, as in --out assets/recordings");
   }
   const LabAddress address = parse_lab(arguments.lab);
   const auto there = address.elsewhere() ? make_lab(address, program) : nullptr;
@@ -61,9 +61,8 @@ int record(const RecordArguments& arguments, const std::string& program) {
 
 void add_record(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<RecordArguments>();
-  CLI::App* command =
-      app.add_subcommand("record", "Measures lessons on a GPU and keeps the numbers");
-  command->add_option("LESSON", arguments->names, "Lessons; all if none is named");
+  CLI::App* command = app.add_subcommand("record", "Measure lessons on a GPU and write recordings");
+  command->add_option("LESSON", arguments->names, "Lessons (default: all)");
   command
       ->add_option("--out", arguments->out,
                    "Folder; the files are DIR/<gpu>/<lesson>.json and, of its telling settings, "

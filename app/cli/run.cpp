@@ -31,8 +31,7 @@ int run(RunArguments& arguments, const std::string& program) {
   arguments.format.check();
   if (arguments.all && arguments.format.any()) {
     throw Error(
-        "--all is about the text for people: it cannot be given with --json, --csv or "
-        "--markdown");
+        "--all applies to the text output: it cannot be combined with --json, --csv or --markdown");
   }
   if (!arguments.capsule.empty() && !names_capsule(arguments.capsule)) {
     throw Error(fmt::format("--capsule cannot be '{}'; allowed: a file that ends in {}",
@@ -40,7 +39,7 @@ int run(RunArguments& arguments, const std::string& program) {
   }
   if (!arguments.capsule.empty()) require_capsule_output(arguments.capsule, arguments.force);
   if (arguments.trials && arguments.kernel.empty()) {
-    throw Error("--trials is about an edited kernel: name it as well, by --kernel FILE");
+    throw Error("--trials needs an edited kernel: --kernel FILE");
   }
   lab::Request request;
   request.lesson = arguments.lesson.chosen().info().id;
@@ -92,26 +91,25 @@ int run(RunArguments& arguments, const std::string& program) {
 
 void add_run(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<RunArguments>();
-  CLI::App* command = app.add_subcommand("run", "Runs a lesson and prints what it found");
+  CLI::App* command = app.add_subcommand("run", "Run a lesson and print its report");
   add_lesson(*command, arguments->lesson);
   command->add_option("--backend", arguments->backend, "auto, cuda, emulated or recorded")
       ->type_name("BACKEND");
   add_lab(*command, arguments->lab);
-  command->add_flag("--all", arguments->all, "All tables, measurements and checks, however long");
-  command->add_flag("--json", arguments->format.json, "Everything, as JSON");
-  command->add_flag("--csv", arguments->format.csv, "The tables, as CSV");
+  command->add_flag("--all", arguments->all, "Print all tables, measurements and checks in full");
+  command->add_flag("--json", arguments->format.json, "Print everything as JSON");
+  command->add_flag("--csv", arguments->format.csv, "Print the tables as CSV");
   command->add_flag("--markdown", arguments->format.markdown,
-                    "Everything but the trace, as Markdown");
+                    "Print everything except the trace as Markdown");
   command
-      ->add_option(
-          "--capsule", arguments->capsule,
-          "Keeps the run in a file as well, which `tilestep open FILE` shows without a GPU")
+      ->add_option("--capsule", arguments->capsule,
+                   "Also save the run, for `tilestep open FILE` on a machine without a GPU")
       ->type_name("FILE");
   add_force(*command, arguments->force);
   add_kernel(*command, arguments->kernel);
   command->add_flag(
       "--trials", arguments->trials,
-      "Runs the edited kernel at the lesson's trial settings as well: edges, masks, other data");
+      "Also run the edited kernel at the lesson's trial settings: edges, masks, other data");
   command->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] { return run(*arguments, invocation.program); };
   });

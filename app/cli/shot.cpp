@@ -35,7 +35,7 @@ int shot(ShotArguments& arguments, const std::string& program) {
   const Size size = parse_size(arguments.look.size);
   options.width = size.width;
   options.height = size.height;
-  if (arguments.out.empty()) throw Error("say where the picture goes: --out FILE.png or FILE.svg");
+  if (arguments.out.empty()) throw Error("name the picture: --out FILE.png or FILE.svg");
   if (!svg && !ending.empty() && ending != ".png" && ending != ".PNG") {  // a device has none
     throw Error("--out names a picture of kind '" + ending + "'; allowed: .png, .svg");
   }
@@ -58,15 +58,14 @@ int shot(ShotArguments& arguments, const std::string& program) {
 
 void add_shot(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<ShotArguments>();
-  CLI::App* command = app.add_subcommand("shot", "Draws one picture of a lesson; needs no display");
+  CLI::App* command = app.add_subcommand("shot", "Draw one picture of a lesson; needs no display");
   add_look(*command, arguments->look);
   add_labs(*command, arguments->look.labs, false);
   command
       ->add_option("--out", arguments->out,
-                   "The PNG file to write, or SVG: of the picture alone, on white unless --theme "
-                   "says otherwise")
+                   "PNG of the window, or SVG of the picture (on white unless --theme is given)")
       ->type_name("F.png|F.svg");
-  command->add_option("--ui-map", arguments->ui_map, "Writes where each control is, as JSON")
+  command->add_option("--ui-map", arguments->ui_map, "Write the position of each control as JSON")
       ->type_name("F.json");
   add_force(*command, arguments->force);
   command->callback([arguments, command, &invocation] {

@@ -232,13 +232,13 @@ int Tour::make() {
 void add_tour(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<TourArguments>();
   CLI::App* command = app.add_subcommand(
-      "tour", "Makes pages, pictures and tables of every lesson; needs no display");
+      "tour", "Write pages, pictures and tables of every lesson; needs no display");
   command->add_option("--out", arguments->out, "Folder for the tour")->type_name("DIR");
   add_force(*command, arguments->force);
   add_lab(*command, arguments->lab);
   command->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] {
-      if (arguments->out.empty()) throw Error("say where the tour goes: --out DIR");
+      if (arguments->out.empty()) throw Error("name the folder for the tour: --out DIR");
       return Tour(arguments->out, arguments->force, parse_lab(arguments->lab), invocation.program)
           .make();
     };

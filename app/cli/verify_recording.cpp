@@ -248,8 +248,8 @@ void add_verify_recording(CLI::App& app, Invocation& invocation) {
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(
-      "verify-recording", "Replays recordings under emulation and compares what they say");
-  command->add_option("DIR", arguments->folder, "Folder with recordings, or one of them")
+      "verify-recording", "Replay recordings under emulation and compare the reports");
+  command->add_option("DIR", arguments->folder, "Folder of recordings, or a single recording")
       ->required();
   command->add_flag("--json", arguments->json, "As JSON");
   command->callback([arguments, &invocation] {

@@ -28,8 +28,7 @@ int work() {
 
 void add_worker(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
-      "worker",
-      "Takes one JSON request a line, of at most 4 MiB, and gives one JSON message a line");
+      "worker", "Read one JSON request per line (at most 4 MiB), write one JSON message per line");
   command->callback([&invocation] { invocation.action = work; });
 }
 

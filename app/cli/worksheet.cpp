@@ -122,10 +122,10 @@ int worksheet(WorksheetArguments& arguments) {
   named.lesson = arguments.lesson;
   const lab::Lesson& lesson = named.chosen();
   if (!arguments.seed) {
-    throw Error("say which questions: --seed S, the same number for the same sheet");
+    throw Error("choose the questions: --seed S; the same seed gives the same sheet");
   }
   const std::int64_t seed = parse_seed(*arguments.seed);
-  if (arguments.out.empty()) throw Error("say where the worksheet goes: --out DIR");
+  if (arguments.out.empty()) throw Error("name the folder for the worksheet: --out DIR");
   WorksheetMaker(arguments.out, arguments.force).make(lesson.info(), seed);
   return static_cast<int>(ExitCode::good);
 }
@@ -136,11 +136,11 @@ void add_worksheet(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<WorksheetArguments>();
   CLI::App* command = app.add_subcommand(
       "worksheet",
-      "Makes a sheet of questions, its key and the evidence, to be printed; needs no display");
-  command->add_option("LESSON", arguments->lesson, "A lesson, as `tilestep list` names it");
+      "Write a printable sheet of questions with its key and evidence; needs no display");
+  command->add_option("LESSON", arguments->lesson, "Lesson, as named by `tilestep list`");
   command
       ->add_option("--seed", arguments->seed,
-                   "Chooses the questions: the same number gives the same sheet")
+                   "Chooses the questions; the same seed gives the same sheet")
       ->type_name("S");
   command->add_option("--out", arguments->out, "Folder for the pages and their pictures")
       ->type_name("DIR");

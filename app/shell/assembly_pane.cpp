@@ -62,7 +62,7 @@ std::string_view form_words(AssemblyForm form) {
 
 std::string resources_said(const AssemblyKernel& kernel, bool brief) {
   const std::string words = workbench::resources_of(kernel, brief);
-  return words.empty() ? "Without ptxas nothing says what it takes" : words;
+  return words.empty() ? "Install ptxas to see registers and spills" : words;
 }
 
 // ---- the head --------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ void draw_gpu_choice(ShellState& state, int now, ImVec2 at, float width,
   ImGui::SetCursorScreenPos(at);
   const auto chosen = ui::dropdown("assembly_gpu", "Compute capability", names,
                                    static_cast<int>(found - all.begin()), width);
-  ui::tooltip("The GPU that it is compiled for, which need not be here");
+  ui::tooltip("Target GPU; it need not be in this machine");
   if (!chosen) return;
   state.desk().assembly.capability = all[static_cast<std::size_t>(*chosen)];
   state.ask_assembly_again();
@@ -160,7 +160,7 @@ std::string target_of(const ShellState& state, const Shown& shown) {
   return fmt::format("{}, the {} of this lab", name, state.session.lesson().report->device.name);
 }
 
-constexpr std::string_view kStale = "Out of date: of the text before your change";
+constexpr std::string_view kStale = "Out of date: compiled before your change";
 constexpr const char* kAgain = "Compile again";
 
 /// `says_stale`: nothing over the listing says that it is of another text.
@@ -169,7 +169,7 @@ Foot foot_of(const ShellState& state, const Shown& shown, bool says_stale) {
   switch (shown.stand) {
     case Stand::under_way: {
       std::string note = record.progress().note;
-      if (note.empty()) note = "asks the lab";
+      if (note.empty()) note = "waiting for the lab";
       note[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(note[0])));
       return {note + " …", Role::text, "Stop", true};
     }
@@ -186,7 +186,7 @@ Foot foot_of(const ShellState& state, const Shown& shown, bool says_stale) {
   if (says_stale) return {std::string(kStale), Role::text, kAgain};
   if (shown.assembly == nullptr) return {"Not compiled yet.", Role::muted, "Compile it"};
   std::string sentence =
-      fmt::format("{} for {} · {} · compiled, nothing is measured", form_words(shown.wanted.form),
+      fmt::format("{} for {} · {} · compiled, not measured", form_words(shown.wanted.form),
                   target_of(state, shown), shown.assembly->info.compiler);
   const auto desk = state.desks.find(state.session.chosen());
   const AssemblyDesk& now = desk->second.assembly;
@@ -229,7 +229,7 @@ void draw_stale(ShellState& state, const Shown& shown) {
   if (!busy) {
     ImGui::SetCursorScreenPos({min.x + width - button + px(8), min.y});
     if (ui::button("assembly_again", kAgain)) state.ask_assembly_again();
-    ui::tooltip("Compiles the text as it stands now  (Ctrl+Shift+Enter)");
+    ui::tooltip("Compile the current text  (Ctrl+Shift+Enter)");
   }
   ImGui::SetCursorScreenPos({min.x, min.y + high + px(6)});
 }
@@ -241,8 +241,7 @@ void draw_nothing(const ShellState& state, const Shown& shown, float below) {
   const std::string_view form = form_words(shown.wanted.form);
   const std::string file(workbench::name_of_file(shown.wanted.kernel.path));
   if (shown.stand == Stand::under_way) {
-    ui::empty_state(fmt::format("Compiling {}", file),
-                    fmt::format("Its {} comes when the compiler is through.", form));
+    ui::empty_state(fmt::format("Compiling {}", file), fmt::format("Compiling to {} …", form));
   } else if (shown.stand == Stand::failed) {
     const std::string why = failure_sentence(*state.session.lesson().assembly.failure());
     ui::text(fmt::format("No {}", form), Font::section);
@@ -349,8 +348,7 @@ void draw_assembly_pane(ShellState& state, const SourceSpot& spot) {
     desk.line = 0;
   }
   if (state.assembly_needs_trust()) {
-    return ui::empty_state("Not compiled",
-                           "A capsule's kernel goes to the GPU's compiler once you trust it.");
+    return ui::empty_state("Not compiled", "Trust the capsule's kernel to compile it for a GPU.");
   }
   const auto shown = shown_of(state);
   if (!shown) return;

@@ -61,17 +61,17 @@ constexpr const char* kTrust = "Trust this kernel";
 /// Whose it is, how it is run, and what it would mean to trust it.
 std::string about_guest(const ShellState& state, const KernelDesk::Guest& guest) {
   if (guest.owner == KernelOwner::trusted) {
-    return "Not yours, but trusted: it runs as your own does, and may do all that you may.";
+    return "From a capsule, trusted: it runs with all your rights, as your own kernels do.";
   }
   const std::string why = state.session.why_no_sandbox();
   if (why.empty()) {
-    return "Not yours, also where you edit it. It runs in a sandbox: no network, no GPU, none of "
-           "your "
-           "files. Trusted, it may read, change and send all that you can.";
+    return "From a capsule, untrusted, even after you edit it. It runs in a sandbox: no network, "
+           "no GPU, none of your files. Trusted, it may read, change and send anything that you "
+           "can.";
   }
   return fmt::format(
-      "Not yours, also where you edit it, and not run: {}. Trusted, here or by --trust, it may "
-      "read, change and send all that you can.",
+      "From a capsule, untrusted, even after you edit it, and not run: {}. Trusted, here or by "
+      "--trust, it may read, change and send anything that you can.",
       why);
 }
 

@@ -99,7 +99,7 @@ void draw_glossary(ShellState& state) {
       state.glossary_scrolls = false;
     }
   }
-  if (terms.empty()) ui::paragraph("No term is called so.", Font::body, Role::muted);
+  if (terms.empty()) ui::paragraph("No such term.", Font::body, Role::muted);
   ImGui::PopStyleVar();
   ImGui::EndChild();
   ImGui::SetCursorScreenPos({at.x + left + gap, at.y});

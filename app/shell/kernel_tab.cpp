@@ -19,7 +19,7 @@ using ui::Role;
 // ---- the source as it is built in ------------------------------------------------------------------
 
 void nothing_yet() {
-  ui::empty_state("Nothing here yet", "The source comes with the first run of the kernel.");
+  ui::empty_state("No source yet", "It appears after the first run of the kernel.");
 }
 
 SourceSpot draw_source(ShellState& state, const scenes::SourceMark& mark) {
@@ -219,28 +219,25 @@ Status status_of(const LessonState& lesson, const std::string& path, const Kerne
   const bool ran = is_of(lesson, path, guest);
   if (ran && lesson.failure) return {failure_sentence(*lesson.failure), Role::wrong};
   if (ran && lesson.answered_kernel->text != sheet.editor.text()) {
-    return {guest ? "Changed since it ran, and kept by a capsule alone: Ctrl+Enter runs it."
+    return {guest ? "Changed since it ran; only a capsule saves it. Ctrl+Enter runs it."
                   : "Changed since it ran: Ctrl+Enter runs it."};
   }
   if (ran && !lesson.capsule_day.empty()) {
-    return {fmt::format("What is on show is what it did on {}, as the capsule has it.",
-                        lesson.capsule_day)};
+    return {fmt::format("Showing the run of {} that the capsule holds.", lesson.capsule_day)};
   }
   if (ran && lesson.report && lesson.report->kernel) {
     return status_of_report(lesson, *lesson.report);
   }
   if (guest) return {"Ctrl+Enter compiles it and runs the lesson with it."};
   if (sheet.of_other_build) {
-    return {
-        "Your draft was made from another build's source, which has changed since: Start over has "
-        "the new one.",
-        Role::text};
+    return {"Your draft is based on an older source: Start over loads the current one.",
+            Role::text};
   }
   if (sheet.has_draft && is_kept) {
-    return {"This is your draft; it is kept as you type. Ctrl+Enter runs it."};
+    return {"This is your draft, saved as you type. Ctrl+Enter runs it."};
   }
   if (sheet.has_draft) {
-    return {"This is your draft; nothing keeps it here. Ctrl+Enter runs it."};
+    return {"This is your draft, unsaved: there is no folder to keep it in. Ctrl+Enter runs it."};
   }
   return {"Change a line; Ctrl+Enter compiles it and runs the lesson with it."};
 }

@@ -26,7 +26,7 @@ struct Tool {
 /// Of a kernel that a capsule brought. The user's own editor would keep it among the user's drafts.
 std::vector<Tool> tools_of_guest(ShellState& state) {
   std::vector<Tool> tools = {
-      {"run_kernel", "Run", "Compiles it and runs the lesson with it  (Ctrl+Enter)", true,
+      {"run_kernel", "Run", "Compile and run the lesson with it  (Ctrl+Enter)", true,
        [](ShellState& s) { s.run_kernel(); }},
       {"original_kernel", "Original", "Back to the built-in kernel", false,
        [](ShellState& s) { s.leave_kernel(); }}};
@@ -58,7 +58,7 @@ std::vector<Tool> tools_of(ShellState& state) {
   }
   if (desk.guest_in_editor) return tools_of_guest(state);
   std::vector<Tool> tools = {
-      {"run_kernel", "Run", "Compiles it and runs the lesson with it  (Ctrl+Enter)", true,
+      {"run_kernel", "Run", "Compile and run the lesson with it  (Ctrl+Enter)", true,
        [](ShellState& s) { s.run_kernel(); }},
       {"original_kernel", "Original", "Back to the built-in kernel; your draft is kept", false,
        [](ShellState& s) { s.leave_kernel(); }},

@@ -61,9 +61,8 @@ void draw_note(ShellState& state, const Layout& layout) {
   if (state.note->edits) {
     edit(state, ImGui::GetContentRegionAvail());
   } else {
-    ui::paragraph(
-        text.empty() ? "Nothing is noted here yet. It is kept with what Ctrl+S saves." : text,
-        Font::body, text.empty() ? Role::muted : Role::text);
+    ui::paragraph(text.empty() ? "No note yet. Notes are saved with the capsule (Ctrl+S)." : text,
+                  Font::body, text.empty() ? Role::muted : Role::text);
   }
   ui::map("note", "Note", text, min, {min.x + size.x, min.y + size.y});
   if (closed) state.note.reset();

@@ -248,7 +248,7 @@ void Palette::draw(ShellState& state, const std::vector<Find>& all) {
       if (line(*find, i == selected_, ImGui::GetContentRegionAvail().x)) wanted = find;
     }
     ImGui::PopStyleVar();
-    if (finds.empty()) ui::paragraph("Nothing is called so.", Font::body, Role::muted);
+    if (finds.empty()) ui::paragraph("Nothing found.", Font::body, Role::muted);
     ImGui::EndChild();
     ImGui::PopStyleColor();
     if (std::exchange(chosen_, false) && !finds.empty()) {

@@ -172,9 +172,9 @@ void hint(std::string_view words) {
 void idle(ShellState& state) {
   LessonState& lesson = state.session.lesson();
   const bool on = state.session.predicts();
-  hint(!on ? "Predictions are off: steps are shown without a question."
-           : "Where the lesson has a question, → asks before it shows the step. Skip one with "
-             "another →.");
+  hint(!on ? "Questions are off: → shows each step at once."
+           : "Where the lesson has a question, → asks it before showing the step. Press → again to "
+             "skip it.");
   ui::space(4);
   if (ui::button("predictions", on ? "Turn questions off" : "Turn questions on")) {
     state.session.set_predicts(!on);
@@ -216,7 +216,7 @@ void draw_predict_card(ShellState& state) {
   const ImVec2 foot = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   if (!card->revealed) {
-    hint(card->guess ? "→ shows the step." : "→ or Esc goes on without an answer.");
+    hint(card->guess ? "→ shows the step." : "→ or Esc skips the question.");
   } else {
     hint("");
   }
@@ -237,7 +237,7 @@ void draw_measured_card(ShellState& state, int item) {
   if (one.waits()) {
     const int pressed = choices(one.question, -1, {});
     ui::space(6);
-    if (ui::button("skip_question", "Show it without an answer")) {
+    if (ui::button("skip_question", "Skip the question")) {
       gate.skip(item);
     } else if (pressed >= 0) {
       gate.answer(item, {{}, pressed, 0});

@@ -116,8 +116,9 @@ bool draw_stop(ShellState& state, int index, std::optional<std::string>& pointed
   ui::space(4);
   ImGui::PushID(index);
   if (waits_for_question(state, reading, stop)) {
-    ui::paragraph("These figures are asked about under Measured (M).", Font::body, Role::muted);
-    if (ui::button("tell", "Read on all the same")) reading.tells = true;
+    ui::paragraph("A question under Measured (M) asks about these figures.", Font::body,
+                  Role::muted);
+    if (ui::button("tell", "Show them anyway")) reading.tells = true;
   } else {
     links(state,
           ui::markdown(stop.text, {.id = fmt::format("s{}_", index + 1),
@@ -229,7 +230,7 @@ void draw_reader(ShellState& state, const Layout& layout) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
   if (!reading.guide) {
-    ui::empty_state(reading.problem.empty() ? "The text comes with the first run" : "No text",
+    ui::empty_state(reading.problem.empty() ? "The text appears after the first run" : "No text",
                     reading.problem);
     return;
   }

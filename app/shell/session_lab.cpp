@@ -37,9 +37,9 @@ scenes::Cursor wanted_place(LessonState& lesson, const scenes::StepAxis& steps) 
 std::vector<LabOffer> lab_offers(const std::string& backend,
                                  const std::vector<LabAddress>& elsewhere) {
   std::vector<LabOffer> offers = {
-      {"auto", "This machine", "its GPU, or emulation where it has none", "auto", 0},
+      {"auto", "This machine", "its GPU, or emulation if it has none", "auto", 0},
       {"emulated", "CPU emulation", "the same kernels, without times", "emulated", 0},
-      {"recorded", "Recordings", "what a GPU did on an earlier day", "recorded", 0}};
+      {"recorded", "Recordings", "recorded earlier on a GPU", "recorded", 0}};
   if (backend == "cuda") {
     offers.front() = {"cuda", "This machine's GPU", "and no emulation", "cuda", 0};
   }

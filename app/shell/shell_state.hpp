@@ -264,7 +264,7 @@ void draw_side_panel(ShellState& state, const Layout& layout);
 void draw_tabs(ShellState& state, const Layout& layout);
 /// Numbers and the most wanted knobs on one line.
 void draw_bar(ShellState& state, const Layout& layout);
-/// The lesson's text beside the picture.
+/// Show the lesson's text beside the picture.
 void draw_reader(ShellState& state, const Layout& layout);
 /// What is asked, the choices, and how it ended; fills the current window.
 void draw_predict_card(ShellState& state);

@@ -59,10 +59,10 @@ void knobs(ShellState& state) {
                   .width = fits ? -1.0f : 0.0f})) {
     state.toggle_compare();
   }
-  if (!compares) ui::tooltip("Keeps this run as A; the next one is drawn beside it");
+  if (!compares) ui::tooltip("Keep this run as A; the next run is drawn beside it");
   ImGui::SetCursorScreenPos({after.x, after.y + px(6)});
   if (lesson.player->lacks_room()) {
-    ui::paragraph("A needs a larger window, or smaller text.", Font::note, Role::muted);
+    ui::paragraph("Comparing needs a larger window or smaller text.", Font::note, Role::muted);
   }
   for (const lab::Knob& knob : lesson.knobs) {
     if (const auto value = ui::knob(knob, lesson.settings.at(knob.id))) {
@@ -90,7 +90,7 @@ void draw_side_panel(ShellState& state, const Layout& layout) {
     }
     state.ui.set_opacity(1);
   } else {
-    ui::text("Numbers appear with the first run.", Font::note, Role::muted);
+    ui::text("Numbers appear after the first run.", Font::note, Role::muted);
   }
   knobs(state);
 }

@@ -138,8 +138,7 @@ void waiting_banner(ShellState& state) {
     return;
   }
   const std::string sentence = fmt::format(
-      "This run waits until the measurement of {} has ended ({:.0f} %): side by side they would "
-      "spoil the times.",
+      "This run waits for the measurement of {} ({:.0f} %): running both would distort the times.",
       benched->info.title, std::floor(100 * benched->bench_progress.fraction));
   if (draw_banner({"waiting",
                    "Waiting",
@@ -218,7 +217,7 @@ void draw_stage(ShellState& state, const Layout& layout) {
     picture(state);
   } else if (!lesson.failure) {
     ui::empty_state(waiting ? "Nothing has run yet" : "Running the kernel …",
-                    waiting ? "The picture is drawn from what it records."
+                    waiting ? "The picture is drawn from the kernel's recording."
                             : with_deadline(lesson.progress.note));
   }
   if (lesson.coming() && !waiting) progress_line(lesson);

@@ -149,7 +149,7 @@ void measured_tools(ShellState& state, float room) {
 // ------------------------------------------------------------------------------------
 
 void nothing_yet() {
-  ui::empty_state("Nothing here yet", "The numbers come with the first run of the kernel.");
+  ui::empty_state("No numbers yet", "They appear after the first run of the kernel.");
 }
 
 void data_tab(ShellState& state) {
@@ -174,16 +174,15 @@ void measurement_state(const LessonState& lesson) {
   std::string sentence;
   if (lesson.bench_run) {
     sentence = fmt::format(
-        "Measuring takes {} minutes at most. Until then runs wait, and nothing is drawn by itself: "
-        "move "
-        "the mouse to see how far it is.{}{}",
+        "Measuring takes at most {} minutes. Until then runs wait and the window is idle: move the "
+        "mouse to update the progress.{}{}",
         std::chrono::duration_cast<std::chrono::minutes>(ProcessLabOptions().bench_deadline)
             .count(),
         lesson.bench_progress.note.empty() ? "" : " Now: ", lesson.bench_progress.note);
   } else if (lesson.bench_failure) {
     sentence = "The measurement failed: " + failure_sentence(*lesson.bench_failure);
   } else if (lesson.bench_given_up == LabGivenUp::replaced) {
-    sentence = "The measurement was given up because another one was started.";
+    sentence = "The measurement was cancelled because another one was started.";
   } else if (lesson.bench_given_up == LabGivenUp::cancelled) {
     sentence = "The measurement was stopped.";
   } else {

@@ -91,7 +91,7 @@ void open_capsule(Shell& shell, const std::string& path) {
     const Capsule capsule = read_capsule(path);
     shell.open(capsule);
     shell.say(capsule.kernel_refused.empty()
-                  ? fmt::format("Opened {}; nothing runs until a knob is turned", path)
+                  ? fmt::format("Opened {}; nothing runs until you turn a knob", path)
                   : capsule.kernel_refused);
   } catch (const Error& error) {
     shell.say(fmt::format("Not opened: {}", error.what()));

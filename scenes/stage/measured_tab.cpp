@@ -226,7 +226,7 @@ void Tab::draw(const Spec& spec, const lab::Report& report, std::string_view les
                const Mask& mask) {
   if (spec.views.empty()) {
     return ui::empty_state("Nothing to measure",
-                           "This lesson is about what its kernel does, not how fast.");
+                           "This lesson is about what its kernel does, not its speed.");
   }
   Controls controls;
   const auto needs_of = [&](const View& view) {

@@ -208,7 +208,7 @@ void ScenePlayer::draw_label(const picture::Area& half, bool of_pinned) const {
     knobs = (mine.kernel ? "the edited kernel" : "the built-in kernel") +
             (knobs.empty() ? "" : ", " + knobs);
   }
-  if (knobs.empty()) knobs = of_pinned ? "the run that was kept" : "the same run: change a knob";
+  if (knobs.empty()) knobs = of_pinned ? "the pinned run" : "the same run: change a knob";
   const char* letter = of_pinned ? "A" : "B";
   const ImVec2 at(half.x0, half.y0);
   const ImVec2 size = ui::draw_text(at, letter, ui::Font::body_bold, ui::Role::text);

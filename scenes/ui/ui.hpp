@@ -269,7 +269,7 @@ struct MarkdownEvents {
 /// links words with dots below. In the map they are try_0, light_0, link_0 and term_0 and on, each with its
 /// words and its target.
 MarkdownEvents markdown(std::string_view text, const MarkdownLook& look = {});
-/// "Nothing here yet" states: a title, a sentence on what to do, centred.
+/// "No source yet" states: a title, a sentence on what to do, centred.
 void empty_state(std::string_view title, std::string_view sentence);
 /// A small filled pill with a text.
 void badge(std::string_view id, std::string_view text, Role role);

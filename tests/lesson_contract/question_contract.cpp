@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/base/lab/recording.hpp"
@@ -72,6 +76,54 @@ bool has_line(const picture::Box& box, const picture::Key& in) {
                      [&](const picture::Box& inner) { return has_line(inner, in); });
 }
 
+/// The numbers that a text states: digits with a sign, thousands and a fraction, and words up to twelve.
+std::vector<double> numbers_in(std::string_view text) {
+  static const std::array<std::string_view, 13> kWords = {
+      "no",    "one",   "two",  "three", "four",   "five",  "six",
+      "seven", "eight", "nine", "ten",   "eleven", "twelve"};
+  std::vector<double> all;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto digit = [&](std::size_t at) {
+      return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
+    };
+    if (digit(i)) {
+      const bool minus = text.substr(0, i).ends_with("−") || text.substr(0, i).ends_with("-");
+      std::string number;
+      for (; digit(i) || ((text[i] == ',' || text[i] == '.') && digit(i + 1)); ++i) {
+        if (text[i] != ',') number += text[i];
+      }
+      all.push_back((minus ? -1 : 1) * std::strtod(number.c_str(), nullptr));
+    } else if (std::isalpha(static_cast<unsigned char>(text[i])) != 0) {
+      std::string word;
+      for (; i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) != 0); ++i) {
+        word += static_cast<char>(std::tolower(static_cast<unsigned char>(text[i])));
+      }
+      const auto known = std::find(kWords.begin(), kWords.end(), word);
+      if (known != kWords.end()) all.push_back(static_cast<double>(known - kWords.begin()));
+    } else {
+      ++i;
+    }
+  }
+  return all;
+}
+
+/// A reason that gives the number of a choice gives the answer's.
+void check_reason(const Question& question) {
+  const auto stated = numbers_in(question.because);
+  const auto states = [&](const std::string& choice) {
+    const auto numbers = numbers_in(choice);
+    return numbers.size() == 1 &&
+           std::find(stated.begin(), stated.end(), numbers.front()) != stated.end();
+  };
+  const std::string& answer = question.choices[static_cast<std::size_t>(question.answer)];
+  if (numbers_in(answer).size() != 1 || states(answer)) return;
+  INFO(question.because);
+  for (const std::string& choice : question.choices) {
+    CAPTURE(answer, choice);
+    CHECK_FALSE(states(choice));
+  }
+}
+
 void check_choices(const Question& question) {
   CHECK(question.choices.size() >= 2);
   CHECK(question.choices.size() <= 4);
@@ -80,6 +132,7 @@ void check_choices(const Question& question) {
   CHECK(different.count("") == 0);
   CHECK(question.answer >= 0);
   CHECK(question.answer < static_cast<int>(question.choices.size()));
+  check_reason(question);
 }
 
 /// A number to be set stands on its axis, and cannot be hit blindly.
@@ -95,6 +148,11 @@ void check_number(const Question& question, const picture::Picture& picture) {
   CHECK(question.values[0] <= axis->high);
   CHECK(question.tolerance >= 0.005 * span);
   CHECK(question.tolerance <= 0.15 * span);
+  const auto stated = numbers_in(question.because);
+  INFO(question.because);
+  CHECK(std::any_of(stated.begin(), stated.end(), [&](double number) {
+    return std::abs(number - question.values[0]) <= question.tolerance;
+  }));
   // What is guessed stands there as a line.
   picture::Picture guessed = picture;
   scenes::add_guess(guessed, question, {{}, -1, question.values[0]});
@@ -118,6 +176,16 @@ void check_question(const Question& question, const Scene& scene, Cursor cursor)
     CAPTURE(picture::to_text(key));
     CHECK(in_picture(picture.root, key));
   }
+}
+
+/// What a number was is no right guess at what it becomes. `before`: the last one of each kind in this run.
+void check_moves(const Question& question, std::map<std::string, double>& before) {
+  if (!question.choices.empty()) return;
+  const double now = question.values[0];
+  const auto [last, first] = before.try_emplace(question.id, now);
+  CAPTURE(question.text, last->second, now, question.tolerance);
+  CHECK((first || last->second == now || std::abs(last->second - now) > question.tolerance));
+  last->second = now;
 }
 
 /// The answers' places, for each number of choices: each question of each run once.
@@ -158,11 +226,13 @@ void check_questions(const lab::Lesson& lesson) {
     INFO(to_text(settings));
     const lab::Report& report = report_of(lesson.info().id, settings);
     scene->load(report);
+    std::map<std::string, double> before;
     for (const Cursor cursor : between_steps(*scene)) {
       const auto question = scene->question({cursor});
       if (!question) continue;
       CAPTURE(cursor.tile, cursor.phase);
       check_question(*question, *scene, cursor);
+      check_moves(*question, before);
       if (known.insert(question->text + to_text(report.params)).second) places.add(*question);
     }
   }

@@ -132,41 +132,34 @@ void check_places(const Params& params) {
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
-          .choice(&Params::preset,
-                  {"preset",
-                   "Which scores and values the kernel gets; the worked example's 16 keys repeat "
-                   "when there are more, shifted by one key for each query and by 1 for each "
-                   "component."})
-          .integer(&Params::keys, {"keys", "How many keys the query looks at."}, 1, 65536, true)
-          .integer(&Params::tile_width,
-                   {"tile_width", "Tile width", "keys", "How many keys come at once."}, 1, 1024,
-                   true)
-          .integer(&Params::head_dim,
-                   {"head_dim", "Head dimension", "", "How many components a value has."}, 1, 128)
+          .choice(&Params::preset, {"preset",
+                                    "Scores and values; the worked example's 16 keys repeat beyond "
+                                    "16, shifted by one key per query and by 1 per component."})
+          .integer(&Params::keys, {"keys", "Keys per query."}, 1, 65536, true)
+          .integer(&Params::tile_width, {"tile_width", "Tile width", "keys", "Keys per tile."}, 1,
+                   1024, true)
+          .integer(&Params::head_dim, {"head_dim", "Head dimension", "", "Components of a value."},
+                   1, 128)
           .choice(&Params::accumulator,
-                  {"accumulator",
-                   "The number format that ℓ and O are rounded to after every operation."})
+                  {"accumulator", "Format that ℓ and O are rounded to after every operation."})
           .seed()
           .toggle(&Params::skip_rescale,
                   {"skip_rescale", "Skip the rescale", "",
-                   "Breaks the algorithm on purpose: ℓ and O keep their old scale when m rises."})
+                   "Breaks the algorithm: ℓ and O keep their old scale when m rises."})
           .integer(
               &Params::component,
-              {"component", "Which component of the output is shown; below the head dimension."}, 0,
+              {"component", "Which component of the output to trace (0 to head dimension − 1)."}, 0,
               127)
           .integer(&Params::queries,
-                   {"queries", "How many queries the kernel computes, a block each."}, 1, 1024,
-                   true)
-          .integer(&Params::query,
-                   {"query", "Which query is recorded; below the number of queries."}, 0, 1023)
-          .text(
-              &Params::scores,
-              {"scores",
-               "The scores for the preset custom, repeated when there are more keys; without any, "
-               "those of the worked example."},
-              "up to 64 numbers from -200 to 200, or -inf for a masked key, with commas between, "
-              "such as 1,2.5,3, or nothing",
-              is_list_of_scores)
+                   {"queries", "Queries that the kernel computes, one block each."}, 1, 1024, true)
+          .integer(&Params::query, {"query", "Which query to trace (0 to queries − 1)."}, 0, 1023)
+          .text(&Params::scores,
+                {"scores",
+                 "Scores of the preset custom, repeated if there are more keys; if empty, the "
+                 "worked example's."},
+                "up to 64 numbers from -200 to 200, or -inf for a masked key, with commas between, "
+                "such as 1,2.5,3, or nothing",
+                is_list_of_scores)
           .require(check_places);
   return table;
 }
@@ -186,18 +179,19 @@ static const lab::Replay& replay_of_runs() {
 const lab::Lesson& lesson() {
   static const auto lesson =
       lab::LessonOf<Params>(
-          kLesson, "Softmax in one pass: when a larger score comes, shrink what is already summed.",
+          kLesson,
+          "Softmax in one pass: when a larger score arrives, rescale what is already summed.",
           knob_table(), run, bench_report)
           .with_telling(
               {{"rising",
-                "Every tile brings a larger score, so that ℓ and O are shrunk in each of them.",
+                "Every tile has a larger score than the last, so ℓ and O are rescaled in each.",
                 {.preset = Preset::rising}},
                {"no-rescale",
-                "Without the rescale the output is wrong from the tile on that brings a larger "
-                "score.",
+                "Without the rescale the output is wrong from the first tile with a larger score "
+                "on.",
                 {.skip_rescale = true}},
                {"bf16-stops",
-                "A BF16 sum of equal weights takes 256 of them and no more: 256 + 1 rounds to 256.",
+                "A BF16 sum of equal weights stops at 256: 256 + 1 rounds to 256.",
                 {.preset = Preset::equal,
                  .keys = 400,
                  .tile_width = 1,

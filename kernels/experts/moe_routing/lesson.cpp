@@ -221,22 +221,22 @@ const lab::Lesson& lesson() {
   static const auto lesson =
       lab::LessonOf<Params>(
           kLesson,
-          "Tensor cores work in whole tiles: what counts is how full the experts' tiles are.",
+          "Tensor cores work on whole tiles: what counts is how full the experts' tiles are.",
           knob_table(), run, bench_report)
           .with_telling(
               {{"skewed",
-                "Most tokens want E0: its tiles are many and full, those of the last expert hardly "
-                "filled.",
+                "Most tokens choose E0: it has many full tiles, the last expert one that is nearly "
+                "empty.",
                 {.routing = Routing::skewed, .skew = 2}},
                {"capacity",
-                "The same with a limit: what finds the busiest expert full is dropped.",
+                "The same with a capacity: tokens beyond the busiest expert's limit are dropped.",
                 {.routing = Routing::skewed, .skew = 2, .capacity = 1}},
                {"padded",
-                "The same in one batched product: every expert has the slots of the fullest, and "
-                "empty ones are multiplied too.",
+                "The same as one batched product: every expert gets the slots of the fullest, and "
+                "empty slots are multiplied too.",
                 {.routing = Routing::skewed, .skew = 2, .scheme = Scheme::padded_to_capacity}},
                {"one-hot",
-                "Every token wants E0: one expert has all the tiles, and packed no waste at all.",
+                "Every token chooses E0: one expert has all the tiles, and packed wastes nothing.",
                 {.routing = Routing::one_hot}}})
           .with_trials({{},
                         {.tokens = 50,

@@ -59,30 +59,27 @@ std::array<int, kSteps> step_lines() {
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
-          .integer(&Params::tokens, {"tokens", "How many tokens the layer gets."}, 1, kMostTokens,
-                   true)
-          .integer(&Params::experts, {"experts", "How many experts the router chooses among."}, 2,
+          .integer(&Params::tokens, {"tokens", "Tokens in the batch."}, 1, kMostTokens, true)
+          .integer(&Params::experts, {"experts", "Experts that the router chooses from."}, 2,
                    kMostExperts, true)
-          .integer(
-              &Params::top_k,
-              {"top_k", "Top-k", "", "To how many experts each token goes; at most all of them."},
-              1, 8)
-          .choice(&Params::routing,
-                  {"routing",
-                   "Whom the router prefers; custom is balanced with the changes of the knob "
-                   "custom."})
+          .integer(&Params::top_k,
+                   {"top_k", "Top-k", "", "Experts per token, at most all of them."}, 1, 8)
+          .choice(&Params::routing, {"routing",
+                                     "Distribution of the router's choices; custom is balanced "
+                                     "with the changes listed in the knob custom."})
           .real(&Params::skew,
-                {"skew", "For skewed: expert e is wanted in proportion to (e + 1)^-skew."}, 0, 3)
+                {"skew", "Exponent (skewed): expert e is chosen in proportion to (e + 1)^-skew."},
+                0, 3)
           .choice(&Params::tile_choice,
-                  {"tile", "Tile", "tokens", "Token slots that the tensor cores run together."},
+                  {"tile", "Tile", "tokens", "Token slots per tile of the tensor cores."},
                   {"8", "16", "32", "64", "128"})
           .real(&Params::capacity,
                 {"capacity", "Capacity factor", "",
-                 "An expert takes at most the factor times its even share of the tokens; what "
-                 "comes later is dropped."},
+                 "An expert takes at most this factor times its even share of the tokens; the rest "
+                 "are dropped."},
                 0.5, 4, false, "off")
-          .choice(&Params::scheme, {"scheme", "How the experts' products are laid out."})
-          .text(&Params::custom, {"custom", "Who goes where, for the routing custom."},
+          .choice(&Params::scheme, {"scheme", "How the experts' products are batched."})
+          .text(&Params::custom, {"custom", "Which token goes to which expert (routing custom)."},
                 "pairs token:expert with commas between, such as 5:2,7:0, or nothing",
                 is_list_of_moves)
           .seed()

@@ -39,53 +39,53 @@ const lab::Replay& replay_of_runs() {
 const lab::Lesson& lesson() {
   static const auto lesson =
       lab::LessonOf<Params>(kLesson,
-                            "A GPU does not make waiting shorter: it has other work in flight, in "
-                            "other warps or in the same thread.",
+                            "A GPU does not shorten latency; it hides it behind other work in "
+                            "flight, from other warps or the same thread.",
                             knob_table(), run, bench_report, "steps")
           .with_telling(
               {{"one-load",
-                "One load of 4 bytes a thread: sixteen warps wait, and little is in flight.",
+                "One 4-byte load per thread: sixteen warps wait, and little is in flight.",
                 {.bytes_per_load = LoadBytes::b4, .loads_in_flight = Loads::l1}},
                {"more-warps",
-                "The same with all 64 warps: each waits as long, and four times as many wait at "
-                "once.",
+                "The same with all 64 warps: each waits as long, but four times as much is in "
+                "flight.",
                 {.warps_per_sm = 64,
                  .bytes_per_load = LoadBytes::b4,
                  .loads_in_flight = Loads::l1}},
                {"one-warp",
-                "One warp alone: what a load takes where nobody else asks.",
+                "One warp alone: the latency of a load on an idle machine.",
                 {.warps_per_sm = 1, .loads_in_flight = Loads::l1, .block = Block::b32}},
                {"serialized",
-                "Four loads, and each is used before the next is issued: the wait is paid four "
-                "times.",
+                "Four loads, each used before the next is issued: the latency is paid four times.",
                 {.broken = Break::serialize_loads}},
                {"divergent-load",
                 "Half of the lanes load, then the other half: two requests, one after the other.",
                 {.broken = Break::divergent_branch}},
                {"bulk",
-                "TMA brings the same bytes as stages; one thread of a block asks and waits.",
+                "TMA fetches the same bytes in stages; one thread per block issues and waits.",
                 {.kernel = Kernel::bulk_copy}},
                {"chase",
                 "A pointer chase through shared memory, L1, L2 and HBM: nothing can be hidden.",
                 {.kernel = Kernel::chase, .warps_per_sm = 1, .block = Block::b32}},
                {"fma-dependent",
-                "A chain of multiply-adds in one warp of each scheduler: it waits for its own "
-                "results.",
+                "One warp per scheduler with one chain of FMAs: each waits for the previous "
+                "result.",
                 {.kernel = Kernel::fma, .warps_per_sm = 4, .ilp = 1}},
                {"fma-ilp",
-                "Four chains in the same warp take as long as one.",
+                "Four independent chains in the same warp take as long as one.",
                 {.kernel = Kernel::fma, .warps_per_sm = 4, .ilp = 4}},
                {"spilling",
-                "32 registers let in 64 warps, which keep most of their numbers in local memory.",
+                "32 registers per thread admit 64 warps, which spill most of their values to local "
+                "memory.",
                 {.kernel = Kernel::spill, .warps_per_sm = 64, .max_registers = Registers::r32}},
                {"roomy",
-                "168 registers let in 12 warps, and nothing is spilled.",
+                "168 registers per thread admit 12 warps, and nothing is spilled.",
                 {.kernel = Kernel::spill, .warps_per_sm = 12, .max_registers = Registers::r168}},
                {"divergence",
-                "A branch that lanes take in four ways: four arms one after the other.",
+                "A four-way divergent branch: its arms run one after another.",
                 {.kernel = Kernel::diverge, .divergence = Ways::w4}},
                {"tail",
-                "A last wave of few blocks, for which most multiprocessors wait.",
+                "A last wave of few blocks leaves most multiprocessors idle.",
                 {.kernel = Kernel::tail, .block = Block::b256}}})
           .with_trials(
               {{},

@@ -114,34 +114,33 @@ int dynamic_shared_bytes(const Params& params) {
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
-          .choice(&Params::kernel, {"kernel", "What the warps do."})
-          .integer(&Params::warps_per_sm,
-                   {"warps_per_sm", "Warps", "of an SM",
-                    "Warps that are resident on each multiprocessor; shared memory that nobody "
-                    "uses keeps others out."},
-                   1, kMostWarps)
-          .choice(&Params::bytes_per_load, {"bytes_per_load", "Load", "bytes",
-                                            "Bytes that a thread of a copy loads at once."})
-          .choice(&Params::loads_in_flight, {"loads_in_flight", "Loads in flight", "",
-                                             "Loads that a thread of a copy issues before it uses "
-                                             "the first; stages of the bulk copy."})
+          .choice(&Params::kernel, {"kernel", "Which kernel the warps run."})
           .integer(
-              &Params::ilp,
-              {"ilp", "Chains", "of a thread", "Independent chains of multiply-adds, for fma."}, 1,
-              8)
-          .choice(&Params::max_registers, {"max_registers", "Registers", "of a thread",
-                                           "What the spilling kernel is compiled for, at most."})
-          .choice(&Params::block, {"block", "Block", "threads", "Threads of a block."})
+              &Params::warps_per_sm,
+              {"warps_per_sm", "Warps", "of an SM",
+               "Resident warps per multiprocessor; unused shared memory keeps more blocks out."},
+              1, kMostWarps)
+          .choice(&Params::bytes_per_load,
+                  {"bytes_per_load", "Load", "bytes", "Bytes per load of a thread (copies)."})
           .choice(
-              &Params::divergence,
-              {"divergence", "Ways", "of a warp",
-               "Arms that the lanes of a warp take at the branch of diverge, or of a broken copy."})
+              &Params::loads_in_flight,
+              {"loads_in_flight", "Loads in flight", "",
+               "Loads that a thread issues before it uses the first (copy); stages (bulk-copy)."})
+          .integer(&Params::ilp,
+                   {"ilp", "Chains", "of a thread", "Independent chains of FMAs per thread (fma)."},
+                   1, 8)
+          .choice(&Params::max_registers,
+                  {"max_registers", "Registers", "of a thread",
+                   "Register limit that the kernel is compiled with (spill)."})
+          .choice(&Params::block, {"block", "Block", "threads", "Threads per block."})
+          .choice(&Params::divergence, {"divergence", "Ways", "of a warp",
+                                        "Arms of the branch that the lanes of a warp split over "
+                                        "(diverge, divergent-branch)."})
           .choice(
               &Params::broken,
               {"break", "Break it", "",
-               "The copy uses each load before it issues the next, or loads in branches that few "
-               "lanes take at a time."})
-          .seed("Chooses the numbers, and the way of the pointer chase.")
+               "Use each load before issuing the next, or load inside a divergent branch (copy)."})
+          .seed("Seed of the data and of the pointer chase.")
           .require(check_warps)
           .require(check_registers)
           .require(check_stages)

@@ -31,38 +31,39 @@ const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
           .choice(&Params::variant, {"variant", "Which rung of the ladder runs."})
-          .choice(&Params::tile, {"tile", "Warpgroup's tile", "",
-                                  "Rows by columns of C that one wgmma instruction makes, and a "
-                                  "warpgroup sums up."})
+          .choice(&Params::tile,
+                  {"tile", "Warpgroup's tile", "",
+                   "Rows × columns of C per wgmma instruction, and of a warpgroup's accumulators."})
           .integer(&Params::stages,
                    {"stages", "Stages", "",
-                    "k-tiles that shared memory holds at a time, as far as they fit; wgmma and tma "
-                    "have one, pipelined at least two."},
+                    "k-tiles that shared memory holds, as far as they fit; wgmma and tma have one, "
+                    "pipelined at least two."},
                    1, kMostStages)
           .integer(&Params::consumers,
                    {"consumers", "Consumers", "warpgroups",
-                    "Warpgroups that multiply; each has 64 rows of the block's tile."},
+                    "Consumer warpgroups; each multiplies 64 rows of the block's tile."},
                    1, 2)
           .integer(&Params::cluster,
                    {"cluster", "Cluster", "blocks",
-                    "Blocks that share their columns of B, in multicast and persistent."},
+                    "Blocks that share their columns of B (multicast, persistent)."},
                    1, 2)
           .choice(&Params::swizzle, {"swizzle", "Swizzle", "B",
-                                     "Length of the rows whose 16-byte chunks change places in "
-                                     "shared memory; 0: none."})
-          .choice(&Params::raster, {"raster", "The order in which the tiles of C come."})
-          .choice(&Params::dtype, {"dtype", "Number format", "",
-                                   "What is multiplied; sums and C are FP32. mma-sync has bf16 "
-                                   "alone."})
-          .choice(&Params::data, {"data", "What A and B hold."})
-          .integer(&Params::m, {"m", "Rows of A and of C."}, 1, kMostEdge, true)
-          .integer(&Params::n, {"n", "Rows of B, columns of C."}, 1, kMostEdge, true)
-          .integer(&Params::k, {"k", "Columns of A and of B: products an element of C."}, 1,
+                                     "Row length in bytes within which 16-byte chunks are permuted "
+                                     "in shared memory; 0: none."})
+          .choice(&Params::raster, {"raster", "Order in which the tiles of C are computed."})
+          .choice(&Params::dtype,
+                  {"dtype", "Number format", "",
+                   "Format of A and B; accumulators and C are FP32. mma-sync takes bf16 only."})
+          .choice(&Params::data, {"data", "Contents of A and B."})
+          .integer(&Params::m, {"m", "Rows of A and C."}, 1, kMostEdge, true)
+          .integer(&Params::n, {"n", "Rows of B (stored transposed), columns of C."}, 1, kMostEdge,
+                   true)
+          .integer(&Params::k, {"k", "Columns of A and B: products per element of C."}, 1,
                    kMostEdge, true)
-          .choice(&Params::broken,
-                  {"break", "Break it", "",
-                   "Leaves a wait or a fence out, or announces the bytes of A alone, and runs that "
-                   "kernel for real."})
+          .choice(
+              &Params::broken,
+              {"break", "Break it", "",
+               "Omits a wait or a fence, or expects the bytes of A only, and runs that kernel."})
           .seed()
           .require(check_together);
   return table;
@@ -121,22 +122,22 @@ static const lab::Replay& replay_of_runs() {
 
 const lab::Lesson& lesson() {
   static const auto lesson =
-      lab::LessonOf<Params>(
-          kLesson,
-          "Tensor cores are fast only if somebody else brings the tiles: copies that run ahead, "
-          "barriers that count bytes, products that nobody waits for.",
-          knob_table(), run, bench_report, "events")
-          .with_telling({{"one-stage",
-                          "With one stage copies and products take turns, whoever issues them.",
-                          {.variant = Variant::tma}},
-                         {"persistent",
-                          "A block with two tiles: the copies of the second begin before the first "
-                          "is stored.",
-                          {.variant = Variant::persistent}},
-                         {"no-empty-wait",
-                          "The producer does not wait until a stage is given back, and overwrites "
-                          "what is being multiplied.",
-                          {.broken = Break::skip_empty_wait}}})
+      lab::LessonOf<Params>(kLesson,
+                            "Tensor cores stay busy only if another warp fetches the tiles: copies "
+                            "that run ahead, barriers that count bytes, asynchronous products.",
+                            knob_table(), run, bench_report, "events")
+          .with_telling(
+              {{"one-stage",
+                "With one stage, copies and products alternate, whichever warp issues them.",
+                {.variant = Variant::tma}},
+               {"persistent",
+                "A block computes two tiles: copies for the second start before the first is "
+                "stored.",
+                {.variant = Variant::persistent}},
+               {"no-empty-wait",
+                "The producer does not wait for a stage to be released, and overwrites operands "
+                "still in use.",
+                {.broken = Break::skip_empty_wait}}})
           .with_trials(
               {{.variant = Variant::mma_sync,
                 .tile = WarpgroupTile::n64,

@@ -32,27 +32,24 @@ std::optional<lab::Settings> case_of(const lab::Measurement& m) {
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
-          .choice(
-              &Params::variant,
-              {"variant",
-               "Which rung of the ladder runs; the first three have a picture of their own, the "
-               "others are shown beside shared-tile's."})
+          .choice(&Params::variant, {"variant",
+                                     "Which rung of the ladder runs; rungs above shared-tile are "
+                                     "drawn with shared-tile's picture."})
           .integer(&Params::tile,
                    {"tile",
-                    "Edge of the picture's tiles; a block has tile x tile threads. Rungs above "
-                    "shared-tile have tiles of their own."},
+                    "Edge of a tile; a block has tile × tile threads. Rungs above shared-tile have "
+                    "tiles of their own."},
                    4, 32)
-          .integer(&Params::m, {"m", "Rows of A and of C."}, 1, 256, true)
-          .integer(&Params::n, {"n", "Columns of B and of C."}, 1, 256, true)
-          .integer(&Params::k, {"k", "Columns of A, rows of B: products an element of C."}, 1, 256,
+          .integer(&Params::m, {"m", "Rows of A and C."}, 1, 256, true)
+          .integer(&Params::n, {"n", "Columns of B and C."}, 1, 256, true)
+          .integer(&Params::k, {"k", "Columns of A, rows of B: products per element of C."}, 1, 256,
                    true)
-          .toggle(&Params::padding,
-                  {"padding",
-                   "Makes the rows of the A tile in shared memory a little longer, so that a "
-                   "warp's stores fall into different banks."})
+          .toggle(&Params::padding, {"padding",
+                                     "Pads the rows of the A tile in shared memory, so that a "
+                                     "warp's stores hit different banks."})
           .choice(&Params::remove_barrier,
                   {"remove_barrier", "Remove a barrier", "",
-                   "Breaks shared-tile on purpose and runs it in many orders of its threads."})
+                   "Removes a barrier from shared-tile and runs it in many thread orders."})
           .seed();
   return table;
 }
@@ -76,23 +73,21 @@ static const lab::Replay& replay_of_runs() {
 
 const lab::Lesson& lesson() {
   static const auto lesson =
-      lab::LessonOf<Params>(
-          kLesson,
-          "Load a tile once, use it many times: what limits a kernel is the trips to memory.",
-          knob_table(), run, bench_report, "k_tiles")
+      lab::LessonOf<Params>(kLesson,
+                            "Load a tile once, use it many times: trips to memory are the limit.",
+                            knob_table(), run, bench_report, "k_tiles")
           .with_cases(case_of)
-          .with_telling(
-              {{"naive",
-                "Two loads for every product: what the tiles are there to avoid.",
-                {.variant = Variant::naive}},
-               {"bank-conflicts",
-                "Tiles of 32 load an element once for 32 products, but a warp's stores down the A "
-                "tile all meet in one bank.",
-                {.tile = 32}},
-               {"no-barrier",
-                "Without the barrier after the load a warp multiplies what another has not yet "
-                "stored; whether it does is up to the machine.",
-                {.remove_barrier = RemovedBarrier::after_load}}})
+          .with_telling({{"naive",
+                          "Two global loads per product: the cost that tiles avoid.",
+                          {.variant = Variant::naive}},
+                         {"bank-conflicts",
+                          "Tiles of 32 load each element once for 32 products, but a warp's stores "
+                          "down the A tile all hit one bank.",
+                          {.tile = 32}},
+                         {"no-barrier",
+                          "Without the barrier after the load a warp can read elements that "
+                          "another has not stored yet.",
+                          {.remove_barrier = RemovedBarrier::after_load}}})
           .with_trials({{.variant = Variant::naive, .m = 37, .n = 45, .k = 21},
                         {.variant = Variant::coalesced, .m = 37, .n = 45, .k = 21},
                         {.variant = Variant::shared_tile, .m = 37, .n = 45, .k = 21},

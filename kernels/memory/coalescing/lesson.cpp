@@ -243,19 +243,18 @@ const lab::Lesson& lesson() {
           kLesson,
           "Memory arrives in 32-byte sectors: what counts is how many of them a warp touches.",
           knob_table(), run, bench_report, "patterns")
-          .with_telling(
-              {{"neighbours",
-                "Neighbouring threads take neighbouring floats: four sectors a request, and not a "
-                "byte of them is fetched in vain.",
-                {.stride = 1}},
-               {"sector-a-lane",
-                "Every lane takes a float of a line of its own: 32 sectors a request for the bytes "
-                "of four.",
-                {.stride = 32}},
-               {"shuffled",
-                "The lanes of a warp take its elements in a random order: the same set of "
-                "addresses, and so the same sectors as in order.",
-                {.pattern = Pattern::permuted_warp}}})
+          .with_telling({{"neighbours",
+                          "Neighbouring threads load neighbouring floats: four sectors per "
+                          "request, and every byte is used.",
+                          {.stride = 1}},
+                         {"sector-a-lane",
+                          "Every lane loads a float from a line of its own: 32 sectors per "
+                          "request, one float used of each.",
+                          {.stride = 32}},
+                         {"shuffled",
+                          "The lanes of a warp load its elements in random order: the same "
+                          "addresses, and so the same sectors.",
+                          {.pattern = Pattern::permuted_warp}}})
           .with_trials(
               {{},
                {.pattern = Pattern::offset,

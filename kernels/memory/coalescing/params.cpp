@@ -91,7 +91,7 @@ void check_elements(const Params& params) {
   with += fmt::format(" and element_bytes = {}", params.element_bytes());
   const std::int64_t most = most_elements(params);
   lab::refuse_with("elements", params.elements, with,
-                   fmt::format("{}–{}: the array may take 512 MiB", kLanes, most), most);
+                   fmt::format("{}–{}: the array is limited to 512 MiB", kLanes, most), most);
 }
 
 /// What stands in the brackets of the array that the pattern indexes.
@@ -139,7 +139,7 @@ void check_lanes(const Params& params) {
   const std::array<int, kLanes> elements = lane_elements(params);
   if (std::set<int>(elements.begin(), elements.end()).size() == kLanes) return;
   lab::refuse_with("lanes", params.lanes, "access = store",
-                   "those that send no two lanes to one element", std::string());
+                   "no two lanes may store to the same element", std::string());
 }
 
 }  // namespace
@@ -166,29 +166,28 @@ std::string lanes_text(const std::array<int, kLanes>& elements) {
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
-          .choice(&Params::pattern, {"pattern", "Which element each thread takes."})
+          .choice(&Params::pattern, {"pattern", "Which element each thread accesses."})
           .integer(&Params::stride,
                    {"stride", "Stride", "elements",
-                    "How far the elements of neighbouring threads lie apart, for strided."},
+                    "Distance between the elements of neighbouring threads (strided)."},
                    1, 64)
           .integer(&Params::offset,
                    {"offset", "Offset", "elements",
-                    "How far past an aligned address the first thread starts, for offset."},
+                    "Distance of the first element from an aligned address (offset)."},
                    0, 31)
-          .choice(&Params::element_size, {"element_bytes", "Element", "bytes",
-                                          "How many bytes each thread takes at once."})
+          .choice(&Params::element_size,
+                  {"element_bytes", "Element", "bytes", "Bytes per access of a thread."})
           .choice(&Params::access,
-                  {"access", "Whether the pattern chooses what is loaded or stored."})
-          .integer(&Params::fields, {"fields", "How many fields a structure has, for aos and soa."},
-                   2, 8)
+                  {"access", "Whether the pattern applies to the loads or to the stores."})
+          .integer(&Params::fields, {"fields", "Fields per structure (aos, soa)."}, 2, 8)
           .integer(&Params::elements,
-                   {"elements", "How many elements the launch accesses, one by each thread."},
-                   kLanes, kMaxElements, true)
-          .seed("Chooses the order for permuted and permuted-warp, and the data.")
+                   {"elements", "Elements that the launch accesses, one per thread."}, kLanes,
+                   kMaxElements, true)
+          .seed("Seed of the data and of the order (permuted, permuted-warp).")
           .text(&Params::lanes,
                 {"lanes",
-                 "Which of its warp's elements each lane takes, for custom; lanes that are "
-                 "not named take that of their own number."},
+                 "Which of its warp's elements each lane accesses (custom); lanes that are not "
+                 "listed access their own."},
                 "pairs lane:element with commas between, lanes 0–31 and elements 0–255, such as "
                 "0:5,3:0, or nothing",
                 is_list_of_lanes)

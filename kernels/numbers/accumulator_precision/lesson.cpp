@@ -100,21 +100,20 @@ lab::Report run(const Params& params, simt::Device& device, lab::Progress& progr
 const lab::Lesson& lesson() {
   static const auto lesson =
       lab::LessonOf<Params>(kLesson,
-                            "Multiply in few bits, add in many: a sum stops growing once a term is "
-                            "below half a spacing.",
+                            "Multiply in few bits, accumulate in many: a sum stops growing once "
+                            "terms are below half its spacing.",
                             knob_table(), run, bench_report)
           .with_telling(
               {{"remedies",
-                "Promoted, compensated and pairwise sums in FP8: each comes closer than the plain "
-                "one, which has stopped growing.",
+                "Promoted, compensated and pairwise sums in FP8: each is closer than the plain "
+                "sum, which has stopped growing.",
                 {.accumulators = AccumulatorSet::remedies}},
                {"large-first",
-                "After one large term the small ones are lost in 10 bits and fewer, all of them.",
+                "After one large term, formats with 10 bits or fewer lose every small one.",
                 {.distribution = Distribution::one_large_many_small,
                  .accumulators = AccumulatorSet::wide_formats}},
                {"stochastic",
-                "Rounded by chance, in proportion, the FP8 sum goes on growing where it had "
-                "stopped.",
+                "With stochastic rounding the FP8 sum keeps growing where it had stopped.",
                 {.rounding = Rounding::stochastic}}})
           .with_trials({{.terms = 77, .accumulators = AccumulatorSet::all},
                         {.terms = 1, .accumulators = AccumulatorSet::all},

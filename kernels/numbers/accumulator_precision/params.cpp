@@ -28,22 +28,20 @@ constexpr struct {
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
-          .integer(&Params::terms, {"terms", "How many numbers are added up."}, 1, kMaxTerms, true)
+          .integer(&Params::terms, {"terms", "Numbers to add up."}, 1, kMaxTerms, true)
           .choice(&Params::distribution,
-                  {"distribution", "What the numbers are like; near-one is 0.998 + 0.15 sin(i)."})
+                  {"distribution", "Distribution of the numbers; near-one is 0.998 + 0.15 sin(i)."})
           .choice(&Params::accumulators,
                   {"accumulators",
-                   "Which formats and remedies keep the sum: a set of them, or one alone."})
-          .choice(&Params::rounding,
-                  {"rounding", "How the sum is rounded to its format after every addition."})
+                   "Which accumulators run: a set of formats or remedies, or a single one."})
+          .choice(&Params::rounding, {"rounding", "How each sum is rounded to its format."})
           .integer(&Params::promote_every,
                    {"promote_every", "Promote every", "terms",
-                    "How many terms a partial sum has before promoted adds it to its FP32 total."},
+                    "Terms per partial sum before it is added to the FP32 total (promoted)."},
                    16, 512, true)
           .choice(&Params::small_format,
-                  {"small_format",
-                   "The format that the remedies promoted, kahan and pairwise work in."})
-          .seed("Chooses the random numbers and stochastic rounding.");
+                  {"small_format", "Format that promoted, kahan and pairwise accumulate in."})
+          .seed("Seed of the data and of stochastic rounding.");
   return table;
 }
 

@@ -125,7 +125,7 @@ std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
         number(factor, 3));
   }
   if (now.m <= now.m_old) return rise(now);
-  return fmt::format("Tile {} brings {}, above {}: what was summed shrinks to {} %.", now.tile,
+  return fmt::format("Tile {} brings {}, above {}: the sums so far shrink to {} %.", now.tile,
                      score_text(now.tile_max), score_text(now.m_old), number(100 * now.rescale, 1));
 }
 

@@ -142,7 +142,7 @@ std::vector<std::string> MoeRoutingScene::formula(int number_of, Cursor cursor) 
     if (step == Step::top_k) {
       const auto probability = static_cast<double>(each.probability[i]);
       rows.push_back(fmt::format("E{}: softmax {}, gate {}", e, number(probability, 2), gate));
-      if (gate_is_off(each, i)) rows.back() += ", not its share of what is chosen";
+      if (gate_is_off(each, i)) rows.back() += ", not its share of the chosen ones";
     } else if (step == Step::count) {
       rows.push_back(fmt::format("E{}: {} before it", e, each.rank[i]));
     } else if (step == Step::combine) {
@@ -192,7 +192,7 @@ std::string MoeRoutingScene::explanation(Cursor cursor, int followed) const {
           "among what stays. Of equal logits the lower index wins.",
           trace_.top_k == 1 ? "largest" : fmt::format("largest {} of them", trace_.top_k));
     case Step::count:
-      return "A histogram of the choices. What one expert has more than another is decided here: "
+      return "A histogram of the choices. Imbalance between experts starts here: "
              "all that follows can only deal with it.";
     case Step::offset:
       return trace_.capacity < 0

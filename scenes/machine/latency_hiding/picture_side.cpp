@@ -253,7 +253,7 @@ Box LatencyHidingScene::arms(Cursor cursor) const {
   cells.items.about = {{"arm", {0, about}}};
   return box(
       {"arms"}, {cells},
-      text("a row an arm, a column a lane: who runs", "who runs, by arm and lane", "lanes"),
+      text("active lanes: one row per arm, one column per lane", "active lanes by arm", "lanes"),
       {.weight = 0.6f, .least_height = std::clamp(0.4f * static_cast<float>(count), 1.2f, 2.4f)});
 }
 
@@ -288,7 +288,7 @@ std::vector<Text> LatencyHidingScene::formulas(Cursor cursor) const {
     }
     case Kernel::chase:
       add("in flight = 1 load a warp", "in flight = 1");
-      add("next address = what this load brings", "next = this load");
+      add("next address = this load's result", "next = this load");
       break;
     case Kernel::fma:
       add(fmt::format("chains = {} · {} = {}", trace_.warps_per_sm, trace_.ilp,
@@ -377,7 +377,7 @@ Box LatencyHidingScene::law(Cursor cursor) const {
                       : is(Kernel::chase)   ? "nothing to hide the wait behind"
                       : is(Kernel::diverge) ? "the branch"
                       : is(Kernel::spill)   ? "registers of a thread"
-                                            : "what hides the wait";
+                                            : "what hides the latency";
   Box said =
       box({"formulas"}, {lines("formula", formulas(cursor), Lines::formula)}, text(title),
           {.weight = 0, .least_height = is(Kernel::diverge) || is(Kernel::tail) ? 1.2f : 2.15f});
@@ -448,8 +448,8 @@ std::string LatencyHidingScene::explain_side(Cursor cursor, const Key& key) cons
                        (arm.voted >> key.j & 1u) != 0 ? "is one of them" : "stands still");
   }
   if (key.is({"law_curve"}))
-    return "bytes in flight / latency of an idle memory, up to what a plain copy reaches";
-  if (key.is({"here"})) return "what these knobs ask for";
+    return "bytes in flight / idle latency, up to a plain copy's bandwidth";
+  if (key.is({"here"})) return "these knobs";
   if (key.is({"count"}) && at_end(cursor)) {
     std::string said;
     for (const Counted& one : trace_.machine.counted) {

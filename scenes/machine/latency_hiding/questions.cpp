@@ -184,12 +184,11 @@ Question LatencyHidingScene::waves_question() const {
   const int fit = std::max(trace_.occupancy().resident, 1) * trace_.multiprocessors;
   const int waves = (trace_.blocks + fit - 1) / fit;
   return of_kind(
-      "waves",
-      ask_count(fmt::format("{} blocks, and {} fit at a time. How many waves do they take?",
-                            trace_.blocks, fit),
-                waves, {waves + 1, waves - 1, 1, 2, 4, trace_.blocks / 32},
-                fmt::format("{} / {} = {}, rounded up.", trace_.blocks, fit,
-                            significant(trace_.waves(), 3))));
+      "waves", ask_count(fmt::format("{} blocks, and {} fit at once. How many waves do they take?",
+                                     trace_.blocks, fit),
+                         waves, {waves + 1, waves - 1, 1, 2, 4, trace_.blocks / 32},
+                         fmt::format("{} / {} = {}, rounded up.", trace_.blocks, fit,
+                                     significant(trace_.waves(), 3))));
 }
 
 /// What the last wave has of work, on the curve's own scale.

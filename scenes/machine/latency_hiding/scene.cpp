@@ -181,7 +181,7 @@ std::string LatencyHidingScene::unit() const {
 std::string LatencyHidingScene::where() const {
   const latency_hiding::Machine& machine = trace_.machine;
   if (!clocked()) {
-    return tails() ? "no clocks: one block after the other" : "no clocks: order of each warp alone";
+    return tails() ? "no clocks: blocks in sequence" : "no clocks: order within each warp";
   }
   if (machine.recorded_at.empty()) return "clocks of " + machine.device;
   return fmt::format("recorded on {}, {}", machine.device, machine.recorded_at);

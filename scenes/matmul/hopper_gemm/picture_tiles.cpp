@@ -110,7 +110,7 @@ Box HopperGemmScene::operand(const HopperMoment& now, int followed, bool is_a) c
       box(is_a ? Key{"matrix_a"} : Key{"matrix_b"}, {grid},
           is_a ? text(fmt::format("A {} × {}, pitch {} B", extent, trace_.k, trace_.k_pitch_bytes),
                       fmt::format("A {} × {}", extent, trace_.k), "A")
-               : text(fmt::format("B {} × {}, turned", extent, trace_.k), "B"));
+               : text(fmt::format("B {} × {}, transposed", extent, trace_.k), "B"));
   if (any) {
     const Key here = is_a ? Key{"A", at.row, in_tile} : Key{"B", in_tile, at.column};
     made.marks.emplace_back(Frame{is_a ? Key{"a_box"} : Key{"b_box"}, {here}, State::current});

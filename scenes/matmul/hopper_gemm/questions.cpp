@@ -31,8 +31,8 @@ int first_of(const hopper_gemm::Trace& trace, What what, int number = 0) {
 Question HopperGemmScene::threads_question() const {
   const int all = 128 * (trace_.consumers + (has_producer() ? 1 : 0));
   const std::string text = fmt::format(
-      "{} bytes come to a stage. How many of this block's {} threads take part in asking "
-      "for them?",
+      "{} bytes arrive in a stage. How many of this block's {} threads take part in "
+      "requesting them?",
       trace_.stage_bytes, all);
   return ask_count(
       text, has_tma() ? 1 : all, {1, 32, 128, all},
@@ -76,7 +76,7 @@ Question HopperGemmScene::empty_question() const {
           "next one?",
           "Its empty barrier", {"Its full barrier", "__syncthreads()", "Nothing: it just goes on"},
           fmt::format("A warp arrives there once the products that read the stage are done, "
-                      "{} arrivals in all. The full barrier is for those who multiply.",
+                      "{} arrivals in all. The full barrier is for the consumers.",
                       4 * trace_.consumers * trace_.cluster)));
 }
 
@@ -84,8 +84,8 @@ Question HopperGemmScene::consumer_question() const {
   const bool two = trace_.consumers > 1;
   const int b = trace_.stage_bytes - a_bytes();
   return ask(
-      two ? "What does the second warpgroup that multiplies buy?"
-          : "What would a second warpgroup that multiplies buy?",
+      two ? "What does the second consumer warpgroup buy?"
+          : "What would a second consumer warpgroup buy?",
       "Every byte of B is used for twice as many products",
       {"Each product takes half as long", "Each thread needs half as many sums",
        "The barriers are no longer needed"},
@@ -122,12 +122,12 @@ Question HopperGemmScene::outcome_question() const {
                          : outcome == "ended by the GPU"         ? 3
                          : outcome == "right" || outcome.empty() ? 0
                                                                  : 1;
-  return ask(fmt::format("The kernel was broken on purpose: {}. What came of it?",
-                         name_of(params_.broken)),
-             choices[is], choices,
-             fmt::format("{}{}{}", outcome.empty() ? "right" : outcome,
-                         trace_.broken.where.empty() ? "" : ", " + trace_.broken.where,
-                         trace_.broken.report.empty() ? "." : ": " + trace_.broken.report));
+  return ask(
+      fmt::format("The kernel is broken on purpose: {}. What happens?", name_of(params_.broken)),
+      choices[is], choices,
+      fmt::format("{}{}{}", outcome.empty() ? "right" : outcome,
+                  trace_.broken.where.empty() ? "" : ", " + trace_.broken.where,
+                  trace_.broken.report.empty() ? "." : ": " + trace_.broken.report));
 }
 
 std::optional<Question> HopperGemmScene::question(const View& view) const {

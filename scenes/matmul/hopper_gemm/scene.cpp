@@ -277,7 +277,7 @@ std::vector<Readout> HopperGemmScene::readouts(const View& view) const {
     const bool there = life.flips != kNever;
     add("announced", fmt::format("announced of k-tile {}", k),
         told ? std::to_string(life.announced) : "—", told ? "B" : "", traced,
-        fmt::format("What the thread that copies told the stage's full barrier to expect, traced "
+        fmt::format("Bytes that the copying thread told the stage's full barrier to expect, traced "
                     "on {}.",
                     device))
         .about = {"k-tile", k};
@@ -286,7 +286,7 @@ std::vector<Readout> HopperGemmScene::readouts(const View& view) const {
         known ? std::to_string(there ? 0 : life.announced - life.arrived) : "—", known ? "B" : "",
         traced,
         emulated()
-            ? "Announced less what has landed, as the emulation counts it."
+            ? "Expected minus landed bytes, as the emulation counts them."
             : "On a GPU landing has no clock of its own: a watching thread polls the barrier, "
               "and all that is known is that nothing is pending once it flips.");
   }

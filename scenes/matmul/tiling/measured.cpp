@@ -136,7 +136,7 @@ measured::Spec TilingScene::measured_spec() const {
        // Rates of two formats do not fit one axis; their shares of what shared memory allows do.
        {.name = "Shared memory",
         .plots = {Bars{.id = "shared_ceiling",
-                       .title = "Share of what shared memory allows",
+                       .title = "Fraction of the shared-memory limit",
                        .unit = "%",
                        .rows = {.table = "shared_ceiling"},
                        .label = "rung",
@@ -163,8 +163,8 @@ measured::Spec TilingScene::measured_spec() const {
         .needs = "counters",
         .missing = kNoCounters},
        {.name = "Occupancy",
-        .how =
-            "what the compiled kernels take; beside the bars: blocks × threads of a multiprocessor",
+        .how = "resources of the compiled kernels; beside the bars: blocks × threads per "
+               "multiprocessor",
         .plots = {Bars{.id = "occupancy",
                        .title = "Warps at hand, of the most there can be",
                        .unit = "%",

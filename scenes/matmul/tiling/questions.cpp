@@ -207,13 +207,12 @@ std::optional<Question> dram_question(const lab::Report& bench) {
   if (!before || !after || *before <= 0) return std::nullopt;
   Question question = of_kind(
       "dram-bytes",
-      ask_ratio(
-          "And the bytes that DRAM moves, counted by the hardware: how many times those of "
-          "coalesced does shared-tile move?",
-          *after / *before, {1.0 / 32, 0.5, 1},
-          fmt::format("{:.0f} against {:.0f} MB, {}. L2 answers much of what both ask for; which "
-                      "of them finds more there hangs on which blocks run at a time.",
-                      *after, *before, measured::where_measured(bench))));
+      ask_ratio("And the bytes that DRAM moves, counted by the hardware: how many times those of "
+                "coalesced does shared-tile move?",
+                *after / *before, {1.0 / 32, 0.5, 1},
+                fmt::format("{:.0f} against {:.0f} MB, {}. L2 serves many of the requests of both; "
+                            "the hit rate depends on which blocks run together.",
+                            *after, *before, measured::where_measured(bench))));
   question.masks = {"Counters", "Roofline"};
   return question;
 }

@@ -108,7 +108,8 @@ std::string TilingScene::sentence(Cursor cursor) const {
       return fmt::format("{}: {} load {} from global memory, each once.", name,
                          counted(threads, "thread"), counted(loads, "element"));
     case Phase::barrier_after_load:
-      if (removed(now.phase)) return "No barrier: a thread may read what is not stored yet.";
+      if (removed(now.phase))
+        return "No barrier: a thread may read an element that is not stored yet.";
       return fmt::format("Barrier: no thread reads before all {} have stored.", threads);
     case Phase::multiply:
       return fmt::format("{}: each element is read {}, so {} feed {}.", name,

@@ -46,7 +46,7 @@ measured::View dram_view() {
                           .curves = {{"read", "read", Role::sky},
                                      {"written", "written", Role::purple}}},
                     Lines{.id = "dram_bandwidth",
-                          .title = "Bandwidth, and what that traffic lets expect: {access}",
+                          .title = "Bandwidth; dashed: predicted from the traffic ({access})",
                           .x_label = "stride in elements",
                           .y_label = "useful GB/s",
                           .x_log = true,

@@ -34,7 +34,7 @@ bool is_sparse(Pattern pattern) {
 }
 
 std::string because(const RequestStats& stats) {
-  return fmt::format("The lanes touch {} in {} of {}: {} of what moves is used.",
+  return fmt::format("The lanes touch {} in {} of {}: {} of the bytes moved is used.",
                      counted(stats.bytes_used, "different byte"), counted(stats.sectors, "sector"),
                      counted(stats.lines, "line"), words::percent(stats.efficiency() / 100));
 }

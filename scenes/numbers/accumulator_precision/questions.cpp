@@ -26,7 +26,7 @@ Question RunningSum::landing_question(int point) const {
   return about(
       {"number_line"}, "value",
       ask_number(
-          fmt::format("{} holds {}, and {} is added. What will it hold then?", a.label, say(before),
+          fmt::format("{} holds {}, and {} is added. What does it hold then?", a.label, say(before),
                       say(static_cast<double>(s.added))),
           after, {v.unrounded, before, v.below, v.above, v.above + v.spacing},
           [this](double value) { return say(value); },
@@ -74,7 +74,7 @@ Question RunningSum::freeze_question() const {
               ? fmt::format("Numbers are {} apart there. Less than half of that rounds back; "
                             "exactly half is a tie and goes to the even neighbour, {}.",
                             spacing_text(spacing), even ? "which is " + rest + " itself" : "upward")
-              : fmt::format("Numbers are {} apart there, and what lies between is cut off.",
+              : fmt::format("Numbers are {} apart there, and anything in between is cut off.",
                             spacing_text(spacing))));
 }
 

@@ -285,7 +285,7 @@ TEST_CASE("a measurement shows how far it is, can be stopped, and says what beca
   stage.lab.updates.push_back({3, LabGivenUp::replaced});
   stage.frame();
   CHECK(stage.part("measurement_state")["value"] ==
-        "The measurement was given up because another one was started.");
+        "The measurement was cancelled because another one was started.");
   stage.click("measure");
   stage.lab.updates.push_back(
       {4, LabFailure{"The measurement took too long", ExitCode::unavailable, false}});

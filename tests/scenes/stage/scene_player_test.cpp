@@ -196,7 +196,7 @@ TEST_CASE("a pinned run is drawn beside the next one, in step with it", "[scenes
   const ui::MapEntry &a = both.at("a.cell_2"), &b = both.at("cell_2");
   CHECK((a.max.x <= b.min.x || a.max.y <= b.min.y));
   CHECK(a.max.x - a.min.x == Approx(b.max.x - b.min.x).margin(1));
-  CHECK(both.at("run_a").value == "the run that was kept");
+  CHECK(both.at("run_a").value == "the pinned run");
   const std::string same = show.ink({2, 1});
   show.scene.value = 7;  // another run: the first cell says otherwise
   show.player.load({});
