@@ -65,13 +65,37 @@ ui::CodeEditor* ShellState::editor_with_keys() {
 void ShellState::edit_kernel() {
   const LessonState& lesson = session.lesson();
   if (!lesson.report) return;
-  const scenes::SourceMark mark = lesson.scene().source(lesson.view());
   KernelDesk& desk = this->desk();
-  sheet(mark.path);
+  desk.path = source_on_show();
+  sheet(desk.path);
   desk.edits = true;
   desk.guest_in_editor = false;
-  desk.path = mark.path;
   session.stop();
+}
+
+std::string ShellState::source_on_show() {
+  KernelDesk& desk = this->desk();
+  if (desk.edits && !desk.path.empty()) return desk.path;
+  const LessonState& lesson = session.lesson();
+  if (desk.opened && desk.opened->since != lesson.cursor) desk.opened.reset();
+  return desk.opened ? desk.opened->path : lesson.scene().source(lesson.view()).path;
+}
+
+void ShellState::open_source(const std::string& path, int line) {
+  KernelDesk& desk = this->desk();
+  if (tab != Tab::kernel || (staged() && !overlay)) show_tab(Tab::kernel);
+  if (!desk.edits) {
+    desk.opened = KernelDesk::Opened{path, line, session.lesson().cursor};
+    return;
+  }
+  desk.guest_in_editor = false;
+  desk.path = path;
+  sheet(path).placed = line == 0;
+  if (line > 0) sheet(path).editor.go_to_line(line);
+}
+
+void ShellState::back_to_step() {
+  desk().opened.reset();
 }
 
 void ShellState::show_editor() {

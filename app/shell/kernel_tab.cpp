@@ -22,9 +22,21 @@ void nothing_yet() {
   ui::empty_state("No source yet", "It appears after the first run of the kernel.");
 }
 
+/// The functions in reach of a source, whose bodies a click on their names opens.
+const workbench::Definitions& functions_of(ShellState& state, const std::string& path) {
+  const auto [found, fresh] = state.desk().functions.try_emplace(path);
+  if (fresh) {
+    found->second = workbench::functions_in_reach(state.session.lesson().info.id, path);
+  }
+  return found->second;
+}
+
 SourceSpot draw_source(ShellState& state, const scenes::SourceMark& mark) {
   LessonState& lesson = state.session.lesson();
-  ui::SourceLook look{mark.current, mark.step_lines, mark.values};
+  const std::string path = state.source_on_show();
+  KernelDesk& desk = state.desk();
+  ui::SourceLook look;
+  if (path == mark.path) look = {mark.current, mark.step_lines, mark.values};
   std::vector<picture::Subject> subjects;
   for (const picture::Symbol& symbol : lesson.player->symbols()) {
     const picture::Subject subject = picture::subject_of(symbol.about);
@@ -34,18 +46,38 @@ SourceSpot draw_source(ShellState& state, const scenes::SourceMark& mark) {
       subjects.push_back(subject);
     }
   }
-  const std::string_view text = lab::asset(mark.path);
-  AssemblyDesk& assembly = state.desk().assembly;
+  std::vector<const workbench::Definition*> bodies;
+  for (const auto& [name, definition] : functions_of(state, path)) {
+    const bool known = std::any_of(look.words.begin(), look.words.end(),
+                                   [&](const ui::SourceWord& word) { return word.word == name; });
+    if (known) continue;
+    look.words.push_back({name, Role::sky, false, definition.path == path ? definition.line : 0});
+    bodies.push_back(&definition);
+  }
+  const std::string_view text = lab::asset(path);
+  AssemblyDesk& assembly = desk.assembly;
   ui::LineLinks links;
+  if (desk.opened && desk.opened->line > 0) {
+    links.lit = {desk.opened->line};
+    if (std::exchange(desk.opened->fresh, false)) links.go_to = desk.opened->line;
+  }
   if (assembly.form) {
     links.lit = assembly.hovered;
     if (links.lit.empty() && assembly.line > 0) links.lit = {assembly.line};
-    links.go_to = std::exchange(assembly.source_goes, 0);
+    if (const int to = std::exchange(assembly.source_goes, 0); to > 0) links.go_to = to;
   }
   const int word = ui::source_view("kernel", text, look, links);
   if (links.clicked > 0) assembly.line = assembly.listing_goes = links.clicked;
-  const SourceSpot spot{text, mark.current, links.hovered};
+  const SourceSpot spot{text, look.current, links.hovered};
   if (word < 0) return spot;
+  if (word >= std::ssize(subjects)) {
+    const workbench::Definition& body = *bodies[static_cast<std::size_t>(word) - subjects.size()];
+    ui::show_tooltip(
+        fmt::format("{}, line {}: click to open", workbench::name_of_file(body.path), body.line));
+    ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+    if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) state.open_source(body.path, body.line);
+    return spot;
+  }
   const picture::Subject& subject = subjects[static_cast<std::size_t>(word)];
   state.point_at({subject});
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {

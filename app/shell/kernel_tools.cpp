@@ -48,11 +48,16 @@ std::vector<Tool> tools_of(ShellState& state) {
                    "Back to the kernel that the capsule brought, and runs it", false,
                    [](ShellState& s) { s.show_guest(); }};
   if (!desk.edits) {
-    const std::string path = lesson.scene().source(lesson.view()).path;
+    const std::string path = state.source_on_show();
     const bool draft = state.sheet(path).has_draft;
     std::vector<Tool> tools = {{"edit_kernel", draft ? "Edit your draft" : "Edit",
                                 "Change this source and run the lesson with it", false,
                                 [](ShellState& s) { s.show_editor(); }}};
+    if (desk.opened) {
+      tools.insert(tools.begin(), {"back_to_step", "Back to the step",
+                                   "The line of the kernel that the picture is at", true,
+                                   [](ShellState& s) { s.back_to_step(); }});
+    }
     if (desk.guest) tools.push_back(guest);
     return tools;
   }
@@ -138,8 +143,30 @@ void draw_form_choice(ShellState& state, bool brief) {
                                    : std::optional(static_cast<AssemblyForm>(*chosen - 1)));
 }
 
+namespace {
+
+/// The lesson's sources to choose from, right-aligned in `left` real pixels. False where there is one, or no room.
+bool draw_source_choice(ShellState& state, const std::string& path, ImVec2 at, float left) {
+  constexpr float kLeast = 130, kMost = 220;
+  std::vector<std::string>& sources = state.desk().sources;
+  if (sources.empty()) sources = workbench::editable_sources(state.session.lesson().info.id);
+  const auto now = std::find(sources.begin(), sources.end(), path);
+  const bool guest = state.desk().edits && state.desk().guest_in_editor;
+  if (sources.size() < 2 || now == sources.end() || guest || left < px(kLeast)) return false;
+  std::vector<std::string> names;
+  for (const std::string& source : sources) names.emplace_back(workbench::name_of_file(source));
+  const float width = std::min(left, px(kMost));
+  ImGui::SetCursorScreenPos({at.x + left - width, at.y});
+  const auto chosen = ui::dropdown("kernel_source", "Source", names,
+                                   static_cast<int>(now - sources.begin()), width);
+  ui::tooltip("The sources of this lesson's kernels");
+  if (chosen) state.open_source(sources[static_cast<std::size_t>(*chosen)]);
+  return true;
+}
+
+}  // namespace
+
 bool draw_kernel_tools(ShellState& state, float room) {
-  const LessonState& lesson = state.session.lesson();
   if (!state.has_source()) return true;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   try {
@@ -162,9 +189,8 @@ bool draw_kernel_tools(ShellState& state, float room) {
       left -= choice + gap;
     }
     if (left < px(80)) return fits;
-    const std::string& own = state.desk().path;
-    std::string path =
-        state.desk().edits && !own.empty() ? own : lesson.scene().source(lesson.view()).path;
+    std::string path = state.source_on_show();
+    if (draw_source_choice(state, path, {at.x, at.y}, left)) return fits;
     if (ui::text_size(path, Font::mono_note).x > left) {  // the file's name says most
       path = ui::fitted(path.substr(path.rfind('/') + 1), Font::mono_note, left);
     }

@@ -25,7 +25,7 @@ Plan plan_for(float width, float height, const LayoutMode& mode, bool two_rows, 
   plan.transport = two_rows ? 96 : mode.presenter ? 44 : 56;
   plan.bar = mode.presenter ? 40 : 48;
   // Of a question the rest scrolls: below this height the boxes of a picture become slivers.
-  constexpr float kLeastCard = 84, kLeastPicture = 240;
+  constexpr float kLeastCard = 84, kLeastPicture = 264;
   const float room = height - plan.header - plan.margin - plan.transport - plan.bar - 3 * plan.gap;
   const float most = std::max(kLeastCard, std::min(height * 0.34f, room - kLeastPicture));
   plan.card = std::clamp(mode.card / scale + 24, kLeastCard, most);

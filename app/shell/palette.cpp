@@ -122,6 +122,15 @@ void add_knobs(const ShellState& state, std::vector<Find>& all) {
   }
 }
 
+void add_sources(const ShellState& state, std::vector<Find>& all) {
+  const std::string& lesson = state.session.lesson().info.id;
+  for (const std::string& path : workbench::editable_sources(lesson)) {
+    const std::string name(workbench::name_of_file(path));
+    all.push_back({"find_source_" + name, name, "source", "Under Kernel",
+                   [path](ShellState& s) { s.open_source(path); }});
+  }
+}
+
 void add_labs(const ShellState& state, std::vector<Find>& all) {
   const auto& offers = state.session.offers();
   for (std::size_t i = 0; i < offers.size(); ++i) {
@@ -185,6 +194,7 @@ std::vector<Find> finds_of(const ShellState& state) {
   add_actions(all);
   add_keeping(all);
   add_knobs(state, all);
+  add_sources(state, all);
   add_labs(state, all);
   for (const scenes::Term& term : scenes::glossary()) {
     std::string name = term.name;

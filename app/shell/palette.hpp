@@ -13,7 +13,7 @@ struct ShellState;
 struct Find {
   std::string id;    ///< in the map
   std::string name;  ///< what is looked for
-  std::string kind;  ///< "lesson", "knob", "term", "action"
+  std::string kind;  ///< "lesson", "knob", "source", "term", "action"
   std::string note;  ///< beside it: its key, its first sentence
   std::function<void(ShellState&)> go;
 };

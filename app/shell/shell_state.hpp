@@ -16,6 +16,7 @@
 #include "app/shell/palette.hpp"
 #include "app/shell/session.hpp"
 #include "app/shell/shell.hpp"
+#include "kernels/base/workbench/sources.hpp"
 #include "scenes/shared/guide.hpp"
 #include "scenes/ui/context.hpp"
 #include "scenes/ui/line_links.hpp"
@@ -70,6 +71,16 @@ struct KernelDesk {
   bool edits = false;                   ///< the editor is on show under Kernel
   std::string path;                     ///< of the sheet in it
   std::map<std::string, Sheet> sheets;  ///< by path
+  /// A source that is read in place of the one that the step is in, until the next step.
+  struct Opened {
+    std::string path;
+    int line = 0;          ///< that was asked for; 0: its beginning
+    scenes::Cursor since;  ///< where the lesson stood
+    bool fresh = true;     ///< it has not been brought into sight
+  };
+  std::optional<Opened> opened;
+  std::vector<std::string> sources;  ///< that can be opened, once they were looked for
+  std::map<std::string, workbench::Definitions> functions;  ///< in reach of a source
   /// What a capsule brought. No draft is kept of it, and the user's own sheet of that source is left alone.
   struct Guest {
     lab::KernelEdit edit;  ///< as it came
@@ -201,6 +212,11 @@ struct ShellState {
   /// The editor that has the keyboard; nullptr: none has.
   ui::CodeEditor* editor_with_keys();
   void edit_kernel();
+  /// Shows a source of the lesson under Kernel, at a line of it, or has it in the editor where that is open.
+  void open_source(const std::string& path, int line = 0);
+  void back_to_step();
+  /// The source on show under Kernel. Throws Error where the scene has none.
+  std::string source_on_show();
   /// Brings it to the front as well, with the keyboard in it.
   void show_editor();
   /// Runs what is in the editor.

@@ -99,7 +99,7 @@ class SourceRows {
       const std::string_view piece = source_.substr(span.begin, span.end - span.begin);
       if (piece.starts_with(lab::kStepMark)) continue;  // it is for the program, not for readers
       if (span.kind == Syntax::plain) {
-        x = draw_words(piece, x, y);
+        x = draw_words(piece, number, x, y);
       } else {
         draw_text({x, y}, piece, Font::mono_note, role_of(span.kind));
         x += advance_ * static_cast<float>(span.columns);
@@ -150,7 +150,7 @@ class SourceRows {
   }
 
   /// A text of code with those of its words that name things in their colours. Returns where it ends.
-  float draw_words(std::string_view text, float x, float y) {
+  float draw_words(std::string_view text, int number, float x, float y) {
     std::size_t begin = 0;  // of what was not drawn yet
     const auto put = [&](std::size_t end, Role role) {
       const std::string_view piece = text.substr(begin, end - begin);
@@ -168,12 +168,12 @@ class SourceRows {
       }
       std::size_t end = at;
       while (end < text.size() && is_part(end)) ++end;
-      const int word = word_at(text.substr(at, end - at));
+      const int word = word_at(text.substr(at, end - at), number);
       if (word >= 0) {
         put(at, Role::text);
         const float left = x;
         put(end, look_.words[static_cast<std::size_t>(word)].role);
-        light(word, {left, y}, x);
+        light(word, number, {left, y}, x);
       }
       at = end;
     }
@@ -181,17 +181,20 @@ class SourceRows {
     return x;
   }
 
-  int word_at(std::string_view text) const {
+  int word_at(std::string_view text, int line) const {
     for (std::size_t i = 0; i < look_.words.size(); ++i) {
-      if (look_.words[i].word == text) return static_cast<int>(i);
+      const SourceWord& word = look_.words[i];
+      if (word.word == text && word.not_in != line) return static_cast<int>(i);
     }
     return -1;
   }
 
-  void light(int word, ImVec2 min, float right) {
+  void light(int word, int number, ImVec2 min, float right) {
     const ImVec2 low(min.x - px(2), min.y - px(1)),
         high(right + px(2), min.y + font_pixels(Font::mono_note) + px(2));
     if (ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(low, high)) hovered_ = word;
+    const std::string& name = look_.words[static_cast<std::size_t>(word)].word;
+    map(fmt::format("word_{}_{}", number, name), name, "", low, high);
     if (look_.words[static_cast<std::size_t>(word)].lit) {
       list().AddRect(low, high, color(Role::text), px(3), 0, px(1));
     }

@@ -238,6 +238,7 @@ struct SourceWord {
   std::string word;
   Role role = Role::text;
   bool lit = false;  ///< its thing is pointed at elsewhere
+  int not_in = 0;    ///< a line, 1-based, where it is a word like any other
 };
 struct SourceLook {
   int current = 0;  ///< 1-based line that is marked with the accent and scrolled to; 0: none

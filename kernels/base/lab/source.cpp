@@ -58,18 +58,38 @@ std::size_t statement_end(std::string_view text, std::size_t at) {
   return std::string_view::npos;
 }
 
+/// Whether a statement begins like one that records.
+bool begins_recording(std::string_view rest) {
+  for (const std::string_view word : {"tape.note(", "tape.note_row(", "tape.seen(", "tape.linger(",
+                                      "if (tape.", "witness.", "records.", "probe."}) {
+    if (rest.starts_with(word)) return true;
+  }
+  return false;
+}
+
+/// Whether a statement may begin behind this line.
+bool ends_statement(std::string_view line) {
+  const std::string_view code = line.substr(0, line.find("//"));
+  const std::size_t last = code.find_last_not_of(' ');
+  return last == code.npos || code.substr(last, 1).find_first_of(";{}:") == 0;
+}
+
 }  // namespace
 
 std::vector<LineRange> recorder_lines(std::string_view text) {
   std::vector<LineRange> all;
   int line = 1;
+  bool begins = true;
   for (std::size_t at = 0; at < text.size(); ++line) {
     const std::size_t first = std::min(text.find_first_not_of(' ', at), text.size());
     const std::string_view rest = text.substr(first);
     std::size_t end = first;
-    if (rest.starts_with("tape.note(") || rest.starts_with("if (tape.")) {
-      const std::size_t behind = statement_end(text, first);
-      if (behind == std::string_view::npos) break;
+    const std::size_t behind =
+        begins && begins_recording(rest) ? statement_end(text, first) : first;
+    if (behind == std::string_view::npos) break;
+    // The line of a step is for reading, whatever it records.
+    const std::string_view whole = text.substr(first, text.find('\n', behind) - first);
+    if (behind > first && whole.find(kStepMark) == whole.npos) {
       end = behind;
       const auto more = std::count(text.begin() + static_cast<std::ptrdiff_t>(first),
                                    text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
@@ -81,7 +101,11 @@ std::vector<LineRange> recorder_lines(std::string_view text) {
       }
       line = range.last;
     }
-    at = std::min(text.find('\n', end), text.size() - 1) + 1;
+    const std::size_t next = std::min(text.find('\n', end), text.size() - 1) + 1;
+    const std::string_view code =
+        text.substr(first, std::min(text.find('\n', first), text.size()) - first);
+    begins = end > first || code.starts_with('#') || ends_statement(code);
+    at = next;
   }
   return all;
 }

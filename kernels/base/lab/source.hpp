@@ -44,8 +44,8 @@ struct LineRange {
   int first = 0, last = 0;
   friend bool operator==(const LineRange&, const LineRange&) = default;
 };
-/// The statements of a source that do nothing but record what the picture shows, `tape.note(…);` and
-/// `if (tape.…) …`, in order; those that follow each other as one.
+/// The statements of a source that do nothing but record what the picture shows (`tape.note(…);`, `witness.end(…);`,
+/// `if (tape.…) …`), in order; those that follow each other as one. One that has a step's mark is none of them.
 std::vector<LineRange> recorder_lines(std::string_view text);
 
 }  // namespace tilestep::lab

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "kernels/base/lab/assets.hpp"
@@ -39,7 +40,7 @@ bool built_in(std::string_view path) {
                      [&](const lab::Asset& asset) { return asset.path == path; });
 }
 
-/// Adds `path` and what it includes.
+/// Adds `path` and the files that it includes.
 void reach(const std::string& path, std::set<std::string>& reached) {
   if (!built_in(path) || !reached.insert(path).second) return;
   for (const std::string& next : includes_of(lab::asset(path))) reach(next, reached);
@@ -55,6 +56,58 @@ std::vector<std::string> files_of(std::string_view lesson, std::string_view endi
   }
   std::sort(all.begin(), all.end());
   return all;
+}
+
+/// Whether a header has code that is compiled with a kernel: for each backend, so that an edit of it replaces it.
+bool has_device_code(std::string_view text) {
+  return text.find("SIMT_BACKEND") != text.npos && text.find("__device__") != text.npos;
+}
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+/// The name of the function whose declaration goes on at `at`, and where it stands; empty: it is none.
+std::string_view name_in(std::string_view text, std::size_t& at) {
+  constexpr std::string_view kBounds = "__launch_bounds__";
+  for (std::size_t word = at; at < text.size() && text.substr(at, 1).find_first_of(";{=") != 0;
+       ++at) {
+    if (is_word(text[at])) {
+      if (at == 0 || !is_word(text[at - 1])) word = at;
+      continue;
+    }
+    if (text[at] != '(' || !is_word(text[at - 1])) continue;
+    const std::string_view name = text.substr(word, at - word);
+    if (name == kBounds) {
+      at = std::min(text.find(')', at), text.size() - 1);
+      continue;
+    }
+    at = word;
+    return name == "operator" ? std::string_view() : name;
+  }
+  return {};
+}
+
+/// The device functions of a source that were not found yet.
+void add_functions(const std::string& path, Definitions& found) {
+  const std::string_view text = lab::asset(path);
+  std::size_t begin = 0;
+  for (int number = 1; begin < text.size(); ++number) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    const std::size_t mark = std::min(line.find("__device__"), line.find("__global__"));
+    if (mark < line.find("//")) {
+      constexpr std::size_t kMark = 10;
+      std::size_t at = begin + mark + kMark;
+      const std::string_view name = name_in(text, at);
+      const auto from = text.begin() + static_cast<std::ptrdiff_t>(begin);
+      const auto lines =
+          at > begin ? std::count(from, text.begin() + static_cast<std::ptrdiff_t>(at), '\n') : 0;
+      if (!name.empty())
+        found.try_emplace(std::string(name), Definition{path, number + static_cast<int>(lines)});
+    }
+    begin = end + 1;
+  }
 }
 
 std::set<std::string_view> lines_of(std::string_view text) {
@@ -110,12 +163,36 @@ bool is_shared(std::string_view lesson, std::string_view path) {
 }
 
 std::vector<std::string> editable_sources(std::string_view lesson) {
-  std::vector<std::string> all = files_of(lesson, ".cu");
+  std::set<std::string> reached;
   const std::vector<std::string> launch = launch_sources(lesson);
-  std::erase_if(all, [&](const std::string& source) {
-    return std::find(launch.begin(), launch.end(), source) != launch.end();
-  });
+  for (const std::string& source : launch) reach(source, reached);
+  std::vector<std::string> all, headers;
+  for (const std::string& source : reached) {
+    if (source.starts_with("kernels/base/")) continue;
+    if (source.ends_with(".cu")) {
+      const bool compiled = std::find(launch.begin(), launch.end(), source) != launch.end();
+      if (!compiled) all.push_back(source);
+    } else if (has_device_code(lab::asset(source))) {
+      headers.push_back(source);
+    }
+  }
+  all.insert(all.end(), headers.begin(), headers.end());
   return all;
+}
+
+Definitions functions_in_reach(std::string_view lesson, std::string_view path) {
+  const std::vector<std::string> sources = editable_sources(lesson);
+  std::vector<std::string> reached = {std::string(path)};
+  Definitions found;
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    add_functions(reached[i], found);
+    for (const std::string& next : includes_of(lab::asset(reached[i]))) {
+      const bool known = std::find(reached.begin(), reached.end(), next) != reached.end();
+      const bool own = std::find(sources.begin(), sources.end(), next) != sources.end();
+      if (own && !known) reached.push_back(next);
+    }
+  }
+  return found;
 }
 
 std::vector<std::string> launch_sources_of(std::string_view lesson, std::string_view path) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +18,19 @@ inline std::string_view name_of_file(std::string_view path) {
 /// of that lesson were not built in.
 std::string folder_of(std::string_view lesson);
 
-/// The sources of a lesson that a user may edit, "kernels/…/one_pass.cu": those that its launch files include.
+/// The sources of a lesson that a user may read and edit, "kernels/…/one_pass.cu": those with device code that its
+/// launch files include, headers too.
 std::vector<std::string> editable_sources(std::string_view lesson);
+
+/// Where a function stands.
+struct Definition {
+  std::string path;
+  int line = 0;  ///< 1-based, of its name
+};
+using Definitions = std::map<std::string, Definition, std::less<>>;
+/// The device functions that `path`, an editable source of the lesson, defines or reaches by its includes; of several
+/// with one name the first of the nearest source.
+Definitions functions_in_reach(std::string_view lesson, std::string_view path);
 
 /// The files of a lesson that are compiled: no other one includes them.
 std::vector<std::string> launch_sources(std::string_view lesson);

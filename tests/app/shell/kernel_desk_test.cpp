@@ -1,8 +1,12 @@
 // A lesson's kernel under the user's hands: edited, run, refused, compared, kept. The lab is the test's own.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <fstream>
 
 #include "app/keep/drafts.hpp"
 #include "kernels/base/lab/assets.hpp"
+#include "kernels/base/workbench/sources.hpp"
 #include "scenes/ui/context.hpp"
 #include "tests/app/child.hpp"
 #include "tests/app/shell/stage.hpp"
@@ -118,6 +122,57 @@ TEST_CASE("an edited kernel runs with its text, until the original is asked for"
   desk.stage.shell.press({EditorKey::home, false, true});
   desk.stage.frame();
   CHECK(desk.label("editor_line_1") == "// mine");
+}
+
+TEST_CASE("a call opens the body of its function, and the next step goes back to its own line",
+          "[ui_shell]") {
+  const auto line_of = [](std::string_view part) {
+    const std::string_view text = lab::asset(kSource);
+    const std::size_t at = text.find(part);
+    REQUIRE(at != text.npos);
+    return std::to_string(std::count(text.begin(), text.begin() + static_cast<long>(at), '\n') + 1);
+  };
+  Desk desk;
+  desk.stage.shell.key(Key::right, false);
+  desk.stage.frame();
+  REQUIRE(desk.stage.has("source_line"));
+  CHECK_FALSE(desk.stage.has("back_to_step"));
+  desk.stage.click("word_" + line_of("tile_max = block_reduce(") + "_block_reduce");
+  desk.stage.frame();
+  CHECK(desk.label("lit_line") == line_of("__device__ float block_reduce("));
+  CHECK(desk.stage.has("word_" + line_of("value = warp_reduce(value, lanes, combine)") +
+                       "_warp_reduce"));
+  desk.stage.click("back_to_step");
+  desk.stage.frame();
+  CHECK_FALSE(desk.stage.has("lit_line"));
+  CHECK(desk.stage.has("source_line"));
+  // A step does so too.
+  desk.stage.click("word_" + line_of("tile_sum = block_reduce(") + "_block_reduce");
+  CHECK(desk.stage.has("back_to_step"));
+  desk.stage.shell.key(Key::right, false);
+  desk.stage.frame();
+  CHECK_FALSE(desk.stage.has("back_to_step"));
+}
+
+TEST_CASE("every source with device code can be opened and edited, headers too", "[ui_shell]") {
+  ShellOptions options;
+  options.lesson = "hopper-gemm";
+  options.tab = Tab::kernel;
+  Desk desk(options);
+  const std::string own = desk.stage.part("kernel_source")["value"];
+  desk.stage.click("kernel_source");
+  const auto sources = workbench::editable_sources("hopper-gemm");
+  const auto header = std::find_if(sources.begin(), sources.end(),
+                                   [](const std::string& path) { return path.ends_with(".hpp"); });
+  REQUIRE(header != sources.end());
+  desk.stage.click(fmt::format("kernel_source_{}", header - sources.begin()));
+  const std::string name(workbench::name_of_file(*header));
+  CHECK(desk.stage.part("kernel_source")["value"] == name);
+  CHECK(name != own);
+  desk.edit("// mine\n");
+  desk.run();
+  REQUIRE(desk.asked().kernel);
+  CHECK(desk.asked().kernel->path == *header);
 }
 
 TEST_CASE("what is wrong stands at its line, and moves with it", "[ui_shell]") {

@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// CUDA's header of this name, for edited sources under emulation: the block, tiles of a warp and the grid without its
-/// barrier ("Cooperative Groups"). Places are those of the calling thread.
+/// CUDA's header of this name, for edited sources under emulation: the block, tiles of a warp, coalesced threads and the grid
+/// without its barrier ("Cooperative Groups"). Places are those of the calling thread.
 
 #include <type_traits>
 
@@ -116,6 +116,39 @@ class thread_block_tile {
 template <unsigned kSize, class Parent>
 thread_block_tile<kSize, Parent> tiled_partition(const Parent& parent) {
   return {parent.thread_rank() / kSize, (parent.size() + kSize - 1) / kSize};
+}
+
+/// The lanes that run together here: the calling one alone, which is all that CUDA promises of them.
+class coalesced_group {
+ public:
+  static constexpr unsigned thread_rank() { return 0; }
+  static constexpr unsigned num_threads() { return 1; }
+  static constexpr unsigned size() { return 1; }
+  static constexpr unsigned meta_group_rank() { return 0; }
+  static constexpr unsigned meta_group_size() { return 1; }
+  static void sync(Location = {}) {}
+  template <class T>
+  static T shfl(T value, int, Location = {}) {
+    return value;
+  }
+  template <class T>
+  static T shfl_up(T value, int, Location = {}) {
+    return value;
+  }
+  template <class T>
+  static T shfl_down(T value, int, Location = {}) {
+    return value;
+  }
+  template <class T>
+  static T shfl_xor(T value, int, Location = {}) {
+    return value;
+  }
+  static int any(int predicate, Location = {}) { return predicate != 0; }
+  static int all(int predicate, Location = {}) { return predicate != 0; }
+  static unsigned ballot(int predicate, Location = {}) { return predicate != 0; }
+};
+inline coalesced_group coalesced_threads() {
+  return {};
 }
 
 template <class Group>

@@ -80,6 +80,15 @@ void check_directions(const char* word, long double exact, T nearest, T zero, T 
   if (left != right) CHECK(nearest == (left < right ? down : up));
 }
 
+TEST_CASE("toolkit: a lane that runs alone is a whole group", "[simt]") {
+  const auto group = cooperative_groups::coalesced_threads();
+  CHECK(group.size() == 1);
+  CHECK(group.thread_rank() == 0);
+  CHECK(group.shfl(7, 0) == 7);
+  CHECK(group.ballot(5) == 1);
+  CHECK(cooperative_groups::reduce(group, 9, cooperative_groups::plus<int>()) == 9);
+}
+
 TEST_CASE("toolkit: each direction of rounding", "[simt]") {
   // A long double has 64 bits: sums and products of numbers this short are exact in it.
   std::mt19937_64 random(7);

@@ -23,7 +23,8 @@ TEST_CASE("every lesson has sources to edit, and files that compile them", "[wor
     CHECK_FALSE(sources.empty());
     for (const std::string& source : sources) {
       INFO(source);
-      CHECK(tests::contains(lab::asset(source), "__global__"));
+      CHECK(tests::contains(lab::asset(source),
+                            source.ends_with(".cu") ? "__global__" : "__device__"));
       CHECK_FALSE(launch_sources_of(id, source).empty());
     }
   }
@@ -40,6 +41,31 @@ TEST_CASE("the files that an edit reaches are compiled, and the one with the set
   CHECK(launch_sources_of("flash-attention", kFlash + "flash_3.cu") ==
         Names{kFlash + "flash_3_explained_start.cu", kFlash + "flash_3_start.cu",
               kFlash + "launch.cu"});
+}
+
+TEST_CASE("a function that a kernel calls is found where it is written", "[workbench]") {
+  const std::string folder = "kernels/matmul/hopper_gemm/", path = folder + "specialized.cu";
+  const Definitions found = functions_in_reach("hopper-gemm", path);
+  const auto line_of = [](const Definition& definition) {
+    std::string_view text = lab::asset(definition.path);
+    for (int line = 1; line < definition.line; ++line) text.remove_prefix(text.find('\n') + 1);
+    return text.substr(0, text.find('\n'));
+  };
+  int elsewhere = 0;
+  for (const auto& [name, definition] : found) {
+    CAPTURE(name, definition.path, definition.line);
+    CHECK(tests::contains(line_of(definition), name + "("));
+    elsewhere += definition.path != path ? 1 : 0;
+  }
+  CHECK(elsewhere > 3);
+  const Definitions own =
+      functions_in_reach("online-softmax", "kernels/attention/online_softmax/one_pass.cu");
+  for (const char* name : {"finite_base", "warp_reduce", "online_softmax", "online_one_read"}) {
+    CAPTURE(name);
+    REQUIRE(own.contains(name));
+    CHECK(tests::contains(line_of(own.at(name)), name));
+  }
+  CHECK_FALSE(own.contains("__launch_bounds__"));
 }
 
 TEST_CASE("a file is an edit of the source of its name, or of the one most like it",
