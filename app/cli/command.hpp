@@ -26,6 +26,7 @@ void add_tour(CLI::App& app, Invocation& invocation);
 void add_verify_recording(CLI::App& app, Invocation& invocation);
 void add_worksheet(CLI::App& app, Invocation& invocation);
 void add_worker(CLI::App& app, Invocation& invocation);
+void add_progress(CLI::App& app, Invocation& invocation);
 void add_exercise(CLI::App& app, Invocation& invocation);
 void add_assembly(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);

@@ -14,6 +14,7 @@
 #include "app/cli/output.hpp"
 #include "app/file.hpp"
 #include "app/keep/place.hpp"
+#include "app/keep/progress.hpp"
 #include "app/worker/sandbox.hpp"
 #include "kernels/catalog.hpp"
 
@@ -217,7 +218,13 @@ int check(const CheckArguments& arguments, const std::string& program) {
   if (folder) {
     check_class(files, arguments.exercise, plan, take);
   } else {
-    take(check_file(arguments.path, arguments.exercise, plan));
+    const CheckedFile checked = check_file(arguments.path, arguments.exercise, plan);
+    take(checked);
+    if (const lab::Exercise* one = known(checked.exercise); checked.verdict.ok && one != nullptr) {
+      ProgressFile done(progress_path());
+      done.add({{{one->lesson, {.exercises = {one->id()}}}}});
+      if (const std::string said = done.take_remark(); !said.empty()) remark(said);
+    }
   }
   if (arguments.json) print(json_text(all));
   return static_cast<int>(good ? ExitCode::good : ExitCode::check_failed);

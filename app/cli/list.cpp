@@ -6,6 +6,7 @@
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"
 #include "kernels/catalog.hpp"
+#include "scenes/shared/course.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -34,25 +35,71 @@ std::string lesson_text(const lab::Lesson& lesson) {
   return text;
 }
 
-int list(bool as_json) {
+struct ListArguments {
+  bool json = false, course = false, markdown = false;
+};
+
+/// What each lesson takes and gives.
+int list_course(const ListArguments& arguments) {
+  const lab::Table table = scenes::course_table();
+  if (arguments.json) {
+    json rows = json::array();
+    for (const scenes::CourseRow& row : scenes::course()) {
+      rows.push_back({{"lesson", row.lesson},
+                      {"chapter", row.chapter},
+                      {"title", row.title},
+                      {"minutes", row.minutes},
+                      {"stops", row.stops},
+                      {"exercises", row.exercises},
+                      {"before", row.before},
+                      {"after", row.after}});
+    }
+    print(json_text({{"course", std::move(rows)}}));
+  } else if (arguments.markdown) {
+    print(table.to_markdown());
+  } else {
+    std::string text;
+    for (const scenes::CourseRow& row : scenes::course()) {
+      text += fmt::format("{}{}  {} · {}, about {} minutes, {} stops, {} exercises\n",
+                          text.empty() ? "" : "\n", row.lesson, row.chapter, row.title, row.minutes,
+                          row.stops.size(), row.exercises.size());
+      text += fmt::format("  before: {}\n  afterwards you can: {}\n", row.before, row.after);
+    }
+    print(text);
+  }
+  return static_cast<int>(ExitCode::good);
+}
+
+int list(const ListArguments& arguments) {
+  if (arguments.markdown && !arguments.course) {
+    throw Error("--markdown goes with --course: tilestep list --course --markdown");
+  }
+  if (arguments.markdown && arguments.json) {
+    throw Error("only one of --json and --markdown can be given at once");
+  }
+  if (arguments.course) return list_course(arguments);
   json all = json::array();
   std::string text;
   for (const lab::Lesson* lesson : lessons()) {
     all.push_back(lesson_json(*lesson));
     text += (text.empty() ? "" : "\n") + lesson_text(*lesson);
   }
-  print(as_json ? json_text({{"lessons", std::move(all)}}) : text);
+  print(arguments.json ? json_text({{"lessons", std::move(all)}}) : text);
   return static_cast<int>(ExitCode::good);
 }
 
 }  // namespace
 
 void add_list(CLI::App& app, Invocation& invocation) {
-  auto as_json = std::make_shared<bool>(false);
+  auto arguments = std::make_shared<ListArguments>();
   CLI::App* command = app.add_subcommand("list", "List the lessons and their knobs");
-  command->add_flag("--json", *as_json, "As JSON");
+  command->add_flag("--course", arguments->course,
+                    "List the course: time, stops, exercises, what to know before, what you can do "
+                    "afterwards");
+  command->add_flag("--json", arguments->json, "As JSON");
+  command->add_flag("--markdown", arguments->markdown, "(--course) as a Markdown table");
   command->callback(
-      [as_json, &invocation] { invocation.action = [as_json] { return list(*as_json); }; });
+      [arguments, &invocation] { invocation.action = [arguments] { return list(*arguments); }; });
 }
 
 }  // namespace tilestep::app

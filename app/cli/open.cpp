@@ -6,6 +6,7 @@
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"
 #include "app/keep/drafts.hpp"
+#include "app/keep/progress.hpp"
 #include "app/window/window.hpp"
 
 namespace tilestep::app {
@@ -47,6 +48,7 @@ int open(const CLI::App& command, LookArguments& look, const std::string& progra
   add_kept(command, look, settings.load(), options);
   options.settings = &settings;
   options.shell.drafts = drafts_folder();
+  options.shell.progress = progress_path();
   options.shell.greeting = settings.take_remark();
   if (!options.shell.greeting.empty()) remark(options.shell.greeting);
   return run_window(options);

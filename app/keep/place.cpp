@@ -101,6 +101,19 @@ fs::path free_name(const fs::path& folder, std::string_view stem, std::string_vi
   }
 }
 
+fs::path aside_name(const fs::path& file) {
+  constexpr int kMost = 3;
+  std::error_code failed;
+  fs::path oldest;
+  for (int n = 1; n <= kMost; ++n) {
+    const fs::path name = file.string() + fmt::format(".damaged-{}", n);
+    if (!fs::exists(fs::symlink_status(name, failed))) return name;
+    const auto when = fs::last_write_time(name, failed);
+    if (oldest.empty() || when < fs::last_write_time(oldest, failed)) oldest = name;
+  }
+  return oldest;
+}
+
 std::string day_of_today() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};

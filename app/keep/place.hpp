@@ -18,6 +18,8 @@ std::filesystem::path documents_folder();
 /// "FOLDER/coalescing-2026-01-31-1.csv", with the first number whose file is not there.
 std::filesystem::path free_name(const std::filesystem::path& folder, std::string_view stem,
                                 std::string_view ending);
+/// Where a damaged file goes: a free name beside it, "FILE.damaged-1" to "-3"; with all of them there, the oldest's.
+std::filesystem::path aside_name(const std::filesystem::path& file);
 /// Today's date in UTC: "2026-01-31".
 std::string day_of_today();
 

@@ -23,7 +23,6 @@ constexpr int kVersion = 1;
 constexpr std::size_t kMostBytes = 1 << 20;
 constexpr int kLeastPixels = 100, kMostPixels = 1 << 16, kMostSteps = 1'000'000;
 constexpr const char* kMark = "tilestep_settings";
-constexpr int kMostAside = 3;
 
 double real_within(const Place& at, double least, double most) {
   const double value = at.real<double>();
@@ -149,21 +148,8 @@ KeptSettings SettingsFile::load() {
   return {};
 }
 
-/// A name beside the file that is free; with kMostAside of them, that of the oldest.
-fs::path SettingsFile::aside() const {
-  std::error_code failed;
-  fs::path oldest;
-  for (int n = 1; n <= kMostAside; ++n) {
-    const fs::path name = path_->string() + fmt::format(".damaged-{}", n);
-    if (!fs::exists(fs::symlink_status(name, failed))) return name;
-    const auto when = fs::last_write_time(name, failed);
-    if (oldest.empty() || when < fs::last_write_time(oldest, failed)) oldest = name;
-  }
-  return oldest;
-}
-
 bool SettingsFile::set_aside(const std::string& reason, const char* holds) {
-  const fs::path to = aside();
+  const fs::path to = aside_name(*path_);
   std::error_code failed;
   fs::rename(*path_, to, failed);
   if (failed) {

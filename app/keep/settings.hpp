@@ -49,7 +49,6 @@ class SettingsFile {
   std::string take_remark() { return std::exchange(remark_, {}); }
 
  private:
-  std::filesystem::path aside() const;
   bool set_aside(const std::string& reason, const char* holds);
 
   std::optional<std::filesystem::path> path_;

@@ -59,7 +59,9 @@ void Gate::reveal(const scenes::Scene& scene, const std::map<picture::Name, int>
   }
   for (auto guess = guesses_.begin(); guess != guesses_.end() && guess->first < step;) {
     if (const auto question = scene.question({at_step(axis, guess->first), picks})) {
-      judge(scenes::is_answer(*question, guess->second) ? Outcome::right : Outcome::wrong);
+      const bool right = scenes::is_answer(*question, guess->second);
+      judge(right ? Outcome::right : Outcome::wrong);
+      judged_.push_back({question->id, right});
     }
     guess = guesses_.erase(guess);
   }
@@ -116,7 +118,9 @@ int MeasuredGate::waiting() const {
 
 void MeasuredGate::answer(int item, const scenes::Guess& guess) {
   Item& one = items_.at(static_cast<std::size_t>(item));
-  if (one.waits()) one.guess = guess;
+  if (!one.waits()) return;
+  one.guess = guess;
+  judged_.push_back({one.question.id, scenes::is_answer(one.question, guess)});
 }
 
 void MeasuredGate::skip(int item) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scenes/scene.hpp"
@@ -13,6 +14,12 @@ namespace tilestep::app {
 
 /// How one question ended.
 enum class Outcome { right, wrong, skipped };
+
+/// A question that was answered.
+struct Judged {
+  std::string kind;
+  bool right = false;
+};
 
 /// What is asked before the next step of a trace.
 class Gate {
@@ -45,6 +52,8 @@ class Gate {
   /// Another run: what was guessed no longer belongs to it. The score stays.
   void forget();
   const std::vector<Outcome>& score() const { return score_; }
+  /// What was answered since the last call.
+  std::vector<Judged> take_judged() { return std::exchange(judged_, {}); }
 
  private:
   void judge(Outcome outcome) { score_.push_back(outcome); }
@@ -54,6 +63,7 @@ class Gate {
   std::map<int, scenes::Guess> guesses_;
   std::set<int> passed_;  ///< steps that were asked at, or gone over
   std::vector<Outcome> score_;
+  std::vector<Judged> judged_;
 };
 
 /// What is asked before views of the Measured tab are shown.
@@ -77,9 +87,11 @@ class MeasuredGate {
   void skip(int item);
   void see(int item);
   std::vector<Outcome> score() const;
+  std::vector<Judged> take_judged() { return std::exchange(judged_, {}); }
 
  private:
   std::vector<Item> items_;
+  std::vector<Judged> judged_;
 };
 
 }  // namespace tilestep::app

@@ -47,7 +47,7 @@ KernelDesk::Sheet& ShellState::sheet_in_editor() {
 }
 
 KernelDesk::Sheet* ShellState::sheet_on_show() {
-  if (tab != Tab::kernel || (staged() && !overlay)) return nullptr;
+  if (home || tab != Tab::kernel || (staged() && !overlay)) return nullptr;
   KernelDesk& desk = this->desk();
   if (desk.edits && desk.guest_in_editor) return &desk.guest->sheet;
   const auto found = desk.sheets.find(desk.path);

@@ -21,6 +21,7 @@ constexpr KeyLine kLines[] = {
     {"Home  End  N", "First step, last step, next event"},
     {"Space", "Play / pause"},
     {"A  B  C  D", "Answer the open question; Esc skips it"},
+    {"H", "Home: the course, and what you have done of it"},
     {"R", "Reset knobs and step"},
     {"↑  ↓  1–9", "Lesson"},
     {"L  [  ]", "Lesson text; previous / next stop"},

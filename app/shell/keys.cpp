@@ -193,9 +193,16 @@ void Shell::key(Key key, bool shift) {
     state.key_list = true;
     return;
   }
-  if (key == Key::escape) return state.escape();
+  if (key == Key::escape) return state.home ? state.show_home(false) : state.escape();
   if (key >= Key::a && key <= Key::d &&
       state.answer_by_key(static_cast<int>(key) - static_cast<int>(Key::a), shift)) {
+    return;
+  }
+  if (key == Key::h) return state.show_home(!state.home);
+  if (state.home) {
+    if (lesson_key(state.session, key)) state.show_home(false);
+    if (key == Key::t) state.toggle_theme();
+    if (key == Key::p) state.set_presenter(!state.ui.look().presenter);
     return;
   }
   if (trace_key(state, key, shift) || lesson_key(state.session, key)) return;

@@ -80,7 +80,12 @@ void add_actions(std::vector<Find>& all) {
        [](ShellState& s) { s.set_text_scale(s.ui.look().text_scale - 0.25f); }},
       {"note", "Note about what is on show", "", [](ShellState& s) { s.open_note(true); }},
       {"keys", "Keys", "?", [](ShellState& s) { s.key_list = true; }},
-      {"coach", "Tour of this window", "", [](ShellState& s) { s.coach.begin(); }},
+      {"home", "Home: the course and your progress", "H", [](ShellState& s) { s.show_home(true); }},
+      {"coach", "Tour of this window", "",
+       [](ShellState& s) {
+         s.show_home(false);
+         s.coach.begin();
+       }},
       {"full_screen", "Full screen", "F11", [](ShellState& s) { s.full_screen_toggle = true; }},
   };
   for (const auto& [id, name, key, go] : actions) {
@@ -188,8 +193,11 @@ std::vector<Find> finds_of(const ShellState& state) {
   std::vector<Find> all;
   for (std::size_t i = 0; i < state.lessons().size(); ++i) {
     const lab::LessonInfo& info = state.lessons()[i].info;
-    all.push_back({"find_lesson_" + info.id, info.title, "lesson", info.takeaway,
-                   [i](ShellState& s) { s.session.choose(i); }});
+    all.push_back(
+        {"find_lesson_" + info.id, info.title, "lesson", info.takeaway, [i](ShellState& s) {
+           s.session.choose(i);
+           s.show_home(false);
+         }});
   }
   add_actions(all);
   add_keeping(all);

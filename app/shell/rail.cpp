@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/shell/shell_state.hpp"
+#include "scenes/shared/course.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -60,7 +61,7 @@ bool lesson_row(const LessonState& lesson, std::size_t index, bool chosen, bool 
   } else {
     ui::draw_text({min.x + px(14), middle - digit.y / 2}, number, Font::mono_note, Role::muted);
     const float left = px(34);
-    const float room = width - left - px(8);
+    const float room = width - left - px(20);
     // A long title in smaller type reads better than one that is cut off.
     const bool fits = ui::text_size(lesson.info.title, Font::body_bold).x <= room;
     const Font font = !fits ? Font::note : chosen ? Font::body_bold : Font::body;
@@ -70,6 +71,55 @@ bool lesson_row(const LessonState& lesson, std::size_t index, bool chosen, bool 
   }
   ui::map(id, lesson.info.title, chosen ? "selected" : "", min, max);
   return pressed;
+}
+
+/// Beside a lesson: a tick where all of its path was read, a ring where some was.
+void draw_done(ShellState& state, const std::string& lesson, ImVec2 min, bool narrow) {
+  const auto done = state.progress.lessons.find(lesson);
+  if (done == state.progress.lessons.end() || done->second.stops.empty()) return;
+  const auto& course = scenes::course();
+  const auto row = std::find_if(course.begin(), course.end(), [&](const scenes::CourseRow& each) {
+    return each.lesson == lesson;
+  });
+  if (row == course.end()) return;
+  const auto read =
+      std::count_if(row->stops.begin(), row->stops.end(),
+                    [&](const std::string& stop) { return done->second.stops.count(stop) > 0; });
+  const float right = min.x + ImGui::GetContentRegionAvail().x;
+  const ImVec2 center(right - px(narrow ? 5 : 10), min.y + px(narrow ? 8 : 20));
+  const bool all = read == std::ssize(row->stops);
+  if (all) {
+    ui::check(center, px(5), Role::good);
+  } else if (read > 0) {
+    list().AddCircle(center, px(4), ui::color(Role::muted), 0, px(1.25f));
+  }
+  ui::map("done_" + lesson, fmt::format("{} of {} stops read", read, row->stops.size()),
+          all        ? "all"
+          : read > 0 ? "some"
+                     : "",
+          {center.x - px(5), center.y - px(5)}, {center.x + px(5), center.y + px(5)});
+}
+
+/// The way to the course.
+void home_row(ShellState& state, bool narrow) {
+  const float width = ImGui::GetContentRegionAvail().x, height = std::round(px(36));
+  const ImVec2 min = ImGui::GetCursorScreenPos(), max(min.x + width, min.y + height);
+  bool pressed = ImGui::InvisibleButton("home", {width, height});
+  const bool hovered = ImGui::IsItemHovered();
+  if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+  pressed = ui::Context::current().focus().control("home_row", min, max).pressed || pressed;
+  if (state.home || hovered) {
+    list().AddRectFilled(min, max, ui::color(Role::raised), px(ui::kControlCorner));
+  }
+  const Role role = state.home ? Role::text : Role::muted;
+  const std::string label = narrow ? "H" : "Home";
+  const float y = (min.y + max.y - ui::text_size(label).y) / 2;
+  ui::draw_text({narrow ? (min.x + max.x) / 2 : min.x + px(14), y}, label, Font::body, role,
+                narrow ? ui::Align::center : ui::Align::left);
+  ui::tooltip("The course, and what you have done of it  (H)");
+  ui::map("home_row", "Home", state.home ? "selected" : "", min, max);
+  if (pressed) state.show_home(!state.home);
+  ui::space(8);
 }
 
 /// Scrolls the chosen lesson into sight when it is another one, or when room or type have changed: not when the user
@@ -102,7 +152,11 @@ void lessons(ShellState& state, bool narrow) {
     }
     const bool chosen = i == state.session.chosen();
     const ImVec2 min = ImGui::GetCursorScreenPos();
-    if (lesson_row(lesson, i, chosen, narrow)) state.session.choose(i);
+    if (lesson_row(lesson, i, chosen && !state.home, narrow)) {
+      state.session.choose(i);
+      state.show_home(false);
+    }
+    draw_done(state, lesson.info.id, min, narrow);
     if (chosen) keep_in_sight(i, min, {min.x, min.y + std::round(px(40))});
   }
 }
@@ -158,6 +212,7 @@ void draw_rail(ShellState& state, const Layout& layout) {
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
   ImGui::SetCursorScreenPos({place.min.x + pad, place.min.y + head});
   ImGui::BeginChild("lessons", {place.width() - 2 * pad, place.height() - head - foot});
+  home_row(state, narrow);
   lessons(state, narrow);
   ImGui::EndChild();
   ImGui::SetCursorScreenPos({place.min.x + pad, place.max.y - foot + pad});

@@ -35,9 +35,10 @@ std::vector<std::vector<ui::MarkdownTerm>> first_uses(const scenes::Guide& guide
   return all;
 }
 
-/// Read once.
+}  // namespace
+
 void read_guide(const LessonState& lesson, Reading& reading) {
-  if (reading.guide || !reading.problem.empty() || !lesson.report) return;
+  if (reading.guide || !reading.problem.empty()) return;
   try {
     reading.guide = scenes::parse_guide(scenes::lesson_text(lesson.info.id), lesson.knobs);
     reading.terms = first_uses(*reading.guide, lesson.info.id);
@@ -45,6 +46,8 @@ void read_guide(const LessonState& lesson, Reading& reading) {
     reading.problem = error.what();
   }
 }
+
+namespace {
 
 void links(ShellState& state, const ui::MarkdownEvents& events,
            std::optional<std::string>& pointed_at) {
@@ -226,7 +229,7 @@ void draw_reader(ShellState& state, const Layout& layout) {
   panel.name("lesson_text", "Lesson text");
   const LessonState& lesson = state.session.lesson();
   Reading& reading = state.reading();
-  read_guide(lesson, reading);
+  if (lesson.report) read_guide(lesson, reading);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
   if (!reading.guide) {

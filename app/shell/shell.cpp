@@ -38,6 +38,28 @@ class InFrame {
 };
 thread_local bool InFrame::drawing_ = false;
 
+void draw_lesson(ShellState& state, const Layout& layout) {
+  draw_header(state, layout);
+  ImGui::SetCursorScreenPos(layout.content.min);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
+  ImGui::BeginChild(
+      "column", layout.content.size(), false,
+      layout.stacked ? 0 : ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
+  ImGui::PopStyleColor();
+  if (layout.stacked) ui::scroll_stop("column");
+  draw_stage(state, layout);
+  if (layout.staged && state.layout_mode().card > 0) draw_card(state, layout);
+  draw_transport(state, layout);
+  if (layout.staged) {
+    draw_bar(state, layout);
+  } else {
+    draw_side_panel(state, layout);
+  }
+  if (state.reader) draw_reader(state, layout);
+  if (!layout.staged || state.overlay) draw_tabs(state, layout);
+  ImGui::EndChild();
+}
+
 }  // namespace
 
 Shell::Shell(LabClient& lab, ShellOptions options)
@@ -74,31 +96,18 @@ void Shell::draw(ImVec2 size) {
                    ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoScrollWithMouse);
   ImGui::PopStyleVar();
   draw_rail(*state_, layout);
-  draw_header(*state_, layout);
-
-  ImGui::SetCursorScreenPos(layout.content.min);
-  ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
-  ImGui::BeginChild(
-      "column", layout.content.size(), false,
-      layout.stacked ? 0 : ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
-  ImGui::PopStyleColor();
-  if (layout.stacked) ui::scroll_stop("column");
-  draw_stage(*state_, layout);
-  if (layout.staged && state_->layout_mode().card > 0) draw_card(*state_, layout);
-  draw_transport(*state_, layout);
-  if (layout.staged) {
-    draw_bar(*state_, layout);
+  if (state_->home) {
+    draw_home(*state_, layout, size);
   } else {
-    draw_side_panel(*state_, layout);
+    draw_lesson(*state_, layout);
   }
-  if (state_->reader) draw_reader(*state_, layout);
-  if (!layout.staged || state_->overlay) draw_tabs(*state_, layout);
-  ImGui::EndChild();
   ImGui::End();
-  follow_pointer(*state_);
-  draw_note(*state_, layout);
-  draw_definition(*state_, size);
-  draw_lab_card(*state_, size);
+  if (!state_->home) {
+    follow_pointer(*state_);
+    draw_note(*state_, layout);
+    draw_definition(*state_, size);
+    draw_lab_card(*state_, size);
+  }
   focus.draws("keys");
   if (state_->key_list) draw_key_list(*state_, size);
   focus.draws("palette");
@@ -133,6 +142,7 @@ bool Shell::update() {
   const bool changed = state_->session.update(now_s);
   if (const auto remark = state_->session.take_remark()) state_->say(failure_sentence(*remark));
   const bool asked = state_->follow_assembly();
+  state_->follow_progress();
   return state_->follow_drafts() || changed || said_enough || asked;
 }
 

@@ -54,7 +54,7 @@ struct ShellOptions {
   float text_scale = 1.0f;   ///< 1.0–2.0
   bool still = false;        ///< no animation: pictures and tests
   bool calm = false;         ///< reduced motion: nothing moves by itself
-  bool first_start = false;  ///< begins with the tour of the window
+  bool first_start = false;  ///< begins at Home, without a place to continue
   bool edits = false;        ///< the kernel's editor is open under Kernel
   /// What stands beside the source under Kernel; nothing: the source alone.
   std::optional<workbench::AssemblyForm> assembly = {};
@@ -62,6 +62,8 @@ struct ShellOptions {
   std::optional<lab::KernelEdit> kernel = {};
   /// Where drafts of kernels are kept; nothing: they are not.
   std::optional<std::filesystem::path> drafts = {};
+  /// Where progress is kept; nothing: it is not.
+  std::optional<std::filesystem::path> progress = {};
 };
 
 /// How a run with the user's kernel went.
@@ -88,6 +90,7 @@ enum class Key {
   c,
   d,
   g,
+  h,
   k,
   l,
   m,

@@ -48,9 +48,12 @@ std::size_t first_offer(const ShellOptions& options) {
 ShellState::ShellState(LabClient& lab, const ShellOptions& options)
     : session(lab, all_lessons(), lab_offers(options.backend, options.labs), first_offer(options)),
       tab(options.tab),
-      drafts(options.drafts) {
+      drafts(options.drafts),
+      home(options.first_start),
+      has_place(!options.first_start),
+      progress_file(options.progress),
+      progress(progress_file.load()) {
   reader = options.reader;
-  if (options.first_start) coach.begin();
   overlay = options.overlay;
   session.set_predicts(options.predict || options.asked);
   ui.look() = {.theme = options.theme,
@@ -173,6 +176,7 @@ void ShellState::go_to_stop(int stop) {
   if (!reading.guide || stop < 0 || stop >= std::ssize(reading.guide->stops)) return;
   const scenes::GuideStop& there = reading.guide->stops[static_cast<std::size_t>(stop)];
   reading.stop = stop;
+  has_done({{{session.lesson().info.id, {.stops = {there.title}}}}});
   reading.tries = false;
   reading.scrolls = true;
   session.stand(
@@ -185,6 +189,55 @@ void ShellState::go_to_stop(int stop) {
         std::pair("kernel", Tab::kernel)}) {
     if (there.tab == name) show_tab(wanted);
   }
+}
+
+void ShellState::show_home(bool wanted) {
+  if (wanted) {
+    session.stop();
+    progress.add(progress_file.load());  // another window may have added to it
+  }
+  has_place = has_place || !wanted;
+  home = wanted;
+}
+
+void ShellState::begin_lesson(std::size_t index) {
+  session.choose(index);
+  set_reader(true);
+  show_home(false);
+  Reading& reading = this->reading();
+  const LessonState& lesson = session.lesson();
+  read_guide(lesson, reading);
+  if (!reading.guide) return;
+  const auto& stops = reading.guide->stops;
+  const auto& read = progress.lessons[lesson.info.id].stops;
+  const auto next = std::find_if(stops.begin(), stops.end(), [&](const scenes::GuideStop& stop) {
+    return read.count(stop.title) == 0;
+  });
+  go_to_stop(next == stops.end() ? 0 : static_cast<int>(next - stops.begin()));
+}
+
+void ShellState::follow_progress() {
+  Progress news;
+  for (std::size_t i = 0; i < session.lessons().size(); ++i) {
+    LessonState& lesson = session.lessons()[i];
+    auto judged = lesson.gate.take_judged();
+    for (Judged& one : lesson.measured_gate.take_judged()) judged.push_back(std::move(one));
+    for (const Judged& one : judged) {
+      Progress::Lesson& mine = news.lessons[lesson.info.id];
+      mine.asked.insert(one.kind);
+      if (one.right) mine.right.insert(one.kind);
+    }
+  }
+  has_done(news);
+}
+
+void ShellState::has_done(const Progress& news) {
+  Progress all = progress;
+  all.add(news);
+  if (all == progress) return;
+  progress = progress_file.add(all);
+  progress.add(all);
+  if (const std::string remark = progress_file.take_remark(); !remark.empty()) say(remark);
 }
 
 void ShellState::try_out(const lab::Settings& settings) {

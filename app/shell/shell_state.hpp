@@ -10,6 +10,7 @@
 
 #include "app/keep/drafts.hpp"
 #include "app/keep/own_editor.hpp"
+#include "app/keep/progress.hpp"
 #include "app/shell/coach.hpp"
 #include "app/shell/layout.hpp"
 #include "app/shell/owned_kernel.hpp"
@@ -121,6 +122,10 @@ struct ShellState {
   /// What the palette finds, while it is open, in the lesson of this place in the list.
   std::optional<std::pair<std::size_t, std::vector<Find>>> finds;
   Coach coach;
+  bool home = false;       ///< the course is on show in place of a lesson
+  bool has_place = false;  ///< there is a lesson to continue
+  ProgressFile progress_file;
+  Progress progress;          ///< of this and other windows, as far as known
   std::string glossary_term;  ///< the one on show, by its id
   std::array<char, 96> glossary_query{};
   bool glossary_scrolls = false;  ///< brings the term into sight in the list
@@ -181,6 +186,12 @@ struct ShellState {
   /// Goes to a stop of the guided path; beyond the ends: nothing.
   void go_to_stop(int stop);
   void try_out(const lab::Settings& settings);
+  void show_home(bool wanted);
+  /// Opens a lesson with its text, at the first stop that was not read.
+  void begin_lesson(std::size_t index);
+  /// Keeps what was read and answered since the last call.
+  void follow_progress();
+  void has_done(const Progress& news);
   LayoutMode layout_mode() const;
   /// What lies over the window and takes the keys: "palette", "coach", "keys"; empty: nothing does.
   std::string layer() const;
@@ -270,6 +281,10 @@ struct Shell::State : ShellState {
 };
 
 void draw_rail(ShellState& state, const Layout& layout);
+/// The course with what was done of it, over all of the window beside the rail.
+void draw_home(ShellState& state, const Layout& layout, ImVec2 size);
+/// Reads a lesson's text, once.
+void read_guide(const LessonState& lesson, Reading& reading);
 void draw_header(ShellState& state, const Layout& layout);
 /// The picture with what lies over it: progress, failure.
 void draw_stage(ShellState& state, const Layout& layout);

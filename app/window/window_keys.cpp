@@ -151,6 +151,8 @@ std::optional<Key> key_of_character(unsigned character) {
       return Key::d;
     case 'g':
       return Key::g;
+    case 'h':
+      return Key::h;
     case 'k':
       return Key::k;
     case 'l':

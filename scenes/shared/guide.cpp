@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/number.hpp"
@@ -155,8 +156,11 @@ class Reader {
     if (pending_) no_heading();
     const std::string_view inside =
         text.ends_with("-->") ? trimmed(text.substr(4, text.size() - 7)) : std::string_view();
+    if (course_word(inside)) return;
     if (!inside.starts_with("stop:") && inside != "more") {
-      fail(line_, "a comment stands on a line of its own and is <!-- stop: … --> or <!-- more -->");
+      fail(line_,
+           "a comment stands on a line of its own and is <!-- stop: … --> or <!-- more -->, or in "
+           "the introduction <!-- before: … --> or <!-- after: … -->");
     }
     if (more_) fail(line_, "after <!-- more --> there are no stops and no second <!-- more -->");
     finish();
@@ -164,6 +168,21 @@ class Reader {
     if (more_) return;
     pending_ = at_line(line_, [&] { return stop_of(inside.substr(5), knobs_); });
     stop_line_ = line_;
+  }
+
+  /// What the course says of the lesson. False where this is not about it.
+  bool course_word(std::string_view inside) {
+    for (const auto& [word, member] :
+         {std::pair("before:", &Guide::before), std::pair("after:", &Guide::after)}) {
+      if (!inside.starts_with(word)) continue;
+      std::string& target = guide_.*member;
+      if (!guide_.stops.empty() || !target.empty()) {
+        fail(line_, fmt::format("<!-- {} … --> stands once, before the first stop", word));
+      }
+      target = trimmed(inside.substr(std::string_view(word).size()));
+      return true;
+    }
+    return false;
   }
 
   void heading(std::string_view text) {

@@ -17,7 +17,8 @@
 /// `step` is the number of completed coarse steps (0 unless said; beyond the last: the last), `phase` the
 /// name or number of a phase inside it (the last unless said; `_` stands for a blank in a name), `light`
 /// keys of the picture, `kind` and `tab` one of `guide_kinds` and `guide_tabs`; all else are knobs. What
-/// stands before the first stop is the introduction, what stands after `<!-- more -->` needs no scene.
+/// stands before the first stop is the introduction, what stands after `<!-- more -->` needs no scene. In the
+/// introduction `<!-- before: … -->` and `<!-- after: … -->` say what the course says of the lesson.
 ///
 /// Inside a stop `[stride 32](try:stride=32)` is a chip that sets knobs on top of the stop's (several:
 /// `try:stride=32&element_bytes=1`), and `[m](light:m)` lights a thing while it is pointed at.
@@ -45,7 +46,9 @@ struct GuideStop {
 
 /// A lesson's text. Without any stop all of it is introduction and more.
 struct Guide {
-  std::string intro;  ///< Markdown before the first stop, the title included
+  std::string before;  ///< what one should know, of `<!-- before: … -->`; empty: not said
+  std::string after;   ///< what one can do afterwards, of `<!-- after: … -->`
+  std::string intro;   ///< Markdown before the first stop, the title included
   std::vector<GuideStop> stops;
   std::string more;  ///< Markdown after `<!-- more -->`
 };

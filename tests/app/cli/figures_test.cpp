@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/cli/ladder_text.hpp"
+#include "scenes/shared/course.hpp"
 #include "tests/catch.hpp"
 #include "tests/paths.hpp"
 #include "tests/reports.hpp"
@@ -65,6 +66,14 @@ TEST_CASE("the README's ladders are the recorded ones", "[figures]") {
     CAPTURE(lesson);
     CHECK(readme.find(app::ladder_markdown(recorded_bench(lesson))) != std::string::npos);
   }
+}
+
+TEST_CASE("the README's course is the program's", "[figures]") {
+  std::ifstream file(std::string(tilestep::tests::paths::kSource) + "/README.md");
+  const std::string readme{std::istreambuf_iterator<char>(file), {}};
+  const std::string table = scenes::course_table().to_markdown();
+  INFO(table);
+  CHECK(readme.find(table) != std::string::npos);
 }
 
 TEST_CASE("the text on coalescing quotes what was recorded", "[figures]") {

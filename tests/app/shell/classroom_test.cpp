@@ -153,6 +153,7 @@ TEST_CASE("the tour of the window shows what is where and ends", "[ui_shell]") {
   Stage stage(options);
   stage.lab.answer();
   stage.frame();
+  stage.click("coach_begin");
   stage.frame();
   int stops = 0;
   for (; stage.has("coach") && stops < 20; ++stops) {

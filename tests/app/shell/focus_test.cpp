@@ -300,6 +300,9 @@ TEST_CASE("what lies over the window keeps keys and focus to itself", "[ui_focus
   ShellOptions options;
   options.first_start = true;
   Walker walker(options);
+  REQUIRE(walker.stage.has("home"));
+  walker.go_to("coach_begin");
+  walker.press(Key::enter);
   REQUIRE(walker.stage.has("coach"));
   CHECK(round(walker) == std::vector<std::string>{"coach_next", "coach_skip"});
   walker.press(Key::t);

@@ -243,6 +243,12 @@ TEST_CASE("the tour of the window holds together at every size and look", "[ui_s
       options.theme = text_scale > 1 ? ui::ThemeKind::light : ui::ThemeKind::dark;
       Stage stage(options);
       stage.lab.answer();
+      {
+        INFO(fmt::format("home, {}x{}, text {}", size.x, size.y, text_scale));
+        check_frame(stage, size, true);
+      }
+      stage.frame();
+      stage.click("coach_begin");
       for (int stop = 0; stop < 7; ++stop) {
         INFO(fmt::format("stop {}, {}x{}, text {}", stop, size.x, size.y, text_scale));
         check_frame(stage, size, true);

@@ -1,0 +1,157 @@
+#include "app/keep/progress.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "app/file.hpp"
+#include "app/keep/place.hpp"
+#include "kernels/base/lab/json.hpp"
+
+namespace tilestep::app {
+namespace {
+
+namespace fs = std::filesystem;
+using lab::Place;
+using nlohmann::json;
+
+constexpr int kVersion = 1;
+constexpr std::size_t kMostBytes = 1 << 20;
+constexpr const char* kMark = "tilestep_progress";
+
+using Lesson = Progress::Lesson;
+constexpr std::pair<const char*, std::set<std::string> Lesson::*> kMembers[] = {
+    {"stops", &Lesson::stops},
+    {"right", &Lesson::right},
+    {"asked", &Lesson::asked},
+    {"exercises", &Lesson::exercises}};
+
+/// Of the file at `path` for this process alone, as long as it lives.
+class Lock {
+ public:
+  explicit Lock(const fs::path& path)
+      : file_(::open((path.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)) {
+    if (file_ >= 0) ::flock(file_, LOCK_EX);
+  }
+  ~Lock() {
+    if (file_ >= 0) ::close(file_);
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  int file_;
+};
+
+int version_of(const Place& root) {
+  return static_cast<int>(root.at(kMark).whole<std::int64_t>(1));
+}
+
+}  // namespace
+
+void Progress::add(const Progress& more) {
+  for (const auto& [id, news] : more.lessons) {
+    Lesson& mine = lessons[id];
+    for (const auto& [name, member] : kMembers) {
+      (mine.*member).insert((news.*member).begin(), (news.*member).end());
+    }
+  }
+}
+
+std::string progress_text(const Progress& progress) {
+  json all = json::object();
+  for (const auto& [id, lesson] : progress.lessons) {
+    for (const auto& [name, member] : kMembers) all[id][name] = lesson.*member;
+  }
+  return json{{kMark, kVersion}, {"lessons", all}}.dump(1, ' ', false,
+                                                        nlohmann::json::error_handler_t::replace) +
+         "\n";
+}
+
+Progress progress_from(std::string_view text) {
+  const json parsed = json::parse(text, nullptr, false);
+  if (parsed.is_discarded()) throw Error("it is no whole JSON");
+  const Place root(parsed, "the progress");
+  version_of(root);
+  Progress progress;
+  const Place lessons = root.at("lessons");
+  if (!lessons.json().is_object()) lessons.refuse("an object, a lesson a member");
+  for (const auto& [id, value] : lessons.json().items()) {
+    const Place lesson = lessons.at(id);
+    for (const auto& [name, member] : kMembers) {
+      const auto list = lesson.find(name);
+      for (std::size_t i = 0; list && i < list->size(); ++i) {
+        (progress.lessons[id].*member).insert(list->at(i).text());
+      }
+    }
+  }
+  return progress;
+}
+
+std::optional<fs::path> progress_path() {
+  const auto folder = state_folder();
+  return folder ? std::optional(*folder / "progress.json") : std::nullopt;
+}
+
+Progress ProgressFile::load() {
+  std::error_code failed;
+  if (!path_ || !fs::exists(*path_, failed)) return {};
+  try {
+    const std::string text = read_file(*path_, kMostBytes);
+    const json parsed = json::parse(text, nullptr, false);
+    if (!parsed.is_discarded() && version_of(Place(parsed, "the progress")) > kVersion) {
+      writable_ = false;
+      remark_ = fmt::format(
+          "the progress in '{}' is of a newer tilestep; it is left as it is, and nothing is added",
+          path_->string());
+      return {};
+    }
+    return progress_from(text);
+  } catch (const Error& error) {
+    writable_ = false;
+    if (error.code() == ExitCode::unavailable) {
+      remark_ = fmt::format("{}; no progress is kept", error.what());
+      return {};
+    }
+    const fs::path aside = aside_name(*path_);
+    fs::rename(*path_, aside, failed);
+    writable_ = !failed;
+    remark_ = failed
+                  ? fmt::format("the progress in '{}' is damaged ({}) and cannot be set aside: {}",
+                                path_->string(), error.what(), failed.message())
+                  : fmt::format("the progress was damaged ({}) and is set aside as '{}'",
+                                error.what(), aside.string());
+  }
+  return {};
+}
+
+Progress ProgressFile::add(const Progress& more) {
+  if (!path_ || !writable_) return more;
+  try {
+    make_folder(path_->parent_path());
+    const Lock lock(*path_);
+    const Progress before = load();
+    Progress all = before;
+    all.add(more);
+    if (writable_ && all != before) write_file(*path_, progress_text(all));
+    return all;
+  } catch (const Error& error) {
+    writable_ = false;
+    remark_ = fmt::format("the progress is not kept: {}", error.what());
+    return more;
+  }
+}
+
+void ProgressFile::reset() {
+  std::error_code failed;
+  if (path_) fs::remove(*path_, failed);
+  if (failed) {
+    throw Error(fmt::format("'{}' cannot be removed: {}", path_->string(), failed.message()),
+                ExitCode::unavailable);
+  }
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,67 @@
+#include "app/keep/progress.hpp"
+
+#include <fstream>
+
+#include "tests/app/child.hpp"
+#include "tests/catch.hpp"
+
+using namespace tilestep;
+using namespace tilestep::app;
+using tests::contains;
+using tests::file_text;
+namespace fs = std::filesystem;
+
+namespace {
+
+Progress of(const std::string& lesson, Progress::Lesson done) {
+  return {{{lesson, std::move(done)}}};
+}
+
+}  // namespace
+
+TEST_CASE("what two windows have done adds up in one file", "[keep]") {
+  const tests::TemporaryFolder folder;
+  const fs::path path = folder.path() / "deep" / "progress.json";
+  ProgressFile one(path), other(path);
+  CHECK(one.load() == Progress());
+  one.add(of("coalescing", {.stops = {"The good case"}, .right = {"share"}, .asked = {"share"}}));
+  other.add(of("coalescing", {.stops = {"Every second float"}}));
+  const Progress all = other.add(of("tiling", {.exercises = {"tiling/find-the-missing-barrier"}}));
+  CHECK(all.lessons.at("coalescing").stops.size() == 2);
+  CHECK(all.lessons.at("coalescing").right == std::set<std::string>{"share"});
+  CHECK(one.load() == all);
+  CHECK(progress_from(progress_text(all)) == all);
+  one.reset();
+  CHECK(one.load() == Progress());
+}
+
+TEST_CASE("progress that is damaged is set aside, that of a newer tilestep left alone", "[keep]") {
+  const tests::TemporaryFolder folder;
+  const fs::path path = folder.path() / "progress.json";
+  for (const char* text :
+       {"", "{", "[]", R"({"tilestep_progress": 1})", R"({"tilestep_progress": 1, "lessons": []})",
+        R"({"tilestep_progress": 1, "lessons": {"tiling": {"stops": [7]}}})"}) {
+    CAPTURE(text);
+    std::ofstream(path) << text;
+    ProgressFile file(path);
+    CHECK(file.load() == Progress());
+    CHECK(contains(file.take_remark(), "set aside"));
+    CHECK_FALSE(fs::exists(path));
+    file.add(of("tiling", {.stops = {"a"}}));
+    CHECK(ProgressFile(path).load().lessons.at("tiling").stops.size() == 1);
+  }
+  const std::string newer = R"({"tilestep_progress": 2, "lessons": {}})";
+  std::ofstream(path) << newer;
+  ProgressFile file(path);
+  CHECK(file.load() == Progress());
+  CHECK(contains(file.take_remark(), "newer tilestep"));
+  file.add(of("tiling", {.stops = {"a"}}));
+  CHECK(file_text(path) == newer);
+}
+
+TEST_CASE("without a folder for it progress is of this window alone", "[keep]") {
+  ProgressFile file(std::nullopt);
+  CHECK(file.load() == Progress());
+  CHECK(file.add(of("tiling", {.stops = {"a"}})).lessons.count("tiling") == 1);
+  CHECK(file.take_remark().empty());
+}
