@@ -182,6 +182,7 @@ void add_look(CLI::App& command, LookArguments& look) {
                   "Compare with a second run (A) that differs in this knob")
       ->type_name("KNOB=VALUE")
       ->allow_extra_args(false);
+  command.add_flag("--home", look.home, "Show the course and your progress, not the lesson");
   command.add_flag("--presenter", look.presenter, "Presenter mode (large type)");
   command.add_flag("--reader", look.reader, "Show the lesson's text beside the picture");
   add_kernel(command, look.kernel);
@@ -209,6 +210,7 @@ void LookArguments::set_look(ShellOptions& options) const {
   options.edits = edit;
   if (edit || options.assembly) options.tab = Tab::kernel;
   options.presenter = presenter;
+  options.home = home;
   options.text_scale = parse_text_scale(text_scale);
 }
 

@@ -62,7 +62,7 @@ struct LookArguments {
   std::string text_scale = "1";
   std::string backend = "auto";
   std::vector<std::string> labs;
-  bool presenter = false, reader = false, ask = false, edit = false;
+  bool home = false, presenter = false, reader = false, ask = false, edit = false;
   bool tab_given = false;
   std::string questions = "on";  ///< of `open`
   bool trust = false;            ///< of `open`: the capsule's kernel is as good as the user's own

@@ -18,7 +18,7 @@ namespace tilestep::app {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::size_t kMostBytes = 1 << 20;
+constexpr std::size_t kMostProgressBytes = 1 << 20;
 
 struct ProgressArguments {
   bool json = false, csv = false, reset = false, force = false;
@@ -85,7 +85,7 @@ int print_class(const fs::path& folder) {
   bool whole = true;
   for (const fs::path& file : files) {
     try {
-      add_rows(table, progress_from(read_file(file, kMostBytes)), {file.stem().string()});
+      add_rows(table, progress_from(read_file(file, kMostProgressBytes)), {file.stem().string()});
     } catch (const Error& error) {
       whole = false;
       remark(fmt::format("left out '{}': {}", file.string(), error.what()));

@@ -18,9 +18,9 @@ namespace fs = std::filesystem;
 using lab::Place;
 using nlohmann::json;
 
-constexpr int kVersion = 1;
-constexpr std::size_t kMostBytes = 1 << 20;
-constexpr const char* kMark = "tilestep_progress";
+constexpr int kProgressVersion = 1;
+constexpr std::size_t kMostProgressBytes = 1 << 20;
+constexpr const char* kProgressMark = "tilestep_progress";
 
 using Lesson = Progress::Lesson;
 constexpr std::pair<const char*, std::set<std::string> Lesson::*> kMembers[] = {
@@ -47,7 +47,7 @@ class Lock {
 };
 
 int version_of(const Place& root) {
-  return static_cast<int>(root.at(kMark).whole<std::int64_t>(1));
+  return static_cast<int>(root.at(kProgressMark).whole<std::int64_t>(1));
 }
 
 }  // namespace
@@ -66,8 +66,8 @@ std::string progress_text(const Progress& progress) {
   for (const auto& [id, lesson] : progress.lessons) {
     for (const auto& [name, member] : kMembers) all[id][name] = lesson.*member;
   }
-  return json{{kMark, kVersion}, {"lessons", all}}.dump(1, ' ', false,
-                                                        nlohmann::json::error_handler_t::replace) +
+  return json{{kProgressMark, kProgressVersion}, {"lessons", all}}.dump(
+             1, ' ', false, nlohmann::json::error_handler_t::replace) +
          "\n";
 }
 
@@ -100,9 +100,9 @@ Progress ProgressFile::load() {
   std::error_code failed;
   if (!path_ || !fs::exists(*path_, failed)) return {};
   try {
-    const std::string text = read_file(*path_, kMostBytes);
+    const std::string text = read_file(*path_, kMostProgressBytes);
     const json parsed = json::parse(text, nullptr, false);
-    if (!parsed.is_discarded() && version_of(Place(parsed, "the progress")) > kVersion) {
+    if (!parsed.is_discarded() && version_of(Place(parsed, "the progress")) > kProgressVersion) {
       writable_ = false;
       remark_ = fmt::format(
           "the progress in '{}' is of a newer tilestep; it is left as it is, and nothing is added",

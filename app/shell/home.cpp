@@ -29,11 +29,11 @@ std::vector<Count> counts_of(const scenes::CourseRow& row, const Progress::Lesso
   const auto read = known(done.stops, row.stops), solved = known(done.exercises, row.exercises);
   std::vector<Count> counts = {
       {fmt::format("{} of {} stops read", read, row.stops.size()), read > 0},
-      {done.asked.empty()
-           ? "no question answered"
-           : fmt::format("{} of {} questions right", done.right.size(), done.asked.size()),
-       !done.asked.empty()},
       {fmt::format("{} of {} exercises solved", solved, row.exercises.size()), solved > 0}};
+  if (!done.asked.empty()) {
+    counts.push_back(
+        {fmt::format("{} of {} questions right", done.right.size(), done.asked.size()), true});
+  }
   return counts;
 }
 
@@ -47,8 +47,10 @@ bool course_row(const scenes::CourseRow& row, std::size_t index, const Progress:
   const float after_height = ui::wrapped_size(row.after, room).y;
   const float before_height = ui::wrapped_size(before, room, Font::note).y;
   const float title = ui::text_size("x", Font::body_bold).y;
-  const float height = std::ceil(
-      2 * px(10) + std::max(title + px(3) + after_height + px(3) + before_height, 4 * line));
+  const std::vector<Count> counts = counts_of(row, done);
+  const float height =
+      std::ceil(2 * px(10) + std::max(title + px(3) + after_height + px(3) + before_height,
+                                      line * static_cast<float>(1 + counts.size())));
   const ImVec2 min = ImGui::GetCursorScreenPos(), max(min.x + width, min.y + height);
   const std::string id = "course_" + row.lesson;
   bool pressed = ImGui::InvisibleButton(id.c_str(), {width, height});
@@ -73,7 +75,7 @@ bool course_row(const scenes::CourseRow& row, std::size_t index, const Progress:
   };
   say(fmt::format("{} · about {} min", row.chapter, row.minutes), Role::muted);
   std::string said;
-  for (const Count& count : counts_of(row, done)) {
+  for (const Count& count : counts) {
     say(count.words, count.some ? Role::text : Role::muted);
     said += (said.empty() ? "" : "; ") + count.words;
   }

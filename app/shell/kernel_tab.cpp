@@ -18,7 +18,7 @@ using ui::Role;
 
 // ---- the source as it is built in ------------------------------------------------------------------
 
-void nothing_yet() {
+void no_source_yet() {
   ui::empty_state("No source yet", "It appears after the first run of the kernel.");
 }
 
@@ -48,8 +48,9 @@ SourceSpot draw_source(ShellState& state, const scenes::SourceMark& mark) {
   }
   std::vector<const workbench::Definition*> bodies;
   for (const auto& [name, definition] : functions_of(state, path)) {
-    const bool known = std::any_of(look.words.begin(), look.words.end(),
-                                   [&](const ui::SourceWord& word) { return word.word == name; });
+    const bool known =
+        std::any_of(look.words.begin(), look.words.end(),
+                    [&name = name](const ui::SourceWord& word) { return word.word == name; });
     if (known) continue;
     look.words.push_back({name, Role::sky, false, definition.path == path ? definition.line : 0});
     bodies.push_back(&definition);
@@ -57,6 +58,7 @@ SourceSpot draw_source(ShellState& state, const scenes::SourceMark& mark) {
   const std::string_view text = lab::asset(path);
   AssemblyDesk& assembly = desk.assembly;
   ui::LineLinks links;
+  if (desk.opened) look.current = 0;  // it is brought into sight again afterwards
   if (desk.opened && desk.opened->line > 0) {
     links.lit = {desk.opened->line};
     if (std::exchange(desk.opened->fresh, false)) links.go_to = desk.opened->line;
@@ -358,7 +360,7 @@ void draw_both(ShellState& state) {
 }  // namespace
 
 void draw_kernel_tab(ShellState& state) {
-  if (!state.has_source()) return nothing_yet();
+  if (!state.has_source()) return no_source_yet();
   try {
     KernelDesk& desk = state.desk();
     if (desk.edits && desk.path.empty()) state.edit_kernel();

@@ -42,7 +42,6 @@ std::vector<Tool> tools_of_guest(ShellState& state) {
 }
 
 std::vector<Tool> tools_of(ShellState& state) {
-  const LessonState& lesson = state.session.lesson();
   const KernelDesk& desk = state.desk();
   const Tool guest{"show_capsule_kernel", "Capsule's kernel",
                    "Back to the kernel that the capsule brought, and runs it", false,

@@ -61,7 +61,7 @@ bool lesson_row(const LessonState& lesson, std::size_t index, bool chosen, bool 
   } else {
     ui::draw_text({min.x + px(14), middle - digit.y / 2}, number, Font::mono_note, Role::muted);
     const float left = px(34);
-    const float room = width - left - px(20);
+    const float room = width - left - px(8);
     // A long title in smaller type reads better than one that is cut off.
     const bool fits = ui::text_size(lesson.info.title, Font::body_bold).x <= room;
     const Font font = !fits ? Font::note : chosen ? Font::body_bold : Font::body;
@@ -85,13 +85,12 @@ void draw_done(ShellState& state, const std::string& lesson, ImVec2 min, bool na
   const auto read =
       std::count_if(row->stops.begin(), row->stops.end(),
                     [&](const std::string& stop) { return done->second.stops.count(stop) > 0; });
-  const float right = min.x + ImGui::GetContentRegionAvail().x;
-  const ImVec2 center(right - px(narrow ? 5 : 10), min.y + px(narrow ? 8 : 20));
+  const ImVec2 center(min.x + px(8), min.y + px(narrow ? 10 : 20));
   const bool all = read == std::ssize(row->stops);
   if (all) {
-    ui::check(center, px(5), Role::good);
+    ui::check(center, px(4), Role::good);
   } else if (read > 0) {
-    list().AddCircle(center, px(4), ui::color(Role::muted), 0, px(1.25f));
+    list().AddCircle(center, px(2.5f), ui::color(Role::muted), 0, px(1.25f));
   }
   ui::map("done_" + lesson, fmt::format("{} of {} stops read", read, row->stops.size()),
           all        ? "all"

@@ -54,6 +54,7 @@ struct ShellOptions {
   float text_scale = 1.0f;   ///< 1.0–2.0
   bool still = false;        ///< no animation: pictures and tests
   bool calm = false;         ///< reduced motion: nothing moves by itself
+  bool home = false;         ///< begins at Home
   bool first_start = false;  ///< begins at Home, without a place to continue
   bool edits = false;        ///< the kernel's editor is open under Kernel
   /// What stands beside the source under Kernel; nothing: the source alone.

@@ -49,7 +49,7 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
     : session(lab, all_lessons(), lab_offers(options.backend, options.labs), first_offer(options)),
       tab(options.tab),
       drafts(options.drafts),
-      home(options.first_start),
+      home(options.first_start || options.home),
       has_place(!options.first_start),
       progress_file(options.progress),
       progress(progress_file.load()) {

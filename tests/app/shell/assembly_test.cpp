@@ -105,7 +105,7 @@ TEST_CASE("PTX stands beside the built-in source when it is asked for, and is as
   CHECK(desk.label("assembly_resources") ==
         "40 registers · spills: 8 B stored, 12 B loaded · 256 B shared · 16 B stack");
   CHECK(contains(desk.label("assembly_status"), "PTX for sm_90a, chosen"));
-  CHECK(contains(desk.label("assembly_status"), "nothing is measured"));
+  CHECK(contains(desk.label("assembly_status"), "not measured"));
   CHECK(contains(desk.label("assembly_status"), "nvcc 13.0"));
   CHECK(desk.stage.lab.requests.size() == 1);  // nothing ran for it
   // Source alone and back, another tab and back: it is kept.

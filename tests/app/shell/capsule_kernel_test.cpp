@@ -92,8 +92,8 @@ TEST_CASE("a capsule's kernel is on show as the capsule's, and nothing runs", "[
   CHECK(contains(opened.label("device"), "The capsule's kernel · Emulated on CPU"));
   CHECK(opened.stage.part("capsule_kernel")["value"] == "not trusted");
   CHECK(contains(opened.words(), "no network, no GPU, none of your files"));
-  CHECK(contains(opened.words(), "read, change and send all that you can"));
-  CHECK(contains(opened.label("kernel_status"), "as the capsule has it"));
+  CHECK(contains(opened.words(), "read, change and send anything that you can"));
+  CHECK(contains(opened.label("kernel_status"), "that the capsule holds"));
   CHECK_FALSE(opened.stage.has("own_editor"));  // it would make a draft of the user's of it
   CHECK_FALSE(opened.stage.has("own_draft"));
   CHECK(opened.first_line() == "// theirs");
@@ -147,7 +147,7 @@ TEST_CASE("a capsule's kernel goes to the sandbox, edited or not, until it is tr
   CHECK(opened.asked() == before);
   CHECK(opened.stage.part("capsule_kernel")["value"] == "trusted");
   CHECK_FALSE(opened.stage.has("trust_kernel"));
-  CHECK(contains(opened.words(), "may do all that you may"));
+  CHECK(contains(opened.words(), "with all your rights"));
   opened.run();
   CHECK(opened.asked() == Asked{before.first + 1, before.second});
   opened.answer();

@@ -137,7 +137,7 @@ TEST_CASE("a call opens the body of its function, and the next step goes back to
   desk.stage.frame();
   REQUIRE(desk.stage.has("source_line"));
   CHECK_FALSE(desk.stage.has("back_to_step"));
-  desk.stage.click("word_" + line_of("tile_max = block_reduce(") + "_block_reduce");
+  desk.stage.click("word_" + line_of("tile_sum = block_reduce(") + "_block_reduce");
   desk.stage.frame();
   CHECK(desk.label("lit_line") == line_of("__device__ float block_reduce("));
   CHECK(desk.stage.has("word_" + line_of("value = warp_reduce(value, lanes, combine)") +
@@ -280,7 +280,7 @@ TEST_CASE("a draft is kept while one types, and is there again in the next windo
   std::ofstream(file.string() + ".original") << "0123456789abcdef\n";  // of another build
   Desk desk(opening(folder.path()));
   desk.stage.click("edit_kernel");
-  CHECK(contains(desk.label("kernel_status"), "another build"));
+  CHECK(contains(desk.label("kernel_status"), "an older source"));
   desk.stage.click("start_kernel_over");
   desk.stage.shell.keep_drafts();
   CHECK(file_text(file) == original);

@@ -273,8 +273,9 @@ TEST_CASE("a measurement shows how far it is, can be stopped, and says what beca
   stage.frame();
   CHECK(stage.part("measure")["label"] == "Measuring … 34 %");
   CHECK(stage.part("measurement_state")["value"] ==
-        "Measuring takes 30 minutes at most. Until then runs wait, and nothing is drawn by itself: "
-        "move the mouse to see how far it is. Now: "
+        "Measuring takes at most 30 minutes. Until then runs wait and the window is idle: move the "
+        "mouse to "
+        "update the progress. Now: "
         "shared-tile");
   stage.click("stop_measuring");
   stage.frame();
@@ -312,8 +313,8 @@ TEST_CASE("a run behind a measurement says what it waits for, and can have it st
   stage.frame();
   CHECK_FALSE(stage.has("progress"));
   CHECK(stage.part("waiting")["value"] ==
-        "This run waits until the measurement of Online softmax has ended (50 %): side by side "
-        "they would spoil the times.");
+        "This run waits for the measurement of Online softmax (50 %): running both would distort "
+        "the times.");
   stage.click("stop_measurement");
   stage.frame();
   CHECK(stage.part("measurement_state")["value"] == "The measurement was stopped.");
