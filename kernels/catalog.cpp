@@ -1,11 +1,13 @@
 #include "kernels/catalog.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <string>
 
+#include "kernels/base/lab/meant.hpp"
 #include "kernels/base/lab/nearest.hpp"
 #include "kernels/base/lab/race.hpp"
 #include "kernels/base/lab/recording.hpp"
@@ -257,12 +259,15 @@ std::span<const lab::Lesson* const> lessons() {
 }
 
 const lab::Lesson& lesson(std::string_view id) {
-  std::string ids;
+  std::vector<std::string> ids;
   for (const lab::Lesson* lesson : lessons()) {
     if (lesson->info().id == id) return *lesson;
-    ids += (ids.empty() ? "" : ", ") + lesson->info().id;
+    ids.push_back(lesson->info().id);
   }
-  throw Error(fmt::format("there is no lesson '{}'; the lessons are: {}", id, ids));
+  const std::string meant = lab::meant(id, ids);
+  throw Error(fmt::format("there is no lesson '{}'; {}the lessons are: {}", id,
+                          meant.empty() ? "" : fmt::format("did you mean '{}'? All ", meant),
+                          fmt::join(ids, ", ")));
 }
 
 std::span<const simt::KernelEntry> emulated_kernels() {

@@ -219,6 +219,9 @@ ShellOptions LookArguments::shell(bool lesson_needed) {
   if (trust) {
     throw Error("--trust applies to a capsule's kernel: tilestep open CAPSULE --trust");
   }
+  if (!phase.empty() && !step_given && !stop_given) {
+    throw Error("--phase is inside a step: name it as well, by --step N");
+  }
   ShellOptions options;
   options.lesson = lesson.chosen(lesson_needed).info().id;
   options.settings = lesson.settings();

@@ -13,7 +13,9 @@
 #include "app/cli/output.hpp"
 #include "app/keep/capsule.hpp"
 #include "kernels/base/lab/assets.hpp"
+#include "kernels/base/lab/meant.hpp"
 #include "kernels/base/simt/error.hpp"
+#include "kernels/catalog.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -49,10 +51,18 @@ std::vector<std::string> with_command(CLI::App& app, std::vector<std::string> ar
     arguments.insert(arguments.begin(), "open");
     return arguments;
   }
-  if (!command) {
-    throw Error(
-        fmt::format("there is no command '{}'; the commands are: {}", first, joined(names)));
+  if (command) return arguments;
+  std::vector<std::string> all = names;
+  for (const lab::Lesson* lesson : lessons()) {
+    all.push_back(lesson->info().id);
+    if (lesson->info().id != first) continue;
+    arguments.insert(arguments.begin(), "open");  // `tilestep tiling`
+    return arguments;
   }
+  const std::string meant = lab::meant(first, all);
+  throw Error(fmt::format("there is no command '{}'; {}the commands are: {}", first,
+                          meant.empty() ? "" : fmt::format("did you mean '{}'? All ", meant),
+                          joined(names)));
   return arguments;
 }
 

@@ -15,7 +15,7 @@ struct KeptSettings {
   bool predictions = true;  ///< → asks before it reveals
   bool reduce_motion = false;
   double speed = 1;                ///< of playback, 0.1–10
-  bool tour_seen = false;          ///< the tour of the window, which the first start opens
+  bool tour_seen = false;          ///< one has left Home, which the first start opens
   int width = 1440, height = 900;  ///< of the window
 
   /// Where the user was last.

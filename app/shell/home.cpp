@@ -123,9 +123,9 @@ void draw_home(ShellState& state, const Layout& layout, ImVec2 size) {
   ImGui::BeginChild("home", {width, size.y}, false, ImGuiWindowFlags_NoNavInputs);
   ImGui::PopStyleColor();
   ui::scroll_stop("home");
-  ui::map("home", "Home", "", {from, 0}, {from + width, size.y});
   ui::space(24);
   ui::text("tilestep", Font::title);
+  ui::map("home", "Home", "", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   ui::space(4);
   ui::paragraph(
       "How GPU kernels for language models work: step through real CUDA kernels and watch what "

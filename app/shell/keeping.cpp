@@ -110,9 +110,11 @@ KeptSettings Shell::settings() const {
   settings.speed = state_->session.speed();
   settings.predictions = state_->session.predicts();
   settings.reduce_motion = look.calm;
-  settings.tour_seen = settings.tour_seen || !state_->coach.is_on();
+  settings.tour_seen = settings.tour_seen || state_->has_place;
   const LessonState& lesson = state_->session.lesson();
-  settings.last = KeptSettings::Place{lesson.info.id, lesson.settings, state_->session.step()};
+  if (state_->has_place) {
+    settings.last = KeptSettings::Place{lesson.info.id, lesson.settings, state_->session.step()};
+  }
   return settings;
 }
 

@@ -221,6 +221,60 @@ TEST_CASE("pictures refuse sizes, themes, tabs, steps and scales that are not al
   }
 }
 
+TEST_CASE("a name that is nearly one says which was meant", "[cli]") {
+  check_refused({"run", "softmax"}, {"did you mean 'online-softmax'?", "the lessons are"});
+  check_refused({"run", "colaescing"}, {"did you mean 'coalescing'?"});
+  check_refused({"bnech"}, {"did you mean 'bench'?", "the commands are"});
+  check_refused({"tilling"}, {"did you mean 'tiling'?"});
+  check_refused({"thinking"}, {"there is no command 'thinking'; the commands are"});
+  check_refused({"shot", "online-softmax", "--phase", "rescale", "--out", "x.png"},
+                {"--phase", "--step"});
+  // A lesson's name opens it: what is wrong here is the knob.
+  check_refused({"tiling", "--set", "no_such_knob=7"}, {"no_such_knob", "padding"});
+}
+
+TEST_CASE("progress is printed, handed in, put together for a class, and forgotten", "[cli]") {
+  TemporaryFolder folder;
+  const Environment environment = {{"XDG_STATE_HOME", folder.path().string()}};
+  const auto tilestep = [&](const std::vector<std::string>& words) {
+    return run_tilestep(with({"progress"}, words), "", environment);
+  };
+  CHECK(tilestep({"--json"}).json().at("lessons").empty());
+  std::filesystem::create_directories(folder.path() / "tilestep");
+  std::ofstream(folder.path() / "tilestep" / "progress.json")
+      << R"({"tilestep_progress": 1, "lessons": {"coalescing": {"stops": ["The good case", "gone"],)"
+         R"( "asked": ["share"], "exercises": ["coalescing/pad-the-tile"]}}})";
+  check_contains(tilestep({}).out, "coalescing");
+  const auto room = folder.path() / "class";
+  std::filesystem::create_directory(room);
+  for (const char* student : {"ada", "bob"}) {
+    CHECK(tilestep({"--export", (room / (student + std::string(".json"))).string()}).code == 0);
+  }
+  std::ofstream(room / "eve.json") << "[]";
+  const Outcome all = tilestep({"--class", room.string(), "--csv"});
+  CHECK(all.code == 1);
+  check_contains(all.err, "left out");
+  check_contains(all.err, "eve.json");
+  check_contains(all.out, "student,lesson,");
+  check_contains(all.out, "ada,coalescing,1,");  // a stop that is no more does not count
+  check_contains(all.out, "bob,coalescing,1,");
+  CHECK(tilestep({"--class", room.string()}).code == 2);
+  CHECK(tilestep({"--csv"}).code == 2);
+  CHECK(tilestep({"--reset"}).code == 0);
+  CHECK(tilestep({"--json"}).json().at("lessons").empty());
+}
+
+TEST_CASE("the course can be listed", "[cli]") {
+  const Outcome course = run_tilestep({"list", "--course", "--json"});
+  REQUIRE(course.code == 0);
+  const auto rows = course.json().at("course");
+  CHECK(rows.at(0).at("lesson") == "coalescing");
+  CHECK(rows.at(0).at("stops").size() > 5);
+  check_contains(run_tilestep({"list", "--course"}).out, "afterwards you can: ");
+  check_refused({"list", "--markdown"}, {"--course"});
+  check_refused({"list", "--course", "--markdown", "--json"}, {"only one"});
+}
+
 TEST_CASE("a capsule that is none is refused before anything opens", "[cli]") {
   TemporaryFolder folder;
   const std::string file = (folder.path() / "a.tilestep.json").string();

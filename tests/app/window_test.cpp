@@ -322,6 +322,38 @@ TEST_CASE("a window that is told to end keeps where its user was", "[window]") {
   }
 }
 
+TEST_CASE("from an empty home: Begin, read on, end by SIGTERM, and continue there", "[window]") {
+  const auto display = make_display();
+  if (!display) return;
+  const TemporaryFolder home;
+  const auto progress = home.path() / ".local" / "state" / "tilestep" / "progress.json";
+  const std::vector<std::string> words = {"open", "--backend", "emulated", "--questions", "off"};
+  {
+    Window window(*display, words, tilestep::tests::paths::kProgram, home.path());
+    REQUIRE(eventually([&] { return window.has("begin"); }, 60s));
+    CHECK_FALSE(window.has("continue"));
+    window.focus();
+    REQUIRE(window.click_on("begin"));
+    REQUIRE(eventually([&] { return window.is_selected("stop_1"); }));
+    REQUIRE(eventually([&] { return window.has("lane_0"); }, 60s));
+    window.press("bracketright");
+    REQUIRE(eventually([&] { return window.is_selected("stop_2") && window.step() == 1; }));
+    CHECK(eventually([&] { return window.value("done_coalescing") == "some"; }));
+    REQUIRE(::kill(window.program().pid(), SIGTERM) == 0);
+    CHECK(window.program().finish(std::chrono::seconds(30)) == 128 + SIGTERM);
+  }
+  CHECK(json::parse(file_text(progress)).at("lessons").at("coalescing").at("stops").size() == 2);
+  Window window(*display, words, tilestep::tests::paths::kProgram, home.path());
+  REQUIRE(eventually([&] { return window.has("lane_0") && window.step() == 1; }, 60s));
+  CHECK(window.map().at("lesson") == "coalescing");
+  window.focus();
+  window.press("h");
+  REQUIRE(eventually([&] { return window.has("continue"); }));
+  CHECK(window.value("course_coalescing").starts_with("2 of "));
+  REQUIRE(window.click_on("continue"));
+  CHECK(eventually([&] { return window.has("lane_0") && window.step() == 1; }));
+}
+
 TEST_CASE("the window comes back as it was left", "[window]") {
   const auto display = make_display();
   if (!display) return;

@@ -66,8 +66,9 @@ Question MoeRoutingScene::dropped_question() const {
           trace_.dropped() == 0
               ? fmt::format("None: even the busiest expert is wanted only {}.", words::times(most))
               : fmt::format(
-                    "{} of {} experts {} wanted more often than that; the excess is dropped.", over,
-                    experts(), over == 1 ? "is" : "are")));
+                    "{}: {} of {} experts {} wanted more often than that, and the excess is "
+                    "dropped.",
+                    trace_.dropped(), over, experts(), over == 1 ? "is" : "are")));
 }
 
 /// Before the slots are laid out, without a limit: whole tiles, whatever lies in them.
@@ -78,8 +79,8 @@ Question MoeRoutingScene::slots_question() const {
   int most_tiles = 0;
   for (const ExpertTrace& each : trace_.expert) most_tiles = std::max(most_tiles, each.tiles);
   std::string because =
-      fmt::format("{} of {}; {} hold no token.", words::counted(trace_.tiles_run, "tile"), tile,
-                  words::counted(trace_.slots() - kept, "slot"));
+      fmt::format("{} of {} are {}; {} hold no token.", words::counted(trace_.tiles_run, "tile"),
+                  tile, words::counted(trace_.slots(), "slot"), trace_.slots() - kept);
   if (trace_.scheme == Scheme::padded_to_capacity) {
     because += " In this scheme every expert gets as many tiles as the fullest may need.";
   }

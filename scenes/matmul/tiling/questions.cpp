@@ -32,10 +32,11 @@ Question TilingScene::load_question(int number) const {
               number, products),
           of_a + of_b, {2 * products, elements, products, threads, 2 * threads},
           shared()
-              ? fmt::format("{} of A and {} of B, each once, by {} threads.", of_a, of_b, threads)
+              ? fmt::format("{}: {} of A and {} of B, each once, by {} threads.", of_a + of_b, of_a,
+                            of_b, threads)
               : fmt::format(
-                    "Two per product: {} of A and {} of B, although only {} of them differ.", of_a,
-                    of_b, elements)));
+                    "{}, two per product: {} of A and {} of B, although only {} of them differ.",
+                    of_a + of_b, of_a, of_b, elements)));
 }
 
 /// Which of the tile's elements does the followed thread bring?
@@ -90,9 +91,9 @@ Question TilingScene::launch_question() const {
                       trace_.m, trace_.n),
           trace_.global_loads,
           {m * k + k * n, trace_.naive_global_loads, trace_.block.loads(), trace_.global_loads / 2},
-          fmt::format("A and B have {} elements together, and are loaded again by every "
-                      "block that needs them; naive loads {}.",
-                      m * k + k * n, trace_.naive_global_loads)));
+          fmt::format("{}: A and B have {} elements together, and every block that needs them "
+                      "loads them again; naive loads {}.",
+                      trace_.global_loads, m * k + k * n, trace_.naive_global_loads)));
 }
 
 Question TilingScene::race_question() const {

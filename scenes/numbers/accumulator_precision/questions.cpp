@@ -26,7 +26,7 @@ Question RunningSum::landing_question(int point) const {
   return about(
       {"number_line"}, "value",
       ask_number(
-          fmt::format("{} holds {}, and {} is added. What does it hold then?", a.label, say(before),
+          fmt::format("{} holds {}, and {} is added. What will it hold then?", a.label, say(before),
                       say(static_cast<double>(s.added))),
           after, {v.unrounded, before, v.below, v.above, v.above + v.spacing},
           [this](double value) { return say(value); },
@@ -71,9 +71,10 @@ Question RunningSum::freeze_question() const {
           nearest ? spacing / 2 : spacing, {spacing / 4, spacing / 2, spacing, spacing * 2},
           spacing_text,
           nearest
-              ? fmt::format("Numbers are {} apart there. Less than half of that rounds back; "
+              ? fmt::format("Numbers are {} apart there. Less than half of that, {}, rounds back; "
                             "exactly half is a tie and goes to the even neighbour, {}.",
-                            spacing_text(spacing), even ? "which is " + rest + " itself" : "upward")
+                            spacing_text(spacing), spacing_text(spacing / 2),
+                            even ? "which is " + rest + " itself" : "upward")
               : fmt::format("Numbers are {} apart there, and anything in between is cut off.",
                             spacing_text(spacing))));
 }

@@ -55,7 +55,7 @@ TEST_CASE("the formulas carry the step's numbers", "[online_softmax_scene]") {
   CHECK(parts.at("formula_0").label == "m = max(3.0, 5.0) = 5.0");
   CHECK(parts.at("formula_1").label == "rescale = exp(3.0 − 5.0) = 0.135");
   CHECK(parts.at("formula_3").label == "ℓ = 1.59 × 0.135 + 1.11 = 1.32");
-  CHECK(parts.at("sentence").label.find("shrinks to 13.5 %") != std::string::npos);
+  CHECK(parts.at("sentence").label.find("shrink to 13.5 %") != std::string::npos);
   // A phase that is still to come is named without its result.
   parts = shown.picture({2, 0});
   CHECK(parts.at("formula_0").label.find("5.0") != std::string::npos);
