@@ -12,10 +12,10 @@ namespace tilestep::app {
 /// What a learner has done, lesson by lesson. It only grows, so that what two windows have seen adds up.
 struct Progress {
   struct Lesson {
-    std::set<std::string> stops;      ///< of the path, by title
-    std::set<std::string> right;      ///< kinds of questions that were once answered right
-    std::set<std::string> asked;      ///< kinds of questions that were answered
-    std::set<std::string> exercises;  ///< solved, "coalescing/pad-the-tile"
+    std::set<std::string> stops = {};      ///< of the path, by title
+    std::set<std::string> right = {};      ///< kinds of questions that were once answered right
+    std::set<std::string> asked = {};      ///< kinds of questions that were answered
+    std::set<std::string> exercises = {};  ///< solved, "coalescing/pad-the-tile"
     bool operator==(const Lesson&) const = default;
   };
   std::map<std::string, Lesson> lessons;

@@ -52,7 +52,8 @@ SourceSpot draw_source(ShellState& state, const scenes::SourceMark& mark) {
         std::any_of(look.words.begin(), look.words.end(),
                     [&name = name](const ui::SourceWord& word) { return word.word == name; });
     if (known) continue;
-    look.words.push_back({name, Role::sky, false, definition.path == path ? definition.line : 0});
+    look.words.push_back(
+        {name, Role::sky, false, true, definition.path == path ? definition.line : 0});
     bodies.push_back(&definition);
   }
   const std::string_view text = lab::asset(path);

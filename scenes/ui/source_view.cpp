@@ -168,7 +168,8 @@ class SourceRows {
       }
       std::size_t end = at;
       while (end < text.size() && is_part(end)) ++end;
-      const int word = word_at(text.substr(at, end - at), number);
+      const bool called = end < text.size() && (text[end] == '(' || text[end] == '<');
+      const int word = word_at(text.substr(at, end - at), number, called);
       if (word >= 0) {
         put(at, Role::text);
         const float left = x;
@@ -181,10 +182,11 @@ class SourceRows {
     return x;
   }
 
-  int word_at(std::string_view text, int line) const {
+  int word_at(std::string_view text, int line, bool called) const {
     for (std::size_t i = 0; i < look_.words.size(); ++i) {
       const SourceWord& word = look_.words[i];
-      if (word.word == text && word.not_in != line) return static_cast<int>(i);
+      if (word.word == text && word.not_in != line && (called || !word.call))
+        return static_cast<int>(i);
     }
     return -1;
   }

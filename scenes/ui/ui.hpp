@@ -237,8 +237,9 @@ TableHover data_table(const lab::Table& table, const TableLook& look = {});
 struct SourceWord {
   std::string word;
   Role role = Role::text;
-  bool lit = false;  ///< its thing is pointed at elsewhere
-  int not_in = 0;    ///< a line, 1-based, where it is a word like any other
+  bool lit = false;   ///< its thing is pointed at elsewhere
+  bool call = false;  ///< a function: where it is not called it is a word like any other
+  int not_in = 0;     ///< nor in this line, 1-based
 };
 struct SourceLook {
   int current = 0;  ///< 1-based line that is marked with the accent and scrolled to; 0: none
