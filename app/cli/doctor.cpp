@@ -8,6 +8,7 @@
 
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"
+#include "app/cli/terminal.hpp"
 #include "app/window/window.hpp"
 #include "app/worker/sandbox.hpp"
 #include "kernels/base/lab/assets.hpp"
@@ -164,8 +165,15 @@ int doctor(bool as_json) {
                      {"what", finding.what},
                      {"to_do", finding.to_do.empty() ? nlohmann::json(nullptr)
                                                      : nlohmann::json(finding.to_do)}});
-    text += fmt::format("  {}  {:<11} {}\n", finding.ok ? "ok" : "— ", finding.id, finding.what);
-    if (!finding.to_do.empty()) text += fmt::format("      {:<11} → {}\n", "", finding.to_do);
+    constexpr std::size_t kIndent = 18;
+    const std::size_t width = std::max<std::size_t>(
+        static_cast<std::size_t>(std::max(terminal_size().columns, 0)), kIndent + 24);
+    text += fmt::format("  {}  {:<11} {}", finding.ok ? "ok" : "— ", finding.id,
+                        wrapped(finding.what, width - kIndent, kIndent));
+    if (!finding.to_do.empty()) {
+      text += fmt::format("{:{}}{}", "", kIndent,
+                          wrapped("→ " + finding.to_do, width - kIndent, kIndent));
+    }
   }
   print(as_json ? json_text({{"version", TILESTEP_VERSION}, {"parts", std::move(parts)}}) : text);
   return static_cast<int>(ExitCode::good);
