@@ -83,9 +83,7 @@ bool close(double got, double right, double magnitude) {
 std::string equation(std::string_view name, std::string_view terms, double right, double got,
                      const std::function<std::string(double)>& text, double magnitude) {
   const std::string stored = text(got), result = text(right);
-  if (!close(got, right, magnitude)) {
-    return fmt::format("{} = {}   ({} is {})", name, stored, terms, result);
-  }
+  if (!close(got, right, magnitude)) return fmt::format("{} = {} ≠ {}", name, stored, terms);
   return fmt::format("{} = {} {} {}", name, terms, stored == result ? "=" : "≈", stored);
 }
 

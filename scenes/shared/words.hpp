@@ -29,7 +29,7 @@ std::string significant(double value, int digits);
 /// formula's largest term, or else of the numbers themselves.
 bool close(double got, double right, double magnitude = 0);
 /// A kernel's own number beside its formula, whose terms have the numbers that the kernel had: "ℓ = 2 × 0.5 + 3 = 4.00";
-/// "… ≈ 4.00" where rounding shows; and where it is another number "ℓ = 5.00   (2 × 0.5 + 3 is 4.00)".
+/// "… ≈ 4.00" where rounding shows; and where it is another number "ℓ = 5.00 ≠ 2 × 0.5 + 3".
 std::string equation(std::string_view name, std::string_view terms, double right, double got,
                      const std::function<std::string(double)>& text, double magnitude = 0);
 /// An exponent: "⁻⁵".

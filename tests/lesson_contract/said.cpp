@@ -425,28 +425,26 @@ std::vector<std::string> false_formulas(const std::string& text) {
   // Formulas do not go on across what divides a sentence.
   const std::vector<std::string_view> pieces = split(text, {"   (", "   ", ": ", "; ", ")  "});
   for (std::string_view piece : pieces) {
-    bool about = false;
+    bool about = false, other = false;  // what stands before is about this, or another number
     std::optional<Range> before;
     std::string_view rest = piece;
     while (true) {
       std::size_t at = rest.npos, length = 0;
-      bool next_about = false;
-      for (const std::string_view sign : {"=", "≈", " is "}) {
+      bool next_about = false, next_other = false;
+      for (const std::string_view sign : {"=", "≈", "≠"}) {
         if (const std::size_t found = rest.find(sign); found < at) {
-          at = found, length = sign.size(), next_about = sign == "≈";
+          at = found, length = sign.size(), next_about = sign == "≈", next_other = sign == "≠";
         }
       }
-      std::string_view part = rest.substr(0, at);
-      if (at == rest.npos && piece.find(" is ") != piece.npos && part.ends_with(")"))
-        part.remove_suffix(1);
-      const std::optional<Range> now = read(part);
+      const std::optional<Range> now = read(rest.substr(0, at));
       if (before && now && (before->has_operator || now->has_operator) &&
-          !holds(*before, *now, about)) {
+          holds(*before, *now, about) == other) {
         all.emplace_back(piece);
       }
       if (at == rest.npos) break;
       before = now;
       about = next_about;
+      other = next_other;
       rest.remove_prefix(at + length);
     }
   }
