@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 
@@ -61,7 +59,6 @@ class Bench : public lab::Bench {
     climb_schemes();
     climb_batches();
     climb_contexts();
-    climb_graphs();
     climb_prefixes();
     climb_latent();
     add_resources();
@@ -225,7 +222,7 @@ class Bench : public lab::Bench {
     double done = 0.35;
     for (const int page_size : {16, 64}) {
       std::optional<double> plain;
-      for (const KvType type : {KvType::bf16, KvType::fp8, KvType::int8, KvType::int4}) {
+      for (const KvType type : all_of<KvType>()) {
         Step step = sizes_.step;
         step.page_size = page_size;
         step.type = type;
@@ -374,65 +371,6 @@ class Bench : public lab::Bench {
               rows);
   }
 
-  /// What it costs to start a step's kernels, where they are short: of all layers, and all of them over one cache.
-  void climb_graphs() {
-    std::vector<lab::Timed> rows;
-    double done = 0.9;
-    for (const int context : sizes_.graph_contexts) {
-      Step step = sizes_.step;
-      step.batch = 1;
-      step.ragged = false;
-      step.context = context;
-      BenchProblem problem(device, step);
-      for (const bool apart : {false, true}) {
-        for (const bool as_graph : {false, true}) {
-          const Launching how{.merge_apart = apart, .least = kLeastTokens};
-          lab::LadderPlan plan = plan_for(step, true);
-          plan.flush_l2 = false;
-          plan.rungs = {made(apart ? "merged by a second kernel" : "merged by the last block",
-                             "graphs", problem, how)};
-          plan.rungs[0].configurations[0].make = [this, &problem, how, as_graph] {
-            return problem.layers(how, sizes_.layers, as_graph);
-          };
-          plan.cells = {{"context", lab::Cell(context)},
-                        {"started", lab::Cell(as_graph ? "as a graph" : "launch by launch")},
-                        {"kernels", lab::Cell(sizes_.layers * (apart ? 2 : 1))}};
-          lab::Timed timed = climb(plan, done, done + 0.002).rungs.at(0);
-          done += 0.002;
-          if (!timed.timed()) continue;
-          timed.cells["layer"] = timed.time_ms.median / sizes_.layers * 1e3;
-          timed.cells["host"] = host_ms(problem.layers(how, sizes_.layers, as_graph).launch);
-          rows.push_back(std::move(timed));
-        }
-      }
-    }
-    add_table("graphs",
-              fmt::format("A step of {} layers for one request alone, its cache in L2: launch by "
-                          "launch, and as a CUDA graph",
-                          sizes_.layers),
-              {whole("context"), lab::Column{"rung", "launching"}, column("started", "started"),
-               whole("kernels"), lab::Column{"time", "time of the step"},
-               real("layer", "of a layer", "µs", 2), real("host", "host, to start it", "ms", 3)},
-              rows);
-  }
-
-  /// Milliseconds until the host has started all of it on an idle device; the median.
-  double host_ms(const std::function<void()>& launch) {
-    constexpr int kSamples = 20;
-    std::vector<double> samples;
-    for (int i = 0; i < kSamples; ++i) {
-      progress.check();
-      device.synchronize();
-      const auto begin = std::chrono::steady_clock::now();
-      launch();
-      const std::chrono::duration<double, std::milli> took =
-          std::chrono::steady_clock::now() - begin;
-      samples.push_back(took.count());
-    }
-    device.synchronize();
-    return lab::spread_of(std::move(samples)).median;
-  }
-
   void climb_prefixes() {
     std::vector<lab::Timed> rows;
     double done = 0.92;
@@ -539,7 +477,7 @@ class Bench : public lab::Bench {
                      {lab::Column{"kv_dtype", "format"}, whole("threads"), whole("registers"),
                       whole("spilled", "spilled", "B"), whole("shared", "shared memory", "B"),
                       whole("blocks", "blocks at once")}};
-    for (const KvType type : {KvType::bf16, KvType::fp8, KvType::int8, KvType::int4}) {
+    for (const KvType type : all_of<KvType>()) {
       paged::Problem problem;
       problem.cache = cache_format(type);
       problem.head_dim = sizes_.step.head_dim;

@@ -39,9 +39,7 @@ struct BenchSizes {
   std::vector<int> shared_by = {1, 8, 32};  ///< query heads that share a K/V head
   std::vector<int> prefixes = {
       2048, 4096, 7168};  ///< tokens of the ladder's context that all requests have in common
-  std::vector<int> graph_contexts = {128, 1024, 8192};  ///< of one request alone
-  int layers = 32;                                      ///< of a step that is one graph
-  int splits = 8;                                       ///< of paged-even-splits
+  int splits = 8;         ///< of paged-even-splits
   int latent_heads = 128;
   std::vector<int> latent_page_sizes = {64, 16, 256};
   int rounds = 3, side_rounds = 1;
@@ -62,8 +60,6 @@ struct BenchSizes {
 ///  - `schemes`: shared_by, token_bytes, time, bandwidth, tokens, intensity
 ///  - `prefixes`: prefix, rung (a copy for each request; stored once; stored and read once), cache (bytes held), dram (bytes
 ///    counted), time, tokens (a second), speedup (over copies)
-///  - `graphs`: context, rung (merged by the last block, or by a second kernel), started (launch by launch, or as a graph),
-///    kernels (of a step of `layers` layers), time (of the step), layer (µs), host (ms until all is started)
 ///  - `latent`: launching, page_size, requests (of one length, or ragged), time, tflops, bandwidth; MLA on Hopper
 ///  - `resources`: kv_dtype, page_size, threads, registers, spilled, shared, blocks
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);

@@ -23,13 +23,13 @@ LatentProblem::LatentProblem(simt::Device& device, const Step& step, int heads)
       context_(contexts_of(step)),
       table_pitch_(table_pitch_of(step, context_)),
       table_(shuffled_table(step, context_, table_pitch_)),
-      q_values_(normal_numbers(numeric::elements_of(step.batch, heads) * kRow, 41, KvType::bf16)),
-      period_(normal_numbers(numeric::elements_of(kPeriodRows, kRow), 42, KvType::bf16)),
-      q_(device, words_of(q_values_, KvType::bf16)),
+      q_values_(normal_numbers(numeric::elements_of(step.batch, heads) * kRow, 41)),
+      period_(normal_numbers(numeric::elements_of(kPeriodRows, kRow), 42)),
+      q_(device, words_of(q_values_)),
       o_(device, numeric::elements_of(step.batch, heads) * kLatent),
       lse_(device, numeric::elements_of(step.batch, heads)),
       cache_(device, pages_of(step, context_) * numeric::elements_of(step.page_size, kRow),
-             words_of(period_, KvType::bf16)),
+             words_of(period_)),
       context_on_device_(device, context_),
       table_on_device_(device, table_) {}
 
@@ -109,8 +109,7 @@ lab::Closest LatentProblem::compared() const {
     const std::size_t query = numeric::index_of(request, head, heads_);
     const auto q = q_values_.begin() + static_cast<std::ptrdiff_t>(query * kRow);
     one.q.assign(q, q + kRow);
-    add_row(closest, one, values_of(o_.download(query * kLatent, kLatent), KvType::bf16),
-            KvType::bf16);
+    add_row(closest, one, values_of(o_.download(query * kLatent, kLatent)), KvType::bf16);
   }
   return closest;
 }

@@ -7,6 +7,7 @@
 
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/numeric/index.hpp"
+#include "kernels/base/numeric/small_float.hpp"
 
 namespace tilestep::decode {
 namespace {
@@ -20,13 +21,7 @@ Quantized period_of(const Step& step, unsigned seed) {
   shape.page_size = kPeriodRows;
   shape.layer.cached_heads = 1;
   const auto count = numeric::elements_of(kPeriodRows, step.head_dim);
-  return quantized(normal_numbers(count, seed, step.type), shape, step.head_dim, step.type,
-                   Scales::token);
-}
-
-/// What Q and O are, and a cache that is not quantized.
-KvType stored_as(KvType type) {
-  return type == KvType::fp16 ? KvType::fp16 : KvType::bf16;
+  return quantized(normal_numbers(count, seed), shape, step.head_dim, step.type, Scales::token);
 }
 
 int pages_for(const Step& step, int tokens) {
@@ -51,28 +46,13 @@ std::size_t query_rows(const Step& step) {
 
 }  // namespace
 
-paged::Cache cache_format(KvType type) {
-  switch (type) {
-    case KvType::bf16:
-    case KvType::fp16:
-      return paged::Cache::same;
-    case KvType::fp8:
-      return paged::Cache::fp8;
-    case KvType::int8:
-      return paged::Cache::int8;
-    case KvType::int4:
-      return paged::Cache::int4;
-  }
-  return paged::Cache::same;
-}
-
-std::vector<float> normal_numbers(std::size_t count, unsigned seed, KvType type) {
+std::vector<float> normal_numbers(std::size_t count, unsigned seed) {
   std::mt19937 generator = lab::generator_of(seed);
   std::vector<float> numbers(count);
   for (float& number : numbers) {
     const double radius = std::sqrt(-2 * std::log(lab::uniform(generator)));
     const double angle = 2 * std::numbers::pi * lab::uniform(generator);
-    number = rounded(static_cast<float>(radius * std::cos(angle)), type);
+    number = numeric::Bf16::round(static_cast<float>(radius * std::cos(angle)));
   }
   return numbers;
 }
@@ -143,11 +123,10 @@ BenchProblem::BenchProblem(simt::Device& device, const Step& step)
       step_(step),
       context_(contexts_of(step)),
       table_pitch_(table_pitch_of(step, context_)),
-      q_values_(normal_numbers(query_rows(step) * static_cast<std::size_t>(step.head_dim), 31,
-                               stored_as(step.type))),
+      q_values_(normal_numbers(query_rows(step) * static_cast<std::size_t>(step.head_dim), 31)),
       k_period_(period_of(step, 32)),
       v_period_(period_of(step, 33)),
-      q_(device, words_of(q_values_, stored_as(step.type))),
+      q_(device, words_of(q_values_)),
       o_(device, q_.count()),
       lse_(device, query_rows(step)),
       sum_(device, 1),
@@ -175,7 +154,6 @@ DeviceCut::DeviceCut(simt::Device& device, const paged::WorkPlan& plan, int rows
 
 paged::Problem BenchProblem::problem_of(const Launching& how) const {
   paged::Problem problem;
-  problem.number = step_.type == KvType::fp16 ? paged::Number::fp16 : paged::Number::bf16;
   problem.cache = cache_format(step_.type);
   problem.head_dim = step_.head_dim;
   problem.heads = step_.heads;
@@ -241,7 +219,7 @@ std::function<void()> BenchProblem::launch_of(const Launching& how) {
     const paged::Arrays arrays = arrays_of(*cut);
     kernels.attend(device_, problem, arrays);
     if (problem.merged_by == paged::MergedBy::other_kernel) {
-      kernels.merge(device_, problem, arrays, nullptr);
+      kernels.merge(device_, problem, arrays);
     }
   };
 }
@@ -283,14 +261,6 @@ lab::Runnable BenchProblem::runnable(const Launching& how) {
   return lab::judged(device_, o_, launch_of(how), [this] { return compared(true); });
 }
 
-lab::Runnable BenchProblem::layers(const Launching& how, int layers, bool as_graph) {
-  std::function<void()> launch = [one = launch_of(how), layers] {
-    for (int layer = 0; layer < layers; ++layer) one();
-  };
-  if (as_graph) launch = device_.graph_of(std::move(launch));
-  return lab::judged(device_, o_, std::move(launch), [this] { return compared(true); });
-}
-
 lab::Runnable BenchProblem::read(int blocks) {
   const Kernels& kernels = kernels_of(device_);
   const auto launch = [this, &kernels, blocks] {
@@ -326,8 +296,7 @@ simt::LibraryAttention BenchProblem::library_attention() const {
   attention.heads = step_.heads;
   attention.kv_heads = step_.kv_heads;
   attention.head_dim = step_.head_dim;
-  attention.type = step_.type == KvType::fp16 ? simt::LibraryAttention::Type::fp16
-                                              : simt::LibraryAttention::Type::bf16;
+  attention.type = simt::LibraryAttention::Type::bf16;
   return attention;
 }
 
@@ -370,7 +339,7 @@ void BenchProblem::compare_row(lab::Closest& closest, int request, int head, int
   const std::size_t at = numeric::index_of(request, head, step_.heads) * columns;
   one.q.assign(q_values_.begin() + static_cast<std::ptrdiff_t>(at),
                q_values_.begin() + static_cast<std::ptrdiff_t>(at + columns));
-  add_row(closest, one, values_of(o_.download(at, columns), stored_as(step_.type)), step_.type);
+  add_row(closest, one, values_of(o_.download(at, columns)), step_.type);
 }
 
 lab::Closest BenchProblem::compared(bool in_pages) const {

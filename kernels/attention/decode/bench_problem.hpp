@@ -26,8 +26,6 @@ struct Step {
   int prefix =
       0;  ///< tokens that all requests have in common, whole pages and no more than the shortest has
 };
-/// Of the kernels.
-paged::Cache cache_format(KvType type);
 /// Tokens of each request; their sum is batch × context.
 std::vector<int> contexts_of(const Step& step);
 /// Bytes that must be read and written at least: keys, values and scales of all tokens, those of the prefix once, the
@@ -64,8 +62,8 @@ struct DeviceCut {
 
 /// Rows that a cache repeats: prime, so that no two pages are alike.
 inline constexpr int kPeriodRows = 2053;
-/// Normal numbers, rounded as they are stored in 16 bits.
-std::vector<float> normal_numbers(std::size_t count, unsigned seed, KvType type);
+/// Normal numbers, rounded to BF16.
+std::vector<float> normal_numbers(std::size_t count, unsigned seed);
 /// Pages of each request, [batch × pitch], any page of the pool once, but for the prefix: those of one request lie far
 /// from each other.
 std::vector<int> shuffled_table(const Step& step, const std::vector<int>& context, int pitch);
@@ -86,8 +84,6 @@ class BenchProblem {
 
   /// The kernel, launched so.
   lab::Runnable runnable(const Launching& how);
-  /// The same for `layers` layers one after another, all over this cache; as a graph, or launch by launch.
-  lab::Runnable layers(const Launching& how, int layers, bool as_graph);
   /// A kernel that only adds up the bytes of K and V, with so many blocks a multiprocessor.
   lab::Runnable read(int blocks);
   /// cuDNN's `plan` for requests of `step.context` tokens each, in one piece: the same arrays, taken so. Not ragged,

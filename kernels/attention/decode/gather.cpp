@@ -45,21 +45,6 @@ std::vector<int> flat_tables(const Inputs& inputs) {
   return flat;
 }
 
-paged::Cache cache_kind(KvType type) {
-  switch (type) {
-    case KvType::fp8:
-      return paged::Cache::fp8;
-    case KvType::int8:
-      return paged::Cache::int8;
-    case KvType::int4:
-      return paged::Cache::int4;
-    case KvType::bf16:
-    case KvType::fp16:
-      break;
-  }
-  return paged::Cache::same;
-}
-
 int most_tiles(const paged::WorkPlan& plan, const Inputs& inputs) {
   int most = 1;
   for (const paged::WorkItem& item : plan.items) {
@@ -125,12 +110,10 @@ paged::WorkPlan plan_of(const Inputs& inputs, const Params& params) {
     cut.kv_heads =
         inputs.layer.heads / latent::heads_of_item(inputs.layer.heads, inputs.layer.row.value);
   }
-  std::vector<paged::Sharing> sharing;
-  if (params.prefix_read == PrefixRead::once) {
-    const int room = latent ? latent::most_heads(inputs.layer.row.value) : paged::kMostRows;
-    sharing = paged::sharing_of(flat_tables(inputs), static_cast<int>(longest_table(inputs)),
-                                inputs.contexts, inputs.page_size, room / cut.rows());
-  }
+  const int room = latent ? latent::most_heads(inputs.layer.row.value) : paged::kMostRows;
+  const auto sharing =
+      paged::sharing_of(flat_tables(inputs), static_cast<int>(longest_table(inputs)),
+                        inputs.contexts, inputs.page_size, room / cut.rows());
   paged::WorkPlan plan = cut_into(inputs, cut, params.splits, sharing);
   if (latent) {
     for (paged::WorkItem& item : plan.items) item.kv_head = 0;
@@ -141,8 +124,7 @@ paged::WorkPlan plan_of(const Inputs& inputs, const Params& params) {
 paged::Problem paged_problem_of(const Params& params, const Inputs& inputs,
                                 const paged::WorkPlan& plan) {
   paged::Problem problem;
-  problem.number = params.kv_dtype == KvType::fp16 ? paged::Number::fp16 : paged::Number::bf16;
-  problem.cache = cache_kind(params.kv_dtype);
+  problem.cache = cache_format(params.kv_dtype);
   problem.head_dim = inputs.layer.row.key;
   problem.heads = inputs.layer.heads;
   problem.kv_heads = inputs.layer.cached_heads;
@@ -198,7 +180,7 @@ Outcome run_explained(simt::Device& device, const Params& params, const Inputs& 
   const auto rows = static_cast<std::size_t>(plan.slots * outcome.problem.most_rows);
   const auto columns = static_cast<std::size_t>(inputs.layer.row.value);
   const auto lines = inputs.contexts.size() * static_cast<std::size_t>(inputs.layer.heads);
-  const auto q = uploaded(device, words_of(inputs.q, params.kv_dtype));
+  const auto q = uploaded(device, words_of(inputs.q));
   const auto k = uploaded(device, cache.k.bytes), v = uploaded(device, cache.v.bytes);
   const auto k_scales = uploaded(device, cache.k.scales),
              v_scales = uploaded(device, cache.v.scales);
@@ -231,7 +213,7 @@ Outcome run_explained(simt::Device& device, const Params& params, const Inputs& 
     kernels_of(device).explain(device, outcome.problem, arrays, what);
   }
   device.synchronize();
-  outcome.o = values_of(o.download(), params.kv_dtype);
+  outcome.o = values_of(o.download());
   outcome.lse = lse.download();
   outcome.visits = visits.download();
   outcome.steps = steps.download();

@@ -29,8 +29,7 @@ struct Outcome {
 };
 
 /// How the requests are cut: `params.splits` parts each, or with 0 pieces of equal length, of three pages and more, at
-/// most one for each multiprocessor of an H200. With `prefix_read` once, pages with which tables of successive requests
-/// begin are cut once for as many requests as a block has room for.
+/// most one for each multiprocessor of an H200. Pages with which tables of successive requests begin are cut once for as many requests as a block has room for.
 paged::WorkPlan plan_of(const Inputs& inputs, const Params& params);
 
 /// What is asked of the kernel for heads.

@@ -11,6 +11,12 @@
 /// The lesson's kernels as the host calls them, the same for both backends.
 namespace tilestep::decode {
 
+/// A format of the cache as the kernels call it.
+constexpr paged::Cache cache_format(KvType type) {
+  static_assert(static_cast<int>(KvType::int4) == static_cast<int>(paged::Cache::int4));
+  return static_cast<paged::Cache>(type);
+}
+
 class Kernels : public simt::KernelSet {
  public:
   /// mha, gqa and mqa over a cache of pages: paged_problem.hpp. Throw Error for what they do not take, Error
@@ -19,9 +25,9 @@ class Kernels : public simt::KernelSet {
                        const paged::Arrays& arrays, const paged::Explanation& what) const = 0;
   virtual void attend(simt::Device& device, const paged::Problem& problem,
                       const paged::Arrays& arrays) const = 0;
-  /// The merge as a kernel of its own; `what`, which may be null, gets the weights.
+  /// The merge as a kernel of its own.
   virtual void merge(simt::Device& device, const paged::Problem& problem,
-                     const paged::Arrays& arrays, const paged::Explanation* what) const = 0;
+                     const paged::Arrays& arrays) const = 0;
   virtual simt::Resources resources(simt::Device& device, const paged::Problem& problem) const = 0;
 
   /// mla as it is explained, its merge included: latent_explained.cu.

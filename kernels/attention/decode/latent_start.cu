@@ -92,7 +92,6 @@ void launch(simt::Device& device, const Problem& problem, const Arrays& arrays, 
 /// What merge_rows asks of a shape.
 struct MergedShape {
   static constexpr int kHeadDim = kLatent;
-  using Query = paged::SIMT_BACKEND::Bf16;
 };
 template <class W>
 void merge_with(simt::Device& device, const Problem& problem, const Arrays& arrays,

@@ -22,9 +22,9 @@ class KernelsHere final : public Kernels {
               const paged::Arrays& arrays) const override {
     paged::SIMT_BACKEND::attend(device, problem, arrays);
   }
-  void merge(simt::Device& device, const paged::Problem& problem, const paged::Arrays& arrays,
-             const paged::Explanation* what) const override {
-    paged::SIMT_BACKEND::merge(device, problem, arrays, what);
+  void merge(simt::Device& device, const paged::Problem& problem,
+             const paged::Arrays& arrays) const override {
+    paged::SIMT_BACKEND::merge(device, problem, arrays);
   }
   simt::Resources resources(simt::Device& device, const paged::Problem& problem) const override {
     return paged::SIMT_BACKEND::resources(device, problem);

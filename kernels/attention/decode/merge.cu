@@ -19,15 +19,12 @@ struct Merged {
 };
 /// The weight of a part.
 __device__ __forceinline__ float weight_of(float m, const Merged& all, Merging how, int split) {
-  if (how == Merging::unweighted) return 1;
   if (how == Merging::first_only) return split == 0 ? 1.0f : 0.0f;
   return m == -INFINITY ? 0.0f : simt::exp2_approx((m - all.m) * kLog2e);
 }
 
-/// Two numbers of 16 bits, in a register.
-template <class Query>
 __device__ __forceinline__ void store_four(simt::Global<std::uint16_t> to, const float4& from) {
-  simt::as<uint2>(to)[0] = make_uint2(Query::pack(from.x, from.y), Query::pack(from.z, from.w));
+  simt::as<uint2>(to)[0] = make_uint2(Bf16::pack(from.x, from.y), Bf16::pack(from.z, from.w));
 }
 
 /// Of one row: maximum and sum over its parts, which begin at `first` and are `pitch` apart.
@@ -91,9 +88,8 @@ __device__ __forceinline__ void merge_rows(const RowParts& parts, const Task& ta
     const float inverse = all.l > 0 ? 1 / all.l : 0;
     const std::ptrdiff_t head =
         static_cast<std::ptrdiff_t>(parts.request) * task.heads + parts.first_head + row;
-    store_four<typename T::Query>(
-        memory.o + (head * T::kHeadDim + column),
-        make_float4(o.x * inverse, o.y * inverse, o.z * inverse, o.w * inverse));
+    store_four(memory.o + (head * T::kHeadDim + column),
+               make_float4(o.x * inverse, o.y * inverse, o.z * inverse, o.w * inverse));
     witness.asks(kO, 1, 8);
     if (column == 0) {
       memory.lse[head] = all.l > 0 ? all.m + logf(all.l) : -INFINITY;

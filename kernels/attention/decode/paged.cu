@@ -12,7 +12,7 @@
 //   - at the end of an item the teams put their m, ℓ and O together
 //   - an item that is not all of a request leaves its m, ℓ and O in memory, and whose block comes last merges them
 //
-// q, o [batch × heads × head_dim] BF16 or FP16; K, V [pages × kv_heads × page_size × head_dim] the same, or E4M3, INT8
+// q, o [batch × heads × head_dim] BF16; K, V [pages × kv_heads × page_size × head_dim] the same, or E4M3, INT8
 // or INT4 with scales; log-sum-exp [batch × heads] FP32.
 
 #include "kernels/attention/decode/paged_meeting.hpp"
@@ -56,7 +56,7 @@ __device__ __forceinline__ void load_queries(Queries<T>& q, simt::Shared<std::ui
   const int rows = rows_of(item);
   const auto load = [&](int row, int column) {
     if (row >= rows) return 0.0f;
-    float number = T::Query::number(queries[row * T::kQueryPitch + column]);
+    float number = Bf16::number(queries[row * T::kQueryPitch + column]);
     if (T::Format::kScales && task.k_channels) {
       number *= memory.k_scales[item.kv_head * T::kHeadDim + column];
       witness.asks(kScales, 0, 4);

@@ -87,7 +87,7 @@ inline Explained witness_of(const Explanation& what) {
           what.tape};
 }
 
-/// Calls run(format), a std::type_identity, of queries in BF16.
+/// Calls run(format), a std::type_identity.
 template <class Run>
 void with_format(const Problem& problem, Run run) {
   switch (problem.cache) {

@@ -119,9 +119,8 @@ __device__ __forceinline__ void store_row(const float4& sum, const Merged& all, 
   }
   const float inverse = all.l > 0 ? 1 / all.l : 0;
   const std::ptrdiff_t head = query_of(item, row, task.heads);
-  store_four<typename T::Query>(
-      memory.o + (head * T::kHeadDim + column),
-      make_float4(sum.x * inverse, sum.y * inverse, sum.z * inverse, sum.w * inverse));
+  store_four(memory.o + (head * T::kHeadDim + column),
+             make_float4(sum.x * inverse, sum.y * inverse, sum.z * inverse, sum.w * inverse));
   witness.asks(kO, 1, 8);
   if (column != 0) return;
   memory.lse[head] = all.l > 0 ? fmaf(all.m, kLn2, logf(all.l)) : -INFINITY;

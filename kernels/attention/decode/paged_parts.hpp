@@ -23,11 +23,10 @@ constexpr float kLog2e = 1.442695040888963f;
 inline constexpr int kKeptPieces = 32, kPieceBytes = 52;
 
 /// Of a cache F: tiles of kTokens tokens, kS of them on their way or in use in each team's ring. A warp has kEights · 8
-/// query heads; a block kW warps, or with kW 0 one team. `Query` is what q and o are made of.
-template <class F, class Query_, int kDim, int kEightsOfWarp, int kTokensOfTile, int kS, int kW>
+/// query heads; a block kW warps, or with kW 0 one team.
+template <class F, int kDim, int kEightsOfWarp, int kTokensOfTile, int kS, int kW>
 struct Shape {
   using Format = F;
-  using Query = Query_;
   static constexpr int kHeadDim = kDim, kEights = kEightsOfWarp, kTokens = kTokensOfTile;
   static constexpr int kStages = kS;
   static constexpr int kMostThreads = 32 * (kW == 0 ? 4 : kW);

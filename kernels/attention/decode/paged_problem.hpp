@@ -13,9 +13,7 @@ namespace tilestep::decode::paged {
 
 // ---- what is computed -----------------------------------------------------------------------------
 
-/// Of q and o, and of a cache that is not quantized.
-enum class Number { bf16, fp16 };
-/// How a number of K and V lies in the cache. int4: two in a byte, the first of a row in the low half.
+/// How a number of K and V lies in the cache: as q and o do, in BF16, or in fewer bits. int4: two in a byte, the first of a row in the low half.
 enum class Cache { same, fp8, int8, int4 };
 
 constexpr int bits_of(Cache cache) {
@@ -28,7 +26,6 @@ constexpr bool has_scales(Cache cache) {
 /// How the parts of a request are put together.
 enum class Merging {
   weighted,    ///< each by its maximum and sum: online softmax once more
-  unweighted,  ///< broken: the parts of O are added, and the sum divided by all of ℓ
   first_only,  ///< broken: the first part is taken for the whole
 };
 /// Who does it.
@@ -40,10 +37,12 @@ enum class MergedBy {
 /// Query rows of an item at most: what a block has room for.
 inline constexpr int kMostRows = 64;
 
+/// Numbers of a head that the explained and the timed kernels are compiled for.
+inline constexpr int kExplainedDim = 32, kTimedDim = 128;
+
 struct Problem {
-  Number number = Number::bf16;
   Cache cache = Cache::same;
-  int head_dim = 128;  ///< 32, 64 or 128
+  int head_dim = kTimedDim;
   int heads = 1, kv_heads = 1;
   int page_size = 16;     ///< tokens; any from 1
   int table_pitch = 0;    ///< pages of a row of the block table

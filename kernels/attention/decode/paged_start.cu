@@ -15,7 +15,7 @@ struct TimedSizes {
   static constexpr int kWarps = F::kBits == 4 && kEights == 1 ? 12 : 8;
 };
 template <class F, int kDim, int kEights, bool kWide, class S = TimedSizes<F, kEights, kWide>>
-using TimedShape = Shape<F, Bf16, kDim, kEights, S::kTokens, S::kStages, S::kWarps>;
+using TimedShape = Shape<F, kDim, kEights, S::kTokens, S::kStages, S::kWarps>;
 
 template <class T>
 void start(simt::Device& device, const Problem& problem, const Arrays& arrays,
@@ -26,17 +26,15 @@ void start(simt::Device& device, const Problem& problem, const Arrays& arrays,
 void attend_timed(simt::Device& device, const Problem& problem, const Arrays& arrays,
                   simt::Resources* resources) {
   check(device.info(), problem);
-  if (problem.number != Number::bf16) throw Error("timed paged decode: queries are BF16");
-  constexpr int kDim = 128;
-  simt::require_within("timed paged decode: head_dim", problem.head_dim, kDim, kDim);
+  simt::require_within("timed paged decode: head_dim", problem.head_dim, kTimedDim, kTimedDim);
   with_format(problem, [&](auto format) {
     using F = typename decltype(format)::type;
     if (rows_of(problem) <= 8) {
-      start<TimedShape<F, kDim, 1, false>>(device, problem, arrays, resources);
+      start<TimedShape<F, kTimedDim, 1, false>>(device, problem, arrays, resources);
     } else if (rows_of(problem) <= 16) {
-      start<TimedShape<F, kDim, 2, false>>(device, problem, arrays, resources);
+      start<TimedShape<F, kTimedDim, 2, false>>(device, problem, arrays, resources);
     } else {
-      start<TimedShape<F, kDim, 2, true>>(device, problem, arrays, resources);
+      start<TimedShape<F, kTimedDim, 2, true>>(device, problem, arrays, resources);
     }
   });
 }

@@ -17,9 +17,8 @@ void attend(simt::Device& device, const Problem& problem, const Arrays& arrays);
 /// The same sums by the same template, one tile of an item after another, and what happened.
 void explain(simt::Device& device, const Problem& problem, const Arrays& arrays,
              const Explanation& what);
-/// Puts the parts together; `what`, which may be null, gets the weights.
-void merge(simt::Device& device, const Problem& problem, const Arrays& arrays,
-           const Explanation* what);
+/// Puts the parts together.
+void merge(simt::Device& device, const Problem& problem, const Arrays& arrays);
 /// What the timed kernel takes of a multiprocessor.
 simt::Resources resources(simt::Device& device, const Problem& problem);
 

@@ -127,27 +127,17 @@ Excerpt excerpt_of(const Params& params) {
   return excerpt;
 }
 
-float rounded(float value, KvType type) {
-  return type == KvType::fp16 ? numeric::Fp16::round(value) : numeric::Bf16::round(value);
-}
-
-std::vector<std::uint16_t> words_of(const std::vector<float>& values, KvType type) {
-  std::vector<std::uint16_t> words(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    words[i] = type == KvType::fp16
-                   ? static_cast<std::uint16_t>(numeric::encode(
-                         numeric::kFp16, static_cast<double>(rounded(values[i], type))))
-                   : numeric::Bf16::bits(values[i]);
-  }
+std::vector<std::uint16_t> words_of(const std::vector<float>& values) {
+  std::vector<std::uint16_t> words;
+  words.reserve(values.size());
+  for (const float value : values) words.push_back(numeric::Bf16::bits(value));
   return words;
 }
 
-std::vector<float> values_of(const std::vector<std::uint16_t>& words, KvType type) {
-  std::vector<float> values(words.size());
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    values[i] = type == KvType::fp16 ? static_cast<float>(numeric::decode(numeric::kFp16, words[i]))
-                                     : numeric::Bf16::value(words[i]);
-  }
+std::vector<float> values_of(const std::vector<std::uint16_t>& words) {
+  std::vector<float> values;
+  values.reserve(words.size());
+  for (const std::uint16_t word : words) values.push_back(numeric::Bf16::value(word));
   return values;
 }
 
@@ -175,7 +165,7 @@ Inputs make_inputs(const Params& params, int pages, std::vector<int> contexts,
     move_channels(inputs, generator);
   }
   for (auto* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
-    for (float& value : *tensor) value = rounded(value, params.kv_dtype);
+    for (float& value : *tensor) value = numeric::Bf16::round(value);
   }
   return inputs;
 }

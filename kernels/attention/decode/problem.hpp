@@ -55,9 +55,8 @@ Inputs make_inputs(const Params& params, const Serving& serving);
 /// request's.
 Inputs make_inputs(const Params& params, const std::vector<int>& contexts);
 
-/// Of Q, O, and a cache that is not quantized: the nearest number of 16 bits, ties to even.
-float rounded(float value, KvType type);
-std::vector<std::uint16_t> words_of(const std::vector<float>& values, KvType type);
-std::vector<float> values_of(const std::vector<std::uint16_t>& words, KvType type);
+/// Of Q, O, and a cache that is not quantized: BF16.
+std::vector<std::uint16_t> words_of(const std::vector<float>& values);
+std::vector<float> values_of(const std::vector<std::uint16_t>& words);
 
 }  // namespace tilestep::decode

@@ -31,10 +31,10 @@ void put(std::vector<std::uint8_t>& bytes, std::size_t place, float number, KvTy
   bytes[place / 2] = static_cast<std::uint8_t>(bytes[place / 2] | ((whole & 0xFu) << shift));
 }
 
-Quantized in_16_bits(const std::vector<float>& values, KvType type) {
+Quantized in_16_bits(const std::vector<float>& values) {
   Quantized numbers;
   numbers.values = values;
-  for (const std::uint16_t word : words_of(values, type)) {
+  for (const std::uint16_t word : words_of(values)) {
     numbers.bytes.push_back(static_cast<std::uint8_t>(word & 0xFFu));
     numbers.bytes.push_back(static_cast<std::uint8_t>(word >> 8));
   }
@@ -62,7 +62,7 @@ float largest_of(KvType type) {
 
 Quantized quantized(const std::vector<float>& values, const Inputs& shape, int channels,
                     KvType type, Scales scales) {
-  if (!is_quantized(type)) return in_16_bits(values, type);
+  if (!is_quantized(type)) return in_16_bits(values);
   const auto columns = static_cast<std::size_t>(channels);
   const auto tokens = static_cast<std::size_t>(shape.page_size);
   const auto heads = static_cast<std::size_t>(shape.layer.cached_heads);

@@ -16,7 +16,7 @@ struct Quantized {
   std::vector<float> scales;  ///< [rows], or by channel [cached heads × channels]; 16 bits: none
   std::vector<float> values;  ///< what the bytes stand for, in the places of the numbers
 };
-/// `values` [pages × cached_heads × page_size × channels]. Of bf16 and fp16: the same numbers, without scales.
+/// `values` [pages × cached_heads × page_size × channels]. Of bf16: the same numbers, without scales.
 Quantized quantized(const std::vector<float>& values, const Inputs& shape, int channels,
                     KvType type, Scales scales);
 

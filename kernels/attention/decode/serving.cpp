@@ -4,7 +4,6 @@
 #include <deque>
 #include <map>
 
-#include "kernels/attention/decode/params.hpp"
 #include "kernels/base/lab/random.hpp"
 
 namespace tilestep::decode {
@@ -21,9 +20,9 @@ int stride_of(int context) {
   return std::max(1, context / 16);
 }
 
-std::vector<Request> requests_of(const Params& params) {
+std::vector<Request> requests_of(const Params& params, int all_steps) {
   std::mt19937 generator = lab::generator_of(params.seed + 3);
-  const int grown = stride_of(params.context) * params.serving_step / 2;
+  const int grown = stride_of(params.context) * all_steps / 2;
   std::vector<Request> requests;
   for (int r = 0; r < params.requests; ++r) {
     Request request;
@@ -32,7 +31,7 @@ std::vector<Request> requests_of(const Params& params) {
     request.prompt = std::max(length - grown, std::min(params.prefix, length));
     // The last ones are still there at the end, so that the kernel has something to do.
     const int steps =
-        2 + static_cast<int>(generator() % (static_cast<unsigned>(params.serving_step) / 2 + 1));
+        2 + static_cast<int>(generator() % (static_cast<unsigned>(all_steps) / 2 + 1));
     request.steps = r + params.batch >= params.requests ? 0 : steps;
     requests.push_back(request);
   }
@@ -41,9 +40,9 @@ std::vector<Request> requests_of(const Params& params) {
 
 class Engine {
  public:
-  Engine(const Params& params, int pages)
+  Engine(const Params& params, int pages, int steps)
       : params_(params),
-        requests_(requests_of(params)),
+        requests_(requests_of(params, steps)),
         tables_(pages, tokens_of(params.page_size)) {
     for (int r = 0; r < params.requests; ++r) waiting_.push_back(r);
   }
@@ -168,26 +167,26 @@ int Served::tokens() const {
 
 namespace {
 
-int limit_of(const Params& params) {
-  return params.context / 2 + params.context + stride_of(params.context) * params.serving_step;
+int limit_of(const Params& params, int steps) {
+  return params.context / 2 + params.context + stride_of(params.context) * steps;
 }
 
 }  // namespace
 
-std::int64_t pool_tokens(const Params& params) {
+std::int64_t pool_tokens(const Params& params, int steps) {
   const std::int64_t average = std::int64_t{params.batch} * params.context;
-  return std::max<std::int64_t>(average + average / 8, limit_of(params));
+  return std::max<std::int64_t>(average + average / 8, limit_of(params, steps));
 }
 
-Serving serve(const Params& params) {
+Serving serve(const Params& params, int steps) {
   Serving serving;
   serving.page_size = tokens_of(params.page_size);
   serving.stride = stride_of(params.context);
-  serving.limit = limit_of(params);
+  serving.limit = limit_of(params, steps);
   serving.pages =
-      static_cast<int>((pool_tokens(params) + serving.page_size - 1) / serving.page_size);
-  Engine engine(params, serving.pages);
-  for (int step = 0; step < params.serving_step; ++step) {
+      static_cast<int>((pool_tokens(params, steps) + serving.page_size - 1) / serving.page_size);
+  Engine engine(params, serving.pages, steps);
+  for (int step = 0; step < steps; ++step) {
     serving.steps.push_back(engine.step(serving.stride));
   }
   return serving;

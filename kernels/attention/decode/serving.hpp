@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "kernels/attention/decode/pages.hpp"
+#include "kernels/attention/decode/params.hpp"
 
 /// \file
 /// A small engine with continuous batching (Yu et al., "Orca", 2022): requests come, run together, grow, and leave
 /// whenever they are through; their pages go from one to the next.
 namespace tilestep::decode {
-
-struct Params;
 
 enum class Happening {
   admitted,   ///< it has pages for its prompt and runs
@@ -69,10 +68,10 @@ struct Serving {
 
 /// Tokens that the pool has room for at least: those of a batch of average requests and an eighth more, or one request
 /// of the longest kind.
-std::int64_t pool_tokens(const Params& params);
+std::int64_t pool_tokens(const Params& params, int steps = kServingSteps);
 
-/// Runs `params.serving_step` steps. Prompts are between half and one and a half times as long as the average; who
+/// Runs so many steps. Prompts are between half and one and a half times as long as the average; who
 /// runs at the end is somewhere on its way.
-Serving serve(const Params& params);
+Serving serve(const Params& params, int steps = kServingSteps);
 
 }  // namespace tilestep::decode

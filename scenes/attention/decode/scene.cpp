@@ -161,14 +161,10 @@ std::vector<std::string> DecodeScene::stage_knobs() const {
 // ---- tables -------------------------------------------------------------------------------------------
 
 Cursor DecodeScene::known(const lab::Table& table, int row, int column) const {
-  // What follows from the knobs alone.
-  for (const char* id : {"schemes", "models", "batches", "splits", "rows", "chunks"}) {
-    if (table.id == id) return {};
-  }
+  if (table.id == "models") return {};  // published
   if (table.id == "requests") return {engine_steps(), 0};
   // What follows from the trace but for its clocks is there with the answer.
-  if (table.id == "parts" || table.id == "ledger" || table.id == "chosen" ||
-      table.id == "gathers") {
+  if (table.id == "parts" || table.id == "chosen" || table.id == "gathers") {
     return std::min(Scene::known(table, row, column), Cursor{trace_.answered(), 0});
   }
   return Scene::known(table, row, column);
@@ -181,15 +177,6 @@ int DecodeScene::table_row(std::string_view table_id, const View& view) const {
     return step == nullptr ? -1 : static_cast<int>(step - trace_.steps.data());
   }
   return Scene::table_row(table_id, view);
-}
-
-/// A request or a query head that is clicked is followed.
-std::optional<lab::Settings> DecodeScene::dropped(const View&, const picture::Key& item,
-                                                  const picture::Key&) const {
-  if (item.is({"query_head"}) && item.i >= 0 && item.i < trace_.shape.heads) {
-    return lab::Settings{{"head", std::int64_t{item.i}}};
-  }
-  return std::nullopt;
 }
 
 // ---- numbers beside the picture -------------------------------------------------------------------------
