@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "kernels/attention/decode/bench/read.cu"
 #include "kernels/attention/decode/kernels.hpp"
-#include "kernels/attention/decode/latent_explained.cu"
-#include "kernels/attention/decode/latent_start.hpp"
-#include "kernels/attention/decode/paged_start.hpp"
-#include "kernels/attention/decode/read.cu"
+#include "kernels/attention/decode/latent/kernels.hpp"
+#include "kernels/attention/decode/latent/latent_explained.cu"
+#include "kernels/attention/decode/paged/kernels.hpp"
 #include "kernels/lessons.hpp"
 
 namespace tilestep::decode::SIMT_BACKEND {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/attention/decode/cache/serving.hpp"
 #include "kernels/attention/decode/cost.hpp"
 #include "kernels/attention/decode/params.hpp"
-#include "kernels/attention/decode/serving.hpp"
 #include "kernels/lessons.hpp"
 
 /// \file

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/attention/decode/gather.hpp"
+#include "kernels/attention/decode/explained/run_explained.hpp"
 #include "kernels/attention/decode/lesson.hpp"
 #include "kernels/attention/decode/reference.hpp"
 

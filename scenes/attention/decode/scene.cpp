@@ -244,9 +244,9 @@ std::vector<Readout> DecodeScene::readouts(const View& view) const {
 
 SourceMark DecodeScene::source(const View& view) const {
   const bool latent = trace_.shape.scheme == decode::Scheme::mla;
-  const char* const paged =
-      latent ? "kernels/attention/decode/latent_explained.cu" : "kernels/attention/decode/paged.cu";
-  const char* const merge = latent ? paged : "kernels/attention/decode/merge.cu";
+  const char* const paged = latent ? "kernels/attention/decode/latent/latent_explained.cu"
+                                   : "kernels/attention/decode/paged/paged.cu";
+  const char* const merge = latent ? paged : "kernels/attention/decode/paged/merge.cu";
   const Cursor cursor = view.cursor;
   if (merging(cursor)) {
     const auto lines = lab::source_marks(merge).lines({"weigh", "merge"});

@@ -1,6 +1,6 @@
 // The bench on tiny caches, under an emulation that pretends to a clock and to counters.
 
-#include "kernels/attention/decode/bench.hpp"
+#include "kernels/attention/decode/bench/bench.hpp"
 
 #include <numeric>
 

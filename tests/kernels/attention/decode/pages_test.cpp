@@ -1,6 +1,6 @@
 // The page allocator: what it promises in single cases, and over many operations what no order of them may break.
 
-#include "kernels/attention/decode/pages.hpp"
+#include "kernels/attention/decode/cache/pages.hpp"
 
 #include <map>
 #include <random>
