@@ -48,10 +48,10 @@ const lab::Replay& replay_of_runs() {
 
 const lab::Lesson& lesson() {
   static const auto lesson =
-      lab::LessonOf<Params>(
-          kLesson,
-          "A new token reads all that came before it: who shares, packs and pages the cache wins.",
-          knob_table(), run, bench_report, "steps")
+      lab::LessonOf<Params>(kLesson,
+                            "A new token reads all that came before it: the winner is whoever "
+                            "reads the fewest cache bytes.",
+                            knob_table(), run, bench_report, "steps")
           .with_telling(
               {{"mha",
                 "Each query head has keys and values of its own: four times the bytes, and no tile "

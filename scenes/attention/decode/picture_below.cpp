@@ -81,7 +81,7 @@ Box DecodeScene::timeline(Cursor cursor) const {
   const std::string waiting =
       moment_now == nullptr
           ? counted(trace_.coming, "request") + " to come"
-          : fmt::format("{} running, {} waiting, {} through", moment_now->running.size(),
+          : fmt::format("{} running, {} waiting, {} finished", moment_now->running.size(),
                         moment_now->waiting, moment_now->finished);
   return labelled({"timeline"},
                   box({"runs_box"}, {list.made(now)}, {}, {.least_height = 2, .left = 2.5f}),

@@ -90,17 +90,17 @@ std::string happened_text(const Happened& one) {
   const std::string pages = counted(one.pages, "page");
   switch (one.what) {
     case Happening::admitted:
-      return fmt::format("R{} comes in with {}", one.request, pages);
+      return fmt::format("R{} is admitted with {}", one.request, pages);
     case Happening::shared:
       return fmt::format("R{} shares the prefix and takes {}", one.request, pages);
     case Happening::waits:
       return fmt::format("R{} waits for {}", one.request, pages);
     case Happening::finished:
-      return fmt::format("R{} is through: {} free", one.request, pages);
+      return fmt::format("R{} has finished: {} free", one.request, pages);
     case Happening::preempted:
       break;
   }
-  return fmt::format("R{} must go: {} free", one.request, pages);
+  return fmt::format("R{} is preempted: {} free", one.request, pages);
 }
 
 }  // namespace
