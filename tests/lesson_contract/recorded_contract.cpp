@@ -208,7 +208,7 @@ bool has_part(const lab::Report& report, const std::string& path) {
                                         [&](const lab::Column& c) { return c.id == second; }));
 }
 
-/// What a lesson says to be of the machine, but no run has, a line each.
+/// What a lesson says to be of the machine, or retired, but no run has, a line each.
 std::string parts_of_nothing(const lab::Lesson& lesson, const lab::Replay& replay) {
   std::string faults;
   const auto missing = [&](const std::string& path) {
@@ -219,8 +219,10 @@ std::string parts_of_nothing(const lab::Lesson& lesson, const lab::Replay& repla
              return has_part(run, path);
            }) == nullptr;
   };
-  for (const auto& part : replay.of_machine) {
-    if (part.why.empty() || missing(part.path)) faults += part.path + "\n";
+  for (const auto* parts : {&replay.of_machine, &replay.retired}) {
+    for (const auto& part : *parts) {
+      if (part.why.empty() || missing(part.path)) faults += part.path + "\n";
+    }
   }
   for (const auto& order : replay.any_order) {
     for (const std::string& by : order.by) {

@@ -139,9 +139,9 @@ Range inverse(const Range& a) {
 }
 
 constexpr std::pair<std::string_view, double> kUnits[] = {
-    {"GB/s", 1e9}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"KB", 1e3},  {"MB", 1e6},
-    {"GB", 1e9},   {"TB", 1e12},    {"ns", 1e-9},       {"µs", 1e-6}, {"ms", 1e-3},
-    {"B", 1},      {"%", 1e-2},     {"FLOP/B", 1},      {"M", 1e6}};
+    {"GB/s", 1e9},  {"KiB", 1024.0}, {"MiB", 1048576.0}, {"KB", 1e3},   {"MB", 1e6},
+    {"GB", 1e9},    {"TB", 1e12},    {"ns", 1e-9},       {"µs", 1e-6},  {"ms", 1e-3},
+    {"MFLOP", 1e6}, {"B", 1},        {"%", 1e-2},        {"FLOP/B", 1}, {"M", 1e6}};
 constexpr std::string_view kRaised[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
 
 /// Reads a whole text as a formula of numbers; nothing for one that has a name in it, or words.

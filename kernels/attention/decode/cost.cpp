@@ -12,20 +12,20 @@ constexpr RowShape kRows128{128, 128, 256, 0, 0};
 constexpr RowShape kLatentRows{576, 512, 576, 512, 64};
 
 constexpr Model kModels[] = {
-    {"Llama 2 7B", "Touvron et al., 2023", 32, {Scheme::mha, 32, 32, kRows128}, 6.74e9},
-    {"Llama 3.1 8B", "Grattafiori et al., 2024", 32, {Scheme::gqa, 32, 8, kRows128}, 8.03e9},
-    {"Llama 3.1 70B", "Grattafiori et al., 2024", 80, {Scheme::gqa, 64, 8, kRows128}, 70.6e9},
-    {"Falcon 7B", "Almazrouei et al., 2023", 32, {Scheme::mqa, 71, 1, {64, 64, 128, 0, 0}}, 7.2e9},
-    {"DeepSeek-V3", "DeepSeek-AI, 2024", 61, {Scheme::mla, 128, 1, kLatentRows}, 0},
+    {"Llama 2 7B", "Touvron et al., 2023", 32, {Scheme::mha, 32, 32, kRows128}},
+    {"Llama 3.1 8B", "Grattafiori et al., 2024", 32, {Scheme::gqa, 32, 8, kRows128}},
+    {"Llama 3.1 70B", "Grattafiori et al., 2024", 80, {Scheme::gqa, 64, 8, kRows128}},
+    {"Falcon 7B", "Almazrouei et al., 2023", 32, {Scheme::mqa, 71, 1, {64, 64, 128, 0, 0}}},
+    {"DeepSeek-V3", "DeepSeek-AI, 2024", 61, {Scheme::mla, 128, 1, kLatentRows}},
     // What its 128 heads would store without the latent row: keys of 128 + 64 and values of 128.
-    {"DeepSeek-V3 with mha", "by formula", 61, {Scheme::mha, 128, 128, {192, 128, 320, 0, 0}}, 0},
+    {"DeepSeek-V3 with mha", "by formula", 61, {Scheme::mha, 128, 128, {192, 128, 320, 0, 0}}},
 };
 
 }  // namespace
 
 LayerShape layer_shape(const Params& params) {
   return {params.scheme, params.heads, params.cached_heads(),
-          row_shape(params.scheme, columns_of(params.head_dim))};
+          row_shape(params.scheme, params.head_dim)};
 }
 
 double token_bytes(const LayerShape& layer, KvType type) {
@@ -122,39 +122,14 @@ MixedStep mixed_step(const Params& params, int rows) {
 }
 
 Piece piece_of(const LayerShape& layer, KvType type, int page_size) {
-  constexpr std::int64_t kSector = 32, kLine = 128;
+  constexpr std::int64_t kSector = 32;
   const std::int64_t bytes = std::int64_t{layer.row.key} * bits_of(type) / 8 * page_size;
-  const auto touched = [&](std::int64_t at, std::int64_t unit) {
-    return static_cast<double>((at + bytes - 1) / unit - at / unit + 1);
-  };
-  // Where a piece begins within a line is the same again after so many pieces.
-  constexpr int kPieces = 128;
-  Piece piece{static_cast<double>(bytes), 0, 0};
-  for (int i = 0; i < kPieces; ++i) {
-    piece.sectors += touched(i * bytes, kSector) / kPieces;
-    piece.lines += touched(i * bytes, kLine) / kPieces;
+  // Where a piece begins within a sector is the same again after so many pieces.
+  Piece piece{static_cast<double>(bytes), 0};
+  for (std::int64_t at = 0; at < kSector * bytes; at += bytes) {
+    piece.sectors += static_cast<double>((at + bytes - 1) / kSector - at / kSector + 1) / kSector;
   }
   return piece;
-}
-
-Occupancy occupancy_of(int batch, int cached_heads, int splits) {
-  Occupancy all;
-  all.blocks = batch * cached_heads * splits;
-  all.waves = (all.blocks + kMultiprocessors - 1) / kMultiprocessors;
-  all.busy = all.waves > 0 ? static_cast<double>(all.blocks) / (all.waves * kMultiprocessors) : 0;
-  return all;
-}
-
-int filling_splits(int batch, int cached_heads, int pages_a_request) {
-  constexpr double kFull = 0.9;
-  const int most = std::clamp(pages_a_request, 1, kMostSplits);
-  int best = 1;
-  for (int splits = 1; splits <= most; ++splits) {
-    const double busy = occupancy_of(batch, cached_heads, splits).busy;
-    if (busy >= kFull) return splits;
-    if (busy > occupancy_of(batch, cached_heads, best).busy) best = splits;
-  }
-  return best;
 }
 
 }  // namespace tilestep::decode

@@ -44,8 +44,6 @@ struct Model {
   std::string_view source;
   int layers;
   LayerShape layer;
-  double
-      weights;  ///< parameters that a step reads; 0: a mixture of experts, where that hangs on the batch
 };
 std::span<const Model> models();
 /// Bytes of the cache of one token, all layers.
@@ -95,21 +93,11 @@ MixedStep mixed_step(const Params& params, int rows);
 inline constexpr double kFreeRows = kRidge;
 
 /// What memory gives for the keys of one K/V head in one page: bytes that lie in one piece, and on average over the
-/// pages of a pool, sectors of 32 bytes and lines of 128 that hold some of them.
+/// pages of a pool, sectors of 32 bytes that hold some of them.
 struct Piece {
-  double bytes = 0, sectors = 0, lines = 0;
+  double bytes = 0, sectors = 0;
   double of_sectors() const { return bytes / (32 * sectors); }
-  double of_lines() const { return bytes / (128 * lines); }
 };
 Piece piece_of(const LayerShape& layer, KvType type, int page_size);
-
-/// Blocks of a launch with so many splits, and how many waves of multiprocessors they make.
-struct Occupancy {
-  int blocks = 0, waves = 0;
-  double busy = 0;  ///< share of the multiprocessors' time, of blocks that all take as long
-};
-Occupancy occupancy_of(int batch, int cached_heads, int splits);
-/// The fewest splits whose last wave is at least nine tenths full, of those that leave each at least a page.
-int filling_splits(int batch, int cached_heads, int pages_a_request);
 
 }  // namespace tilestep::decode

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "kernels/attention/decode/latent_explained.hpp"
-#include "kernels/attention/decode/latent_problem.hpp"
-#include "kernels/attention/decode/paged_problem.hpp"
+#include "kernels/attention/decode/latent/explained_problem.hpp"
+#include "kernels/attention/decode/latent/problem.hpp"
+#include "kernels/attention/decode/paged/problem.hpp"
 #include "kernels/attention/decode/params.hpp"
 #include "kernels/base/simt/cudnn.hpp"
 #include "kernels/base/simt/resources.hpp"
@@ -11,20 +11,26 @@
 /// The lesson's kernels as the host calls them, the same for both backends.
 namespace tilestep::decode {
 
+/// A format of the cache as the kernels call it.
+constexpr paged::Cache cache_format(KvType type) {
+  static_assert(static_cast<int>(KvType::int4) == static_cast<int>(paged::Cache::int4));
+  return static_cast<paged::Cache>(type);
+}
+
 class Kernels : public simt::KernelSet {
  public:
-  /// mha, gqa and mqa over a cache of pages: paged_problem.hpp. Throw Error for what they do not take, Error
+  /// mha, gqa and mqa over a cache of pages: paged/problem.hpp. Throw Error for what they do not take, Error
   /// (unavailable) on a GPU below compute capability 8.0.
   virtual void explain(simt::Device& device, const paged::Problem& problem,
                        const paged::Arrays& arrays, const paged::Explanation& what) const = 0;
   virtual void attend(simt::Device& device, const paged::Problem& problem,
                       const paged::Arrays& arrays) const = 0;
-  /// The merge as a kernel of its own; `what`, which may be null, gets the weights.
+  /// The merge as a kernel of its own.
   virtual void merge(simt::Device& device, const paged::Problem& problem,
-                     const paged::Arrays& arrays, const paged::Explanation* what) const = 0;
+                     const paged::Arrays& arrays) const = 0;
   virtual simt::Resources resources(simt::Device& device, const paged::Problem& problem) const = 0;
 
-  /// mla as it is explained, its merge included: latent_explained.cu.
+  /// mla as it is explained, its merge included: latent/latent_explained.cu.
   virtual void explain(simt::Device& device, const latent::ExplainedProblem& problem,
                        const latent::ExplainedArrays& arrays,
                        const paged::Explanation& what) const = 0;
@@ -36,7 +42,7 @@ class Kernels : public simt::KernelSet {
   virtual void library_attend(simt::Device& device, const simt::LibraryAttention& attention,
                               int plan, const simt::LibraryAttentionArrays& arrays) const = 0;
 
-  /// mla on Hopper, at its real size: latent_problem.hpp. Throw Error (unavailable) on another GPU.
+  /// mla on Hopper, at its real size: latent/problem.hpp. Throw Error (unavailable) on another GPU.
   virtual void attend(simt::Device& device, const latent::Problem& problem,
                       const latent::Arrays& arrays) const = 0;
   virtual void explain(simt::Device& device, const latent::Problem& problem,

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "kernels/attention/decode/bench/read.cu"
 #include "kernels/attention/decode/kernels.hpp"
-#include "kernels/attention/decode/latent_explained.cu"
-#include "kernels/attention/decode/latent_start.hpp"
-#include "kernels/attention/decode/paged_start.hpp"
-#include "kernels/attention/decode/read.cu"
+#include "kernels/attention/decode/latent/kernels.hpp"
+#include "kernels/attention/decode/latent/latent_explained.cu"
+#include "kernels/attention/decode/paged/kernels.hpp"
 #include "kernels/lessons.hpp"
 
 namespace tilestep::decode::SIMT_BACKEND {
@@ -22,9 +22,9 @@ class KernelsHere final : public Kernels {
               const paged::Arrays& arrays) const override {
     paged::SIMT_BACKEND::attend(device, problem, arrays);
   }
-  void merge(simt::Device& device, const paged::Problem& problem, const paged::Arrays& arrays,
-             const paged::Explanation* what) const override {
-    paged::SIMT_BACKEND::merge(device, problem, arrays, what);
+  void merge(simt::Device& device, const paged::Problem& problem,
+             const paged::Arrays& arrays) const override {
+    paged::SIMT_BACKEND::merge(device, problem, arrays);
   }
   simt::Resources resources(simt::Device& device, const paged::Problem& problem) const override {
     return paged::SIMT_BACKEND::resources(device, problem);

@@ -1,6 +1,6 @@
 #include "kernels/attention/decode/lesson.hpp"
 
-#include "kernels/attention/decode/bench.hpp"
+#include "kernels/attention/decode/bench/bench.hpp"
 #include "kernels/attention/decode/run.hpp"
 #include "kernels/base/lab/replay.hpp"
 #include "kernels/base/simt/launch.hpp"
@@ -27,9 +27,16 @@ const lab::Replay& replay_of_runs() {
                      {"trace.items.end", "its clock"},
                      {"tables.items.begin", "its clock"},
                      {"tables.items.end", "its clock"},
-                     {"trace.result", "how many are past a tolerance is a matter of the last bit"},
-                     {"tables.broken",
-                      "how many are past a tolerance is a matter of the last bit"}},
+                     {"trace.result", "how many are past a tolerance is a matter of the last bit"}},
+      .retired = {{"tables.broken", "the summary says what came of a broken run"},
+                  {"tables.ledger", "asked_bytes and the check of the same name"},
+                  {"tables.schemes", "the roofline, and Sharing under Measured"},
+                  {"tables.batches", "the chart of weights and cache by batch"},
+                  {"tables.formats", "format_errors, without FP16"},
+                  {"tables.splits", "Batch and Context under Measured"},
+                  {"tables.page_sizes", "the picture's table of page sizes"},
+                  {"tables.rows", "the roofline of query rows"},
+                  {"tables.chunks", "the bars of mixed steps"}},
       .rounding = 0x1p-7,
       .rounding_why =
           "Tensor cores cut off what the emulation rounds: a number of O may then be the next one "
@@ -41,10 +48,10 @@ const lab::Replay& replay_of_runs() {
 
 const lab::Lesson& lesson() {
   static const auto lesson =
-      lab::LessonOf<Params>(
-          kLesson,
-          "A new token reads all that came before it: who shares, packs and pages the cache wins.",
-          knob_table(), run, bench_report, "steps")
+      lab::LessonOf<Params>(kLesson,
+                            "A new token reads all that came before it: the winner is whoever "
+                            "reads the fewest cache bytes.",
+                            knob_table(), run, bench_report, "steps")
           .with_telling(
               {{"mha",
                 "Each query head has keys and values of its own: four times the bytes, and no tile "
@@ -91,12 +98,9 @@ const lab::Lesson& lesson() {
                         {.scheme = Scheme::mla, .heads = 4, .context = 45, .splits = 3},
                         {.context = 7, .page_size = PageSize::p4, .requests = 4},
                         {.context = 45, .page_size = PageSize::p1, .requests = 3},
-                        {.head_dim = HeadDim::d64, .kv_dtype = KvType::fp16, .prefix = 48},
+                        {.prefix = 48},
                         {.kv_dtype = KvType::int4, .scales = Scales::channel},
-                        {.context = 50,
-                         .kv_dtype = KvType::fp8,
-                         .prefix = 20,
-                         .prefix_read = PrefixRead::per_request}})
+                        {.context = 50, .kv_dtype = KvType::fp8, .prefix = 20}})
           .with_replay(replay_of_runs);
   return lesson;
 }

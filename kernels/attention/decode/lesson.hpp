@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/attention/decode/cache/serving.hpp"
 #include "kernels/attention/decode/cost.hpp"
 #include "kernels/attention/decode/params.hpp"
-#include "kernels/attention/decode/serving.hpp"
 #include "kernels/lessons.hpp"
 
 /// \file
@@ -168,9 +168,8 @@ struct Trace {
 //   items      what the blocks worked on
 //   chosen     what each tile did to the chosen row
 //   parts      the splits of the chosen row, and the weights of their merge
-//   ledger     bytes asked, traced and by formula
-//   broken     what came of a broken run
-// and, by formula: schemes, models, batches, formats, splits, page_sizes, rows, chunks
+//   gathers    where the traced item found its keys
+// and, which are no trace: format_errors, models
 
 /// The tables that say what a trace says.
 std::vector<lab::Table> tables_of(const Trace& trace);

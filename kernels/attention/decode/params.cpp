@@ -70,10 +70,7 @@ void add_heads(lab::KnobTable<Params>& table) {
                 "Heads of K and V with gqa, each shared by as many query heads. mha has one for "
                 "each, mqa and mla one for all."},
                1, kMostHeads, true)
-      .choice(&Params::head_dim,
-              {"head_dim", "Head dimension", "",
-               "Numbers of a query, a key or a value. mla stores a latent row of four times as "
-               "many and a rotary key of half as many."});
+      .retired_knob("head_dim", std::string("32"), "heads have 32 numbers; timed ones have 128");
 }
 
 void add_cache(lab::KnobTable<Params>& table) {
@@ -92,6 +89,7 @@ void add_cache(lab::KnobTable<Params>& table) {
       .choice(&Params::page_size, {"page_size", "Page size", "tokens", "Tokens of a page."})
       .choice(&Params::kv_dtype,
               {"kv_dtype", "Cache format", "", "How a number of K and V lies in the cache."})
+      .retired("kv_dtype", "fp16", "bf16 runs the same steps")
       .choice(&Params::scales,
               {"scales", "Scales", "",
                "Of fp8, int8 and int4: which numbers of K share a scale, those of a token or those "
@@ -107,37 +105,26 @@ void add_serving(lab::KnobTable<Params>& table) {
                {"prefix", "Shared prefix", "tokens",
                 "First tokens that all requests have in common: stored once."},
                0, kMostContext, true)
-      .choice(&Params::prefix_read,
-              {"prefix_read", "Prefix is read", "",
-               "Its full pages: once for all requests whose queries a block has room for, or by "
-               "each request."})
-      .integer(&Params::serving_step,
-               {"serving_step", "Serving step", "",
-                "The engine's step at which the kernel is looked at: so many have run."},
-               1, kMostServingSteps);
+      .retired_knob("prefix_read", std::string("once"),
+                    "a prefix is read once for several requests, and Prefix under Measured has "
+                    "both ways")
+      .retired_knob("serving_step", std::int64_t{kServingSteps},
+                    "the kernel runs after the engine's eighth step");
 }
 
-void add_chosen(lab::KnobTable<Params>& table) {
+void add_rest(lab::KnobTable<Params>& table) {
   table
       .choice(&Params::broken,
               {"break", "Break it", "", "Leaves something out, and runs that for real."})
       .seed("Chooses numbers, lengths and who has which page.")
-      .integer(&Params::request,
-               {"request", "Chosen request", "",
-                "Of those that run together, whose steps are shown; past the end: the last."},
-               0, kMostBatch - 1)
-      .integer(&Params::head,
-               {"head", "Chosen head", "", "Whose steps are shown; past the end: the last."}, 0,
-               kMostHeads - 1)
-      .integer(&Params::component,
-               {"component", "Chosen component", "",
-                "Which component of O the steps show; past the end: the last."},
-               0, 511);
+      .retired_knob("request", std::int64_t{0}, "the first request is followed")
+      .retired_knob("head", std::int64_t{0}, "head 0 is followed, and all do the same")
+      .retired_knob("component", std::int64_t{0}, "component 0 of O is followed");
 }
 
 lab::KnobTable<Params> made_table() {
   lab::KnobTable<Params> table;
-  for (const auto add : {add_heads, add_cache, add_serving, add_chosen}) add(table);
+  for (const auto add : {add_heads, add_cache, add_serving, add_rest}) add(table);
   for (const auto check : {check_heads, check_group, check_latent, check_break}) {
     table.require(check);
   }

@@ -27,10 +27,10 @@ constexpr auto names_of(Scheme) {
   return std::to_array<std::string_view>({"mha", "gqa", "mqa", "mla"});
 }
 
-/// How a number of K and V lies in the cache. Q and O are FP16 with fp16, else BF16.
-enum class KvType { bf16, fp16, fp8, int8, int4 };
+/// How a number of K and V lies in the cache. Q and O are BF16.
+enum class KvType { bf16, fp8, int8, int4 };
 constexpr auto names_of(KvType) {
-  return std::to_array<std::string_view>({"bf16", "fp16", "fp8", "int8", "int4"});
+  return std::to_array<std::string_view>({"bf16", "fp8", "int8", "int4"});
 }
 /// Whether the cache has scales.
 constexpr bool is_quantized(KvType type) {
@@ -60,23 +60,6 @@ constexpr auto names_of(Break) {
   return std::to_array<std::string_view>({"none", "stale-page", "repeat-kv", "unmerged-splits"});
 }
 
-/// How often the pages of a shared prefix are read.
-enum class PrefixRead {
-  once,         ///< for all requests whose queries a block has room for
-  per_request,  ///< by each request, as if they were its own
-};
-constexpr auto names_of(PrefixRead) {
-  return std::to_array<std::string_view>({"once", "per-request"});
-}
-
-enum class HeadDim { d32, d64, d128 };
-constexpr auto names_of(HeadDim) {
-  return std::to_array<std::string_view>({"32", "64", "128"});
-}
-constexpr int columns_of(HeadDim dim) {
-  return 32 << static_cast<int>(dim);
-}
-
 /// Tokens of a page.
 enum class PageSize { p1, p4, p16, p64, p256 };
 constexpr auto names_of(PageSize) {
@@ -91,26 +74,24 @@ inline constexpr int kMostContext = 131072;
 inline constexpr int kMostBatch = 256;
 inline constexpr int kMostSplits = 64;
 inline constexpr int kMostRequests = 1024;
-inline constexpr int kMostServingSteps = 32;
+/// Steps of the engine before the kernel is looked at.
+inline constexpr int kServingSteps = 8;
 
 struct Params {
   Scheme scheme = Scheme::gqa;
   int heads = 8;
-  int kv_heads = 2;  ///< of gqa
-  HeadDim head_dim = HeadDim::d32;
-  int context = 64;  ///< tokens of a request, on average
-  int batch = 4;     ///< requests that run together
-  int splits = 2;    ///< of the keys of a request, for each K/V head; 0: as many as fill the GPU
+  int kv_heads = 2;   ///< of gqa
+  int head_dim = 32;  ///< no knob: the explained kernels' heads; timed ones have 128
+  int context = 64;   ///< tokens of a request, on average
+  int batch = 4;      ///< requests that run together
+  int splits = 2;     ///< of the keys of a request, for each K/V head; 0: as many as fill the GPU
   PageSize page_size = PageSize::p16;
   KvType kv_dtype = KvType::bf16;
   Scales scales = Scales::token;
   int requests = 6;  ///< that come, one after the other
   int prefix = 0;    ///< first tokens that all of them have in common
-  PrefixRead prefix_read = PrefixRead::once;
-  int serving_step = 8;  ///< of the engine, at which the kernel is looked at
   Break broken = Break::none;
   std::int64_t seed = 1;
-  int request = 0, head = 0, component = 0;  ///< whose steps are shown; past the end: the last
 
   /// Heads of the cache: those of gqa, or what the scheme has.
   int cached_heads() const;
@@ -127,8 +108,7 @@ struct RowShape {
 /// MLA keeps DeepSeek's proportions, a latent of four head dimensions and a rotary key of half a one.
 RowShape row_shape(Scheme scheme, int head_dim);
 
-/// The knobs, bound to Params: scheme heads kv_heads head_dim context batch splits page_size kv_dtype scales requests
-/// prefix prefix_read serving_step break seed request head component. What cannot be together is refused with what can.
+/// The knobs, bound to Params. What cannot be together is refused with what can.
 const lab::KnobTable<Params>& knob_table();
 
 }  // namespace tilestep::decode

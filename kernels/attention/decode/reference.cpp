@@ -87,11 +87,11 @@ Row exact_row(const Inputs& inputs, int request, int head) {
 }
 
 Roundings roundings_of(KvType type, Scales scales) {
-  const double unit = type == KvType::fp16 ? 0x1p-11 : 0x1p-8;
+  constexpr double kBf16 = 0x1p-8;
   Roundings all;
-  all.query = is_quantized(type) && scales == Scales::channel ? unit : 0;
-  all.weight = unit;
-  all.output = unit;
+  all.query = is_quantized(type) && scales == Scales::channel ? kBf16 : 0;
+  all.weight = kBf16;
+  all.output = kBf16;
   return all;
 }
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "kernels/attention/decode/problem.hpp"
+#include "kernels/attention/decode/cache/inputs.hpp"
 
 /// \file
 /// The right answer in double by another algorithm: a request's tokens are gathered one after the other, all scores

@@ -190,24 +190,43 @@ lab::Table gather_table(const Trace& trace) {
   return table;
 }
 
-lab::Table ledger_table(const Trace& trace) {
-  lab::Table table{"ledger",
-                   "Bytes that the kernel asked of memory",
-                   {"tensor", whole("loaded", "", "B"), whole("stored", "", "B"),
-                    whole("formula", "by formula", "B")}};
-  for (const LedgerRow& row : trace.ledger) {
-    table.add({row.tensor, row.loaded, row.stored, row.formula});
+// ---- tables that are no trace --------------------------------------------------------------------------
+
+/// Published models' caches.
+lab::Table models_table() {
+  lab::Table table{
+      "models",
+      "Cache of published models: layers · K/V heads · numbers a head and token · 2 bytes",
+      {"model", "scheme", whole("layers"), whole("cached_heads", "K/V heads"),
+       whole("stored", "numbers a head and token"), real("kib", "cache a token", "KiB", 1),
+       real("gb", "of 131 072 tokens", "GB", 2), real("intensity", "", "FLOP/B", 1), "source"}};
+  for (const Model& model : models()) {
+    const double bytes = token_bytes(model, KvType::bf16);
+    table.add({model.name, model.layer.scheme, model.layers, model.layer.cached_heads,
+               model.layer.row.stored, bytes / 1024, bytes * kMostContext / 1e9,
+               intensity(model.layer, KvType::bf16, Scales::token), model.source});
   }
   return table;
 }
 
-lab::Table broken_table(const Trace& trace) {
-  const BrokenResult& result = trace.result;
-  lab::Table table{"broken",
-                   fmt::format("What came of {}", name_of(trace.broken)),
-                   {"break", "outcome", whole("wrong", "wrong numbers of O"),
-                    whole("elements", "of"), whole("more_bytes", "more bytes asked", "B")}};
-  table.add({trace.broken, result.outcome, result.wrong, result.elements, result.more_bytes});
+/// What formats of the cache cost the request that is followed.
+lab::Table format_errors_table(const Run& run) {
+  lab::Table table{"format_errors",
+                   "What formats of the cache cost the chosen request, in double",
+                   {"format", "scales", whole("bytes", "bytes a token and layer", "B"),
+                    whole("scale_bytes", "and scales", "B"), real("key", "error of K", "%", 2),
+                    real("score", "of the scores", "%", 2), real("output", "of O", "%", 2)}};
+  if (run.excerpt.params.scheme == Scheme::mla) return table;
+  const LayerShape layer = layer_shape(run.params);
+  for (const KvType type : all_of<KvType>()) {
+    for (const Scales scales : all_of<Scales>()) {
+      if (!is_quantized(type) && scales != Scales::token) continue;
+      const FormatError error = format_error(run.inputs, run.chosen.request, type, scales);
+      table.add({type, is_quantized(type) ? lab::Cell(scales) : lab::Cell(),
+                 token_bytes(layer, type), scale_bytes(layer, type, scales), 100 * error.key,
+                 100 * error.score, 100 * error.output});
+    }
+  }
   return table;
 }
 
@@ -328,7 +347,12 @@ void add_measurements(lab::Report& report, const Run& run) {
       lab::derived("intensity", "", point, "FLOP/B",
                    fmt::format("{} FLOP / {} B a token; both roofs of an H200 meet at {:.0f}",
                                token_flops(layer), stored, kRidge)));
-  report.add(lab::traced("asked_bytes", "", trace.asked(), "B", "by all blocks of the launch"));
+  std::vector<std::string> asked;
+  for (const LedgerRow& row : trace.ledger) {
+    asked.push_back(fmt::format("{} {}", row.tensor, row.loaded + row.stored));
+  }
+  report.add(lab::traced("asked_bytes", "", trace.asked(), "B",
+                         fmt::format("by all blocks of the launch: {}", fmt::join(asked, ", "))));
   report.add(lab::traced("tiles_taken", "", tiles_by(trace, trace.rounds()), "tiles",
                          fmt::format("by {}, the longest {} one after the other",
                                      lab::plural(trace.blocks, "block"), trace.rounds())));
@@ -396,25 +420,16 @@ std::string bytes_text(double bytes) {
 }
 
 std::vector<lab::Table> tables_of(const Trace& trace) {
-  std::vector<lab::Table> tables{step_table(trace),   request_table(trace), item_table(trace),
-                                 chosen_table(trace), part_table(trace),    gather_table(trace),
-                                 ledger_table(trace)};
-  if (trace.broken != Break::none) tables.push_back(broken_table(trace));
-  return tables;
+  return {step_table(trace),   request_table(trace), item_table(trace),
+          chosen_table(trace), part_table(trace),    gather_table(trace)};
 }
 
 lab::Report report_of(const Run& run) {
   lab::Report report;
   report.summary = summary_of(run);
   for (lab::Table& table : tables_of(run.trace)) report.add(std::move(table));
-  report.add(schemes_table(run.params));
+  report.add(format_errors_table(run));
   report.add(models_table());
-  report.add(batches_table(run.params));
-  report.add(formats_table(run));
-  report.add(splits_table(run.params));
-  report.add(page_sizes_table(run));
-  report.add(rows_table(run.params));
-  report.add(chunks_table(run.params));
   add_measurements(report, run);
   report.add(
       lab::compared(run.sound.o, run.exact.o, run.exact.o_bound).check("result", kTolerance));

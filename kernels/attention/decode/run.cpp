@@ -24,12 +24,6 @@ Inputs as_cached(const Inputs& inputs, const Cache& cache) {
   return kept;
 }
 
-Chosen chosen_of(const Params& params, const Inputs& inputs) {
-  return {std::clamp(params.request, 0, inputs.batch() - 1),
-          std::clamp(params.head, 0, inputs.layer.heads - 1),
-          std::clamp(params.component, 0, inputs.layer.row.value - 1)};
-}
-
 // ---- a stale page -----------------------------------------------------------------------------------
 
 /// A table whose entry names a page that the request has not.
@@ -68,7 +62,7 @@ Shape shape_of(const Run& run) {
   shape.scheme = part.scheme;
   shape.heads = layer.heads;
   shape.cached_heads = layer.cached_heads;
-  shape.head_dim = columns_of(part.head_dim);
+  shape.head_dim = part.head_dim;
   shape.key = layer.row.key;
   shape.value = layer.row.value;
   shape.page_size = run.inputs.page_size;
@@ -312,7 +306,6 @@ Run run_of(const Params& params, simt::Device& device, lab::Progress& progress) 
   run.serving = serve(part);
   run.inputs = make_inputs(part, run.serving);
   run.cache = cache_of(run.inputs, part.kv_dtype, part.scales);
-  run.chosen = chosen_of(part, run.inputs);
   progress.check();
   progress.report(0.2, "running the explained kernel");
   Params sound = part;

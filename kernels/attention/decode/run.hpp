@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/attention/decode/gather.hpp"
+#include "kernels/attention/decode/explained/run_explained.hpp"
 #include "kernels/attention/decode/lesson.hpp"
 #include "kernels/attention/decode/reference.hpp"
 
@@ -28,16 +28,5 @@ lab::Report report_of(const Run& run);
 
 /// "384 B", "16.4 KB".
 std::string bytes_text(double bytes);
-
-// Tables by formula, of the whole problem: report_tables.cpp.
-lab::Table schemes_table(const Params& params);
-lab::Table models_table();
-lab::Table batches_table(const Params& params);
-lab::Table splits_table(const Params& params);
-lab::Table rows_table(const Params& params);
-lab::Table chunks_table(const Params& params);
-/// Of the requests that ran: what other formats cost, and other page sizes.
-lab::Table formats_table(const Run& run);
-lab::Table page_sizes_table(const Run& run);
 
 }  // namespace tilestep::decode

@@ -151,7 +151,9 @@ class Comparer {
  public:
   Comparer(const Replay& replay, bool same_build, Comparison& to)
       : replay_(replay), same_build_(same_build), to_(to) {
-    for (const Replay::Part& part : replay.of_machine) parts_.insert(part.path);
+    for (const auto* parts : {&replay.of_machine, &replay.retired}) {
+      for (const Replay::Part& part : *parts) parts_.insert(part.path);
+    }
   }
 
   /// The largest number of each list, by its path without places.

@@ -176,6 +176,11 @@ const Knob& Knobs::at(std::string_view id) const {
     if (knob.id == id) return knob;
     ids.push_back(knob.id);
   }
+  for (const RetiredKnob& knob : retired_) {
+    if (knob.id != id) continue;
+    throw Error(fmt::format("there is no longer a knob '{}': {}; the knobs are: {}", id,
+                            knob.instead, joined(ids)));
+  }
   throw Error(fmt::format("there is no knob '{}'; the knobs are: {}", id, joined(ids)));
 }
 
@@ -187,8 +192,16 @@ Settings Knobs::defaults() const {
 
 Settings Knobs::completed(const Settings& settings) const {
   Settings all = defaults();
-  for (const auto& [id, value] : settings) all[id] = at(id).checked(value);
+  for (const auto& [id, value] : settings) {
+    if (!stands_still(id, value)) all[id] = at(id).checked(value);
+  }
   return all;
+}
+
+bool Knobs::stands_still(std::string_view id, const KnobValue& value) const {
+  return std::any_of(retired_.begin(), retired_.end(), [&](const RetiredKnob& knob) {
+    return knob.id == id && to_text(knob.stands_at) == to_text(value);
+  });
 }
 
 void Knobs::set(Settings& settings, std::string_view assignment) const {

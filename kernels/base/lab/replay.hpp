@@ -17,6 +17,9 @@ struct Replay {
   /// Clocks, processors and what follows from them, and what only one kind of machine has.
   std::vector<Part> of_machine = {};
 
+  /// What runs had once, and what took its place: recordings of before still have it.
+  std::vector<Part> retired = {};
+
   /// A list whose entries stand in an order that the machine chose: sorted by these of its members
   /// before it is compared.
   struct Order {

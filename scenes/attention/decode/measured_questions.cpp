@@ -148,36 +148,13 @@ std::optional<Question> prefix_question(const lab::Report& bench) {
                       *by_each, *together, measured::where_measured(bench), *each_mb, *copies_mb)));
 }
 
-/// What a graph of a step's launches changes.
-std::optional<Question> graph_question(const lab::Report& bench) {
-  const auto number_of = [&](const char* started, const char* what) {
-    return number_with(
-        bench, "graphs",
-        {{"context", "128"}, {"rung", "merged by the last block"}, {"started", started}}, what);
-  };
-  const auto launches = number_of("launch by launch", "host"),
-             graph = number_of("as a graph", "host");
-  const auto layer = number_of("launch by launch", "layer"),
-             graph_layer = number_of("as a graph", "layer");
-  if (!launches || !graph || !layer || !graph_layer || *graph <= 0) return std::nullopt;
-  return about_view(
-      "Launches", "graph",
-      ask_ratio(
-          "A step launches a kernel for each layer, on a context of 128 tokens. As one CUDA "
-          "graph, how many times as fast has the host started it all?",
-          *launches / *graph, {1, 2, 4, 8, 16, 32},
-          fmt::format("{:.3f} against {:.3f} ms, {}. The GPU gains less: {:.1f} µs a layer "
-                      "in place of {:.1f}, since kernels are queued while others run.",
-                      *graph, *launches, measured::where_measured(bench), *graph_layer, *layer)));
-}
-
 }  // namespace
 
 std::vector<Question> DecodeScene::measured_questions(const lab::Report& bench) const {
   std::vector<Question> all;
   for (const auto& each : {sharing_question(bench), split_question(bench), repeat_question(bench),
                            read_question(bench), page_question(bench), format_question(bench),
-                           prefix_question(bench), graph_question(bench)}) {
+                           prefix_question(bench)}) {
     if (each) all.push_back(shuffled(*each, bench));
   }
   return all;

@@ -156,7 +156,6 @@ Box DecodeScene::heads(Cursor cursor) const {
     cached.items.state.each.push_back(read[static_cast<std::size_t>(h)] ? State::current
                                                                         : State::plain);
   }
-  queries.items.act = {Act::set, "head"};
   std::vector<int> of_group;
   for (int h = 0; h < shape.heads; ++h) of_group.push_back(h / group);
   queries.items.about = {{"kv", {0, of_group}}};

@@ -72,7 +72,7 @@ Box DecodeScene::timeline(Cursor cursor) const {
       if (runs && begin < 0) begin = step;
       if (runs || begin < 0) continue;
       const State state = step == now && now > 0 ? State::current : State::plain;
-      list.add(request * decode::kMostServingSteps + begin, request, begin, step, state,
+      list.add(request * decode::kServingSteps + begin, request, begin, step, state,
                fmt::format("R{}", request), request);
       begin = -1;
     }
@@ -81,7 +81,7 @@ Box DecodeScene::timeline(Cursor cursor) const {
   const std::string waiting =
       moment_now == nullptr
           ? counted(trace_.coming, "request") + " to come"
-          : fmt::format("{} running, {} waiting, {} through", moment_now->running.size(),
+          : fmt::format("{} running, {} waiting, {} finished", moment_now->running.size(),
                         moment_now->waiting, moment_now->finished);
   return labelled({"timeline"},
                   box({"runs_box"}, {list.made(now)}, {}, {.least_height = 2, .left = 2.5f}),
@@ -282,8 +282,8 @@ std::string DecodeScene::explain(const View& view, const Key& key) const {
   if (key.is({"entry"})) return explain_entry(view.cursor, key.i, key.j);
   if (key.is({"query_head"}) && key.i >= 0 && key.i < trace_.shape.heads) {
     const int group = trace_.shape.heads / trace_.shape.cached_heads;
-    return fmt::format("query head {}\nuses K/V head {} with {} others\nclick to follow it", key.i,
-                       key.i / group, group - 1);
+    return fmt::format("query head {}\nuses K/V head {} with {} others", key.i, key.i / group,
+                       group - 1);
   }
   if (key.is({"lane"}) && key.i >= 0 && key.i < std::ssize(trace_.items)) {
     const ItemTrace& item = trace_.items[static_cast<std::size_t>(key.i)];

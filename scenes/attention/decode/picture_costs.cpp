@@ -38,9 +38,9 @@ int rows_of(const View& view) {
              : picked;
 }
 
-/// "8.39M"
+/// Of 8 390 000 "8.39".
 std::string mega(double value) {
-  return significant(value / 1e6, 3) + "M";
+  return significant(value / 1e6, 3);
 }
 
 /// A formula below a chart: the first to go where there is no room.
@@ -196,9 +196,9 @@ Box DecodeScene::row_roofline(const View& view) const {
                           text("more query rows, under an H200's roofs", "more query rows", "rows"),
                           {.weight = 1, .least_height = 3}),
                  one_line({"rows_said"}, "rows_line",
-                          text(fmt::format("+ Q, O = {} / {} = {}", mega(phase.flops),
+                          text(fmt::format("{} MFLOP / {} MB = {}", mega(phase.flops),
                                            mega(phase.bytes), point),
-                               fmt::format("+ Q, O = {}", point)))},
+                               fmt::format("with Q, O: {}", point)))},
                 {.rank = 1, .weight = 1, .least_width = 8, .least_height = 2.1f});
 }
 
@@ -322,8 +322,8 @@ std::string DecodeScene::explain_cost(const Key& key) const {
     const Phase phase = decode::attention_of(decode::layer_shape(params_), key.i, context);
     return fmt::format(
         "{} to {} keys\n{} MFLOP for {} MB: {} FLOP/B, limited by {}\nby formula; click to follow",
-        counted(key.i, "query row"), context, significant(phase.flops / 1e6, 3),
-        significant(phase.bytes / 1e6, 3), significant(phase.intensity(), 3),
+        counted(key.i, "query row"), context, mega(phase.flops), mega(phase.bytes),
+        significant(phase.intensity(), 3),
         phase.intensity() < decode::kRidge ? "memory" : "arithmetic");
   }
   if (key.is({"cache_read"}) && key.i >= 0 && key.i < static_cast<int>(count_of<Scheme>())) {

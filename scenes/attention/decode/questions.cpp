@@ -26,9 +26,9 @@ std::optional<Question> DecodeScene::serving_question(int step) const {
   std::vector<std::string> texts;
   for (const Happened& one : next.events) {
     if (one.what == Happening::waits) continue;
-    const char* what = one.what == Happening::finished    ? "is through"
-                       : one.what == Happening::preempted ? "must go"
-                                                          : "comes in";
+    const char* what = one.what == Happening::finished    ? "has finished"
+                       : one.what == Happening::preempted ? "is preempted"
+                                                          : "is admitted";
     texts.push_back(fmt::format("R{} {}", one.request, what));
   }
   std::string because =
@@ -153,13 +153,13 @@ Question DecodeScene::at_work_question() const {
       "at-work",
       ask_number(
           fmt::format("{} ran on {} multiprocessors{}. How many were at work on average, "
-                      "from the first one's begin to the last one's end?",
+                      "from the first block's start to the last one's end?",
                       counted(trace_.blocks, "block"), decode::kMultiprocessors,
                       trace_.clocked() ? "" : ", say that all tiles take as long"),
           mean, {blocks, decode::kMultiprocessors, blocks / 2, mean / 2, mean * 2},
           [](double value) { return number(value, 1); },
-          "The sum of the blocks' times over the time of the launch: who is through early "
-          "waits for the longest.",
+          "The sum of the blocks' times over the time of the launch: a block that finishes early "
+          "sits idle until the longest one has.",
           0));
 }
 
@@ -192,9 +192,9 @@ void DecodeScene::find_events() {
   for (int step = 1; step <= engine_steps(); ++step) {
     std::string text;
     for (const Happened& one : trace_.serving[static_cast<std::size_t>(step) - 1].events) {
-      if (one.what == Happening::finished) text = fmt::format("R{} is through", one.request);
+      if (one.what == Happening::finished) text = fmt::format("R{} has finished", one.request);
       if (one.what == Happening::preempted)
-        text = fmt::format("no page left: R{} must go", one.request);
+        text = fmt::format("no page left: R{} is preempted", one.request);
       if (one.what == Happening::shared) text = fmt::format("R{} shares pages", one.request);
       if (!text.empty()) break;
     }

@@ -90,17 +90,17 @@ std::string happened_text(const Happened& one) {
   const std::string pages = counted(one.pages, "page");
   switch (one.what) {
     case Happening::admitted:
-      return fmt::format("R{} comes in with {}", one.request, pages);
+      return fmt::format("R{} is admitted with {}", one.request, pages);
     case Happening::shared:
       return fmt::format("R{} shares the prefix and takes {}", one.request, pages);
     case Happening::waits:
       return fmt::format("R{} waits for {}", one.request, pages);
     case Happening::finished:
-      return fmt::format("R{} is through: {} free", one.request, pages);
+      return fmt::format("R{} has finished: {} free", one.request, pages);
     case Happening::preempted:
       break;
   }
-  return fmt::format("R{} must go: {} free", one.request, pages);
+  return fmt::format("R{} is preempted: {} free", one.request, pages);
 }
 
 }  // namespace
@@ -161,14 +161,10 @@ std::vector<std::string> DecodeScene::stage_knobs() const {
 // ---- tables -------------------------------------------------------------------------------------------
 
 Cursor DecodeScene::known(const lab::Table& table, int row, int column) const {
-  // What follows from the knobs alone.
-  for (const char* id : {"schemes", "models", "batches", "splits", "rows", "chunks"}) {
-    if (table.id == id) return {};
-  }
+  if (table.id == "models") return {};  // published
   if (table.id == "requests") return {engine_steps(), 0};
   // What follows from the trace but for its clocks is there with the answer.
-  if (table.id == "parts" || table.id == "ledger" || table.id == "chosen" ||
-      table.id == "gathers") {
+  if (table.id == "parts" || table.id == "chosen" || table.id == "gathers") {
     return std::min(Scene::known(table, row, column), Cursor{trace_.answered(), 0});
   }
   return Scene::known(table, row, column);
@@ -181,15 +177,6 @@ int DecodeScene::table_row(std::string_view table_id, const View& view) const {
     return step == nullptr ? -1 : static_cast<int>(step - trace_.steps.data());
   }
   return Scene::table_row(table_id, view);
-}
-
-/// A request or a query head that is clicked is followed.
-std::optional<lab::Settings> DecodeScene::dropped(const View&, const picture::Key& item,
-                                                  const picture::Key&) const {
-  if (item.is({"query_head"}) && item.i >= 0 && item.i < trace_.shape.heads) {
-    return lab::Settings{{"head", std::int64_t{item.i}}};
-  }
-  return std::nullopt;
 }
 
 // ---- numbers beside the picture -------------------------------------------------------------------------
@@ -257,9 +244,9 @@ std::vector<Readout> DecodeScene::readouts(const View& view) const {
 
 SourceMark DecodeScene::source(const View& view) const {
   const bool latent = trace_.shape.scheme == decode::Scheme::mla;
-  const char* const paged =
-      latent ? "kernels/attention/decode/latent_explained.cu" : "kernels/attention/decode/paged.cu";
-  const char* const merge = latent ? paged : "kernels/attention/decode/merge.cu";
+  const char* const paged = latent ? "kernels/attention/decode/latent/latent_explained.cu"
+                                   : "kernels/attention/decode/paged/paged.cu";
+  const char* const merge = latent ? paged : "kernels/attention/decode/paged/merge.cu";
   const Cursor cursor = view.cursor;
   if (merging(cursor)) {
     const auto lines = lab::source_marks(merge).lines({"weigh", "merge"});

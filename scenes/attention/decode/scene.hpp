@@ -24,8 +24,6 @@ class DecodeScene final : public SceneOf<decode::Trace> {
 
   std::vector<Question> measured_questions(const lab::Report& bench) const override;
   std::vector<std::string> stage_knobs() const override;
-  std::optional<lab::Settings> dropped(const View& view, const picture::Key& item,
-                                       const picture::Key& onto) const override;
   int table_row(std::string_view table_id, const View& view) const override;
   Cursor known(const lab::Table& table, int row, int column) const override;
 

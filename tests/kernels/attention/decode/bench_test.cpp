@@ -1,6 +1,6 @@
 // The bench on tiny caches, under an emulation that pretends to a clock and to counters.
 
-#include "kernels/attention/decode/bench.hpp"
+#include "kernels/attention/decode/bench/bench.hpp"
 
 #include <numeric>
 
@@ -32,8 +32,6 @@ BenchSizes tiny() {
   sizes.batches = {1, 3};
   sizes.contexts = {17};
   sizes.shared_by = {1, 2, 4};
-  sizes.graph_contexts = {17};
-  sizes.layers = 2;
   sizes.prefixes = {32};
   sizes.splits = 2;
   sizes.latent_heads = 128;
@@ -58,7 +56,6 @@ TEST_CASE("decode's bench compares, times and counts all that it has", "[decode]
   CHECK(tests::table_in(report, "schemes").rows.size() == 3);
   CHECK(tests::table_in(report, "batches").rows.size() == 2 * 2);
   CHECK(tests::table_in(report, "contexts").rows.size() == 4);
-  CHECK(tests::table_in(report, "graphs").rows.size() == 2 * 2);
   const lab::Table& prefixes = tests::table_in(report, "prefixes");
   REQUIRE(prefixes.rows.size() == 3);
   // Two pages of three requests, of 16 tokens of K and V for two heads: held three times, or once.

@@ -2,8 +2,8 @@
 
 #include "kernels/attention/decode/cost.hpp"
 
+#include "kernels/attention/decode/cache/serving.hpp"
 #include "kernels/attention/decode/run.hpp"
-#include "kernels/attention/decode/serving.hpp"
 #include "tests/catch.hpp"
 
 using namespace tilestep;
@@ -89,35 +89,22 @@ TEST_CASE("Decode: a page's keys fill their sectors unless they are shorter", "[
   CHECK(one.bytes == 64);
   CHECK(one.sectors == 2);
   CHECK(one.of_sectors() == 1);
-  CHECK(one.of_lines() == 0.5);
-  CHECK(piece_of(layer, KvType::bf16, 16).of_lines() == 1);
   // A row in INT4 has 16 bytes, and two rows a sector.
   CHECK(piece_of(layer, KvType::int4, 1).of_sectors() == 0.5);
   CHECK(piece_of(layer, KvType::int4, 4).of_sectors() == 1);
-  // Latent rows of 144 numbers, 288 bytes: nine sectors, in three lines wherever they begin.
+  // Latent rows of 144 numbers, 288 bytes: nine sectors.
   const LayerShape latent{Scheme::mla, 8, 1, row_shape(Scheme::mla, 32)};
   const Piece row = piece_of(latent, KvType::bf16, 1);
   CHECK(row.bytes == 288);
   CHECK(row.sectors == 9);
-  CHECK(row.lines == 3);
-}
-
-TEST_CASE("Decode: blocks in waves", "[decode]") {
-  CHECK(occupancy_of(1, 8, 1).blocks == 8);
-  CHECK(occupancy_of(1, 8, 1).busy == Approx(8 / 132.0));
-  CHECK(occupancy_of(1, 133, 1).waves == 2);
-  CHECK(filling_splits(1, 8, 1000) == 15);
-  CHECK(filling_splits(1, 8, 3) == 3);
-  CHECK(filling_splits(64, 4, 512) == 1);
 }
 
 TEST_CASE("Decode: the engine never gives a page to two that do not share it", "[decode]") {
   for (const int prefix : {0, 20, 64}) {
     for (const PageSize size : all_of<PageSize>()) {
       for (std::int64_t seed = 0; seed < 8; ++seed) {
-        Params params{
-            .page_size = size, .requests = 12, .prefix = prefix, .serving_step = 32, .seed = seed};
-        const Serving serving = serve(params);
+        const Params params{.page_size = size, .requests = 12, .prefix = prefix, .seed = seed};
+        const Serving serving = serve(params, 32);
         REQUIRE(serving.steps.size() == 32);
         for (const Served& step : serving.steps) {
           CHECK(step.running.size() <= 4);
@@ -140,13 +127,29 @@ TEST_CASE("Decode: the engine never gives a page to two that do not share it", "
 }
 
 TEST_CASE("Decode: a shared prefix is held once", "[decode]") {
-  Params params{.requests = 4, .prefix = 48, .serving_step = 1};
-  const Serving serving = serve(params);
+  Params params{.requests = 4, .prefix = 48};
+  const Serving serving = serve(params, 1);
   int shared = 0;
   for (const int holders : serving.steps.back().holders) shared += holders > 1 ? 1 : 0;
   CHECK(shared > 0);
   params.prefix = 0;
-  CHECK(serve(params).steps.back().free_pages() < serving.steps.back().free_pages());
+  CHECK(serve(params, 1).steps.back().free_pages() < serving.steps.back().free_pages());
+}
+
+TEST_CASE("Decode: what it had once is answered with what took its place", "[decode]") {
+  const std::pair<const char*, lab::KnobValue> retired[] = {
+      {"head_dim", std::string("128")},  {"prefix_read", std::string("per-request")},
+      {"serving_step", std::int64_t{3}}, {"request", std::int64_t{1}},
+      {"head", std::int64_t{7}},         {"component", std::int64_t{2}},
+      {"kv_dtype", std::string("fp16")}};
+  for (const auto& knob : retired) {
+    const std::string said = error_of([&] { knob_table().params({{knob.first, knob.second}}); });
+    INFO(said);
+    CHECK(contains(said, "no longer"));
+    CHECK(contains(said, knob.first));
+  }
+  // As recordings and capsules of before have them.
+  CHECK_NOTHROW(knob_table().params({{"head_dim", std::string("32")}, {"head", std::int64_t{0}}}));
 }
 
 TEST_CASE("Decode: what cannot be together is refused", "[decode]") {

@@ -1,6 +1,6 @@
 // A cache in fewer bits: every number is within half a step of itself, and channels keep outliers to themselves.
 
-#include "kernels/attention/decode/quantize.hpp"
+#include "kernels/attention/decode/cache/quantize.hpp"
 
 #include <cmath>
 
@@ -39,7 +39,7 @@ TEST_CASE("Decode: two numbers of 4 bits lie in a byte, the first in the low hal
 
 TEST_CASE("Decode: outliers of a channel cost less where the channel has a scale of its own",
           "[decode]") {
-  const Params params{.heads = 4, .kv_heads = 2, .head_dim = HeadDim::d64};
+  const Params params{.heads = 4, .kv_heads = 2, .head_dim = 64};
   const Inputs inputs = make_inputs(params, std::vector<int>{200});
   for (const KvType type : {KvType::int8, KvType::int4}) {
     const FormatError by_token = format_error(inputs, 0, type, Scales::token);

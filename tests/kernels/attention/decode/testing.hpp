@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/attention/decode/gather.hpp"
+#include "kernels/attention/decode/explained/run_explained.hpp"
 #include "kernels/attention/decode/reference.hpp"
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/lessons.hpp"

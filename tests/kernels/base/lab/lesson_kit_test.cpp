@@ -99,6 +99,23 @@ TEST_CASE("a choice that is spelled as a number may come as one", "[lab]") {
   CHECK_THROWS_AS(width(true), Error);
 }
 
+TEST_CASE("a retired knob says what took its place, and may stand where the lesson stands now",
+          "[lab]") {
+  const KnobTable<Params> shorter =
+      table().retired_knob("depth", std::string("32"), "all have 32 numbers");
+  CHECK(shorter.params({{"depth", std::int64_t{32}}}).width == Params{}.width);
+  const auto starts = [](const std::string& sentence) {
+    return sentence.starts_with(
+        "there is no longer a knob 'depth': all have 32 numbers; the knobs are: shape, ");
+  };
+  CHECK(starts(error_of([&] { shorter.params({{"depth", std::string("64")}}); })));
+  Settings settings;
+  CHECK(starts(error_of([&] { shorter.knobs().set(settings, "depth=32"); })));
+  CHECK(error_of([&] {
+          shorter.params({{"dept", std::int64_t{32}}});
+        }).starts_with("there is no knob 'dept'"));
+}
+
 TEST_CASE("the word for 0 stands for it in every direction", "[lab]") {
   const Knobs knobs = table().knobs();
   const Knob& limit = knobs.at("limit");

@@ -83,8 +83,7 @@ TEST_CASE("Decode: questions about a bench have its numbers", "[decode_scene]") 
   CHECK(answer(bench_of({schemes}), "sharing") == "8.0×");
 }
 
-TEST_CASE("Decode: questions about prefixes and graphs have the bench's numbers",
-          "[decode_scene]") {
+TEST_CASE("Decode: a question about prefixes has the bench's numbers", "[decode_scene]") {
   const auto prefixes = [](double each, double once) {
     lab::Table table{"prefixes",
                      "",
@@ -99,12 +98,4 @@ TEST_CASE("Decode: questions about prefixes and graphs have the bench's numbers"
   CHECK(answer(prefixes(1.2, 1.5), "prefix") == "One copy, read once for eight requests");
   CHECK(answer(prefixes(1.5, 1.52), "prefix") == "No difference of more than 5 %");
   CHECK(answer(bench_of({}), "prefix") == "not asked");
-  lab::Table graphs{"graphs",
-                    "",
-                    {whole("context"), column("rung", ""), column("started", ""),
-                     real("layer", "", "µs", 2), real("host", "", "ms", 3)}};
-  graphs.add({128, "merged by the last block", "launch by launch", 8.0, 0.24});
-  CHECK(answer(bench_of({graphs}), "graph") == "not asked");
-  graphs.add({128, "merged by the last block", "as a graph", 7.0, 0.03});
-  CHECK(answer(bench_of({graphs}), "graph") == "8.0×");
 }

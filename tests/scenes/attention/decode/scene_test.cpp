@@ -85,31 +85,27 @@ TEST_CASE("Decode: every page of every request is read once, and then done", "[d
   }
 }
 
-TEST_CASE("Decode: a prefix that is read once is read for all requests that share it",
-          "[decode_scene]") {
-  for (const char* read : {"once", "per-request"}) {
-    Shown shown({{"prefix", std::int64_t{48}}, {"prefix_read", std::string(read)}});
-    const auto& trace = shown.trace();
-    const auto shared = std::find_if(trace.items.begin(), trace.items.end(),
-                                     [](const ItemTrace& item) { return item.rows > 1; });
-    REQUIRE((shared != trace.items.end()) == (std::string_view(read) == "once"));
-    if (shared == trace.items.end()) continue;
-    const picture::Picture picture = picture_at(*shown, trace.step_of(*shared, 0));
-    const picture::Items entries = items_named(picture, "entry");
-    const auto place = static_cast<std::size_t>(shared->first_page);
-    for (int row = 0; row < trace.most_running; ++row) {
-      const bool reads = row >= shared->row && row < shared->row + shared->rows;
-      const std::size_t at = static_cast<std::size_t>(row * entries.per_row) + place;
-      CHECK((entries.state[at] == State::current) == reads);
-    }
-    const picture::Spans& lanes = spans_named(picture, "lane");
-    const auto id = static_cast<int>(shared - trace.items.begin());
-    const auto lane = std::find(lanes.items.ids.begin(), lanes.items.ids.end(), id);
-    REQUIRE(lane != lanes.items.ids.end());
-    const std::string& name =
-        lanes.items.names[static_cast<std::size_t>(std::distance(lanes.items.ids.begin(), lane))];
-    CHECK(name.find(" +" + std::to_string(shared->rows - 1)) != std::string::npos);
+TEST_CASE("Decode: a prefix is read for all requests that share it", "[decode_scene]") {
+  Shown shown({{"prefix", std::int64_t{48}}});
+  const auto& trace = shown.trace();
+  const auto shared = std::find_if(trace.items.begin(), trace.items.end(),
+                                   [](const ItemTrace& item) { return item.rows > 1; });
+  REQUIRE(shared != trace.items.end());
+  const picture::Picture picture = picture_at(*shown, trace.step_of(*shared, 0));
+  const picture::Items entries = items_named(picture, "entry");
+  const auto place = static_cast<std::size_t>(shared->first_page);
+  for (int row = 0; row < trace.most_running; ++row) {
+    const bool reads = row >= shared->row && row < shared->row + shared->rows;
+    const std::size_t at = static_cast<std::size_t>(row * entries.per_row) + place;
+    CHECK((entries.state[at] == State::current) == reads);
   }
+  const picture::Spans& lanes = spans_named(picture, "lane");
+  const auto id = static_cast<int>(shared - trace.items.begin());
+  const auto lane = std::find(lanes.items.ids.begin(), lanes.items.ids.end(), id);
+  REQUIRE(lane != lanes.items.ids.end());
+  const std::string& name =
+      lanes.items.names[static_cast<std::size_t>(std::distance(lanes.items.ids.begin(), lane))];
+  CHECK(name.find(" +" + std::to_string(shared->rows - 1)) != std::string::npos);
 }
 
 TEST_CASE("Decode: lanes grow by a tile a round and end where the items end", "[decode_scene]") {

@@ -44,26 +44,14 @@ bool has_mark(const picture::Picture& picture, const Key& key) {
     return std::holds_alternative<Mark>(*mark) && picture::has(*mark, key);
   });
 }
-double number_of(const lab::Table& table, std::size_t row, std::string_view column) {
-  for (std::size_t c = 0; c < table.columns.size(); ++c) {
-    if (table.columns[c].id == column) return std::get<double>(table.rows[row][c]);
-  }
-  FAIL("no column " << column);
-  return 0;
-}
-const lab::Table& table_of(const Shown& shown, std::string_view id) {
-  const lab::Table* table = shown.report().table(id);
-  REQUIRE(table != nullptr);
-  return *table;
+decode::Params params_of(const Shown& shown) {
+  return decode::knob_table().params(shown.report().params);
 }
 /// The run that was recorded with these splits and else the defaults.
 lab::Report recorded(std::int64_t splits) {
+  const lab::Knobs& knobs = lesson("decode").knobs();
   const lab::Report* found = lab::recorded_run("decode", [&](const lab::Report& run) {
-    lab::Settings settings = run.params;
-    settings.erase("splits");
-    lab::Settings defaults = lesson("decode").knobs().defaults();
-    defaults.erase("splits");
-    return settings == defaults && run.params.at("splits") == lab::KnobValue(splits);
+    return knobs.completed(run.params) == knobs.completed({{"splits", splits}});
   });
   REQUIRE(found != nullptr);
   return *found;
@@ -71,17 +59,14 @@ lab::Report recorded(std::int64_t splits) {
 
 }  // namespace
 
-TEST_CASE("Decode: points on the roofline are the table's rows", "[decode_scene]") {
+TEST_CASE("Decode: points on the roofline are the formula's", "[decode_scene]") {
   for (const char* scheme : {"gqa", "mla"}) {
     Shown shown(lab::Settings{{"scheme", std::string(scheme)}});
-    const lab::Table& table = table_of(shown, "rows");
-    REQUIRE(table.rows.size() == decode::kRows.size());
-    for (std::size_t i = 0; i < table.rows.size(); ++i) {
-      const int rows = decode::kRows[i];
-      CHECK(number_of(table, i, "rows") == rows);
+    const decode::LayerShape layer = decode::layer_shape(params_of(shown));
+    for (const int rows : decode::kRows) {
       const picture::Picture picture = picture_at(*shown, 0, rows);
       const auto& point = mark_named<picture::Curve>(picture, {"rows_point", rows});
-      CHECK(point.x[0] == Approx(number_of(table, i, "intensity")));
+      CHECK(point.x[0] == Approx(decode::attention_of(layer, rows, 8192).intensity()));
       CHECK(point.y[0] ==
             Approx(std::min(decode::kPeakFlops, point.x[0] * decode::kPeakBytes) / 1e12));
       CHECK(point.flags == picture::kPicked);
@@ -91,52 +76,43 @@ TEST_CASE("Decode: points on the roofline are the table's rows", "[decode_scene]
   }
 }
 
-TEST_CASE("Decode: weights and cache of the chart are the table's, and so is their crossing",
-          "[decode_scene]") {
+TEST_CASE("Decode: the chart's lines of weights and cache meet at the crossing", "[decode_scene]") {
   for (const std::int64_t context : {64, 32768}) {
     Shown shown({{"context", context}});
-    const lab::Table& table = table_of(shown, "batches");
     const picture::Picture picture = picture_at(*shown, 0);
-    int compared = 0;
-    for (std::size_t row = 0; row < table.rows.size(); ++row) {
-      const auto scheme = std::get<std::string>(table.rows[row][0]);
-      for (int s = 0; s < 4; ++s) {
-        if (name_of(static_cast<decode::Scheme>(s)) != scheme) continue;
-        const auto& cache = mark_named<picture::Curve>(picture, {"cache_read", s});
-        const double batch = number_of(table, row, "batch");
-        REQUIRE(cache.x == std::vector<double>{1, 256});
-        CHECK(cache.y[0] * batch == Approx(number_of(table, row, "cache")));
-        CHECK(cache.y[1] / 256 * batch == Approx(number_of(table, row, "cache")));
-        ++compared;
-      }
-      const auto& weights = mark_named<picture::Curve>(picture, {"weights_read"});
-      CHECK(weights.y[0] == Approx(number_of(table, row, "weights")));
-      if (scheme != "gqa") continue;
-      const auto& crossing = mark_named<picture::Curve>(picture, {"crossing"});
-      CHECK(crossing.x[0] == Approx(number_of(table, row, "crossing")));
-      CHECK(crossing.y[0] == weights.y[0]);
+    const auto& weights = mark_named<picture::Curve>(picture, {"weights_read"});
+    CHECK(weights.y[0] == Approx(16.06));  // 8.03 billion in BF16
+    for (int s = 0; s < 4; ++s) {
+      const auto& cache = mark_named<picture::Curve>(picture, {"cache_read", s});
+      const double token =
+          decode::model_token_bytes(params_of(shown), static_cast<decode::Scheme>(s));
+      REQUIRE(cache.x == std::vector<double>{1, 256});
+      CHECK(cache.y[0] == Approx(token * (context == 64 ? 8192 : 32768) / 1e9));
+      CHECK(cache.y[1] == Approx(256 * cache.y[0]));
     }
-    CHECK(compared == std::ssize(table.rows));
+    const auto& crossing = mark_named<picture::Curve>(picture, {"crossing"});
+    const auto& own = mark_named<picture::Curve>(picture, {"cache_read", 1});
+    CHECK(crossing.x[0] * own.y[0] == Approx(weights.y[0]));
+    CHECK(crossing.y[0] == weights.y[0]);
   }
   // One that lies outside of the axis is not drawn.
   Shown shown(lab::Settings{{"scheme", std::string("mqa")}, {"kv_dtype", std::string("int4")}});
   CHECK_FALSE(has_mark<picture::Curve>(picture_at(*shown, 0), {"crossing"}));
 }
 
-TEST_CASE("Decode: the parts of a step with rows of a prompt are the table's", "[decode_scene]") {
+TEST_CASE("Decode: the parts of a step with rows of a prompt are the formula's", "[decode_scene]") {
   Shown shown;
-  const lab::Table& table = table_of(shown, "chunks");
   const picture::Picture picture = picture_at(*shown, 0);
   const auto& spans = mark_named<picture::Spans>(picture, {"step_share"});
-  REQUIRE(spans.items.count == 3 * (std::ssize(table.rows) - 1));
-  constexpr const char* kColumns[] = {"weights", "cache", "chunk"};
+  REQUIRE(spans.items.count == 3 * (std::ssize(decode::kRows) - 1));
   for (int i = 0; i < spans.items.count; ++i) {
     const auto at = static_cast<std::size_t>(i), row = at / 3;
+    const decode::MixedStep step = decode::mixed_step(params_of(shown), decode::kRows[row]);
+    const double parts[] = {step.weights, step.cache, step.chunk};
     CHECK(spans.lane[at] == static_cast<int>(row));
-    CHECK(spans.end[at] - spans.begin[at] ==
-          Approx(number_of(table, row, kColumns[at % 3])).margin(1e-9));
+    CHECK(spans.end[at] - spans.begin[at] == Approx(1e3 * parts[at % 3]).margin(1e-9));
     if (at % 3 > 0) CHECK(spans.begin[at] == spans.end[at - 1]);
-    if (at % 3 == 2) CHECK(spans.end[at] == Approx(number_of(table, row, "step")));
+    if (at % 3 == 2) CHECK(spans.end[at] == Approx(1e3 * step.seconds()));
   }
 }
 
@@ -157,9 +133,7 @@ TEST_CASE("Decode: the sectors on show are those that the kernel's copies were t
   for (const char* size : {"1", "4", "16"}) {
     for (const char* format : {"bf16", "int4"}) {
       CAPTURE(size, format);
-      Shown shown({{"page_size", std::string(size)},
-                   {"kv_dtype", std::string(format)},
-                   {"head", std::int64_t{7}}});
+      Shown shown({{"page_size", std::string(size)}, {"kv_dtype", std::string(format)}});
       const auto& trace = shown.trace();
       const int end = trace.end_of(trace.items[static_cast<std::size_t>(trace.traced_item)]);
       CHECK(
@@ -172,7 +146,6 @@ TEST_CASE("Decode: the sectors on show are those that the kernel's copies were t
       const ItemTrace& item = trace.items[static_cast<std::size_t>(trace.traced_item)];
       const std::int64_t row = trace.shape.key * decode::bits_of(trace.shape.kv_dtype) / 8;
       const std::int64_t piece_bytes = row * trace.shape.page_size;
-      REQUIRE(item.kv_head == 1);
       const auto stands_there = [&](std::size_t sector, const GatherTrace& gather) {
         const std::int64_t first = (gather.page * 2 + item.kv_head) * piece_bytes;
         const std::uint64_t used = strip.used[sector];
@@ -197,9 +170,8 @@ TEST_CASE("Decode: the sectors on show are those that the kernel's copies were t
       CHECK(lines.size() <= 8);
       // The formula's row of this page size says what was traced of a full page.
       const GatherTrace& first = trace.gathers.front();
-      const decode::Piece piece =
-          decode::piece_of(decode::layer_shape(decode::knob_table().params(shown.report().params)),
-                           trace.shape.kv_dtype, trace.shape.page_size);
+      const decode::Piece piece = decode::piece_of(decode::layer_shape(params_of(shown)),
+                                                   trace.shape.kv_dtype, trace.shape.page_size);
       if (first.tokens == trace.shape.page_size) CHECK(first.bytes == piece.bytes);
       if (first.tokens == trace.shape.page_size) CHECK(first.sectors == piece.sectors);
     }

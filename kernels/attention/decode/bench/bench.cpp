@@ -1,0 +1,522 @@
+#include "kernels/attention/decode/bench/bench.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "kernels/attention/decode/bench/latent_problem.hpp"
+#include "kernels/base/simt/counters.hpp"
+
+namespace tilestep::decode {
+namespace {
+
+using lab::column, lab::real, lab::whole;
+namespace metric = simt::metric;
+
+constexpr const char* kWhatIsCompared =
+    "O of three heads of three requests against double, of the cache's own numbers; tolerance: the "
+    "running bound of both products' sums, of exp, of weights and O in 16 bits.";
+
+/// Of shares of elapsed cycles: one launch would be counted together with the way between host and device.
+constexpr int kLaunches = 20;
+const lab::Counter kDramBytes{
+    "dram", "MB", {{metric::kDramBytesRead, metric::kDramBytesWritten}}, 1e-6};
+const lab::Counter kDramPipe{
+    "dram_pipe", "%", {{"dram__throughput.avg.pct_of_peak_sustained_elapsed"}}, 1, kLaunches};
+const lab::Counter kIssueSlots{"issue_slots",
+                               "%",
+                               {{"sm__inst_issued.avg.pct_of_peak_sustained_elapsed"},
+                                {"sm__inst_executed.avg.pct_of_peak_sustained_elapsed"}},
+                               1,
+                               kLaunches};
+const lab::Counter kAluPipe{"alu_pipe",
+                            "%",
+                            {{"sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_elapsed"}},
+                            1,
+                            kLaunches};
+
+std::string words_of(const Step& step) {
+  return fmt::format("{} {} requests, {} tokens, pages of {}", name_of(step.type), step.batch,
+                     step.context, step.page_size);
+}
+
+class Bench : public lab::Bench {
+ public:
+  Bench(const lab::Bench& start, const BenchSizes& sizes)
+      : lab::Bench(start),
+        kernels_(kernels_of(device)),
+        sizes_(sizes),
+        library_(kernels_.library(device)) {}
+
+  void run() {
+    lab::Table rungs{"ladder", "The ladder", {"rung", column("what_changed", "what changed")}};
+    for (const Rung rung : all_of<Rung>()) rungs.add({rung, reason_of(rung)});
+    report.add(std::move(rungs));
+    climb_ladder();
+    climb_formats();
+    climb_page_sizes();
+    climb_schemes();
+    climb_batches();
+    climb_contexts();
+    climb_prefixes();
+    climb_latent();
+    add_resources();
+    lab::append(report.checks, ladder.checks());
+    report.summary = summary();
+  }
+
+ private:
+  using Cutting = Launching::Cutting;
+
+  lab::LadderPlan plan_for(const Step& step, bool side) const {
+    lab::LadderPlan plan;
+    plan.rate = lab::Rate::gb_per_s;
+    plan.work = {.bytes_read = least_bytes(step)};
+    plan.shape = words_of(step);
+    plan.flush_l2 = true;  // between two steps of decoding a model reads all of its weights
+    plan.rounds = side ? sizes_.side_rounds : sizes_.rounds;
+    if (side) plan.turn = {sizes_.side_settle_ms, 25, 20, 20};
+    if (!side) plan.turn.settle_ms = sizes_.settle_ms;
+    return plan;
+  }
+
+  lab::Rung made(std::string name, std::string check, BenchProblem& problem,
+                 const Launching& how) const {
+    lab::Rung rung;
+    rung.name = std::move(name);
+    rung.variant = fmt::format("{} {}", rung.name, words_of(problem.step()));
+    rung.check = std::move(check);
+    rung.check_detail = kWhatIsCompared;
+    rung.configurations = {{.name = fmt::format("pages of {}", problem.step().page_size),
+                            .make = [&problem, how] { return problem.runnable(how); }}};
+    return rung;
+  }
+
+  /// A kernel that only reads, as the peer of all.
+  static lab::Rung reading(BenchProblem& problem) {
+    lab::Rung peer;
+    peer.name = "read";
+    peer.why = "adds up the bytes of K and V, in order";
+    peer.variant = fmt::format("read {}", words_of(problem.step()));
+    peer.rate_id = "read_bandwidth";
+    peer.check = "read";
+    peer.check_detail = "The sum of all words, modulo 2^32, is exact.";
+    peer.cells = {{"what_changed", peer.why}};
+    for (const int blocks : {2, 4, 8, 16}) {
+      peer.configurations.push_back({.name = fmt::format("{} blocks a multiprocessor", blocks),
+                                     .make = [&problem, blocks] { return problem.read(blocks); }});
+    }
+    return peer;
+  }
+
+  // ---- the ladder -----------------------------------------------------------------------------------
+
+  static Launching launching_of(Rung rung, int splits) {
+    switch (rung) {
+      case Rung::repeat_kv:
+        return {.cutting = Cutting::repeat_kv};
+      case Rung::one_block:
+        return {.cutting = Cutting::even, .splits = 1};
+      case Rung::even_splits:
+        return {.cutting = Cutting::even, .splits = splits};
+      case Rung::balanced:
+      case Rung::larger_pages:
+        return {};
+    }
+    return {};
+  }
+
+  std::optional<lab::Rung> library_rung(BenchProblem& problem) {
+    if (!library_.available) return std::nullopt;
+    const int plans = kernels_.library_plans(device, problem.library_attention());
+    if (plans == 0) return std::nullopt;
+    lab::Rung peer;
+    peer.name = library_.name;
+    peer.why = "a cache in one piece, requests of one length";
+    peer.variant = fmt::format("{} {}", library_.name, words_of(problem.step()));
+    peer.rate_id = "library_cudnn";
+    peer.check = "library";
+    peer.check_detail = kWhatIsCompared;
+    peer.cells = {{"what_changed", peer.why}};
+    for (int plan = 0; plan < std::min(plans, kMostPlans); ++plan) {
+      peer.configurations.push_back({.name = fmt::format("plan {} of {}", plan + 1, plans),
+                                     .make = [&problem, plan] { return problem.library(plan); }});
+    }
+    return peer;
+  }
+
+  void climb_ladder() {
+    Step large = sizes_.step, even = sizes_.step;
+    large.page_size = 64;
+    even.ragged = false;
+    BenchProblem small(device, sizes_.step), larger(device, large), contiguous(device, even);
+    lab::LadderPlan plan = plan_for(sizes_.step, false);
+    plan.rate_id = "decode_rate";
+    plan.time_id = "decode_time";
+    plan.fraction_id = "fraction_of_read";
+    plan.counters = {kDramBytes};
+    plan.peers = {reading(small)};
+    if (auto peer = library_rung(contiguous)) plan.peers.push_back(std::move(*peer));
+    for (const Rung of : all_of<Rung>()) {
+      lab::Rung rung =
+          made(std::string(name_of(of)), fmt::format("ladder_{}", name_of(of)),
+               of == Rung::larger_pages ? larger : small, launching_of(of, sizes_.splits));
+      rung.variant = rung.name;
+      rung.why = reason_of(of);
+      rung.cells = {{"what_changed", rung.why}};
+      plan.rungs.push_back(std::move(rung));
+    }
+    lab::Climb climb = this->climb(plan, 0.02, 0.35);
+    compare_with_library(climb);
+    add_ladder_tables(climb);
+  }
+
+  void compare_with_library(lab::Climb& climb) {
+    if (climb.peers.size() < 2 || !climb.peers[1].timed() || !climb.peers[1].rate.stable()) return;
+    const lab::Timed& peer = climb.peers[1];
+    for (lab::Timed& timed : climb.rungs) {
+      if (!timed.timed() || !timed.rate.stable()) continue;
+      const double fraction = timed.rate.median / peer.rate.median;
+      timed.cells["cudnn_fraction"] = fraction;
+      report.add(lab::derived("fraction_of_cudnn", timed.variant, fraction, "",
+                              fmt::format("{:.5g} / {:.5g} GB/s of {}, timed in turn; it reads a "
+                                          "cache in one piece",
+                                          timed.rate.median, peer.rate.median, peer.name)));
+    }
+  }
+
+  void add_ladder_tables(lab::Climb& climb) {
+    const lab::Column rate{"bandwidth", "bandwidth"};
+    const lab::Column p10 = real("p10", "", "GB/s", 0), p90 = real("p90", "", "GB/s", 0);
+    add_table(
+        "ladder_measured",
+        fmt::format("A step of decoding on {}: {}, {} query heads of {}, {} K/V heads",
+                    device.info().name, words_of(sizes_.step), sizes_.step.heads,
+                    sizes_.step.head_dim, sizes_.step.kv_heads),
+        {"rung", column("what_changed", "what changed"), "configuration",
+         lab::Column{"time", "time"}, rate, p10, p90, real("fraction", "of reading alone", "", 3),
+         real("cudnn_fraction", "of cuDNN", "", 3)},
+        climb.rungs);
+    add_table("peers", "Peers, in turn with them",
+              {lab::Column{"rung", "peer"}, column("what_changed", "what it does"), "configuration",
+               lab::Column{"time", "time"}, rate, p10, p90},
+              climb.peers);
+    lab::Table bytes{"bytes",
+                     "Bytes of a launch between L2 and DRAM",
+                     {"rung", real("least", "K, V, q, O and table once", "MB", 1),
+                      real("dram", "DRAM", "MB", 1), real("dram_ratio", "DRAM / least", "", 3)}};
+    for (const lab::Timed& timed : climb.rungs) {
+      const std::optional<double> dram = timed.number("dram");
+      if (!dram) continue;
+      const double least = least_bytes(sizes_.step) / 1e6;
+      bytes.add({timed.name, least, *dram, *dram / least});
+    }
+    if (!bytes.rows.empty()) report.add(std::move(bytes));
+  }
+
+  // ---- what else is swept ---------------------------------------------------------------------------
+
+  void climb_formats() {
+    std::vector<lab::Timed> rows;
+    double done = 0.35;
+    for (const int page_size : {16, 64}) {
+      std::optional<double> plain;
+      for (const KvType type : all_of<KvType>()) {
+        Step step = sizes_.step;
+        step.page_size = page_size;
+        step.type = type;
+        BenchProblem problem(device, step);
+        lab::LadderPlan plan = plan_for(step, true);
+        plan.rate_id = "format_rate";
+        plan.counters = {kDramPipe, kIssueSlots, kAluPipe};
+        plan.rungs = {made("paged-balanced", fmt::format("format_{}", name_of(type)), problem, {})};
+        plan.cells = {{"kv_dtype", lab::Cell(type)}, {"page_size", lab::Cell(page_size)}};
+        lab::Timed timed = climb(plan, done, done + 0.03).rungs.at(0);
+        done += 0.03;
+        if (!timed.timed()) continue;
+        const double time = timed.time_ms.median;
+        if (type == KvType::bf16) plain = time;
+        timed.cells["tokens"] = step.batch / time * 1e3;
+        if (plain) {
+          timed.cells["speedup"] = *plain / time;
+          report.add(lab::derived(
+              "format_speedup", fmt::format("{} pages of {}", name_of(type), page_size),
+              *plain / time, "", fmt::format("{:.4g} ms / {:.4g} ms", *plain, time)));
+        }
+        rows.push_back(std::move(timed));
+      }
+    }
+    add_table(
+        "formats", fmt::format("Formats of the cache: {}", words_of(sizes_.step)),
+        {lab::Column{"kv_dtype", "format"}, whole("page_size", "page"), lab::Column{"time", "time"},
+         lab::Column{"bandwidth", "bandwidth"}, real("p10", "", "GB/s", 0),
+         real("p90", "", "GB/s", 0), real("tokens", "tokens of a layer", "1/s", 0),
+         real("speedup", "of BF16", "", 2), real("dram_pipe", "DRAM busy", "%", 1),
+         real("issue_slots", "issue slots used", "%", 1),
+         real("alu_pipe", "integer and logic unit", "%", 1)},
+        rows);
+  }
+
+  /// Points that are timed one after another, each beside reading alone.
+  void climb_page_sizes() {
+    std::vector<lab::Timed> rows;
+    double done = 0.6;
+    for (const int page_size : sizes_.page_sizes) {
+      Step step = sizes_.step;
+      step.page_size = page_size;
+      BenchProblem problem(device, step);
+      lab::LadderPlan plan = plan_for(step, true);
+      plan.peers = {reading(problem)};
+      plan.peers[0].rate_id.clear();
+      plan.rungs = {made("paged-balanced", "page_sizes", problem, {})};
+      plan.cells = {{"page_size", lab::Cell(page_size)}};
+      keep(rows, climb(plan, done, done + 0.02));
+      done += 0.02;
+    }
+    add_table("page_sizes", "Sizes of a page, in shuffled order",
+              {whole("page_size", "page"), lab::Column{"time", "time"},
+               lab::Column{"bandwidth", "bandwidth"}, real("p10", "", "GB/s", 0),
+               real("p90", "", "GB/s", 0), real("fraction", "of reading alone", "", 3)},
+              rows);
+  }
+
+  void climb_schemes() {
+    std::vector<lab::Timed> rows;
+    double done = 0.7;
+    for (const int shared_by : sizes_.shared_by) {
+      Step step = sizes_.step;
+      step.kv_heads = step.heads / shared_by;
+      if (shared_by == 1)
+        step.batch = std::max(step.batch / 4, 1);  // or its cache fills the memory
+      BenchProblem problem(device, step);
+      lab::LadderPlan plan = plan_for(step, true);
+      plan.rungs = {made("paged-balanced", "schemes", problem, {})};
+      const Scheme scheme = shared_by == 1       ? Scheme::mha
+                            : step.kv_heads == 1 ? Scheme::mqa
+                                                 : Scheme::gqa;
+      const LayerShape layer{scheme, step.heads, step.kv_heads, row_shape(scheme, step.head_dim)};
+      plan.cells = {{"scheme", lab::Cell(scheme)},
+                    {"shared_by", lab::Cell(shared_by)},
+                    {"batch", lab::Cell(step.batch)},
+                    {"token_bytes", lab::Cell(token_bytes(layer, step.type))},
+                    {"intensity", lab::Cell(intensity(layer, step.type, Scales::token))}};
+      lab::Timed timed = climb(plan, done, done + 0.02).rungs.at(0);
+      done += 0.02;
+      if (!timed.timed()) continue;
+      timed.cells["tokens"] = step.batch / timed.time_ms.median * 1e3;
+      rows.push_back(std::move(timed));
+    }
+    add_table("schemes", "Query heads that share a K/V head",
+              {lab::Column{"scheme", "scheme"}, whole("shared_by", "query heads a K/V head"),
+               whole("batch"), whole("token_bytes", "cache of a token", "B"),
+               real("intensity", "intensity", "FLOP/B", 1), lab::Column{"time", "time"},
+               lab::Column{"bandwidth", "bandwidth"}, real("p10", "", "GB/s", 0),
+               real("p90", "", "GB/s", 0), real("tokens", "tokens of a layer", "1/s", 0)},
+              rows);
+  }
+
+  struct Way {
+    const char* name;
+    Launching how;
+  };
+
+  void climb_batches() {
+    std::vector<lab::Timed> rows;
+    double done = 0.78;
+    for (const int batch : sizes_.batches) {
+      Step step = sizes_.step;
+      step.batch = batch;
+      step.ragged = false;
+      BenchProblem problem(device, step);
+      lab::LadderPlan plan = plan_for(step, true);
+      for (const Way& way : {Way{"a block each", {Cutting::even, 1}}, Way{"equal pieces", {}}}) {
+        plan.rungs.push_back(made(way.name, "batches", problem, way.how));
+      }
+      plan.cells = {{"batch", lab::Cell(batch)}};
+      keep(rows, climb(plan, done, done + 0.01));
+      done += 0.01;
+    }
+    add_table("batches", "Requests of one length: a block for each K/V head, against equal pieces",
+              {whole("batch"), lab::Column{"rung", "launching"}, lab::Column{"time", "time"},
+               lab::Column{"bandwidth", "bandwidth"}, real("p10", "", "GB/s", 0),
+               real("p90", "", "GB/s", 0)},
+              rows);
+  }
+
+  void climb_contexts() {
+    std::vector<lab::Timed> rows;
+    double done = 0.86;
+    for (const int context : sizes_.contexts) {
+      Step step = sizes_.step;
+      step.batch = 1;
+      step.ragged = false;
+      step.context = context;
+      BenchProblem problem(device, step);
+      lab::LadderPlan plan = plan_for(step, true);
+      for (const Way& way : {Way{"a block each", {Cutting::even, 1}}, Way{"pieces for all", {}},
+                             Way{"pieces of 256 tokens", {.least = kLeastTokens}},
+                             Way{"pieces of 256 tokens, second kernel",
+                                 {.merge_apart = true, .least = kLeastTokens}}}) {
+        plan.rungs.push_back(made(way.name, "contexts", problem, way.how));
+      }
+      plan.cells = {{"context", lab::Cell(context)}};
+      keep(rows, climb(plan, done, done + 0.008));
+      done += 0.008;
+    }
+    add_table("contexts", "One request alone",
+              {whole("context"), lab::Column{"rung", "launching"}, lab::Column{"time", "time"},
+               lab::Column{"bandwidth", "bandwidth"}, real("p10", "", "GB/s", 0),
+               real("p90", "", "GB/s", 0)},
+              rows);
+  }
+
+  void climb_prefixes() {
+    std::vector<lab::Timed> rows;
+    double done = 0.92;
+    for (const int prefix : sizes_.prefixes) {
+      Step alone = sizes_.step;
+      alone.ragged = false;
+      Step common = alone;
+      common.prefix = prefix;
+      BenchProblem copies(device, alone), stored_once(device, common);
+      lab::LadderPlan plan = plan_for(common, true);
+      plan.counters = {kDramBytes};
+      const std::string check = "prefixes";
+      plan.rungs = {
+          made("a copy for each request", check, copies, {}),
+          made("stored once, read by each", check, stored_once, {}),
+          made("stored once, read once for several", check, stored_once, {.prefix_once = true})};
+      plan.rungs[0].cells = {{"cache", lab::Cell(cache_bytes(alone) / 1e6)}};
+      for (const std::size_t i : {1, 2}) {
+        plan.rungs[i].cells = {{"cache", lab::Cell(cache_bytes(common) / 1e6)}};
+      }
+      plan.cells = {{"prefix", lab::Cell(prefix)}};
+      std::optional<double> first;
+      for (lab::Timed& timed : climb(plan, done, done + 0.005).rungs) {
+        if (!timed.timed()) continue;
+        const double time = timed.time_ms.median;
+        if (!first) first = time;
+        timed.cells["tokens"] = common.batch / time * 1e3;
+        timed.cells["speedup"] = *first / time;
+        rows.push_back(std::move(timed));
+      }
+      done += 0.005;
+    }
+    add_table(
+        "prefixes",
+        fmt::format("A prefix that all {} requests of {} tokens have in common", sizes_.step.batch,
+                    sizes_.step.context),
+        {whole("prefix"), lab::Column{"rung", "its pages"}, real("cache", "cache held", "MB", 0),
+         real("dram", "DRAM", "MB", 0), lab::Column{"time", "time"},
+         real("tokens", "tokens of a layer", "1/s", 0), real("speedup", "of copies", "", 2)},
+        rows);
+  }
+
+  /// MLA, whose limit is the tensor cores: beside the same cache's bytes.
+  void climb_latent() {
+    const int capability = device.info().compute_capability;
+    if (capability != 0 && capability / 10 != 9) return;
+    std::vector<lab::Timed> rows;
+    double done = 0.94;
+    for (const bool ragged : {false, true}) {
+      for (const int page_size : sizes_.latent_page_sizes) {
+        if (ragged && page_size != sizes_.latent_page_sizes.front()) continue;
+        Step step = sizes_.step;
+        step.ragged = ragged;
+        step.page_size = page_size;
+        LatentProblem problem(device, step, sizes_.latent_heads);
+        lab::LadderPlan plan = plan_for(step, false);
+        plan.rate = lab::Rate::tflop_per_s;
+        plan.work = {.bytes_read = problem.bytes(), .flops = problem.flops()};
+        plan.rate_id = "latent_rate";
+        plan.cells = {{"page_size", lab::Cell(page_size)},
+                      {"requests", lab::Cell(ragged ? "ragged" : "of one length")}};
+        for (const bool balanced : {false, true}) {
+          lab::Rung rung;
+          rung.name = balanced ? "equal pieces" : "a cluster each";
+          rung.variant =
+              fmt::format("{}, {}{}", rung.name, ragged ? "ragged, " : "", words_of(step));
+          rung.check = "latent";
+          rung.check_detail = kWhatIsCompared;
+          rung.configurations = {
+              {.name = fmt::format("pages of {}", page_size),
+               .make = [&problem, balanced] { return problem.runnable(balanced); }}};
+          plan.rungs.push_back(std::move(rung));
+        }
+        lab::Climb climb = this->climb(plan, done, done + 0.01);
+        done += 0.01;
+        for (lab::Timed& timed : climb.rungs) {
+          if (timed.timed()) {
+            timed.cells["bandwidth"] = problem.bytes() / timed.time_ms.median / 1e6;
+          }
+        }
+        keep(rows, std::move(climb));
+      }
+    }
+    add_table("latent",
+              fmt::format("MLA, absorbed: {} query heads share rows of 512 + 64 numbers",
+                          sizes_.latent_heads),
+              {lab::Column{"rung", "launching"}, whole("page_size", "page"),
+               column("requests", "requests"), lab::Column{"time", "time"},
+               lab::Column{"tflops", "rate"}, real("p10", "", "TFLOP/s", 1),
+               real("p90", "", "TFLOP/s", 1), real("bandwidth", "cache read", "GB/s", 0)},
+              rows);
+  }
+
+  static void keep(std::vector<lab::Timed>& rows, lab::Climb climb) {
+    for (lab::Timed& timed : climb.rungs) {
+      if (timed.timed()) rows.push_back(std::move(timed));
+    }
+  }
+
+  /// What the compiled kernels take of a multiprocessor.
+  void add_resources() {
+    lab::Table table{"resources",
+                     "What the timed kernels take of a multiprocessor",
+                     {lab::Column{"kv_dtype", "format"}, whole("threads"), whole("registers"),
+                      whole("spilled", "spilled", "B"), whole("shared", "shared memory", "B"),
+                      whole("blocks", "blocks at once")}};
+    for (const KvType type : all_of<KvType>()) {
+      paged::Problem problem;
+      problem.cache = cache_format(type);
+      problem.head_dim = sizes_.step.head_dim;
+      problem.heads = sizes_.step.heads;
+      problem.kv_heads = sizes_.step.kv_heads;
+      problem.most_rows = problem.heads / problem.kv_heads;
+      const simt::Resources r = kernels_.resources(device, problem);
+      const auto known = [&r](auto value) { return r.compiled ? lab::Cell(value) : lab::Cell(); };
+      table.add({type, r.threads, known(r.registers), known(r.local_bytes), r.dynamic_shared_bytes,
+                 known(r.blocks_per_multiprocessor)});
+    }
+    report.add(std::move(table));
+  }
+
+  std::string summary() const {
+    const std::string rung(name_of(Rung::balanced));
+    std::string text = fmt::format("{}: {} reads its cache at {}", words_of(sizes_.step), rung,
+                                   headline("decode_rate", rung, 0));
+    if (const lab::Measurement* of = report.measurement("fraction_of_read", rung)) {
+      text += fmt::format(", {:.2f} of a kernel that only reads", of->value);
+    }
+    if (!library_.available) text += "; " + library_.reason;
+    return text + ".";
+  }
+
+  static constexpr int kMostPlans = 4;
+  static constexpr int kLeastTokens = 256;
+
+  const Kernels& kernels_;
+  const BenchSizes& sizes_;
+  simt::LibraryStatus library_;
+};
+
+}  // namespace
+
+lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
+  Bench bench({device, progress}, sizes);
+  bench.run();
+  return std::move(bench.report);
+}
+
+}  // namespace tilestep::decode

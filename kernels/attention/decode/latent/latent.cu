@@ -1,0 +1,422 @@
+#pragma once
+
+// Absorbed latent attention of one new token: 64 heads a block, all of which share the rows of the cache. What TMA has
+// brought is both K, 576 numbers of a token, and V, the first 512 of them. The shape is FlashMLA's (DeepSeek, "FlashMLA",
+// 2025): O of 64 heads does not fit into one warpgroup's registers, nor more than two tiles of 64 tokens into shared
+// memory.
+//
+//   - a warp gathers tiles through the block table by TMA, into two stages. With 128 heads two blocks of a cluster have
+//     64 each: either fetches half of a tile for both, which then is read but once
+//   - two warpgroups take two tiles at a time: each makes the scores of its own one, 64 heads × 64 tokens
+//   - they tell each other their rows' maxima, so that weights of both tiles are measured from the same one
+//   - each has half of O's columns, and adds both tiles' parts to it: its own weights are in its registers, the other's
+//     come through shared memory, where they take the place of the numbers that turn, which only scores need
+//   - the first tile is given back before the second one is multiplied: the next one comes meanwhile
+//
+// q [batch × heads × 576], cache [pages × page_size × 576], o [batch × heads × 512] BF16.
+
+#include "kernels/attention/decode/latent/tiles.hpp"
+
+namespace tilestep::decode::latent::SIMT_BACKEND {
+
+// ---- the producer ---------------------------------------------------------------------------------
+
+/// Where a lane's rows of a tile lie: those that come at once.
+struct Source {
+  int row;    ///< of the cache
+  int there;  ///< of them that count; 0: none
+};
+/// Asks TMA for rows of a tile, for all blocks of the cluster the panels that are this one's to fetch: all rows at once,
+/// or one by one where some do not count, which come as zeros then.
+template <int kBlocks>
+__device__ __forceinline__ void fetch_rows(const Maps& maps, const Source& from,
+                                           const Layout& layout, int stage, int first_row,
+                                           unsigned rank) {
+  for (int panel = static_cast<int>(rank); panel < kPanels; panel += kBlocks) {
+    const unsigned box =
+        layout.tile(stage) + static_cast<unsigned>(panel * kBoxBytes + first_row * kPanelBytes);
+    const unsigned full = layout.full(stage, panel / kPanelsOfPart);
+    if (from.there == maps.rows_at_once) {
+      fetch<kBlocks>(maps.rows, box, full, panel * kPanel, from.row);  // [step: copies]
+      continue;
+    }
+    for (int row = 0; row < maps.rows_at_once; ++row) {
+      fetch<kBlocks>(maps.row, box + static_cast<unsigned>(row * kPanelBytes), full, panel * kPanel,
+                     row < from.there ? from.row + row : maps.end);
+    }
+  }
+}
+
+/// What the warp does that copies.
+template <int kBlocks, class W>
+struct Producer {
+  const Maps& maps;
+  const Pieces& pieces;
+  const Layout& layout;
+  W& witness;
+  unsigned rank;  ///< of the block in its cluster
+
+  __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x) % 32; }
+
+  __device__ __forceinline__ void fetch_tile(const Piece& piece, int number, int tile, int stage,
+                                             Turn& turn) const {
+    const int rows = maps.rows_at_once;
+    const int first = piece.first + tile * kTile;
+    // The table is asked before the stage is free.
+    Source mine[2] = {};
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int row = (lane() + 32 * i) * rows;
+      if (row < kTile) mine[i] = look_up(piece, number, first + row);
+    }
+    wait_for(layout.empty(stage), turn.parity() ^ 1);  // [step: waits-empty]
+    if (lane() == 0) {
+      for (int part = 0; part < kParts; ++part) {
+        arrive_expecting(layout.full(stage, part), kPanelsOfPart * kBoxBytes);
+      }
+      if (rank == 0) witness.asks(paged::kK, 0, min(kTile, piece.end - first) * kRow * 2);
+    }
+    __syncwarp();  // the barrier expects the bytes before they come
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int row = (lane() + 32 * i) * rows;
+      if (row < kTile) {
+        fetch_rows<kBlocks>(maps, mine[i], layout, stage, row, rank);
+      }
+    }
+    ++turn.number;
+  }
+  __device__ __forceinline__ Source look_up(const Piece& piece, int number, int token) const {
+    if (token >= piece.end) return {0, 0};
+    const Task& task = pieces.task;
+    const int entry = token / task.page_size;
+    const std::ptrdiff_t at =
+        static_cast<std::ptrdiff_t>(piece.item.request) * task.table_pitch + entry;
+    const int page = pieces.memory.table[at];
+    if (rank == 0) witness.looks_up(number, at);
+    return {page * task.page_size + token - entry * task.page_size,
+            min(maps.rows_at_once, piece.end - token)};
+  }
+  __device__ __forceinline__ void fetch_queries(const WorkItem& item, Turn& turn) const {
+    wait_for(layout.empty_q(), turn.parity() ^ 1);
+    ++turn.number;
+    if (lane() != 0) return;
+    arrive_expecting(layout.full_q(), kTileBytes);
+    const int row =
+        item.request * pieces.task.heads + item.first_head + static_cast<int>(rank) * kHeadsOfBlock;
+    for (int panel = 0; panel < kPanels; ++panel) {
+      fetch(maps.q, layout.q() + static_cast<unsigned>(panel * kBoxBytes), layout.full_q(),
+            panel * kPanel, row);
+    }
+    witness.asks(paged::kQ, 0, min(item.heads, kHeadsOfBlock) * kRow * 2);
+  }
+  __device__ __forceinline__ void run() {
+    Turn turns[2];
+    Turn turn_q;
+    for (int number = pieces.first; number < pieces.end; ++number) {
+      const Piece piece = pieces[number];
+      const int tiles = piece.tiles(kTile);
+      witness.begin(number, piece.item, tiles, rank == 0 && lane() == 0);
+      if (tiles == 0) continue;
+      fetch_queries(piece.item, turn_q);
+      for (int tile = 0; tile < tiles; tile += 2) {
+        fetch_tile(piece, number, tile, 0, turns[0]);
+        if (tile + 1 < tiles) fetch_tile(piece, number, tile + 1, 1, turns[1]);
+      }
+    }
+  }
+};
+
+// ---- the consumers --------------------------------------------------------------------------------
+
+/// A thread has two rows, eight apart; maxima in units of log2, of both tiles; sums of its own tokens alone.
+struct Rows {
+  float m[2] = {-INFINITY, -INFINITY};
+  float l[2] = {0, 0};
+};
+
+/// kGroup: which warpgroup this is, which tile of two and which half of O's columns it has.
+template <int kBlocks, int kGroup, class W>
+struct Consumer {
+  const Layout& layout;
+  const Task& task;
+  const Memory& memory;
+  simt::Shared<float> stats;  ///< [warpgroups × 64]
+  W& witness;
+  unsigned rank;  ///< of the block in its cluster: which 64 heads it has
+  int number = 0;
+  Turn turns[2] = {};
+  Turn turn_q = {};
+  Rows rows = {};
+
+  __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x) % 32; }
+  __device__ __forceinline__ int row(int half) const {
+    return static_cast<int>(threadIdx.x) % kWarpgroup / 32 * 16 + half * 8 + lane() / 4;
+  }
+  /// The same among the item's heads.
+  __device__ __forceinline__ int row_of_item(int half) const {
+    return static_cast<int>(rank) * kHeadsOfBlock + row(half);
+  }
+  __device__ __forceinline__ void meet(int which) const {
+    named_barrier_sync(1 + which, kConsumers * kWarpgroup);
+  }
+
+  /// Scores of the own tile and their rows' maxima. `there`: tokens that count.
+  __device__ __forceinline__ void score(Scores& s, float (&best)[2], int there) const {
+    wgmma_begin();
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      wait_for(layout.full(kGroup, part), turns[kGroup].parity());  // [step: waits]
+      issue_scores(s, layout.q(), layout.tile(kGroup), part);       // [step: scores]
+    }
+    wgmma_commit();
+    wgmma_wait<0>();
+    settle(s);
+    const float to_log2 = task.to_log2();
+#pragma unroll
+    for (int i = 0; i < kTile / 2; ++i) {
+      const bool hidden = there < kTile && i / 4 * 8 + lane() % 4 * 2 + i % 2 >= there;
+      s[i] = hidden ? -INFINITY : s[i] * to_log2;  // [step: mask]
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float most = -INFINITY;
+#pragma unroll
+      for (int j = 0; j < kTile / 8; ++j) {
+        most = fmaxf(most, fmaxf(s[4 * j + 2 * half], s[4 * j + 2 * half + 1]));
+      }
+      best[half] = max_of_row(most);
+    }
+  }
+  /// Rows' maxima over both tiles.
+  __device__ __forceinline__ void share(float (&best)[2]) const {
+    if (lane() % 4 == 0) {
+      stats[kGroup * kHeadsOfBlock + row(0)] = best[0];
+      stats[kGroup * kHeadsOfBlock + row(1)] = best[1];
+    }
+    meet(0);  // both have told
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      best[half] = fmaxf(best[half], stats[(kGroup ^ 1) * kHeadsOfBlock + row(half)]);
+    }
+  }
+  /// Scores become weights, measured from the new maxima; `factor` is what O must be multiplied with.
+  __device__ __forceinline__ void weigh(Scores& s, const float (&own)[2], const float (&best)[2],
+                                        float (&factor)[2], int tile, int there) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float before = rows.m[half];
+      const float after = fmaxf(before, best[half]);
+      factor[half] = exp2_approximate(before - after);
+      float sum = 0;
+#pragma unroll
+      for (int j = 0; j < kTile / 8; ++j) {
+#pragma unroll
+        for (int i = 4 * j + 2 * half; i < 4 * j + 2 * half + 2; ++i) {
+          s[i] = exp2_approximate(s[i] - after);  // [step: weights]
+          sum += s[i];
+        }
+      }
+      rows.m[half] = after;
+      rows.l[half] = fmaf(rows.l[half], factor[half], sum);
+      if constexpr (W::kRecords) {
+        record(half, own[half], before, factor[half], sum_of_row(sum), tile, there);
+      }
+    }
+  }
+  __device__ __forceinline__ void record(int half, float own, float before, float factor, float sum,
+                                         int tile, int there) const {
+    const float l = sum_of_row(rows.l[half]);
+    if (witness.row != row_of_item(half) || lane() % 4 != 0 || there == 0) return;
+    witness.steps[static_cast<std::ptrdiff_t>(number) * witness.step_pitch + tile] = {
+        own * kLn2, before * kLn2, rows.m[half] * kLn2, factor, sum, l, 0, min(there, kTile)};
+  }
+  __device__ __forceinline__ void record_output(const Outputs& o, int tile) const {
+    const int column = witness.component - kGroup * kColumns;
+    for (int i = 0; i < kColumns / 2; ++i) {
+      const bool here =
+          i / 4 * 8 + lane() % 4 * 2 + i % 2 == column && witness.row == row_of_item(i / 2 % 2);
+      if (!here) continue;
+      witness.steps[static_cast<std::ptrdiff_t>(number) * witness.step_pitch + tile].o = o[i];
+    }
+  }
+  /// Adds both tiles' parts to the own columns, and gives each stage back when it has been read.
+  __device__ __forceinline__ void add_values(Outputs& o, const Weights& p, bool second) {
+    wgmma_begin();
+    multiply(o, p, 0);
+    if (second) {
+      multiply(o, p, 1);
+      wgmma_wait<1>();
+      release_to_all<kBlocks>(layout.empty(0), rank);
+    }
+    wgmma_wait<0>();
+    settle(o);
+    release_to_all<kBlocks>(layout.empty(second ? 1 : 0), rank);  // [step: releases]
+    ++turns[0].number;
+    if (second) ++turns[1].number;
+  }
+  __device__ __forceinline__ void multiply(Outputs& o, const Weights& p, int stage) const {
+    if (stage == kGroup) {
+      issue_own(o, p, layout.tile(stage), kGroup);  // [step: values]
+    } else {
+      for (int part = 0; part < kParts; ++part) {
+        wait_for(layout.full(stage, part), turns[stage].parity());
+      }
+      issue_other(o, layout.weights(stage), layout.tile(stage), kGroup);
+    }
+    wgmma_commit();
+  }
+
+  /// All tiles of an item, two at a time.
+  __device__ __forceinline__ void attend(Outputs& o, const Piece& piece) {
+    const int tiles = piece.tiles(kTile);
+    if (tiles == 0) return;
+    wait_for(layout.full_q(), turn_q.parity());
+    for (int tile = 0; tile < tiles; tile += 2) {
+      const int there = max(piece.end - piece.first - (tile + kGroup) * kTile, 0);
+      Scores s;
+      float own[2] = {-INFINITY, -INFINITY};
+      float best[2];
+      float factor[2];
+      Weights p;
+      if (there > 0) {
+        score(s, own, there);
+      } else {
+#pragma unroll
+        for (int i = 0; i < kTile / 2; ++i) s[i] = -INFINITY;
+      }
+      if (tile + 2 >= tiles) release(layout.empty_q());
+      best[0] = own[0];
+      best[1] = own[1];
+      share(best);
+      weigh(s, own, best, factor, tile + kGroup, there);
+      pack_weights(p, s);
+      if (there > 0) show_weights(p, layout.weights(kGroup));
+      publish_to_async_proxy();
+      if (__any_sync(kAllLanes, factor[0] != 1.0f || factor[1] != 1.0f)) {
+#pragma unroll
+        for (int i = 0; i < kColumns / 2; ++i) o[i] *= factor[i / 2 % 2];  // [step: rescale]
+      }
+      meet(1);  // both have shown their weights, and read each other's maxima
+      add_values(o, p, tile + 1 < tiles);
+      if constexpr (W::kRecords) record_output(o, min(tile + 1, tiles - 1));
+    }
+    ++turn_q.number;
+  }
+
+  /// Stores O and log-sum-exp, or the item's part of them.
+  __device__ __forceinline__ void finish(const Outputs& o, const WorkItem& item) {
+    float l[2] = {sum_of_row(rows.l[0]), sum_of_row(rows.l[1])};
+    if (lane() % 4 == 0) {
+      stats[kGroup * kHeadsOfBlock + row(0)] = l[0];
+      stats[kGroup * kHeadsOfBlock + row(1)] = l[1];
+    }
+    meet(0);  // both have told their sums
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      l[half] += stats[(kGroup ^ 1) * kHeadsOfBlock + row(half)];
+      if (row_of_item(half) < item.heads) store_row(o, item, half, l[half]);
+    }
+    meet(1);  // both have read them
+  }
+  __device__ __forceinline__ void store_row(const Outputs& o, const WorkItem& item, int half,
+                                            float l) const {
+    const bool speaks = kGroup == 0 && lane() % 4 == 0;
+    const int column = kGroup * kColumns + lane() % 4 * 2;
+    if (paged::is_split(item)) {
+      const std::ptrdiff_t at = paged::part_of(item, row_of_item(half), task.most_rows);
+#pragma unroll
+      for (int j = 0; j < kColumns / 8; ++j) {
+        simt::as<float2>(memory.part_o + (at * kLatent + column + 8 * j))[0] =
+            make_float2(o[4 * j + 2 * half], o[4 * j + 2 * half + 1]);
+      }
+      witness.asks(paged::kParts, 1, kColumns);
+      if (!speaks) return;
+      memory.part_m[at] = rows.m[half] * kLn2;
+      memory.part_l[at] = l;
+      witness.asks(paged::kParts, 1, 8);
+      return;
+    }
+    const float inverse = l > 0 ? 1 / l : 0;
+    const std::ptrdiff_t head = static_cast<std::ptrdiff_t>(item.request) * task.heads +
+                                item.first_head + row_of_item(half);
+#pragma unroll
+    for (int j = 0; j < kColumns / 8; ++j) {
+      simt::as<unsigned>(memory.o + (head * kLatent + column + 8 * j))[0] =
+          pack_bf16(o[4 * j + 2 * half] * inverse, o[4 * j + 2 * half + 1] * inverse);
+    }
+    witness.asks(paged::kO, 1, kColumns / 2);
+    if (!speaks) return;
+    memory.lse[head] = l > 0 ? fmaf(rows.m[half], kLn2, logf(l)) : -INFINITY;
+    witness.asks(paged::kLse, 1, 4);
+  }
+};
+
+template <int kBlocks, int kGroup, class W>
+__device__ __forceinline__ void consume(const Pieces& pieces, const Layout& layout,
+                                        simt::Shared<float> stats, unsigned rank, W& witness) {
+  Consumer<kBlocks, kGroup, W> c{layout, pieces.task, pieces.memory, stats, witness, rank};
+  const bool speaks = rank == 0 && threadIdx.x == kWarpgroup;
+  for (c.number = pieces.first; c.number < pieces.end; ++c.number) {
+    const Piece piece = pieces[c.number];
+    witness.begin(c.number, piece.item, piece.tiles(kTile), false);
+    c.rows = {};
+    Outputs o = {};
+    c.attend(o, piece);
+    c.finish(o, piece.item);  // [step: output]
+    witness.end(c.number, speaks);
+  }
+}
+
+// ---- the kernel -----------------------------------------------------------------------------------
+
+/// Makes the barriers. Tiles are given back by the warps of all blocks that copy there.
+template <int kBlocks>
+__device__ __forceinline__ void make_barriers(const Layout& layout) {
+  constexpr int kReaders = kConsumers * kWarpgroup / 32;  // warps
+  barrier_init(layout.full_q(), 1);
+  barrier_init(layout.empty_q(), kReaders);
+  for (int stage = 0; stage < 2; ++stage) {
+    for (int part = 0; part < kParts; ++part) barrier_init(layout.full(stage, part), 1);
+    barrier_init(layout.empty(stage), kBlocks * kReaders);
+  }
+  publish_barriers();
+}
+
+template <int kBlocks, class W>
+__global__ void __launch_bounds__(kThreads, 1)
+    latent(const __grid_constant__ Maps maps, Memory memory, Task task, W witness) {
+  int slack = 0;
+  const Layout layout = lay_out(slack);
+  const auto stats = simt::dynamic_shared<float>(
+      kConsumers * kHeadsOfBlock, static_cast<std::size_t>(slack + Layout::stats()), "statistics");
+  const int cluster = static_cast<int>(blockIdx.x) / kBlocks;
+  const Pieces pieces{task, memory,
+                      simt::dynamic_shared<Piece>(
+                          kKeptPieces, static_cast<std::size_t>(slack + Layout::pieces()), "items"),
+                      memory.first_item[cluster], memory.first_item[cluster + 1]};
+  unsigned rank = 0;
+  if constexpr (kBlocks == 2) rank = rank_in_cluster();
+  if (threadIdx.x == 0) make_barriers<kBlocks>(layout);
+  pieces.keep();
+  __syncthreads();                                // the barriers and the items are there …
+  if constexpr (kBlocks == 2) cluster_barrier();  // … in both blocks
+  // From lane 0, so that the compiler knows it to be the same for the warp.
+  const int group = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / kWarpgroup, 0);
+  if (group == 0) {
+    keep_registers<kProducerRegisters>();
+    if (threadIdx.x < 32) {
+      Producer<kBlocks, W>{maps, pieces, layout, witness, rank}.run();
+    }
+  } else {
+    take_registers<kConsumerRegisters>();
+    if (group == 1) {
+      consume<kBlocks, 0>(pieces, layout, stats, rank, witness);
+    } else {
+      consume<kBlocks, 1>(pieces, layout, stats, rank, witness);
+    }
+  }
+  if constexpr (kBlocks == 2) cluster_barrier();  // nobody ends while the other comes to its memory
+}
+
+}  // namespace tilestep::decode::latent::SIMT_BACKEND
