@@ -45,9 +45,8 @@ template <class T>
 using KeyOutputs = float[T::strips][T::kMostColumns / 8][4];
 
 /// A kernel's arrays.
-template <class N, class W>
+template <class W>
 struct BackwardOperands {
-  using Bits = typename N::Bits;
   template <class T>
   using Array = typename W::template Array<T>;
 
@@ -55,8 +54,7 @@ struct BackwardOperands {
   simt::Global<const int> begins;
   Array<const float> lse;
   Array<float> terms, dq_sums;
-  Array<const Bits> s, p;
-  Array<Bits> dp, ds, dq, dk, dv;
+  Array<Bits> dq, dk, dv;
 };
 
 /// A tile of keys: `first` … `last` of `head` of K and V.
@@ -84,37 +82,14 @@ inline void assume_few_threads() {}
 
 // ---- numbers in registers ------------------------------------------------------------------------------
 
-__device__ __forceinline__ float half_of(Bf16, unsigned pair, int half) {
-  return simt::unpack_bf16(pair, half);
-}
-
 /// 16 bytes of memory as numbers.
-template <class N, class From>
-__device__ __forceinline__ void load_chunk(float (&numbers)[N::kChunk], const From& from) {
+template <class From>
+__device__ __forceinline__ void load_chunk(float (&numbers)[Bf16::kChunk], const From& from) {
   ask(from, 0, 16);
-  if constexpr (N::kTensor) {
-    const uint4 bits = simt::as<const uint4>(array_of(from))[0];
-    const unsigned pairs[4] = {bits.x, bits.y, bits.z, bits.w};
+  const uint4 bits = simt::as<const uint4>(array_of(from))[0];
+  const unsigned pairs[4] = {bits.x, bits.y, bits.z, bits.w};
 #pragma unroll
-    for (int i = 0; i < 8; ++i) numbers[i] = half_of(N{}, pairs[i / 2], i % 2);
-  } else {
-    const float4 four = simt::as<const float4>(array_of(from))[0];
-    numbers[0] = four.x;
-    numbers[1] = four.y;
-    numbers[2] = four.z;
-    numbers[3] = four.w;
-  }
-}
-template <class N, class To>
-__device__ __forceinline__ void store_chunk(const To& to, const float (&numbers)[N::kChunk]) {
-  ask(to, 1, 16);
-  if constexpr (N::kTensor) {
-    simt::as<uint4>(array_of(to))[0] =
-        make_uint4(N::pack(numbers[0], numbers[1]), N::pack(numbers[2], numbers[3]),
-                   N::pack(numbers[4], numbers[5]), N::pack(numbers[6], numbers[7]));
-  } else {
-    simt::as<float4>(array_of(to))[0] = make_float4(numbers[0], numbers[1], numbers[2], numbers[3]);
-  }
+  for (int i = 0; i < 8; ++i) numbers[i] = simt::unpack_bf16(pairs[i / 2], i % 2);
 }
 
 /// Adds four neighbours, aligned to 16 bytes, to what other blocks add: one instruction from compute capability
@@ -150,52 +125,35 @@ __device__ __forceinline__ void add4(const To& to, const float4& four) {
 
 /// Adds A^T·B to `sums`: of A, `depth` rows of `a_columns` in shared memory, the columns from `first_row` on, 16 for
 /// each strip; of B, as many rows of `columns`, those from `first_column` on, so many fragments of 8.
-template <class N, int kUnroll, int kStrips, int kFragments>
+template <int kUnroll, int kStrips, int kFragments>
 __device__ __forceinline__ void multiply_transposed(float (&sums)[kStrips][kFragments][4],
-                                                    simt::Shared<typename N::Bits> a_tile,
-                                                    int first_row, int a_columns,
-                                                    simt::Shared<typename N::Bits> b_tile,
+                                                    simt::Shared<Bits> a_tile, int first_row,
+                                                    int a_columns, simt::Shared<Bits> b_tile,
                                                     int first_column, int columns, int fragments,
                                                     int depth) {
   const Lane me;
-  if constexpr (N::kTensor) {
-    const int a_key = chunk_key(me.lane % 8, a_columns / N::kChunk);
-    const int b_key = chunk_key(me.lane % 8, columns / N::kChunk);
-    const int a_row = (me.lane / 16 * 8 + me.lane % 8) * a_columns;
-    const int b_row = me.lane % 16 * columns;
+  const int a_key = chunk_key(me.lane % 8, a_columns / Bf16::kChunk);
+  const int b_key = chunk_key(me.lane % 8, columns / Bf16::kChunk);
+  const int a_row = (me.lane / 16 * 8 + me.lane % 8) * a_columns;
+  const int b_row = me.lane % 16 * columns;
 #pragma unroll kUnroll
-    for (int step = 0; step < depth / 16; ++step) {
-      unsigned a[kStrips][4];
+  for (int step = 0; step < depth / 16; ++step) {
+    unsigned a[kStrips][4];
+#pragma unroll kUnroll
+    for (int i = 0; i < kStrips; ++i) {
+      const int chunk = (first_row / 8 + 2 * i + me.lane / 8 % 2) ^ a_key;
+      simt::ldmatrix_x4_trans(a[i],
+                              a_tile + (a_row + step * 16 * a_columns + chunk * Bf16::kChunk));
+    }
+#pragma unroll kUnroll
+    for (int j = 0; j < fragments / 2; ++j) {
+      const int chunk = (first_column / 8 + 2 * j + me.lane / 16) ^ b_key;
+      unsigned b[4];  // two fragments of 8 columns
+      simt::ldmatrix_x4_trans(b, b_tile + (b_row + step * 16 * columns + chunk * Bf16::kChunk));
 #pragma unroll kUnroll
       for (int i = 0; i < kStrips; ++i) {
-        const int chunk = (first_row / 8 + 2 * i + me.lane / 8 % 2) ^ a_key;
-        simt::ldmatrix_x4_trans(a[i], a_tile + (a_row + step * 16 * a_columns + chunk * N::kChunk));
-      }
-#pragma unroll kUnroll
-      for (int j = 0; j < fragments / 2; ++j) {
-        const int chunk = (first_column / 8 + 2 * j + me.lane / 16) ^ b_key;
-        unsigned b[4];  // two fragments of 8 columns
-        simt::ldmatrix_x4_trans(b, b_tile + (b_row + step * 16 * columns + chunk * N::kChunk));
-#pragma unroll kUnroll
-        for (int i = 0; i < kStrips; ++i) {
-          N::multiply(sums[i][2 * j], a[i], b[0], b[1]);
-          N::multiply(sums[i][2 * j + 1], a[i], b[2], b[3]);
-        }
-      }
-    }
-  } else {
-#pragma unroll 1
-    for (int step = 0; step < depth; ++step) {
-      const float upper = a_tile[number_at<N>(step, first_row + me.lane / 4, a_columns)];
-      const float lower = a_tile[number_at<N>(step, first_row + me.lane / 4 + 8, a_columns)];
-#pragma unroll kUnroll
-      for (int j = 0; j < fragments; ++j) {
-        const float2 b =
-            N::pair(b_tile + number_at<N>(step, first_column + me.column(j, 0), columns));
-        sums[0][j][0] = fmaf(upper, b.x, sums[0][j][0]);
-        sums[0][j][1] = fmaf(upper, b.y, sums[0][j][1]);
-        sums[0][j][2] = fmaf(lower, b.x, sums[0][j][2]);
-        sums[0][j][3] = fmaf(lower, b.y, sums[0][j][3]);
+        Bf16::multiply(sums[i][2 * j], a[i], b[0], b[1]);
+        Bf16::multiply(sums[i][2 * j + 1], a[i], b[2], b[3]);
       }
     }
   }
@@ -203,32 +161,30 @@ __device__ __forceinline__ void multiply_transposed(float (&sums)[kStrips][kFrag
 
 /// Stores a warp's strips, times a factor, by way of its own rows of a tile in shared memory, so that whole rows go
 /// out.
-template <class N, int kUnroll, class To, int kStrips, int kFragments>
+template <int kUnroll, class To, int kStrips, int kFragments>
 __device__ __forceinline__ void store_strips(const Rows<To>& to,
                                              const float (&values)[kStrips][kFragments][4],
-                                             float factor, simt::Shared<typename N::Bits> tile,
-                                             int columns) {
+                                             float factor, simt::Shared<Bits> tile, int columns) {
   const Lane me;
   const int first_row = me.warp * kStrips * kStrip;
   __syncwarp();  // all lanes are done with what lies there
 #pragma unroll kUnroll
   for (int i = 0; i < kStrips; ++i) {
-    put_strip<N, kUnroll>(tile, first_row + i * kStrip, columns, values[i], factor, factor);
+    put_strip<kUnroll>(tile, first_row + i * kStrip, columns, values[i], factor, factor);
   }
   __syncwarp();  // the rows of all lanes are there
-  store_rows<N>(to, tile, first_row, kStrips * kStrip, columns);
+  store_rows(to, tile, first_row, kStrips * kStrip, columns);
 }
 
 // ---- D -------------------------------------------------------------------------------------------------
 
-/// Beside each query's log-sum-exp, to base 2, its sum of dO ∘ O; and, where blocks will add up dQ, zeros. Eight lanes
+/// Beside each query's log-sum-exp, to base 2, its sum of dO ∘ O; and zeros, where blocks will add up dQ. Eight lanes
 /// a row, of `padded` rows a head: those beyond the length, and queries that see no key, have infinity, so that
 /// 2^(score − it) is 0.
-template <class N, class W>
+template <class W>
 __global__ void __launch_bounds__(kRowThreads)
-    output_times_gradient(BackwardOperands<N, W> arrays, Setting set, int head_dim, int padded,
+    output_times_gradient(BackwardOperands<W> arrays, Setting set, int head_dim, int padded,
                           int sums) {
-  if (!kRuns<N>) return;
   const int part = static_cast<int>(threadIdx.x % 8);
   const int row =
       static_cast<int>(blockIdx.x) * (kRowThreads / 8) + static_cast<int>(threadIdx.x / 8);
@@ -236,13 +192,13 @@ __global__ void __launch_bounds__(kRowThreads)
   const std::int64_t at = std::int64_t{row / padded} * set.length() + query;
   const bool there = query < set.length();
   float d = 0;
-  for (int chunk = part; there && chunk < head_dim / N::kChunk; chunk += 8) {
-    const auto offset = static_cast<std::ptrdiff_t>(at * head_dim + chunk * N::kChunk);
-    float o[N::kChunk], d_o[N::kChunk];
-    load_chunk<N>(o, arrays.o + offset);
-    load_chunk<N>(d_o, arrays.d_o + offset);
+  for (int chunk = part; there && chunk < head_dim / Bf16::kChunk; chunk += 8) {
+    const auto offset = static_cast<std::ptrdiff_t>(at * head_dim + chunk * Bf16::kChunk);
+    float o[Bf16::kChunk], d_o[Bf16::kChunk];
+    load_chunk(o, arrays.o + offset);
+    load_chunk(d_o, arrays.d_o + offset);
 #pragma unroll
-    for (int i = 0; i < N::kChunk; ++i) d = fmaf(o[i], d_o[i], d);
+    for (int i = 0; i < Bf16::kChunk; ++i) d = fmaf(o[i], d_o[i], d);
   }
   for (int lane = 1; lane < 8; lane *= 2) d += __shfl_xor_sync(kAllLanes, d, lane);
   const std::ptrdiff_t mine = row;

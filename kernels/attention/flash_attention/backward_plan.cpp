@@ -14,13 +14,12 @@ Plan backward_plan_of(const Params& params) {
 Plan formula_backward_plan_of(const Params& params) {
   if (params.pass == Pass::forward) throw Error("flash-attention: this pass is not a backward one");
   Plan plan = formula_plan_of(params);
-  const int bytes = element_bytes(params.dtype);
   plan.block_q = size_of(params.block_q);
   plan.block_k = size_of(params.block_k);
   const auto shared_bytes = [&] {
-    return backward_shared_bytes(params.pass, {plan.block_q, plan.block_k, plan.columns}, bytes);
+    return backward_shared_bytes({plan.block_q, plan.block_k, plan.columns});
   };
-  // Recomputing has four tiles of queries for two of keys.
+  // There are four tiles of queries for two of keys.
   while (shared_bytes() > static_cast<std::size_t>(kMostSharedBytes)) {
     (plan.block_q > kStrip && plan.block_q >= plan.block_k ? plan.block_q : plan.block_k) /= 2;
   }

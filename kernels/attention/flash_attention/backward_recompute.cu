@@ -56,12 +56,10 @@ __device__ __forceinline__ QueryWalk walk_of(const Setting& set, const KeyTile& 
 }
 
 /// Shared memory of a block.
-template <class N, class T>
+template <class T>
 struct BackwardTiles {
-  using Bits = typename N::Bits;
   int q_size, k_size;
   simt::Shared<Bits> k, v, stages, ds;
-  simt::Shared<Bits> staging;  ///< of FP32, for what tensor cores take from registers
   simt::Shared<float> terms;
 
   __device__ __forceinline__ explicit BackwardTiles(const T& tiles)
@@ -72,14 +70,9 @@ struct BackwardTiles {
         stages(simt::dynamic_shared<Bits>(4 * q_size, 2 * k_size * sizeof(Bits), "Q and dO tiles")),
         ds(simt::dynamic_shared<Bits>(tiles.block_k * tiles.block_q,
                                       (2 * k_size + 4 * q_size) * sizeof(Bits), "dS tile")),
-        staging(simt::dynamic_shared<Bits>(
-            N::kTensor ? 0 : tiles.block_k * T::part,
-            (2 * k_size + 4 * q_size + tiles.block_k * tiles.block_q) * sizeof(Bits), "weights")),
         terms(simt::dynamic_shared<float>(
             4 * tiles.block_q,
-            (2 * k_size + 4 * q_size +
-             tiles.block_k * (tiles.block_q + (N::kTensor ? 0 : T::part))) *
-                sizeof(Bits),
+            (2 * k_size + 4 * q_size + tiles.block_k * tiles.block_q) * sizeof(Bits),
             "log-sum-exp and D")) {}
 
   __device__ __forceinline__ simt::Shared<Bits> q(int stage) const {
@@ -93,12 +86,11 @@ struct BackwardTiles {
                                        const A& arrays, const T& tiles) const {
     const std::int64_t row = std::int64_t{from.head} * set.length() + from.first;
     const int there = set.length() - from.first;
-    copy_tile<N, T::kUnroll>(q(stage),
-                             rows_of(arrays.q, row, there, tiles.head_dim, tiles.head_dim),
-                             tiles.block_q, tiles.columns, tiles.threads);
-    copy_tile<N, T::kUnroll>(d_o(stage),
-                             rows_of(arrays.d_o, row, there, tiles.head_dim, tiles.head_dim),
-                             tiles.block_q, tiles.columns, tiles.threads);
+    copy_tile<T::kUnroll>(q(stage), rows_of(arrays.q, row, there, tiles.head_dim, tiles.head_dim),
+                          tiles.block_q, tiles.columns, tiles.threads);
+    copy_tile<T::kUnroll>(d_o(stage),
+                          rows_of(arrays.d_o, row, there, tiles.head_dim, tiles.head_dim),
+                          tiles.block_q, tiles.columns, tiles.threads);
     const int q_tiles = (set.length() + tiles.block_q - 1) / tiles.block_q;
     const std::int64_t first = (std::int64_t{from.head} * q_tiles + from.tile) * tiles.block_q;
     for (int i = 4 * static_cast<int>(threadIdx.x); i < 2 * tiles.block_q; i += 4 * tiles.threads) {
@@ -169,7 +161,7 @@ __device__ __forceinline__ void weigh(const T&, KeyScores<T>& s, KeyScores<T>& d
       for (int e = 0; e < 4; ++e) {
         const float score = s[i][j][e];
         const float weight = simt::exp2_approx(fmaf(score, to_log2, -(e % 2 == 0 ? two.x : two.z)));
-        float ds = weight * (dp[i][j][e] - (e % 2 == 0 ? two.y : two.w));
+        float ds = weight * (dp[i][j][e] - (e % 2 == 0 ? two.y : two.w));  // [step: dS]
         if constexpr (W::kModifies) {
           const float t = score * (1 / kSoftcap);
           if (set.mod == ScoreMod::softcap) ds = score == -INFINITY ? 0 : ds * (1 - t * t);
@@ -184,10 +176,9 @@ __device__ __forceinline__ void weigh(const T&, KeyScores<T>& s, KeyScores<T>& d
 }
 
 /// dS of a warp's strips, of the part of the queries that begins at `first_query`, to the tile of dS.
-template <class N, int kUnroll, int kStrips, int kFragments>
-__device__ __forceinline__ void put_part(simt::Shared<typename N::Bits> ds_tile, int first_row,
-                                         int first_query, int queries,
-                                         const float (&ds)[kStrips][kFragments][4]) {
+template <int kUnroll, int kStrips, int kFragments>
+__device__ __forceinline__ void put_part(simt::Shared<Bits> ds_tile, int first_row, int first_query,
+                                         int queries, const float (&ds)[kStrips][kFragments][4]) {
   const Lane me;
 #pragma unroll kUnroll
   for (int i = 0; i < kStrips; ++i) {
@@ -195,18 +186,17 @@ __device__ __forceinline__ void put_part(simt::Shared<typename N::Bits> ds_tile,
 #pragma unroll kUnroll
     for (int j = 0; j < kFragments; ++j) {
       const int column = first_query + me.column(j, 0);
-      N::put(ds_tile + number_at<N>(row, column, queries), ds[i][j][0], ds[i][j][1]);
-      N::put(ds_tile + number_at<N>(row + 8, column, queries), ds[i][j][2], ds[i][j][3]);
+      Bf16::put(ds_tile + number_at(row, column, queries), ds[i][j][0], ds[i][j][1]);
+      Bf16::put(ds_tile + number_at(row + 8, column, queries), ds[i][j][2], ds[i][j][3]);
     }
   }
 }
 
 /// Adds dS·K to the sums of a tile of queries. Each warp takes pieces of 32 columns.
-template <class N, class T, class Sums, class W>
-__device__ __forceinline__ void add_query_gradient(const Sums& sums,
-                                                   simt::Shared<typename N::Bits> ds_tile,
-                                                   simt::Shared<typename N::Bits> k_tile,
-                                                   const T& tiles, W& witness) {
+template <class T, class Sums, class W>
+__device__ __forceinline__ void add_query_gradient(const Sums& sums, simt::Shared<Bits> ds_tile,
+                                                   simt::Shared<Bits> k_tile, const T& tiles,
+                                                   W& witness) {
   constexpr int kColumns = 32;
   const Lane me;
   const int across = tiles.columns / kColumns;
@@ -216,8 +206,8 @@ __device__ __forceinline__ void add_query_gradient(const Sums& sums,
     const int strip = piece / across * T::sum_strips;
     const int first_column = piece % across * kColumns;
     float dq[T::sum_strips][kColumns / 8][4] = {};
-    multiply_transposed<N, T::kUnroll>(dq, ds_tile, strip * kStrip, tiles.block_q, k_tile,
-                                       first_column, tiles.columns, kColumns / 8, tiles.block_k);
+    multiply_transposed<T::kUnroll>(dq, ds_tile, strip * kStrip, tiles.block_q, k_tile,
+                                    first_column, tiles.columns, kColumns / 8, tiles.block_k);
 #pragma unroll T::kUnroll
     for (int i = 0; i < T::sum_strips; ++i) {
 #pragma unroll T::kUnroll
@@ -235,12 +225,11 @@ __device__ __forceinline__ void add_query_gradient(const Sums& sums,
   }
 }
 
-template <class N, class T, class W>
+template <class T, class W>
 __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
-    backward_recompute(BackwardOperands<N, W> arrays, Setting set, T tiles, W witness) {
-  if (!kRuns<N>) return;
+    backward_recompute(BackwardOperands<W> arrays, Setting set, T tiles, W witness) {
   assume_few_threads();
-  const BackwardTiles<N, T> shared(tiles);
+  const BackwardTiles<T> shared(tiles);
   const KeyTile mine = key_tile(set, tiles.block_k, static_cast<int>(blockIdx.x));
   const Lane me;
   const int first_row = me.warp * T::strips * kStrip;
@@ -254,8 +243,8 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
   KeyOutputs<T> dk = {}, dv = {};
   QueryWalk walk = walk_of(set, mine, tiles.block_q, arrays.begins);
   if (walk.there()) {
-    copy_tile<N, T::kUnroll>(shared.k, rows(arrays.k), tiles.block_k, tiles.columns, tiles.threads);
-    copy_tile<N, T::kUnroll>(shared.v, rows(arrays.v), tiles.block_k, tiles.columns, tiles.threads);
+    copy_tile<T::kUnroll>(shared.k, rows(arrays.k), tiles.block_k, tiles.columns, tiles.threads);
+    copy_tile<T::kUnroll>(shared.v, rows(arrays.v), tiles.block_k, tiles.columns, tiles.threads);
     shared.copy(0, walk.tile(set, tiles.block_q), set, arrays, tiles);
   }
   simt::cp_async_commit();
@@ -275,7 +264,7 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
       const auto q_part = shared.q(stage) + part * tiles.columns;
       const auto do_part = shared.d_o(stage) + part * tiles.columns;
       KeyScores<T> s = {}, dp = {};
-      multiply_scores<N>(s, shared.k, first_row, q_part, 0, T::part, tiles);  // [step: scores]
+      multiply_scores(s, shared.k, first_row, q_part, 0, T::part, tiles);  // [step: scores]
       if constexpr (W::kModifies) {
         if (set.mod != ScoreMod::none) {
           modify_keys(s, set, queries.head, queries.first + part, mine.first + first_row);
@@ -285,33 +274,31 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
         mask_keys(s, set.rule, arrays.begins, queries.first + part, mine.first + first_row,
                   witness.slack());  // [step: mask]
       }
-      multiply_scores<N>(dp, shared.v, first_row, do_part, 0, T::part, tiles);  // [step: dP]
+      multiply_scores(dp, shared.v, first_row, do_part, 0, T::part, tiles);  // [step: dP]
       const auto terms = shared.terms + 2 * (stage * tiles.block_q + part);
       weigh<W>(tiles, s, dp, terms, set, part, mine.first + first_row, witness);  // [step: weights]
-      multiply_values<N>(dv, s, do_part, 0, T::part, shared.staging, tiles);      // [step: dV]
-      put_part<N, T::kUnroll>(shared.ds, first_row, part, tiles.block_q, dp);
-      multiply_values<N>(dk, dp, q_part, 0, T::part, shared.staging, tiles);  // [step: dK]
+      multiply_values(dv, s, do_part, 0, T::part, tiles);                         // [step: dV]
+      put_part<T::kUnroll>(shared.ds, first_row, part, tiles.block_q, dp);
+      multiply_values(dk, dp, q_part, 0, T::part, tiles);  // [step: dK]
     }
     __syncthreads();  // dS of all warps is there
     const std::int64_t at =
         (std::int64_t{queries.head} * q_tiles + queries.tile) * tiles.block_q * tiles.columns;
-    add_query_gradient<N>(arrays.dq_sums + static_cast<std::ptrdiff_t>(at), shared.ds, shared.k,
-                          tiles, witness);  // [step: dQ]
+    add_query_gradient(arrays.dq_sums + static_cast<std::ptrdiff_t>(at), shared.ds, shared.k, tiles,
+                       witness);  // [step: dQ]
     witness.end(0, queries.last - queries.first + 1);
   }
   __syncthreads();  // everybody is done with K
-  store_strips<N, T::kUnroll>(rows(arrays.dv), dv, 1, shared.v, tiles.columns);
-  store_strips<N, T::kUnroll>(rows(arrays.dk), dk, set.scale, shared.k,
-                              tiles.columns);  // [step: output]
+  store_strips<T::kUnroll>(rows(arrays.dv), dv, 1, shared.v, tiles.columns);
+  store_strips<T::kUnroll>(rows(arrays.dk), dk, set.scale, shared.k,
+                           tiles.columns);  // [step: output]
 }
 
 /// dQ from its sums: a warp a strip of 16 queries, of `padded` a head, by way of shared memory.
-template <class N, class W>
+template <class W>
 __global__ void __launch_bounds__(kRowThreads)
-    round_query_gradient(BackwardOperands<N, W> arrays, Setting set, int head_dim, int columns,
+    round_query_gradient(BackwardOperands<W> arrays, Setting set, int head_dim, int columns,
                          int padded) {
-  if (!kRuns<N>) return;
-  using Bits = typename N::Bits;
   const auto tile = simt::dynamic_shared<Bits>(kRowThreads / 32 * kStrip * columns, 0, "dQ tile");
   const Lane me;
   const std::int64_t strip = std::int64_t{blockIdx.x} * (kRowThreads / 32) + me.warp;
@@ -323,18 +310,19 @@ __global__ void __launch_bounds__(kRowThreads)
   const int row = me.warp * kStrip + me.lane / 4;
 #pragma unroll(W::kUnroll < 4 ? W::kUnroll : 4)
   for (int j = 0; j < columns / 8; ++j) {
-    float four[4];
-    load_chunk<Fp32>(four, from + (j * 32 + me.lane) * 4);
-    N::put(tile + number_at<N>(row, me.column(j, 0), columns), four[0] * set.scale,
-           four[1] * set.scale);
-    N::put(tile + number_at<N>(row + 8, me.column(j, 0), columns), four[2] * set.scale,
-           four[3] * set.scale);
+    const auto at = from + (j * 32 + me.lane) * 4;
+    ask(at, 0, 16);
+    const float4 four = simt::as<const float4>(array_of(at))[0];
+    Bf16::put(tile + number_at(row, me.column(j, 0), columns), four.x * set.scale,
+              four.y * set.scale);
+    Bf16::put(tile + number_at(row + 8, me.column(j, 0), columns), four.z * set.scale,
+              four.w * set.scale);
   }
   __syncwarp();  // the rows of all lanes are there
   const std::int64_t to_row = std::int64_t{head} * set.length() + first;
   const auto own = tile + me.warp * kStrip * columns;
-  store_rows<N>(rows_of(arrays.dq, to_row, set.length() - first, head_dim, head_dim), own, 0,
-                kStrip, columns);
+  store_rows(rows_of(arrays.dq, to_row, set.length() - first, head_dim, head_dim), own, 0, kStrip,
+             columns);
 }
 
 }  // namespace tilestep::flash_attention::SIMT_BACKEND

@@ -9,8 +9,8 @@
 namespace tilestep::flash_attention {
 namespace {
 
-using numeric::Adding;
-
+/// Relative, of weights, dS and results in BF16.
+constexpr double kNumber = numeric::Bf16::kUnitRoundoff;
 /// What FP32 and BF16 call 0 at the latest.
 constexpr double kFloor = 0x1p-126;
 
@@ -31,14 +31,14 @@ struct RowSums {
     }
     ++terms;
   }
-  void append_to(numeric::AllBounded& all, double scale, const BackwardRoundings& r) const {
+  void append_to(numeric::AllBounded& all, double scale) const {
     // Zeros of what is masked lose nothing.
-    const double ku = (terms + kStrip) * kUnit * (r.sums == Adding::any_order ? 1 : 4);
+    const double ku = (terms + kStrip) * kUnit * 4;  // tensor cores cut off
     for (std::size_t c = 0; c < value.size(); ++c) {
       const double exact = value[c] * scale;
       double bound =
           scale * (error[c] + ku / (1 - ku) * magnitude[c]) + 4 * kUnit * std::abs(exact);
-      bound += r.unit * (std::abs(exact) + bound);
+      bound += kNumber * (std::abs(exact) + bound);
       all.push_back({exact, terms == 0 ? 0 : kSlack * bound + kFloor});
     }
   }
@@ -78,8 +78,8 @@ class Backward {
         add_query(head, query, reference);
       }
     }
-    for (const RowSums& sums : dk_) sums.append_to(reference.dk, scale_, r_);
-    for (const RowSums& sums : dv_) sums.append_to(reference.dv, 1, r_);
+    for (const RowSums& sums : dk_) sums.append_to(reference.dk, scale_);
+    for (const RowSums& sums : dv_) sums.append_to(reference.dv, 1);
   }
 
   /// dQ of query `place`, dK and dV of key `place`, of the only head.
@@ -96,9 +96,9 @@ class Backward {
         dv.add(slopes->weight, slopes->weight_bound, theirs.d_o);
       }
     }
-    dq.append_to(reference.dq, scale_, r_);
-    dk.append_to(reference.dk, scale_, r_);
-    dv.append_to(reference.dv, 1, r_);
+    dq.append_to(reference.dq, scale_);
+    dk.append_to(reference.dk, scale_);
+    dv.append_to(reference.dv, 1);
   }
 
  private:
@@ -115,18 +115,15 @@ class Backward {
       for (int key = 0; key < task_.length(); ++key) {
         const auto i = static_cast<std::size_t>(key);
         if (scores[i].value == -kInfinity) continue;
-        const double relative =
-            r_.stored ? weights.error[i] + weights.mean_error + kUnit * (weights.depth + 12)
-                      : made_again(scores[i], place);
-        const Slopes slopes =
-            slopes_of(kv_head(task_, head), key, mine, scores[i], weights.value[i], relative);
+        const Slopes slopes = slopes_of(kv_head(task_, head), key, mine, scores[i],
+                                        weights.value[i], made_again(scores[i], place));
         const auto row = static_cast<std::size_t>(kv_head(task_, head) * task_.length() + key);
         sums.add(slopes.ds, slopes.ds_bound, &numbers_.k[row_at(task_, kv_head(task_, head), key)]);
         dk_[row].add(slopes.ds, slopes.ds_bound, mine.q);
         dv_[row].add(slopes.weight, slopes.weight_bound, mine.d_o);
       }
     }
-    sums.append_to(to.dq, scale_, r_);
+    sums.append_to(to.dq, scale_);
   }
 
   Query query_at(int head, int query) const {
@@ -148,30 +145,26 @@ class Backward {
     return std::expm1(score.bound + forward_.lse.bound[row] +
                       kUnit * (6 * std::abs(score.value) + 6 * std::abs(lse) + 16));
   }
-  /// By the log-sum-exp that the forward pass left; nothing where the query does not see the key. Stored weights are
-  /// divided by the sum whose logarithm that is: a few roundings more.
+  /// By the log-sum-exp that the forward pass left; nothing where the query does not see the key.
   std::optional<Slopes> slopes_at(int query, int key, const Query& mine) const {
     const Score score = score_of(task_, numbers_, 0, query, key, &r_.forward);
     if (score.value == -kInfinity) return std::nullopt;
     const auto row = static_cast<std::size_t>(query);
-    const double relative = made_again(score, row) + (r_.stored ? 64 * kUnit : 0);
     return slopes_of(0, key, mine, score, std::exp(score.value - forward_.lse.value[row]),
-                     relative);
+                     made_again(score, row));
   }
   Slopes slopes_of(int of_head, int key, const Query& mine, const Score& score, double weight,
                    double relative) const {
     const std::size_t other = row_at(task_, of_head, key);
-    numeric::RunningSum dot(r_.dots);
+    numeric::RunningSum dot(numeric::Adding::tensor_core);
     for (std::size_t c = 0; c < static_cast<std::size_t>(task_.head_dim); ++c) {
       dot.add(mine.d_o[c] * numbers_.v[other + c]);
     }
-    const double rounded_weight = r_.unit * weight + kFloor;
+    const double rounded_weight = kNumber * weight + kFloor;
     double weight_bound = weight * relative + kFloor;
     if (r_.rounded_weights) weight_bound += rounded_weight;
-    double dp_bound = dot.bound();
-    if (r_.stored) dp_bound += r_.unit * (std::abs(dot.sum()) + dp_bound);
     const double x = dot.sum() - mine.d;
-    const double x_bound = dp_bound + mine.d_bound + kUnit * std::abs(x);
+    const double x_bound = dot.bound() + mine.d_bound + kUnit * std::abs(x);
     double slope_bound = 0;
     if (task_.mod == ScoreMod::softcap) {
       const double t = std::abs(score.value) / static_cast<double>(kSoftcap);
@@ -183,7 +176,7 @@ class Backward {
         score.slope * (weight_bound * std::abs(x) + (weight + weight_bound) * x_bound);
     ds_bound += slope_bound * (weight + weight_bound) * (std::abs(x) + x_bound);
     ds_bound += 4 * kUnit * std::abs(ds);
-    ds_bound += r_.unit * (std::abs(ds) + ds_bound) + kFloor;
+    ds_bound += kNumber * (std::abs(ds) + ds_bound) + kFloor;
     return {weight, weight_bound + (r_.rounded_weights ? 0 : rounded_weight), ds, ds_bound};
   }
 
@@ -197,17 +190,6 @@ class Backward {
 };
 
 }  // namespace
-
-BackwardRoundings backward_roundings_of(Pass pass, DataType type) {
-  BackwardRoundings r;
-  r.stored = r.rounded_weights = pass == Pass::backward_store;
-  r.forward = roundings_of(r.stored ? Variant::naive : Variant::flash_2, type);
-  const bool tensor = type != DataType::fp32;
-  r.unit = r.forward.output;
-  r.dots = tensor ? Adding::tensor_core : Adding::in_order;
-  r.sums = tensor ? Adding::any_order_tensor_core : Adding::any_order;
-  return r;
-}
 
 BackwardReference reference_backward(const Task& task, const Inputs& inputs,
                                      const std::vector<float>& d_output, const Reference& forward,

@@ -9,15 +9,9 @@ namespace tilestep::flash_attention {
 
 /// How the kernels of a backward pass round.
 struct BackwardRoundings {
-  Roundings forward;             ///< of the pass that left O, the log-sum-exp and the weights
-  bool stored = false;           ///< weights, dP and dS come from memory
-  bool rounded_weights = false;  ///< dS is made of weights in the format; stored ones are
-  double unit = 0;               ///< relative, of weights, dS and results in their format; 0: FP32
-  numeric::Adding dots = numeric::Adding::in_order;  ///< of dP and scores
-  numeric::Adding sums =
-      numeric::Adding::any_order;  ///< of dQ, dK and dV: blocks and heads in any order
+  Roundings forward = roundings_of(Variant::flash_2);  ///< of the pass that left O and lse
+  bool rounded_weights = false;                        ///< dS is made of weights in BF16
 };
-BackwardRoundings backward_roundings_of(Pass pass, DataType type);
 
 /// Laid out as the kernels write them. A query that sees no key has dQ = 0, a key that nobody sees dK = dV = 0, exactly
 /// or within what is below normal numbers.

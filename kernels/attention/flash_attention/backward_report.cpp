@@ -11,6 +11,7 @@
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/base/lab/plural.hpp"
 #include "kernels/base/lab/timing.hpp"
+#include "kernels/base/numeric/small_float.hpp"
 
 namespace tilestep::flash_attention {
 namespace {
@@ -51,7 +52,7 @@ lab::Check check_parts(const Run& run) {
     sum += static_cast<double>(step.dq);
     magnitude += std::abs(static_cast<double>(step.dq));
   }
-  const double unit = backward_roundings_of(trace.pass, trace.dtype).unit;
+  constexpr double unit = numeric::Bf16::kUnitRoundoff;
   const double scale = scale_of(trace);
   const double bound = (static_cast<double>(trace.steps.size()) + 4) * 0x1p-23 * magnitude * scale +
                        2 * unit * std::abs(sum) * scale + 0x1p-24;
@@ -76,7 +77,7 @@ void add_backward_checks(lab::Report& report, const Run& run) {
   add("dq", sound.dq, exact.dq);
   add("dk", sound.dk, exact.dk);
   add("dv", sound.dv, exact.dv);
-  if (run.trace.pass == Pass::backward_recompute) report.add(check_parts(run));
+  report.add(check_parts(run));
 }
 
 // ---- measurements and words -------------------------------------------------------------------------
@@ -95,11 +96,9 @@ void add_backward_measurements(lab::Report& report, const Run& run) {
                          fmt::format("of {} of the chosen head", trace.visits.size())));
   report.add(lab::derived("needed_flops", name, 2 * needed_flops(task, run.excerpt.begins), "FLOP",
                           "8 · head_dim for each pair of a query and a key that it sees"));
-  report.add(lab::derived(
-      "computed_flops", name,
-      backward_flops(trace.pass, run.backward.plan, task, run.excerpt.begins), "FLOP",
-      trace.pass == Pass::backward_store ? "whole tiles, filled columns, four products of each"
-                                         : "whole tiles, filled columns, five products of each"));
+  report.add(lab::derived("computed_flops", name,
+                          backward_flops(run.backward.plan, task, run.excerpt.begins), "FLOP",
+                          "whole tiles, filled columns, five products of each"));
 }
 
 std::string backward_summary(const Trace& trace) {
@@ -120,7 +119,6 @@ std::string backward_summary(const Trace& trace) {
 // ---- tables -----------------------------------------------------------------------------------------
 
 lab::Table backward_step_table(const Trace& trace) {
-  const bool again = trace.pass == Pass::backward_recompute;
   lab::Table table{"steps",
                    fmt::format("Tile by tile: head {}, query {}, component {}", trace.chosen.head,
                                trace.chosen.query, trace.chosen.component),
@@ -128,7 +126,6 @@ lab::Table backward_step_table(const Trace& trace) {
                     whole("block"), real("p", "sum of P", "", 4), real("ds", "largest |dS|", "", 4),
                     real("part", "adds to dQ", "", 4), real("dq", "dQ so far", "", 4),
                     real("exact", "in double", "", 4)}};
-  const auto there = [](bool is, double value) { return is ? lab::Cell(value) : lab::Cell(); };
   double sum = 0;
   int number = 0;
   for (const Step& step : trace.steps) {
@@ -142,7 +139,7 @@ lab::Table backward_step_table(const Trace& trace) {
     sum += part;
     const double exact = trace.backward.dq_after[static_cast<std::size_t>(number++)];
     table.add({number, step.k_tile, step.kind, trace.visit(trace.chosen.q_tile, step.k_tile).block,
-               p, there(again, ds), there(again, part), there(again, sum), exact});
+               p, ds, part, sum, exact});
   }
   return table;
 }
@@ -202,24 +199,18 @@ lab::Table passes_table(const Params& params) {
     p.seq = length;
     p.broken = Break::none;
     const std::vector<int> begins = begins_of(document_lengths(length, p.seed));
-    double flops[2] = {}, asked[2] = {}, kept[2] = {};
-    double held = 0;  // where weights are stored
-    for (const int i : {0, 1}) {
-      p.pass = i == 0 ? Pass::backward_recompute : Pass::backward_store;
-      const Plan plan = formula_backward_plan_of(p);
-      const Task task = task_of(p);
-      flops[i] = backward_flops(p.pass, plan, task, begins);
-      for (const Asked& one : backward_ledger_of(p.pass, plan, task, p.dtype, begins)) {
-        asked[i] += static_cast<double>(one.loaded + one.stored);
-      }
-      const BackwardMemory memory = backward_memory_of(p.pass, plan, task, p.dtype);
-      held = 0;
-      for (const auto bytes : memory.held) held += static_cast<double>(bytes);
-      for (const auto bytes : memory.kept) kept[i] += static_cast<double>(bytes);
+    const Plan plan = formula_backward_plan_of(p);
+    const Task task = task_of(p);
+    double asked = 0, kept = 0;
+    for (const Asked& one : backward_ledger_of(plan, task, begins)) {
+      asked += static_cast<double>(one.loaded + one.stored);
     }
+    for (const auto bytes : backward_memory_of(plan, task).kept) kept += static_cast<double>(bytes);
+    const StoringPass store = storing_pass_of(plan, task);
     constexpr double kMemory = 141e9;  // an H200's
-    table.add({length, flops[0] / 1e9, flops[1] / 1e9, asked[0] / 1e6, asked[1] / 1e6,
-               kept[0] / 1e6, kept[1] / 1e6, held <= kMemory ? "fits" : "does not fit"});
+    table.add({length, backward_flops(plan, task, begins) / 1e9, store.flops / 1e9, asked / 1e6,
+               store.asked / 1e6, kept / 1e6, store.kept / 1e6,
+               store.held <= kMemory ? "fits" : "does not fit"});
   }
   return table;
 }

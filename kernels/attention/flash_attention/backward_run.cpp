@@ -22,20 +22,14 @@ Outcome drawn(const Run& run, const BackwardOutcome& shown) {
   outcome.formula = shown.formula;
   outcome.blocks = shown.blocks;
   const Params& part = run.excerpt.params;
-  const int key_tile = run.chosen.query / shown.plan.block_k;
-  outcome.block =
-      part.pass == Pass::backward_recompute
-          ? run.chosen.head / (part.heads / part.kv_heads) * shown.plan.k_tiles + key_tile
-          : (run.chosen.head * shown.plan.q_tiles + run.chosen.query / shown.plan.block_q) *
-                    shown.plan.k_tiles +
-                key_tile;
+  outcome.block = run.chosen.head / (part.heads / part.kv_heads) * shown.plan.k_tiles +
+                  run.chosen.query / shown.plan.block_k;
   return outcome;
 }
 
 // ---- the chosen query -------------------------------------------------------------------------------
 
-/// The tiles that the chosen query is in, by when their blocks come to them; those of backward-store from left to
-/// right.
+/// The tiles that the chosen query is in, by when their blocks come to them.
 std::vector<Step> steps_of(const BackwardOutcome& shown, const Trace& trace) {
   std::vector<Step> steps;
   for (int tile = 0; tile < trace.plan.k_tiles; ++tile) {
@@ -43,7 +37,7 @@ std::vector<Step> steps_of(const BackwardOutcome& shown, const Trace& trace) {
     if (visit.order < 0) continue;
     Step step;
     step.k_tile = tile;
-    step.order = trace.pass == Pass::backward_store ? tile : visit.order;
+    step.order = visit.order;
     step.kind = visit.kind;
     step.dq = shown.steps[static_cast<std::size_t>(tile)].o;
     steps.push_back(step);
@@ -226,7 +220,7 @@ void run_backward(Run& run, const Inputs& inputs, simt::Device& device, lab::Pro
   progress.check();
   progress.report(0.4, "comparing with the reference");
   const Task task = task_of(part);
-  const BackwardRoundings roundings = backward_roundings_of(part.pass, part.dtype);
+  const BackwardRoundings roundings;
   run.exact = reference_forward(task, inputs, roundings.forward, progress);
   run.exact_backward = reference_backward(task, inputs, d_output, run.exact, roundings, progress);
   const bool emulated = device.info().backend == "emulated";

@@ -37,7 +37,7 @@ class Bench : public lab::Bench {
   void run() {
     report.add(ladder_table());
     const double share =
-        0.85 / static_cast<double>(2 * sizes_.head_dims.size() *
+        0.87 / static_cast<double>(2 * sizes_.head_dims.size() *
                                    (sizes_.lengths.size() + sizes_.backward_lengths.size()));
     double from = 0.02;
     for (std::size_t i = 0; i < sizes_.head_dims.size(); ++i) {
@@ -64,16 +64,9 @@ class Bench : public lab::Bench {
         }
       }
     }
-    for (std::size_t i = 0; i < sizes_.head_dims.size(); ++i) {
-      const int heads = sizes_.heads[i];
-      climb_moves({{Mask::none, sizes_.moves_length, 0, 0}, heads, heads, sizes_.head_dims[i]},
-                  0.87 + 0.01 * static_cast<double>(i));
-    }
     add_tables();
     add_backward_tables();
-    add_memory();
     add_counts(*this, sizes_);
-    report.add(exponentials_table());
     lab::append(report.checks, ladder.checks());
     report.summary = summary();
   }
@@ -89,11 +82,11 @@ class Bench : public lab::Bench {
   /// Whether the variant is timed at all: scores must find room, and a block a head must not take all day.
   bool is_timed(Variant variant, const Task& task) const {
     if (variant == Variant::flash_1) return task.length() <= sizes_.longest_flash_1;
-    if (!stores_scores(variant)) return true;
-    const double scores = 2.0 * task.heads * task.length() * score_pitch(task.length());
-    const double matrices = variant == Variant::naive ? 2 : 1;
+    if (variant != Variant::naive) return true;
+    const double matrices =
+        2.0 * kElementBytes * task.heads * task.length() * score_pitch(task.length());
     return task.length() <= sizes_.longest_stored &&
-           scores * matrices < 0.5 * static_cast<double>(device.info().memory_bytes);
+           matrices < 0.5 * static_cast<double>(device.info().memory_bytes);
   }
 
   lab::Rung rung_of(Variant variant, BenchProblem& problem) {
@@ -193,20 +186,18 @@ class Bench : public lab::Bench {
 
   /// The backward pass: dQ, dK and dV, with D and dQ's conversion.
   void climb_back(const Task& task, double from, double to) {
-    const bool stored = is_timed(BackwardRung::store, task);
-    BackwardProblem problem(device, task, stored);
+    BackwardProblem problem(device, task);
     lab::LadderPlan plan = plan_for(task, problem.bytes(), problem.flops(), "backward, ");
     plan.rate_id = "backward_rate";
     plan.time_id = "backward_time";
     plan.peers = backward_peers_of(task);
     if (!plan.peers.empty()) plan.fraction_id = "fraction_of_cudnn";
     for (const BackwardRung of : all_of<BackwardRung>()) {
-      if (!is_timed(of, task)) continue;
+      if (!is_timed(of)) continue;
       lab::Rung rung =
           lab::rung_of(of, fmt::format("ladder_{}", name_of(of)), kWhatIsComparedBackward);
       rung.variant = fmt::format("{} {}", name_of(of), words_of(task));
-      rung.cells = {{"what_changed", rung.why},
-                    {"kept", lab::Cell(problem.kept(of == BackwardRung::store) / 1e6)}};
+      rung.cells = {{"what_changed", rung.why}};
       for (const TimedBackward& kernel : timed_backward(kernels_, of, task.head_dim)) {
         rung.configurations.push_back(
             {.name = kernel.name, .make = [&problem, kernel] { return problem.runnable(kernel); }});
@@ -223,16 +214,10 @@ class Bench : public lab::Bench {
     }
   }
 
-  /// The kernels for Hopper run on nothing else; P, dP and dS must find room.
-  bool is_timed(BackwardRung rung, const Task& task) const {
-    if (rung == BackwardRung::hopper) {
-      const int capability = device.info().compute_capability;
-      return capability == 0 || capability / 10 == 9;
-    }
-    if (rung == BackwardRung::recompute) return true;
-    const double matrices = 3.0 * 2 * task.heads * task.length() * score_pitch(task.length());
-    return task.length() <= sizes_.longest_stored &&
-           matrices < 0.5 * static_cast<double>(device.info().memory_bytes);
+  /// The kernels for Hopper run on nothing else.
+  bool is_timed(BackwardRung rung) const {
+    const int capability = device.info().compute_capability;
+    return rung != BackwardRung::hopper || capability == 0 || capability / 10 == 9;
   }
 
   void compare_with_torch(lab::Climb& climb) {
@@ -264,43 +249,6 @@ class Bench : public lab::Bench {
     lab::append(configurations_, std::move(climb.configurations));
   }
 
-  /// FlashAttention 4's ideas in flash-3, each on its own, beside flash-3 without.
-  void climb_moves(const Task& task, double from) {
-    BenchProblem problem(device, task);
-    lab::LadderPlan plan = plan_for(task, problem.bytes(), problem.flops(), "");
-    plan.rate_id = "moves_rate";
-    plan.fraction_id = "fraction_of_flash_3";
-    const auto rung = [&](std::string name, std::string why, flash_3::Move move) {
-      lab::Rung made;
-      made.name = std::move(name);
-      made.why = std::move(why);
-      made.variant = fmt::format("{} {}", made.name, words_of(task));
-      made.check = move == flash_3::Move::none ? "ladder_flash-3" : "ladder_flash-3_moves";
-      made.check_detail = kWhatIsCompared;
-      made.cells = {{"what_changed", made.why}};
-      TimedKernel kernel = timed_kernels(kernels_, Variant::flash_3, task.head_dim).front();
-      kernel.move = move;
-      made.configurations.push_back(
-          {.name = kernel.name, .make = [&problem, kernel] { return problem.runnable(kernel); }});
-      return made;
-    };
-    plan.peers = {rung("flash-3",
-                       "Rescales whenever a maximum rises, all exponentials by their unit.",
-                       flash_3::Move::none)};
-    plan.rungs = {rung(fmt::format("rescale above 2^{}", flash_3::kRareRise),
-                       "ℓ and O wait until a maximum has risen by more than that factor.",
-                       flash_3::Move::rare_rescale),
-                  rung(fmt::format("{} of 16 by polynomial", flash_3::kSomePolynomials),
-                       "So many exponentials are made by the units that multiply and add.",
-                       flash_3::Move::some_polynomials)};
-    lab::Climb climb = this->climb(plan, from, from + 0.01);
-    for (auto* timed : {&climb.peers, &climb.rungs}) {
-      for (lab::Timed& one : *timed) {
-        if (one.timed()) moves_.push_back(std::move(one));
-      }
-    }
-  }
-
   // ---- tables ---------------------------------------------------------------------------------------
 
   void add_tables() {
@@ -318,10 +266,6 @@ class Bench : public lab::Bench {
         peers_);
     add_table("configurations", "Every compiled configuration (fewer samples)",
               {"rung", "configuration", head_dim, mask, length, rate}, configurations_);
-    add_table("moves", "FlashAttention 4's ideas in flash-3, each on its own",
-              {"rung", column("what_changed", "what changed"), head_dim, length, "configuration",
-               rate, p10, p90, real("fraction", "of flash-3", "", 3)},
-              moves_);
     lab::Table causal{
         "causal",
         "A causal mask halves the work: what becomes of the time",
@@ -351,39 +295,12 @@ class Bench : public lab::Bench {
                p10,
                p90,
                {"time", "time"},
-               real("kept", "kept by the forward pass", "MB", 1),
                real("fraction", "of cuDNN", "", 3),
                real("torch_fraction", "of PyTorch's FlashAttention 2", "", 3)},
               backward_rows_);
     add_table("backward_peers", "The backward pass's peers, timed in turn with it",
               {lab::Column{"rung", "peer"}, head_dim, mask, length, rate, p10, p90},
               backward_peers_);
-  }
-
-  /// What the timed kernels hold and ask for, by formula.
-  void add_memory() {
-    lab::Table table{"memory",
-                     "Memory that a forward pass holds, and bytes that it asks for, by formula",
-                     {"rung", whole("head_dim", "head dimension"), whole("length"),
-                      real("held", "held", "MB", 1), real("scores", "of that S and P", "MB", 1),
-                      real("asked", "asked", "MB", 1)}};
-    for (std::size_t i = 0; i < sizes_.head_dims.size(); ++i) {
-      for (const int length : sizes_.lengths) {
-        const Task task{{Mask::none, length, 0, 0},
-                        sizes_.heads[i],
-                        sizes_.heads[i],
-                        sizes_.head_dims[i],
-                        ScoreMod::none};
-        for (const Variant variant : all_of<Variant>()) {
-          const auto timed = timed_kernels(kernels_, variant, task.head_dim);
-          if (timed.empty()) continue;
-          const MemoryOf memory = memory_of(plan_of(kernels_, timed.front(), task), task);
-          table.add({variant, task.head_dim, length, memory.held / 1e6, memory.scores / 1e6,
-                     memory.asked / 1e6});
-        }
-      }
-    }
-    report.add(std::move(table));
   }
 
   std::string summary() const {
@@ -408,27 +325,18 @@ class Bench : public lab::Bench {
   const BenchSizes& sizes_;
   simt::LibraryStatus library_;
   TorchPeers torch_;
-  std::vector<lab::Timed> rows_, peers_, configurations_, moves_, backward_rows_, backward_peers_;
+  std::vector<lab::Timed> rows_, peers_, configurations_, backward_rows_, backward_peers_;
   std::map<std::tuple<std::string, int, int, Mask>, double> times_;
 };
 
 }  // namespace
 
-MemoryOf memory_of(const Plan& plan, const Task& task) {
-  MemoryOf memory;
-  const auto held = held_by(plan, task, DataType::bf16, Break::none);
-  for (std::size_t i = 0; i < kTensors; ++i) {
-    const auto bytes = static_cast<double>(held[i]);
-    const auto tensor = static_cast<Tensor>(i);
-    memory.held += bytes;
-    if (tensor == Tensor::s || tensor == Tensor::p) memory.scores += bytes;
+double asked_bytes_of(const Plan& plan, const Task& task) {
+  double bytes = 0;
+  for (const Asked& one : ledger_of(plan, task, Break::none, {})) {
+    bytes += static_cast<double>(one.loaded + one.stored);
   }
-  for (const Asked& one : ledger_of(plan, task, DataType::bf16, Break::none, {})) {
-    memory.loaded += static_cast<double>(one.loaded);
-    memory.stored += static_cast<double>(one.stored);
-  }
-  memory.asked = memory.loaded + memory.stored;
-  return memory;
+  return bytes;
 }
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {

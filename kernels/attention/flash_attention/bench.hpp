@@ -12,11 +12,10 @@ struct BenchSizes {
   std::vector<int> head_dims = {64, 128};  ///< of them, each with so many heads
   std::vector<int> heads = {32, 16};
   std::vector<int> backward_lengths = {4096, 16384};  ///< of the backward pass
-  /// Lengths up to which flash-1 is timed, which has a block a head and nothing else to do, and which kernels are
-  /// that store all scores (further by the memory that they take).
+  /// Lengths up to which flash-1 is timed, which has a block a head and nothing else to do, and naive, which stores all
+  /// scores (further by the memory that they take).
   int longest_flash_1 = 4096, longest_stored = 16384;
   int counted_length = 8192, counted_heads = 16;  ///< of the bytes that L2 and DRAM count
-  int moves_length = 16384;                       ///< of FlashAttention 4's ideas in flash-3
   int rounds = 2;
   /// At this length, where the ladder is compared with its peers, there are more.
   int compared_length = 16384, compared_rounds = 3;
@@ -30,15 +29,11 @@ struct BenchSizes {
 ///    torch_fraction
 ///  - `configurations`: rung, configuration, head_dim, mask, length, tflops
 ///  - `peers`: peer, head_dim, mask, length, tflops, p10, p90
-///  - `backward`: as ladder_measured, of the backward pass, with time and kept (by the forward pass, MB)
+///  - `backward`: as ladder_measured, of the backward pass, with time
 ///  - `backward_peers`: peer, head_dim, mask, length, tflops, p10, p90
-///  - `moves`: rung, what_changed, head_dim, length, configuration, tflops, p10, p90, fraction (of flash-3): what
-///    FlashAttention 4's ideas do to flash-3 here
 ///  - `causal`: rung, head_dim, length, time_full, time_causal, ratio, work_ratio
-///  - `memory`: rung, head_dim, length, held, asked
 ///  - `bytes`: rung, tensor bytes: formula, l2, dram, l2_ratio, dram_ratio, least
 ///  - `pipes`: rung, head_dim, tensor_pipe, exp_pipe, share_of_exponentials
-///  - `exponentials`: head_dim, …: the third roof by arithmetic, beside what is counted
 ///  - `resources`: rung, configuration, threads, registers, spilled, shared, blocks
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);
 

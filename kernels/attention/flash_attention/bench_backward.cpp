@@ -16,14 +16,8 @@ backward_hopper::Problem hopper_problem_of(const Task& task) {
   return problem;
 }
 
-Pass pass_of(BackwardRung rung) {
-  return rung == BackwardRung::store ? Pass::backward_store : Pass::backward_recompute;
-}
-
 BackwardRoundings roundings_of(BackwardRung rung, int head_dim) {
-  BackwardRoundings roundings = backward_roundings_of(pass_of(rung), DataType::bf16);
-  if (rung == BackwardRung::hopper) roundings.rounded_weights = head_dim == 64;
-  return roundings;
+  return {.rounded_weights = rung == BackwardRung::hopper && head_dim == 64};
 }
 
 }  // namespace
@@ -40,26 +34,23 @@ std::vector<TimedBackward> timed_backward(const Kernels& kernels, BackwardRung r
   const auto all = kernels.backward().configurations();
   for (std::size_t i = 0; i < all.size(); ++i) {
     const BackwardConfiguration& one = all[i];
-    if (one.pass != pass_of(rung) || one.dtype != DataType::bf16 || one.head_dim != head_dim) {
-      continue;
-    }
+    if (one.head_dim != head_dim) continue;
     found.push_back({rung, static_cast<int>(i), std::string(one.name)});
   }
   return found;
 }
 
-BackwardProblem::BackwardProblem(simt::Device& device, const Task& task, bool stored)
+BackwardProblem::BackwardProblem(simt::Device& device, const Task& task)
     : device_(device),
       forward_(device, task),
       d_o_(forward_.numbers(24)),
-      given_(forward_.arrays(stored ? Variant::naive : Variant::flash_2)),
+      given_(forward_.arrays(Variant::flash_2)),
       dq_(device, given_.q.count),
       dk_(device, given_.k.count),
       dv_(device, given_.v.count) {
   const Kernels& kernels = kernels_of(device);
-  const Variant before = stored ? Variant::naive : Variant::flash_2;
-  kernels.run(device, timed_kernels(kernels, before, task.head_dim).front().configuration, task,
-              given_);
+  kernels.run(device, timed_kernels(kernels, Variant::flash_2, task.head_dim).front().configuration,
+              task, given_);
   device.synchronize();
   const int length = task.length();
   places_ = {0, length / 3, length - 1};
@@ -70,30 +61,19 @@ double BackwardProblem::bytes() const {
          static_cast<double>(d_o_.bytes() + dq_.bytes() + dk_.bytes() + dv_.bytes());
 }
 
-double BackwardProblem::kept(bool stored) const {
-  const double scores = 2.0 * task().heads * task().length() * score_pitch(task().length());
-  return forward_.bytes() + (stored ? scores : 0);
-}
-
-BackwardArrays<std::uint16_t> BackwardProblem::arrays(const TimedBackward& kernel) {
+BackwardArrays BackwardProblem::arrays(const TimedBackward& kernel) {
   const BackwardConfiguration& one =
       kernels_of(device_)
           .backward()
           .configurations()[static_cast<std::size_t>(kernel.configuration)];
   const auto padded = numeric::elements_of(
       task().heads, static_cast<int>(simt::blocks_for(task().length(), one.block_q)) * one.block_q);
-  BackwardArrays<std::uint16_t> a;
+  BackwardArrays a;
   a.q = given_.q, a.k = given_.k, a.v = given_.v;
   a.o = given_.o, a.lse = given_.lse, a.d_o = d_o_.span();
   a.dq = dq_.span(), a.dk = dk_.span(), a.dv = dv_.span();
   if (!terms_ || terms_->count() != 2 * padded) terms_.emplace(device_, 2 * padded);
   a.terms = terms_->span();
-  if (kernel.rung == BackwardRung::store) {
-    if (!ds_) ds_.emplace(device_, given_.p.count);
-    a.p = given_.p, a.ds = ds_->span();
-    a.dp = given_.s;  // nobody reads the scores again
-    return a;
-  }
   const std::size_t sums = padded * static_cast<std::size_t>(task().head_dim);
   if (!sums_ || sums_->count() < sums) sums_.emplace(device_, sums);
   a.dq_sums = {sums_->span().data, sums};

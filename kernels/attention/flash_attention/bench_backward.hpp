@@ -11,16 +11,13 @@
 /// What of the backward pass is timed.
 namespace tilestep::flash_attention {
 
-enum class BackwardRung { store, recompute, hopper };
+enum class BackwardRung { recompute, hopper };
 constexpr auto names_of(BackwardRung) {
-  return std::to_array<std::string_view>(
-      {"backward-store", "backward-recompute", "backward-hopper"});
+  return std::to_array<std::string_view>({"backward-recompute", "backward-hopper"});
 }
 constexpr auto reasons_of(BackwardRung) {
   return std::to_array<std::string_view>(
-      {"The forward pass leaves all weights in memory; dP and dS go there too, and every product "
-       "reads them back.",
-       "The weights are computed again, from Q, K and the log-sum-exp, while a tile is on chip: "
+      {"The weights are computed again, from Q, K and the log-sum-exp, while a tile is on chip: "
        "one "
        "product more, and no matrix in memory.",
        "The same on Hopper: TMA copies and adds up dQ, and warpgroups multiply from shared "
@@ -40,21 +37,19 @@ std::vector<TimedBackward> timed_backward(const Kernels& kernels, BackwardRung r
 /// left. dQ, dK and dV are compared with double at three places of the first head and of the last.
 class BackwardProblem {
  public:
-  /// `task` has as many heads of K and V as of Q. With `stored`, naive runs before, and keeps its weights; else flash-2.
-  BackwardProblem(simt::Device& device, const Task& task, bool stored);
+  /// `task` has as many heads of K and V as of Q. flash-2 runs before.
+  BackwardProblem(simt::Device& device, const Task& task);
 
   const Task& task() const { return forward_.task(); }
   /// 2.5 times the forward pass: five products for its two. D and what is computed again do not count.
   double flops() const { return 2.5 * forward_.flops(); }
   /// Q, K, V, O, dO, log-sum-exp, dQ, dK and dV once.
   double bytes() const;
-  /// What the forward pass leaves for a backward one, in bytes: with `stored` P besides.
-  double kept(bool stored) const;
 
   lab::Runnable runnable(const TimedBackward& kernel);
 
  private:
-  BackwardArrays<std::uint16_t> arrays(const TimedBackward& kernel);
+  BackwardArrays arrays(const TimedBackward& kernel);
   backward_hopper::Arrays hopper_arrays();
   const BackwardReference& reference(BackwardRung rung, int head);
   lab::Closest compared(BackwardRung rung);
@@ -62,10 +57,9 @@ class BackwardProblem {
   simt::Device& device_;
   BenchProblem forward_;
   lab::Repeated<std::uint16_t> d_o_;
-  Arrays<std::uint16_t> given_;  ///< of the forward pass
+  Arrays given_;  ///< of the forward pass
   simt::Buffer<std::uint16_t> dq_, dk_, dv_;
   std::optional<simt::Buffer<float>> terms_, sums_;
-  std::optional<simt::Buffer<std::uint16_t>> ds_;
   std::vector<int> places_;
   std::map<std::pair<BackwardRung, int>, BackwardReference> references_;
 };

@@ -103,7 +103,7 @@ class Counts {
       if (value) report_.add(lab::counted(counter.id, name, *value, counter.unit, detail));
       return value;
     };
-    const double asked = memory_of(plan_of(kernels_, kernel, task), task).asked / 1e6;
+    const double asked = asked_bytes_of(plan_of(kernels_, kernel, task), task) / 1e6;
     const double least = problem.bytes() / 1e6;
     const auto ratio = [](const std::optional<double>& value, double of) {
       return value ? lab::Cell(*value / of) : lab::Cell();

@@ -7,12 +7,8 @@
 /// What the bench has beside its ladders.
 namespace tilestep::flash_attention {
 
-/// Bytes of a forward pass in BF16, by formula.
-struct MemoryOf {
-  double held = 0, scores = 0;  ///< of memory; of that S and P
-  double asked = 0, loaded = 0, stored = 0;
-};
-MemoryOf memory_of(const Plan& plan, const Task& task);
+/// Bytes that a forward pass asks for, by formula.
+double asked_bytes_of(const Plan& plan, const Task& task);
 
 /// Bytes in three columns, and which unit is busy: bench_counts.cpp. Adds the tables `bytes`, `pipes` and `resources`
 /// to the bench's report; of the first two none where there are no counters.

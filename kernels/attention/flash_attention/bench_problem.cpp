@@ -49,7 +49,7 @@ std::vector<TimedKernel> timed_kernels(const Kernels& kernels, Variant variant, 
   const auto all = kernels.configurations();
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Configuration& one = all[i];
-    if (one.variant != variant || one.dtype != DataType::bf16 || one.head_dim != head_dim) continue;
+    if (one.variant != variant || one.head_dim != head_dim) continue;
     found.push_back({variant, static_cast<int>(i), std::string(one.name)});
   }
   return found;
@@ -118,20 +118,16 @@ flash_3::Problem BenchProblem::flash_3_problem(Variant variant) const {
   return problem;
 }
 
-Arrays<std::uint16_t> BenchProblem::arrays(Variant variant) {
-  Arrays<std::uint16_t> arrays;
+Arrays BenchProblem::arrays(Variant variant) {
+  Arrays arrays;
   arrays.q = q_.span();
   arrays.k = k_.span();
   arrays.v = v_.span();
   arrays.o = o_.span();
   arrays.lse = lse_.span();
-  if (stores_scores(variant)) {
-    if (!s_) s_.emplace(device_, score_count(task_));
-    arrays.s = s_->span();
-  }
   if (variant == Variant::naive) {
-    if (!p_) p_.emplace(device_, score_count(task_));
-    arrays.p = p_->span();
+    if (!s_) s_.emplace(device_, score_count(task_)), p_.emplace(device_, score_count(task_));
+    arrays.s = s_->span(), arrays.p = p_->span();
   }
   if (variant == Variant::flash_1) {
     if (!o_sums_) {
@@ -161,13 +157,12 @@ Numbers BenchProblem::numbers_of_head(int head) const {
   return {head_of(q_, head), head_of(k_, kv_head), head_of(v_, kv_head), {}};
 }
 
-const Reference& BenchProblem::reference(Variant variant, flash_3::Move move) {
-  const auto found = references_.find({variant, move});
+const Reference& BenchProblem::reference(Variant variant) {
+  const auto found = references_.find(variant);
   if (found != references_.end()) return found->second;
   Reference reference;
   const Task one{task_.rule, 1, 1, task_.head_dim, ScoreMod::none};
-  Roundings roundings = roundings_of(variant, DataType::bf16, OutputOf::timed);
-  if (move == flash_3::Move::some_polynomials) roundings.exponential = kPolynomialError;
+  const Roundings roundings = roundings_of(variant, OutputOf::timed);
   int head = -1;
   Numbers numbers;
   for (const Probe& probe : probes_) {
@@ -177,11 +172,11 @@ const Reference& BenchProblem::reference(Variant variant, flash_3::Move move) {
     }
     add_reference(reference, one, numbers, 0, probe.query, roundings);
   }
-  return references_.emplace(std::pair(variant, move), std::move(reference)).first->second;
+  return references_.emplace(variant, std::move(reference)).first->second;
 }
 
-lab::Closest BenchProblem::compared(Variant variant, flash_3::Move move, double slack) {
-  const Reference& exact = reference(variant, move);
+lab::Closest BenchProblem::compared(Variant variant, double slack) {
+  const Reference& exact = reference(variant);
   lab::Closest closest;
   const auto columns = static_cast<std::size_t>(task_.head_dim);
   for (std::size_t i = 0; i < probes_.size(); ++i) {
@@ -197,19 +192,17 @@ lab::Closest BenchProblem::compared(Variant variant, flash_3::Move move, double 
 lab::Runnable BenchProblem::runnable(const TimedKernel& kernel) {
   const Kernels& kernels = kernels_of(device_);
   const Variant variant = kernel.variant;
-  const Arrays<std::uint16_t> arrays = this->arrays(variant);
+  const Arrays arrays = this->arrays(variant);
   std::function<void()> launch = [this, &kernels, arrays, number = kernel.configuration] {
     kernels.run(device_, number, task_, arrays);
   };
   if (is_flash_3(variant)) {
-    flash_3::Problem problem = flash_3_problem(variant);
-    problem.move = kernel.move;
-    launch = [this, &kernels, arrays, problem] {
+    launch = [this, &kernels, arrays, problem = flash_3_problem(variant)] {
       kernels.run(device_, problem, {arrays.q, arrays.k, arrays.v, arrays.o, arrays.lse});
     };
   }
   return lab::judged(device_, o_, std::move(launch),
-                     [this, variant, move = kernel.move] { return compared(variant, move, 1); });
+                     [this, variant] { return compared(variant, 1); });
 }
 
 simt::LibraryAttention BenchProblem::library_attention() const {
@@ -226,8 +219,7 @@ lab::Runnable BenchProblem::library(int plan) {
         device_, library_attention(), plan,
         {q_.span().data, k_.span().data, v_.span().data, o_.span().data});
   };
-  return lab::judged(device_, o_, launch,
-                     [this] { return compared(Variant::flash_3, flash_3::Move::none, 2); });
+  return lab::judged(device_, o_, launch, [this] { return compared(Variant::flash_3, 2); });
 }
 
 }  // namespace tilestep::flash_attention

@@ -18,9 +18,8 @@ struct TimedKernel {
   Variant variant = Variant::flash_2;
   int configuration = -1;  ///< −1: flash-3's only one
   std::string name;        ///< "128x64, 4 warps of 32 queries"
-  flash_3::Move move = flash_3::Move::none;
 };
-/// The BF16 kernels of a variant for a head dimension.
+/// The kernels of a variant for a head dimension.
 std::vector<TimedKernel> timed_kernels(const Kernels& kernels, Variant variant, int head_dim);
 /// What such a kernel comes to for a task: its tiles, for formulas.
 Plan plan_of(const Kernels& kernels, const TimedKernel& kernel, const Task& task);
@@ -49,7 +48,7 @@ class BenchProblem {
   flash_3::Problem flash_3_problem(Variant variant) const;
 
   /// What a kernel of the variant reads and writes.
-  Arrays<std::uint16_t> arrays(Variant variant);
+  Arrays arrays(Variant variant);
   /// Random numbers of the size of O, for dO.
   lab::Repeated<std::uint16_t> numbers(unsigned seed) const;
   /// Q, K and V of a head.
@@ -67,8 +66,8 @@ class BenchProblem {
     int head, query;
   };
   /// The answers at the probes, and how far such a kernel may be from them; made once.
-  const Reference& reference(Variant variant, flash_3::Move move);
-  lab::Closest compared(Variant variant, flash_3::Move move, double slack);
+  const Reference& reference(Variant variant);
+  lab::Closest compared(Variant variant, double slack);
 
   simt::Device& device_;
   Task task_;
@@ -78,7 +77,7 @@ class BenchProblem {
   std::optional<simt::Buffer<std::uint16_t>> s_, p_;
   std::optional<simt::Buffer<float>> o_sums_, m_, l_;
   std::vector<Probe> probes_;
-  std::map<std::pair<Variant, flash_3::Move>, Reference> references_;
+  std::map<Variant, Reference> references_;
 };
 
 }  // namespace tilestep::flash_attention

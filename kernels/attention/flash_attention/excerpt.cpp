@@ -20,7 +20,7 @@ bool fits(const Params& params, const std::vector<int>& begins) {
   const Task task = task_of(params);
   double flops =
       tile_flops(plan, task, begins);  // of the forward pass, in tiles of about that size
-  if (backward) flops += backward_flops(params.pass, plan, task, begins);
+  if (backward) flops += backward_flops(plan, task, begins);
   return flops <= kMostFlops;
 }
 

@@ -229,26 +229,12 @@ struct Consumer {
       hide<T>(s, task.rule, row, tile * T::kKeys, one_more);  // [step: masks]
     }
     float best[2];
-    [[maybe_unused]] const float before[2] = {rows.maximum[0], rows.maximum[1]};
-    highest<T>(best, s);                                               // [step: maximum]
-    weigh<T, kMasked>(s, rows, rescale, best, task.scale_log2, tape);  // [step: weights]
+    highest<T>(best, s);                                         // [step: maximum]
+    weigh<T, kMasked>(s, rows, rescale, best, task.scale_log2);  // [step: weights]
     settle(s);  // here, and not when they are used: products are under way meanwhile
     if (tape.does(Fault::skip_rescale)) rescale[0] = rescale[1] = 1.0f;
     tape.note(at(kEndsSoftmax), number);
-    if constexpr (Tape::kRecords) {
-      record(best, rescale, tile, number);
-      count_rises(before, number);
-    }
-  }
-  /// Rows whose maximum was there, and is higher now: their ℓ and O are brought to it.
-  __device__ __forceinline__ void count_rises(const float (&before)[2], int number) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int mine = row + static_cast<int>(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4;
-    if (!tape.chosen() || lane % 4 != 0) return;
-    for (int half = 0; half < 2; ++half) {
-      const bool rises = rows.maximum[half] > before[half] && before[half] > -INFINITY;
-      if (rises && mine + half * 8 < task.rule.length) atomicAdd(&tape.rescaled[number], 1);
-    }
+    if constexpr (Tape::kRecords) record(best, rescale, tile, number);
   }
   /// What became of the chosen row. Scores there are natural, not in units of log2.
   __device__ __forceinline__ void record(const float (&best)[2], const float (&rescale)[2],
@@ -264,12 +250,9 @@ struct Consumer {
       tape.note_row(number, kRowSum, sum);
     }
   }
-  /// Brings what has been summed to the new maximum. Where that is rare, a warp of which no row needs it goes on.
+  /// Brings what has been summed to the new maximum.
   __device__ __forceinline__ void rescale_outputs(typename T::Outputs& o,
                                                   const float (&rescale)[2]) const {
-    if (tape.template rise<T>() > 0) {
-      if (!__any_sync(kAllLanes, rescale[0] != 1.0f || rescale[1] != 1.0f)) return;
-    }
     scale_outputs<T>(o, rescale);  // [step: rescales]
   }
 };

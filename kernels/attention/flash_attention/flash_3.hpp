@@ -47,15 +47,6 @@ struct TileSizes {
   }
 };
 
-/// What a timed flash-3 does besides: FlashAttention 4's ideas, each on its own.
-enum class Move {
-  none,
-  rare_rescale,  ///< ℓ and O are rescaled when a maximum rises by more than a factor of 2^kRareRise
-  some_polynomials,  ///< of 16 weights kSomePolynomials come from a polynomial
-};
-inline constexpr int kRareRise = 8;
-inline constexpr int kSomePolynomials = 4;
-
 // ---- which keys -----------------------------------------------------------------------------------
 
 /// Stands for the documents of masks that have none.

@@ -92,32 +92,19 @@ void start_rung(simt::Device& device, const Problem& problem, const Arrays<Out>&
 
 template <int kDim>
 constexpr TileSizes kTimedSizes = timed_sizes(kDim);
-template <int kDim, class Extras = Options<>>
-using TimedTile = Tile<kDim, kTimedSizes<kDim>.keys, kTimedSizes<kDim>.consumers,
-                       kTimedSizes<kDim>.stages, Extras>;
+template <int kDim>
+using TimedTile =
+    Tile<kDim, kTimedSizes<kDim>.keys, kTimedSizes<kDim>.consumers, kTimedSizes<kDim>.stages>;
 template <int kDim, int kKeys>
 using ExplainedTile =
     Tile<kDim, kKeys, explained_sizes(kDim, kKeys).consumers, explained_sizes(kDim, kKeys).stages>;
 
-/// The timed kernel of `problem`: what it does besides, in flash-3 alone.
+/// The timed kernel of `problem`.
 inline void start_timed(simt::Device& device, const Problem& problem,
                         const Arrays<std::uint16_t>& arrays, simt::Resources* resources) {
   check(device.info(), problem);
-  if (problem.move != Move::none && problem.rung != Rung::pipelined) {
-    throw Error("flash-3: rarer rescales and polynomials are timed in flash-3, not in its rungs");
-  }
   simt::with_constant<64, 128>("flash-3: head_dim", problem.head_dim, [&](auto head_dim) {
-    constexpr int kDim = decltype(head_dim)::value;
-    using Rare = TimedTile<kDim, Options<kRareRise>>;
-    using Polynomials = TimedTile<kDim, Options<0, kSomePolynomials>>;
-    switch (problem.move) {
-      case Move::none:
-        return start_rung<TimedTile<kDim>>(device, problem, arrays, Timed{}, resources);
-      case Move::rare_rescale:
-        return start<Rare, Rung::pipelined>(device, problem, arrays, Timed{}, resources);
-      case Move::some_polynomials:
-        return start<Polynomials, Rung::pipelined>(device, problem, arrays, Timed{}, resources);
-    }
+    start_rung<TimedTile<decltype(head_dim)::value>>(device, problem, arrays, Timed{}, resources);
   });
 }
 
@@ -138,16 +125,12 @@ inline simt::Resources resources_of(simt::Device& device, const Problem& problem
 inline Explained tape_of(const Explanation& what) {
   assert(what.clocks.count == numeric::elements_of(kSites, what.numbers));
   assert(what.rows.count == numeric::elements_of(kRowFields, what.numbers));
-  assert(what.rescaled.count == static_cast<std::size_t>(what.numbers));
   return {simt::global(what.clocks, "clocks"),
           simt::global(what.rows, "rows"),
           what.numbers,
           what.block,
           what.row,
-          what.fault,
-          what.rescale_above,
-          what.exp_polynomial,
-          simt::global(what.rescaled, "rescaled")};
+          what.fault};
 }
 
 /// The same sums with O in FP32, and what happened. Throws as attend_timed.

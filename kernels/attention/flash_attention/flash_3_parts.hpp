@@ -8,32 +8,19 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/attention/flash_attention/exponential.hpp"
 #include "kernels/attention/flash_attention/flash_3.hpp"
 #include "kernels/base/simt/hopper.hpp"
 
 namespace tilestep::flash_attention::flash_3::SIMT_BACKEND {
 
 using namespace simt::hopper;
-using exponentials::SIMT_BACKEND::by_polynomial, exponentials::SIMT_BACKEND::exp2_polynomial;
 
 constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 
-/// What a timed kernel may do besides; off, unless it is asked for. An explained one is told when it runs.
-/// kRiseOfMaximum: O and ℓ are only rescaled when a maximum rises by more than a factor of 2^this
-/// (FlashAttention 4's idea: weights then grow up to that); 0: whenever it rises.
-/// kPolynomials: of 16 weights so many come from a polynomial on the units that multiply and add.
-template <int kRise = 0, int kOf16 = 0>
-struct Options {
-  static constexpr int kRiseOfMaximum = kRise;
-  static constexpr int kPolynomials = kOf16;
-};
-
 /// What is fixed for a kernel.
-template <int kDim, int kKeysOfTile, int kGroups, int kStagesOfRing, class Options_ = Options<>>
+template <int kDim, int kKeysOfTile, int kGroups, int kStagesOfRing>
 struct Tile {
   static constexpr TileSizes kSizes{kDim, kKeysOfTile, kGroups, kStagesOfRing};
-  using Extras = Options_;
   static constexpr int kHeadDim = kDim, kKeys = kKeysOfTile, kConsumers = kGroups;
   static constexpr int kStages = kStagesOfRing;
   static constexpr int kPanels = kDim / kPanelColumns;
@@ -249,19 +236,13 @@ __device__ __forceinline__ void highest(float (&found)[2], const typename T::Sco
 
 /// Scores become weights 2^(scale · (score − maximum)), and `rescale` what has been summed so far must be
 /// multiplied with. `scale` has log2(e) in it. In a tile that is not masked no row's maximum is −∞.
-template <class T, bool kMasked, class Tape>
+template <class T, bool kMasked>
 __device__ __forceinline__ void weigh(typename T::Scores& s, Rows& rows, float (&rescale)[2],
-                                      const float (&tile)[2], float scale, const Tape& tape) {
-  const int rise = tape.template rise<T>();
-  const int of_16 = tape.template polynomials<T>();
+                                      const float (&tile)[2], float scale) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float before = rows.maximum[half];
-    float now = fmaxf(before, tile[half]);
-    if (rise > 0) {
-      const bool rises = (tile[half] - before) * scale > static_cast<float>(rise);
-      now = rises ? now : before;
-    }
+    const float now = fmaxf(before, tile[half]);
     // −∞ − (−∞) would be NaN; from any finite point 2^−∞ is the 0 that it should be.
     const float base = kMasked && now == -INFINITY ? 0.0f : now * scale;
     rescale[half] = exp2_approximate(fmaf(before, scale, -base));
@@ -271,11 +252,8 @@ __device__ __forceinline__ void weigh(typename T::Scores& s, Rows& rows, float (
 #pragma unroll
     for (int j = 0; j < T::kKeys / 8; ++j) {
       float* two = &s[4 * j + 2 * half];
-      const float x0 = fmaf(two[0], scale, -base);
-      const float x1 = fmaf(two[1], scale, -base);
-      const bool polynomial = by_polynomial(j, of_16);
-      two[0] = polynomial ? exp2_polynomial(x0) : exp2_approximate(x0);
-      two[1] = polynomial ? exp2_polynomial(x1) : exp2_approximate(x1);
+      two[0] = exp2_approximate(fmaf(two[0], scale, -base));
+      two[1] = exp2_approximate(fmaf(two[1], scale, -base));
       even += two[0];
       odd += two[1];
     }
@@ -367,14 +345,6 @@ __device__ __forceinline__ void store_outputs(const TensorMap& map, const typena
 struct Timed {
   static constexpr bool kRecords = false;
 
-  template <class T>
-  __device__ __forceinline__ static constexpr int rise() {
-    return T::Extras::kRiseOfMaximum;
-  }
-  template <class T>
-  __device__ __forceinline__ static constexpr int polynomials() {
-    return T::Extras::kPolynomials;
-  }
   __device__ __forceinline__ void note(int, int) const {}
   __device__ __forceinline__ constexpr bool does(Fault) const { return false; }
 };
@@ -390,17 +360,7 @@ struct Explained {
   int block;
   int row;  ///< of the block's tile of queries
   Fault fault;
-  int rescale_above, exp_polynomial;  ///< as of Explanation
-  simt::Global<int> rescaled;         ///< `numbers`
 
-  template <class T>
-  __device__ __forceinline__ int rise() const {
-    return rescale_above;
-  }
-  template <class T>
-  __device__ __forceinline__ int polynomials() const {
-    return exp_polynomial;
-  }
   __device__ __forceinline__ bool chosen() const { return static_cast<int>(blockIdx.x) == block; }
   __device__ __forceinline__ void note(int site, int number) const {
     if (chosen() && threadIdx.x % kWarpgroup == 0) seen(site, number);

@@ -17,8 +17,7 @@ struct Problem {
   int head_dim = 128;  ///< 64 or 128
   int heads = 1, kv_heads = 1;
   MaskRule rule;
-  int blocks = 0;          ///< of flash-3, at most; 0: as many as the device has multiprocessors
-  Move move = Move::none;  ///< of a timed flash-3
+  int blocks = 0;  ///< of flash-3, at most; 0: as many as the device has multiprocessors
 };
 /// On the device: q, o [heads][length][head_dim], k, v [kv_heads][length][head_dim], lse [heads][length].
 template <class Out>
@@ -37,10 +36,6 @@ struct Explanation {
   int numbers = 0;
   simt::Span<long long> clocks;
   simt::Span<float> rows;
-  simt::Span<int> rescaled;  ///< `numbers`, 0 before: rows of the block whose ℓ and O were rescaled
-  int rescale_above =
-      0;  ///< only when a maximum rises by more than a factor of 2^this; 0: whenever it rises
-  int exp_polynomial = 0;  ///< of 16 weights so many come from a polynomial
 };
 
 /// Tiles of a timed kernel.

@@ -66,7 +66,6 @@ struct Notes {
   int numbers = 0;
   std::vector<long long> clocks;  ///< −1: it did not happen
   std::vector<float> rows;
-  std::vector<int> rescaled;
 
   long long clock(int site, int number) const { return clocks[index_of(site, number, numbers)]; }
   long long clock(flash_3::Site site, int consumer, int number) const {
@@ -275,35 +274,26 @@ void run_flash_3(simt::Device& device, const Params& params, const Inputs& input
   simt::Buffer<float> lse(device, elements_of(problem.heads, problem.rule.length));
   simt::Buffer<long long> clocks(device, elements_of(flash_3::kSites, notes.numbers));
   simt::Buffer<float> rows(device, elements_of(notes.numbers, flash_3::kRowFields));
-  simt::Buffer<int> rescaled(device, static_cast<std::size_t>(notes.numbers));
   o.fill(0xFF);
   lse.fill(0xFF);
   clocks.fill(0xFF);
   rows.fill(0xFF);
-  rescaled.fill(0);
   const flash_3::Fault fault = params.broken == Break::skip_rescale ? flash_3::Fault::skip_rescale
                                : params.broken == Break::mask_off_by_one
                                    ? flash_3::Fault::mask_off_by_one
                                    : flash_3::Fault::none;
-  kernels_of(device).explain(
-      device, problem, {q.span(), k.span(), v.span(), o.span(), lse.span()},
-      {plan.block_k, outcome.block, chosen.query % plan.block_q, fault, notes.numbers,
-       clocks.span(), rows.span(), rescaled.span(), plan.rescale_above, plan.exp_polynomial});
+  kernels_of(device).explain(device, problem, {q.span(), k.span(), v.span(), o.span(), lse.span()},
+                             {plan.block_k, outcome.block, chosen.query % plan.block_q, fault,
+                              notes.numbers, clocks.span(), rows.span()});
   device.synchronize();
   outcome.o = o.download();
   outcome.lse = lse.download();
   notes.clocks = clocks.download();
   notes.rows = rows.download();
-  notes.rescaled = rescaled.download();
   const std::vector<Turn> turns = turns_of(problem, plan, outcome.block);
   outcome.events = events_of(notes, turns);
   outcome.visits = visits_of(problem, plan);
   add_clocks(outcome.visits, outcome.events, plan);
-  // With nothing above which to rescale all rows are, at every visit.
-  for (Visit& visit : outcome.visits) {
-    if (plan.rescale_above == 0 || visit.block != outcome.block) continue;
-    visit.rescaled = notes.rescaled[static_cast<std::size_t>(visit.order)];
-  }
   for (const Turn& turn : turns) {
     if (turn.head == chosen.head && turn.q_tile == q_tile) {
       outcome.steps = steps_of(notes, turn, plan);

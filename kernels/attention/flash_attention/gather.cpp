@@ -26,63 +26,44 @@ simt::Buffer<T> uploaded(simt::Device& device, const std::vector<T>& host) {
   return simt::Buffer<T>(device, std::span<const T>(host));
 }
 
-/// Bits of the kernels' numbers, T: float, or 16-bit words.
-template <class T>
-std::vector<T> bits_of(const std::vector<float>& values) {
-  if constexpr (std::is_same_v<T, float>) {
-    return values;
-  } else {
-    return words_of(values);
-  }
-}
-template <class T>
-std::vector<float> numbers_of_bits(const std::vector<T>& bits) {
-  if constexpr (std::is_same_v<T, float>) {
-    return bits;
-  } else {
-    return values_of(bits);
-  }
-}
-
-template <class T>
-void run_as(simt::Device& device, const Params& params, const Inputs& inputs, const Chosen& chosen,
-            Outcome& outcome) {
+void run_in_bf16(simt::Device& device, const Params& params, const Inputs& inputs,
+                 const Chosen& chosen, Outcome& outcome) {
   const Plan& plan = outcome.plan;
   const Task task = task_of(params);
   const int length = task.length();
-  const bool sums = plan.runs == Variant::flash_1;
-  const bool scores = stores_scores(plan.runs) || params.broken == Break::materialize;
+  const bool sums = plan.runs == Variant::flash_1, naive = plan.runs == Variant::naive;
+  const bool scores = naive || params.broken == Break::materialize;
   const std::size_t rows = count_of(task.heads, length, 1);
   const std::size_t score_count = count_of(task.heads, length, score_pitch(length));
-  const auto q = uploaded(device, bits_of<T>(inputs.q));
-  const auto k = uploaded(device, bits_of<T>(inputs.k));
-  const auto v = uploaded(device, bits_of<T>(inputs.v));
+  const auto q = uploaded(device, words_of(inputs.q));
+  const auto k = uploaded(device, words_of(inputs.k));
+  const auto v = uploaded(device, words_of(inputs.v));
   const auto begins = uploaded(device, inputs.begins);
-  auto o = unwritten<T>(device, inputs.q.size());
+  auto o = unwritten<std::uint16_t>(device, inputs.q.size());
   auto lse = unwritten<float>(device, rows);
-  auto s = unwritten<T>(device, scores ? score_count : 0);
-  auto p = unwritten<T>(device, plan.runs == Variant::naive ? score_count : 0);
-  auto o_sums = unwritten<float>(device, sums && sizeof(T) == 2 ? inputs.q.size() : 0);
+  auto s = unwritten<std::uint16_t>(device, scores ? score_count : 0);
+  auto p = unwritten<std::uint16_t>(device, naive ? score_count : 0);
+  auto o_sums = unwritten<float>(device, sums ? inputs.q.size() : 0);
   auto m = unwritten<float>(device, sums ? rows : 0);
   auto l = unwritten<float>(device, sums ? rows : 0);
   RecordBuffers records(device, plan, task.heads);
-  const Arrays<T> arrays{q.span(), k.span(), v.span(),      begins.span(), o.span(), lse.span(),
-                         s.span(), p.span(), o_sums.span(), m.span(),      l.span()};
+  const Arrays arrays{q.span(), k.span(), v.span(),      begins.span(), o.span(), lse.span(),
+                      s.span(), p.span(), o_sums.span(), m.span(),      l.span()};
   const Records to = records.records(chosen);
   kernels_of(device).explain(device, plan, task, params.broken, arrays, to);
   device.synchronize();
-  outcome.o = numbers_of_bits(o.download());
-  outcome.s = numbers_of_bits(s.download());
-  outcome.p = numbers_of_bits(p.download());
+  outcome.o = values_of(o.download());
+  outcome.s = values_of(s.download());
+  outcome.p = values_of(p.download());
   outcome.lse = lse.download();
   records.download(outcome);
-  outcome.formula = ledger_of(plan, task, params.dtype, params.broken, inputs.begins);
+  outcome.formula = ledger_of(plan, task, params.broken, inputs.begins);
 }
 
-/// Of the launch; of naive and fused-softmax of the one that computes scores.
+/// Of the launch; of naive of the one that computes scores.
 int blocks_of(const Plan& plan, int heads) {
   if (plan.runs == Variant::flash_1) return heads;
-  return heads * plan.q_tiles * (stores_scores(plan.runs) ? plan.k_tiles : 1);
+  return heads * plan.q_tiles * (plan.runs == Variant::naive ? plan.k_tiles : 1);
 }
 
 /// The block that has the chosen query: of its visits', which are all one block's but where each has its own.
@@ -115,10 +96,8 @@ Outcome run_explained(simt::Device& device, const Params& params, const Inputs& 
   }
   if (outcome.plan.quantized) {
     run_quantized(device, params, inputs, chosen, outcome);
-  } else if (params.dtype == DataType::fp32) {
-    run_as<float>(device, params, inputs, chosen, outcome);
   } else {
-    run_as<std::uint16_t>(device, params, inputs, chosen, outcome);
+    run_in_bf16(device, params, inputs, chosen, outcome);
   }
   outcome.blocks = blocks_of(outcome.plan, params.heads);
   outcome.block = block_of(outcome, chosen);

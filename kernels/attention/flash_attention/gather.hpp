@@ -17,8 +17,7 @@ struct Chosen {
 struct Outcome {
   Plan plan;
   std::vector<float> o, lse;
-  std::vector<float>
-      s;  ///< [heads × length × score_pitch], of naive, fused-softmax and `materialize`
+  std::vector<float> s;  ///< [heads × length × score_pitch], of naive and `materialize`
   std::vector<float> p;  ///< the same, of naive
   /// [heads × q_tiles × k_tiles]; block −1: not visited. Of flash-3 block and order follow from its schedule,
   /// `rescaled` is −1, and begin and end are −1 but for the chosen block's.

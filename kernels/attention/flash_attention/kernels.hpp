@@ -40,36 +40,32 @@ constexpr int warps_of(Variant variant, const TileSize& tile) {
   return (variant == Variant::flash_1 ? tile.block_k : tile.block_q) / kStrip;
 }
 
-/// Dynamic shared memory of each kernel, in bytes; `bytes` of a number. FP32 puts its weights through shared
-/// memory, tensor cores take them from registers.
-constexpr std::size_t scores_shared_bytes(const TileSize& t, int bytes) {
-  return static_cast<std::size_t>((t.block_q + t.block_k) * t.columns + t.block_q * t.block_k) *
-         static_cast<std::size_t>(bytes);
+/// Dynamic shared memory of each kernel, in bytes.
+constexpr std::size_t bytes_of_numbers(int count) {
+  return static_cast<std::size_t>(count) * kElementBytes;
 }
-constexpr std::size_t values_shared_bytes(const TileSize& t, int bytes) {
-  return static_cast<std::size_t>(2 * (t.block_q * t.block_k + t.block_k * t.columns) +
-                                  t.block_q * t.columns) *
-         static_cast<std::size_t>(bytes);
+constexpr std::size_t scores_shared_bytes(const TileSize& t) {
+  return bytes_of_numbers((t.block_q + t.block_k) * t.columns + t.block_q * t.block_k);
 }
-constexpr std::size_t flash_1_shared_bytes(const TileSize& t, int bytes) {
+constexpr std::size_t values_shared_bytes(const TileSize& t) {
+  return bytes_of_numbers(2 * (t.block_q * t.block_k + t.block_k * t.columns) +
+                          t.block_q * t.columns);
+}
+constexpr std::size_t flash_1_shared_bytes(const TileSize& t) {
   const int warps = t.block_k / kStrip;
-  const int numbers =
-      (2 * t.block_k + t.block_q) * t.columns + (bytes == 4 ? t.block_k * kStrip : 0);
   const int floats = warps * kStrip * (t.columns + 2) + 3 * kStrip;
-  return static_cast<std::size_t>(numbers) * static_cast<std::size_t>(bytes) +
+  return bytes_of_numbers((2 * t.block_k + t.block_q) * t.columns) +
          static_cast<std::size_t>(floats) * sizeof(float);
 }
-constexpr std::size_t flash_2_shared_bytes(const TileSize& t, int bytes) {
-  const int numbers =
-      (t.block_q + 4 * t.block_k) * t.columns + (bytes == 4 ? t.block_q * t.block_k : 0);
-  return static_cast<std::size_t>(numbers) * static_cast<std::size_t>(bytes);
+constexpr std::size_t flash_2_shared_bytes(const TileSize& t) {
+  return bytes_of_numbers((t.block_q + 4 * t.block_k) * t.columns);
 }
 /// The largest of a variant's kernels.
-constexpr std::size_t shared_bytes_of(Variant variant, const TileSize& tile, int bytes) {
-  if (variant == Variant::flash_1) return flash_1_shared_bytes(tile, bytes);
-  if (variant == Variant::flash_2) return flash_2_shared_bytes(tile, bytes);
-  const std::size_t scores = scores_shared_bytes(tile, bytes);
-  const std::size_t values = values_shared_bytes(tile, bytes);
+constexpr std::size_t shared_bytes_of(Variant variant, const TileSize& tile) {
+  if (variant == Variant::flash_1) return flash_1_shared_bytes(tile);
+  if (variant == Variant::flash_2) return flash_2_shared_bytes(tile);
+  const std::size_t scores = scores_shared_bytes(tile);
+  const std::size_t values = values_shared_bytes(tile);
   return scores > values ? scores : values;
 }
 
@@ -82,16 +78,15 @@ struct Task {
   int length() const { return rule.length; }
 };
 
-/// The arrays of a launch; T is float, or std::uint16_t for bit patterns of BF16.
-template <class T>
+/// The arrays of a launch; numbers are bit patterns of BF16.
 struct Arrays {
-  simt::Span<const T> q, k, v;
+  simt::Span<const std::uint16_t> q, k, v;
   simt::Span<const int> begins;  ///< of documents, [length]
-  simt::Span<T> o;
+  simt::Span<std::uint16_t> o;
   simt::Span<float> lse;
-  simt::Span<T> s,
-      p;  ///< [heads × length × score_pitch]: S of naive, fused-softmax and `materialize`; P of naive
-  simt::Span<float> o_sums;  ///< flash-1 of 16-bit numbers: O in FP32, [heads × length × head_dim]
+  /// [heads × length × score_pitch]: S of naive and `materialize`; P of naive.
+  simt::Span<std::uint16_t> s, p;
+  simt::Span<float> o_sums;  ///< flash-1: O in FP32, [heads × length × head_dim]
   simt::Span<float> m, l;    ///< flash-1: [heads × length]
 };
 
@@ -108,7 +103,6 @@ struct Records {
 /// A kernel that is compiled for one size of tiles, to be timed.
 struct Configuration {
   Variant variant;
-  DataType dtype;
   int head_dim;  ///< filled_columns of the task's must be this
   int block_q, block_k;
   int warps;
@@ -125,15 +119,12 @@ class Kernels : public simt::KernelSet {
 
   /// The explained kernels of `plan.runs`, up to flash-2. Throws Error for shapes that they do not take.
   virtual void explain(simt::Device& device, const Plan& plan, const Task& task, Break broken,
-                       const Arrays<std::uint16_t>& arrays, const Records& records) const = 0;
-  /// The same for FP32.
-  virtual void explain(simt::Device& device, const Plan& plan, const Task& task, Break broken,
-                       const Arrays<float>& arrays, const Records& records) const = 0;
+                       const Arrays& arrays, const Records& records) const = 0;
 
   /// The kernels that are timed, and nothing recorded.
   virtual std::span<const Configuration> configurations() const = 0;
   virtual void run(simt::Device& device, int configuration, const Task& task,
-                   const Arrays<std::uint16_t>& arrays) const = 0;
+                   const Arrays& arrays) const = 0;
   /// What the configuration's kernel (of several the one that multiplies by V) takes of a multiprocessor.
   virtual simt::Resources resources(simt::Device& device, int configuration) const = 0;
 

@@ -78,14 +78,13 @@ Ledger quantized_ledger(const Plan& plan, const Task& task, const std::vector<in
 
 }  // namespace
 
-Ledger ledger_of(const Plan& plan, const Task& task, DataType dtype, Break broken,
-                 const std::vector<int>& begins) {
+Ledger ledger_of(const Plan& plan, const Task& task, Break broken, const std::vector<int>& begins) {
   if (plan.quantized) return quantized_ledger(plan, task, begins);
   Ledger ledger{};
   const auto at = [&](Tensor tensor) -> Asked& { return ledger[static_cast<std::size_t>(tensor)]; };
   if (is_flash_3(plan.runs)) {
     for (int q_tile = 0; q_tile < plan.q_tiles; ++q_tile) {
-      add_flash_3(ledger, plan, task, q_tile, static_cast<std::size_t>(element_bytes(dtype)));
+      add_flash_3(ledger, plan, task, q_tile, kElementBytes);
     }
     for (Asked& asked : ledger) {
       asked.loaded *= static_cast<Count>(task.heads);
@@ -93,20 +92,19 @@ Ledger ledger_of(const Plan& plan, const Task& task, DataType dtype, Break broke
     }
     return ledger;
   }
-  const auto bytes = static_cast<Count>(element_bytes(dtype));
+  const Count bytes = kElementBytes;
   const auto heads = static_cast<Count>(task.heads);
   const auto length = static_cast<Count>(task.length());
   const Count row = static_cast<Count>(task.head_dim) * bytes;
   const Count all = heads * length * row;  // one tensor of all query heads
   at(Tensor::o).stored = all;
   at(Tensor::lse).stored = heads * length * sizeof(float);
-  if (stores_scores(plan.runs)) {
+  if (plan.runs == Variant::naive) {
     const Count scores = heads * length * static_cast<Count>(score_pitch(task.length())) * bytes;
     at(Tensor::q).loaded = all * static_cast<Count>(plan.k_tiles);
     at(Tensor::k).loaded = all * static_cast<Count>(plan.q_tiles);
     at(Tensor::v).loaded = all * static_cast<Count>(plan.q_tiles);
-    at(Tensor::s) = {scores, scores};
-    if (plan.runs == Variant::naive) at(Tensor::p) = {scores, scores};
+    at(Tensor::s) = at(Tensor::p) = {scores, scores};
     return ledger;
   }
   const Visited visited = visited_by(plan, begins);
@@ -115,11 +113,9 @@ Ledger ledger_of(const Plan& plan, const Task& task, DataType dtype, Break broke
     const Count pair = 2 * sizeof(float);  // m and ℓ
     at(Tensor::q).loaded = heads * visited.rows * row;
     at(Tensor::k).loaded = at(Tensor::v).loaded = all;
-    // Begun once, read and written at each visit; 16-bit numbers are made of the sums at the end.
-    const bool own_sums = dtype != DataType::fp32;
-    Asked& sums = at(own_sums ? Tensor::o_sums : Tensor::o);
-    sums.stored = heads * (length + visited.rows) * sums_row;
-    sums.loaded = heads * (visited.rows + (own_sums ? length : 0)) * sums_row;
+    // Begun once, read and written at each visit; O is made of the sums at the end.
+    at(Tensor::o_sums) = {heads * (visited.rows + length) * sums_row,
+                          heads * (length + visited.rows) * sums_row};
     at(Tensor::m_l) = {heads * (visited.rows + length) * pair,
                        heads * (visited.rows + length) * pair};
     return ledger;
@@ -127,75 +123,6 @@ Ledger ledger_of(const Plan& plan, const Task& task, DataType dtype, Break broke
   at(Tensor::q).loaded = heads * visited.queries * row;
   at(Tensor::k).loaded = at(Tensor::v).loaded = heads * visited.keys * row;
   if (broken == Break::materialize) at(Tensor::s).stored = heads * visited.scores * bytes;
-  return ledger;
-}
-
-namespace {
-
-/// Of one query head, what the tiles of keys visit.
-struct VisitedByKeys {
-  Count keys = 0;    ///< of tiles that a query visits at all
-  Count visits = 0;  ///< tiles of queries, once for each visit
-  Count rows = 0;    ///< of them the queries that are there
-};
-
-VisitedByKeys visited_by_keys(const Plan& plan, const std::vector<int>& begins) {
-  VisitedByKeys sum;
-  const MaskRule& rule = plan.rule;
-  for (int k0 = 0; k0 < rule.length; k0 += plan.block_k) {
-    const int k1 = std::min(k0 + plan.block_k, rule.length) - 1;
-    const QueryTiles tiles = rule.query_tiles(k0, k1, plan.block_q, begins);
-    if (tiles.count() == 0) continue;
-    sum.keys += static_cast<Count>(k1 - k0 + 1);
-    sum.visits += static_cast<Count>(tiles.count());
-    const int end = std::min(tiles.end * plan.block_q, rule.length);
-    sum.rows += static_cast<Count>(end - tiles.begin * plan.block_q);
-  }
-  return sum;
-}
-
-}  // namespace
-
-Ledger backward_ledger_of(Pass pass, const Plan& plan, const Task& task, DataType dtype,
-                          const std::vector<int>& begins) {
-  Ledger ledger{};
-  const auto at = [&](Tensor tensor) -> Asked& { return ledger[static_cast<std::size_t>(tensor)]; };
-  const auto bytes = static_cast<Count>(element_bytes(dtype));
-  const auto heads = static_cast<Count>(task.heads);
-  const auto length = static_cast<Count>(task.length());
-  const auto q_tiles = static_cast<Count>(plan.q_tiles), k_tiles = static_cast<Count>(plan.k_tiles);
-  const Count row = static_cast<Count>(task.head_dim) * bytes;
-  const Count all = heads * length * row;  // one tensor of all query heads
-  const Count shared = static_cast<Count>(task.kv_heads) * length * row;
-  const Count padded = heads * q_tiles * static_cast<Count>(plan.block_q);
-  const Count pair = 2 * sizeof(float);  // log-sum-exp and D
-  at(Tensor::dq).stored = all;
-  at(Tensor::dk).stored = at(Tensor::dv).stored = shared;
-  // D's kernel.
-  at(Tensor::o).loaded = at(Tensor::d_o).loaded = all;
-  at(Tensor::lse).loaded = heads * length * sizeof(float);
-  at(Tensor::d).stored = padded * pair;
-  if (pass == Pass::backward_store) {
-    const Count scores = heads * length * static_cast<Count>(score_pitch(task.length())) * bytes;
-    at(Tensor::d).loaded = heads * length * sizeof(float);
-    at(Tensor::k).loaded = at(Tensor::v).loaded = all * q_tiles;
-    at(Tensor::q).loaded = all * k_tiles;
-    at(Tensor::d_o).loaded += 2 * all * k_tiles;  // for dP and for dV
-    at(Tensor::p).loaded = 2 * scores;            // for dS and for dV
-    if (task.mod == ScoreMod::softcap) at(Tensor::s).loaded = scores;
-    at(Tensor::dp) = {scores, scores};
-    at(Tensor::ds) = {2 * scores, scores};  // for dQ and for dK
-    return ledger;
-  }
-  const VisitedByKeys visited = visited_by_keys(plan, begins);
-  const Count sums_row = static_cast<Count>(plan.columns) * sizeof(float);
-  const Count rows = heads * visited.visits * static_cast<Count>(plan.block_q);  // whole tiles
-  at(Tensor::k).loaded = at(Tensor::v).loaded =
-      static_cast<Count>(task.kv_heads) * visited.keys * row;
-  at(Tensor::q).loaded = heads * visited.rows * row;
-  at(Tensor::d_o).loaded += heads * visited.rows * row;
-  at(Tensor::d).loaded = rows * pair;
-  at(Tensor::dq_sums) = {padded * sums_row, (padded + rows) * sums_row};
   return ledger;
 }
 
@@ -218,11 +145,10 @@ void add_flash_3(Ledger& ledger, const Plan& plan, const Task& task, int q_tile,
   at(Tensor::lse).stored += rows * sizeof(float);
 }
 
-std::array<unsigned long long, kTensors> held_by(const Plan& plan, const Task& task, DataType dtype,
-                                                 Break broken) {
+std::array<unsigned long long, kTensors> held_by(const Plan& plan, const Task& task, Break broken) {
   std::array<unsigned long long, kTensors> held{};
   const auto at = [&](Tensor tensor) -> Count& { return held[static_cast<std::size_t>(tensor)]; };
-  const auto bytes = static_cast<Count>(element_bytes(dtype));
+  const Count bytes = kElementBytes;
   const Count rows = static_cast<Count>(task.heads) * static_cast<Count>(task.length());
   const Count numbers = rows * static_cast<Count>(task.head_dim);
   const Count keys = numbers / static_cast<Count>(task.heads) * static_cast<Count>(task.kv_heads);
@@ -241,17 +167,17 @@ std::array<unsigned long long, kTensors> held_by(const Plan& plan, const Task& t
         plan.smooth_k ? kv_heads * static_cast<Count>(task.head_dim) * sizeof(float) : 0;
     at(Tensor::q_mean) = plan.smooth_k ? rows * sizeof(float) : 0;
   }
-  if (stores_scores(plan.runs) || broken == Break::materialize) at(Tensor::s) = scores * bytes;
+  if (plan.runs == Variant::naive || broken == Break::materialize) at(Tensor::s) = scores * bytes;
   if (plan.runs == Variant::naive) at(Tensor::p) = scores * bytes;
   if (plan.runs == Variant::flash_1) {
     at(Tensor::m_l) = 2 * rows * sizeof(float);
-    if (dtype != DataType::fp32) at(Tensor::o_sums) = numbers * sizeof(float);
+    at(Tensor::o_sums) = numbers * sizeof(float);
   }
   return held;
 }
 
 std::int64_t tiles_of(const Plan& plan, const std::vector<int>& begins) {
-  if (stores_scores(plan.runs)) return std::int64_t{plan.q_tiles} * plan.k_tiles;
+  if (plan.runs == Variant::naive) return std::int64_t{plan.q_tiles} * plan.k_tiles;
   return visited_by(plan, begins).tiles;
 }
 

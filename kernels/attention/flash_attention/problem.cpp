@@ -51,18 +51,6 @@ void move_channels(std::vector<float>& k, const Task& task, std::mt19937& genera
 
 }  // namespace
 
-float rounded(float value, DataType type) {
-  switch (type) {
-    case DataType::fp32:
-      return value;
-    case DataType::bf16:
-    case DataType::fp8:
-    case DataType::int8:
-      break;
-  }
-  return numeric::Bf16::round(value);
-}
-
 Task task_of(const Params& params) {
   return {params.rule(), params.heads, params.kv_heads, columns_of(params.head_dim),
           params.score_mod};
@@ -86,7 +74,7 @@ Inputs make_inputs(const Params& params) {
     enlarge_some(inputs.k, generator);
   }
   for (auto* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
-    for (float& value : *tensor) value = rounded(value, params.dtype);
+    for (float& value : *tensor) value = numeric::Bf16::round(value);
   }
   inputs.begins = begins_of(document_lengths(task.length(), params.seed));
   return inputs;
@@ -98,7 +86,7 @@ std::vector<float> make_d_output(const Params& params) {
   std::vector<float> values = normal_floats(generator, static_cast<std::size_t>(task.heads) *
                                                            static_cast<std::size_t>(task.length()) *
                                                            static_cast<std::size_t>(task.head_dim));
-  for (float& value : values) value = rounded(value, params.dtype);
+  for (float& value : values) value = numeric::Bf16::round(value);
   return values;
 }
 
@@ -118,24 +106,6 @@ std::vector<int> begins_of(const std::vector<int>& lengths) {
     begins.insert(begins.end(), static_cast<std::size_t>(length), static_cast<int>(begins.size()));
   }
   return begins;
-}
-
-Packing packing_of(const std::vector<int>& lengths, int block_q, int block_k) {
-  const auto tiles_of = [&](const MaskRule& rule, const std::vector<int>& begins) {
-    std::int64_t tiles = 0;
-    for (int q0 = 0; q0 < rule.length; q0 += block_q) {
-      tiles += rule.tiles(q0, std::min(q0 + block_q, rule.length) - 1, block_k, begins).count();
-    }
-    return tiles;
-  };
-  Packing packing;
-  packing.lengths = lengths;
-  const std::vector<int> begins = begins_of(lengths);
-  packing.longest = lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
-  packing.packed_tiles = tiles_of({Mask::document, static_cast<int>(begins.size()), 0, 0}, begins);
-  packing.padded_tiles = static_cast<std::int64_t>(lengths.size()) *
-                         tiles_of({Mask::causal, packing.longest, 0, 0}, begins);
-  return packing;
 }
 
 std::vector<std::uint16_t> words_of(const std::vector<float>& values) {

@@ -7,38 +7,25 @@
 
 namespace tilestep::flash_attention {
 
-/// Q, K and V as numbers of the dtype, laid out as the kernels take them, and where documents begin.
+/// Q, K and V in BF16, laid out as the kernels take them, and where documents begin.
 struct Inputs {
   std::vector<float> q, k, v;
   std::vector<int> begins;
 };
 
-/// The nearest number of the format that lies in memory, ties to even.
-float rounded(float value, DataType type);
-
-/// Normal numbers of mean 0 and deviation 1, rounded to the dtype. With `outliers` K has what was seen in
+/// Normal numbers of mean 0 and deviation 1, rounded to BF16. With `outliers` K has what was seen in
 /// real models: a sixteenth of its channels lie 8 to 16 away from 0, in all rows of a head alike (Liu et al.,
 /// "KIVI", 2024, arXiv:2402.02750; Zhang et al., "SageAttention", 2024, arXiv:2410.02367), and one number
 /// of Q and K in 512 is three times as large.
 Inputs make_inputs(const Params& params);
 
-/// The gradient of O: normal numbers of mean 0 and deviation 1, rounded to the dtype.
+/// The gradient of O: normal numbers of mean 0 and deviation 1, rounded to BF16.
 std::vector<float> make_d_output(const Params& params);
 
 /// Lengths of documents that fill `length`, of a seed; each from 1 to half of it.
 std::vector<int> document_lengths(int length, std::int64_t seed);
 /// Where the document of each position begins.
 std::vector<int> begins_of(const std::vector<int>& lengths);
-
-/// Documents one after another, as `document` masks them, against a batch of them padded to the longest: the
-/// tiles of scores that are computed for a head, causal, with tiles of block_q by block_k.
-struct Packing {
-  std::vector<int> lengths;
-  int longest = 0;
-  std::int64_t packed_tiles = 0;
-  std::int64_t padded_tiles = 0;  ///< of all documents at the longest's length
-};
-Packing packing_of(const std::vector<int>& lengths, int block_q, int block_k);
 
 /// Bit patterns of 16-bit numbers, as the kernels take them.
 std::vector<std::uint16_t> words_of(const std::vector<float>& values);

@@ -236,7 +236,7 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
     witness.output(o);
     witness.end(0, tile < seen.end ? 0 : mine.last - mine.first + 1);
   }
-  finish<Bf16>(o, stats, set.to_natural, o_tile, mine, set, arrays, tiles);  // [step: output]
+  finish(o, stats, o_tile, mine, set, arrays, tiles);  // [step: output]
 }
 
 }  // namespace tilestep::flash_attention::SIMT_BACKEND

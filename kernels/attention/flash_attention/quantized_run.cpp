@@ -44,7 +44,7 @@ void run_quantized(simt::Device& device, const Params& params, const Inputs& inp
   outcome.lse = buffers.lse();
   outcome.numbers = buffers.numbers();
   records.download(outcome);
-  outcome.formula = ledger_of(plan, task, params.dtype, params.broken, inputs.begins);
+  outcome.formula = ledger_of(plan, task, params.broken, inputs.begins);
 }
 
 QuantizedErrors quantized_errors(simt::Device& device, const Run& run, const Inputs& inputs,
@@ -59,7 +59,6 @@ QuantizedErrors quantized_errors(simt::Device& device, const Run& run, const Inp
     params.variant = Variant::flash_2;
     params.dtype = format;
     params.smooth_k = smooth_k;
-    params.rescale_above = params.exp_polynomial = 0;
     params.broken = Break::none;
     const bool shown = format == part.dtype && smooth_k == part.smooth_k;
     const Outcome outcome = shown ? run.sound : run_explained(device, params, inputs, run.chosen);

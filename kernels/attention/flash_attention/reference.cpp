@@ -52,7 +52,7 @@ Score score_of(const Task& task, const Numbers& numbers, int head, int query, in
   if (!task.rule.allows(query, key, numbers.begins)) return {};
   const double* q = &numbers.q[row_at(task, head, query)];
   const double* k = &numbers.k[row_at(task, kv_head(task, head), key)];
-  numeric::RunningSum dot(roundings == nullptr ? Adding::in_order : roundings->scores_adding);
+  numeric::RunningSum dot(roundings == nullptr ? Adding::in_order : Adding::tensor_core);
   for (int c = 0; c < task.head_dim; ++c) dot.add(q[c] * k[c]);
   Score score = score_of(task, head, query, key, dot.result());
   if (roundings == nullptr) {
@@ -121,8 +121,7 @@ Weights weights_of(const std::vector<Score>& scores, double largest, const Round
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const double below = weights.value[i] > 0 ? largest - scores[i].value : 0;
     weights.error.push_back(
-        std::expm1(scores[i].bound + kUnit * (10 * reach + 4 * below + 16 + rises)) +
-        roundings->exponential);
+        std::expm1(scores[i].bound + kUnit * (10 * reach + 4 * below + 16 + rises)));
     weights.mean_error += weights.value[i] * weights.error.back();
   }
   return weights;
@@ -161,32 +160,21 @@ Numbers numbers_of(const Inputs& inputs) {
           inputs.begins};
 }
 
-Roundings roundings_of(Variant runs, DataType type, OutputOf output) {
+Roundings roundings_of(Variant runs, OutputOf output) {
   Roundings r;
   const bool first = runs == Variant::flash_1;
   r.visits = first ? 10 : 3;
-  if (type == DataType::fp32) {
-    if (first) r.values_adding = Adding::any_order;  // warps add up
-    return r;
-  }
   const double unit = numeric::Bf16::kUnitRoundoff;
-  r.scores_adding = Adding::tensor_core;
   r.values_adding = first ? Adding::any_order_tensor_core : Adding::tensor_core;
   r.weight = unit;
   r.output = unit;
-  if (stores_scores(runs)) r.score = unit;
+  if (runs == Variant::naive) r.score = unit;
   if (is_flash_3(runs)) {
     r.backwards = true;
     r.values_adding =
         Adding::any_order_tensor_core;  // the running bound is of sums from the first key on
     if (output == OutputOf::explained) r.output = 0;
   }
-  return r;
-}
-
-Roundings roundings_of(const Plan& plan, DataType type) {
-  Roundings r = roundings_of(plan.runs, type);
-  if (plan.exp_polynomial > 0) r.exponential = kPolynomialError;
   return r;
 }
 

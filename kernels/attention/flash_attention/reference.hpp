@@ -25,16 +25,12 @@ struct Roundings {
   double weight = 0;       ///< relative, of weights before they are multiplied by V
   double output = 0;       ///< relative, of O
   double visits = 0;       ///< roundings of O and ℓ in FP32 a tile
-  double exponential = 0;  ///< relative, of each weight's own exponential, beyond a few units
   bool backwards = false;  ///< from the last key to the first
-  numeric::Adding scores_adding = numeric::Adding::in_order;
   numeric::Adding values_adding = numeric::Adding::in_order;
 };
 /// Of `runs`. Of flash-3 of the explained kernel, whose O is FP32, or of the timed one.
 enum class OutputOf { explained, timed };
-Roundings roundings_of(Variant runs, DataType type, OutputOf output = OutputOf::explained);
-/// Of an explained kernel, with what the plan has besides.
-Roundings roundings_of(const Plan& plan, DataType type);
+Roundings roundings_of(Variant runs, OutputOf output = OutputOf::explained);
 
 /// O and log-sum-exp, laid out as the kernels write them, each with how far rounding can take it: of the
 /// scores' sums (a running bound, numeric/running_sum.hpp), of exp and its argument, of every rescale of a

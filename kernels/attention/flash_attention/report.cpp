@@ -51,7 +51,7 @@ lab::Check check_asked(const Run& run) {
 lab::Check check_visits(const Run& run) {
   const Trace& trace = run.trace;
   const MaskRule rule = trace.rule();
-  const bool all = stores_scores(trace.plan.runs);
+  const bool all = trace.plan.runs == Variant::naive;
   int wrong = 0;
   for (int q = 0; q < trace.plan.q_tiles; ++q) {
     for (int k = 0; k < trace.plan.k_tiles; ++k) {
@@ -122,16 +122,11 @@ void add_measurements(lab::Report& report, const Run& run) {
   report.add(lab::derived("needed_flops", name, needed, "FLOP",
                           "4 · head_dim for each pair of a query and a key that it sees"));
   report.add(lab::derived("computed_flops", name, computed, "FLOP", "whole tiles, filled columns"));
+  if (!trace.counts_rescaled()) return;
   std::int64_t rescaled = 0;
   for (const TileVisit& visit : trace.visits) rescaled += std::max(visit.rescaled, 0);
-  if (!trace.counts_rescaled()) return;
-  const char* where = is_flash_3(trace.plan.runs) ? "head, in the chosen block" : "head";
-  report.add(lab::traced(
-      "rescaled_rows", name, rescaled, "rows",
-      trace.rescale_above == 0
-          ? fmt::format("whose maximum rose at a visit, of the chosen {}", where)
-          : fmt::format("of which a weight would have passed 2^{} at a visit, of the chosen {}",
-                        trace.rescale_above, where)));
+  report.add(lab::traced("rescaled_rows", name, rescaled, "rows",
+                         "whose maximum rose at a visit, of the chosen head"));
 }
 
 // ---- words ------------------------------------------------------------------------------------------
@@ -185,10 +180,7 @@ lab::Report report_of(const Run& run) {
   for (lab::Table& table : tables_of(run.trace)) report.add(std::move(table));
   if (backward) report.add(passes_table(run.params));
   report.add(lengths_table(run.params));
-  report.add(exponentials_table());
   add_quantized(report, run);
-  if (run.params.mask == Mask::document) report.add(packing_table(run.params));
-  report.add(ladder_table());
   backward ? add_backward_measurements(report, run) : add_measurements(report, run);
   report.add(check_output(run));
   report.add(lab::compared(run.sound.lse, run.exact.lse.value, run.exact.lse.bound)

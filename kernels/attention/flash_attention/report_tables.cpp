@@ -83,16 +83,14 @@ lab::Table visit_table(const Trace& trace) {
       reads += visit.o_reads;
       writes += visit.o_writes;
     }
-    // Of flash-3 in the chosen block.
-    const bool here = !is_flash_3(trace.plan.runs) || block == trace.chosen.block;
     table.add({q, block < 0 ? lab::Cell() : lab::Cell(block), seen, kinds[2], kinds[1], kinds[0],
-               trace.counts_rescaled() && here ? lab::Cell(rescaled) : lab::Cell(), reads, writes});
+               trace.counts_rescaled() ? lab::Cell(rescaled) : lab::Cell(), reads, writes});
   }
   return table;
 }
 
 lab::Table block_table(const Trace& trace) {
-  const bool of_keys = trace.pass == Pass::backward_recompute;
+  const bool of_keys = trace.is_backward();
   lab::Table table{"blocks",
                    "What each block had to do",
                    {whole("block"), whole("head"),
@@ -184,23 +182,6 @@ lab::Table ladder_table() {
   return table;
 }
 
-lab::Table exponentials_table() {
-  constexpr int kFlops = 4096, kExponentials = 16;  // a cycle and multiprocessor
-  lab::Table table{"exponentials",
-                   "The third roof: a tile of 128 x 128 scores on a multiprocessor of Hopper",
-                   {whole("head_dim", "head dimension"), whole("flops", "both products", "FLOP"),
-                    whole("tensor_cycles", "tensor cores", "cycles"), whole("exponentials"),
-                    whole("exp_cycles", "exponentials", "cycles"),
-                    real("share", "exponentials / products", "", 2)}};
-  for (const int head_dim : {64, 128, 256}) {
-    const int scores = 128 * 128;
-    const int flops = 4 * scores * head_dim;
-    table.add({head_dim, flops, flops / kFlops, scores, scores / kExponentials,
-               static_cast<double>(scores / kExponentials) / (flops / kFlops)});
-  }
-  return table;
-}
-
 lab::Table lengths_table(const Params& params) {
   lab::Table table{
       "lengths",
@@ -215,7 +196,7 @@ lab::Table lengths_table(const Params& params) {
     p.seq = length;
     p.pass = Pass::forward;
     p.broken = Break::none;
-    p.dtype = stored_as(p.dtype);  // naive has no scores in 8 bits
+    p.dtype = DataType::bf16;  // naive has no scores in 8 bits
     double held[2] = {};
     double asked[2] = {};
     const std::vector<int> begins = begins_of(document_lengths(length, p.seed));
@@ -223,10 +204,10 @@ lab::Table lengths_table(const Params& params) {
       p.variant = i == 0 ? Variant::naive : Variant::flash_2;
       // A row of naive's scores must fit shared memory; the formula does not mind.
       const Plan plan = formula_plan_of(p);
-      for (const auto bytes : held_by(plan, task_of(p), p.dtype, p.broken)) {
+      for (const auto bytes : held_by(plan, task_of(p), p.broken)) {
         held[i] += static_cast<double>(bytes);
       }
-      for (const Asked& one : ledger_of(plan, task_of(p), p.dtype, p.broken, begins)) {
+      for (const Asked& one : ledger_of(plan, task_of(p), p.broken, begins)) {
         asked[i] += static_cast<double>(one.loaded + one.stored);
       }
     }
@@ -234,21 +215,6 @@ lab::Table lengths_table(const Params& params) {
     table.add({length, static_cast<double>(length) * length / 1e6, held[0] / 1e6, held[1] / 1e6,
                asked[0] / 1e6, asked[1] / 1e6, held[0] <= kMemory ? "fits" : "does not fit"});
   }
-  return table;
-}
-
-lab::Table packing_table(const Params& params) {
-  const std::vector<int> lengths = document_lengths(params.seq, params.seed);
-  const Plan plan = formula_plan_of(params);
-  const Packing packing = packing_of(lengths, plan.block_q, plan.block_k);
-  lab::Table table{
-      "packing",
-      "Documents one after another, against a batch padded to the longest",
-      {whole("documents"), whole("tokens"), whole("longest"), whole("packed_tiles", "tiles packed"),
-       whole("padded_tiles", "tiles padded"), real("share", "packed / padded", "", 3)}};
-  table.add(
-      {lengths.size(), params.seq, packing.longest, packing.packed_tiles, packing.padded_tiles,
-       static_cast<double>(packing.packed_tiles) / static_cast<double>(packing.padded_tiles)});
   return table;
 }
 

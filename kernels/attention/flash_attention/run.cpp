@@ -80,7 +80,7 @@ std::vector<TileVisit> visits_of(const Outcome& shown, int head, Pass pass) {
 
 std::vector<BlockLane> lanes_of(const Outcome& shown, int heads, Pass pass) {
   const long long first = first_clock(shown);
-  const bool of_keys = pass == Pass::backward_recompute;
+  const bool of_keys = pass != Pass::forward;
   const bool of_head = shown.plan.runs == Variant::flash_1 || of_keys;
   std::map<int, BlockLane> lanes;
   for (int head = 0; head < heads; ++head) {
@@ -226,12 +226,12 @@ std::vector<LedgerRow> ledger_rows(const Run& run, const Outcome& shown) {
   std::array<unsigned long long, kTensors> held{}, kept{};
   if (params.pass == Pass::forward) {
     const Plan whole = plan_of(params);
-    all = ledger_of(whole, task, params.dtype, params.broken, begins);
-    held = held_by(whole, task, params.dtype, params.broken);
+    all = ledger_of(whole, task, params.broken, begins);
+    held = held_by(whole, task, params.broken);
   } else {
     const Plan whole = backward_plan_of(params);
-    all = backward_ledger_of(params.pass, whole, task, params.dtype, begins);
-    const BackwardMemory memory = backward_memory_of(params.pass, whole, task, params.dtype);
+    all = backward_ledger_of(whole, task, begins);
+    const BackwardMemory memory = backward_memory_of(whole, task);
     held = memory.held;
     kept = memory.kept;
   }
@@ -315,8 +315,6 @@ Trace frame_of(const Run& run, const Outcome& shown, bool emulated) {
   trace.window = run.params.rule().window;
   trace.sinks = run.params.rule().sinks;
   trace.score_mod = part.score_mod;
-  trace.rescale_above = run.sound.plan.rescale_above;
-  trace.exp_polynomial = run.sound.plan.exp_polynomial;
   if (part.mask == Mask::document) {
     trace.documents = document_lengths(run.params.seq, run.params.seed);
   }
@@ -369,8 +367,7 @@ Run run_of(const Params& params, simt::Device& device, lab::Progress& progress) 
   run.exact =
       run.sound.plan.quantized
           ? reference_quantized(task_of(part), inputs, run.sound.numbers, part.dtype, progress)
-          : reference_forward(task_of(part), inputs, roundings_of(run.sound.plan, part.dtype),
-                              progress);
+          : reference_forward(task_of(part), inputs, roundings_of(run.sound.plan.runs), progress);
   if (run.sound.plan.quantized) run.quantized = quantized_errors(device, run, inputs, progress);
   const bool emulated = device.info().backend == "emulated";
   if (part.broken == Break::none) {

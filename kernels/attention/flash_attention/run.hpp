@@ -73,13 +73,8 @@ void add_quantized(lab::Report& report, const Run& run);
 
 /// The rungs with what changed in each.
 lab::Table ladder_table();
-/// The third roof, by arithmetic: cycles of a multiprocessor that a tile of scores takes for its products (4096
-/// floating-point operations a cycle in 16 bits) and for its exponentials (16 a cycle), by head dimension.
-lab::Table exponentials_table();
 /// What lengths come to for the problem's heads: scores, memory held and bytes asked, with scores in memory (naive) and
 /// without (flash-2), by formula.
 lab::Table lengths_table(const Params& params);
-/// Packed documents against padded ones: tiles of scores of a head.
-lab::Table packing_table(const Params& params);
 
 }  // namespace tilestep::flash_attention

@@ -5,12 +5,9 @@
 
 #include <cmath>
 
-#include "kernels/attention/flash_attention/exponential.hpp"
 #include "kernels/attention/flash_attention/tiles.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
-
-using exponentials::SIMT_BACKEND::by_polynomial, exponentials::SIMT_BACKEND::exp2_polynomial;
 
 constexpr float kLn2 = 0.693147180559945f;
 constexpr float kLog2e = 1.442695040888963f;
@@ -39,9 +36,8 @@ struct Setting {
 };
 
 /// A kernel's arrays; an explained one counts what it asks of them.
-template <class N, class W>
+template <class W>
 struct Operands {
-  using Bits = typename N::Bits;
   template <class T>
   using Array = typename W::template Array<T>;
 
@@ -188,7 +184,7 @@ __device__ __forceinline__ void online_softmax(Scores<T>& s, Outputs<T>& o,
       }
       tile_max = max_of_row(tile_max);
       const float m_before = stats.m[i][half];
-      const float m_after = witness.maximum(m_before, fmaxf(m_before, tile_max), to_log2);
+      const float m_after = fmaxf(m_before, tile_max);
       const float reference = reference_of(m_after, to_log2);
       factor[i][half] = witness.rescale(simt::exp2_approx(m_before * to_log2 - reference));
       float tile_sum = 0;
@@ -196,8 +192,7 @@ __device__ __forceinline__ void online_softmax(Scores<T>& s, Outputs<T>& o,
       for (int j = 0; j < tiles.block_k / 8; ++j) {
 #pragma unroll T::kUnroll
         for (int e = 2 * half; e < 2 * half + 2; ++e) {
-          const float x = fmaf(s[i][j][e], to_log2, -reference);
-          s[i][j][e] = witness.polynomial(j) ? exp2_polynomial(x) : simt::exp2_approx(x);
+          s[i][j][e] = simt::exp2_approx(fmaf(s[i][j][e], to_log2, -reference));
           tile_sum += s[i][j][e];
         }
       }
@@ -221,32 +216,30 @@ __device__ __forceinline__ void online_softmax(Scores<T>& s, Outputs<T>& o,
 
 /// Stores O, times a factor a row, by way of the warp's own rows of a tile in shared memory, so that whole
 /// rows go out.
-template <class N, class T, class A>
+template <class T, class A>
 __device__ __forceinline__ void store_output(const Outputs<T>& o,
                                              const float (&factors)[T::strips][2],
-                                             simt::Shared<typename N::Bits> tile,
-                                             const QueryTile& mine, const Setting& set,
-                                             const A& arrays, const T& tiles) {
+                                             simt::Shared<Bits> tile, const QueryTile& mine,
+                                             const Setting& set, const A& arrays, const T& tiles) {
   const Lane me;
   const int first_row = me.warp * T::strips * kStrip;
   __syncwarp();  // all lanes are done with what lies there
 #pragma unroll T::kUnroll
   for (int i = 0; i < T::strips; ++i) {
-    put_strip<N, T::kUnroll>(tile, first_row + i * kStrip, tiles.columns, o[i], factors[i][0],
-                             factors[i][1]);
+    put_strip<T::kUnroll>(tile, first_row + i * kStrip, tiles.columns, o[i], factors[i][0],
+                          factors[i][1]);
   }
   __syncwarp();  // the rows of all lanes are there
   const auto to = rows_of(arrays.o, std::int64_t{mine.head} * set.length() + mine.first,
                           set.length() - mine.first, tiles.head_dim, tiles.head_dim);
-  store_rows<N>(to, tile, first_row, T::strips * kStrip, tiles.columns);
+  store_rows(to, tile, first_row, T::strips * kStrip, tiles.columns);
 }
 
 /// Divides O by the sums of weights, and stores it and the log-sum-exp.
-template <class N, class T, class A>
+template <class T, class A>
 __device__ __forceinline__ void finish(const Outputs<T>& o, const RowStats<T::strips>& stats,
-                                       float to_natural, simt::Shared<typename N::Bits> tile,
-                                       const QueryTile& mine, const Setting& set, const A& arrays,
-                                       const T& tiles) {
+                                       simt::Shared<Bits> tile, const QueryTile& mine,
+                                       const Setting& set, const A& arrays, const T& tiles) {
   const Lane me;
   float inverse[T::strips][2];
 #pragma unroll T::kUnroll
@@ -257,12 +250,12 @@ __device__ __forceinline__ void finish(const Outputs<T>& o, const RowStats<T::st
       inverse[i][half] = l > 0 ? 1 / l : 0;
       const int query = mine.first + me.row(T::strips, i, half);
       if (me.lane % 4 == 0 && query < set.length()) {
-        const float lse = l > 0 ? stats.m[i][half] * to_natural + logf(l) : -INFINITY;
+        const float lse = l > 0 ? stats.m[i][half] * set.to_natural + logf(l) : -INFINITY;
         store(arrays.lse + (static_cast<std::ptrdiff_t>(mine.head) * set.length() + query), lse);
       }
     }
   }
-  store_output<N>(o, inverse, tile, mine, set, arrays, tiles);
+  store_output(o, inverse, tile, mine, set, arrays, tiles);
 }
 
 // ---- who looks on -------------------------------------------------------------------------------------
@@ -278,8 +271,6 @@ struct Timed {
   __device__ __forceinline__ constexpr int slack() const { return 0; }
   __device__ __forceinline__ constexpr bool materializes() const { return false; }
   __device__ __forceinline__ float rescale(float factor) const { return factor; }
-  __device__ __forceinline__ float maximum(float, float after, float) const { return after; }
-  __device__ __forceinline__ constexpr bool polynomial(int) const { return false; }
   __device__ __forceinline__ void begin(const QueryTile&, int, TileKind) {}
   __device__ __forceinline__ void resume(const QueryTile&, int) {}
   __device__ __forceinline__ void softmax(int, int, float, float, float, float, float, float,
@@ -307,10 +298,7 @@ struct Explained {
   int head, query, component;  ///< whose steps are noted
   int length;
   Break broken;
-  simt::Global<float> rows = {};  ///< backward-recompute: of P, dP and dS, [3 × length]
-  /// ℓ and O are rescaled when a maximum rises by more than a factor of 2^this; 0: whenever it rises.
-  int rescale_above = 0;
-  int exp_polynomial = 0;  ///< of 16 weights so many come from a polynomial
+  simt::Global<float> rows = {};  ///< backward: of P, dP and dS, [3 × length]
   // Where the block is.
   int order = -1, at = 0;
   bool began = false;  ///< the visit, and not only goes on with it
@@ -322,12 +310,6 @@ struct Explained {
   __device__ float rescale(float factor) const {
     return broken == Break::skip_rescale ? 1 : factor;
   }
-  /// What weights are measured from, after a tile that brings the maximum to `after`.
-  __device__ float maximum(float before, float after, float to_log2) const {
-    if (rescale_above == 0) return after;
-    return (after - before) * to_log2 <= static_cast<float>(rescale_above) ? before : after;
-  }
-  __device__ bool polynomial(int j) const { return by_polynomial(j, exp_polynomial); }
   __device__ bool chosen(int row) const { return my_head == head && first_query + row == query; }
 
   /// The block begins with a tile of scores …

@@ -4,8 +4,7 @@
 /// What the lesson's kernels share: number formats, tiles in shared memory, how rows get there and back,
 /// and the two products of a warp. A warp has strips of 16 queries; its lanes hold scores and O as mma's
 /// accumulators lie (simt/mma.hpp): with group = lane / 4 and pair = 2 · (lane % 4), s[j][0], s[j][1] are
-/// row `group`, columns 8j + pair and the next, s[j][2], s[j][3] eight rows below. FP32 keeps to the same
-/// places, so that all but the products is the same code.
+/// row `group`, columns 8j + pair and the next, s[j][2], s[j][3] eight rows below.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,30 +16,14 @@ namespace tilestep::flash_attention::SIMT_BACKEND {
 
 // ---- numbers ------------------------------------------------------------------------------------------
 
-/// On CUDA cores.
-struct Fp32 {
-  using Bits = float;
-  static constexpr bool kTensor = false;
-  static constexpr int kChunk = 4;  ///< numbers in 16 bytes
-
-  __device__ static Bits of(float value) { return value; }
-  /// Two neighbours.
-  __device__ static void put(simt::Shared<Bits> at, float first, float second) {
-    simt::as<float2>(at)[0] = make_float2(first, second);
-  }
-  __device__ static float2 pair(simt::Shared<const Bits> at) {
-    return simt::as<const float2>(at)[0];
-  }
-};
-
-/// On tensor cores.
+/// Of a number in memory.
+using Bits = std::uint16_t;
 struct Bf16 {
-  using Bits = std::uint16_t;
-  static constexpr bool kTensor = true;
-  static constexpr int kChunk = 8;
+  static constexpr int kChunk = 8;  ///< numbers in 16 bytes
 
   __device__ static unsigned pack(float low, float high) { return simt::pack_bf16(low, high); }
   __device__ static Bits of(float value) { return static_cast<Bits>(pack(value, 0) & 0xFFFFu); }
+  /// Two neighbours.
   __device__ static void put(simt::Shared<Bits> at, float first, float second) {
     simt::as<unsigned>(at)[0] = pack(first, second);
   }
@@ -52,11 +35,6 @@ struct Bf16 {
     simt::mma_m16n8k16_bf16(d, a, b0, b1);
   }
 };
-
-/// Whether what is being compiled can run a format's kernels, which begin by asking: elsewhere the compiler has nothing
-/// else to do.
-template <class N>
-inline constexpr bool kRuns = !N::kTensor || simt::kHasMma;
 
 // ---- sizes --------------------------------------------------------------------------------------------
 
@@ -159,13 +137,11 @@ __device__ constexpr int chunk_key(int row, int chunks) {
   return chunks % 8 == 0 ? row & 7 : chunks % 4 == 0 ? row >> 1 & 3 : row >> 2 & 1;
 }
 /// Where a chunk lies, in numbers.
-template <class N>
 __device__ constexpr int chunk_at(int row, int chunk, int columns) {
-  return row * columns + (chunk ^ chunk_key(row, columns / N::kChunk)) * N::kChunk;
+  return row * columns + (chunk ^ chunk_key(row, columns / Bf16::kChunk)) * Bf16::kChunk;
 }
-template <class N>
 __device__ constexpr int number_at(int row, int column, int columns) {
-  return chunk_at<N>(row, column / N::kChunk, columns) + column % N::kChunk;
+  return chunk_at(row, column / Bf16::kChunk, columns) + column % Bf16::kChunk;
 }
 
 /// Rows of an array in memory.
@@ -183,11 +159,11 @@ __device__ __forceinline__ Rows<From> rows_of(const From& array, std::int64_t fi
 }
 
 /// Starts the copies of `rows` × `columns` to a tile, by all `threads` of the block; zeros for what is not there.
-template <class N, int kUnroll, class From>
-__device__ __forceinline__ void copy_tile(simt::Shared<typename N::Bits> to, const Rows<From>& from,
-                                          int rows, int columns, int threads) {
+template <int kUnroll, class From>
+__device__ __forceinline__ void copy_tile(simt::Shared<Bits> to, const Rows<From>& from, int rows,
+                                          int columns, int threads) {
   // A thread keeps to its chunks, rows come by so many at once: whole ones, or four chunks of them.
-  const int chunks = columns / N::kChunk;
+  const int chunks = columns / Bf16::kChunk;
   const int across = threads % chunks == 0 ? chunks : 4;
   const int at_once = threads / across;
   const int thread = static_cast<int>(threadIdx.x);
@@ -198,23 +174,23 @@ __device__ __forceinline__ void copy_tile(simt::Shared<typename N::Bits> to, con
 #pragma unroll kUnroll
     for (int panel = 0; panel < chunks / across; ++panel) {
       const int chunk = thread % across + panel * across;
-      const bool inside = row < from.there && chunk * N::kChunk < from.columns;
-      copy16(to + chunk_at<N>(row, chunk, columns),
-             from.first + (row * from.pitch + chunk * N::kChunk), inside);
+      const bool inside = row < from.there && chunk * Bf16::kChunk < from.columns;
+      copy16(to + chunk_at(row, chunk, columns),
+             from.first + (row * from.pitch + chunk * Bf16::kChunk), inside);
     }
   }
 }
 /// Stores `rows` of a tile, from its row `first` on, by one warp, all of whose lanes see them.
-template <class N, class To>
-__device__ __forceinline__ void store_rows(const Rows<To>& to, simt::Shared<typename N::Bits> tile,
-                                           int first, int rows, int columns) {
-  const int chunks = columns / N::kChunk;
+template <class To>
+__device__ __forceinline__ void store_rows(const Rows<To>& to, simt::Shared<Bits> tile, int first,
+                                           int rows, int columns) {
+  const int chunks = columns / Bf16::kChunk;
   for (int i = static_cast<int>(threadIdx.x) % 32; i < rows * chunks; i += 32) {
     const int row = first + i / chunks;
     const int chunk = i % chunks;
-    if (row < to.there && chunk * N::kChunk < to.columns) {
-      store16(to.first + (row * to.pitch + chunk * N::kChunk),
-              tile + chunk_at<N>(row, chunk, columns));
+    if (row < to.there && chunk * Bf16::kChunk < to.columns) {
+      store16(to.first + (row * to.pitch + chunk * Bf16::kChunk),
+              tile + chunk_at(row, chunk, columns));
     }
   }
 }
@@ -235,18 +211,18 @@ struct Lane {
 };
 
 /// Numbers of a strip, in fragments of 8 columns, to rows of a tile; `factors` of its two rows.
-template <class N, int kUnroll, int kFragments>
-__device__ __forceinline__ void put_strip(simt::Shared<typename N::Bits> tile, int first_row,
-                                          int columns, const float (&values)[kFragments][4],
-                                          float upper, float lower) {
+template <int kUnroll, int kFragments>
+__device__ __forceinline__ void put_strip(simt::Shared<Bits> tile, int first_row, int columns,
+                                          const float (&values)[kFragments][4], float upper,
+                                          float lower) {
   const Lane me;
   const int row = first_row + me.lane / 4;
 #pragma unroll kUnroll
   for (int j = 0; j < columns / 8; ++j) {
-    N::put(tile + number_at<N>(row, me.column(j, 0), columns), values[j][0] * upper,
-           values[j][1] * upper);
-    N::put(tile + number_at<N>(row + 8, me.column(j, 0), columns), values[j][2] * lower,
-           values[j][3] * lower);
+    Bf16::put(tile + number_at(row, me.column(j, 0), columns), values[j][0] * upper,
+              values[j][1] * upper);
+    Bf16::put(tile + number_at(row + 8, me.column(j, 0), columns), values[j][2] * lower,
+              values[j][3] * lower);
   }
 }
 
@@ -260,58 +236,34 @@ __device__ __forceinline__ constexpr int further(int chunk, int step) {
 
 /// Adds Q·K^T to the scores of a warp's strips, which begin at `first_row` of the tile of queries; of keys
 /// those from `first_key` on, `keys` of them.
-template <class N, class T, int kStrips, int kFragments>
+template <class T, int kStrips, int kFragments>
 __device__ __forceinline__ void multiply_scores(float (&s)[kStrips][kFragments][4],
-                                                simt::Shared<typename N::Bits> q_tile,
-                                                int first_row,
-                                                simt::Shared<typename N::Bits> k_tile,
-                                                int first_key, int keys, const T& tiles) {
+                                                simt::Shared<Bits> q_tile, int first_row,
+                                                simt::Shared<Bits> k_tile, int first_key, int keys,
+                                                const T& tiles) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int columns = tiles.columns;
-  if constexpr (N::kTensor) {
-    // Lane l names a row and a chunk to ldmatrix.
-    const int key = chunk_key(lane % 8, columns / N::kChunk);
-    const int q_row = (first_row + lane % 16) * columns;
-    const int q_chunk = (lane / 16 ^ key) * N::kChunk;
-    const int k_row = (first_key + lane / 16 * 8 + lane % 8) * columns;
-    const int k_chunk = (lane / 8 % 2 ^ key) * N::kChunk;
+  // Lane l names a row and a chunk to ldmatrix.
+  const int key = chunk_key(lane % 8, columns / Bf16::kChunk);
+  const int q_row = (first_row + lane % 16) * columns;
+  const int q_chunk = (lane / 16 ^ key) * Bf16::kChunk;
+  const int k_row = (first_key + lane / 16 * 8 + lane % 8) * columns;
+  const int k_chunk = (lane / 8 % 2 ^ key) * Bf16::kChunk;
 #pragma unroll T::kUnroll
-    for (int step = 0; step < columns / 16; ++step) {
-      unsigned a[kStrips][4];
+  for (int step = 0; step < columns / 16; ++step) {
+    unsigned a[kStrips][4];
+#pragma unroll T::kUnroll
+    for (int i = 0; i < kStrips; ++i) {
+      simt::ldmatrix_x4(a[i], q_tile + (q_row + i * 16 * columns + further(q_chunk, step)));
+    }
+#pragma unroll T::kUnroll
+    for (int j = 0; j < keys / 16; ++j) {
+      unsigned b[4];  // two fragments of 8 keys
+      simt::ldmatrix_x4(b, k_tile + (k_row + j * 16 * columns + further(k_chunk, step)));
 #pragma unroll T::kUnroll
       for (int i = 0; i < kStrips; ++i) {
-        simt::ldmatrix_x4(a[i], q_tile + (q_row + i * 16 * columns + further(q_chunk, step)));
-      }
-#pragma unroll T::kUnroll
-      for (int j = 0; j < keys / 16; ++j) {
-        unsigned b[4];  // two fragments of 8 keys
-        simt::ldmatrix_x4(b, k_tile + (k_row + j * 16 * columns + further(k_chunk, step)));
-#pragma unroll T::kUnroll
-        for (int i = 0; i < kStrips; ++i) {
-          N::multiply(s[i][2 * j], a[i], b[0], b[1]);
-          N::multiply(s[i][2 * j + 1], a[i], b[2], b[3]);
-        }
-      }
-    }
-  } else {
-    const auto four = [&](simt::Shared<const float> tile, int row, int chunk) {
-      return simt::as<const float4>(tile + chunk_at<N>(row, chunk, columns))[0];
-    };
-    const auto add = [](float& sum, const float4& x, const float4& y) {
-      sum = fmaf(x.w, y.w, fmaf(x.z, y.z, fmaf(x.y, y.y, fmaf(x.x, y.x, sum))));
-    };
-#pragma unroll 1
-    for (int chunk = 0; chunk < columns / 4; ++chunk) {
-      const float4 upper = four(q_tile, first_row + lane / 4, chunk);
-      const float4 lower = four(q_tile, first_row + lane / 4 + 8, chunk);
-#pragma unroll T::kUnroll
-      for (int j = 0; j < keys / 8; ++j) {
-        const float4 left = four(k_tile, first_key + j * 8 + lane % 4 * 2, chunk);
-        const float4 right = four(k_tile, first_key + j * 8 + lane % 4 * 2 + 1, chunk);
-        add(s[0][j][0], upper, left);
-        add(s[0][j][1], upper, right);
-        add(s[0][j][2], lower, left);
-        add(s[0][j][3], lower, right);
+        Bf16::multiply(s[i][2 * j], a[i], b[0], b[1]);
+        Bf16::multiply(s[i][2 * j + 1], a[i], b[2], b[3]);
       }
     }
   }
@@ -319,59 +271,36 @@ __device__ __forceinline__ void multiply_scores(float (&s)[kStrips][kFragments][
 
 /// Adds weights · V to O, for the keys of the tile of V from `first_key` on, `keys` of them. Tensor cores
 /// take the weights from registers: the accumulators of two fragments are A's fragment of the next product.
-/// FP32 puts them to `staging`, 16 rows of `keys` numbers for each warp.
-template <class N, class T, int kStrips, int kKeys, int kColumns>
+template <class T, int kStrips, int kKeys, int kColumns>
 __device__ __forceinline__ void multiply_values(float (&o)[kStrips][kColumns][4],
                                                 const float (&p)[kStrips][kKeys][4],
-                                                simt::Shared<typename N::Bits> v_tile,
-                                                int first_key, int keys,
-                                                simt::Shared<typename N::Bits> staging,
+                                                simt::Shared<Bits> v_tile, int first_key, int keys,
                                                 const T& tiles) {
   const Lane me;
   const int columns = tiles.columns;
-  if constexpr (N::kTensor) {
-    const int key = chunk_key(me.lane % 8, columns / N::kChunk);
-    const int row = (first_key + me.lane % 16) * columns;
-    const int chunk = (me.lane / 16 ^ key) * N::kChunk;
+  const int key = chunk_key(me.lane % 8, columns / Bf16::kChunk);
+  const int row = (first_key + me.lane % 16) * columns;
+  const int chunk = (me.lane / 16 ^ key) * Bf16::kChunk;
 #pragma unroll T::kUnroll
-    for (int step = 0; step < keys / 16; ++step) {
-      unsigned a[kStrips][4];
+  for (int step = 0; step < keys / 16; ++step) {
+    unsigned a[kStrips][4];
+#pragma unroll T::kUnroll
+    for (int i = 0; i < kStrips; ++i) {
+      const auto& left = p[i][2 * step];
+      const auto& right = p[i][2 * step + 1];
+      a[i][0] = Bf16::pack(left[0], left[1]);
+      a[i][1] = Bf16::pack(left[2], left[3]);
+      a[i][2] = Bf16::pack(right[0], right[1]);
+      a[i][3] = Bf16::pack(right[2], right[3]);
+    }
+#pragma unroll T::kUnroll
+    for (int j = 0; j < columns / 16; ++j) {
+      unsigned b[4];  // two fragments of 8 columns
+      simt::ldmatrix_x4_trans(b, v_tile + (row + step * 16 * columns + further(chunk, j)));
 #pragma unroll T::kUnroll
       for (int i = 0; i < kStrips; ++i) {
-        const auto& left = p[i][2 * step];
-        const auto& right = p[i][2 * step + 1];
-        a[i][0] = N::pack(left[0], left[1]);
-        a[i][1] = N::pack(left[2], left[3]);
-        a[i][2] = N::pack(right[0], right[1]);
-        a[i][3] = N::pack(right[2], right[3]);
-      }
-#pragma unroll T::kUnroll
-      for (int j = 0; j < columns / 16; ++j) {
-        unsigned b[4];  // two fragments of 8 columns
-        simt::ldmatrix_x4_trans(b, v_tile + (row + step * 16 * columns + further(chunk, j)));
-#pragma unroll T::kUnroll
-        for (int i = 0; i < kStrips; ++i) {
-          N::multiply(o[i][2 * j], a[i], b[0], b[1]);
-          N::multiply(o[i][2 * j + 1], a[i], b[2], b[3]);
-        }
-      }
-    }
-  } else {
-    const int first_row = me.warp * kStrip;
-    __syncwarp();  // all lanes are done with the weights that lie there
-    put_strip<N, T::kUnroll>(staging, first_row, keys, p[0], 1, 1);
-    __syncwarp();  // the weights of all lanes are there
-#pragma unroll 1
-    for (int key = 0; key < keys; ++key) {
-      const float upper = staging[number_at<N>(first_row + me.lane / 4, key, keys)];
-      const float lower = staging[number_at<N>(first_row + me.lane / 4 + 8, key, keys)];
-#pragma unroll T::kUnroll
-      for (int j = 0; j < columns / 8; ++j) {
-        const float2 v = N::pair(v_tile + number_at<N>(first_key + key, me.column(j, 0), columns));
-        o[0][j][0] = fmaf(upper, v.x, o[0][j][0]);
-        o[0][j][1] = fmaf(upper, v.y, o[0][j][1]);
-        o[0][j][2] = fmaf(lower, v.x, o[0][j][2]);
-        o[0][j][3] = fmaf(lower, v.y, o[0][j][3]);
+        Bf16::multiply(o[i][2 * j], a[i], b[0], b[1]);
+        Bf16::multiply(o[i][2 * j + 1], a[i], b[2], b[3]);
       }
     }
   }

@@ -176,6 +176,10 @@ const Knob& Knobs::at(std::string_view id) const {
     if (knob.id == id) return knob;
     ids.push_back(knob.id);
   }
+  if (const auto found = retired_.find(id); found != retired_.end()) {
+    throw Error(fmt::format("there is no knob '{}' any more: {}; the knobs are: {}", id,
+                            found->second.instead, joined(ids)));
+  }
   throw Error(fmt::format("there is no knob '{}'; the knobs are: {}", id, joined(ids)));
 }
 
@@ -187,7 +191,10 @@ Settings Knobs::defaults() const {
 
 Settings Knobs::completed(const Settings& settings) const {
   Settings all = defaults();
-  for (const auto& [id, value] : settings) all[id] = at(id).checked(value);
+  for (const auto& [id, value] : settings) {
+    const auto found = retired_.find(id);
+    if (found == retired_.end() || found->second.off != value) all[id] = at(id).checked(value);
+  }
   return all;
 }
 

@@ -85,26 +85,35 @@ std::optional<Fix> fix_of(const Error& error);
 [[noreturn]] void refuse_with(std::string_view id, const KnobValue& value, std::string_view with,
                               std::string_view allowed, const KnobValue& works);
 
+/// A knob that was: what stood for doing without it, and what took its place.
+struct RetiredKnob {
+  KnobValue off;
+  std::string instead;
+};
+using RetiredKnobs = std::map<std::string, RetiredKnob, std::less<>>;
+
 /// The knobs of a lesson, in the order shown.
 class Knobs {
  public:
   Knobs() = default;
-  explicit Knobs(std::vector<Knob> knobs) : knobs_(std::move(knobs)) {}
+  explicit Knobs(std::vector<Knob> knobs, RetiredKnobs retired = {})
+      : knobs_(std::move(knobs)), retired_(std::move(retired)) {}
 
   const std::vector<Knob>& all() const { return knobs_; }
   auto begin() const { return knobs_.begin(); }
   auto end() const { return knobs_.end(); }
-  /// Throws Error naming all knob ids.
+  /// Throws Error naming all knob ids, or what took a retired one's place.
   const Knob& at(std::string_view id) const;
   Settings defaults() const;
-  /// `settings` checked, with defaults for what is absent. Throws Error for an unknown id or a
-  /// value that is not allowed.
+  /// `settings` checked, with defaults for what is absent, and without retired knobs that are off.
+  /// Throws Error for an unknown id or a value that is not allowed.
   Settings completed(const Settings& settings) const;
   /// Sets one knob from "id=value". Throws Error.
   void set(Settings& settings, std::string_view assignment) const;
 
  private:
   std::vector<Knob> knobs_;
+  RetiredKnobs retired_;
 };
 
 /// Binds the knobs of a lesson to the members of its `Params` struct, once:
@@ -209,6 +218,13 @@ class KnobTable {
     return *this;
   }
 
+  /// A knob that was once there: settings in which it is `off` are as good as ever, who turns it is
+  /// told what took its place.
+  KnobTable& retired_knob(std::string id, KnobValue off, std::string instead) {
+    retired_.emplace(std::move(id), RetiredKnob{std::move(off), std::move(instead)});
+    return *this;
+  }
+
   /// The knob `seed` that lessons with random data have.
   KnobTable& seed(std::string help = "Chooses the random numbers.") {
     return integer(&Params::seed, {"seed", std::move(help)}, 0, 2147483647);
@@ -224,7 +240,7 @@ class KnobTable {
   Knobs knobs() const {
     std::vector<Knob> knobs;
     for (const Row& row : rows_) knobs.push_back(row.knob);
-    return Knobs(std::move(knobs));
+    return Knobs(std::move(knobs), retired_);
   }
 
   /// Checks `settings`, each knob and then what must hold between them, and fills in defaults.
@@ -269,6 +285,7 @@ class KnobTable {
   }
 
   std::vector<Row> rows_;
+  RetiredKnobs retired_;
   std::vector<void (*)(const Params&)> checks_;
 };
 

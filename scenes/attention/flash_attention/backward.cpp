@@ -20,10 +20,6 @@ constexpr Layout kColumn = {.weight = 1, .least_width = 8, .least_height = 1.1f}
 constexpr Layout kRow = {.weight = 0.05f, .least_width = 2.3f, .least_height = 6};
 constexpr Layout kRight = {.weight = 0.08f, .least_width = 2.3f, .least_height = 6};
 
-const std::vector<float>& row_of(const flash_attention::BackwardRow& row, Tensor tensor) {
-  return tensor == Tensor::p ? row.p : tensor == Tensor::dp ? row.dp : row.ds;
-}
-
 /// "+ 0.25", "− 0.25".
 std::string signed_text(double value, int digits) {
   return fmt::format("{} {}", value < 0 ? "−" : "+", number(std::abs(value), digits));
@@ -53,7 +49,7 @@ bool FlashAttentionScene::column_begun(const FlashMoment& now, int k_tile) const
 bool FlashAttentionScene::column_through(const FlashMoment& now, int k_tile) const {
   if (now.through) return true;
   const int group = trace_.shape.heads / trace_.shape.kv_heads;
-  if (stores() || trace_.chosen.head % group != group - 1) return false;
+  if (trace_.chosen.head % group != group - 1) return false;
   bool any = false;
   for (int q = 0; q < trace_.plan.q_tiles; ++q) {
     const TileFate tile = fate(now, q, k_tile);
@@ -65,15 +61,10 @@ bool FlashAttentionScene::column_through(const FlashMoment& now, int k_tile) con
 }
 
 /// Whether the chosen query's number of a key is there by now.
-bool FlashAttentionScene::key_known(const FlashMoment& now, int key, Tensor of) const {
-  if (!recomputes()) {
-    if (of == Tensor::p) return true;  // kept since the forward pass
-    if (of == Tensor::ds) return now.phase >= FlashPhase::gradients;
-    return now.step * trace_.plan.block_k > key;
-  }
+bool FlashAttentionScene::key_known(const FlashMoment& now, int key, bool weight) const {
   const int step = step_of_tile(key / trace_.plan.block_k);
   if (step == 0 || step > now.step) return false;
-  return step < now.step || of == Tensor::p || now.phase >= FlashPhase::gradients;
+  return step < now.step || weight || now.phase >= FlashPhase::gradients;
 }
 
 /// What the chosen component of dQ comes to before the step, and after it: recorded parts, added up and scaled.
@@ -103,51 +94,26 @@ FlashAttentionScene::Bytes FlashAttentionScene::asked_backward(const FlashMoment
   const auto of = [&](double loads, double stores) {
     return Bytes{loads * static_cast<double>(row.loaded), stores * static_cast<double>(row.stored)};
   };
-  if (recomputes()) {
-    int begun = 0, written = 0;
-    for (int k = 0; k < trace_.plan.k_tiles; ++k) {
-      begun += column_begun(now, k) ? 1 : 0;
-      written += column_through(now, k) ? 1 : 0;
-    }
-    const double tiles = trace_.plan.k_tiles;
-    switch (row.tensor) {
-      case Tensor::o:
-      case Tensor::lse:
-        return of(1, 0);  // D's kernel comes first
-      case Tensor::k:
-      case Tensor::v:
-        return of(begun / tiles, 0);
-      case Tensor::dk:
-      case Tensor::dv:
-        return of(0, written / tiles);
-      case Tensor::dq:
-        return {};  // made of its sums at the end
-      default:
-        return of(share_of_visits(now), share_of_visits(now));
-    }
+  int begun = 0, written = 0;
+  for (int k = 0; k < trace_.plan.k_tiles; ++k) {
+    begun += column_begun(now, k) ? 1 : 0;
+    written += column_through(now, k) ? 1 : 0;
   }
-  const double columns = static_cast<double>(now.step) / trace_.plan.k_tiles;
-  const bool gradients = now.phase >= FlashPhase::gradients;
+  const double tiles = trace_.plan.k_tiles;
   switch (row.tensor) {
     case Tensor::o:
     case Tensor::lse:
-      return of(1, 0);
-    case Tensor::d:
-      return of(gradients ? 1 : 0, 1);
+      return of(1, 0);  // D's kernel comes first
+    case Tensor::k:
     case Tensor::v:
-      return of(columns, 0);
-    case Tensor::d_o:
-      return of(columns / 2, 0);  // the other half for dV
-    case Tensor::dp:
-      return of(gradients ? 1 : 0, columns);
-    case Tensor::p:
-      return of(gradients ? 0.5 : 0, 0);
-    case Tensor::s:
-      return of(gradients ? 1 : 0, 0);
-    case Tensor::ds:
-      return of(0, gradients ? 1 : 0);
+      return of(begun / tiles, 0);
+    case Tensor::dk:
+    case Tensor::dv:
+      return of(0, written / tiles);
+    case Tensor::dq:
+      return {};  // made of its sums at the end
     default:
-      return {};
+      return of(share_of_visits(now), share_of_visits(now));
   }
 }
 
@@ -160,16 +126,15 @@ Box FlashAttentionScene::output_gradients(const FlashMoment& now) const {
   strip.items.about = {{Name("tensor"), {static_cast<int>(Tensor::d_o)}}};
   for (int q = 0; q < trace_.plan.q_tiles; ++q) {
     const bool chosen = q == trace_.chosen.q_tile && now.step > 0 && !now.through;
-    strip.items.state.each.push_back(chosen        ? State::current
-                                     : now.through ? State::done
-                                     : row_begun(now, q) || (stores() && now.step > 0)
-                                         ? State::plain
-                                         : State::to_come);
+    strip.items.state.each.push_back(chosen              ? State::current
+                                     : now.through       ? State::done
+                                     : row_begun(now, q) ? State::plain
+                                                         : State::to_come);
   }
   return box({"output_gradients"}, {std::move(strip)}, text("dO"), kRow);
 }
 
-/// How many blocks have added to each tile of dQ; where weights are stored one block makes it.
+/// How many blocks have added to each tile of dQ.
 Box FlashAttentionScene::query_gradients(const FlashMoment& now) const {
   Cells strip{items("dQ", trace_.plan.q_tiles)};
   strip.columns = 1;
@@ -178,7 +143,7 @@ Box FlashAttentionScene::query_gradients(const FlashMoment& now) const {
   strip.items.about = {{Name("tensor"), {static_cast<int>(Tensor::dq)}}};
   for (int q = 0; q < trace_.plan.q_tiles; ++q) {
     int added = 0;
-    for (int k = 0; recomputes() && k < trace_.plan.k_tiles; ++k) {
+    for (int k = 0; k < trace_.plan.k_tiles; ++k) {
       const TileFate tile = fate(now, q, k);
       added += tile == TileFate::gone || (tile == TileFate::now && now.phase == FlashPhase::values)
                    ? 1
@@ -212,10 +177,8 @@ Box FlashAttentionScene::of_keys(const FlashMoment& now, Tensor tensor) const {
   // In which phase it is at work.
   const bool works = is_sum ? now.phase == FlashPhase::values
                      : tensor == Tensor::v
-                         ? now.phase == (recomputes() ? FlashPhase::gradients : FlashPhase::scores)
-                     : recomputes()
-                         ? now.phase == FlashPhase::scores || now.phase == FlashPhase::values
-                         : now.phase == FlashPhase::values;
+                         ? now.phase == FlashPhase::gradients
+                         : now.phase == FlashPhase::scores || now.phase == FlashPhase::values;
   const std::vector<int>& wrong = tensor == Tensor::dk ? trace_.wrong_dk : trace_.wrong_dv;
   for (int k = 0; k < trace_.plan.k_tiles; ++k) {
     bool ever = false;
@@ -223,15 +186,13 @@ Box FlashAttentionScene::of_keys(const FlashMoment& now, Tensor tensor) const {
     const int bad = is_sum && judged(now) ? wrong[static_cast<std::size_t>(k)] : 0;
     const bool here = now.now != nullptr && !now.through && now.now->k_tile == k;
     const bool begun = column_begun(now, k), through = column_through(now, k);
-    // Where weights are stored, K, dK and dV have their turn at the end.
-    const bool waits = stores() && tensor != Tensor::v && !now.through;
-    strip.items.state.each.push_back(bad > 0          ? State::wrong
-                                     : here && works  ? State::current
-                                     : !ever || waits ? State::to_come
-                                     : through        ? is_sum ? State::plain : State::done
-                                     : !begun         ? State::to_come
-                                     : is_sum         ? State::done
-                                                      : State::plain);
+    strip.items.state.each.push_back(bad > 0         ? State::wrong
+                                     : here && works ? State::current
+                                     : !ever         ? State::to_come
+                                     : through       ? is_sum ? State::plain : State::done
+                                     : !begun        ? State::to_come
+                                     : is_sum        ? State::done
+                                                     : State::plain);
     strip.items.glyph.each.push_back(ever ? kSolid : kHollow);
     strip.items.names.push_back(bad > 0                       ? std::to_string(bad)
                                 : tensor == Tensor::k && ever ? std::to_string(k)
@@ -247,27 +208,23 @@ Box FlashAttentionScene::of_keys(const FlashMoment& now, Tensor tensor) const {
 
 // ---- the chosen query -----------------------------------------------------------------------------------
 
-Box FlashAttentionScene::gradient_bars(const FlashMoment& now, Tensor tensor) const {
-  const bool weights = tensor == Tensor::p;
-  std::vector<float> values = row_of(trace_.backward, tensor);
+/// P or dS of each key.
+Box FlashAttentionScene::gradient_bars(const FlashMoment& now, bool weights) const {
+  std::vector<float> values = weights ? trace_.backward.p : trace_.backward.ds;
   std::vector<State> states;
   const int size = trace_.plan.block_k;
   for (int key = 0; key < static_cast<int>(values.size()); ++key) {
-    const bool known = key_known(now, key, tensor);
+    const bool known = key_known(now, key, weights);
     if (!known) values[static_cast<std::size_t>(key)] = 0;
-    const bool fresh = !now.through && now.now != nullptr &&
-                       (key / size == now.now->k_tile || (stores() && tensor == Tensor::ds));
+    const bool fresh = !now.through && now.now != nullptr && key / size == now.now->k_tile;
     states.push_back(!known ? State::to_come : fresh ? State::current : State::plain);
   }
-  const Name name = weights ? Name("P") : tensor == Tensor::dp ? Name("dP") : Name("dS");
-  Bars bars{items(name, std::move(values)), "key",
-            weights                ? Name("weight")
-            : tensor == Tensor::dp ? Name("dp")
-                                   : Name("ds")};
+  const Name name = weights ? Name("P") : Name("dS");
+  Bars bars{items(name, std::move(values)), "key", weights ? Name("weight") : Name("ds")};
   bars.items.about = {{"key", {0, numbers(bars.items.count)}}};
   bars.items.state.each = std::move(states);
   return box(weights ? Key{"weights_row"} : Key{"gradient_row"}, {std::move(bars)},
-             text(std::string(name_of(tensor))),
+             text(weights ? "P" : "dS"),
              {.rank = 4,
               .weight = 0.6f,
               .least_width = 14,
@@ -292,18 +249,14 @@ std::vector<std::string> FlashAttentionScene::gradient_formulas(const FlashMomen
   const std::string p = text(row.p[at], 3), dp = text(row.dp[at], 2), ds = text(row.ds[at], 4);
   const auto [before, after] = sums_of_dq(now);
   std::vector<std::string> rows = {
-      recomputes() ? fmt::format("P[{}] = exp(s − {}) = {}", *key, text(row.lse, 2), p)
-                   : fmt::format("P[{}] = {}   (kept)", *key, p),
+      fmt::format("P[{}] = exp(s − {}) = {}", *key, text(row.lse, 2), p),
       fmt::format("dP[{}] = dO · V[{}] = {}", *key, *key, dp),
       fmt::format("dS[{}] = {} ({} {}) = {}", *key, p, dp,
                   signed_text(-static_cast<double>(row.d), 2), ds),
-      recomputes()
-          ? fmt::format("dQ[{}] = {} {} = {}", c, number(before, 4), signed_text(after - before, 4),
-                        number(after, 4))
-          : fmt::format("dQ[{}] = dS · K = {}", c,
-                        text(row.dq[static_cast<std::size_t>(trace_.chosen.component)], 4))};
+      fmt::format("dQ[{}] = {} {} = {}", c, number(before, 4), signed_text(after - before, 4),
+                  number(after, 4))};
   // What is to come is named, not given away.
-  const std::size_t known = now.phase == FlashPhase::scores      ? recomputes() ? 1 : 2
+  const std::size_t known = now.phase == FlashPhase::scores      ? 1
                             : now.phase == FlashPhase::gradients ? 3
                                                                  : 4;
   for (std::size_t i = known; i < rows.size(); ++i) {
@@ -317,9 +270,9 @@ Box FlashAttentionScene::gradient_row(const FlashMoment& now) const {
   made.items.about = {{"d", {-1, {-1, -1, 0, -1}}},
                       {"tensor", {-1, {-1, -1, -1, static_cast<int>(Tensor::dq)}}}};
   const int first = now.phase == FlashPhase::scores      ? 0
-                    : now.phase == FlashPhase::gradients ? recomputes() ? 1 : 2
+                    : now.phase == FlashPhase::gradients ? 1
                                                          : 3;
-  const int last = now.phase == FlashPhase::scores ? recomputes() ? 0 : 1 : std::max(first, 2);
+  const int last = now.phase == FlashPhase::scores ? 0 : std::max(first, 2);
   for (int row = 0; row < made.items.count; ++row) {
     const bool current = !now.through && row >= first && row <= last;
     made.items.state.each.push_back(now.now == nullptr           ? State::to_come
@@ -329,36 +282,33 @@ Box FlashAttentionScene::gradient_row(const FlashMoment& now) const {
   }
   Box formulas = box({"formulas"}, {std::move(made)}, {},
                      {.weight = 1, .least_width = 14, .least_height = 4.6f, .most_height = 5.4f});
-  const Tensor second =
-      !recomputes() && now.phase < FlashPhase::gradients ? Tensor::dp : Tensor::ds;
-  Box all = column({"chosen"},
-                   {gradient_bars(now, Tensor::p), gradient_bars(now, second), std::move(formulas)},
-                   {.rank = 2, .weight = 0.6f});
+  Box all =
+      column({"chosen"}, {gradient_bars(now, true), gradient_bars(now, false), std::move(formulas)},
+             {.rank = 2, .weight = 0.6f});
   std::string label = fmt::format("query {}", trace_.chosen.query);
   if (trace_.shape.heads > 1) label += fmt::format(" of head {}", trace_.chosen.head);
   if (now.now != nullptr) label += fmt::format(", at keys {}", rows_of(now.now->k_tile, false));
-  const char* weights = recomputes() ? "weights P made again" : "weights P were kept";
-  all.label = text(fmt::format("{}: {}", label, weights), label,
-                   fmt::format("query {}", trace_.chosen.query));
+  all.label =
+      text(label + ": weights P made again", label, fmt::format("query {}", trace_.chosen.query));
   return all;
 }
 
 // ---- what the pointer is told -----------------------------------------------------------------------------
 
 std::string FlashAttentionScene::explain_backward(const FlashMoment& now, const Key& key) const {
-  if (key.is({"P", "dP", "dS"})) {
-    const Tensor of = key.is({"P"}) ? Tensor::p : key.is({"dP"}) ? Tensor::dp : Tensor::ds;
-    const std::vector<float>& row = row_of(trace_.backward, of);
-    if (key.i < 0 || key.i >= std::ssize(row) || !key_known(now, key.i, of)) return {};
-    return fmt::format("key {}: {} = {}", key.i, name_of(of),
+  if (key.is({"P", "dS"})) {
+    const bool weight = key.is({"P"});
+    const std::vector<float>& row = weight ? trace_.backward.p : trace_.backward.ds;
+    if (key.i < 0 || key.i >= std::ssize(row) || !key_known(now, key.i, weight)) return {};
+    return fmt::format("key {}: {} = {}", key.i, key.name.text(),
                        number(static_cast<double>(row[static_cast<std::size_t>(key.i)]), 5));
   }
   std::string said = explain_strip(now, key);
   if (key.is({"dO"})) said += "\nwhat the loss changes by with each number of O";
-  if (key.is({"dQ"}) && recomputes()) {
+  if (key.is({"dQ"})) {
     said += "\nFP32 sums in memory, to which each block of keys adds its part";
   }
-  if (key.is({"dK", "dV"}) && recomputes()) {
+  if (key.is({"dK", "dV"})) {
     said += "\nsums in registers of one block, written once";
   }
   const auto tell = [&](const std::vector<int>& wrong) {

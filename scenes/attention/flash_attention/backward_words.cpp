@@ -19,25 +19,11 @@ std::string FlashAttentionScene::sentence_of_backward(const FlashMoment& now) co
   if (now.now == nullptr && now.through) {
     return "The chosen query sees no key: its dQ is 0, and no block comes to its tile.";
   }
-  const std::int64_t scores = std::int64_t{trace_.shape.length} * trace_.shape.length;
   if (now.now == nullptr) {
-    return recomputes()
-               ? "O and a log-sum-exp a query are left of the forward pass, and no weight."
-               : fmt::format("The forward pass kept {} a head.", counted(scores, "weight"));
+    return "O and a log-sum-exp a query are left of the forward pass, and no weight.";
   }
   const int k = now.now->k_tile;
   const std::string d = number(static_cast<double>(trace_.backward.d), 2);
-  if (!recomputes()) {
-    if (now.phase == FlashPhase::scores) {
-      return fmt::format("dP = dO V^T: the blocks of tile {} of keys write {} × {} numbers.", k,
-                         trace_.shape.length, trace_.plan.block_k);
-    }
-    if (now.phase == FlashPhase::gradients) {
-      return fmt::format("dS = P ∘ (dP − D): {} and as many of dP are read, and dS is written.",
-                         counted(scores, "weight"));
-    }
-    return "dQ = dS K, dK = dS^T Q, dV = P^T dO: three kernels read these matrices again.";
-  }
   const int block = trace_.visit(q, k).block;
   if (now.phase == FlashPhase::scores) {
     return fmt::format("Block {} has keys {}, and makes the weights of Q {} again: exp(s − lse).",
@@ -57,14 +43,8 @@ std::string FlashAttentionScene::sentence_of_backward(const FlashMoment& now) co
 void FlashAttentionScene::find_backward_events() {
   const int all = steps_in_all();
   if (all == 0) return;
-  if (recomputes()) {
-    events_.push_back({{1, 1}, "dS: the first tile"});
-    if (all > 1) events_.push_back({{all, 2}, "dQ has all its parts"});
-    return;
-  }
-  if (all > 1) events_.push_back({{all, 0}, "all of dP is in memory"});
-  events_.push_back({{all, 1}, "dS is in memory too"});
-  events_.push_back({{all, 2}, "dQ, dK and dV are written"});
+  events_.push_back({{1, 1}, "dS: the first tile"});
+  if (all > 1) events_.push_back({{all, 2}, "dQ has all its parts"});
 }
 
 std::vector<picture::Symbol> FlashAttentionScene::backward_symbols() const {
@@ -86,23 +66,19 @@ std::vector<Readout> FlashAttentionScene::backward_readouts(const FlashMoment& n
       {"d", "D", number(static_cast<double>(trace_.backward.d), 2), "", lab::Provenance::traced,
        "sum of dO ∘ O of the chosen query, " + kernel}};
   all[1].about = {"d", 0};
-  if (recomputes()) {
-    const auto [before, after] = sums_of_dq(now);
-    const double so_far = now.phase == FlashPhase::values ? after : before;
-    all.push_back({"dq", fmt::format("dQ[{}] so far", trace_.chosen.component),
-                   now.step == 0 ? "–" : number(so_far, 4), "", lab::Provenance::derived,
-                   "parts that blocks added, recorded; their sum, times 1/√d", Readout::accent});
-    all.back().about = {"tensor", static_cast<int>(Tensor::dq)};
-  }
+  const auto [before, after] = sums_of_dq(now);
+  const double so_far = now.phase == FlashPhase::values ? after : before;
+  all.push_back({"dq", fmt::format("dQ[{}] so far", trace_.chosen.component),
+                 now.step == 0 ? "–" : number(so_far, 4), "", lab::Provenance::derived,
+                 "parts that blocks added, recorded; their sum, times 1/√d", Readout::accent});
+  all.back().about = {"tensor", static_cast<int>(Tensor::dq)};
   return all;
 }
 
 SourceMark FlashAttentionScene::backward_source(const FlashMoment& now) const {
   const auto at = [&](FlashPhase phase) {
-    if (phase == FlashPhase::scores)
-      return recomputes() ? flash_attention::Mark::scores : flash_attention::Mark::d_p;
-    if (phase == FlashPhase::gradients)
-      return recomputes() ? flash_attention::Mark::weights : flash_attention::Mark::d_s;
+    if (phase == FlashPhase::scores) return flash_attention::Mark::scores;
+    if (phase == FlashPhase::gradients) return flash_attention::Mark::d_s;
     return flash_attention::Mark::d_q;
   };
   const int current = now.now == nullptr ? -1 : static_cast<int>(at(now.phase));
@@ -118,7 +94,7 @@ SourceMark FlashAttentionScene::backward_source(const FlashMoment& now) const {
     say(FlashPhase::gradients,
         fmt::format("D = {}", number(static_cast<double>(trace_.backward.d), 2)));
   }
-  if (now.phase == FlashPhase::values && recomputes()) {
+  if (now.phase == FlashPhase::values) {
     say(FlashPhase::values, fmt::format("adds {}", number(static_cast<double>(now.now->dq), 3)));
   }
   return mark;
@@ -128,15 +104,13 @@ SourceMark FlashAttentionScene::backward_source(const FlashMoment& now) const {
 
 /// What must be left of the forward pass.
 Question FlashAttentionScene::kept_question() const {
-  const std::string matrix = "The matrix of weights, and O", number = "O, and one number a query";
   return about(
       {"ledger"},
       ask("Q, K and V are there anyway. What else does this pass need of the forward pass?",
-          recomputes() ? number : matrix,
-          {matrix, number, "O, and one number a key", "Nothing else"},
-          recomputes() ? "O for D = rowsum(dO ∘ O), and the log-sum-exp: exp(s − log-sum-exp) is "
-                         "the weight itself, without a maximum or a sum to look for."
-                       : "The weights, written and kept until this pass comes; O for D."));
+          "O, and one number a query",
+          {"The matrix of weights, and O", "O, and one number a key", "Nothing else"},
+          "O for D = rowsum(dO ∘ O), and the log-sum-exp: exp(s − log-sum-exp) is the weight "
+          "itself, without a maximum or a sum to look for."));
 }
 
 /// Weights made again: five products in place of four.
@@ -166,12 +140,11 @@ Question FlashAttentionScene::adders_question() const {
 Question FlashAttentionScene::keep_or_recompute_question() const {
   double kept = 0;
   for (const LedgerRow& row : trace_.ledger) {
-    if (row.tensor != Tensor::p && row.tensor != Tensor::s) kept += static_cast<double>(row.kept);
+    kept += static_cast<double>(row.kept);
   }
   const auto length = static_cast<double>(trace_.shape.asked_length);
   const double pitch = std::ceil(length / 8) * 8;  // of a row of weights in memory
-  const double weights =
-      trace_.shape.asked_heads * length * pitch * flash_attention::element_bytes(trace_.dtype);
+  const double weights = trace_.shape.asked_heads * length * pitch * flash_attention::kElementBytes;
   const double ratio = (kept + weights) / kept;
   return about(
       {"ledger"},
@@ -191,7 +164,6 @@ std::optional<Question> FlashAttentionScene::backward_question(int next) const {
   const bool last = next + 1 == steps_in_all();
   if (next == 1 && !last) return asked("kept", kept_question());
   if (last) return asked("keep-or-recompute", keep_or_recompute_question());
-  if (!recomputes()) return std::nullopt;
   if (next == 2) return asked("products", products_question());
   if (next == 3) return asked("adders", adders_question());
   return std::nullopt;

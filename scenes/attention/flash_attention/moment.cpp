@@ -21,10 +21,9 @@ FlashMoment FlashAttentionScene::moment(Cursor cursor) const {
   if (at > 0) now.before = &trace_.steps[at - 1];
   const bool last = now.step == all;
   if (is_naive()) {
-    // The last step has two phases more: the softmax of all rows, and the product with V; or dS, and what comes of it.
-    const FlashPhase one = is_backward() ? FlashPhase::gradients : FlashPhase::weights;
+    // The last step has two phases more: the softmax of all rows, and the product with V.
     now.phase = !last || cursor.phase <= 0 ? FlashPhase::scores
-                : cursor.phase == 1        ? one
+                : cursor.phase == 1        ? FlashPhase::weights
                                            : FlashPhase::values;
   } else {
     now.phase = cursor.phase <= 0  ? FlashPhase::scores
@@ -49,7 +48,6 @@ TileFate FlashAttentionScene::fate(const FlashMoment& now, int q_tile, int k_til
     // All blocks run side by side, a tile each; they are shown from left to right.
     return now.step > k_tile ? TileFate::stored : TileFate::to_come;
   }
-  if (stores()) return now.step > 0 ? TileFate::stored : TileFate::to_come;
   if (!seen(now, visit)) return TileFate::to_come;
   const bool chosen = q_tile == trace_.chosen.q_tile;
   // Backward two blocks may come to the chosen query at a time; the picture has one after the other.
@@ -65,7 +63,7 @@ TileFate FlashAttentionScene::fate(const FlashMoment& now, int q_tile, int k_til
 bool FlashAttentionScene::row_through(const FlashMoment& now, int q_tile) const {
   if (now.through) return true;
   // O is written when all is through, and so is dQ.
-  if (variant() == Variant::flash_1 || stores() || is_backward()) return false;
+  if (variant() == Variant::flash_1 || is_naive() || is_backward()) return false;
   bool any = false;
   for (int k = 0; k < trace_.plan.k_tiles; ++k) {
     const TileVisit& visit = trace_.visit(q_tile, k);
@@ -109,11 +107,6 @@ double FlashAttentionScene::share_of_rows(const FlashMoment& now, bool begun) co
   return now.through ? 1.0 : static_cast<double>(known) / all;
 }
 
-double FlashAttentionScene::share_of_columns(const FlashMoment& now) const {
-  if (is_naive()) return static_cast<double>(now.step) / trace_.plan.k_tiles;
-  return now.step > 0 ? 1 : 0;
-}
-
 FlashAttentionScene::Bytes FlashAttentionScene::asked_by(const FlashMoment& now,
                                                          const LedgerRow& row) const {
   const auto of = [&](double loads, double stores) {
@@ -123,22 +116,18 @@ FlashAttentionScene::Bytes FlashAttentionScene::asked_by(const FlashMoment& now,
   if (now.step == 0) return {};
   if (is_backward()) return asked_backward(now, row);
   const double visits = share_of_visits(now), through = share_of_rows(now, false);
-  if (stores()) {
-    const bool weights = now.phase >= FlashPhase::weights;
-    const double columns = share_of_columns(now);
-    const double read = static_cast<double>(now.step) / std::max(steps_in_all(), 1);
+  if (is_naive()) {
+    const double weights = now.phase >= FlashPhase::weights ? 1 : 0;
+    const double columns = static_cast<double>(now.step) / trace_.plan.k_tiles;
     switch (row.tensor) {
       case Tensor::q:
       case Tensor::k:
         return of(columns, 0);
       case Tensor::s:
-        return of(is_naive() ? (weights ? 1 : 0) : read, columns);
+        return of(weights, columns);
       case Tensor::p:
-        return of(0, weights ? 1 : 0);
       case Tensor::lse:
-        return of(0, is_naive() && weights ? 1 : 0);
-      case Tensor::v:
-        return of(is_naive() ? 0 : read, 0);
+        return of(0, weights);
       default:
         return {};
     }
