@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/attention/flash_attention/flash_3_problem.hpp"
+#include "kernels/attention/flash_attention/flash_3/problem.hpp"
 #include "kernels/attention/flash_attention/params.hpp"
 #include "kernels/base/simt/cudnn.hpp"
 #include "kernels/base/simt/resources.hpp"
@@ -109,8 +109,8 @@ struct Configuration {
   std::string_view name;  ///< "128x64, 4 warps of 32 queries"
 };
 
-class BackwardKernels;    // backward_kernels.hpp
-struct QuantizedProblem;  // quantized.hpp
+class BackwardKernels;    // backward/kernels.hpp
+struct QuantizedProblem;  // quantized/problem.hpp
 struct QuantizedArrays;
 
 class Kernels : public simt::KernelSet {

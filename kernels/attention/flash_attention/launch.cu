@@ -4,10 +4,10 @@
 
 #include "kernels/attention/flash_attention/flash_1.cu"
 #include "kernels/attention/flash_attention/flash_2.cu"
-#include "kernels/attention/flash_attention/flash_3_start.hpp"
-#include "kernels/attention/flash_attention/launching.hpp"
+#include "kernels/attention/flash_attention/flash_3/launches.hpp"
 #include "kernels/attention/flash_attention/naive.cu"
-#include "kernels/attention/flash_attention/quantized_start.hpp"
+#include "kernels/attention/flash_attention/quantized/launches.hpp"
+#include "kernels/attention/flash_attention/shared/call.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
 namespace {

@@ -1,6 +1,6 @@
 #include "kernels/attention/flash_attention/lesson.hpp"
 
-#include "kernels/attention/flash_attention/bench.hpp"
+#include "kernels/attention/flash_attention/bench/bench.hpp"
 #include "kernels/attention/flash_attention/run.hpp"
 #include "kernels/base/lab/replay.hpp"
 #include "kernels/base/simt/launch.hpp"

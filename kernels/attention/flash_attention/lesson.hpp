@@ -167,7 +167,7 @@ struct LedgerRow {
 
 // ---- flash-3's lanes --------------------------------------------------------------------------------------
 
-/// What happens in flash-3's chosen block; Site of flash_3.hpp in words.
+/// What happens in flash-3's chosen block; Site of flash_3/schedule.hpp in words.
 enum class What {
   waits_empty_q,  ///< the producer begins to wait until Q's tile is free
   copies_q,       ///< its copies of Q are issued
@@ -324,12 +324,13 @@ inline constexpr std::size_t kMarks = 31;
 /// asset.
 constexpr std::string_view source_path(Variant variant, Pass pass = Pass::forward,
                                        DataType dtype = DataType::bf16) {
-  if (is_quantized(dtype)) return "kernels/attention/flash_attention/quantized.cu";
-  if (pass != Pass::forward) return "kernels/attention/flash_attention/backward_recompute.cu";
+  if (is_quantized(dtype)) return "kernels/attention/flash_attention/quantized/quantized.cu";
+  if (pass != Pass::forward)
+    return "kernels/attention/flash_attention/backward/backward_recompute.cu";
   constexpr std::string_view kPaths[] = {"kernels/attention/flash_attention/naive.cu",
                                          "kernels/attention/flash_attention/flash_1.cu",
                                          "kernels/attention/flash_attention/flash_2.cu"};
-  return is_flash_3(variant) ? "kernels/attention/flash_attention/flash_3.cu"
+  return is_flash_3(variant) ? "kernels/attention/flash_attention/flash_3/flash_3.cu"
                              : kPaths[static_cast<int>(variant)];
 }
 /// Of source_path; 0: it has no such mark.

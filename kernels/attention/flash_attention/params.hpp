@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/attention/flash_attention/mask.hpp"
+#include "kernels/attention/flash_attention/shared/mask.hpp"
 #include "kernels/base/simt/device.hpp"
 #include "kernels/lessons.hpp"
 
@@ -61,7 +61,7 @@ constexpr auto names_of(Pass) {
 }
 
 /// Of Q, K, V and O; sums are FP32. With fp8 (E4M3) and int8 they lie in memory in BF16, and Q and K
-/// become numbers of 8 bits for their product alone: quantized.hpp.
+/// become numbers of 8 bits for their product alone: quantized/problem.hpp.
 enum class DataType { bf16, fp8, int8 };
 constexpr auto names_of(DataType) {
   return std::to_array<std::string_view>({"bf16", "fp8", "int8"});

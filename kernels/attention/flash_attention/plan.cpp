@@ -6,7 +6,7 @@
 
 #include "kernels/attention/flash_attention/kernels.hpp"
 #include "kernels/attention/flash_attention/params.hpp"
-#include "kernels/attention/flash_attention/quantized.hpp"
+#include "kernels/attention/flash_attention/quantized/problem.hpp"
 
 namespace tilestep::flash_attention {
 namespace {

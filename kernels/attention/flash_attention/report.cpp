@@ -1,4 +1,4 @@
-// What a run says: summary, measurements, checks. Its tables are in report_tables.cpp.
+// What a run says: summary, measurements, checks. Its tables are in tables.cpp.
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "kernels/attention/flash_attention/ledger.hpp"
 #include "kernels/attention/flash_attention/run.hpp"
+#include "kernels/attention/flash_attention/shared/ledger.hpp"
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/base/lab/plural.hpp"

@@ -7,8 +7,8 @@
 #include <limits>
 #include <map>
 
-#include "kernels/attention/flash_attention/ledger.hpp"
-#include "kernels/attention/flash_attention/quantized_reference.hpp"
+#include "kernels/attention/flash_attention/quantized/reference.hpp"
+#include "kernels/attention/flash_attention/shared/ledger.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/base/simt/simt.hpp"
 

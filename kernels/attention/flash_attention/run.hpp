@@ -1,15 +1,15 @@
 #pragma once
 
-#include "kernels/attention/flash_attention/backward_gather.hpp"
-#include "kernels/attention/flash_attention/backward_reference.hpp"
-#include "kernels/attention/flash_attention/excerpt.hpp"
-#include "kernels/attention/flash_attention/gather.hpp"
-#include "kernels/attention/flash_attention/reference.hpp"
+#include "kernels/attention/flash_attention/backward/explained.hpp"
+#include "kernels/attention/flash_attention/backward/reference.hpp"
+#include "kernels/attention/flash_attention/shared/excerpt.hpp"
+#include "kernels/attention/flash_attention/shared/explained.hpp"
+#include "kernels/attention/flash_attention/shared/reference.hpp"
 
 /// The parts that the lesson's answers are put together from.
 namespace tilestep::flash_attention {
 
-/// What 8 bits cost, and whether that is what it must be: quantized_run.cpp.
+/// What 8 bits cost, and whether that is what it must be: quantized/run.cpp.
 struct QuantizedErrors {
   std::vector<QuantizedRow> rows;  ///< kQuantizedRows
   int wrong_numbers =
@@ -41,7 +41,7 @@ Trace trace_of(const Run& run, const Outcome& shown, bool emulated);
 /// What is the same in the traces of all passes: the plan, visits, blocks, bytes and lines of `shown`.
 Trace frame_of(const Run& run, const Outcome& shown, bool emulated);
 
-/// A backward pass, its forward pass before it, of a run that has its excerpt and what is chosen: backward_run.cpp.
+/// A backward pass, its forward pass before it, of a run that has its excerpt and what is chosen: backward/run.cpp.
 void run_backward(Run& run, const Inputs& inputs, simt::Device& device, lab::Progress& progress);
 
 /// The report of a run: summary, tables, measurements, checks, trace.
@@ -53,7 +53,7 @@ std::int64_t held_by(const Trace& trace);
 int visited(const Trace& trace);
 /// "384 B", "16.4 KB".
 std::string bytes_text(std::int64_t bytes);
-/// What a backward pass says: backward_report.cpp.
+/// What a backward pass says: backward/report.cpp.
 std::string backward_summary(const Trace& trace);
 void add_backward_measurements(lab::Report& report, const Run& run);
 void add_backward_checks(lab::Report& report, const Run& run);
@@ -68,7 +68,7 @@ lab::Table passes_table(const Params& params);
 /// own format are there already.
 QuantizedErrors quantized_errors(simt::Device& device, const Run& run, const Inputs& inputs,
                                  lab::Progress& progress);
-/// Table and checks of it: quantized_report.cpp.
+/// Table and checks of it: quantized/report.cpp.
 void add_quantized(lab::Report& report, const Run& run);
 
 /// The rungs with what changed in each.

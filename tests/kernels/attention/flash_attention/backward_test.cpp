@@ -6,8 +6,8 @@
 #include <numeric>
 #include <set>
 
-#include "kernels/attention/flash_attention/backward_gather.hpp"
-#include "kernels/attention/flash_attention/backward_reference.hpp"
+#include "kernels/attention/flash_attention/backward/explained.hpp"
+#include "kernels/attention/flash_attention/backward/reference.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/attention/flash_attention/pairwise.hpp"
 #include "tests/kernels/attention/flash_attention/testing.hpp"

@@ -1,13 +1,13 @@
 // The bench on tiny problems, under an emulation that pretends to a clock and to counters; its peers as shells.
 
-#include "kernels/attention/flash_attention/bench.hpp"
+#include "kernels/attention/flash_attention/bench/bench.hpp"
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "kernels/attention/flash_attention/bench_backward.hpp"
-#include "kernels/attention/flash_attention/bench_parts.hpp"
+#include "kernels/attention/flash_attention/backward/bench_problem.hpp"
+#include "kernels/attention/flash_attention/bench/counts.hpp"
 #include "tests/kernels/attention/flash_attention/testing.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/attention/flash_attention/flash_3_start.hpp"
+#include "kernels/attention/flash_attention/flash_3/launches.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/base/numeric/random.hpp"
 #include "kernels/base/numeric/small_float.hpp"

@@ -1,6 +1,6 @@
 // What the dispatcher chooses, and what it refuses.
 
-#include "kernels/attention/flash_attention/backward_kernels.hpp"
+#include "kernels/attention/flash_attention/backward/kernels.hpp"
 #include "tests/catch.hpp"
 
 using namespace tilestep;

@@ -4,10 +4,10 @@
 #include <array>
 #include <cmath>
 
-#include "kernels/attention/flash_attention/ledger.hpp"
-#include "kernels/attention/flash_attention/quantized_buffers.hpp"
-#include "kernels/attention/flash_attention/quantized_reference.hpp"
+#include "kernels/attention/flash_attention/quantized/buffers.hpp"
+#include "kernels/attention/flash_attention/quantized/reference.hpp"
 #include "kernels/attention/flash_attention/run.hpp"
+#include "kernels/attention/flash_attention/shared/ledger.hpp"
 #include "kernels/base/numeric/small_float.hpp"
 #include "kernels/base/simt/hopper.hpp"
 #include "tests/catch.hpp"

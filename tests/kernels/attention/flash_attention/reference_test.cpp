@@ -1,12 +1,12 @@
 // The reference against what it says of itself: slopes by random directions, and a few answers by hand.
 
-#include "kernels/attention/flash_attention/reference.hpp"
+#include "kernels/attention/flash_attention/shared/reference.hpp"
 
 #include <cmath>
 #include <limits>
 #include <random>
 
-#include "kernels/attention/flash_attention/reference_parts.hpp"
+#include "kernels/attention/flash_attention/shared/weights.hpp"
 #include "kernels/base/lab/random.hpp"
 #include "tests/catch.hpp"
 

@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
-#include "kernels/attention/flash_attention/gather.hpp"
 #include "kernels/attention/flash_attention/lesson.hpp"
-#include "kernels/attention/flash_attention/reference.hpp"
+#include "kernels/attention/flash_attention/shared/explained.hpp"
+#include "kernels/attention/flash_attention/shared/reference.hpp"
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/base/simt/backends.hpp"
 #include "tests/catch.hpp"
