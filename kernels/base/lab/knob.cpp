@@ -177,8 +177,7 @@ const Knob& Knobs::at(std::string_view id) const {
     ids.push_back(knob.id);
   }
   if (const auto found = retired_.find(id); found != retired_.end()) {
-    throw Error(fmt::format("there is no knob '{}' any more: {}; the knobs are: {}", id,
-                            found->second.instead, joined(ids)));
+    throw Error(fmt::format("there is no knob '{}' any more: {}", id, found->second.instead));
   }
   throw Error(fmt::format("there is no knob '{}'; the knobs are: {}", id, joined(ids)));
 }
