@@ -10,7 +10,7 @@
 // Arrays as in flash_2.cu; m, ℓ [heads × length] FP32, m in natural units. O is kept in FP32 (o_sums) until the
 // end, as the authors' program kept it.
 
-#include "kernels/attention/flash_attention/shared/softmax.hpp"
+#include "kernels/attention/flash_attention/operands.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
 

@@ -9,7 +9,7 @@
 // Q, O [heads × length × head_dim], K, V [kv_heads × length × head_dim], row-major, BF16, multiplied by mma.sync
 // (compute capability 8.0); log-sum-exp [heads × length] FP32. A query that sees no key gets 0 and −∞.
 
-#include "kernels/attention/flash_attention/shared/softmax.hpp"
+#include "kernels/attention/flash_attention/operands.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
 

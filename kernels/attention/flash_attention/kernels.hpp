@@ -17,23 +17,8 @@
 
 namespace tilestep::flash_attention {
 
-/// What a block may have on Hopper: 227 KB.
-inline constexpr int kMostSharedBytes = 227 * 1024;
-/// The tensor core's instruction takes 16 queries or keys.
-inline constexpr int kStrip = 16;
 /// Threads that share a row in the softmax of `naive`.
 inline constexpr int kSoftmaxThreads = 128;
-
-/// A tile of scores, and the columns of Q, K and V in shared memory.
-struct TileSize {
-  int block_q = 0, block_k = 0, columns = 0;
-};
-
-/// Rows of S and P in memory are a multiple of 8 numbers apart, so that all begin at a multiple of 16 bytes.
-/// What lies between is written and read as the rest: −infinity and 0.
-__host__ __device__ constexpr int score_pitch(int length) {
-  return (length + 7) / 8 * 8;
-}
 
 /// Warps of a block: each has 16 queries, in flash-1 16 keys.
 constexpr int warps_of(Variant variant, const TileSize& tile) {
@@ -41,9 +26,6 @@ constexpr int warps_of(Variant variant, const TileSize& tile) {
 }
 
 /// Dynamic shared memory of each kernel, in bytes.
-constexpr std::size_t bytes_of_numbers(int count) {
-  return static_cast<std::size_t>(count) * kElementBytes;
-}
 constexpr std::size_t scores_shared_bytes(const TileSize& t) {
   return bytes_of_numbers((t.block_q + t.block_k) * t.columns + t.block_q * t.block_k);
 }
@@ -69,15 +51,6 @@ constexpr std::size_t shared_bytes_of(Variant variant, const TileSize& tile) {
   return scores > values ? scores : values;
 }
 
-/// What is to be computed, whatever the tiles.
-struct Task {
-  MaskRule rule;
-  int heads = 1, kv_heads = 1, head_dim = 64;
-  ScoreMod mod = ScoreMod::none;
-
-  int length() const { return rule.length; }
-};
-
 /// The arrays of a launch; numbers are bit patterns of BF16.
 struct Arrays {
   simt::Span<const std::uint16_t> q, k, v;
@@ -88,16 +61,6 @@ struct Arrays {
   simt::Span<std::uint16_t> s, p;
   simt::Span<float> o_sums;  ///< flash-1: O in FP32, [heads × length × head_dim]
   simt::Span<float> m, l;    ///< flash-1: [heads × length]
-};
-
-/// Whose steps an explained launch records, and where. `visits` is [heads × q_tiles × k_tiles], `steps`
-/// [k_tiles], `asked` [2 · kTensors]: bytes loaded and stored of each tensor.
-struct Records {
-  int head = 0, query = 0, component = 0;
-  simt::Span<Visit> visits;
-  simt::Span<StepRecord> steps;
-  simt::Span<unsigned long long> asked;
-  simt::Span<float> rows{};  ///< backward: P, dP and dS of the chosen query, [3 × length]
 };
 
 /// A kernel that is compiled for one size of tiles, to be timed.

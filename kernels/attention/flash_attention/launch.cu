@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "kernels/attention/flash_attention/backward/launches.hpp"
 #include "kernels/attention/flash_attention/flash_1.cu"
 #include "kernels/attention/flash_attention/flash_2.cu"
 #include "kernels/attention/flash_attention/flash_3/launches.hpp"

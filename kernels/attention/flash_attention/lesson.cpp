@@ -1,7 +1,7 @@
 #include "kernels/attention/flash_attention/lesson.hpp"
 
 #include "kernels/attention/flash_attention/bench/bench.hpp"
-#include "kernels/attention/flash_attention/run.hpp"
+#include "kernels/attention/flash_attention/run/run.hpp"
 #include "kernels/base/lab/replay.hpp"
 #include "kernels/base/simt/launch.hpp"
 

@@ -9,7 +9,7 @@
 // scores are computed, those that the mask hides too: −∞ is written and read like any other. S, P [heads ×
 // length × score_pitch(length)]; the rest as in flash_2.cu.
 
-#include "kernels/attention/flash_attention/shared/softmax.hpp"
+#include "kernels/attention/flash_attention/operands.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
 

@@ -168,6 +168,11 @@ MaskRule Params::rule() const {
   return rule;
 }
 
+Task task_of(const Params& params) {
+  return {params.rule(), params.heads, params.kv_heads, columns_of(params.head_dim),
+          params.score_mod};
+}
+
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()

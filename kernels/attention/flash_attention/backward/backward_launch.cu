@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "kernels/attention/flash_attention/backward/backward_recompute.cu"
+#include "kernels/attention/flash_attention/backward/launches.hpp"
 #include "kernels/attention/flash_attention/backward_hopper/launches.hpp"
 #include "kernels/attention/flash_attention/shared/call.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "kernels/attention/flash_attention/shared/ledger.hpp"
+#include "kernels/attention/flash_attention/run/ledger.hpp"
 
 namespace tilestep::flash_attention {
 namespace {

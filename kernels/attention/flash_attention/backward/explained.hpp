@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "kernels/attention/flash_attention/backward/kernels.hpp"
-#include "kernels/attention/flash_attention/shared/explained.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 
 namespace tilestep::flash_attention {
 

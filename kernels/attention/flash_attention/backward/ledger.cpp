@@ -1,7 +1,7 @@
 // Bytes that a backward pass asks for and holds in memory, and what it multiplies: of the kernels here, and by arithmetic
 // of a pass that would keep its weights.
 
-#include "kernels/attention/flash_attention/shared/ledger.hpp"
+#include "kernels/attention/flash_attention/run/ledger.hpp"
 
 #include <algorithm>
 

@@ -9,8 +9,8 @@ namespace tilestep::flash_attention {
 
 /// How the kernels of a backward pass round.
 struct BackwardRoundings {
-  Roundings forward = roundings_of(Variant::flash_2);  ///< of the pass that left O and lse
-  bool rounded_weights = false;                        ///< dS is made of weights in BF16
+  Roundings forward = {};        ///< of the pass that left O and the log-sum-exp
+  bool rounded_weights = false;  ///< dS is made of weights in BF16
 };
 
 /// Laid out as the kernels write them. A query that sees no key has dQ = 0, a key that nobody sees dK = dV = 0, exactly

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/attention/flash_attention/run.hpp"
-#include "kernels/attention/flash_attention/shared/ledger.hpp"
+#include "kernels/attention/flash_attention/run/ledger.hpp"
+#include "kernels/attention/flash_attention/run/run.hpp"
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/base/lab/plural.hpp"

@@ -1,6 +1,6 @@
 // Runs a backward pass after its forward pass, and puts together what they wrote.
 
-#include "kernels/attention/flash_attention/run.hpp"
+#include "kernels/attention/flash_attention/run/run.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -8,7 +8,7 @@
 
 #include "kernels/attention/flash_attention/backward/bench_problem.hpp"
 #include "kernels/attention/flash_attention/bench/counts.hpp"
-#include "kernels/attention/flash_attention/shared/ledger.hpp"
+#include "kernels/attention/flash_attention/run/ledger.hpp"
 
 namespace tilestep::flash_attention {
 namespace {

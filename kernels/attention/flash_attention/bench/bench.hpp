@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "kernels/attention/flash_attention/run.hpp"
+#include "kernels/attention/flash_attention/run/run.hpp"
 
 namespace tilestep::flash_attention {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <optional>
 
-#include "kernels/attention/flash_attention/shared/ledger.hpp"
+#include "kernels/attention/flash_attention/run/ledger.hpp"
 #include "kernels/base/simt/counters.hpp"
 
 namespace tilestep::flash_attention {

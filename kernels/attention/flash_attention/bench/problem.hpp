@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/attention/flash_attention/shared/reference.hpp"
+#include "kernels/attention/flash_attention/kernels.hpp"
+#include "kernels/attention/flash_attention/run/excerpt.hpp"
 #include "kernels/base/lab/bench.hpp"
 
 /// What is timed: kernels and peers on one problem.

@@ -1,7 +1,7 @@
 // Runs flash-3's explained kernels, and says in the lesson's words what they noted: whose tile each clock and each
 // row is of follows from the schedule, which is fixed beforehand.
 
-#include "kernels/attention/flash_attention/shared/explained.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <span>
 #include <tuple>
 
-#include "kernels/attention/flash_attention/shared/ledger.hpp"
+#include "kernels/attention/flash_attention/run/ledger.hpp"
 #include "kernels/base/numeric/index.hpp"
 
 namespace tilestep::flash_attention {

@@ -1,6 +1,6 @@
 // What a run with scores of 8 bits says of their price.
 
-#include "kernels/attention/flash_attention/run.hpp"
+#include "kernels/attention/flash_attention/run/run.hpp"
 #include "kernels/base/lab/check.hpp"
 
 namespace tilestep::flash_attention {

@@ -1,13 +1,13 @@
 // Runs the explained kernels with scores of 8 bits, brings home what they wrote, and counts what the bits cost.
 
-#include "kernels/attention/flash_attention/run.hpp"
+#include "kernels/attention/flash_attention/run/run.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/attention/flash_attention/quantized/buffers.hpp"
 #include "kernels/attention/flash_attention/quantized/reference.hpp"
-#include "kernels/attention/flash_attention/shared/ledger.hpp"
+#include "kernels/attention/flash_attention/run/ledger.hpp"
 #include "kernels/base/lab/closest.hpp"
 
 namespace tilestep::flash_attention {

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "kernels/attention/flash_attention/backward/kernels.hpp"
 #include "kernels/attention/flash_attention/shared/softmax.hpp"
+#include "kernels/base/simt/resources.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
 
@@ -32,8 +32,5 @@ struct Call {
     }
   }
 };
-
-/// Of backward_launch.cu.
-const BackwardKernels& backward_kernels();
 
 }  // namespace tilestep::flash_attention::SIMT_BACKEND

@@ -51,14 +51,8 @@ void move_channels(std::vector<float>& k, const Task& task, std::mt19937& genera
 
 }  // namespace
 
-Task task_of(const Params& params) {
-  return {params.rule(), params.heads, params.kv_heads, columns_of(params.head_dim),
-          params.score_mod};
-}
-
-Inputs make_inputs(const Params& params) {
-  const Task task = task_of(params);
-  std::mt19937 generator = lab::generator_of(params.seed);
+Inputs make_inputs(const Task& task, Data data, std::int64_t seed) {
+  std::mt19937 generator = lab::generator_of(seed);
   const auto numbers = [&](int heads) {
     return normal_floats(generator, static_cast<std::size_t>(heads) *
                                         static_cast<std::size_t>(task.length()) *
@@ -68,7 +62,7 @@ Inputs make_inputs(const Params& params) {
   inputs.q = numbers(task.heads);
   inputs.k = numbers(task.kv_heads);
   inputs.v = numbers(task.kv_heads);
-  if (params.data == Data::outliers) {
+  if (data == Data::outliers) {
     move_channels(inputs.k, task, generator);
     enlarge_some(inputs.q, generator);
     enlarge_some(inputs.k, generator);
@@ -76,13 +70,12 @@ Inputs make_inputs(const Params& params) {
   for (auto* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
     for (float& value : *tensor) value = numeric::Bf16::round(value);
   }
-  inputs.begins = begins_of(document_lengths(task.length(), params.seed));
+  inputs.begins = begins_of(document_lengths(task.length(), seed));
   return inputs;
 }
 
-std::vector<float> make_d_output(const Params& params) {
-  const Task task = task_of(params);
-  std::mt19937 generator = lab::generator_of(params.seed + 2);
+std::vector<float> make_d_output(const Task& task, std::int64_t seed) {
+  std::mt19937 generator = lab::generator_of(seed + 2);
   std::vector<float> values = normal_floats(generator, static_cast<std::size_t>(task.heads) *
                                                            static_cast<std::size_t>(task.length()) *
                                                            static_cast<std::size_t>(task.head_dim));

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/attention/flash_attention/kernels.hpp"
+#include "kernels/attention/flash_attention/shared/task.hpp"
 
 namespace tilestep::flash_attention {
 
@@ -17,10 +17,10 @@ struct Inputs {
 /// real models: a sixteenth of its channels lie 8 to 16 away from 0, in all rows of a head alike (Liu et al.,
 /// "KIVI", 2024, arXiv:2402.02750; Zhang et al., "SageAttention", 2024, arXiv:2410.02367), and one number
 /// of Q and K in 512 is three times as large.
-Inputs make_inputs(const Params& params);
+Inputs make_inputs(const Task& task, Data data, std::int64_t seed);
 
 /// The gradient of O: normal numbers of mean 0 and deviation 1, rounded to BF16.
-std::vector<float> make_d_output(const Params& params);
+std::vector<float> make_d_output(const Task& task, std::int64_t seed);
 
 /// Lengths of documents that fill `length`, of a seed; each from 1 to half of it.
 std::vector<int> document_lengths(int length, std::int64_t seed);
@@ -30,8 +30,5 @@ std::vector<int> begins_of(const std::vector<int>& lengths);
 /// Bit patterns of 16-bit numbers, as the kernels take them.
 std::vector<std::uint16_t> words_of(const std::vector<float>& values);
 std::vector<float> values_of(const std::vector<std::uint16_t>& words);
-
-/// What the kernels are asked for.
-Task task_of(const Params& params);
 
 }  // namespace tilestep::flash_attention

@@ -160,24 +160,6 @@ Numbers numbers_of(const Inputs& inputs) {
           inputs.begins};
 }
 
-Roundings roundings_of(Variant runs, OutputOf output) {
-  Roundings r;
-  const bool first = runs == Variant::flash_1;
-  r.visits = first ? 10 : 3;
-  const double unit = numeric::Bf16::kUnitRoundoff;
-  r.values_adding = first ? Adding::any_order_tensor_core : Adding::tensor_core;
-  r.weight = unit;
-  r.output = unit;
-  if (runs == Variant::naive) r.score = unit;
-  if (is_flash_3(runs)) {
-    r.backwards = true;
-    r.values_adding =
-        Adding::any_order_tensor_core;  // the running bound is of sums from the first key on
-    if (output == OutputOf::explained) r.output = 0;
-  }
-  return r;
-}
-
 void add_reference(Reference& reference, const Task& task, const Numbers& numbers, int head,
                    int query, const Roundings& roundings) {
   add_answer(reference, task, scores_of(task, numbers, head, query, &roundings),

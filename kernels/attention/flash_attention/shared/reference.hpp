@@ -5,6 +5,7 @@
 #include "kernels/attention/flash_attention/shared/problem.hpp"
 #include "kernels/base/lab/lesson.hpp"
 #include "kernels/base/numeric/running_sum.hpp"
+#include "kernels/base/numeric/small_float.hpp"
 
 /// \file
 /// The right answer in double, by the textbook: for each query all scores, the largest of them, then sums of
@@ -19,18 +20,15 @@ struct Numbers {
 };
 Numbers numbers_of(const Inputs& inputs);
 
-/// How a kernel rounds.
+/// How a kernel rounds; by default one that makes no score twice, on tensor cores, as flash-2.
 struct Roundings {
-  double score = 0;        ///< relative, of scores that are stored
-  double weight = 0;       ///< relative, of weights before they are multiplied by V
-  double output = 0;       ///< relative, of O
-  double visits = 0;       ///< roundings of O and ℓ in FP32 a tile
-  bool backwards = false;  ///< from the last key to the first
-  numeric::Adding values_adding = numeric::Adding::in_order;
+  double score = 0;                              ///< relative, of scores that are stored
+  double weight = numeric::Bf16::kUnitRoundoff;  ///< relative, before weights are multiplied by V
+  double output = numeric::Bf16::kUnitRoundoff;  ///< relative, of O
+  double visits = 3;                             ///< roundings of O and ℓ in FP32 a tile
+  bool backwards = false;                        ///< from the last key to the first
+  numeric::Adding values_adding = numeric::Adding::tensor_core;
 };
-/// Of `runs`. Of flash-3 of the explained kernel, whose O is FP32, or of the timed one.
-enum class OutputOf { explained, timed };
-Roundings roundings_of(Variant runs, OutputOf output = OutputOf::explained);
 
 /// O and log-sum-exp, laid out as the kernels write them, each with how far rounding can take it: of the
 /// scores' sums (a running bound, numeric/running_sum.hpp), of exp and its argument, of every rescale of a

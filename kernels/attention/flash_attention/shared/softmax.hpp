@@ -35,20 +35,6 @@ struct Setting {
   }
 };
 
-/// A kernel's arrays; an explained one counts what it asks of them.
-template <class W>
-struct Operands {
-  template <class T>
-  using Array = typename W::template Array<T>;
-
-  Array<const Bits> q, k, v;
-  simt::Global<const int> begins;
-  Array<Bits> o;
-  Array<float> lse;
-  Array<Bits> s, p;
-  Array<float> o_sums, m, l;
-};
-
 /// A tile of queries: `first` … `last` of `head`.
 struct QueryTile {
   int head, tile, first, last;

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/attention/flash_attention/kernels.hpp"
+#include "kernels/attention/flash_attention/shared/task.hpp"
 #include "kernels/base/simt/mma.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "kernels/attention/flash_attention/run.hpp"
-#include "kernels/attention/flash_attention/shared/ledger.hpp"
+#include "kernels/attention/flash_attention/run/ledger.hpp"
+#include "kernels/attention/flash_attention/run/run.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/attention/flash_attention/testing.hpp"
 #include "tests/lesson_contract/damage.hpp"

@@ -6,8 +6,8 @@
 
 #include "kernels/attention/flash_attention/quantized/buffers.hpp"
 #include "kernels/attention/flash_attention/quantized/reference.hpp"
-#include "kernels/attention/flash_attention/run.hpp"
-#include "kernels/attention/flash_attention/shared/ledger.hpp"
+#include "kernels/attention/flash_attention/run/ledger.hpp"
+#include "kernels/attention/flash_attention/run/run.hpp"
 #include "kernels/base/numeric/small_float.hpp"
 #include "kernels/base/simt/hopper.hpp"
 #include "tests/catch.hpp"

@@ -1,11 +1,10 @@
 // The reference against what it says of itself: slopes by random directions, and a few answers by hand.
 
-#include "kernels/attention/flash_attention/shared/reference.hpp"
-
 #include <cmath>
 #include <limits>
 #include <random>
 
+#include "kernels/attention/flash_attention/run/excerpt.hpp"
 #include "kernels/attention/flash_attention/shared/weights.hpp"
 #include "kernels/base/lab/random.hpp"
 #include "tests/catch.hpp"

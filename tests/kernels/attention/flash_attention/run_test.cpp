@@ -1,12 +1,12 @@
 // What a run of the lesson says: its trace against what is known without it, its limits, its way through JSON.
 
-#include "kernels/attention/flash_attention/run.hpp"
+#include "kernels/attention/flash_attention/run/run.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "kernels/attention/flash_attention/shared/ledger.hpp"
+#include "kernels/attention/flash_attention/run/ledger.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/attention/flash_attention/testing.hpp"
 #include "tests/lesson_contract/damage.hpp"

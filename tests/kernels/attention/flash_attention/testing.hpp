@@ -4,7 +4,7 @@
 #include <string>
 
 #include "kernels/attention/flash_attention/lesson.hpp"
-#include "kernels/attention/flash_attention/shared/explained.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 #include "kernels/attention/flash_attention/shared/reference.hpp"
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/base/simt/backends.hpp"

@@ -1,4 +1,4 @@
-#include "kernels/attention/flash_attention/shared/ledger.hpp"
+#include "kernels/attention/flash_attention/run/ledger.hpp"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 
 #include "kernels/attention/flash_attention/backward/explained.hpp"
 #include "kernels/attention/flash_attention/backward/reference.hpp"
-#include "kernels/attention/flash_attention/shared/excerpt.hpp"
-#include "kernels/attention/flash_attention/shared/explained.hpp"
+#include "kernels/attention/flash_attention/run/excerpt.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 #include "kernels/attention/flash_attention/shared/reference.hpp"
 
 /// The parts that the lesson's answers are put together from.

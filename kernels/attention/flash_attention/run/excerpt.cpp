@@ -1,11 +1,11 @@
-#include "kernels/attention/flash_attention/shared/excerpt.hpp"
+#include "kernels/attention/flash_attention/run/excerpt.hpp"
 
 #include <fmt/format.h>
 
 #include <bit>
 
 #include "kernels/attention/flash_attention/backward/kernels.hpp"
-#include "kernels/attention/flash_attention/shared/ledger.hpp"
+#include "kernels/attention/flash_attention/run/ledger.hpp"
 #include "kernels/base/lab/plural.hpp"
 
 namespace tilestep::flash_attention {
@@ -25,6 +25,19 @@ bool fits(const Params& params, const std::vector<int>& begins) {
 }
 
 }  // namespace
+
+Roundings roundings_of(Variant runs, OutputOf output) {
+  Roundings r;
+  if (runs == Variant::naive) r.score = numeric::Bf16::kUnitRoundoff;
+  if (runs == Variant::flash_1) r.visits = 10;
+  // Warps of flash-1 add up; flash-3 goes backwards, and the running bound is of sums from the first key on.
+  if (runs == Variant::flash_1 || is_flash_3(runs)) {
+    r.values_adding = numeric::Adding::any_order_tensor_core;
+  }
+  r.backwards = is_flash_3(runs);
+  if (is_flash_3(runs) && output == OutputOf::explained) r.output = 0;
+  return r;
+}
 
 Excerpt excerpt_of(const Params& params) {
   Excerpt excerpt{params, {}, begins_of(document_lengths(params.seq, params.seed))};

@@ -1,10 +1,10 @@
 // Runs the explained kernels, and brings home what they wrote.
 
-#include "kernels/attention/flash_attention/shared/explained.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 
 #include <span>
 
-#include "kernels/attention/flash_attention/shared/ledger.hpp"
+#include "kernels/attention/flash_attention/run/ledger.hpp"
 
 namespace tilestep::flash_attention {
 namespace {

@@ -1,6 +1,6 @@
 // Runs the explained kernels, and puts together what they wrote.
 
-#include "kernels/attention/flash_attention/run.hpp"
+#include "kernels/attention/flash_attention/run/run.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <map>
 
 #include "kernels/attention/flash_attention/quantized/reference.hpp"
-#include "kernels/attention/flash_attention/shared/ledger.hpp"
+#include "kernels/attention/flash_attention/run/ledger.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/base/simt/simt.hpp"
 

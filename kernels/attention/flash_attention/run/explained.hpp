@@ -5,7 +5,7 @@
 
 #include "kernels/attention/flash_attention/lesson.hpp"
 #include "kernels/attention/flash_attention/quantized/problem.hpp"
-#include "kernels/attention/flash_attention/shared/problem.hpp"
+#include "kernels/attention/flash_attention/run/excerpt.hpp"
 #include "kernels/base/numeric/index.hpp"
 
 namespace tilestep::flash_attention {

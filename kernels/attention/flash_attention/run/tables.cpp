@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
-#include "kernels/attention/flash_attention/run.hpp"
-#include "kernels/attention/flash_attention/shared/ledger.hpp"
+#include "kernels/attention/flash_attention/run/ledger.hpp"
+#include "kernels/attention/flash_attention/run/run.hpp"
 
 namespace tilestep::flash_attention {
 namespace {
