@@ -116,7 +116,7 @@ void check_row(const Trace& trace) {
 TEST_CASE("a backward pass holds the lesson's checks for every pair of choices",
           "[flash_attention]") {
   const auto device = emulated();
-  tests::Part part("the backward pass's choices", 2);
+  tests::Part part("the backward pass's choices", 3);
   int seed = 0;
   for (const auto& choice : pairwise(kChoices)) {
     const Params params = params_of(choice, ++seed);
