@@ -94,6 +94,7 @@ lab::Report from_recording(const lab::Request& request) {
   }
   if (request.action == lab::Request::Action::bench) {
     lab::Report report = recording->bench;
+    report.params = lesson(request.lesson).knobs().defaults();  // what a bench is about
     report.device.backend = "recorded";
     return report;
   }

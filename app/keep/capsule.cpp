@@ -144,8 +144,9 @@ void read_kernel(const lab::Place& root, std::string_view where, Capsule& capsul
   }
 }
 
-/// Throws Error unless lesson, settings, report and trace belong together.
-void check_whole(const Capsule& capsule, const lab::Place& root, std::string_view where) {
+/// Throws Error unless lesson, settings, report and trace belong together. The report's settings are then those of today's
+/// knobs.
+void check_whole(Capsule& capsule, const lab::Place& root, std::string_view where) {
   const lab::Place lesson = root.at("lesson"), settings = root.at("settings");
   const std::string named = lesson.text();
   try {
@@ -155,7 +156,8 @@ void check_whole(const Capsule& capsule, const lab::Place& root, std::string_vie
                               capsule.report.lesson, named));
     }
     const lab::Settings wanted = knobs.completed(lab::settings_from_json(settings));
-    if (knobs.completed(capsule.report.params) != wanted) {
+    capsule.report.params = knobs.completed(capsule.report.params);
+    if (capsule.report.params != wanted) {
       throw Error("its report is of other settings than it names");
     }
     if (capsule.bench && capsule.bench->lesson != named) {

@@ -116,7 +116,7 @@ void check_mixtures(const lab::Lesson& lesson) {
   constexpr int kMixtures = tests::kFewShapes ? 12 : 30;
   int tried = 0, taken = 0;
   // A lesson with many knobs refuses more of what chance puts together: it is asked on until as many ran.
-  for (const lab::Settings& settings : contract::knob_mixtures(lesson, 2 * kMixtures)) {
+  for (const lab::Settings& settings : contract::knob_mixtures(lesson, 4 * kMixtures)) {
     if (++tried > kMixtures && taken >= kMixtures / 3) break;
     if (!contract::takes(lesson, settings)) continue;
     ++taken;

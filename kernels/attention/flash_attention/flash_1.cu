@@ -7,18 +7,15 @@
 //   - warps split the keys of a tile, 16 each: maximum, sum and the product with V of a row are every warp's,
 //     and go through shared memory to be put together
 //
-// Arrays as in flash_2.cu; m, ℓ [heads × length] FP32, m in natural units. O of 16-bit numbers is kept in
-// FP32 (o_sums) until the end, as the authors' program kept it.
+// Arrays as in flash_2.cu; m, ℓ [heads × length] FP32, m in natural units. O is kept in FP32 (o_sums) until the
+// end, as the authors' program kept it.
 
-#include "kernels/attention/flash_attention/softmax.hpp"
+#include "kernels/attention/flash_attention/operands.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
 
 /// What the warps of a block tell each other of a strip of 16 queries.
-template <class N>
 struct StripBoard {
-  using Bits = typename N::Bits;
-
   int warps, columns;
   simt::Shared<float> parts;    ///< [warps × 16 × columns]: each warp's weights times V
   simt::Shared<float> maxima;   ///< [warps × 16]
@@ -50,15 +47,6 @@ struct StripBoard {
   }
 };
 
-/// O of FP32 is its own array of sums; else they have one.
-template <class N, class W>
-__device__ __forceinline__ auto sums_of(const Operands<N, W>& arrays) {
-  if constexpr (N::kTensor) {
-    return arrays.o_sums;
-  } else {
-    return arrays.o;
-  }
-}
 template <class From>
 __device__ __forceinline__ float4 load_four(const From& from) {
   ask(from, 0, 16);
@@ -72,16 +60,17 @@ __device__ __forceinline__ void store_four(const To& to, const float4& four) {
 
 /// The warp's 16 keys: their scores, their weights by the tile's own maximum, and their part of O, all to the
 /// board.
-template <class N, class T, class A, class W>
-__device__ __forceinline__ void weigh_strip(
-    const StripBoard<N>& board, simt::Shared<typename N::Bits> q_tile, int strip,
-    simt::Shared<typename N::Bits> k_tile, simt::Shared<typename N::Bits> v_tile,
-    simt::Shared<typename N::Bits> weights, const Setting& set, const A& arrays, int head,
-    int first_query, int first_key, bool full, const T& tiles, const W& witness) {
+template <class T, class A, class W>
+__device__ __forceinline__ void weigh_strip(const StripBoard& board, simt::Shared<Bits> q_tile,
+                                            int strip, simt::Shared<Bits> k_tile,
+                                            simt::Shared<Bits> v_tile, const Setting& set,
+                                            const A& arrays, int head, int first_query,
+                                            int first_key, bool full, const T& tiles,
+                                            const W& witness) {
   const Lane me;
   const int keys = me.warp * kStrip;  // the warp's, in the tile
   float s[1][2][4] = {};
-  multiply_scores<N>(s, q_tile, strip * kStrip, k_tile, keys, kStrip, tiles);  // [step: scores]
+  multiply_scores(s, q_tile, strip * kStrip, k_tile, keys, kStrip, tiles);  // [step: scores]
   modify_and_mask(s, set, arrays, head, first_query, first_key + keys, kStrip, full, witness);
 #pragma unroll T::kUnroll
   for (int half = 0; half < 2; ++half) {
@@ -108,7 +97,7 @@ __device__ __forceinline__ void weigh_strip(
     if (me.lane % 4 == 0) board.sums[keys + row] = sum;
   }
   float o[1][T::kMostColumns / 8][4] = {};
-  multiply_values<N>(o, s, v_tile, keys, kStrip, weights, tiles);  // [step: values]
+  multiply_values(o, s, v_tile, keys, kStrip, tiles);  // [step: values]
 #pragma unroll T::kUnroll
   for (int j = 0; j < tiles.columns / 8; ++j) {
 #pragma unroll T::kUnroll
@@ -121,8 +110,8 @@ __device__ __forceinline__ void weigh_strip(
 }
 
 /// Brings m and ℓ of the strip's rows to their new maximum, a thread a row.
-template <class N, class A, class W>
-__device__ __forceinline__ void rescale_rows(const StripBoard<N>& board, const A& arrays,
+template <class A, class W>
+__device__ __forceinline__ void rescale_rows(const StripBoard& board, const A& arrays,
                                              std::ptrdiff_t first, int rows, int strip,
                                              float to_natural, W& witness) {
   const int row = static_cast<int>(threadIdx.x);
@@ -146,8 +135,8 @@ __device__ __forceinline__ void rescale_rows(const StripBoard<N>& board, const A
 }
 
 /// O = old factor · O + new factor · the warps' parts.
-template <class N, class To, class T, class W>
-__device__ __forceinline__ void add_parts(const StripBoard<N>& board, const To& sums,
+template <class To, class T, class W>
+__device__ __forceinline__ void add_parts(const StripBoard& board, const To& sums,
                                           std::ptrdiff_t first, int rows, int strip, const T& tiles,
                                           W& witness) {
   const int fours = tiles.head_dim / 4;
@@ -175,10 +164,10 @@ __device__ __forceinline__ void add_parts(const StripBoard<N>& board, const To& 
 }
 
 /// O = 0, ℓ = 0, m = −∞, for all queries of the head.
-template <class N, class A, class T>
+template <class A, class T>
 __device__ __forceinline__ void begin_head(const A& arrays, const Setting& set,
                                            std::ptrdiff_t first, const T& tiles) {
-  const auto sums = sums_of(arrays);
+  const auto sums = arrays.o_sums;
   const int thread = static_cast<int>(threadIdx.x);
   for (int i = thread; i < set.length() * (tiles.head_dim / 4); i += tiles.threads) {
     store_four(sums + (first * tiles.head_dim + std::ptrdiff_t{4} * i), make_float4(0, 0, 0, 0));
@@ -190,7 +179,7 @@ __device__ __forceinline__ void begin_head(const A& arrays, const Setting& set,
 }
 
 /// The log-sum-exp, and O in its own format.
-template <class N, class A, class T>
+template <class A, class T>
 __device__ __forceinline__ void end_head(const A& arrays, const Setting& set, std::ptrdiff_t first,
                                          const T& tiles) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -199,47 +188,39 @@ __device__ __forceinline__ void end_head(const A& arrays, const Setting& set, st
     const float m = load(arrays.m + (first + i));
     store(arrays.lse + (first + i), l > 0 ? m + logf(l) : -INFINITY);
   }
-  if constexpr (N::kTensor) {
-    for (int i = thread; i < set.length() * (tiles.head_dim / 8); i += tiles.threads) {
-      const std::ptrdiff_t at = first * tiles.head_dim + std::ptrdiff_t{8} * i;
-      const float4 left = load_four(arrays.o_sums + at);
-      const float4 right = load_four(arrays.o_sums + (at + 4));
-      ask(arrays.o, 1, 16);
-      simt::as<uint4>(array_of(arrays.o) + at)[0] =
-          make_uint4(N::pack(left.x, left.y), N::pack(left.z, left.w), N::pack(right.x, right.y),
-                     N::pack(right.z, right.w));
-    }
+  for (int i = thread; i < set.length() * (tiles.head_dim / 8); i += tiles.threads) {
+    const std::ptrdiff_t at = first * tiles.head_dim + std::ptrdiff_t{8} * i;
+    const float4 left = load_four(arrays.o_sums + at);
+    const float4 right = load_four(arrays.o_sums + (at + 4));
+    ask(arrays.o, 1, 16);
+    simt::as<uint4>(array_of(arrays.o) + at)[0] =
+        make_uint4(Bf16::pack(left.x, left.y), Bf16::pack(left.z, left.w),
+                   Bf16::pack(right.x, right.y), Bf16::pack(right.z, right.w));
   }
 }
 
-template <class N, class T, class W>
+template <class T, class W>
 __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
-    flash_1(Operands<N, W> arrays, Setting set, T tiles, W witness) {
-  if (!kRuns<N>) return;
-  using Bits = typename N::Bits;
+    flash_1(Operands<W> arrays, Setting set, T tiles, W witness) {
   const int k_size = tiles.block_k * tiles.columns;
   const int q_size = tiles.block_q * tiles.columns;
-  const int w_size = N::kTensor ? 0 : tiles.block_k * kStrip;
   const auto k_tile = simt::dynamic_shared<Bits>(k_size, 0, "K tile");
   const auto v_tile = simt::dynamic_shared<Bits>(k_size, k_size * sizeof(Bits), "V tile");
   const auto q_tile = simt::dynamic_shared<Bits>(q_size, 2 * k_size * sizeof(Bits), "Q tile");
-  const auto weights =
-      simt::dynamic_shared<Bits>(w_size, (2 * k_size + q_size) * sizeof(Bits), "weights");
-  const StripBoard<N> board(tiles.block_k / kStrip, tiles.columns,
-                            (2 * k_size + q_size + w_size) * sizeof(Bits));
+  const StripBoard board(tiles.block_k / kStrip, tiles.columns,
+                         (2 * k_size + q_size) * sizeof(Bits));
   const int head = static_cast<int>(blockIdx.x);
   const std::ptrdiff_t first_row = static_cast<std::ptrdiff_t>(head) * set.length();
   const std::ptrdiff_t kv_row = static_cast<std::ptrdiff_t>(set.kv_head(head)) * set.length();
-  const auto sums = sums_of(arrays);
-  begin_head<N>(arrays, set, first_row, tiles);
+  begin_head(arrays, set, first_row, tiles);
   for (int first_key = 0, key_tile = 0; first_key < set.length();
        first_key += tiles.block_k, ++key_tile) {
     const int last_key = min(first_key + tiles.block_k, set.length()) - 1;
     const int keys = set.length() - first_key;
-    copy_tile<N, T::kUnroll>(
+    copy_tile<T::kUnroll>(
         k_tile, rows_of(arrays.k, kv_row + first_key, keys, tiles.head_dim, tiles.head_dim),
         tiles.block_k, tiles.columns, tiles.threads);
-    copy_tile<N, T::kUnroll>(
+    copy_tile<T::kUnroll>(
         v_tile, rows_of(arrays.v, kv_row + first_key, keys, tiles.head_dim, tiles.head_dim),
         tiles.block_k, tiles.columns, tiles.threads);
     for (int first = 0, tile = 0; first < set.length(); first += tiles.block_q, ++tile) {
@@ -247,10 +228,10 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
       const TileKind kind =
           set.rule.kind(mine.first, mine.last, first_key, last_key, arrays.begins);
       if (kind == TileKind::skipped) continue;
-      copy_tile<N, T::kUnroll>(q_tile,
-                               rows_of(arrays.q, first_row + first, set.length() - first,
-                                       tiles.head_dim, tiles.head_dim),
-                               tiles.block_q, tiles.columns, tiles.threads);
+      copy_tile<T::kUnroll>(q_tile,
+                            rows_of(arrays.q, first_row + first, set.length() - first,
+                                    tiles.head_dim, tiles.head_dim),
+                            tiles.block_q, tiles.columns, tiles.threads);
       simt::cp_async_commit();
       simt::cp_async_wait<0>();
       // Everybody's part of the tiles must have arrived; and what the block began with must be in memory.
@@ -260,13 +241,13 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
         const int query = first + strip * kStrip;
         const int rows = min(set.length() - query, kStrip);
         if (rows <= 0) break;
-        weigh_strip(board, q_tile, strip, k_tile, v_tile, weights, set, arrays, head, query,
-                    first_key, kind == TileKind::full, tiles, witness);
+        weigh_strip(board, q_tile, strip, k_tile, v_tile, set, arrays, head, query, first_key,
+                    kind == TileKind::full, tiles, witness);
         rescale_rows(board, arrays, first_row + query, rows, strip, set.to_natural,
                      witness);  // [step: rescale]
         // The factors of all rows are there, and maxima are not read any more: the next strip's may be written.
         __syncthreads();
-        add_parts(board, sums, first_row + query, rows, strip, tiles, witness);
+        add_parts(board, arrays.o_sums, first_row + query, rows, strip, tiles, witness);
       }
       const int rows = mine.last - mine.first + 1;
       witness.end(rows, rows);
@@ -274,7 +255,7 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
     simt::cp_async_wait<0>();
     __syncthreads();  // all are done with the tiles of keys
   }
-  end_head<N>(arrays, set, first_row, tiles);
+  end_head(arrays, set, first_row, tiles);
 }
 
 }  // namespace tilestep::flash_attention::SIMT_BACKEND

@@ -6,16 +6,15 @@
 //   - the copies of the next tile of K and V run while the current one is multiplied
 //   - only tiles on the mask's edge ask which scores count
 //
-// Q, O [heads × length × head_dim], K, V [kv_heads × length × head_dim], row-major, FP32 on CUDA cores or
-// FP16 or BF16 on tensor cores (mma.sync, compute capability 8.0); log-sum-exp [heads × length] FP32. A
-// query that sees no key gets 0 and −∞.
+// Q, O [heads × length × head_dim], K, V [kv_heads × length × head_dim], row-major, BF16, multiplied by mma.sync
+// (compute capability 8.0); log-sum-exp [heads × length] FP32. A query that sees no key gets 0 and −∞.
 
-#include "kernels/attention/flash_attention/softmax.hpp"
+#include "kernels/attention/flash_attention/operands.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
 
 /// Scores in natural units to memory: what `materialize` does, and the kernel is made to do without.
-template <class N, class T, class A>
+template <class T, class A>
 __device__ __forceinline__ void write_scores(const Scores<T>& s, const Setting& set,
                                              const A& arrays, const QueryTile& mine, int first_key,
                                              const T& tiles) {
@@ -26,23 +25,20 @@ __device__ __forceinline__ void write_scores(const Scores<T>& s, const Setting& 
       const int key = first_key + me.column(j, e);
       if (query >= set.length() || key >= set.length()) continue;
       const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(mine.head) * set.length() + query;
-      store(arrays.s + (row * score_pitch(set.length()) + key), N::of(s[0][j][e] * set.to_natural));
+      store(arrays.s + (row * score_pitch(set.length()) + key),
+            Bf16::of(s[0][j][e] * set.to_natural));
     }
   }
 }
 
-template <class N, class T, class W>
+template <class T, class W>
 __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
-    flash_2(Operands<N, W> arrays, Setting set, T tiles, W witness) {
-  if (!kRuns<N>) return;
-  using Bits = typename N::Bits;
+    flash_2(Operands<W> arrays, Setting set, T tiles, W witness) {
   const int q_size = tiles.block_q * tiles.columns;
   const int k_size = tiles.block_k * tiles.columns;
   const auto q_tile = simt::dynamic_shared<Bits>(q_size, 0, "Q tile");
   const auto kv_tiles =
       simt::dynamic_shared<Bits>(4 * k_size, q_size * sizeof(Bits), "K and V tiles");
-  const auto weights = simt::dynamic_shared<Bits>(N::kTensor ? 0 : tiles.block_q * tiles.block_k,
-                                                  (q_size + 4 * k_size) * sizeof(Bits), "weights");
 
   const QueryTile mine = query_tile(set, tiles.block_q, static_cast<int>(blockIdx.x));
   const Lane me;
@@ -54,12 +50,12 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
     const int first = tile * tiles.block_k;
     const int there = set.length() - first;
     const auto to = kv_tiles + stage * 2 * k_size;
-    copy_tile<N, T::kUnroll>(
-        to, rows_of(arrays.k, kv_row + first, there, tiles.head_dim, tiles.head_dim), tiles.block_k,
-        tiles.columns, tiles.threads);
-    copy_tile<N, T::kUnroll>(
-        to + k_size, rows_of(arrays.v, kv_row + first, there, tiles.head_dim, tiles.head_dim),
-        tiles.block_k, tiles.columns, tiles.threads);
+    copy_tile<T::kUnroll>(to,
+                          rows_of(arrays.k, kv_row + first, there, tiles.head_dim, tiles.head_dim),
+                          tiles.block_k, tiles.columns, tiles.threads);
+    copy_tile<T::kUnroll>(to + k_size,
+                          rows_of(arrays.v, kv_row + first, there, tiles.head_dim, tiles.head_dim),
+                          tiles.block_k, tiles.columns, tiles.threads);
   };
 
   Outputs<T> o = {};
@@ -68,7 +64,7 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
   if (tile < seen.end) {
     const auto queries = rows_of(arrays.q, std::int64_t{mine.head} * set.length() + mine.first,
                                  set.length() - mine.first, tiles.head_dim, tiles.head_dim);
-    copy_tile<N, T::kUnroll>(q_tile, queries, tiles.block_q, tiles.columns, tiles.threads);
+    copy_tile<T::kUnroll>(q_tile, queries, tiles.block_q, tiles.columns, tiles.threads);
     copy(tile, 0);
   }
   simt::cp_async_commit();
@@ -84,18 +80,18 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
     witness.begin(mine, tile, full ? TileKind::full : TileKind::partial);
     const auto k_tile = kv_tiles + stage * 2 * k_size;
     Scores<T> s = {};
-    multiply_scores<N>(s, q_tile, first_row, k_tile, 0, tiles.block_k, tiles);  // [step: scores]
+    multiply_scores(s, q_tile, first_row, k_tile, 0, tiles.block_k, tiles);  // [step: scores]
     modify_and_mask(s, set, arrays, mine.head, mine.first + first_row, first_key, tiles.block_k,
                     full,
                     witness);  // [step: mask]
-    if (witness.materializes()) write_scores<N>(s, set, arrays, mine, first_key, tiles);
-    online_softmax(s, o, stats, set.to_log2(), tiles, witness);                   // [step: softmax]
-    multiply_values<N>(o, s, k_tile + k_size, 0, tiles.block_k, weights, tiles);  // [step: values]
+    if (witness.materializes()) write_scores(s, set, arrays, mine, first_key, tiles);
+    online_softmax(s, o, stats, set.to_log2(), tiles, witness);       // [step: softmax]
+    multiply_values(o, s, k_tile + k_size, 0, tiles.block_k, tiles);  // [step: values]
     tile = next;
     witness.output(o);
     witness.end(0, tile < seen.end ? 0 : mine.last - mine.first + 1);
   }
-  finish<N>(o, stats, set.to_natural, q_tile, mine, set, arrays, tiles);  // [step: output]
+  finish(o, stats, q_tile, mine, set, arrays, tiles);  // [step: output]
 }
 
 }  // namespace tilestep::flash_attention::SIMT_BACKEND

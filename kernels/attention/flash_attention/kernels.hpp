@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/attention/flash_attention/flash_3_problem.hpp"
+#include "kernels/attention/flash_attention/flash_3/problem.hpp"
 #include "kernels/attention/flash_attention/params.hpp"
 #include "kernels/base/simt/cudnn.hpp"
 #include "kernels/base/simt/resources.hpp"
@@ -17,106 +17,63 @@
 
 namespace tilestep::flash_attention {
 
-/// What a block may have on Hopper: 227 KB.
-inline constexpr int kMostSharedBytes = 227 * 1024;
-/// The tensor core's instruction takes 16 queries or keys.
-inline constexpr int kStrip = 16;
 /// Threads that share a row in the softmax of `naive`.
 inline constexpr int kSoftmaxThreads = 128;
-
-/// A tile of scores, and the columns of Q, K and V in shared memory.
-struct TileSize {
-  int block_q = 0, block_k = 0, columns = 0;
-};
-
-/// Rows of S and P in memory are a multiple of 8 numbers apart, so that all begin at a multiple of 16 bytes.
-/// What lies between is written and read as the rest: −infinity and 0.
-__host__ __device__ constexpr int score_pitch(int length) {
-  return (length + 7) / 8 * 8;
-}
 
 /// Warps of a block: each has 16 queries, in flash-1 16 keys.
 constexpr int warps_of(Variant variant, const TileSize& tile) {
   return (variant == Variant::flash_1 ? tile.block_k : tile.block_q) / kStrip;
 }
 
-/// Dynamic shared memory of each kernel, in bytes; `bytes` of a number. FP32 puts its weights through shared
-/// memory, tensor cores take them from registers.
-constexpr std::size_t scores_shared_bytes(const TileSize& t, int bytes) {
-  return static_cast<std::size_t>((t.block_q + t.block_k) * t.columns + t.block_q * t.block_k) *
-         static_cast<std::size_t>(bytes);
+/// Dynamic shared memory of each kernel, in bytes.
+constexpr std::size_t scores_shared_bytes(const TileSize& t) {
+  return bytes_of_numbers((t.block_q + t.block_k) * t.columns + t.block_q * t.block_k);
 }
-constexpr std::size_t values_shared_bytes(const TileSize& t, int bytes) {
-  return static_cast<std::size_t>(2 * (t.block_q * t.block_k + t.block_k * t.columns) +
-                                  t.block_q * t.columns) *
-         static_cast<std::size_t>(bytes);
+constexpr std::size_t values_shared_bytes(const TileSize& t) {
+  return bytes_of_numbers(2 * (t.block_q * t.block_k + t.block_k * t.columns) +
+                          t.block_q * t.columns);
 }
-constexpr std::size_t flash_1_shared_bytes(const TileSize& t, int bytes) {
+constexpr std::size_t flash_1_shared_bytes(const TileSize& t) {
   const int warps = t.block_k / kStrip;
-  const int numbers =
-      (2 * t.block_k + t.block_q) * t.columns + (bytes == 4 ? t.block_k * kStrip : 0);
   const int floats = warps * kStrip * (t.columns + 2) + 3 * kStrip;
-  return static_cast<std::size_t>(numbers) * static_cast<std::size_t>(bytes) +
+  return bytes_of_numbers((2 * t.block_k + t.block_q) * t.columns) +
          static_cast<std::size_t>(floats) * sizeof(float);
 }
-constexpr std::size_t flash_2_shared_bytes(const TileSize& t, int bytes) {
-  const int numbers =
-      (t.block_q + 4 * t.block_k) * t.columns + (bytes == 4 ? t.block_q * t.block_k : 0);
-  return static_cast<std::size_t>(numbers) * static_cast<std::size_t>(bytes);
+constexpr std::size_t flash_2_shared_bytes(const TileSize& t) {
+  return bytes_of_numbers((t.block_q + 4 * t.block_k) * t.columns);
 }
 /// The largest of a variant's kernels.
-constexpr std::size_t shared_bytes_of(Variant variant, const TileSize& tile, int bytes) {
-  if (variant == Variant::flash_1) return flash_1_shared_bytes(tile, bytes);
-  if (variant == Variant::flash_2) return flash_2_shared_bytes(tile, bytes);
-  const std::size_t scores = scores_shared_bytes(tile, bytes);
-  const std::size_t values = values_shared_bytes(tile, bytes);
+constexpr std::size_t shared_bytes_of(Variant variant, const TileSize& tile) {
+  if (variant == Variant::flash_1) return flash_1_shared_bytes(tile);
+  if (variant == Variant::flash_2) return flash_2_shared_bytes(tile);
+  const std::size_t scores = scores_shared_bytes(tile);
+  const std::size_t values = values_shared_bytes(tile);
   return scores > values ? scores : values;
 }
 
-/// What is to be computed, whatever the tiles.
-struct Task {
-  MaskRule rule;
-  int heads = 1, kv_heads = 1, head_dim = 64;
-  ScoreMod mod = ScoreMod::none;
-
-  int length() const { return rule.length; }
-};
-
-/// The arrays of a launch; T is float, or std::uint16_t for bit patterns of BF16.
-template <class T>
+/// The arrays of a launch; numbers are bit patterns of BF16.
 struct Arrays {
-  simt::Span<const T> q, k, v;
+  simt::Span<const std::uint16_t> q, k, v;
   simt::Span<const int> begins;  ///< of documents, [length]
-  simt::Span<T> o;
+  simt::Span<std::uint16_t> o;
   simt::Span<float> lse;
-  simt::Span<T> s,
-      p;  ///< [heads × length × score_pitch]: S of naive, fused-softmax and `materialize`; P of naive
-  simt::Span<float> o_sums;  ///< flash-1 of 16-bit numbers: O in FP32, [heads × length × head_dim]
+  /// [heads × length × score_pitch]: S of naive and `materialize`; P of naive.
+  simt::Span<std::uint16_t> s, p;
+  simt::Span<float> o_sums;  ///< flash-1: O in FP32, [heads × length × head_dim]
   simt::Span<float> m, l;    ///< flash-1: [heads × length]
-};
-
-/// Whose steps an explained launch records, and where. `visits` is [heads × q_tiles × k_tiles], `steps`
-/// [k_tiles], `asked` [2 · kTensors]: bytes loaded and stored of each tensor.
-struct Records {
-  int head = 0, query = 0, component = 0;
-  simt::Span<Visit> visits;
-  simt::Span<StepRecord> steps;
-  simt::Span<unsigned long long> asked;
-  simt::Span<float> rows{};  ///< backward: P, dP and dS of the chosen query, [3 × length]
 };
 
 /// A kernel that is compiled for one size of tiles, to be timed.
 struct Configuration {
   Variant variant;
-  DataType dtype;
   int head_dim;  ///< filled_columns of the task's must be this
   int block_q, block_k;
   int warps;
   std::string_view name;  ///< "128x64, 4 warps of 32 queries"
 };
 
-class BackwardKernels;    // backward_kernels.hpp
-struct QuantizedProblem;  // quantized.hpp
+class BackwardKernels;    // backward/kernels.hpp
+struct QuantizedProblem;  // quantized/problem.hpp
 struct QuantizedArrays;
 
 class Kernels : public simt::KernelSet {
@@ -125,15 +82,12 @@ class Kernels : public simt::KernelSet {
 
   /// The explained kernels of `plan.runs`, up to flash-2. Throws Error for shapes that they do not take.
   virtual void explain(simt::Device& device, const Plan& plan, const Task& task, Break broken,
-                       const Arrays<std::uint16_t>& arrays, const Records& records) const = 0;
-  /// The same for FP32.
-  virtual void explain(simt::Device& device, const Plan& plan, const Task& task, Break broken,
-                       const Arrays<float>& arrays, const Records& records) const = 0;
+                       const Arrays& arrays, const Records& records) const = 0;
 
   /// The kernels that are timed, and nothing recorded.
   virtual std::span<const Configuration> configurations() const = 0;
   virtual void run(simt::Device& device, int configuration, const Task& task,
-                   const Arrays<std::uint16_t>& arrays) const = 0;
+                   const Arrays& arrays) const = 0;
   /// What the configuration's kernel (of several the one that multiplies by V) takes of a multiprocessor.
   virtual simt::Resources resources(simt::Device& device, int configuration) const = 0;
 

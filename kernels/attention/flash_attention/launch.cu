@@ -2,22 +2,20 @@
 
 #include <iterator>
 
+#include "kernels/attention/flash_attention/backward/launches.hpp"
 #include "kernels/attention/flash_attention/flash_1.cu"
 #include "kernels/attention/flash_attention/flash_2.cu"
-#include "kernels/attention/flash_attention/flash_3_start.hpp"
-#include "kernels/attention/flash_attention/fused_softmax.cu"
-#include "kernels/attention/flash_attention/launching.hpp"
+#include "kernels/attention/flash_attention/flash_3/launches.hpp"
 #include "kernels/attention/flash_attention/naive.cu"
-#include "kernels/attention/flash_attention/quantized_start.hpp"
+#include "kernels/attention/flash_attention/quantized/launches.hpp"
+#include "kernels/attention/flash_attention/shared/call.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
 namespace {
 
 /// Throws Error unless the task is one that there are kernels for, and its arrays are as long as it says.
-template <class T>
-void check(const simt::DeviceInfo& device, const Task& task, const Arrays<T>& arrays) {
-  if constexpr (sizeof(T) == 2)
-    simt::require_capability(device, "flash-attention", simt::kMmaCapability);
+void check(const simt::DeviceInfo& device, const Task& task, const Arrays& arrays) {
+  simt::require_capability(device, "flash-attention", simt::kMmaCapability);
   simt::require_within("flash-attention: length", task.length(), 1, kMostLength);
   simt::require_within("flash-attention: heads", task.heads, 1, kMostHeads);
   simt::require_within("flash-attention: kv_heads", task.kv_heads, 1, task.heads);
@@ -37,40 +35,31 @@ void check(const simt::DeviceInfo& device, const Task& task, const Arrays<T>& ar
 
 /// All kernels of a variant, one after the other; asked for resources, the last answers. The variant is a constant, so
 /// that only its kernels are compiled for these tiles.
-template <Variant kVariant, class N, class T, class W>
-void start(const Call& call, const Setting& set, const Operands<N, W>& arrays, const T& tiles,
+template <Variant kVariant, class T, class W>
+void start(const Call& call, const Setting& set, const Operands<W>& arrays, const T& tiles,
            const W& witness) {
-  constexpr int kBytes = sizeof(typename N::Bits);
   const TileSize size{tiles.block_q, tiles.block_k, tiles.columns};
   const std::int64_t length = set.rule.length;
   const std::int64_t q_blocks = set.heads * simt::blocks_for(length, tiles.block_q);
   if constexpr (kVariant == Variant::flash_1) {
-    call("flash_1", set.heads, tiles.threads, flash_1_shared_bytes(size, kBytes), flash_1<N, T, W>,
-         arrays, set, tiles, witness);
+    call("flash_1", set.heads, tiles.threads, flash_1_shared_bytes(size), flash_1<T, W>, arrays,
+         set, tiles, witness);
   } else if constexpr (kVariant == Variant::flash_2) {
-    call("flash_2", q_blocks, tiles.threads, flash_2_shared_bytes(size, kBytes), flash_2<N, T, W>,
-         arrays, set, tiles, witness);
+    call("flash_2", q_blocks, tiles.threads, flash_2_shared_bytes(size), flash_2<T, W>, arrays, set,
+         tiles, witness);
   } else {
     call("scores_to_memory", q_blocks * simt::blocks_for(length, tiles.block_k), tiles.threads,
-         scores_shared_bytes(size, kBytes), scores_to_memory<N, T, W>, arrays, set, tiles, witness);
-    if constexpr (kVariant == Variant::naive) {
-      call("softmax_rows", set.heads * length, kSoftmaxThreads,
-           static_cast<std::size_t>(score_pitch(set.rule.length)) * kBytes, softmax_rows<N, W>,
-           arrays, set);
-      call("weights_times_values", q_blocks, tiles.threads, values_shared_bytes(size, kBytes),
-           weights_times_values<N, T, W>, arrays, set, tiles, witness);
-    } else {
-      call("softmax_times_values", q_blocks, tiles.threads, values_shared_bytes(size, kBytes),
-           softmax_times_values<N, T, W>, arrays, set, tiles, witness);
-    }
+         scores_shared_bytes(size), scores_to_memory<T, W>, arrays, set, tiles, witness);
+    call("softmax_rows", set.heads * length, kSoftmaxThreads,
+         bytes_of_numbers(score_pitch(set.rule.length)), softmax_rows<W>, arrays, set);
+    call("weights_times_values", q_blocks, tiles.threads, values_shared_bytes(size),
+         weights_times_values<T, W>, arrays, set, tiles, witness);
   }
 }
 
 // ---- explained ----------------------------------------------------------------------------------------
 
-template <class N>
-Operands<N, Explained> counted(const Arrays<typename N::Bits>& a,
-                               simt::Span<unsigned long long> asked) {
+Operands<Explained> counted(const Arrays& a, simt::Span<unsigned long long> asked) {
   const auto count = [&](auto span, Tensor tensor) {
     const char* const kNames[] = {"Q", "K", "V", "S", "P", "O", "lse", "O sums", "m, l"};
     const auto which = static_cast<int>(tensor);
@@ -85,9 +74,8 @@ Operands<N, Explained> counted(const Arrays<typename N::Bits>& a,
           count(a.l, Tensor::m_l)};
 }
 
-template <class N>
-void explain_as(simt::Device& device, const Plan& plan, const Task& task, Break broken,
-                const Arrays<typename N::Bits>& arrays, const Records& records) {
+void explain_kernels(simt::Device& device, const Plan& plan, const Task& task, Break broken,
+                     const Arrays& arrays, const Records& records) {
   check(device.info(), task, arrays);
   const std::size_t visits = static_cast<std::size_t>(task.heads) *
                              static_cast<std::size_t>(plan.q_tiles) *
@@ -107,19 +95,14 @@ void explain_as(simt::Device& device, const Plan& plan, const Task& task, Break 
                     records.query,
                     records.component,
                     task.length(),
-                    broken,
-                    {},
-                    plan.rescale_above,
-                    plan.exp_polynomial};
+                    broken};
   const auto start_as = [&](auto variant) {
-    start<decltype(variant)::value, N>(Call{device}, setting_of(task),
-                                       counted<N>(arrays, records.asked), tiles, witness);
+    start<decltype(variant)::value>(Call{device}, setting_of(task), counted(arrays, records.asked),
+                                    tiles, witness);
   };
   switch (plan.runs) {
     case Variant::naive:
       return start_as(std::integral_constant<Variant, Variant::naive>{});
-    case Variant::fused_softmax:
-      return start_as(std::integral_constant<Variant, Variant::fused_softmax>{});
     case Variant::flash_1:
       return start_as(std::integral_constant<Variant, Variant::flash_1>{});
     default:
@@ -130,14 +113,12 @@ void explain_as(simt::Device& device, const Plan& plan, const Task& task, Break 
 // ---- timed --------------------------------------------------------------------------------------------
 
 constexpr Configuration kConfigurations[] = {
-    {Variant::naive, DataType::bf16, 64, 128, 64, 4, "128x64, 4 warps of 32 queries"},
-    {Variant::naive, DataType::bf16, 128, 128, 64, 4, "128x64, 4 warps of 32 queries"},
-    {Variant::fused_softmax, DataType::bf16, 64, 128, 64, 4, "128x64, 4 warps of 32 queries"},
-    {Variant::fused_softmax, DataType::bf16, 128, 128, 32, 4, "128x32, 4 warps of 32 queries"},
-    {Variant::flash_1, DataType::bf16, 64, 128, 128, 8, "128x128, 8 warps of 16 keys"},
-    {Variant::flash_1, DataType::bf16, 128, 128, 128, 8, "128x128, 8 warps of 16 keys"},
-    {Variant::flash_2, DataType::bf16, 64, 128, 64, 4, "128x64, 4 warps of 32 queries"},
-    {Variant::flash_2, DataType::bf16, 128, 128, 64, 4, "128x64, 4 warps of 32 queries"},
+    {Variant::naive, 64, 128, 64, 4, "128x64, 4 warps of 32 queries"},
+    {Variant::naive, 128, 128, 64, 4, "128x64, 4 warps of 32 queries"},
+    {Variant::flash_1, 64, 128, 128, 8, "128x128, 8 warps of 16 keys"},
+    {Variant::flash_1, 128, 128, 128, 8, "128x128, 8 warps of 16 keys"},
+    {Variant::flash_2, 64, 128, 64, 4, "128x64, 4 warps of 32 queries"},
+    {Variant::flash_2, 128, 128, 64, 4, "128x64, 4 warps of 32 queries"},
 };
 constexpr int kConfigurationCount = static_cast<int>(std::size(kConfigurations));
 
@@ -145,8 +126,8 @@ constexpr int kConfigurationCount = static_cast<int>(std::size(kConfigurations))
 template <int kNumber, int kQ, int kK, int kD, int kWarps, int kBlocks, class Run>
 void as(Run run) {
   constexpr const Configuration& kOne = kConfigurations[kNumber];
-  static_assert(kOne.dtype == DataType::bf16 && kOne.head_dim == kD && kOne.block_q == kQ &&
-                kOne.block_k == kK && kOne.warps == kWarps);
+  static_assert(kOne.head_dim == kD && kOne.block_q == kQ && kOne.block_k == kK &&
+                kOne.warps == kWarps);
   run(std::integral_constant<Variant, kOne.variant>{}, FixedTiles<kQ, kK, kD, kWarps, kBlocks>{});
 }
 template <class Run>
@@ -157,24 +138,20 @@ void with_configuration(int number, Run run) {
     case 1:
       return as<1, 128, 64, 128, 4, 2>(run);
     case 2:
-      return as<2, 128, 64, 64, 4, 2>(run);
+      return as<2, 128, 128, 64, 8, 1>(run);
     case 3:
-      return as<3, 128, 32, 128, 4, 2>(run);
+      return as<3, 128, 128, 128, 8, 1>(run);
     case 4:
-      return as<4, 128, 128, 64, 8, 1>(run);
+      return as<4, 128, 64, 64, 4, 2>(run);
     case 5:
-      return as<5, 128, 128, 128, 8, 1>(run);
-    case 6:
-      return as<6, 128, 64, 64, 4, 2>(run);
-    case 7:
-      return as<7, 128, 64, 128, 4, 2>(run);
+      return as<5, 128, 64, 128, 4, 2>(run);
     default:
       throw Error("flash-attention: there is no such configuration");
   }
 }
-static_assert(kConfigurationCount == 8);
+static_assert(kConfigurationCount == 6);
 
-Operands<Bf16, Timed> plain(const Arrays<std::uint16_t>& a) {
+Operands<Timed> plain(const Arrays& a) {
   return {
       simt::global(a.q, "Q"),           simt::global(a.k, "K"), simt::global(a.v, "V"),
       simt::global(a.begins, "begins"), simt::global(a.o, "O"), simt::global(a.lse, "lse"),
@@ -185,12 +162,8 @@ Operands<Bf16, Timed> plain(const Arrays<std::uint16_t>& a) {
 class KernelsHere final : public Kernels {
  public:
   void explain(simt::Device& device, const Plan& plan, const Task& task, Break broken,
-               const Arrays<std::uint16_t>& arrays, const Records& records) const override {
-    explain_as<Bf16>(device, plan, task, broken, arrays, records);
-  }
-  void explain(simt::Device& device, const Plan& plan, const Task& task, Break broken,
-               const Arrays<float>& arrays, const Records& records) const override {
-    explain_as<Fp32>(device, plan, task, broken, arrays, records);
+               const Arrays& arrays, const Records& records) const override {
+    explain_kernels(device, plan, task, broken, arrays, records);
   }
 
   const BackwardKernels& backward() const override { return backward_kernels(); }
@@ -198,15 +171,15 @@ class KernelsHere final : public Kernels {
   std::span<const Configuration> configurations() const override { return kConfigurations; }
 
   void run(simt::Device& device, int configuration, const Task& task,
-           const Arrays<std::uint16_t>& arrays) const override {
+           const Arrays& arrays) const override {
     with_configuration(configuration, [&](auto variant, const auto& tiles) {
       check(device.info(), task, arrays);
       if (task.head_dim != tiles.head_dim || task.mod != ScoreMod::none) {
         throw Error("flash-attention: this configuration has head dimension " +
                     std::to_string(tiles.head_dim) + " and no score modifier");
       }
-      start<decltype(variant)::value, Bf16>(Call{device}, setting_of(task), plain(arrays), tiles,
-                                            Timed{});
+      start<decltype(variant)::value>(Call{device}, setting_of(task), plain(arrays), tiles,
+                                      Timed{});
     });
   }
 
@@ -214,8 +187,7 @@ class KernelsHere final : public Kernels {
     simt::Resources r;
     with_configuration(configuration, [&](auto variant, const auto& tiles) {
       const Setting set = setting_of({{Mask::none, 1, 0, 0}, 1, 1, tiles.head_dim, ScoreMod::none});
-      start<decltype(variant)::value, Bf16>(Call{device, &r}, set, Operands<Bf16, Timed>{}, tiles,
-                                            Timed{});
+      start<decltype(variant)::value>(Call{device, &r}, set, Operands<Timed>{}, tiles, Timed{});
     });
     return r;
   }

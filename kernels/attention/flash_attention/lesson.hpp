@@ -43,7 +43,7 @@ struct Dispatch {
   int q_tiles = 0, k_tiles = 0;  ///< of what ran
   int threads = 0;               ///< of a block
   int shared_bytes = 0;          ///< of a block
-  int blocks = 0;  ///< of the launch (naive, fused-softmax: of the one that computes scores)
+  int blocks = 0;                ///< of the launch (naive: of the one that computes scores)
   bool operator==(const Dispatch&) const = default;
 };
 
@@ -54,19 +54,17 @@ struct Dispatch {
 ///
 /// When a tile was visited is `order`, among the visits of its own block; blocks run side by side. A block of flash-2
 /// and flash-3 goes through the tiles of keys of one tile of queries (flash-3: from the last to the first, and then the
-/// next tile of queries), one of flash-1 through all tiles of its head, keys outside; one of naive and fused-softmax
-/// has a single tile of scores.
+/// next tile of queries), one of flash-1 through all tiles of its head, keys outside; one of naive has a single
+/// tile of scores.
 ///
-/// A block of backward-recompute has a tile of keys and goes through the tiles of queries of the heads that share it,
-/// one of backward-store has a single tile of dP.
+/// A block of a backward pass has a tile of keys and goes through the tiles of queries of the heads that share it.
 struct TileVisit {
-  /// By the mask: naive and fused-softmax compute what is skipped too.
+  /// By the mask: naive computes what is skipped too.
   TileKind kind = TileKind::skipped;
   int block = -1;  ///< that visited it; −1: none did, the tile was never computed
   int order = -1;  ///< among the block's visits, from 0; −1: not visited
   /// Rows of queries whose maximum rose after their first weight, so that O and ℓ were rescaled by less than 1.
-  /// −1: not recorded (naive and a backward pass have none; flash-3 rescales all rows at every visit, and with
-  /// `Trace::rescale_above` it is counted in the chosen block).
+  /// −1: not recorded (naive and a backward pass have none; flash-3 rescales all rows at every visit).
   int rescaled = -1;
   int o_reads = 0;   ///< rows of O that the visit read from memory: what flash-1 does at each
   int o_writes = 0;  ///< rows of O that it wrote to memory; backward: of dQ's sums that it added to
@@ -80,10 +78,9 @@ struct TileVisit {
 struct BlockLane {
   int block = 0;
   int head = 0;
-  int q_tile =
-      -1;  ///< its (first) tile of queries; −1: all of the head (flash-1, backward-recompute)
+  int q_tile = -1;  ///< its (first) tile of queries; −1: all of the head (flash-1, backward)
   int k_tile =
-      -1;  ///< backward-recompute: its tile of keys, of the heads from `head` on that share it; else −1
+      -1;  ///< backward: its tile of keys, of the heads from `head` on that share it; else −1
   int visits = 0;                     ///< tiles of scores that it computed
   std::int64_t begin = -1, end = -1;  ///< as of TileVisit; −1: not recorded
   bool operator==(const BlockLane&) const = default;
@@ -96,7 +93,7 @@ struct ChosenPlace {
   int head = 0, query = 0, component = 0;
   int q_tile = 0;  ///< the query's
   int block =
-      0;  ///< that computes it (flash-1: the head's; backward-recompute: that has the key of the same number)
+      0;  ///< that computes it (flash-1: the head's; backward: that has the key of the same number)
   bool operator==(const ChosenPlace&) const = default;
 };
 
@@ -106,15 +103,13 @@ struct ChosenPlace {
 /// Naive takes the maximum and the sum of the whole row at once: its steps are the tiles of scores from left to right,
 /// and of the numbers only `tile_max` is there (from the scores that it stored); the rest is 0.
 ///
-/// Backward: by the order of the visits in their blocks, which run side by side; of backward-store the tiles of dP from
-/// left to right. Of the numbers only `dq` is there.
+/// Backward: by the order of the visits in their blocks, which run side by side. Of the numbers only `dq` is there.
 struct Step {
   int k_tile = 0;
   int order = 0;  ///< of the visit among those of its block
   TileKind kind = TileKind::full;
   float tile_max = 0;  ///< −∞: the query sees no key of the tile
-  /// The maximum of all scores so far; −∞: of none. With `Trace::rescale_above` what weights are measured from: the
-  /// last maximum that rose by enough.
+  /// The maximum of all scores so far; −∞: of none.
   float m_before = 0, m_after = 0;
   float rescale = 0;  ///< exp(m_before − m_after): what O and ℓ so far are multiplied by; broken: 1
   float tile_sum =
@@ -123,7 +118,7 @@ struct Step {
   /// The chosen component of O so far: not yet divided by ℓ; flash-1 divides at every visit. 0 unless
   /// `Trace::o_recorded`.
   float o = 0;
-  /// backward-recompute: what the tile's block adds to the sum of the chosen component of dQ, which is multiplied by
+  /// Backward: what the tile's block adds to the sum of the chosen component of dQ, which is multiplied by
   /// 1 / sqrt(head_dim) at the end.
   float dq = 0;
   bool operator==(const Step&) const = default;
@@ -131,7 +126,7 @@ struct Step {
 
 /// The answer of the chosen query.
 struct Answer {
-  std::vector<float> o;       ///< [head_dim], in the dtype (flash-3's explained kernel: FP32)
+  std::vector<float> o;       ///< [head_dim], in BF16 (flash-3's explained kernel: FP32)
   std::vector<double> exact;  ///< [head_dim], in double on the same rounded inputs
   float lse = 0;              ///< log-sum-exp
   double exact_lse = 0;
@@ -145,10 +140,10 @@ struct Answer {
 struct BackwardRow {
   float lse = 0;  ///< log-sum-exp that the forward pass left
   float d = 0;    ///< D, the sum of dO ∘ O
-  /// Of its keys, [length]. backward-recompute: as they were in registers; backward-store: as they lie in memory.
+  /// Of its keys, [length], as they were in registers.
   std::vector<float> p, dp, ds;
   std::vector<float> dq, dk,
-      dv;  ///< [head_dim], in the dtype; dK and dV of the head that the chosen one shares
+      dv;  ///< [head_dim], in BF16; dK and dV of the head that the chosen one shares
   std::vector<double> exact_dq, exact_dk, exact_dv;  ///< in double on the same rounded inputs
   std::vector<double>
       dq_after;  ///< [steps] the chosen component of dQ over the keys of the tiles so far, in double
@@ -172,7 +167,7 @@ struct LedgerRow {
 
 // ---- flash-3's lanes --------------------------------------------------------------------------------------
 
-/// What happens in flash-3's chosen block; Site of flash_3.hpp in words.
+/// What happens in flash-3's chosen block; Site of flash_3/schedule.hpp in words.
 enum class What {
   waits_empty_q,  ///< the producer begins to wait until Q's tile is free
   copies_q,       ///< its copies of Q are issued
@@ -309,7 +304,7 @@ enum class Mark {
   done_o,
   rescales,
   releases_v,
-  // of backward_recompute.cu and backward_store.cu
+  // of backward_recompute.cu
   d_p,
   d_s,
   d_v,
@@ -329,16 +324,13 @@ inline constexpr std::size_t kMarks = 31;
 /// asset.
 constexpr std::string_view source_path(Variant variant, Pass pass = Pass::forward,
                                        DataType dtype = DataType::bf16) {
-  if (is_quantized(dtype)) return "kernels/attention/flash_attention/quantized.cu";
-  if (pass == Pass::backward_recompute) {
-    return "kernels/attention/flash_attention/backward_recompute.cu";
-  }
-  if (pass == Pass::backward_store) return "kernels/attention/flash_attention/backward_store.cu";
+  if (is_quantized(dtype)) return "kernels/attention/flash_attention/quantized/quantized.cu";
+  if (pass != Pass::forward)
+    return "kernels/attention/flash_attention/backward/backward_recompute.cu";
   constexpr std::string_view kPaths[] = {"kernels/attention/flash_attention/naive.cu",
-                                         "kernels/attention/flash_attention/fused_softmax.cu",
                                          "kernels/attention/flash_attention/flash_1.cu",
                                          "kernels/attention/flash_attention/flash_2.cu"};
-  return is_flash_3(variant) ? "kernels/attention/flash_attention/flash_3.cu"
+  return is_flash_3(variant) ? "kernels/attention/flash_attention/flash_3/flash_3.cu"
                              : kPaths[static_cast<int>(variant)];
 }
 /// Of source_path; 0: it has no such mark.
@@ -358,9 +350,6 @@ struct Trace {
   int window = 0;  ///< of sliding-window and prefix, at most the length that was asked for
   int sinks = 0;   ///< of sliding-window
   ScoreMod score_mod = ScoreMod::none;
-  /// ℓ and O are rescaled when a maximum rises by more than a factor of 2^this; 0: whenever it rises.
-  int rescale_above = 0;
-  int exp_polynomial = 0;  ///< of 16 weights so many come from a polynomial
   /// Of the whole length, one after another; empty unless the mask is `document`.
   std::vector<int> documents;
   Break broken = Break::none;
@@ -374,9 +363,9 @@ struct Trace {
 
   ChosenPlace chosen;
   std::vector<Step> steps;  ///< one a visited tile of keys; empty: the query's tile visits none
-  bool o_recorded = false;  ///< whether Step::o is there: of fused-softmax, flash-1 and flash-2
-  /// Of the chosen query, [length], natural units, as they lie in memory (rounded to the dtype; −∞: masked): of naive,
-  /// fused-softmax and `materialize`; else empty, for no score was stored.
+  bool o_recorded = false;  ///< whether Step::o is there: of flash-1 and flash-2
+  /// Of the chosen query, [length], natural units, as they lie in memory (in BF16; −∞: masked): of naive and
+  /// `materialize`; else empty, for no score was stored.
   std::vector<float> scores;
   std::vector<float>
       weights;  ///< of the chosen query, [length], as they lie in memory: of naive; else empty
@@ -401,10 +390,9 @@ struct Trace {
   /// From which step on the visit is known, 1 …: the first whose block has come as far. 0: it was not visited.
   int step_of(const TileVisit& visit) const;
   bool is_backward() const { return pass != Pass::forward; }
-  /// Whether visits have `rescaled`: of flash-3 those of the chosen block.
+  /// Whether visits have `rescaled`.
   bool counts_rescaled() const {
-    return !is_backward() && plan.runs != Variant::naive &&
-           (!is_flash_3(plan.runs) || rescale_above > 0);
+    return !is_backward() && plan.runs != Variant::naive && !is_flash_3(plan.runs);
   }
   /// The mask of what ran, and of all that was asked for; `begins_of(documents)` has where documents begin.
   MaskRule rule() const;

@@ -9,15 +9,13 @@
 // scores are computed, those that the mask hides too: −∞ is written and read like any other. S, P [heads ×
 // length × score_pitch(length)]; the rest as in flash_2.cu.
 
-#include "kernels/attention/flash_attention/stages.hpp"
+#include "kernels/attention/flash_attention/operands.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
 
-template <class N, class T, class W>
+template <class T, class W>
 __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
-    scores_to_memory(Operands<N, W> arrays, Setting set, T tiles, W witness) {
-  if (!kRuns<N>) return;
-  using Bits = typename N::Bits;
+    scores_to_memory(Operands<W> arrays, Setting set, T tiles, W witness) {
   const int q_size = tiles.block_q * tiles.columns;
   const int k_size = tiles.block_k * tiles.columns;
   const auto q_tile = simt::dynamic_shared<Bits>(q_size, 0, "Q tile");
@@ -35,10 +33,10 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
 
   const std::int64_t q_row = std::int64_t{mine.head} * set.length() + mine.first;
   const std::int64_t k_row = std::int64_t{set.kv_head(mine.head)} * set.length() + first_key;
-  copy_tile<N, T::kUnroll>(
+  copy_tile<T::kUnroll>(
       q_tile, rows_of(arrays.q, q_row, set.length() - mine.first, tiles.head_dim, tiles.head_dim),
       tiles.block_q, tiles.columns, tiles.threads);
-  copy_tile<N, T::kUnroll>(
+  copy_tile<T::kUnroll>(
       k_tile, rows_of(arrays.k, k_row, set.length() - first_key, tiles.head_dim, tiles.head_dim),
       tiles.block_k, tiles.columns, tiles.threads);
   simt::cp_async_commit();
@@ -48,20 +46,20 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
   const Lane me;
   const int first_row = me.warp * T::strips * kStrip;
   Scores<T> s = {};
-  multiply_scores<N>(s, q_tile, first_row, k_tile, 0, tiles.block_k, tiles);  // [step: scores]
+  multiply_scores(s, q_tile, first_row, k_tile, 0, tiles.block_k, tiles);  // [step: scores]
   modify_and_mask(s, set, arrays, mine.head, mine.first + first_row, first_key, tiles.block_k,
                   kind == TileKind::full, witness);
 #pragma unroll T::kUnroll
   for (int i = 0; i < T::strips; ++i) {
-    put_strip<N, T::kUnroll>(s_tile, first_row + i * kStrip, tiles.block_k, s[i], set.to_natural,
-                             set.to_natural);
+    put_strip<T::kUnroll>(s_tile, first_row + i * kStrip, tiles.block_k, s[i], set.to_natural,
+                          set.to_natural);
   }
   __syncwarp();  // the rows of all lanes are there
   const int pitch = score_pitch(set.length());
   const Rows<decltype(arrays.s)> to{
       arrays.s + static_cast<std::ptrdiff_t>(q_row * pitch + first_key), set.length() - mine.first,
       pitch, pitch - first_key};
-  store_rows<N>(to, s_tile, first_row, T::strips * kStrip, tiles.block_k);  // [step: stores]
+  store_rows(to, s_tile, first_row, T::strips * kStrip, tiles.block_k);  // [step: stores]
   witness.end(0, 0);
 }
 
@@ -78,11 +76,8 @@ __device__ __forceinline__ float of_block(float x, Combine combine) {
   return x;
 }
 
-template <class N, class W>
-__global__ void __launch_bounds__(kSoftmaxThreads)
-    softmax_rows(Operands<N, W> arrays, Setting set) {
-  if (!kRuns<N>) return;
-  using Bits = typename N::Bits;
+template <class W>
+__global__ void __launch_bounds__(kSoftmaxThreads) softmax_rows(Operands<W> arrays, Setting set) {
   const int pitch = score_pitch(set.length());
   const auto row = simt::dynamic_shared<Bits>(pitch, 0, "row of scores");
   const std::ptrdiff_t number = blockIdx.x;
@@ -90,8 +85,8 @@ __global__ void __launch_bounds__(kSoftmaxThreads)
   const auto to = arrays.p + number * pitch;
   // A thread reads, weighs and writes chunks of its own.
   const auto each = [&](auto act) {
-    for (int at = static_cast<int>(threadIdx.x) * N::kChunk; at < pitch;
-         at += kSoftmaxThreads * N::kChunk) {
+    for (int at = static_cast<int>(threadIdx.x) * Bf16::kChunk; at < pitch;
+         at += kSoftmaxThreads * Bf16::kChunk) {
       act(at);
     }
   };
@@ -100,8 +95,8 @@ __global__ void __launch_bounds__(kSoftmaxThreads)
   simt::cp_async_wait<0>();
   float largest = -INFINITY;
   each([&](int at) {
-    for (int i = 0; i < N::kChunk; i += 2) {
-      const float2 two = N::pair(row + (at + i));
+    for (int i = 0; i < Bf16::kChunk; i += 2) {
+      const float2 two = Bf16::pair(row + (at + i));
       largest = fmaxf(largest, fmaxf(two.x, two.y));
     }
   });
@@ -109,8 +104,8 @@ __global__ void __launch_bounds__(kSoftmaxThreads)
   const float reference = reference_of(largest, kLog2e);
   float sum = 0;
   each([&](int at) {
-    for (int i = 0; i < N::kChunk; i += 2) {
-      const float2 two = N::pair(row + (at + i));
+    for (int i = 0; i < Bf16::kChunk; i += 2) {
+      const float2 two = Bf16::pair(row + (at + i));
       sum += simt::exp2_approx(fmaf(two.x, kLog2e, -reference));
       sum += simt::exp2_approx(fmaf(two.y, kLog2e, -reference));
     }
@@ -118,10 +113,10 @@ __global__ void __launch_bounds__(kSoftmaxThreads)
   sum = of_block(sum, [](float a, float b) { return a + b; });
   const float inverse = sum > 0 ? 1 / sum : 0;
   each([&](int at) {
-    for (int i = 0; i < N::kChunk; i += 2) {
-      const float2 two = N::pair(row + (at + i));
-      N::put(row + (at + i), simt::exp2_approx(fmaf(two.x, kLog2e, -reference)) * inverse,
-             simt::exp2_approx(fmaf(two.y, kLog2e, -reference)) * inverse);
+    for (int i = 0; i < Bf16::kChunk; i += 2) {
+      const float2 two = Bf16::pair(row + (at + i));
+      Bf16::put(row + (at + i), simt::exp2_approx(fmaf(two.x, kLog2e, -reference)) * inverse,
+                simt::exp2_approx(fmaf(two.y, kLog2e, -reference)) * inverse);
     }
     store16(to + at, row + at);  // [step: weights]
   });
@@ -130,11 +125,68 @@ __global__ void __launch_bounds__(kSoftmaxThreads)
   }
 }
 
-template <class N, class T, class W>
+/// Weights of a warp's strips from a tile in shared memory.
+template <class T>
+__device__ __forceinline__ void read_strips(Scores<T>& p, simt::Shared<Bits> tile, const T& tiles) {
+  const Lane me;
+#pragma unroll T::kUnroll
+  for (int i = 0; i < T::strips; ++i) {
+    const int row = (me.warp * T::strips + i) * kStrip + me.lane / 4;
+#pragma unroll T::kUnroll
+    for (int j = 0; j < tiles.block_k / 8; ++j) {
+      const float2 upper = Bf16::pair(tile + number_at(row, me.column(j, 0), tiles.block_k));
+      const float2 lower = Bf16::pair(tile + number_at(row + 8, me.column(j, 0), tiles.block_k));
+      p[i][j][0] = upper.x;
+      p[i][j][1] = upper.y;
+      p[i][j][2] = lower.x;
+      p[i][j][3] = lower.y;
+    }
+  }
+}
+
+/// A tile of P and the tile of V that belongs to it, in one of two stages of shared memory; then a tile
+/// for O on its way out.
+template <class T>
+struct WeightStages {
+  T tiles;
+  int p_size, v_size;
+  simt::Shared<Bits> first, output;
+
+  __device__ __forceinline__ explicit WeightStages(const T& its_tiles)
+      : tiles(its_tiles),
+        p_size(tiles.block_q * tiles.block_k),
+        v_size(tiles.block_k * tiles.columns),
+        first(simt::dynamic_shared<Bits>(2 * (p_size + v_size), 0, "P and V tiles")),
+        output(simt::dynamic_shared<Bits>(tiles.block_q * tiles.columns,
+                                          2 * (p_size + v_size) * sizeof(Bits), "O tile")) {}
+
+  __device__ __forceinline__ simt::Shared<Bits> weights(int stage) const {
+    return first + stage * (p_size + v_size);
+  }
+  __device__ __forceinline__ simt::Shared<Bits> values(int stage) const {
+    return weights(stage) + p_size;
+  }
+
+  template <class P, class V>
+  __device__ __forceinline__ void copy(int stage, const P& p, const V& v, const Setting& set,
+                                       const QueryTile& mine, int tile) const {
+    const int first_key = tile * tiles.block_k;
+    const int pitch = score_pitch(set.length());
+    const std::int64_t row = std::int64_t{mine.head} * set.length() + mine.first;
+    const Rows<P> from{p + static_cast<std::ptrdiff_t>(row * pitch + first_key),
+                       set.length() - mine.first, pitch, pitch - first_key};
+    copy_tile<T::kUnroll>(weights(stage), from, tiles.block_q, tiles.block_k, tiles.threads);
+    const std::int64_t v_row = std::int64_t{set.kv_head(mine.head)} * set.length() + first_key;
+    copy_tile<T::kUnroll>(
+        values(stage), rows_of(v, v_row, set.length() - first_key, tiles.head_dim, tiles.head_dim),
+        tiles.block_k, tiles.columns, tiles.threads);
+  }
+};
+
+template <class T, class W>
 __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
-    weights_times_values(Operands<N, W> arrays, Setting set, T tiles, W witness) {
-  if (!kRuns<N>) return;
-  const ScoreStages<N, T> stages(tiles);
+    weights_times_values(Operands<W> arrays, Setting set, T tiles, W witness) {
+  const WeightStages<T> stages(tiles);
   const QueryTile mine = query_tile(set, tiles.block_q, static_cast<int>(blockIdx.x));
   const int k_tiles = (set.length() + tiles.block_k - 1) / tiles.block_k;
   Outputs<T> o = {};
@@ -148,14 +200,14 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
     simt::cp_async_commit();
     witness.resume(mine, tile);
     Scores<T> p;
-    read_strips<N>(p, stages.scores(tile % 2), tiles);
-    multiply_values<N>(o, p, stages.values(tile % 2), 0, tiles.block_k, stages.scores(tile % 2),
-                       tiles);  // [step: values]
+    read_strips(p, stages.weights(tile % 2), tiles);
+    multiply_values(o, p, stages.values(tile % 2), 0, tiles.block_k,
+                    tiles);  // [step: values]
   }
   float ones[T::strips][2];
 #pragma unroll T::kUnroll
   for (int i = 0; i < T::strips; ++i) ones[i][0] = ones[i][1] = 1;
-  store_output<N>(o, ones, stages.output, mine, set, arrays, tiles);  // [step: output]
+  store_output(o, ones, stages.output, mine, set, arrays, tiles);  // [step: output]
   witness.end(0, mine.last - mine.first + 1);
 }
 

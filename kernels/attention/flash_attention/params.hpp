@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/attention/flash_attention/mask.hpp"
+#include "kernels/attention/flash_attention/shared/task.hpp"
 #include "kernels/base/simt/device.hpp"
 #include "kernels/lessons.hpp"
 
@@ -23,7 +23,6 @@ namespace tilestep::flash_attention {
 /// The rungs of the ladder.
 enum class Variant {
   naive,
-  fused_softmax,
   flash_1,
   flash_2,
   flash_3_tma,
@@ -31,16 +30,14 @@ enum class Variant {
   flash_3,
 };
 constexpr auto names_of(Variant) {
-  return std::to_array<std::string_view>({"naive", "fused-softmax", "flash-1", "flash-2",
-                                          "flash-3-tma", "flash-3-ping-pong", "flash-3"});
+  return std::to_array<std::string_view>(
+      {"naive", "flash-1", "flash-2", "flash-3-tma", "flash-3-ping-pong", "flash-3"});
 }
 constexpr auto reasons_of(Variant) {
   return std::to_array<std::string_view>(
       {"The textbook: one kernel writes all scores, one turns each row into weights, one "
        "multiplies "
        "the weights by V. Every score crosses the memory bus four times.",
-       "Softmax and the product with V in one kernel: scores are written once and read once, and "
-       "weights are never stored.",
        "No score is stored. A block a head walks over tiles of keys, and for each over all "
        "queries, "
        "whose O, maximum and sum wait in memory and are rescaled at every visit.",
@@ -54,87 +51,25 @@ constexpr auto reasons_of(Variant) {
 constexpr bool is_flash_3(Variant variant) {
   return variant >= Variant::flash_3_tma;
 }
-/// Whether all scores are written to memory.
-constexpr bool stores_scores(Variant variant) {
-  return variant <= Variant::fused_softmax;
-}
 
 enum class Pass {
   forward,
   backward_recompute,  ///< weights made again from Q, K and the log-sum-exp
-  backward_store,      ///< weights kept by the forward pass
 };
 constexpr auto names_of(Pass) {
-  return std::to_array<std::string_view>({"forward", "backward-recompute", "backward-store"});
+  return std::to_array<std::string_view>({"forward", "backward-recompute"});
 }
 
-/// Of Q, K, V and O. Sums are FP32 in all of them. With fp8 (E4M3) and int8 they lie in memory in BF16, and Q and K
-/// become numbers of 8 bits for their product alone: quantized.hpp.
-enum class DataType { fp32, bf16, fp8, int8 };
+/// Of Q, K, V and O; sums are FP32. With fp8 (E4M3) and int8 they lie in memory in BF16, and Q and K
+/// become numbers of 8 bits for their product alone: quantized/problem.hpp.
+enum class DataType { bf16, fp8, int8 };
 constexpr auto names_of(DataType) {
-  return std::to_array<std::string_view>({"fp32", "bf16", "fp8", "int8"});
+  return std::to_array<std::string_view>({"bf16", "fp8", "int8"});
 }
 /// Whether scores are products of 8-bit numbers.
 constexpr bool is_quantized(DataType type) {
   return type == DataType::fp8 || type == DataType::int8;
 }
-/// What lies in memory.
-constexpr DataType stored_as(DataType type) {
-  return is_quantized(type) ? DataType::bf16 : type;
-}
-constexpr int element_bytes(DataType type) {
-  return type == DataType::fp32 ? 4 : 2;
-}
-
-/// What Q, K and V hold.
-enum class Data {
-  random,
-  outliers,  ///< a few channels of K far from 0 in all rows, and some large numbers
-};
-constexpr auto names_of(Data) {
-  return std::to_array<std::string_view>({"random", "outliers"});
-}
-
-/// What an explained kernel does wrong.
-enum class Break {
-  none,
-  skip_rescale,     ///< the maximum rises, O and the sum stay as they are
-  materialize,      ///< flash-2 also writes its scores out
-  mask_off_by_one,  ///< a query sees one key too many
-};
-constexpr auto names_of(Break) {
-  return std::to_array<std::string_view>(
-      {"none", "skip-rescale", "materialize", "mask-off-by-one"});
-}
-
-enum class HeadDim { d32, d64, d80, d96, d128, d256 };
-constexpr auto names_of(HeadDim) {
-  return std::to_array<std::string_view>({"32", "64", "80", "96", "128", "256"});
-}
-constexpr int columns_of(HeadDim dim) {
-  constexpr int kColumns[] = {32, 64, 80, 96, 128, 256};
-  return kColumns[static_cast<int>(dim)];
-}
-/// Columns that a tile in shared memory has: 80 are filled to 96 with zeros.
-constexpr int filled_columns(int head_dim) {
-  return head_dim == 80 ? 96 : head_dim;
-}
-
-/// Queries or keys of a tile.
-enum class Edge { t16, t32, t64, t128 };
-constexpr auto names_of(Edge) {
-  return std::to_array<std::string_view>({"16", "32", "64", "128"});
-}
-constexpr int size_of(Edge edge) {
-  return 16 << static_cast<int>(edge);
-}
-
-inline constexpr int kMostLength = 65536;
-inline constexpr int kMostHeads = 64;
-/// Weights of FP16 end at 2^16.
-inline constexpr int kMostRise = 12;
-/// Relative, of a weight that comes from the polynomial (exponential.hpp).
-inline constexpr double kPolynomialError = 7.5e-5;
 
 struct Params {
   Variant variant = Variant::flash_2;
@@ -150,9 +85,6 @@ struct Params {
   DataType dtype = DataType::bf16;
   bool smooth_k = true;  ///< of fp8 and int8: K loses its mean before it becomes numbers of 8 bits
   Data data = Data::random;
-  /// ℓ and O are rescaled when a maximum rises by more than a factor of 2^this; 0: whenever it rises.
-  int rescale_above = 0;
-  int exp_polynomial = 0;  ///< of 16 exponentials so many come from a polynomial
   Break broken = Break::none;
   std::int64_t seed = 1;
   int head = 0, query = 225, component = 0;  ///< whose steps are shown; past the end: the last
@@ -161,9 +93,11 @@ struct Params {
   MaskRule rule() const;
 };
 
+/// What the kernels are asked for.
+Task task_of(const Params& params);
+
 /// The knobs, bound to Params: variant pass seq heads kv_heads head_dim mask window sinks score_mod block_q
-/// block_k dtype smooth_k data rescale_above exp_polynomial break seed. What cannot be together is refused with
-/// what can.
+/// block_k dtype smooth_k data break seed. What cannot be together is refused with what can.
 const lab::KnobTable<Params>& knob_table();
 
 /// What Params come to: the dispatcher's choice, as words where it is another than was asked for.
@@ -176,9 +110,8 @@ struct Plan {
   int block_q = 64, block_k = 64;
   bool quantized =
       false;  ///< scores are products of 8-bit numbers: another kernel than `runs` has otherwise
-  bool smooth_k = false;                      ///< … and K loses its mean first
-  int rescale_above = 0, exp_polynomial = 0;  ///< as of Params
-  std::string resized;  ///< why tiles are others than were asked for; empty: they are not
+  bool smooth_k = false;  ///< … and K loses its mean first
+  std::string resized;    ///< why tiles are others than were asked for; empty: they are not
   int q_tiles = 0, k_tiles = 0;
   int threads = 0;               ///< of a block
   std::size_t shared_bytes = 0;  ///< of a block, the largest of several kernels
@@ -188,69 +121,5 @@ struct Plan {
 Plan plan_of(const Params& params);
 /// The same for formulas, which know no limits of a kernel.
 Plan formula_plan_of(const Params& params);
-
-// ---- what a kernel records --------------------------------------------------------------------------
-
-/// What one tile of keys did to the chosen query of the chosen head. Scores as they enter exp: with scale,
-/// modifier and mask, in natural units.
-struct StepRecord {
-  float tile_max, m_before, m_after;
-  float rescale;      ///< exp(m_before − m_after): what O and ℓ are multiplied by
-  float tile_sum, l;  ///< of the weights of the tile, and of all so far
-  float o;            ///< the chosen component, not yet divided (flash-1: divided at every visit)
-  int order;          ///< of the visit among those of its block; −1: the tile was not visited
-  bool operator==(const StepRecord&) const = default;
-};
-
-/// A tile of scores that a block computed.
-struct Visit {
-  int block;     ///< −1: none did
-  int order;     ///< among the visits of its block, from 0
-  int kind;      ///< TileKind, as the kernel took it
-  int rescaled;  ///< rows whose maximum rose after their first weight, so that O and ℓ were rescaled
-  int o_reads, o_writes;  ///< rows of O that were read from and written to memory
-  /// On a GPU nanoseconds that all multiprocessors share; under emulation, where time says nothing, how many
-  /// tiles the block has computed. Of naive and fused-softmax those of the kernel that computes scores.
-  long long begin, end;
-};
-
-/// Whose bytes are counted.
-enum class Tensor {
-  q,
-  k,
-  v,
-  s,
-  p,
-  o,
-  lse,
-  o_sums,
-  m_l,
-  d_o,      ///< of the backward pass, as those below: the gradient of O
-  d,        ///< rows' sums of dO ∘ O, each beside its log-sum-exp
-  dq_sums,  ///< dQ in FP32, while blocks add to it
-  dp,
-  ds,
-  dq,
-  dk,
-  dv,
-  q_8,     ///< of fp8 and int8, as those below: Q in 8 bits
-  k_8,     ///< K in 8 bits
-  scales,  ///< of both, by tile
-  k_mean,  ///< K's mean over the keys
-  q_mean   ///< each query's product with it
-};
-constexpr auto names_of(Tensor) {
-  return std::to_array<std::string_view>(
-      {"Q",       "K",  "V",  "S",  "P",  "O",  "lse", "O sums", "m, l",   "dO",     "D",
-       "dQ sums", "dP", "dS", "dQ", "dK", "dV", "Q8",  "K8",     "scales", "K mean", "Q mean"});
-}
-inline constexpr int kTensors = 22;
-/// Bytes that a kernel's own accesses asked for.
-struct Asked {
-  unsigned long long loaded = 0, stored = 0;
-  bool operator==(const Asked&) const = default;
-};
-/// By Tensor.
-using Ledger = std::array<Asked, kTensors>;
 
 }  // namespace tilestep::flash_attention

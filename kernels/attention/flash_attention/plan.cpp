@@ -6,7 +6,7 @@
 
 #include "kernels/attention/flash_attention/kernels.hpp"
 #include "kernels/attention/flash_attention/params.hpp"
-#include "kernels/attention/flash_attention/quantized.hpp"
+#include "kernels/attention/flash_attention/quantized/problem.hpp"
 
 namespace tilestep::flash_attention {
 namespace {
@@ -14,9 +14,6 @@ namespace {
 /// Why flash-3 does not run with these knobs; empty: it does.
 std::string why_not_flash_3(const Params& params) {
   const int head_dim = columns_of(params.head_dim);
-  if (params.dtype == DataType::fp32) {
-    return "FP32 is multiplied on CUDA cores, and ends at flash-2";
-  }
   if (head_dim != 64 && head_dim != 128) {
     return fmt::format("flash-3 is compiled for head dimensions 64 and 128, not for {}", head_dim);
   }
@@ -39,7 +36,6 @@ Variant runs_as(const Params& params) {
   if (is_quantized(params.dtype)) return Variant::flash_2;
   // A backward pass belongs to what its forward pass leaves.
   if (params.pass == Pass::backward_recompute) return Variant::flash_2;
-  if (params.pass == Pass::backward_store) return Variant::naive;
   if (!is_flash_3(params.variant) || why_not_flash_3(params).empty()) return params.variant;
   return Variant::flash_2;
 }
@@ -62,7 +58,7 @@ void check_quantized(const Params& params) {
   if (!is_quantized(params.dtype)) return;
   const std::string name(name_of(params.dtype));
   if (params.pass != Pass::forward) {
-    lab::refuse_with("dtype", name, fmt::format("pass = {}", name_of(params.pass)), "fp32, bf16",
+    lab::refuse_with("dtype", name, fmt::format("pass = {}", name_of(params.pass)), "bf16",
                      std::string("bf16"));
   }
   if (params.head_dim != HeadDim::d64 && params.head_dim != HeadDim::d128) {
@@ -83,7 +79,6 @@ bool can_break(const Params& params, Break broken) {
 /// Why another kernel runs than was asked for.
 std::string why_instead(const Params& params) {
   if (params.pass == Pass::backward_recompute) return "this backward pass belongs to it";
-  if (params.pass == Pass::backward_store) return "it keeps the weights";
   return why_not_flash_3(params);
 }
 
@@ -102,26 +97,22 @@ void check_break(const Params& params) {
 }
 
 void check_naive_row(const Params& params) {
-  const int most = kMostSharedBytes / element_bytes(params.dtype) / 1024 * 1024;
-  const bool stores = params.pass == Pass::backward_store;
+  const int most = kMostSharedBytes / kElementBytes / 1024 * 1024;
   if (runs_as(params) != Variant::naive || params.seq <= most) return;
-  lab::refuse_with(
-      "seq", std::int64_t{params.seq},
-      fmt::format("{} and dtype = {}, whose softmax holds a row of scores in shared memory",
-                  stores ? "pass = backward-store" : "variant = naive", name_of(params.dtype)),
-      fmt::format("1–{}", most), std::int64_t{most});
+  lab::refuse_with("seq", std::int64_t{params.seq},
+                   "variant = naive, whose softmax holds a row of scores in shared memory",
+                   fmt::format("1–{}", most), std::int64_t{most});
 }
 
 // ---- tiles -------------------------------------------------------------------------------------------
 
 /// Halves the tiles of keys, then those of queries, until a block's shared memory holds them.
-void fit_tiles(Plan& plan, DataType type) {
-  const int bytes = element_bytes(type);
-  while (shared_bytes_of(plan.runs, {plan.block_q, plan.block_k, plan.columns}, bytes) >
+void fit_tiles(Plan& plan) {
+  while (shared_bytes_of(plan.runs, {plan.block_q, plan.block_k, plan.columns}) >
          static_cast<std::size_t>(kMostSharedBytes)) {
     (plan.block_k > 16 && plan.block_k >= plan.block_q ? plan.block_k : plan.block_q) /= 2;
   }
-  plan.shared_bytes = shared_bytes_of(plan.runs, {plan.block_q, plan.block_k, plan.columns}, bytes);
+  plan.shared_bytes = shared_bytes_of(plan.runs, {plan.block_q, plan.block_k, plan.columns});
 }
 
 void choose_tiles(Plan& plan, const Params& params) {
@@ -154,7 +145,7 @@ void choose_tiles(Plan& plan, const Params& params) {
           sizes.consumers, plan.head_dim);
     }
   } else {
-    fit_tiles(plan, params.dtype);
+    fit_tiles(plan);
     plan.threads = 32 * warps_of(plan.runs, {plan.block_q, plan.block_k, plan.columns});
     if (plan.block_q != asked_q || plan.block_k != asked_k) {
       plan.resized =
@@ -177,11 +168,21 @@ MaskRule Params::rule() const {
   return rule;
 }
 
+Task task_of(const Params& params) {
+  return {params.rule(), params.heads, params.kv_heads, columns_of(params.head_dim),
+          params.score_mod};
+}
+
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
           .choice(&Params::variant, {"variant", "Which rung of the ladder runs."})
-          .choice(&Params::pass, {"pass", "Forward, or backward with weights made again or kept."})
+          .retired("variant", "fused-softmax",
+                   "naive keeps its scores in memory, flash-2 none; both have a rung")
+          .choice(&Params::pass, {"pass", "Forward, or backward with weights made again."})
+          .retired("pass", "backward-store",
+                   "backward-recompute runs, and its table passes has what keeping the weights "
+                   "comes to")
           .integer(&Params::seq,
                    {"seq", "Length", "tokens", "How many queries and keys there are."}, 1,
                    kMostLength, true)
@@ -211,24 +212,18 @@ const lab::KnobTable<Params>& knob_table() {
                    "Of Q, K, V and O; sums are FP32. With fp8 and int8 Q and K are multiplied in 8 "
                    "bits, with a scale for each tile; the rest is BF16."})
           .retired("dtype", "fp16", "bf16 runs the same steps")
+          .retired("dtype", "fp32", "bf16 runs the same steps")
           .toggle(&Params::smooth_k,
                   {"smooth_k", "Take K's mean away", "",
                    "Of fp8 and int8: K loses its mean over the keys before it becomes numbers of 8 "
                    "bits."})
           .choice(&Params::data, {"data", "What Q, K and V hold."})
-          .integer(
-              &Params::rescale_above,
-              {"rescale_above", "Rescale above", "powers of 2",
-               "Of flash-2 and flash-3: ℓ and O are rescaled only when a maximum has risen so far "
-               "that a weight would pass 2 to this power (FlashAttention 4); 0: whenever it "
-               "rises."},
-              0, kMostRise)
-          .integer(
-              &Params::exp_polynomial,
-              {"exp_polynomial", "Exponentials by polynomial", "of 16",
-               "Of flash-2 and flash-3: how many of 16 weights come from a polynomial on the units "
-               "that multiply and add (FlashAttention 4)."},
-              0, 16)
+          .retired_knob("rescale_above", std::int64_t{0},
+                        "kernels rescale whenever a maximum rises; the lesson's text says what "
+                        "FlashAttention 4's threshold did")
+          .retired_knob("exp_polynomial", std::int64_t{0},
+                        "all exponentials come from their unit; the lesson's text says what "
+                        "FlashAttention 4's polynomial did")
           .choice(&Params::broken,
                   {"break", "Break it", "", "Leaves something out, and runs that kernel for real."})
           .seed()
@@ -267,11 +262,6 @@ Plan formula_plan_of(const Params& params) {
                                name_of(params.dtype));
   } else if (plan.runs != plan.asked) {
     plan.instead = fmt::format("runs as {}: {}", name_of(plan.runs), why_instead(params));
-  }
-  if (params.pass == Pass::forward && !plan.quantized &&
-      (plan.runs == Variant::flash_2 || is_flash_3(plan.runs))) {
-    plan.rescale_above = params.rescale_above;
-    plan.exp_polynomial = params.exp_polynomial;
   }
   plan.head_dim = columns_of(params.head_dim);
   plan.columns = filled_columns(plan.head_dim);

@@ -123,19 +123,16 @@ lab::Fields<Answer> answer_fields(const Trace& trace) {
       .known_each(lab::kOneAStep);
 }
 
-/// From when on a key of the chosen query is known: weights that were kept from the start, else when its tile is
-/// visited; what comes of them a phase later.
+/// From when on a key of the chosen query is known: its weight when its tile is visited, what comes of it a phase later.
 std::vector<lab::When> keys_known(const Trace& trace, bool weights) {
   std::vector<lab::When> known(static_cast<std::size_t>(trace.shape.length));
-  const bool stores = trace.pass == Pass::backward_store;
-  if (stores && weights) return known;
   int number = 0;
   for (const Step& step : trace.steps) {
     ++number;
     const int first = step.k_tile * trace.plan.block_k;
     const int end = std::min(first + trace.plan.block_k, trace.shape.length);
     for (int key = first; key < end; ++key) {
-      known[static_cast<std::size_t>(key)] = {number, stores || weights ? 0 : 1};
+      known[static_cast<std::size_t>(key)] = {number, weights ? 0 : 1};
     }
   }
   return known;
@@ -149,8 +146,6 @@ lab::Fields<BackwardRow> backward_fields(const Trace& trace) {
   const auto at_the_end = [end](const BackwardRow&) { return end; };
   const int keys = trace.is_backward() ? trace.shape.length : 0;
   const int columns = trace.is_backward() ? trace.shape.head_dim : 0;
-  const bool stores = trace.pass == Pass::backward_store;
-  const lab::When last{end.step, 1};
   return lab::Fields<BackwardRow>()
       .real("lse", &BackwardRow::lse)
       .real("d", &BackwardRow::d)
@@ -159,8 +154,7 @@ lab::Fields<BackwardRow> backward_fields(const Trace& trace) {
       .reals("dp", &BackwardRow::dp, keys)
       .known_each(each(keys_known(trace, false)))
       .reals("ds", &BackwardRow::ds, keys)
-      .known_each(each(stores ? std::vector<lab::When>(static_cast<std::size_t>(keys), last)
-                              : keys_known(trace, false)))
+      .known_each(each(keys_known(trace, false)))
       .reals("dq", &BackwardRow::dq, columns)
       .known(at_the_end)
       .reals("dk", &BackwardRow::dk, columns)
@@ -241,7 +235,7 @@ std::int64_t length_or_none(const Trace& trace, bool there) {
 }
 bool has_scores(const Trace& trace) {
   if (trace.is_backward()) return false;
-  return stores_scores(trace.plan.runs) || trace.broken == Break::materialize;
+  return trace.plan.runs == Variant::naive || trace.broken == Break::materialize;
 }
 
 lab::Fields<Trace> trace_fields() {
@@ -256,10 +250,6 @@ lab::Fields<Trace> trace_fields() {
       .whole("window", &Trace::window, 0, [](const Trace& t) { return t.shape.asked_length; })
       .whole("sinks", &Trace::sinks, 0, [](const Trace& t) { return t.shape.asked_length; })
       .name("score_mod", &Trace::score_mod)
-      .whole("rescale_above", &Trace::rescale_above, 0, kMostRise)
-      .left_out_for(0)
-      .whole("exp_polynomial", &Trace::exp_polynomial, 0, 16)
-      .left_out_for(0)
       .wholes("documents", &Trace::documents, lab::kAnyCount, 1, kMostLength)
       .check([](const Trace& t) -> std::string {
         std::int64_t sum = 0;

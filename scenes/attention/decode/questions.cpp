@@ -34,8 +34,8 @@ std::optional<Question> DecodeScene::serving_question(int step) const {
   std::string because =
       texts.empty() ? std::string("No request came or left; those that run needed new pages.")
                     : fmt::format("{}.", fmt::join(texts, ", "));
-  because +=
-      fmt::format(" {} held after the step.", counted(trace_.pool - free, "page is", "pages are"));
+  because += fmt::format(" {} held after the step, {} free.",
+                         counted(trace_.pool - free, "page is", "pages are"), free);
   return of_kind("free-pages",
                  ask_count(fmt::format("{} free now. How many will be after the next step?",
                                        counted(before, "page is", "pages are")),
@@ -120,9 +120,9 @@ std::optional<Question> DecodeScene::busy_question(int round) const {
                  ask_count(fmt::format("{} took a tile. How many will take one more?",
                                        counted(before, "block")),
                            busy, {before, trace_.blocks, before / 2, busy + 1, busy + 2, 0},
-                           fmt::format("The others have come to the end of their keys. The "
+                           fmt::format("{}: the others have come to the end of their keys. The "
                                        "longest block has {}.",
-                                       counted(trace_.rounds(), "tile"))));
+                                       busy, counted(trace_.rounds(), "tile"))));
 }
 
 /// Before the merge: what is the first part worth?

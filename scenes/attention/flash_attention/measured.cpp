@@ -1,5 +1,5 @@
-// The Measured tab of the lesson on attention: the ladder beside cuDNN and PyTorch, what a causal mask saves, bytes
-// and memory, which unit is busy, and what the compiled kernels take.
+// The Measured tab of the lesson on attention: the ladder beside cuDNN and PyTorch, what a causal mask saves, bytes,
+// which unit is busy, and what the compiled kernels take.
 #include "scenes/shared/measured.hpp"
 
 #include <fmt/format.h>
@@ -12,13 +12,8 @@ namespace {
 
 /// What keeps its scores in memory, and what does not.
 Role rung_role(std::string_view rung) {
-  if (rung.starts_with("naive") || rung.starts_with("fused")) return Role::purple;
+  if (rung == "naive") return Role::purple;
   return rung.starts_with("flash") ? Role::sky : Role::muted;
-}
-
-/// What keeps its weights in memory, and what does not.
-Role backward_role(std::string_view rung) {
-  return rung == "backward-store" ? Role::purple : Role::sky;
 }
 
 /// The work of a causal mask is half of that of none.
@@ -91,18 +86,7 @@ std::vector<measured::View> rates() {
                           .rows = {.table = "backward"},
                           .label = "rung",
                           .value = "tflops",
-                          .of = "cuDNN",
-                          .role = backward_role},
-                     Bars{.id = "attention_kept",
-                          .title = "Kept by the forward pass",
-                          .unit = "MB",
-                          .rows = {.table = "backward"},
-                          .label = "rung",
-                          .value = "kept",
-                          .low = "",
-                          .high = "",
-                          .fraction = "",
-                          .role = backward_role}},
+                          .of = "cuDNN"}},
            .needs = "backward"}};
 }
 
@@ -122,31 +106,15 @@ std::vector<measured::View> bytes() {
                 .expected = std::move(expected),
                 .role = rung_role};
   };
-  return {
-      {.name = "Memory",
-       .how = "derived: all tensors of a forward pass",
-       .filters = {head_dim},
-       .plots = {Lines{.id = "attention_memory",
-                       .title = "Memory held",
-                       .x_label = "length",
-                       .y_label = "MB",
-                       .x_log = true,
-                       .y_log = true,
-                       .rows = {.table = "memory"},
-                       .x = "length",
-                       .series = "rung",
-                       .y = "held",
-                       .role = rung_role}},
-       .needs = "memory",
-       .computed = true},
-      {.name = "Bytes",
-       .how = "counted, of one launch; dashed: what the kernel asks for, and what must cross at "
-              "least",
-       .filters = {head_dim},
-       .plots = {bar("attention_l2", "Between multiprocessors and L2", "l2", "formula"),
-                 bar("attention_dram", "Between L2 and DRAM", "dram", "least")},
-       .needs = "bytes",
-       .missing = kNoCounters}};
+  return {{.name = "Bytes",
+           .how =
+               "counted, of one launch; dashed: what the kernel asks for, and what must cross at "
+               "least",
+           .filters = {head_dim},
+           .plots = {bar("attention_l2", "Between multiprocessors and L2", "l2", "formula"),
+                     bar("attention_dram", "Between L2 and DRAM", "dram", "least")},
+           .needs = "bytes",
+           .missing = kNoCounters}};
 }
 
 std::vector<measured::View> units() {
@@ -164,54 +132,27 @@ std::vector<measured::View> units() {
                 .fraction = "",
                 .role = rung_role};
   };
-  return {
-      {.name = "Units",
-       .how = "counted: share of the cycles in which the unit is at work",
-       .filters = {head_dim},
-       .plots = {busy("attention_tensor", "Tensor cores", "tensor_pipe"),
-                 busy("attention_exp", "Exponentials", "exp_pipe")},
-       .needs = "pipes",
-       .missing = kNoCounters},
-      {.name = "Third roof",
-       .how = "derived: a tile of 128 × 128 scores on a multiprocessor of Hopper",
-       .plots = {Bars{.id = "third_roof",
-                      .title = "Exponentials; dashed: both products",
-                      .unit = "cycles",
-                      .rows = {.table = "exponentials"},
-                      .label = "head dimension {head_dim}",
-                      .value = "exp_cycles",
-                      .low = "",
-                      .high = "",
-                      .fraction = "",
-                      .expected = "tensor_cycles"}},
-       .needs = "exponentials",
-       .computed = true},
-      {.name = "Version 4",
-       .how =
-           "flash-3 in full, length 16384: what FlashAttention 4's ideas do to it, each on its own",
-       .filters = {{"attention_moves_dim", "head_dim", "{}", "64", "head dimension"}},
-       .plots = {Bars{.id = "attention_moves",
-                      .unit = "TFLOP/s",
-                      .rows = {.table = "moves"},
-                      .label = "rung",
-                      .value = "tflops",
-                      .of = "flash-3",
-                      .role = rung_role}},
-       .needs = "moves"},
-      {.name = "Resources",
-       .how = "what the compiled kernels take of a multiprocessor",
-       .filters = {{"attention_resources_dim", "head_dim", "{}", "128", "head dimension"}},
-       .plots = {Bars{.id = "attention_registers",
-                      .title = "Registers of a thread, as compiled",
-                      .rows = {.table = "resources", .prepare = with_kib},
-                      .label = "configuration",
-                      .value = "registers",
-                      .low = "",
-                      .high = "",
-                      .fraction = "",
-                      .note = "{kib} KiB shared",
-                      .role = rung_role}},
-       .needs = "resources"}};
+  return {{.name = "Units",
+           .how = "counted: share of the cycles in which the unit is at work",
+           .filters = {head_dim},
+           .plots = {busy("attention_tensor", "Tensor cores", "tensor_pipe"),
+                     busy("attention_exp", "Exponentials", "exp_pipe")},
+           .needs = "pipes",
+           .missing = kNoCounters},
+          {.name = "Resources",
+           .how = "what the compiled kernels take of a multiprocessor",
+           .filters = {{"attention_resources_dim", "head_dim", "{}", "128", "head dimension"}},
+           .plots = {Bars{.id = "attention_registers",
+                          .title = "Registers of a thread, as compiled",
+                          .rows = {.table = "resources", .prepare = with_kib},
+                          .label = "configuration",
+                          .value = "registers",
+                          .low = "",
+                          .high = "",
+                          .fraction = "",
+                          .note = "{kib} KiB shared",
+                          .role = rung_role}},
+           .needs = "resources"}};
 }
 
 }  // namespace

@@ -117,56 +117,13 @@ std::optional<Question> exponentials_question(const lab::Report& bench) {
           0));
 }
 
-/// An idea of the next version, on the GPU that it was not meant for.
-std::optional<Question> polynomial_question(const lab::Report& bench) {
-  const auto of = [&](std::string_view rung) {
-    return number_with(bench, "moves", {{"rung", rung}, {"head_dim", "64"}}, "tflops");
-  };
-  const auto unit = of("flash-3"), polynomial = of("4 of 16 by polynomial");
-  if (!unit || !polynomial || *unit <= 0) return std::nullopt;
-  const double ratio = *polynomial / *unit;
-  const std::vector<std::string> choices = {"More than 5 % faster", "Within 5 % of it",
-                                            "More than 5 % slower"};
-  const std::size_t is = ratio > 1.05 ? 0 : ratio >= 0.95 ? 1 : 2;
-  const char* why = is < 2 ? "Which unit has room decides, and it is not the same on every GPU."
-                           : "Softmax scales its scores and adds up its weights on those units "
-                             "already, and a polynomial is several instructions in place of one.";
-  return about_view("Version 4", "polynomial",
-                    ask("At head dimension 64 exponentials are a roof. 4 of 16 now come from a "
-                        "polynomial, on the "
-                        "units that multiply and add. What does that make of flash-3?",
-                        choices[is], choices,
-                        fmt::format("{:.0f} against {:.0f} TFLOP/s, {}. {}", *polynomial, *unit,
-                                    measured::where_measured(bench), why)));
-}
-
-/// Weights made again, by the fastest kernel that does, against weights kept.
-std::optional<Question> recompute_question(const lab::Report& bench) {
-  const auto of = [&](const char* rung) {
-    return number_with(bench, "backward",
-                       {{"rung", rung}, {"head_dim", "128"}, {"mask", "none"}, {"length", "4096"}},
-                       "tflops");
-  };
-  const auto kept = of("backward-store"), again = of("backward-recompute");
-  if (!kept || !again || *kept <= 0) return std::nullopt;
-  return about_view(
-      "Backward", "recompute",
-      ask_ratio("The weights can be kept by the forward pass, or made again from Q, K and the "
-                "log-sum-exp: a fifth product for four. How many times as fast is the pass that "
-                "makes them again, at head dimension 128 and length 4096, both with mma.sync?",
-                *again / *kept, {0.5, 0.8, 1.2, 2, 4, 8},
-                fmt::format("{:.0f} against {:.0f} TFLOP/s, {}: no matrix goes through memory.",
-                            *again, *kept, measured::where_measured(bench))));
-}
-
 }  // namespace
 
 std::vector<Question> FlashAttentionScene::measured_questions(const lab::Report& bench) const {
   std::vector<Question> all;
   for (const auto& each :
        {stored_question(bench), loops_question(bench), causal_question(bench), dram_question(bench),
-        exponentials_question(bench), polynomial_question(bench), recompute_question(bench),
-        library_question(bench)}) {
+        exponentials_question(bench), library_question(bench)}) {
     if (each) all.push_back(shuffled(*each, bench));
   }
   return all;

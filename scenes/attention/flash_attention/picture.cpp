@@ -67,7 +67,7 @@ Extent FlashAttentionScene::extent() const {
   for (const flash_attention::Step& step : trace_.steps) {
     if (std::isfinite(step.o)) o = std::max(o, std::abs(static_cast<double>(step.o)));
   }
-  std::pair<double, double> dp{0, 0}, ds{0, 0};
+  std::pair<double, double> ds{0, 0};
   const auto widen = [](std::pair<double, double>& ends, float value) {
     if (!std::isfinite(value)) return;
     ends = {std::min<double>(ends.first, value), std::max<double>(ends.second, value)};
@@ -75,7 +75,6 @@ Extent FlashAttentionScene::extent() const {
   for (const float weight : trace_.backward.p) {
     if (std::isfinite(weight)) heaviest = std::max<double>(heaviest, weight);
   }
-  for (const float value : trace_.backward.dp) widen(dp, value);
   for (const float value : trace_.backward.ds) widen(ds, value);
   Axis time = line("time", {0, clocked_until()});
   time.ticks = true;
@@ -95,8 +94,8 @@ Extent FlashAttentionScene::extent() const {
            line("bytes", rounded(0, most)), band("one", 1), line("l", {0, most_l()}),
            line("o", rounded(0, o)), band("key", trace_.shape.length),
            line("score", rounded(lowest, highest)), line("weight", rounded(0, heaviest)),
-           line("dp", rounded(dp.first, dp.second)), line("ds", rounded(ds.first, ds.second)),
-           std::move(time), std::move(lane), line("error", rounded(0, worst_error()))}};
+           line("ds", rounded(ds.first, ds.second)), std::move(time), std::move(lane),
+           line("error", rounded(0, worst_error()))}};
 }
 
 Picture FlashAttentionScene::picture(const Extent& extent, const View& view) const {
@@ -193,7 +192,7 @@ Box FlashAttentionScene::queries(const FlashMoment& now) const {
     const bool chosen = q == trace_.chosen.q_tile && now.step > 0 && !now.through;
     strip.items.state.each.push_back(chosen                               ? State::current
                                      : now.through || row_through(now, q) ? State::done
-                                     : row_begun(now, q) || (stores() && now.step > 0)
+                                     : row_begun(now, q) || (is_naive() && now.step > 0)
                                          ? State::plain
                                          : State::to_come);
     strip.items.names.push_back(std::to_string(q));
@@ -229,9 +228,8 @@ Box FlashAttentionScene::keys(const FlashMoment& now, bool of_values) const {
 bool FlashAttentionScene::worked_on(const FlashMoment& now, int q, int k) const {
   if (now.now == nullptr || now.through) return false;
   const bool chosen_row = q == trace_.chosen.q_tile;
-  if (!stores()) return fate(now, q, k) == TileFate::now;
-  if (is_naive()) return now.phase == FlashPhase::scores ? k == now.now->k_tile : chosen_row;
-  return chosen_row && k == now.now->k_tile;
+  if (!is_naive()) return fate(now, q, k) == TileFate::now;
+  return now.phase == FlashPhase::scores ? k == now.now->k_tile : chosen_row;
 }
 
 Box FlashAttentionScene::scores(const FlashMoment& now) const {
@@ -256,12 +254,12 @@ Box FlashAttentionScene::scores(const FlashMoment& now) const {
                                                                 : State::done);
     // Of what is stored the matrix fills; else its tiles wait with their texture, and leave nothing.
     const bool hollow = tile == TileFate::never || tile == TileFate::gone ||
-                        (stores() && tile == TileFate::to_come);
+                        (is_naive() && tile == TileFate::to_come);
     grid.items.glyph.each.push_back(hollow                            ? kHollow
                                     : visit.kind == TileKind::partial ? kStriped
                                                                       : kSolid);
     grid.items.names.push_back(visit.order < 0 ? ""
-                               : stores()      ? std::to_string(visit.block)
+                               : is_naive()    ? std::to_string(visit.block)
                                                : std::to_string(visit.order));
     steps.push_back(q == trace_.chosen.q_tile ? k : -1);
   }
@@ -295,10 +293,7 @@ Box FlashAttentionScene::rescaled(const FlashMoment& now) const {
     const TileVisit* last = nullptr;
     for (int k = 0; k < trace_.plan.k_tiles; ++k) {
       const TileVisit& visit = trace_.visit(q, k);
-      // Of fused-softmax all scores are there at once; its second kernel reads them tile by tile.
-      const bool known = stores() ? now.step > k : seen(now, visit);
-      const bool current = stores() ? now.step == k + 1 : trace_.step_of(visit) == now.step;
-      if (!known || (current && !yet)) continue;
+      if (!seen(now, visit) || (trace_.step_of(visit) == now.step && !yet)) continue;
       if (last == nullptr || visit.order >= last->order) last = &visit;
     }
     const bool any = last != nullptr && last->rescaled >= 0;
@@ -321,7 +316,7 @@ Box FlashAttentionScene::outputs(const FlashMoment& now) const {
     const int wrong = judged(now) ? trace_.wrong[static_cast<std::size_t>(q)] : 0;
     const bool works = q == trace_.chosen.q_tile && now.step > 0 && !now.through &&
                        (now.phase == FlashPhase::values || now.phase == FlashPhase::rescale);
-    const bool begun = stores() ? now.phase == FlashPhase::values : row_begun(now, q);
+    const bool begun = is_naive() ? now.phase == FlashPhase::values : row_begun(now, q);
     strip.items.state.each.push_back(wrong > 0             ? State::wrong
                                      : works               ? State::current
                                      : row_through(now, q) ? State::plain
@@ -345,7 +340,7 @@ Box FlashAttentionScene::legend(const FlashMoment& now) const {
   for (const TileVisit& visit : trace_.visits) ++counts[static_cast<std::size_t>(visit.kind)];
   Cells cells{items("kind", 3)};
   cells.x = "kind";
-  const bool all = stores();
+  const bool all = is_naive();
   // A block of flash-3 visits a tile even where it sees none.
   const bool in_vain = std::any_of(
       trace_.visits.begin(), trace_.visits.end(),
@@ -391,9 +386,6 @@ std::string FlashAttentionScene::explain_tile(const FlashMoment& now, int q, int
   if (!through) return said;
   if (visit.rescaled >= 0 && !is_naive()) {
     said += fmt::format("\n{} found a new maximum", counted(visit.rescaled, "row"));
-    if (trace_.rescale_above > 0) {
-      said += fmt::format(", higher by 2^{} in weight", trace_.rescale_above);
-    }
   }
   if (is_backward() && visit.o_writes > 0) {
     said += fmt::format("\n{} of dQ added to", counted(visit.o_writes, "row"));
@@ -434,7 +426,7 @@ std::string FlashAttentionScene::explain_strip(const FlashMoment& now, const Key
 std::string FlashAttentionScene::explain(const View& view, const Key& key) const {
   const FlashMoment now = moment(view.cursor);
   if (key.is({"S"})) return explain_tile(now, key.i, key.j);
-  if (is_backward() && key.is({"dO", "dQ", "dK", "dV", "P", "dP", "dS"})) {
+  if (is_backward() && key.is({"dO", "dQ", "dK", "dV", "P", "dS"})) {
     return explain_backward(now, key);
   }
   if (key.is({"Q", "K", "V", "O", "rows"})) return explain_strip(now, key);

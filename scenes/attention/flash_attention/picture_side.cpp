@@ -55,11 +55,9 @@ std::vector<std::string> FlashAttentionScene::formula_rows(const FlashMoment& no
   const std::string name = fmt::format("O[{}]", trace_.chosen.component);
   const std::string o = number(static_cast<double>(step.o), 2);
   std::vector<std::string> rows = {
-      keeps_maximum(step)
-          ? fmt::format("m = {}   kept, though {} is higher", m(step.m_after), m(step.tile_max))
-          : words::equation("m", fmt::format("max({}, {})", m(step.m_before), m(step.tile_max)),
-                            static_cast<double>(std::max(step.m_before, step.tile_max)),
-                            static_cast<double>(step.m_after), two),
+      words::equation("m", fmt::format("max({}, {})", m(step.m_before), m(step.tile_max)),
+                      static_cast<double>(std::max(step.m_before, step.tile_max)),
+                      static_cast<double>(step.m_after), two),
       std::move(rescale),
       words::equation(
           "ℓ",
@@ -218,7 +216,6 @@ std::vector<std::vector<const LedgerRow*>> FlashAttentionScene::ledger_groups() 
   constexpr Tensor kGroups[][3] = {{Tensor::q, Tensor::k, Tensor::v},
                                    {Tensor::o, Tensor::d_o, Tensor::d_o},
                                    {Tensor::lse, Tensor::d, Tensor::d},
-                                   {Tensor::dp, Tensor::ds, Tensor::ds},
                                    {Tensor::dq, Tensor::dk, Tensor::dv}};
   std::vector<std::vector<const LedgerRow*>> groups;
   std::map<std::size_t, std::size_t> place;  // of a group

@@ -41,24 +41,22 @@ Question FlashAttentionScene::visited_question() const {
                             "will be computed for a head?",
                             trace_.plan.q_tiles, trace_.plan.k_tiles, mask),
                 due, {all, all / 2, (all - diagonal) / 2, all / 2 + diagonal / 2, diagonal},
-                stores() ? fmt::format("All {}: the mask is put over the scores when they "
-                                       "are there. What it hides was computed in vain.",
-                                       due)
-                         : fmt::format("{}: a tile is left out where no query sees any of "
-                                       "its keys; on the edge of the mask it is computed "
-                                       "in full.",
-                                       due)));
+                is_naive() ? fmt::format("All {}: the mask is put over the scores when they "
+                                         "are there. What it hides was computed in vain.",
+                                         due)
+                           : fmt::format("{}: a tile is left out where no query sees any of "
+                                         "its keys; on the edge of the mask it is computed "
+                                         "in full.",
+                                         due)));
 }
 
-/// Of kernels that keep scores in memory.
+/// Of naive, which keeps scores in memory.
 Question FlashAttentionScene::crossings_question() const {
   return about(
       {"ledger"},
       ask_count("How many times will each score, or the weight that it becomes, cross the memory "
                 "bus?",
-                is_naive() ? 4 : 2, {1, 2, 3, 4},
-                is_naive() ? "4: S is written and read, P is written and read."
-                           : "2: S is written and read. Weights stay in registers."));
+                4, {1, 2, 3}, "4: S is written and read, P is written and read."));
 }
 
 Question FlashAttentionScene::flops_question() const {
@@ -157,9 +155,7 @@ std::optional<Question> FlashAttentionScene::question(const View& view) const {
   if (next == 1) return asked("new-maximum", rescale_question(next));
   if (next == first_shrinking()) return of_kind("shrunk-sum", shrunk_question(next));
   if (last && has_bytes()) return asked("quantized", quantized_question());
-  if (last) {
-    return stores() ? asked("crossings", crossings_question()) : asked("flops", flops_question());
-  }
+  if (last) return asked("flops", flops_question());
   const int free = first_shrinking() == 2 ? 3 : 2;
   if (next != free) return std::nullopt;
   if (variant() == Variant::flash_1) return asked("o-traffic", o_traffic_question());

@@ -35,9 +35,7 @@ double FlashAttentionScene::progress(Cursor cursor) const {
 
 Cursor FlashAttentionScene::known(const lab::Table& table, int row, int column) const {
   // What follows from the knobs alone.
-  if (table.id == "lengths" || table.id == "passes" || table.id == "exponentials" ||
-      table.id == "packing")
-    return {};
+  if (table.id == "lengths" || table.id == "passes") return {};
   return Scene::known(table, row, column);
 }
 
@@ -54,7 +52,7 @@ std::vector<picture::Subject> FlashAttentionScene::subjects_of_row(std::string_v
 
 std::optional<picture::Subject> FlashAttentionScene::subject_of_column(
     std::string_view table_id, std::string_view column_id) const {
-  if (table_id == "steps" && recomputes() && column_id == "dq") {
+  if (table_id == "steps" && is_backward() && column_id == "dq") {
     return picture::Subject{"tensor", static_cast<int>(flash_attention::Tensor::dq)};
   }
   if (table_id != "steps" || is_naive() || is_backward()) return std::nullopt;

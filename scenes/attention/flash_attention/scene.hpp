@@ -14,8 +14,8 @@ namespace tilestep::scenes {
 /// What a kernel is at with the tile of keys of a step. Those that keep no scores go through `scores`, `rescale` and
 /// `values` at each tile. `naive` has one step a tile of scores, and then the whole row at once: `weights`, `values`.
 ///
-/// Backward: `scores` is where weights are made again (stored: where dP is written), `gradients` makes dS of them, and
-/// `values` multiplies what came of it into dQ, dK and dV.
+/// Backward: `scores` is where weights are made again, `gradients` makes dS of them, and `values` multiplies what came of
+/// it into dQ, dK and dV.
 enum class FlashPhase : std::uint8_t { nothing, scores, rescale, weights, gradients, values };
 
 /// What is on screen at one cursor.
@@ -85,17 +85,16 @@ class FlashAttentionScene final : public SceneOf<flash_attention::Trace> {
 
   // A backward pass, in backward.cpp.
   bool is_backward() const { return trace_.is_backward(); }
-  bool recomputes() const { return trace_.pass == flash_attention::Pass::backward_recompute; }
   bool column_begun(const FlashMoment& now, int k_tile) const;
   bool column_through(const FlashMoment& now, int k_tile) const;
   int step_of_tile(int k_tile) const;
   Bytes asked_backward(const FlashMoment& now, const flash_attention::LedgerRow& row) const;
   std::pair<double, double> sums_of_dq(const FlashMoment& now) const;
   std::optional<int> heaviest_key(const FlashMoment& now) const;
-  bool key_known(const FlashMoment& now, int key, flash_attention::Tensor of) const;
+  bool key_known(const FlashMoment& now, int key, bool weight) const;
   std::vector<std::string> gradient_formulas(const FlashMoment& now) const;
   picture::Box gradient_row(const FlashMoment& now) const;
-  picture::Box gradient_bars(const FlashMoment& now, flash_attention::Tensor tensor) const;
+  picture::Box gradient_bars(const FlashMoment& now, bool weights) const;
   picture::Box output_gradients(const FlashMoment& now) const;
   picture::Box query_gradients(const FlashMoment& now) const;
   picture::Box of_keys(const FlashMoment& now, flash_attention::Tensor tensor) const;
@@ -119,7 +118,6 @@ class FlashAttentionScene final : public SceneOf<flash_attention::Trace> {
   bool row_begun(const FlashMoment& now, int q_tile) const;
   double share_of_visits(const FlashMoment& now) const;
   double share_of_rows(const FlashMoment& now, bool begun) const;
-  double share_of_columns(const FlashMoment& now) const;
   void clock_steps();
   double shown_clock(std::int64_t clock) const;
   double clocked_until() const;
@@ -183,7 +181,6 @@ class FlashAttentionScene final : public SceneOf<flash_attention::Trace> {
 
   using Variant = flash_attention::Variant;
   Variant variant() const { return trace_.plan.runs; }
-  bool stores() const { return flash_attention::stores_scores(variant()); }
   bool is_naive() const { return variant() == Variant::naive; }
   bool is_flash_3() const { return flash_attention::is_flash_3(variant()); }
   /// Scores are products of 8-bit numbers.
@@ -192,11 +189,6 @@ class FlashAttentionScene final : public SceneOf<flash_attention::Trace> {
   bool judged(const FlashMoment& now) const { return broken() && now.through; }
   /// Rows whose maximum rose are counted at each visit.
   bool counts_rescaled() const { return trace_.counts_rescaled(); }
-  /// Whether the tile brought a higher score, and m stayed all the same.
-  bool keeps_maximum(const flash_attention::Step& step) const {
-    return trace_.rescale_above > 0 && step.tile_max > step.m_before &&
-           !(step.m_after > step.m_before);
-  }
   int steps_in_all() const { return static_cast<int>(trace_.steps.size()); }
   int visited() const;
   bool emulated() const { return trace_.clock_unit == "words" || trace_.clock_unit == "tiles"; }

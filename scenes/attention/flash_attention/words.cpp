@@ -24,8 +24,6 @@ std::string FlashAttentionScene::sentence_of_rows(const FlashMoment& now) const 
     case Variant::naive:
       return fmt::format("Nothing is computed: {} of scores wait for a block each.",
                          counted(std::ssize(trace_.visits), "tile"));
-    case Variant::fused_softmax:
-      return fmt::format("Nothing is computed: one kernel will write the scores, one read them.");
     case Variant::flash_1:
       return fmt::format(
           "Nothing is computed: one block for all of the head, keys in its outer loop.");
@@ -49,9 +47,6 @@ std::string FlashAttentionScene::sentence_of_flash(const FlashMoment& now) const
   const int q = trace_.chosen.q_tile, k = step.k_tile, query = trace_.chosen.query;
   const auto text = [](float value) { return number(static_cast<double>(value), 2); };
   if (now.phase == FlashPhase::scores) {
-    if (stores()) {
-      return fmt::format("All scores lie in memory; tile {} of queries reads tile {} back.", q, k);
-    }
     const char* mask = step.kind == TileKind::partial ? " The mask hides some." : "";
     const std::string where = trace_.broken == Break::materialize
                                   ? "and writes them out, although nobody will read them."
@@ -65,11 +60,6 @@ std::string FlashAttentionScene::sentence_of_flash(const FlashMoment& now) const
     if (std::isinf(step.m_before)) {
       return fmt::format("Query {}: {} is its first maximum; there is nothing to rescale.", query,
                          text(step.m_after));
-    }
-    if (keeps_maximum(step)) {
-      return fmt::format(
-          "Query {}: {} beats {}, but not by 2^{} in weight: ℓ and O keep their scale.", query,
-          text(step.tile_max), text(step.m_before), trace_.rescale_above);
     }
     const double due =
         std::exp(static_cast<double>(step.m_before) - static_cast<double>(step.m_after));
@@ -91,12 +81,8 @@ std::string FlashAttentionScene::sentence_of_flash(const FlashMoment& now) const
                        now.step, steps_in_all());
   }
   if (now.through && has_bytes()) return quantized_sentence();
-  if (now.through) {
-    return stores() ? fmt::format("O {} is divided by ℓ and written; weights never were.", q)
-                    : fmt::format("O {} is divided by ℓ and written; no score ever was.", q);
-  }
-  return stores() ? fmt::format("O {} += P V {}: the weights stay in registers.", q, k)
-                  : fmt::format("O {} += P V {}: the tile of scores is used up, and gone.", q, k);
+  if (now.through) return fmt::format("O {} is divided by ℓ and written; no score ever was.", q);
+  return fmt::format("O {} += P V {}: the tile of scores is used up, and gone.", q, k);
 }
 
 std::string FlashAttentionScene::sentence(const FlashMoment& now) const {
@@ -120,9 +106,8 @@ std::string FlashAttentionScene::brief(const FlashMoment& now) const {
   if (now.now == nullptr) return "Nothing is computed.";
   if (judged(now)) return trace_.result.outcome;
   if (is_backward() && now.phase == FlashPhase::values) return "dQ, dK and dV";
-  const char* const kDoing[] = {"",        !is_backward() ? "scores" : recomputes() ? "P" : "dP",
-                                "rescale", "softmax",
-                                "dS",      "O += P V"};
+  const char* const kDoing[] = {
+      "", is_backward() ? "P" : "scores", "rescale", "softmax", "dS", "O += P V"};
   return fmt::format("Tile {}: {}", now.now->k_tile, kDoing[static_cast<std::size_t>(now.phase)]);
 }
 
@@ -164,13 +149,6 @@ std::vector<std::string> FlashAttentionScene::note_lines() const {
   }
   for (const std::string* line : {&plan.filled, &plan.resized, &plan.cut}) {
     if (!line->empty()) lines.push_back(*line);
-  }
-  if (trace_.rescale_above > 0) {
-    lines.push_back(fmt::format("rescales when a weight would pass 2^{}", trace_.rescale_above));
-  }
-  if (trace_.exp_polynomial > 0) {
-    lines.push_back(
-        fmt::format("{} of 16 exponentials come from a polynomial", trace_.exp_polynomial));
   }
   return lines;
 }

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/attention/flash_attention/backward_hopper_launch.hpp"
-#include "kernels/attention/flash_attention/backward_hopper_start.hpp"
-#include "kernels/attention/flash_attention/reference.hpp"
+#include "kernels/attention/flash_attention/backward_hopper/launch.hpp"
+#include "kernels/attention/flash_attention/backward_hopper/launches.hpp"
+#include "kernels/attention/flash_attention/shared/reference.hpp"
 #include "tests/kernels/attention/flash_attention/flash_3_testing.hpp"
 
 namespace tilestep::flash_attention::backward_hopper {

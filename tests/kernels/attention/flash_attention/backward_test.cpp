@@ -1,52 +1,48 @@
-// The backward pass against double: pairs of all that can be chosen, in several orders of threads; what it asks of
-// memory, which tiles it visits, and what it does where no key is seen.
+// The backward pass against double: pairs of all that can be chosen, in several orders of threads, and what it does where
+// no key is seen.
 
 #include <array>
-#include <random>
+#include <cmath>
+#include <numeric>
+#include <set>
 
-#include "kernels/attention/flash_attention/backward_gather.hpp"
-#include "kernels/attention/flash_attention/backward_reference.hpp"
-#include "kernels/attention/flash_attention/ledger.hpp"
-#include "kernels/base/simt/sanitizers.hpp"
+#include "kernels/attention/flash_attention/backward/explained.hpp"
+#include "kernels/attention/flash_attention/backward/reference.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/attention/flash_attention/pairwise.hpp"
 #include "tests/kernels/attention/flash_attention/testing.hpp"
+#include "tests/part.hpp"
 
 using namespace tilestep;
 using namespace tilestep::flash_attention;
 
 namespace {
 
-#if defined(TILESTEP_ASAN) || defined(TILESTEP_TSAN)
-constexpr bool kFew = true;
-#else
-constexpr bool kFew = false;
-#endif
-
-constexpr Pass kPasses[] = {Pass::backward_recompute, Pass::backward_store};
 constexpr int kLengths[] = {1, 2, 16, 17, 33, 64, 65, 100, 130};
 /// Heads of Q, and of K and V.
 constexpr std::array<int, 2> kHeads[] = {{1, 1}, {2, 1}, {2, 2}, {3, 1}};
 constexpr std::array<int, 2> kWindows[] = {{0, 0}, {0, 3}, {1, 0}, {20, 5}, {40, 0}, {300, 300}};
 
 /// How many values each choice has, in the order of `params_of`.
-constexpr std::array<int, 11> kChoices{2, 5, 3, 6, 2, 9, 4, 4, 4, 6, 2};
+constexpr std::array<int, 9> kChoices{5, 3, 6, 9, 4, 4, 4, 6, 2};
 
-Params params_of(const std::array<int, 11>& c, int seed) {
+Params params_of(const std::array<int, 9>& c, int seed) {
   Params params;
-  params.pass = kPasses[c[0]];
-  params.mask = static_cast<Mask>(c[1]);
-  params.score_mod = static_cast<ScoreMod>(c[2]);
-  params.head_dim = static_cast<HeadDim>(c[3]);
-  params.dtype = static_cast<DataType>(c[4]);
-  params.seq = kLengths[c[5]];
-  params.block_q = static_cast<Edge>(c[6]);
-  params.block_k = static_cast<Edge>(c[7]);
-  params.heads = kHeads[c[8]][0];
-  params.kv_heads = kHeads[c[8]][1];
-  params.window = kWindows[c[9]][0];
-  params.sinks = kWindows[c[9]][1];
-  params.data = static_cast<Data>(c[10]);
+  params.pass = Pass::backward_recompute;
+  params.mask = static_cast<Mask>(c[0]);
+  params.score_mod = static_cast<ScoreMod>(c[1]);
+  params.head_dim = static_cast<HeadDim>(c[2]);
+  params.seq = kLengths[c[3]];
+  params.block_q = static_cast<Edge>(c[4]);
+  params.block_k = static_cast<Edge>(c[5]);
+  params.heads = kHeads[c[6]][0];
+  params.kv_heads = kHeads[c[6]][1];
+  params.window = kWindows[c[7]][0];
+  params.sinks = kWindows[c[7]][1];
+  params.data = static_cast<Data>(c[8]);
+  params.head = seed % params.heads;
+  params.query = seed * 7 % params.seq;
+  params.component = seed % 32;
   params.seed = seed;
   return params;
 }
@@ -61,7 +57,7 @@ Against against_double(const Params& params, const Inputs& inputs,
                        const std::vector<float>& dk, const std::vector<float>& dv) {
   lab::NoProgress nobody;
   const Task task = task_of(params);
-  const BackwardRoundings roundings = backward_roundings_of(params.pass, params.dtype);
+  const BackwardRoundings roundings;
   const Reference forward = reference_forward(task, inputs, roundings.forward, nobody);
   const BackwardReference exact =
       reference_backward(task, inputs, d_output, forward, roundings, nobody);
@@ -84,75 +80,55 @@ BackwardCompared backward_run(simt::Device& device, const Params& params) {
   return c;
 }
 
-void check_bytes(const BackwardCompared& run, const Params& params) {
-  const Ledger formula = backward_ledger_of(params.pass, run.outcome.plan, task_of(params),
-                                            params.dtype, run.inputs.begins);
-  for (const Tensor tensor : all_of<Tensor>()) {
-    const auto i = static_cast<std::size_t>(tensor);
-    CAPTURE(std::string(name_of(tensor)));
-    CHECK(run.outcome.asked[i].loaded == formula[i].loaded);
-    CHECK(run.outcome.asked[i].stored == formula[i].stored);
-  }
+double sum_of(const std::vector<float>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-/// Each tile of scores was visited once, as the mask has it, by the block that has its keys.
-void check_visits(const BackwardCompared& run, const Params& params) {
-  const Plan& plan = run.outcome.plan;
-  const bool stores = params.pass == Pass::backward_store;
-  const int group = params.heads / params.kv_heads;
+/// What the chosen query's row must be by what else the trace says.
+void check_row(const Trace& trace) {
+  const BackwardRow& row = trace.backward;
+  const auto length = static_cast<std::size_t>(trace.shape.length);
+  REQUIRE(row.ds.size() == length);
+  REQUIRE(row.dq.size() == static_cast<std::size_t>(trace.shape.head_dim));
+  const bool sees = row.lse > -INFINITY;
+  constexpr double kUnit = 0x1p-7;
+  CHECK(sum_of(row.p) == Approx(sees ? 1 : 0).margin(kUnit));
+  double pulled = 0;  // Σ P ∘ dP, which is D
   int wrong = 0;
-  std::vector<int> orders(static_cast<std::size_t>(params.kv_heads * plan.k_tiles), 0);
-  std::vector<int> visits = orders;
-  for (int head = 0; head < params.heads; ++head) {
-    for (int q = 0; q < plan.q_tiles; ++q) {
-      const int q0 = q * plan.block_q;
-      const int q1 = std::min(q0 + plan.block_q, params.seq) - 1;
-      for (int k = 0; k < plan.k_tiles; ++k) {
-        const int k0 = k * plan.block_k;
-        const TileKind kind = plan.rule.kind(
-            q0, q1, k0, std::min(k0 + plan.block_k, params.seq) - 1, run.inputs.begins);
-        const auto at = static_cast<std::size_t>((head * plan.q_tiles + q) * plan.k_tiles + k);
-        const Visit& visit = run.outcome.visits[at];
-        const bool there = kind != TileKind::skipped || stores;
-        wrong += (visit.block >= 0) != there;
-        if (!there || visit.block < 0) continue;
-        wrong += visit.kind != static_cast<int>(kind) || visit.end < visit.begin;
-        if (stores) continue;
-        const int block = head / group * plan.k_tiles + k;
-        wrong += visit.block != block || visit.o_reads != 0 || visit.o_writes != q1 - q0 + 1;
-        orders[static_cast<std::size_t>(block)] += visit.order;
-        ++visits[static_cast<std::size_t>(block)];
-      }
-    }
-  }
-  for (std::size_t block = 0; block < orders.size(); ++block) {
-    wrong += orders[block] != visits[block] * (visits[block] - 1) / 2;  // 0, 1, 2 …
+  for (std::size_t key = 0; key < length; ++key) {
+    const double p = static_cast<double>(row.p[key]), dp = static_cast<double>(row.dp[key]);
+    const double ds = p * (dp - static_cast<double>(row.d));
+    pulled += p * dp;
+    // A modifier's slope is between 0 and 1.
+    const double off = std::abs(static_cast<double>(row.ds[key]) - ds);
+    const double most = trace.score_mod == ScoreMod::softcap ? std::abs(ds) : 0;
+    wrong += !(off <= most + kUnit * std::abs(ds) + 1e-6);
   }
   CHECK(wrong == 0);
-}
-
-void check_backward(simt::Device& device, const Params& params) {
-  const BackwardCompared run = backward_run(device, params);
-  const Against& a = run.against;
-  CAPTURE(words(params));
-  CAPTURE(a.dq.error(), a.dq.bound(), a.dk.error(), a.dk.bound(), a.dv.error(), a.dv.bound());
-  CHECK(a.dq.ok());
-  CHECK(a.dk.ok());
-  CHECK(a.dv.ok());
-  check_bytes(run, params);
-  check_visits(run, params);
+  CHECK(pulled == Approx(static_cast<double>(row.d)).margin(0.06));
+  const auto c = static_cast<std::size_t>(trace.chosen.component);
+  CHECK(row.dq_after.size() == trace.steps.size());
+  if (!trace.steps.empty()) CHECK(row.dq_after.back() == Approx(row.exact_dq[c]).margin(1e-12));
 }
 
 }  // namespace
 
-TEST_CASE("gradients are right for every pair of choices, with the bytes of the formula",
+TEST_CASE("a backward pass holds the lesson's checks for every pair of choices",
           "[flash_attention]") {
   const auto device = emulated();
+  tests::Part part("the backward pass's choices", 3);
   int seed = 0;
   for (const auto& choice : pairwise(kChoices)) {
     const Params params = params_of(choice, ++seed);
-    if (kFew && (params.seq > 65 || params.head_dim == HeadDim::d256)) continue;
-    check_backward(*device, params);
+    if (part.skips()) continue;
+    CAPTURE(words(params));
+    const lab::Report report = held_run(*device, params);
+    std::set<std::string> checked;
+    for (const lab::Check& check : report.checks) checked.insert(check.id);
+    CHECK(checked == std::set<std::string>{"output", "log_sum_exp", "asked", "visits", "d", "dq",
+                                           "dk", "dv", "recorded_parts"});
+    CHECK(report.summary.starts_with("backward-recompute"));
+    check_row(trace_from_json(report.trace));
   }
 }
 
@@ -163,12 +139,10 @@ TEST_CASE("the bounded gradients are those that directional differences prove",
     Params params;
     params.seq = 20;
     params.score_mod = mod;
-    params.dtype = DataType::fp32;
     const Task task = task_of(params);
     const Inputs inputs = make_inputs(params);
     const std::vector<float> d_output = make_d_output(params);
-    const BackwardRoundings roundings =
-        backward_roundings_of(Pass::backward_recompute, params.dtype);
+    const BackwardRoundings roundings;
     const BackwardReference bounded = reference_backward(
         task, inputs, d_output, reference_forward(task, inputs, roundings.forward, nobody),
         roundings, nobody);
@@ -190,29 +164,24 @@ TEST_CASE("the bounded gradients are those that directional differences prove",
         value += std::abs(all->value[i]);
         bound += all->bound[i];
       }
-      CHECK(bound < 1e-3 * value);
+      CHECK(bound < 0.2 * value);
     }
   }
 }
 
 TEST_CASE("gradients of keys do not depend on the order of threads or of copies",
           "[flash_attention]") {
-  for (const Pass pass : kPasses) {
-    for (const DataType type : {DataType::fp32, DataType::bf16}) {
-      const Params params{.pass = pass, .seq = 70, .mask = Mask::causal, .dtype = type};
-      std::vector<float> dk, dv;
-      for (const auto order : {simt::ThreadOrder::ascending, simt::ThreadOrder::descending,
-                               simt::ThreadOrder::shuffled}) {
-        for (const auto completion : {simt::Completion::latest, simt::Completion::earliest}) {
-          const auto device = emulated(order, 5, completion);
-          const BackwardCompared run = backward_run(*device, params);
-          CAPTURE(words(params));
-          CHECK(run.against.ok());
-          if (dk.empty()) dk = run.outcome.dk, dv = run.outcome.dv;
-          CHECK(run.outcome.dk == dk);
-          CHECK(run.outcome.dv == dv);
-        }
-      }
+  const Params params{.pass = Pass::backward_recompute, .seq = 70, .mask = Mask::causal};
+  const BackwardCompared first = backward_run(*emulated(), params);
+  CHECK(first.against.ok());
+  for (const auto order :
+       {simt::ThreadOrder::ascending, simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
+    for (const auto completion : {simt::Completion::latest, simt::Completion::earliest}) {
+      const auto device = emulated(order, 5, completion);
+      const BackwardCompared run = backward_run(*device, params);
+      CHECK(run.against.ok());
+      CHECK(run.outcome.dk == first.outcome.dk);
+      CHECK(run.outcome.dv == first.outcome.dv);
     }
   }
 }
@@ -223,55 +192,44 @@ TEST_CASE("queries that see no key, and keys that nobody sees, have gradients of
   const auto zeros = [](const std::vector<float>& values) {
     return values == std::vector<float>(values.size(), 0.0f);
   };
-  for (const Pass pass : kPasses) {
-    for (const DataType type : {DataType::fp32, DataType::bf16}) {
-      for (const ScoreMod mod : all_of<ScoreMod>()) {
-        const BackwardCompared run = backward_run(*device, {.pass = pass,
-                                                            .seq = 40,
-                                                            .mask = Mask::sliding_window,
-                                                            .window = 0,
-                                                            .score_mod = mod,
-                                                            .dtype = type});
-        CAPTURE(std::string(name_of(pass)), std::string(name_of(type)));
-        CHECK(zeros(run.outcome.dq));
-        CHECK(zeros(run.outcome.dk));
-        CHECK(zeros(run.outcome.dv));
-      }
-    }
+  for (const ScoreMod mod : all_of<ScoreMod>()) {
+    const BackwardCompared run = backward_run(*device, {.pass = Pass::backward_recompute,
+                                                        .seq = 40,
+                                                        .mask = Mask::sliding_window,
+                                                        .window = 0,
+                                                        .score_mod = mod});
+    CHECK(zeros(run.outcome.dq));
+    CHECK(zeros(run.outcome.dk));
+    CHECK(zeros(run.outcome.dv));
   }
 }
 
 TEST_CASE("keys beyond the length weigh nothing, whatever the scores", "[flash_attention]") {
   const auto device = emulated();
-  for (const DataType type : {DataType::fp32, DataType::bf16}) {
-    // Of keys that are not there a score would be 0: beside −565 it would weigh infinitely much.
-    const Params params{
-        .pass = Pass::backward_recompute, .seq = 40, .mask = Mask::none, .dtype = type};
-    BackwardCompared run;
-    run.inputs = make_inputs(params);
-    for (float& q : run.inputs.q) q = -10;
-    for (float& k : run.inputs.k) k = 10;
-    const std::vector<float> d_output = make_d_output(params);
-    run.outcome = run_explained_backward(*device, params, run.inputs, d_output);
-    run.against = against_double(params, run.inputs, d_output, run.outcome.dq, run.outcome.dk,
-                                 run.outcome.dv);
-    CHECK(run.against.ok());
-  }
+  // Of keys that are not there a score would be 0: beside −565 it would weigh infinitely much.
+  const Params params{.pass = Pass::backward_recompute, .seq = 40, .mask = Mask::none};
+  BackwardCompared run;
+  run.inputs = make_inputs(params);
+  for (float& q : run.inputs.q) q = -10;
+  for (float& k : run.inputs.k) k = 10;
+  const std::vector<float> d_output = make_d_output(params);
+  run.outcome = run_explained_backward(*device, params, run.inputs, d_output);
+  run.against =
+      against_double(params, run.inputs, d_output, run.outcome.dq, run.outcome.dk, run.outcome.dv);
+  CHECK(run.against.ok());
 }
 
 TEST_CASE("one key too many is noticed, where there is a mask", "[flash_attention]") {
   const auto device = emulated();
-  for (const Pass pass : kPasses) {
-    Params params{.pass = pass, .seq = 100, .broken = Break::mask_off_by_one};
-    CHECK_FALSE(backward_run(*device, params).against.ok());
-    params.mask = Mask::none;
-    CHECK_THROWS_AS(backward_run(*device, params), Error);
-  }
+  Params params{.pass = Pass::backward_recompute, .seq = 70, .broken = Break::mask_off_by_one};
+  CHECK_FALSE(backward_run(*device, params).against.ok());
+  params.mask = Mask::none;
+  CHECK_THROWS_AS(backward_run(*device, params), Error);
 }
 
 TEST_CASE("D is the sum of dO times O", "[flash_attention]") {
   const auto device = emulated();
-  const Params params{.pass = Pass::backward_recompute, .seq = 33, .dtype = DataType::fp32};
+  const Params params{.pass = Pass::backward_recompute, .seq = 33};
   const BackwardCompared run = backward_run(*device, params);
   const std::vector<float> d_output = make_d_output(params);
   for (std::size_t row = 0; row < run.outcome.d.size(); ++row) {
@@ -286,7 +244,7 @@ TEST_CASE("D is the sum of dO times O", "[flash_attention]") {
 
 namespace {
 
-/// dQ, dK and dV of configuration `number`, on the O, log-sum-exp and weights of explained kernels.
+/// dQ, dK and dV of configuration `number`, on the O and log-sum-exp of explained kernels.
 Against timed_gradients(simt::Device& device, int number, const Params& params) {
   const BackwardKernels& kernels = kernels_of(device).backward();
   const BackwardConfiguration& one = kernels.configurations()[static_cast<std::size_t>(number)];
@@ -299,29 +257,25 @@ Against timed_gradients(simt::Device& device, int number, const Params& params) 
     return simt::Buffer<std::uint16_t>(device, std::span<const std::uint16_t>(host));
   };
   const auto q = sent(inputs.q), k = sent(inputs.k), v = sent(inputs.v), o = sent(forward.o),
-             d_o = sent(d_output), s = sent(forward.s), p = sent(forward.p);
+             d_o = sent(d_output);
   const simt::Buffer<int> begins(device, std::span<const int>(inputs.begins));
   const simt::Buffer<float> lse(device, std::span<const float>(forward.lse));
   const std::size_t padded =
       static_cast<std::size_t>(task.heads) *
       static_cast<std::size_t>((task.length() + one.block_q - 1) / one.block_q * one.block_q);
-  const bool stores = one.pass == Pass::backward_store;
   const auto unwritten = [&]<class T>(T, std::size_t count) {
     simt::Buffer<T> buffer(device, count);
     buffer.fill(0xFF);
     return buffer;
   };
   auto terms = unwritten(0.0f, 2 * padded);
-  auto sums = unwritten(0.0f, stores ? 0 : padded * static_cast<std::size_t>(task.head_dim));
-  auto dp = unwritten(std::uint16_t{}, forward.p.size()),
-       ds = unwritten(std::uint16_t{}, forward.p.size()),
-       dq = unwritten(std::uint16_t{}, inputs.q.size()),
+  auto sums = unwritten(0.0f, padded * static_cast<std::size_t>(task.head_dim));
+  auto dq = unwritten(std::uint16_t{}, inputs.q.size()),
        dk = unwritten(std::uint16_t{}, inputs.k.size()),
        dv = unwritten(std::uint16_t{}, inputs.v.size());
-  kernels.run(
-      device, number, task,
-      {q.span(), k.span(), v.span(), o.span(), d_o.span(), begins.span(), lse.span(), terms.span(),
-       sums.span(), s.span(), p.span(), dp.span(), ds.span(), dq.span(), dk.span(), dv.span()});
+  kernels.run(device, number, task,
+              {q.span(), k.span(), v.span(), o.span(), d_o.span(), begins.span(), lse.span(),
+               terms.span(), sums.span(), dq.span(), dk.span(), dv.span()});
   device.synchronize();
   const auto fetched = [&](const auto& buffer) { return values_of(buffer.download()); };
   return against_double(params, inputs, d_output, fetched(dq), fetched(dk), fetched(dv));
@@ -334,14 +288,13 @@ TEST_CASE("the compiled kernels' gradients equal double", "[flash_attention]") {
   const auto all = kernels_of(*device).backward().configurations();
   for (std::size_t i = 0; i < all.size(); ++i) {
     Params params;
-    params.pass = all[i].pass;
-    params.dtype = all[i].dtype;
+    params.pass = Pass::backward_recompute;
     params.head_dim = all[i].head_dim == 64 ? HeadDim::d64 : HeadDim::d128;
-    params.seq = i % 2 == 0 ? 130 : 150;
+    params.seq = 130;
+    params.heads = 1;
     constexpr Mask kMasks[] = {Mask::causal, Mask::none, Mask::sliding_window};
     params.mask = kMasks[i % 3];
     params.window = 50;
-    if (kFew) params.seq = 70, params.heads = 1;
     const Against a = timed_gradients(*device, static_cast<int>(i), params);
     CAPTURE(words(params), std::string(all[i].name));
     CAPTURE(a.dq.error(), a.dq.bound(), a.dk.error(), a.dk.bound(), a.dv.error(), a.dv.bound());

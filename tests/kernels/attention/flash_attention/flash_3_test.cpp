@@ -10,8 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/attention/flash_attention/exponential.hpp"
-#include "kernels/attention/flash_attention/params.hpp"
 #include "kernels/base/simt/backends.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/attention/flash_attention/flash_3_testing.hpp"
@@ -389,106 +387,5 @@ TEST_CASE("flash-3: the chosen row's maximum, sum and rescales are those of its 
       CHECK(maximum + std::log(sum) ==
             Approx(out.lse[static_cast<std::size_t>(128 + row)]).epsilon(1e-5));
     }
-  }
-}
-
-// ---- what a kernel may do besides -----------------------------------------------------------------
-
-namespace {
-
-/// Timed, where it is fixed when it is compiled.
-Outcome timed_with(Problem p, const Inputs& in, Move move) {
-  p.move = move;
-  return timed_outcome(*device_of(), p, in);
-}
-
-/// Explained, where it is told when it runs.
-Outcome explained_with(const Problem& p, const Inputs& in, int rise, int polynomials) {
-  const auto device = device_of();
-  return explained_outcome(*device, p, in, {.rescale_above = rise, .exp_polynomial = polynomials});
-}
-
-int rescales(const Outcome& out, int tiles) {
-  int count = 0;
-  for (int i = 1; i < tiles; ++i) count += out.row(i, kRowRescale) != 1.0f ? 1 : 0;
-  return count;
-}
-
-/// Rows of the first block whose maximum rises by more than 2^rise from tile to tile of 64 keys, last ones first.
-std::vector<int> rises_of(const Problem& p, const Inputs& in, int rise) {
-  const int tiles = (p.rule.length + 63) / 64;
-  std::vector<int> rises(static_cast<std::size_t>(tiles));
-  const double scale = 1.4426950408889634 / std::sqrt(static_cast<double>(p.head_dim));
-  for (int query = 0; query < std::min(192, p.rule.length); ++query) {
-    double maximum = -std::numeric_limits<double>::infinity();
-    for (int i = 0; i < tiles; ++i) {
-      double best = -std::numeric_limits<double>::infinity();
-      const int first = (tiles - 1 - i) * 64;
-      for (int key = first; key < std::min(first + 64, p.rule.length); ++key) {
-        double score = 0;
-        for (int c = 0; c < p.head_dim; ++c) {
-          score += in.q_values[numeric::index_of(query, c, p.head_dim)] *
-                   in.k_values[numeric::index_of(key, c, p.head_dim)];
-        }
-        best = std::max(best, score * scale);
-      }
-      if (!(best - maximum > rise)) continue;
-      rises[static_cast<std::size_t>(i)] += std::isinf(maximum) ? 0 : 1;
-      maximum = best;
-    }
-  }
-  return rises;
-}
-
-}  // namespace
-
-TEST_CASE("flash-3: rarer rescales and exponentials by polynomial stay within bounds",
-          "[flash_attention]") {
-  Problem p = problem_of(Rung::pipelined, 64, Mask::none, 257);
-  p.heads = p.kv_heads = 1;
-  const Inputs in(p);
-  const Outcome plain = explained_with(p, in, 0, 0);
-  CHECK(plain.compared(exact_answer(p, in, false)) == "");
-  for (const int rise : {0, 1, 3, 8}) {
-    CAPTURE(rise);
-    const Outcome rare = explained_with(p, in, rise, 0);
-    CHECK(rare.compared(exact_answer(p, in, false)) == "");
-    // The first five tiles of keys are those of the first tile of queries.
-    CHECK(std::vector(rare.rescaled.begin(), rare.rescaled.begin() + 5) == rises_of(p, in, rise));
-    if (rise == 8) CHECK(rescales(rare, 5) < rescales(plain, 5));
-  }
-  const Outcome polynomial = explained_with(p, in, 0, 4);
-  CHECK(polynomial.compared(exact_answer(p, in, false, kPolynomialError)) == "");
-  CHECK(polynomial.lse != plain.lse);
-  CHECK(explained_with(p, in, 8, 16).compared(exact_answer(p, in, false, kPolynomialError)) == "");
-  const Outcome timed = timed_with(p, in, Move::none);
-  const Outcome rare = timed_with(p, in, Move::rare_rescale);
-  CHECK(rare.compared(exact_answer(p, in, true)) == "");
-  CHECK(rare.lse != timed.lse);
-  const Outcome some = timed_with(p, in, Move::some_polynomials);
-  CHECK(some.compared(exact_answer(p, in, true, kPolynomialError)) == "");
-  CHECK(some.lse != timed.lse);
-  p.rung = Rung::tma;
-  CHECK(tests::contains(tests::error_of([&] { timed_with(p, in, Move::rare_rescale); }),
-                        "timed in flash-3"));
-}
-
-TEST_CASE("2^x by polynomial is as near as it says", "[flash_attention]") {
-  double worst = 0;
-  for (float x = -125.0f; x <= 16.0f; x += 0.00390625f) {
-    const double exact = std::exp2(static_cast<double>(x));
-    const auto got = static_cast<double>(exponentials::emulated_backend::exp2_polynomial(x));
-    worst = std::max(worst, std::abs(got - exact) / exact);
-  }
-  CHECK(worst <= kPolynomialError);
-  CHECK(worst > kPolynomialError / 2);
-  CHECK(exponentials::emulated_backend::exp2_polynomial(-INFINITY) < 1e-37f);
-  // Of 16 groups as many as are asked for.
-  for (int of_16 = 0; of_16 <= 16; ++of_16) {
-    int count = 0;
-    for (int j = 0; j < 16; ++j) {
-      count += exponentials::emulated_backend::by_polynomial(j, of_16) ? 1 : 0;
-    }
-    CHECK(count == of_16);
   }
 }

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/attention/flash_attention/flash_3_start.hpp"
+#include "kernels/attention/flash_attention/flash_3/launches.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/base/numeric/random.hpp"
 #include "kernels/base/numeric/small_float.hpp"
@@ -55,10 +55,10 @@ struct Exact {
   std::vector<double> o, o_bound, lse, lse_bound;
 };
 
-/// Of a row of queries; `more` is what a weight may be off besides, relatively.
+/// Of a row of queries.
 class RowReference {
  public:
-  RowReference(const Problem& p, const Inputs& in, int head, int query, double more)
+  RowReference(const Problem& p, const Inputs& in, int head, int query)
       : p_(p), values_(row(in.v_values, group_of(head), 0)) {
     const double* q = row(in.q_values, head, query);
     const double scale = 1 / std::sqrt(static_cast<double>(p.head_dim));
@@ -84,7 +84,7 @@ class RowReference {
       score = std::exp(score - highest_);
       sum_ += score;
     }
-    off_weight_ = off + off_ + 0x1p-21 + more;
+    off_weight_ = off + off_ + 0x1p-21;
   }
 
   double lse() const {
@@ -127,11 +127,11 @@ class RowReference {
 };
 
 /// `rounded`: O is in the format of Q.
-inline Exact exact_answer(const Problem& p, const Inputs& in, bool rounded, double more = 0) {
+inline Exact exact_answer(const Problem& p, const Inputs& in, bool rounded) {
   Exact exact;
   for (int head = 0; head < p.heads; ++head) {
     for (int query = 0; query < p.rule.length; ++query) {
-      const RowReference row(p, in, head, query, more);
+      const RowReference row(p, in, head, query);
       exact.lse.push_back(row.lse());
       exact.lse_bound.push_back(row.lse_bound());
       for (int c = 0; c < p.head_dim; ++c) {
@@ -169,7 +169,6 @@ struct Outcome {
   std::vector<double> o, lse;
   std::vector<long long> clocks;
   std::vector<float> rows;
-  std::vector<int> rescaled;
   int numbers = 0;
 
   long long clock(int site, int number) const {
@@ -211,7 +210,6 @@ inline Outcome timed_outcome(simt::Device& device, const Problem& p, const Input
 struct Watch {
   int keys = 64, block = 0, row = 0;
   Fault fault = Fault::none;
-  int rescale_above = 0, exp_polynomial = 0;
 };
 /// Of a kernel that `start(arrays, explanation)` starts.
 template <class Start>
@@ -225,21 +223,17 @@ Outcome outcome_of(simt::Device& device, const Problem& p, const Inputs& in, con
   simt::Buffer<float> lse(device, numeric::elements_of(p.heads, p.rule.length));
   simt::Buffer<long long> clocks(device, numeric::elements_of(kSites, out.numbers));
   simt::Buffer<float> rows(device, numeric::elements_of(out.numbers, kRowFields));
-  simt::Buffer<int> rescaled(device, static_cast<std::size_t>(out.numbers));
-  rescaled.fill(0);
   o.fill(0xFF);
   lse.fill(0xFF);
   clocks.fill(0xFF);
   rows.fill(0xFF);
   const Arrays<float> arrays{q.span(), k.span(), v.span(), o.span(), lse.span()};
-  start(arrays,
-        Explanation{watch.keys, watch.block, watch.row, watch.fault, out.numbers, clocks.span(),
-                    rows.span(), rescaled.span(), watch.rescale_above, watch.exp_polynomial});
+  start(arrays, Explanation{watch.keys, watch.block, watch.row, watch.fault, out.numbers,
+                            clocks.span(), rows.span()});
   for (const float one : o.download()) out.o.push_back(static_cast<double>(one));
   for (const float one : lse.download()) out.lse.push_back(static_cast<double>(one));
   out.clocks = clocks.download();
   out.rows = rows.download();
-  out.rescaled = rescaled.download();
   return out;
 }
 

@@ -1,6 +1,6 @@
 // The description of masks against asking each pair of a query and a key.
 
-#include "kernels/attention/flash_attention/mask.hpp"
+#include "kernels/attention/flash_attention/shared/mask.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,6 @@
 // What the dispatcher chooses, and what it refuses.
 
-#include "kernels/attention/flash_attention/backward_kernels.hpp"
+#include "kernels/attention/flash_attention/backward/kernels.hpp"
 #include "tests/catch.hpp"
 
 using namespace tilestep;
@@ -23,17 +23,14 @@ TEST_CASE("flash-3 runs where it is compiled, else flash-2 with a reason", "[fla
     for (const HeadDim dim : all_of<HeadDim>()) {
       for (const Mask mask : all_of<Mask>()) {
         for (const int sinks : {0, 4}) {
-          for (const DataType type : {DataType::fp32, DataType::bf16}) {
-            Params params{
-                .variant = variant, .head_dim = dim, .mask = mask, .sinks = sinks, .dtype = type};
-            const bool there = (dim == HeadDim::d64 || dim == HeadDim::d128) &&
-                               type != DataType::fp32 && mask <= Mask::sliding_window &&
-                               (mask != Mask::sliding_window || sinks == 0);
-            const Plan plan = plan_of(params);
-            CHECK(plan.asked == variant);
-            CHECK(plan.runs == (there ? variant : Variant::flash_2));
-            CHECK(plan.instead.empty() == there);
-          }
+          const bool there = (dim == HeadDim::d64 || dim == HeadDim::d128) &&
+                             mask <= Mask::sliding_window &&
+                             (mask != Mask::sliding_window || sinks == 0);
+          const Plan plan =
+              plan_of({.variant = variant, .head_dim = dim, .mask = mask, .sinks = sinks});
+          CHECK(plan.asked == variant);
+          CHECK(plan.runs == (there ? variant : Variant::flash_2));
+          CHECK(plan.instead.empty() == there);
         }
       }
     }
@@ -46,25 +43,6 @@ TEST_CASE("flash-3 runs where it is compiled, else flash-2 with a reason", "[fla
     CHECK(contains(plan.instead, name_of(mod)));
   }
   CHECK(runs_as({}, Variant::naive) == Variant::naive);
-}
-
-TEST_CASE("what FlashAttention 4 adds is in forward loops that rescale O tile by tile",
-          "[flash_attention]") {
-  const auto has = [](Params params) {
-    params.rescale_above = 8;
-    params.exp_polynomial = 4;
-    const Plan plan = plan_of(params);
-    CHECK((plan.rescale_above == 8) == (plan.exp_polynomial == 4));
-    return plan.rescale_above == 8;
-  };
-  for (const Variant variant : all_of<Variant>()) {
-    CAPTURE(name_of(variant));
-    CHECK(has({.variant = variant}) == (variant >= Variant::flash_2));
-    CHECK(has({.variant = variant, .head_dim = HeadDim::d64}) == (variant >= Variant::flash_2));
-  }
-  CHECK_FALSE(has({.pass = Pass::backward_recompute}));
-  CHECK_FALSE(has({.pass = Pass::backward_store}));
-  CHECK_FALSE(has({.head_dim = HeadDim::d64, .dtype = DataType::fp8}));
 }
 
 TEST_CASE("flash-3's tiles are those of its kernels, and say so", "[flash_attention]") {
@@ -85,12 +63,23 @@ TEST_CASE("flash-3's tiles are those of its kernels, and say so", "[flash_attent
   }
 }
 
-TEST_CASE("a format that is gone is answered with the one that took its place",
-          "[flash_attention]") {
-  const std::string said = error_of([] { knob_table().params({{"dtype", std::string("fp16")}}); });
-  CHECK(said ==
-        "knob 'dtype' no longer has 'fp16': bf16 runs the same steps; allowed: one of fp32, bf16, "
-        "fp8, int8");
+TEST_CASE("what is gone is answered with what took its place", "[flash_attention]") {
+  const auto said = [](const char* knob, const lab::KnobValue& value) {
+    return error_of([&] { knob_table().params({{knob, value}}); });
+  };
+  for (const char* format : {"fp16", "fp32"}) {
+    CHECK(said("dtype", std::string(format)) ==
+          fmt::format("knob 'dtype' no longer has '{}': bf16 runs the same steps; allowed: one of "
+                      "bf16, fp8, int8",
+                      format));
+  }
+  CHECK(contains(said("variant", std::string("fused-softmax")), "naive keeps its scores"));
+  CHECK(contains(said("pass", std::string("backward-store")), "its table passes"));
+  for (const char* knob : {"rescale_above", "exp_polynomial"}) {
+    CHECK(contains(said(knob, std::int64_t{8}), "no longer a knob"));
+    CHECK(contains(said(knob, std::int64_t{8}), "the lesson's text"));
+    CHECK_NOTHROW(knob_table().params({{knob, std::int64_t{0}}}));  // as older capsules have it
+  }
 }
 
 TEST_CASE("a head dimension of 80 is filled, and only that", "[flash_attention]") {
@@ -105,22 +94,19 @@ TEST_CASE("a head dimension of 80 is filled, and only that", "[flash_attention]"
 TEST_CASE("tiles fit into shared memory, and say so where they were made smaller",
           "[flash_attention]") {
   int resized = 0;
-  for (const Variant variant :
-       {Variant::naive, Variant::fused_softmax, Variant::flash_1, Variant::flash_2}) {
+  for (const Variant variant : {Variant::naive, Variant::flash_1, Variant::flash_2}) {
     for (const HeadDim dim : all_of<HeadDim>()) {
       for (const Edge q : all_of<Edge>()) {
         for (const Edge k : all_of<Edge>()) {
-          for (const DataType type : {DataType::fp32, DataType::bf16}) {
-            const Plan plan = plan_of(
-                {.variant = variant, .head_dim = dim, .block_q = q, .block_k = k, .dtype = type});
-            CHECK(plan.shared_bytes <= static_cast<std::size_t>(kMostSharedBytes));
-            CHECK(plan.block_q >= 16);
-            CHECK(plan.block_k >= 16);
-            CHECK(plan.threads <= 256);
-            const bool as_asked = plan.block_q == size_of(q) && plan.block_k == size_of(k);
-            CHECK(plan.resized.empty() == as_asked);
-            resized += !as_asked;
-          }
+          const Plan plan =
+              plan_of({.variant = variant, .head_dim = dim, .block_q = q, .block_k = k});
+          CHECK(plan.shared_bytes <= static_cast<std::size_t>(kMostSharedBytes));
+          CHECK(plan.block_q >= 16);
+          CHECK(plan.block_k >= 16);
+          CHECK(plan.threads <= 256);
+          const bool as_asked = plan.block_q == size_of(q) && plan.block_k == size_of(k);
+          CHECK(plan.resized.empty() == as_asked);
+          resized += !as_asked;
         }
       }
     }
@@ -138,11 +124,6 @@ TEST_CASE("a backward pass runs as what its forward pass belongs to, and says so
       CHECK(again.runs == Variant::flash_2);
       CHECK(contains(again.instead, "runs as flash-2") == (variant != Variant::flash_2));
       CHECK(again.instead.empty() == (variant == Variant::flash_2));
-      const Plan stored =
-          plan_of({.variant = variant, .pass = Pass::backward_store, .head_dim = dim});
-      CHECK(stored.runs == Variant::naive);
-      CHECK(contains(stored.instead, "runs as naive") == (variant != Variant::naive));
-      CHECK(stored.instead.empty() == (variant == Variant::naive));
     }
   }
 }
@@ -151,19 +132,15 @@ TEST_CASE(
     "tiles of a backward pass fit into shared memory, and say so where they were made smaller",
     "[flash_attention]") {
   int resized = 0;
-  for (const Pass pass : {Pass::backward_recompute, Pass::backward_store}) {
-    for (const HeadDim dim : all_of<HeadDim>()) {
-      for (const Edge edge : all_of<Edge>()) {
-        for (const DataType type : {DataType::fp32, DataType::bf16}) {
-          const Plan plan = backward_plan_of(
-              {.pass = pass, .head_dim = dim, .block_q = edge, .block_k = edge, .dtype = type});
-          CHECK(plan.shared_bytes <= static_cast<std::size_t>(kMostSharedBytes));
-          CHECK(plan.threads == plan.block_k * 2);
-          const bool as_asked = plan.block_q == size_of(edge) && plan.block_k == size_of(edge);
-          CHECK(plan.resized.empty() == as_asked);
-          resized += !as_asked;
-        }
-      }
+  for (const HeadDim dim : all_of<HeadDim>()) {
+    for (const Edge edge : all_of<Edge>()) {
+      const Plan plan = backward_plan_of(
+          {.pass = Pass::backward_recompute, .head_dim = dim, .block_q = edge, .block_k = edge});
+      CHECK(plan.shared_bytes <= static_cast<std::size_t>(kMostSharedBytes));
+      CHECK(plan.threads == plan.block_k * 2);
+      const bool as_asked = plan.block_q == size_of(edge) && plan.block_k == size_of(edge);
+      CHECK(plan.resized.empty() == as_asked);
+      resized += !as_asked;
     }
   }
   CHECK(resized > 0);
@@ -177,8 +154,6 @@ TEST_CASE("what cannot be together is refused with what can", "[flash_attention]
                  "mask-off-by-one"));
   CHECK(contains(refused({.mask = Mask::none, .broken = Break::mask_off_by_one}), "skip-rescale"));
   CHECK(contains(refused({.variant = Variant::flash_1, .broken = Break::materialize}), "break"));
-  CHECK(contains(refused({.variant = Variant::naive, .seq = 65536, .dtype = DataType::fp32}),
-                 "1–57344"));
   CHECK_FALSE(
       plan_of({.variant = Variant::flash_3, .mask = Mask::document, .broken = Break::materialize})
           .instead.empty());
@@ -187,21 +162,12 @@ TEST_CASE("what cannot be together is refused with what can", "[flash_attention]
     return error_of([&] { knob_table().knobs().set(settings, assignment); });
   };
   CHECK(contains(knob_refuses("dtype=fp4"), "fp8, int8"));
-  CHECK(contains(knob_refuses("pass=sideways"), "forward, backward-recompute, backward-store"));
-  CHECK(contains(refused({.pass = Pass::backward_store, .seq = 65536, .dtype = DataType::fp32}),
-                 "1–57344"));
-  // Recomputing holds no row of scores, whatever was asked for.
-  CHECK(plan_of({.variant = Variant::naive,
-                 .pass = Pass::backward_recompute,
-                 .seq = 65536,
-                 .dtype = DataType::fp32})
-            .runs == Variant::flash_2);
-  CHECK(contains(refused({.pass = Pass::backward_store, .broken = Break::skip_rescale}),
+  CHECK(contains(knob_refuses("pass=sideways"), "forward, backward-recompute"));
+  CHECK(contains(refused({.pass = Pass::backward_recompute, .broken = Break::materialize}),
                  "mask-off-by-one"));
-  for (const Pass pass : {Pass::backward_recompute, Pass::backward_store}) {
-    CHECK(contains(refused({.pass = pass, .broken = Break::materialize}), "mask-off-by-one"));
-    CHECK(contains(refused({.pass = pass, .mask = Mask::none, .broken = Break::mask_off_by_one}),
-                   "none"));
-  }
+  CHECK(contains(
+      refused(
+          {.pass = Pass::backward_recompute, .mask = Mask::none, .broken = Break::mask_off_by_one}),
+      "none"));
   CHECK(error_of([] { plan_of({.seq = 0}); }) == "flash-attention: seq is 0; allowed: 1–65536");
 }

@@ -1,12 +1,11 @@
 // The reference against what it says of itself: slopes by random directions, and a few answers by hand.
 
-#include "kernels/attention/flash_attention/reference.hpp"
-
 #include <cmath>
 #include <limits>
 #include <random>
 
-#include "kernels/attention/flash_attention/reference_parts.hpp"
+#include "kernels/attention/flash_attention/run/excerpt.hpp"
+#include "kernels/attention/flash_attention/shared/weights.hpp"
 #include "kernels/base/lab/random.hpp"
 #include "tests/catch.hpp"
 
@@ -96,7 +95,6 @@ TEST_CASE("the reference's gradients are the slopes of its output", "[flash_atte
       params.window = turn % 4 == 3 ? 0 : 9;
       params.sinks = turn % 2 * 3;
       params.data = turn % 2 == 0 ? Data::random : Data::outliers;
-      params.dtype = DataType::fp32;
       params.seed = ++turn;
       check_slopes(params);
     }
@@ -107,10 +105,9 @@ TEST_CASE("one key is copied, none gives zeros", "[flash_attention]") {
   Params params;
   params.seq = 3;
   params.mask = Mask::causal;
-  params.dtype = DataType::fp32;
   const Inputs inputs = make_inputs(params);
   lab::NoProgress unwatched;
-  const Roundings roundings = roundings_of(Variant::flash_2, DataType::fp32);
+  const Roundings roundings = roundings_of(Variant::flash_2);
   const Reference one = reference_forward(task_of(params), inputs, roundings, unwatched);
   for (std::size_t c = 0; c < 32; ++c) {
     CHECK(one.o.value[c] == static_cast<double>(inputs.v[c]));
@@ -125,7 +122,7 @@ TEST_CASE("one key is copied, none gives zeros", "[flash_attention]") {
   CHECK(none.lse.value[2] == -std::numeric_limits<double>::infinity());
 }
 
-TEST_CASE("documents fill the length, and packing saves tiles", "[flash_attention]") {
+TEST_CASE("documents fill the length", "[flash_attention]") {
   for (const int length : {1, 2, 5, 128, 257}) {
     for (std::int64_t seed = 0; seed < 5; ++seed) {
       const std::vector<int> lengths = document_lengths(length, seed);
@@ -137,10 +134,6 @@ TEST_CASE("documents fill the length, and packing saves tiles", "[flash_attentio
       }
     }
   }
-  const Packing packing = packing_of({64, 16, 16, 32}, 16, 16);
-  CHECK(packing.longest == 64);
-  CHECK(packing.packed_tiles == 10 + 1 + 1 + 3);
-  CHECK(packing.padded_tiles == 4 * 10);
 }
 
 TEST_CASE("outliers are of channels of K, in all rows", "[flash_attention]") {
@@ -148,7 +141,6 @@ TEST_CASE("outliers are of channels of K, in all rows", "[flash_attention]") {
   params.seq = 64;
   params.head_dim = HeadDim::d64;
   params.data = Data::outliers;
-  params.dtype = DataType::fp32;
   const Inputs inputs = make_inputs(params);
   int far = 0;
   for (std::size_t channel = 0; channel < 64; ++channel) {

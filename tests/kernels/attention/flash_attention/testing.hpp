@@ -3,10 +3,12 @@
 #include <memory>
 #include <string>
 
-#include "kernels/attention/flash_attention/gather.hpp"
-#include "kernels/attention/flash_attention/reference.hpp"
+#include "kernels/attention/flash_attention/lesson.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
+#include "kernels/attention/flash_attention/shared/reference.hpp"
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/base/simt/backends.hpp"
+#include "tests/catch.hpp"
 
 /// Devices and comparisons of the lesson's tests.
 namespace tilestep::flash_attention {
@@ -42,11 +44,23 @@ inline Compared compared_run(simt::Device& device, const Params& params,
   Compared c;
   c.inputs = make_inputs(params);
   c.outcome = run_explained(device, params, c.inputs, chosen);
-  c.exact = reference_forward(task_of(params), c.inputs, roundings_of(c.outcome.plan, params.dtype),
-                              nobody);
+  c.exact = reference_forward(task_of(params), c.inputs, roundings_of(c.outcome.plan.runs), nobody);
   c.o = lab::compared(c.outcome.o, c.exact.o.value, c.exact.o.bound);
   c.lse = lab::compared(c.outcome.lse, c.exact.lse.value, c.exact.lse.bound);
   return c;
+}
+
+/// A run of the lesson, held to its own checks, and its trace to what comes back from JSON.
+inline lab::Report held_run(simt::Device& device, const Params& params) {
+  lab::NoProgress nobody;
+  CAPTURE(words(params));
+  lab::Report report = lesson().run(knob_table().settings(params), device, nobody);
+  for (const lab::Check& check : report.checks) {
+    CAPTURE(check.id, check.max_error, check.tolerance);
+    CHECK(check.ok);
+  }
+  CHECK((to_json(trace_from_json(report.trace)) == report.trace));
+  return report;
 }
 
 }  // namespace tilestep::flash_attention

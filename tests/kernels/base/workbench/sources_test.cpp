@@ -35,11 +35,11 @@ TEST_CASE("the files that an edit reaches are compiled, and the one with the set
   CHECK(launch_sources_of("online-softmax", "kernels/attention/online_softmax/one_pass.cu") ==
         Names{"kernels/attention/online_softmax/launch.cu"});
   CHECK(launch_sources_of("flash-attention", kFlash + "flash_1.cu") == Names{kFlash + "launch.cu"});
-  CHECK(launch_sources_of("flash-attention", kFlash + "quantized.cu") ==
-        Names{kFlash + "launch.cu", kFlash + "quantized_start.cu"});
+  CHECK(launch_sources_of("flash-attention", kFlash + "quantized/quantized.cu") ==
+        Names{kFlash + "launch.cu", kFlash + "quantized/quantized_launch.cu"});
   // Included by a header.
-  CHECK(launch_sources_of("flash-attention", kFlash + "flash_3.cu") ==
-        Names{kFlash + "flash_3_explained_start.cu", kFlash + "flash_3_start.cu",
+  CHECK(launch_sources_of("flash-attention", kFlash + "flash_3/flash_3.cu") ==
+        Names{kFlash + "flash_3/flash_3_explained.cu", kFlash + "flash_3/flash_3_launch.cu",
               kFlash + "launch.cu"});
 }
 

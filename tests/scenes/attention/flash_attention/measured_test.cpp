@@ -75,20 +75,4 @@ TEST_CASE("FlashAttention: questions about a bench have its numbers", "[flash_at
   pipes.add({"flash-3", 64, 62.0});
   pipes.add({"flash-3", 128, 34.0});
   CHECK(answer(bench_of({pipes}), "exponentials") == "62 %");
-
-  lab::Table moves{"moves", "", {"rung", whole("head_dim", ""), real("tflops", "", "TFLOP/s", 2)}};
-  moves.add({"flash-3", 64, 500.0});
-  CHECK(answer(bench_of({moves}), "polynomial") == "not asked");
-  moves.add({"4 of 16 by polynomial", 64, 450.0});
-  CHECK(answer(bench_of({moves}), "polynomial") == "More than 5 % slower");
-  moves.rows.back().back() = 510.0;
-  CHECK(answer(bench_of({moves}), "polynomial") == "Within 5 % of it");
-
-  lab::Table backward{"backward",
-                      "",
-                      {"rung", whole("head_dim", ""), column("mask", ""), whole("length", ""),
-                       real("tflops", "", "TFLOP/s", 2)}};
-  backward.add({"backward-store", 128, "none", 4096, 50.0});
-  backward.add({"backward-recompute", 128, "none", 4096, 250.0});
-  CHECK(answer(bench_of({backward}), "recompute") == "5.0×");
 }

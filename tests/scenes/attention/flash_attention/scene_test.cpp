@@ -69,7 +69,7 @@ int fates(const FlashAttentionScene& scene, const FlashMoment& now, TileFate fat
 
 TEST_CASE("FlashAttention: bytes run up to what was traced, and never back",
           "[flash_attention_scene]") {
-  for (const char* name : {"naive", "fused-softmax", "flash-1", "flash-2"}) {
+  for (const char* name : {"naive", "flash-1", "flash-2"}) {
     CAPTURE(name);
     Shown shown(variant(name));
     for (const flash_attention::LedgerRow& row : shown.trace().ledger) {
@@ -134,42 +134,6 @@ TEST_CASE("FlashAttention: version 1 says how often O was read and written",
   Shown shown(with({{"variant", std::string("flash-1")}, {"mask", std::string("none")}}));
   const picture::Items output = items_named(picture_at(*shown, end_of(*shown)), "O");
   CHECK(output.names == std::vector<std::string>(4, "4×"));
-}
-
-TEST_CASE("FlashAttention: with a threshold a higher score need not be a new maximum",
-          "[flash_attention_scene]") {
-  // Query 225 meets a higher score in its fifth tile.
-  Shown plain(lab::Settings{});
-  Shown rare({{"rescale_above", std::int64_t{8}}, {"exp_polynomial", std::int64_t{4}}});
-  const auto says = [](Shown& shown) {
-    const Cursor cursor{5, 1};
-    std::string all = shown->sentence(shown->moment(cursor));
-    const picture::Picture picture = picture_at(*shown, cursor);
-    for (const picture::Mark* mark : picture::marks_of(picture)) {
-      const auto* lines = std::get_if<picture::Lines>(mark);
-      if (lines == nullptr || lines->items.name != picture::Name("formula")) continue;
-      all += " / " + picture::plain(lines->rows[0].full) + " / " +
-             picture::plain(lines->rows[0].brief);
-    }
-    return all;
-  };
-  CHECK(tests::contains(says(plain), "shrink to"));
-  CHECK(tests::contains(says(plain), "m = max("));
-  CHECK(tests::contains(says(rare), "but not by 2^8 in weight"));
-  CHECK(tests::contains(says(rare), "kept, though 3.79 is higher / m = 1.44"));
-  // Counted where rows rise, of flash-3 in the chosen block.
-  for (const std::int64_t rise : {0, 1}) {
-    Shown three(with({{"variant", std::string("flash-3")},
-                      {"head_dim", std::string("64")},
-                      {"rescale_above", rise}}));
-    const picture::Picture last = picture_at(*three, end_of(*three));
-    bool counted = false;
-    for (const picture::Mark* mark : picture::marks_of(last)) {
-      const picture::Items* items = picture::items_of(*mark);
-      counted = counted || (items != nullptr && items->name == picture::Name("rows"));
-    }
-    CHECK(counted == (rise > 0));
-  }
 }
 
 TEST_CASE("FlashAttention: columns that are filled with zeros are hatched",
@@ -265,15 +229,15 @@ TEST_CASE("FlashAttention: tiles lead to their steps, tiles of queries to their 
 
 namespace {
 
-lab::Settings backward(const char* pass) {
-  return with({{"pass", std::string(pass)}});
+lab::Settings backward() {
+  return with({{"pass", std::string("backward-recompute")}});
 }
 
 }  // namespace
 
 TEST_CASE("FlashAttention: backward, blocks walk down their columns side by side",
           "[flash_attention_scene]") {
-  Shown shown(backward("backward-recompute"));
+  Shown shown(backward());
   const auto& trace = shown.trace();
   const int tiles = trace.plan.k_tiles;
   REQUIRE(tiles == 4);
@@ -309,9 +273,9 @@ TEST_CASE("FlashAttention: backward, blocks walk down their columns side by side
 
 TEST_CASE("FlashAttention: backward, dK and dV of a shared head wait for all its query heads",
           "[flash_attention_scene]") {
-  Shown first(backward("backward-recompute"));
+  Shown first(backward());
   REQUIRE(first.trace().shape.heads == 2);
-  lab::Settings settings = backward("backward-recompute");
+  lab::Settings settings = backward();
   settings["head"] = std::int64_t{1};
   Shown last(settings);
   // The last tile of keys has one tile of queries: its block is through after the first step.
@@ -331,72 +295,46 @@ TEST_CASE("FlashAttention: backward, dK and dV of a shared head wait for all its
 
 TEST_CASE("FlashAttention: backward, bytes run up to what was traced, and never back",
           "[flash_attention_scene]") {
-  for (const char* pass : {"backward-recompute", "backward-store"}) {
-    for (const char* mod : {"none", "softcap"}) {
-      lab::Settings settings = backward(pass);
-      settings["score_mod"] = std::string(mod);
-      Shown shown(settings);
-      for (const flash_attention::LedgerRow& row : shown.trace().ledger) {
-        CAPTURE(pass, name_of(row.tensor));
-        double loaded = 0, stored = 0;
-        for (const Cursor cursor : all_places(*shown)) {
-          const auto now = shown->asked_by(shown->moment(cursor), row);
-          CHECK(now.loaded >= loaded);
-          CHECK(now.stored >= stored);
-          loaded = now.loaded, stored = now.stored;
-          if (cursor.tile == 0) CHECK(loaded + stored == 0);
-        }
-        CHECK(loaded == static_cast<double>(row.loaded));
-        CHECK(stored == static_cast<double>(row.stored));
-      }
+  Shown shown(backward());
+  for (const flash_attention::LedgerRow& row : shown.trace().ledger) {
+    CAPTURE(name_of(row.tensor));
+    double loaded = 0, stored = 0;
+    for (const Cursor cursor : all_places(*shown)) {
+      const auto now = shown->asked_by(shown->moment(cursor), row);
+      CHECK(now.loaded >= loaded);
+      CHECK(now.stored >= stored);
+      loaded = now.loaded, stored = now.stored;
+      if (cursor.tile == 0) CHECK(loaded + stored == 0);
     }
+    CHECK(loaded == static_cast<double>(row.loaded));
+    CHECK(stored == static_cast<double>(row.stored));
   }
-}
-
-TEST_CASE("FlashAttention: backward from stored weights, dP is written before dS is made of it",
-          "[flash_attention_scene]") {
-  Shown shown(backward("backward-store"));
-  const auto& trace = shown.trace();
-  const picture::Items kept = items_named(picture_at(*shown, {0, 0}), "P");
-  for (std::size_t key = 0; key < 128; ++key) CHECK(kept.value[key] == trace.backward.p[key]);
-  const picture::Items made = items_named(picture_at(*shown, {2, 0}), "dP");
-  for (std::size_t key = 0; key < 128; ++key) {
-    CHECK(made.value[key] == (key < 64 ? trace.backward.dp[key] : 0));
-  }
-  const int last = shown->steps().tiles;
-  const picture::Items gradients = items_named(picture_at(*shown, {last, 1}), "dS");
-  for (std::size_t key = 0; key < 128; ++key) {
-    CHECK(gradients.value[key] == trace.backward.ds[key]);
-  }
-  CHECK(shown->sentence(shown->moment({last, 2})).starts_with("dQ = dS K"));
 }
 
 TEST_CASE("FlashAttention: backward, what a break did stands in dQ, dK and dV",
           "[flash_attention_scene]") {
-  for (const char* pass : {"backward-recompute", "backward-store"}) {
-    lab::Settings settings = backward(pass);
-    settings["break"] = std::string("mask-off-by-one");
-    Shown shown(settings);
-    const auto& trace = shown.trace();
-    REQUIRE(trace.result.wrong > 0);
-    const picture::Picture end = picture_at(*shown, end_of(*shown));
-    const auto check = [&](const picture::Items& items, const std::vector<int>& wrong) {
-      for (std::size_t i = 0; i < wrong.size(); ++i) {
-        CHECK((items.state[i] == picture::State::wrong) == (wrong[i] > 0));
-        if (wrong[i] > 0) CHECK(items.names[i] == std::to_string(wrong[i]));
-      }
-    };
-    check(items_named(end, "dQ"), trace.wrong);
-    check(items_named(end, "dK"), trace.wrong_dk);
-    check(items_named(end, "dV"), trace.wrong_dv);
-    CHECK(items_named(picture_at(*shown, {1, 0}), "dQ").state[0] != picture::State::wrong);
-  }
+  lab::Settings settings = backward();
+  settings["break"] = std::string("mask-off-by-one");
+  Shown shown(settings);
+  const auto& trace = shown.trace();
+  REQUIRE(trace.result.wrong > 0);
+  const picture::Picture end = picture_at(*shown, end_of(*shown));
+  const auto check = [&](const picture::Items& items, const std::vector<int>& wrong) {
+    for (std::size_t i = 0; i < wrong.size(); ++i) {
+      CHECK((items.state[i] == picture::State::wrong) == (wrong[i] > 0));
+      if (wrong[i] > 0) CHECK(items.names[i] == std::to_string(wrong[i]));
+    }
+  };
+  check(items_named(end, "dQ"), trace.wrong);
+  check(items_named(end, "dK"), trace.wrong_dk);
+  check(items_named(end, "dV"), trace.wrong_dv);
+  CHECK(items_named(picture_at(*shown, {1, 0}), "dQ").state[0] != picture::State::wrong);
 }
 
 TEST_CASE("FlashAttention: backward, it is asked what to keep and what that costs",
           "[flash_attention_scene]") {
   std::set<std::string> kinds;
-  Shown shown(backward("backward-recompute"));
+  Shown shown(backward());
   for (int step = 0; step < shown->steps().tiles; ++step) {
     const auto question = shown->question({{step, shown->steps().last_phase(step)}});
     if (!question) continue;

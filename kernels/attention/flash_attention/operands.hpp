@@ -1,0 +1,24 @@
+#pragma once
+
+/// \file
+/// The arrays of the forward kernels up to flash-2.
+
+#include "kernels/attention/flash_attention/shared/softmax.hpp"
+
+namespace tilestep::flash_attention::SIMT_BACKEND {
+
+/// A kernel's arrays; an explained one counts what it asks of them.
+template <class W>
+struct Operands {
+  template <class T>
+  using Array = typename W::template Array<T>;
+
+  Array<const Bits> q, k, v;
+  simt::Global<const int> begins;
+  Array<Bits> o;
+  Array<float> lse;
+  Array<Bits> s, p;
+  Array<float> o_sums, m, l;
+};
+
+}  // namespace tilestep::flash_attention::SIMT_BACKEND
