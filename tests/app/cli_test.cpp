@@ -4,6 +4,7 @@
 #include <fstream>
 #include <set>
 
+#include "app/cli/terminal.hpp"
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
@@ -430,9 +431,16 @@ TEST_CASE("where the disk fills up the tour keeps the old files and leaves no pa
 
 TEST_CASE("doctor says what works, as text and as JSON", "[cli]") {
   // It tries OpenGL out, and what the driver keeps until the process ends is no leak of ours.
-  const Environment no_leak_check = {{"ASAN_OPTIONS", "detect_leaks=0"}};
+  const Environment no_leak_check = {{"ASAN_OPTIONS", "detect_leaks=0"}, {"COLUMNS", "2000"}};
   const Outcome text = run_tilestep({"doctor"}, "", no_leak_check);
   CHECK(text.code == 0);
+  const Outcome narrow =
+      run_tilestep({"doctor"}, "", {{"ASAN_OPTIONS", "detect_leaks=0"}, {"COLUMNS", "60"}});
+  for (std::size_t at = 0; at < narrow.out.size();) {
+    const std::size_t end = std::min(narrow.out.find('\n', at), narrow.out.size());
+    CHECK(tilestep::app::display_width(std::string_view(narrow.out).substr(at, end - at)) <= 60);
+    at = end + 1;
+  }
   const Outcome outcome = run_tilestep({"doctor", "--json"}, "", no_leak_check);
   REQUIRE(outcome.code == 0);
   std::set<std::string> ids;

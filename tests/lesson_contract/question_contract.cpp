@@ -188,14 +188,19 @@ void check_question(const Question& question, const Scene& scene, Cursor cursor)
   }
 }
 
-/// What a number was is no right guess at what it becomes. `before`: the last one of each kind in this run.
-void check_moves(const Question& question, std::map<std::string, double>& before) {
+/// A number that is asked for at step after step: what it was is no right guess at what it becomes.
+struct Before {
+  int tile = -2;
+  double value = 0;
+};
+void check_moves(const Question& question, int tile, std::map<std::string, Before>& before) {
   if (!question.choices.empty()) return;
   const double now = question.values[0];
-  const auto [last, first] = before.try_emplace(question.id, now);
-  CAPTURE(question.text, last->second, now, question.tolerance);
-  CHECK((first || last->second == now || std::abs(last->second - now) > question.tolerance));
-  last->second = now;
+  Before& last = before[question.id];
+  CAPTURE(last.value, now, question.tolerance);
+  const bool asked = last.tile + 1 == tile && last.value != now;
+  CHECK((!asked || std::abs(last.value - now) > question.tolerance));
+  last = {tile, now};
 }
 
 /// The answers' places, for each number of choices: each question of each run once.
@@ -236,13 +241,13 @@ void check_questions(const lab::Lesson& lesson) {
     INFO(to_text(settings));
     const lab::Report& report = report_of(lesson.info().id, settings);
     scene->load(report);
-    std::map<std::string, double> before;
+    std::map<std::string, Before> before;
     for (const Cursor cursor : between_steps(*scene)) {
       const auto question = scene->question({cursor});
       if (!question) continue;
       CAPTURE(cursor.tile, cursor.phase);
       check_question(*question, *scene, cursor);
-      check_moves(*question, before);
+      check_moves(*question, cursor.tile, before);
       if (known.insert(question->text + to_text(report.params)).second) places.add(*question);
     }
   }

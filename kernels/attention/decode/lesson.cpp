@@ -28,15 +28,6 @@ const lab::Replay& replay_of_runs() {
                      {"tables.items.begin", "its clock"},
                      {"tables.items.end", "its clock"},
                      {"trace.result", "how many are past a tolerance is a matter of the last bit"}},
-      .retired = {{"tables.broken", "the summary says what came of a broken run"},
-                  {"tables.ledger", "asked_bytes and the check of the same name"},
-                  {"tables.schemes", "the roofline, and Sharing under Measured"},
-                  {"tables.batches", "the chart of weights and cache by batch"},
-                  {"tables.formats", "format_errors, without FP16"},
-                  {"tables.splits", "Batch and Context under Measured"},
-                  {"tables.page_sizes", "the picture's table of page sizes"},
-                  {"tables.rows", "the roofline of query rows"},
-                  {"tables.chunks", "the bars of mixed steps"}},
       .rounding = 0x1p-7,
       .rounding_why =
           "Tensor cores cut off what the emulation rounds: a number of O may then be the next one "

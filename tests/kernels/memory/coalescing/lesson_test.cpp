@@ -288,7 +288,7 @@ TEST_CASE("lanes that are sent where one likes", "[coalescing]") {
   // Which of two that store to one place wins is not defined.
   const std::string text =
       error_of([&] { run({.pattern = Pattern::custom, .access = Access::store, .lanes = "0:1"}); });
-  REQUIRE(contains(text, "no two lanes to one element"));
+  REQUIRE(contains(text, "no two lanes may store to the same element"));
   REQUIRE(failed_checks(run(
               {.pattern = Pattern::custom, .access = Access::store, .lanes = "0:1,1:0"})) == "");
 }
