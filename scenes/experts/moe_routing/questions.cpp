@@ -115,9 +115,10 @@ std::optional<Question> MoeRoutingScene::gate_question(int number_of) const {
                       keeps),
           say(gate), others,
           trace_.top_k == 1
-              ? fmt::format("Softmax gives it {}, but a gate is its share among the chosen experts: "
-                            "with one, {}.",
-                            say(probability), say(1))
+              ? fmt::format(
+                    "Softmax gives it {}, but a gate is its share among the chosen experts: "
+                    "with one, {}.",
+                    say(probability), say(1))
               : fmt::format(
                     "Softmax gives it {} of all experts; among the {} that stay that is {}.",
                     say(probability), trace_.top_k, say(gate))));
