@@ -96,11 +96,11 @@ std::string happened_text(const Happened& one) {
     case Happening::waits:
       return fmt::format("R{} waits for {}", one.request, pages);
     case Happening::finished:
-      return fmt::format("R{} has finished: {} free", one.request, pages);
+      return fmt::format("R{} has finished, returns {}", one.request, pages);
     case Happening::preempted:
       break;
   }
-  return fmt::format("R{} is preempted: {} free", one.request, pages);
+  return fmt::format("R{} is preempted, returns {}", one.request, pages);
 }
 
 }  // namespace
