@@ -1,5 +1,6 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -165,9 +166,11 @@ int doctor(bool as_json) {
                      {"what", finding.what},
                      {"to_do", finding.to_do.empty() ? nlohmann::json(nullptr)
                                                      : nlohmann::json(finding.to_do)}});
-    constexpr std::size_t kIndent = 18;
-    const std::size_t width = std::max<std::size_t>(
-        static_cast<std::size_t>(std::max(terminal_size().columns, 0)), kIndent + 24);
+    constexpr std::size_t kIndent = 18, kLeast = kIndent + 24;
+    // For a program that reads it, a finding is a line.
+    const bool wraps = ::isatty(STDOUT_FILENO) != 0 || std::getenv("COLUMNS") != nullptr;
+    const auto columns = static_cast<std::size_t>(std::max(terminal_size().columns, 0));
+    const std::size_t width = wraps ? std::max(columns, kLeast) : std::size_t{1} << 20;
     text += fmt::format("  {}  {:<11} {}", finding.ok ? "ok" : "— ", finding.id,
                         wrapped(finding.what, width - kIndent, kIndent));
     if (!finding.to_do.empty()) {
