@@ -74,10 +74,13 @@ void GlobalWatch::begin_launch() {
 }
 
 GlobalWatch::Array* GlobalWatch::at(std::uintptr_t address) {
-  const bool ours = std::any_of(all_ranges_.begin(), all_ranges_.end(),
-                                [&](const Region& each) { return each.holds(address); });
+  const auto range = std::find_if(all_ranges_.begin(), all_ranges_.end(),
+                                  [&](const Region& each) { return each.holds(address); });
   auto next = arrays_.upper_bound(address);
-  return !ours || next == arrays_.begin() ? nullptr : &std::prev(next)->second;
+  if (range == all_ranges_.end() || next == arrays_.begin()) return nullptr;
+  // What lies in another range says nothing of this one, as of a module's tables that are no variable of a kernel's.
+  Array& array = std::prev(next)->second;
+  return array.region.begin < range->begin ? nullptr : &array;
 }
 
 void GlobalView::begin_block(std::uint32_t block) {

@@ -38,7 +38,9 @@ std::string found_in(const lab::Report& report) {
   const lab::Check* worst = nullptr;
   for (const lab::Check& check : report.checks) {
     if (check.ok) continue;
-    if (check.id == "shared_memory") return check.detail;
+    for (const char* watched : {"shared_memory", "global_memory", "array_bounds"}) {
+      if (check.id == watched) return check.detail;
+    }
     if (worst == nullptr) worst = &check;
   }
   if (worst == nullptr) return {};

@@ -19,7 +19,7 @@
 //
 // Layouts as in flash_2.cu; sums of dQ [heads × strips of 16 queries × fragments of 8 columns × 32 lanes × 4].
 
-#include "kernels/attention/flash_attention/backward/tiles.hpp"
+#include "kernels/attention/flash_attention/backward/backward_tiles.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
 

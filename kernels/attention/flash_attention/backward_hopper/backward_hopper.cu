@@ -16,7 +16,7 @@
 // while it computes: dP under the exponentials, dV under dS, dK and dQ under the way through shared memory, S of
 // the next tile while dQ leaves.
 
-#include "kernels/attention/flash_attention/backward_hopper/warpgroup.hpp"
+#include "kernels/attention/flash_attention/backward_hopper/backward_warpgroup.hpp"
 
 namespace tilestep::flash_attention::backward_hopper::SIMT_BACKEND {
 

@@ -3,7 +3,7 @@
 // What the backward pass for Hopper does before its products and after them, row by row. Both kernels only move
 // bytes: each number once.
 
-#include "kernels/attention/flash_attention/backward_hopper/warpgroup.hpp"
+#include "kernels/attention/flash_attention/backward_hopper/backward_warpgroup.hpp"
 
 namespace tilestep::flash_attention::backward_hopper::SIMT_BACKEND {
 
