@@ -204,6 +204,25 @@ TEST_CASE("plain CUDA that is right passes without a word", "[workbench_run]") {
   }
 }
 
+TEST_CASE("tables of the program that a kernel reads are no overrun of an array",
+          "[workbench_run]") {
+  const tests::OwnCache cache;
+  const std::string path = "kernels/attention/flash_attention/quantized/quantized.cu";
+  lab::NoProgress progress;
+  const lab::Report report =
+      answer({.lesson = "flash-attention",
+              .params = {{"dtype", std::string("fp8")},
+                         {"head_dim", std::string("64")},
+                         {"seq", std::int64_t{75}}},
+              .backend = "emulated",
+              .kernel = lab::KernelEdit{path, std::string(lab::asset(path))}},
+             progress);
+  for (const lab::Check& check : report.checks) {
+    INFO(check.id << ": " << check.detail);
+    CHECK(check.ok);
+  }
+}
+
 TEST_CASE("plain CUDA that uses memory wrongly is named with its line, right results or not",
           "[workbench_run]") {
   const tests::OwnCache cache;
