@@ -9,9 +9,10 @@ namespace tilestep::simt::emulated {
 namespace {
 
 constexpr std::size_t kFrames = 6;
-/// Sites that are told apart; a power of two. A kernel has some hundreds.
-constexpr std::size_t kSites = 8192;
-constexpr std::size_t kTries = 8;
+/// Sites that are told apart; a power of two. A kernel has some hundreds, and a process runs one edit after the other:
+/// 8192 were full after some twenty. Pages of the table that nobody came to take no memory.
+constexpr std::size_t kSites = 1 << 20;
+constexpr std::size_t kTries = 32;
 
 using Site = std::array<const void*, kFrames>;
 /// Of all OS threads. Never emptied: modules are never unloaded either.

@@ -95,7 +95,9 @@ std::string GlobalView::name_of(const GlobalWatch::Array& array, std::uintptr_t 
   const std::size_t byte = address - array.region.begin;
   if (array.region.bytes <= 8) return array.name;
   if (array.name.empty()) return fmt::format("byte {} of an array in global memory", byte);
-  if (byte % array.element != 0) return fmt::format("byte {} of {}", byte, array.name);
+  if (array.element == 0 || byte % array.element != 0) {
+    return fmt::format("byte {} of {}", byte, array.name);
+  }
   return fmt::format("{}[{}]", array.name, byte / array.element);
 }
 
@@ -106,9 +108,10 @@ bool GlobalView::inside(GlobalWatch::Array* array, std::uintptr_t address, std::
   if (!array->fenced) return false;
   MemoryFault fault = runner_.memory_fault(kCheck);
   fault.does = fmt::format("{} {}", present(use), name_of(*array, address));
-  const std::size_t count = array->region.bytes / array->element;
-  fault.why = array->name.empty() ? fmt::format(", which has {} bytes", array->region.bytes)
-                                  : fmt::format(", but {} has {} elements", array->name, count);
+  const bool elements = array->element > 0 && !array->name.empty();
+  fault.why = !elements ? fmt::format(", which has {} bytes", array->region.bytes)
+                        : fmt::format(", but {} has {} elements", array->name,
+                                      array->region.bytes / array->element);
   FaultGuard::note(std::move(fault));
   told_ = true;
   return false;

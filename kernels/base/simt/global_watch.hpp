@@ -48,7 +48,8 @@ class GlobalWatch {
   /// `fenced`: what follows it is nobody's, and who gets there is told.
   void add(const void* memory, std::size_t bytes, bool fenced);
   void remove(const void* memory);
-  /// What the launch calls the array that begins there; `element` is the size of one in bytes.
+  /// What the launch calls the array that begins there; `element` is the size of one in bytes, 0 where
+  /// that is not known.
   void name(const void* memory, std::size_t element, const char* name);
   void begin_launch();
   /// From the first range to the last.
@@ -71,7 +72,7 @@ class GlobalWatch {
   struct Array {
     Region region;
     bool fenced = false;
-    std::size_t element = 1;
+    std::size_t element = 0;
     std::string name;
     std::vector<std::unique_ptr<Part>> parts;
   };

@@ -129,7 +129,7 @@ void know_variables(const std::string& file, const void* inside) {
   global_watch().begin(base, search.end - search.base);
   for (const Known& each : image.variables(STT_OBJECT)) {
     global_watch().add(base + each.offset, each.bytes, false);
-    global_watch().name(base + each.offset, 1, each.name.c_str());
+    global_watch().name(base + each.offset, 0, each.name.c_str());
   }
   const std::lock_guard lock(mutex);
   ++generation;

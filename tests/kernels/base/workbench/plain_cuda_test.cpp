@@ -127,7 +127,7 @@ const Edit kWrong[] = {
     {"a block reads what another writes", "__device__ float cells[1 << 16];",
      "const unsigned b = blockIdx.y * gridDim.x + blockIdx.x; if (T == 0) { cells[b] = 1.0f;\n"
      " keep += cells[b ^ 1]; /*!*/ }",
-     "global_memory", "nothing orders the two blocks"},
+     "global_memory", "of cells in line"},
     {"the last block, without a fence",
      "__device__ unsigned arrived; __device__ float parts[1 << 16];",
      "if (T == 0) { const unsigned b = blockIdx.y * gridDim.x + blockIdx.x; parts[b] = 1.0f;"
