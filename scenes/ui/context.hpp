@@ -72,6 +72,8 @@ class Context {
   std::vector<MapEntry>& map();
   /// What ui::map does.
   void add_part(MapEntry part, ImVec2 min, ImVec2 max, ImVec2 least);
+  /// One of which it is known what can be seen of it.
+  void add_part(MapEntry part) { map_.push_back(std::move(part)); }
   /// Adds parts of the current window when somebody asks for the map: a window that nobody tests or
   /// records need not name ten thousand cells in each frame.
   void map_later(std::function<void(const AddPart&)> parts);

@@ -135,7 +135,7 @@ void Focus::end_frame() {
   entry.label = place_.id;
   entry.min = entry.raw_min = {min.x + out, min.y + out};
   entry.max = entry.raw_max = {max.x - out, max.y - out};
-  Context::current().map().push_back(std::move(entry));
+  Context::current().add_part(std::move(entry));
   draw_tip();
 }
 

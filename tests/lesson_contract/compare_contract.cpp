@@ -116,7 +116,7 @@ void check_guesses(const lab::Lesson& lesson) {
       }
     }
   };
-  frame.draw({860, 480}, look);
+  frame.show({860, 480}, look);
   CHECK(drawn > 0);
 }
 

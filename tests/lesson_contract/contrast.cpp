@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -112,10 +113,9 @@ class Fills {
   std::vector<std::vector<Triangle>> bands_;
 };
 
-bool is_disabled(const std::vector<ui::MapEntry>& map, ImVec2 at) {
-  return std::any_of(map.begin(), map.end(), [at](const ui::MapEntry& part) {
-    return part.value == "disabled" && at.x >= part.min.x && at.x < part.max.x &&
-           at.y >= part.min.y && at.y < part.max.y;
+bool holds(const std::vector<ui::MapEntry>& parts, ImVec2 at) {
+  return std::any_of(parts.begin(), parts.end(), [at](const ui::MapEntry& part) {
+    return at.x >= part.min.x && at.x < part.max.x && at.y >= part.min.y && at.y < part.max.y;
   });
 }
 
@@ -124,6 +124,9 @@ bool is_disabled(const std::vector<ui::MapEntry>& map, ImVec2 at) {
 std::string contrast_faults(ui::Context& context, int& checked) {
   constexpr float kLeast = 4.5f;
   const Fills fills(*ImGui::GetDrawData());
+  std::vector<ui::MapEntry> disabled;
+  std::copy_if(context.map().begin(), context.map().end(), std::back_inserter(disabled),
+               [](const ui::MapEntry& part) { return part.value == "disabled"; });
   std::set<std::string> faults;
   for (const ui::DrawnText& text : context.texts()) {
     const float y = (text.min.y + text.max.y) / 2;
@@ -134,7 +137,7 @@ std::string contrast_faults(ui::Context& context, int& checked) {
       const ImVec2 at(text.min.x + share * (text.max.x - text.min.x), y);
       const bool clipped = at.x < text.clip_min.x || at.x >= text.clip_max.x ||
                            at.y < text.clip_min.y || at.y >= text.clip_max.y;
-      if (clipped || is_disabled(context.map(), at)) continue;
+      if (clipped || holds(disabled, at)) continue;
       const auto ground = fills.ground(text, at);
       if (!ground) continue;
       seen = true;

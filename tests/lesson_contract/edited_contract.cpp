@@ -123,7 +123,7 @@ TEST_CASE("formulas are counted again", "[edited_words]") {
 TEST_CASE(
     "of an edited kernel no formula is false, and what the reference contradicts is drawn as wrong",
     "[edited_words]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   tests::Part part("edits of arithmetic", 3);
   for (const Edit& edit : kEdits) {
     if (part.skips()) continue;
@@ -209,7 +209,7 @@ std::vector<Statement> recording_statements(std::string_view text) {
 
 TEST_CASE("a recording line that was taken out ends in a sentence or a failed check",
           "[edited_record]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   tests::Part part("recording lines", 10);
   for (const auto& [lesson, file] : kDefaults) {
     const std::string path = "kernels/" + std::string(file);

@@ -119,7 +119,7 @@ Futures::Futures(const MakeScene& make, OtherFuture other_future, TablesOf table
     : other_future_(other_future), tables_of_(tables_of), true_(make()), other_(make()) {
   frame_.context().record_texts(true);
   true_.load(tests::report_of(true_.scene().lesson()));
-  frame_.draw({300, 400}, [&] { true_.draw_picture({}); });  // no first frame is like the others
+  frame_.show({300, 400}, [&] { true_.draw_picture({}); });  // no first frame is like the others
 }
 
 std::vector<std::string> Futures::compare(const lab::Settings& settings, int cursors, int seeds,
@@ -251,7 +251,7 @@ void Futures::tell(const std::string& what, Cursor now, const Ink& of_true, cons
 void Futures::same(const std::string& what, Cursor now, ImVec2 size,
                    const std::function<void(ScenePlayer&)>& draw) {
   const auto ink = [&](ScenePlayer& player) {
-    ink_of(frame_, size, [&] { draw(player); });  // what lights up does so a frame later
+    frame_.show(size, [&] { draw(player); });  // what lights up does so a frame later
     return ink_of(frame_, size, [&] { draw(player); });
   };
   tell(what, now, ink(true_), ink(other_));

@@ -114,7 +114,7 @@ void check_room(const lab::Lesson& lesson) {
       rooms.insert(rooms.end(), placed.rooms.begin(), placed.rooms.end());
     }
   };
-  frame.draw({860, 480}, look);
+  frame.show({860, 480}, look);
 }
 
 // ---- colours ------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ void check_halfway(const lab::Lesson& lesson) {
       before = std::move(now);
     }
   };
-  frame.draw({860, 480}, look);
+  frame.show({860, 480}, look);
   CHECK((motion.moved > 0) == (motion.apart > 0));
 }
 

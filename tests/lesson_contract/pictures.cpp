@@ -26,7 +26,7 @@ void check_faults(SceneFrame& frame, const char* what) {
 void check_looks(SceneFrame& frame, ScenePlayer& player, ImVec2 size) {
   for (const Cursor cursor : some_cursors(player.scene())) {
     frame.look().theme = cursor.tile % 2 == 0 ? ui::ThemeKind::dark : ui::ThemeKind::light;
-    frame.draw(size, [&] { player.draw_picture(cursor); });
+    frame.show(size, [&] { player.draw_picture(cursor); });
     INFO(fmt::format("{}x{}, step {}.{}", size.x, size.y, cursor.tile, cursor.phase));
     check_faults(frame, "picture");
   }

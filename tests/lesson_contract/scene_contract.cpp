@@ -127,7 +127,7 @@ void check_hover(const lab::Lesson& lesson) {
       if (number++ % every != 0) continue;
       CAPTURE(id, cursor.tile, cursor.phase);
       ImGui::GetIO().MousePos = tests::center(part);
-      frame.draw(size, draw);
+      frame.show(size, draw);
       const tests::Parts hovered = frame.draw(size, draw);
       CHECK(hovered.count("sentence") == parts.count("sentence"));
     }
@@ -154,7 +154,7 @@ void check_rows(const lab::Lesson& lesson) {
     }
     for (const int row : {0, rows / 2, rows - 1, rows, -1}) {
       player.point_at(scene.subjects_of_row(table.id, row));
-      frame.draw(tests::kPictureSizes[0], [&] { player.draw_picture(some_cursors(scene).back()); });
+      frame.show(tests::kPictureSizes[0], [&] { player.draw_picture(some_cursors(scene).back()); });
     }
   }
   CHECK(any);  // a table that follows the steps

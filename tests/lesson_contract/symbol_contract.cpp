@@ -73,7 +73,7 @@ void check_symbols(const lab::Lesson& lesson) {
   cases.insert(cases.begin(), lab::Settings{});
   for (const lab::Settings& settings : cases) {
     const lab::Report& report = tests::report_of(lesson.info().id, settings);
-    frame.draw({1280, 800}, [&] { look_at(report); });
+    frame.show({1280, 800}, [&] { look_at(report); });
     if (named > 0) break;
   }
   for (const auto& [symbol, colours] : tones) {

@@ -69,9 +69,9 @@ class SceneFrame {
   ui::Look& look() { return context_.look(); }
   ui::Context& context() { return context_; }
 
-  /// Draws one frame: `draw` fills a window of `size`. Returns what is on screen, by id.
-  Parts draw(ImVec2 size, const std::function<void()>& draw,
-             ImGuiWindowFlags flags = ImGuiWindowFlags_NoScrollWithMouse) {
+  /// Draws one frame: `draw` fills a window of `size`.
+  void show(ImVec2 size, const std::function<void()>& draw,
+            ImGuiWindowFlags flags = ImGuiWindowFlags_NoScrollWithMouse) {
     ImGui::SetCurrentContext(imgui_);
     ImGuiIO& io = ImGui::GetIO();
     io.DisplaySize = size;
@@ -94,6 +94,12 @@ class SceneFrame {
     ImGui::End();
     ImGui::PopStyleVar();
     ImGui::Render();
+  }
+
+  /// The same. Returns what is on screen, by id.
+  Parts draw(ImVec2 size, const std::function<void()>& draw,
+             ImGuiWindowFlags flags = ImGuiWindowFlags_NoScrollWithMouse) {
+    show(size, draw, flags);
     Parts parts;
     for (const ui::MapEntry& entry : context_.map()) parts[entry.id] = entry;
     return parts;
@@ -101,7 +107,7 @@ class SceneFrame {
 
   /// A panel whose content may be longer than it: the frame after the one that measured it.
   Parts draw_scrolling(ImVec2 size, const std::function<void()>& draw) {
-    this->draw(size, draw, 0);
+    show(size, draw, 0);
     return this->draw(size, draw, 0);
   }
 
@@ -113,7 +119,7 @@ class SceneFrame {
     ImGui::GetIO().MousePos = center(parts.at(id));
     for (const bool down : {false, true, false}) {
       ImGui::GetIO().MouseDown[0] = down;
-      this->draw(size, draw);
+      show(size, draw);
     }
     return this->draw(size, draw);
   }

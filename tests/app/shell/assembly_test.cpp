@@ -64,7 +64,7 @@ struct Desk {
   std::string value(const std::string& id) const { return stage.part(id)["value"]; }
   /// What of the listing is in sight.
   bool lists(const std::string& words) const {
-    for (const auto& part : stage.map["parts"]) {
+    for (const auto& part : stage.map()["parts"]) {
       if (part["id"].get<std::string>().starts_with("assembly_row_") &&
           contains(part["label"].get<std::string>(), words)) {
         return true;
@@ -98,7 +98,7 @@ TEST_CASE("PTX stands beside the built-in source when it is asked for, and is as
   CHECK(desk.label("assembly_status") == "Compiling one_pass.cu for sm_90a …");
   desk.stage.shell.key(Key::right, false);
   desk.stage.frame();
-  CHECK(desk.stage.map["step"] == 1);
+  CHECK(desk.stage.map()["step"] == 1);
   desk.answer();
   CHECK(desk.value("assembly").empty());
   CHECK(desk.label("assembly") == "loop<float>");

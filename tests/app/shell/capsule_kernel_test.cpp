@@ -87,7 +87,7 @@ using Asked = std::pair<std::size_t, int>;
 TEST_CASE("a capsule's kernel is on show as the capsule's, and nothing runs", "[ui_shell]") {
   Opened opened;
   CHECK(opened.asked() == Asked{0, 0});
-  CHECK(opened.stage.map["step"] == 2);
+  CHECK(opened.stage.map()["step"] == 2);
   CHECK(contains(opened.label("device"), "Capsule of "));
   CHECK(contains(opened.label("device"), "The capsule's kernel · Emulated on CPU"));
   CHECK(opened.stage.part("capsule_kernel")["value"] == "not trusted");
@@ -243,9 +243,9 @@ TEST_CASE("of a capsule whose kernel is refused the picture opens, with the sent
   ShellOptions options = opening();
   options.capsule = std::make_shared<const Capsule>(capsule_from_text(text.dump(), "the capsule"));
   Opened opened(options);
-  CHECK(opened.stage.map["step"] == 2);
+  CHECK(opened.stage.map()["step"] == 2);
   CHECK_FALSE(opened.stage.has("capsule_kernel"));
-  CHECK(contains(opened.stage.map.dump(), "the kernel in the capsule is not opened"));
+  CHECK(contains(opened.stage.map().dump(), "the kernel in the capsule is not opened"));
   CHECK(contains(opened.label("device"), "An edited kernel · "));
   opened.stage.shell.set_knobs({{"preset", std::string("rising")}});
   opened.stage.frame();

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kernels/catalog.hpp"
+#include "scenes/ui/context.hpp"
 #include "tests/app/shell/stage.hpp"
 #include "tests/part.hpp"
 
@@ -28,22 +29,21 @@ struct Walker {
     stage.draw(size);
     stage.draw(size);  // what is scrolled into sight has been laid out
     stage.draw(size);
-    stage.map = nlohmann::json::parse(stage.shell.ui_map_json());
   }
   void press(Key key, bool shift = false) {
     stage.shell.key(key, shift);
     frame();
   }
   /// The part that has the ring.
-  std::optional<nlohmann::json> ring() const {
-    for (const auto& part : stage.map["parts"]) {
-      if (part["id"] == "focus") return part;
-    }
-    return std::nullopt;
+  const ui::MapEntry* ring() {
+    const auto& map = stage.shell.context().map();
+    const auto found =
+        std::find_if(map.begin(), map.end(), [](const auto& part) { return part.id == "focus"; });
+    return found == map.end() ? nullptr : &*found;
   }
-  std::string on() const {
-    const auto part = ring();
-    return part ? part->at("label").get<std::string>() : std::string();
+  std::string on() {
+    const ui::MapEntry* part = ring();
+    return part != nullptr ? part->label : std::string();
   }
   /// Goes on with Tab until the ring is on `id`.
   void go_to(const std::string& id) {
@@ -66,14 +66,14 @@ std::vector<std::string> round(Walker& walker, bool back = false) {
     INFO(fmt::format("{} stops, the last one: {}", all.size(), all.empty() ? "" : all.back()));
     REQUIRE(walker.ring());
     all.push_back(walker.on());
-    const auto rect = walker.ring()->at("rect").get<std::vector<float>>();
+    const ui::MapEntry& ring = *walker.ring();
     INFO(all.back());
-    CHECK(rect[0] >= 0);
-    CHECK(rect[1] >= 0);
-    CHECK(rect[0] + rect[2] <= walker.size.x);
-    CHECK(rect[1] + rect[3] <= walker.size.y);
-    CHECK(rect[2] >= 4);  // a symbol in a text
-    CHECK(rect[3] >= 8);
+    CHECK(ring.min.x >= 0);
+    CHECK(ring.min.y >= 0);
+    CHECK(ring.max.x <= walker.size.x);
+    CHECK(ring.max.y <= walker.size.y);
+    CHECK(ring.max.x - ring.min.x >= 4);  // a symbol in a text
+    CHECK(ring.max.y - ring.min.y >= 8);
     walker.press(Key::tab, back);
   } while (walker.on() != first && all.size() < 1000);
   return all;
@@ -87,7 +87,7 @@ std::set<std::string> found_by_mouse(Walker& walker) {
     return at.x >= rect[0] && at.x < rect[0] + rect[2] && at.y >= rect[1] &&
            at.y < rect[1] + rect[3];
   };
-  const auto parts = walker.stage.map["parts"];
+  const auto parts = walker.stage.map()["parts"];
   const bool overlay = walker.stage.has("close_tabs");
   bool tabs = false;  // what comes after them lies over the picture
   for (const auto& part : parts) {
@@ -327,7 +327,7 @@ TEST_CASE("what lies over the window keeps keys and focus to itself", "[ui_focus
   walker.press(Key::find);
   REQUIRE(walker.stage.has("palette"));
   std::set<std::string> lines;
-  for (const auto& part : walker.stage.map["parts"]) {
+  for (const auto& part : walker.stage.map()["parts"]) {
     const auto id = part["id"].get<std::string>();
     if (id.starts_with("find_")) lines.insert(id);
   }
@@ -372,7 +372,7 @@ TEST_CASE("a field with the focus is typed into after Enter, and Tab leaves it",
   walker.press(Key::tab);
   CHECK(walker.on() == "terms");
   const auto chosen = [&] {
-    for (const auto& part : walker.stage.map["parts"]) {
+    for (const auto& part : walker.stage.map()["parts"]) {
       const auto id = part["id"].get<std::string>();
       if (id.starts_with("term_") && part["value"] == "selected") return id;
     }

@@ -47,8 +47,8 @@ TEST_CASE("a capsule brings back what was on show, and runs nothing", "[ui_shell
     Stage second(showing(capsule_from_text(capsule_text(capsule), "it")));
     second.frame();
     CHECK(second.lab.requests.empty());
-    CHECK(second.map["lesson"] == first.map["lesson"]);
-    CHECK(second.map["step"] == first.map["step"]);
+    CHECK(second.map()["lesson"] == first.map()["lesson"]);
+    CHECK(second.map()["step"] == first.map()["step"]);
     CHECK_FALSE(second.has("progress"));
     CHECK(second.part("device")["label"].get<std::string>().starts_with("Capsule of "));
     CHECK((second.shell.picture_svg() == first.shell.picture_svg()));
@@ -225,10 +225,10 @@ TEST_CASE("a dropped file is opened, or a sentence says why not", "[ui_shell]") 
     return stage.part("message")["value"].get<std::string>();
   };
   CHECK(said_of_drop().starts_with("Not opened: the file '" + file + "' cannot be read"));
-  CHECK(stage.map["lesson"] == "tiling");
+  CHECK(stage.map()["lesson"] == "tiling");
   std::ofstream(file) << "{";
   CHECK(said_of_drop().find("cut off") != std::string::npos);
   write_capsule(file, capsule_of(tests::report_of("coalescing")), true);
   CHECK(said_of_drop().starts_with("Opened " + file));
-  CHECK(stage.map["lesson"] == "coalescing");
+  CHECK(stage.map()["lesson"] == "coalescing");
 }

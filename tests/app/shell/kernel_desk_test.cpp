@@ -213,8 +213,8 @@ TEST_CASE("letters are the editor's while it has the keys, and the window's afte
     desk.stage.shell.key(key, false);
     desk.stage.frame();
     CHECK(desk.stage.has("editor"));
-    CHECK(desk.stage.map["step"] == 0);
-    CHECK(desk.stage.map["lesson"] == "online-softmax");
+    CHECK(desk.stage.map()["step"] == 0);
+    CHECK(desk.stage.map()["lesson"] == "online-softmax");
   }
   CHECK(desk.stage.shell.context().look().theme == ui::ThemeKind::dark);
   CHECK_FALSE(desk.stage.shell.context().look().presenter);
@@ -230,7 +230,7 @@ TEST_CASE("letters are the editor's while it has the keys, and the window's afte
   CHECK_FALSE(desk.stage.shell.press({EditorKey::left}));
   desk.stage.shell.key(Key::right, false);
   desk.stage.frame();
-  CHECK(desk.stage.map["step"] == 1);
+  CHECK(desk.stage.map()["step"] == 1);
   // Ctrl+F comes back to it, from wherever one is.
   desk.stage.shell.key(Key::find_text, false);
   desk.stage.frame();
@@ -305,7 +305,7 @@ TEST_CASE("the first step that differs from the original is named, and one press
   CHECK(contains(said, "First differs from the original at tile 2"));
   CHECK(contains(said, "is 77"));
   desk.stage.click("go_to_difference");
-  CHECK(desk.stage.map["step"] == 2);
+  CHECK(desk.stage.map()["step"] == 2);
   // Compare has the original beside it at once.
   desk.stage.shell.key(Key::b, false);
   desk.stage.frame();

@@ -20,8 +20,8 @@ TEST_CASE("before the first report the window says what happens", "[ui_shell]") 
   stage.lab.answer();
   stage.frame();
   CHECK_FALSE(stage.has("progress"));
-  CHECK(stage.map["step"] == 0);
-  CHECK(stage.map["lesson"] == "online-softmax");
+  CHECK(stage.map()["step"] == 0);
+  CHECK(stage.map()["lesson"] == "online-softmax");
   for (const char* id : {"first", "previous", "play", "next", "last", "next_line", "scrubber",
                          "tab_data", "tab_kernel", "lesson_online-softmax", "theme", "presenter",
                          "help", "copy_csv", "title", "device"}) {

@@ -96,18 +96,20 @@ struct Stage {
       ImGui::GetIO().Fonts->GetTexDataAsAlpha8(&pixels, &width, &height);
     }
     app::settle(shell, size, 2);
+    map_.clear();
   }
-  /// The same, and reads the map of what is on screen.
-  void frame(ImVec2 size = {1440, 900}) {
-    draw(size);
-    map = nlohmann::json::parse(shell.ui_map_json());
+  void frame(ImVec2 size = {1440, 900}) { draw(size); }
+  /// What is on screen since the last frame; read when it is asked for, since most frames are not.
+  const nlohmann::json& map() const {
+    if (map_.empty()) map_ = nlohmann::json::parse(shell.ui_map_json());
+    return map_;
   }
   bool has(const std::string& id) const {
-    return std::any_of(map["parts"].begin(), map["parts"].end(),
+    return std::any_of(map()["parts"].begin(), map()["parts"].end(),
                        [&](const auto& part) { return part["id"] == id; });
   }
   nlohmann::json part(const std::string& id) const {
-    for (const auto& part : map["parts"]) {
+    for (const auto& part : map()["parts"]) {
       if (part["id"] == id) return part;
     }
     FAIL("no part '" << id << "' on screen");
@@ -127,7 +129,9 @@ struct Stage {
   app::ImGuiScope imgui;
   HeldLab lab;
   app::Shell shell;
-  nlohmann::json map;
+
+ private:
+  mutable nlohmann::json map_;
 };
 
 /// What the picture is drawn with.

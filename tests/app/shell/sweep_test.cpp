@@ -303,7 +303,6 @@ TEST_CASE("on a stage the picture has 70 % of the screen", "[ui_sweep]") {
       Stage stage(options);
       stage.lab.answer();
       stage.draw(size, design_scale(static_cast<int>(size.x), static_cast<int>(size.y), 1));
-      stage.map = nlohmann::json::parse(stage.shell.ui_map_json());
       CAPTURE(options.lesson, size.x, size.y);
       CHECK(share_of(stage.part("picture"), size) >= 0.7f);
     }

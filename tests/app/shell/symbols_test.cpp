@@ -10,7 +10,7 @@ namespace {
 
 /// By what it says: a curve of the picture is called m as well.
 nlohmann::json labelled(const Stage& stage, const std::string& label) {
-  for (const auto& part : stage.map["parts"]) {
+  for (const auto& part : stage.map()["parts"]) {
     if (part["label"] == label) return part;
   }
   FAIL("nothing on screen says '" << label << "'");
@@ -94,7 +94,7 @@ TEST_CASE("the kernel tab says what its lines computed, as far as the cursor is"
   stage.lab.answer();
   stage.frame({1440, 1400});
   std::map<std::string, int> begins;
-  for (const auto& part : stage.map["parts"]) {
+  for (const auto& part : stage.map()["parts"]) {
     if (!part["id"].get<std::string>().starts_with("value_")) continue;
     const auto label = part["label"].get<std::string>();
     ++begins[label.substr(0, label.find(' '))];

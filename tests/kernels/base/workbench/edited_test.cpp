@@ -72,7 +72,7 @@ TEST_CASE("the edited kernel runs, and not the one built in", "[workbench_run]")
 }
 
 TEST_CASE("what is watched is a table of the run", "[workbench_run]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   const lab::Report report =
       run(edited("float o_new = times<Format>(o, rescale);",
                  "float o_new = times<Format>(o, rescale);\n"
@@ -86,7 +86,7 @@ TEST_CASE("what is watched is a table of the run", "[workbench_run]") {
 }
 
 TEST_CASE("a source that does not compile is one sentence with its lines", "[workbench_run]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   const std::string bad =
       edited("float o_new = times<Format>(o, rescale);", "float o_new = times<Format>(o, rescal);");
   const auto said = diagnostics_when_run(bad);
@@ -107,7 +107,7 @@ TEST_CASE("a source that does not compile is one sentence with its lines", "[wor
 }
 
 TEST_CASE("an edit that cannot be is refused with what can", "[workbench_run]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   const std::string text(lab::asset(kPath));
   CHECK(contains(tests::error_of([&] { run(text, "recorded"); }), "allowed: auto, cuda, emulated"));
   lab::NoProgress progress;
@@ -126,7 +126,7 @@ TEST_CASE("an edit that cannot be is refused with what can", "[workbench_run]") 
 }
 
 TEST_CASE("sources of several files take the rest from the program", "[workbench_run]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   lab::NoProgress progress;
   const std::string path = "kernels/machine/latency_hiding/copy.cu";
   const lab::Report report =
@@ -175,7 +175,7 @@ TEST_CASE("the cache is made of whole folders and does not grow", "[workbench_ru
 
 TEST_CASE("a line of the recording that was taken out is named as what is missing",
           "[workbench_run]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   const auto said = [](const std::string& from, const std::string& to) {
     return tests::error_of([&] { run(edited(from, to)); });
   };

@@ -13,6 +13,7 @@
 #include "kernels/base/workbench/guarded.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/catch.hpp"
+#include "tests/kernels/base/workbench/own_cache.hpp"
 
 namespace tilestep::workbench {
 namespace {
@@ -66,26 +67,13 @@ inline float descend(int depth) {
 }
 )";
 
-/// A cache of these tests' own, which they share: what is compiled for one is there for the next.
+/// A test names its fault in the environment.
 struct Cache {
-  struct Folder {
-    std::filesystem::path path =
-        std::filesystem::temp_directory_path() / ("tilestep-faults-" + std::to_string(::getpid()));
-    ~Folder() {
-      std::error_code error;
-      std::filesystem::remove_all(path, error);
-    }
-  };
-  Cache() {
-    static const Folder kFolder;
-    ::setenv("TILESTEP_CACHE", kFolder.path.c_str(), 1);
-  }
-  ~Cache() {
-    ::unsetenv("TILESTEP_CACHE");
-    ::unsetenv("TILESTEP_TEST_FAULT");
-  }
+  Cache() = default;
+  ~Cache() { ::unsetenv("TILESTEP_TEST_FAULT"); }
   Cache(const Cache&) = delete;
   Cache& operator=(const Cache&) = delete;
+  tests::KeptCache kept;
 };
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {

@@ -22,4 +22,25 @@ struct OwnCache {
   OwnCache& operator=(const OwnCache&) = delete;
 };
 
+/// The same, kept until the process ends: what a test before it compiled need not be compiled again.
+struct KeptCache {
+  KeptCache() { ::setenv("TILESTEP_CACHE", folder().c_str(), 1); }
+  ~KeptCache() { ::unsetenv("TILESTEP_CACHE"); }
+  KeptCache(const KeptCache&) = delete;
+  KeptCache& operator=(const KeptCache&) = delete;
+
+ private:
+  static const std::filesystem::path& folder() {
+    static const struct Kept {
+      std::filesystem::path path = std::filesystem::temp_directory_path() /
+                                   ("tilestep-workbench-kept-" + std::to_string(::getpid()));
+      ~Kept() {
+        std::error_code error;
+        std::filesystem::remove_all(path, error);
+      }
+    } kept;
+    return kept.path;
+  }
+};
+
 }  // namespace tilestep::tests

@@ -189,7 +189,7 @@ lab::Report run(const Place& place, const std::string& text) {
 }
 
 TEST_CASE("plain CUDA that is right passes without a word", "[workbench_run]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   for (const Place& place : kPlaces) {
     INFO(place.lesson);
     const lab::Report report = run(place, edited(place, {std::begin(kRight), std::end(kRight)}));
@@ -206,7 +206,7 @@ TEST_CASE("plain CUDA that is right passes without a word", "[workbench_run]") {
 
 TEST_CASE("tables of the program that a kernel reads are no overrun of an array",
           "[workbench_run]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   const std::string path = "kernels/attention/flash_attention/quantized/quantized.cu";
   lab::NoProgress progress;
   const lab::Report report =
@@ -225,7 +225,7 @@ TEST_CASE("tables of the program that a kernel reads are no overrun of an array"
 
 TEST_CASE("plain CUDA that uses memory wrongly is named with its line, right results or not",
           "[workbench_run]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   tests::Part part("plain CUDA that is wrong", 10);
   for (const Place& place : kPlaces) {
     for (const Edit& edit : kWrong) {

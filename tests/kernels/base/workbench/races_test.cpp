@@ -49,7 +49,7 @@ void check_missing(const std::string& variant, const std::string& name, const st
 TEST_CASE(
     "right kernels are right as edited ones: tiles, copies beside threads, fragments of warps",
     "[workbench_run]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   // All are in one module. The first one's launches alone are of the edited source, and all are watched.
   const std::string name = "shared_tile.cu", text(lab::asset(kFolder + name));
   for (const std::string variant : {"naive", "shared-tile", "register-tile-1d", "register-tile-2d",
@@ -65,7 +65,7 @@ TEST_CASE(
 
 TEST_CASE("a barrier and a wait for copies that are missing are told with both lines",
           "[workbench_run]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   check_missing("shared-tile", "shared_tile.cu", "__syncthreads();  // [step: barrier after load]",
                 "which thread (", "no barrier is between the two");
   check_missing("warp-tile", "warp_tile.cu", "simt::cp_async_wait<T::kStages - 2>();",

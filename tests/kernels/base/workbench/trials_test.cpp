@@ -125,7 +125,7 @@ lab::Report answered(const Edit& edit, lab::Request::Action action) {
 }
 
 TEST_CASE("what is wrong elsewhere than on show is named with its setting", "[workbench_run]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   const Edit edits[] = {
       {"online-softmax", "kernels/attention/online_softmax/one_pass.cu",
        "return m == -INFINITY ? 0.0f : m;", "return m;", "preset=all-masked", "finds NaN"},
@@ -157,7 +157,7 @@ TEST_CASE("what is wrong elsewhere than on show is named with its setting", "[wo
 TEST_CASE("code that kernels of other sources have in them is tried with those",
           "[workbench_run]") {
   if (tests::Part("code in other sources", 3).skips()) return;
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   const Edit same{
       "decode", "kernels/attention/decode/paged/merge.cu", "#pragma once", "#pragma once", "", ""};
   const lab::Report report = answered(same, lab::Request::Action::trials);
@@ -166,7 +166,7 @@ TEST_CASE("code that kernels of other sources have in them is tried with those",
 }
 
 TEST_CASE("of a right kernel it is said what it takes more than the original", "[workbench_run]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   const std::string path = "kernels/memory/coalescing/ladders.cu";
   std::string text(lab::asset(path));
   // The tile loses its padding.

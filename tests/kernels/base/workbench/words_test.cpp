@@ -86,7 +86,7 @@ __device__ void show_words(simt::Global<const float> row, const float* __restric
 )cuda";
 
 TEST_CASE("plain CUDA is a kernel like any other", "[workbench_run]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   std::string text(lab::asset(kPath));
   const std::string words(kWords), includes = words.substr(0, words.find("extern"));
   replace(text, "#include <cstddef>", "#include <cstddef>" + includes);
@@ -141,7 +141,7 @@ TEST_CASE("plain CUDA is a kernel like any other", "[workbench_run]") {
 
 TEST_CASE("a word that is not emulated is told in its line, and only where it is compiled",
           "[workbench_run]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   std::string text(lab::asset(kPath));
   replace(text, "    m = m_new;",
           "#if defined(__CUDACC__)\n    asm(\"bar.sync 0;\");\n#endif\n    m = __shfl(m_new, 0);");
@@ -153,7 +153,7 @@ TEST_CASE("a word that is not emulated is told in its line, and only where it is
 }
 
 TEST_CASE("a trap ends the kernel with its line", "[workbench_run]") {
-  const tests::OwnCache cache;
+  const tests::KeptCache cache;
   std::string text(lab::asset(kPath));
   replace(text, "    m = m_new;", "    if (threadIdx.x == 3) __trap();\n    m = m_new;");
   try {
