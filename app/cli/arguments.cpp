@@ -260,6 +260,9 @@ void LookArguments::go_to_stop(ShellOptions& options) {
   options.step = there.step;
   options.phase = there.phase;
   if (!there.tab.empty()) options.tab = parse_tab(there.tab).tab;
+  if (options.view.empty()) options.view = there.view;
+  options.filter = there.filter;
+  options.filtered = there.filtered;
 }
 
 /// A capsule says what is shown and where one stands; --step and --phase go elsewhere in it.

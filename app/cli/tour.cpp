@@ -157,7 +157,9 @@ PathView Tour::view_of(const TourStop& stop, const scenes::GuideStop& where, std
       capsule.phase = scenes::cursor_at(where, scene->steps()).phase;
       view.link = link_of(stop.info.id, where.settings, where.step, capsule.phase);
     }
-    view.question = scene->question({cursor_of(capsule, scene->steps())});
+    if (!where.ask.empty()) {
+      view.question = scene->question(scenes::View{scenes::asked_at(where, scene->steps())});
+    }
     for (const auto& [theme, file] : {std::pair{ui::ThemeKind::dark, &view.dark_file},
                                       {ui::ThemeKind::light, &view.light_file}}) {
       const bool dark = theme == ui::ThemeKind::dark;

@@ -98,11 +98,17 @@ class StretchScope {
   bool drawn_;
 };
 
-/// The figures of a stop about measurements that are still asked about.
-bool waits_for_question(const ShellState& state, const Reading& reading,
-                        const scenes::GuideStop& stop) {
-  return stop.tab == "measured" && state.session.predicts() && !reading.tells &&
-         state.session.lesson().measured_gate.waiting() >= 0;
+/// What keeps a stop's text back until it is answered or skipped.
+enum class Waits { no, for_question, for_measured };
+
+Waits waits(const ShellState& state, const Reading& reading, int index) {
+  const scenes::GuideStop& stop = reading.guide->stops[static_cast<std::size_t>(index)];
+  if (index == reading.stop && reading.asks) return Waits::for_question;
+  if (stop.tab != "measured" || !state.session.predicts() || reading.tells) return Waits::no;
+  const MeasuredGate& gate = state.session.lesson().measured_gate;
+  const int item = stop.view.empty() ? gate.waiting() : gate.masks(stop.view);
+  const bool open = item >= 0 && gate.items()[static_cast<std::size_t>(item)].waits();
+  return open ? Waits::for_measured : Waits::no;
 }
 
 /// A stretch of text with its number in the margin; the one that the scene stands at has a bar.
@@ -118,7 +124,12 @@ bool draw_stop(ShellState& state, int index, std::optional<std::string>& pointed
   const float heading_bottom = ImGui::GetItemRectMax().y;
   ui::space(4);
   ImGui::PushID(index);
-  if (waits_for_question(state, reading, stop)) {
+  const Waits wait = waits(state, reading, index);
+  if (wait == Waits::for_question) {
+    ui::paragraph("First a question. Answer it, then press → to see the step and read on.",
+                  Font::body, Role::muted);
+    if (ui::button("skip_asking", "Skip the question")) state.session.skip();
+  } else if (wait == Waits::for_measured) {
     ui::paragraph("A question under Measured (M) asks about these figures.", Font::body,
                   Role::muted);
     if (ui::button("tell", "Show them anyway")) reading.tells = true;
@@ -174,8 +185,7 @@ void draw_text(ShellState& state, std::optional<std::string>& pointed_at) {
   for (int i = 0; i < std::ssize(guide.stops); ++i) {
     const auto index = static_cast<std::size_t>(i);
     const bool comes = i == reading.stop && reading.scrolls;
-    const StretchScope stop(reading, index + 1,
-                            waits_for_question(state, reading, guide.stops[index]), comes);
+    const StretchScope stop(reading, index + 1, waits(state, reading, i) != Waits::no, comes);
     if (stop.drawn() && draw_stop(state, i, pointed_at)) wanted = i;
   }
   const StretchScope more(reading, guide.stops.size() + 1, false, false);
@@ -248,7 +258,7 @@ void draw_reader(ShellState& state, const Layout& layout) {
   draw_text(state, pointed_at);
   ImGui::EndChild();
   ImGui::PopStyleColor();
-  if (!reading.tries && reading.stop >= 0) {
+  if (!reading.tries && !reading.asks && reading.stop >= 0) {
     std::vector<std::string> lit =
         reading.guide->stops[static_cast<std::size_t>(reading.stop)].light;
     if (pointed_at) lit = {*pointed_at};

@@ -239,11 +239,17 @@ void Session::set_knob(const std::string& id, lab::KnobValue value, double now_s
   playing_ = false;
 }
 
-void Session::stand(const lab::Settings& settings, const PlaceIn& place, double now_s) {
+void Session::stand(const lab::Settings& settings, const PlaceIn& place, double now_s, bool asks) {
   LessonState& now = lesson();
   stop();
+  now.wants_question = false;
   lab::Settings wanted = now.knobs.completed(settings);
-  if (wanted == now.settings && !now.outdated() && now.report) return go(place(axis()));
+  if (wanted == now.settings && !now.outdated() && now.report) {
+    go(place(axis()));
+    if (asks) ask();
+    return;
+  }
+  now.wants_question = asks && predicts_;
   now.settings = std::move(wanted);
   now.wanted = place;
   now.due_s = now_s;

@@ -176,8 +176,8 @@ class Session {
   /// A changed knob is sent after a short rest, so that a dragged slider makes one run, not fifty.
   void set_knob(const std::string& id, lab::KnobValue value, double now_s);
   /// Stands at `place` of a run with these knobs, the others at their defaults; asks for it if it is
-  /// another than the one on show.
-  void stand(const lab::Settings& settings, const PlaceIn& place, double now_s);
+  /// another than the one on show. `asks`: and is asked there what there is to ask.
+  void stand(const lab::Settings& settings, const PlaceIn& place, double now_s, bool asks = false);
   /// Default knobs, first step.
   void reset(double now_s);
   void run_again(double now_s);

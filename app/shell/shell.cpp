@@ -82,6 +82,7 @@ void Shell::draw(ImVec2 size) {
   state_->ui.set_few_frames(working());
   state_->session.set_moves(!state_->ui.look().still && !state_->ui.look().calm);
   state_->session.advance(static_cast<double>(ui::animation_seconds()));
+  state_->follow_asking();
   state_->follow_question();
   const Layout layout = make_layout(size, state_->ui.scale(), state_->layout_mode());
   state_->ui.set_dense(layout.dense);

@@ -44,6 +44,8 @@ struct ShellOptions {
   std::string greeting = {};  ///< said on screen at first; empty: nothing
   Tab tab = Tab::data;
   std::string view = {};  ///< of the Measured tab; empty: its first
+  std::string filter = {},
+              filtered = {};  ///< one of its filters by id, and its value; empty: as they begin
   ui::ThemeKind theme = ui::ThemeKind::dark;
   bool presenter = false;
   bool reader = false;       ///< the lesson's text stands beside the picture

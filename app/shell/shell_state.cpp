@@ -80,6 +80,7 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
   lesson.wanted_step = options.step;
   lesson.wants_question = options.asked;
   if (!options.view.empty()) lesson.player->show_view(options.view);
+  if (!options.filter.empty()) lesson.player->choose_filter(options.filter, options.filtered);
   lesson.wanted_phase = options.phase;
   readings[chosen].stop = options.stop;
   desks[chosen].edits = options.edits;
@@ -179,10 +180,17 @@ void ShellState::go_to_stop(int stop) {
   has_done({{{session.lesson().info.id, {.stops = {there.title}}}}});
   reading.tries = false;
   reading.scrolls = true;
+  reading.asks = !there.ask.empty() && session.predicts() && reading.asked.count(stop) == 0;
   session.stand(
       there.settings,
-      [there](const scenes::StepAxis& steps) { return scenes::cursor_at(there, steps); }, now_s());
-  session.lesson().player->light(there.light);
+      [there, asks = reading.asks](const scenes::StepAxis& steps) {
+        return asks ? scenes::asked_at(there, steps) : scenes::cursor_at(there, steps);
+      },
+      now_s(), reading.asks);
+  scenes::ScenePlayer& player = *session.lesson().player;
+  player.light(reading.asks ? std::vector<std::string>() : there.light);
+  if (!there.view.empty()) player.show_view(there.view);
+  if (!there.filter.empty()) player.choose_filter(there.filter, there.filtered);
   overlay = false;
   for (const auto& [name, wanted] :
        {std::pair("data", Tab::data), std::pair("measured", Tab::measured),
@@ -268,6 +276,19 @@ void ShellState::escape() {
   } else {
     session.skip();
   }
+}
+
+void ShellState::follow_asking() {
+  Reading& reading = this->reading();
+  const LessonState& lesson = session.lesson();
+  if (!reading.asks || !lesson.report || lesson.outdated() || session.moving()) return;
+  const auto& card = lesson.gate.card();
+  if (card && !card->revealed) return;
+  reading.asks = false;
+  reading.asked.insert(reading.stop);
+  reading.scrolls = true;
+  const scenes::GuideStop& there = reading.guide->stops[static_cast<std::size_t>(reading.stop)];
+  if (!card && !reading.tries) session.go(scenes::cursor_at(there, session.axis()));
 }
 
 void ShellState::follow_question() {

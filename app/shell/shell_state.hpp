@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,11 +36,13 @@ struct Reading {
   bool tries = false;   ///< an experiment has taken the scene away from the stop
   bool scrolls = true;  ///< brings the stop into sight
   bool tells = false;   ///< figures too that are still asked about
+  bool asks = false;    ///< the question of the stop comes first
   /// What a stretch of the text took of room, and how it was set then.
   struct Stretch {
     float height = 0, width = 0, scale = 0;
     bool waits = false;
   };
+  std::set<int> asked;             ///< stops whose question has been dealt with
   std::vector<Stretch> stretches;  ///< as `terms`
 };
 
@@ -201,6 +204,8 @@ struct ShellState {
   void go_on();
   /// What key A–D says to the question that is open. False: none is.
   bool answer_by_key(int choice, bool shift);
+  /// Once the question of a stop has been dealt with, the scene stands where the stop does.
+  void follow_asking();
   /// A question brings its tab to the front, and leaves it when it has been dealt with.
   void follow_question();
   void set_text_scale(float text_scale);

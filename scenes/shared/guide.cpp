@@ -73,14 +73,15 @@ GuideStop stop_of(std::string_view words, const lab::Knobs& knobs) {
   for (const std::string_view word : split(words, ' ')) {
     const std::size_t equals = word.find('=');
     const std::string_view id = word.substr(0, equals);
-    const bool known =
-        id == "step" || id == "phase" || id == "light" || id == "kind" || id == "tab";
+    static const std::set<std::string, std::less<>> words = {"step", "phase", "light",  "kind",
+                                                             "tab",  "view",  "filter", "ask"};
+    const bool known = words.count(id) > 0;
     const std::vector<std::string> ids = knob_ids(knobs);
     if (equals == std::string_view::npos ||
         (!known && std::find(ids.begin(), ids.end(), id) == ids.end())) {
       throw Error(
-          fmt::format("a stop has no '{}'; it may have step=, phase=, light=, kind=, tab= and the "
-                      "knobs {}",
+          fmt::format("a stop has no '{}'; it may have step=, phase=, light=, kind=, tab=, view=, "
+                      "filter=, ask= and the knobs {}",
                       word, fmt::join(ids, ", ")));
     }
     if (!seen.emplace(id).second)
@@ -96,9 +97,27 @@ GuideStop stop_of(std::string_view words, const lab::Knobs& knobs) {
       stop.kind = one_of("kind", value, guide_kinds());
     } else if (id == "tab") {
       stop.tab = one_of("tab", value, guide_tabs());
+    } else if (id == "view") {
+      stop.view = value;
+      std::replace(stop.view.begin(), stop.view.end(), '_', ' ');
+    } else if (id == "filter") {
+      const std::size_t colon = value.find(':');
+      if (colon == std::string_view::npos) {
+        throw Error(
+            fmt::format("filter is '{}', but must be the filter's id and a value, as "
+                        "measured_size:4096",
+                        value));
+      }
+      stop.filter = value.substr(0, colon);
+      stop.filtered = value.substr(colon + 1);
+    } else if (id == "ask") {
+      stop.ask = value;
     } else {
       knobs.set(stop.settings, word);
     }
+  }
+  if (!stop.ask.empty() && (stop.step == 0 || !stop.phase.empty())) {
+    throw Error("ask= is about a whole step: it needs step= from 1 and no phase=");
   }
   return stop;
 }
@@ -282,6 +301,12 @@ Cursor cursor_at(const GuideStop& stop, const StepAxis& steps) {
   } catch (const Error&) {
     return {tile, 0};
   }
+}
+
+Cursor asked_at(const GuideStop& stop, const StepAxis& steps) {
+  GuideStop before = stop;
+  before.step = std::max(std::min(stop.step, steps.tiles) - 1, 0);
+  return cursor_at(before, steps);
 }
 
 std::string_view lesson_text(std::string_view lesson) {

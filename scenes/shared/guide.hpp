@@ -16,7 +16,9 @@
 ///
 /// `step` is the number of completed coarse steps (0 unless said; beyond the last: the last), `phase` the
 /// name or number of a phase inside it (the last unless said; `_` stands for a blank in a name), `light`
-/// keys of the picture, `kind` and `tab` one of `guide_kinds` and `guide_tabs`; all else are knobs. What
+/// keys of the picture, `kind` and `tab` one of `guide_kinds` and `guide_tabs`; all else are knobs. `view`
+/// names the chart under Measured that the text speaks of (`_` stands for a blank), `filter=id:value` sets one of its
+/// filters; `tab=measured` opens it. `ask` is the kind of the question that stands before that step: it is asked first, and the text comes after it. What
 /// stands before the first stop is the introduction, what stands after `<!-- more -->` needs no scene. In the
 /// introduction `<!-- before: … -->` and `<!-- after: … -->` say what the course says of the lesson.
 ///
@@ -41,7 +43,11 @@ struct GuideStop {
   std::vector<std::string> light;  ///< keys of the picture, as picture::to_text writes them
   std::string kind;                ///< "misconception", "surprise", "limits" or empty
   std::string tab;                 ///< "data", "measured", "kernel" or empty: that overlay opens
-  std::vector<Try> tries;          ///< the chips of `text`, in its order
+  std::string view;  ///< of the Measured tab, by name; empty: the one that was chosen last
+  std::string filter,
+      filtered;            ///< a filter of that view by id, and its value; empty: as they stand
+  std::string ask;         ///< kind of the question before `step`; empty: none is asked first
+  std::vector<Try> tries;  ///< the chips of `text`, in its order
 };
 
 /// A lesson's text. Without any stop all of it is introduction and more.
@@ -65,6 +71,8 @@ Guide parse_guide(std::string_view markdown, const lab::Knobs& knobs);
 /// The phase of a stop among those of a trace: the steps of other settings may have others. Throws Error with the allowed
 /// values for one that is not there, or whose name several have.
 int phase_of(const GuideStop& stop, const std::vector<std::string>& phase_names);
+/// Where the question of a stop is asked: at the end of the step before.
+Cursor asked_at(const GuideStop& stop, const StepAxis& steps);
 /// Where a stop stands in a trace of these steps; of a phase that they do not have, at its step's beginning.
 Cursor cursor_at(const GuideStop& stop, const StepAxis& steps);
 

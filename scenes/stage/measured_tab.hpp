@@ -21,6 +21,8 @@ class Tab {
  public:
   /// Chooses a view by its name.
   void show(std::string_view view);
+  /// Chooses a value of one of the filters, by its id.
+  void choose(const std::string& filter, const std::string& value) { chosen_[filter] = value; }
   /// Fills the width of the current window; as high as the plots need.
   void draw(const Spec& spec, const lab::Report& report, std::string_view lesson,
             const Mask& mask = {});

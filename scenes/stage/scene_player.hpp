@@ -57,6 +57,10 @@ class ScenePlayer {
   std::optional<picture::Area> area_of(Cursor cursor, const picture::Key& key);
   /// Chooses one of the Measured tab's views by name.
   void show_view(std::string_view view) { measured_.show(view); }
+  /// Chooses a value of one of its filters.
+  void choose_filter(const std::string& filter, const std::string& value) {
+    measured_.choose(filter, value);
+  }
 
   /// The user points at these beside the picture, in a text, a table, the kernel: they light up in it too.
   void point_at(std::vector<picture::Subject> subjects) { beside_ = std::move(subjects); }

@@ -297,6 +297,62 @@ void check_stop(const lab::Lesson& lesson, const GuideStop& stop) {
   }
 }
 
+/// The view that a stop names is one of the lesson's, and so are its filter and the value. A stop that opens Measured
+/// says which view.
+void check_view(const GuideStop& stop, const scenes::Scene& scene) {
+  INFO("at the stop " << stop.title << ", view " << stop.view);
+  const auto views = scene.measured_spec().views;
+  if (stop.tab == "measured" && views.size() > 1) CHECK_FALSE(stop.view.empty());
+  if (stop.view.empty()) {
+    CHECK(stop.filter.empty());
+    return;
+  }
+  const auto view = std::find_if(views.begin(), views.end(),
+                                 [&](const auto& each) { return each.name == stop.view; });
+  REQUIRE(view != views.end());
+  if (stop.filter.empty()) return;
+  const auto filter = std::find_if(view->filters.begin(), view->filters.end(),
+                                   [&](const auto& each) { return each.id == stop.filter; });
+  REQUIRE(filter != view->filters.end());
+  bool known = false;
+  for (const lab::Table& table : tests::recorded_bench(scene.lesson()).tables) {
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      if (table.columns[c].id != filter->column) continue;
+      for (std::size_t r = 0; r < table.rows.size(); ++r) {
+        known = known || table.text(r, c) == stop.filtered;
+      }
+    }
+  }
+  INFO(stop.filter << " " << stop.filtered);
+  CHECK(known);
+}
+
+/// What a path asks: before a step that a stop names, and before the charts that its stops open. Nothing is asked twice.
+std::size_t check_asks(const lab::Lesson& lesson, const Guide& guide) {
+  std::set<std::string> asked;
+  std::size_t count = 0;
+  for (const GuideStop& stop : guide.stops) {
+    INFO("at the stop " << stop.title << ", ask " << stop.ask);
+    const auto scene = tests::scene_of(lesson.info().id);
+    scene->load(report_of(lesson.info().id, stop.settings));
+    if (!stop.ask.empty()) {
+      const auto question = scene->question(scenes::View{asked_at(stop, scene->steps())});
+      REQUIRE(question);
+      CHECK(question->id == stop.ask);
+      CHECK(asked.insert(question->text).second);
+      ++count;
+    }
+    if (stop.tab != "measured") continue;
+    for (const auto& question :
+         scene->measured_questions(tests::recorded_bench(lesson.info().id))) {
+      const auto& masks = question.masks;
+      const bool masked = std::find(masks.begin(), masks.end(), stop.view) != masks.end();
+      count += masked && asked.insert(question.text).second ? 1 : 0;
+    }
+  }
+  return count;
+}
+
 void check_guide(const lab::Lesson& lesson) {
   const std::string& id = lesson.info().id;
   const auto scene = tests::scene_of(id);
@@ -314,9 +370,11 @@ void check_guide(const lab::Lesson& lesson) {
   std::set<std::string> kinds;
   for (const GuideStop& stop : guide.stops) {
     check_stop(lesson, stop);
+    check_view(stop, *scene);
     tries += stop.tries.size();
     kinds.insert(stop.kind);
   }
+  CHECK(check_asks(lesson, guide) >= 4);
   CHECK(tries >= 2);
   CHECK(tries <= 5);
   for (const std::string& kind : scenes::guide_kinds()) {

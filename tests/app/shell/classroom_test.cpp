@@ -4,6 +4,7 @@
 #include "app/keep/capsule.hpp"
 #include "app/window/window.hpp"
 #include "kernels/catalog.hpp"
+#include "scenes/shared/guide.hpp"
 #include "scenes/ui/context.hpp"
 #include "tests/app/shell/stage.hpp"
 
@@ -89,6 +90,93 @@ TEST_CASE("the guided path sets the scene, a chip tries something and comes back
   }
   CHECK(stops >= 8);
   CHECK(stops <= 15);
+}
+
+namespace {
+
+/// The text of online-softmax at a stop that asks with choices.
+struct AskingStop {
+  AskingStop(bool presenter = false) : stage(options_of(presenter)) {
+    stage.lab.answer();
+    stage.frame();
+    const auto guide = scenes::parse_guide(scenes::lesson_text("online-softmax"),
+                                           lesson("online-softmax").knobs());
+    while (guide.stops.at(number).ask != "masked-tile") ++number;
+    stop = guide.stops[number];
+    for (std::size_t i = 0; i <= number; ++i) stage.shell.key(Key::bracket_right, false);
+    stage.frame();
+    stage.lab.answer();
+    stage.frame();
+  }
+  static ShellOptions options_of(bool presenter) {
+    ShellOptions options;
+    options.lesson = "online-softmax";
+    options.reader = options.predict = true;
+    options.presenter = presenter;
+    return options;
+  }
+  Stage stage;
+  std::size_t number = 0;
+  scenes::GuideStop stop;
+};
+
+}  // namespace
+
+TEST_CASE("a stop that asks stands before its step, and its text comes after the answer",
+          "[ui_shell]") {
+  AskingStop asking;
+  Stage& stage = asking.stage;
+  CHECK(stage.part(fmt::format("stop_{}", asking.number + 1))["value"] == "selected");
+  CHECK(stage.shell.step() == asking.stop.step - 1);
+  REQUIRE(stage.has("question"));
+  CHECK(stage.has("skip_asking"));
+  stage.shell.key(Key::a, false);
+  stage.frame();
+  CHECK(stage.has("skip_asking"));  // an answer alone shows nothing yet
+  stage.shell.key(Key::right, false);
+  stage.frame();
+  stage.frame();
+  CHECK(stage.shell.step() == asking.stop.step);
+  CHECK(stage.has("predict_verdict"));
+  CHECK_FALSE(stage.has("skip_asking"));
+  // Who comes back is not asked again.
+  for (const Key key : {Key::bracket_left, Key::bracket_right}) {
+    stage.shell.key(key, false);
+    stage.frame();
+    stage.lab.answer();
+    stage.frame();
+  }
+  CHECK(stage.shell.step() == asking.stop.step);
+  CHECK_FALSE(stage.has("question"));
+}
+
+TEST_CASE("the question of a stop can be skipped, and questions that are off ask nothing",
+          "[ui_shell]") {
+  for (const char* by : {"button", "Esc", "off"}) {
+    CAPTURE(by);
+    AskingStop asking;
+    Stage& stage = asking.stage;
+    REQUIRE(stage.has("skip_asking"));
+    if (std::string(by) == "button") stage.click("skip_asking");
+    if (std::string(by) == "Esc") stage.shell.key(Key::escape, false);
+    if (std::string(by) == "off") {
+      ShellOptions options = AskingStop::options_of(false);
+      options.predict = false;
+      options.stop = static_cast<int>(asking.number);
+      options.step = asking.stop.step;
+      Stage other(options);
+      other.lab.answer();
+      other.frame();
+      CHECK_FALSE(other.has("skip_asking"));
+      CHECK(other.shell.step() == asking.stop.step);
+      continue;
+    }
+    stage.frame();
+    stage.frame();
+    CHECK_FALSE(stage.has("skip_asking"));
+    CHECK_FALSE(stage.has("question"));
+    CHECK(stage.shell.step() == asking.stop.step);
+  }
 }
 
 TEST_CASE("Ctrl+K finds a lesson, a knob, a term and an action", "[ui_shell]") {
