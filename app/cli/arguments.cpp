@@ -259,7 +259,14 @@ void LookArguments::go_to_stop(ShellOptions& options) {
   for (const auto& [id, value] : there.settings) options.settings.try_emplace(id, value);
   options.step = there.step;
   options.phase = there.phase;
-  if (!there.tab.empty()) options.tab = parse_tab(there.tab).tab;
+  if (options.asked && !there.ask.empty()) {
+    --options.step;
+    options.stop_asks = true;
+  }
+  if (!there.tab.empty()) {
+    options.tab = parse_tab(there.tab).tab;
+    options.overlay = true;
+  }
   if (options.view.empty()) options.view = there.view;
   options.filter = there.filter;
   options.filtered = there.filtered;

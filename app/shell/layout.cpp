@@ -41,8 +41,10 @@ Rect rect(float x0, float y0, float x1, float y1) {
 void stack(Layout& layout, const Plan& plan, float scale, const LayoutMode& mode) {
   const float gap = plan.gap * scale;
   const float right = layout.content.max.x - 16 * scale;  // room for the scrollbar
-  // The transport stays in sight under the picture, unless that leaves no picture.
-  const float above = layout.content.height() - plan.transport * scale - gap;
+  // What is asked stays in sight under the picture, else the transport does, unless that leaves no picture.
+  const bool asks = layout.staged && mode.card > 0;
+  const float card = std::max(180.0f, plan.card) * scale;
+  const float above = layout.content.height() - (asks ? card : plan.transport * scale) - gap;
   const float most = std::max(420 * scale, right - layout.content.min.x);
   const float picture = std::clamp(above, 260 * scale, most);
   float y = layout.content.min.y;
@@ -52,7 +54,7 @@ void stack(Layout& layout, const Plan& plan, float scale, const LayoutMode& mode
     return part;
   };
   layout.picture = next(picture);
-  if (layout.staged && mode.card > 0) layout.card = next(std::max(180.0f, plan.card) * scale);
+  if (asks) layout.card = next(card);
   layout.transport = next(plan.transport * scale);
   if (layout.staged) {
     layout.bar = next(plan.bar * scale);

@@ -51,6 +51,7 @@ struct ShellOptions {
   bool reader = false;       ///< the lesson's text stands beside the picture
   int stop = -1;             ///< of the guided path, that `settings` and `step` are of; −1: none
   bool overlay = false;      ///< on a stage: the tab lies over the picture
+  bool stop_asks = false;    ///< with `asked`: it is the stop's question, and its text is to come
   bool predict = false;      ///< steps are asked about before they are shown
   bool asked = false;        ///< the question at `step` is open
   float text_scale = 1.0f;   ///< 1.0–2.0

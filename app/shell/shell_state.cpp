@@ -83,6 +83,7 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
   if (!options.filter.empty()) lesson.player->choose_filter(options.filter, options.filtered);
   lesson.wanted_phase = options.phase;
   readings[chosen].stop = options.stop;
+  readings[chosen].asks = options.stop_asks;
   desks[chosen].edits = options.edits;
   desks[chosen].assembly.form = options.assembly;
   desks[chosen].assembly.asks = options.assembly.has_value();

@@ -73,9 +73,9 @@ GuideStop stop_of(std::string_view words, const lab::Knobs& knobs) {
   for (const std::string_view word : split(words, ' ')) {
     const std::size_t equals = word.find('=');
     const std::string_view id = word.substr(0, equals);
-    static const std::set<std::string, std::less<>> words = {"step", "phase", "light",  "kind",
-                                                             "tab",  "view",  "filter", "ask"};
-    const bool known = words.count(id) > 0;
+    static const std::set<std::string, std::less<>> own = {"step", "phase", "light",  "kind",
+                                                           "tab",  "view",  "filter", "ask"};
+    const bool known = own.count(id) > 0;
     const std::vector<std::string> ids = knob_ids(knobs);
     if (equals == std::string_view::npos ||
         (!known && std::find(ids.begin(), ids.end(), id) == ids.end())) {
