@@ -43,7 +43,7 @@ int open(const CLI::App& command, LookArguments& look, const std::string& progra
   const Size size = parse_size(look.size);
   options.width = size.width;
   options.height = size.height;
-  options.program = program;
+  options.program = options.shell.program = program;
   SettingsFile settings;
   add_kept(command, look, settings.load(), options);
   options.settings = &settings;

@@ -111,6 +111,7 @@ void ShellState::run_kernel() {
   const KernelOwner owner = desk.guest_in_editor ? desk.guest->owner : KernelOwner::user;
   session.run_kernel(OwnedKernel({desk.path, sheet_in_editor().editor.text()}, owner), now_s());
   if (shows_assembly()) ask_assembly_again();
+  check_exercise();
 }
 
 void ShellState::go_to_trial() {

@@ -307,6 +307,21 @@ void draw_status(ShellState& state, Status status, const ui::CodeEditor& editor,
   }
 }
 
+/// Where an exercise is in the editor, how it stands with it comes first.
+void add_exercise(Status& status, ShellState& state) {
+  if (state.exercise_in_editor() == nullptr) return;
+  const std::string& text = state.sheet(state.desk().path).editor.text();
+  if (const auto seconds = state.exercise_check.seconds(text, state.now_s())) {
+    status = {fmt::format("Checking all cases in several orders of threads … {:.0f} s{}", *seconds,
+                          *seconds < 8 ? "" : "; the first time compiles most")};
+  } else if (const ExerciseFinding* finding = state.exercise_check.finding(text)) {
+    const std::string hint = finding->hint.empty() ? "" : fmt::format(" {}", finding->hint);
+    status = {finding->sentence + hint, finding->ok ? Role::good : Role::wrong};
+  } else if (!state.session.lesson().failure) {
+    status = {"The task stands above the code. Fill in the hole; Ctrl+Enter runs and checks it."};
+  }
+}
+
 SourceSpot draw_editor(ShellState& state) {
   const std::string& path = state.desk().path;
   const bool guest = state.desk().guest_in_editor;
@@ -315,12 +330,18 @@ SourceSpot draw_editor(ShellState& state) {
   AssemblyDesk& assembly = state.desk().assembly;
   ui::EditorLook look = look_of(lesson, path, sheet, guest);
   if (assembly.form) look.lit = assembly.hovered;
+  if (const ExerciseFinding* finding = state.exercise_check.finding(sheet.editor.text());
+      finding != nullptr && finding->line > 0 && !guest) {
+    look.diagnostics.push_back({finding->line, 0, lab::Severity::error,
+                                finding->hint.empty() ? finding->sentence : finding->hint});
+  }
   if (const int to = std::exchange(assembly.source_goes, 0); to > 0) {
     sheet.editor.go_to_line(to);
     assembly.seen_line = to;  // the listing stands where it was pressed
   }
   if (look.current > 0 && !std::exchange(sheet.placed, true)) sheet.editor.go_to_line(look.current);
-  const Status status = status_of(lesson, path, sheet, look, state.drafts.keeps(), guest);
+  Status status = status_of(lesson, path, sheet, look, state.drafts.keeps(), guest);
+  add_exercise(status, state);
   const float note =
       std::max(ui::text_size("x", Font::note).y, ui::text_size("9", Font::mono_note).y);
   const float below = std::ceil(px(4) + note);

@@ -41,6 +41,31 @@ std::vector<Tool> tools_of_guest(ShellState& state) {
   return tools;
 }
 
+/// The exercises of all lessons, this one's first, in the palette.
+Tool exercises_of() {
+  return {"exercises", "Exercises", "Kernels of this lesson with a hole to fill in", false,
+          [](ShellState& s) { s.palette.open("Exercise: "); }};
+}
+
+/// Of a kernel with a hole.
+std::vector<Tool> tools_of_exercise(ShellState& state, const lab::Exercise& exercise) {
+  std::vector<Tool> tools = {
+      {"run_kernel", "Run and check",
+       "Run the lesson with it, and check it at all cases in several orders of threads  "
+       "(Ctrl+Enter)",
+       true, [](ShellState& s) { s.run_kernel(); }},
+      {"start_kernel_over", "Start over", "The exercise as it begins; Ctrl+Z brings your text back",
+       false, [&exercise](ShellState& s) { s.start_kernel_over(lab::starter(exercise)); }},
+      {"original_kernel", "Original", "Back to the built-in kernel; your text is kept", false,
+       [](ShellState& s) { s.leave_kernel(); }},
+      exercises_of()};
+  if (state.exercise_check.running()) {
+    tools.insert(tools.begin() + 1, {"cancel_check", "Cancel", "Stop checking", false,
+                                     [](ShellState& s) { s.exercise_check.cancel(); }});
+  }
+  return tools;
+}
+
 std::vector<Tool> tools_of(ShellState& state) {
   const KernelDesk& desk = state.desk();
   const Tool guest{"show_capsule_kernel", "Capsule's kernel",
@@ -51,7 +76,8 @@ std::vector<Tool> tools_of(ShellState& state) {
     const bool draft = state.sheet(path).has_draft;
     std::vector<Tool> tools = {{"edit_kernel", draft ? "Edit your draft" : "Edit",
                                 "Change this source and run the lesson with it", false,
-                                [](ShellState& s) { s.show_editor(); }}};
+                                [](ShellState& s) { s.show_editor(); }},
+                               exercises_of()};
     if (desk.opened) {
       tools.insert(tools.begin(), {"back_to_step", "Back to the step",
                                    "The line of the kernel that the picture is at", true,
@@ -61,6 +87,9 @@ std::vector<Tool> tools_of(ShellState& state) {
     return tools;
   }
   if (desk.guest_in_editor) return tools_of_guest(state);
+  if (const lab::Exercise* exercise = state.exercise_in_editor()) {
+    return tools_of_exercise(state, *exercise);
+  }
   std::vector<Tool> tools = {
       {"run_kernel", "Run", "Compile and run the lesson with it  (Ctrl+Enter)", true,
        [](ShellState& s) { s.run_kernel(); }},

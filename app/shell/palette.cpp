@@ -136,6 +136,22 @@ void add_sources(const ShellState& state, std::vector<Find>& all) {
   }
 }
 
+/// Of this lesson first.
+void add_exercises(const ShellState& state, std::vector<Find>& all) {
+  const std::string& here = state.session.lesson().info.id;
+  for (const bool own : {true, false}) {
+    for (const lab::Exercise& each : lab::exercises()) {
+      if ((each.lesson == here) != own) continue;
+      const auto done = state.progress.lessons.find(each.lesson);
+      const bool solved =
+          done != state.progress.lessons.end() && done->second.exercises.count(each.id()) > 0;
+      all.push_back({"find_exercise_" + each.id(), "Exercise: " + each.title, "exercise",
+                     fmt::format("{}, {}", each.lesson, solved ? "solved" : "open"),
+                     [&each](ShellState& s) { s.open_exercise(each); }});
+    }
+  }
+}
+
 void add_labs(const ShellState& state, std::vector<Find>& all) {
   const auto& offers = state.session.offers();
   for (std::size_t i = 0; i < offers.size(); ++i) {
@@ -203,6 +219,7 @@ std::vector<Find> finds_of(const ShellState& state) {
   add_keeping(all);
   add_knobs(state, all);
   add_sources(state, all);
+  add_exercises(state, all);
   add_labs(state, all);
   for (const scenes::Term& term : scenes::glossary()) {
     std::string name = term.name;
@@ -213,11 +230,12 @@ std::vector<Find> finds_of(const ShellState& state) {
   return all;
 }
 
-void Palette::open() {
+void Palette::open(std::string_view query) {
   open_ = fresh_ = true;
   selected_ = moved_ = 0;
   chosen_ = false;
   query_.fill('\0');
+  query.copy(query_.data(), query_.size() - 1);
 }
 
 void Palette::draw(ShellState& state, const std::vector<Find>& all) {

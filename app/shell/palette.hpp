@@ -3,6 +3,7 @@
 #include <array>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tilestep::app {
@@ -25,7 +26,7 @@ std::vector<const Find*> found(const std::vector<Find>& all, const std::string& 
 /// The list that Ctrl+K opens, and the words typed into it.
 class Palette {
  public:
-  void open();
+  void open(std::string_view query = {});
   void close() { open_ = false; }
   bool is_open() const { return open_; }
   /// To the next one found, round and round.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "app/shell/shell_state.hpp"
@@ -171,6 +172,31 @@ bool draw_stop(ShellState& state, int index, std::optional<std::string>& pointed
   return pressed || (here && ImGui::IsMouseClicked(ImGuiMouseButton_Left));
 }
 
+/// The exercises of the lesson, and the lesson after it.
+void what_next(ShellState& state) {
+  const std::string lesson = state.session.lesson().info.id;
+  std::function<void()> act;
+  ui::space(8);
+  ui::paragraph("What next", Font::section);
+  ui::space(4);
+  const auto& solved = state.progress.lessons[lesson].exercises;
+  for (const lab::Exercise& each : lab::exercises()) {
+    if (each.lesson != lesson) continue;
+    const std::string words =
+        fmt::format("Exercise: {}{}", each.title, solved.count(each.id()) > 0 ? "  (solved)" : "");
+    if (ui::button("next_" + each.name, words)) act = [&] { state.open_exercise(each); };
+  }
+  const std::size_t next = state.session.chosen() + 1;
+  if (next < state.session.lessons().size()) {
+    const std::string words =
+        fmt::format("Next lesson: {}", state.session.lessons()[next].info.title);
+    if (ui::button("next_lesson", words, {.primary = true})) {
+      act = [&state, next] { state.begin_lesson(next); };
+    }
+  }
+  if (act) act();
+}
+
 void draw_text(ShellState& state, std::optional<std::string>& pointed_at) {
   Reading& reading = state.reading();
   const scenes::Guide& guide = *reading.guide;
@@ -197,6 +223,7 @@ void draw_text(ShellState& state, std::optional<std::string>& pointed_at) {
           pointed_at);
     ImGui::PopID();
   }
+  if (more.drawn()) what_next(state);
   if (wanted >= 0) state.go_to_stop(wanted);
 }
 

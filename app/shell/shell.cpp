@@ -144,7 +144,8 @@ bool Shell::update() {
   if (const auto remark = state_->session.take_remark()) state_->say(failure_sentence(*remark));
   const bool asked = state_->follow_assembly();
   state_->follow_progress();
-  return state_->follow_drafts() || changed || said_enough || asked;
+  const bool checks = state_->follow_exercise();
+  return state_->follow_drafts() || changed || said_enough || asked || checks;
 }
 
 bool Shell::animating() const {
@@ -169,6 +170,10 @@ std::optional<double> Shell::update_due_s() const {
   auto due_s = state_->session.due_s();
   if (state_->message) due_s = std::min(due_s.value_or(1e300), state_->message->until_s);
   if (const auto drafts = state_->drafts_due_s()) due_s = std::min(due_s.value_or(1e300), *drafts);
+  constexpr double kLook_s = 0.25;
+  if (state_->exercise_check.running()) {
+    due_s = std::min(due_s.value_or(1e300), state_->now_s() + kLook_s);
+  }
   if (!due_s) return std::nullopt;
   return std::max(0.0, *due_s - state_->now_s());
 }

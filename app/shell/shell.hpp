@@ -3,6 +3,7 @@
 #include <imgui.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,9 +35,13 @@ struct ShellOptions {
   std::optional<lab::Settings> compared = {};
   std::string backend = "auto";
   std::vector<LabAddress> labs = {};  ///< elsewhere; runs are asked of the first, if there is one
-  std::string program = {};           ///< path of tilestep itself, for workers
-  int step = 0;                       ///< completed coarse steps; beyond the last: the last
-  std::string phase = {};  ///< inside step `step`, by name or number from 0; empty: its last
+  /// Checks exercises; nothing: `program` does.
+  std::function<std::string(const std::string& id, const std::string& text,
+                            const std::function<bool()>& stop)>
+      run_exercise = {};
+  std::string program = {};  ///< path of tilestep itself, for workers
+  int step = 0;              ///< completed coarse steps; beyond the last: the last
+  std::string phase = {};    ///< inside step `step`, by name or number from 0; empty: its last
   /// What a file kept is shown as it is, in place of a run of `lesson`.
   std::shared_ptr<const Capsule> capsule = {};
   bool trust = false;         ///< the capsule's kernel runs as the user's own does

@@ -49,6 +49,8 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
     : session(lab, all_lessons(), lab_offers(options.backend, options.labs), first_offer(options)),
       tab(options.tab),
       drafts(options.drafts),
+      exercise_check(options.run_exercise ? options.run_exercise
+                                          : run_exercise_by(options.program)),
       home(options.first_start || options.home),
       has_place(!options.first_start),
       progress_file(options.progress),

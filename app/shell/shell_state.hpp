@@ -13,11 +13,13 @@
 #include "app/keep/own_editor.hpp"
 #include "app/keep/progress.hpp"
 #include "app/shell/coach.hpp"
+#include "app/shell/exercise_desk.hpp"
 #include "app/shell/layout.hpp"
 #include "app/shell/owned_kernel.hpp"
 #include "app/shell/palette.hpp"
 #include "app/shell/session.hpp"
 #include "app/shell/shell.hpp"
+#include "kernels/base/workbench/exercise.hpp"
 #include "kernels/base/workbench/sources.hpp"
 #include "scenes/shared/guide.hpp"
 #include "scenes/ui/context.hpp"
@@ -112,6 +114,7 @@ struct ShellState {
   std::map<std::size_t, Reading> readings;  ///< by the lesson's place in the list
   std::map<std::size_t, KernelDesk> desks;  ///< the same
   Drafts drafts;
+  ExerciseCheck exercise_check;
   std::vector<DetachedProgram> own_editors;  ///< that were started
   bool kernel_tools_fit = true;              ///< beside the tabs, in this frame
   bool form_choice_fits = true;              ///< the same, of source, PTX or SASS
@@ -247,6 +250,15 @@ struct ShellState {
   /// Another text in the editor; what was there before can be undone, and is kept beside the draft.
   void start_kernel_over(std::string_view text);
   void open_own_editor();
+  // ---- exercises ----
+  /// The one that the text in the editor names; nullptr: none.
+  const lab::Exercise* exercise_in_editor();
+  /// Has it in the editor, as the user left it or as it begins, with the lesson at its first case. What was in the editor
+  /// can be undone, and is kept beside the draft.
+  void open_exercise(const lab::Exercise& exercise);
+  void check_exercise();
+  /// Takes in what came of a check. True while one is under way, or if it has ended.
+  bool follow_exercise();
   // ---- what a capsule brought ----
   /// Puts the capsule's kernel into the editor, if it has one; the one before goes.
   void take_kernel(const Capsule& capsule, bool trusted);

@@ -1,10 +1,13 @@
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
 
+#include "kernels/base/workbench/exercise.hpp"
 #include "tests/app/display_window.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
@@ -322,7 +325,8 @@ TEST_CASE("a window that is told to end keeps where its user was", "[window]") {
   }
 }
 
-TEST_CASE("from an empty home: Begin, read on, end by SIGTERM, and continue there", "[window]") {
+TEST_CASE("from an empty home: Begin, read on, end by SIGTERM, continue, solve an exercise",
+          "[window]") {
   const auto display = make_display();
   if (!display) return;
   const TemporaryFolder home;
@@ -352,6 +356,36 @@ TEST_CASE("from an empty home: Begin, read on, end by SIGTERM, and continue ther
   CHECK(window.value("course_coalescing").starts_with("2 of "));
   REQUIRE(window.click_on("continue"));
   CHECK(eventually([&] { return window.has("lane_0") && window.step() == 1; }));
+
+  // An exercise is solved where students are, and stays ticked.
+  const tilestep::lab::Exercise& exercise =
+      tilestep::lab::exercise("coalescing/structure-of-arrays");
+  window.press("k");
+  REQUIRE(window.click_on("exercises"));
+  REQUIRE(window.click_on("find_exercise_" + exercise.id()));
+  REQUIRE(eventually([&] { return window.has("editor_line_1"); }));
+  const std::string text = tilestep::lab::starter(exercise), hole = "// TODO";
+  REQUIRE(text.find(hole) != text.npos);
+  const auto above =
+      std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(text.find(hole)), '\n');
+  for (std::ptrdiff_t i = 0; i < above; ++i) window.press("Down");
+  window.press("Home");
+  window.press("shift+End");
+  const std::string line = fmt::format("editor_line_{}", above + 1),
+                    answer = "out[i] = in[1 * s.pitch + i];";
+  window.type(answer);
+  REQUIRE(eventually([&] {
+    INFO(window.label(line));
+    return window.label(line).find(answer) != std::string::npos;
+  }));
+  window.press("ctrl+Return");
+  REQUIRE(eventually([&] { return window.says("Checking all cases"); }));
+  REQUIRE(eventually([&] { return !window.says("Checking all cases"); }, 240s));
+  INFO(window.label("kernel_status"));
+  CHECK(eventually([&] {
+    const json done = json::parse(file_text(progress)).at("lessons").at("coalescing");
+    return done.value("exercises", json::array()) == json::array({exercise.id()});
+  }));
 }
 
 TEST_CASE("the window comes back as it was left", "[window]") {
