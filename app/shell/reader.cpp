@@ -176,7 +176,6 @@ bool draw_stop(ShellState& state, int index, std::optional<std::string>& pointed
 void what_next(ShellState& state) {
   const std::string lesson = state.session.lesson().info.id;
   std::function<void()> act;
-  ui::space(8);
   ui::paragraph("What next", Font::section);
   ui::space(4);
   const auto& solved = state.progress.lessons[lesson].exercises;
@@ -194,6 +193,7 @@ void what_next(ShellState& state) {
       act = [&state, next] { state.begin_lesson(next); };
     }
   }
+  ui::space(20);
   if (act) act();
 }
 
@@ -214,6 +214,9 @@ void draw_text(ShellState& state, std::optional<std::string>& pointed_at) {
     const StretchScope stop(reading, index + 1, waits(state, reading, i) != Waits::no, comes);
     if (stop.drawn() && draw_stop(state, i, pointed_at)) wanted = i;
   }
+  if (const StretchScope end(reading, guide.stops.size() + 2, false, false); end.drawn()) {
+    what_next(state);
+  }
   const StretchScope more(reading, guide.stops.size() + 1, false, false);
   if (more.drawn() && !guide.more.empty()) {
     ImGui::PushID("more");
@@ -223,7 +226,6 @@ void draw_text(ShellState& state, std::optional<std::string>& pointed_at) {
           pointed_at);
     ImGui::PopID();
   }
-  if (more.drawn()) what_next(state);
   if (wanted >= 0) state.go_to_stop(wanted);
 }
 
@@ -241,8 +243,11 @@ void draw_foot(ShellState& state, float width) {
   const std::string place = reading.stop < 0
                                 ? fmt::format("{} stops", count)
                                 : fmt::format("Stop {} of {}", reading.stop + 1, count);
+  const std::size_t lesson = state.session.chosen() + 1;
+  const bool ends = reading.stop + 1 == count && lesson < state.session.lessons().size();
   const std::string next = reading.tries      ? "Back to the stop"
                            : reading.stop < 0 ? "Start"
+                           : ends             ? "Next lesson"
                                               : "Next stop";
   const float button = ui::text_size("Back to the stop").x + px(46);
   ui::draw_text({at.x + row + px(12), at.y + (row - ui::text_size("x").y) / 2}, place, Font::body,
@@ -250,10 +255,14 @@ void draw_foot(ShellState& state, float width) {
   ui::map("reader_place", place, "", {at.x + row + px(12), at.y},
           {at.x + width - button, at.y + row});
   ImGui::SetCursorScreenPos({at.x + width - button, at.y});
-  const bool enabled = reading.tries || reading.stop + 1 < count;
+  const bool enabled = reading.tries || reading.stop + 1 < count || ends;
   if (ui::button("stop_next", next,
                  {.primary = true, .enabled = enabled, .width = button / px(1)})) {
-    state.go_to_stop(reading.tries ? reading.stop : reading.stop + 1);
+    if (ends && !reading.tries) {
+      state.begin_lesson(lesson);
+    } else {
+      state.go_to_stop(reading.tries ? reading.stop : reading.stop + 1);
+    }
   }
   ui::tooltip(reading.tries ? "Esc" : "]");
 }

@@ -82,7 +82,7 @@ TEST_CASE("the guided path sets the scene, a chip tries something and comes back
     stage.frame();
   };
   int stops = 0;
-  while (stage.part("stop_next")["value"] != "disabled" && stops < 20) {
+  while (stage.part("stop_next")["label"] != "Next lesson" && stops < 20) {
     stage.shell.key(Key::bracket_right, false);
     settle();
     ++stops;
@@ -90,6 +90,14 @@ TEST_CASE("the guided path sets the scene, a chip tries something and comes back
   }
   CHECK(stops >= 8);
   CHECK(stops <= 15);
+  // What comes after a path: an exercise, or the next lesson from its first stop.
+  const std::string here = stage.map()["lesson"];
+  stage.click("stop_next");
+  stage.lab.answer();
+  stage.frame();
+  stage.frame();
+  CHECK(stage.map()["lesson"] != here);
+  CHECK(stage.part("stop_1")["value"] == "selected");
 }
 
 namespace {
