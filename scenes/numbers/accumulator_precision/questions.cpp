@@ -159,7 +159,7 @@ std::optional<Question> normal_question(const lab::Report& bench) {
   const std::size_t is = *fp16 > 1.1 * *fp8 ? 0 : *fp8 > 1.1 * *fp16 ? 1 : 2;
   Question question = of_kind(
       "normal-data",
-      ask("Products of normally distributed numbers, of both signs: which errs more, an "
+      ask("Products of normally distributed numbers, of both signs: which is less accurate, an "
           "accumulator in "
           "FP16 or the tensor core's own in the FP8 path of Hopper?",
           choices[is], choices,
