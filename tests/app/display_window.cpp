@@ -20,9 +20,10 @@ std::string lower(std::string text) {
 
 // ---- the display -----------------------------------------------------------------------------------
 
+// No auto-repeat: on a busy machine a key may stay down long enough to be typed twice.
 Display::Display(const std::string& screen)
-    : server_(
-          {"sh", "-c", "exec Xvfb -displayfd 1 -screen 0 " + screen + " -nolisten tcp -noreset"}) {
+    : server_({"sh", "-c",
+               "exec Xvfb -displayfd 1 -r -screen 0 " + screen + " -nolisten tcp -noreset"}) {
   if (const auto number = server_.read_line(30s)) name_ = ":" + *number;
 }
 

@@ -521,7 +521,10 @@ TEST_CASE("a lesson's guided path leads from its first stop to its last", "[walk
       tried = tried || tries_out(walk, stop);
     }
     CHECK(tried);
-    CHECK(window.value("stop_next") == "disabled");
+    // After the last stop the next lesson is to come, if there is one.
+    const bool last = id_of(all_lessons().back()) == id_of(lesson);
+    CHECK(window.label("stop_next") == (last ? "Next stop" : "Next lesson"));
+    CHECK(window.value("stop_next") == (last ? "disabled" : ""));
     window.press("bracketleft");
     CHECK(eventually([&] { return window.label("reader_place") == says(stops.size() - 1); }));
     window.press("l");

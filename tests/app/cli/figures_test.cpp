@@ -109,10 +109,10 @@ TEST_CASE("the text on coalescing quotes what was recorded", "[figures]") {
            "float i: {:.0f} GB/s. 16 bytes a load: {:.0f} GB/s, beside {:.0f} GB/s",
            rung("copy_ladder", "strided"), rung("copy_ladder", "coalesced"),
            rung("copy_ladder", "vectorized"), rung("copy_ladder", "device")));
-  says("memory/coalescing", fmt::format("writing down columns: {:.0f} GB/s. Turning",
+  says("memory/coalescing", fmt::format("writing down columns: {:.0f} GB/s. Transposing",
                                         rung("transpose_ladder", "naive")));
   says("memory/coalescing",
-       fmt::format("all meet in one bank: {:.0f} GB/s.", rung("transpose_ladder", "shared-tile")));
+       fmt::format("all hit the same bank: {:.0f} GB/s.", rung("transpose_ladder", "shared-tile")));
   says("memory/coalescing",
        fmt::format("on by one bank: {:.0f} GB/s.", rung("transpose_ladder", "shared-tile-padded")));
   says("memory/coalescing",

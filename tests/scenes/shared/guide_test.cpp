@@ -127,7 +127,8 @@ TEST_CASE("what a stop may not say is refused with line and allowed values", "[s
   };
   refused(
       "strde=3",
-      "no 'strde=3'; it may have step=, phase=, light=, kind=, tab= and the knobs stride, access");
+      "no 'strde=3'; it may have step=, phase=, light=, kind=, tab=, view=, filter=, ask= and the "
+      "knobs stride, access");
   refused("stride", "no 'stride'");
   refused("stride=65", "1–64");
   refused("access=read", "load, store");
@@ -136,6 +137,23 @@ TEST_CASE("what a stop may not say is refused with line and allowed values", "[s
   refused("kind=joke", "kind is 'joke', but must be one of misconception, surprise, limits");
   refused("tab=glossary", "tab is 'glossary', but must be one of data, measured, kernel");
   refused("step=1 step=2", "a stop says step twice");
+  refused("filter=size", "filter is 'size', but must be the filter's id and a value");
+  refused("ask=share", "it needs step= from 1 and no phase=");
+  refused("ask=share step=2 phase=1", "it needs step= from 1 and no phase=");
+}
+
+TEST_CASE("a stop names its chart and what it asks first", "[scenes_shared]") {
+  const GuideStop one =
+      parse(stop("step=3 ask=share tab=measured view=Copy_ladder filter=size:4096")).stops.at(0);
+  CHECK(one.ask == "share");
+  CHECK(one.view == "Copy ladder");
+  CHECK(one.filter == "size");
+  CHECK(one.filtered == "4096");
+  StepAxis steps;
+  steps.tiles = 2;  // another run has fewer: the last step is asked about
+  CHECK(asked_at(one, steps).tile == 1);
+  steps.tiles = 8;
+  CHECK(asked_at(one, steps).tile == 2);
 }
 
 TEST_CASE("stops, headings and comments stand in their order", "[scenes_shared]") {
