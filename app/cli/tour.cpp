@@ -157,9 +157,7 @@ PathView Tour::view_of(const TourStop& stop, const scenes::GuideStop& where, std
       capsule.phase = scenes::cursor_at(where, scene->steps()).phase;
       view.link = link_of(stop.info.id, where.settings, where.step, capsule.phase);
     }
-    if (!where.ask.empty()) {
-      view.question = scene->question(scenes::View{scenes::asked_at(where, scene->steps())});
-    }
+    view.question = scene->question({cursor_of(capsule, scene->steps())});
     for (const auto& [theme, file] : {std::pair{ui::ThemeKind::dark, &view.dark_file},
                                       {ui::ThemeKind::light, &view.light_file}}) {
       const bool dark = theme == ui::ThemeKind::dark;
@@ -187,8 +185,10 @@ void Tour::walk(TourStop& stop) {
   drawn_.clear();
   reports_.emplace(lab::to_json(stop.report.params).dump(), stop.report);
   std::size_t number = 0;
+  std::set<std::string> asked;  // each question once on a path
   for (const scenes::GuideStop& where : guide.stops) {
-    stop.path.push_back(view_of(stop, where, ++number));
+    PathView& view = stop.path.emplace_back(view_of(stop, where, ++number));
+    if (view.question && !asked.insert(view.question->text).second) view.question.reset();
   }
   stop.intro = guide.intro;
   if (stop.intro.starts_with("# ")) stop.intro.erase(0, stop.intro.find('\n'));  // the page has it

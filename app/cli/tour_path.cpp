@@ -28,7 +28,8 @@ HtmlLink links_at(const PathView& view) {
 
 std::string question_html(const scenes::Question& question) {
   std::string html = fmt::format(
-      "<details class=\"question\" open><summary>First a question</summary>\n<p>{}</p>\n",
+      "<details class=\"question\"><summary>A question before the next "
+      "step</summary>\n<p>{}</p>\n",
       html_escaped(question.text));
   for (std::size_t i = 0; i < question.choices.size(); ++i) {
     html += fmt::format("<p class=\"choice\"><b>{}</b> {}</p>\n", static_cast<char>('A' + i),
@@ -67,13 +68,13 @@ std::string stop_html(const PathView& view, std::size_t index, std::size_t count
       "<p class=\"note\">{} of {}{}</p>\n<h2>{}</h2>\n", index + 1, count,
       view.stop.kind.empty() ? std::string() : fmt::format(" · {}", kind_words(view.stop.kind)),
       html_escaped(view.stop.title));
-  std::string text = view.question ? question_html(*view.question) : std::string();
-  text += markdown_html(view.stop.text, 3, links_at(view));
+  std::string text = markdown_html(view.stop.text, 3, links_at(view));
   if (view.stop.tab == "measured") {
     text +=
         "<p class=\"note\">The numbers stand below, under <a href=\"#throughput\">Throughput"
         "</a>.</p>\n";
   }
+  if (view.question) text += question_html(*view.question);
   text += fmt::format("<p class=\"note\"><code>{}</code></p>\n", html_escaped(view.link));
   std::string next;
   if (index > 0) next += fmt::format("<label for=\"s{}\">← back</label>", index - 1);

@@ -17,7 +17,7 @@ struct PathView {
   std::string dark_file, light_file;         ///< pictures beside the page; empty: none
   std::string missing;                       ///< why there is none
   std::string link;                          ///< the command line that opens the window there
-  std::optional<scenes::Question> question;  ///< what is asked before its text
+  std::optional<scenes::Question> question;  ///< what is asked there
 };
 
 /// All stops, of which one is shown: the arrow keys go from stop to stop, without a script.

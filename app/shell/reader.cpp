@@ -100,11 +100,13 @@ class StretchScope {
 };
 
 /// What keeps a stop's text back until it is answered or skipped.
-enum class Waits { no, for_question, for_measured };
+enum class Waits { no, for_question, for_measured, for_earlier };
 
 Waits waits(const ShellState& state, const Reading& reading, int index) {
   const scenes::GuideStop& stop = reading.guide->stops[static_cast<std::size_t>(index)];
   if (index == reading.stop && reading.asks) return Waits::for_question;
+  // What comes after may tell the answer.
+  if (index > reading.stop && reading.asks) return Waits::for_earlier;
   if (stop.tab != "measured" || !state.session.predicts() || reading.tells) return Waits::no;
   const MeasuredGate& gate = state.session.lesson().measured_gate;
   const int item = stop.view.empty() ? gate.waiting() : gate.masks(stop.view);
@@ -129,12 +131,17 @@ bool draw_stop(ShellState& state, int index, std::optional<std::string>& pointed
   if (wait == Waits::for_question) {
     ui::paragraph("First a question. Answer it, then press → to see the step and read on.",
                   Font::body, Role::muted);
-    if (ui::button("skip_asking", "Skip the question")) state.session.skip();
+    const auto& card = state.session.lesson().gate.card();
+    if (card && card->guess) {
+      if (ui::button("show_asked", "Show the step", {.primary = true})) state.session.step_on();
+    } else if (ui::button("skip_asking", "Skip the question")) {
+      state.session.skip();
+    }
   } else if (wait == Waits::for_measured) {
     ui::paragraph("A question under Measured (M) asks about these figures.", Font::body,
                   Role::muted);
     if (ui::button("tell", "Show them anyway")) reading.tells = true;
-  } else {
+  } else if (wait == Waits::no) {
     links(state,
           ui::markdown(stop.text, {.id = fmt::format("s{}_", index + 1),
                                    .max_characters = 68,

@@ -93,9 +93,9 @@ void check_path(const fs::path& place, const std::string& lesson) {
     INFO(title);
     REQUIRE(at != html.npos);
   }
-  CHECK(count_of(html, "<summary>First a question</summary>") ==
+  CHECK(count_of(html, "<summary>A question before the next step</summary>") ==
         count_of(html, "<summary>The answer</summary>"));
-  CHECK(count_of(html, "<summary>First a question</summary>") >= 1);
+  CHECK(count_of(html, "<summary>A question before the next step</summary>") >= 1);
   // What a folded table holds stands inside the fold, and every fold ends.
   CHECK(count_of(html, "<details") == count_of(html, "</details>"));
   for (const char* raw : {"](try:", "](light:", "<!--", "**"}) CHECK(count_of(html, raw) == 0);

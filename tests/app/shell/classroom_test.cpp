@@ -138,15 +138,21 @@ TEST_CASE("a stop that asks stands before its step, and its text comes after the
   CHECK(stage.shell.step() == asking.stop.step - 1);
   REQUIRE(stage.has("question"));
   CHECK(stage.has("skip_asking"));
+  const auto height = [&](std::size_t stop) {
+    return stage.part(fmt::format("stop_{}", stop))["rect"][3].get<float>();
+  };
+  const float folded = height(asking.number + 2);  // what comes after may tell the answer
   stage.shell.key(Key::a, false);
   stage.frame();
-  CHECK(stage.has("skip_asking"));  // an answer alone shows nothing yet
-  stage.shell.key(Key::right, false);
+  CHECK_FALSE(stage.has("skip_asking"));
+  CHECK(stage.shell.step() == asking.stop.step - 1);  // an answer alone shows nothing yet
+  stage.click("show_asked");
   stage.frame();
   stage.frame();
   CHECK(stage.shell.step() == asking.stop.step);
   CHECK(stage.has("predict_verdict"));
-  CHECK_FALSE(stage.has("skip_asking"));
+  CHECK_FALSE(stage.has("show_asked"));
+  CHECK(height(asking.number + 2) > folded);
   // Who comes back is not asked again.
   for (const Key key : {Key::bracket_left, Key::bracket_right}) {
     stage.shell.key(key, false);
