@@ -108,6 +108,7 @@ enum class Key {
   r,
   s,
   t,
+  v,
   f8,
   f11,
   question,

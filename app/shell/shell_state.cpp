@@ -86,6 +86,7 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
   lesson.wanted_phase = options.phase;
   readings[chosen].stop = options.stop;
   readings[chosen].asks = options.stop_asks;
+  readings[chosen].shot = options.stop >= 0;
   desks[chosen].edits = options.edits;
   desks[chosen].assembly.form = options.assembly;
   desks[chosen].assembly.asks = options.assembly.has_value();
@@ -160,6 +161,7 @@ LayoutMode ShellState::layout_mode() const {
 
 void ShellState::set_reader(bool wanted) {
   reader = wanted;
+  if (!wanted) reading().shot = false;
   overlay = false;
 }
 
@@ -180,6 +182,7 @@ void ShellState::go_to_stop(int stop) {
   if (!reading.guide || stop < 0 || stop >= std::ssize(reading.guide->stops)) return;
   const scenes::GuideStop& there = reading.guide->stops[static_cast<std::size_t>(stop)];
   reading.stop = stop;
+  reading.shot = true;
   has_done({{{session.lesson().info.id, {.stops = {there.title}}}}});
   reading.tries = false;
   reading.scrolls = true;

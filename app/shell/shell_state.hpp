@@ -39,6 +39,7 @@ struct Reading {
   bool scrolls = true;  ///< brings the stop into sight
   bool tells = false;   ///< figures too that are still asked about
   bool asks = false;    ///< the question of the stop comes first
+  bool shot = false;    ///< the picture shows what the stop is about alone
   /// What a stretch of the text took of room, and how it was set then.
   struct Stretch {
     float height = 0, width = 0, scale = 0;

@@ -178,8 +178,22 @@ void choice_letters(ShellState& state) {
   }
 }
 
+/// At a stop: what it is about, and what its question is.
+std::vector<std::string> subject_of(ShellState& state) {
+  Reading& reading = state.reading();
+  if (!reading.shot || reading.stop < 0) return {};
+  if (state.session.lesson().report) read_guide(state.session.lesson(), reading);
+  if (!reading.guide) return {};
+  auto keys = reading.guide->stops[static_cast<std::size_t>(reading.stop)].subject();
+  if (const auto& card = state.session.lesson().gate.card(); card && !keys.empty()) {
+    for (const picture::Key& key : card->question.where) keys.push_back(picture::to_text(key));
+  }
+  return keys;
+}
+
 void picture(ShellState& state) {
   LessonState& lesson = state.session.lesson();
+  lesson.player->shoot(subject_of(state));
   lesson.player->guess(lesson.gate.guess());
   // A picture that no longer belongs to the knobs stays, a little dimmer.
   state.ui.set_opacity(ui::animate("outdated", lesson.outdated() || lesson.failure ? 0.5f : 1.0f));

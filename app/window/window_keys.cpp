@@ -169,6 +169,8 @@ std::optional<Key> key_of_character(unsigned character) {
       return Key::s;
     case 't':
       return Key::t;
+    case 'v':
+      return Key::v;
     case '[':
       return Key::bracket_left;
     case ']':

@@ -7,6 +7,7 @@
 
 #include "scenes/picture/look.hpp"
 #include "scenes/picture/placer.hpp"
+#include "scenes/picture/shot.hpp"
 
 namespace tilestep::picture {
 namespace {
@@ -68,8 +69,9 @@ float Span::at(double value) const {
 
 // ---- boxes ---------------------------------------------------------------------------------------
 
-Placer::Placer(const Picture& picture, Area area, const Metrics& metrics)
-    : picture_(picture), area_(area), metrics_(metrics) {
+Placer::Placer(const Picture& picture, Area area, const Metrics& metrics,
+               const std::vector<Key>& off)
+    : picture_(picture), area_(area), metrics_(metrics), off_(off) {
   for (const Axis& axis : picture.axes) axes_[axis.name] = &axis;
 }
 
@@ -80,6 +82,14 @@ Placer::Node Placer::tree(const Box& box) {
   next_mark_ += static_cast<int>(box.marks.size());
   for (const Box& inner : box.boxes) node.inner.push_back(tree(inner));
   return node;
+}
+
+/// Boxes that are off, and those in which nothing is left. Returns whether it is one.
+bool Placer::set_aside(Node& node) const {
+  bool empty = !node.inner.empty() && node.box->marks.empty();
+  for (Node& inner : node.inner) empty = set_aside(inner) && empty;
+  node.folded = empty || std::find(off_.begin(), off_.end(), node.box->key) != off_.end();
+  return node.folded;
 }
 
 /// The last box that stands on an axis says its words: the lowest of a column. Of an upright one it is
@@ -423,6 +433,7 @@ void Placer::collect(const Node& node) {
 Placed Placer::run() {
   out_.area = area_;
   Node root = tree(picture_.root);
+  if (!off_.empty()) set_aside(root);
   // The headline's room does not hang on its words, or all would move with them.
   const float line = picture_.headline.full.empty() ? 0 : height(Face::section) + px(6);
   root.area = {area_.x0, area_.y0 + line, area_.x1, area_.y1};
@@ -447,7 +458,12 @@ Placed Placer::run() {
 }
 
 Placed place(const Picture& picture, Area area, const Metrics& metrics) {
-  Placed placed = Placer(picture, area, metrics).run();
+  return place(picture, area, metrics, {});
+}
+
+Placed place(const Picture& picture, Area area, const Metrics& metrics,
+             const std::vector<Key>& off) {
+  Placed placed = Placer(picture, area, metrics, off).run();
   // Where a picture has not the room that its boxes need, a text is dropped, never cut.
   std::set<Key> dropped;
   const auto look_at = [&](const Key& key, const Area& a) {

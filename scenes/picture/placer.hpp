@@ -56,7 +56,7 @@ inline Ink ink_of(State state, Ink otherwise = Ink::muted) {
 /// Lays one picture out. `place` makes one, runs it once and takes the result.
 class Placer {
  public:
-  Placer(const Picture& picture, Area area, const Metrics& metrics);
+  Placer(const Picture& picture, Area area, const Metrics& metrics, const std::vector<Key>& off);
   Placed run();
 
  private:
@@ -74,6 +74,7 @@ class Placer {
 
   // place.cpp: boxes and axes.
   Node tree(const Box& box);
+  bool set_aside(Node& node) const;
   void find_lowest(const Node& node);
   void measure(Node& node) const;
   bool fits(const Node& root) const;
@@ -187,6 +188,7 @@ class Placer {
   const Picture& picture_;
   const Area area_;
   const Metrics& metrics_;
+  const std::vector<Key>& off_;
   Placed out_;
   bool dense_ = false;   ///< little room: smaller type
   bool turned_ = false;  ///< little height: what may stand side by side does

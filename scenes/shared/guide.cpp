@@ -274,6 +274,16 @@ Guide parse_guide(std::string_view markdown, const lab::Knobs& knobs) {
   return Reader(knobs).read(markdown);
 }
 
+std::vector<std::string> GuideStop::subject() const {
+  constexpr std::string_view kLight = "](light:";
+  std::vector<std::string> keys = light;
+  for (auto at = text.find(kLight); at != std::string::npos; at = text.find(kLight, at + 1)) {
+    const auto from = at + kLight.size();
+    keys.push_back(text.substr(from, text.find(')', from) - from));
+  }
+  return keys;
+}
+
 int phase_of(const GuideStop& stop, const std::vector<std::string>& names) {
   const std::string& value = stop.phase;
   const auto place = lab::number_of<int>(value);

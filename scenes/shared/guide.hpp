@@ -48,6 +48,8 @@ struct GuideStop {
       filtered;            ///< a filter of that view by id, and its value; empty: as they stand
   std::string ask;         ///< kind of the question before `step`; empty: none is asked first
   std::vector<Try> tries;  ///< the chips of `text`, in its order
+  /// What it is about: what it lights and what its text can light.
+  std::vector<std::string> subject() const;
 };
 
 /// A lesson's text. Without any stop all of it is introduction and more.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scenes/picture/look.hpp"
 #include "scenes/shared/questions.hpp"
 
 namespace tilestep::scenes {
@@ -18,10 +19,21 @@ float eased(double fraction) {
   return t * t * (3 - 2 * t);
 }
 
+/// What a box is called; of one of several the first label in it.
+std::string name_of(const picture::Box& box) {
+  const picture::Text& label = box.label;
+  std::string name = picture::plain(label.brief.empty() ? label.full : label.brief);
+  for (const picture::Box& inner : box.boxes) {
+    if (name.empty()) name = name_of(inner);
+  }
+  return name;
+}
+
 }  // namespace
 
 void Reel::renew() {
   extent_.reset();
+  cast_in_.reset();
   stills_.clear();
   half_.reset();
   from_ = to_ = nullptr;
@@ -39,6 +51,29 @@ void Reel::use(picture::Area area, float scale, const Reel* other) {
   shares_ = shares;
   area_ = area;
   scale_ = scale;
+}
+
+bool Reel::shoot(const std::vector<std::string>& subject) {
+  if (subject == subject_) return false;
+  subject_ = subject;
+  cast_in_.reset();
+  return true;
+}
+
+const std::vector<std::pair<picture::Key, std::string>>& Reel::aside(const View& view,
+                                                                     const picture::Area& area) {
+  if (cast_in_ == area) return aside_;
+  cast_in_ = area;
+  aside_.clear();
+  off_.clear();
+  stills_.clear();
+  if (subject_.empty()) return aside_;
+  const picture::Picture whole = scene_->picture(extent(), view);
+  for (const picture::Box* box : picture::beside(whole, subject_, area, ui::PictureMetrics())) {
+    off_.push_back(box->key);
+    if (const std::string name = name_of(*box); !name.empty()) aside_.emplace_back(box->key, name);
+  }
+  return aside_;
 }
 
 std::shared_ptr<ui::ShownPicture> Reel::built(const View& view) const {
@@ -61,7 +96,7 @@ Reel::Shown Reel::still(const View& view) {
   auto made = half_ && half_->view == view ? std::move(half_->made) : built(view);
   half_.reset();
   made->marks = picture::marks_of(made->picture);
-  made->placed = picture::place(made->picture, area_, ui::PictureMetrics());
+  made->placed = placed(made->picture, area_);
   if (stills_.size() == kStills) stills_.erase(stills_.begin());
   stills_.push_back({view, std::move(made)});
   return stills_.back().shown;

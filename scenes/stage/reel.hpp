@@ -2,10 +2,12 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "scenes/picture/mix.hpp"
+#include "scenes/picture/shot.hpp"
 #include "scenes/scene.hpp"
 #include "scenes/ui/picture_view.hpp"
 
@@ -24,6 +26,14 @@ class Reel {
   /// Where pictures are laid out, and with which run they share their domains; nullptr: none.
   void use(picture::Area area, float scale, const Reel* other);
   const picture::Area& area() const { return area_; }
+  /// Leaves out the boxes that stand aside for these things. Returns whether that is another shot.
+  bool shoot(const std::vector<std::string>& subject);
+  /// Of what is left out in `area`: its key and what it is called.
+  const std::vector<std::pair<picture::Key, std::string>>& aside(const View& view,
+                                                                 const picture::Area& area);
+  picture::Placed placed(const picture::Picture& picture, const picture::Area& area) const {
+    return picture::place(picture, area, ui::PictureMetrics(), off_);
+  }
   picture::Extent extent() const { return scene_->extent(); }
 
   /// Its picture at rest.
@@ -48,6 +58,10 @@ class Reel {
 
   std::unique_ptr<Scene> scene_;
   std::optional<picture::Extent> extent_;
+  std::vector<std::string> subject_;
+  std::optional<picture::Area> cast_in_;  ///< what stands aside is known, of this room
+  std::vector<std::pair<picture::Key, std::string>> aside_;
+  std::vector<picture::Key> off_;  ///< of `aside_`
   bool shares_ = false;
   picture::Area area_;
   float scale_ = 0;

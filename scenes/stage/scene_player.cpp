@@ -40,6 +40,8 @@ void ScenePlayer::load(const lab::Report& report) {
   symbols_at_.reset();
   run_.renew();
   if (pinned_) pinned_->renew();
+  left_.reset();
+  rests_.reset();
   guess_.reset();
   compared_.reset();
   arrangement_.reset();
@@ -105,8 +107,8 @@ void ScenePlayer::draw_picture(const Moment& now) {
     symbols_at_ = here;
   }
   const ImVec2 min = ImGui::GetCursorScreenPos(), size = ImGui::GetContentRegionAvail();
-  const picture::Area area{min.x, min.y, min.x + std::max(size.x, 1.0f),
-                           min.y + std::max(size.y, 1.0f)};
+  picture::Area area{min.x, min.y, min.x + std::max(size.x, 1.0f), min.y + std::max(size.y, 1.0f)};
+  area = draw_aside(view(now.cursor), area);
   if (pinned_) {
     draw_compared(now, area);
   } else {
@@ -114,11 +116,63 @@ void ScenePlayer::draw_picture(const Moment& now) {
   }
 }
 
+void ScenePlayer::shoot(std::vector<std::string> subject) {
+  if (subject != subject_) brought_in_.clear();
+  subject_ = std::move(subject);
+  std::vector<std::string> all = subject_;
+  if (!all.empty()) all.insert(all.end(), brought_in_.begin(), brought_in_.end());
+  if (run_.shoot(all)) {
+    left_ = rests_;
+    ++shots_;
+    arrangement_.reset();
+  }
+  if (pinned_) pinned_->shoot(all);
+}
+
+/// What stands aside, by name, in a line below the picture. Returns what is left for that.
+picture::Area ScenePlayer::draw_aside(const View& view, picture::Area area) {
+  const auto& aside = run_.aside(view, area);
+  if (pinned_) pinned_->aside({pinned_cursor(view.cursor), picks_}, area);
+  if (aside.empty()) return area;
+  area.y1 -= std::round(ui::px(ui::kControlHeight)) + ui::px(8);
+  float left = area.x0;
+  for (std::size_t i = 0; i < aside.size(); ++i) {
+    const std::string& name = aside[i].second;
+    const float width = std::round(ui::text_size(name, ui::Font::body).x + ui::px(26));
+    if (left + width > area.x1) break;
+    ImGui::SetCursorScreenPos({left, area.y1 + ui::px(8)});
+    if (ui::button(fmt::format("aside_{}", i), name, {.width = width / ui::px(1)})) {
+      brought_in_.push_back(picture::to_text(aside[i].first));
+      ui::request_redraw();
+    }
+    left += width + ui::px(6);
+  }
+  return area;
+}
+
+/// Boxes and marks go to their places in another shot. Returns whether they are on the way.
+bool ScenePlayer::draw_turning(const Shown& shown) {
+  constexpr float kSeconds = 0.35f;
+  const float gone = ui::animate("shot", static_cast<float>(shots_), kSeconds);
+  const float fraction = 1 - (static_cast<float>(shots_) - gone);
+  if (fraction >= 1 || !left_ || left_ == shown) {
+    left_.reset();
+    turn_.reset();
+    return false;
+  }
+  if (!turn_ || turn_->from != left_ || turn_->to != shown)
+    turn_.emplace(Turn{left_, shown, picture::Join(left_->placed, shown->placed)});
+  ui::draw(picture::mix(left_->placed, shown->placed, turn_->join, std::max(fraction, 0.0f)));
+  ui::map(shown);
+  return true;
+}
+
 void ScenePlayer::draw_alone(const Moment& now, picture::Area area) {
   const View here = view(now.cursor);
   run_.use(area, ui::Context::current().scale(), nullptr);
   const Shown shown = run_.still(here);
   if (now.fraction <= 0) {
+    if (draw_turning(shown)) return;
     follow_pointer(run_, *shown, here);
     draw_at_rest(shown, nullptr, "");
     // The frame that came to rest had enough to do. Where nothing moves there is nothing to prepare for.
@@ -179,8 +233,7 @@ ScenePlayer::Arrangement ScenePlayer::arrangement(const picture::Area& area, Cur
 }
 
 ScenePlayer::Crowding ScenePlayer::crowding(Cursor cursor, const picture::Area& half) const {
-  const picture::Placed placed =
-      picture::place(scene().picture(run_.extent(), view(cursor)), half, ui::PictureMetrics());
+  const picture::Placed placed = run_.placed(scene().picture(run_.extent(), view(cursor)), half);
   const auto too_small =
       std::count_if(placed.rooms.begin(), placed.rooms.end(), [](const picture::Room& room) {
         return room.area.width() < room.least.x || room.area.height() < room.least.y;
@@ -235,12 +288,13 @@ void ScenePlayer::add_lit(const ui::ShownPicture& shown, std::vector<picture::Ke
   for (const picture::Room& room : shown.placed.rooms) {
     const std::string name = picture::to_text(room.key);
     if (std::find(lit_keys_.begin(), lit_keys_.end(), name) == lit_keys_.end()) continue;
+    const picture::Area round = picture::content_of(room.key, shown.picture, shown.placed);
     // Round a box at the picture's edge it stands on the panel's margin.
     const float out = ui::px(4), margin = ui::px(5);
     ImDrawList& list = *ImGui::GetWindowDrawList();
     const ImVec2 from = list.GetClipRectMin(), to = list.GetClipRectMax();
     list.PushClipRect({from.x - margin, from.y - margin}, {to.x + margin, to.y + margin});
-    list.AddRect({room.area.x0 - out, room.area.y0 - out}, {room.area.x1 + out, room.area.y1 + out},
+    list.AddRect({round.x0 - out, round.y0 - out}, {round.x1 + out, round.y1 + out},
                  ui::color(ui::Role::text), ui::px(6), 0, ui::px(1.5f));
     list.PopClipRect();
   }

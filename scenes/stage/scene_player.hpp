@@ -51,6 +51,9 @@ class ScenePlayer {
   void draw_measured(const lab::Report& report, const measured::Mask& mask = {});
   /// Lights things of the picture, as the pointer does, until it is told otherwise.
   void light(std::vector<std::string> keys) { lit_keys_ = std::move(keys); }
+  /// Shows these things with the boxes that they are in and what stands on the same bands, large; the rest is named
+  /// below and comes by a click. Nothing named: all is shown.
+  void shoot(std::vector<std::string> subject);
   /// The ends of an axis of the picture.
   std::optional<std::pair<double, double>> axis_ends(Cursor cursor, picture::Name axis);
   /// Where a thing of the picture stands; nothing if it is not there.
@@ -102,6 +105,8 @@ class ScenePlayer {
     auto operator<=>(const Crowding&) const = default;
   };
   Crowding crowding(Cursor cursor, const picture::Area& half) const;
+  picture::Area draw_aside(const View& view, picture::Area area);
+  bool draw_turning(const Shown& shown);
   void draw_label(const picture::Area& half, bool of_pinned) const;
   void draw_at_rest(const Shown& shown, const picture::Differences* differences,
                     const char* prefix) const;
@@ -137,7 +142,16 @@ class ScenePlayer {
   std::vector<picture::Symbol> symbols_;  ///< at `symbols_at_`
   std::optional<View> symbols_at_;
   std::optional<picture::Subject> clicked_symbol_;
-  std::vector<std::string> lit_keys_;
+  std::vector<std::string> lit_keys_, subject_;
+  std::vector<std::string> brought_in_;  ///< boxes, while `subject_` is the subject
+  /// From one shot to the next, of the same run.
+  struct Turn {
+    Shown from, to;
+    picture::Join join;
+  };
+  std::optional<Turn> turn_;
+  Shown left_;     ///< what was on show in the shot before
+  int shots_ = 0;  ///< so far
   std::optional<lab::Settings> request_;
   std::optional<Cursor> step_;
   measured::Tab measured_;

@@ -179,12 +179,12 @@ const lab::KnobTable<Params>& knob_table() {
           .choice(&Params::variant, {"variant", "Which rung of the ladder runs."})
           .retired("variant", "fused-softmax",
                    "naive keeps its scores in memory, flash-2 none; both have a rung")
-          .choice(&Params::pass, {"pass", "Forward, or backward with weights made again."})
+          .choice(&Params::pass, {"pass", "Forward, or backward with recomputed weights."})
           .retired("pass", "backward-store",
                    "backward-recompute runs, and its table passes has what keeping the weights "
                    "comes to")
           .integer(&Params::seq,
-                   {"seq", "Length", "tokens", "How many queries and keys there are."}, 1,
+                   {"seq", "Length", "tokens", "Queries, and as many keys."}, 1,
                    kMostLength, true)
           .integer(&Params::heads, {"heads", "Heads of Q and O."}, 1, kMostHeads, true)
           .integer(
@@ -193,31 +193,30 @@ const lab::KnobTable<Params>& knob_table() {
                "Heads of K and V, each shared by as many query heads (grouped-query attention)."},
               1, kMostHeads, true)
           .choice(&Params::head_dim,
-                  {"head_dim", "Head dimension", "", "Numbers of a query, a key or a value."})
-          .choice(&Params::mask, {"mask", "Which keys a query looks at."})
+                  {"head_dim", "Head dimension", "", "Components of a query, key or value."})
+          .choice(&Params::mask, {"mask", "Which keys a query sees."})
           .integer(&Params::window,
                    {"window", "Window", "keys",
-                    "How many last keys sliding-window shows, or how many first ones prefix."},
+                    "Last keys that sliding-window shows; first keys that prefix shows."},
                    0, kMostLength, true)
           .integer(
               &Params::sinks,
               {"sinks", "Sinks", "keys", "First keys that sliding-window shows to every query."}, 0,
               1024)
           .choice(&Params::score_mod,
-                  {"score_mod", "Score modifier", "", "One line that changes each score."})
-          .choice(&Params::block_q, {"block_q", "Tile of queries", "", "Queries of a tile."})
-          .choice(&Params::block_k, {"block_k", "Tile of keys", "", "Keys of a tile."})
+                  {"score_mod", "Score modifier", "", "Changes each score before the softmax."})
+          .choice(&Params::block_q, {"block_q", "Tile of queries", "", "Queries per tile."})
+          .choice(&Params::block_k, {"block_k", "Tile of keys", "", "Keys per tile."})
           .choice(&Params::dtype,
                   {"dtype", "Number format", "",
-                   "Of Q, K, V and O; sums are FP32. With fp8 and int8 Q and K are multiplied in 8 "
-                   "bits, with a scale for each tile; the rest is BF16."})
+                   "Format of Q, K, V and O; accumulators are FP32. fp8 and int8 quantize Q and K "
+                   "alone, with a scale per tile; the rest stays BF16."})
           .retired("dtype", "fp16", "bf16 runs the same steps")
           .retired("dtype", "fp32", "bf16 runs the same steps")
           .toggle(&Params::smooth_k,
-                  {"smooth_k", "Take K's mean away", "",
-                   "Of fp8 and int8: K loses its mean over the keys before it becomes numbers of 8 "
-                   "bits."})
-          .choice(&Params::data, {"data", "What Q, K and V hold."})
+                  {"smooth_k", "Smooth K", "",
+                   "Subtracts K's mean over the keys before K is quantized (fp8, int8)."})
+          .choice(&Params::data, {"data", "Contents of Q, K and V."})
           .retired_knob("rescale_above", std::int64_t{0},
                         "kernels rescale whenever a maximum rises; the lesson's text says what "
                         "FlashAttention 4's threshold did")
@@ -225,17 +224,17 @@ const lab::KnobTable<Params>& knob_table() {
                         "all exponentials come from their unit; the lesson's text says what "
                         "FlashAttention 4's polynomial did")
           .choice(&Params::broken,
-                  {"break", "Break it", "", "Leaves something out, and runs that kernel for real."})
+                  {"break", "Break it", "", "Omits a step or materializes S, and runs that kernel."})
           .seed()
           .integer(&Params::head,
-                   {"head", "Chosen head", "", "Whose steps are shown; past the end: the last."}, 0,
+                   {"head", "Chosen head", "", "Head whose steps are traced, at most the last."}, 0,
                    kMostHeads - 1)
           .integer(&Params::query,
-                   {"query", "Chosen query", "", "Whose steps are shown; past the end: the last."},
+                   {"query", "Chosen query", "", "Query whose steps are traced, at most the last."},
                    0, kMostLength - 1)
           .integer(&Params::component,
                    {"component", "Chosen component", "",
-                    "Which component of O the steps show; past the end: the last."},
+                    "Component of O that is traced, at most the last."},
                    0, 255)
           .require(check_heads)
           .require(check_quantized)

@@ -74,7 +74,7 @@ static const lab::Replay& replay_of_runs() {
 const lab::Lesson& lesson() {
   static const auto lesson =
       lab::LessonOf<Params>(kLesson,
-                            "Load a tile once, use it many times: trips to memory are the limit.",
+                            "A tile in shared memory moves the limit; registers turn its reuse into speed.",
                             knob_table(), run, bench_report, "k_tiles")
           .with_cases(case_of)
           .with_telling({{"naive",

@@ -1,0 +1,192 @@
+#include "scenes/picture/shot.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "scenes/picture/look.hpp"
+
+namespace tilestep::picture {
+namespace {
+
+/// Room for every box with all its marks, whatever the window's.
+constexpr float kAmple = 4000;
+
+/// Of the picture's area: what the boxes on show must take together for it to be a picture.
+constexpr float kFilled = 0.5f;
+
+bool stands_on_axes(const Box& box) {
+  return std::any_of(box.marks.begin(), box.marks.end(), [](const Mark& mark) {
+    return std::visit(
+        [](const auto& m) {
+          if constexpr (requires { m.ax; }) {
+            return true;
+          } else if constexpr (requires { m.x; }) {
+            return !m.x.empty();
+          } else {
+            return false;
+          }
+        },
+        mark);
+  });
+}
+
+std::set<Name> bands_of(const Box& box, const Picture& picture) {
+  std::set<Name> used;
+  for (const Mark& mark : box.marks) {
+    std::visit(
+        [&](const auto& m) {
+          if constexpr (requires { m.ax; }) {
+            used.insert({m.ax, m.ay});
+          } else {
+            if constexpr (requires { m.x; }) used.insert(m.x);
+            if constexpr (requires { m.y; }) used.insert(m.y);
+            if constexpr (requires { m.lanes; }) used.insert(m.lanes);
+          }
+        },
+        mark);
+  }
+  std::erase_if(used, [&](Name name) {
+    return std::none_of(picture.axes.begin(), picture.axes.end(), [&](const Axis& axis) {
+      return axis.name == name && axis.kind == Axis::band;
+    });
+  });
+  return used;
+}
+
+/// The marks of `box` and of what is in it, as Identity::mark counts them.
+bool find_marks(const Box& box, const Key& wanted, bool inside, int& next, std::set<int>& marks) {
+  inside = inside || box.key == wanted;
+  for (std::size_t k = 0; k < box.marks.size(); ++k, ++next) {
+    if (inside) marks.insert(next);
+  }
+  for (const Box& inner : box.boxes) find_marks(inner, wanted, inside, next, marks);
+  return !marks.empty();
+}
+
+class Cast {
+ public:
+  Cast(const Picture& picture, const std::vector<std::string>& subject, const Metrics& metrics)
+      : picture_(picture), subject_(subject.begin(), subject.end()) {
+    const Placed placed = place(picture, {0, 0, kAmple, kAmple}, metrics);
+    const auto look_at = [&](const Identity& of) {
+      if (subject_.count(to_text(of.key)) == 0) return;
+      marks_.insert(of.mark);
+    };
+    for (const Piece& piece : placed.pieces) look_at(piece.of);
+    for (const Stroke& stroke : placed.strokes) look_at(stroke.of);
+    for (const Words& words : placed.words) look_at(words.of);
+    find(picture.root, false);
+    for (const Box* box : leading_) {
+      for (const Name band : bands_of(*box, picture_)) bands_.insert(band);
+    }
+  }
+
+  std::vector<const Box*> aside() const {
+    std::vector<const Box*> all;
+    if (!leading_.empty()) collect(picture_.root, all);
+    return all;
+  }
+
+ private:
+  void find(const Box& box, bool lit) {
+    lit = lit || subject_.count(to_text(box.key)) > 0;
+    for (std::size_t k = 0; k < box.marks.size(); ++k, ++next_mark_) {
+      lit = lit || marks_.count(next_mark_) > 0;
+    }
+    if (lit && !box.marks.empty()) leading_.insert(&box);
+    for (const Box& inner : box.boxes) find(inner, lit);
+  }
+  bool stays(const Box& box) const {
+    if (leading_.count(&box) > 0) return true;
+    const std::set<Name> bands = bands_of(box, picture_);
+    if (std::any_of(bands.begin(), bands.end(), [&](Name band) { return bands_.count(band) > 0; }))
+      return true;
+    return std::any_of(box.boxes.begin(), box.boxes.end(),
+                       [&](const Box& inner) { return stays(inner); });
+  }
+  void collect(const Box& box, std::vector<const Box*>& all) const {
+    for (const Box& inner : box.boxes) {
+      stays(inner) ? collect(inner, all) : all.push_back(&inner);
+    }
+  }
+
+  const Picture& picture_;
+  const std::set<std::string> subject_;
+  std::set<int> marks_;           ///< that have a thing of the subject
+  std::set<const Box*> leading_;  ///< boxes of these marks
+  std::set<Name> bands_;          ///< that those stand on
+  int next_mark_ = 0;
+};
+
+/// The share of the picture that its boxes take: those on axes their room, others what is in them.
+float filled_by(const Picture& picture, const Placed& placed) {
+  std::map<Key, const Box*> boxes;
+  const std::function<void(const Box&)> note = [&](const Box& box) {
+    if (!box.marks.empty()) boxes[box.key] = &box;
+    for (const Box& inner : box.boxes) note(inner);
+  };
+  note(picture.root);
+  float all = 0;
+  for (const Room& room : placed.rooms) {
+    const auto found = boxes.find(room.key);
+    if (found == boxes.end()) continue;
+    const Area area =
+        stands_on_axes(*found->second) ? room.area : content_of(room.key, picture, placed);
+    all += area.width() * area.height();
+  }
+  return all / std::max(placed.area.width() * placed.area.height(), 1.0f);
+}
+
+}  // namespace
+
+Area content_of(const Key& box, const Picture& picture, const Placed& placed) {
+  std::set<int> marks;
+  int next = 0;
+  std::optional<Area> all;
+  const auto add = [&](const Identity& of, const Area& area) {
+    if (marks.count(of.mark) > 0) all = all ? joined(*all, area) : area;
+  };
+  if (find_marks(picture.root, box, false, next, marks)) {
+    for (const Piece& piece : placed.pieces) add(piece.of, piece.area);
+    for (const Words& words : placed.words) add(words.of, words.area);
+    for (const Stroke& stroke : placed.strokes) {
+      for (const Point& p : stroke.points) add(stroke.of, {p.x, p.y, p.x, p.y});
+    }
+  }
+  const auto room = std::find_if(placed.rooms.begin(), placed.rooms.end(),
+                                 [&](const Room& each) { return each.key == box; });
+  return all ? *all : room == placed.rooms.end() ? Area() : room->area;
+}
+
+std::vector<const Box*> beside(const Picture& picture, const std::vector<std::string>& subject,
+                               const Area& area, const Metrics& metrics) {
+  if (subject.empty()) return {};
+  std::vector<const Box*> off = Cast(picture, subject, metrics).aside();
+  const auto filled = [&](const std::vector<const Box*>& boxes) {
+    std::vector<Key> keys;
+    for (const Box* box : boxes) keys.push_back(box->key);
+    return filled_by(picture, place(picture, area, metrics, keys));
+  };
+  // A subject that is a line of words needs a picture beside it: the box that fills most comes back.
+  float share = filled(off);
+  while (!off.empty() && share < kFilled) {
+    std::size_t best = 0;
+    float most = -1;
+    for (std::size_t k = 0; k < off.size(); ++k) {
+      std::vector<const Box*> others = off;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(k));
+      const float with = filled(others);
+      if (with <= most) continue;
+      most = with;
+      best = k;
+    }
+    off.erase(off.begin() + static_cast<std::ptrdiff_t>(best));
+    share = most;
+  }
+  return off;
+}
+
+}  // namespace tilestep::picture

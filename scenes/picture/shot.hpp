@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenes/picture/placed.hpp"
+
+/// \file
+/// A shot: the part of a picture that is on show while something in it is the subject.
+namespace tilestep::picture {
+
+/// Boxes that stand aside while the things named `subject` ("m", "stage_2") are: the outermost ones that
+/// hold none of them and share no band with a box that does, as long as the rest fills half of `area`. Nothing stands aside
+/// if none of `subject` is in the picture.
+std::vector<const Box*> beside(const Picture& picture, const std::vector<std::string>& subject,
+                               const Area& area, const Metrics& metrics);
+
+/// Lays out all but the boxes `off`, whose room the others have.
+Placed place(const Picture& picture, Area area, const Metrics& metrics,
+             const std::vector<Key>& off);
+
+/// The room that the marks of a box and of those in it take; the box' own room if it has none.
+Area content_of(const Key& box, const Picture& picture, const Placed& placed);
+
+}  // namespace tilestep::picture
