@@ -14,9 +14,6 @@ namespace {
 /// Room for every box with all its marks, whatever the window's.
 constexpr float kAmple = 4000;
 
-/// Of the picture's area: what the boxes on show must take together for it to be a picture.
-constexpr float kFilled = 0.5f;
-
 bool stands_on_axes(const Box& box) {
   return std::any_of(box.marks.begin(), box.marks.end(), [](const Mark& mark) {
     return std::visit(
@@ -84,10 +81,18 @@ class Cast {
     }
   }
 
-  std::vector<const Box*> aside() const {
+  /// `strictly`: those on the same bands too.
+  std::vector<const Box*> aside(bool strictly) {
     std::vector<const Box*> all;
+    if (strictly) bands_.clear();
     if (!leading_.empty()) collect(picture_.root, all);
     return all;
+  }
+  bool all_in(const Placed& placed) const {
+    return std::all_of(leading_.begin(), leading_.end(), [&](const Box* box) {
+      return std::any_of(placed.rooms.begin(), placed.rooms.end(),
+                         [&](const Room& room) { return room.key == box->key; });
+    });
   }
 
  private:
@@ -121,25 +126,6 @@ class Cast {
   int next_mark_ = 0;
 };
 
-/// The share of the picture that its boxes take: those on axes their room, others what is in them.
-float filled_by(const Picture& picture, const Placed& placed) {
-  std::map<Key, const Box*> boxes;
-  const std::function<void(const Box&)> note = [&](const Box& box) {
-    if (!box.marks.empty()) boxes[box.key] = &box;
-    for (const Box& inner : box.boxes) note(inner);
-  };
-  note(picture.root);
-  float all = 0;
-  for (const Room& room : placed.rooms) {
-    const auto found = boxes.find(room.key);
-    if (found == boxes.end()) continue;
-    const Area area =
-        stands_on_axes(*found->second) ? room.area : content_of(room.key, picture, placed);
-    all += area.width() * area.height();
-  }
-  return all / std::max(placed.area.width() * placed.area.height(), 1.0f);
-}
-
 }  // namespace
 
 Area content_of(const Key& box, const Picture& picture, const Placed& placed) {
@@ -161,19 +147,41 @@ Area content_of(const Key& box, const Picture& picture, const Placed& placed) {
   return all ? *all : room == placed.rooms.end() ? Area() : room->area;
 }
 
+float filled_by(const Picture& picture, const Placed& placed) {
+  std::map<Key, const Box*> boxes;
+  const std::function<void(const Box&)> note = [&](const Box& box) {
+    if (!box.marks.empty()) boxes[box.key] = &box;
+    for (const Box& inner : box.boxes) note(inner);
+  };
+  note(picture.root);
+  float all = 0;
+  for (const Room& room : placed.rooms) {
+    const auto found = boxes.find(room.key);
+    if (found == boxes.end()) continue;
+    const Area area =
+        stands_on_axes(*found->second) ? room.area : content_of(room.key, picture, placed);
+    all += area.width() * area.height();
+  }
+  return all / std::max(placed.area.width() * placed.area.height(), 1.0f);
+}
+
 std::vector<const Box*> beside(const Picture& picture, const std::vector<std::string>& subject,
                                const Area& area, const Metrics& metrics) {
   if (subject.empty()) return {};
-  std::vector<const Box*> off = Cast(picture, subject, metrics).aside();
+  Cast cast(picture, subject, metrics);
+  // Of the picture without these; −1 where something of the subject has no room.
   const auto filled = [&](const std::vector<const Box*>& boxes) {
     std::vector<Key> keys;
     for (const Box* box : boxes) keys.push_back(box->key);
-    return filled_by(picture, place(picture, area, metrics, keys));
+    const Placed placed = place(picture, area, metrics, keys);
+    return cast.all_in(placed) ? filled_by(picture, placed) : -1.0f;
   };
+  std::vector<const Box*> off = cast.aside(false);
+  if (filled(off) < 0) off = cast.aside(true);
   // A subject that is a line of words needs a picture beside it: the box that fills most comes back.
   float share = filled(off);
   while (!off.empty() && share < kFilled) {
-    std::size_t best = 0;
+    std::size_t best = off.size();
     float most = -1;
     for (std::size_t k = 0; k < off.size(); ++k) {
       std::vector<const Box*> others = off;
@@ -183,6 +191,7 @@ std::vector<const Box*> beside(const Picture& picture, const std::vector<std::st
       most = with;
       best = k;
     }
+    if (best == off.size()) break;
     off.erase(off.begin() + static_cast<std::ptrdiff_t>(best));
     share = most;
   }

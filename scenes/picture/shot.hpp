@@ -9,11 +9,16 @@
 /// A shot: the part of a picture that is on show while something in it is the subject.
 namespace tilestep::picture {
 
-/// Boxes that stand aside while the things named `subject` ("m", "stage_2") are: the outermost ones that
-/// hold none of them and share no band with a box that does, as long as the rest fills half of `area`. Nothing stands aside
-/// if none of `subject` is in the picture.
+/// Boxes that stand aside while the things named `subject` ("m", "stage_2") are the subject: the outermost ones that hold
+/// none of them and share no band with a box that does. Some come back until half of `area` is filled, those on the bands
+/// go where the subject has no room. Nothing stands aside if none of `subject` is in the picture.
 std::vector<const Box*> beside(const Picture& picture, const std::vector<std::string>& subject,
                                const Area& area, const Metrics& metrics);
+
+/// Of the picture's area: what the boxes on show take together at least.
+inline constexpr float kFilled = 0.5f;
+/// The share of the picture that its boxes take: those on axes their room, others what is in them.
+float filled_by(const Picture& picture, const Placed& placed);
 
 /// Lays out all but the boxes `off`, whose room the others have.
 Placed place(const Picture& picture, Area area, const Metrics& metrics,

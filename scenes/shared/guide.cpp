@@ -275,11 +275,9 @@ Guide parse_guide(std::string_view markdown, const lab::Knobs& knobs) {
 }
 
 std::vector<std::string> GuideStop::subject() const {
-  constexpr std::string_view kLight = "](light:";
   std::vector<std::string> keys = light;
-  for (auto at = text.find(kLight); at != std::string::npos; at = text.find(kLight, at + 1)) {
-    const auto from = at + kLight.size();
-    keys.push_back(text.substr(from, text.find(')', from) - from));
+  for (const GuideLink& link : links_of(text)) {
+    if (link.target.starts_with(kLight)) keys.push_back(link.target.substr(kLight.size()));
   }
   return keys;
 }

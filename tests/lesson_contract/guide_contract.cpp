@@ -12,7 +12,9 @@
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/number.hpp"
 #include "lesson_headers.hpp"
+#include "scenes/picture/shot.hpp"
 #include "scenes/shared/guide.hpp"
+#include "scenes/ui/picture_view.hpp"
 #include "tests/lesson_contract/knob_cases.hpp"
 #include "tests/paths.hpp"
 #include "tests/reports.hpp"
@@ -263,7 +265,35 @@ void check_words(std::string_view text, const lab::Lesson& lesson) {
 
 // ---- stops ---------------------------------------------------------------------------------------
 
-void check_stop(const lab::Lesson& lesson, const GuideStop& stop) {
+/// In the shot of a stop, in windows of the sizes that people have, all that it lights is drawn, and the boxes that are
+/// left take half of the picture.
+void check_shot(const GuideStop& stop, const scenes::Scene& scene, const scenes::View& view) {
+  const picture::Picture whole = scene.picture(scene.extent(), view);
+  // The stage beside the text at 1440x900, above it in presenter mode at 1280x720, and at 1024x640.
+  for (const picture::Area area :
+       {picture::Area{0, 0, 766, 560}, {0, 0, 1150, 330}, {0, 0, 560, 400}}) {
+    const ui::PictureMetrics metrics;
+    std::vector<picture::Key> off;
+    for (const picture::Box* box : picture::beside(whole, stop.subject(), area, metrics)) {
+      off.push_back(box->key);
+    }
+    const picture::Placed placed = picture::place(whole, area, metrics, off);
+    std::set<std::string> drawn;
+    for (const auto& piece : placed.pieces) drawn.insert(to_text(piece.of.key));
+    for (const auto& stroke : placed.strokes) drawn.insert(to_text(stroke.of.key));
+    for (const auto& words : placed.words) drawn.insert(to_text(words.of.key));
+    for (const auto& room : placed.rooms) drawn.insert(to_text(room.key));
+    for (const std::string& key : stop.light) {
+      INFO(key << " is lit, in " << area.width() << " x " << area.height());
+      CHECK(drawn.count(key) == 1);
+    }
+    INFO("of " << area.width() << " x " << area.height());
+    if (!off.empty() && area.height() > 500)
+      CHECK(picture::filled_by(whole, placed) >= picture::kFilled);
+  }
+}
+
+void check_stop(const lab::Lesson& lesson, const GuideStop& stop, tests::SceneFrame& frame) {
   const std::string& id = lesson.info().id;
   INFO("at the stop " << stop.title);
   CHECK(stop.title.size() <= 64);
@@ -283,6 +313,7 @@ void check_stop(const lab::Lesson& lesson, const GuideStop& stop) {
     CHECK(keys.count(key) == 1);
   }
   check_decimals(stop, *scene, scenes::View{cursor});
+  frame.show({1200, 700}, [&] { check_shot(stop, *scene, scenes::View{cursor}); });
   for (const scenes::GuideLink& link : scenes::links_of(stop.text)) {
     if (!link.target.starts_with("light:")) continue;
     INFO(link.target);
@@ -368,8 +399,9 @@ void check_guide(const lab::Lesson& lesson) {
   CHECK(guide.stops.size() <= 15);
   std::size_t tries = 0;
   std::set<std::string> kinds;
+  tests::SceneFrame frame;
   for (const GuideStop& stop : guide.stops) {
-    check_stop(lesson, stop);
+    check_stop(lesson, stop, frame);
     check_view(stop, *scene);
     tries += stop.tries.size();
     kinds.insert(stop.kind);

@@ -11,29 +11,9 @@
 
 using namespace tilestep;
 using namespace tilestep::picture;
+using tests::Typewriter;
 
 namespace {
-
-/// Type of one width: what a layout does with it is the same with any other.
-class Typewriter final : public Metrics {
- public:
-  explicit Typewriter(float scale = 1) : scale_(scale) {}
-  float width(std::string_view text, Face face) const override {
-    float length = 0;
-    for (const char c : text) length += (c & 0xC0) != 0x80 ? 1 : 0;
-    return length * height(face) * 0.5f;
-  }
-  float height(Face face) const override {
-    const float design = face == Face::section || face == Face::mono_large ? 24.0f
-                         : face == Face::note || face == Face::mono_note   ? 15.0f
-                                                                           : 19.0f;
-    return std::round(design * scale_);
-  }
-  float px(float design) const override { return design * scale_; }
-
- private:
-  float scale_;
-};
 
 bool overlap(const Area& a, const Area& b) {
   constexpr float kTouch = 1.0f;

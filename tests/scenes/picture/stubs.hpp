@@ -1,6 +1,8 @@
 #pragma once
 
-#include "scenes/picture/picture.hpp"
+#include <cmath>
+
+#include "scenes/picture/placed.hpp"
 
 /// Pictures of lessons to come, in a few lines each: what the vocabulary has to be able to say.
 namespace tilestep::tests {
@@ -17,5 +19,26 @@ picture::Picture page_table(int sequences, int written);
 picture::Picture byte_ledger(int ran);
 /// Two GPUs that add up their gradients in chunks, after `steps` of the ring.
 picture::Picture two_gpus(int chunks, int steps);
+
+/// Type of one width: what a layout does with it is the same with any other.
+class Typewriter final : public picture::Metrics {
+ public:
+  explicit Typewriter(float scale = 1) : scale_(scale) {}
+  float width(std::string_view text, picture::Face face) const override {
+    float length = 0;
+    for (const char c : text) length += (c & 0xC0) != 0x80 ? 1 : 0;
+    return length * height(face) * 0.5f;
+  }
+  float height(picture::Face face) const override {
+    const float design = face == picture::Face::section || face == picture::Face::mono_large ? 24.0f
+                         : face == picture::Face::note || face == picture::Face::mono_note   ? 15.0f
+                                                                                           : 19.0f;
+    return std::round(design * scale_);
+  }
+  float px(float design) const override { return design * scale_; }
+
+ private:
+  float scale_;
+};
 
 }  // namespace tilestep::tests
