@@ -126,6 +126,12 @@ class Cast {
   int next_mark_ = 0;
 };
 
+bool is_short_of_room(const Placed& placed) {
+  return std::any_of(placed.rooms.begin(), placed.rooms.end(), [](const Room& room) {
+    return room.area.width() < room.least.x || room.area.height() < room.least.y;
+  });
+}
+
 }  // namespace
 
 Area content_of(const Key& box, const Picture& picture, const Placed& placed) {
@@ -169,31 +175,31 @@ std::vector<const Box*> beside(const Picture& picture, const std::vector<std::st
                                const Area& area, const Metrics& metrics) {
   if (subject.empty()) return {};
   Cast cast(picture, subject, metrics);
-  // Of the picture without these; −1 where something of the subject has no room.
-  const auto filled = [&](const std::vector<const Box*>& boxes) {
+  const auto without = [&](const std::vector<const Box*>& boxes) {
     std::vector<Key> keys;
     for (const Box* box : boxes) keys.push_back(box->key);
-    const Placed placed = place(picture, area, metrics, keys);
-    return cast.all_in(placed) ? filled_by(picture, placed) : -1.0f;
+    return place(picture, area, metrics, keys);
   };
   std::vector<const Box*> off = cast.aside(false);
-  if (filled(off) < 0) off = cast.aside(true);
-  // A subject that is a line of words needs a picture beside it: the box that fills most comes back.
-  float share = filled(off);
-  while (!off.empty() && share < kFilled) {
+  Placed now = without(off);
+  if (!cast.all_in(now)) now = without(off = cast.aside(true));
+  // A subject that is a line of words needs a picture beside it: the box that fills most comes back, if there is room.
+  while (!off.empty() && filled_by(picture, now) < kFilled) {
     std::size_t best = off.size();
-    float most = -1;
+    Placed next;
     for (std::size_t k = 0; k < off.size(); ++k) {
       std::vector<const Box*> others = off;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(k));
-      const float with = filled(others);
-      if (with <= most) continue;
-      most = with;
+      Placed with = without(others);
+      const bool crowded = !cast.all_in(with) || is_short_of_room(with);
+      if (crowded || (best < off.size() && filled_by(picture, with) <= filled_by(picture, next)))
+        continue;
       best = k;
+      next = std::move(with);
     }
     if (best == off.size()) break;
     off.erase(off.begin() + static_cast<std::ptrdiff_t>(best));
-    share = most;
+    now = std::move(next);
   }
   return off;
 }
