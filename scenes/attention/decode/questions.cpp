@@ -185,7 +185,7 @@ void DecodeScene::find_events() {
   }
   if (trace_.rounds() > 0)
     events_.push_back({{engine_steps() + 1, 0}, "the kernel begins to read"});
-  if (trace_.merged) events_.push_back({{trace_.length(), 0}, "the parts are merged"});
+  if (trace_.merged) events_.push_back({{trace_.answered(), 0}, "the parts are merged"});
 }
 
 }  // namespace tilestep::scenes
