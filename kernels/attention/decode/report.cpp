@@ -65,7 +65,6 @@ lab::Table step_table(const Trace& trace) {
                    {whole("step"), "act", lab::column("what", "what happens"), whole("running"),
                     whole("free_pages", "free pages"), whole("tokens", "tokens stored"),
                     whole("tiles", "tiles taken"), whole("busy", "blocks at work")}};
-  const auto engine = static_cast<int>(trace.serving.size());
   for (int step = 1; step <= trace.length(); ++step) {
     const Act act = trace.act_of(step);
     if (act == Act::serve) {
@@ -78,28 +77,23 @@ lab::Table step_table(const Trace& trace) {
                  moment.tokens(),
                  {},
                  {}});
-    } else if (act == Act::read) {
-      const int round = step - engine;
-      const int busy = tiles_by(trace, round) - tiles_by(trace, round - 1);
-      table.add(
-          {step,
-           act,
-           fmt::format("{} {} a tile", lab::plural(busy, "block"), busy == 1 ? "takes" : "take"),
-           trace.requests.size(),
-           {},
-           {},
-           tiles_by(trace, round),
-           busy});
-    } else {
-      table.add({step,
-                 act,
-                 act == Act::merge ? "parts are weighed and added" : "when the blocks were at work",
-                 trace.requests.size(),
-                 {},
-                 {},
-                 tiles_by(trace, trace.rounds()),
-                 {}});
+      continue;
     }
+    const int round = step - static_cast<int>(trace.serving.size());
+    const int tiles = tiles_by(trace, round), busy = tiles - tiles_by(trace, round - 1);
+    const std::string what =
+        act == Act::read
+            ? fmt::format("{} {} a tile", lab::plural(busy, "block"), busy == 1 ? "takes" : "take")
+        : act == Act::merge ? "parts are weighed and added"
+                            : "when the blocks were at work";
+    table.add({step,
+               act,
+               what,
+               trace.requests.size(),
+               {},
+               {},
+               tiles,
+               act == Act::read ? lab::Cell(busy) : lab::Cell()});
   }
   return table;
 }

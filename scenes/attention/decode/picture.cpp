@@ -15,9 +15,6 @@ using words::counted, words::significant;
 
 namespace {
 
-int pages_for(int tokens, int page_size) {
-  return (tokens + page_size - 1) / page_size;
-}
 std::vector<std::string> request_names(int count) {
   std::vector<std::string> names;
   for (int r = 0; r < count; ++r) {
@@ -30,10 +27,6 @@ std::vector<std::string> request_names(int count) {
 
 Extent DecodeScene::extent() const {
   const decode::Shape& shape = trace_.shape;
-  std::vector<std::string> blocks;
-  for (int block = 0; block < trace_.blocks; ++block) {
-    blocks.push_back(trace_.blocks <= kMostNamed ? fmt::format("block {}", block) : std::string());
-  }
   const double tokens = static_cast<double>(trace_.pool) * shape.page_size;
   Extent all{
       {{.name = "heads",
@@ -54,16 +47,6 @@ Extent DecodeScene::extent() const {
         .high = 2000,
         .title = text("TFLOP/s"),
         .ticks = true},
-       {.name = "place",
-        .kind = Axis::band,
-        .count = pages_for(trace_.limit, shape.page_size),
-        .align = 0,
-        .least_slot = 3},
-       {.name = "row",
-        .kind = Axis::band,
-        .count = trace_.most_running,
-        .align = 0,
-        .least_slot = 4},
        {.name = "request",
         .kind = Axis::band,
         .count = trace_.coming,
@@ -78,18 +61,8 @@ Extent DecodeScene::extent() const {
        {.name = "tokens",
         .high = rounded(0, std::max(tokens, 1.0 * trace_.most_running * trace_.limit)).second,
         .title = text("tokens"),
-        .ticks = true},
-       {.name = "block",
-        .kind = Axis::band,
-        .count = trace_.blocks,
-        .names = std::move(blocks),
-        .least_slot = 2},
-       {.name = "round",
-        .low = 0,
-        .high = std::max(1.0, static_cast<double>(trace_.rounds())),
-        .title = text("tiles"),
         .ticks = true}}};
-  for (const std::vector<Axis>& more : {cost_axes(), time_axes()}) {
+  for (const std::vector<Axis>& more : {launch_axes(), cost_axes(), time_axes()}) {
     all.axes.insert(all.axes.end(), more.begin(), more.end());
   }
   return all;
@@ -254,63 +227,6 @@ Box DecodeScene::pool(Cursor cursor) const {
              text(fmt::format("pool: {} of {}, {} free", counted(trace_.pool, "page"), size, free),
                   fmt::format("{} free", counted(free, "page")), "pool"),
              {.weight = 0.8f, .least_width = 7, .least_height = 2.1f});
-}
-
-State DecodeScene::page_state(int row, int place, Cursor cursor) const {
-  if (!reading(cursor)) return State::plain;
-  const int size = trace_.shape.page_size, tile = trace_.shape.tile;
-  bool done = false;
-  for (const ItemTrace& item : trace_.items) {
-    if (!is_of(item, row) || place < item.first_page || place >= item.first_page + item.pages)
-      continue;
-    // Tokens of the item that lie in the page, against those of the tiles that are through.
-    const int first = (place - item.first_page) * size;
-    const int through = tiles_of(item, cursor) * tile;
-    const bool now = at_work(item, cursor) && first < through && first + size > through - tile;
-    if (now) return State::current;
-    done = done || through >= std::min(first + size, item.tokens);
-  }
-  return done ? State::done : State::to_come;
-}
-
-/// A row a request: its pages by number, in the order of its tokens.
-Box DecodeScene::tables(Cursor cursor) const {
-  const Served* now = moment(cursor);
-  const int longest = pages_for(trace_.limit, trace_.shape.page_size);
-  const auto rows = now == nullptr ? 0 : static_cast<int>(now->running.size());
-  Cells cells{items("entry", 0)};
-  cells.x = "place";
-  cells.y = "row";
-  cells.columns = longest;
-  cells.items.count = longest * trace_.most_running;
-  cells.items.per_row = longest;
-  std::vector<int> requests;
-  std::vector<std::string> names;
-  for (int r = 0; r < trace_.most_running; ++r) {
-    const Running* one = r < rows ? &now->running[static_cast<std::size_t>(r)] : nullptr;
-    // The kernel's own tables, which a broken run changes.
-    const std::vector<int>* pages = one == nullptr ? nullptr : &one->pages;
-    if (reading(cursor))
-      pages = r < rows ? &trace_.requests[static_cast<std::size_t>(r)].pages : nullptr;
-    for (int place = 0; place < longest; ++place) {
-      const bool there = pages != nullptr && place < static_cast<int>(pages->size());
-      const int page = there ? (*pages)[static_cast<std::size_t>(place)] : -1;
-      requests.push_back(one == nullptr ? -1 : one->request);
-      cells.items.names.push_back(there ? std::to_string(page) : "");
-      cells.items.tone.each.push_back(there ? request_tone(one->request) : std::uint8_t{0});
-      cells.items.glyph.each.push_back(there ? kSolid : kHollow);
-      const bool stale = there && reading(cursor) && r == trace_.request &&
-                         page_state(r, place, cursor) != State::to_come &&
-                         std::find(one->pages.begin(), one->pages.end(), page) == one->pages.end();
-      cells.items.state.each.push_back(stale   ? State::wrong
-                                       : there ? page_state(r, place, cursor)
-                                               : State::to_come);
-    }
-  }
-  cells.items.about = {{"request", {0, requests}}};
-  return box({"tables"}, {cells},
-             text("block tables: a row a request, page by page", "block tables"),
-             {.weight = 1.2f, .least_width = 8, .least_height = 2.1f});
 }
 
 }  // namespace tilestep::scenes

@@ -20,34 +20,6 @@ namespace {
 
 constexpr int kMostParts = 4;  ///< that have a row
 
-/// Spans that are made one by one.
-struct SpanList {
-  Spans spans;
-  std::vector<int> requests;
-
-  SpanList(Name name, Name x, Name lanes) {
-    spans.items = items(name, 0);
-    spans.x = x;
-    spans.lanes = lanes;
-  }
-  void add(int id, int lane, double begin, double end, State state, std::string name, int request) {
-    ++spans.items.count;
-    spans.items.ids.push_back(id);
-    spans.lane.push_back(lane);
-    spans.begin.push_back(begin);
-    spans.end.push_back(end);
-    spans.items.state.each.push_back(state);
-    spans.items.names.push_back(std::move(name));
-    spans.items.tone.each.push_back(request < 0 ? std::uint8_t{0} : request_tone(request));
-    requests.push_back(request);
-  }
-  Spans made(double now) {
-    spans.now = now;
-    spans.items.about = {{"request", {0, requests}}};
-    return std::move(spans);
-  }
-};
-
 std::string sum_text(float value, int digits) {
   return number(static_cast<double>(value), digits);
 }
@@ -122,43 +94,6 @@ Box DecodeScene::waste(Cursor cursor) const {
 }
 
 // ---- the launch -------------------------------------------------------------------------------------------
-
-/// The blocks over the tiles that they have taken, in their requests' tones.
-Box DecodeScene::lanes(Cursor cursor) const {
-  SpanList list("lane", "round", "block");
-  const int now = round(cursor);
-  std::vector<int> last(static_cast<std::size_t>(trace_.blocks));
-  for (std::size_t i = 0; i < trace_.items.size(); ++i) {
-    const ItemTrace& item = trace_.items[i];
-    const int through = tiles_of(item, cursor);
-    if (through == 0) continue;
-    int& end = last[static_cast<std::size_t>(item.block)];
-    end = std::max(end, item.first_round + through);
-    const int request = request_number(item.row);
-    std::string name = fmt::format("{} head {}", requests_of(item), item.kv_head);
-    if (item.splits > 1) name += fmt::format(" part {}", item.split);
-    list.add(static_cast<int>(i), item.block, item.first_round, item.first_round + through,
-             at_work(item, cursor) ? State::current : State::plain, std::move(name), request);
-    if (has_chosen(item) && trace_.blocks <= kMostNamed) {
-      list.spans.items.flags.each.resize(static_cast<std::size_t>(list.spans.items.count), kNone);
-      list.spans.items.flags.each.back() = kPicked;
-    }
-  }
-  int idle = static_cast<int>(trace_.items.size());
-  for (int block = 0; block < trace_.blocks; ++block) {
-    const int end = last[static_cast<std::size_t>(block)];
-    if (end < now) list.add(idle, block, end, now, State::to_come, "idle", -1);
-    ++idle;
-  }
-  if (!list.spans.items.flags.each.empty()) {
-    list.spans.items.flags.each.resize(static_cast<std::size_t>(list.spans.items.count), kNone);
-  }
-  return labelled(
-      {"lanes"}, box({"lane_box"}, {list.made(now)}, {}, {.least_height = 2, .left = kLaneLeft}),
-      text(fmt::format("{} of one launch, tile by tile", counted(trace_.blocks, "block")),
-           counted(trace_.blocks, "block")),
-      {.weight = 1, .least_width = 9, .least_height = 3.8f});
-}
 
 /// m, ℓ and O of each part of the chosen head, as far as it has come; at the end what the merge gives it.
 Ledger DecodeScene::part_table(Cursor cursor) const {
@@ -241,29 +176,6 @@ Box DecodeScene::parts(Cursor cursor) const {
 }
 
 // ---- what is said of a thing --------------------------------------------------------------------------------
-
-/// A place of a block table; of the traced item also what its copies of K asked of memory.
-std::string DecodeScene::explain_entry(Cursor cursor, int row, int place) const {
-  const Served* now = moment(cursor);
-  if (now == nullptr || row < 0 || row >= std::ssize(now->running)) return {};
-  const Running& one = now->running[static_cast<std::size_t>(row)];
-  const std::vector<int>& pages =
-      reading(cursor) ? trace_.requests[static_cast<std::size_t>(row)].pages : one.pages;
-  if (place < 0 || place >= std::ssize(pages)) return {};
-  const int page = pages[static_cast<std::size_t>(place)];
-  const int first = place * trace_.shape.page_size;
-  std::string text = fmt::format("R{}, tokens {}–{}: page {}", one.request, first,
-                                 std::min(first + trace_.shape.page_size, one.tokens) - 1, page);
-  const ItemTrace& traced = trace_.items[static_cast<std::size_t>(trace_.traced_item)];
-  const bool through = reading(cursor) && cursor.tile >= trace_.end_of(traced);
-  for (const decode::GatherTrace& gather : trace_.gathers) {
-    if (!through || !is_of(traced, row) || gather.page != page) continue;
-    text += fmt::format("\nK of head {}: {} bytes in {} of 32 bytes", traced.kv_head, gather.bytes,
-                        counted(gather.sectors, "sector"));
-    if (!gather.owned) text += "\nthe request has not got this page";
-  }
-  return text;
-}
 
 std::string DecodeScene::explain(const View& view, const Key& key) const {
   for (const std::string& said : {explain_cost(key), explain_time(key)}) {

@@ -119,10 +119,6 @@ Box DecodeScene::gather(Cursor cursor) const {
 // ---- time -------------------------------------------------------------------------------------------------
 
 std::vector<Axis> DecodeScene::time_axes() const {
-  std::vector<std::string> blocks;
-  for (int block = 0; block < trace_.blocks; ++block) {
-    blocks.push_back(trace_.blocks <= kMostNamed ? fmt::format("block {}", block) : std::string());
-  }
   return {{.name = "time",
            .high = rounded(0, std::max(1.0, trace_.launch_end())).second,
            .title = trace_.clocked() ? text("ns") : text("tiles, no clock", "tiles"),
@@ -130,7 +126,7 @@ std::vector<Axis> DecodeScene::time_axes() const {
           {.name = "time_block",
            .kind = Axis::band,
            .count = trace_.blocks,
-           .names = std::move(blocks),
+           .names = block_names(),
            .least_slot = 1},
           {.name = "at_work",
            .high = 1.1 * std::max(decode::kMultiprocessors, trace_.blocks),
@@ -188,44 +184,29 @@ Box DecodeScene::at_work_curve() const {
 
 /// The blocks over the launch's time; under emulation over tiles, which only say what came before what.
 Box DecodeScene::clocks() const {
-  Spans spans{items("worked", 0)};
-  spans.x = "time";
-  spans.lanes = "time_block";
-  spans.now = trace_.launch_end();
-  std::vector<int> requests;
+  SpanList list("worked", "time", "time_block");
+  const double now = trace_.launch_end();
   std::vector<double> last(static_cast<std::size_t>(trace_.blocks));
-  const auto add = [&](int id, int block, double begin, double end, State state, std::string name,
-                       int request) {
-    ++spans.items.count;
-    spans.items.ids.push_back(id);
-    spans.lane.push_back(block);
-    spans.begin.push_back(begin);
-    spans.end.push_back(end);
-    spans.items.state.each.push_back(state);
-    spans.items.names.push_back(std::move(name));
-    spans.items.tone.each.push_back(request < 0 ? std::uint8_t{0} : request_tone(request));
-    requests.push_back(request);
-  };
   for (std::size_t i = 0; i < trace_.items.size(); ++i) {
     const ItemTrace& item = trace_.items[i];
     const decode::Trace::Worked worked = trace_.worked(item);
     double& end = last[static_cast<std::size_t>(item.block)];
     end = std::max(end, worked.end);
-    add(static_cast<int>(i), item.block, worked.begin, worked.end, State::plain,
+    list.add(
+        static_cast<int>(i), item.block, worked.begin, worked.end, State::plain,
         fmt::format("{} head {}, {}", requests_of(item), item.kv_head, counted(item.tiles, "tile")),
         request_number(item.row));
   }
   for (int block = 0; block < trace_.blocks; ++block) {
     const double end = last[static_cast<std::size_t>(block)];
-    if (end < spans.now) {
-      add(static_cast<int>(trace_.items.size()) + block, block, end, spans.now, State::to_come,
-          "idle", -1);
+    if (end < now) {
+      list.add(static_cast<int>(trace_.items.size()) + block, block, end, now, State::to_come,
+               "idle", -1);
     }
   }
-  spans.items.about = {{"request", {0, requests}}};
   return labelled(
       {"clocks"},
-      box({"clock_lanes"}, {std::move(spans)}, {}, {.least_height = 2, .left = kLaneLeft}),
+      box({"clock_lanes"}, {list.made(now)}, {}, {.least_height = 2, .left = kLaneLeft}),
       trace_.clocked()
           ? text(fmt::format("{} over the launch's time", counted(trace_.blocks, "block")),
                  counted(trace_.blocks, "block"))

@@ -108,23 +108,6 @@ std::optional<Question> DecodeScene::batch_question() const {
                       significant(point, 3), decode::kRidge)));
 }
 
-/// Before a round in which some blocks have nothing left.
-std::optional<Question> DecodeScene::busy_question(int round) const {
-  int before = 0, busy = 0;
-  for (const ItemTrace& item : trace_.items) {
-    before += round - 1 > item.first_round && round - 1 <= item.first_round + item.tiles ? 1 : 0;
-    busy += round > item.first_round && round <= item.first_round + item.tiles ? 1 : 0;
-  }
-  if (round < 2 || busy == before) return std::nullopt;
-  return of_kind("busy-blocks",
-                 ask_count(fmt::format("{} took a tile. How many will take one more?",
-                                       counted(before, "block")),
-                           busy, {before, trace_.blocks, before / 2, busy + 1, busy + 2, 0},
-                           fmt::format("{}: the others have come to the end of their keys. The "
-                                       "longest block has {}.",
-                                       busy, counted(trace_.rounds(), "tile"))));
-}
-
 /// Before the merge: what is the first part worth?
 std::optional<Question> DecodeScene::weight_question() const {
   if (trace_.parts.size() < 2 || trace_.broken == Break::unmerged_splits) return std::nullopt;
@@ -202,7 +185,7 @@ void DecodeScene::find_events() {
   }
   if (trace_.rounds() > 0)
     events_.push_back({{engine_steps() + 1, 0}, "the kernel begins to read"});
-  if (trace_.merged) events_.push_back({{trace_.length(), 0}, "the parts are merged"});
+  if (trace_.merged) events_.push_back({{trace_.answered(), 0}, "the parts are merged"});
 }
 
 }  // namespace tilestep::scenes

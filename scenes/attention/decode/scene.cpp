@@ -21,13 +21,6 @@ StepAxis DecodeScene::loaded(const decode::Trace&) {
   return {trace_.length(), 1, "step", {""}, "steps"};
 }
 
-// ---- where the cursor is ------------------------------------------------------------------------------
-
-const Served* DecodeScene::moment(Cursor cursor) const {
-  const int step = std::min(cursor.tile, engine_steps());
-  return step <= 0 ? nullptr : &trace_.serving[static_cast<std::size_t>(step) - 1];
-}
-
 // ---- what contradicts the reference -------------------------------------------------------------------
 
 /// The largest m of the chosen head's parts.
@@ -41,45 +34,6 @@ bool DecodeScene::misweighed(const PartTrace& part) const {
   const double due = std::exp(static_cast<double>(part.m) - most_m());
   return trace_.parts.size() > 1 && std::isfinite(due) &&
          !words::close(static_cast<double>(part.weight), due);
-}
-
-/// Whether the chosen O is not the one in double, and that not by its bits alone.
-bool DecodeScene::contradicted() const {
-  return fails(report_, "result") &&
-         !words::close(static_cast<double>(trace_.o), trace_.exact_o, 1e-2);
-}
-
-int DecodeScene::round(Cursor cursor) const {
-  return std::clamp(cursor.tile - engine_steps(), 0, trace_.rounds());
-}
-
-int DecodeScene::tiles_of(const ItemTrace& item, Cursor cursor) const {
-  return std::clamp(round(cursor) - item.first_round, 0, item.tiles);
-}
-
-bool DecodeScene::at_work(const ItemTrace& item, Cursor cursor) const {
-  const int now = round(cursor);
-  return !merging(cursor) && !looking_back(cursor) && now > item.first_round &&
-         now <= item.first_round + item.tiles;
-}
-
-bool DecodeScene::has_chosen(const ItemTrace& item) const {
-  return is_of(item, trace_.request) && trace_.head >= item.first_head &&
-         trace_.head < item.first_head + item.heads;
-}
-
-std::string DecodeScene::requests_of(const ItemTrace& item) const {
-  const std::string first = fmt::format("R{}", request_number(item.row));
-  return item.rows == 1 ? first : fmt::format("{} +{}", first, item.rows - 1);
-}
-
-const StepTrace* DecodeScene::step_now(Cursor cursor) const {
-  if (merging(cursor) || looking_back(cursor)) return nullptr;
-  for (const StepTrace& step : trace_.steps) {
-    const ItemTrace& item = trace_.items[static_cast<std::size_t>(step.item)];
-    if (trace_.step_of(item, step.tile) == cursor.tile) return &step;
-  }
-  return nullptr;
 }
 
 // ---- words --------------------------------------------------------------------------------------------

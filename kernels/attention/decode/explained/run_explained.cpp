@@ -151,6 +151,17 @@ latent::ExplainedProblem latent_problem_of(const paged::Problem& problem, const 
           problem.merging};
 }
 
+/// Runs the kernel for the problem's heads, or the one for mla.
+void explain(simt::Device& device, const Outcome& outcome, const Inputs& inputs,
+             const paged::Arrays& arrays, const paged::Explanation& what) {
+  if (inputs.layer.row.latent > 0) {
+    kernels_of(device).explain(device, latent_problem_of(outcome.problem, inputs), arrays, what);
+  } else {
+    kernels_of(device).explain(device, outcome.problem, arrays, what);
+  }
+  device.synchronize();
+}
+
 /// Who did which item when, by the clock of a launch that writes no addresses down, which slows the traced item, and that
 /// finds the kernel loaded.
 std::vector<paged::Visit> clocked_visits(simt::Device& device, const Outcome& outcome,
@@ -159,12 +170,7 @@ std::vector<paged::Visit> clocked_visits(simt::Device& device, const Outcome& ou
   auto visits = unwritten<paged::Visit>(device, outcome.plan.items.size());
   what.visits = visits.span();
   what.traced_item = -1;
-  if (inputs.layer.row.latent > 0) {
-    kernels_of(device).explain(device, latent_problem_of(outcome.problem, inputs), arrays, what);
-  } else {
-    kernels_of(device).explain(device, outcome.problem, arrays, what);
-  }
-  device.synchronize();
+  explain(device, outcome, inputs, arrays, what);
   return visits.download();
 }
 
@@ -207,12 +213,7 @@ Outcome run_explained(simt::Device& device, const Params& params, const Inputs& 
   const paged::Explanation what{
       chosen.request, chosen.head,  chosen.component, outcome.step_pitch,  visits.span(),
       steps.span(),   asked.span(), weights.span(),   outcome.traced_item, tape.tape()};
-  if (inputs.layer.row.latent > 0) {
-    kernels_of(device).explain(device, latent_problem_of(outcome.problem, inputs), arrays, what);
-  } else {
-    kernels_of(device).explain(device, outcome.problem, arrays, what);
-  }
-  device.synchronize();
+  explain(device, outcome, inputs, arrays, what);
   outcome.o = values_of(o.download());
   outcome.lse = lse.download();
   outcome.visits = visits.download();

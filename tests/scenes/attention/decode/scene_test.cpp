@@ -179,3 +179,11 @@ TEST_CASE("Decode: a place of a table says what its page cost the traced item", 
   CHECK(tests::contains(said(9, 0), "page " + std::to_string(trace.requests[0].pages[0])));
   CHECK(said(trace.answered(), 99).empty());
 }
+
+TEST_CASE("Decode: the event of the merge leads to the merge", "[decode_scene]") {
+  Shown shown;
+  REQUIRE(shown.trace().merged);
+  const scenes::Event last = shown->events().back();
+  CHECK(tests::contains(last.text, "merged"));
+  CHECK(shown->sentence(last.at).starts_with("Merge"));
+}
