@@ -23,6 +23,8 @@ class Reel {
   void renew();
   /// Where pictures are laid out, and with which run they share their domains; nullptr: none.
   void use(picture::Area area, float scale, const Reel* other);
+  /// Outlines the trains of another picture below its own, called `name`; null: none.
+  void show_earlier(std::shared_ptr<const picture::Picture> earlier, std::string name);
   const picture::Area& area() const { return area_; }
   picture::Extent extent() const { return scene_->extent(); }
 
@@ -48,6 +50,8 @@ class Reel {
 
   std::unique_ptr<Scene> scene_;
   std::optional<picture::Extent> extent_;
+  std::shared_ptr<const picture::Picture> earlier_;
+  std::string earlier_name_;
   bool shares_ = false;
   picture::Area area_;
   float scale_ = 0;
