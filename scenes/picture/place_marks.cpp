@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kMostCell = 40;  ///< design pixels: cells do not grow beyond this
 constexpr float kLeastCell = 3;  ///< smaller ones fold
-constexpr float kMostBar = 30, kMostLying = 22, kMostLine = 30;
+constexpr float kMostBar = 30, kMostLying = 22, kMostLine = 44;
 
 /// How far a value lies between the least and the most of those that are known.
 class Heat {

@@ -150,7 +150,7 @@ Box CoalescingScene::moved(Cursor cursor) const {
   }
   train.items.tone.all = kAsked;
   train.items.format = {Format::integer, 0, "of 32 bytes used"};
-  return box({"moved"}, {train}, said, {.weight = 0, .least_height = 1.8f, .right = kRight});
+  return box({"moved"}, {train}, said, {.weight = 0.06f, .least_height = 1.8f, .right = kRight});
 }
 
 Picture CoalescingScene::picture(const Extent& extent, const View& view) const {
