@@ -186,6 +186,17 @@ bool Shell::has_report() const {
   return state_->session.lesson().report.has_value();
 }
 
+bool Shell::follows_stop() {
+  const LessonState& lesson = state_->session.lesson();
+  Reading& reading = state_->reading();
+  if (lesson.report) read_guide(lesson, reading);
+  if (!lesson.report || !reading.guide || reading.stop < 1 || reading.asks) return false;
+  const auto& stop = reading.guide->stops[static_cast<std::size_t>(reading.stop)];
+  const auto axes = lesson.scene().extent().axes;
+  return lesson.settings == lesson.knobs.completed(stop.settings) &&
+         std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.fixed; });
+}
+
 int Shell::step() const {
   return state_->session.step();
 }

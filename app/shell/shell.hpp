@@ -191,6 +191,8 @@ class Shell {
   bool take_full_screen_toggle();
   /// The first run is through: there is a picture.
   bool has_report() const;
+  /// At a stop as the text has it, in a picture that outlines what the stop before moved.
+  bool follows_stop();
   /// Where the user stands, for tests: completed coarse steps.
   int step() const;
   std::string window_title() const;

@@ -181,6 +181,7 @@ void ShellState::go_to_stop(int stop) {
   Reading& reading = this->reading();
   if (!reading.guide || stop < 0 || stop >= std::ssize(reading.guide->stops)) return;
   const scenes::GuideStop& there = reading.guide->stops[static_cast<std::size_t>(stop)];
+  if (reading.stop != stop) session.lesson().player->keep_earlier(session.lesson().cursor);
   reading.stop = stop;
   reading.shot = true;
   has_done({{{session.lesson().info.id, {.stops = {there.title}}}}});

@@ -80,11 +80,27 @@ struct Rehearsal {
     ShellOptions own = options;
     own.still = still;
     shell = std::make_unique<Shell>(lab, own);
+    wait();
+  }
+
+  void wait() {
     while (shell->update() || lab.busy()) {
       if (lab.busy()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     if (lab.failure) throw Error(lab.failure->sentence, lab.failure->code);
     if (const std::string why = shell->complaint(); !why.empty()) throw Error(why);
+  }
+  /// Draws frames until all is at rest. Where the picture outlines what the stop before moved, one comes from there.
+  void settle_all(const ShotOptions& options) {
+    const ImVec2 size(static_cast<float>(options.width), static_cast<float>(options.height));
+    ImGui::GetIO().MousePos = {-1e6f, -1e6f};  // nothing is hovered
+    settle(*shell, size, 5);
+    if (options.shell.overlay || !shell->follows_stop()) return;
+    for (const Key key : {Key::bracket_left, Key::bracket_right}) {
+      shell->key(key, false);
+      wait();
+      settle(*shell, size, 5);
+    }
   }
 
   std::unique_ptr<LabClient> own_lab;
@@ -131,17 +147,14 @@ std::string Offscreen::renderer() const {
 
 void Offscreen::shoot(const ShotOptions& options) {
   const ImGuiScope imgui;
-  const Rehearsal rehearsal(options.shell);
+  Rehearsal rehearsal(options.shell);
   Shell& shell = *rehearsal.shell;
   state_->target.begin(options.width, options.height);
   shell.prepare_fonts(scale_of(options),
                       {static_cast<float>(options.width), static_cast<float>(options.height)});
   const RendererScope renderer;
   ImGui_ImplOpenGL3_NewFrame();
-  const ImVec2 size(static_cast<float>(options.width), static_cast<float>(options.height));
-  // A cursor outside the picture: nothing is hovered.
-  ImGui::GetIO().MousePos = {-1e6f, -1e6f};
-  settle(shell, size, 5);
+  rehearsal.settle_all(options);
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
   const Pixels all{options.width, options.height, state_->target.pixels()};
   const Pixels shown = options.picture_alone ? cut_out(all, part_named(shell, "picture")) : all;

@@ -212,6 +212,12 @@ class Inspector {
     if (m.bytes < 1 || m.bytes > 64 || m.line < m.bytes) {
       say("{} has {} bytes in lines of {}", m.items.name.text(), m.bytes, m.line);
     }
+    axis(m.x, {m.items.name}, false);
+    for (const std::int64_t at : m.address) {
+      if (!m.names.empty() && at / m.line >= std::ssize(m.names)) {
+        say("{} has byte {} in {} lines", m.items.name.text(), at, m.names.size());
+      }
+    }
   }
   void look_inside(const Bars& m) {
     axis(m.x, {m.items.name});
@@ -285,7 +291,10 @@ class Inspector {
     needs(m.from, m.items, "beginnings");
     needs(m.to, m.items, "ends");
     for (const auto* ends : {&m.from, &m.to}) {
-      for (const Anchor& a : *ends) anchor(a, {m.items.name});
+      for (const Anchor& a : *ends) {
+        const bool nowhere = ends == &m.from && a.key.name.empty() && !m.items.names.empty();
+        if (!nowhere) anchor(a, {m.items.name});
+      }
     }
   }
   void look_inside(const Frame& m) {

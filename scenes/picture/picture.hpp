@@ -197,12 +197,17 @@ struct Chips {
   Items items;
   bool chain = false;  ///< with arrows between them
 };
-/// Stretches of memory: sectors within lines, and which of their bytes are used.
+/// Stretches of memory: sectors within lines, and which of their bytes are used. What is only outlined
+/// (kWas) was before.
 struct Strip {
   Items items;
   std::vector<std::int64_t> address = {};
   std::vector<std::uint64_t> used = {};  ///< a bit for each byte of a stretch of up to 64
   int bytes = 32, line = 128;
+  /// The number line that each line of memory fills, one below the other; none: they stand side by side.
+  Name x = {};
+  /// Lines that are there whatever is in them, from address 0 on, by name; empty: those of the stretches.
+  std::vector<std::string> names = {};
 };
 /// Bars from `base` to `value`: upright on a band axis `x`, lying on a band axis `y`. Those of two marks
 /// on the same axes stand in each other; a value is written where there is room for all.
@@ -284,7 +289,8 @@ struct Anchor {
   Key key;
   float from = 0, to = 1;
 };
-/// Lines from anchors to anchors, which they follow wherever these move.
+/// Lines from anchors to anchors, which they follow wherever these move. Where the items have names each also
+/// marks the part at its end with its own; those from nowhere do that alone.
 struct Links {
   Items items;
   std::vector<Anchor> from = {}, to = {};
@@ -339,6 +345,9 @@ struct Axis {
   enum Kind : std::uint8_t { band, linear, log } kind = linear;
   double low = 0,
          high = 1;  ///< of a number line; rounded, so that they say nothing ahead of the cursor
+  /// The lesson's own: the same ends in every run, and a unit as long at every stop, so that lengths compare.
+  bool fixed = false;
+  double step = 0;  ///< between the numbers along it; 0: as there is room
   int count = 0;    ///< of a band
   int group = 0;    ///< of a band: a gap after each so many; 0: none
   int focus = -1;   ///< of a band too long for its box: the item that the window stands round

@@ -114,7 +114,8 @@ void Placer::measure(Node& node) const {
     if (bars != nullptr && axes_.at(bars->x)->kind == Axis::band) {
       node.head = height(Face::mono_note) + px(2);
     }
-    if (std::holds_alternative<Strip>(mark)) node.bottom = height(Face::mono_note) + px(3);
+    const auto* strip = std::get_if<Strip>(&mark);
+    if (strip != nullptr && strip->x.empty()) node.bottom = height(Face::mono_note) + px(3);
   }
   for (const auto& [axis, lowest] : lowest_) {
     const Axis& a = *axes_.at(axis.first);

@@ -29,6 +29,7 @@ std::vector<std::pair<double, std::string>> ticks_of(const Axis& axis, int most)
     const double lead = unit / std::pow(10.0, std::floor(std::log10(unit) + 1e-9));
     unit *= lead > 1.5 && lead < 3 ? 2.5 : 2;  // 1, 2, 5, 10, …
   }
+  if (axis.step > 0) unit = axis.step;
   for (double n = std::ceil(axis.low / unit - 1e-9); n * unit <= axis.high + 1e-9 * span; ++n) {
     std::string text = fmt::format("{:.6g}", n == 0 ? 0.0 : n * unit);
     if (text[0] == '-') text.replace(0, 1, "−");
@@ -100,7 +101,8 @@ void Placer::emit_ticks(const Node& node, const Span& span, bool lowest) {
   }
   if (span.upright || !lowest) return;
   const float y = node.inside.y1 + px(3);
-  float room = span.to;
+  // A fixed scale names both its ends.
+  float room = axis.fixed ? node.area.x1 : span.to;
   if (!axis.title.full.empty()) {
     const std::vector<Run>& title = form(axis.title, length * 0.5f, Face::note);
     room -= width(title, Face::note) + px(8);
@@ -116,7 +118,8 @@ void Placer::emit_ticks(const Node& node, const Span& span, bool lowest) {
     put_stroke({.of = {{axis.name, number}, 3},
                 .points = {{x, node.inside.y1}, {x, node.inside.y1 + px(3)}},
                 .state = State::to_come});
-    say(words, {x - half, y}, Face::note, Ink::muted, {{axis.name, number++}, 4});
+    say(words, {std::max(x - half, node.area.x0), y}, Face::note, Ink::muted,
+        {{axis.name, number++}, 4});
   }
 }
 
@@ -214,6 +217,7 @@ void Placer::emit_labels(const Node& node) {
     const float room = beside ? box.left * em_ - px(4) : node.area.width();
     const Point at{node.area.x0, beside ? (low ? middle : node.inside.y0) : node.area.y0};
     say(form(box.label, room, Face::note), at, Face::note, Ink::muted, {box.key, 250});
+    out_.words.back().patch = true;
   }
   if (box.value.full.empty()) return;
   const Face face = dense_ ? Face::mono_note : Face::mono;

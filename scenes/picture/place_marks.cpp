@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kMostCell = 40;  ///< design pixels: cells do not grow beyond this
 constexpr float kLeastCell = 3;  ///< smaller ones fold
-constexpr float kMostBar = 30, kMostLying = 22;
+constexpr float kMostBar = 30, kMostLying = 22, kMostLine = 44;
 
 /// How far a value lies between the least and the most of those that are known.
 class Heat {
@@ -331,62 +331,89 @@ void Placer::put(const Bars& m) {
 
 // ---- stretches of memory -------------------------------------------------------------------------
 
-/// Where the lines of a strip stand: those that follow each other close together.
+/// Where the lines of a strip stand: on a number line below each other; else side by side, those that follow
+/// each other close together.
 struct Placer::Shelves {
   std::vector<std::int64_t> lines;
-  std::vector<float> left;
-  float wide = 0;
+  std::vector<Area> areas;
 };
 
 Placer::Shelves Placer::shelves_of(const Strip& m) const {
   Shelves to;
+  for (std::size_t i = 0; i < m.names.size(); ++i) to.lines.push_back(std::int64_t(i));
   for (const std::int64_t address : m.address) {
-    if (to.lines.empty() || to.lines.back() != address / m.line) {
-      to.lines.push_back(address / m.line);
-    }
+    const std::int64_t line = address / m.line;
+    if (m.names.empty() && (to.lines.empty() || to.lines.back() != line)) to.lines.push_back(line);
   }
   const Area& room = here_->inside;
   const auto count = float(to.lines.size());
+  if (!m.x.empty()) {
+    const Span along = span(m.x, false);
+    const float tall = std::min(room.height() / std::max(count, 1.0f), px(kMostLine));
+    const float seam = tall > px(6) ? px(2) : tall > px(2.5f) ? px(1) : 0;
+    for (std::size_t i = 0; i < to.lines.size(); ++i) {
+      const float top = room.y1 - tall * (count - float(i));
+      to.areas.push_back({along.from, top, along.to, top + tall - seam});
+    }
+    return to;
+  }
   const float near = std::min(px(4), 0.1f * room.width() / count);
   const float far = std::min(px(22), 0.3f * room.width() / count);
+  const auto gap = [&](std::size_t i) {
+    return i == 0 ? 0 : to.lines[i] == to.lines[i - 1] + 1 ? near : far;
+  };
   float gaps = 0;
-  for (std::size_t i = 0; i < to.lines.size(); ++i) {
-    if (i > 0) gaps += to.lines[i] == to.lines[i - 1] + 1 ? near : far;
-    to.left.push_back(gaps);
-  }
+  for (std::size_t i = 0; i < to.lines.size(); ++i) gaps += gap(i);
   // One line alone is not blown up to the whole width.
-  to.wide = std::max(1.0f, std::min((room.width() - gaps) / count, px(360)));
-  const float start = room.x0 + std::max(0.0f, room.width() - gaps - to.wide * count) / 2;
-  for (std::size_t i = 0; i < to.lines.size(); ++i) to.left[i] += start + to.wide * float(i);
+  const float wide = std::max(1.0f, std::min((room.width() - gaps) / count, px(360)));
+  float left = room.x0 + std::max(0.0f, room.width() - gaps - wide * count) / 2;
+  for (std::size_t i = 0; i < to.lines.size(); ++i) {
+    left += gap(i);
+    to.areas.push_back({left, room.y0, left + wide, room.y1});
+    left += wide;
+  }
   return to;
 }
 
 void Placer::put(const Strip& m) {
-  if (m.items.count == 0) return;
-  const Area& room = here_->inside;
   const Shelves shelves = shelves_of(m);
-  const float byte = shelves.wide / float(m.line);
+  const float line_height = height(Face::mono_note);
   float taken = -1e9f;
   for (std::size_t i = 0; i < shelves.lines.size(); ++i) {
-    const Key line{m.items.name == Name("line") ? Name("lines") : Name("line"), int(i)};
-    const float left = shelves.left[i];
-    for (int s = 0; s < m.line / m.bytes; ++s) {
-      const float x = left + byte * float(s * m.bytes);
-      out_.pieces.push_back({.of = id(line, s),
-                             .area = {x, room.y0, x + byte * float(m.bytes), room.y1},
+    const Area& area = shelves.areas[i];
+    const Key key{m.items.name, int(i), 0};
+    const int stretches = m.line / m.bytes;  // of the line, whatever is in them
+    const float each = area.width() / float(stretches);
+    for (int s = 0; s < stretches; ++s) {
+      const float x = area.x0 + each * float(s);
+      out_.pieces.push_back({.of = id(key, s),
+                             .area = {x, area.y0, x + each, area.y1},
                              .kind = Piece::outline,
                              .state = State::to_come,
                              .layer = Layer::ground});
     }
-    const std::string words = std::to_string(shelves.lines[i] * m.line);
-    if (left < taken + px(8) || left + width(words, Face::mono_note) > room.x1 + 1) continue;
-    taken = left + say(words, {left, room.y1 + px(3)}, Face::mono_note, Ink::muted, id(line, 200));
+    const std::string words =
+        m.names.empty() ? std::to_string(shelves.lines[i] * m.line) : m.names[i];
+    const float wide = width(words, Face::mono_note);
+    Point at{area.x0, here_->inside.y1 + px(3)};
+    bool fits = at.x >= taken + px(8) && at.x + wide <= here_->inside.x1 + 1;
+    float end = at.x + wide;
+    if (!m.x.empty()) {
+      at = {area.x1 + px(6), area.center().y - line_height / 2};
+      fits = at.y >= std::max(taken, here_->area.y0) && at.x + wide <= here_->area.x1 + 1;
+      end = at.y + line_height;
+    }
+    if (!fits) continue;
+    say(words, at, Face::mono_note, Ink::muted, id(key, 200));
+    taken = end;
   }
   std::size_t line = 0;
   for (int k = 0; k < m.items.count; ++k) {
     while (line + 1 < shelves.lines.size() && shelves.lines[line] != m.address[k] / m.line) ++line;
-    const float x = shelves.left[line] + byte * float(m.address[k] % m.line);
-    put_stretch(m, k, {x, room.y0, x + byte * float(m.bytes), room.y1});
+    const Area& area = shelves.areas[line];
+    const float byte = area.width() / float(m.line);
+    const float x = area.x0 + byte * float(m.address[k] % m.line);
+    put_stretch(m, k, {x, area.y0, x + byte * float(m.bytes), area.y1});
   }
 }
 
@@ -394,7 +421,10 @@ void Placer::put(const Strip& m) {
 void Placer::put_stretch(const Strip& m, int item, Area area) {
   const Area inner{area.x0 + px(0.5f), area.y0, area.x1 - px(0.5f), area.y1};
   put_item(m.items, item, inner, Piece::outline);
-  put_item(m.items, item, inner, Piece::hatch, 1).state = State::wasted;
+  if ((m.items.flags[item] & kWas) != 0) return;
+  if (m.items.state[item] != State::to_come) {
+    put_item(m.items, item, inner, Piece::hatch, 1).state = State::wasted;
+  }
   const std::uint64_t used = m.used.empty() ? ~0ull : m.used[item];
   const auto is_used = [&](int b) { return b < m.bytes && (used >> b & 1u) != 0; };
   const float byte = area.width() / float(m.bytes);

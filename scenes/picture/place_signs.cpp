@@ -253,7 +253,16 @@ void Placer::put(const Links& m) {
   for (int k = 0; k < m.items.count; ++k) {
     const Anchor &a = m.from[k], &b = m.to[k];
     Area from, to;
-    if (!find(a.key, from) || !find(b.key, to)) continue;
+    if (!find(b.key, to)) continue;
+    if (!m.items.names.empty()) {
+      const float left = to.x0 + to.width() * b.from, right = to.x0 + to.width() * b.to;
+      const float seam = right - left > px(4) ? px(0.5f) : 0;
+      const Area part{left + seam, to.y0, right - seam, to.y1};
+      put_item(m.items, k, part);
+      if (words_fit(m.items, {part.width(), part.height()}))
+        say_on(m.items.names[k], id(m.items, k));
+    }
+    if (!find(a.key, from)) continue;
     const auto along = [](const Area& area, const Anchor& part) {
       return area.x0 + area.width() * (part.from + part.to) / 2;
     };

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scenes/picture/look.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/questions.hpp"
 
 namespace tilestep::scenes {
@@ -76,9 +76,18 @@ const std::vector<std::pair<picture::Key, std::string>>& Reel::aside(const View&
   return aside_;
 }
 
+void Reel::show_earlier(std::shared_ptr<const picture::Picture> earlier, std::string name) {
+  if (earlier == earlier_) return;
+  earlier_ = std::move(earlier);
+  earlier_name_ = std::move(name);
+  stills_.clear();
+  half_.reset();
+}
+
 std::shared_ptr<ui::ShownPicture> Reel::built(const View& view) const {
   auto made = std::make_shared<ui::ShownPicture>();
   made->picture = scene_->picture(*extent_, view);
+  if (earlier_) add_earlier(made->picture, *earlier_, earlier_name_);
   if (view.guess) {
     const auto question = scene_->question({view.guess->asked, view.picks});
     if (question) add_guess(made->picture, *question, *view.guess);

@@ -25,6 +25,8 @@ class Reel {
   void renew();
   /// Where pictures are laid out, and with which run they share their domains; nullptr: none.
   void use(picture::Area area, float scale, const Reel* other);
+  /// Outlines the trains of another picture below its own, called `name`; null: none.
+  void show_earlier(std::shared_ptr<const picture::Picture> earlier, std::string name);
   const picture::Area& area() const { return area_; }
   /// Leaves out the boxes that stand aside for these things. Returns whether that is another shot.
   bool shoot(const std::vector<std::string>& subject);
@@ -62,6 +64,8 @@ class Reel {
   std::optional<picture::Area> cast_in_;  ///< what stands aside is known, of this room
   std::vector<std::pair<picture::Key, std::string>> aside_;
   std::vector<picture::Key> off_;  ///< of `aside_`
+  std::shared_ptr<const picture::Picture> earlier_;
+  std::string earlier_name_;
   bool shares_ = false;
   picture::Area area_;
   float scale_ = 0;

@@ -69,6 +69,17 @@ void ScenePlayer::pin(const lab::Report& report) {
   forget_pointer();
 }
 
+void ScenePlayer::unpin() {
+  pinned_.reset();
+  run_.show_earlier(earlier_, "before");
+}
+
+void ScenePlayer::keep_earlier(Cursor cursor) {
+  if (scene().report() == nullptr) return;
+  earlier_ = std::make_shared<picture::Picture>(scene().picture(run_.extent(), view(cursor)));
+  run_.show_earlier(earlier_, "before");
+}
+
 Cursor ScenePlayer::pinned_cursor(Cursor cursor) const {
   const auto share = [](const Reel& reel, Cursor at) {
     const StepAxis axis = reel.scene().steps();
@@ -197,7 +208,9 @@ void ScenePlayer::draw_compared(const Moment& now, picture::Area area) {
   const auto [upper, lower] = halves_of(area, how == Arrangement::below);
   pinned_->use(below_label(upper), scale, &run_);
   run_.use(below_label(lower), scale, &*pinned_);
-  const Shown a = pinned_->still(there), b = run_.still(here);
+  const Shown a = pinned_->still(there);
+  run_.show_earlier({a, &a->picture}, "A");
+  const Shown b = run_.still(here);
   if (now.fraction <= 0) {
     if (!compared_ || compared_->pinned != a || compared_->run != b) {
       compared_.emplace(Compared{b, a, {b->marks, a->marks}, {a->marks, b->marks}});

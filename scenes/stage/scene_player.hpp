@@ -32,7 +32,9 @@ class ScenePlayer {
   void pin();
   /// The same of another run of this lesson.
   void pin(const lab::Report& report);
-  void unpin() { pinned_.reset(); }
+  void unpin();
+  /// Outlines the trains of what is shown at `cursor` below those of what is loaded next.
+  void keep_earlier(Cursor cursor);
   bool compares() const { return pinned_.has_value(); }
   /// There is no room for both: this run was drawn alone.
   bool lacks_room() const { return pinned_ && arrangement_ == Arrangement::alone; }
@@ -119,6 +121,7 @@ class ScenePlayer {
   void take_hold(const ui::ShownPicture& shown, const picture::Identity& of, picture::Name axis);
   void follow_drag(const View& view);
 
+  std::shared_ptr<const picture::Picture> earlier_;
   Reel run_;
   std::optional<Reel> pinned_;
   Shown rests_;  ///< the picture of the frame before, if it stood still

@@ -225,6 +225,19 @@ TEST_CASE("a shot of two runs holds both", "[tour]") {
   CHECK(values.count("lane_0") == 1);
 }
 
+TEST_CASE("a shot of a stop outlines what the stop before moved", "[tour]") {
+  if (!pictures_work()) return;
+  TemporaryFolder folder;
+  const std::string map = (folder.path() / "map.json").string();
+  const Outcome outcome =
+      run_tilestep({"shot", "coalescing", "--stop", "4", "--backend", "emulated", "--out",
+                    (folder.path() / "a.png").string(), "--ui-map", map});
+  INFO(outcome.err);
+  CHECK(outcome.code == 0);
+  check_contains(file_text(map), "\"moved_31\"");  // its own
+  check_contains(file_text(map), "\"moved_1_0\"");
+}
+
 TEST_CASE("a shot of the same step is the same picture", "[tour]") {
   if (!pictures_work()) return;
   TemporaryFolder folder;

@@ -4,6 +4,7 @@
 
 #include "kernels/lessons.hpp"
 #include "scenes/picture/compare.hpp"
+#include "scenes/shared/guide.hpp"
 #include "scenes/shared/questions.hpp"
 #include "tests/lesson_contract/knob_cases.hpp"
 #include "tests/lesson_contract/layout.hpp"
@@ -83,6 +84,69 @@ void check_alike(const lab::Lesson& lesson) {
   }
 }
 
+// ---- scales ---------------------------------------------------------------------------------------
+
+/// Lessons that have said which of their axes are fixed.
+constexpr std::string_view kDeclared[] = {"coalescing"};
+
+/// How many pixels a unit of each fixed axis has where it is on show.
+std::map<std::string, double> units_of(const Scene& scene, const picture::Extent& extent,
+                                       Cursor at) {
+  const picture::Placed placed =
+      picture::place(scene.picture(extent, {at}), {0, 0, 832, 447}, ui::PictureMetrics());
+  std::map<std::string, double> units;
+  for (const picture::Axis& axis : extent.axes) {
+    for (const picture::Scale& scale : placed.scales) {
+      if (!axis.fixed || scale.axis != axis.name) continue;
+      units[std::string(axis.name.text())] =
+          (scale.at_high - scale.at_low) / (scale.high - scale.low);
+    }
+  }
+  return units;
+}
+
+/// A length means the same at a stop as at the one before, and on both sides of a comparison.
+void check_scales(const lab::Lesson& lesson) {
+  const std::string& id = lesson.info().id;
+  const auto scene = tests::scene_of(id), other = tests::scene_of(id);
+  tests::SceneFrame frame;
+  int compared = 0;
+  const auto same = [&](const auto& mine, const auto& theirs) {
+    for (const auto& [axis, unit] : mine) {
+      const auto found = theirs.find(axis);
+      if (found == theirs.end()) continue;
+      CAPTURE(axis, unit, found->second);
+      CHECK(std::abs(unit - found->second) < 1e-3 * unit);
+      ++compared;
+    }
+  };
+  frame.show({860, 480}, [&] {
+    std::map<std::string, double> before;
+    const scenes::Guide guide = scenes::parse_guide(scenes::lesson_text(id), lesson.knobs());
+    for (const scenes::GuideStop& stop : guide.stops) {
+      INFO("at the stop " << stop.title);
+      scene->load(tests::report_of(id, stop.settings));
+      const auto now = units_of(*scene, scene->extent(), cursor_at(stop, scene->steps()));
+      same(now, before);
+      before = now;
+    }
+    scene->load(tests::report_of(id));
+    const Cursor end = all_places(*scene).back();
+    for (const lab::Settings& settings : contract::some_knob_ends(lesson)) {
+      INFO(contract::to_text(settings));
+      other->load(tests::report_of(id, settings));
+      const picture::Extent mine = scene->extent(), theirs = other->extent();
+      const Cursor there = all_places(*other).back();
+      same(units_of(*scene, mine, end), units_of(*other, theirs, there));
+      same(units_of(*scene, picture::united(mine, theirs), end),
+           units_of(*other, picture::united(theirs, mine), there));
+    }
+  });
+  if (std::find(std::begin(kDeclared), std::end(kDeclared), id) != std::end(kDeclared)) {
+    CHECK(compared > 0);
+  }
+}
+
 /// Whatever is guessed is drawn, before the answer and beside it, and keeps the vocabulary's rules.
 void check_guesses(const lab::Lesson& lesson) {
   const auto scene = tests::scene_of(lesson.info().id);
@@ -128,6 +192,9 @@ void check_guesses(const lab::Lesson& lesson) {
   }                                                                                       \
   TEST_CASE(title ": a run differs from itself in nothing", "[" #id "_scene][compare]") { \
     check_alike(id::lesson());                                                            \
+  }                                                                                       \
+  TEST_CASE(title ": a fixed scale never changes", "[" #id "_scene][compare]") {          \
+    check_scales(id::lesson());                                                           \
   }                                                                                       \
   TEST_CASE(title ": guesses stand in the picture", "[" #id "_scene][compare]") {         \
     check_guesses(id::lesson());                                                          \

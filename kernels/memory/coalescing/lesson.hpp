@@ -146,7 +146,7 @@ struct Trace {
   std::vector<TileRequest> tile_requests;
 
   /// Requests of the first warp: they are shown in full, a step each. The rest, which repeats them, is one
-  /// more step, of a phase a request.
+  /// more step, of a phase a warp.
   std::size_t requests_in_full() const;
   /// The step, from 1, and the phase of it in which a request comes on show.
   std::pair<int, int> shown_at(std::size_t request) const;

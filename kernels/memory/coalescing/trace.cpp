@@ -161,7 +161,7 @@ std::size_t Trace::requests_in_full() const {
 std::pair<int, int> Trace::shown_at(std::size_t request) const {
   const std::size_t full = requests_in_full();
   if (request < full) return {static_cast<int>(request) + 1, 0};
-  return {static_cast<int>(full) + 1, static_cast<int>(request - full)};
+  return {static_cast<int>(full) + 1, static_cast<int>((request - full) / full)};
 }
 
 std::vector<std::size_t> Trace::pattern_requests() const {

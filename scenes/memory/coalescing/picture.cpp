@@ -1,11 +1,13 @@
-// The picture of the coalescing lesson: lanes above, links, and below them the 128-byte lines that the
-// request touches, with every sector and every byte in its place.
+// The picture of the coalescing lesson: lanes above, below them the 128-byte lines that the request touches,
+// with every sector and every byte in its place, and the train of sectors that moves.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "scenes/memory/coalescing/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/recorded.hpp"
 #include "scenes/shared/words.hpp"
 
@@ -18,6 +20,7 @@ using coalescing::kLanes, coalescing::kLineBytes, coalescing::kSectorBytes;
 namespace {
 
 constexpr std::uint8_t kAsked = 5;  ///< tone of what the lanes ask for: sky
+constexpr float kRight = 2.9f;      ///< margin of all boxes, for the names of lines
 
 int sector_of(const WarpRequest& request, int lane) {
   return static_cast<int>(request.byte_offset[lane] / kSectorBytes);
@@ -49,8 +52,8 @@ Cells lanes_of(const WarpRequest* request, int picked) {
 /// What is loaded goes to its lanes when the next request comes; what is stored comes from them.
 Strip memory_of(const WarpRequest& request, const std::vector<Sector>& sectors, int picked,
                 bool moved) {
-  Strip strip;
-  strip.items = items("sector", static_cast<int>(sectors.size()));
+  Strip strip{items("sector", static_cast<int>(sectors.size()))};
+  strip.x = "byte";
   strip.items.tone.all = kAsked;
   strip.items.state.all = moved ? State::plain : State::to_come;
   strip.items.format = {Format::integer, 0, "of 32 bytes used"};
@@ -72,21 +75,25 @@ Strip memory_of(const WarpRequest& request, const std::vector<Sector>& sectors, 
   return strip;
 }
 
-/// From each lane to its bytes.
-Links links_of(const WarpRequest& request, int element_bytes) {
-  Links links;
-  links.items = items("request", 0);
+/// The bytes of each lane, with its number; where several want the same, how many do. Links lead there from all
+/// lanes, or, where they would run over many lines, from the one that is followed.
+Links links_of(const WarpRequest& request, int element_bytes, int picked, bool all) {
+  Links links{items("request", 0)};
   links.items.tone.all = kAsked;
+  links.items.act = {Act::pick, "lane"};
   std::vector<int>& lanes = links.items.ids;
   std::vector<int> sectors;
   for (int lane = 0; lane < kLanes; ++lane) {
     if (!request.active(lane)) continue;
-    const auto byte = static_cast<float>(request.byte_offset[lane] % kSectorBytes);
-    const float first = byte / kSectorBytes,
+    const std::int64_t at = request.byte_offset[lane];
+    const float first = static_cast<float>(at % kSectorBytes) / kSectorBytes,
                 size = static_cast<float>(element_bytes) / kSectorBytes;
+    const auto same = std::count(request.byte_offset.begin(), request.byte_offset.end(), at);
     lanes.push_back(lane);
     sectors.push_back(sector_of(request, lane));
-    links.from.push_back({{"lane", lane}});
+    links.items.names.push_back(same > 1 ? fmt::format("×{}", same) : std::to_string(lane));
+    links.items.flags.each.push_back(lane == picked ? kPicked : kNone);
+    links.from.push_back(all || lane == picked ? Anchor{{"lane", lane}} : Anchor{});
     links.to.push_back({{"sector", sectors.back()}, first, first + size});
   }
   links.items.count = static_cast<int>(lanes.size());
@@ -94,97 +101,87 @@ Links links_of(const WarpRequest& request, int element_bytes) {
   return links;
 }
 
-/// How much of what moves is used; the rest is waste.
-Box share_of(const RequestStats* stats) {
-  Bars used{items("used", 0), "share", "whole"}, wasted{items("wasted", 0), "share", "whole"};
-  Text said;
-  if (stats != nullptr) {
-    const auto percent = static_cast<float>(stats->efficiency());
-    used.items = items("used", {percent}, {Format::fixed, 0, "%"});
-    used.items.tone.all = kAsked;
-    used.items.about = {{"share", {0}}};
-    wasted.items = items("wasted", std::vector<float>{100});
-    wasted.items.base.all = percent;
-    wasted.items.state.all = State::wasted;
-    said = text(fmt::format("{} of {} bytes used", stats->bytes_used, stats->bytes_fetched),
-                fmt::format("{} of {} B", stats->bytes_used, stats->bytes_fetched));
-  }
-  Box share = box({"share"}, {used, wasted}, {},
-                  {.rank = 1, .weight = 0, .least_height = 1.15f, .right = 12});
-  share.value = said;
-  return share;
-}
-
 }  // namespace
 
 Extent CoalescingScene::extent() const {
-  return {
-      {{.name = "lane", .kind = Axis::band, .count = kLanes},
-       {.name = "whole", .kind = Axis::band, .count = 1},
-       {.name = "share", .high = 100},
-       {.name = "request", .kind = Axis::band, .count = static_cast<int>(trace_.requests.size())},
-       {.name = "sectors", .high = kLanes}}};
+  return {{{.name = "lane", .kind = Axis::band, .count = kLanes},
+           {.name = "byte", .high = kLineBytes, .fixed = true},
+           {.name = "sectors", .high = kLanes, .fixed = true, .step = 8, .ticks = true}}};
+}
+
+std::vector<int> CoalescingScene::partly_stored(const WarpRequest& request) const {
+  std::vector<int> stored;
+  for (const Sector& sector : touched_sectors(request, trace_.element_bytes)) {
+    const int bytes = std::popcount(sector.used_bytes);
+    if (request.kind == Access::store && bytes < kSectorBytes) stored.push_back(bytes);
+  }
+  return stored;
+}
+
+/// The sectors that move, one after the other: as long as the request costs, filled as far as it is used.
+Box CoalescingScene::moved(Cursor cursor) const {
+  Strip train = picture::train("moved", "sectors", kSectorBytes, kLanes);
+  Text said = text("moved: nothing yet");
+  const WarpRequest* one = request(cursor);
+  if (one == nullptr || part(cursor) != Part::moved) {
+    add_row(train, "", {});
+  } else {
+    const std::vector<Sector> sectors = touched_sectors(*one, trace_.element_bytes);
+    const RequestStats stats = request_stats(*one, trace_.element_bytes);
+    std::vector<int> used, from;
+    for (const Sector& sector : sectors) {
+      used.push_back(std::popcount(sector.used_bytes));
+      from.push_back(static_cast<int>(sector.index));
+      train.items.ways.push_back({{"sector", from.back()}, {}, 0, true});
+    }
+    add_row(train, fmt::format("{} B", stats.bytes_fetched), used);
+    const std::vector<int> left_out = partly_stored(*one);
+    if (!left_out.empty()) add_row(train, "read", std::vector<int>(left_out.size(), 0));
+    from.resize(static_cast<std::size_t>(train.items.count), -1);
+    train.items.about = {{"sector", {-1, from}}, {"share", {0}}};
+    const std::string count = words::counted(stats.sectors, "sector"),
+                      again =
+                          left_out.empty() ? "" : fmt::format(", {} read first", left_out.size());
+    said = text(fmt::format("moved: {} of 32 bytes{}; {} of {} bytes used", count, again,
+                            stats.bytes_used, stats.bytes_fetched),
+                fmt::format("moved: {}{}; {} of {} B used", count, again, stats.bytes_used,
+                            stats.bytes_fetched),
+                "moved: " + count + again);
+  }
+  train.items.tone.all = kAsked;
+  train.items.format = {Format::integer, 0, "of 32 bytes used"};
+  return box({"moved"}, {train}, said, {.weight = 0.06f, .least_height = 1.8f, .right = kRight});
 }
 
 Picture CoalescingScene::picture(const Extent& extent, const View& view) const {
-  const WarpRequest* shown = request(view.cursor);
+  const WarpRequest* one = request(view.cursor);
   const int picked = view.pick("lane", -1);
   Strip memory{items("sector", 0)};
+  memory.x = "byte";
   Links links{items("request", 0)};
-  Text legend = text("memory: nothing asked for yet");
-  Box share = share_of(nullptr);
   std::string brief = "32 lanes are about to run.";
-  if (shown != nullptr) {
-    legend = text("memory: 32-byte sectors in 128-byte lines", "32-byte sectors, 128-byte lines");
-    memory = memory_of(*shown, touched_sectors(*shown, trace_.element_bytes), picked,
-                       part(view.cursor) != Part::addresses);
-    links = links_of(*shown, trace_.element_bytes);
-    const RequestStats stats = request_stats(*shown, trace_.element_bytes);
-    if (part(view.cursor) == Part::share) share = share_of(&stats);
-    brief = part(view.cursor) == Part::addresses
-                ? fmt::format("{} each.", words::counted(trace_.element_bytes, "byte"))
-                : fmt::format("{} for {}.", words::counted(stats.sectors, "sector"),
-                              words::counted(stats.bytes_used, "byte"));
+  if (one != nullptr) {
+    const bool asking = part(view.cursor) == Part::addresses;
+    memory = memory_of(*one, touched_sectors(*one, trace_.element_bytes), picked, !asking);
+    const RequestStats stats = request_stats(*one, trace_.element_bytes);
+    links = links_of(*one, trace_.element_bytes, picked, asking || stats.lines <= 2);
+    brief = asking ? fmt::format("{} each.", words::counted(trace_.element_bytes, "byte"))
+                   : fmt::format("{} for {}.", words::counted(stats.sectors, "sector"),
+                                 words::counted(stats.bytes_used, "byte"));
   }
   // An edited kernel's addresses are shown; the pattern's statement is not theirs.
   const bool other = fails(report_, "traced_addresses");
-  Lines statement =
-      lines("statement", {text((other ? "not " : "") + trace_.statement)}, Lines::formula);
-  if (other) statement.items.state.all = State::wrong;
-  return {
-      text(sentence(view.cursor), brief), extent.axes,
-      column({"all"},
-             {box({"code"}, {std::move(statement)}, {}, {.weight = 0, .least_height = 1.25f}),
-              box({"lanes"}, {lanes_of(shown, picked)}, text("32 lanes of the warp", "32 lanes"),
-                  {.weight = 0, .least_height = 1.4f}),
-              box({"requests"}, {links}, {}, {.least_height = 1.2f}),
-              box({"memory"}, {memory}, {}, {.weight = 0.35f, .least_height = 1.8f}),
-              box({"legend"}, {}, legend, {.rank = 2, .weight = 0, .least_height = 0.05f}), share,
-              history(view.cursor)})};
-}
-
-/// The sectors of each request so far: what one warp has shown in full, at a glance for all.
-Box CoalescingScene::history(Cursor cursor) const {
-  const int shown = requests_shown(cursor);
-  const int counted = shown - (part(cursor) == Part::addresses && shown > 0 ? 1 : 0);
-  std::vector<float> sectors;
-  for (int r = 0; r < counted; ++r) {
-    const RequestStats stats =
-        request_stats(trace_.requests[static_cast<std::size_t>(r)], trace_.element_bytes);
-    sectors.push_back(static_cast<float>(stats.sectors));
-  }
-  Bars bars{items("history", std::move(sectors), {Format::integer, 0, "sectors"}), "request",
-            "sectors"};
-  bars.items.tone.all = kAsked;
-  for (int r = 0; r < counted; ++r) {
-    bars.items.state.each.push_back(r + 1 < shown ? State::done : State::current);
-  }
-  bars.items.about = {{"history", {0, numbers(counted)}}};
-  bars.items.act = {Act::go, "history"};
-  return box(
-      {"all_requests"}, {bars},
-      text("sectors of each request, load and store in turn", "sectors of each request", "sectors"),
-      {.rank = 3, .weight = 0.05f, .least_height = 1.0f});
+  const Run statement{
+      (other ? "not " : "") + trace_.statement, {}, other ? State::wrong : State::plain};
+  return {text(sentence(view.cursor), brief), extent.axes,
+          column({"all"}, {box({"lanes"}, {lanes_of(one, picked)},
+                               Text{{{"32 lanes of a warp run "}, statement}, {statement}},
+                               {.weight = 0, .least_height = 1.4f, .right = kRight}),
+                           box({"memory"}, {memory, links},
+                               text("memory: each row a line of 128 bytes, in 4 sectors of 32",
+                                    "memory: lines of 128 bytes", "memory"),
+                               {.least_height = 3.4f, .right = kRight}),
+                           moved(view.cursor)})};
 }
 
 std::vector<Symbol> CoalescingScene::symbols(const View&) const {
@@ -196,65 +193,62 @@ std::vector<Symbol> CoalescingScene::symbols(const View&) const {
 }
 
 std::string CoalescingScene::explain(const View& view, const Key& key) const {
-  const WarpRequest* shown = request(view.cursor);
-  if (shown == nullptr) return {};
+  const WarpRequest* one = request(view.cursor);
+  if (one == nullptr) return {};
   if (key.is({"lane", "request"})) {
-    if (!shown->active(key.i)) return fmt::format("lane {}: idle", key.i);
-    const bool movable = key.is({"lane"}) && shown->site == coalescing::Site::pattern;
-    return fmt::format("lane {}: byte {}\nin sector {}{}", key.i, shown->byte_offset[key.i],
-                       sector_of(*shown, key.i),
+    if (!one->active(key.i)) return fmt::format("lane {}: idle", key.i);
+    const bool movable = key.is({"lane"}) && one->site == coalescing::Site::pattern;
+    return fmt::format("lane {}: byte {}\nin sector {}{}", key.i, one->byte_offset[key.i],
+                       sector_of(*one, key.i),
                        movable ? "\nclick to follow it, drag it to another sector or lane" : "");
   }
-  if (key.is({"sector"})) {
-    for (const Sector& sector : touched_sectors(*shown, trace_.element_bytes)) {
-      if (sector.index != key.i) continue;
-      const std::int64_t first = sector.index * kSectorBytes;
-      return fmt::format("sector {}: bytes {}–{}\n{} of 32 bytes used by {}", sector.index, first,
-                         first + kSectorBytes - 1, std::popcount(sector.used_bytes),
-                         words::counted(std::popcount(sector.lanes), "lane"));
-    }
+  const std::vector<Sector> sectors = touched_sectors(*one, trace_.element_bytes);
+  const bool moving = key.is({"moved"}) && key.i >= 0;
+  if (moving && key.i >= kLanes) {
+    return "read before it is written back, since this request leaves bytes of it as they "
+           "were\nnot "
+           "needed where other warps store these in time";
   }
-  if (key.is({"history"}) && key.i >= 0 && key.i < requests_shown(view.cursor)) {
-    const WarpRequest& one = trace_.requests[static_cast<std::size_t>(key.i)];
-    const std::string who =
-        fmt::format("block {}, warp {}, {}", one.block, one.warp, name_of(one.kind));
-    if (&one == shown && part(view.cursor) == Part::addresses) return who;
-    return fmt::format("{}: {}\nclick to go there", who,
-                       words::counted(request_stats(one, trace_.element_bytes).sectors, "sector"));
+  for (const Sector& sector : sectors) {
+    const bool meant =
+        moving ? &sector == &sectors[0] + key.i : key.is({"sector"}) && sector.index == key.i;
+    if (!meant) continue;
+    const std::int64_t first = sector.index * kSectorBytes;
+    return fmt::format("sector {}: bytes {}–{}\n{} of 32 bytes used by {}", sector.index, first,
+                       first + kSectorBytes - 1, std::popcount(sector.used_bytes),
+                       words::counted(std::popcount(sector.lanes), "lane"));
   }
-  if (key.is({"used"})) return "bytes used / (sectors × 32)";
-  return key.is({"wasted"}) ? "moved, and used by no lane" : "";
+  return {};
 }
 
 std::vector<Readout> CoalescingScene::readouts(const View& view) const {
-  const WarpRequest* shown = request(view.cursor);
+  const WarpRequest* one = request(view.cursor);
   const RequestStats stats =
-      shown == nullptr ? RequestStats{} : request_stats(*shown, trace_.element_bytes);
+      one == nullptr ? RequestStats{} : request_stats(*one, trace_.element_bytes);
   const std::string traced =
       "counted from the addresses that the kernel recorded while it ran on " + report_.device.name;
   const auto value = [&](double number, Part from = Part::sectors) {
-    const bool known = shown != nullptr && part(view.cursor) >= from;
+    const bool known = one != nullptr && part(view.cursor) >= from;
     return known ? fmt::format("{:g}", std::round(10 * number) / 10) : std::string("–");
   };
-  const bool told = shown != nullptr && part(view.cursor) != Part::addresses;
+  const bool told = one != nullptr && part(view.cursor) != Part::addresses;
   const bool best = stats.sectors == stats.best_sectors;
   constexpr auto kTraced = lab::Provenance::traced;
   std::vector<Readout> all = {
       {"sectors", "sectors", value(stats.sectors),
-       told ? fmt::format("best {}", stats.best_sectors) : "", kTraced, traced,
-       best ? Readout::plain : Readout::accent},
+       told ? fmt::format("best {}", stats.best_sectors) : "", kTraced, traced, Readout::plain},
       {"fetched", "bytes moved", value(stats.bytes_fetched), told ? "B" : "", kTraced, traced},
       {"efficiency",
        "efficiency",
-       value(stats.efficiency(), Part::share),
-       shown != nullptr && part(view.cursor) == Part::share ? "%" : "",
+       value(stats.efficiency(), Part::moved),
+       one != nullptr && part(view.cursor) == Part::moved ? "%" : "",
        kTraced,
        "bytes used / (sectors × 32)",
-       best ? Readout::good : Readout::accent,
+       best ? Readout::good : Readout::plain,
        {"share", 0}},
       {"lines", "128-byte lines", value(stats.lines), "", kTraced, traced}};
   const auto* counted = number_of_run(report_, "sectors_per_request", "hardware").number;
-  if (shown != nullptr && counted != nullptr) {
+  if (one != nullptr && counted != nullptr) {
     all.push_back({"sectors_per_request", "sectors, by hardware",
                    fmt::format("{:.2f}", counted->value), "", counted->provenance,
                    lab::provenance_sentence(*counted, report_)});

@@ -13,25 +13,11 @@
 
 namespace tilestep::scenes {
 
-using coalescing::Access, coalescing::Pattern, coalescing::RequestStats, coalescing::Sector,
-    coalescing::Site, coalescing::WarpRequest;
+using coalescing::Access, coalescing::RequestStats, coalescing::Sector, coalescing::Site,
+    coalescing::WarpRequest;
 using words::counted;
 
 namespace {
-
-/// Whether a pattern leaves bytes of its sectors unused whatever the size of an element: there the share is
-/// asked for, elsewhere the sectors.
-bool is_sparse(Pattern pattern) {
-  switch (pattern) {
-    case Pattern::strided:
-    case Pattern::broadcast:
-    case Pattern::aos:
-    case Pattern::matrix_column:
-      return true;
-    default:
-      return false;
-  }
-}
 
 std::string because(const RequestStats& stats) {
   return fmt::format("The lanes touch {} in {} of {}: {} of the bytes moved is used.",
@@ -41,23 +27,13 @@ std::string because(const RequestStats& stats) {
 
 }  // namespace
 
-Question CoalescingScene::sectors_question(const WarpRequest& next) const {
-  const RequestStats stats = request_stats(next, trace_.element_bytes);
-  return about({"memory"},
-               ask_count(fmt::format("{}, {} each, 32 lanes. How many 32-byte sectors does the "
-                                     "request touch?",
-                                     trace_.statement, counted(trace_.element_bytes, "byte")),
-                         stats.sectors, {stats.best_sectors, 32, 4, 8, 1, 16}, because(stats)));
-}
-
-Question CoalescingScene::share_question(const WarpRequest& next) const {
+Question CoalescingScene::length_question(const WarpRequest& next) const {
   const RequestStats stats = request_stats(next, trace_.element_bytes);
   return ask_to_set(
-      fmt::format(
-          "{}, {} each: memory moves whole sectors of 32 bytes. What share of the bytes that "
-          "move will the lanes use?",
-          trace_.statement, counted(trace_.element_bytes, "byte")),
-      {"share"}, "share", stats.efficiency(), 6, because(stats));
+      fmt::format("{}, {} each: the 32 lanes want {}. How many sectors of 32 bytes will move?",
+                  trace_.statement, counted(trace_.element_bytes, "byte"),
+                  counted(stats.bytes_used, "different byte")),
+      {"moved"}, "sectors", stats.sectors, 0.5, because(stats));
 }
 
 /// The first lane that does not find its bytes in lane 0's sector; nothing if all do.
@@ -114,23 +90,23 @@ Question CoalescingScene::shared_question(const WarpRequest& before,
 }
 
 std::optional<Question> CoalescingScene::question(const View& view) const {
-  const auto shown = static_cast<std::size_t>(requests_shown(view.cursor));
-  const bool between = view.cursor.tile == 0 || part(view.cursor) == Part::share;
-  if (!between || shown >= trace_.requests.size()) return std::nullopt;
-  const WarpRequest& next = trace_.requests[shown];
+  const StepAxis axis = steps();
+  const int place = axis.place_of(view.cursor);
+  const bool between = view.cursor.tile == 0 || part(view.cursor) == Part::moved;
+  if (!between || place >= axis.places()) return std::nullopt;
+  const auto coming = static_cast<std::size_t>(shown(axis.at_place(place + 1)));
+  const WarpRequest& next = trace_.requests[coming];
   const bool pattern = next.site == Site::pattern;
   if (next.block != 0 || next.warp > 1) return std::nullopt;
-  if (next.warp == 0 && pattern) {
-    if (is_sparse(trace_.pattern)) return of_kind("share", share_question(next));
-    return shuffled(of_kind("sectors", sectors_question(next)), report_);
-  }
+  if (next.warp == 0 && pattern) return of_kind("length", length_question(next));
   if (next.warp == 0) {
     const auto asked = next_sector_question(next);
     if (!asked) return std::nullopt;
     return shuffled(of_kind("next-sector", *asked), report_);
   }
-  if (!pattern || shown < 2) return std::nullopt;
-  const WarpRequest& before = trace_.requests[shown - 2];
+  const auto each = static_cast<std::size_t>(in_full_);
+  if (!pattern || coming < each) return std::nullopt;
+  const WarpRequest& before = trace_.requests[coming - each];
   if (before.site != next.site) return std::nullopt;
   return shuffled(of_kind("shared-sectors", shared_question(before, next)), report_);
 }
@@ -256,7 +232,9 @@ std::vector<Question> CoalescingScene::measured_questions(const lab::Report& ben
 }
 
 std::vector<std::string> CoalescingScene::stage_knobs() const {
-  return {"pattern", "stride", "element_bytes"};
+  const std::string own(coalescing::knob_of(params_.pattern));
+  if (own.empty()) return {"pattern", "element_bytes", "access"};
+  return {"pattern", own, "element_bytes"};
 }
 
 }  // namespace tilestep::scenes

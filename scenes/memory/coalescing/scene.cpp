@@ -9,53 +9,60 @@
 
 namespace tilestep::scenes {
 
-using coalescing::Access, coalescing::RequestStats, coalescing::WarpRequest;
+using coalescing::Access, coalescing::RequestStats, coalescing::Site, coalescing::WarpRequest;
 
 StepAxis CoalescingScene::loaded(const coalescing::Trace&) {
   params_ = coalescing::knob_table().params(report_.params);
-  const int all = static_cast<int>(trace_.requests.size());
   in_full_ = static_cast<int>(trace_.requests_in_full());
   find_events();
-  return {in_full_ + (all > in_full_ ? 1 : 0), 3,          "step",
-          {"addresses", "sectors", "share"},   "requests", all - in_full_};
+  StepAxis axis{in_full_, 3, "step", {"addresses", "sectors", "moved"}, "requests"};
+  if (std::ssize(trace_.requests) == in_full_) return axis;
+  axis.folded = trace_.shown_at(trace_.requests.size() - 1).second + 1;
+  ++axis.tiles;
+  return axis;
 }
 
 CoalescingScene::Part CoalescingScene::part(Cursor cursor) const {
-  return cursor.tile > in_full_ ? Part::share : static_cast<Part>(std::clamp(cursor.phase, 0, 2));
+  return cursor.tile > in_full_ ? Part::moved : static_cast<Part>(std::clamp(cursor.phase, 0, 2));
 }
 
-int CoalescingScene::requests_shown(Cursor cursor) const {
-  const int shown = cursor.tile > in_full_ ? in_full_ + cursor.phase + 1 : cursor.tile;
-  return std::clamp(shown, 0, static_cast<int>(trace_.requests.size()));
+int CoalescingScene::shown(Cursor cursor) const {
+  if (cursor.tile <= in_full_) return cursor.tile - 1;
+  const int first = in_full_ * (cursor.phase + 1);
+  const int end = std::min(first + in_full_, static_cast<int>(trace_.requests.size()));
+  int own = first;
+  while (own + 1 < end && trace_.requests[static_cast<std::size_t>(own)].site != Site::pattern)
+    ++own;
+  return std::min(own, end - 1);
 }
 
 Cursor CoalescingScene::after(std::size_t request) const {
   const auto [step, phase] = trace_.shown_at(request);
-  return {step, step > in_full_ ? phase : static_cast<int>(Part::share)};
+  return {step, step > in_full_ ? phase : static_cast<int>(Part::moved)};
 }
 
 double CoalescingScene::progress(Cursor cursor) const {
-  return requests_shown(cursor) - (2 - static_cast<int>(part(cursor))) / 3.0;
+  return shown(cursor) + 1 - (2 - static_cast<int>(part(cursor))) / 3.0;
 }
 
 const WarpRequest* CoalescingScene::request(Cursor cursor) const {
-  const int shown = requests_shown(cursor);
-  return shown == 0 ? nullptr : &trace_.requests[static_cast<std::size_t>(shown) - 1];
+  const int number = shown(cursor);
+  return number < 0 ? nullptr : &trace_.requests[static_cast<std::size_t>(number)];
 }
 
 std::string CoalescingScene::sentence(Cursor cursor) const {
-  const WarpRequest* shown = request(cursor);
-  if (shown == nullptr && fails(report_, "traced_addresses")) {
+  const WarpRequest* one = request(cursor);
+  if (one == nullptr && fails(report_, "traced_addresses")) {
     return fmt::format("32 lanes are about to run a kernel whose addresses are not those of {}.",
                        trace_.statement);
   }
-  if (shown == nullptr) {
+  if (one == nullptr) {
     return fmt::format("32 lanes are about to run {}, {} each.", trace_.statement,
                        words::counted(trace_.element_bytes, "byte"));
   }
-  const RequestStats stats = request_stats(*shown, trace_.element_bytes);
-  const std::string who = fmt::format("Block {}, warp {} {}", shown->block, shown->warp,
-                                      shown->kind == Access::load ? "loads" : "stores");
+  const RequestStats stats = request_stats(*one, trace_.element_bytes);
+  const std::string who = fmt::format("Block {}, warp {} {}", one->block, one->warp,
+                                      one->kind == Access::load ? "loads" : "stores");
   if (part(cursor) == Part::addresses) {
     return fmt::format("{}: {} ask for {} each, all at once.", who,
                        words::counted(stats.lanes, "lane"),
@@ -64,6 +71,12 @@ std::string CoalescingScene::sentence(Cursor cursor) const {
   if (part(cursor) == Part::sectors) {
     return fmt::format("{}: every sector that a lane touches moves whole, {}.", who,
                        words::counted(stats.sectors, "sector"));
+  }
+  if (const auto twice = std::ssize(partly_stored(*one)); twice > 0) {
+    return fmt::format(
+        "{}: {} for {}, {} twice: read to be filled, then written.", who,
+        words::counted(stats.sectors, "sector"), words::counted(stats.bytes_used, "byte"),
+        twice == stats.sectors ? "all moved" : fmt::format("{} of them moved", twice));
   }
   if (stats.sectors == stats.best_sectors) {
     return fmt::format("{}: {}, the fewest that can hold its {}.", who,
@@ -82,20 +95,7 @@ Cursor CoalescingScene::known(const lab::Table& table, int row, int column) cons
 }
 
 int CoalescingScene::table_row(std::string_view table_id, const View& view) const {
-  return table_id == "requests" ? requests_shown(view.cursor) - 1 : -1;
-}
-
-std::vector<picture::Subject> CoalescingScene::subjects_of_row(std::string_view table_id,
-                                                               int row) const {
-  if (table_id != "requests" || row < 0) return {};
-  return {{"history", row}};
-}
-
-std::optional<Cursor> CoalescingScene::leads_to(const View& view, const picture::Key& item) const {
-  if (!item.is({"history"}) || item.i < 0 || item.i >= requests_shown(view.cursor)) {
-    return std::nullopt;
-  }
-  return after(static_cast<std::size_t>(item.i));
+  return table_id == "requests" ? shown(view.cursor) : -1;
 }
 
 std::optional<CoalescingScene::Lanes> CoalescingScene::lane_places(
@@ -125,18 +125,22 @@ std::optional<CoalescingScene::Lanes> CoalescingScene::lane_places(
 
 std::optional<lab::Settings> CoalescingScene::dropped(const View& view, const picture::Key& item,
                                                       const picture::Key& onto) const {
-  const WarpRequest* shown = request(view.cursor);
-  const bool known = shown != nullptr && shown->site == coalescing::Site::pattern &&
-                     item.is({"lane"}) && shown->active(item.i);
-  const auto now = known ? lane_places(*shown) : std::nullopt;
+  const WarpRequest* one = request(view.cursor);
+  const bool known = one != nullptr && one->site == coalescing::Site::pattern &&
+                     item.is({"lane"}) && one->active(item.i);
+  const auto now = known ? lane_places(*one) : std::nullopt;
   if (!now) return std::nullopt;
   std::array<int, coalescing::kLanes> lanes = now->element;
   const auto lane = static_cast<std::size_t>(item.i);
   int to = -1;
-  if (onto.is({"lane"}) && onto.i != item.i && shown->active(onto.i)) {
+  if (onto.is({"lane"}) && onto.i != item.i && one->active(onto.i)) {
     to = lanes[static_cast<std::size_t>(onto.i)];
-  } else if (onto.is({"sector"})) {
-    const std::int64_t byte = std::int64_t{onto.i} * coalescing::kSectorBytes - now->first_byte;
+  } else if (onto.is({"sector"}) || (onto.is({"request"}) && one->active(onto.i))) {
+    const std::int64_t sector =
+        onto.is({"sector"})
+            ? onto.i
+            : one->byte_offset[static_cast<std::size_t>(onto.i)] / coalescing::kSectorBytes;
+    const std::int64_t byte = sector * coalescing::kSectorBytes - now->first_byte;
     const int first = static_cast<int>(byte / trace_.element_bytes);
     const int end = first + std::max(coalescing::kSectorBytes / trace_.element_bytes, 1);
     to = first;  // the first that is free, or else the first
@@ -165,13 +169,13 @@ SourceMark CoalescingScene::source(const View& view) const {
   const bool apart = trace_.index_line != trace_.access_line;
   const int lines[] = {trace_.access_line, apart ? trace_.index_line : 0};
   SourceMark mark = source_mark(coalescing::kSourcePath, lines, view.cursor.tile > 0 ? 0 : -1);
-  const WarpRequest* shown = request(view.cursor);
-  if (shown == nullptr) return mark;
+  const WarpRequest* one = request(view.cursor);
+  if (one == nullptr) return mark;
   int lane = view.pick("lane", -1);
-  if (lane < 0 || !shown->active(lane)) lane = std::countr_zero(shown->active_lanes);
-  const char* array = (shown->kind == Access::load) ? "in" : "out";
+  if (lane < 0 || !one->active(lane)) lane = std::countr_zero(one->active_lanes);
+  const char* array = (one->kind == Access::load) ? "in" : "out";
   mark.values[trace_.access_line] = fmt::format(
-      "lane {}: byte {} of {}", lane, shown->byte_offset[static_cast<std::size_t>(lane)], array);
+      "lane {}: byte {} of {}", lane, one->byte_offset[static_cast<std::size_t>(lane)], array);
   return mark;
 }
 

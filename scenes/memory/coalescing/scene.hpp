@@ -10,17 +10,15 @@
 
 namespace tilestep::scenes {
 
-/// Memory coalescing: the 32 lanes of a warp above, the sectors of memory that their request
-/// touches below, a link from each lane to its bytes, all from the addresses that the kernel recorded.
+/// Memory coalescing: the 32 lanes of a warp, the lines of memory that their request touches, one below the
+/// other, and the train of sectors that moves for it, on a scale that never changes; all from the addresses that
+/// the kernel recorded.
 class CoalescingScene final : public SceneOf<coalescing::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(coalescing)
 
   Cursor known(const lab::Table& table, int row, int column) const override;
   int table_row(std::string_view table_id, const View& view) const override;
-  std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const override;
-  /// A request that has been shown, where its bar is clicked.
-  std::optional<Cursor> leads_to(const View& view, const picture::Key& item) const override;
   /// In requests.
   double progress(Cursor cursor) const override;
   std::vector<Question> measured_questions(const lab::Report& bench) const override;
@@ -36,15 +34,18 @@ class CoalescingScene final : public SceneOf<coalescing::Trace> {
 
  private:
   /// What of a request is on show.
-  enum class Part : std::uint8_t { addresses, sectors, share };
+  enum class Part : std::uint8_t { addresses, sectors, moved };
   Part part(Cursor cursor) const;
-  /// How many requests are on show, the last of them perhaps in part.
-  int requests_shown(Cursor cursor) const;
-  /// When a request is on show as a whole.
+  /// The number of the request that is on screen; −1 before the first. After the first warp's it is the
+  /// pattern's own of each warp.
+  int shown(Cursor cursor) const;
+  /// When a request is on show as a whole, or that of its warp that is.
   Cursor after(std::size_t request) const;
   /// The request that is on screen; null before the first.
   const coalescing::WarpRequest* request(Cursor cursor) const;
-  picture::Box history(Cursor cursor) const;
+  /// Bytes that it stores of each sector that it leaves partly unwritten; none for a load.
+  std::vector<int> partly_stored(const coalescing::WarpRequest& request) const;
+  picture::Box moved(Cursor cursor) const;
 
   /// Which of its warp's elements each lane takes, as `request` shows it, and the byte that they begin at;
   /// nothing where they lie too far apart for the pattern custom.
@@ -55,8 +56,7 @@ class CoalescingScene final : public SceneOf<coalescing::Trace> {
   std::optional<Lanes> lane_places(const coalescing::WarpRequest& request) const;
 
   // Questions and events, in questions.cpp.
-  Question sectors_question(const coalescing::WarpRequest& next) const;
-  Question share_question(const coalescing::WarpRequest& next) const;
+  Question length_question(const coalescing::WarpRequest& next) const;
   std::optional<Question> next_sector_question(const coalescing::WarpRequest& next) const;
   Question shared_question(const coalescing::WarpRequest& before,
                            const coalescing::WarpRequest& next) const;

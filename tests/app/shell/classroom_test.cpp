@@ -100,6 +100,28 @@ TEST_CASE("the guided path sets the scene, a chip tries something and comes back
   CHECK(stage.part("stop_1")["value"] == "selected");
 }
 
+TEST_CASE("what the stop before moved stays outlined", "[ui_shell]") {
+  ShellOptions options;
+  options.lesson = "coalescing";
+  options.reader = true;
+  Stage stage(options);
+  stage.lab.answer();
+  stage.frame();
+  const auto go = [&](Key key) {
+    stage.shell.key(key, false);
+    stage.frame();
+    stage.lab.answer();
+    stage.frame();
+  };
+  go(Key::bracket_right);
+  go(Key::bracket_right);  // stride 1, 4 sectors
+  CHECK(stage.has("moved_3"));
+  CHECK_FALSE(stage.has("moved_1_0"));  // nothing has moved before
+  go(Key::bracket_right);
+  CHECK(stage.has("moved_7"));
+  CHECK(stage.has("moved_1_0"));
+}
+
 namespace {
 
 /// The text of online-softmax at a stop that asks with choices.

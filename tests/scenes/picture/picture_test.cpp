@@ -143,6 +143,13 @@ TEST_CASE("each broken rule is named", "[picture]") {
       {"score stands on axis 'rank'", [](Picture& p) { mark<Cells>(p).y = "rank"; }},
       {"score stands on axis 'time'", [](Picture& p) { mark<Cells>(p).x = "time"; }},
       {"sector has 2 items and 1 addresses", [](Picture& p) { mark<Strip>(p).address.pop_back(); }},
+      {"sector stands on axis 'byte', which there is not",
+       [](Picture& p) { mark<Strip>(p).x = "byte"; }},
+      {"sector has byte 32 in 1 lines",
+       [](Picture& p) {
+         mark<Strip>(p).names = {"all"};
+         mark<Strip>(p).line = 32;
+       }},
       {"sector has 65 bytes", [](Picture& p) { mark<Strip>(p).bytes = 65; }},
       {"weight stands on axis ''", [](Picture& p) { mark<Bars>(p).y = {}; }},
       {"expert has 2 items and 1 numbers of tiles",

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "scenes/picture/parts.hpp"
 #include "scenes/picture/placed.hpp"
 #include "scenes/shared/questions.hpp"
 #include "scenes/shared/rows.hpp"
@@ -24,6 +25,18 @@ const Mark& mark_of(const picture::Picture& picture) {
     if (const auto* found = std::get_if<Mark>(mark)) return *found;
   }
   throw Error("the picture has no such mark");
+}
+
+const picture::Strip& strip_named(const picture::Picture& picture, picture::Name name) {
+  for (const picture::Mark* mark : picture::marks_of(picture)) {
+    const auto* strip = std::get_if<picture::Strip>(mark);
+    if (strip != nullptr && strip->items.name == name) return *strip;
+  }
+  throw Error("the picture has no such strip");
+}
+picture::Strip train_of(Shown& shown, scenes::Cursor cursor) {
+  const picture::Picture picture = shown->picture(shown->extent(), {cursor});
+  return strip_named(picture, "moved");
 }
 
 /// Every lane, link and sector against the addresses that the kernel recorded.
@@ -46,7 +59,8 @@ void check_request(Shown& shown, const coalescing::WarpRequest& request, scenes:
     CHECK(
         tests::contains(shown->explain({cursor}, {"lane", lane}), fmt::format("byte {}\n", byte)));
     const picture::Anchor& to = links.to.at(link);
-    CHECK(links.from.at(link).key == picture::Key{"lane", lane});
+    const bool led = coalescing::request_stats(request, size).lines <= 2;
+    CHECK((links.from.at(link).key == picture::Key{"lane", lane}) == led);
     CHECK(to.key.i * 32 + std::lround(to.from * 32) == byte);
     CHECK(std::lround((to.to - to.from) * 32) == size);
     CHECK(parts.count(fmt::format("request_{}", lane)) == 1);
@@ -55,9 +69,11 @@ void check_request(Shown& shown, const coalescing::WarpRequest& request, scenes:
   }
   CHECK(link == links.from.size());
   std::size_t on_screen = 0;
-  for (const auto& [id, part] : parts) on_screen += id.rfind("sector_", 0) == 0 ? 1 : 0;
+  for (const auto& [id, part] : parts) {
+    on_screen += part.value.ends_with(" used") && id.starts_with("sector_") ? 1 : 0;
+  }
   CHECK(on_screen == used.size());
-  const auto& strip = mark_of<picture::Strip>(picture);
+  const auto& strip = strip_named(picture, "sector");
   for (std::size_t k = 0; k < strip.address.size(); ++k) {
     const std::int64_t sector = strip.items.key(static_cast<int>(k)).i;
     CHECK(strip.address[k] == 32 * sector);
@@ -75,17 +91,32 @@ TEST_CASE("lanes and sectors on screen are those of the trace", "[coalescing_sce
     const auto& trace = shown.trace();
     const scenes::StepAxis axis = shown->steps();
     CHECK(axis.tiles == 3);
-    CHECK(axis.places() == 2 * 3 + static_cast<int>(trace.requests.size()) - 2);
-    std::size_t seen = 0;  // requests in their order, none left out
+    const int warps = static_cast<int>(trace.requests.size()) / 2;
+    CHECK(axis.places() == 2 * 3 + warps - 1);
+    int seen = 0;  // both requests of the first warp, then the pattern's own of each
     for (int place = 1; place <= axis.places(); ++place) {
       const scenes::Cursor cursor = axis.at_place(place);
       CAPTURE(pattern, cursor.tile, cursor.phase);
       if (cursor.tile < axis.tiles && cursor.phase < 2) continue;
-      check_request(shown, trace.requests[seen], cursor);
-      CHECK(shown->table_row("requests", {cursor}) == static_cast<int>(seen));
+      const int row = shown->table_row("requests", {cursor});
+      const auto& request = trace.requests.at(static_cast<std::size_t>(row));
+      check_request(shown, request, cursor);
+      if (cursor.tile < axis.tiles) CHECK(row == seen);
+      if (cursor.tile == axis.tiles) CHECK(request.site == coalescing::Site::pattern);
+      if (cursor.tile == axis.tiles) CHECK(row / 2 == seen - 1);
       ++seen;
     }
-    CHECK(seen == trace.requests.size());
+    CHECK(seen == warps + 1);
+  }
+}
+
+TEST_CASE("a run ends on the pattern's own request", "[coalescing_scene]") {
+  for (const char* access : {"load", "store"}) {
+    Shown shown({{"access", std::string(access)}});
+    const scenes::StepAxis axis = shown->steps();
+    const std::string said = shown->sentence(axis.at_place(axis.places()));
+    CAPTURE(said);
+    CHECK(tests::contains(said, fmt::format("{}s: 8 sectors", access)));
   }
 }
 
@@ -97,7 +128,7 @@ TEST_CASE("what is loaded flies to its lanes, what is stored comes from them",
         shown.trace().requests[static_cast<std::size_t>(step) - 1].kind == coalescing::Access::load;
     CHECK(load == (step == 1));
     const picture::Picture picture = shown->picture(shown->extent(), {{step, 2}});
-    const auto& items = mark_of<picture::Strip>(picture).items;
+    const auto& items = strip_named(picture, "sector").items;
     REQUIRE(items.count > 1);
     for (int k = 0; k < items.count; ++k) {
       const picture::Way& way = items.ways[static_cast<std::size_t>(k)];
@@ -121,17 +152,62 @@ TEST_CASE("a request shows one thing after the other", "[coalescing_scene]") {
   CHECK(value("efficiency", 1) == "–");
   CHECK(value("efficiency", 2) == "50");
   const auto sectors = [&](int phase) {
-    return mark_of<picture::Strip>(shown->picture(shown->extent(), {{1, phase}})).items.state.all;
+    return strip_named(shown->picture(shown->extent(), {{1, phase}}), "sector").items.state.all;
   };
   CHECK(sectors(0) == picture::State::to_come);
   CHECK(sectors(1) == picture::State::plain);
   CHECK(shown->steps().phase_name({1, 1}) == "sectors");
   CHECK(shown->steps().phase_name({3, 1}).empty());
-  // A bar leads to its request, once that was shown.
-  const scenes::View later{{3, 4}};
-  CHECK(shown->leads_to(later, {"history", 5}) == scenes::Cursor{3, 3});
-  CHECK(shown->leads_to(later, {"history", 1}) == scenes::Cursor{2, 2});
-  CHECK_FALSE(shown->leads_to(later, {"history", 7}));
+  CHECK(train_of(shown, {1, 1}).items.count == 0);
+  CHECK(train_of(shown, {1, 2}).items.count == 8);
+}
+
+TEST_CASE("the train is as long as the request costs", "[coalescing_scene]") {
+  Shown shown({{"stride", std::int64_t{1}}});
+  const auto length = [&](const std::string& last) {
+    const auto parts = shown.picture({1, 2});
+    return parts.at(last).max.x - parts.at("moved_0").min.x;
+  };
+  const float one = length("moved_3");
+  shown.run({{"stride", std::int64_t{32}}});
+  CHECK(std::abs(length("moved_31") - 8 * one) < 4);
+  // A store of a part of a sector has the rest read; one of whole sectors has not.
+  shown.run({{"stride", std::int64_t{8}}, {"access", std::string("store")}});
+  CHECK(train_of(shown, {2, 2}).names == std::vector<std::string>{"1024 B", "read"});
+  CHECK(train_of(shown, {2, 2}).items.count == 2 * 32);
+  CHECK(tests::contains(shown->explain({{2, 2}}, {"moved", 40}), "read before"));
+  shown.run({{"stride", std::int64_t{1}}, {"access", std::string("store")}});
+  CHECK(train_of(shown, {2, 2}).names == std::vector<std::string>{"128 B"});
+}
+
+TEST_CASE("the train of before is outlined below that of now", "[coalescing_scene]") {
+  Shown shown({{"stride", std::int64_t{8}}});
+  shown.player().keep_earlier({1, 2});
+  shown.load({{"stride", std::int64_t{2}}});
+  CHECK(shown.picture({1, 2}).count("moved_1_0") == 1);  // its second row
+  picture::Picture now = shown->picture(shown->extent(), {{1, 2}});
+  picture::add_earlier(now, shown->picture(shown->extent(), {{2, 2}}), "the store");
+  const picture::Strip& train = strip_named(now, "moved");
+  REQUIRE(train.items.count == 8 + 4);
+  for (int k = 0; k < train.items.count; ++k) {
+    CHECK((train.items.flags[static_cast<std::size_t>(k)] == picture::kWas) == (k >= 8));
+    CHECK(train.address[static_cast<std::size_t>(k)] == (k < 8 ? 32 * k : 1024 + 32 * (k - 8)));
+  }
+  CHECK(picture::problems(now).empty());
+  // Beside another run it is that one's.
+  Shown two({{"stride", std::int64_t{8}}});
+  CHECK(two.picture({1, 2}).count("moved_1_0") == 0);
+  two.player().pin();
+  CHECK(two.picture({1, 2}, tests::kPictureSizes[2]).count("moved_1_0") == 1);
+  two.player().unpin();
+  CHECK(two.picture({1, 2}).count("moved_1_0") == 0);
+}
+
+TEST_CASE("the knob at hand is the one that the pattern uses", "[coalescing_scene]") {
+  Shown shown({{"pattern", std::string("offset")}});
+  CHECK(shown->stage_knobs() == std::vector<std::string>{"pattern", "offset", "element_bytes"});
+  shown.run({{"pattern", std::string("broadcast")}});
+  CHECK(shown->stage_knobs() == std::vector<std::string>{"pattern", "element_bytes", "access"});
 }
 
 TEST_CASE("the lane that was clicked is followed from request to request", "[coalescing_scene]") {
@@ -149,31 +225,31 @@ TEST_CASE("the lane that was clicked is followed from request to request", "[coa
       return all;
     };
     CHECK(picked(mark_of<picture::Cells>(picture).items) == std::vector<int>{9});
-    CHECK(picked(mark_of<picture::Strip>(picture).items) == std::vector<int>{step == 1 ? 2 : 1});
+    CHECK(picked(strip_named(picture, "sector").items) == std::vector<int>{step == 1 ? 2 : 1});
   }
 }
 
 TEST_CASE("the coalescing questions are answered by the addresses", "[coalescing_scene]") {
   Shown shown({{"pattern", std::string("offset")}, {"offset", std::int64_t{1}}});
-  CHECK(shown.answer({0, 0}) == "5");
+  CHECK(shown->question({{0, 0}})->values == std::vector<double>{5});
   CHECK(shown.answer({1, 2}) == "lane 8");
   CHECK(shown.answer({2, 2}) == "1");      // the fifth sector is the next warp's first
   CHECK_FALSE(shown->question({{1, 0}}));  // in the middle of a request
   CHECK_FALSE(shown->question({{3, 0}}));
-  // At stride 4 a quarter of each sector is used.
+  // At stride 4 the train is half as long as it can be.
   shown.run({{"pattern", std::string("strided")}, {"stride", std::int64_t{4}}});
   const auto share = shown->question({{0, 0}});
   REQUIRE(share);
-  CHECK(share->values == std::vector<double>{25});
-  CHECK(scenes::is_answer(*share, {{0, 0}, -1, 29}));
-  CHECK_FALSE(scenes::is_answer(*share, {{0, 0}, -1, 33}));
+  CHECK(share->values == std::vector<double>{16});
+  CHECK(scenes::is_answer(*share, {{0, 0}, -1, 16.4}));
+  CHECK_FALSE(scenes::is_answer(*share, {{0, 0}, -1, 15}));
   // A column of a matrix: the next warp finds all its sectors moved already.
   shown.run({{"pattern", std::string("matrix-column")}});
   CHECK(shown.answer({2, 2}) == "32");
   // A store by pattern comes after a plain load.
   shown.run({{"access", std::string("store")}});
   CHECK(shown->question({{0, 0}})->id == "next-sector");
-  CHECK(shown->question({{1, 2}})->id == "share");
+  CHECK(shown->question({{1, 2}})->id == "length");
 }
 
 TEST_CASE("a lane is dragged to another sector or lane", "[coalescing_scene]") {
@@ -197,6 +273,9 @@ TEST_CASE("a lane is dragged to another sector or lane", "[coalescing_scene]") {
   CHECK_FALSE(shown->dropped({{2, 2}}, {"lane", 9}, {"sector", 0}));
   CHECK_FALSE(shown->dropped({{0, 0}}, {"lane", 9}, {"sector", 0}));
   CHECK_FALSE(shown->dropped(first, {"lane", 9}, {"lane", 9}));
+  // On what another lane has of a sector is on that sector.
+  CHECK(shown->dropped(first, {"lane", 9}, {"request", 25}) ==
+        shown->dropped(first, {"lane", 9}, {"sector", 3}));
   shown.run({{"pattern", std::string("strided")}, {"stride", std::int64_t{4}}});
   CHECK(shown->dropped(first, {"lane", 1}, {"lane", 0}));
   shown.run({{"pattern", std::string("strided")}, {"stride", std::int64_t{64}}});
