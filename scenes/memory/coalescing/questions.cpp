@@ -55,7 +55,7 @@ Question CoalescingScene::share_question(const WarpRequest& next) const {
   return ask_to_set(
       fmt::format(
           "{}, {} each: memory moves whole sectors of 32 bytes. What share of the bytes that "
-          "move will the lanes use?",
+          "move will the lanes use, in %?",
           trace_.statement, counted(trace_.element_bytes, "byte")),
       {"share"}, "share", stats.efficiency(), 6, because(stats));
 }
@@ -122,6 +122,8 @@ std::optional<Question> CoalescingScene::question(const View& view) const {
   if (next.block != 0 || next.warp > 1) return std::nullopt;
   if (next.warp == 0 && pattern) {
     if (is_sparse(trace_.pattern)) return of_kind("share", share_question(next));
+    // Which lane takes which element is drawn with the answer.
+    if (trace_.pattern == Pattern::custom) return std::nullopt;
     return shuffled(of_kind("sectors", sectors_question(next)), report_);
   }
   if (next.warp == 0) {
