@@ -1,5 +1,3 @@
-#include "app/keep/quiz.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "app/keep/guided.hpp"
+#include "app/keep/quiz.hpp"
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/catalog.hpp"
@@ -22,6 +21,8 @@ namespace {
 /// Runs that questions are taken from, and of each trace so many places.
 constexpr int kRuns = 10, kPlaces = 24;
 constexpr int kMostRows = 4, kRowsBefore = 2;
+constexpr int kAttempts = 6;
+constexpr std::size_t kSheet = 8;  ///< questions
 
 /// One of `count`, by the generator's bits alone.
 std::size_t pick(std::mt19937& random, std::size_t count) {
@@ -89,6 +90,7 @@ class Runs {
 struct Candidate {
   const Run* run = nullptr;  ///< null: about a bench
   QuizItem item;
+  bool simple = false;  ///< no knob is turned that it does not depend on
 };
 
 /// What kind of question it is: its id, or its words without the numbers in them.
@@ -219,6 +221,21 @@ bool tells(const Candidate& other, const Candidate& one) {
   return std::includes(shown.begin(), shown.end(), asked.begin(), asked.end());
 }
 
+/// Up to `most` of them, the first ones first, none of which tells another.
+std::vector<Candidate> chosen_of(std::vector<std::pair<int, Candidate>>& rounds, std::size_t most,
+                                 Runs& runs) {
+  std::vector<Candidate> chosen;
+  for (auto& [round, one] : rounds) {
+    if (chosen.size() == most) break;
+    if (one.run != nullptr && !std::exchange(one.simple, true)) simplify(one, runs);
+    const bool told = std::any_of(
+        chosen.begin(), chosen.end(),
+        [&, &next = one](const auto& other) { return tells(other, next) || tells(next, other); });
+    if (!told) chosen.push_back(one);
+  }
+  return chosen;
+}
+
 void add_measured(std::string_view lesson, std::vector<Candidate>& all) {
   const lab::Recording* recording = lab::recording(lesson);
   if (recording == nullptr) return;
@@ -254,16 +271,15 @@ std::vector<QuizItem> make_quiz(std::string_view lesson, std::int64_t seed, std:
     if (!texts.insert(one.item.question.text).second) continue;
     rounds.emplace_back(asked[kind]++, std::move(one));
   }
-  std::stable_sort(rounds.begin(), rounds.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  // What is chosen first may rule out much: another order gives a whole sheet, as a rule.
   std::vector<Candidate> chosen;
-  for (auto& [round, one] : rounds) {
-    if (chosen.size() == most) break;
-    if (one.run != nullptr) simplify(one, runs);
-    const bool told = std::any_of(
-        chosen.begin(), chosen.end(),
-        [&, &next = one](const auto& other) { return tells(other, next) || tells(next, other); });
-    if (!told) chosen.push_back(std::move(one));
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (attempt > 0) shuffle(rounds, random);
+    std::stable_sort(rounds.begin(), rounds.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Candidate> some = chosen_of(rounds, most, runs);
+    if (some.size() > chosen.size()) chosen = std::move(some);
+    if (chosen.size() >= std::min(most, kSheet)) break;
   }
   std::stable_sort(chosen.begin(), chosen.end(), [](const Candidate& a, const Candidate& b) {
     const auto hard = [](const Candidate& one) {
