@@ -1,3 +1,5 @@
+#include "app/keep/quiz.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 #include <utility>
 
 #include "app/keep/guided.hpp"
-#include "app/keep/quiz.hpp"
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/catalog.hpp"
