@@ -151,6 +151,7 @@ TEST_CASE("bad flags, lessons, knobs and commands exit 2 and name what is allowe
   check_refused({"bench", "edit", "--lesson", "no-such-lesson"}, {"online-softmax"});
   check_refused({"bench", "edit", "--backend", "recorded"}, {"emulated, cuda"});
   check_refused({"bench", "tiling", "--lesson", "tiling"}, {"--lesson goes with edit alone"});
+  check_refused({"run", "tiling", "--set", "tile"}, {"'tile' is not of the form", "as in tile=8"});
   check_refused({"bench", "ui", "--quick"}, {"--quick does not go with ui; allowed: a lesson"});
   check_refused({"record", "no-such-lesson", "--out", "x"}, {"online-softmax"});
   check_refused(with(kRun, {"--set", "tile_width=0"}), {"1–1024"});
