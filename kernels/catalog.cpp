@@ -9,6 +9,7 @@
 
 #include "kernels/base/lab/meant.hpp"
 #include "kernels/base/lab/nearest.hpp"
+#include "kernels/base/lab/quick.hpp"
 #include "kernels/base/lab/race.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/base/simt/cuda_module.hpp"
@@ -119,6 +120,7 @@ std::unique_ptr<simt::Device> make_device(const std::string& backend,
 lab::Report run_on(simt::Device& device, const lab::Request& request, const lab::Settings& settings,
                    lab::Progress& progress) {
   const lab::Lesson& asked = lesson(request.lesson);
+  const lab::QuickBench quick(lab::is_quick(request));
   if (request.action == lab::Request::Action::bench) return asked.bench(device, progress);
   return asked.run(settings, device, progress);
 }
@@ -279,6 +281,7 @@ lab::Report answer(const lab::Request& request, lab::Progress& progress,
                    simt::EmulationOptions emulation) {
   const lab::Lesson& asked = lesson(request.lesson);
   (void)lab::race_of(request);  // refuses one that is none
+  (void)lab::is_quick(request);
   const lab::Settings settings = asked.knobs().completed(lab::params_of(request));
   emulation.order = request.order;
   if (request.action == lab::Request::Action::trials) return answer_trials(request, progress);

@@ -11,6 +11,7 @@
 #include "app/cli/output.hpp"
 #include "app/cli/report_text.hpp"
 #include "app/worker/ask.hpp"
+#include "kernels/base/lab/quick.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/catalog.hpp"
 
@@ -23,6 +24,7 @@ struct BenchArguments {
   std::string kernel;                ///< file of an edited source
   std::vector<std::string> lessons;  ///< of bench edit; empty: all
   std::string backend;               ///< of bench edit; empty: all that are here
+  bool quick = false;
   FormatArguments format;
 };
 
@@ -31,6 +33,7 @@ struct Bencher {
   LabAddress address;
   std::unique_ptr<LabClient> lab;  ///< null: this process
   std::string kernel = {};         ///< file of an edited source; empty: the kernels as they are
+  bool quick = false;
 };
 
 /// Measures now where that is possible, else says so and gives what was recorded.
@@ -38,6 +41,7 @@ lab::Report bench_of(const lab::Lesson& lesson, const Bencher& bencher) {
   lab::Request request;
   request.lesson = lesson.info().id;
   request.action = lab::Request::Action::bench;
+  if (bencher.quick) request.params[lab::kQuickParam] = true;
   const bool elsewhere = bencher.address.elsewhere();
   const simt::CudaStatus status = elsewhere ? simt::CudaStatus() : simt::cuda_status();
   const bool can_measure = elsewhere || status.available;
@@ -141,6 +145,10 @@ void check(const BenchArguments& arguments) {
   if (parse_lab(arguments.lab).elsewhere()) {
     throw Error(fmt::format("--lab does not go with {}, which is about this machine", what));
   }
+  if (arguments.quick) {
+    throw Error(
+        fmt::format("--quick does not go with {}; allowed: a lesson, or none for all", what));
+  }
   if (!arguments.kernel.empty()) {
     throw Error(fmt::format("--kernel does not go with {}; allowed: a lesson", what));
   }
@@ -161,7 +169,7 @@ int bench(const BenchArguments& arguments, const std::string& program) {
     throw Error("--kernel needs the name of its lesson before it");
   const Bencher bencher{address,
                         edited ? make_process_lab_at(address, program) : make_lab(address, program),
-                        arguments.kernel};
+                        arguments.kernel, arguments.quick};
   if (arguments.what.empty()) {
     return bench_lessons(parse_lessons({}), false, arguments.format, bencher);
   }
@@ -187,6 +195,8 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   command->add_option("--lesson", arguments->lessons, "(edit) only these lessons");
   command->add_option("--backend", arguments->backend,
                       "(edit) only this backend: emulated or cuda");
+  command->add_flag("--quick", arguments->quick,
+                    "(lesson) The ladder and its peers alone, briefly: half a minute");
   command->add_flag("--json", arguments->format.json, "As JSON");
   command->add_flag("--markdown", arguments->format.markdown,
                     "Print the ladder as a Markdown table");

@@ -38,7 +38,13 @@ std::vector<std::string> command_names(CLI::App& app) {
 /// Without a command the window opens: `tilestep --theme light` is `tilestep open --theme light`.
 std::vector<std::string> with_command(CLI::App& app, std::vector<std::string> arguments) {
   if (arguments.empty()) return {"open"};
-  const std::string& first = arguments.front();
+  if (arguments.front() == "help") {  // `tilestep help bench`
+    arguments.erase(arguments.begin());
+    arguments.resize(std::min<std::size_t>(arguments.size(), 1));
+    arguments.emplace_back("--help");
+  }
+  if (arguments.front() == "-v") arguments.front() = "--version";
+  const std::string first = arguments.front();
   if (first == "-h" || first == "--help" || first == "--version" || first == "--licenses")
     return arguments;
   if (first.starts_with("-")) {

@@ -1,18 +1,18 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"
 #include "app/cli/terminal.hpp"
 #include "app/window/window.hpp"
 #include "app/worker/sandbox.hpp"
-#include "kernels/base/lab/assets.hpp"
+#include "kernels/base/lab/plural.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/base/workbench/compiler.hpp"
@@ -104,13 +104,19 @@ std::vector<Finding> font_findings() {
 }
 
 std::vector<Finding> data_findings() {
-  std::string devices;
+  std::map<std::string, std::set<std::string>> days;
+  std::map<std::string, int> counts;
   for (const lab::Recording* recording : lab::recordings()) {
-    devices += fmt::format("{}{} on {}, {}", devices.empty() ? "" : "; ", recording->lesson,
-                           recording->bench.device.name, recording->recorded_at);
+    days[recording->bench.device.name].insert(recording->recorded_at);
+    ++counts[recording->bench.device.name];
   }
-  return {{"texts", true, fmt::format("{} built in", lab::assets().size()), ""},
-          {"recordings", !devices.empty(), devices.empty() ? "none built in" : devices,
+  std::string devices;
+  for (const auto& [name, when] : days) {
+    devices += fmt::format("{}{} on {}, {}{}", devices.empty() ? "" : "; ",
+                           lab::plural(counts[name], "lesson", "lessons"), name, *when.begin(),
+                           when.size() > 1 ? " to " + *when.rbegin() : "");
+  }
+  return {{"recordings", !devices.empty(), devices.empty() ? "none built in" : devices,
            devices.empty() ? "make some with `tilestep record --out assets/recordings` where there "
                              "is a GPU, and build again"
                            : ""}};
@@ -166,16 +172,11 @@ int doctor(bool as_json) {
                      {"what", finding.what},
                      {"to_do", finding.to_do.empty() ? nlohmann::json(nullptr)
                                                      : nlohmann::json(finding.to_do)}});
-    constexpr std::size_t kIndent = 18, kLeast = kIndent + 24;
-    // For a program that reads it, a finding is a line.
-    const bool wraps = ::isatty(STDOUT_FILENO) != 0 || std::getenv("COLUMNS") != nullptr;
-    const auto columns = static_cast<std::size_t>(std::max(terminal_size().columns, 0));
-    const std::size_t width = wraps ? std::max(columns, kLeast) : std::size_t{1} << 20;
+    constexpr std::size_t kIndent = 18;
     text += fmt::format("  {}  {:<11} {}", finding.ok ? "ok" : "— ", finding.id,
-                        wrapped(finding.what, width - kIndent, kIndent));
+                        for_reader(finding.what, kIndent));
     if (!finding.to_do.empty()) {
-      text += fmt::format("{:{}}{}", "", kIndent,
-                          wrapped("→ " + finding.to_do, width - kIndent, kIndent));
+      text += fmt::format("{:{}}{}", "", kIndent, for_reader("→ " + finding.to_do, kIndent));
     }
   }
   print(as_json ? json_text({{"version", TILESTEP_VERSION}, {"parts", std::move(parts)}}) : text);

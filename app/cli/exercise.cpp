@@ -11,6 +11,7 @@
 #include "app/cli/arguments.hpp"
 #include "app/cli/command.hpp"
 #include "app/cli/exercise_check.hpp"
+#include "app/cli/fitted_table.hpp"
 #include "app/cli/output.hpp"
 #include "app/file.hpp"
 #include "app/keep/place.hpp"
@@ -138,16 +139,8 @@ void add_reset(CLI::App& exercise, Invocation& invocation) {
 struct CheckArguments {
   std::string path, exercise;
   std::string backend = "emulated";
-  bool json = false, trust = false, solution = false;
+  bool json = false, csv = false, trust = false, solution = false;
 };
-
-/// Null for an id that a file has made up.
-const lab::Exercise* known(const std::string& id) {
-  const auto& all = lab::exercises();
-  const auto one = std::find_if(all.begin(), all.end(),
-                                [&](const lab::Exercise& each) { return each.id() == id; });
-  return one == all.end() ? nullptr : &*one;
-}
 
 std::string verdict_text(const CheckedFile& checked, bool solution) {
   const lab::ExerciseVerdict& verdict = checked.verdict;
@@ -157,7 +150,7 @@ std::string verdict_text(const CheckedFile& checked, bool solution) {
   if (!verdict.hint.empty() && verdict.failed && verdict.failed->line > 0) {
     text += fmt::format("  See line {} of your file.\n", verdict.failed->line);
   }
-  if (const lab::Exercise* one = known(checked.exercise); solution && one != nullptr) {
+  if (const lab::Exercise* one = known_exercise(checked.exercise); solution && one != nullptr) {
     text += fmt::format("\nSolution:\n\n{}", one->solution);
   }
   return text;
@@ -165,7 +158,7 @@ std::string verdict_text(const CheckedFile& checked, bool solution) {
 
 /// Whose kernels are run, and so how.
 ExercisePlan plan_of(const CheckArguments& arguments, const std::string& program) {
-  ExercisePlan plan{program, arguments.backend, false};
+  ExercisePlan plan{program, arguments.backend};
   if (arguments.trust) return plan;
   if (arguments.backend != "emulated") {
     throw Error(
@@ -191,6 +184,11 @@ int check(const CheckArguments& arguments, const std::string& program) {
   if (!arguments.exercise.empty()) (void)lab::exercise(arguments.exercise);
   std::error_code error;
   const bool folder = fs::is_directory(arguments.path, error);
+  if (arguments.csv && (!folder || arguments.json || arguments.solution)) {
+    throw Error(
+        "--csv goes with a class's folder, and with neither --json nor --solution: tilestep "
+        "exercise check DIR --csv");
+  }
   std::vector<fs::path> files = {arguments.path};
   if (folder) {
     files = kernels_in(arguments.path);
@@ -201,30 +199,43 @@ int check(const CheckArguments& arguments, const std::string& program) {
                     "--exercise LESSON/NAME",
                     arguments.path));
   }
-  const ExercisePlan plan = plan_of(arguments, program);
+  ExercisePlan plan = plan_of(arguments, program);
+  const bool timed = arguments.backend == "cuda";
   json all = json::array();
+  std::vector<CheckedFile> done;
   bool good = true;
   TerminalProgress progress;
   const auto take = [&](const CheckedFile& checked) {
     good = good && checked.verdict.ok;
-    if (!arguments.json) print(verdict_text(checked, arguments.solution));
+    if (!arguments.json && !arguments.csv) print(verdict_text(checked, arguments.solution));
     all.push_back(to_json(checked));
-    const lab::Exercise* one = known(checked.exercise);
+    done.push_back(checked);
+    const lab::Exercise* one = known_exercise(checked.exercise);
     if (arguments.solution && one != nullptr) all.back()["solution"] = one->solution;
+    if (folder && one != nullptr) {
+      const lab::ExercisePoints points = lab::points_of(*one, checked.verdict, timed);
+      all.back().update({{"points", points.got}, {"of", points.most}});
+    }
     if (folder)
       progress.report(static_cast<double>(all.size()) / static_cast<double>(files.size()),
                       fmt::format("{} of {} files", all.size(), files.size()));
   };
   if (folder) {
+    plan.until = lab::JudgeUntil::end;
     check_class(files, arguments.exercise, plan, take);
   } else {
     const CheckedFile checked = check_file(arguments.path, arguments.exercise, plan);
     take(checked);
-    if (const lab::Exercise* one = known(checked.exercise); checked.verdict.ok && one != nullptr) {
-      ProgressFile done(progress_path());
-      done.add({{{one->lesson, {.exercises = {one->id()}}}}});
-      if (const std::string said = done.take_remark(); !said.empty()) remark(said);
+    if (const lab::Exercise* one = known_exercise(checked.exercise);
+        checked.verdict.ok && one != nullptr) {
+      ProgressFile progress_file(progress_path());
+      progress_file.add({{{one->lesson, {.exercises = {one->id()}}}}});
+      if (const std::string said = progress_file.take_remark(); !said.empty()) remark(said);
     }
+  }
+  if (folder && !arguments.json) {
+    const lab::Table table = class_table(arguments.path, done, timed);
+    print(arguments.csv ? table.to_csv() : "\n" + aligned(table));
   }
   if (arguments.json) print(json_text(all));
   return static_cast<int>(good ? ExitCode::good : ExitCode::check_failed);
@@ -244,6 +255,8 @@ void add_check(CLI::App& exercise, Invocation& invocation) {
   command->add_flag("--trust", arguments->trust, "Run without a sandbox, with all your rights");
   command->add_flag("--solution", arguments->solution, "Also print a solution");
   command->add_flag("--json", arguments->json, "Per-file results as JSON");
+  command->add_flag("--csv", arguments->csv,
+                    "(DIR) a row per student and exercise, with points and seconds");
   command->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] { return check(*arguments, invocation.program); };
   });

@@ -158,6 +158,15 @@ CheckedFile not_checked(const fs::path& file, const std::string& exercise, std::
   return {file.string(), exercise, refusal_of(std::move(why))};
 }
 
+struct Checked {
+  lab::ExerciseVerdict verdict;
+  double seconds;
+};
+
+double seconds_since(Clock::time_point began) {
+  return std::chrono::duration<double>(Clock::now() - began).count();
+}
+
 /// A file as it is handed in.
 struct Submission {
   std::string id, text;
@@ -196,7 +205,7 @@ lab::ExerciseVerdict check_kernel(const lab::Exercise& exercise, const std::stri
       [&](const lab::Settings& settings, simt::ThreadOrder order) {
         return runner.run(settings, order);
       },
-      [&] { return seeds(device); });
+      [&] { return seeds(device); }, plan.until);
   if (plan.backend != "cuda") return lab::leave_speed(exercise, std::move(verdict));
   return lab::judge_speed(exercise, std::move(verdict),
                           [&](const lab::ExerciseSpeed& speed) { return runner.race(speed); });
@@ -225,7 +234,9 @@ CheckedFile check_file(const fs::path& file, const std::string& exercise,
                        const ExercisePlan& plan) {
   const Submission one = submission_of(file, exercise);
   if (one.asked == nullptr) return not_checked(file, one.id, one.why_not);
-  return {file.string(), one.id, check_kernel(*one.asked, one.text, plan)};
+  const Clock::time_point began = Clock::now();
+  lab::ExerciseVerdict verdict = check_kernel(*one.asked, one.text, plan);
+  return {file.string(), one.id, std::move(verdict), seconds_since(began)};
 }
 
 void check_class(const std::vector<fs::path>& files, const std::string& exercise,
@@ -239,20 +250,23 @@ void check_class(const std::vector<fs::path>& files, const std::string& exercise
     checked_as.push_back(all.back().asked == nullptr ? all.size() - 1 : found->second);
     if (checked_as.back() == all.size() - 1) to_check.push_back(all.size() - 1);
   }
-  std::vector<std::promise<lab::ExerciseVerdict>> verdicts(files.size());
+  std::vector<std::promise<Checked>> verdicts(files.size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < to_check.size(); i = next++) {
       const Submission& one = all[to_check[i]];
-      std::promise<lab::ExerciseVerdict>& verdict = verdicts[to_check[i]];
+      std::promise<Checked>& verdict = verdicts[to_check[i]];
+      const Clock::time_point began = Clock::now();
       try {
-        verdict.set_value(one.asked == nullptr ? refusal_of(one.why_not)
-                                               : check_kernel(*one.asked, one.text, plan));
+        lab::ExerciseVerdict found = one.asked == nullptr
+                                         ? refusal_of(one.why_not)
+                                         : check_kernel(*one.asked, one.text, plan);
+        verdict.set_value({std::move(found), seconds_since(began)});
       } catch (const Cancelled&) {
         next = to_check.size();
         verdict.set_exception(std::current_exception());
       } catch (const std::exception& error) {
-        verdict.set_value(refusal_of(error.what()));
+        verdict.set_value({refusal_of(error.what()), seconds_since(began)});
       }
     }
   };
@@ -263,14 +277,14 @@ void check_class(const std::vector<fs::path>& files, const std::string& exercise
   for (std::size_t i = 0; i < std::min<std::size_t>(cores, to_check.size()); ++i) {
     running.push_back(std::async(std::launch::async, work));
   }
-  std::vector<std::shared_future<lab::ExerciseVerdict>> results;
+  std::vector<std::shared_future<Checked>> results;
   for (auto& verdict : verdicts) results.push_back(verdict.get_future().share());
   for (std::size_t i = 0; i < files.size(); ++i) {
     const auto& result = results[checked_as[i]];
     while (result.wait_for(kLook) != std::future_status::ready) {
       if (Interrupt::pressed()) throw Cancelled();
     }
-    take({files[i].string(), all[i].id, result.get()});
+    take({files[i].string(), all[i].id, result.get().verdict, result.get().seconds});
   }
 }
 
@@ -294,10 +308,11 @@ nlohmann::json to_json(const CheckedFile& checked) {
               {"bound", lab::to_json(lab::KnobValue(failure.bound))},
               {"line", failure.line}};
   }
-  return {{"file", checked.file},     {"exercise", checked.exercise},
-          {"ok", verdict.ok},         {"sentence", lab::shown(verdict.sentence)},
-          {"hint", verdict.hint},     {"failed", std::move(failed)},
-          {"goal", std::move(goals)}, {"runs", verdict.runs}};
+  return {{"file", checked.file},      {"exercise", checked.exercise},
+          {"ok", verdict.ok},          {"sentence", lab::shown(verdict.sentence)},
+          {"hint", verdict.hint},      {"failed", std::move(failed)},
+          {"goal", std::move(goals)},  {"runs", verdict.runs},
+          {"seconds", checked.seconds}};
 }
 
 }  // namespace tilestep::app

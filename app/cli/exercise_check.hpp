@@ -17,6 +17,7 @@ struct ExercisePlan {
   std::string program;  ///< path of tilestep itself
   std::string backend = "emulated";
   bool sandboxed = false;  ///< in bubblewrap; else with all that the user may do
+  lab::JudgeUntil until = lab::JudgeUntil::failure;
 };
 
 /// What came of a file.
@@ -24,6 +25,7 @@ struct CheckedFile {
   std::string file;
   std::string exercise;  ///< its id; empty: the file names none
   lab::ExerciseVerdict verdict;
+  double seconds = 0;  ///< to compile, run and check it
 };
 
 /// Judges `kernel`, a student's whole file, which runs in a worker process of its own; under emulation its checks are made
@@ -47,5 +49,13 @@ void check_class(const std::vector<std::filesystem::path>& files, const std::str
                  const ExercisePlan& plan, const std::function<void(const CheckedFile&)>& take);
 
 nlohmann::json to_json(const CheckedFile& checked);
+
+/// Null for an id that a file has made up.
+const lab::Exercise* known_exercise(const std::string& id);
+
+/// Students × exercises: a row for each student and each exercise that somebody has handed in, with nothing in `points`
+/// where the student has not. A student is a folder in `folder`, or a file there; of several files the best one counts.
+lab::Table class_table(const std::filesystem::path& folder, const std::vector<CheckedFile>& checked,
+                       bool timed);
 
 }  // namespace tilestep::app

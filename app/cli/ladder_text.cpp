@@ -7,6 +7,7 @@
 
 #include "app/cli/output.hpp"
 #include "app/cli/report_text.hpp"
+#include "kernels/base/lab/quick.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -121,6 +122,9 @@ std::string ladder_markdown(const lab::Report& report) {
     const std::string own = parts_of(m.detail).shape.substr(shape.size());
     text += fmt::format("; {}{}{} in the same run: {:.1f} TFLOP/s", peer_name(m), own,
                         own.empty() ? "" : ",", m.value);
+  }
+  if (const std::string what = lab::left_out(report); !what.empty()) {
+    text += "; a quick bench, one short round, without " + what;
   }
   return text + ".\n";
 }

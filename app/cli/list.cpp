@@ -5,6 +5,7 @@
 
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"
+#include "app/cli/terminal.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/shared/course.hpp"
 
@@ -29,8 +30,11 @@ std::string lesson_text(const lab::Lesson& lesson) {
   std::string text =
       fmt::format("{}  {} · {}\n  {}\n", info.id, info.chapter, info.title, info.takeaway);
   for (const lab::Knob& knob : lesson.knobs()) {
-    text += fmt::format("    {:<14} {} [{}; {} if not set]\n", knob.id, knob.help, knob.allowed(),
-                        knob.text(knob.initial));
+    const std::string initial = knob.text(knob.initial);
+    const std::string about = fmt::format("{} [{}; {} if not set]", knob.help, knob.allowed(),
+                                          initial.empty() ? "nothing" : initial);
+    // For a program that reads it, a knob is a line.
+    text += fmt::format("    {:<15} {}", knob.id, for_reader(about, 20));
   }
   return text;
 }

@@ -118,4 +118,11 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
   return all;
 }
 
+std::string for_reader(std::string_view text, std::size_t indent) {
+  if (::isatty(STDOUT_FILENO) == 0 && std::getenv("COLUMNS") == nullptr)
+    return std::string(text) + "\n";
+  const auto columns = static_cast<std::size_t>(std::max(terminal_size().columns, 0));
+  return wrapped(text, std::max(columns, indent + 24), indent);
+}
+
 }  // namespace tilestep::app

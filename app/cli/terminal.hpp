@@ -25,5 +25,7 @@ std::string padded(std::string_view text, std::size_t width, bool right = false)
 std::vector<std::string> wrapped_lines(std::string_view text, std::size_t width);
 /// The same as one text: each line ends in a newline, all but the first begin with `indent` spaces.
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent = 0);
+/// The same to the width of the terminal that standard output is, or of COLUMNS; for a program that reads it, a line.
+std::string for_reader(std::string_view text, std::size_t indent);
 
 }  // namespace tilestep::app

@@ -8,13 +8,13 @@
 #include <set>
 
 #include "app/cli/arguments.hpp"
+#include "app/cli/chart_svg.hpp"
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"
 #include "app/cli/tour_page.hpp"
 #include "app/file.hpp"
 #include "app/keep/capsule.hpp"
 #include "app/keep/guided.hpp"
-#include "app/keep/link.hpp"
 #include "app/window/window.hpp"
 #include "app/worker/ask.hpp"
 #include "kernels/catalog.hpp"
@@ -48,6 +48,7 @@ class Tour {
   TourStop stop(const lab::Lesson& lesson);
   void draw(TourStop& stop);
   void draw_steps(TourStop& stop);
+  void draw_chart(PathView& view, const scenes::Scene& scene, std::size_t number);
   void walk(TourStop& stop);
   PathView view_of(const TourStop& stop, const scenes::GuideStop& where, std::size_t number);
   const lab::Report& report_of(const TourStop& stop, const lab::Settings& settings);
@@ -143,11 +144,22 @@ const lab::Report& Tour::report_of(const TourStop& stop, const lab::Settings& se
   return reports_.emplace(key, answered(request)).first->second;
 }
 
+/// What a picture shows, in words: its headline and the numbers beside it.
+std::string alt_of(const scenes::Scene& scene, const scenes::View& view) {
+  std::string words = picture::plain(scene.picture(scene.extent(), view).headline.full);
+  for (const scenes::Readout& one : scene.readouts(view)) {
+    if (one.value.empty() || one.value == "–" || one.value == "—") continue;
+    words += fmt::format("{}{}: {}{}{}", words.empty() ? "" : "; ", one.label, one.value,
+                         one.unit.empty() ? "" : " ", one.unit);
+  }
+  return words;
+}
+
 PathView Tour::view_of(const TourStop& stop, const scenes::GuideStop& where, std::size_t number) {
   PathView view;
   view.stop = where;
   view.lesson = stop.info.id;
-  view.link = link_of(stop.info.id, where.settings, where.step, std::nullopt);
+  view.link = fmt::format("tilestep open {} --stop {} --reader", stop.info.id, number);
   try {
     Capsule capsule = capsule_of(report_of(stop, where.settings));
     capsule.step = where.step;
@@ -155,9 +167,11 @@ PathView Tour::view_of(const TourStop& stop, const scenes::GuideStop& where, std
     const auto scene = scene_of(capsule.report);
     if (!where.phase.empty()) {
       capsule.phase = scenes::cursor_at(where, scene->steps()).phase;
-      view.link = link_of(stop.info.id, where.settings, where.step, capsule.phase);
     }
-    view.question = scene->question({cursor_of(capsule, scene->steps())});
+    const scenes::View seen{cursor_of(capsule, scene->steps())};
+    view.question = scene->question(seen);
+    view.alt = alt_of(*scene, seen);
+    draw_chart(view, *scene, number);
     for (const auto& [theme, file] : {std::pair{ui::ThemeKind::dark, &view.dark_file},
                                       {ui::ThemeKind::light, &view.light_file}}) {
       const bool dark = theme == ui::ThemeKind::dark;
@@ -175,6 +189,19 @@ PathView Tour::view_of(const TourStop& stop, const scenes::GuideStop& where, std
     view.missing = error.what();
   }
   return view;
+}
+
+/// The chart that the text of a stop speaks of.
+void Tour::draw_chart(PathView& view, const scenes::Scene& scene, std::size_t number) {
+  for (const auto& [theme, file] : {std::pair{ui::ThemeKind::dark, &view.chart_dark},
+                                    {ui::ThemeKind::light, &view.chart_light}}) {
+    const auto chart =
+        chart_of(scene.measured_spec(), *scene.report(), view.lesson, view.stop, theme);
+    if (!chart) return;
+    *file = fmt::format("chart-{}-{}.svg", number, theme == ui::ThemeKind::dark ? "dark" : "light");
+    view.chart_alt = chart->alt;
+    write(fs::path(view.lesson) / *file, chart->svg);
+  }
 }
 
 /// The guided path, if the lesson has one.

@@ -10,6 +10,7 @@
 #include "app/cli/html.hpp"
 #include "app/cli/report_text.hpp"
 #include "app/file.hpp"
+#include "kernels/base/workbench/exercise.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -83,6 +84,10 @@ summary { cursor: pointer; }
 .card p { margin: 0; color: var(--muted); }
 code { font-family: "JetBrains Mono", ui-monospace, monospace; font-size: .92em; }
 footer { color: var(--muted); font-size: 14px; padding-top: 48px; padding-bottom: 48px; }
+@media print { :root { --back: #ffffff; --panel: #ffffff; --raised: #ffffff; --line: #c6ced8; --text: #10151c;
+  --muted: #4a5666; --accent: #b84e00; --link: #10151c; } @page { size: A4; margin: 16mm 18mm; }
+  body { font-size: 11pt; } h1 { font-size: 24pt; } .data, header.top nav { display: none; }
+  main, header.top, footer { max-width: none; padding-left: 0; padding-right: 0; } }
 )css";
 
 std::string page(std::string_view title, std::string_view style, std::string_view body) {
@@ -262,6 +267,25 @@ std::string gallery_style(std::size_t pictures) {
   return style;
 }
 
+/// What there is to do at the end of the lesson.
+std::string exercise_section(std::string_view lesson) {
+  std::string rows;
+  for (const lab::Exercise& one : lab::exercises()) {
+    if (one.lesson != lesson) continue;
+    rows += fmt::format(
+        "<h3>{}</h3>\n{}<p class=\"note\"><code>tilestep exercise reset {} {} --out "
+        "mine</code></p>\n",
+        html_escaped(one.title), guide_text_html(one.task), html_escaped(one.lesson),
+        html_escaped(one.name));
+  }
+  return rows.empty()
+             ? rows
+             : fmt::format(
+                   "<h2>Exercises</h2>\n<p class=\"note\">In the window they are under "
+                   "Kernel; <code>tilestep exercise check mine</code> checks a file.</p>\n{}",
+                   rows);
+}
+
 std::string chips(const lab::Report& report) {
   std::string html =
       fmt::format("<ul class=\"chips\"><li>{}</li>", html_escaped(device_words(report)));
@@ -271,18 +295,38 @@ std::string chips(const lab::Report& report) {
   return html + "</ul>\n";
 }
 
+/// The stop that a lesson is shown by: its surprise, or the one in the middle; null: there is none with a picture.
+const PathView* telling_stop(const std::vector<PathView>& path) {
+  const PathView* middle = nullptr;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    if (path[i].dark_file.empty() || path[i].stop.tab == "measured") continue;
+    if (path[i].stop.kind == "surprise") return &path[i];
+    if (middle == nullptr || i <= path.size() / 2) middle = &path[i];
+  }
+  return middle;
+}
+
 std::string card(const TourStop& stop) {
+  std::string dark, light, alt;
+  if (const PathView* view = telling_stop(stop.path)) {
+    dark = view->dark_file;
+    light = view->light_file;
+    alt = view->alt;
+  } else if (!stop.pictures.empty()) {
+    dark = stop.pictures.back().file;
+    light = stop.light_file;
+    alt = stop.pictures.back().alt;
+  }
   std::string picture;
-  if (!stop.pictures.empty()) {
-    const TourPicture& last = stop.pictures.back();
+  if (!dark.empty()) {
     const std::string folder = html_escaped(stop.info.id) + "/";
     picture = "<picture>";
-    if (!stop.light_file.empty()) {
+    if (!light.empty()) {
       picture += fmt::format("<source media=\"(prefers-color-scheme: light)\" srcset=\"{}{}\">",
-                             folder, html_escaped(stop.light_file));
+                             folder, html_escaped(light));
     }
-    picture += fmt::format("<img src=\"{}{}\" alt=\"{}\"></picture>", folder,
-                           html_escaped(last.file), html_escaped(last.alt));
+    picture += fmt::format("<img src=\"{}{}\" alt=\"{}\"></picture>", folder, html_escaped(dark),
+                           html_escaped(alt));
   }
   return fmt::format(
       "<a class=\"card\" href=\"{}\">{}<div><span class=\"chapter\">{}</span><h2>{}</h2><p>{}</p>"
@@ -306,6 +350,8 @@ std::string lesson_page(const TourStop& stop) {
   if (!stop.intro.empty()) body += guide_text_html(stop.intro);
   body += stop.path.empty() ? gallery(stop) : path_html(stop.path);
   if (!stop.more.empty()) body += guide_text_html(stop.more);
+  body += exercise_section(stop.info.id);
+  body += "<div class=\"data\">\n";  // which is not printed
   body += fmt::format("<p class=\"panel summary\">{}</p>\n", html_escaped(stop.report.summary));
   body += chips(stop.report);
   body += "<h2>What the kernel recorded</h2>\n";
@@ -314,7 +360,8 @@ std::string lesson_page(const TourStop& stop) {
   body += measurement_section(stop.report, false, "Numbers");
   body += check_section(stop.report);
   body += fmt::format(
-      "</main>\n<footer>All of it as data: <a href=\"report.json\">report.json</a>. Make it "
+      "</div>\n</main>\n<footer>All of it as data: <a href=\"report.json\">report.json</a>. Make "
+      "it "
       "yourself: <code>tilestep run {0} --json</code>, or open the window with "
       "<code>tilestep open {0}</code>.</footer>\n",
       html_escaped(stop.info.id));

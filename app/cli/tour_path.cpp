@@ -45,15 +45,22 @@ std::string question_html(const scenes::Question& question) {
                     answer, html_escaped(question.because));
 }
 
+std::string themed_html(const std::string& dark, const std::string& light, std::string_view alt) {
+  return fmt::format(
+      "<a href=\"{0}\"><picture><source media=\"print, (prefers-color-scheme: light)\" "
+      "srcset=\"{1}\"><img src=\"{0}\" alt=\"{2}\" loading=\"lazy\"></picture></a>\n",
+      html_escaped(dark), html_escaped(light), html_escaped(alt));
+}
+
 std::string picture_html(const PathView& view) {
   if (view.dark_file.empty()) {
     return fmt::format("<p class=\"panel\">There is no picture: {}</p>\n",
                        html_escaped(view.missing));
   }
-  return fmt::format(
-      "<a href=\"{0}\"><picture><source media=\"(prefers-color-scheme: light)\" srcset=\"{1}\">"
-      "<img src=\"{0}\" alt=\"{2}\" loading=\"lazy\"></picture></a>\n",
-      html_escaped(view.dark_file), html_escaped(view.light_file), html_escaped(view.stop.title));
+  const std::string picture = themed_html(view.dark_file, view.light_file, view.alt);
+  if (view.chart_dark.empty()) return picture;
+  const std::string chart = themed_html(view.chart_dark, view.chart_light, view.chart_alt);
+  return view.stop.tab == "measured" ? chart + picture : picture + chart;
 }
 
 /// "surprise" as a reader is told it.
@@ -69,7 +76,7 @@ std::string stop_html(const PathView& view, std::size_t index, std::size_t count
       view.stop.kind.empty() ? std::string() : fmt::format(" · {}", kind_words(view.stop.kind)),
       html_escaped(view.stop.title));
   std::string text = markdown_html(view.stop.text, 3, links_at(view));
-  if (view.stop.tab == "measured") {
+  if (view.stop.tab == "measured" && view.chart_dark.empty()) {
     text +=
         "<p class=\"note\">The numbers stand below, under <a href=\"#throughput\">Throughput"
         "</a>.</p>\n";
@@ -118,6 +125,10 @@ main, header.top, footer { max-width: 1440px; }
 .question { border: 1px solid var(--line); border-radius: 12px; padding: 8px 16px; margin: 16px 0; }
 .choice { margin: 4px 0; } summary { cursor: pointer; color: var(--link); }
 .turn { display: flex; gap: 8px; margin-top: 20px; }
+.path picture + a, .path a + a { display: block; margin-top: 12px; }
+@media print { .path .steps, .path .turn, .path input, .path + .note { display: none; }
+  .path .stop { display: block !important; break-inside: avoid; margin-bottom: 10mm; }
+  .path .seen { position: static; } .path img { max-height: 100mm; width: auto; padding: 0; } }
 @media (max-width: 900px) { .path .stop { grid-template-columns: minmax(0, 1fr); } .path .seen { position: static; } }
 )css";
   for (std::size_t i = 0; i < stops; ++i) {

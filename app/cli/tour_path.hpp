@@ -14,7 +14,10 @@ namespace tilestep::app {
 struct PathView {
   scenes::GuideStop stop;
   std::string lesson;
-  std::string dark_file, light_file;         ///< pictures beside the page; empty: none
+  std::string dark_file, light_file;    ///< pictures beside the page; empty: none
+  std::string alt;                      ///< what the picture shows
+  std::string chart_dark, chart_light;  ///< the chart that the text speaks of; empty: none
+  std::string chart_alt;
   std::string missing;                       ///< why there is none
   std::string link;                          ///< the command line that opens the window there
   std::optional<scenes::Question> question;  ///< what is asked there

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "app/cli/arguments.hpp"
 #include "app/cli/command.hpp"
@@ -24,10 +27,12 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostQuestions = 8;
 constexpr std::int64_t kMostSeed = 2147483647;
 
+constexpr std::int64_t kMostSheets = 200;
+
 struct WorksheetArguments {
   std::string lesson, out;
-  std::optional<std::string> seed;
-  bool force = false;
+  std::optional<std::string> seed, seeds;
+  bool force = false, gift = false;
 };
 
 std::int64_t parse_seed(const std::string& text) {
@@ -37,6 +42,21 @@ std::int64_t parse_seed(const std::string& text) {
         fmt::format("--seed cannot be '{}'; allowed: a whole number 0–{}", text, kMostSeed));
   }
   return *seed;
+}
+
+/// "1-30": the first and the last.
+std::pair<std::int64_t, std::int64_t> parse_seeds(const std::string& text) {
+  const std::size_t dash = text.find('-');
+  const auto first = lab::number_of<std::int64_t>(text.substr(0, dash));
+  const auto last =
+      dash == text.npos ? std::nullopt : lab::number_of<std::int64_t>(text.substr(dash + 1));
+  if (!first || !last || *first < 0 || *last < *first || *last > kMostSeed ||
+      *last - *first >= kMostSheets) {
+    throw Error(fmt::format(
+        "--seeds cannot be '{}'; allowed: FIRST-LAST, whole numbers 0–{}, at most {} of them", text,
+        kMostSeed, kMostSheets));
+  }
+  return {*first, *last};
 }
 
 /// The run that a question is about: "Preset: random · Seed: 3", the defaults left out.
@@ -53,17 +73,20 @@ std::string run_words(const lab::Report& report) {
 
 std::string answer_words(const scenes::Question& question) {
   if (!question.choices.empty()) return std::string(1, static_cast<char>('A' + question.answer));
-  const std::string value =
-      question.values.empty() ? std::string("–") : number_words(question.values[0]);
-  return question.tolerance > 0 ? fmt::format("{} ± {}", value, number_words(question.tolerance))
-                                : value;
+  if (question.values.empty()) return "–";
+  const std::string value = number_words(question.values[0]);
+  // Half of a count is no count: it is to be right.
+  if (question.tolerance < 1 && question.values[0] == std::round(question.values[0])) return value;
+  return fmt::format("{} ± {:.2g}", value, question.tolerance);
 }
 
 class WorksheetMaker {
  public:
-  WorksheetMaker(fs::path folder, bool force) : folder_(std::move(folder)), force_(force) {}
+  explicit WorksheetMaker(bool force) : force_(force) {}
 
-  void make(const lab::LessonInfo& info, std::int64_t seed) {
+  void make(const lab::LessonInfo& info, std::int64_t seed, fs::path folder) {
+    folder_ = std::move(folder);
+    number_ = 0;
     Worksheet worksheet{info, seed, {}};
     const auto quiz = make_quiz(info.id, seed, kMostQuestions);
     if (quiz.empty()) {
@@ -77,6 +100,15 @@ class WorksheetMaker {
       write(fmt::format("{}.md", name), sheet_markdown(worksheet, page));
       write(fmt::format("{}.html", name), sheet_html(worksheet, page));
     }
+    // A bank need not have a question twice.
+    std::erase_if(worksheet.items,
+                  [&](const SheetItem& item) { return !banked_.insert(item.text).second; });
+    gift_ += sheet_gift(worksheet, [&](const std::string& name) { return svgs_.at(name); });
+  }
+
+  /// All questions so far, for a category of Moodle's bank.
+  std::string gift(const lab::LessonInfo& info) const {
+    return fmt::format("$CATEGORY: tilestep/{}\n\n{}", info.title, gift_);
   }
 
  private:
@@ -88,6 +120,9 @@ class WorksheetMaker {
     sheet.text = item.question.text;
     sheet.choices = item.question.choices;
     sheet.answer = answer_words(item.question);
+    sheet.scale = item.scale;
+    if (!item.question.values.empty()) sheet.value = item.question.values[0];
+    sheet.tolerance = item.question.tolerance;
     sheet.because = item.question.because;
     sheet.evidence = item.evidence;
     sheet.link = item.measured ? link_of(item.report->lesson, {}, 0) + " --tab measured"
@@ -102,7 +137,8 @@ class WorksheetMaker {
     Capsule capsule = capsule_of(*item.report);
     capsule.step = cursor.tile;
     const std::string file = fmt::format("q{}-{}.svg", number_, when);
-    write(file, press_.draw(capsule, ui::ThemeKind::light));
+    svgs_[file] = press_.draw(capsule, ui::ThemeKind::light);
+    write(file, svgs_[file]);
     return file;
   }
 
@@ -115,18 +151,43 @@ class WorksheetMaker {
   bool force_;
   SvgPress press_{1280, 800};
   int number_ = 0;
+  std::map<std::string, std::string> svgs_;  ///< of the sheet that is made, by name
+  std::set<std::string> banked_;
+  std::string gift_;
 };
 
 int worksheet(WorksheetArguments& arguments) {
   LessonArguments named;
   named.lesson = arguments.lesson;
   const lab::Lesson& lesson = named.chosen();
-  if (!arguments.seed) {
-    throw Error("choose the questions: --seed S; the same seed gives the same sheet");
+  if (arguments.seed && arguments.seeds) {
+    throw Error("only one of --seed and --seeds can be given at once");
   }
-  const std::int64_t seed = parse_seed(*arguments.seed);
+  if (!arguments.seed && !arguments.seeds) {
+    throw Error(
+        "choose the questions: --seed S, or --seeds FIRST-LAST for a class; the same seed gives "
+        "the "
+        "same sheet");
+  }
+  const auto [first, last] =
+      arguments.seeds ? parse_seeds(*arguments.seeds)
+                      : std::pair(parse_seed(*arguments.seed), parse_seed(*arguments.seed));
   if (arguments.out.empty()) throw Error("name the folder for the worksheet: --out DIR");
-  WorksheetMaker(arguments.out, arguments.force).make(lesson.info(), seed);
+  const fs::path out = arguments.out;
+  const fs::path bank = out / (lesson.info().id + ".gift");
+  if (arguments.gift) require_output(bank, arguments.force);
+  WorksheetMaker maker(arguments.force);
+  TerminalProgress progress;
+  for (std::int64_t seed = first; seed <= last; ++seed) {
+    progress.report(static_cast<double>(seed - first) / static_cast<double>(last - first + 1),
+                    fmt::format("the sheet of seed {}", seed));
+    progress.check();
+    maker.make(lesson.info(), seed, arguments.seeds ? out / fmt::format("seed-{}", seed) : out);
+  }
+  if (arguments.gift) {
+    write_output(bank, maker.gift(lesson.info()), arguments.force);
+    print_line(bank.string());
+  }
   return static_cast<int>(ExitCode::good);
 }
 
@@ -142,6 +203,10 @@ void add_worksheet(CLI::App& app, Invocation& invocation) {
       ->add_option("--seed", arguments->seed,
                    "Chooses the questions; the same seed gives the same sheet")
       ->type_name("S");
+  command->add_option("--seeds", arguments->seeds, "A sheet each, in folders DIR/seed-N: 1-30")
+      ->type_name("FIRST-LAST");
+  command->add_flag("--gift", arguments->gift,
+                    "Also write DIR/LESSON.gift, the questions for Moodle's question bank");
   command->add_option("--out", arguments->out, "Folder for the pages and their pictures")
       ->type_name("DIR");
   add_force(*command, arguments->force);

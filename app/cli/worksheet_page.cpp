@@ -4,6 +4,7 @@
 
 #include "app/cli/html.hpp"
 #include "app/file.hpp"
+#include "app/worker/protocol.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -18,7 +19,7 @@ h2 { font-size: 12pt; margin: 0 0 1.5mm; }
 p { margin: 0 0 2mm; } .lead, .about, footer { color: #4a5666; font-size: 9.5pt; }
 .name { display: flex; gap: 8mm; margin: 4mm 0 6mm; } .name span { flex: 1; border-bottom: 1px solid #10151c; }
 .question { break-inside: avoid; border-top: 1px solid #c6ced8; padding: 4mm 0 3mm; }
-img { display: block; width: 100%; max-height: 92mm; object-fit: contain; object-position: left; margin: 1mm 0 2mm; }
+img { display: block; width: 100%; max-height: 72mm; object-fit: contain; object-position: left; margin: 1mm 0 2mm; }
 ol { list-style: none; margin: 0; padding: 0; display: grid; grid-template-columns: 1fr 1fr; gap: 1mm 6mm; }
 ol li::before { content: "☐ "; }
 .line { display: inline-block; min-width: 45mm; border-bottom: 1px solid #10151c; }
@@ -29,6 +30,8 @@ code { font: 9pt "JetBrains Mono", ui-monospace, monospace; }
 footer { border-top: 1px solid #c6ced8; margin-top: 4mm; padding-top: 2mm; }
 @media print { body { margin: 0; padding: 0; max-width: none; } }
 )css";
+
+constexpr std::string_view kAltBefore = "the picture that the question is about";
 
 std::string_view name_of(SheetPage page) {
   switch (page) {
@@ -61,11 +64,15 @@ std::string footer_of(const Worksheet& worksheet) {
       worksheet.info.id, worksheet.seed);
 }
 
+std::string scale(const SheetItem& item) {
+  return item.scale.empty() ? std::string() : fmt::format(" ({})", item.scale);
+}
+
 // ---- Markdown -----------------------------------------------------------------------------------
 
 void add_question(std::string& text, const SheetItem& item) {
   text += item.text + "\n\n";
-  if (item.choices.empty()) text += "Answer: ____________________\n";
+  if (item.choices.empty()) text += fmt::format("Answer{}: ____________________\n", scale(item));
   for (std::size_t i = 0; i < item.choices.size(); ++i) {
     text += fmt::format("- [ ] {}\n", choice(item, i));
   }
@@ -89,9 +96,12 @@ std::string picture_html(const std::string& file, std::string_view alt) {
 }
 
 std::string question_html(const SheetItem& item) {
-  std::string html = picture_html(item.before, "the picture that the question is about") +
-                     fmt::format("<p>{}</p>\n", html_escaped(item.text));
-  if (item.choices.empty()) return html + "<p>Answer: <span class=\"line\">&nbsp;</span></p>\n";
+  std::string html =
+      picture_html(item.before, kAltBefore) + fmt::format("<p>{}</p>\n", html_escaped(item.text));
+  if (item.choices.empty()) {
+    return html + fmt::format("<p>Answer{}: <span class=\"line\">&nbsp;</span></p>\n",
+                              html_escaped(scale(item)));
+  }
   html += "<ol>\n";
   for (std::size_t i = 0; i < item.choices.size(); ++i) {
     html += fmt::format("<li>{}</li>\n", html_escaped(choice(item, i)));
@@ -138,7 +148,49 @@ std::string item_html(const SheetItem& item, SheetPage page) {
          fmt::format("<p><code>{}</code></p>\n", html_escaped(item.link));
 }
 
+// ---- GIFT ---------------------------------------------------------------------------------------
+
+/// `text` with the signs that GIFT has a use for.
+std::string gift_escaped(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (std::string_view("~=#{}:\\").find(c) != std::string_view::npos) escaped += '\\';
+    escaped += c == '\n' ? ' ' : c;
+  }
+  return escaped;
+}
+
+std::string gift_answers(const SheetItem& item) {
+  if (item.choices.empty()) {
+    return fmt::format("#{:.6g}:{:.3g}\n", item.value, item.tolerance);
+  }
+  std::string answers;
+  for (std::size_t i = 0; i < item.choices.size(); ++i) {
+    const bool right = item.answer == std::string(1, static_cast<char>('A' + i));
+    answers += fmt::format("{}{}\n", right ? '=' : '~', gift_escaped(item.choices[i]));
+  }
+  return answers;
+}
+
 }  // namespace
+
+std::string sheet_gift(const Worksheet& worksheet,
+                       const std::function<std::string(const std::string&)>& svg_of) {
+  std::string text;
+  for (std::size_t i = 0; i < worksheet.items.size(); ++i) {
+    const SheetItem& item = worksheet.items[i];
+    std::string html = fmt::format("<p><small>{}</small></p>", html_escaped(item.about));
+    if (!item.before.empty()) {
+      html += fmt::format("<img src=\"data:image/svg+xml;base64,{}\" alt=\"{}\">",
+                          protocol::base64_of(svg_of(item.before)), kAltBefore);
+    }
+    html += fmt::format("<p>{}{}</p>", html_escaped(item.text), html_escaped(scale(item)));
+    text += fmt::format("::{} {}.{}::[html]{}{{\n{}####{}\n}}\n\n", worksheet.info.id,
+                        worksheet.seed, i + 1, gift_escaped(html), gift_answers(item),
+                        gift_escaped(html_escaped(item.because)));
+  }
+  return text;
+}
 
 std::string sheet_markdown(const Worksheet& worksheet, SheetPage page) {
   std::string text =

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct SheetItem {
   std::string text;
   std::vector<std::string> choices;  ///< none: a number is asked for
   std::string answer;                ///< "B" or a number
+  std::string scale;                 ///< of a number: "0–100"
+  double value = 0, tolerance = 0;   ///< of a number: what is right, and how near is near enough
   std::string because;
   std::string before, after;  ///< pictures beside the page; empty: none
   std::string link;           ///< the command line that comes to where it is asked
@@ -31,5 +34,9 @@ struct Worksheet {
 enum class SheetPage { sheet, key, evidence };
 std::string sheet_markdown(const Worksheet& worksheet, SheetPage page);
 std::string sheet_html(const Worksheet& worksheet, SheetPage page);
+
+/// The questions in GIFT, for a question bank of Moodle; `svg_of` gives a picture by its name, to be put into the text.
+std::string sheet_gift(const Worksheet& worksheet,
+                       const std::function<std::string(const std::string& name)>& svg_of);
 
 }  // namespace tilestep::app

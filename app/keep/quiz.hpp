@@ -16,12 +16,15 @@ struct QuizItem {
   bool measured = false;      ///< about a bench: nothing was stepped through
   scenes::Cursor asked = {};  ///< what is known when it is asked
   scenes::Cursor told = {};   ///< where the answer stands
-  /// Rows that say the answer, up to it: of the table of the steps.
+  /// Rows of the table of the steps: the last before the question, and the first that say the answer.
   lab::Table evidence = {};
+  std::string scale = {};  ///< of a number to be set: "0–100"
 };
 
 /// Up to `most` questions about a lesson, the same for the same seed on every machine: of as many kinds as the
-/// lesson has, over its choices, switches and random data; none asks the same twice.
+/// lesson has, over its choices, switches and random data, with no knob turned that the question does not depend on. None
+/// asks the same twice, and no picture that another is asked with says an answer. Easy ones first: about the defaults, the
+/// first steps; about measurements last.
 std::vector<QuizItem> make_quiz(std::string_view lesson, std::int64_t seed, std::size_t most);
 
 }  // namespace tilestep::app

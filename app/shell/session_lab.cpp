@@ -6,6 +6,7 @@
 
 #include "app/shell/session.hpp"
 #include "app/shell/steps.hpp"
+#include "kernels/base/lab/quick.hpp"
 #include "kernels/catalog.hpp"
 
 // What a session asks of the lab, and what it makes of the answers.
@@ -112,7 +113,9 @@ void Session::start_bench() {
   now.bench_given_up.reset();
   now.bench_progress = {};
   try {
-    now.bench_run = submit(request(lab::Request::Action::bench));
+    lab::Request bench = request(lab::Request::Action::bench);
+    if (!now.bench) bench.params[lab::kQuickParam] = true;  // asked again it has all
+    now.bench_run = submit(bench);
   } catch (const Error& error) {
     now.bench_failure = LabFailure{error.what(), error.code()};
   }

@@ -124,7 +124,8 @@ void measured_tools(ShellState& state, float room) {
   if (!lesson.report || lesson.report->device.backend != "cuda") return;
   if (!lesson.capsule_day.empty()) return;  // its GPU is perhaps none of this machine's
   const bool busy = lesson.bench_run.has_value();
-  std::string label = "Measure on this GPU";
+  const std::string_view begin = !lesson.bench ? "Measure on this GPU" : "Measure all on this GPU";
+  std::string label(begin);
   if (busy) {
     label =
         lesson.bench_progress.waiting
@@ -132,7 +133,7 @@ void measured_tools(ShellState& state, float room) {
             : fmt::format("Measuring … {:.0f} %", std::floor(100 * lesson.bench_progress.fraction));
   }
   const float stop = busy ? std::round(px(ui::kControlHeight)) + px(8) : 0;
-  const float width = std::min(ui::text_size("Measure on this GPU").x + px(24), room - stop);
+  const float width = std::min(ui::text_size(begin).x + px(24), room - stop);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({at.x + room - width - stop, at.y});
   if (ui::button("measure", label, {.primary = !busy, .enabled = !busy, .width = width / px(1)})) {
@@ -173,12 +174,16 @@ void data_tab(ShellState& state) {
 void measurement_state(const LessonState& lesson) {
   std::string sentence;
   if (lesson.bench_run) {
+    const std::string takes =
+        !lesson.bench
+            ? "about half a minute"
+            : fmt::format("at most {} minutes", std::chrono::duration_cast<std::chrono::minutes>(
+                                                    ProcessLabOptions().bench_deadline)
+                                                    .count());
     sentence = fmt::format(
-        "Measuring takes at most {} minutes. Until then runs wait and the window is idle: move the "
-        "mouse to update the progress.{}{}",
-        std::chrono::duration_cast<std::chrono::minutes>(ProcessLabOptions().bench_deadline)
-            .count(),
-        lesson.bench_progress.note.empty() ? "" : " Now: ", lesson.bench_progress.note);
+        "Measuring takes {}. Until then runs wait and the window is idle: move the mouse to update "
+        "the progress.{}{}",
+        takes, lesson.bench_progress.note.empty() ? "" : " Now: ", lesson.bench_progress.note);
   } else if (lesson.bench_failure) {
     sentence = "The measurement failed: " + failure_sentence(*lesson.bench_failure);
   } else if (lesson.bench_given_up == LabGivenUp::replaced) {

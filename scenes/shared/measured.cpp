@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "kernels/base/lab/quick.hpp"
 #include "kernels/base/lab/recording.hpp"
 
 namespace tilestep::scenes::measured {
@@ -21,7 +22,10 @@ const lab::Report* reference_of(const lab::Report& bench) {
 }
 
 std::string where_measured(const lab::Report& bench) {
-  if (bench.recorded_at.empty()) return "measured on " + bench.device.name;
+  if (bench.recorded_at.empty()) {
+    const char* quickly = lab::left_out(bench).empty() ? "" : ", quick: one short round";
+    return "measured on " + bench.device.name + quickly;
+  }
   return "recorded on " + bench.device.name + ", " + bench.recorded_at;
 }
 

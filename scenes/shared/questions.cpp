@@ -110,7 +110,9 @@ Question ask_ratio(std::string text, double answer, const std::vector<double>& o
   constexpr double kApart = 1.25;
   std::vector<double> given = {answer};
   std::vector<std::string> words;
-  const auto say = [](double ratio) { return fmt::format("{:.{}f}×", ratio, ratio < 10 ? 1 : 0); };
+  const auto say = [](double ratio) {
+    return fmt::format("{:.{}f}×", ratio, ratio < 0.1 ? 2 : ratio < 10 ? 1 : 0);
+  };
   for (const double other : others) {
     const bool near = std::any_of(given.begin(), given.end(), [&](double one) {
       return other < one * kApart && one < other * kApart;

@@ -151,6 +151,8 @@ TEST_CASE("bad flags, lessons, knobs and commands exit 2 and name what is allowe
   check_refused({"bench", "edit", "--lesson", "no-such-lesson"}, {"online-softmax"});
   check_refused({"bench", "edit", "--backend", "recorded"}, {"emulated, cuda"});
   check_refused({"bench", "tiling", "--lesson", "tiling"}, {"--lesson goes with edit alone"});
+  check_refused({"run", "tiling", "--set", "tile"}, {"'tile' is not of the form", "as in tile=8"});
+  check_refused({"bench", "ui", "--quick"}, {"--quick does not go with ui; allowed: a lesson"});
   check_refused({"record", "no-such-lesson", "--out", "x"}, {"online-softmax"});
   check_refused(with(kRun, {"--set", "tile_width=0"}), {"1–1024"});
   check_refused(with(kRun, {"--set", "=1"}), {"knob=value"});
@@ -263,6 +265,18 @@ TEST_CASE("progress is printed, handed in, put together for a class, and forgott
   CHECK(tilestep({"--csv"}).code == 2);
   CHECK(tilestep({"--reset"}).code == 0);
   CHECK(tilestep({"--json"}).json().at("lessons").empty());
+}
+
+TEST_CASE("help and -v are understood, and the list fits a terminal", "[cli]") {
+  CHECK(run_tilestep({"help"}).out == run_tilestep({"--help"}).out);
+  CHECK(run_tilestep({"help", "bench"}).out == run_tilestep({"bench", "--help"}).out);
+  CHECK(run_tilestep({"-v"}).out == run_tilestep({"--version"}).out);
+  const std::string narrow = run_tilestep({"list"}, "", {{"COLUMNS", "70"}}).out;
+  std::istringstream lines(narrow.substr(narrow.find("    pattern")));
+  for (std::string line; std::getline(lines, line) && !line.empty();) {
+    CHECK(tilestep::app::display_width(line) <= 70);
+  }
+  check_contains(run_tilestep({"list"}).out, "or nothing; nothing if not set]\n");
 }
 
 TEST_CASE("the course can be listed", "[cli]") {
@@ -454,7 +468,7 @@ TEST_CASE("doctor says what works, as text and as JSON", "[cli]") {
     check_contains(text.out, part.at("what").get<std::string>());
   }
   for (const char* id : {"cuda", "emulator", "counters", "compiler", "sandbox", "sanitizer",
-                         "window", "pictures", "font", "texts", "recordings"}) {
+                         "window", "pictures", "font", "recordings"}) {
     CHECK(ids.contains(id));
   }
 }

@@ -96,6 +96,23 @@ void check_path(const fs::path& place, const std::string& lesson) {
   CHECK(count_of(html, "<summary>A question before the next step</summary>") ==
         count_of(html, "<summary>The answer</summary>"));
   CHECK(count_of(html, "<summary>A question before the next step</summary>") >= 1);
+  // A stop whose text speaks of a chart has it, and says what it shows.
+  static const std::regex kMeasured("<!-- stop:[^>]*tab=measured[^>]*view=");
+  const auto measured = std::distance(
+      std::sregex_iterator(markdown.begin(), markdown.end(), kMeasured), std::sregex_iterator());
+  CHECK(count_of(html, "src=\"chart-") >= measured);
+  CHECK(count_of(html, "alt=\"\"") == 0);
+  static const std::regex kChart("src=\"(chart-[^\"]*)\" alt=\"([^\"]*)\"");
+  for (auto found = std::sregex_iterator(html.begin(), html.end(), kChart);
+       found != std::sregex_iterator(); ++found) {
+    const std::string alt = (*found)[2], chart = file_text(place / (*found)[1].str());
+    check_contains(alt, alt.find("computed on ") == alt.npos ? "recorded on NVIDIA" : "%");
+    check_contains(chart, "<svg");
+    CHECK(chart.find("nan") == chart.npos);
+  }
+  check_contains(html, "<h2>Exercises</h2>");
+  check_contains(html, "tilestep exercise reset " + lesson + " ");
+  check_contains(html, "@media print");
   // What a folded table holds stands inside the fold, and every fold ends.
   CHECK(count_of(html, "<details") == count_of(html, "</details>"));
   for (const char* raw : {"](try:", "](light:", "<!--", "**"}) CHECK(count_of(html, raw) == 0);

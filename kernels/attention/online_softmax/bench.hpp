@@ -17,6 +17,9 @@ struct BenchSizes {
   int main_columns = 8192;
   int wide_columns = one_read_columns(1024);  ///< of rows that no cache holds
   AttentionShape attention = {4096, 4096, 128, 64, false};
+  bool quick = false;  ///< the ladder at main_columns alone
+
+  static BenchSizes of_quick() { return {.columns = {8192}, .quick = true}; }
 };
 
 /// The bench with these sizes: tables `ladder`, `ladder_measured`, `ladder_blocks` and

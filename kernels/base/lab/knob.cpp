@@ -207,7 +207,12 @@ bool Knobs::stands_still(std::string_view id, const KnobValue& value) const {
 void Knobs::set(Settings& settings, std::string_view assignment) const {
   const std::size_t equals = assignment.find('=');
   if (equals == std::string_view::npos || equals == 0) {
-    throw Error(fmt::format("'{}' is not of the form knob=value, as in tile_width=4", assignment));
+    const std::vector<Knob>& knobs = all();
+    const auto meant = std::find_if(knobs.begin(), knobs.end(),
+                                    [&](const Knob& knob) { return knob.id == assignment; });
+    const Knob* as = meant != knobs.end() ? &*meant : knobs.empty() ? nullptr : &knobs.front();
+    throw Error(fmt::format("'{}' is not of the form knob=value, as in {}", assignment,
+                            as == nullptr ? "keys=16" : as->id + "=" + as->text(as->initial)));
   }
   const Knob& knob = at(assignment.substr(0, equals));
   settings[knob.id] = knob.parsed(assignment.substr(equals + 1));

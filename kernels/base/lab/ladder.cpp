@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/base/lab/plural.hpp"
+#include "kernels/base/lab/quick.hpp"
 #include "kernels/base/lab/race.hpp"
 #include "kernels/base/simt/counters.hpp"
 
@@ -105,12 +106,14 @@ class Climber {
   void choose(Entrant& entrant) {
     if (entrant.right.size() == 1) entrant.best = entrant.right.front();
     if (entrant.right.size() < 2) return;
+    const bool brief = plan_.turn.settle_ms <= kQuickTurn.settle_ms;
+    const Pace choosing = brief ? kQuickChoosing : kChoosing;
     double best_ms = INFINITY;
     for (const std::size_t i : entrant.right) {
       const Configuration& configuration = entrant.rung->configurations[i];
       tell(1, fmt::format("trying {}, {}", entrant.rung->name, configuration.name));
       const Runnable runnable = configuration.make();
-      const std::vector<double> times = times_of(runnable, kChoosing);
+      const std::vector<double> times = times_of(runnable, choosing);
       if (times.empty()) continue;
       const Spread time_ms = spread_of(times);
       if (!entrant.peer) tried_.push_back({&entrant, i, time_ms});

@@ -6,6 +6,8 @@
 #include <sstream>
 #include <utility>
 
+#include "kernels/base/lab/quick.hpp"
+
 namespace tilestep::lab {
 namespace {
 
@@ -72,7 +74,10 @@ std::optional<RacePlan> race_of(const Request& request) {
 
 Settings params_of(const Request& request) {
   Settings params = request.params;
-  if (request.action == Request::Action::bench) params.erase(kRaceParam);
+  if (request.action == Request::Action::bench) {
+    params.erase(kRaceParam);
+    params.erase(kQuickParam);
+  }
   return params;
 }
 

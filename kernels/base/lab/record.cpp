@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "kernels/base/lab/quick.hpp"
 #include "kernels/base/lab/timing.hpp"
 
 namespace tilestep::lab {
@@ -71,6 +72,11 @@ Recorded record(const Lesson& lesson, const Ask& ask, std::string_view recorded_
                         recording.made_by});
   }
   recording.bench = kept(ask(request_of(lesson, {}, Request::Action::bench)));
+  if (const std::string what = left_out(recording.bench); !what.empty()) {
+    throw Error(fmt::format("a quick bench of '{}' is no recording: it leaves out {}",
+                            recording.lesson, what),
+                ExitCode::check_failed);
+  }
   return all;
 }
 

@@ -117,8 +117,13 @@ bool holds(const ExerciseGoal& goal, std::optional<double> value) {
 class Judge {
  public:
   Judge(const Exercise& exercise, std::string_view kernel, const Knobs& knobs, const RunKernel& run,
-        const std::function<std::int64_t()>& draw_seed)
-      : exercise_(exercise), kernel_(kernel), knobs_(knobs), run_(run), draw_seed_(draw_seed) {
+        const std::function<std::int64_t()>& draw_seed, JudgeUntil until)
+      : exercise_(exercise),
+        kernel_(kernel),
+        knobs_(knobs),
+        run_(run),
+        draw_seed_(draw_seed),
+        until_(until) {
     for (const ExerciseGoal& goal : exercise_.goals) {
       verdict_.goals.push_back({goal.text, std::nullopt, true});
     }
@@ -126,13 +131,13 @@ class Judge {
 
   ExerciseVerdict verdict() {
     // This run is what compiles the kernel: no seed of the others is known by then.
-    if (!passes(exercise_.cases.front(), simt::ThreadOrder::ascending)) return failed();
+    const bool begun = passes(exercise_.cases.front(), simt::ThreadOrder::ascending);
     for (const ExerciseCase& one : exercise_.cases) {
-      for (const auto order : all_of<simt::ThreadOrder>()) {
-        if (!passes(one, order)) return failed();
-        if (orders_compared_) break;
-      }
+      if (!goes_on()) return failed();
+      if (!begun && &one == &exercise_.cases.front()) continue;
+      if (right_in_all_orders(one)) ++verdict_.cases_right;
     }
+    if (verdict_.failed) return failed();
     // Wrong results would say nothing about goals, so that these come last.
     for (std::size_t i = 0; i < exercise_.goals.size(); ++i) {
       if (!verdict_.goals[i].ok) return missed(exercise_.goals[i], verdict_.goals[i]);
@@ -146,6 +151,21 @@ class Judge {
   }
 
  private:
+  bool goes_on() const {
+    if (!verdict_.failed) return true;
+    const HintKey kind = verdict_.failed->kind;
+    return until_ == JudgeUntil::end && kind != HintKey::compile && kind != HintKey::deadline &&
+           kind != HintKey::crash;
+  }
+
+  bool right_in_all_orders(const ExerciseCase& one) {
+    for (const auto order : all_of<simt::ThreadOrder>()) {
+      if (!passes(one, order)) return false;
+      if (orders_compared_) break;
+    }
+    return true;
+  }
+
   static std::string count_of(std::size_t count, std::string_view what) {
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
   }
@@ -257,6 +277,7 @@ class Judge {
     const Settings settings = settings_of(one);
     std::optional<ExerciseFailure> failure = look(one, order, settings);
     if (!failure) return true;
+    if (verdict_.failed) return false;                           // the first is told of
     if (failure->kind == HintKey::check && !orders_compared_) {  // is it the order that matters?
       for (const auto other : all_of<simt::ThreadOrder>()) {
         if (other == order || failure->other_order_passes) continue;
@@ -326,6 +347,7 @@ class Judge {
   const Knobs& knobs_;
   const RunKernel& run_;
   const std::function<std::int64_t()>& draw_seed_;
+  const JudgeUntil until_;
   ExerciseVerdict verdict_;
   bool orders_compared_ = false;  ///< by the last run itself, or there is no choice of them
   std::string on_gpu_;            ///< its name; empty: emulated
@@ -334,8 +356,18 @@ class Judge {
 }  // namespace
 
 ExerciseVerdict judge(const Exercise& exercise, std::string_view kernel, const Knobs& knobs,
-                      const RunKernel& run, const std::function<std::int64_t()>& draw_seed) {
-  return Judge(exercise, kernel, knobs, run, draw_seed).verdict();
+                      const RunKernel& run, const std::function<std::int64_t()>& draw_seed,
+                      JudgeUntil until) {
+  return Judge(exercise, kernel, knobs, run, draw_seed, until).verdict();
+}
+
+ExercisePoints points_of(const Exercise& exercise, const ExerciseVerdict& verdict, bool timed) {
+  const std::size_t speeds = timed ? exercise.speeds.size() : 0;
+  ExercisePoints points{verdict.cases_right,
+                        static_cast<int>(exercise.cases.size() + exercise.goals.size() + speeds)};
+  if (verdict.cases_right < static_cast<int>(exercise.cases.size())) return points;
+  for (const GoalResult& goal : verdict.goals) points.got += goal.ok && goal.judged;
+  return points;
 }
 
 }  // namespace tilestep::lab

@@ -45,7 +45,20 @@ struct ExerciseVerdict {
   std::optional<ExerciseFailure> failed;
   std::vector<GoalResult> goals;
   int runs = 0;  ///< how often the kernel ran
+  int cases_right =
+      0;  ///< in every order of the threads; all that would be only if the judge goes on
 };
+
+/// A point for each case and each goal; goals count where all cases are right.
+struct ExercisePoints {
+  int got = 0, most = 0;
+};
+/// `timed`: rates are goals too.
+ExercisePoints points_of(const Exercise& exercise, const ExerciseVerdict& verdict, bool timed);
+
+/// Whether the judge ends with the first failure, or tries the other cases too, for points: of a kernel that compiles,
+/// ends and does not take its process with it.
+enum class JudgeUntil { failure, end };
 
 /// Runs the student's kernel and answers its reports: the one that its own process gives and, if that is good, what others
 /// make of its outputs. Each has to be good. Throws Error, as `answer` does.
@@ -59,7 +72,8 @@ using RunRace = std::function<Report(const ExerciseSpeed& speed)>;
 /// lesson's seed; all others have one from `draw_seed`, where the lesson has a knob `seed` that the case leaves alone. Throws Error (unavailable) as `run` does where a kernel cannot be
 /// run at all: no compiler, no worker.
 ExerciseVerdict judge(const Exercise& exercise, std::string_view kernel, const Knobs& knobs,
-                      const RunKernel& run, const std::function<std::int64_t()>& draw_seed);
+                      const RunKernel& run, const std::function<std::int64_t()>& draw_seed,
+                      JudgeUntil until = JudgeUntil::failure);
 
 /// What `verdict` says once the exercise's rates were measured as well; for a verdict that is good.
 ExerciseVerdict judge_speed(const Exercise& exercise, ExerciseVerdict verdict, const RunRace& race);

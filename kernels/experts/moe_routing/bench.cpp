@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "kernels/base/lab/quick.hpp"
 #include "kernels/base/simt/counters.hpp"
 #include "kernels/experts/moe_routing/bench_parts.hpp"
 
@@ -89,12 +93,21 @@ class Bench : public lab::Bench {
   }
 
   void run() {
-    const double steps = static_cast<double>(size_.experts.size() * std::size(kRoutingCases));
+    if (size_.quick) {
+      lab::leave_out(report, {fmt::format("{} experts", size_.experts[1]), "other skews",
+                              "hardware counters"});
+    }
+    std::vector<RoutingCase> routings;
+    std::copy_if(std::begin(kRoutingCases), std::end(kRoutingCases), std::back_inserter(routings),
+                 [&](const RoutingCase& routing) { return !size_.quick || routing.is_main(); });
+    const std::size_t sizes = size_.quick ? 1 : size_.experts.size();
+    const double steps = static_cast<double>(sizes * routings.size());
     double done = 0;
-    for (const int experts : size_.experts) {
+    for (std::size_t i = 0; i < sizes; ++i) {
+      const int experts = size_.experts[i];
       progress.report(done / steps, fmt::format("making {} experts", experts));
       const GroupedProblem problem(device, size_.tokens, experts, size_.hidden, size_.width);
-      for (const RoutingCase& routing : kRoutingCases) {
+      for (const RoutingCase& routing : routings) {
         climb_case(problem, routing, done / steps, (done + 1) / steps);
         ++done;
       }
@@ -277,7 +290,7 @@ class Bench : public lab::Bench {
     add_table("configurations", "Every compiled configuration (fewer samples)",
               {"scheme", "routing", "experts", "configuration", useful}, configurations_);
     report.add(std::move(gantt_));
-    if (!device.counters().available) return;
+    if (size_.quick || !device.counters().available) return;
     add_table("moe_counters",
               fmt::format("Hardware counters, {} experts, one launch", size_.experts[0]),
               {"scheme", "routing", real("tensor_pipe", "tensor pipe active", "%", 1),
@@ -320,7 +333,7 @@ class Bench : public lab::Bench {
 }  // namespace
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSize& size) {
-  Bench bench({device, progress}, size);
+  Bench bench({device, progress}, lab::sizes_asked(size));
   bench.run();
   return bench.report;
 }

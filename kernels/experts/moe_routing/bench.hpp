@@ -13,6 +13,9 @@ struct BenchSize {
   int hidden = 4096;
   int width = 4096;
   std::array<int, 2> experts = {8, 64};
+  bool quick = false;  ///< the headline alone
+
+  static BenchSize of_quick() { return {.quick = true}; }
 };
 
 /// Times the grouped product, all schemes over all routings, beside cuBLAS called once for each

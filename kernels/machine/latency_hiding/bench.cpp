@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "kernels/base/lab/plural.hpp"
+#include "kernels/base/lab/quick.hpp"
 #include "kernels/machine/latency_hiding/bench_parts.hpp"
 
 namespace tilestep::latency_hiding {
@@ -164,7 +165,12 @@ lab::Runnable Words::runnable(const Params& params, int chunks_of_block) {
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
   lab::require_timing(device, "latency-hiding");
-  Parts parts(device, progress, sizes);
+  const BenchSizes asked = lab::sizes_asked(sizes);
+  Parts parts(device, progress, asked);
+  if (asked.quick) {
+    lab::leave_out(parts.report, {"bytes in flight", "stalls", "latencies", "multiply-adds",
+                                  "registers", "branches", "tails", "occupancy"});
+  }
   climb_copies(parts);
   lab::append(parts.report.checks, parts.ladder.checks());
   struct Part {
@@ -184,6 +190,7 @@ lab::Report bench_report(simt::Device& device, lab::Progress& progress, const Be
       {0.95, "asking for the occupancy", bench_occupancy},
   };
   for (const Part& part : kParts) {
+    if (asked.quick) break;
     progress.check();
     progress.report(part.at, part.note);
     part.bench(parts);

@@ -33,6 +33,13 @@ struct BenchSizes {
   int rounds = 3;
   double settle_ms = 600, point_settle_ms = 30;
   std::size_t most_footprint = std::size_t{1} << 30;
+  bool quick = false;  ///< the ladder alone
+
+  static BenchSizes of_quick() {
+    BenchSizes sizes;
+    sizes.quick = true;
+    return sizes;
+  }
 };
 
 /// The bench with these sizes. The device can time. Tables, by id and columns:

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kernels/base/lab/check.hpp"
+#include "kernels/base/lab/quick.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/base/simt/counters.hpp"
 #include "kernels/matmul/hopper_gemm/bench_parts.hpp"
@@ -45,7 +46,12 @@ class Bench : public lab::Bench {
 
   void run() {
     report.add(ladder_table());
-    check_all_sizes();
+    if (sizes_.quick) {
+      lab::leave_out(report, {"other sizes", "few rows", "FP8", "stages", "instructions", "data",
+                              "hardware counters"});
+    } else {
+      check_all_sizes();
+    }
     std::vector<lab::Timed> rows, configurations;
     const double share = 0.6 / static_cast<double>(sizes_.edges.size());
     for (std::size_t i = 0; i < sizes_.edges.size(); ++i) {
@@ -56,15 +62,17 @@ class Bench : public lab::Bench {
                  from, from + share),
            edge == sizes_.counted_edge, rows, configurations);
     }
-    {
+    if (!sizes_.quick) {
       Problem problem(device, sizes_.thin, DataType::bf16, Data::random, false);
       keep(climb(plan_of_thin(problem), 0.65, 0.7), false, rows, configurations);
     }
     add_tables(rows, configurations);
-    add_counts(*this, sizes_);
-    measure_fp8();
-    measure_fp8_errors();
-    add_roofs(*this, sizes_);
+    if (!sizes_.quick) {
+      add_counts(*this, sizes_);
+      measure_fp8();
+      measure_fp8_errors();
+      add_roofs(*this, sizes_);
+    }
     lab::append(report.checks, ladder.checks());
     report.summary = summary();
   }
@@ -335,8 +343,10 @@ class Bench : public lab::Bench {
   }
 
   std::string summary() const {
-    return fmt::format("persistent reaches {} in BF16; block-scaled FP8 {}.",
-                       headline("gemm_rate", "persistent", 0),
+    const std::string bf16 =
+        fmt::format("persistent reaches {} in BF16", headline("gemm_rate", "persistent", 0));
+    if (sizes_.quick) return bf16 + ".";
+    return fmt::format("{}; block-scaled FP8 {}.", bf16,
                        headline("fp8_rate", "fp8-block-scaled", 0));
   }
 
@@ -348,7 +358,8 @@ class Bench : public lab::Bench {
 }  // namespace
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
-  Bench bench({device, progress}, sizes);
+  const BenchSizes asked = lab::sizes_asked(sizes);
+  Bench bench({device, progress}, asked);
   bench.run();
   return std::move(bench.report);
 }

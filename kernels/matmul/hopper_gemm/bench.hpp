@@ -19,6 +19,9 @@ struct BenchSizes {
   int products = 4096;  ///< of the stage that stays
   int rounds = 5;
   double turn_ms = 2000;  ///< of a kernel in a round
+  bool quick = false;     ///< the ladder of the edges alone
+
+  static BenchSizes of_quick() { return {.edges = {8192}, .quick = true}; }
 };
 
 /// The bench with these sizes. The device can time. Tables:

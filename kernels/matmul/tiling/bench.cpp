@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "kernels/base/lab/quick.hpp"
 #include "kernels/base/lab/race.hpp"
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/simt/counters.hpp"
@@ -64,8 +65,10 @@ class Bench : public lab::Bench {
 
   void run() {
     report.add(ladder_table());
+    if (sizes_.quick)
+      lab::leave_out(report, {"other sizes", "hardware counters", "what shared memory allows"});
     if (lab::Race::under_way() == nullptr) {
-      check_all_sizes();
+      if (!sizes_.quick) check_all_sizes();
       measure_copies();
     }
     std::vector<lab::Climb> climbs;
@@ -78,7 +81,7 @@ class Bench : public lab::Bench {
     add_results(climbs);
     add_resources(climbs.front());
     for (std::size_t i = 0; i < climbs.size(); ++i) {
-      if (sizes_.edges[i] == sizes_.counted_edge) add_counters(climbs[i]);
+      if (sizes_.edges[i] == sizes_.counted_edge && !sizes_.quick) add_counters(climbs[i]);
     }
     add_datasheet();
     add_roofline(climbs);
@@ -386,7 +389,8 @@ class Bench : public lab::Bench {
 }  // namespace
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
-  Bench bench({device, progress}, sizes);
+  const BenchSizes asked = lab::sizes_asked(sizes);
+  Bench bench({device, progress}, asked);
   bench.run();
   return bench.report;
 }

@@ -15,6 +15,9 @@ struct BenchSizes {
                                     {257, 100, 129},   {512, 512, 512}, {1000, 1100, 1030},
                                     {2048, 2048, 2048}};
   std::size_t copy_bytes = std::size_t{1} << 30;
+  bool quick = false;  ///< the ladder at the first edge, and the roofs
+
+  static BenchSizes of_quick() { return {.edges = {8192}, .quick = true}; }
 };
 
 /// The bench with these sizes. The device can time. Tables:

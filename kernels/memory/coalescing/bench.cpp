@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "kernels/base/lab/quick.hpp"
 #include "kernels/base/simt/counters.hpp"
 #include "kernels/memory/coalescing/report.hpp"
 
@@ -236,20 +237,29 @@ double bench_ladders(Bench& bench) {
 }
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress) {
+  const bool quick = lab::QuickBench::asked();
   Bench bench{{device, progress}};
+  if (quick) {
+    lab::leave_out(bench.report,
+                   {"strides", "offsets", "patterns", "element sizes", "hardware counters"});
+  }
   const double copy = bench_ladders(bench);
   lab::append(bench.report.checks, bench.ladder.checks());
-  bench_patterns(bench, copy);
-  progress.report(0.85, "counting in hardware");
-  count_sweep(bench);
+  if (!quick) {
+    bench_patterns(bench, copy);
+    progress.report(0.85, "counting in hardware");
+    count_sweep(bench);
+  }
 
   bench.report.summary = fmt::format(
-      "On {} the best copy moves {}, the device's own {}; the padded transpose reaches {}, and "
-      "loads with stride {} deliver {} of useful bytes.",
+      "On {} the best copy moves {}, the device's own {}; the padded transpose reaches {}",
       device.info().name, bench.headline("copy_bandwidth", name_of(CopyRung::vectorized), 0),
       bench.headline("copy_bandwidth", "device", 0),
-      bench.headline("transpose_bandwidth", name_of(TransposeRung::shared_tile_padded), 0),
-      Params{}.stride, bench.headline("useful_bandwidth", "strided", 0));
+      bench.headline("transpose_bandwidth", name_of(TransposeRung::shared_tile_padded), 0));
+  bench.report.summary +=
+      quick ? "."
+            : fmt::format(", and loads with stride {} deliver {} of useful bytes.", Params{}.stride,
+                          bench.headline("useful_bandwidth", "strided", 0));
   return bench.report;
 }
 

@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "kernels/base/lab/quick.hpp"
 #include "kernels/base/lab/result.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/numbers/accumulator_precision/hopper.hpp"
@@ -250,6 +251,7 @@ void bench_rates(Bench& bench) {
                                           "data"};
   lab::Climb all;
   for (const GemmData data : kGemmData) {
+    if (bench.sizes.quick && data != GemmData::uniform) continue;
     const double from = 0.55 + 0.08 * static_cast<double>(data);
     lab::Climb climb = accumulator_precision::climb(bench, data, from, from + 0.08);
     if (data == GemmData::uniform) {
@@ -259,12 +261,24 @@ void bench_rates(Bench& bench) {
     }
     all.add(std::move(climb));
   }
+  if (bench.sizes.quick) return;
   bench.add_table("rate_and_error", "The same on all kinds of data", shown, all.rungs);
 }
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
-  Bench bench{{device, progress}, sizes};
+  const BenchSizes asked = lab::sizes_asked(sizes);
+  Bench bench{{device, progress}, asked};
   lab::Report& report = bench.report;
+  if (asked.quick) {
+    lab::leave_out(report, {"errors against K", "other data", "scales", "the software model"});
+    bench_rates(bench);
+    lab::append(report.checks, bench.ladder.checks());
+    report.summary =
+        fmt::format("On {} an FP8 product that adds up straight reaches {}, promoted {}.",
+                    device.info().name, bench.headline("gemm_rate", "wgmma-fp8", 0),
+                    bench.headline("gemm_rate", "wgmma-fp8-promoted", 0));
+    return report;
+  }
   progress.report(0, "multiplying with scales");
   const std::vector<ScalingResult> scaling = run_scaling(device, 1, progress);
   bench_errors(bench);

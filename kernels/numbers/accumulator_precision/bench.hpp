@@ -17,6 +17,13 @@ struct BenchSizes {
   int rate_edge = 4096;               ///< M and N of the timed products
   GemmShape trial = {128, 128, 256};  ///< M · N dot products for each software model
   int long_depth = 4096;              ///< for the default model alone
+  bool quick = false;                 ///< the rates on uniform data alone
+
+  static BenchSizes of_quick() {
+    BenchSizes sizes;
+    sizes.quick = true;
+    return sizes;
+  }
 };
 
 /// Where a bench runs, and where its answers go.

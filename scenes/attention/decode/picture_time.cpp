@@ -111,7 +111,7 @@ Box DecodeScene::gather(Cursor cursor) const {
                           std::move(label), {.weight = 0, .least_height = 2.6f}),
                  labelled({"page_size_box"},
                           box({"page_size_table"}, {page_sizes()}, {}, {.least_height = 4}),
-                          text("tokens a page, by formula", "tokens a page", "pages"),
+                          text("tokens per page (derived)", "tokens a page", "pages"),
                           {.rank = 2, .weight = 1.4f, .least_height = 5})},
                 {.weight = 1, .least_width = 7, .least_height = 2.1f});
 }

@@ -89,7 +89,7 @@ Question FlashAttentionScene::busy_question() const {
                          "many tiles of scores has the last block as the first?",
                          trace_.plan.k_tiles, {1, 2, trace_.plan.k_tiles / 2, 4},
                          fmt::format("{}: the first block sees one tile of keys, the last all {}. "
-                                     "Who is done early takes another tile, if one is left.",
+                                     "A block that finishes early takes the next tile.",
                                      trace_.plan.k_tiles, trace_.plan.k_tiles)));
 }
 

@@ -96,7 +96,7 @@ std::string OnlineSoftmaxScene::rise(const SoftmaxMoment& now) const {
     return fmt::format("{} peaks at {} after {}, but the kernel's maximum is {}.", tile, peak, old,
                        m);
   }
-  if (std::isinf(now.m)) return tile + " is masked from end to end: no key adds anything.";
+  if (std::isinf(now.m)) return tile + " is fully masked: it adds nothing.";
   if (std::isinf(now.m_old)) {
     return fmt::format("{} sets the first maximum, {}: nothing to rescale yet.", tile, m);
   }
@@ -192,7 +192,7 @@ std::vector<Readout> OnlineSoftmaxScene::readouts(const View& view) const {
     const double difference = std::abs(now.output - trace_.exact_output);
     const bool off = difference > 1e-2 * std::max(1.0, std::abs(trace_.exact_output));
     all.push_back(
-        {"difference", "off the exact softmax by", number(difference, 3), "",
+        {"difference", "error vs exact softmax", number(difference, 3), "",
          lab::Provenance::derived,
          fmt::format("|{} − {}|; the exact value is computed in double precision from the "
                      "whole row at once",

@@ -37,8 +37,8 @@ std::optional<Question> MoeRoutingScene::busiest_question() const {
       ask("Look at the tokens' colours. Which expert is wanted most often?",
           alike ? none : names.front(), names,
           alike ? fmt::format("Each of {} experts is wanted {}.", experts(), words::times(most))
-                : fmt::format("E{} is wanted {}, E{} only {}.", order.front(), words::times(most),
-                              order.back(), least == 0 ? "never" : words::times(least)));
+                : fmt::format("E{} is wanted {}, E{} {}.", order.front(), words::times(most),
+                              order.back(), least == 0 ? "never" : "only " + words::times(least)));
   for (const std::string& choice : question.choices) {
     question.where.push_back(choice == none ? picture::Key{"columns"}
                                             : picture::Key{"name", std::stoi(choice.substr(1))});
@@ -145,8 +145,12 @@ std::optional<Question> MoeRoutingScene::blocks_question() const {
   return about(
       {"below"},
       ask_count(
-          fmt::format("{} tiles are ready to run. On how many blocks will they run?", tiles), busy,
-          {tiles, trace_.blocks, experts(), 1, std::max<std::int64_t>(tiles / 2, 1)},
+          fmt::format(
+              "{} are ready, and {} launched to run them. How many of the blocks will get "
+              "a tile?",
+              words::counted(tiles, "tile"),
+              trace_.blocks == 1 ? "1 block is" : fmt::format("{} blocks are", trace_.blocks)),
+          busy, {tiles, trace_.blocks, experts(), 1, std::max<std::int64_t>(tiles / 2, 1)},
           busy == trace_.blocks
               ? fmt::format("All {} that were launched; each takes {} one after another.", busy,
                             tiles == busy ? "one tile, none" : "tiles")
@@ -286,7 +290,8 @@ std::optional<Question> busy_question(const lab::Report& bench) {
   const std::size_t is = *padded > *packed + 3 ? 0 : *packed > *padded + 3 ? 1 : 2;
   Question question = of_kind(
       "busy-with-nothing",
-      ask("The same two at skew 1: whose tensor pipe does the hardware count as busier?",
+      ask("packed and padded-to-capacity at skew 1: whose tensor pipe does the hardware count as "
+          "busier?",
           choices[is], choices,
           fmt::format(
               "{:.0f} % and {:.0f} %, {}. The counter does not know that most of what the padded "

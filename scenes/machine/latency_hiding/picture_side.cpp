@@ -208,7 +208,7 @@ Box LatencyHidingScene::occupancy() const {
   const std::string share = words::percent(all.share());
   Box outer = column({"occupancy"}, {std::move(made)}, {.rank = 1, .weight = 1});
   outer.label =
-      text(fmt::format("warps that each limit lets in: {} of {}, {}", all.warps, kMostWarps, share),
+      text(fmt::format("warps each limit allows: {} of {}, {}", all.warps, kMostWarps, share),
            fmt::format("occupancy: {} of {}", all.warps, kMostWarps), share);
   return outer;
 }

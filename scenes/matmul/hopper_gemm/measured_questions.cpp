@@ -202,7 +202,7 @@ std::optional<Question> data_question(const lab::Report& bench) {
   };
   return about_view(
       "Data", "data",
-      ask_ratio("The same kernel multiplies zeros in place of random numbers. How many times as "
+      ask_ratio("A kernel multiplies zeros instead of random numbers. How many times as "
                 "fast is it?",
                 *zeros / *random, {1, 1.6, 2.5, 5},
                 fmt::format("{:.0f} TFLOP/s{} against {:.0f}{}, {}. No instruction is left out: "

@@ -86,7 +86,7 @@ Question TilingScene::launch_question() const {
   return about(
       {"matrices"},
       ask_count(
-          fmt::format("This block is nearly through. How many elements of A and B does "
+          fmt::format("This block has nearly finished. How many elements of A and B does "
                       "the whole launch load from global memory for C, {} × {}?",
                       trace_.m, trace_.n),
           trace_.global_loads,
@@ -208,12 +208,13 @@ std::optional<Question> dram_question(const lab::Report& bench) {
   if (!before || !after || *before <= 0) return std::nullopt;
   Question question = of_kind(
       "dram-bytes",
-      ask_ratio("And the bytes that DRAM moves, counted by the hardware: how many times those of "
-                "coalesced does shared-tile move?",
-                *after / *before, {1.0 / 32, 0.5, 1},
-                fmt::format("{:.0f} against {:.0f} MB, {}. L2 serves many of the requests of both; "
-                            "the hit rate depends on which blocks run together.",
-                            *after, *before, measured::where_measured(bench))));
+      ask_ratio(
+          "How many times the DRAM bytes of coalesced does shared-tile move at 4096³, counted "
+          "by the hardware?",
+          *after / *before, {1.0 / 32, 0.5, 1},
+          fmt::format("{:.0f} against {:.0f} MB, {}. L2 serves many of the requests of both; "
+                      "the hit rate depends on which blocks run together.",
+                      *after, *before, measured::where_measured(bench))));
   question.masks = {"Counters", "Roofline"};
   return question;
 }

@@ -79,7 +79,7 @@ std::vector<Readout> AccumulatorPrecisionScene::readouts(const View& view) const
   const StepView v = followed.view(point);
   if (v.single_addition && std::isfinite(v.spacing)) {
     all.push_back(
-        {"spacing", "numbers are apart by", spacing_text(v.spacing), "", lab::Provenance::derived,
+        {"spacing", "spacing here", spacing_text(v.spacing), "", lab::Provenance::derived,
          fmt::format("the spacing (ulp) of a format with {} mantissa bits at {}: the power "
                      "of two at or below it, times 2^-{}",
                      a.format.mantissa_bits, significant(v.unrounded, 6), a.format.mantissa_bits)});

@@ -57,6 +57,10 @@ TEST_CASE("a class is checked in a folder, each file in a process of its own",
   CHECK(all[1].at("failed").at("kind") == "compile");
   CHECK(all[1].at("failed").at("line").get<int>() > 300);
   CHECK_FALSE(all[1].at("hint").get<std::string>().empty());
+  CHECK(all[0].at("points") == all[0].at("of"));
+  CHECK(all[1].at("points") == 0);
+  CHECK(all[1].at("of") == all[0].at("of"));
+  CHECK(all[0].at("seconds").get<double>() > 0);
 }
 
 /// A port of this machine that somebody listens on.

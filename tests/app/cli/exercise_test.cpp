@@ -200,9 +200,8 @@ lab::Report good_report() {
 
 using Run = std::function<lab::Report(const lab::Settings& settings, simt::ThreadOrder order)>;
 
-/// The verdict where `run` answers, for a kernel that has `code`; `again` is what others make of the same outputs.
-lab::ExerciseVerdict verdict_of(const Run& run, const std::string& code = "a",
-                                const Run& again = nullptr) {
+/// The exercise that is judged here.
+const lab::Exercise& judged() {
   static const lab::Exercise kOne = [] {
     lab::Exercise one = lab::parse_exercise(kPath, text_with(" of it", ""));
     // The judge compares with the starter: a block that is in the source.
@@ -210,14 +209,21 @@ lab::ExerciseVerdict verdict_of(const Run& run, const std::string& code = "a",
     one.hole = "    float o_new = o;\n";
     return one;
   }();
+  return kOne;
+}
+
+/// The verdict where `run` answers, for a kernel that has `code`; `again` is what others make of the same outputs.
+lab::ExerciseVerdict verdict_of(const Run& run, const std::string& code = "a",
+                                const Run& again = nullptr,
+                                lab::JudgeUntil until = lab::JudgeUntil::failure) {
   return lab::judge(
-      kOne, code, lesson("online-softmax").knobs(),
+      judged(), code, lesson("online-softmax").knobs(),
       [&](const lab::Settings& settings, simt::ThreadOrder order) {
         std::vector<lab::Report> reports = {run(settings, order)};
         if (again) reports.push_back(again(settings, order));
         return reports;
       },
-      [] { return 7; });
+      [] { return 7; }, until);
 }
 
 TEST_CASE("a kernel passes in all cases and orders, with seeds drawn after the first run",
@@ -253,6 +259,41 @@ TEST_CASE("the hint follows from what went wrong", "[exercise]") {
   });
   CHECK(rising.hint == "Two, which goes on.");
   CHECK(contains(rising.sentence, "with preset=rising keys=48 the check 'weights' fails"));
+}
+
+TEST_CASE("a point for each case that is right in all orders, and for goals where all are",
+          "[exercise]") {
+  int rising_runs = 0;
+  const auto failing_in = [&](bool rising, const std::string& how) {
+    const auto run = [&, rising, how](const lab::Settings& settings, simt::ThreadOrder) {
+      rising_runs += settings.contains("keys");
+      lab::Report report = good_report();
+      if (settings.contains("keys") == rising && !how.empty()) {
+        if (how != "check") throw Error(how);
+        report.checks.push_back({"weights", false, 2, 1, ""});
+      }
+      return report;
+    };
+    rising_runs = 0;
+    return verdict_of(run, "a", nullptr, lab::JudgeUntil::end);
+  };
+  const auto points = [](const lab::ExerciseVerdict& verdict, bool timed = false) {
+    const lab::ExercisePoints of = lab::points_of(judged(), verdict, timed);
+    return std::pair(of.got, of.most);
+  };
+  CHECK(points(failing_in(false, "")) == std::pair(4, 4));
+  CHECK(points(failing_in(false, ""), true) == std::pair(4, 6));
+  // The first case fails: the second is tried all the same, and the verdict stays that of the first.
+  const lab::ExerciseVerdict plain = failing_in(false, "check");
+  CHECK(points(plain) == std::pair(1, 4));
+  CHECK(rising_runs == 3);
+  CHECK(plain.failed->case_name == "plain");
+  CHECK(points(failing_in(true, "check")) == std::pair(1, 4));
+  CHECK(points(failing_in(false, "the launch took longer than 10 seconds")) == std::pair(0, 4));
+  CHECK(rising_runs == 0);
+  lab::Report missed = good_report();
+  missed.measurements = {number("rescales", 4)};
+  CHECK(points(verdict_of([&](const auto&, auto) { return missed; })) == std::pair(3, 4));
 }
 
 TEST_CASE("a difference between orders of the threads is told", "[exercise]") {
@@ -461,6 +502,8 @@ TEST_CASE("exercise check refuses what it cannot check", "[exercise]") {
   CHECK(contains(unnamed.err, "--exercise LESSON/NAME"));
   CHECK(check({file, "--exercise", "online-softmax/none"}).code == 2);
   CHECK(check({file, "--backend", "magic"}).code == 2);
+  CHECK(contains(check({file, "--csv"}).err, "check DIR --csv"));
+  CHECK(check({folder.path().string(), "--csv", "--json"}).code == 2);
   CHECK(contains(check({file, "--exercise", kRescale, "--backend", "cuda"}).err, "--trust"));
   write(file, std::string(600 << 10, ' '));
   CHECK(check({file, "--exercise", kRescale}).code != 0);
@@ -478,6 +521,9 @@ TEST_CASE("without bubblewrap a folder is checked on trust alone", "[exercise]")
                    {{"PATH", folder.path().string()}});
   CHECK(trusted.code == 1);
   CHECK(contains(trusted.json().at(0).at("sentence").get<std::string>(), "names no exercise"));
+  const auto table = run_tilestep({"exercise", "check", folder.path().string(), "--trust", "--csv"},
+                                  "", {{"PATH", folder.path().string()}});
+  CHECK(table.out.starts_with("student,exercise,points,of,seconds\nada,,0,,0"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "app/shell/layout.hpp"
 #include "app/shell/steps.hpp"
 #include "app/window/canvas.hpp"
+#include "kernels/base/lab/quick.hpp"
 #include "scenes/ui/theme.hpp"
 #include "tests/app/shell/fake_scene.hpp"
 #include "tests/catch.hpp"
@@ -207,6 +208,9 @@ TEST_CASE("a lesson left before its report came asks again", "[ui_session]") {
   session.update(0);
   CHECK(session.lesson().bench->summary == "bench");
   CHECK_FALSE(session.lesson().report);
+  CHECK(lab::is_quick(lab.requests.back()));  // the ladder first, and asked again all
+  session.start_bench();
+  CHECK_FALSE(lab::is_quick(lab.requests.back()));
 }
 
 TEST_CASE("a lesson left in the middle of a run is stale on return and runs again",

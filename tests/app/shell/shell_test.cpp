@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "app/window/window.hpp"
+#include "kernels/base/lab/quick.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/ui/context.hpp"
 #include "tests/app/shell/stage.hpp"
@@ -269,14 +270,13 @@ TEST_CASE("a measurement shows how far it is, can be stopped, and says what beca
   CHECK_FALSE(stage.has("measurement_state"));
   stage.click("measure");
   REQUIRE(stage.lab.requests.back().action == lab::Request::Action::bench);
+  CHECK(lab::is_quick(stage.lab.requests.back()));
   stage.lab.updates.push_back({2, LabProgress{0.345, "shared-tile"}});
   stage.frame();
   CHECK(stage.part("measure")["label"] == "Measuring … 34 %");
   CHECK(stage.part("measurement_state")["value"] ==
-        "Measuring takes at most 30 minutes. Until then runs wait and the window is idle: move the "
-        "mouse to "
-        "update the progress. Now: "
-        "shared-tile");
+        "Measuring takes about half a minute. Until then runs wait and the window is idle: move "
+        "the mouse to update the progress. Now: shared-tile");
   stage.click("stop_measuring");
   stage.frame();
   CHECK(stage.part("measurement_state")["value"] == "The measurement was stopped.");

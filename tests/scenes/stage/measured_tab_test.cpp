@@ -1,5 +1,6 @@
 #include "scenes/stage/measured_tab.hpp"
 
+#include "kernels/base/lab/quick.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "scenes/scene.hpp"
 #include "scenes/shared/rows.hpp"
@@ -112,6 +113,9 @@ TEST_CASE("a filter holds for all plots, and keeps its choice", "[scenes_shared]
   parts = shown.press("size_1", size);
   CHECK(parts.at("bars_0").value == "10.2 GB/s");
   CHECK(parts.at("where_measured").label == "measured on a GPU of the test; size 1024");
+  lab::Report quick = bench();
+  lab::leave_out(quick, {"the rest"});
+  CHECK(measured::where_measured(quick) == "measured on a GPU of the test, quick: one short round");
   shown.press("measured_view_1", size);
   CHECK(shown.press("measured_view_0", size).at("size_1").value == "selected");
 }

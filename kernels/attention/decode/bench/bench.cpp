@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "kernels/attention/decode/bench/latent_problem.hpp"
+#include "kernels/base/lab/quick.hpp"
 #include "kernels/base/simt/counters.hpp"
 
 namespace tilestep::decode {
@@ -53,14 +54,20 @@ class Bench : public lab::Bench {
     lab::Table rungs{"ladder", "The ladder", {"rung", column("what_changed", "what changed")}};
     for (const Rung rung : all_of<Rung>()) rungs.add({rung, reason_of(rung)});
     report.add(std::move(rungs));
+    if (sizes_.quick) {
+      lab::leave_out(report, {"formats", "page sizes", "schemes", "batches", "contexts", "prefixes",
+                              "MLA", "bytes counted"});
+    }
     climb_ladder();
-    climb_formats();
-    climb_page_sizes();
-    climb_schemes();
-    climb_batches();
-    climb_contexts();
-    climb_prefixes();
-    climb_latent();
+    if (!sizes_.quick) {
+      climb_formats();
+      climb_page_sizes();
+      climb_schemes();
+      climb_batches();
+      climb_contexts();
+      climb_prefixes();
+      climb_latent();
+    }
     add_resources();
     lab::append(report.checks, ladder.checks());
     report.summary = summary();
@@ -514,7 +521,8 @@ class Bench : public lab::Bench {
 }  // namespace
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
-  Bench bench({device, progress}, sizes);
+  const BenchSizes asked = lab::sizes_asked(sizes);
+  Bench bench({device, progress}, asked);
   bench.run();
   return std::move(bench.report);
 }

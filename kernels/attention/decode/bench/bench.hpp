@@ -44,6 +44,13 @@ struct BenchSizes {
   std::vector<int> latent_page_sizes = {64, 16, 256};
   int rounds = 3, side_rounds = 1;
   double settle_ms = 600, side_settle_ms = 150;
+  bool quick = false;  ///< the ladder alone
+
+  static BenchSizes of_quick() {
+    BenchSizes sizes;
+    sizes.quick = true;
+    return sizes;
+  }
 };
 
 /// The bench with these sizes. The device can time. Tables:

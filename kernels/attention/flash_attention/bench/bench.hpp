@@ -21,6 +21,16 @@ struct BenchSizes {
   int compared_length = 16384, compared_rounds = 3;
   double settle_ms = 600;  ///< of a kernel in a round, before its times count
   bool peers = true;       ///< whether PyTorch is asked
+  bool quick = false;      ///< the ladder alone
+
+  /// At a length that all rungs are timed at.
+  static BenchSizes of_quick() {
+    return {.lengths = {4096},
+            .head_dims = {128},
+            .heads = {16},
+            .backward_lengths = {},
+            .quick = true};
+  }
 };
 
 /// The bench with these sizes. The device can time. Tables:

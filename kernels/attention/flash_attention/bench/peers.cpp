@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "kernels/base/lab/assets.hpp"
+
 namespace tilestep::flash_attention {
 namespace {
 
@@ -33,9 +35,13 @@ TorchPeers::TorchPeers(bool asked) {
     return;
   }
   try {
-    process_ = std::make_shared<lab::PeerProcess>(std::vector<std::string>{
-        from_environment("TILESTEP_PYTHON", "python3"),
-        from_environment("TILESTEP_PEERS", "tests/peers") + "/attention.py"});
+    std::vector<std::string> command = {from_environment("TILESTEP_PYTHON", "python3")};
+    if (const std::string folder = from_environment("TILESTEP_PEERS", ""); !folder.empty()) {
+      command.push_back(folder + "/attention.py");
+    } else {
+      lab::append(command, {"-c", std::string(lab::asset("assets/peers/attention.py"))});
+    }
+    process_ = std::make_shared<lab::PeerProcess>(command);
     const Task small{{Mask::none, 128, 0, 0}, 1, 1, 64, ScoreMod::none};
     const auto name_of_backend = [&](const char* backend) {
       return process_->ask(request_of(backend, small, "forward", {1, 1, 1, 1}))

@@ -9,8 +9,8 @@
 
 namespace tilestep::flash_attention {
 
-/// PyTorch's attention, in a process of its own: tests/peers/attention.py by the Python that TILESTEP_PYTHON names
-/// (else python3); TILESTEP_PEERS names the script's folder where it is not below the working directory.
+/// PyTorch's attention, in a process of its own: assets/peers/attention.py as built in, or that of the folder
+/// TILESTEP_PEERS, by the Python that TILESTEP_PYTHON names (else python3).
 class TorchPeers {
  public:
   /// Starts it where `asked`, and asks it for a small attention. Where that fails, `reason` says why.

@@ -76,6 +76,16 @@ TEST_CASE("decode's bench compares, times and counts all that it has", "[decode]
   CHECK(tests::number_in(tests::table_in(report, "schemes"), 2, "token_bytes") == 2 * 128 * 2);
 }
 
+TEST_CASE("decode's quick bench has the ladder alone", "[decode]") {
+  tests::TimedEmulation device(kTable);
+  BenchSizes sizes = tiny();
+  sizes.quick = true;
+  const lab::Report report = bench_report(device, tests::unwatched, sizes);
+  tests::check_quick(report, {"formats", "page_sizes", "schemes", "batches", "contexts", "prefixes",
+                              "latent", "bytes"});
+  CHECK(tests::table_in(report, "ladder_measured").rows.size() == count_of<Rung>());
+}
+
 TEST_CASE("ragged requests have as many tokens as even ones, and each byte counts once",
           "[decode]") {
   Step step = small_step();

@@ -8,6 +8,7 @@
 
 #include "kernels/attention/flash_attention/backward/bench_problem.hpp"
 #include "kernels/attention/flash_attention/bench/counts.hpp"
+#include "kernels/attention/flash_attention/bench/peers.hpp"
 #include "tests/kernels/attention/flash_attention/testing.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
 
@@ -99,6 +100,22 @@ TEST_CASE("attention's bench compares, times and counts all that it has", "[flas
   CHECK(contains(report.summary, "cuDNN"));
 }
 
+TEST_CASE("attention's quick bench has the ladder at one length", "[flash_attention]") {
+  tests::TimedEmulation device(kTable);
+  device.pretend().memory_bytes = std::size_t{1} << 34;
+  BenchSizes sizes = tiny();
+  sizes.head_dims = {64};
+  sizes.backward_lengths = {};
+  sizes.quick = true;
+  const lab::Report report = bench_report(device, tests::unwatched, sizes);
+  tests::check_quick(report, {"backward", "backward_peers", "bytes", "pipes"});
+  CHECK(tests::table_in(report, "ladder_measured").rows.size() == 2 * count_of<Variant>());
+  const BenchSizes quick = BenchSizes::of_quick();
+  REQUIRE(quick.lengths.size() == 1);
+  CHECK(quick.lengths[0] <= quick.longest_flash_1);  // all rungs are timed
+  CHECK(quick.backward_lengths.empty());
+}
+
 TEST_CASE("kernels whose scores find no room, or that take all day, are not timed",
           "[flash_attention]") {
   tests::TimedEmulation device(kTable);
@@ -122,6 +139,21 @@ TEST_CASE("attention refuses GPUs that its kernels are not compiled for", "[flas
   CHECK_NOTHROW(run());
   device.pretend().compute_capability = 75;
   CHECK(contains(error_of(run), "needs compute capability 8.0 or newer"));
+}
+
+TEST_CASE("attention's bench brings PyTorch's script with it", "[flash_attention]") {
+  const auto python =
+      std::filesystem::temp_directory_path() / ("tilestep-python-" + std::to_string(getpid()));
+  std::ofstream(python) << "#!/bin/sh\ncase \"$1 $2\" in '-c #!'*'Attention by PyTorch'*'main()'*) "
+                        << kGoodPeer << ";; esac\n";
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  {
+    const Environment named("TILESTEP_PYTHON", python.string());
+    const TorchPeers peers(true);
+    CHECK(peers.reason().empty());
+    CHECK(peers.name("cudnn") == "PyTorch 9");
+  }
+  std::filesystem::remove(python);
 }
 
 TEST_CASE("attention's bench stands beside PyTorch in another process", "[flash_attention]") {

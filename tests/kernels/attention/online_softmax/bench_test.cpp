@@ -24,6 +24,17 @@ TEST_CASE("the bench of online softmax has all that was recorded", "[online_soft
   CHECK(report.measurement("uncached_bandwidth", "three-pass") != nullptr);
 }
 
+TEST_CASE("online softmax's quick bench has the ladder at one width", "[online_softmax]") {
+  tests::TimedEmulation device;
+  const lab::Report report =
+      bench_report(device, tests::unwatched, {4096, {256}, 256, 1024, {8, 64, 16, 4, false}, true});
+  tests::check_quick(report, {"ladder_uncached"});
+  CHECK(report.table("ladder_measured")->rows.size() == kRungs.size());
+  CHECK(report.measurement("attention_time") == nullptr);
+  const BenchSizes quick = BenchSizes::of_quick();
+  CHECK(quick.columns == std::vector<int>{quick.main_columns});
+}
+
 TEST_CASE("rows that stay in L2 are no rows that no cache holds", "[online_softmax]") {
   tests::TimedEmulation device;
   // Two multiprocessors have 32 rows of 1024 columns under way with 128 threads a row, 16 with 256.

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/base/lab/bench.hpp"
+#include "kernels/base/lab/quick.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
 
 using namespace tilestep;
@@ -226,6 +227,18 @@ TEST_CASE("each turn begins with 0.6 s of the kernel itself", "[ladder]") {
   const double counted_ms = 4.0 * climb.rungs[0].rate.samples;
   CHECK(script.ran_ms["naive"] >= 3 * 600 + counted_ms);
   CHECK(script.ran_ms["naive"] < 1.5 * (3 * 600 + counted_ms));
+}
+
+TEST_CASE("a quick ladder is one short round, with nothing counted", "[ladder]") {
+  Script script;
+  NoProgress progress;
+  LadderPlan plan = script.plan();
+  plan.counters = {{"instructions", "million", {{"a.sum"}}}};
+  const Climb climb = Ladder(script.device).climb(quick(plan), progress);
+  CHECK(climb.rungs[0].rate.samples == kQuickTurn.samples);
+  CHECK(script.ran_ms["naive"] < 4 * kQuickTurn.settle_ms);
+  CHECK_FALSE(climb.rungs[0].cells.contains("instructions"));
+  CHECK(climb.rungs[1].configuration == "tiled-32");
 }
 
 TEST_CASE("a kernel warms up until two batches take the same time", "[ladder]") {

@@ -7,6 +7,8 @@
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/compare.hpp"
 #include "kernels/base/lab/nearest.hpp"
+#include "kernels/base/lab/quick.hpp"
+#include "kernels/base/lab/race.hpp"
 #include "kernels/base/lab/record.hpp"
 #include "kernels/base/lab/timing.hpp"
 #include "kernels/base/simt/source_hash.hpp"
@@ -46,6 +48,7 @@ lab::Report run(const Params& params, simt::Device&, lab::Progress&) {
 
 lab::Report bench(simt::Device&, lab::Progress&) {
   lab::Report report;
+  if (lab::QuickBench::asked()) lab::leave_out(report, {"FP8", "the rest"});
   lab::Measurement rate = lab::counted("rate", "", 5, "GB/s", "how");
   rate.provenance = lab::Provenance::measured;
   report.add(rate);
@@ -86,6 +89,26 @@ lab::Recorded recorded_sample(const lab::Lesson& lesson) {
 }
 
 }  // namespace
+
+TEST_CASE("a quick bench says so in JSON, and is no recording", "[lab]") {
+  tests::TimedEmulation device;
+  lab::NoProgress progress;
+  {
+    const lab::QuickBench quick(true);
+    const lab::Report report = kSample.bench(device, progress);
+    CHECK(lab::left_out(lab::report_from_json(to_json(report))) == "FP8, the rest");
+    CHECK(contains(error_of([] { recorded_sample(kSample); }),
+                   "a quick bench of 'sample' is no recording: it leaves out FP8, the rest"));
+  }
+  CHECK(lab::left_out(kSample.bench(device, progress)).empty());
+  lab::Request request{"coalescing", {{"quick", true}}, lab::Request::Action::bench};
+  CHECK(lab::is_quick(request));
+  CHECK(lab::params_of(request).empty());
+  request.params["quick"] = std::string("yes");
+  CHECK(contains(error_of([&] { (void)lab::is_quick(request); }), "quick is true or false"));
+  request.action = lab::Request::Action::run;
+  CHECK_FALSE(lab::is_quick(request));
+}
 
 TEST_CASE("a lesson is recorded at its defaults, at its telling settings and timed", "[lab]") {
   const lab::Recorded all = recorded_sample(kSample);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/lab/quick.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/base/simt/emulated_device.hpp"
 #include "kernels/catalog.hpp"
@@ -77,6 +78,22 @@ inline void check_holds(
     CAPTURE(check.id, check.max_error, check.tolerance, check.detail);
     CHECK(check.ok == !fails(check.id));
   }
+}
+
+/// A quick bench: it says what it leaves out, none of `tables`, counted nothing, and took few samples.
+inline void check_quick(const lab::Report& report, std::initializer_list<const char*> tables) {
+  check_holds(report);
+  CHECK_FALSE(lab::left_out(report).empty());
+  for (const char* table : tables) CHECK(report.table(table) == nullptr);
+  bool timed = false;
+  for (const lab::Measurement& m : report.measurements) {
+    CAPTURE(m.id, m.variant, m.samples);
+    CHECK(m.provenance != lab::Provenance::counted);
+    const bool roof = m.id.ends_with("copy_bandwidth");  // has no ladder
+    if (!roof) CHECK(m.samples <= lab::kQuickTurn.samples);
+    timed = timed || m.samples > 0;
+  }
+  CHECK(timed);
 }
 
 /// Every table with its columns, and every measurement, that the committed recording of the

@@ -113,6 +113,16 @@ TEST_CASE("the bench has a rate for every scheme, routing and number of experts"
   CHECK(number_in(counters, 0, "tensor_pipe") == 64);
 }
 
+TEST_CASE("the quick bench has the two routings that are compared", "[moe_gemm]") {
+  Pretended gpu;
+  BenchSize size = kTiny;
+  size.quick = true;
+  const lab::Report report = bench_report(gpu, unwatched, size);
+  check_quick(report, {"moe_counters"});
+  CHECK(table_in(report, "moe_rate").rows.size() == 2 * 3);
+  CHECK(report.measurement("skew_keeps", "packed, skewed 1") != nullptr);
+}
+
 TEST_CASE("the bench leaves out what does not fit in memory", "[moe_gemm]") {
   Pretended gpu;
   // Room for the weights and the packed tokens, not for five times the tokens.

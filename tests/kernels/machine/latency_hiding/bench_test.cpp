@@ -62,6 +62,15 @@ TEST_CASE("the bench of latency hiding has all that was recorded", "[latency_hid
   CHECK(lab::to_json(report).dump().size() < 300'000);
 }
 
+TEST_CASE("latency hiding's quick bench has the ladder alone", "[latency_hiding]") {
+  tests::TimedEmulation device;
+  BenchSizes sizes = small_sizes();
+  sizes.quick = true;
+  const lab::Report report = bench_report(device, unwatched, sizes);
+  tests::check_quick(report, {"bytes_in_flight", "stalls", "flops", "kernels"});
+  CHECK(report.table("ladder")->rows.size() >= count_of<Rung>());
+}
+
 TEST_CASE("the knee of a curve, and what Little's law predicts of it", "[latency_hiding]") {
   // 10 multiprocessors, 500 ns as long as 100 bytes a nanosecond are not reached: the knee of 0.9 is at 4500 bytes; it is read off the line
   // between the points of 4000 and 6000.

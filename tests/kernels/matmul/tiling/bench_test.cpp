@@ -89,6 +89,18 @@ TEST_CASE("the bench of tiling has all that was recorded", "[tiling]") {
         number_in(counters, "coalesced", "asked_bytes"));
 }
 
+TEST_CASE("tiling's quick bench has the ladder and the roofs", "[tiling]") {
+  TimedKernels<WithLibrary> gpu;
+  BenchSizes sizes = kTiny;
+  sizes.edges = {32};
+  sizes.quick = true;
+  const lab::Report report = bench_report(gpu, unwatched, sizes);
+  check_quick(report, {"counters", "shared_ceiling"});
+  CHECK(report.table("ladder_measured")->rows.size() == kVariants + 2);
+  CHECK(report.table("roofline") != nullptr);
+  CHECK(BenchSizes::of_quick().edges.size() == 1);
+}
+
 TEST_CASE("the bench of tiling does not time a rung that is wrong", "[tiling]") {
   TimedKernels<WithLibrary> gpu;
   gpu.kernels.broken = true;

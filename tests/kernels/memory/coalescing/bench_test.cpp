@@ -42,6 +42,15 @@ TEST_CASE("the bench of coalescing has all that was recorded", "[coalescing]") {
   REQUIRE(number_in(by_element, 4, "in_flight") == 2 * 2048 * 16 / 1024.0);
 }
 
+TEST_CASE("coalescing's quick bench has the ladders alone", "[coalescing]") {
+  const auto device = timed_device(4);
+  const lab::QuickBench quick(true);
+  const lab::Report report = lesson().bench(*device, unwatched);
+  check_quick(report, {"bandwidth_by_stride", "bandwidth_by_pattern", "counted_sweep"});
+  REQUIRE(report.table("copy_ladder")->rows.size() == 4);
+  REQUIRE(report.table("transpose_ladder")->rows.size() == 3);
+}
+
 TEST_CASE("expected bandwidth counts the read of a partial store and 64-byte fetches",
           "[coalescing]") {
   const auto device = timed_device(4);

@@ -92,6 +92,16 @@ TEST_CASE("the bench of accumulators has all that was recorded", "[accumulator_p
   CHECK(report.measurement("gemm_rate", "mma-bf16") == nullptr);
 }
 
+TEST_CASE("the quick bench of accumulators has rates and errors of one kind of data",
+          "[accumulator_precision]") {
+  Pretended gpu(90);
+  BenchSizes sizes = kTiny;
+  sizes.quick = true;
+  const lab::Report report = bench_report(gpu, unwatched, sizes);
+  check_quick(report, {"tensor_core_error", "rate_and_error", "hopper_model"});
+  CHECK(report.table("tensor_core_rate")->rows.size() == kGemmVariants.size());
+}
+
 TEST_CASE("without Hopper the bench has the 16-bit products alone", "[accumulator_precision]") {
   const lab::Report report = Pretended(80).bench();
   CHECK(report.ok());

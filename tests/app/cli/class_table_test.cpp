@@ -1,0 +1,38 @@
+#include "app/cli/exercise_check.hpp"
+#include "tests/catch.hpp"
+
+namespace tilestep::app {
+namespace {
+
+CheckedFile handed_in(const std::string& file, const std::string& exercise, int cases_right,
+                      double seconds) {
+  CheckedFile one{"class/" + file, exercise, {}, seconds};
+  one.verdict.cases_right = cases_right;
+  return one;
+}
+
+TEST_CASE("a class's table has a row for each student and exercise", "[cli]") {
+  const std::string rescale = "online-softmax/put-back-the-rescale",
+                    pad = "coalescing/pad-the-tile";
+  const int most = lab::points_of(lab::exercise(pad), {}, false).most;
+  const lab::Table table = class_table(
+      "class",
+      {handed_in("ada/hand-in/pad.cu", pad, 1, 2), handed_in("ada/pad.cu", pad, 2, 2.25),
+       handed_in("ada/pad_old.cu", pad, 0, 2), handed_in("bob.cu", rescale, 1, 4),
+       handed_in("eve/notes.cu", "none/such", 0, 0)},
+      false);
+  REQUIRE(table.rows.size() == 7);  // three students, two exercises, and what names none
+  const auto row = [&](std::size_t at) {
+    std::string text;
+    for (std::size_t i = 0; i < table.columns.size(); ++i) text += table.text(at, i) + "|";
+    return text;
+  };
+  CHECK(row(0) == "ada|" + pad + "|2|" + std::to_string(most) + "|2.2|");
+  CHECK(row(1).starts_with("ada|" + rescale + "||"));
+  CHECK(row(2) == "bob|" + pad + "||" + std::to_string(most) + "||");
+  CHECK(row(3).starts_with("bob|" + rescale + "|1|"));
+  CHECK(row(5) == "eve|none/such|0||0.0|");
+}
+
+}  // namespace
+}  // namespace tilestep::app
