@@ -137,9 +137,14 @@ void Placer::put_ends() {
   for (std::size_t i = ends_.size(); i-- > 0; free = ends_[i].top - pitch) {
     ends_[i].top = std::min(ends_[i].top, free);
   }
+  const std::size_t others = out_.words.size();
   for (const End& end : ends_) {
     const Curve& m = *end.curve;
-    if (end.top < here_->area.y0 - line) {
+    const Area area{end.left, end.top, end.left + width(*end.words, Face::note), end.top + line};
+    const bool overprints =
+        std::any_of(out_.words.begin(), out_.words.begin() + static_cast<std::ptrdiff_t>(others),
+                    [&](const Words& w) { return meet(area, w.area); });
+    if (end.top < here_->area.y0 - line || overprints) {
       out_.short_of.push_back(fmt::format("'{}' has no place", plain(m.end.full)));
       continue;
     }
