@@ -205,6 +205,7 @@ void Shell::key(Key key, bool shift) {
     if (key == Key::p) state.set_presenter(!state.ui.look().presenter);
     return;
   }
+  if (key == Key::enter && state.answered()) return state.go_on();
   if (trace_key(state, key, shift) || lesson_key(state.session, key)) return;
   if (const auto tab = tab_key(key)) state.show_tab(*tab);
   if (key == Key::l) state.set_reader(!state.reader);

@@ -87,6 +87,7 @@ void Shell::draw(ImVec2 size) {
   const Layout layout = make_layout(size, state_->ui.scale(), state_->layout_mode());
   state_->ui.set_dense(layout.dense);
   const ui::FontScope body(ui::Font::body);
+  state_->measured_item = -1;
 
   ImGui::SetNextWindowPos({0, 0});
   ImGui::SetNextWindowSize(size);

@@ -163,8 +163,16 @@ void ShellState::set_reader(bool wanted) {
   overlay = false;
 }
 
-void ShellState::go_on() {
+bool ShellState::answered() const {
   const LessonState& lesson = session.lesson();
+  const auto& card = lesson.gate.card();
+  if (measured_item < 0) return card && card->guess;
+  return !lesson.measured_gate.items()[static_cast<std::size_t>(measured_item)].waits();
+}
+
+void ShellState::go_on() {
+  LessonState& lesson = session.lesson();
+  if (measured_item >= 0 && answered()) return lesson.measured_gate.see(measured_item);
   const bool ended = lesson.report && at_end(session.axis(), lesson.cursor) && !session.moving();
   if (ended && session.predicts() && lesson.measured_gate.waiting() >= 0) {
     session.stop();

@@ -203,7 +203,10 @@ struct ShellState {
   std::string layer() const;
   /// A table under Data is what one looks at.
   bool shows_table() const;
-  /// → or a clicker: the next question or step; at the end what is asked of the measurements.
+  /// A question on show has its answer, and the next thing is to go on.
+  bool answered() const;
+  /// → or a clicker: the next question or step; at the end what is asked of the measurements; from an answer there on to
+  /// what was measured.
   void go_on();
   /// What key A–D says to the question that is open. False: none is.
   bool answer_by_key(int choice, bool shift);

@@ -46,6 +46,49 @@ TEST_CASE("→ asks, then shows; question, choice and reason stay until the next
   CHECK(stage.part("tab_data")["value"] == "selected");  // as before the question
 }
 
+TEST_CASE("an answer is one sentence, from which →, Enter and the button go on", "[ui_shell]") {
+  for (const std::string by : {"→", "Enter", "the button"}) {
+    CAPTURE(by);
+    ShellOptions options;
+    options.predict = true;
+    Stage stage(options);
+    stage.lab.answer();
+    stage.frame();
+    const auto go_on = [&](const std::string& button) {
+      if (by == "the button") return stage.click(button);
+      stage.shell.key(by == "→" ? Key::right : Key::enter, false);
+      stage.frame();
+    };
+    stage.shell.key(Key::enter, false);  // nothing is asked yet
+    stage.shell.key(Key::right, false);
+    stage.frame();
+    stage.shell.key(Key::enter, false);  // nor answered
+    CHECK(stage.shell.step() == 0);
+    stage.shell.key(Key::a, false);
+    stage.frame();
+    go_on("question_on");
+    CHECK(stage.shell.step() == 1);
+    const std::string said = stage.part("predict_verdict")["label"];
+    CHECK((said.starts_with("Right: ") || said.starts_with("No: ")));
+    CHECK(said.find(", because ") != std::string::npos);
+    go_on("question_on");
+    CHECK((stage.shell.step() == 2 || (stage.has("question") && !stage.has("predict_verdict"))));
+    // Under Measured they go on to the figures, and leave the step alone.
+    const int step = stage.shell.step();
+    stage.shell.key(Key::escape, false);
+    stage.shell.key(Key::m, false);
+    stage.frame();
+    REQUIRE(stage.has("question"));
+    const std::string asked = stage.part("question")["label"];
+    stage.shell.key(Key::a, false);
+    stage.frame();
+    REQUIRE(stage.has("predict_verdict"));
+    go_on("see_measurement");
+    CHECK((!stage.has("question") || stage.part("question")["label"] != asked));
+    CHECK(stage.shell.step() == step);
+  }
+}
+
 TEST_CASE("on a stage the hands of a class are counted", "[ui_shell]") {
   ShellOptions options;
   options.asked = options.presenter = true;
