@@ -105,11 +105,6 @@ bool layer_key(ShellState& state, Key key, bool shift) {
     if (key == Key::escape) state.palette.close();
     return true;
   }
-  if (state.coach.is_on()) {
-    if (key == Key::escape) state.coach.end();
-    if (key == Key::enter || key == Key::right || key == Key::space) state.coach.go_on();
-    return true;
-  }
   if (!state.key_list) return false;
   if (key == Key::question || key == Key::escape) state.key_list = false;
   if (key == Key::up || key == Key::down) state.key_list_scrolls += key == Key::up ? -1 : 1;
@@ -177,7 +172,6 @@ void Shell::key(Key key, bool shift) {
     return;
   }
   if (key == Key::find) {
-    state.coach.end();
     state.key_list = false;
     return state.palette.open();
   }
@@ -192,6 +186,10 @@ void Shell::key(Key key, bool shift) {
   if (key == Key::question) {
     state.key_list = true;
     return;
+  }
+  if (state.coach.is_on() && !state.home) {
+    if (key == Key::escape) return state.coach.end();
+    if (key == Key::enter) return state.coach.skip();
   }
   if (key == Key::escape) return state.home ? state.show_home(false) : state.escape();
   if (key >= Key::a && key <= Key::d &&

@@ -121,7 +121,7 @@ void Shell::draw(ImVec2 size) {
     }
     state_->palette.draw(*state_, state_->finds->second);
   }
-  focus.draws("coach");
+  focus.draws("");
   state_->coach.draw(*state_);
   focus.end_frame();
   // An editor that is out of sight does not take the keys when it comes back.

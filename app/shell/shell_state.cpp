@@ -145,7 +145,7 @@ bool ShellState::shows_table() const {
 }
 
 std::string ShellState::layer() const {
-  return palette.is_open() ? "palette" : coach.is_on() ? "coach" : key_list ? "keys" : "";
+  return palette.is_open() ? "palette" : key_list ? "keys" : "";
 }
 
 LayoutMode ShellState::layout_mode() const {

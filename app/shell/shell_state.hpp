@@ -199,7 +199,7 @@ struct ShellState {
   void follow_progress();
   void has_done(const Progress& news);
   LayoutMode layout_mode() const;
-  /// What lies over the window and takes the keys: "palette", "coach", "keys"; empty: nothing does.
+  /// What lies over the window and takes the keys: "palette", "keys"; empty: nothing does.
   std::string layer() const;
   /// A table under Data is what one looks at.
   bool shows_table() const;
