@@ -14,10 +14,10 @@ bool trace_key(ShellState& state, Key key, bool shift) {
       shift ? session.line_back() : session.step_back();
       return true;
     case Key::page_down:
-      state.go_on();
+      state.click(true);
       return true;
     case Key::page_up:
-      session.step_back();
+      state.click(false);
       return true;
     case Key::period:
       session.line_on();

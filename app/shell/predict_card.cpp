@@ -197,6 +197,10 @@ void draw_predict_card(ShellState& state) {
   }
   const scenes::Question& question = card->question;
   const ImVec2 at = ImGui::GetCursorScreenPos();
+  if (const std::string words = state.recall_words(); !words.empty()) {
+    hint(words);
+    ui::map("recall", words, "", at, ImGui::GetItemRectMax());
+  }
   ui::paragraph(question.text, Font::body_bold);
   ui::map("question", question.text, "", at, ImGui::GetItemRectMax());
   ui::space(8);

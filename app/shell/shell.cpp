@@ -83,7 +83,12 @@ void Shell::draw(ImVec2 size) {
   state_->session.set_moves(!state_->ui.look().still && !state_->ui.look().calm);
   state_->session.advance(static_cast<double>(ui::animation_seconds()));
   state_->follow_asking();
+  state_->follow_recall();
   state_->follow_question();
+  Reading& reading = state_->reading();
+  if (state_->ui.look().presenter && reading.stop >= 0 && has_report()) {
+    read_guide(state_->session.lesson(), reading);
+  }
   const Layout layout = make_layout(size, state_->ui.scale(), state_->layout_mode());
   state_->ui.set_dense(layout.dense);
   const ui::FontScope body(ui::Font::body);

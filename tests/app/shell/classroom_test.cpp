@@ -2,11 +2,16 @@
 #include <fmt/format.h>
 
 #include "app/keep/capsule.hpp"
+#include "app/keep/progress.hpp"
+#include "app/shell/shell_state.hpp"
+#include "app/shell/steps.hpp"
 #include "app/window/window.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/shared/guide.hpp"
 #include "scenes/ui/context.hpp"
+#include "tests/app/child.hpp"
 #include "tests/app/shell/stage.hpp"
+#include "tests/scenes/scene_frame.hpp"
 
 using namespace tilestep;
 using namespace tilestep::app;
@@ -233,6 +238,149 @@ TEST_CASE("the question of a stop can be skipped, and questions that are off ask
     CHECK_FALSE(stage.has("skip_asking"));
     CHECK_FALSE(stage.has("question"));
     CHECK(stage.shell.step() == asking.stop.step);
+  }
+}
+
+TEST_CASE(
+    "a presenter's clicker goes through the stops, whose title and first sentence stand below",
+    "[ui_shell]") {
+  ShellOptions options;
+  options.lesson = "online-softmax";
+  options.presenter = options.predict = true;
+  Stage stage(options);
+  const ImVec2 size(1280, 720);
+  std::size_t answered = 0;
+  const auto settle = [&] {
+    stage.frame(size);
+    if (stage.lab.requests.size() > std::exchange(answered, stage.lab.requests.size())) {
+      stage.lab.answer();
+    }
+    stage.frame(size);
+    stage.frame(size);
+  };
+  settle();
+  CHECK_FALSE(stage.has("stop_told"));
+  const auto guide =
+      scenes::parse_guide(scenes::lesson_text(options.lesson), lesson(options.lesson).knobs());
+  // The path begins with the text, which then goes.
+  stage.shell.key(Key::l, false);
+  stage.frame(size);
+  stage.shell.key(Key::bracket_right, false);
+  CHECK_FALSE(stage.has("stop_told"));
+  stage.shell.key(Key::l, false);
+  settle();
+  REQUIRE(stage.has("stop_told"));
+  CHECK(stage.part("stop_told")["label"] == guide.stops[0].title);
+  const std::string told = stage.part("stop_told")["value"];
+  CHECK(told.size() > 20);
+  CHECK(told.ends_with('.'));
+  CHECK(told.find("](") == std::string::npos);
+  CHECK(stage.part("stop_told")["rect"] == stage.part("stop_told")["raw"]);
+  for (std::size_t stop = 1; stop < guide.stops.size(); ++stop) {
+    stage.shell.key(Key::page_down, false);
+    settle();
+    CAPTURE(stop);
+    if (guide.stops[stop].ask.empty() || !stage.has("question")) {
+      CHECK(stage.part("stop_told")["label"] == guide.stops[stop].title);
+      continue;
+    }
+    stage.shell.key(Key::page_down, false);  // goes without an answer
+    settle();
+    CHECK(stage.part("stop_told")["label"] == guide.stops[stop].title);
+  }
+  stage.shell.key(Key::page_up, false);
+  settle();
+  CHECK(stage.part("stop_told")["label"] == guide.stops[guide.stops.size() - 2].title);
+
+  options.stop = 2;  // as one is left there
+  Stage again(options);
+  again.lab.answer();
+  again.frame(size);
+  CHECK(again.part("stop_told")["label"] == guide.stops[2].title);
+}
+
+TEST_CASE("before a lesson begins, two questions of earlier ones come back at other settings",
+          "[ui_shell]") {
+  for (const Key key : {Key::right, Key::escape}) {  // answered, skipped
+    CAPTURE(key == Key::escape);
+    const tests::TemporaryFolder folder;
+    ShellOptions options;
+    options.first_start = options.predict = true;
+    options.progress = folder.path() / "progress.json";
+    Stage stage(options);
+    stage.lab.answer();
+    stage.frame();
+    stage.click("course_" + lessons()[2]->info().id);
+    const std::string title = lessons()[2]->info().title;
+    std::vector<std::string> asked;
+    for (int number = 1; number <= 2; ++number) {
+      stage.frame();
+      stage.lab.answer();
+      stage.frame();
+      stage.frame();
+      CAPTURE(number);
+      REQUIRE(stage.has("recall"));
+      CHECK(tests::contains(stage.part("recall")["label"].get<std::string>(),
+                            fmt::format("{} of 2 before {}", number, title)));
+      asked.push_back(stage.shell.lesson());
+      CHECK(stage.lab.requests.back().params != lesson(asked.back()).knobs().completed({}));
+      const bool chosen = stage.has("predict_0");
+      if (key == Key::right && chosen) {
+        stage.shell.key(Key::a, false);
+        stage.frame();
+        stage.shell.key(Key::right, false);
+        stage.frame();
+        CHECK(stage.has("predict_verdict"));
+        stage.shell.update();
+        CHECK(ProgressFile(*options.progress).load().lessons.at(asked.back()).asked.size() == 1);
+      }
+      stage.shell.key(key, false);
+      stage.frame();
+    }
+    CHECK(asked == std::vector<std::string>{lessons()[0]->info().id, lessons()[1]->info().id});
+    stage.lab.answer();
+    stage.frame();
+    stage.frame();
+    CHECK(stage.shell.lesson() == lessons()[2]->info().id);
+    CHECK_FALSE(stage.has("recall"));
+    CHECK(stage.part("stop_1")["value"] == "selected");
+    // The lesson that was asked about stands as it did, and who comes back to this one is not asked again.
+    stage.shell.key(Key::digit_1, false);
+    stage.lab.answer();
+    stage.frame();
+    CHECK(stage.lab.requests.back().params == lessons()[0]->knobs().completed({}));
+    stage.shell.key(Key::h, false);
+    stage.frame();
+    stage.click("course_" + lessons()[2]->info().id);
+    stage.frame();
+    CHECK_FALSE(stage.has("recall"));
+  }
+}
+
+TEST_CASE("every lesson from the second on has its two questions", "[ui_shell]") {
+  std::vector<LessonState> all;
+  for (auto& scene : scenes::make_scenes()) {
+    LessonState state;
+    state.info = lesson(scene->lesson()).info();
+    state.knobs = lesson(scene->lesson()).knobs();
+    all.push_back(std::move(state));
+  }
+  CHECK(recall_before(all, 0, 0).empty());
+  for (std::size_t target = 1; target < all.size(); ++target) {
+    const auto visits = recall_before(all, target, 0);
+    CAPTURE(all[target].info.id);
+    REQUIRE(visits.size() == 2);
+    CHECK(visits[1].lesson == target - 1);
+    for (const auto& [index, settings] : visits) {
+      const auto scene = tests::scene_of(all[index].info.id);
+      scene->load(tests::report_of(all[index].info.id, settings));
+      bool asks = false;
+      for (int step = 0; step < scene->steps().tiles && !asks; ++step) {
+        asks = scene->question({at_step(scene->steps(), step)}).has_value();
+      }
+      CAPTURE(all[index].info.id);
+      CHECK(asks);
+    }
   }
 }
 
