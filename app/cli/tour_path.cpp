@@ -5,6 +5,7 @@
 #include "app/cli/html.hpp"
 #include "app/keep/link.hpp"
 #include "kernels/catalog.hpp"
+#include "scenes/shared/questions.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -35,14 +36,15 @@ std::string question_html(const scenes::Question& question) {
     html += fmt::format("<p class=\"choice\"><b>{}</b> {}</p>\n", static_cast<char>('A' + i),
                         html_escaped(question.choices[i]));
   }
-  std::string answer;
+  std::string answer = scenes::answer_text(question);
   if (!question.choices.empty()) {
-    answer = fmt::format("<b>{}</b> ", static_cast<char>('A' + question.answer));
+    answer = fmt::format("{}: {}", static_cast<char>('A' + question.answer), answer);
   }
-  return html + fmt::format(
-                    "<details><summary>The answer</summary>\n<p>{}{}</p></details>\n"
-                    "</details>\n",
-                    answer, html_escaped(question.because));
+  return html +
+         fmt::format(
+             "<details><summary>The answer</summary>\n<p><b>{}</b>, because {}</p></details>\n"
+             "</details>\n",
+             html_escaped(answer), html_escaped(question.because));
 }
 
 std::string themed_html(const std::string& dark, const std::string& light, std::string_view alt) {

@@ -79,7 +79,7 @@ void add_question(std::string& text, const SheetItem& item) {
 }
 
 void add_evidence(std::string& text, const SheetItem& item) {
-  text += fmt::format("{}\n\n**{}** {}\n", item.text, full_answer(item), item.because);
+  text += fmt::format("{}\n\n**{}**, because {}\n", item.text, full_answer(item), item.because);
   if (!item.before.empty()) text += fmt::format("\nBefore: ![before]({})\n", item.before);
   if (!item.after.empty()) text += fmt::format("\nAfter: ![after]({})\n", item.after);
   if (!item.evidence.rows.empty()) {
@@ -110,7 +110,7 @@ std::string question_html(const SheetItem& item) {
 }
 
 std::string answer_html(const SheetItem& item) {
-  return fmt::format("<p>{}</p>\n<p><span class=\"answer\">{}</span> {}</p>\n",
+  return fmt::format("<p>{}</p>\n<p><span class=\"answer\">{}</span>, because {}</p>\n",
                      html_escaped(item.text), html_escaped(full_answer(item)),
                      html_escaped(item.because));
 }
@@ -205,7 +205,7 @@ std::string sheet_markdown(const Worksheet& worksheet, SheetPage page) {
         add_question(text, item);
         break;
       case SheetPage::key:
-        text += fmt::format("**{}** {}\n", full_answer(item), item.because);
+        text += fmt::format("**{}**, because {}\n", full_answer(item), item.because);
         break;
       case SheetPage::evidence:
         add_evidence(text, item);

@@ -1,10 +1,13 @@
 #include "app/shell/coach.hpp"
 
 #include <fmt/format.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <iterator>
+#include <string>
+#include <utility>
 
 #include "app/shell/shell_state.hpp"
 
@@ -15,65 +18,105 @@ using ui::Font;
 using ui::px;
 using ui::Role;
 
+using Found = Coach::Found;
+
+bool points_at(ShellState& state, const std::string& id) {
+  const auto& map = state.ui.map();
+  return std::any_of(map.begin(), map.end(), [&](const ui::MapEntry& part) {
+    return part.id == id && ImGui::IsMouseHoveringRect(part.min, part.max, false);
+  });
+}
+
+/// A number on show, at best the first.
+std::string first_number(ShellState& state) {
+  const LessonState& lesson = state.session.lesson();
+  if (!lesson.report) return {};
+  const auto readouts = lesson.player->readouts(lesson.cursor);
+  return readouts.empty() ? std::string() : readouts.front().id;
+}
+
 struct CoachStop {
-  std::array<const char*, 3> parts;  ///< ids in the map; the first that is on screen is shown
+  const char*
+      part;  ///< its id in the map, or how the id of the first such begins; empty: the first number's
   const char* title;
   const char* text;
+  bool (*done)(ShellState& state, const Found& found);
 };
 constexpr CoachStop kStops[] = {
-    {{"picture", "", ""},
-     "A recording",
-     "The picture is drawn from what the kernel itself recorded while it ran. Point at a thing: it "
-     "says what it is, and lights up wherever it appears."},
-    {{"next", "", ""},
-     "Step",
-     "→ plays the next step, ← goes back, Space plays on. Where the lesson has a question, → asks "
-     "before it shows."},
-    {{"m", "sectors", "title"},
-     "Every number has a mark",
-     "The mark beside a number says where it comes from: measured, counted, traced by the kernel, "
-     "derived, or recorded earlier on a named GPU. Point at it for the whole sentence."},
-    {{"knob_preset", "reset", "bar"},
-     "Knobs run the kernel",
-     "Turn one and the kernel runs again with it. B keeps a run to compare the next one with."},
-    {{"tab_data", "bar", "transport"},
-     "Data and measurements",
-     "D shows the numbers of each step, M the throughput, K the kernel's own source with the line "
-     "that the step is at."},
-    {{"reader", "", ""},
-     "The text",
-     "L opens the lesson's text beside the picture: a path of stops, each of which sets the "
-     "scene."},
-    {{"theme", "presenter", "find"},
-     "Theme, projector, everything else",
-     "T changes the theme, P is for a projector, Ctrl+K finds the rest, and ? lists the keys."},
+    {"next", "Press →",
+     "It plays the next step, ← goes back, Space plays on. Where the lesson has a question, → asks "
+     "before it shows.",
+     [](ShellState& state, const Found& found) {
+       const LessonState& lesson = state.session.lesson();
+       return lesson.cursor != found.cursor || lesson.gate.card().has_value();
+     }},
+    {"", "Point at this number",
+     "Its mark says where it comes from: measured, counted, traced by the kernel, derived, or "
+     "recorded earlier on a named GPU. What you point at lights up wherever it appears.",
+     [](ShellState& state, const Found& found) {
+       const ImVec2 now = ImGui::GetIO().MousePos;
+       const bool moved = now.x != found.pointer.x || now.y != found.pointer.y;
+       return moved && points_at(state, first_number(state));
+     }},
+    {"knob_", "Turn a knob", "The kernel runs again with it. R puts all of them back.",
+     [](ShellState& state, const Found& found) {
+       return state.session.lesson().settings != found.settings;
+     }},
+    {"tab_kernel", "Press K",
+     "The kernel's own source, at the line of this step. D shows the numbers of each step, M what "
+     "was measured.",
+     [](ShellState& state, const Found& found) {
+       return state.tab != found.tab || state.overlay != found.overlay;
+     }},
+    {"reader", "Press L",
+     "It opens and closes the lesson's text: a path of stops, each of which sets the scene.",
+     [](ShellState& state, const Found& found) { return state.reader != found.reader; }},
+    {"find", "Press Ctrl+K",
+     "It finds everything else. T changes the theme, P is for a projector, ? lists the keys.",
+     [](ShellState& state, const Found&) { return state.palette.is_open(); }},
 };
+
+Found look_at(ShellState& state) {
+  const LessonState& lesson = state.session.lesson();
+  return {lesson.cursor, lesson.settings, state.tab,
+          state.overlay, state.reader,    ImGui::GetIO().MousePos};
+}
+
+/// The part that a card is about; empty where it is not on screen.
+ui::MapEntry part_of(ShellState& state, std::string id) {
+  if (id.empty()) id = first_number(state);
+  const auto& map = state.ui.map();
+  const auto found = std::find_if(map.begin(), map.end(), [&](const ui::MapEntry& part) {
+    return part.id == id || (id.ends_with('_') && part.id.starts_with(id));
+  });
+  return found == map.end() ? ui::MapEntry() : *found;
+}
 
 }  // namespace
 
 void Coach::draw(ShellState& state) {
-  if (stop_ < 0) return;
-  if (stop_ >= static_cast<int>(std::size(kStops))) return end();
+  if (stop_ >= 0 && stop_ < std::ssize(kStops) && !looks_ &&
+      kStops[static_cast<std::size_t>(stop_)].done(state, found_)) {
+    skip();
+  }
+  if (stop_ >= std::ssize(kStops)) end();
+  if (stop_ < 0 || state.home || !state.layer().empty()) return;
+  if (std::exchange(looks_, false)) found_ = look_at(state);
   const CoachStop& stop = kStops[static_cast<std::size_t>(stop_)];
   const ImVec2 window = ImGui::GetIO().DisplaySize;
-  ImVec2 low(0, 0), high(0, 0);
-  for (const char* id : stop.parts) {
-    for (const ui::MapEntry& part : state.ui.map()) {
-      if (part.id != id || high.x > 0) continue;
-      low = part.min;
-      high = part.max;
-    }
-  }
+  const ui::MapEntry part = part_of(state, stop.part);
+  ImVec2 low = part.min, high = part.max;
   ImGui::SetNextWindowPos({0, 0});
   ImGui::SetNextWindowSize(window);
-  ImGui::SetNextWindowFocus();
   ImGui::PushStyleColor(ImGuiCol_WindowBg, 0);
   ImGui::Begin("coach", nullptr,
-               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
-                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav);
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoInputs |
+                   ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoSavedSettings);
+  ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
   ImGui::PopStyleColor();
   ImDrawList& list = *ImGui::GetWindowDrawList();
-  const ImU32 shade = ui::faded(ui::palette(ui::theme(), Role::background), 0.62f);
+  const bool shown = high.x > low.x;
+  const ImU32 shade = ui::faded(ui::palette(ui::theme(), Role::background), 0.45f);
   const float out = px(6);
   low = {std::max(low.x - out, 0.0f), std::max(low.y - out, 0.0f)};
   high = {std::min(high.x + out, window.x), std::min(high.y + out, window.y)};
@@ -81,7 +124,7 @@ void Coach::draw(ShellState& state) {
   list.AddRectFilled({0, high.y}, window, shade);
   list.AddRectFilled({0, low.y}, {low.x, high.y}, shade);
   list.AddRectFilled({high.x, low.y}, {window.x, high.y}, shade);
-  list.AddRect(low, high, ui::color(Role::text), px(6), 0, px(2));
+  if (shown) list.AddRect(low, high, ui::color(Role::text), px(6), 0, px(2));
 
   const float width = std::round(std::min(px(400), window.x - px(32))), pad = px(16);
   const float text_height = ui::wrapped_size(stop.text, width - 2 * pad).y;
@@ -95,32 +138,22 @@ void Coach::draw(ShellState& state) {
   y = std::round(y);
   const float x = std::round(std::clamp((low.x + high.x - width) / 2, px(16),
                                         std::max(px(16), window.x - width - px(16))));
-  {
-    const PanelScope panel("coach_panel", {{x, y}, {x + width, y + height}},
-                           ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
-    ui::map("coach", stop.title, stop.text, {x, y}, {x + width, y + height});
-    ui::paragraph(stop.title, Font::body_bold);
-    ui::space(2);
-    ui::paragraph(stop.text);
-    const ImVec2 foot(x + pad, y + height - pad - row);
-    ImGui::SetCursorScreenPos(foot);
-    const int count = static_cast<int>(std::size(kStops));
-    const bool last = stop_ + 1 == count;
-    const float button = ui::text_size("Next").x + px(40);
-    ui::draw_text({foot.x, foot.y + (row - ui::text_size("x", Font::note).y) / 2},
-                  fmt::format("{} of {}", stop_ + 1, count), Font::note, Role::muted);
-    ImGui::SetCursorScreenPos({x + width - pad - button, foot.y});
-    if (ui::button("coach_next", last ? "Done" : "Next",
-                   {.primary = true, .width = button / px(1)})) {
-      go_on();
-    }
-    if (!last) {
-      const float skip = ui::text_size("Skip").x + px(24);
-      ImGui::SetCursorScreenPos({x + width - pad - button - px(8) - skip, foot.y});
-      if (ui::button("coach_skip", "Skip")) end();
-    }
-  }
   ImGui::End();
+  const CardScope card("coach_card", {x, y}, {width, height});
+  ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
+  ui::map("coach", stop.title, stop.text, {x, y}, {x + width, y + height});
+  ui::paragraph(stop.title, Font::body_bold);
+  ui::space(2);
+  ui::paragraph(stop.text);
+  const float top = y + height - pad - row;
+  ui::draw_text({x + pad, top + (row - ui::text_size("x", Font::note).y) / 2},
+                fmt::format("{} of {}", stop_ + 1, std::size(kStops)), Font::note, Role::muted);
+  const float skip_width = ui::text_size("Skip").x + px(24);
+  const float end_width = ui::text_size("End the tour").x + px(24);
+  ImGui::SetCursorScreenPos({x + width - pad - end_width - px(8) - skip_width, top});
+  if (ui::button("coach_skip", "Skip")) skip();
+  ImGui::SetCursorScreenPos({x + width - pad - end_width, top});
+  if (ui::button("coach_end", "End the tour")) end();
 }
 
 }  // namespace tilestep::app

@@ -16,7 +16,7 @@ struct KeyLine {
   const char* what;
 };
 constexpr KeyLine kLines[] = {
-    {"←  →", "Previous / next step, or its question (a clicker works too)"},
+    {"←  →", "Previous / next step, or its question; a clicker: the next stop when presenting"},
     {"Shift ← →  , .", "Previous / next line of the kernel"},
     {"Home  End  N", "First step, last step, next event"},
     {"Space", "Play / pause"},

@@ -14,10 +14,10 @@ bool trace_key(ShellState& state, Key key, bool shift) {
       shift ? session.line_back() : session.step_back();
       return true;
     case Key::page_down:
-      state.go_on();
+      state.click(true);
       return true;
     case Key::page_up:
-      session.step_back();
+      state.click(false);
       return true;
     case Key::period:
       session.line_on();
@@ -105,11 +105,6 @@ bool layer_key(ShellState& state, Key key, bool shift) {
     if (key == Key::escape) state.palette.close();
     return true;
   }
-  if (state.coach.is_on()) {
-    if (key == Key::escape) state.coach.end();
-    if (key == Key::enter || key == Key::right || key == Key::space) state.coach.go_on();
-    return true;
-  }
   if (!state.key_list) return false;
   if (key == Key::question || key == Key::escape) state.key_list = false;
   if (key == Key::up || key == Key::down) state.key_list_scrolls += key == Key::up ? -1 : 1;
@@ -177,7 +172,6 @@ void Shell::key(Key key, bool shift) {
     return;
   }
   if (key == Key::find) {
-    state.coach.end();
     state.key_list = false;
     return state.palette.open();
   }
@@ -193,6 +187,10 @@ void Shell::key(Key key, bool shift) {
     state.key_list = true;
     return;
   }
+  if (state.coach.is_on() && !state.home) {
+    if (key == Key::escape) return state.coach.end();
+    if (key == Key::enter) return state.coach.skip();
+  }
   if (key == Key::escape) return state.home ? state.show_home(false) : state.escape();
   if (key >= Key::a && key <= Key::d &&
       state.answer_by_key(static_cast<int>(key) - static_cast<int>(Key::a), shift)) {
@@ -205,6 +203,7 @@ void Shell::key(Key key, bool shift) {
     if (key == Key::p) state.set_presenter(!state.ui.look().presenter);
     return;
   }
+  if (key == Key::enter && state.answered()) return state.go_on();
   if (trace_key(state, key, shift) || lesson_key(state.session, key)) return;
   if (const auto tab = tab_key(key)) state.show_tab(*tab);
   if (key == Key::l) state.set_reader(!state.reader);

@@ -25,10 +25,11 @@ Plan plan_for(float width, float height, const LayoutMode& mode, bool two_rows, 
   plan.transport = two_rows ? 96 : mode.presenter ? 44 : 56;
   plan.bar = mode.presenter ? 40 : 48;
   // Of a question the rest scrolls: below this height the boxes of a picture become slivers.
-  constexpr float kLeastCard = 84, kLeastPicture = 264;
+  constexpr float kLeastPicture = 264;
+  const float least_card = mode.tells ? 48 : 84;
   const float room = height - plan.header - plan.margin - plan.transport - plan.bar - 3 * plan.gap;
-  const float most = std::max(kLeastCard, std::min(height * 0.34f, room - kLeastPicture));
-  plan.card = std::clamp(mode.card / scale + 24, kLeastCard, most);
+  const float most = std::max(84.0f, std::min(height * 0.34f, room - kLeastPicture));
+  plan.card = std::clamp(mode.card / scale + 24, least_card, most);
   plan.reader = std::clamp(width * 0.38f, 340.0f, 580.0f);
   return plan;
 }

@@ -16,8 +16,8 @@ using ui::Role;
 
 using ui::list;
 
-/// A right or wrong guess, with the reason.
-void verdict(const scenes::Question& question, const scenes::Guess& guess) {
+/// A right or wrong guess with the reason: one sentence, its beginning bold.
+void draw_verdict(const scenes::Question& question, const scenes::Guess& guess) {
   const bool right = scenes::is_answer(question, guess);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float line = ui::text_size("x", Font::body_bold).y;
@@ -27,19 +27,17 @@ void verdict(const scenes::Question& question, const scenes::Guess& guess) {
   } else {
     ui::cross(center, px(5), Role::wrong);
   }
-  std::string text = "Right.";
-  if (question.choices.empty()) {
-    text = fmt::format("{} You said {:g}; it is {}.", right ? "Right." : "Not so.", guess.value,
-                       scenes::answer_text(question));
-  } else if (!right) {
-    text = fmt::format("Not so: {}.", scenes::answer_text(question));
-  }
+  const std::string text = scenes::verdict(question, guess) + ",";
   const float room = ImGui::GetContentRegionAvail().x - px(24);
   ImGui::Dummy({room, ui::draw_wrapped({at.x + px(24), at.y}, text, room, Font::body_bold,
                                        right ? Role::good : Role::wrong)
                           .y});
-  ui::map("predict_verdict", "Verdict", right ? "right" : "wrong", at, ImGui::GetItemRectMax());
-  ui::paragraph(question.because, Font::body, Role::text);
+  const std::string because = "because " + question.because;
+  ui::map("predict_verdict", text + " " + because, right ? "right" : "wrong", at,
+          ImGui::GetItemRectMax());
+  ImGui::Indent(px(24));
+  ui::paragraph(because, Font::body, Role::text);
+  ImGui::Unindent(px(24));
 }
 
 /// A choice with its letter; `hands`: of the class.
@@ -199,28 +197,41 @@ void draw_predict_card(ShellState& state) {
   }
   const scenes::Question& question = card->question;
   const ImVec2 at = ImGui::GetCursorScreenPos();
+  if (const std::string words = state.recall_words(); !words.empty()) {
+    hint(words);
+    ui::map("recall", words, "", at, ImGui::GetItemRectMax());
+  }
   ui::paragraph(question.text, Font::body_bold);
   ui::map("question", question.text, "", at, ImGui::GetItemRectMax());
   ui::space(8);
   if (card->revealed) {
-    verdict(question, *card->guess);
+    draw_verdict(question, *card->guess);
   } else if (question.choices.empty()) {
     const auto value = number(lesson, question, card->guess);
     if (value && !state.session.moving()) state.session.answer({lesson.cursor, -1, *value});
   } else {
     const int chosen = card->guess ? card->guess->choice : -1;
     const int pressed = choices(question, chosen, card->hands);
-    if (pressed >= 0) state.answer_by_key(pressed, false);
+    if (pressed >= 0 && pressed == chosen && !ui::presenter()) {
+      state.go_on();  // Enter again, where the keyboard stands
+    } else if (pressed >= 0) {
+      state.answer_by_key(pressed, false);
+    }
   }
   ui::space(6);
   const ImVec2 foot = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
-  if (!card->revealed) {
-    hint(card->guess ? "→ shows the step." : "→ or Esc skips the question.");
-  } else {
-    hint("");
+  const bool answered = card->guess.has_value();
+  if (ui::button("question_on",
+                 card->revealed ? "Go on  (→)"
+                 : answered     ? "Show the step  (→)"
+                                : "Skip  (Esc)",
+                 {.primary = answered})) {
+    answered ? state.go_on() : state.session.skip();
   }
-  ImGui::SetCursorScreenPos({foot.x + width * 0.6f, foot.y});
+  ImGui::SetCursorScreenPos(
+      {foot.x + width * 0.6f,
+       foot.y + (std::round(px(ui::kControlHeight)) - ui::text_size("x", Font::note).y) / 2});
   score(score_of(lesson));
   state.card_height = ImGui::GetItemRectMax().y - at.y;
 }
@@ -243,9 +254,10 @@ void draw_measured_card(ShellState& state, int item) {
       gate.answer(item, {{}, pressed, 0});
     }
   } else {
-    verdict(one.question, *one.guess);
+    draw_verdict(one.question, *one.guess);
     ui::space(6);
-    if (ui::button("see_measurement", "See the measurements", {.primary = true})) gate.see(item);
+    if (ui::button("see_measurement", "See the measurements  (→)", {.primary = true}))
+      gate.see(item);
   }
 }
 

@@ -57,7 +57,6 @@ bool lesson_row(const LessonState& lesson, std::size_t index, bool chosen, bool 
   if (narrow) {
     ui::draw_text({(min.x + max.x) / 2, middle - digit.y / 2}, number, Font::mono_note, role,
                   ui::Align::center);
-    ui::tooltip(fmt::format("{} · {}", lesson.info.chapter, lesson.info.title));
   } else {
     ui::draw_text({min.x + px(14), middle - digit.y / 2}, number, Font::mono_note, Role::muted);
     const float left = px(34);
@@ -67,8 +66,8 @@ bool lesson_row(const LessonState& lesson, std::size_t index, bool chosen, bool 
     const Font font = !fits ? Font::note : chosen ? Font::body_bold : Font::body;
     const std::string title = ui::fitted(lesson.info.title, font, room);
     ui::draw_text({min.x + left, middle - ui::text_size(title, font).y / 2}, title, font, role);
-    if (title != lesson.info.title) ui::tooltip(lesson.info.title);
   }
+  ui::tooltip(fmt::format("{} · {}", lesson.info.chapter, lesson.info.title));
   ui::map(id, lesson.info.title, chosen ? "selected" : "", min, max);
   return pressed;
 }
@@ -141,14 +140,8 @@ void keep_in_sight(std::size_t chosen, ImVec2 min, ImVec2 max) {
 }
 
 void lessons(ShellState& state, bool narrow) {
-  std::string chapter;
   for (std::size_t i = 0; i < state.session.lessons().size(); ++i) {
     const LessonState& lesson = state.session.lessons()[i];
-    if (lesson.info.chapter != chapter) {
-      if (!chapter.empty()) ui::space(16);
-      chapter = lesson.info.chapter;
-      if (!narrow) ui::text(chapter, Font::note, Role::muted);
-    }
     const bool chosen = i == state.session.chosen();
     const ImVec2 min = ImGui::GetCursorScreenPos();
     if (lesson_row(lesson, i, chosen && !state.home, narrow)) {

@@ -179,6 +179,28 @@ bool draw_stop(ShellState& state, int index, std::optional<std::string>& pointed
   return pressed || (here && ImGui::IsMouseClicked(ImGuiMouseButton_Left));
 }
 
+}  // namespace
+
+void draw_stop_card(ShellState& state) {
+  const Reading& reading = state.reading();
+  const scenes::GuideStop& stop = reading.guide->stops[static_cast<std::size_t>(reading.stop)];
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const std::string title =
+      fmt::format("{}/{}  {}", reading.stop + 1, reading.guide->stops.size(), stop.title);
+  const std::string sentence =
+      waits(state, reading, reading.stop) == Waits::no ? scenes::first_sentence(stop.text) : "";
+  const ImVec2 bold = ui::text_size(title, Font::body_bold),
+               note = ui::text_size(sentence, Font::note);
+  const bool beside = bold.x + px(16) + note.x <= ImGui::GetContentRegionAvail().x;
+  ui::paragraph(title, Font::body_bold);
+  if (beside) ImGui::SetCursorScreenPos({at.x + bold.x + px(16), at.y + bold.y - note.y});
+  if (!sentence.empty()) ui::paragraph(sentence, Font::note);
+  ui::map("stop_told", stop.title, sentence, at, ImGui::GetItemRectMax());
+  state.card_height = ImGui::GetItemRectMax().y - at.y;
+}
+
+namespace {
+
 /// The exercises of the lesson, and the lesson after it.
 void what_next(ShellState& state) {
   const std::string lesson = state.session.lesson().info.id;

@@ -83,10 +83,16 @@ void Shell::draw(ImVec2 size) {
   state_->session.set_moves(!state_->ui.look().still && !state_->ui.look().calm);
   state_->session.advance(static_cast<double>(ui::animation_seconds()));
   state_->follow_asking();
+  state_->follow_recall();
   state_->follow_question();
+  Reading& reading = state_->reading();
+  if (state_->ui.look().presenter && reading.stop >= 0 && has_report()) {
+    read_guide(state_->session.lesson(), reading);
+  }
   const Layout layout = make_layout(size, state_->ui.scale(), state_->layout_mode());
   state_->ui.set_dense(layout.dense);
   const ui::FontScope body(ui::Font::body);
+  state_->measured_item = -1;
 
   ImGui::SetNextWindowPos({0, 0});
   ImGui::SetNextWindowSize(size);
@@ -120,7 +126,7 @@ void Shell::draw(ImVec2 size) {
     }
     state_->palette.draw(*state_, state_->finds->second);
   }
-  focus.draws("coach");
+  focus.draws("");
   state_->coach.draw(*state_);
   focus.end_frame();
   // An editor that is out of sight does not take the keys when it comes back.

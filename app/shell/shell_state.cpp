@@ -146,7 +146,7 @@ bool ShellState::shows_table() const {
 }
 
 std::string ShellState::layer() const {
-  return palette.is_open() ? "palette" : coach.is_on() ? "coach" : key_list ? "keys" : "";
+  return palette.is_open() ? "palette" : key_list ? "keys" : "";
 }
 
 LayoutMode ShellState::layout_mode() const {
@@ -155,8 +155,30 @@ LayoutMode ShellState::layout_mode() const {
                      (desk->second.edits || desk->second.assembly.form);
   const bool plots = tab == Tab::measured || (staged() && tab == Tab::glossary);
   const bool card = session.lesson().gate.card().has_value();
-  return {ui.look().presenter, reader, plots, card ? std::max(card_height, 1.0f) : 0, edits,
-          shows_assembly()};
+  return {ui.look().presenter,
+          reader,
+          plots,
+          card || shows_stop() ? std::max(card_height, 1.0f) : 0,
+          edits,
+          shows_assembly(),
+          !card};
+}
+
+bool ShellState::shows_stop() const {
+  const auto reading = readings.find(session.chosen());
+  return ui.look().presenter && !reader && reading != readings.end() && reading->second.guide &&
+         reading->second.stop >= 0;
+}
+
+void ShellState::click(bool on) {
+  const auto& card = session.lesson().gate.card();
+  const Reading& here = reading();
+  const int stop = here.stop + (on ? 1 : -1);
+  const bool on_path = ui.look().presenter && here.guide && here.stop >= 0 && stop >= 0 &&
+                       stop < std::ssize(here.guide->stops);
+  const bool asked = measured_item >= 0 ? answered() : card && !card->revealed;
+  if (on_path && !(on && asked)) return go_to_stop(stop);
+  on ? go_on() : session.step_back();
 }
 
 void ShellState::set_reader(bool wanted) {
@@ -165,8 +187,17 @@ void ShellState::set_reader(bool wanted) {
   overlay = false;
 }
 
-void ShellState::go_on() {
+bool ShellState::answered() const {
   const LessonState& lesson = session.lesson();
+  const auto& card = lesson.gate.card();
+  if (measured_item < 0) return card && card->guess;
+  return !lesson.measured_gate.items()[static_cast<std::size_t>(measured_item)].waits();
+}
+
+void ShellState::go_on() {
+  LessonState& lesson = session.lesson();
+  if (measured_item >= 0 && answered()) return lesson.measured_gate.see(measured_item);
+  if (recall && lesson.gate.card() && lesson.gate.card()->revealed) return go_on_recalling();
   const bool ended = lesson.report && at_end(session.axis(), lesson.cursor) && !session.moving();
   if (ended && session.predicts() && lesson.measured_gate.waiting() >= 0) {
     session.stop();
@@ -216,6 +247,10 @@ void ShellState::show_home(bool wanted) {
 }
 
 void ShellState::begin_lesson(std::size_t index) {
+  if (!start_recall(index)) open_lesson(index);
+}
+
+void ShellState::open_lesson(std::size_t index) {
   session.choose(index);
   set_reader(true);
   show_home(false);

@@ -49,6 +49,25 @@ struct Reading {
   std::vector<Stretch> stretches;  ///< as `terms`
 };
 
+/// Questions of earlier lessons before one begins, each in its own scene.
+struct Recall {
+  struct Visit {
+    std::size_t lesson = 0;
+    lab::Settings settings;  ///< complete
+  };
+  std::vector<Visit> visits;
+  std::size_t target = 0;  ///< the lesson that is to begin
+  std::size_t now = 0;     ///< of the visits
+  bool asks = false;       ///< once its run is there
+  /// How the lesson that is visited stood before.
+  lab::Settings before = {};
+  int step = 0;
+};
+/// One of the lesson before `target` and one from further back, where there is one, at settings that their paths do not
+/// go to; the same for the same seed.
+std::vector<Recall::Visit> recall_before(const std::vector<LessonState>& lessons,
+                                         std::size_t target, std::int64_t seed);
+
 /// What stands beside a lesson's source under Kernel.
 struct AssemblyDesk {
   std::optional<workbench::AssemblyForm> form;  ///< nothing: the source alone
@@ -121,8 +140,8 @@ struct ShellState {
   bool form_choice_fits = true;              ///< the same, of source, PTX or SASS
   bool overlay = false;                      ///< on a stage: the tab lies over the picture
   bool question_open = false;                ///< in the frame before
-  float card_height = 0;                     ///< of the question in the frame before, real pixels
-  int measured_item = -1;                    ///< the question that hides the view on show
+  float card_height = 0;   ///< of the question or the stop in the frame before, real pixels
+  int measured_item = -1;  ///< the question that hides the view on show
   bool key_list = false;
   int key_list_scrolls = 0;  ///< by ↑ and ↓ since the last frame
   Palette palette;
@@ -131,6 +150,8 @@ struct ShellState {
   Coach coach;
   bool home = false;       ///< the course is on show in place of a lesson
   bool has_place = false;  ///< there is a lesson to continue
+  std::optional<Recall> recall;
+  std::int64_t recall_seed = 0;
   ProgressFile progress_file;
   Progress progress;          ///< of this and other windows, as far as known
   std::string glossary_term;  ///< the one on show, by its id
@@ -194,18 +215,36 @@ struct ShellState {
   void go_to_stop(int stop);
   void try_out(const lab::Settings& settings);
   void show_home(bool wanted);
-  /// Opens a lesson with its text, at the first stop that was not read.
+  /// Opens a lesson with its text, at the first stop that was not read; before the first of all come questions of earlier
+  /// lessons, where questions are on.
   void begin_lesson(std::size_t index);
+  void open_lesson(std::size_t index);
+  /// False: there is nothing to be asked.
+  bool start_recall(std::size_t target);
+  void visit();
+  void put_back();
+  /// To the next question, or the lesson that they come before.
+  void go_on_recalling();
+  void follow_recall();
+  /// "1 of 2 before Tiling and roofline: from Memory coalescing, with other settings"; empty: none is asked.
+  std::string recall_words() const;
   /// Keeps what was read and answered since the last call.
   void follow_progress();
   void has_done(const Progress& news);
   LayoutMode layout_mode() const;
-  /// What lies over the window and takes the keys: "palette", "coach", "keys"; empty: nothing does.
+  /// What lies over the window and takes the keys: "palette", "keys"; empty: nothing does.
   std::string layer() const;
   /// A table under Data is what one looks at.
   bool shows_table() const;
-  /// → or a clicker: the next question or step; at the end what is asked of the measurements.
+  /// A question on show has its answer, and the next thing is to go on.
+  bool answered() const;
+  /// → or a clicker: the next question or step; at the end what is asked of the measurements; from an answer there on to
+  /// what was measured.
   void go_on();
+  /// A clicker: on a presenter's path to the stop before or after, where no question is open; else as ← and →.
+  void click(bool on);
+  /// For a class, while the text is not on show: the stop's title and first sentence stand below the picture.
+  bool shows_stop() const;
   /// What key A–D says to the question that is open. False: none is.
   bool answer_by_key(int choice, bool shift);
   /// Once the question of a stop has been dealt with, the scene stands where the stop does.
@@ -306,7 +345,7 @@ void read_guide(const LessonState& lesson, Reading& reading);
 void draw_header(ShellState& state, const Layout& layout);
 /// The picture with what lies over it: progress, failure.
 void draw_stage(ShellState& state, const Layout& layout);
-/// On a stage: the question that is open, below the picture.
+/// On a stage: the question that is open, or the stop, below the picture.
 void draw_card(ShellState& state, const Layout& layout);
 void draw_transport(ShellState& state, const Layout& layout);
 void draw_side_panel(ShellState& state, const Layout& layout);
@@ -315,6 +354,8 @@ void draw_tabs(ShellState& state, const Layout& layout);
 void draw_bar(ShellState& state, const Layout& layout);
 /// Show the lesson's text beside the picture.
 void draw_reader(ShellState& state, const Layout& layout);
+/// The title of the stop and the first sentence of its text, where that does not tell what is still asked.
+void draw_stop_card(ShellState& state);
 /// What is asked, the choices, and how it ended; fills the current window.
 void draw_predict_card(ShellState& state);
 /// The question that hides the view `item` of the measurements, or what became of it.

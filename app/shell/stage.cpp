@@ -239,8 +239,9 @@ void draw_stage(ShellState& state, const Layout& layout) {
 
 void draw_card(ShellState& state, const Layout& layout) {
   const PanelScope panel("card", layout.card, 0, 12);
-  panel.name("card", "Question");
-  draw_predict_card(state);
+  const bool asks = state.session.lesson().gate.card().has_value();
+  panel.name("card", asks ? "Question" : "Stop");
+  asks ? draw_predict_card(state) : draw_stop_card(state);
 }
 
 }  // namespace tilestep::app

@@ -297,7 +297,6 @@ void draw_tabs(ShellState& state, const Layout& layout) {
   const PanelScope panel("tabs", layout.tabs,
                          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse, 12);
   tab_row(state);
-  state.measured_item = -1;
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
   // A tab of its own keeps its own scroll position.
   const std::string name =

@@ -17,13 +17,6 @@ using ui::Role;
 constexpr double kSpeeds[] = {0.5, 1, 2, 4};
 constexpr const char* kSpeedNames[] = {"0.5×", "1×", "2×", "4×"};
 
-std::string capital(std::string text) {
-  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') {
-    text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  }
-  return text;
-}
-
 void step_buttons(ShellState& state, const scenes::StepAxis& axis) {
   Session& session = state.session;
   const scenes::Cursor cursor = session.lesson().cursor;
@@ -66,21 +59,22 @@ void step_buttons(ShellState& state, const scenes::StepAxis& axis) {
   }
 }
 
+/// Steps are counted from 1, whatever the kernel calls them and however it counts.
 std::string place_text(const scenes::StepAxis& axis, int tile) {
-  return tile == 0 ? fmt::format("{} {}s to come", axis.tiles, axis.noun)
-                   : fmt::format("{} {} of {}", axis.noun, tile, axis.tiles);
+  return tile == 0 ? fmt::format("{} {} to come", axis.tiles, axis.tiles == 1 ? "step" : "steps")
+                   : fmt::format("Step {} of {}", tile, axis.tiles);
 }
 
 /// The width of the label at any step, so that what stands beside it keeps its place.
 float place_width(const scenes::StepAxis& axis) {
   float width = 0;
   for (const int tile : {0, axis.tiles}) {
-    width = std::max(width, ui::text_size(capital(place_text(axis, tile))).x);
+    width = std::max(width, ui::text_size(place_text(axis, tile)).x);
   }
   return width + px(4);
 }
 
-/// "tile 2 of 4", and the phase inside it.
+/// "Step 2 of 4", and the phase inside it.
 void place_label(const ShellState& state, const scenes::StepAxis& axis, float width) {
   const scenes::Cursor cursor = state.session.lesson().cursor;
   const std::string place = place_text(axis, cursor.tile);
@@ -92,10 +86,10 @@ void place_label(const ShellState& state, const scenes::StepAxis& axis, float wi
   const float row = std::round(px(ui::kControlHeight));
   if (name.empty()) {
     const float y = at.y + (row - ui::text_size(place).y) / 2;
-    ui::draw_text({at.x, y}, ui::fitted(capital(place), Font::body, width));
+    ui::draw_text({at.x, y}, ui::fitted(place, Font::body, width));
   } else {
     const float top = at.y + (row - ui::text_size("x", Font::note).y * 2) / 2;
-    ui::draw_text({at.x, top}, ui::fitted(capital(place), Font::note, width), Font::note);
+    ui::draw_text({at.x, top}, ui::fitted(place, Font::note, width), Font::note);
     ui::draw_text({at.x, top + ui::text_size("x", Font::note).y},
                   ui::fitted(name, Font::note, width), Font::note, Role::muted);
   }

@@ -49,13 +49,13 @@ const std::vector<CourseRow>& course() {
 lab::Table course_table() {
   lab::Table table{"course",
                    "The course",
-                   {lab::column("chapter", "chapter"), lab::column("lesson", "lesson"),
+                   {lab::column("lesson", "lesson"), lab::column("chapter", "chapter"),
                     lab::whole("minutes", "minutes, about"), lab::whole("stops", "stops"),
                     lab::whole("exercises", "exercises"), lab::column("before", "before"),
                     lab::column("after", "afterwards you can")},
                    {}};
   for (const CourseRow& row : course()) {
-    table.rows.push_back({row.chapter, row.lesson, static_cast<double>(row.minutes),
+    table.rows.push_back({row.lesson, row.chapter, static_cast<double>(row.minutes),
                           static_cast<double>(row.stops.size()),
                           static_cast<double>(row.exercises.size()), row.before, row.after});
   }

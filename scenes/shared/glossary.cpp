@@ -77,7 +77,10 @@ std::string plain(std::string_view markdown) {
   return text;
 }
 
-std::string first_sentence_of(const std::string& text) {
+}  // namespace
+
+std::string first_sentence(std::string_view markdown) {
+  const std::string text = plain(markdown);
   for (std::size_t i = 0; i + 2 < text.size(); ++i) {
     const bool ends = text[i] == '.' || text[i] == '?' || text[i] == '!';
     const auto next = static_cast<unsigned char>(text[i + 2]);
@@ -85,6 +88,8 @@ std::string first_sentence_of(const std::string& text) {
   }
   return text;
 }
+
+namespace {
 
 /// The value of a comment line `<!-- label: value -->`.
 std::optional<std::string_view> comment(std::string_view line, std::string_view label) {
@@ -111,7 +116,7 @@ void finish(Term& term) {
   if (term.text.empty()) {
     throw Error(fmt::format("the glossary says nothing about '{}'", term.name));
   }
-  term.first_sentence = first_sentence_of(plain(term.text));
+  term.first_sentence = first_sentence(term.text);
   term.related = targets(term.text, "term:");
 }
 

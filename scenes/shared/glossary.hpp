@@ -20,6 +20,9 @@ struct Term {
   std::vector<std::string> only_in;
 };
 
+/// As plain text on one line.
+std::string first_sentence(std::string_view markdown);
+
 /// Reads a glossary. A term is a heading `## Name`, then comments on lines of their own if there are
 /// any, `<!-- also: alias, alias -->` and `<!-- only in: lesson -->`, its text, and a last line
 /// `Seen in: [Title](lesson:name)`. Throws Error for a name or alias that stands there twice, a term

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -202,6 +203,23 @@ std::string answer_text(const Question& question) {
     return question.choices.at(static_cast<std::size_t>(question.answer));
   }
   return question.values.empty() ? std::string() : number_text(question.values.front());
+}
+
+std::string lowered(std::string words) {
+  const auto letter = [&](std::size_t at) {
+    return at < words.size() ? static_cast<unsigned char>(words[at]) : 0;
+  };
+  if (std::isupper(letter(0)) != 0 && std::islower(letter(1)) != 0) {
+    words[0] = static_cast<char>(std::tolower(letter(0)));
+  }
+  return words;
+}
+
+std::string verdict(const Question& question, const Guess& guess) {
+  const std::string answer = answer_text(question), said = number_text(guess.value);
+  std::string text = (is_answer(question, guess) ? "Right: " : "No: ") + lowered(answer);
+  if (question.choices.empty() && said != answer) text += fmt::format(" (you said {})", said);
+  return text;
 }
 
 void add_guess(picture::Picture& picture, const Question& question, const Guess& guess) {

@@ -54,6 +54,11 @@ bool is_answer(const Question& question, const Guess& guess);
 /// "four", "0.37": what is right, in words.
 std::string answer_text(const Question& question);
 
+/// What became of a guess: "No: they shrink". The sentence goes on with ", because" and the question's own clause.
+std::string verdict(const Question& question, const Guess& guess);
+/// A sentence to go on with after a colon or a comma: "they shrink". Names and formulas keep their capitals.
+std::string lowered(std::string words);
+
 /// Adds to a picture what was guessed, in state `predicted`: a line at the number, or a frame round the
 /// thing that was named. Nothing where the picture has neither.
 void add_guess(picture::Picture& picture, const Question& question, const Guess& guess);

@@ -191,7 +191,7 @@ struct Place {
   std::string phase;
 };
 
-/// As the transport says it: "tile 2 of 4", "4 tiles to come".
+/// As the transport says it: "Step 2 of 4", "4 steps to come".
 Place place_of(const Window& window) {
   const auto part = window.at("place");
   if (!part) return {};

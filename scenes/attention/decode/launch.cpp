@@ -224,9 +224,9 @@ std::optional<Question> LaunchPicture::busy_question(int round) const {
                  ask_count(fmt::format("{} took a tile. How many will take one more?",
                                        counted(before, "block")),
                            busy, {before, trace_.blocks, before / 2, busy + 1, busy + 2, 0},
-                           fmt::format("{}: the others have come to the end of their keys. The "
-                                       "longest block has {}.",
-                                       busy, counted(trace_.rounds(), "tile"))));
+                           fmt::format("the others have come to the end of their keys, of which "
+                                       "the longest block has {}.",
+                                       counted(trace_.rounds(), "tile"))));
 }
 
 }  // namespace tilestep::scenes

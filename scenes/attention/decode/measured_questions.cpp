@@ -24,7 +24,8 @@ std::optional<Question> read_question(const lab::Report& bench) {
       ask("paged-balanced finds its pages through a table, multiplies on tensor cores and merges "
           "parts. How much of the bandwidth of a kernel that only reads does it reach?",
           choices[is], choices,
-          fmt::format("{}, {}.", words::percent(*share), measured::where_measured(bench))));
+          fmt::format("it reaches {} of it ({}).", words::percent(*share),
+                      measured::where_measured(bench))));
 }
 
 /// Keys and values of its own for each query head, against a group.
@@ -37,17 +38,18 @@ std::optional<Question> repeat_question(const lab::Report& bench) {
   const auto bytes = [&](const char* rung) {
     return number_with(bench, "bytes", {{"rung", rung}}, "dram");
   };
-  std::string because = fmt::format("{:.3g} against {:.3g} ms, {}.", *apart, *together,
-                                    measured::where_measured(bench));
+  std::string because = fmt::format("the other takes {:.3g} in place of {:.3g} ms, {}", *apart,
+                                    *together, measured::where_measured(bench));
   if (const auto more = bytes("paged-repeat-kv"), once = bytes("paged-balanced"); more && once) {
-    because += fmt::format(" DRAM gave {:.0f} MB in place of {:.0f}, counted.", *more, *once);
+    because +=
+        fmt::format(", for which DRAM gives {:.0f} MB in place of {:.0f}, counted", *more, *once);
   }
   return about_view(
       "Ladder", "repeat",
       ask_ratio("Eight query heads share a K/V head. paged-repeat-kv gives each its own pass over "
                 "the cache. How many times as fast is paged-balanced, which takes all eight "
                 "together?",
-                *apart / *together, {1.2, 2, 4, 8, 16}, std::move(because)));
+                *apart / *together, {1.2, 2, 4, 8, 16}, because + "."));
 }
 
 /// One request alone, with and without splits.
@@ -62,8 +64,9 @@ std::optional<Question> split_question(const lab::Report& bench) {
       ask_ratio("One request with four K/V heads: four blocks, or pieces for all multiprocessors, "
                 "merged. How many times as fast is it in pieces?",
                 *pieces / *one, {1.2, 4, 10, 20, 33},
-                fmt::format("{:.0f} against {:.0f} GB/s, {}.", *pieces, *one,
-                            measured::where_measured(bench))));
+                fmt::format(
+                    "four blocks leave most multiprocessors idle ({:.0f} against {:.0f} GB/s, {}).",
+                    *pieces, *one, measured::where_measured(bench))));
 }
 
 std::optional<Question> format_question(const lab::Report& bench) {
@@ -78,8 +81,8 @@ std::optional<Question> format_question(const lab::Report& bench) {
           "A cache in INT4 has a quarter of BF16's bytes, and a scale for each token. How many "
           "times as fast is a step?",
           *four, {1, 1.5, 2, 2.5, 3, 4},
-          fmt::format("{:.2f} times, and {:.2f} times in FP8, {}: numbers must be unpacked, and "
-                      "scales are bytes too.",
+          fmt::format("numbers must be unpacked, and scales are bytes too ({:.2f} times, and "
+                      "{:.2f} times in FP8, {}).",
                       *four, *eight, measured::where_measured(bench))));
 }
 
@@ -99,8 +102,8 @@ std::optional<Question> page_question(const lab::Report& bench) {
       ask("Pages of a single token waste nothing. How much of the bandwidth of pages of 16 do they "
           "cost?",
           choices[is], choices,
-          fmt::format("{:.0f} against {:.0f} GB/s, {}: a row of 256 bytes is still whole sectors, "
-                      "but each needs its place in the table.",
+          fmt::format("a row of 256 bytes is still whole sectors, but each needs its place in the "
+                      "table ({:.0f} against {:.0f} GB/s, {}).",
                       *one, *sixteen, measured::where_measured(bench))));
 }
 
@@ -117,7 +120,7 @@ std::optional<Question> sharing_question(const lab::Report& bench) {
           "With GQA eight query heads share a K/V head. How many times as many tokens a second "
           "as with MHA?",
           *group / *alone, {1, 2, 4, 8, 16},
-          fmt::format("{:.3g} times, {}: a step takes as long as its bytes.", *group / *alone,
+          fmt::format("a step takes as long as its bytes ({:.3g} times, {}).", *group / *alone,
                       measured::where_measured(bench))));
 }
 
@@ -142,10 +145,10 @@ std::optional<Question> prefix_question(const lab::Report& bench) {
       ask("Half of each context of 8192 tokens is a prefix that all 64 requests share. Which step "
           "is faster?",
           choices[is], choices,
-          fmt::format("{:.2f} and {:.2f} times as fast as with copies, {}. L2 already spares DRAM "
-                      "most reads, {:.0f} MB in place of {:.0f}; the queries of eight requests "
-                      "need a kernel with more rows and a launch of its own.",
-                      *by_each, *together, measured::where_measured(bench), *each_mb, *copies_mb)));
+          fmt::format("L2 already spares DRAM most reads, {:.0f} MB in place of {:.0f}, and the "
+                      "queries of eight requests need a kernel with more rows and a launch of its "
+                      "own ({:.2f} and {:.2f} times as fast as with copies, {}).",
+                      *each_mb, *copies_mb, *by_each, *together, measured::where_measured(bench))));
 }
 
 }  // namespace

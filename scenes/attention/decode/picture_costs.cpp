@@ -383,8 +383,8 @@ std::optional<Question> DecodeScene::crossing_question() const {
                       kLonger),
           there, {here, here * kLonger, here / 2, there / kLonger},
           [](double value) { return significant(value, 3); },
-          fmt::format("{} / {} = {}: the weights are read once, the cache grows with batch times "
-                      "context.",
+          fmt::format("the weights are read once, and the cache grows with batch times context: {} "
+                      "/ {} = {}.",
                       significant(here, 3), kLonger, significant(there, 3)),
           0));
 }

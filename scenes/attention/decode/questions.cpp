@@ -32,10 +32,10 @@ std::optional<Question> DecodeScene::serving_question(int step) const {
     texts.push_back(fmt::format("R{} {}", one.request, what));
   }
   std::string because =
-      texts.empty() ? std::string("No request came or left; those that run needed new pages.")
-                    : fmt::format("{}.", fmt::join(texts, ", "));
-  because += fmt::format(" {} held after the step, {} free.",
-                         counted(trace_.pool - free, "page is", "pages are"), free);
+      texts.empty() ? std::string("those that run needed new pages, and no request came or left")
+                    : fmt::format("{}", fmt::join(texts, ", "));
+  because +=
+      fmt::format(": {} held after the step.", counted(trace_.pool - free, "page is", "pages are"));
   return of_kind("free-pages",
                  ask_count(fmt::format("{} free now. How many will be after the next step?",
                                        counted(before, "page is", "pages are")),
@@ -65,7 +65,7 @@ std::optional<Question> DecodeScene::stored_question(int step) const {
                              counted(before, "token is", "tokens are"),
                              counted(std::ssize(next.running), "request")),
                  {"stored_box"}, "tokens", next.tokens(), tolerance,
-                 fmt::format("Each request adds {}: {} in all.", counted(trace_.stride, "token"),
+                 fmt::format("each request adds {}: {} in all.", counted(trace_.stride, "token"),
                              next.tokens())));
 }
 
@@ -78,7 +78,7 @@ Question DecodeScene::paging_question() const {
       ask("What do pages change against one piece of memory for each request?", fits,
           {"Each request is answered faster", "Fewer bytes are read for each token",
            "Nothing that one could measure"},
-          fmt::format("With {} tokens reserved for each, {} would fit into this pool. A "
+          fmt::format("with {} tokens reserved for each only {} would fit into this pool, while a "
                       "single request reads the same bytes either way, and the table besides.",
                       trace_.limit,
                       counted(static_cast<std::int64_t>(trace_.pool) * trace_.shape.page_size /
@@ -103,8 +103,8 @@ std::optional<Question> DecodeScene::batch_question() const {
           same,
           {right ? "Memory, at any batch" : "Arithmetic, at any batch",
            "Memory first, arithmetic from some batch on"},
-          fmt::format("Each request has a cache of its own: twice the batch reads twice the "
-                      "bytes. It stays at {} FLOP a byte; the roofs meet at {:.0f}.",
+          fmt::format("each request has a cache of its own, so that twice the batch reads twice "
+                      "the bytes: it stays at {} FLOP a byte, and the roofs meet at {:.0f}.",
                       significant(point, 3), decode::kRidge)));
 }
 
@@ -123,8 +123,9 @@ std::optional<Question> DecodeScene::weight_question() const {
       ask_number(
           fmt::format("By what is part {} multiplied in the merge?", split), weight,
           {1.0, even, weight * 2, weight / 3, 0.75}, [](double value) { return number(value, 3); },
-          fmt::format("e^(m − M), with its own m = {} and M the largest of all parts.",
-                      number(static_cast<double>(least->m), 2)),
+          fmt::format(
+              "its weight is e^(m − M), with its own m = {} and M the largest of all parts.",
+              number(static_cast<double>(least->m), 2)),
           0));
 }
 
@@ -141,8 +142,8 @@ Question DecodeScene::at_work_question() const {
                       trace_.clocked() ? "" : ", say that all tiles take as long"),
           mean, {blocks, decode::kMultiprocessors, blocks / 2, mean / 2, mean * 2},
           [](double value) { return number(value, 1); },
-          "The sum of the blocks' times over the time of the launch: a block that finishes early "
-          "sits idle until the longest one has.",
+          "a block that finishes early sits idle until the longest one has: it is the sum of the "
+          "blocks' times over the time of the launch.",
           0));
 }
 

@@ -30,8 +30,8 @@ std::optional<Question> stored_question(const lab::Report& bench) {
       ask_ratio("naive and flash-2 compute the same products, at head dimension 128 and length "
                 "4096. How many times as fast is flash-2, which stores no score?",
                 *flash / *naive, {1.2, 2, 4, 8, 16},
-                fmt::format("{:.0f} against {:.0f} TFLOP/s, {}.", *flash, *naive,
-                            measured::where_measured(bench))));
+                fmt::format("no score goes through memory ({:.0f} against {:.0f} TFLOP/s, {}).",
+                            *flash, *naive, measured::where_measured(bench))));
 }
 
 /// Which loop is outside.
@@ -44,8 +44,8 @@ std::optional<Question> loops_question(const lab::Report& bench) {
           "flash-1 has a block a head and keys in the outer loop, flash-2 a block a tile of "
           "queries. How many times as fast is flash-2, at head dimension 128 and length 4096?",
           *second / *first, {1.2, 2, 4, 8, 16, 32},
-          fmt::format("{:.0f} against {:.0f} TFLOP/s, {}: O stays in registers, and there is "
-                      "work for all multiprocessors.",
+          fmt::format("O stays in registers, and there is work for all multiprocessors ({:.0f} "
+                      "against {:.0f} TFLOP/s, {}).",
                       *second, *first, measured::where_measured(bench))));
 }
 
@@ -59,8 +59,8 @@ std::optional<Question> library_question(const lab::Report& bench) {
       "Ladder", "library",
       ask("flash-3 at head dimension 128 and length 16384, beside cuDNN: how much of its rate?",
           choices[is], choices,
-          fmt::format("{:.0f} TFLOP/s, {} of cuDNN's, {}.", *ours, words::percent(*share),
-                      measured::where_measured(bench))));
+          fmt::format("it reaches {:.0f} TFLOP/s, {} of cuDNN's ({}).", *ours,
+                      words::percent(*share), measured::where_measured(bench))));
 }
 
 std::optional<Question> causal_question(const lab::Report& bench) {
@@ -76,9 +76,10 @@ std::optional<Question> causal_question(const lab::Report& bench) {
           "A causal mask halves the work. How many times as fast is flash-2 with it, at length "
           "1024 and head dimension 128?",
           *is_short, {1, 1.3, 1.6, 2, 2.5, *is_long},
-          fmt::format("{:.2f}×, and {:.2f}× at 16384, {}: a launch ends with its longest block, "
-                      "which sees all keys, and at 1024 there are only 128 blocks to begin with.",
-                      *is_short, *is_long, measured::where_measured(bench))));
+          fmt::format(
+              "a launch ends with its longest block, which sees all keys, and at 1024 there are "
+              "only 128 blocks to begin with ({:.2f}×, and {:.2f}× at 16384, {}).",
+              *is_short, *is_long, measured::where_measured(bench))));
 }
 
 /// Counted, of the same attention.
@@ -93,8 +94,9 @@ std::optional<Question> dram_question(const lab::Report& bench) {
       ask_ratio("How many times as many bytes does naive move from and to DRAM as flash-2, with 16 "
                 "heads of 128 at length 8192?",
                 *naive / *flash, {2, 8, 30, 60, 120},
-                fmt::format("{:.0f} MB against {:.0f} MB, counted, {}.", *naive, *flash,
-                            measured::where_measured(bench))));
+                fmt::format("naive writes every score and reads it back ({:.0f} MB against {:.0f} "
+                            "MB, counted, {}).",
+                            *naive, *flash, measured::where_measured(bench))));
 }
 
 /// Which unit is busy at which head dimension.
@@ -107,14 +109,13 @@ std::optional<Question> exponentials_question(const lab::Report& bench) {
   const auto say = [](double percent) { return fmt::format("{:.0f} %", percent); };
   return about_view(
       "Units", "exponentials",
-      ask_number(
-          "At head dimension 128 the unit that computes exponentials is busy in " + say(*large) +
-              " of flash-3's cycles. And at 64?",
-          *small, {std::round(*large), 15, 30, 50, 70, 90}, say,
-          fmt::format("{:.0f} %, counted, {}. A score needs one exponential whatever the head "
-                      "dimension, but only half of the products.",
-                      *small, measured::where_measured(bench)),
-          0));
+      ask_number("At head dimension 128 the unit that computes exponentials is busy in " +
+                     say(*large) + " of flash-3's cycles. And at 64?",
+                 *small, {std::round(*large), 15, 30, 50, 70, 90}, say,
+                 fmt::format("a score needs one exponential whatever the head dimension, but only "
+                             "half of the products ({:.0f} %, counted, {}).",
+                             *small, measured::where_measured(bench)),
+                 0));
 }
 
 }  // namespace

@@ -84,11 +84,12 @@ Question FlashAttentionScene::quantized_question() const {
   for (const QuantizedRow& row : rows) {
     why += fmt::format("{}{} {}", why.empty() ? "" : ", ", name_of_row(row), share_of(row.o_rms));
   }
-  return about({"quantized"},
-               ask(fmt::format("The same {} numbers went through five kernels. With which Q and K "
-                               "is O furthest off?",
-                               name_of(trace_.data)),
-                   name_of_row(*worst), others, "For the size of O: " + why + "."));
+  return about(
+      {"quantized"},
+      ask(fmt::format("The same {} numbers went through five kernels. With which Q and K "
+                      "is O furthest off?",
+                      name_of(trace_.data)),
+          name_of_row(*worst), others, "its error is the largest for the size of O: " + why + "."));
 }
 
 }  // namespace tilestep::scenes

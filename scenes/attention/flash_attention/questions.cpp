@@ -41,13 +41,10 @@ Question FlashAttentionScene::visited_question() const {
                             "will be computed for a head?",
                             trace_.plan.q_tiles, trace_.plan.k_tiles, mask),
                 due, {all, all / 2, (all - diagonal) / 2, all / 2 + diagonal / 2, diagonal},
-                is_naive() ? fmt::format("All {}: the mask is put over the scores when they "
-                                         "are there. What it hides was computed in vain.",
-                                         due)
-                           : fmt::format("{}: a tile is left out where no query sees any of "
-                                         "its keys; on the edge of the mask it is computed "
-                                         "in full.",
-                                         due)));
+                is_naive() ? std::string("the mask is put over the scores when they are there, and "
+                                         "what it hides was computed in vain.")
+                           : std::string("a tile is left out where no query sees any of its keys, "
+                                         "and on the edge of the mask it is computed in full.")));
 }
 
 /// Of naive, which keeps scores in memory.
@@ -56,7 +53,7 @@ Question FlashAttentionScene::crossings_question() const {
       {"ledger"},
       ask_count("How many times will each score, or the weight that it becomes, cross the memory "
                 "bus?",
-                4, {1, 2, 3}, "4: S is written and read, P is written and read."));
+                4, {1, 2, 3}, "S is written and read, and so is P."));
 }
 
 Question FlashAttentionScene::flops_question() const {
@@ -65,8 +62,8 @@ Question FlashAttentionScene::flops_question() const {
       ask("This kernel keeps no score in memory. How many of the multiplications does that "
           "save, on the same tiles?",
           "None", {"Half of them", "All of S = Q K^T", "All of O = P V"},
-          "Both products are computed as before, and rescaling adds some. What is saved is "
-          "traffic: each score is used where it was made."));
+          "both products are computed as before, and rescaling adds some: what is saved is "
+          "traffic, since each score is used where it was made."));
 }
 
 /// flash-1: each tile of keys goes over all queries.
@@ -77,9 +74,8 @@ Question FlashAttentionScene::o_traffic_question() const {
                                      "tile {} of O be read and written?",
                                      trace_.chosen.q_tile),
                          times, {1, 2, trace_.plan.q_tiles, 2 * times},
-                         fmt::format("{}: once a tile of keys that it sees. flash-2 puts the loops "
-                                     "the other way round and writes O once.",
-                                     times)));
+                         "it happens once a tile of keys that it sees, where flash-2 puts the "
+                         "loops the other way round and writes O once."));
 }
 
 /// flash-2 with a causal mask: the last block has most to do.
@@ -88,9 +84,9 @@ Question FlashAttentionScene::busy_question() const {
                ask_count("The mask is causal, and a block has a tile of queries. How many times as "
                          "many tiles of scores has the last block as the first?",
                          trace_.plan.k_tiles, {1, 2, trace_.plan.k_tiles / 2, 4},
-                         fmt::format("{}: the first block sees one tile of keys, the last all {}. "
-                                     "A block that finishes early takes the next tile.",
-                                     trace_.plan.k_tiles, trace_.plan.k_tiles)));
+                         fmt::format("the first block sees one tile of keys and the last all {}; a "
+                                     "block that is done early takes another tile, if one is left.",
+                                     trace_.plan.k_tiles)));
 }
 
 // ---- what only the run says ---------------------------------------------------------------------------
@@ -104,7 +100,7 @@ Question FlashAttentionScene::rescale_question(int step) const {
                       next.k_tile, trace_.chosen.query, text_of(next.tile_max),
                       text_of(next.m_before)),
           shrinks(next) ? "They shrink" : "They stay", {"They shrink", "They stay"},
-          fmt::format("The tile peaks at {}: the factor is {}.", text_of(next.tile_max),
+          fmt::format("the tile peaks at {}, so that the factor is {}.", text_of(next.tile_max),
                       number(static_cast<double>(next.rescale), 3))));
 }
 

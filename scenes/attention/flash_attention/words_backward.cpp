@@ -109,8 +109,8 @@ Question FlashAttentionScene::kept_question() const {
       ask("Q, K and V are there anyway. What else does this pass need of the forward pass?",
           "O, and one number a query",
           {"The matrix of weights, and O", "O, and one number a key", "Nothing else"},
-          "O for D = rowsum(dO ∘ O), and the log-sum-exp: exp(s − log-sum-exp) is the weight "
-          "itself, without a maximum or a sum to look for."));
+          "O makes D = rowsum(dO ∘ O), and exp(s − log-sum-exp) is the weight itself, without a "
+          "maximum or a sum to look for."));
 }
 
 /// Weights made again: five products in place of four.
@@ -119,8 +119,8 @@ Question FlashAttentionScene::products_question() const {
                ask_count("Stored weights need four products of tiles: dP, dV, dQ and dK. How many "
                          "does this pass compute for each tile of scores?",
                          5, {4, 6, 8, 10},
-                         "5: S = Q K^T comes first, once more. A quarter more multiplications, and "
-                         "no matrix in memory."));
+                         "S = Q K^T comes first, once more: a quarter more multiplications, and no "
+                         "matrix in memory."));
 }
 
 /// Blocks own keys: dQ is everybody's.
@@ -131,9 +131,8 @@ Question FlashAttentionScene::adders_question() const {
                                      "many blocks add to tile {} of dQ?",
                                      trace_.chosen.q_tile),
                          blocks, {1, 2, 2 * blocks, blocks / 2},
-                         fmt::format("{}: one for each tile of keys that it sees. They add in "
-                                     "memory, by atomics, in any order.",
-                                     blocks)));
+                         "each tile of keys that it sees has a block, and they add in memory, by "
+                         "atomics, in any order."));
 }
 
 /// Recompute or store? By what has to lie in memory between the passes, of all that was asked for.
@@ -148,13 +147,14 @@ Question FlashAttentionScene::keep_or_recompute_question() const {
   const double ratio = (kept + weights) / kept;
   return about(
       {"ledger"},
-      ask_ratio(fmt::format("Recompute or store? For {} of length {}: how many times as much must "
-                            "lie in memory between the passes if weights are stored?",
-                            counted(trace_.shape.asked_heads, "head"), trace_.shape.asked_length),
-                ratio, {1, 1.25, 2, 4, 16, 64, 256},
-                fmt::format("{} against {}. Recomputing pays for it with a quarter more "
-                            "multiplications on the same tiles, and has no matrix to read back.",
-                            bytes_text(kept + weights), bytes_text(kept))));
+      ask_ratio(
+          fmt::format("Recompute or store? For {} of length {}: how many times as much must "
+                      "lie in memory between the passes if weights are stored?",
+                      counted(trace_.shape.asked_heads, "head"), trace_.shape.asked_length),
+          ratio, {1, 1.25, 2, 4, 16, 64, 256},
+          fmt::format("{} would lie there in place of {}, where recomputing costs a quarter more "
+                      "multiplications on the same tiles and has no matrix to read back.",
+                      bytes_text(kept + weights), bytes_text(kept))));
 }
 
 std::optional<Question> FlashAttentionScene::backward_question(int next) const {

@@ -100,8 +100,7 @@ Question OnlineSoftmaxScene::first_weight_question(int tile) const {
                       "weight in it?",
                       tile, peak),
           "1", {peak, fmt::format("exp({})", peak)},
-          fmt::format("The weight of the largest score is exp({0} − {0}) = 1, whatever the "
-                      "score.",
+          fmt::format("the weight of the largest score is exp({0} − {0}) = 1, whatever the score.",
                       peak)));
 }
 
@@ -128,7 +127,7 @@ Question OnlineSoftmaxScene::old_weight_question(int tile) const {
           "1, stand then?",
           tile, old, fresh),
       {"weights"}, "weight", static_cast<double>(next.rescale), 0.08,
-      fmt::format("All old weights shrink by one factor, exp({} − {}) = {}.", old, fresh,
+      fmt::format("all old weights shrink by one factor, exp({} − {}) = {}.", old, fresh,
                   number(next.rescale, 3)));
 }
 
@@ -140,7 +139,7 @@ Question OnlineSoftmaxScene::fresh_weight_question(int tile) const {
       fmt::format("Tile {} peaks at {}; m stays {}. How tall will its largest weight be?", tile,
                   peak, m),
       {"weights"}, "weight", weight, 0.08,
-      fmt::format("exp({} − {}) = {}: a weight says how far a score is below the maximum so far.",
+      fmt::format("a weight says how far a score is below the maximum so far: exp({} − {}) = {}.",
                   peak, m, number(weight, 3)));
 }
 
@@ -166,7 +165,7 @@ Question OnlineSoftmaxScene::heaviest_question(int tile) const {
               "{} tiles are still to come. Which key will have the largest weight at the end?",
               tiles() - tile),
           fmt::format("key {}", best), names,
-          fmt::format("Its score is the highest, {0}: every other weight ends as exp(s − {0}) < 1, "
+          fmt::format("its score is the highest, {0}: every other weight ends as exp(s − {0}) < 1, "
                       "wherever its tile came.",
                       score_text(trace_.scores[best]))));
 }
@@ -179,9 +178,9 @@ Question OnlineSoftmaxScene::masked_question(int tile) const {
                       tile),
           "They stay", {"They start again at 0", "They shrink", "They become NaN"},
           std::isinf(trace_.steps[tile].m)
-              ? "exp(−∞ − m) = 0. While m is −∞ itself the kernel takes 0 for every weight, "
+              ? "exp(−∞ − m) = 0, and while m is −∞ itself the kernel takes 0 for every weight, "
                 "since −∞ − (−∞) is no number."
-              : "Each weight is exp(−∞ − m) = 0, and m stays, so the factor is 1."));
+              : "each weight is exp(−∞ − m) = 0, and m stays, so the factor is 1."));
 }
 
 Question OnlineSoftmaxScene::skipped_question(int tile) const {
@@ -190,11 +189,12 @@ Question OnlineSoftmaxScene::skipped_question(int tile) const {
   return about(
       {"sums"},
       ask(fmt::format("The rescale is skipped. Is the output still right after tile {}?", tile),
-          wrong ? "Wrong" : "Right", {"Right", "Wrong"},
-          wrong ? fmt::format("The maximum rose from {} to {}: the old sums needed a factor of {}.",
-                              score_text(next.m_old), score_text(next.m),
-                              number(std::exp(next.m_old - next.m), 3))
-                : "The factor would have been 1, or nothing was summed yet."));
+          wrong ? "It is wrong" : "It is still right", {"It is still right", "It is wrong"},
+          wrong ? fmt::format(
+                      "the maximum rose from {} to {}, and the old sums needed a factor of {}.",
+                      score_text(next.m_old), score_text(next.m),
+                      number(std::exp(next.m_old - next.m), 3))
+                : "the factor would have been 1, or nothing was summed yet."));
 }
 
 Question OnlineSoftmaxScene::exact_question() const {
@@ -210,10 +210,9 @@ Question OnlineSoftmaxScene::exact_question() const {
           "softmax "
           "will O / ℓ end?",
           classes[is], classes,
-          fmt::format(
-              "It ends at {}, the exact value is {}: rescaling is exact algebra, only rounding "
-              "is left.",
-              number(trace_.steps.back().output, 6), number(exact, 6))));
+          fmt::format("rescaling is exact algebra and only rounding is left: it ends at {}, the "
+                      "exact value is {}.",
+                      number(trace_.steps.back().output, 6), number(exact, 6))));
 }
 
 // ---- events ---------------------------------------------------------------------------------------
@@ -252,9 +251,9 @@ std::vector<Question> OnlineSoftmaxScene::measured_questions(const lab::Report& 
     const auto slow = number_with(bench, table, three, "bandwidth");
     const auto fast = number_with(bench, table, one, "bandwidth");
     if (!slow || !fast || *slow <= 0) return;
-    Question question = of_kind(
-        id, ask_ratio(std::move(text), *fast / *slow, {3, 1.5, 1.1, 4, 2},
-                      fmt::format("{:.0f} against {:.0f} GB/s, {}. {}", *fast, *slow, where, why)));
+    Question question = of_kind(id, ask_ratio(std::move(text), *fast / *slow, {3, 1.5, 1.1, 4, 2},
+                                              fmt::format("{} ({:.0f} against {:.0f} GB/s, {}).",
+                                                          why, *fast, *slow, where)));
     question.masks = {view};
     all.push_back(shuffled(std::move(question), bench));
   };
@@ -262,12 +261,12 @@ std::vector<Question> OnlineSoftmaxScene::measured_questions(const lab::Report& 
       {{"rung", "online-one-read"}, {"columns", "8192"}},
       "Rows of 8192 columns: three-pass reads each element three times, online-one-read once. How "
       "many times as fast is online-one-read?",
-      "Ladder", "A cache answers most of the second and third reads.");
+      "Ladder", "a cache answers most of the second and third reads");
   add("saved-reads", "ladder_uncached", {{"rung", "three-pass"}}, {{"rung", "online-one-read"}},
       "Now so many rows are under way that no cache holds them. Three reads and a write against "
       "one "
       "read and a write: how many times as fast is online-one-read?",
-      "Beyond L2", "Every read goes to memory: four transfers of an element against two.");
+      "Beyond L2", "every read goes to memory, four transfers of an element against two");
   return all;
 }
 

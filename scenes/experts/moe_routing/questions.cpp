@@ -36,9 +36,9 @@ std::optional<Question> MoeRoutingScene::busiest_question() const {
   Question question =
       ask("Look at the tokens' colours. Which expert is wanted most often?",
           alike ? none : names.front(), names,
-          alike ? fmt::format("Each of {} experts is wanted {}.", experts(), words::times(most))
-                : fmt::format("E{} is wanted {}, E{} {}.", order.front(), words::times(most),
-                              order.back(), least == 0 ? "never" : "only " + words::times(least)));
+          alike ? fmt::format("each of {} experts is wanted {}.", experts(), words::times(most))
+                : fmt::format("E{} is wanted {}, E{} only {}.", order.front(), words::times(most),
+                              order.back(), least == 0 ? "never" : words::times(least)));
   for (const std::string& choice : question.choices) {
     question.where.push_back(choice == none ? picture::Key{"columns"}
                                             : picture::Key{"name", std::stoi(choice.substr(1))});
@@ -64,11 +64,10 @@ Question MoeRoutingScene::dropped_question() const {
           {0, std::max(0, most - trace_.capacity), trace_.dropped() * 2, all / 2,
            trace_.dropped() + 1},
           trace_.dropped() == 0
-              ? fmt::format("None: even the busiest expert is wanted only {}.", words::times(most))
+              ? fmt::format("even the busiest expert is wanted only {}.", words::times(most))
               : fmt::format(
-                    "{}: {} of {} experts {} wanted more often than that, and the excess is "
-                    "dropped.",
-                    trace_.dropped(), over, experts(), over == 1 ? "is" : "are")));
+                    "{} of {} experts {} wanted more often than that, and the excess is dropped.",
+                    over, experts(), over == 1 ? "is" : "are")));
 }
 
 /// Before the slots are laid out, without a limit: whole tiles, whatever lies in them.
@@ -78,11 +77,11 @@ Question MoeRoutingScene::slots_question() const {
   const std::int64_t dense = (kept + tile - 1) / tile * tile;
   int most_tiles = 0;
   for (const ExpertTrace& each : trace_.expert) most_tiles = std::max(most_tiles, each.tiles);
-  std::string because =
-      fmt::format("{} of {} are {}; {} hold no token.", words::counted(trace_.tiles_run, "tile"),
-                  tile, words::counted(trace_.slots(), "slot"), trace_.slots() - kept);
+  std::string because = fmt::format("{} of {} are {}, of which {} hold no token",
+                                    words::counted(trace_.tiles_run, "tile"), tile,
+                                    words::counted(trace_.slots(), "slot"), trace_.slots() - kept);
   if (trace_.scheme == Scheme::padded_to_capacity) {
-    because += " In this scheme every expert gets as many tiles as the fullest may need.";
+    because += ": in this scheme every expert gets as many tiles as the fullest may need";
   }
   return about(
       {"columns"},
@@ -94,7 +93,7 @@ Question MoeRoutingScene::slots_question() const {
           trace_.slots(),
           {kept, dense, most_tiles * tile * experts(), tile * experts(), trace_.slots() + tile,
            trace_.slots() * 2},
-          std::move(because)));
+          because + "."));
 }
 
 /// Before the top-k: what becomes of a token's best logit?
@@ -115,13 +114,12 @@ std::optional<Question> MoeRoutingScene::gate_question(int number_of) const {
                       keeps),
           say(gate), others,
           trace_.top_k == 1
-              ? fmt::format(
-                    "Softmax gives it {}, but a gate is its share among the chosen experts: "
-                    "with one, {}.",
-                    say(probability), say(1))
+              ? fmt::format("a gate is a share among the chosen experts, of which there is one, "
+                            "though softmax gives it {}.",
+                            say(probability))
               : fmt::format(
-                    "Softmax gives it {} of all experts; among the {} that stay that is {}.",
-                    say(probability), trace_.top_k, say(gate))));
+                    "a gate is a share among the {} that stay, where softmax gave it {} among all.",
+                    trace_.top_k, say(probability))));
 }
 
 /// Before the count, where the routing does not say who is wanted: count the colour.
@@ -133,7 +131,7 @@ Question MoeRoutingScene::wanted_question(int expert_of) const {
       fmt::format("Count the tokens' choices in E{}'s colour. How high will its bar stand?",
                   expert_of),
       {"columns"}, "wanted", wanted, std::max(0.5, 0.06 * wanted),
-      fmt::format("It is wanted {}; an even share of {} choices among {} experts would be {}.",
+      fmt::format("it is wanted {}; an even share of {} choices among {} experts would be {}.",
                   words::times(wanted), static_cast<std::int64_t>(trace_.tokens) * trace_.top_k,
                   experts(), words::significant(even, 3)));
 }
@@ -152,10 +150,10 @@ std::optional<Question> MoeRoutingScene::blocks_question() const {
               trace_.blocks == 1 ? "1 block is" : fmt::format("{} blocks are", trace_.blocks)),
           busy, {tiles, trace_.blocks, experts(), 1, std::max<std::int64_t>(tiles / 2, 1)},
           busy == trace_.blocks
-              ? fmt::format("All {} that were launched; each takes {} one after another.", busy,
-                            tiles == busy ? "one tile, none" : "tiles")
-              : fmt::format("{} of {} that were launched; the others found no tile of theirs.",
-                            busy, trace_.blocks)));
+              ? fmt::format("all that were launched take {}.",
+                            tiles == busy ? "a tile each" : "tiles one after another")
+              : fmt::format("the others of {} that were launched found no tile of theirs.",
+                            trace_.blocks)));
 }
 
 std::optional<Question> MoeRoutingScene::question(const View& view) const {
@@ -252,10 +250,9 @@ std::optional<Question> one_hot_question(const lab::Report& bench) {
           "even "
           "routing?",
           choices[is], choices,
-          fmt::format(
-              "{:.0f} against {:.0f} TFLOP/s, {}. One expert is one large product and one matrix "
-              "of weights to read; 64 with 128 tokens each have to read 64.",
-              *one, *even, measured::where_measured(bench))));
+          fmt::format("one expert is one large product with one matrix of weights to read, where "
+                      "64 with 128 tokens each read 64 ({:.0f} against {:.0f} TFLOP/s, {}).",
+                      *one, *even, measured::where_measured(bench))));
   question.masks = {"By skew", "By experts"};
   return question;
 }
@@ -270,8 +267,8 @@ std::optional<Question> padding_question(const lab::Report& bench) {
           "8 experts at skew 1: padded-to-capacity gives each as many slots as the fullest needs. "
           "How many times as fast is packed, in useful work?",
           *fast / *slow, {1.2, 4, 8, 2},
-          fmt::format("{:.0f} against {:.0f} useful TFLOP/s, {}: the slots that hold no token are "
-                      "multiplied all the same.",
+          fmt::format("slots that hold no token are multiplied all the same ({:.0f} against {:.0f} "
+                      "useful TFLOP/s, {}).",
                       *fast, *slow, measured::where_measured(bench))));
   question.masks = {"By skew", "By experts"};
   return question;
@@ -293,10 +290,9 @@ std::optional<Question> busy_question(const lab::Report& bench) {
       ask("packed and padded-to-capacity at skew 1: whose tensor pipe does the hardware count as "
           "busier?",
           choices[is], choices,
-          fmt::format(
-              "{:.0f} % and {:.0f} %, {}. The counter does not know that most of what the padded "
-              "one multiplies is empty.",
-              *padded, *packed, measured::where_measured(bench))));
+          fmt::format("the counter does not know that most of what the padded one multiplies is "
+                      "empty ({:.0f} % and {:.0f} %, {}).",
+                      *padded, *packed, measured::where_measured(bench))));
   question.masks = {"Counters"};
   return question;
 }
@@ -312,8 +308,8 @@ std::optional<Question> loop_question(const lab::Report& bench) {
           "64 experts, balanced: cuBLAS called once for each expert, or packed in one launch. How "
           "many times as fast as the loop is packed?",
           *ours / *loop, {0.7, 1, 3, 2},
-          fmt::format("{:.0f} against {:.0f} TFLOP/s, {}. A product of 128 tokens does not fill "
-                      "the GPU; one launch runs many of them side by side.",
+          fmt::format("a product of 128 tokens does not fill the GPU, and one launch runs many of "
+                      "them side by side ({:.0f} against {:.0f} TFLOP/s, {}).",
                       *ours, *loop, measured::where_measured(bench))));
   question.masks = {"By skew", "By experts"};
   return question;

@@ -62,8 +62,8 @@ std::optional<Question> quarter_question(const lab::Report& bench, const char* r
                       "own copy does the kernel reach?",
                       loads),
           shares()[share_of(*share)], shares(),
-          fmt::format("{}: {:.0f} GB/s, {}.", words::percent(*share), *rate,
-                      measured::where_measured(bench))));
+          fmt::format("it reaches {} of the copy's bandwidth ({:.0f} GB/s, {}).",
+                      words::percent(*share), *rate, measured::where_measured(bench))));
 }
 
 /// Past the knee.
@@ -85,8 +85,8 @@ std::optional<Question> knee_question(const lab::Report& bench) {
               "KiB, how much faster is the copy?",
               at.in_flight, twice.in_flight),
           choices[is], choices,
-          fmt::format("{:.0f} against {:.0f} GB/s, {}.", twice.bandwidth, at.bandwidth,
-                      measured::where_measured(bench))));
+          fmt::format("twice the bytes bring {:.0f} in place of {:.0f} GB/s ({}).", twice.bandwidth,
+                      at.bandwidth, measured::where_measured(bench))));
 }
 
 /// What the wait grows to.
@@ -97,13 +97,14 @@ std::optional<Question> loaded_question(const lab::Report& bench) {
   const Point &few = points.front(), &many = points.back();
   return about_view(
       "Bytes in flight", "loaded-latency",
-      ask_ratio(fmt::format(
-                    "From {:.3g} to {:.3g} KiB in flight on each multiprocessor: how many times as "
-                    "long does a load take?",
-                    few.in_flight, many.in_flight),
-                many.latency / few.latency, {1, 1.5, 2.5, 5, 10},
-                fmt::format("{:.0f} against {:.0f} ns, {}: memory gives no more, so they queue.",
-                            many.latency, few.latency, measured::where_measured(bench))));
+      ask_ratio(
+          fmt::format(
+              "From {:.3g} to {:.3g} KiB in flight on each multiprocessor: how many times as "
+              "long does a load take?",
+              few.in_flight, many.in_flight),
+          many.latency / few.latency, {1, 1.5, 2.5, 5, 10},
+          fmt::format("memory gives no more, so that loads queue ({:.0f} against {:.0f} ns, {}).",
+                      many.latency, few.latency, measured::where_measured(bench))));
 }
 
 /// Which register limit is fastest: more warps and spills, or fewer and none.
@@ -125,7 +126,7 @@ std::optional<Question> spill_question(const lab::Report& bench) {
   std::vector<std::string> others = {name(*most), name(0), name(table->rows.size() / 2),
                                      name(table->rows.size() - 1), name(1)};
   const auto say = [&](std::size_t row) {
-    return fmt::format("{}: {} warps and {} B spilled a thread, {:.3g} TFLOP/s", name(row),
+    return fmt::format("{} let in {} warps and spill {} B a thread, {:.3g} TFLOP/s", name(row),
                        text_in(*table, row, "warps_per_sm"), text_in(*table, row, "local_bytes"),
                        *number_in(*table, row, "tflops"));
   };
@@ -135,7 +136,7 @@ std::optional<Question> spill_question(const lab::Report& bench) {
           "warps "
           "in. Which limit is fastest?",
           name(*best), others,
-          fmt::format("{}. {}. {}.", say(*best), say(*most), measured::where_measured(bench))));
+          fmt::format("{}; {} ({}).", say(*best), say(*most), measured::where_measured(bench))));
 }
 
 /// Chains in one warp instead of more warps.
@@ -167,8 +168,8 @@ std::optional<Question> chains_question(const lab::Report& bench) {
               fewest, fewest == 1 ? "warp" : "warps", text_in(*table, *many, "ilp"),
               text_in(*table, *one, "ilp")),
           *fast / *slow, {1, 1.5, 2, 4, 8},
-          fmt::format("{:.3g} against {:.3g} TFLOP/s, {}: the scheduler does not care whose "
-                      "instruction is ready.",
+          fmt::format("the scheduler does not care whose instruction is ready ({:.3g} against "
+                      "{:.3g} TFLOP/s, {}).",
                       *fast, *slow, measured::where_measured(bench))));
 }
 
@@ -186,7 +187,7 @@ std::optional<Question> branch_question(const lab::Report& bench) {
                       "does the same work take?",
                       text_in(*table, last, "ways")),
           *slowdown, {1, 2, 8, 16, 32},
-          fmt::format("{:.3g} times, {}: one arm after the other.", *slowdown,
+          fmt::format("one arm runs after the other ({:.3g} times, {}).", *slowdown,
                       measured::where_measured(bench))));
 }
 

@@ -54,8 +54,8 @@ Question LatencyHidingScene::bytes_question() const {
                                             : counted(std::ssize(trace_.machine.rows), "warp"),
                                         each, one ? "has it" : "have they", one ? "it" : "all"),
                             {"flight_box"}, "flight", kib, std::max(0.05 * kib, 0.011 * high),
-                            fmt::format("{} · {} B = {} KiB.", significant(loads, 4), bytes,
-                                        significant(kib, 4))));
+                            fmt::format("all of them ask before any must wait: {} · {} B = {} KiB.",
+                                        significant(loads, 4), bytes, significant(kib, 4))));
 }
 
 /// Before a first use: when will it be?
@@ -66,16 +66,17 @@ std::optional<Question> LatencyHidingScene::use_question(int next) const {
       picture::rounded(0, std::max<double>(1, static_cast<double>(trace_.machine.span))).second;
   return of_kind(
       "first-use",
-      ask_to_set(fmt::format("{} {} has just been issued, at {}. At which {} will the first "
-                             "instruction that needs it run?",
-                             is(Kernel::copy)        ? "Load"
-                             : is(Kernel::bulk_copy) ? "Stage"
-                                                     : "Hop",
-                             one->number, one->issue, unit() == "cycles" ? "cycle" : unit()),
-                 {"warp_loads"}, "time", static_cast<double>(one->use), 0.03 * high,
-                 fmt::format("At {}: {:.0f} {} after its issue, {:.0f} of them the probe's own.",
-                             one->use, static_cast<double>(one->use - one->issue), unit(),
-                             trace_.machine.probe_cost)));
+      ask_to_set(
+          fmt::format("{} {} has just been issued, at {}. At which {} will the first "
+                      "instruction that needs it run?",
+                      is(Kernel::copy)        ? "Load"
+                      : is(Kernel::bulk_copy) ? "Stage"
+                                              : "Hop",
+                      one->number, one->issue, unit() == "cycles" ? "cycle" : unit()),
+          {"warp_loads"}, "time", static_cast<double>(one->use), 0.03 * high,
+          fmt::format(
+              "the data took {:.0f} {} from the issue to the use, {:.0f} of them the probe's own.",
+              static_cast<double>(one->use - one->issue), unit(), trace_.machine.probe_cost)));
 }
 
 /// Before a later first use: as long as the one before it?
@@ -98,11 +99,11 @@ std::optional<Question> LatencyHidingScene::next_latency_question(int next) cons
                              : is_now <= (1 + kNear) * was ? 1
                              : is_now <= 2 * was           ? 2
                                                            : 3;
-  return of_kind(
-      "next-latency",
-      ask(fmt::format("{} {} took {:.0f} {}. How long does {} {} take?", noun(), before->number,
-                      was, unit(), noun(), one->number),
-          choices[answer], choices, fmt::format("{:.0f} after {:.0f} {}.", is_now, was, unit())));
+  return of_kind("next-latency",
+                 ask(fmt::format("{} {} took {:.0f} {}. How long does {} {} take?", noun(),
+                                 before->number, was, unit(), noun(), one->number),
+                     choices[answer], choices,
+                     fmt::format("it took {:.0f} after {:.0f} {}.", is_now, was, unit())));
 }
 
 // ---- what limits ------------------------------------------------------------------------------------------
@@ -117,7 +118,7 @@ Question LatencyHidingScene::block_limit_question() const {
                       "the {} warps of a multiprocessor can be resident?",
                       kSmall, kRegisters, kMostWarps),
           all.warps, {kMostWarps, 16, 48},
-          fmt::format("{}: a multiprocessor holds {}, whatever their size.", all.warps,
+          fmt::format("a multiprocessor holds {} at most, however small they are.",
                       counted(all.resident, "block"))));
 }
 
@@ -138,8 +139,9 @@ std::optional<Question> LatencyHidingScene::registers_question() const {
               "the register file let in?",
               registers, 2 * registers, kMostWarps),
           warps, {kMostWarps, warps * 2, warps / 2, 16, 32, 8},
-          fmt::format("{} registers a warp, of 65536, in whole blocks: {}.",
-                      all.registers_allocated, counted(warps, "warp"))));
+          fmt::format(
+              "each warp takes {} of the 65536 registers, and only whole blocks are let in: {}.",
+              all.registers_allocated, counted(warps, "warp"))));
 }
 
 /// At the end: what the hardware counted.
@@ -158,9 +160,9 @@ std::optional<Question> LatencyHidingScene::eligible_question() const {
                       significant(active, 2)),
           eligible, {active, active / 2, active / 4, active / 16, active / 64},
           [](double value) { return significant(value, 2); },
-          fmt::format("{} eligible of {} active: the others wait, and one is enough to "
-                      "issue.",
-                      significant(eligible, 3), significant(active, 3)),
+          fmt::format(
+              "{} of {} active warps were eligible: the others wait, and one is enough to issue.",
+              significant(eligible, 3), significant(active, 3)),
           0));
 }
 
@@ -171,13 +173,11 @@ Question LatencyHidingScene::lanes_question(int arm) const {
   const int lanes = std::popcount(of.voted);
   return of_kind(
       "arm-lanes",
-      ask_count(
-          fmt::format("The lanes want {} different arms. How many of the {} run in arm {}?",
-                      std::ssize(trace_.arms), kLanes, arm),
-          lanes, {kLanes, 1, kLanes / 2, kLanes - lanes, 4, 8},
-          fmt::format("{}: those that voted for it. The other {} stand still and run in their "
-                      "own turn.",
-                      lanes, kLanes - lanes)));
+      ask_count(fmt::format("The lanes want {} different arms. How many of the {} run in arm {}?",
+                            std::ssize(trace_.arms), kLanes, arm),
+                lanes, {kLanes, 1, kLanes / 2, kLanes - lanes, 4, 8},
+                fmt::format("{} voted for it; the other {} stand still and run in their own turn.",
+                            lanes, kLanes - lanes)));
 }
 
 Question LatencyHidingScene::waves_question() const {
@@ -187,8 +187,8 @@ Question LatencyHidingScene::waves_question() const {
       "waves", ask_count(fmt::format("{} blocks, and {} fit at once. How many waves do they take?",
                                      trace_.blocks, fit),
                          waves, {waves + 1, waves - 1, 1, 2, 4, trace_.blocks / 32},
-                         fmt::format("{} / {} = {}, rounded up.", trace_.blocks, fit,
-                                     significant(trace_.waves(), 3))));
+                         fmt::format("{} / {} = {}, and a wave that is not full counts as one.",
+                                     trace_.blocks, fit, significant(trace_.waves(), 3))));
 }
 
 /// What the last wave has of work, on the curve's own scale.
@@ -203,7 +203,7 @@ std::optional<Question> LatencyHidingScene::last_wave_question() const {
           fmt::format("{} blocks in waves of {}: how many are left for the last wave?",
                       trace_.blocks, fit),
           {"flight_box"}, "flight", last, 0.04 * high,
-          fmt::format("{} mod {} = {}. Room for {} more stays empty until the last has ended.",
+          fmt::format("{} mod {} = {}, and room for {} more stays empty until the last has ended.",
                       trace_.blocks, fit, last, fit - last)));
 }
 

@@ -59,8 +59,8 @@ std::optional<Question> stages_question(const lab::Report& bench) {
           "best "
           "rate?",
           enough->first, others,
-          fmt::format("{:.0f} TFLOP/s with {}, {:.0f} at best, {}. Enough stages cover the time "
-                      "from asking to landing; more only take shared memory.",
+          fmt::format("so many cover the time from asking to landing, and more only take shared "
+                      "memory ({:.0f} TFLOP/s with {}, {:.0f} at best, {}).",
                       enough->second, words::counted(enough->first, "stage"), best->second,
                       measured::where_measured(bench))));
   question.masks = {"Stages"};
@@ -80,8 +80,8 @@ std::optional<Question> library_question(const lab::Report& bench) {
                               "its rate?",
                               kSize),
                   choices[is], choices,
-                  fmt::format("{:.0f} TFLOP/s, {} of cuBLAS, {}.", *ours, words::percent(*share),
-                              measured::where_measured(bench))));
+                  fmt::format("it reaches {:.0f} TFLOP/s, {} of cuBLAS ({}).", *ours,
+                              words::percent(*share), measured::where_measured(bench))));
   question.masks = {"Ladder"};
   return question;
 }
@@ -96,8 +96,8 @@ std::optional<Question> wgmma_question(const lab::Report& bench) {
                       "has several. How many times as fast is it?",
                       kSize),
           *fast / *slow, {1.1, 2, 4, 8},
-          fmt::format("{:.0f} against {:.0f} TFLOP/s, {}: the instruction is the same, but now it "
-                      "seldom waits.",
+          fmt::format("the instruction is the same, but now it seldom waits ({:.0f} against {:.0f} "
+                      "TFLOP/s, {}).",
                       *fast, *slow, measured::where_measured(bench))));
   question.masks = {"Ladder"};
   return question;
@@ -108,14 +108,14 @@ std::optional<Question> pipe_question(const lab::Report& bench) {
   const auto first = number_with(bench, "counters", {{"rung", "wgmma"}}, "tensor_pipe");
   if (!busy || !first) return std::nullopt;
   const auto say = [](double percent) { return fmt::format("{:.0f} %", percent); };
-  Question question =
-      of_kind("tensor-pipe",
-              ask_number("In how many of its cycles is the tensor pipe busy in persistent, as the "
-                         "hardware counts?",
-                         std::round(*busy), {25, 50, 70, 85, 95, std::round(*first)}, say,
-                         fmt::format("{:.0f} %, and {:.0f} % in wgmma, {}.", *busy, *first,
-                                     measured::where_measured(bench)),
-                         0));
+  Question question = of_kind(
+      "tensor-pipe",
+      ask_number("In how many of its cycles is the tensor pipe busy in persistent, as the "
+                 "hardware counts?",
+                 std::round(*busy), {25, 50, 70, 85, 95, std::round(*first)}, say,
+                 fmt::format("copies and products overlap ({:.0f} %, and {:.0f} % in wgmma, {}).",
+                             *busy, *first, measured::where_measured(bench)),
+                 0));
   question.masks = {"Counters"};
   return question;
 }
@@ -133,8 +133,8 @@ std::optional<Question> older_question(const lab::Report& bench) {
       ask("mma-sync has the older instruction, and a ring that cp.async fills ahead. wgmma has the "
           "newer one, and one stage filled by ordinary loads. Which is faster?",
           choices[is], choices,
-          fmt::format("{:.0f} against {:.0f} TFLOP/s at {}, {}. An instruction is as fast as what "
-                      "is brought to it.",
+          fmt::format("an instruction is as fast as what is brought to it ({:.0f} against {:.0f} "
+                      "TFLOP/s at {}, {}).",
                       *old, *one_stage, kSize, measured::where_measured(bench))));
 }
 
@@ -147,12 +147,11 @@ std::optional<Question> two_stages_question(const lab::Report& bench) {
   if (!one || !two || !said) return std::nullopt;
   return about_view(
       "Stages", "two-stages",
-      ask_number(
-          fmt::format("With one stage a k-tile takes {}. How many with two?", cycles(*one)), *two,
-          apart(*two, {*one, *one / 2, *one / 4, 0.75 * *one, 1.5 * *one}), cycles,
-          fmt::format("{}, {}; predicted {}: while one k-tile is multiplied the next is on its "
-                      "way, and only the longer of the two counts.",
-                      cycles(*two), measured::where_measured(bench), cycles(*said))));
+      ask_number(fmt::format("With one stage a k-tile takes {}. How many with two?", cycles(*one)),
+                 *two, apart(*two, {*one, *one / 2, *one / 4, 0.75 * *one, 1.5 * *one}), cycles,
+                 fmt::format("while one k-tile is multiplied the next is on its way, and only the "
+                             "longer of the two counts ({}, {}; predicted {}).",
+                             cycles(*two), measured::where_measured(bench), cycles(*said))));
 }
 
 /// What comes takes shared memory's time as well.
@@ -164,14 +163,14 @@ std::optional<Question> fed_question(const lab::Report& bench) {
   if (!stays || !fed || *fed < 1.05 * *stays) return std::nullopt;
   return about_view(
       "Inside the SM", "fed",
-      ask_number(
-          fmt::format("On a stage that stays in shared memory a wgmma of 64 × 64 × 16 takes "
-                      "{}. And in a ring that TMA fills all the time?",
-                      cycles(*stays)),
-          *fed, apart(*fed, {*stays, *stays / 2, 1.5 * *stays, 2 * *stays, 4 * *stays}), cycles,
-          fmt::format("{}, {}. Reading alone takes all of shared memory's cycles; what comes "
-                      "next has to be delivered and written as well.",
-                      cycles(*fed), measured::where_measured(bench))));
+      ask_number(fmt::format("On a stage that stays in shared memory a wgmma of 64 × 64 × 16 takes "
+                             "{}. And in a ring that TMA fills all the time?",
+                             cycles(*stays)),
+                 *fed, apart(*fed, {*stays, *stays / 2, 1.5 * *stays, 2 * *stays, 4 * *stays}),
+                 cycles,
+                 fmt::format("reading alone takes all of shared memory's cycles, and what comes "
+                             "next has to be delivered and written as well ({}, {}).",
+                             cycles(*fed), measured::where_measured(bench))));
 }
 
 /// C's tiles on their way out, with the swizzle and without.
@@ -187,8 +186,8 @@ std::optional<Question> conflict_question(const lab::Report& bench) {
           "persistent puts C's tiles into shared memory with a swizzle, from where TMA stores "
           "them. How many times as many passes would the same stores take without it?",
           *plain / *swizzled, {1, 2, 4, 16},
-          fmt::format("{:.0f} passes against {:.0f}, {}: 8 rows of 128 bytes meet in the same "
-                      "four banks and take turns.",
+          fmt::format("8 rows of 128 bytes meet in the same four banks and take turns ({:.0f} "
+                      "passes against {:.0f}, {}).",
                       *plain, *swizzled, measured::where_measured(bench))));
 }
 
@@ -202,14 +201,14 @@ std::optional<Question> data_question(const lab::Report& bench) {
   };
   return about_view(
       "Data", "data",
-      ask_ratio("A kernel multiplies zeros instead of random numbers. How many times as "
-                "fast is it?",
-                *zeros / *random, {1, 1.6, 2.5, 5},
-                fmt::format("{:.0f} TFLOP/s{} against {:.0f}{}, {}. No instruction is left out: "
-                            "wires that do not switch take less power, and the clock may stay "
-                            "higher.",
-                            *zeros, clock("zeros"), *random, clock("random"),
-                            measured::where_measured(bench))));
+      ask_ratio(
+          "A kernel multiplies zeros instead of random numbers. How many times as "
+          "fast is it?",
+          *zeros / *random, {1, 1.6, 2.5, 5},
+          fmt::format(
+              "wires that do not switch take less power, and the clock may stay higher, although "
+              "no instruction is left out ({:.0f} TFLOP/s{} against {:.0f}{}, {}).",
+              *zeros, clock("zeros"), *random, clock("random"), measured::where_measured(bench))));
 }
 
 /// The order of the tiles that needs most of DRAM against the one that needs least.
@@ -238,10 +237,11 @@ std::optional<Question> order_question(const lab::Report& bench) {
                             "as the best, at {}?",
                             kSize),
                 most->first / least->first, {1, 1.5, 2.5, 4, 8},
-                fmt::format("{:.0f} MB ({}) against {:.0f} MB ({}), {}. What is multiplied at the "
-                            "same time should share rows of A and of B.",
-                            most->first, most->second, least->first, least->second,
-                            measured::where_measured(bench))));
+                fmt::format(
+                    "tiles that are multiplied at the same time share rows of A and columns of B "
+                    "in one order more than in another: {:.0f} MB ({}) against {:.0f} MB ({}), {}.",
+                    most->first, most->second, least->first, least->second,
+                    measured::where_measured(bench))));
 }
 
 }  // namespace

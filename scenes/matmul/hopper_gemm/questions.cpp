@@ -36,10 +36,9 @@ Question HopperGemmScene::threads_question() const {
       trace_.stage_bytes, all);
   return ask_count(
       text, has_tma() ? 1 : all, {1, 32, 128, all},
-      has_tma()
-          ? "One. It names a box by its first row and column and goes on; addresses, edges and "
-            "swizzle are the copy engine's business."
-          : fmt::format("All. Each of {} computes addresses and moves 16 bytes at a time.", all));
+      has_tma() ? "it names a box by its first row and column and goes on; addresses, edges and "
+                  "swizzle are the copy engine's business."
+                : fmt::format("each of {} computes addresses and moves 16 bytes at a time.", all));
 }
 
 /// Before the first bytes are announced: on the ring's own scale.
@@ -50,10 +49,9 @@ Question HopperGemmScene::announced_question() const {
                   "the stage's barrier wait for?",
                   trace_.rows, trace_.columns),
       {"stage_bytes"}, "bytes", trace_.stage_bytes, 0.05 * trace_.stage_bytes,
-      fmt::format(
-          "{} · 128 + {} · 128 = {} + {} = {}. Rows that lie outside a matrix count too: they "
-          "come as zeros.",
-          trace_.rows, trace_.columns, a_bytes(), b, trace_.stage_bytes));
+      fmt::format("{} · 128 + {} · 128 = {} + {} = {}, and rows that lie outside a matrix count "
+                  "too: they come as zeros.",
+                  trace_.rows, trace_.columns, a_bytes(), b, trace_.stage_bytes));
 }
 
 Question HopperGemmScene::swizzle_question() const {
@@ -64,8 +62,8 @@ Question HopperGemmScene::swizzle_question() const {
           "that cost?",
           rows, trace_.swizzle),
       0, {16 * rows, trace_.stage_bytes / 8, trace_.swizzle, 128},
-      "None. Chunks of 16 bytes change places inside their lines; padding each row would cost 16 "
-      "bytes a row.");
+      "chunks of 16 bytes only change places inside their lines, where padding would cost 16 bytes "
+      "a row.");
 }
 
 /// Before a stage is wanted that is still in use.
@@ -75,8 +73,8 @@ Question HopperGemmScene::empty_question() const {
       ask("The producer has used every stage once. What does it wait for before it fills the "
           "next one?",
           "Its empty barrier", {"Its full barrier", "__syncthreads()", "Nothing: it just goes on"},
-          fmt::format("A warp arrives there once the products that read the stage are done, "
-                      "{} arrivals in all. The full barrier is for the consumers.",
+          fmt::format("each consumer warp arrives there once its products have read the stage, {} "
+                      "arrivals in all; the full barrier is for the consumers.",
                       4 * trace_.consumers * trace_.cluster)));
 }
 
@@ -89,10 +87,10 @@ Question HopperGemmScene::consumer_question() const {
       "Every byte of B is used for twice as many products",
       {"Each product takes half as long", "Each thread needs half as many sums",
        "The barriers are no longer needed"},
-      fmt::format("Both read the same {} bytes of B and bring 64 rows of A each: a block's tile "
-                  "has 128 rows in place of 64. Each warpgroup still has 64 × {} sums of its "
-                  "own.",
-                  b, trace_.columns));
+      fmt::format(
+          "both read the same {} bytes of B and bring 64 rows of A each, so that a block's tile "
+          "has 128 rows in place of 64; each warpgroup still has 64 × {} accumulators of its own.",
+          b, trace_.columns));
 }
 
 /// How far the copies may run ahead of the first products: how far they do is up to the clock of the machine that ran it.
@@ -106,9 +104,8 @@ std::optional<Question> HopperGemmScene::ahead_question() const {
                   "the first is multiplied? The ring has {} stages.",
                   trace_.stages),
       most, {1, 2, most, most - 1, most + 1},
-      fmt::format("{}: the producer does not wait for the bytes that it has asked for, only for a "
-                  "stage to put more in.",
-                  most));
+      "the producer does not wait for the bytes that it has asked for, only for a stage to put "
+      "more in.");
 }
 
 // ---- what only the run says ----------------------------------------------------------------------
@@ -122,12 +119,13 @@ Question HopperGemmScene::outcome_question() const {
                          : outcome == "ended by the GPU"         ? 3
                          : outcome == "right" || outcome.empty() ? 0
                                                                  : 1;
+  std::string why = trace_.broken.report;
+  if (why.empty()) why = is == 0 ? "the fault did not show" : "numbers differ from the reference's";
+  if (why.back() == '.') why.pop_back();
+  if (!trace_.broken.where.empty()) why += fmt::format(" ({})", trace_.broken.where);
   return ask(
       fmt::format("The kernel is broken on purpose: {}. What happens?", name_of(params_.broken)),
-      choices[is], choices,
-      fmt::format("{}{}{}", outcome.empty() ? "right" : outcome,
-                  trace_.broken.where.empty() ? "" : ", " + trace_.broken.where,
-                  trace_.broken.report.empty() ? "." : ": " + trace_.broken.report));
+      choices[is], choices, lowered(why) + ".");
 }
 
 std::optional<Question> HopperGemmScene::question(const View& view) const {

@@ -25,18 +25,16 @@ Question TilingScene::load_question(int number) const {
   const int threads = trace_.tile * trace_.tile;
   return about(
       {"loads"},
-      ask_count(
-          fmt::format(
-              "K-tile {} has {} products. How many elements does the block load from global "
-              "memory for it?",
-              number, products),
-          of_a + of_b, {2 * products, elements, products, threads, 2 * threads},
-          shared()
-              ? fmt::format("{}: {} of A and {} of B, each once, by {} threads.", of_a + of_b, of_a,
-                            of_b, threads)
-              : fmt::format(
-                    "{}, two per product: {} of A and {} of B, although only {} of them differ.",
-                    of_a + of_b, of_a, of_b, elements)));
+      ask_count(fmt::format(
+                    "K-tile {} has {} products. How many elements does the block load from global "
+                    "memory for it?",
+                    number, products),
+                of_a + of_b, {2 * products, elements, products, threads, 2 * threads},
+                shared() ? fmt::format("{} threads load {} of A and {} of B, each once.", threads,
+                                       of_a, of_b)
+                         : fmt::format("every product loads its two: {} of A and {} of B, although "
+                                       "only {} of them differ.",
+                                       of_a, of_b, elements)));
 }
 
 /// Which of the tile's elements does the followed thread bring?
@@ -58,12 +56,11 @@ std::optional<Question> TilingScene::loader_question(int number, int thread) con
     return picture::Key{"sa", std::stoi(choice.substr(3)), std::stoi(choice.substr(second + 1))};
   };
   return about_each(
-      thing,
-      ask(fmt::format("Thread {} loads one element of A's next tile. Which one?", thread),
-          name(element), others,
-          fmt::format("threadIdx.x = {} runs along the row, threadIdx.y = {} chooses it, so that "
-                      "the lanes of a warp load neighbours.",
-                      thread % edge, thread / edge)));
+      thing, ask(fmt::format("Thread {} loads one element of A's next tile. Which one?", thread),
+                 name(element), others,
+                 fmt::format("threadIdx.x = {} runs along the row and threadIdx.y = {} chooses it, "
+                             "so that the lanes of a warp load neighbours.",
+                             thread % edge, thread / edge)));
 }
 
 /// Where the bar of `naive` ends, when some of its k-tiles have been seen.
@@ -76,8 +73,8 @@ Question TilingScene::end_question() const {
           "at the end, with k = {}?",
           trace_.k),
       {"bar_naive"}, "loads", static_cast<double>(end), 0.06 * static_cast<double>(end),
-      fmt::format("Two for each of {} products: {}. This block loads {}.", products, end,
-                  trace_.block.loads()));
+      fmt::format("naive loads two for each of {} products: {}, where this block loads {}.",
+                  products, end, trace_.block.loads()));
 }
 
 /// Of the whole launch: each matrix as often as blocks need it.
@@ -91,17 +88,17 @@ Question TilingScene::launch_question() const {
                       trace_.m, trace_.n),
           trace_.global_loads,
           {m * k + k * n, trace_.naive_global_loads, trace_.block.loads(), trace_.global_loads / 2},
-          fmt::format("{}: A and B have {} elements together, and every block that needs them "
-                      "loads them again; naive loads {}.",
-                      trace_.global_loads, m * k + k * n, trace_.naive_global_loads)));
+          fmt::format("A and B have {} elements together, and every block that needs them loads "
+                      "them again; naive loads {}.",
+                      m * k + k * n, trace_.naive_global_loads)));
 }
 
 Question TilingScene::race_question() const {
   const tiling::Races& races = trace_.races;
   std::string because =
-      fmt::format("In {} of {} ({}).", races.wrong_orders, races.orders, races.where);
+      fmt::format("C is wrong in {} of {} ({})", races.wrong_orders, races.orders, races.where);
   if (races.wrong_orders == 0 && k_tiles() == 1) {
-    because += " There is no second k-tile that could overwrite the first.";
+    because += ": there is no second k-tile that could overwrite the first";
   }
   const std::vector<std::string> shares = {"In none", "In some", "In all"};
   const std::size_t is = races.wrong_orders == 0 ? 0 : races.wrong_orders < races.orders ? 1 : 2;
@@ -109,7 +106,7 @@ Question TilingScene::race_question() const {
       {"block"},
       ask(fmt::format("The barrier {} is gone. In how many of {} thread orders will C be wrong?",
                       name_of(params_.remove_barrier), races.orders),
-          shares[is], shares, std::move(because)));
+          shares[is], shares, because + "."));
 }
 
 std::optional<Question> TilingScene::question(const View& view) const {
@@ -192,8 +189,8 @@ std::optional<Question> fewer_loads_question(const lab::Report& bench) {
                       "coalesced. How many times as fast is it?",
                       kSize, fewer),
           *fast / *slow, {fewer, fewer / 4, 2},
-          fmt::format("{:.1f} against {:.1f} TFLOP/s, {}. The caches had answered most of those "
-                      "loads; now each product waits for shared memory instead.",
+          fmt::format("caches had answered most of those loads, and now each product waits for "
+                      "shared memory instead ({:.1f} against {:.1f} TFLOP/s, {}).",
                       *fast, *slow, measured::where_measured(bench))));
   question.masks = {"Ladder", "Roofline"};
   return question;
@@ -212,8 +209,8 @@ std::optional<Question> dram_question(const lab::Report& bench) {
           "How many times the DRAM bytes of coalesced does shared-tile move at 4096³, counted "
           "by the hardware?",
           *after / *before, {1.0 / 32, 0.5, 1},
-          fmt::format("{:.0f} against {:.0f} MB, {}. L2 serves many of the requests of both; "
-                      "the hit rate depends on which blocks run together.",
+          fmt::format("L2 serves many of the requests of both, as many as the blocks that "
+                      "run together make it ({:.0f} against {:.0f} MB, {}).",
                       *after, *before, measured::where_measured(bench))));
   question.masks = {"Counters", "Roofline"};
   return question;
@@ -235,11 +232,10 @@ std::optional<Question> library_question(const lab::Report& bench) {
       ask("warp-tile multiplies FP32 on CUDA cores, tensor-core BF16 on tensor cores. Which comes "
           "nearer to cuBLAS in its own format?",
           choices[is], choices,
-          fmt::format(
-              "{} of cuBLAS at {:.0f} TFLOP/s, and {} at {:.0f}, {}: the faster the units, the "
-              "harder it is to feed them.",
-              words::percent(*fp32), *rates.first, words::percent(*bf16), *rates.second,
-              measured::where_measured(bench))));
+          fmt::format("the faster the units, the harder it is to feed them ({} of cuBLAS at {:.0f} "
+                      "TFLOP/s, and {} at {:.0f}, {}).",
+                      words::percent(*fp32), *rates.first, words::percent(*bf16), *rates.second,
+                      measured::where_measured(bench))));
   question.masks = {"Ladder", "Roofline", "Shared memory"};
   return question;
 }

@@ -20,7 +20,7 @@ using words::counted;
 namespace {
 
 std::string because(const RequestStats& stats) {
-  return fmt::format("The lanes touch {} in {} of {}: {} of the bytes moved is used.",
+  return fmt::format("the lanes touch {} in {} of {}, and so {} of the bytes moved are used.",
                      counted(stats.bytes_used, "different byte"), counted(stats.sectors, "sector"),
                      counted(stats.lines, "line"), words::percent(stats.efficiency() / 100));
 }
@@ -58,8 +58,8 @@ std::optional<Question> CoalescingScene::next_sector_question(const WarpRequest&
                       "bytes. Which lane is the first that needs another sector?",
                       name_of(next.kind), counted(trace_.element_bytes, "byte")),
           fmt::format("lane {}", answer), others,
-          fmt::format("{} {} fit into 32 bytes: lanes 0–{} share the first sector.", answer,
-                      answer == 1 ? "element" : "elements", answer - 1)));
+          fmt::format("32 bytes hold {}, so lanes 0–{} share the first sector.",
+                      counted(answer, "element"), answer - 1)));
 }
 
 /// Sectors that this request and an earlier one of the same site both touch.
@@ -83,10 +83,10 @@ Question CoalescingScene::shared_question(const WarpRequest& before,
                       "{} touched already?",
                       next.warp, counted(sectors, "sector"), before.warp),
           answer, {0, 1, sectors, sectors / 2, 2},
-          answer == 0
-              ? "None: the warps' bytes lie in different sectors, and no cache can help."
-              : fmt::format("{} of {}: a cache that still has them need not ask memory again.",
-                            answer, sectors)));
+          answer == 0 ? "the warps' bytes lie in different sectors, and no cache can help."
+                      : fmt::format("the warps' bytes meet in {} of {} sectors: a cache that still "
+                                    "has them need not ask memory again.",
+                                    answer, sectors)));
 }
 
 std::optional<Question> CoalescingScene::question(const View& view) const {
@@ -164,8 +164,8 @@ std::optional<Question> wide_question(const lab::Report& bench) {
           "nothing. Which brings more useful bytes a second?",
           choices[is], choices,
           fmt::format(
-              "{:.0f} against {:.0f} GB/s, {}. Every thread has one load under way: wide ones "
-              "keep more bytes in flight, which counts here more than waste.",
+              "every thread has one load under way, and wide ones keep more bytes in flight while "
+              "they waste half of what moves ({:.0f} against {:.0f} GB/s, {}).",
               *wide, *narrow, measured::where_measured(bench))));
   question.masks = {"Patterns"};
   return question;
@@ -184,9 +184,8 @@ std::optional<Question> stride_question(const lab::Report& bench) {
           "At stride 8 each lane of 4-byte loads has a sector of its own, so stride 32 moves no "
           "more sectors. How many times as fast as stride 32 is stride 8?",
           *near / *far, {1, 4, 2, 8},
-          fmt::format("{:.0f} against {:.0f} GB/s, {}. Sectors are not all: DRAM fetches more "
-                      "than 32 bytes at once, and farther strides touch more of its rows and "
-                      "pages.",
+          fmt::format("DRAM fetches more than 32 bytes at once, and farther strides touch more of "
+                      "its rows and pages ({:.0f} against {:.0f} GB/s, {}).",
                       *near, *far, measured::where_measured(bench))));
   question.masks = {"Stride and offset", "DRAM traffic"};
   return question;
@@ -213,10 +212,9 @@ std::optional<Question> offset_question(const lab::Report& bench) {
           "of 4. "
           "How much bandwidth does that cost?",
           say(loss), others,
-          fmt::format(
-              "{:.0f} against {:.0f} GB/s, {}: the fifth sector is the next warp's first, and "
-              "a cache has it.",
-              *off, *aligned, measured::where_measured(bench))));
+          fmt::format("the fifth sector is the next warp's first, and a cache has it ({:.0f} "
+                      "against {:.0f} GB/s, {}).",
+                      *off, *aligned, measured::where_measured(bench))));
   question.masks = {"Stride and offset"};
   return question;
 }

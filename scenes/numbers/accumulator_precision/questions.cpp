@@ -31,11 +31,10 @@ Question RunningSum::landing_question(int point) const {
           after, {v.unrounded, before, v.below, v.above, v.above + v.spacing},
           [this](double value) { return say(value); },
           v.direction == Direction::exact
-              ? fmt::format("{} is a number of the format: nothing is rounded.", say(after))
-              : fmt::format("The unrounded sum is {}, between {} and {}, which are {} apart; it "
-                            "becomes {}.",
-                            say(v.unrounded), say(v.below), say(v.above), spacing_text(v.spacing),
-                            say(after))));
+              ? fmt::format("{} is a number of the format, and nothing is rounded.", say(after))
+              : fmt::format("the unrounded sum is {}, between {} and {}, which are {} apart.",
+                            say(v.unrounded), say(v.below), say(v.above),
+                            spacing_text(v.spacing))));
 }
 
 /// How far apart do the numbers stand past the next power of two?
@@ -71,11 +70,11 @@ Question RunningSum::freeze_question() const {
           nearest ? spacing / 2 : spacing, {spacing / 4, spacing / 2, spacing, spacing * 2},
           spacing_text,
           nearest
-              ? fmt::format("Numbers are {} apart there. Less than half of that, {}, rounds back; "
-                            "exactly half is a tie and goes to the even neighbour, {}.",
+              ? fmt::format("numbers are {} apart there: less than half of that, {}, rounds back, "
+                            "and exactly half is a tie that goes to the even neighbour, {}.",
                             spacing_text(spacing), spacing_text(spacing / 2),
                             even ? "which is " + rest + " itself" : "upward")
-              : fmt::format("Numbers are {} apart there, and anything in between is cut off.",
+              : fmt::format("numbers are {} apart there, and anything in between is cut off.",
                             spacing_text(spacing))));
 }
 
@@ -154,7 +153,7 @@ std::optional<Question> normal_question(const lab::Report& bench) {
   const auto fp8 = with_data(bench, "wgmma-fp8", "normal", "error"),
              fp16 = with_data(bench, "mma-fp16-acc16", "normal", "error");
   if (!fp8 || !fp16) return std::nullopt;
-  const std::vector<std::string> choices = {"The FP16 accumulator", "Hopper's FP8 path",
+  const std::vector<std::string> choices = {"The FP16 accumulator", "The FP8 path of Hopper",
                                             "Both alike, within a tenth"};
   const std::size_t is = *fp16 > 1.1 * *fp8 ? 0 : *fp8 > 1.1 * *fp16 ? 1 : 2;
   Question question = of_kind(
@@ -163,11 +162,10 @@ std::optional<Question> normal_question(const lab::Report& bench) {
           "accumulator in "
           "FP16 or the tensor core's own in the FP8 path of Hopper?",
           choices[is], choices,
-          fmt::format(
-              "{} % against {} %, {}. Sums of both signs stay small; what is cut off does not "
-              "add up as it does when all terms are positive.",
-              words::significant(*fp16, 3), words::significant(*fp8, 3),
-              measured::where_measured(bench))));
+          fmt::format("sums of both signs stay small, and what is cut off does not add up as it "
+                      "does when all terms are positive ({} % against {} %, {}).",
+                      words::significant(*fp16, 3), words::significant(*fp8, 3),
+                      measured::where_measured(bench))));
   question.masks = {"Error", "By data"};
   return question;
 }
@@ -192,10 +190,9 @@ std::optional<Question> price_question(const lab::Report& bench) {
           "anew. What "
           "share of the throughput does that cost?",
           say(cost), others,
-          fmt::format(
-              "{:.0f} against {:.0f} TFLOP/s, {}: additions on CUDA cores that the tensor cores "
-              "wait for, though not for all of them.",
-              *promoted, *straight, measured::where_measured(bench))));
+          fmt::format("tensor cores wait for some of the additions on CUDA cores ({:.0f} against "
+                      "{:.0f} TFLOP/s, {}).",
+                      *promoted, *straight, measured::where_measured(bench))));
   question.masks = {"Price", "By data"};
   return question;
 }
@@ -214,8 +211,8 @@ std::optional<Question> rate_question(const lab::Report& bench) {
           "fast "
           "is FP16?",
           *narrow / *wide, {2, 1.5, 4},
-          fmt::format("{:.0f} against {:.0f} TFLOP/s, {}: the tensor core adds in either at the "
-                      "same pace; only registers and their traffic are saved.",
+          fmt::format("the tensor core adds in either at the same pace, and only registers and "
+                      "their traffic are saved ({:.0f} against {:.0f} TFLOP/s, {}).",
                       *narrow, *wide, measured::where_measured(bench))));
   question.masks = {"Price", "By data"};
   return question;

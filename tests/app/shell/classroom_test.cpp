@@ -2,11 +2,16 @@
 #include <fmt/format.h>
 
 #include "app/keep/capsule.hpp"
+#include "app/keep/progress.hpp"
+#include "app/shell/shell_state.hpp"
+#include "app/shell/steps.hpp"
 #include "app/window/window.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/shared/guide.hpp"
 #include "scenes/ui/context.hpp"
+#include "tests/app/child.hpp"
 #include "tests/app/shell/stage.hpp"
+#include "tests/scenes/scene_frame.hpp"
 
 using namespace tilestep;
 using namespace tilestep::app;
@@ -44,6 +49,49 @@ TEST_CASE("→ asks, then shows; question, choice and reason stay until the next
   stage.frame();
   CHECK_FALSE(stage.has("predict_verdict"));
   CHECK(stage.part("tab_data")["value"] == "selected");  // as before the question
+}
+
+TEST_CASE("an answer is one sentence, from which →, Enter and the button go on", "[ui_shell]") {
+  for (const std::string by : {"→", "Enter", "the button"}) {
+    CAPTURE(by);
+    ShellOptions options;
+    options.predict = true;
+    Stage stage(options);
+    stage.lab.answer();
+    stage.frame();
+    const auto go_on = [&](const std::string& button) {
+      if (by == "the button") return stage.click(button);
+      stage.shell.key(by == "→" ? Key::right : Key::enter, false);
+      stage.frame();
+    };
+    stage.shell.key(Key::enter, false);  // nothing is asked yet
+    stage.shell.key(Key::right, false);
+    stage.frame();
+    stage.shell.key(Key::enter, false);  // nor answered
+    CHECK(stage.shell.step() == 0);
+    stage.shell.key(Key::a, false);
+    stage.frame();
+    go_on("question_on");
+    CHECK(stage.shell.step() == 1);
+    const std::string said = stage.part("predict_verdict")["label"];
+    CHECK((said.starts_with("Right: ") || said.starts_with("No: ")));
+    CHECK(said.find(", because ") != std::string::npos);
+    go_on("question_on");
+    CHECK((stage.shell.step() == 2 || (stage.has("question") && !stage.has("predict_verdict"))));
+    // Under Measured they go on to the figures, and leave the step alone.
+    const int step = stage.shell.step();
+    stage.shell.key(Key::escape, false);
+    stage.shell.key(Key::m, false);
+    stage.frame();
+    REQUIRE(stage.has("question"));
+    const std::string asked = stage.part("question")["label"];
+    stage.shell.key(Key::a, false);
+    stage.frame();
+    REQUIRE(stage.has("predict_verdict"));
+    go_on("see_measurement");
+    CHECK((!stage.has("question") || stage.part("question")["label"] != asked));
+    CHECK(stage.shell.step() == step);
+  }
 }
 
 TEST_CASE("on a stage the hands of a class are counted", "[ui_shell]") {
@@ -215,6 +263,149 @@ TEST_CASE("the question of a stop can be skipped, and questions that are off ask
   }
 }
 
+TEST_CASE(
+    "a presenter's clicker goes through the stops, whose title and first sentence stand below",
+    "[ui_shell]") {
+  ShellOptions options;
+  options.lesson = "online-softmax";
+  options.presenter = options.predict = true;
+  Stage stage(options);
+  const ImVec2 size(1280, 720);
+  std::size_t answered = 0;
+  const auto settle = [&] {
+    stage.frame(size);
+    if (stage.lab.requests.size() > std::exchange(answered, stage.lab.requests.size())) {
+      stage.lab.answer();
+    }
+    stage.frame(size);
+    stage.frame(size);
+  };
+  settle();
+  CHECK_FALSE(stage.has("stop_told"));
+  const auto guide =
+      scenes::parse_guide(scenes::lesson_text(options.lesson), lesson(options.lesson).knobs());
+  // The path begins with the text, which then goes.
+  stage.shell.key(Key::l, false);
+  stage.frame(size);
+  stage.shell.key(Key::bracket_right, false);
+  CHECK_FALSE(stage.has("stop_told"));
+  stage.shell.key(Key::l, false);
+  settle();
+  REQUIRE(stage.has("stop_told"));
+  CHECK(stage.part("stop_told")["label"] == guide.stops[0].title);
+  const std::string told = stage.part("stop_told")["value"];
+  CHECK(told.size() > 20);
+  CHECK(told.ends_with('.'));
+  CHECK(told.find("](") == std::string::npos);
+  CHECK(stage.part("stop_told")["rect"] == stage.part("stop_told")["raw"]);
+  for (std::size_t stop = 1; stop < guide.stops.size(); ++stop) {
+    stage.shell.key(Key::page_down, false);
+    settle();
+    CAPTURE(stop);
+    if (guide.stops[stop].ask.empty() || !stage.has("question")) {
+      CHECK(stage.part("stop_told")["label"] == guide.stops[stop].title);
+      continue;
+    }
+    stage.shell.key(Key::page_down, false);  // goes without an answer
+    settle();
+    CHECK(stage.part("stop_told")["label"] == guide.stops[stop].title);
+  }
+  stage.shell.key(Key::page_up, false);
+  settle();
+  CHECK(stage.part("stop_told")["label"] == guide.stops[guide.stops.size() - 2].title);
+
+  options.stop = 2;  // as one is left there
+  Stage again(options);
+  again.lab.answer();
+  again.frame(size);
+  CHECK(again.part("stop_told")["label"] == guide.stops[2].title);
+}
+
+TEST_CASE("before a lesson begins, two questions of earlier ones come back at other settings",
+          "[ui_shell]") {
+  for (const Key key : {Key::right, Key::escape}) {  // answered, skipped
+    CAPTURE(key == Key::escape);
+    const tests::TemporaryFolder folder;
+    ShellOptions options;
+    options.first_start = options.predict = true;
+    options.progress = folder.path() / "progress.json";
+    Stage stage(options);
+    stage.lab.answer();
+    stage.frame();
+    stage.click("course_" + lessons()[2]->info().id);
+    const std::string title = lessons()[2]->info().title;
+    std::vector<std::string> asked;
+    for (int number = 1; number <= 2; ++number) {
+      stage.frame();
+      stage.lab.answer();
+      stage.frame();
+      stage.frame();
+      CAPTURE(number);
+      REQUIRE(stage.has("recall"));
+      CHECK(tests::contains(stage.part("recall")["label"].get<std::string>(),
+                            fmt::format("{} of 2 before {}", number, title)));
+      asked.push_back(stage.shell.lesson());
+      CHECK(stage.lab.requests.back().params != lesson(asked.back()).knobs().completed({}));
+      const bool chosen = stage.has("predict_0");
+      if (key == Key::right && chosen) {
+        stage.shell.key(Key::a, false);
+        stage.frame();
+        stage.shell.key(Key::right, false);
+        stage.frame();
+        CHECK(stage.has("predict_verdict"));
+        stage.shell.update();
+        CHECK(ProgressFile(*options.progress).load().lessons.at(asked.back()).asked.size() == 1);
+      }
+      stage.shell.key(key, false);
+      stage.frame();
+    }
+    CHECK(asked == std::vector<std::string>{lessons()[0]->info().id, lessons()[1]->info().id});
+    stage.lab.answer();
+    stage.frame();
+    stage.frame();
+    CHECK(stage.shell.lesson() == lessons()[2]->info().id);
+    CHECK_FALSE(stage.has("recall"));
+    CHECK(stage.part("stop_1")["value"] == "selected");
+    // The lesson that was asked about stands as it did, and who comes back to this one is not asked again.
+    stage.shell.key(Key::digit_1, false);
+    stage.lab.answer();
+    stage.frame();
+    CHECK(stage.lab.requests.back().params == lessons()[0]->knobs().completed({}));
+    stage.shell.key(Key::h, false);
+    stage.frame();
+    stage.click("course_" + lessons()[2]->info().id);
+    stage.frame();
+    CHECK_FALSE(stage.has("recall"));
+  }
+}
+
+TEST_CASE("every lesson from the second on has its two questions", "[ui_shell]") {
+  std::vector<LessonState> all;
+  for (auto& scene : scenes::make_scenes()) {
+    LessonState state;
+    state.info = lesson(scene->lesson()).info();
+    state.knobs = lesson(scene->lesson()).knobs();
+    all.push_back(std::move(state));
+  }
+  CHECK(recall_before(all, 0, 0).empty());
+  for (std::size_t target = 1; target < all.size(); ++target) {
+    const auto visits = recall_before(all, target, 0);
+    CAPTURE(all[target].info.id);
+    REQUIRE(visits.size() == 2);
+    CHECK(visits[1].lesson == target - 1);
+    for (const auto& [index, settings] : visits) {
+      const auto scene = tests::scene_of(all[index].info.id);
+      scene->load(tests::report_of(all[index].info.id, settings));
+      bool asks = false;
+      for (int step = 0; step < scene->steps().tiles && !asks; ++step) {
+        asks = scene->question({at_step(scene->steps(), step)}).has_value();
+      }
+      CAPTURE(all[index].info.id);
+      CHECK(asks);
+    }
+  }
+}
+
 TEST_CASE("Ctrl+K finds a lesson, a knob, a term and an action", "[ui_shell]") {
   Stage stage;
   stage.lab.answer();
@@ -271,7 +462,7 @@ TEST_CASE("a note is written, kept with a capsule and shown when it is opened", 
   CHECK(stage.part("note")["value"] == "m jumps");
 }
 
-TEST_CASE("the tour of the window shows what is where and ends", "[ui_shell]") {
+TEST_CASE("each card of the tour of the window goes once what it names is done", "[ui_shell]") {
   ShellOptions options;
   options.first_start = true;
   Stage stage(options);
@@ -279,11 +470,54 @@ TEST_CASE("the tour of the window shows what is where and ends", "[ui_shell]") {
   stage.frame();
   stage.click("coach_begin");
   stage.frame();
-  int stops = 0;
-  for (; stage.has("coach") && stops < 20; ++stops) {
-    stage.shell.key(Key::enter, false);
+  const auto card = [&] { return stage.part("coach")["label"].get<std::string>(); };
+  const auto press = [&](Key key) {
+    stage.shell.key(key, false);
     stage.frame();
-  }
-  CHECK(stops >= 5);
-  CHECK(stops < 20);
+    stage.frame();
+  };
+  CHECK(card() == "Press →");
+  press(Key::t);  // something else
+  CHECK(card() == "Press →");
+  press(Key::right);
+  CHECK(stage.shell.step() == 1);
+  CHECK(card() == "Point at this number");
+  const auto m = stage.part("m")["rect"].get<std::vector<float>>();
+  ImGui::GetIO().MousePos = {m[0] + 5, m[1] + 5};
+  stage.frame();
+  stage.frame();
+  CHECK(card() == "Turn a knob");
+  stage.shell.set_knobs({{"keys", std::int64_t{32}}});
+  stage.frame();
+  stage.frame();
+  CHECK(card() == "Press K");
+  press(Key::k);
+  CHECK(stage.part("tab_kernel")["value"] == "selected");
+  CHECK(card() == "Press L");
+  press(Key::l);
+  CHECK(stage.has("lesson_text"));
+  CHECK(card() == "Press Ctrl+K");
+  press(Key::find);
+  press(Key::escape);
+  CHECK_FALSE(stage.has("coach"));
+}
+
+TEST_CASE("a card of the tour can be skipped, and the tour ended", "[ui_shell]") {
+  ShellOptions options;
+  options.first_start = true;
+  Stage stage(options);
+  stage.lab.answer();
+  stage.frame();
+  stage.click("coach_begin");
+  stage.frame();
+  stage.click("coach_skip");
+  stage.frame();
+  CHECK(stage.part("coach")["label"] == "Point at this number");
+  stage.shell.key(Key::enter, false);
+  stage.frame();
+  CHECK(stage.part("coach")["label"] == "Turn a knob");
+  stage.shell.key(Key::escape, false);
+  stage.frame();
+  CHECK_FALSE(stage.has("coach"));
+  CHECK(stage.shell.step() == 0);
 }

@@ -1,6 +1,7 @@
 // Home: the course, what was done of it, and the way on.
 #include "app/keep/progress.hpp"
 #include "scenes/shared/course.hpp"
+#include "scenes/ui/context.hpp"
 #include "tests/app/child.hpp"
 #include "tests/app/shell/stage.hpp"
 
@@ -86,6 +87,42 @@ TEST_CASE("all of a path that was read has its tick in the rail", "[ui_shell]") 
   stage.frame();
   CHECK(stage.part("done_" + row.lesson)["value"] == "all");
   CHECK_FALSE(stage.has("done_" + scenes::course()[0].lesson));
+}
+
+TEST_CASE("the rail has the lesson that is open in sight, and names what it shortens",
+          "[ui_shell]") {
+  const std::string last = scenes::course().back().lesson;
+  for (const float text_scale : {1.0f, 1.25f, 1.5f, 1.75f, 2.0f}) {
+    for (const ImVec2 size : {ImVec2(1440, 900), ImVec2(1024, 640)}) {
+      CAPTURE(text_scale, size.x);
+      ShellOptions options;
+      options.lesson = last;
+      options.text_scale = text_scale;
+      Stage stage(options);
+      stage.lab.answer();
+      for (int i = 0; i < 3; ++i) stage.frame(size);
+      REQUIRE(stage.has("lesson_" + last));
+      const auto row = stage.part("lesson_" + last);
+      CHECK(row["rect"] == row["raw"]);
+      if (size.x > 1200 || text_scale > 1) continue;
+      // The numbers of the narrow rail: Tab comes to Home and the first lesson, the pointer to the last.
+      const auto said = [&](const std::string& words) {
+        stage.frame(size);
+        const auto& texts = stage.shell.context().texts();
+        return std::any_of(texts.begin(), texts.end(),
+                           [&](const auto& each) { return contains(each.text, words); });
+      };
+      stage.shell.context().record_texts(true);
+      stage.shell.key(Key::tab, false);
+      CHECK(said("The course"));
+      stage.shell.key(Key::tab, false);
+      CHECK(said(scenes::course().front().title));
+      const auto rect = row["rect"].get<std::vector<float>>();
+      ImGui::GetIO().MousePos = {rect[0] + rect[2] / 2, rect[1] + rect[3] / 2};
+      stage.frame(size);
+      CHECK(said(scenes::course().back().title));
+    }
+  }
 }
 
 TEST_CASE("an answer counts, right or wrong", "[ui_shell]") {

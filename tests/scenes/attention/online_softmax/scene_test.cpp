@@ -131,7 +131,7 @@ TEST_CASE("every question has its answer in the trace", "[online_softmax_scene]"
           CHECK(question->where[static_cast<std::size_t>(question->answer)].i ==
                 static_cast<int>(key));
         } else if (question->id == "rescale-skipped") {
-          CHECK((right == "Wrong") == (tile == trace.first_wrong_tile));
+          CHECK((right == "It is wrong") == (tile == trace.first_wrong_tile));
         }
       }
     }
