@@ -183,8 +183,7 @@ const lab::KnobTable<Params>& knob_table() {
           .retired("pass", "backward-store",
                    "backward-recompute runs, and its table passes has what keeping the weights "
                    "comes to")
-          .integer(&Params::seq,
-                   {"seq", "Length", "tokens", "Queries, and as many keys."}, 1,
+          .integer(&Params::seq, {"seq", "Length", "tokens", "Queries, and as many keys."}, 1,
                    kMostLength, true)
           .integer(&Params::heads, {"heads", "Heads of Q and O."}, 1, kMostHeads, true)
           .integer(
@@ -223,8 +222,8 @@ const lab::KnobTable<Params>& knob_table() {
           .retired_knob("exp_polynomial", std::int64_t{0},
                         "all exponentials come from their unit; the lesson's text says what "
                         "FlashAttention 4's polynomial did")
-          .choice(&Params::broken,
-                  {"break", "Break it", "", "Omits a step or materializes S, and runs that kernel."})
+          .choice(&Params::broken, {"break", "Break it", "",
+                                    "Omits a step or materializes S, and runs that kernel."})
           .seed()
           .integer(&Params::head,
                    {"head", "Chosen head", "", "Head whose steps are traced, at most the last."}, 0,

@@ -73,9 +73,9 @@ static const lab::Replay& replay_of_runs() {
 
 const lab::Lesson& lesson() {
   static const auto lesson =
-      lab::LessonOf<Params>(kLesson,
-                            "A tile in shared memory moves the limit; registers turn its reuse into speed.",
-                            knob_table(), run, bench_report, "k_tiles")
+      lab::LessonOf<Params>(
+          kLesson, "A tile in shared memory moves the limit; registers turn its reuse into speed.",
+          knob_table(), run, bench_report, "k_tiles")
           .with_cases(case_of)
           .with_telling({{"naive",
                           "Two global loads per product: the cost that tiles avoid.",

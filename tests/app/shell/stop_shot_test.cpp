@@ -5,8 +5,9 @@ using namespace tilestep;
 using namespace tilestep::app;
 using tests::Stage;
 
-TEST_CASE("at a stop the picture shows what it is about; V, a name or the closed text bring the rest",
-          "[ui_shell]") {
+TEST_CASE(
+    "at a stop the picture shows what it is about; V, a name or the closed text bring the rest",
+    "[ui_shell]") {
   ShellOptions options;
   options.lesson = "tiling";
   options.reader = true;
