@@ -325,13 +325,45 @@ TEST_CASE("a window that is told to end keeps where its user was", "[window]") {
   }
 }
 
-TEST_CASE("from an empty home: Begin, read on, end by SIGTERM, continue, solve an exercise",
+namespace {
+
+/// Answers what is asked at a stop, and goes on from each answer by Enter. Returns how many questions there were.
+int answer_all(Window& window) {
+  for (int asked = 0;; ++asked) {
+    REQUIRE(eventually([&] { return window.has("question") || !window.has("skip_asking"); }));
+    REQUIRE(window.steady("reader_place"));
+    if (!window.has("question") || window.has("predict_verdict")) return asked;
+    const bool measured = window.has("skip_question");
+    if (const auto slider = window.steady("predict_number")) {
+      window.take_hold(inside(*slider, 0.2));
+      window.point_at(inside(*slider, 0.4));
+      window.let_go();
+    } else {
+      window.press("a");
+    }
+    if (!measured) {
+      REQUIRE(eventually([&] { return window.label("question_on").starts_with("Show the step"); }));
+      window.press("Return");
+    }
+    REQUIRE(eventually([&] { return window.has("predict_verdict"); }));
+    const std::string said = window.label("predict_verdict");
+    CHECK((said.starts_with("Right: ") || said.starts_with("No: ")));
+    if (!measured) continue;
+    window.press("Return");
+    REQUIRE(eventually([&] { return !window.has("predict_verdict"); }));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("from an empty home: Begin, the path with its questions, SIGTERM, continue, an exercise",
           "[window]") {
   const auto display = make_display();
   if (!display) return;
   const TemporaryFolder home;
   const auto progress = home.path() / ".local" / "state" / "tilestep" / "progress.json";
-  const std::vector<std::string> words = {"open", "--backend", "emulated", "--questions", "off"};
+  const std::vector<std::string> words = {"open", "--backend", "emulated"};
+  int stops = 2;
   {
     Window window(*display, words, tilestep::tests::paths::kProgram, home.path());
     REQUIRE(eventually([&] { return window.has("begin"); }, 60s));
@@ -340,20 +372,31 @@ TEST_CASE("from an empty home: Begin, read on, end by SIGTERM, continue, solve a
     REQUIRE(window.click_on("begin"));
     REQUIRE(eventually([&] { return window.is_selected("stop_1"); }));
     REQUIRE(eventually([&] { return window.has("lane_0"); }, 60s));
-    window.press("bracketright");
-    REQUIRE(eventually([&] { return window.is_selected("stop_2") && window.step() == 1; }));
-    CHECK(eventually([&] { return window.value("done_coalescing") == "some"; }));
+    const std::string place = window.label("reader_place");  // "Stop 1 of 15"
+    stops = std::stoi(place.substr(place.rfind(' ') + 1));
+    int asked = 0;
+    for (int stop = 2; stop <= stops; ++stop) {
+      CAPTURE(stop);
+      window.press("bracketright");
+      REQUIRE(eventually([&] { return window.is_selected(fmt::format("stop_{}", stop)); }));
+      asked += answer_all(window);
+    }
+    CHECK(asked >= 4);
+    CHECK(eventually([&] { return window.value("done_coalescing") == "all"; }));
     REQUIRE(::kill(window.program().pid(), SIGTERM) == 0);
     CHECK(window.program().finish(std::chrono::seconds(30)) == 128 + SIGTERM);
   }
-  CHECK(json::parse(file_text(progress)).at("lessons").at("coalescing").at("stops").size() == 2);
+  const json read = json::parse(file_text(progress)).at("lessons").at("coalescing");
+  CHECK(read.at("stops").size() == static_cast<std::size_t>(stops));
+  CHECK(read.at("asked").size() >= 4);
   Window window(*display, words, tilestep::tests::paths::kProgram, home.path());
   REQUIRE(eventually([&] { return window.has("lane_0") && window.step() == 1; }, 60s));
   CHECK(window.map().at("lesson") == "coalescing");
+  CHECK(window.value("done_coalescing") == "all");
   window.focus();
   window.press("h");
   REQUIRE(eventually([&] { return window.has("continue"); }));
-  CHECK(window.value("course_coalescing").starts_with("2 of "));
+  CHECK(window.value("course_coalescing").starts_with(fmt::format("{0} of {0}", stops)));
   REQUIRE(window.click_on("continue"));
   CHECK(eventually([&] { return window.has("lane_0") && window.step() == 1; }));
 
