@@ -176,7 +176,7 @@ PathView Tour::view_of(const TourStop& stop, const scenes::GuideStop& where, std
                                       {ui::ThemeKind::light, &view.light_file}}) {
       const bool dark = theme == ui::ThemeKind::dark;
       *file = fmt::format("stop-{}-{}.svg", number, dark ? "dark" : "light");
-      std::string svg = press_->draw(capsule, theme);
+      std::string svg = press_->draw(capsule, theme, where.subject());
       const auto [same, is_new] = drawn_.try_emplace(std::move(svg), *file);
       if (is_new) {
         write(fs::path(stop.info.id) / *file, same->first);

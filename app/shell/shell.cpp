@@ -270,4 +270,8 @@ void Shell::pick(picture::Name what, int index) {
   state_->session.lesson().player->pick(what, index);
 }
 
+void Shell::shoot(std::vector<std::string> subject) {
+  state_->shot_of = std::move(subject);
+}
+
 }  // namespace tilestep::app

@@ -177,6 +177,8 @@ class Shell {
   void set_knobs(const lab::Settings& settings);
   /// As if a thing of the picture had been clicked that can be followed: a token, a thread.
   void pick(picture::Name what, int index);
+  /// Shows of the picture what these things need (scenes::ScenePlayer::shoot), without a stop.
+  void shoot(std::vector<std::string> subject);
   /// Takes in what the lab has to say. Returns true if something changed.
   bool update();
   /// True while an animation or playback needs frames without events.

@@ -132,6 +132,7 @@ struct ShellState {
   std::optional<Tab> tab_before;  ///< that a question took the place of
   bool reader = false;
   std::map<std::size_t, Reading> readings;  ///< by the lesson's place in the list
+  std::vector<std::string> shot_of;         ///< the subject of the picture, in place of the stop's
   std::map<std::size_t, KernelDesk> desks;  ///< the same
   Drafts drafts;
   ExerciseCheck exercise_check;

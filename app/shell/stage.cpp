@@ -180,6 +180,7 @@ void choice_letters(ShellState& state) {
 
 /// At a stop: what it is about, and what its question is.
 std::vector<std::string> subject_of(ShellState& state) {
+  if (!state.shot_of.empty()) return state.shot_of;
   Reading& reading = state.reading();
   if (!reading.shot || reading.stop < 0) return {};
   if (state.session.lesson().report) read_guide(state.session.lesson(), reading);

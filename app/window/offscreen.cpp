@@ -293,7 +293,8 @@ SvgPress::SvgPress(int width, int height) : state_(std::make_unique<State>()) {
 }
 SvgPress::~SvgPress() = default;
 
-std::string SvgPress::draw(const Capsule& capsule, ui::ThemeKind theme) {
+std::string SvgPress::draw(const Capsule& capsule, ui::ThemeKind theme,
+                           const std::vector<std::string>& subject) {
   State& state = *state_;
   if (state.shell) {
     state.shell->open(capsule);
@@ -302,6 +303,7 @@ std::string SvgPress::draw(const Capsule& capsule, ui::ThemeKind theme) {
     state.shell = std::make_unique<Shell>(*state.lab, state.options.shell);
   }
   state.shell->context().look().theme = theme;
+  state.shell->shoot(subject);
   settle_unseen(*state.shell, state.options);
   return state.shell->picture_svg();
 }

@@ -81,8 +81,9 @@ class SvgPress {
   ~SvgPress();
   SvgPress(const SvgPress&) = delete;
   SvgPress& operator=(const SvgPress&) = delete;
-  /// The picture of a capsule. Throws Error as Scene::load does.
-  std::string draw(const Capsule& capsule, ui::ThemeKind theme);
+  /// The picture of a capsule: what `subject` names and its like, or all of it. Throws Error as Scene::load does.
+  std::string draw(const Capsule& capsule, ui::ThemeKind theme,
+                   const std::vector<std::string>& subject = {});
 
  private:
   struct State;
