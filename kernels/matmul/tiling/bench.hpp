@@ -17,7 +17,7 @@ struct BenchSizes {
   std::size_t copy_bytes = std::size_t{1} << 30;
   bool quick = false;  ///< the ladder at the first edge, and the roofs
 
-  static BenchSizes of_quick() { return {.edges = {8192}, .quick = true}; }
+  static BenchSizes of_quick() { return {.edges = {4096}, .quick = true}; }
 };
 
 /// The bench with these sizes. The device can time. Tables:

@@ -24,7 +24,7 @@ class TreeSumScene final : public StepScene<tree_sum::Trace> {
   std::optional<Question> question(const View& view) const override {
     if (view.cursor.tile >= trace_.rounds) return std::nullopt;
     return ask_count(fmt::format("Round {}: how many threads add?", view.cursor.tile + 1),
-                     trace_.adding(view.cursor.tile + 1), {}, "Each adds another thread's.");
+                     trace_.adding(view.cursor.tile + 1), {}, "each adds another thread's.");
   }
 };
 
