@@ -126,6 +126,15 @@ class Cast {
   int next_mark_ = 0;
 };
 
+/// A subject and two boxes beside it are no crowd.
+constexpr int kBeside = 3;
+
+int boxes_with_marks(const Box& box) {
+  int count = box.marks.empty() ? 0 : 1;
+  for (const Box& inner : box.boxes) count += boxes_with_marks(inner);
+  return count;
+}
+
 bool is_short_of_room(const Placed& placed) {
   return std::any_of(placed.rooms.begin(), placed.rooms.end(), [](const Room& room) {
     return room.area.width() < room.least.x || room.area.height() < room.least.y;
@@ -173,7 +182,7 @@ float filled_by(const Picture& picture, const Placed& placed) {
 
 std::vector<const Box*> beside(const Picture& picture, const std::vector<std::string>& subject,
                                const Area& area, const Metrics& metrics) {
-  if (subject.empty()) return {};
+  if (subject.empty() || boxes_with_marks(picture.root) <= kBeside) return {};
   Cast cast(picture, subject, metrics);
   const auto without = [&](const std::vector<const Box*>& boxes) {
     std::vector<Key> keys;

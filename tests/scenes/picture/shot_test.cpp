@@ -61,6 +61,12 @@ TEST_CASE("a shot has the boxes of its subject and those on the same bands", "[p
   CHECK(aside({"nothing_of_the_picture"}).empty());
 }
 
+TEST_CASE("in a picture of three boxes none stands aside", "[picture]") {
+  Picture picture = four();
+  picture.root.boxes.pop_back();
+  CHECK(beside(picture, {"score_3"}, kArea, tests::Typewriter()).empty());
+}
+
 TEST_CASE("a subject that fills nothing keeps what fills most beside it", "[picture]") {
   const auto left = aside({"word_0"});
   CHECK(left != std::vector<std::string>{"above", "weights"});
