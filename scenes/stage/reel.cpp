@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "scenes/picture/look.hpp"
 #include "scenes/picture/parts.hpp"
 #include "scenes/shared/questions.hpp"
 
@@ -19,14 +20,14 @@ float eased(double fraction) {
   return t * t * (3 - 2 * t);
 }
 
-/// What a box is called; of one of several the first label in it.
+/// What a box is called: by its label, else by its key; of one of several boxes the first name in it.
 std::string name_of(const picture::Box& box) {
   const picture::Text& label = box.label;
   std::string name = picture::plain(label.brief.empty() ? label.full : label.brief);
   for (const picture::Box& inner : box.boxes) {
     if (name.empty()) name = name_of(inner);
   }
-  return name;
+  return name.empty() && !box.marks.empty() ? picture::in_words(box.key) : name;
 }
 
 }  // namespace
