@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scenes/picture/look.hpp"
 #include "scenes/picture/parts.hpp"
 #include "scenes/shared/questions.hpp"
 
@@ -20,14 +19,14 @@ float eased(double fraction) {
   return t * t * (3 - 2 * t);
 }
 
-/// What a box is called: by its label, else by its key; of one of several boxes the first name in it.
+/// What a box is called; of one of several the first label in it. Empty: it has no label, and comes with the whole picture alone.
 std::string name_of(const picture::Box& box) {
   const picture::Text& label = box.label;
   std::string name = picture::plain(label.brief.empty() ? label.full : label.brief);
   for (const picture::Box& inner : box.boxes) {
     if (name.empty()) name = name_of(inner);
   }
-  return name.empty() && !box.marks.empty() ? picture::in_words(box.key) : name;
+  return name;
 }
 
 }  // namespace

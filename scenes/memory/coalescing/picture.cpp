@@ -176,7 +176,7 @@ Picture CoalescingScene::picture(const Extent& extent, const View& view) const {
   return {text(sentence(view.cursor), brief), extent.axes,
           column({"all"}, {box({"lanes"}, {lanes_of(one, picked)},
                                Text{{{"32 lanes of a warp run "}, statement}, {statement}},
-                               {.weight = 0, .least_height = 1.4f, .right = kRight}),
+                               {.rank = 1, .weight = 0, .least_height = 1.4f, .right = kRight}),
                            box({"memory"}, {memory, links},
                                text("memory: each row a line of 128 bytes, in 4 sectors of 32",
                                     "memory: lines of 128 bytes", "memory"),
