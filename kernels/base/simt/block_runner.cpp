@@ -31,7 +31,8 @@ std::vector<SharedArray>& shared_arrays() {
   return arrays;
 }
 
-constexpr std::size_t kSharedAlignment = 128;
+/// Where dynamic shared memory begins on a GPU too; rows that TMA swizzles by 128 bytes need it.
+constexpr std::size_t kSharedAlignment = 1024;
 
 constexpr const char* kStaticShared =
     "uses static shared memory (__shared__) in a launch of clusters, whose blocks have dynamic "

@@ -46,6 +46,13 @@ class grid_group {
   static unsigned long long size() { return num_threads(); }
   static dim3 group_dim() { return gridDim; }
   static dim3 dim_blocks() { return gridDim; }
+  /// A kernel of an edit is not launched as a cooperative one: blocks run one after the other.
+  template <bool kThere = false>
+  static void sync() {
+    static_assert(kThere,
+                  "the grid's barrier needs a cooperative launch; end the kernel there and "
+                  "go on in the next one, which begins when all blocks have ended");
+  }
 };
 inline grid_group this_grid() {
   return {};

@@ -49,7 +49,7 @@ constexpr const char* kWords = R"cuda(
 #include <device_launch_parameters.h>
 #include <math_constants.h>
 
-extern __shared__ __align__(16) unsigned char whole_block[];
+extern __shared__ __align__(1024) unsigned char whole_block[];
 __constant__ float factors[2] = {2.0f, 3.0f};
 static __constant__ int unset[4];
 __device__ __managed__ int counter = 5;
@@ -70,7 +70,7 @@ __device__ void show_words(simt::Global<const float> row, const float* __restric
   asm("a GPU's only");
 #endif
   simt::watch("constant", factors[1] + unset[2] + counter);
-  simt::watch("align", alignof(Both));
+  simt::watch("align", alignof(Both) + reinterpret_cast<unsigned long long>(&whole_block[0]) % 1024);
   const half2 h = __hmul2(__floats2half2_rn(1.5f, 2.0f), __float2half2_rn(2.0f));
   simt::watch("half2", __low2float(h) + __half2float(h.y));
   simt::watch("bf16", __bfloat162float(__float2bfloat16(1.00390625f)));
@@ -150,6 +150,13 @@ TEST_CASE("a word that is not emulated is told in its line, and only where it is
                            std::to_string(line_of(text, "__shfl(m_new")) +
                            ": __shfl: it has no mask"));
   CHECK_FALSE(contains(said, "PTX"));
+
+  text = lab::asset(kPath);
+  replace(text, "#include <cstddef>", "#include <cooperative_groups.h>\n#include <cstddef>");
+  replace(text, "    m = m_new;", "    cooperative_groups::this_grid().sync();\n    m = m_new;");
+  const std::string barrier = tests::error_of([&] { run(text); });
+  CHECK(contains(barrier, "line " + std::to_string(line_of(text, "this_grid().sync"))));
+  CHECK(contains(barrier, "the grid's barrier needs a cooperative launch"));
 }
 
 TEST_CASE("a trap ends the kernel with its line", "[workbench_run]") {
