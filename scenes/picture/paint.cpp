@@ -52,7 +52,11 @@ class Painter {
         lit_(emphasis.lit != nullptr && emphasis.lit->any() ? emphasis.lit : nullptr),
         differences_(emphasis.differences),
         seen_(seen),
-        canvas_(canvas) {}
+        canvas_(canvas) {
+    if (emphasis.beside != nullptr && (lit_ != nullptr || !emphasis.beside->empty())) {
+      fade(*emphasis.beside);
+    }
+  }
 
   void run() {
     for (const Layer layer : {Layer::ground, Layer::body, Layer::over}) {
@@ -71,6 +75,31 @@ class Painter {
   }
 
  private:
+  bool is_lit(const Identity& of) const { return lit_ != nullptr && lit_->lights(of); }
+  /// Says how much of each piece's and stroke's colour is left.
+  void fade(std::vector<Area> bright) {
+    for (const Piece& p : placed_.pieces) {
+      if (is_lit(p.of)) bright.push_back(p.area);
+    }
+    const auto left = [&](const Identity& of, Point at) {
+      const bool keeps =
+          of.mark < 0 || is_lit(of) ||
+          std::any_of(bright.begin(), bright.end(), [&](const Area& a) { return a.holds(at); });
+      return keeps ? 1 : 0.45f;
+    };
+    for (const Piece& p : placed_.pieces) pieces_left_.push_back(left(p.of, p.area.center()));
+    for (const Stroke& s : placed_.strokes) {
+      const std::size_t half = s.points.size() / 2;
+      strokes_left_.push_back(s.points.empty() ? 1 : left(s.of, s.points[half]));
+    }
+  }
+  float left_of(const Piece& p) const {
+    return pieces_left_.empty() ? 1 : pieces_left_[&p - placed_.pieces.data()];
+  }
+  float left_of(const Stroke& s) const {
+    return strokes_left_.empty() ? 1 : strokes_left_[&s - placed_.strokes.data()];
+  }
+
   float px(float design) const { return metrics_.px(design); }
   bool in_sight(const Area& a) const { return a.is_finite() && meet(a, seen_); }
   Color color_of(Coat coat) const {
@@ -79,7 +108,8 @@ class Painter {
   Color ink_of(Role role, float alpha) const {
     return {palette_.inks[static_cast<std::size_t>(role)], alpha};
   }
-  Color color_of(const Piece& p) const {
+  Color color_of(const Piece& p) const { return faded(unfaded(p), left_of(p)); }
+  Color unfaded(const Piece& p) const {
     if (!shows_heat(p)) return color_of(coat_of(p));
     const float at = std::clamp(p.heat, 0.0f, 1.0f) * float(palette_.heat.size() - 1);
     const auto low = std::min(static_cast<std::size_t>(at), palette_.heat.size() - 2);
@@ -173,7 +203,7 @@ class Painter {
   }
   void emphasize(const Piece& p) {
     const bool body = p.kind == Piece::fill || p.kind == Piece::chip || p.kind == Piece::hatch;
-    if (lit_ != nullptr && (body || p.kind == Piece::outline) && lit_->lights(p.of)) {
+    if ((body || p.kind == Piece::outline) && is_lit(p.of)) {
       constexpr float kThick = 1.5f;
       outline(inside(grown(p.area, px(0.5f)), grown(placed_.area, -px(kThick / 2))),
               color_of(Coat{Role::text, p.alpha}), kThick);
@@ -191,13 +221,13 @@ class Painter {
     const bool finite = std::all_of(s.points.begin(), s.points.end(),
                                     [](Point p) { return std::isfinite(p.x + p.y); });
     if (!finite) return;
-    const bool bright = lit_ != nullptr && lit_->lights(s.of);
-    const Color color = color_of(bright ? Coat{Role::text, s.alpha} : coat_of(s));
+    const bool bright = is_lit(s.of);
+    const Color color = faded(color_of(coat_of(s)), left_of(s));
     const Pen::Kind kind = s.curved && s.points.size() == 4 ? Pen::curved
                            : s.dashed                       ? Pen::dashed
                                                             : Pen::solid;
     canvas_.begin(s.of);
-    canvas_.line(s.points, {color, px(s.width + (bright ? 0.5f : 0)), kind});
+    canvas_.line(s.points, {color, px(s.width + (bright ? 1.5f : 0)), kind});
     if (!s.arrow) return;
     const Point to = s.points.back(), from = s.points[s.points.size() - 2];
     const float length = std::hypot(to.x - from.x, to.y - from.y);
@@ -244,6 +274,7 @@ class Painter {
   const Differences* differences_;
   const Area seen_;
   Canvas& canvas_;
+  std::vector<float> pieces_left_, strokes_left_;                    ///< empty: all of it
   std::array<std::pair<std::uint32_t, std::uint32_t>, 256> inks_{};  ///< ground + 1, ink
 };
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <span>
+#include <vector>
 
 #include "scenes/picture/compare.hpp"
 #include "scenes/picture/look.hpp"
@@ -47,6 +48,9 @@ class Canvas {
 struct Emphasis {
   const Lighting* lit = nullptr;             ///< gets an outline in the text's colour
   const Differences* differences = nullptr;  ///< gets a line below it
+  /// Where boxes that are lit stand; null: what is not lit stays as it is. Else it fades, but for what lies in one of
+  /// these or in something lit.
+  const std::vector<Area>* beside = nullptr;
 };
 /// Draws what is in `seen`.
 void paint(const Placed& placed, const Palette& palette, const Metrics& metrics,

@@ -297,7 +297,7 @@ void draw_picture(const Pictured& plot, const lab::Table& rows, ImVec2 size) {
       ImGui::IsWindowHovered() ? picture::hit(shown->placed, {mouse.x, mouse.y}, px(4)) : nullptr;
   const picture::Lighting lit(shown->marks, {},
                               at ? std::vector{at->key} : std::vector<picture::Key>{});
-  ui::draw(shown->placed, &lit);
+  ui::draw(shown->placed, {.lit = &lit});
   ui::map(shown);
   const std::string sentence = at && plot.explain ? plot.explain(rows, at->key) : std::string();
   if (!sentence.empty()) ui::show_tooltip(sentence);

@@ -285,8 +285,10 @@ void ScenePlayer::draw_label(const picture::Area& half, bool of_pinned) const {
 }
 
 /// Things of the text, as the reader lights them: each with all that is about the same.
-void ScenePlayer::add_lit(const ui::ShownPicture& shown, std::vector<picture::Key>& keys,
-                          std::vector<picture::Subject>& subjects) const {
+std::vector<picture::Area> ScenePlayer::add_lit(const ui::ShownPicture& shown,
+                                                std::vector<picture::Key>& keys,
+                                                std::vector<picture::Subject>& subjects) const {
+  std::vector<picture::Area> boxes;
   const auto look_at = [&](const picture::Identity& of) {
     if (std::find(keys.begin(), keys.end(), of.key) != keys.end()) return;
     const std::string name = picture::to_text(of.key);
@@ -302,6 +304,7 @@ void ScenePlayer::add_lit(const ui::ShownPicture& shown, std::vector<picture::Ke
     const std::string name = picture::to_text(room.key);
     if (std::find(lit_keys_.begin(), lit_keys_.end(), name) == lit_keys_.end()) continue;
     const picture::Area round = picture::content_of(room.key, shown.picture, shown.placed);
+    boxes.push_back(round);
     // Round a box at the picture's edge it stands on the panel's margin.
     const float out = ui::px(4), margin = ui::px(5);
     ImDrawList& list = *ImGui::GetWindowDrawList();
@@ -311,20 +314,23 @@ void ScenePlayer::add_lit(const ui::ShownPicture& shown, std::vector<picture::Ke
                  ui::color(ui::Role::text), ui::px(6), 0, ui::px(1.5f));
     list.PopClipRect();
   }
+  return boxes;
 }
 
 void ScenePlayer::draw_at_rest(const Shown& shown, const picture::Differences* differences,
                                const char* prefix) const {
   std::vector<picture::Subject> subjects = pointed_subjects_;
   std::vector<picture::Key> keys;
+  std::vector<picture::Area> boxes;
+  const bool fades = !pointed_at_ && !lit_keys_.empty();
   if (pointed_at_) {
     keys.push_back(pointed_at_->key);
   } else {
     subjects = beside_;
-    if (!lit_keys_.empty()) add_lit(*shown, keys, subjects);
+    if (fades) boxes = add_lit(*shown, keys, subjects);
   }
   const picture::Lighting lit(shown->marks, subjects, std::move(keys));
-  ui::draw(shown->placed, &lit, differences);
+  ui::draw(shown->placed, {&lit, differences, fades ? &boxes : nullptr});
   ui::map(shown, prefix);
 }
 

@@ -107,12 +107,11 @@ float PictureMetrics::height(picture::Face face) const {
   return font_pixels(font_of(face));
 }
 
-void draw(const picture::Placed& placed, const picture::Lighting* lit,
-          const picture::Differences* differences) {
+void draw(const picture::Placed& placed, const picture::Emphasis& emphasis) {
   const ImDrawList& list = *ImGui::GetWindowDrawList();
   const ImVec2 from = list.GetClipRectMin(), to = list.GetClipRectMax();
   WindowCanvas canvas;
-  picture::paint(placed, picture_palette(), PictureMetrics(), {lit, differences},
+  picture::paint(placed, picture_palette(), PictureMetrics(), emphasis,
                  {from.x, from.y, to.x, to.y}, canvas);
 }
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "scenes/picture/compare.hpp"
+#include "scenes/picture/paint.hpp"
 #include "scenes/picture/svg.hpp"
 #include "scenes/ui/ui.hpp"
 
@@ -17,10 +17,8 @@ class PictureMetrics final : public picture::Metrics {
   float px(float design) const override { return ui::px(design); }
 };
 
-/// All that is in sight of it. What `lit` names gets an outline in the text's colour, what differs from
-/// the other of two runs a line below it.
-void draw(const picture::Placed& placed, const picture::Lighting* lit = nullptr,
-          const picture::Differences* differences = nullptr);
+/// All that is in sight of it.
+void draw(const picture::Placed& placed, const picture::Emphasis& emphasis = {});
 
 /// A placed picture and what it was made of.
 struct ShownPicture {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
 
 #include "scenes/picture/look.hpp"
 #include "scenes/picture/paint.hpp"
@@ -464,19 +466,57 @@ TEST_CASE("a curve lights up with whom it is of, and a click on it picks them", 
   CHECK_FALSE(Lighting(marks, {{"who", 3}}).lights(its_end));
 }
 
+/// Keeps what was drawn.
+struct Drawn final : Canvas {
+  std::vector<std::pair<Area, float>> outlines;  ///< and half of their thickness
+  std::map<std::string, Color> fills;            ///< by key, the last of each
+  std::string now;
+  void begin(const Identity& of) override { now = to_text(of.key); }
+  void fill(const Area&, Color color, float) override { fills[now] = color; }
+  void outline(const Area& area, const Pen& pen, float) override {
+    outlines.emplace_back(area, pen.thickness / 2);
+  }
+  void hatch(const Area&, Color) override {}
+  void dot(Point, float, Color) override {}
+  void triangle(Point, Point, Point, Color) override {}
+  void line(std::span<const Point>, const Pen&) override {}
+  void text(const Words&, Color) override {}
+};
+
+TEST_CASE("where a stop lights something the rest fades, and what is lit keeps its colour",
+          "[picture]") {
+  Picture picture;
+  picture.root.boxes = {box({"left_box"}, {Cells{items("left", 2)}}),
+                        box({"right_box"}, {Cells{items("right", 2)}})};
+  const auto marks = marks_of(picture);
+  const Area area{0, 0, 400, 200};
+  const Placed placed = place(picture, area, Typewriter());
+  const Lighting one(marks, {}, {{"left", 1}}), none(marks, {}, {});
+  const auto right = std::find_if(placed.rooms.begin(), placed.rooms.end(), [](const Room& room) {
+    return to_text(room.key) == "right_box";
+  });
+  REQUIRE(right != placed.rooms.end());
+  const std::vector<Area> nothing, box_of_right = {right->area};
+  const auto alphas = [&](const Emphasis& emphasis) {
+    Drawn canvas;
+    paint(placed, {}, Typewriter(), emphasis, area, canvas);
+    std::map<std::string, bool> whole;
+    for (const auto& [key, color] : canvas.fills) whole[key] = color.alpha > 0.9f;
+    return whole;
+  };
+  using Whole = std::map<std::string, bool>;
+  const Whole all = {{"left_0", true}, {"left_1", true}, {"right_0", true}, {"right_1", true}};
+  CHECK(alphas({}) == all);
+  CHECK(alphas({.lit = &one}) == all);  // pointed at: the rest stays
+  CHECK(alphas({.lit = &none, .beside = &nothing}) == all);
+  CHECK(alphas({.lit = &one, .beside = &nothing}) ==
+        Whole{{"left_0", false}, {"left_1", true}, {"right_0", false}, {"right_1", false}});
+  CHECK(alphas({.lit = &none, .beside = &box_of_right}) ==
+        Whole{{"left_0", false}, {"left_1", false}, {"right_0", true}, {"right_1", true}});
+}
+
 TEST_CASE("what is lit at the edge of a picture has its outline in it", "[picture]") {
-  struct Outlines final : Canvas {
-    std::vector<std::pair<Area, float>> all;
-    void fill(const Area&, Color, float) override {}
-    void outline(const Area& area, const Pen& pen, float) override {
-      all.emplace_back(area, pen.thickness / 2);
-    }
-    void hatch(const Area&, Color) override {}
-    void dot(Point, float, Color) override {}
-    void triangle(Point, Point, Point, Color) override {}
-    void line(std::span<const Point>, const Pen&) override {}
-    void text(const Words&, Color) override {}
-  } canvas;
+  Drawn canvas;
   Cells cells{items("cell", 4)};
   cells.columns = 2;
   Picture picture;
@@ -489,8 +529,8 @@ TEST_CASE("what is lit at the edge of a picture has its outline in it", "[pictur
   Placed at_edge = placed;
   for (Piece& piece : at_edge.pieces) piece.area = area;
   paint(at_edge, {}, Typewriter(), {.lit = &lit}, area, canvas);
-  REQUIRE(canvas.all.size() >= 2);
-  for (const auto& [outline, half] : canvas.all) {
+  REQUIRE(canvas.outlines.size() >= 2);
+  for (const auto& [outline, half] : canvas.outlines) {
     CHECK(outline.x0 - half >= area.x0);
     CHECK(outline.y0 - half >= area.y0);
     CHECK(outline.x1 + half <= area.x1);
