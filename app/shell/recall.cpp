@@ -69,6 +69,11 @@ std::vector<Recall::Visit> recall_before(const std::vector<LessonState>& lessons
 bool ShellState::start_recall(std::size_t target) {
   const auto& read = progress.lessons[session.lessons()[target].info.id].stops;
   if (!session.predicts() || !read.empty()) return false;
+  // Who has been elsewhere is asked elsewhere: neighbours in a class, and who begins again.
+  recall_seed = 0;
+  for (const auto& [id, done] : progress.lessons) {
+    recall_seed += static_cast<std::int64_t>(done.stops.size() + done.asked.size());
+  }
   Recall wanted{recall_before(session.lessons(), target, recall_seed), target};
   if (wanted.visits.empty()) return false;
   recall = std::move(wanted);

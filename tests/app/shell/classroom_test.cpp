@@ -388,6 +388,14 @@ TEST_CASE("every lesson from the second on has its two questions", "[ui_shell]")
     all.push_back(std::move(state));
   }
   CHECK(recall_before(all, 0, 0).empty());
+  std::set<std::vector<std::pair<std::size_t, lab::Settings>>> kinds;
+  for (std::int64_t seed = 0; seed < 8; ++seed) {
+    std::vector<std::pair<std::size_t, lab::Settings>> made;
+    for (const auto& [index, settings] : recall_before(all, 5, seed))
+      made.emplace_back(index, settings);
+    kinds.insert(made);
+  }
+  CHECK(kinds.size() > 4);  // who comes another way is asked something else
   for (std::size_t target = 1; target < all.size(); ++target) {
     const auto visits = recall_before(all, target, 0);
     CAPTURE(all[target].info.id);
